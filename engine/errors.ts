@@ -1,0 +1,93 @@
+/**
+ * The error classes of the engine, one per stage of the specification's own account of failure: malformed (decoding or
+ * parsing), invalid (validation), link (instantiation), trap and exhaustion (execution). Anything else that escapes the
+ * engine is a {@linkcode Bug}: a state that valid input cannot reach.
+ *
+ * Invariant: a message is one line, says what is wrong first, and never contains our own stack.
+ */
+
+/** Where in the input an error lies: a byte offset of a binary, or a line and column (both from 1) of a text. */
+export interface SourcePlace {
+  offset?: number;
+  line?: number;
+  column?: number;
+}
+
+/** What every engine error has in common. */
+export class WaftError extends Error {
+  override name = "WaftError";
+  /** The place in the module's bytes or text, when one is known. */
+  readonly place: SourcePlace;
+
+  constructor(message: string, place: SourcePlace = {}) {
+    super(message);
+    this.place = place;
+  }
+
+  /** `at offset 0x1f` or `at 3:14`, or the empty string. */
+  get where(): string {
+    const { offset, line, column } = this.place;
+    if (line !== undefined) return `at ${line}:${column ?? 1}`;
+    if (offset !== undefined) return `at offset 0x${offset.toString(16)}`;
+    return "";
+  }
+}
+
+/** The bytes or the text are not a module (specification, chapters 5 and 6). */
+export class MalformedError extends WaftError {
+  override name = "MalformedError";
+}
+
+/** The module is well-formed but not valid (specification, chapter 3). */
+export class InvalidError extends WaftError {
+  override name = "InvalidError";
+}
+
+/** The module needs a feature that is switched off or that this build does not have; `feature` is its name. */
+export class UnsupportedError extends InvalidError {
+  override name = "UnsupportedError";
+  readonly feature: string;
+
+  constructor(feature: string, message: string, place: SourcePlace = {}) {
+    super(message, place);
+    this.feature = feature;
+  }
+}
+
+/** Instantiation failed before any code ran: an import is missing or does not match (specification, 4.7.2). */
+export class LinkError extends WaftError {
+  override name = "LinkError";
+}
+
+/** One frame of wasm code on the stack when a trap happened, innermost first. */
+export interface TrapFrame {
+  /** Function index in its module. */
+  funcIndex: number;
+  /** Name from the name section, else an export name, else undefined. */
+  funcName?: string;
+  /** Module name from the name section, if any. */
+  moduleName?: string;
+  /** Byte offset of the instruction in the module's binary. */
+  offset: number;
+}
+
+/** Execution trapped; the instance stays usable. The message is the specification's own. */
+export class TrapError extends WaftError {
+  override name = "TrapError";
+  readonly frames: readonly TrapFrame[];
+
+  constructor(message: string, frames: readonly TrapFrame[] = []) {
+    super(message, frames.length > 0 ? { offset: frames[0]!.offset } : {});
+    this.frames = frames;
+  }
+}
+
+/** The call stack or another resource ran out (specification: "exhaustion"). */
+export class ExhaustionError extends TrapError {
+  override name = "ExhaustionError";
+}
+
+/** A state that valid input cannot reach: a defect of waft itself. */
+export class Bug extends Error {
+  override name = "Bug";
+}

@@ -1,0 +1,164 @@
+/**
+ * The operations of the intermediate representation, one row each: name, result type, operand roles, effects. Later stages
+ * (printer, verifier, passes, selectors) read these rows; nothing about an operation is said elsewhere.
+ *
+ * Operand columns a, b, c of an instruction (ir/function.ts) are described by `operands`, one letter per column:
+ *   v value id · l first index of a list of value ids in the pool (its length is the next column) · n length of the list
+ *   e edge id · k plain integer · . unused
+ * `result`: i I64… fixed type letters (i i32, I i64, f f32, F f64, v v128, r ref), `t` the instruction's own `ty` column says,
+ *   `a` same as operand a, `_` none.
+ * `flags`: p pure (no effects, may be removed, merged and moved) · r reads memory of its region · w writes memory of its region
+ *   t may trap · x calls or leaves compiled code (reads and writes everything, may grow memory) · z ends a block · c commutative
+ */
+
+/** Rows are "NAME operands result flags"; the comment gives the meaning. `imm` is the 32-bit immediate column. */
+const ROWS = [
+  "UNDEF ... t p", // id 0 only: no value
+  "CONST ..k t p", // imm = bits (low half); c = high half of i64 and f64; v128: imm = index into f.vectors; ref: 0 (null)
+  "PARAM ... t p", // block parameter number imm; stands at the start of its block; of block 0: the function's parameters
+  "RESULT v.. t p", // result number imm of the call-like instruction a (only for those with several results; see CALL)
+  // integer arithmetic; ty is i32 or i64
+  "ADD vv. t pc",
+  "SUB vv. t p",
+  "MUL vv. t pc",
+  "AND vv. t pc",
+  "OR vv. t pc",
+  "XOR vv. t pc",
+  "SHL vv. t p", // shift counts are taken modulo the width; the count has the same type as the operand
+  "SHR_S vv. t p",
+  "SHR_U vv. t p",
+  "ROTL vv. t p",
+  "ROTR vv. t p",
+  "CLZ v.. t p",
+  "CTZ v.. t p",
+  "POPCNT v.. t p",
+  "DIV_S vv. t t", // imm: bit 0 = divisor may be zero (trap), bit 1 = quotient may overflow (trap); 0 = cannot trap
+  "DIV_U vv. t t", // imm: bit 0 as above
+  "REM_S vv. t t", // imm: bit 0 as above; bit 1 = divisor may be −1 (result 0, must not fault)
+  "REM_U vv. t t",
+  "EXTEND8_S v.. t p", // sign-extend the low 8 bits; ty i32 or i64, operand of the same type
+  "EXTEND16_S v.. t p",
+  "EXTEND32_S v.. I p", // i64.extend32_s: operand i64
+  "EXTEND_S v.. I p", // i64.extend_i32_s: operand i32
+  "EXTEND_U v.. I p", // i64.extend_i32_u
+  "WRAP v.. i p", // i32.wrap_i64
+  // integer comparison; operands i32, i64 or ref; result i32 0 or 1
+  "EQ vv. i pc",
+  "NE vv. i pc",
+  "LT_S vv. i p",
+  "LT_U vv. i p",
+  "GT_S vv. i p",
+  "GT_U vv. i p",
+  "LE_S vv. i p",
+  "LE_U vv. i p",
+  "GE_S vv. i p",
+  "GE_U vv. i p",
+  // floating point; ty is f32 or f64
+  "FADD vv. t pc",
+  "FSUB vv. t p",
+  "FMUL vv. t pc",
+  "FDIV vv. t p",
+  "FMIN vv. t p", // WebAssembly semantics: NaN wins, −0 < +0
+  "FMAX vv. t p",
+  "FCOPYSIGN vv. t p",
+  "FABS v.. t p",
+  "FNEG v.. t p",
+  "FSQRT v.. t p",
+  "FCEIL v.. t p",
+  "FFLOOR v.. t p",
+  "FTRUNC v.. t p",
+  "FNEAREST v.. t p",
+  "FEQ vv. i pc",
+  "FNE vv. i pc",
+  "FLT vv. i p",
+  "FGT vv. i p",
+  "FLE vv. i p",
+  "FGE vv. i p",
+  "FDEMOTE v.. f p",
+  "FPROMOTE v.. F p",
+  "CONVERT_S v.. t p", // integer (i32 or i64, by operand) → float ty
+  "CONVERT_U v.. t p",
+  "TRUNC_S v.. t t", // float → integer ty; traps on NaN (invalid conversion) and overflow
+  "TRUNC_U v.. t t",
+  "TRUNC_SAT_S v.. t p",
+  "TRUNC_SAT_U v.. t p",
+  "BITCAST v.. t p", // reinterpret between i32/f32 and i64/f64
+  "SELECT vvv t p", // c (i32) ≠ 0 ? a : b
+  // memory. a = address, imm = unsigned 32-bit static offset, c = region (ir/function.ts: REGION), b of loads = trap code when
+  // the address may be unmapped for another reason than linear memory bounds (TRAP.*), else 0
+  "LOAD vkk t rt", // full width of ty
+  "LOAD8_S vkk t rt", // ty i32 or i64
+  "LOAD8_U vkk t rt",
+  "LOAD16_S vkk t rt",
+  "LOAD16_U vkk t rt",
+  "LOAD32_S vkk I rt",
+  "LOAD32_U vkk I rt",
+  "STORE vvk _ wt", // full width of the type of value b
+  "STORE8 vvk _ wt",
+  "STORE16 vvk _ wt",
+  "STORE32 vvk _ wt", // low half of an i64
+  "BOUNDS v.k _ t", // explicit mode: trap MEMORY_OUT_OF_BOUNDS unless a + imm + (c >> 8) ≤ byte length of memory c & 0xff; a is i32 (zero-extended) or i64, imm unsigned
+  "CONTEXT ... I p", // address of the VM context plus imm
+  "TRAP_IF v.. _ t", // trap with code imm when a (i32) ≠ 0
+  // calls. List = arguments. ty = type of the single result, or 0 when there are none or several (then RESULT instructions follow)
+  "CALL lnk t x", // function index c defined in this module; imm = signature id (f.signatures)
+  "CALL_RECORD lnk t x", // first list entry = address of a function record (context_layout.ts), rest arguments; imm = signature id;
+  //                        c = TRAP code when the record may be null (address 0), else 0; it may belong to another instance
+  "CALL_IMPORT lnk t x", // imported function c: its record is embedded in the context; imm = signature id
+  "CALL_BUILTIN lnk t x", // runtime routine c (engine/builtins.ts); imm = signature id
+  "POLL ... _ x", // interruption point (deadline); only when the module is compiled with polling
+  // block ends
+  "JUMP e.. _ z",
+  "BRANCH vee _ z", // a (i32) ≠ 0 → edge b, else edge c; imm = hint: 0 none, 1 likely taken, 2 unlikely taken
+  "SWITCH vkn _ z", // a (i32, unsigned) selects edge b + min(a, c − 1): edges b … b + c − 1 are consecutive; the last is the default
+  "RETURN ln. _ z",
+  "TRAP ... _ zt", // trap with code imm; the block ends
+  "TAIL_CALL lnk _ zx", // as CALL, results returned to our caller
+  "TAIL_CALL_RECORD lnk _ zx",
+  "TAIL_CALL_IMPORT lnk _ zx",
+] as const;
+
+type NameOf<Row> = Row extends `${infer Name} ${string}` ? Name : never;
+/** The name of an IR operation. */
+export type OpName = NameOf<(typeof ROWS)[number]>;
+
+export interface OpRow {
+  readonly name: OpName;
+  /** Three letters, one per operand column. */
+  readonly operands: string;
+  readonly result: string;
+  readonly flags: string;
+}
+
+/** Rows by operation number. */
+export const OP_ROWS: readonly OpRow[] = ROWS.map((row) => {
+  const [name, operands, result, flags] = row.split(" ") as [OpName, string, string, string];
+  return { name, operands, result, flags };
+});
+
+/** Operation numbers by name: `OP.ADD`. */
+export const OP: Readonly<Record<OpName, number>> = Object.freeze(
+  Object.fromEntries(OP_ROWS.map((row, index) => [row.name, index])) as Record<OpName, number>,
+);
+
+/** Bits of {@linkcode OP_FLAGS}. */
+export const FLAG = { PURE: 1, READS: 2, WRITES: 4, TRAPS: 8, CALLS: 16, ENDS: 32, COMMUTES: 64 } as const;
+
+const FLAG_LETTERS = "prwtxzc";
+
+/** Effect bits by operation number. */
+export const OP_FLAGS: Uint8Array = Uint8Array.from(OP_ROWS, (row) => {
+  let bits = 0;
+  for (const letter of row.flags) bits |= 1 << FLAG_LETTERS.indexOf(letter);
+  return bits;
+});
+
+/** Is operand column a (0), b (1), c (2) of operation `op` a value? One bit each. */
+export const OP_VALUE_MASK: Uint8Array = Uint8Array.from(OP_ROWS, (row) => {
+  let bits = 0;
+  for (let i = 0; i < 3; i++) if (row.operands[i] === "v") bits |= 1 << i;
+  return bits;
+});
+
+/** Does operation `op` have a list of values in the pool (columns a = first, b = length)? */
+export const OP_HAS_LIST: Uint8Array = Uint8Array.from(OP_ROWS, (row) => row.operands.startsWith("ln") ? 1 : 0);

@@ -1,0 +1,22 @@
+/**
+ * Types of IR values. References are 64-bit: a funcref is the address of a function record (context_layout.ts) or 0; an
+ * externref is a host handle or 0. PTR-like values that the collector must not see are I64.
+ */
+export const TY = { NONE: 0, I32: 1, I64: 2, F32: 3, F64: 4, V128: 5, REF: 6 } as const;
+/** A type of an IR value: one of {@linkcode TY}. */
+export type Ty = number;
+
+/** Names for printing, by type. */
+export const TY_NAMES = ["none", "i32", "i64", "f32", "f64", "v128", "ref"] as const;
+
+/** Size in bytes of a stack slot by type. */
+export const TY_BYTES: Uint8Array = Uint8Array.of(0, 4, 8, 4, 8, 16, 8);
+
+/** 1 for types in general registers, 2 for types in vector registers, 0 for none. */
+export const TY_BANK: Uint8Array = Uint8Array.of(0, 1, 1, 2, 2, 2, 1);
+
+/** Types of parameters and results of a function as compiled code sees it. */
+export interface Signature {
+  readonly params: Uint8Array;
+  readonly results: Uint8Array;
+}

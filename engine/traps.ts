@@ -1,0 +1,61 @@
+/**
+ * The traps that compiled code can raise, one row each: its code (what machine code stores and side tables hold) and the
+ * specification's message for it. Codes are stable within an artifact version; 0 means "cannot trap".
+ */
+export const TRAP_MESSAGES = [
+  "", // 0: none
+  "unreachable",
+  "integer divide by zero",
+  "integer overflow",
+  "invalid conversion to integer",
+  "out of bounds memory access",
+  "out of bounds table access",
+  "undefined element",
+  "uninitialized element",
+  "indirect call type mismatch",
+  "call stack exhausted",
+  "null reference",
+  "null function reference",
+  "null structure reference",
+  "null array reference",
+  "null i31 reference",
+  "null exception reference",
+  "cast failure",
+  "out of bounds array access",
+  "unaligned atomic",
+  "expected shared memory",
+  "interrupted",
+  "out of fuel",
+  "allocation size too large",
+] as const;
+
+/** Names for {@linkcode TRAP_MESSAGES} indices. */
+export const TRAP = {
+  NONE: 0,
+  UNREACHABLE: 1,
+  INTEGER_DIVIDE_BY_ZERO: 2,
+  INTEGER_OVERFLOW: 3,
+  INVALID_CONVERSION: 4,
+  MEMORY_OUT_OF_BOUNDS: 5,
+  TABLE_OUT_OF_BOUNDS: 6,
+  UNDEFINED_ELEMENT: 7,
+  UNINITIALIZED_ELEMENT: 8,
+  INDIRECT_CALL_TYPE: 9,
+  STACK_EXHAUSTED: 10,
+  NULL_REFERENCE: 11,
+  NULL_FUNCTION: 12,
+  NULL_STRUCTURE: 13,
+  NULL_ARRAY: 14,
+  NULL_I31: 15,
+  NULL_EXCEPTION: 16,
+  CAST_FAILURE: 17,
+  ARRAY_OUT_OF_BOUNDS: 18,
+  UNALIGNED_ATOMIC: 19,
+  EXPECTED_SHARED_MEMORY: 20,
+  INTERRUPTED: 21,
+  OUT_OF_FUEL: 22,
+  ALLOCATION_TOO_LARGE: 23,
+} as const;
+
+/** A trap code of {@linkcode TRAP}. */
+export type TrapCode = (typeof TRAP)[keyof typeof TRAP];

@@ -1,0 +1,140 @@
+/**
+ * A module as plain data under the specification's own field names (chapter 2.5). The binary decoder and the text parser
+ * both make it, the encoder and the printer both take it, validation turns it into a ValidModule.
+ *
+ * Expressions stay in binary form: the text parser emits the same bytes that a decoder would have read, so everything
+ * after it has one input format. `offset` fields are absolute byte offsets in the module's binary form (for a module from
+ * text: in the binary that the encoder writes, which parseModule computes by encoding; see text/parse_module.ts).
+ *
+ * Index spaces: imports come first. `module.funcs[i]` is function index `importedFuncCount + i`.
+ */
+import type { GlobalType, MemoryType, SubType, TableType, TagType } from "./types.ts";
+
+/** A run of raw bytes of the binary format and where it begins in the whole. */
+export interface RawBytes {
+  bytes: Uint8Array;
+  offset: number;
+}
+
+/** A constant or function-body expression in binary form, its final `end` (0x0b) included. */
+export type Expr = RawBytes;
+
+/** External kinds as the binary format codes them. */
+export const EXTERN_KIND = { func: 0, table: 1, memory: 2, global: 3, tag: 4 } as const;
+export type ExternKind = keyof typeof EXTERN_KIND;
+
+export type ImportDesc =
+  | { kind: "func"; typeIndex: number }
+  | { kind: "table"; type: TableType }
+  | { kind: "memory"; type: MemoryType }
+  | { kind: "global"; type: GlobalType }
+  | { kind: "tag"; type: TagType };
+
+export interface Import {
+  module: string;
+  name: string;
+  desc: ImportDesc;
+  offset: number;
+}
+
+/** A function defined in the module. `body` is the code entry's content: local declarations (vec of count and type) and expression. */
+export interface Func {
+  typeIndex: number;
+  body: RawBytes;
+}
+
+export interface Table {
+  type: TableType;
+  /** Initial value; absent means ref.null. */
+  init?: Expr;
+}
+
+export interface Global {
+  type: GlobalType;
+  init: Expr;
+}
+
+export interface Export {
+  name: string;
+  kind: ExternKind;
+  index: number;
+  offset: number;
+}
+
+export interface ElementSegment {
+  /** The element type. */
+  type: number;
+  /** Either function indices (compact form) or one constant expression per element. */
+  init: { kind: "funcs"; indices: number[] } | { kind: "exprs"; exprs: Expr[] };
+  mode: { kind: "passive" } | { kind: "declarative" } | { kind: "active"; table: number; start: Expr };
+  offset: number;
+}
+
+export interface DataSegment {
+  bytes: Uint8Array;
+  mode: { kind: "passive" } | { kind: "active"; memory: number; start: Expr };
+  offset: number;
+}
+
+export interface CustomSection {
+  name: string;
+  bytes: Uint8Array;
+  offset: number;
+  /** Id of the last non-custom section before it (0: none), so that encoding puts it back. */
+  after: number;
+}
+
+/** The name section and the branch hints, decoded leniently: damaged ones are left out, as the specification asks. */
+export interface Names {
+  module?: string;
+  funcs: Map<number, string>;
+  locals: Map<number, Map<number, string>>;
+  labels: Map<number, Map<number, string>>;
+  types: Map<number, string>;
+  tables: Map<number, string>;
+  memories: Map<number, string>;
+  globals: Map<number, string>;
+  elems: Map<number, string>;
+  datas: Map<number, string>;
+  fields: Map<number, Map<number, string>>;
+  tags: Map<number, string>;
+}
+
+export interface Module {
+  types: SubType[];
+  /** Recursive groups in order: each covers `count` consecutive entries of `types`. */
+  recGroups: { start: number; count: number }[];
+  imports: Import[];
+  funcs: Func[];
+  tables: Table[];
+  memories: MemoryType[];
+  tags: TagType[];
+  globals: Global[];
+  exports: Export[];
+  start?: number;
+  elems: ElementSegment[];
+  datas: DataSegment[];
+  /** Content of the data count section, when there is one. */
+  dataCount?: number;
+  customs: CustomSection[];
+  names: Names;
+  /** The binary form; all RawBytes are views into it. */
+  bytes: Uint8Array;
+}
+
+/** A name map with nothing in it. */
+export function emptyNames(): Names {
+  return {
+    funcs: new Map(),
+    locals: new Map(),
+    labels: new Map(),
+    types: new Map(),
+    tables: new Map(),
+    memories: new Map(),
+    globals: new Map(),
+    elems: new Map(),
+    datas: new Map(),
+    fields: new Map(),
+    tags: new Map(),
+  };
+}
