@@ -1,0 +1,46 @@
+/**
+ * Runtime routines that compiled code calls (IR: CALL_BUILTIN), as one table. Arguments and results are listed with the IR's
+ * types. A routine either has machine code of its own in the image (native) or parks and is run by the runtime in JavaScript
+ * (STATUS.BUILTIN with the row's number; arguments and results in the thread's slots). Every routine may trap.
+ *
+ * Addresses and lengths are i64 (zero-extended for 32-bit memories and tables), so that one row serves both.
+ */
+import { TY } from "./ir/types.ts";
+
+export interface BuiltinRow {
+  readonly name: string;
+  readonly params: readonly number[];
+  readonly results: readonly number[];
+  /** Has machine code of its own in every image; else it parks. */
+  readonly native: boolean;
+}
+
+const { I32, I64, REF } = TY;
+
+export const BUILTIN_ROWS = [
+  // memory index, delta in pages → old size in pages, or −1
+  { name: "memory_grow", params: [I32, I64], results: [I64], native: false },
+  // destination pointer (after bounds checks), source pointer, byte count; may overlap
+  { name: "memory_move", params: [I64, I64, I64], results: [], native: true },
+  // destination pointer (after bounds checks), byte value, byte count
+  { name: "memory_set", params: [I64, I32, I64], results: [], native: true },
+  // memory index, segment, destination, source, count: checks bounds itself
+  { name: "memory_init", params: [I32, I32, I64, I64, I64], results: [], native: false },
+  { name: "data_drop", params: [I32], results: [], native: false },
+  // table index, element, delta → old size, or −1
+  { name: "table_grow", params: [I32, REF, I64], results: [I64], native: false },
+  // table index, start, element, count
+  { name: "table_fill", params: [I32, I64, REF, I64], results: [], native: false },
+  // destination table, source table, destination, source, count
+  { name: "table_copy", params: [I32, I32, I64, I64, I64], results: [], native: false },
+  // table index, segment, destination, source, count
+  { name: "table_init", params: [I32, I32, I64, I64, I64], results: [], native: false },
+  { name: "elem_drop", params: [I32], results: [], native: false },
+] as const satisfies readonly BuiltinRow[];
+
+export type BuiltinName = (typeof BUILTIN_ROWS)[number]["name"];
+
+/** Row numbers by name. */
+export const BUILTIN: Readonly<Record<BuiltinName, number>> = Object.freeze(
+  Object.fromEntries(BUILTIN_ROWS.map((row, index) => [row.name, index])) as Record<BuiltinName, number>,
+);

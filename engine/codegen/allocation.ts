@@ -1,0 +1,44 @@
+/**
+ * What a register allocator hands to emission, for one VCode: a location per operand, and an ordered list of edits (moves,
+ * reloads, spills, repeated constants) between instructions and on edges. Both allocators produce it; the checker
+ * (codegen/check_allocation.ts) proves it in tests.
+ *
+ * Locations: ≥ 0 a physical register (0-31 general, 32-63 vector); < 0 the stack slot −1 − location. Slots are 8-byte cells
+ * (a v128 takes two, aligned to 16); slot s lies s × 8 bytes above the frame's lowest slot.
+ */
+export class Allocation {
+  /** Location per operand word, parallel to VCode.operands. */
+  location: Int16Array = new Int16Array(4096);
+  /** Number of 8-byte slots in the frame. */
+  slotCount = 0;
+  /** Masks of the physical registers written anywhere in the function (defs, temps, edits, clobbers): for clobber masks of callers. */
+  writtenGeneral = 0;
+  writtenVector = 0;
+
+  /**
+   * Edits, in execution order. Those of instructions are sorted by `editAt` = 2 × instruction (before it) or + 1 (after it;
+   * never after a block's last instruction). editFrom < 0x8000: location; else 0x8000 + 0: see editRemat.
+   */
+  editAt: Int32Array = new Int32Array(1024);
+  /** Source location, meaningless when editRemat is not 0. */
+  editFrom: Int32Array = new Int32Array(1024);
+  /** Instruction (of VCode) to repeat with its def in editTo, plus one; 0 = a plain move. */
+  editRemat: Int32Array = new Int32Array(1024);
+  editTo: Int32Array = new Int32Array(1024);
+  /** TY of the moved value (decides width and bank). */
+  editTy: Uint8Array = new Uint8Array(1024);
+  editCount = 0;
+
+  /**
+   * Edits of edge e: edits [edgeFirst[e], edgeFirst[e + 1]) of the same columns, after all instruction edits; editAt is −1.
+   * They form a sequence (already ordered; cycles broken with `swap` edits: editRemat −1 means exchange the two registers).
+   */
+  edgeFirst: Int32Array = new Int32Array(129);
+
+  reset(): void {
+    this.slotCount = 0;
+    this.writtenGeneral = 0;
+    this.writtenVector = 0;
+    this.editCount = 0;
+  }
+}

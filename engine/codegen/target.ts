@@ -1,0 +1,88 @@
+/**
+ * What a backend is to the rest of the compiler: one record of data and functions per architecture. A backend is pure: it
+ * turns an IrFunction into bytes for given CPU features and options, on any host, and knows nothing of WebAssembly modules,
+ * the runtime or the operating system.
+ */
+import type { ContextLayout } from "../context_layout.ts";
+import type { IrFunction } from "../ir/function.ts";
+import type { Signature } from "../ir/types.ts";
+import type { Allocation } from "./allocation.ts";
+import type { MachineCode } from "./machine_code.ts";
+import type { VCode } from "./vcode.ts";
+
+/** Switches of code generation that the backends read: the `optimizations` keys, resolved once per module. */
+export type OptimizationSet = Readonly<Record<string, boolean>>;
+
+/** What compiling a module fixes for all its functions. */
+export interface CodegenContext {
+  layout: ContextLayout;
+  /** Explicit bounds checks (memory length register live) or guard pages. */
+  explicitBounds: boolean;
+  /** Signatures by id, as IR calls name them. */
+  signatures: readonly Signature[];
+  /** Signature id per defined function. */
+  functionSignature: Int32Array;
+  optimizations: OptimizationSet;
+  /** Target-specific CPU feature names that are present: "avx", "bmi2", "lzcnt", "popcnt", … */
+  cpu: ReadonlySet<string>;
+  /** Compare the stack pointer with CONTEXT.STACK_LIMIT in prologues; else a guard page below the stack catches overflow. */
+  stackFence: boolean;
+}
+
+/** Register facts that the allocator needs. Masks: bit r of `general` is register r, bit r of `vector` is register 32 + r. */
+export interface RegisterFile {
+  /** Allocatable registers. */
+  readonly general: number;
+  readonly vector: number;
+  /** Preference order of allocation, physical numbers. */
+  readonly generalOrder: readonly number[];
+  readonly vectorOrder: readonly number[];
+  /** Printable names by physical number (0-63). */
+  readonly names: readonly string[];
+}
+
+/** The parts of a process that only machine code can be: entered from the host, or by the kernel. Bytes are position-independent. */
+export interface ProcessStubs {
+  bytes: Uint8Array;
+  /** i32 call(thread): begins a call as the thread state's CALL_* fields say; returns a STATUS. */
+  call: number;
+  /** i32 resume(thread): goes on where the guest parked; returns a STATUS. */
+  resume: number;
+  /** Where compiled code jumps to raise a trap (CONTEXT.TRAP_EXIT): stores TRAP_* and leaves with STATUS.TRAP. */
+  trapExit: number;
+  /** void handler(signal, info, ucontext) for SIGSEGV, SIGBUS and SIGFPE. Patched by `configureFaultHandler`. */
+  faultHandler: number;
+  /** Offset of four u64 words in `bytes` that the host fills: code arena start, code arena end, absolute address of trapExit's fault landing, previous handler. */
+  faultWords: number;
+  /** Code offset of the landing that a fault continues at (leaves with STATUS.TRAP; THREAD.TRAP_* were written by the handler). */
+  faultLanding: number;
+}
+
+export interface Target {
+  readonly name: "x64" | "arm64";
+  /** Registers of functions in a module compiled with or without explicit bounds checks. */
+  registers(explicitBounds: boolean): RegisterFile;
+  /** Chooses instructions: IrFunction → VCode (which it resets). */
+  select(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void;
+  /** Appends the function's bytes, call sites, trap sites and relocations. `index` is the defined function's index. */
+  emit(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode, index: number): void;
+  /** Appends shared stubs and native builtins; called once, first. */
+  emitStubs(context: CodegenContext, code: MachineCode): void;
+  /** Appends the entry thunk (host → wasm through the thread's SLOTS) of a signature. */
+  emitEntryThunk(signatureId: number, context: CodegenContext, code: MachineCode): void;
+  /** Appends the host-call thunk (wasm → host: parks with STATUS.HOST) of a signature. */
+  emitHostThunk(signatureId: number, context: CodegenContext, code: MachineCode): void;
+  /** Resolves relocations in place once all offsets are known. */
+  relocate(code: MachineCode): void;
+  /** Process-wide stubs, for `os` "linux" or "darwin". */
+  processStubs(os: string): ProcessStubs;
+  /**
+   * A C function with exactly the machine types of `signature` after a leading i32 slot number, for hot exports: slot s is a
+   * 16-byte record { code, context } at `slotsAddress + 16 × s` (absolute, baked in). It enters the guest, passes the arguments
+   * in registers and returns the result; THREAD.STATUS says how it ended (DONE, or parked/trapped: the result is then void).
+   * Undefined when the signature does not fit (more than 6 integer or 8 float parameters, more than one result, v128).
+   */
+  fastEntry(signature: Signature, slotsAddress: bigint, threadAddress: bigint): Uint8Array | undefined;
+  /** Readable listing of bytes, one instruction a line, for goldens and dumps. */
+  disassemble(bytes: Uint8Array, start: number, end: number): string;
+}

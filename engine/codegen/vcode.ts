@@ -1,0 +1,247 @@
+/**
+ * Machine instructions over virtual registers, as columns: what a selector makes of an IrFunction and what the register
+ * allocator works on. Target-neutral: it knows operands and their constraints, not what an instruction does.
+ *
+ *     instruction i:  op[i] (row of the target)  imm disp aux (the target's own)  pos site (for traps and stack traces)
+ *                     operands[firstOperand[i] … firstOperand[i + 1])   packed operand words
+ *                     clobbers[i]: index into the clobber table (registers the instruction destroys besides its defs), 0 none
+ *     block k:        instructions [blockFirst[k], blockFirst[k + 1]); same block numbers as the IrFunction, in the same order
+ *                     (structural reverse postorder); parameters are vregs pool[paramStart[k] … + paramCount[k])
+ *     edge e:         same edge numbers as the IrFunction; passes vregs pool[argStart[e] … + paramCount[to])
+ *
+ * A block's last instruction is its only one that leaves it; it names its edges in successor order (succStart/succCount),
+ * and reads its operands before any edge move happens.
+ *
+ * Operand words: bits 0-20 vreg · 21-22 role · 23-25 constraint · 26-31 fixed register or reused operand index.
+ * Physical registers: 0-31 general, 32-63 vector.
+ */
+
+/** Roles of an operand. */
+export const ROLE = {
+  /** Read at the start of the instruction: its register may be reused for a def. */
+  USE: 0,
+  /** Written at the end. */
+  DEF: 1,
+  /** A scratch register for the duration of the instruction: differs from all uses and defs. */
+  TEMP: 2,
+  /** Read late: must not share a register with any def (but may with other uses of the same vreg). */
+  LATE_USE: 3,
+} as const;
+
+/** Constraints of an operand. */
+export const CONSTRAINT = {
+  /** Register or stack slot, as the allocator likes: for operands that the target can also encode as memory. */
+  ANY: 0,
+  /** Any register of the vreg's bank. */
+  REG: 1,
+  /** The physical register in bits 26-31. */
+  FIXED: 2,
+  /** DEF only: the same register as the operand (a USE with constraint REG) whose index within the instruction is in bits 26-31. */
+  REUSE: 3,
+} as const;
+
+export const VREG_BITS = 21;
+export const VREG_MASK: number = (1 << VREG_BITS) - 1;
+/** The most virtual registers of one function: an implementation limit that the compiler reports clearly. */
+export const MAX_VREGS: number = VREG_MASK;
+
+/** Packs an operand word. `fixed` is a physical register (FIXED) or an operand index (REUSE). */
+export function operandWord(vreg: number, role: number, constraint: number, fixed = 0): number {
+  return vreg | (role << 21) | (constraint << 23) | (fixed << 26);
+}
+
+/** vreg, role, constraint and fixed part of an operand word. */
+export function operandVreg(word: number): number {
+  return word & VREG_MASK;
+}
+export function operandRole(word: number): number {
+  return (word >>> 21) & 3;
+}
+export function operandConstraint(word: number): number {
+  return (word >>> 23) & 7;
+}
+export function operandFixed(word: number): number {
+  return word >>> 26;
+}
+
+function grown32(old: Int32Array, capacity: number): Int32Array {
+  const next = new Int32Array(capacity);
+  next.set(old);
+  return next;
+}
+
+/** Reused for every function, like IrFunction. */
+export class VCode {
+  op: Uint16Array = new Uint16Array(1024);
+  imm: Int32Array = new Int32Array(1024);
+  disp: Int32Array = new Int32Array(1024);
+  aux: Int32Array = new Int32Array(1024);
+  pos: Int32Array = new Int32Array(1024);
+  site: Int32Array = new Int32Array(1024);
+  clobbers: Uint16Array = new Uint16Array(1024);
+  firstOperand: Int32Array = new Int32Array(1025);
+  count = 0;
+
+  operands: Int32Array = new Int32Array(4096);
+  operandCount = 0;
+
+  /** Type (ir/types.ts: TY) per vreg; vreg 0 is unused. */
+  vregTy: Uint8Array = new Uint8Array(1024);
+  /**
+   * Instruction that defines the vreg and can be repeated anywhere instead of a reload (no uses, no effects, one def, no
+   * clobbers: constants, addresses in the context), plus one; 0 = none.
+   */
+  vregRemat: Int32Array = new Int32Array(1024);
+  /** Preferred physical register plus one, 0 = none (for example a parameter's incoming register). */
+  vregHint: Uint8Array = new Uint8Array(1024);
+  vregCount = 1;
+
+  blockFirst: Int32Array = new Int32Array(65);
+  blockDepth: Int32Array = new Int32Array(64);
+  blockFlags: Int32Array = new Int32Array(64);
+  paramStart: Int32Array = new Int32Array(64);
+  paramCount: Int32Array = new Int32Array(64);
+  /** Edges leaving block k: succ[succStart[k] … + succCount[k]). */
+  succStart: Int32Array = new Int32Array(64);
+  succCount: Int32Array = new Int32Array(64);
+  succ: Int32Array = new Int32Array(128);
+  succTotal = 0;
+  blockCount = 0;
+  /** Emission order of the blocks. */
+  layout: Int32Array = new Int32Array(64);
+
+  edgeFrom: Int32Array = new Int32Array(128);
+  edgeTo: Int32Array = new Int32Array(128);
+  argStart: Int32Array = new Int32Array(128);
+  edgeCount = 0;
+
+  pool: Int32Array = new Int32Array(256);
+  poolCount = 0;
+
+  /** Clobber table: bit masks of general and vector registers; entry 0 is empty. */
+  clobberGeneral: Int32Array = new Int32Array(64);
+  clobberVector: Int32Array = new Int32Array(64);
+  clobberCount = 1;
+
+  /** Does the function call anything (so that it needs a frame and its return address is live)? */
+  hasCalls = false;
+
+  /** Empties everything, keeping capacity. */
+  reset(): void {
+    this.count = 0;
+    this.operandCount = 0;
+    this.firstOperand[0] = 0;
+    this.vregCount = 1;
+    this.blockCount = 0;
+    this.blockFirst[0] = 0;
+    this.succTotal = 0;
+    this.edgeCount = 0;
+    this.poolCount = 0;
+    this.clobberCount = 1;
+    this.hasCalls = false;
+  }
+
+  /** A new virtual register of type `ty`. */
+  newVreg(ty: number): number {
+    const v = this.vregCount++;
+    if (v >= this.vregTy.length) {
+      const size = v * 2;
+      const vregTy = new Uint8Array(size);
+      vregTy.set(this.vregTy);
+      this.vregTy = vregTy;
+      const vregHint = new Uint8Array(size);
+      vregHint.set(this.vregHint);
+      this.vregHint = vregHint;
+      this.vregRemat = grown32(this.vregRemat, size);
+    }
+    this.vregTy[v] = ty;
+    this.vregRemat[v] = 0;
+    this.vregHint[v] = 0;
+    return v;
+  }
+
+  /** Begins an instruction; its operands follow by `operand`, and `endInstruction` closes it. Returns its index. */
+  beginInstruction(op: number, imm: number, disp: number, aux: number): number {
+    const i = this.count;
+    if (i + 1 >= this.op.length) this.#growInstructions();
+    this.op[i] = op;
+    this.imm[i] = imm;
+    this.disp[i] = disp;
+    this.aux[i] = aux;
+    this.pos[i] = 0;
+    this.site[i] = 0;
+    this.clobbers[i] = 0;
+    return i;
+  }
+
+  /** Adds an operand word to the instruction begun last. */
+  operand(word: number): void {
+    if (this.operandCount >= this.operands.length) this.operands = grown32(this.operands, this.operandCount * 2);
+    this.operands[this.operandCount++] = word;
+  }
+
+  endInstruction(): void {
+    this.firstOperand[++this.count] = this.operandCount;
+  }
+
+  /** Adds a clobber set and returns its index for `clobbers`. */
+  addClobbers(general: number, vector: number): number {
+    for (let k = 1; k < this.clobberCount; k++) {
+      if (this.clobberGeneral[k] === general && this.clobberVector[k] === vector) return k;
+    }
+    const k = this.clobberCount++;
+    if (k >= this.clobberGeneral.length) {
+      this.clobberGeneral = grown32(this.clobberGeneral, k * 2);
+      this.clobberVector = grown32(this.clobberVector, k * 2);
+    }
+    this.clobberGeneral[k] = general;
+    this.clobberVector[k] = vector;
+    return k;
+  }
+
+  /** Makes room for `blocks` blocks and `edges` edges, before the selector fills their columns by index. */
+  ensureGraph(blocks: number, edges: number): void {
+    if (blocks >= this.blockDepth.length) {
+      const size = blocks * 2;
+      this.blockFirst = grown32(this.blockFirst, size + 1);
+      this.blockDepth = grown32(this.blockDepth, size);
+      this.blockFlags = grown32(this.blockFlags, size);
+      this.paramStart = grown32(this.paramStart, size);
+      this.paramCount = grown32(this.paramCount, size);
+      this.succStart = grown32(this.succStart, size);
+      this.succCount = grown32(this.succCount, size);
+      this.layout = grown32(this.layout, size);
+    }
+    if (edges >= this.edgeFrom.length) {
+      const size = edges * 2;
+      this.edgeFrom = grown32(this.edgeFrom, size);
+      this.edgeTo = grown32(this.edgeTo, size);
+      this.argStart = grown32(this.argStart, size);
+      this.succ = grown32(this.succ, size);
+    }
+  }
+
+  /** Reserves `n` pool entries and returns the first. */
+  allocPool(n: number): number {
+    const first = this.poolCount;
+    this.poolCount = first + n;
+    if (this.poolCount > this.pool.length) this.pool = grown32(this.pool, this.poolCount * 2);
+    return first;
+  }
+
+  #growInstructions(): void {
+    const size = this.op.length * 2;
+    const op = new Uint16Array(size);
+    op.set(this.op);
+    this.op = op;
+    const clobbers = new Uint16Array(size);
+    clobbers.set(this.clobbers);
+    this.clobbers = clobbers;
+    this.imm = grown32(this.imm, size);
+    this.disp = grown32(this.disp, size);
+    this.aux = grown32(this.aux, size);
+    this.pos = grown32(this.pos, size);
+    this.site = grown32(this.site, size);
+    this.firstOperand = grown32(this.firstOperand, size + 1);
+  }
+}

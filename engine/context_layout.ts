@@ -1,0 +1,134 @@
+/**
+ * Memory that machine code and the runtime share: the VM context of an instance, function records, the thread state.
+ * Offsets in bytes; every field is little-endian. This file is the only place that says where a field is.
+ *
+ * The VM context belongs to one instance on one thread; the context register points at it while the instance's code runs:
+ *
+ *     header          thread, stack limit, type ids, …            fixed, CONTEXT.*
+ *     memories        { base, byte length } each                  copies, kept up to date by the runtime in every importer
+ *     tables          { base, length } each                       the same
+ *     globals         16 bytes each: own value, or pointer to the cell for an imported mutable one
+ *     imports         a function record each
+ *     functions       a function record per defined function whose reference can be taken (all of them, to keep it simple)
+ *     typeIds         u32 canonical id per type index
+ *
+ * A function record is what a funcref points at (and what a null funcref, 0, does not): { code, context, typeId, host }.
+ * Table elements are 8 bytes each: the address of a record, a host handle, or 0.
+ */
+
+/** Header of the VM context. */
+export const CONTEXT = {
+  /** Address of the thread state. */
+  THREAD: 0,
+  /** Lowest stack pointer that a function entry may leave behind (stack-fence). */
+  STACK_LIMIT: 8,
+  /** Address of the stub that ends execution with a trap: see THREAD.TRAP_CODE. */
+  TRAP_EXIT: 16,
+  /** Address of the buffer for arguments and results beyond the registers: 8 bytes each (16 for v128), shared by the thread. */
+  OVERFLOW: 24,
+  /** Fuel left, i64 (later). */
+  FUEL: 32,
+  /** Address of the poll word (later): non-zero asks the guest to stop. */
+  POLL: 40,
+  /** Number of the instance, i32: how the runtime finds it from a parked context. */
+  INSTANCE: 48,
+  /** Size of the header. */
+  SIZE: 64,
+} as const;
+
+/** A function record. */
+export const RECORD = {
+  /** Address of the code; it expects the context register to hold CONTEXT below, and the record's address in the record register. */
+  CODE: 0,
+  /** The VM context the code runs in. */
+  CONTEXT: 8,
+  /** Canonical type id, u32; never 0. */
+  TYPE_ID: 16,
+  /** For a host function: its number in the runtime's table of host functions, u32; else 0. */
+  HOST: 20,
+  /** Handle for the runtime: which JavaScript function object stands for this record, u32. */
+  HANDLE: 24,
+  SIZE: 32,
+} as const;
+
+/** One memory in the VM context. */
+export const MEMORY = { BASE: 0, LENGTH: 8, SIZE: 16 } as const;
+/** One table in the VM context: base address of its elements, length in elements (u64). */
+export const TABLE = { BASE: 0, LENGTH: 8, SIZE: 16 } as const;
+export const GLOBAL_SIZE = 16;
+
+/**
+ * Thread state: one per thread (JavaScript realm), at a fixed address for its life. `enter` (backend stub) takes its address.
+ * Status codes are what `enter` returns.
+ */
+export const THREAD = {
+  /** Host stack pointer while guest code runs. */
+  HOST_SP: 0,
+  /** Guest stack pointer while the host runs: where to resume, or the top of a fresh stack. */
+  GUEST_SP: 8,
+  /** Trap code of the last trap (traps.ts), u32. */
+  TRAP_CODE: 16,
+  /** Status of the last return to the host, u32 (STATUS). */
+  STATUS: 20,
+  /** Program counter of the last trap: a return address inside the trapping function, or the faulting instruction. */
+  TRAP_PC: 24,
+  /** Guest stack pointer at the last trap, for the stack walk. */
+  TRAP_SP: 32,
+  /** For a fresh call: code address and context to call. */
+  CALL_CODE: 40,
+  CALL_CONTEXT: 48,
+  /** While parked: number of the host function or builtin wanted, u32; its context. */
+  PARK_INDEX: 56,
+  PARK_CONTEXT: 64,
+  /** Lowest usable address of the current guest stack, and its guard range end, for the fault handler. */
+  STACK_LOW: 72,
+  STACK_HIGH: 80,
+  /** Address whose access faulted (written by the fault handler; 0 for traps that code raised itself). */
+  FAULT_ADDRESS: 88,
+  /** Address of the entry thunk of a fresh call (it loads arguments from SLOTS, calls CALL_CODE, stores results). */
+  CALL_THUNK: 96,
+  /** Argument and result slots of calls in and out: 16 bytes each (i32 in the low 4 bytes, …, v128 whole). */
+  SLOTS: 128,
+  SLOT_SIZE: 16,
+  /** Number of slots: the most parameters or results a function may have (implementation limit 1000, as V8's). */
+  SLOT_COUNT: 1024,
+  /** The overflow buffer (CONTEXT.OVERFLOW) follows the slots. */
+  OVERFLOW: 128 + 1024 * 16,
+  SIZE: 128 + 1024 * 16 * 2,
+} as const;
+
+/** What `enter` returns. */
+export const STATUS = { DONE: 0, HOST: 1, TRAP: 2, BUILTIN: 3, POLL: 4 } as const;
+
+/** What of a module decides the layout of its contexts. */
+export interface ContextShape {
+  memories: number;
+  tables: number;
+  globals: number;
+  importedFuncs: number;
+  definedFuncs: number;
+  types: number;
+}
+
+/** Offsets of the variable part of a VM context. */
+export interface ContextLayout extends ContextShape {
+  memoriesOffset: number;
+  tablesOffset: number;
+  globalsOffset: number;
+  importsOffset: number;
+  functionsOffset: number;
+  typeIdsOffset: number;
+  size: number;
+}
+
+/** Lays a VM context out. */
+export function layoutContext(shape: ContextShape): ContextLayout {
+  const memoriesOffset = CONTEXT.SIZE;
+  const tablesOffset = memoriesOffset + Math.max(shape.memories, 1) * MEMORY.SIZE;
+  const globalsOffset = tablesOffset + shape.tables * TABLE.SIZE;
+  const importsOffset = globalsOffset + shape.globals * GLOBAL_SIZE;
+  const functionsOffset = importsOffset + shape.importedFuncs * RECORD.SIZE;
+  const typeIdsOffset = functionsOffset + shape.definedFuncs * RECORD.SIZE;
+  const size = (typeIdsOffset + shape.types * 4 + 15) & ~15;
+  return { ...shape, memoriesOffset, tablesOffset, globalsOffset, importsOffset, functionsOffset, typeIdsOffset, size };
+}

@@ -1,0 +1,198 @@
+/**
+ * One function in SSA form with block parameters, as typed-array columns (struct of arrays). One IrFunction is reused for
+ * every function that is compiled: `reset` clears it by range; columns only ever grow, between functions.
+ *
+ *     instruction i:  op[i] ty[i]  a[i] b[i] c[i] imm[i]  pos[i]      value id = instruction id; id 0 is UNDEF
+ *     order:          sched[blockStart[k] … blockEnd[k])  are the instruction ids of block k, in order; its first blockParams[k]
+ *                     entries are PARAM instructions, its last ends the block
+ *     edge e:         edgeFrom[e] → edgeTo[e], passes pool[edgeArgs[e] … + blockParams[edgeTo[e]])
+ *     lists:          pool[first … first + n)
+ *
+ * Invariants (checked by ir/verify.ts): definitions dominate uses; blocks are numbered in a reverse postorder in which every
+ * loop is contiguous (the structural order of WebAssembly), so that "backward edge" is `edgeTo ≤ edgeFrom`; block 0 is the
+ * entry, has no predecessors, and its PARAMs are the function's parameters; every block but the entry has a predecessor.
+ * Instructions are never moved in the columns: passes rewrite `sched`.
+ */
+import { OP } from "./ops.ts";
+import type { Signature } from "./types.ts";
+
+/** Regions: what memory an access touches; column c of LOAD and STORE. Bits 0-7 kind, bits 8-31 alias class. */
+export const REGION = {
+  /** Linear memory 0 through the pinned base register; a = i32 (zero-extended) or i64 address. */
+  MEMORY0: 0,
+  /** The VM context: a = 0 (no value), imm = offset (context_layout.ts). */
+  CONTEXT: 1,
+  /** Any 64-bit pointer in a (other memories, tables, records, imported globals, objects). */
+  POINTER: 2,
+} as const;
+
+/**
+ * Alias classes (bits 8-31 of a region): accesses of different classes never overlap. CLASS_* below; further classes are
+ * numbered by translate/ from CLASS_FIRST_FREE on: one per memory beyond 0, per global, per table, per GC field.
+ * CLASS_CONSTANT is never written while the function runs (record fields, immutable globals, type ids).
+ */
+export const CLASS_MEMORY0 = 0;
+export const CLASS_CONSTANT = 1;
+/** Sizes and bases of memories and tables: written by calls only. */
+export const CLASS_SIZES = 2;
+export const CLASS_FIRST_FREE = 3;
+
+/** The region word of a kind and an alias class. */
+export function region(kind: number, aliasClass: number): number {
+  return kind | (aliasClass << 8);
+}
+
+/** Block flags. */
+export const BLOCK_LOOP = 1;
+/** Ends in a trap, or hinted unlikely: laid out at the end. */
+export const BLOCK_COLD = 2;
+
+function grown32(old: Int32Array, capacity: number): Int32Array {
+  const next = new Int32Array(capacity);
+  next.set(old);
+  return next;
+}
+
+export class IrFunction {
+  // Instructions.
+  op: Uint16Array = new Uint16Array(0);
+  ty: Uint8Array = new Uint8Array(0);
+  a: Int32Array = new Int32Array(0);
+  b: Int32Array = new Int32Array(0);
+  c: Int32Array = new Int32Array(0);
+  imm: Int32Array = new Int32Array(0);
+  /** Byte offset of the wasm instruction in its module, for traps and stack traces. With inlining, see inlineSite. */
+  pos: Int32Array = new Int32Array(0);
+  /** Index into inlineSites: which inlined call the instruction came from; 0 = the function itself. */
+  site: Int32Array = new Int32Array(0);
+  /** Number of instructions, UNDEF (0) included. */
+  count = 1;
+  /** Order of instructions. */
+  sched: Int32Array = new Int32Array(0);
+  schedCount = 0;
+
+  // Blocks.
+  blockStart: Int32Array = new Int32Array(64);
+  blockEnd: Int32Array = new Int32Array(64);
+  blockParams: Int32Array = new Int32Array(64);
+  blockFlags: Int32Array = new Int32Array(64);
+  /** Loop depth, 0 outside loops. */
+  blockDepth: Int32Array = new Int32Array(64);
+  blockCount = 0;
+
+  // Edges.
+  edgeFrom: Int32Array = new Int32Array(128);
+  edgeTo: Int32Array = new Int32Array(128);
+  edgeArgs: Int32Array = new Int32Array(128);
+  edgeCount = 0;
+
+  /** Lists of value ids: call arguments, returned values, edge arguments. */
+  pool: Int32Array = new Int32Array(256);
+  poolCount = 0;
+
+  /** v128 constants, 16 bytes each (CONST of type v128 holds the index). */
+  vectors: Uint8Array = new Uint8Array(0);
+  vectorCount = 0;
+
+  /** This function's own signature and index (imports counted). */
+  signature: Signature = { params: new Uint8Array(0), results: new Uint8Array(0) };
+  funcIndex = 0;
+  /** Signatures that calls refer to by id; shared by all functions of a module. */
+  signatures: readonly Signature[] = [];
+  /** Inlined calls: site s ≥ 1 was inlined at byte offset callPos, into site parent, and runs funcIndex. */
+  inlineSites: { parent: number; callPos: number; funcIndex: number }[] = [];
+
+  /** Block layout for emission, a permutation of the blocks; the identity unless the layout pass changed it. */
+  layout: Int32Array = new Int32Array(64);
+
+  /** Empties the function and makes room for `instructions` of them (a guess; `more` grows). */
+  reset(instructions: number): void {
+    this.ensure(instructions + 16);
+    this.count = 1;
+    this.op[0] = OP.UNDEF;
+    this.ty[0] = 0;
+    this.schedCount = 0;
+    this.blockCount = 0;
+    this.edgeCount = 0;
+    this.poolCount = 0;
+    this.vectorCount = 0;
+    this.inlineSites.length = 0;
+  }
+
+  /** Makes room for `capacity` instructions in all. Callers must reload hoisted columns after it. */
+  ensure(capacity: number): void {
+    if (capacity <= this.op.length) return;
+    const size = Math.max(capacity, this.op.length * 2, 1024);
+    const op = new Uint16Array(size);
+    op.set(this.op);
+    this.op = op;
+    const ty = new Uint8Array(size);
+    ty.set(this.ty);
+    this.ty = ty;
+    this.a = grown32(this.a, size);
+    this.b = grown32(this.b, size);
+    this.c = grown32(this.c, size);
+    this.imm = grown32(this.imm, size);
+    this.pos = grown32(this.pos, size);
+    this.site = grown32(this.site, size);
+    this.sched = grown32(this.sched, size);
+  }
+
+  /** Appends an instruction to the columns (not to the order) and returns its value id. */
+  append(op: number, ty: number, a: number, b: number, c: number, imm: number): number {
+    const id = this.count++;
+    if (id >= this.op.length) this.ensure(id + 1);
+    this.op[id] = op;
+    this.ty[id] = ty;
+    this.a[id] = a;
+    this.b[id] = b;
+    this.c[id] = c;
+    this.imm[id] = imm;
+    this.pos[id] = 0;
+    this.site[id] = 0;
+    return id;
+  }
+
+  /** Adds an edge whose arguments start at pool index `args`; returns its id. */
+  addEdge(from: number, to: number, args: number): number {
+    const e = this.edgeCount++;
+    if (e >= this.edgeFrom.length) {
+      this.edgeFrom = grown32(this.edgeFrom, e * 2);
+      this.edgeTo = grown32(this.edgeTo, e * 2);
+      this.edgeArgs = grown32(this.edgeArgs, e * 2);
+    }
+    this.edgeFrom[e] = from;
+    this.edgeTo[e] = to;
+    this.edgeArgs[e] = args;
+    return e;
+  }
+
+  /** Adds an empty block; returns its number. */
+  addBlock(flags: number, depth: number): number {
+    const k = this.blockCount++;
+    if (k >= this.blockStart.length) {
+      const size = k * 2;
+      this.blockStart = grown32(this.blockStart, size);
+      this.blockEnd = grown32(this.blockEnd, size);
+      this.blockParams = grown32(this.blockParams, size);
+      this.blockFlags = grown32(this.blockFlags, size);
+      this.blockDepth = grown32(this.blockDepth, size);
+      this.layout = grown32(this.layout, size);
+    }
+    this.blockStart[k] = 0;
+    this.blockEnd[k] = 0;
+    this.blockParams[k] = 0;
+    this.blockFlags[k] = flags;
+    this.blockDepth[k] = depth;
+    this.layout[k] = k;
+    return k;
+  }
+
+  /** Makes room for `n` more pool entries and returns where they start; the caller fills them. */
+  allocPool(n: number): number {
+    const first = this.poolCount;
+    this.poolCount = first + n;
+    if (this.poolCount > this.pool.length) this.pool = grown32(this.pool, this.poolCount * 2);
+    return first;
+  }
+}
