@@ -1,0 +1,197 @@
+/**
+ * The opcode table: the row pages (opcodes_core, _gc, _simd, _threads) parsed at load into records with dense ids, and the
+ * lookups over them: by prefix and code, by name, and typed columns by id for hot loops.
+ *
+ * Establishes: ids are 0 … OPCODES.length − 1 in the order of the pages; no two rows share a code or a name; every column
+ * has one entry per id. A mistake in a row is a {@linkcode Bug} at load, before any module is read.
+ */
+import { Bug } from "../errors.ts";
+import { FEATURE_ROWS } from "../features.ts";
+import { IMMEDIATE_KINDS, type ImmediateKind, type OpcodeRow, SIGNATURE_LETTERS } from "./opcode_row.ts";
+import { CORE_ROWS } from "./opcodes_core.ts";
+import { GC_ROWS } from "./opcodes_gc.ts";
+import { SIMD_ROWS } from "./opcodes_simd.ts";
+import { THREADS_ROWS } from "./opcodes_threads.ts";
+
+type RowText =
+  | (typeof CORE_ROWS)[number]
+  | (typeof GC_ROWS)[number]
+  | (typeof SIMD_ROWS)[number]
+  | (typeof THREADS_ROWS)[number];
+
+type NameOf<Row> = Row extends `${string} ${infer Name} ${string}` ? Name : never;
+type SpecialNameOf<Row> = Row extends `${string} ${infer Name} ${string} special ${string}` ? Name : never;
+
+/** The name of a row: the text keyword, with a variant in parentheses where several rows share one. */
+export type Mnemonic = NameOf<RowText>;
+/** Names of the rows whose validation needs a handler. */
+export type SpecialMnemonic = SpecialNameOf<RowText>;
+
+const KINDS: ReadonlySet<string> = new Set(IMMEDIATE_KINDS);
+const FEATURES: ReadonlySet<string> = new Set(["mvp", ...FEATURE_ROWS.map((row) => row.name)]);
+const NO_IMMEDIATES: readonly ImmediateKind[] = [];
+
+/** Immediate lists are few: one shared array per spelling. */
+const immediateLists = new Map<string, readonly ImmediateKind[]>([["-", NO_IMMEDIATES]]);
+
+function parseImmediates(text: string): readonly ImmediateKind[] {
+  let list = immediateLists.get(text);
+  if (list === undefined) {
+    const kinds = text.split(",");
+    for (const kind of kinds) if (!KINDS.has(kind)) throw new Bug(`Unknown immediate kind "${kind}"`);
+    list = kinds as ImmediateKind[];
+    immediateLists.set(text, list);
+  }
+  return list;
+}
+
+/** The width that a memory instruction's name spells: `load8_s` 1 byte, `load16x4_u` 8, `i64.store` 8, `wait32` 4. */
+const ACCESS = /(?:load|store|rmw|wait)(\d+)?(?:x(\d+))?/;
+
+function log2AccessBytes(mnemonic: string): number {
+  if (mnemonic === "memory.atomic.notify") return 2;
+  const match = ACCESS.exec(mnemonic);
+  if (match === null) throw new Bug(`"${mnemonic}" has a memarg and no access width`);
+  const typeBits = mnemonic.startsWith("v128") ? 128 : Number(mnemonic.slice(1, 3));
+  const bits = match[1] === undefined ? typeBits : Number(match[1]) * Number(match[2] ?? 1);
+  return 31 - Math.clz32(bits >> 3);
+}
+
+/** Parses one row of the notation of opcode_row.ts. Exported for plug-in pages and tests. */
+export function parseOpcodeRow(text: string, id: number): OpcodeRow {
+  const columns = text.split(" ");
+  const [codeText, mnemonic, immediateText, signature, feature, ir] = columns;
+  if (feature === undefined || columns.length > 6) throw new Bug(`Opcode row "${text}" has a wrong number of columns`);
+  const colon = codeText!.indexOf(":");
+  const prefix = colon < 0 ? 0 : parseInt(codeText!.slice(0, colon), 16);
+  const code = parseInt(codeText!.slice(colon + 1), 16);
+  if (Number.isNaN(prefix) || Number.isNaN(code)) throw new Bug(`Opcode row "${text}" has no code`);
+  if (!FEATURES.has(feature)) throw new Bug(`Opcode row "${text}" names an unknown feature`);
+  const immediates = parseImmediates(immediateText!);
+  let params: string | undefined;
+  let results: string | undefined;
+  if (signature !== "special") {
+    const bar = signature!.indexOf("_");
+    params = signature!.slice(0, bar);
+    results = signature!.slice(bar + 1);
+    if (bar < 0) throw new Bug(`Opcode row "${text}" has no signature`);
+    for (const letter of params + results) {
+      if (!SIGNATURE_LETTERS.includes(letter)) throw new Bug(`Opcode row "${text}" has an unknown signature letter`);
+    }
+  }
+  return {
+    id,
+    prefix,
+    code,
+    mnemonic: mnemonic!,
+    immediates,
+    params,
+    results,
+    feature: feature as OpcodeRow["feature"],
+    ir,
+    naturalAlign: immediates[0] === "memarg" ? log2AccessBytes(mnemonic!) : -1,
+  };
+}
+
+/** How many codes each prefix's lookup covers; a row beyond it is rejected at load. */
+const CODE_LIMIT = 0x200;
+/** Lookup table number by prefix byte: 0xfb … 0xfe are 1 … 4, no prefix is 0. */
+function pageOf(prefix: number): number {
+  return prefix === 0 ? 0 : prefix >= 0xfb && prefix <= 0xfe ? prefix - 0xfa : -1;
+}
+
+function parseRows(): OpcodeRow[] {
+  const rows: OpcodeRow[] = [];
+  for (const page of [CORE_ROWS, GC_ROWS, SIMD_ROWS, THREADS_ROWS] as const) {
+    for (const text of page) rows.push(parseOpcodeRow(text, rows.length));
+  }
+  return rows;
+}
+
+/** All rows; `OPCODES[id].id === id`. */
+export const OPCODES: readonly OpcodeRow[] = parseRows();
+
+/** Every row by name. */
+const BY_NAME: ReadonlyMap<string, OpcodeRow> = indexByName(OPCODES);
+
+/** Makes the name index and checks that names are unique. Exported for tests. */
+export function indexByName(rows: readonly OpcodeRow[]): Map<string, OpcodeRow> {
+  const index = new Map<string, OpcodeRow>();
+  for (const row of rows) {
+    if (index.has(row.mnemonic)) throw new Bug(`Two opcode rows are named "${row.mnemonic}"`);
+    index.set(row.mnemonic, row);
+  }
+  return index;
+}
+
+/** Makes the code index: id + 1 at `page * CODE_LIMIT + code`, 0 where no row is. Exported for tests. */
+export function indexByCode(rows: readonly OpcodeRow[]): Int16Array {
+  const index = new Int16Array(5 * CODE_LIMIT);
+  for (const row of rows) {
+    const page = pageOf(row.prefix);
+    if (page < 0 || row.code >= CODE_LIMIT) throw new Bug(`Opcode of "${row.mnemonic}" is out of range`);
+    const at = page * CODE_LIMIT + row.code;
+    if (index[at] !== 0) throw new Bug(`"${row.mnemonic}" and "${rows[index[at]! - 1]!.mnemonic}" share a code`);
+    index[at] = row.id + 1;
+  }
+  return index;
+}
+
+const BY_CODE = indexByCode(OPCODES);
+
+/** Id of the one-byte opcode `byte`, or −1: the table for hot loops. */
+export const ID_BY_BYTE: Int16Array = Int16Array.from({ length: 256 }, (_, byte) => BY_CODE[byte]! - 1);
+
+/** Id of opcode `code` (below `CODE_LIMIT` or not) after `prefix` (0 for none), or −1. */
+export function idOfCode(prefix: number, code: number): number {
+  const page = pageOf(prefix);
+  if (page < 0 || code >= CODE_LIMIT || code < 0) return -1;
+  return BY_CODE[page * CODE_LIMIT + code]! - 1;
+}
+
+/** The row of opcode `code` after `prefix` (0 for none). */
+export function rowOf(prefix: number, code: number): OpcodeRow | undefined {
+  return OPCODES[idOfCode(prefix, code)];
+}
+
+/**
+ * The row of a text keyword such as `i32.add`. Of rows that share a keyword (`select`, `ref.test`, `ref.cast`) it is the
+ * plain one; the other is found under its name with the variant, `select(t)`, `ref.test(null)`, `ref.cast(null)`.
+ */
+export function rowByMnemonic(name: string): OpcodeRow | undefined {
+  return BY_NAME.get(name);
+}
+
+/** Id of the row named `name`. The name is checked by the compiler. */
+export function idOf(name: Mnemonic): number {
+  return BY_NAME.get(name)!.id;
+}
+
+/** The text keyword of row `id`: its name without a variant. */
+export function keywordOf(id: number): string {
+  const name = OPCODES[id]!.mnemonic;
+  const paren = name.indexOf("(");
+  return paren < 0 ? name : name.slice(0, paren);
+}
+
+/** By id: log2 of the natural alignment of a memory access, −1 for rows without a memarg. */
+export const NATURAL_ALIGN: Int8Array = Int8Array.from(OPCODES, (row) => row.naturalAlign);
+
+/** By id: 1 for rows of prefix 0xfe with a memarg, whose alignment must equal the natural one. */
+export const IS_ATOMIC: Uint8Array = Uint8Array.from(
+  OPCODES,
+  (row) => Number(row.prefix === 0xfe && row.naturalAlign >= 0),
+);
+
+/** By id: 1 when the signature says all about validation, 0 for special rows. */
+export const IS_SIMPLE: Uint8Array = Uint8Array.from(OPCODES, (row) => Number(row.params !== undefined));
+
+/** By id: lane indices must be below this (32 for i8x16.shuffle, whose lanes select from two vectors); 0: no lanes. */
+export const LANE_LIMIT: Uint8Array = Uint8Array.from(OPCODES, laneLimit);
+
+function laneLimit(row: OpcodeRow): number {
+  if (row.immediates.includes("lanes")) return 32;
+  if (!row.immediates.includes("lane")) return 0;
+  if (row.naturalAlign >= 0) return 16 >> row.naturalAlign;
+  return Number(row.mnemonic.slice(row.mnemonic.indexOf("x") + 1, row.mnemonic.indexOf(".")));
+}
