@@ -1,0 +1,145 @@
+/**
+ * Findings and how they become text and exit codes.
+ *
+ * In: what went wrong, where (file, line, column, JSON pointer) and what to do about it. Out: one line of text with a
+ * `help:` line, or the JSON form of `--json`. The invariant: every failure a user sees carries a stable code, and the
+ * exit code follows from that code alone (EXIT_OF_CODE), so scripts can rely on either.
+ */
+
+/** Exit codes of every command. */
+export const EXIT = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  project: 3,
+  review: 4,
+  integrity: 5,
+  unresolvable: 6,
+  network: 7,
+  authentication: 8,
+  incompatible: 9,
+  pending: 10,
+} as const;
+
+/** One of the exit codes above. */
+export type ExitCode = typeof EXIT[keyof typeof EXIT];
+
+/** How bad a finding is. */
+export type Severity = "error" | "warning" | "note";
+
+/** One finding. Lines and columns count from 1; columns count UTF-16 code units. */
+export interface Diagnostic {
+  readonly code: string;
+  readonly severity: Severity;
+  readonly message: string;
+  readonly file?: string;
+  readonly line?: number;
+  readonly column?: number;
+  /** RFC 6901 pointer into the file. */
+  readonly pointer?: string;
+  /** What to do, or the likely mistake. */
+  readonly help?: string;
+}
+
+/** Code prefixes and the exit code they mean; the longest prefix that fits wins. */
+const EXIT_OF_CODE: readonly (readonly [string, ExitCode])[] = [
+  ["usage.", EXIT.usage],
+  ["manifest.", EXIT.project],
+  ["project.", EXIT.project],
+  ["lock.", EXIT.project],
+  ["lock.digest", EXIT.integrity],
+  ["lock.review", EXIT.review],
+  ["policy.", EXIT.review],
+  ["review.", EXIT.review],
+  ["authority.", EXIT.review],
+  ["integrity.", EXIT.integrity],
+  ["archive.", EXIT.integrity],
+  ["catalog.", EXIT.project],
+  ["range.", EXIT.project],
+  ["version.", EXIT.project],
+  ["resolve.", EXIT.unresolvable],
+  ["binding.", EXIT.unresolvable],
+  ["registry.", EXIT.network],
+  ["registry.not-found", EXIT.unresolvable],
+  ["registry.untrusted", EXIT.review],
+  ["registry.rollback", EXIT.integrity],
+  ["auth.", EXIT.authentication],
+  ["incompatible.", EXIT.incompatible],
+  ["link.", EXIT.project],
+];
+
+/** The exit code for a finding's code. */
+export function exitOf(code: string): ExitCode {
+  let best = "";
+  let exit: ExitCode = EXIT.failure;
+  for (const [prefix, value] of EXIT_OF_CODE) {
+    if (code.startsWith(prefix) && prefix.length > best.length) {
+      best = prefix;
+      exit = value;
+    }
+  }
+  return exit;
+}
+
+/** A failure that is to be shown to the user as it is: findings, no stack trace. */
+export class ProjectError extends Error {
+  override readonly name = "ProjectError";
+  readonly diagnostics: readonly Diagnostic[];
+  readonly exitCode: ExitCode;
+
+  constructor(diagnostics: readonly Diagnostic[], exitCode?: ExitCode) {
+    super(diagnostics.map(formatDiagnostic).join("\n"));
+    this.diagnostics = diagnostics;
+    const first = diagnostics.find((d) => d.severity === "error") ?? diagnostics[0];
+    this.exitCode = exitCode ?? (first === undefined ? EXIT.failure : exitOf(first.code));
+  }
+}
+
+/** A ProjectError with one finding. */
+export function fail(code: string, message: string, more: Partial<Diagnostic> = {}): ProjectError {
+  return new ProjectError([{ severity: "error", ...more, code, message }]);
+}
+
+/** `file:line:column: code: message`, then a `help:` line. */
+export function formatDiagnostic(d: Diagnostic): string {
+  let where = "";
+  if (d.file !== undefined) {
+    where = d.file + (d.line === undefined ? "" : `:${d.line}:${d.column ?? 1}`) + ": ";
+  }
+  const level = d.severity === "error" ? "" : `${d.severity}: `;
+  const text = `${where}${level}${d.code}: ${d.message}`;
+  return d.help === undefined ? text : `${text}\n  help: ${d.help}`;
+}
+
+/** A JSON pointer as people read it: `packages["github.com/acme/kv"].version`. */
+export function readablePointer(pointer: string): string {
+  let text = "";
+  for (const raw of pointer.split("/").slice(1)) {
+    const step = raw.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (/^[0-9]+$/.test(step)) text += `[${step}]`;
+    else if (/^[$A-Za-z_][$\w]*$/.test(step)) text += text === "" ? step : `.${step}`;
+    else text += `[${quote(step)}]`;
+  }
+  return text === "" ? "the top level" : text;
+}
+
+/** One step appended to a JSON pointer. */
+export function stepInto(pointer: string, key: string | number): string {
+  return `${pointer}/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`;
+}
+
+/** A hostile or long string as a short quoted one: control, bidi and zero-width characters escaped. */
+export function quote(text: string, limit = 120): string {
+  const cut = text.length > limit ? text.slice(0, limit) + "…" : text;
+  return `"${escapeHostile(cut).replaceAll('"', '\\"')}"`;
+}
+
+// Control characters; soft hyphen; Arabic letter mark; zero-width and bidi controls; line separators; word joiner and
+// invisible operators; BOM; interlinear marks; tags and variation selectors that can hide text; lone surrogates.
+const HOSTILE =
+  /[\p{Cc}\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202f\u205f-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]|\p{Cs}/gu;
+
+/** Every character that could move the cursor, reorder or hide text becomes a visible escape. */
+export function escapeHostile(text: string): string {
+  return text.replace(HOSTILE, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`);
+}

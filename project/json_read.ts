@@ -1,0 +1,284 @@
+/**
+ * Strict JSON reading with the place of every key and value.
+ *
+ * In: bytes of a file. Out: the value, its duplicate keys, and a way from a JSON pointer to line and column; or the one
+ * class of failure that stopped the reading (too-large, encoding, conflict-markers, syntax). Objects have no prototype, so
+ * `__proto__`, `constructor` and `valueOf` are keys like any other. The text is one RFC 8259 value: the visitor of
+ * jsonc-parser gives the places, JSON.parse must agree, and depth is bounded before either runs.
+ */
+import { printParseErrorCode, visit } from "jsonc-parser";
+import { type Diagnostic, quote, readablePointer, stepInto } from "./diagnostic.ts";
+
+/** Any JSON value. */
+export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
+
+/** A JSON object without a prototype. */
+export interface JsonObject {
+  [key: string]: JsonValue;
+}
+
+/** A line and a column, both counted from 1. */
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** What was read. */
+export interface JsonDocument {
+  readonly file: string;
+  readonly text: string;
+  readonly value: JsonValue;
+  /** One finding for each repeated key. */
+  readonly duplicates: readonly Diagnostic[];
+  /** Where a pointer's key (or its value) stands; the nearest enclosing one when the pointer does not exist. */
+  place(pointer: string, part?: "key" | "value"): Place;
+}
+
+/** Bounds and names for one reading. */
+export interface JsonReadOptions {
+  /** File name used in findings. */
+  readonly file: string;
+  /** First part of the codes: `lock`, `manifest`, `catalog`. */
+  readonly codes: string;
+  readonly maxBytes: number;
+  readonly maxDepth?: number;
+}
+
+/** Either a document or the findings that say why there is none. */
+export type JsonReading =
+  | { readonly ok: true; readonly document: JsonDocument }
+  | { readonly ok: false; readonly diagnostics: readonly Diagnostic[]; readonly text?: string };
+
+/** An object without a prototype. */
+export function emptyObject(): JsonObject {
+  return Object.create(null) as JsonObject;
+}
+
+/** True for a JSON object. */
+export function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Reads one JSON value strictly. */
+export function readJson(bytes: Uint8Array, options: JsonReadOptions): JsonReading {
+  const { file, codes, maxBytes } = options;
+  const maxDepth = options.maxDepth ?? 64;
+  const stop = (code: string, message: string, more: Partial<Diagnostic> = {}): JsonReading => ({
+    ok: false,
+    diagnostics: [{ code: `${codes}.${code}`, severity: "error", message, file, ...more }],
+  });
+  if (bytes.length > maxBytes) {
+    return stop("too-large", `the file has ${bytes.length} bytes; at most ${maxBytes} are allowed`);
+  }
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
+    return stop("encoding", "the file starts with a byte order mark", {
+      line: 1,
+      column: 1,
+      help: "save it as UTF-8 without BOM",
+    });
+  }
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    const offset = firstBadUtf8(bytes);
+    const before = new TextDecoder().decode(bytes.subarray(0, offset));
+    return stop("encoding", `byte ${offset} is not valid UTF-8`, placeOf(lineStarts(before), before.length));
+  }
+  const starts = lineStarts(text);
+  const marker = /^(?:<{7}|={7}|>{7}|\|{7})(?:[ \r].*)?$/m.exec(text);
+  if (marker !== null) {
+    const ours = /^<{7} ?(.*)$/m.exec(text)?.[1]?.trim() || "one side";
+    const theirs = /^>{7} ?(.*)$/m.exec(text)?.[1]?.trim() || "the other side";
+    const reading = stop(
+      "conflict-markers",
+      `the file holds an unresolved merge of ${quote(ours, 60)} and ${quote(theirs, 60)}`,
+      {
+        ...placeOf(starts, marker.index),
+        help: codes === "lock" ? "run `waft add` to merge and re-resolve" : "resolve the merge and save the file",
+      },
+    );
+    return { ...reading, text } as JsonReading;
+  }
+  const deep = firstTooDeep(text, maxDepth);
+  if (deep >= 0) return stop("syntax", `nested deeper than ${maxDepth} levels`, placeOf(starts, deep));
+  return readText(text, starts, options, stop);
+}
+
+type Stop = (code: string, message: string, more?: Partial<Diagnostic>) => JsonReading;
+
+function readText(text: string, starts: readonly number[], options: JsonReadOptions, stop: Stop): JsonReading {
+  const { file, codes } = options;
+  const offsets = new Map<string, { key: number; value: number }>();
+  const duplicates: Diagnostic[] = [];
+  const syntax: { message: string; offset: number }[] = [];
+  let encoding = -1;
+  let root: JsonValue | undefined;
+  const stack: { at: string; value: JsonValue[] | JsonObject; key: string }[] = [];
+
+  function pointerOfNext(): string {
+    const top = stack.at(-1);
+    if (top === undefined) return "";
+    return stepInto(top.at, Array.isArray(top.value) ? top.value.length : top.key);
+  }
+  function put(value: JsonValue, offset: number): string {
+    const at = pointerOfNext();
+    const known = offsets.get(at);
+    if (known === undefined) offsets.set(at, { key: offset, value: offset });
+    else known.value = offset;
+    const top = stack.at(-1);
+    if (top === undefined) root ??= value;
+    else if (Array.isArray(top.value)) top.value.push(value);
+    else top.value[top.key] = value;
+    return at;
+  }
+  visit(text, {
+    onObjectBegin(offset) {
+      const value = emptyObject();
+      stack.push({ at: put(value, offset), value, key: "" });
+    },
+    onObjectProperty(name, offset) {
+      const top = stack.at(-1);
+      if (top === undefined || Array.isArray(top.value)) return;
+      top.key = name;
+      if (!name.isWellFormed() && encoding < 0) encoding = offset;
+      const at = stepInto(top.at, name);
+      if (name in top.value) {
+        const first = placeOf(starts, offsets.get(at)?.key ?? 0);
+        duplicates.push({
+          code: `${codes}.duplicate-key`,
+          severity: "error",
+          message: `${quote(name)} stands twice in ${readablePointer(top.at)} (first in line ${first.line})`,
+          file,
+          ...placeOf(starts, offset),
+          pointer: at,
+          help: "keep one of the two",
+        });
+      }
+      offsets.set(at, { key: offset, value: offset });
+    },
+    onObjectEnd() {
+      stack.pop();
+    },
+    onArrayBegin(offset) {
+      const value: JsonValue[] = [];
+      stack.push({ at: put(value, offset), value, key: "" });
+    },
+    onArrayEnd() {
+      stack.pop();
+    },
+    onLiteralValue(value: unknown, offset, length) {
+      if (typeof value === "number") {
+        const digits = text.slice(offset, offset + length);
+        // An integer outside the safe range would silently become another one.
+        const lossy = /^-?[0-9]+$/.test(digits) && !Number.isSafeInteger(value);
+        if (!Number.isFinite(value) || lossy) {
+          syntax.push({ message: `the number ${quote(digits, 40)} cannot be represented exactly`, offset });
+        }
+      } else if (typeof value === "string" && !value.isWellFormed() && encoding < 0) encoding = offset;
+      put(value as JsonValue, offset);
+    },
+    onError(error, offset) {
+      syntax.push({ message: EXPLAIN[printParseErrorCode(error)] ?? "this is not JSON", offset });
+    },
+  }, { disallowComments: true, allowTrailingComma: false, allowEmptyContent: false });
+
+  if (syntax.length === 0) {
+    try {
+      JSON.parse(text);
+    } catch {
+      syntax.push({ message: "this is not JSON", offset: 0 });
+    }
+  }
+  if (syntax.length > 0 || root === undefined) {
+    const first = syntax[0] ?? { message: "a value is expected", offset: 0 };
+    return stop("syntax", first.message, placeOf(starts, Math.min(first.offset, text.length)));
+  }
+  if (encoding >= 0) return stop("encoding", "a string holds half of a surrogate pair", placeOf(starts, encoding));
+  const document: JsonDocument = {
+    file,
+    text,
+    value: root,
+    duplicates,
+    place(pointer, part = "value") {
+      let at = pointer;
+      let known = offsets.get(at);
+      while (known === undefined && at !== "") {
+        at = at.slice(0, at.lastIndexOf("/"));
+        known = offsets.get(at);
+      }
+      return placeOf(starts, known?.[part] ?? 0);
+    },
+  };
+  return { ok: true, document };
+}
+
+/** jsonc-parser's names of errors in our words. */
+const EXPLAIN: { readonly [name: string]: string } = {
+  InvalidSymbol: "this word is not JSON",
+  InvalidNumberFormat: "this is not a JSON number",
+  PropertyNameExpected: "a property name in double quotes is expected (JSON allows no trailing comma)",
+  ValueExpected: "a value is expected (JSON allows no trailing comma)",
+  ColonExpected: "a colon is expected",
+  CommaExpected: "a comma is expected",
+  CloseBraceExpected: "a closing brace is expected",
+  CloseBracketExpected: "a closing bracket is expected",
+  EndOfFileExpected: "the file must end after its one value",
+  InvalidCommentToken: "comments are not allowed",
+  UnexpectedEndOfComment: "comments are not allowed",
+  UnexpectedEndOfString: "the string has no end",
+  UnexpectedEndOfNumber: "the number has no end",
+  InvalidUnicode: "a \\u escape needs four hexadecimal digits",
+  InvalidEscapeCharacter: "this escape does not exist in JSON",
+  InvalidCharacter: "control characters must be escaped",
+};
+
+/** Offset of the bracket that goes deeper than allowed, or -1; ignores brackets in strings. */
+function firstTooDeep(text: string, maxDepth: number): number {
+  let depth = 0;
+  let quoted = false;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (quoted) {
+      if (c === 0x5c) i++;
+      else if (c === 0x22 || c === 0x0a) quoted = false;
+    } else if (c === 0x22) quoted = true;
+    else if (c === 0x7b || c === 0x5b) {
+      if (++depth > maxDepth) return i;
+    } else if (c === 0x7d || c === 0x5d) depth--;
+  }
+  return -1;
+}
+
+/** Offset of the first byte that does not continue valid UTF-8, by halving. */
+function firstBadUtf8(bytes: Uint8Array): number {
+  let low = 0;
+  let high = bytes.length;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    try {
+      new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(0, middle), { stream: true });
+      low = middle;
+    } catch {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+function lineStarts(text: string): number[] {
+  const starts = [0];
+  for (let i = text.indexOf("\n"); i >= 0; i = text.indexOf("\n", i + 1)) starts.push(i + 1);
+  return starts;
+}
+
+function placeOf(starts: readonly number[], offset: number): Place {
+  let low = 0;
+  let high = starts.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (starts[middle]! <= offset) low = middle;
+    else high = middle - 1;
+  }
+  return { line: low + 1, column: offset - starts[low]! + 1 };
+}

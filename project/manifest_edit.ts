@@ -1,0 +1,53 @@
+/**
+ * Edits of `waft.json` in place: only the lines that must change do.
+ *
+ * In: the text of a valid manifest. Out: the text with one requirement set or removed; indentation, line ends, order and
+ * the final newline stay. New keys go where they belong if the present ones are in code-unit order, else at the end.
+ */
+import { applyEdits, type FormattingOptions, modify, parse } from "jsonc-parser";
+
+/** The text with `plugins[id]` set to `range`. */
+export function setRequirement(text: string, id: string, range: string): string {
+  const known = (parse(text) as { readonly plugins?: object } | undefined)?.plugins !== undefined;
+  const edits = modify(text, ["plugins", id], range, {
+    formattingOptions: formattingOf(text),
+    // Without `plugins` it is that key that gets inserted: first, or after $schema.
+    getInsertionIndex: (keys) => known ? insertionIndex(keys, id) : keys[0] === "$schema" ? 1 : 0,
+  });
+  return applyEdits(text, edits);
+}
+
+/** The text without `plugins[id]`. */
+export function removeRequirement(text: string, id: string): string {
+  return applyEdits(text, modify(text, ["plugins", id], undefined, { formattingOptions: formattingOf(text) }));
+}
+
+/** The text with several requirements set (a range) or removed (undefined), in code-unit order of the ids. */
+export function editRequirements(text: string, changes: ReadonlyMap<string, string | undefined>): string {
+  let result = text;
+  for (const id of [...changes.keys()].sort()) {
+    const range = changes.get(id);
+    result = range === undefined ? removeRequirement(result, id) : setRequirement(result, id, range);
+  }
+  return result;
+}
+
+function insertionIndex(keys: readonly string[], id: string): number {
+  const others = keys.filter((k) => k !== id);
+  const sorted = others.every((k, i) => i === 0 || others[i - 1]! < k);
+  if (!sorted) return others.length;
+  const at = others.findIndex((k) => k > id);
+  return at < 0 ? others.length : at;
+}
+
+/** The formatting that the text already has. */
+function formattingOf(text: string): FormattingOptions {
+  const indent = /^([ \t]+)"/m.exec(text)?.[1] ?? "  ";
+  const tabs = indent.startsWith("\t");
+  return {
+    insertSpaces: !tabs,
+    tabSize: tabs ? 1 : indent.length,
+    eol: text.includes("\r\n") ? "\r\n" : "\n",
+    insertFinalNewline: false,
+  };
+}
