@@ -1,0 +1,68 @@
+/**
+ * Executable memory: one reserved range of address space per realm in which code images are placed, so that "is this program
+ * counter ours" is one comparison in the fault handler. Pages are written while not executable and made executable after
+ * (W^X); a freed chunk loses its access rights and is used again.
+ */
+import { type Host, PROT } from "./host.ts";
+
+const SIZES = [1 << 30, 1 << 28, 1 << 26];
+
+export class CodeArena {
+  readonly start: number;
+  readonly end: number;
+  readonly #host: Host;
+  #next: number;
+  /** Freed chunks by size in bytes. */
+  readonly #free = new Map<number, number[]>();
+
+  constructor(host: Host) {
+    this.#host = host;
+    let start = 0;
+    let size = 0;
+    for (size of SIZES) {
+      try {
+        start = host.reserve(size, PROT.NONE);
+        break;
+      } catch (error) {
+        if (size === SIZES.at(-1)) throw error;
+      }
+    }
+    this.start = start;
+    this.end = start + size;
+    this.#next = start;
+  }
+
+  /** Rounds up to whole pages. */
+  chunkSize(bytes: number): number {
+    const page = this.#host.pageSize;
+    return Math.max(1, Math.ceil(bytes / page)) * page;
+  }
+
+  /** Takes a chunk of at least `bytes`, not accessible yet. Throws RangeError when the arena is full. */
+  allocate(bytes: number): number {
+    const size = this.chunkSize(bytes);
+    const reused = this.#free.get(size)?.pop();
+    if (reused !== undefined) return reused;
+    if (this.#next + size > this.end) throw new RangeError("Out of executable memory: too much compiled code is alive");
+    const at = this.#next;
+    this.#next += size;
+    return at;
+  }
+
+  /** Writes `code` at the start of a chunk and makes the chunk executable. */
+  publish(address: number, code: Uint8Array): void {
+    const size = this.chunkSize(code.length);
+    this.#host.protect(address, size, PROT.READ | PROT.WRITE);
+    new Uint8Array(this.#host.view(address, size)).set(code);
+    this.#host.protect(address, size, PROT.READ | PROT.EXEC);
+  }
+
+  /** Gives a chunk of `bytes` back; its pages are dropped. */
+  release(address: number, bytes: number): void {
+    const size = this.chunkSize(bytes);
+    this.#host.replace(address, size, PROT.NONE);
+    const list = this.#free.get(size);
+    if (list === undefined) this.#free.set(size, [address]);
+    else list.push(address);
+  }
+}

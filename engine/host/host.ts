@@ -1,0 +1,59 @@
+/**
+ * What the engine needs of the JavaScript runtime it runs in: memory from the operating system, views of it, a way to enter
+ * machine code. Only this folder knows Deno, Node or Bun; everything else talks to a {@linkcode Host}.
+ *
+ * Addresses are JavaScript numbers: user space lies below 2^47, so they are exact.
+ */
+
+/** Memory protection, as mmap and mprotect take it. */
+export const PROT = { NONE: 0, READ: 1, WRITE: 2, EXEC: 4 } as const;
+
+/** Machine types of native functions: what the C ABI of a symbol says. */
+export type NativeType = "i32" | "i64" | "f32" | "f64" | "pointer" | "void";
+
+/** A native function: 64-bit integers are bigints. */
+export type NativeFunction = (...args: (number | bigint)[]) => number | bigint | undefined;
+
+/** One symbol of a library made from machine code. */
+export interface NativeSymbol {
+  /** Offset of the code in the library's text. */
+  offset: number;
+  params: readonly NativeType[];
+  result: NativeType;
+}
+
+export interface Host {
+  readonly name: "deno" | "node" | "bun";
+  readonly os: "linux" | "darwin";
+  readonly arch: "x64" | "arm64";
+  readonly pageSize: number;
+
+  /** Reserves `bytes` of address space with `prot`; lazily committed. Throws RangeError when there is none. */
+  reserve(bytes: number, prot: number): number;
+  /** Changes the protection of a range. Throws RangeError when the system refuses (out of memory). */
+  protect(address: number, bytes: number, prot: number): void;
+  /** Replaces a range by fresh zero pages with `prot`, giving its memory back. */
+  replace(address: number, bytes: number, prot: number): void;
+  /** Gives a range back. */
+  release(address: number, bytes: number): void;
+  /** A view of memory, not a copy; it must not outlive the range. */
+  view(address: number, bytes: number): ArrayBuffer;
+
+  /** Makes `text` (position-independent machine code) callable: one function per symbol. */
+  nativeLibrary<Name extends string>(
+    text: Uint8Array,
+    symbols: Record<Name, NativeSymbol>,
+  ): Record<Name, NativeFunction>;
+  /**
+   * `symbol` bound to one pointer argument that never changes, which is its only parameter; returns an i32: the shape of `call`
+   * and `resume`, and the fastest way in.
+   */
+  boundCall(text: Uint8Array, offset: number, pointer: number): () => number;
+
+  /** Installs `handler` (address) for `signal` with SA_SIGINFO, SA_ONSTACK and SA_NODEFER. */
+  installSignalHandler(signal: number, handler: number): void;
+  /** Address of the handler that is installed for `signal` now (0 default, 1 ignore). */
+  signalHandler(signal: number): number;
+  /** Makes sure that the calling thread has an alternate signal stack. */
+  ensureSignalStack(): void;
+}

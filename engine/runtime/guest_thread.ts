@@ -1,0 +1,168 @@
+/**
+ * The guest side of one JavaScript realm: the thread state that machine code and JavaScript share, the guest stack, the ways
+ * in (`call`, `resume`), and the loop that serves what parked guest code asks for.
+ *
+ *     JavaScript ── call() ──▶ guest runs ──▶ DONE                        result in SLOTS
+ *                                  └──▶ HOST, BUILTIN: parked ─▶ serve in JavaScript ─▶ resume() ──▶ …
+ *                                  └──▶ TRAP                              TrapError
+ *
+ * Invariant: no JavaScript runs while the stack pointer is on the guest stack. A nested call begins below what is parked:
+ * `top` is the guest stack pointer where the next fresh call starts, and GUEST_SP holds it whenever the host is in control.
+ */
+import { CONTEXT, STATUS, THREAD } from "../context_layout.ts";
+import type { ProcessStubs, Target } from "../codegen/target.ts";
+import { Bug } from "../errors.ts";
+import { CodeArena } from "../host/code_arena.ts";
+import { type Host, PROT } from "../host/host.ts";
+import { OS_CALLS } from "../host/os_calls.ts";
+import { ContextArena } from "./context_arena.ts";
+import { HandleTable } from "./handles.ts";
+import { NativeRegion } from "./native_region.ts";
+
+/** Bytes of guest stack that a thread has by default. */
+export const STACK_BYTES: number = 1 << 20;
+/** Inaccessible bytes below the stack: any prologue that moves the stack pointer further probes it. */
+export const STACK_GUARD_BYTES: number = 1 << 16;
+/** Bytes above the stack limit that small leaf functions may use without a check. */
+const STACK_SLACK_BYTES = 4096;
+
+const GUEST_SP = THREAD.GUEST_SP >> 2;
+
+/** Serves one host function: reads arguments from the slots, calls, writes results. Throws what the function throws. */
+export type HostService = () => void;
+
+/** Serves a builtin that parked; may throw a TrapError. */
+export type BuiltinService = (index: number, context: number) => void;
+
+export class GuestThread {
+  readonly host: Host;
+  readonly target: Target;
+  readonly arena: CodeArena;
+  readonly contexts: ContextArena;
+  readonly handles: HandleTable = new HandleTable();
+  /** The thread state. */
+  readonly state: NativeRegion;
+  /** Absolute addresses of code in the process stubs. */
+  readonly trapExit: number;
+  readonly stackLow: number;
+  readonly stackHigh: number;
+  /** Begins the call that the CALL_* fields describe. */
+  readonly call: () => number;
+  readonly resume: () => number;
+  /** Host functions by number; 0 is unused. */
+  readonly hostServices: (HostService | undefined)[] = [undefined];
+  readonly #freeHosts: number[] = [];
+  /** Nested calls from JavaScript that are under way. */
+  depth = 0;
+  /** Set by the runtime: serves BUILTIN and makes errors of traps. */
+  builtins: BuiltinService = () => {
+    throw new Bug("No builtins are installed");
+  };
+  trapError: () => Error = () => new Bug("No trap decoder is installed");
+  /** Called when the last call has ended: a quiet moment for sweeping. */
+  quiet: () => void = () => {};
+
+  #topLo: number;
+  #topHi: number;
+
+  constructor(host: Host, target: Target) {
+    this.host = host;
+    this.target = target;
+    const system = OS_CALLS[host.os];
+    this.arena = new CodeArena(host);
+    this.contexts = new ContextArena(host);
+    const stateBytes = Math.ceil(THREAD.SIZE / host.pageSize) * host.pageSize;
+    this.state = new NativeRegion(host, host.reserve(stateBytes, PROT.READ | PROT.WRITE), stateBytes);
+
+    const stack = host.reserve(STACK_GUARD_BYTES + STACK_BYTES, PROT.NONE);
+    this.stackLow = stack + STACK_GUARD_BYTES;
+    this.stackHigh = this.stackLow + STACK_BYTES;
+    host.protect(this.stackLow, STACK_BYTES, PROT.READ | PROT.WRITE);
+    const top = this.stackHigh - 64;
+    this.state.setWord(THREAD.GUEST_SP, top);
+    this.state.setWord(THREAD.STACK_LOW, this.stackLow);
+    this.state.setWord(THREAD.STACK_HIGH, this.stackHigh);
+    this.#topLo = this.state.i32[GUEST_SP]!;
+    this.#topHi = this.state.i32[GUEST_SP + 1]!;
+
+    const stubs = target.processStubs(host.os);
+    host.ensureSignalStack();
+    let base = 0;
+    for (const signal of system.faultSignals) {
+      base = this.#placeStubs(stubs, host.signalHandler(signal));
+      host.installSignalHandler(signal, base + stubs.faultHandler);
+    }
+    this.trapExit = base + stubs.trapExit;
+    this.call = host.boundCall(stubs.bytes, stubs.call, this.state.address);
+    this.resume = host.boundCall(stubs.bytes, stubs.resume, this.state.address);
+  }
+
+  /** A copy of the process stubs in the arena whose fault handler chains to `previous`. */
+  #placeStubs(stubs: ProcessStubs, previous: number): number {
+    const base = this.arena.allocate(stubs.bytes.length);
+    const bytes = stubs.bytes.slice();
+    const view = new DataView(bytes.buffer);
+    const words = [this.arena.start, this.arena.end, base + stubs.faultLanding, previous];
+    words.forEach((word, i) => view.setBigUint64(stubs.faultWords + 8 * i, BigInt(word), true));
+    this.arena.publish(base, bytes);
+    return base;
+  }
+
+  /** Fills the header of a fresh VM context. */
+  initContext(region: NativeRegion, offset: number, instance: number): void {
+    region.setWord(offset + CONTEXT.THREAD, this.state.address);
+    region.setWord(offset + CONTEXT.STACK_LIMIT, this.stackLow + STACK_SLACK_BYTES);
+    region.setWord(offset + CONTEXT.TRAP_EXIT, this.trapExit);
+    region.setWord(offset + CONTEXT.OVERFLOW, this.state.address + THREAD.OVERFLOW);
+    region.i32[(offset + CONTEXT.INSTANCE) >> 2] = instance;
+  }
+
+  /** Registers a host function and returns its number. */
+  addHost(service: HostService): number {
+    const index = this.#freeHosts.pop() ?? this.hostServices.length;
+    this.hostServices[index] = service;
+    return index;
+  }
+
+  removeHost(index: number): void {
+    this.hostServices[index] = undefined;
+    this.#freeHosts.push(index);
+  }
+
+  /** Serves a call that did not end at once; returns when it is done, throws when it traps or a host function throws. */
+  serve(status: number): void {
+    const i32 = this.state.i32;
+    const topLo = this.#topLo;
+    const topHi = this.#topHi;
+    this.depth++;
+    try {
+      for (;;) {
+        if (status === STATUS.DONE) return;
+        if (status === STATUS.TRAP) throw this.trapError();
+        const parkLo = i32[GUEST_SP]!;
+        const parkHi = i32[GUEST_SP + 1]!;
+        this.#topLo = parkLo;
+        this.#topHi = parkHi;
+        const index = i32[THREAD.PARK_INDEX >> 2]!;
+        if (status === STATUS.HOST) {
+          const service = this.hostServices[index];
+          if (service === undefined) throw new Bug(`Host function ${index} does not exist`);
+          service();
+        } else if (status === STATUS.BUILTIN) {
+          this.builtins(index, this.state.word(THREAD.PARK_CONTEXT));
+        } else {
+          throw new Bug(`Unknown status ${status}`);
+        }
+        i32[GUEST_SP] = parkLo;
+        i32[GUEST_SP + 1] = parkHi;
+        status = this.resume();
+      }
+    } finally {
+      this.#topLo = topLo;
+      this.#topHi = topHi;
+      i32[GUEST_SP] = topLo;
+      i32[GUEST_SP + 1] = topHi;
+      if (--this.depth === 0) this.quiet();
+    }
+  }
+}
