@@ -1,0 +1,76 @@
+/**
+ * Value, reference, heap and block types in binary form (specification, 5.3), read from a ByteReader. The same readers
+ * serve sections and instruction immediates.
+ *
+ * Establishes: a type index packed into a ValType fits its 24 bits. A larger one cannot exist in a module that this
+ * engine accepts (limits.ts: MAX_TYPES), so it is reported as the unknown type that it is.
+ */
+import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
+import { InvalidError } from "../errors.ts";
+import { HEAP, type HeapType, I16, I8, refType, V128, type ValType } from "./types.ts";
+
+const LOWEST_HEAP = HEAP.exn;
+const HIGHEST_HEAP = HEAP.noexn;
+/** Bytes 0x69 … 0x74: abstract heap types, and as a value type the nullable reference to one. */
+const FIRST_HEAP_BYTE = LOWEST_HEAP & 0x7f;
+const LAST_HEAP_BYTE = HIGHEST_HEAP & 0x7f;
+
+const REF_BYTE = 0x64;
+const REF_NULL_BYTE = 0x63;
+
+/** Type indices beyond this do not fit a packed reference type. */
+const MAX_TYPE_INDEX = 0xffffff - 0x40;
+
+/** A heap type: an abstract one as a single byte, or a type index as a non-negative s33. */
+export function readHeapType(reader: ByteReader): HeapType {
+  const pos = reader.pos;
+  if (pos >= reader.end) reader.fail(UNEXPECTED_END);
+  const byte = reader.bytes[pos]!;
+  if ((byte & 0xc0) === 0x40) {
+    if (byte < FIRST_HEAP_BYTE || byte > LAST_HEAP_BYTE) reader.fail("malformed heap type");
+    reader.pos = pos + 1;
+    return byte - 0x80;
+  }
+  const index = reader.s33();
+  if (index < 0) reader.fail("malformed heap type", pos);
+  if (index > MAX_TYPE_INDEX) throw new InvalidError(`unknown type ${index}`, { offset: reader.base + pos });
+  return index;
+}
+
+/** A reference type. */
+export function readRefType(reader: ByteReader): ValType {
+  const byte = reader.pos < reader.end ? reader.bytes[reader.pos]! : reader.u8();
+  if (byte >= FIRST_HEAP_BYTE && byte <= LAST_HEAP_BYTE) {
+    reader.pos++;
+    return refType(true, byte - 0x80);
+  }
+  if (byte !== REF_BYTE && byte !== REF_NULL_BYTE) reader.fail("malformed reference type");
+  reader.pos++;
+  return refType(byte === REF_NULL_BYTE, readHeapType(reader));
+}
+
+/** A value type: number, vector or reference. */
+export function readValType(reader: ByteReader): ValType {
+  const byte = reader.pos < reader.end ? reader.bytes[reader.pos]! : reader.u8();
+  if (byte >= V128 && byte <= 0x7f) {
+    reader.pos++;
+    return byte;
+  }
+  if (!isRefByte(byte)) reader.fail("malformed value type");
+  return readRefType(reader);
+}
+
+/** A storage type: a value type or one of the packed types. */
+export function readStorageType(reader: ByteReader): ValType {
+  const byte = reader.pos < reader.end ? reader.bytes[reader.pos]! : reader.u8();
+  if (byte === I8 || byte === I16) {
+    reader.pos++;
+    return byte;
+  }
+  if ((byte < V128 || byte > 0x7f) && !isRefByte(byte)) reader.fail("malformed storage type");
+  return readValType(reader);
+}
+
+function isRefByte(byte: number): boolean {
+  return (byte >= FIRST_HEAP_BYTE && byte <= LAST_HEAP_BYTE) || byte === REF_BYTE || byte === REF_NULL_BYTE;
+}
