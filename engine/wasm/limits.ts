@@ -1,24 +1,25 @@
 /**
- * Implementation limits (specification, appendix A.2): sizes that a module may declare beyond which this engine refuses
- * it. The figures are those of the WebAssembly JavaScript interface, so a module that runs in a browser passes. They bound
- * what a hostile module can make us allocate before its first instruction is read.
+ * Implementation limits (specification, appendix A.2) that decoding enforces: they bound what a hostile module can make us
+ * allocate before validation looks at it. Counts are first bounded by the bytes left; these limits come on top, so that a
+ * large file of tiny entries cannot fill memory with objects. The figures are those of the JavaScript interface where it
+ * has one, so a module that runs in a browser passes. Limits of validation are in validate/limits.ts.
  */
 
-export const MAX_TYPES = 1_000_000;
-export const MAX_FUNCS = 1_000_000;
-export const MAX_IMPORTS = 1_000_000;
-export const MAX_EXPORTS = 1_000_000;
-export const MAX_GLOBALS = 1_000_000;
-export const MAX_TAGS = 1_000_000;
-export const MAX_TABLES = 100_000;
-export const MAX_MEMORIES = 100;
-export const MAX_DATA_SEGMENTS = 100_000;
-export const MAX_ELEMENT_SEGMENTS = 10_000_000;
-/** Entries of one element segment. */
-export const MAX_ELEMENTS = 10_000_000;
-/** Parameters of one function type, and results. */
-export const MAX_PARAMS = 1_000;
-export const MAX_RESULTS = 1_000;
-export const MAX_FIELDS = 10_000;
+/** Entries of a section or of the whole module, by the plural that a message uses. */
+export const MAX_ENTRIES = {
+  "types": 1_000_000,
+  "imports": 1_000_000,
+  "functions": 1_000_000,
+  "tables": 100_000,
+  "memories": 100_000,
+  "tags": 1_000_000,
+  "globals": 1_000_000,
+  "exports": 1_000_000,
+  "element segments": 1_000_000,
+  "data segments": 100_000,
+  /** Of all element segments together. */
+  "elements": 10_000_000,
+} as const satisfies Record<string, number>;
+
 /** Locals of one function, parameters not counted. */
 export const MAX_LOCALS = 50_000;

@@ -3,7 +3,7 @@
  * serve sections and instruction immediates.
  *
  * Establishes: a type index packed into a ValType fits its 24 bits. A larger one cannot exist in a module that this
- * engine accepts (limits.ts: MAX_TYPES), so it is reported as the unknown type that it is.
+ * engine accepts (limits.ts), so it is reported as the unknown type that it is.
  */
 import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { InvalidError } from "../errors.ts";

@@ -1,0 +1,121 @@
+/**
+ * The name section (specification, appendix A.4.1), read leniently and written: a damaged subsection is left out and never
+ * makes a module malformed. Names are for people and traces; nothing depends on their being there.
+ */
+import { ByteReader, ByteWriter } from "../base/bytes.ts";
+import { MalformedError } from "../errors.ts";
+import type { Names } from "../wasm/module.ts";
+
+type NameMap = Map<number, string>;
+type IndirectNameMap = Map<number, NameMap>;
+
+/** Fields of Names by subsection id; 0 is the module's name. */
+const MAPS = {
+  1: "funcs",
+  4: "types",
+  5: "tables",
+  6: "memories",
+  7: "globals",
+  8: "elems",
+  9: "datas",
+  11: "tags",
+} as const satisfies Record<number, keyof Names>;
+const INDIRECT_MAPS = { 2: "locals", 3: "labels", 10: "fields" } as const satisfies Record<number, keyof Names>;
+const SUBSECTIONS = 12;
+
+function readNameMap(reader: ByteReader): NameMap {
+  const map: NameMap = new Map();
+  for (let left = reader.count(2); left > 0; left--) {
+    const index = reader.u32();
+    map.set(index, reader.name());
+  }
+  return map;
+}
+
+function readIndirectNameMap(reader: ByteReader): IndirectNameMap {
+  const map: IndirectNameMap = new Map();
+  for (let left = reader.count(2); left > 0; left--) {
+    const index = reader.u32();
+    map.set(index, readNameMap(reader));
+  }
+  return map;
+}
+
+function readSubsection(id: number, reader: ByteReader, names: Names): void {
+  if (id === 0) names.module = reader.name();
+  else if (id in MAPS) names[MAPS[id as keyof typeof MAPS]] = readNameMap(reader);
+  else if (id in INDIRECT_MAPS) names[INDIRECT_MAPS[id as keyof typeof INDIRECT_MAPS]] = readIndirectNameMap(reader);
+}
+
+/**
+ * Adds to `names` what the content of a name section says. A subsection with damage inside is left out; damage to the
+ * list of subsections, or an id that is not above the one before, ends the reading: so there are at most 256 attempts.
+ */
+export function readNames(bytes: Uint8Array, names: Names): void {
+  const reader = new ByteReader(bytes);
+  for (let last = -1; reader.left >= 2;) {
+    let next = bytes.length;
+    try {
+      const id = reader.u8();
+      if (id <= last) return;
+      last = id;
+      const size = reader.u32();
+      if (size > reader.left) return;
+      next = reader.pos + size;
+      readSubsection(id, new ByteReader(bytes, reader.pos, next), names);
+    } catch (error) {
+      if (!(error instanceof MalformedError)) throw error;
+    }
+    reader.pos = next;
+  }
+}
+
+function ascending<T>(map: ReadonlyMap<number, T>): [number, T][] {
+  return [...map].sort((a, b) => a[0] - b[0]);
+}
+
+function writeNameMap(writer: ByteWriter, map: NameMap): void {
+  writer.u32(map.size);
+  for (const [index, name] of ascending(map)) {
+    writer.u32(index);
+    writer.name(name);
+  }
+}
+
+function writeIndirectNameMap(writer: ByteWriter, map: IndirectNameMap): void {
+  const filled = ascending(map).filter(([, names]) => names.size > 0);
+  writer.u32(filled.length);
+  for (const [index, names] of filled) {
+    writer.u32(index);
+    writeNameMap(writer, names);
+  }
+}
+
+function writeSubsection(id: number, writer: ByteWriter, names: Names): boolean {
+  if (id === 0) {
+    if (names.module === undefined) return false;
+    writer.name(names.module);
+  } else if (id in MAPS) {
+    const map = names[MAPS[id as keyof typeof MAPS]];
+    if (map.size === 0) return false;
+    writeNameMap(writer, map);
+  } else {
+    const map = names[INDIRECT_MAPS[id as keyof typeof INDIRECT_MAPS]];
+    if (![...map.values()].some((inner) => inner.size > 0)) return false;
+    writeIndirectNameMap(writer, map);
+  }
+  return true;
+}
+
+/** The content of a name section that says what `names` does; empty when there is nothing to say. */
+export function writeNames(names: Names): Uint8Array {
+  const writer = new ByteWriter(256);
+  for (let id = 0; id < SUBSECTIONS; id++) {
+    const begin = writer.length;
+    writer.u8(id);
+    const mark = writer.beginSized();
+    if (writeSubsection(id, writer, names)) writer.endSized(mark);
+    else writer.length = begin;
+  }
+  return writer.finish();
+}

@@ -1,0 +1,203 @@
+/**
+ * Type definitions, limits and the types of tables, memories, globals and tags in binary form (specification, 5.3), read
+ * and written. Value types themselves are read by wasm/type_reader.ts.
+ */
+import type { ByteReader, ByteWriter } from "../base/bytes.ts";
+import { readRefType, readStorageType, readValType } from "../wasm/type_reader.ts";
+import {
+  type CompositeType,
+  type FieldType,
+  type GlobalType,
+  heapOf,
+  type HeapType,
+  I32,
+  I64,
+  isNullable,
+  isRef,
+  type Limits,
+  type MemoryType,
+  type SubType,
+  type TableType,
+  type TagType,
+  type ValType,
+} from "../wasm/types.ts";
+
+const FUNC = 0x60;
+const STRUCT = 0x5f;
+const ARRAY = 0x5e;
+/** A subtype with supertypes: open (0x50) or final (0x4f). */
+const SUB = 0x50;
+const SUB_FINAL = 0x4f;
+/** A recursive group of several types. */
+export const REC = 0x4e;
+
+const REF_BYTE = 0x64;
+const REF_NULL_BYTE = 0x63;
+
+/** Bits of the flags byte of limits. */
+const HAS_MAX = 1;
+const SHARED = 2;
+const ADDRESS_64 = 4;
+
+/** A vector of value types. */
+export function readValTypes(reader: ByteReader): ValType[] {
+  const types: ValType[] = [];
+  for (let left = reader.count(); left > 0; left--) types.push(readValType(reader));
+  return types;
+}
+
+function readMutable(reader: ByteReader): boolean {
+  const byte = reader.u8();
+  if (byte > 1) reader.fail("malformed mutability", reader.pos - 1);
+  return byte === 1;
+}
+
+function readFieldType(reader: ByteReader): FieldType {
+  const storage = readStorageType(reader);
+  return { storage, mutable: readMutable(reader) };
+}
+
+function readCompositeType(reader: ByteReader): CompositeType {
+  const form = reader.u8();
+  switch (form) {
+    case FUNC: {
+      const params = readValTypes(reader);
+      return { kind: "func", params, results: readValTypes(reader) };
+    }
+    case STRUCT: {
+      const fields: FieldType[] = [];
+      for (let left = reader.count(2); left > 0; left--) fields.push(readFieldType(reader));
+      return { kind: "struct", fields };
+    }
+    case ARRAY:
+      return { kind: "array", field: readFieldType(reader) };
+    default:
+      reader.fail(`malformed definition type 0x${form.toString(16)}`, reader.pos - 1);
+  }
+}
+
+/** A subtype, in full or in the short form of a final type without supertypes. */
+export function readSubType(reader: ByteReader): SubType {
+  const form = reader.pos < reader.end ? reader.bytes[reader.pos]! : 0;
+  const supertypes: number[] = [];
+  if (form !== SUB && form !== SUB_FINAL) return { final: true, supertypes, composite: readCompositeType(reader) };
+  reader.pos++;
+  for (let left = reader.count(); left > 0; left--) supertypes.push(reader.u32());
+  return { final: form === SUB_FINAL, supertypes, composite: readCompositeType(reader) };
+}
+
+/** Limits, with the flags that came with them. */
+function readLimits(reader: ByteReader, allowed: number): { limits: Limits; flags: number } {
+  const flags = reader.u8();
+  if ((flags & ~allowed) !== 0) reader.fail("malformed limits flags", reader.pos - 1);
+  const address = (flags & ADDRESS_64) !== 0 ? I64 : I32;
+  const min = reader.u64BigInt();
+  const limits: Limits = (flags & HAS_MAX) !== 0 ? { address, min, max: reader.u64BigInt() } : { address, min };
+  return { limits, flags };
+}
+
+/** A table type. */
+export function readTableType(reader: ByteReader): TableType {
+  const element = readRefType(reader);
+  return { element, limits: readLimits(reader, HAS_MAX | ADDRESS_64).limits };
+}
+
+/** A memory type. */
+export function readMemoryType(reader: ByteReader): MemoryType {
+  const { limits, flags } = readLimits(reader, HAS_MAX | SHARED | ADDRESS_64);
+  return { limits, shared: (flags & SHARED) !== 0 };
+}
+
+/** A global type. */
+export function readGlobalType(reader: ByteReader): GlobalType {
+  const type = readValType(reader);
+  return { type, mutable: readMutable(reader) };
+}
+
+/** A tag type: the attribute byte 0x00 and the index of a function type. */
+export function readTagType(reader: ByteReader): TagType {
+  if (reader.u8() !== 0) reader.fail("malformed tag attribute: zero byte expected", reader.pos - 1);
+  return { typeIndex: reader.u32() };
+}
+
+/** A heap type. */
+export function writeHeapType(writer: ByteWriter, heap: HeapType): void {
+  if (heap < 0) writer.u8(heap & 0x7f);
+  else writer.s33(heap);
+}
+
+/** A value or storage type, in the short form where there is one. */
+export function writeValType(writer: ByteWriter, type: ValType): void {
+  if (!isRef(type)) {
+    writer.u8(type);
+    return;
+  }
+  const heap = heapOf(type);
+  if (heap >= 0 || !isNullable(type)) writer.u8(isNullable(type) ? REF_NULL_BYTE : REF_BYTE);
+  writeHeapType(writer, heap);
+}
+
+function writeValTypes(writer: ByteWriter, types: readonly ValType[]): void {
+  writer.u32(types.length);
+  for (const type of types) writeValType(writer, type);
+}
+
+function writeFieldType(writer: ByteWriter, field: FieldType): void {
+  writeValType(writer, field.storage);
+  writer.u8(field.mutable ? 1 : 0);
+}
+
+/** A subtype, in the short form where there is one. */
+export function writeSubType(writer: ByteWriter, type: SubType): void {
+  if (!type.final || type.supertypes.length > 0) {
+    writer.u8(type.final ? SUB_FINAL : SUB);
+    writer.u32(type.supertypes.length);
+    for (const index of type.supertypes) writer.u32(index);
+  }
+  const composite = type.composite;
+  switch (composite.kind) {
+    case "func":
+      writer.u8(FUNC);
+      writeValTypes(writer, composite.params);
+      writeValTypes(writer, composite.results);
+      break;
+    case "struct":
+      writer.u8(STRUCT);
+      writer.u32(composite.fields.length);
+      for (const field of composite.fields) writeFieldType(writer, field);
+      break;
+    case "array":
+      writer.u8(ARRAY);
+      writeFieldType(writer, composite.field);
+      break;
+  }
+}
+
+function writeLimits(writer: ByteWriter, limits: Limits, flags: number): void {
+  writer.u8(flags | (limits.address === I64 ? ADDRESS_64 : 0) | (limits.max === undefined ? 0 : HAS_MAX));
+  writer.u64BigInt(limits.min);
+  if (limits.max !== undefined) writer.u64BigInt(limits.max);
+}
+
+/** A table type. */
+export function writeTableType(writer: ByteWriter, type: TableType): void {
+  writeValType(writer, type.element);
+  writeLimits(writer, type.limits, 0);
+}
+
+/** A memory type. */
+export function writeMemoryType(writer: ByteWriter, type: MemoryType): void {
+  writeLimits(writer, type.limits, type.shared ? SHARED : 0);
+}
+
+/** A global type. */
+export function writeGlobalType(writer: ByteWriter, type: GlobalType): void {
+  writeValType(writer, type.type);
+  writer.u8(type.mutable ? 1 : 0);
+}
+
+/** A tag type. */
+export function writeTagType(writer: ByteWriter, type: TagType): void {
+  writer.u8(0);
+  writer.u32(type.typeIndex);
+}
