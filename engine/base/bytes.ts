@@ -70,7 +70,7 @@ export class ByteReader {
     let pos = this.pos;
     let value = 0;
     for (let shift = 0; shift < 35; shift += 7) {
-      if (pos >= end) this.fail(UNEXPECTED_END, pos);
+      if (pos >= end) this.#crossing("u32");
       const byte = bytes[pos]!;
       if (shift === 28 && (byte & 0x70) !== 0) this.fail("integer too large", pos);
       value |= (byte & 0x7f) << shift;
@@ -83,6 +83,23 @@ export class ByteReader {
     this.fail("integer representation too long", pos - 1);
   }
 
+  /**
+   * An integer at `pos` crosses the end. When it is wrong in itself, as the bytes after the end show, that is the better
+   * report (and the suite's): a section's size is often the consequence. Otherwise the end came too early.
+   */
+  #crossing(kind: "u32" | "s32" | "s33" | "s64" | "u64"): never {
+    const end = this.end;
+    if (end < this.bytes.length) {
+      this.end = this.bytes.length;
+      try {
+        this[kind]();
+      } finally {
+        this.end = end;
+      }
+    }
+    this.fail(UNEXPECTED_END, end);
+  }
+
   /** A signed 32-bit LEB128 integer. */
   s32(): number {
     const bytes = this.bytes;
@@ -90,7 +107,7 @@ export class ByteReader {
     let pos = this.pos;
     let value = 0;
     for (let shift = 0; shift < 35; shift += 7) {
-      if (pos >= end) this.fail(UNEXPECTED_END, pos);
+      if (pos >= end) this.#crossing("s32");
       const byte = bytes[pos]!;
       if (shift === 28) {
         const sign = byte & 0x78;
@@ -114,7 +131,7 @@ export class ByteReader {
     let pos = this.pos;
     let value = 0;
     for (let shift = 0; shift < 28; shift += 7) {
-      if (pos >= end) this.fail(UNEXPECTED_END, pos);
+      if (pos >= end) this.#crossing("s33");
       const byte = bytes[pos]!;
       value |= (byte & 0x7f) << shift;
       pos++;
@@ -123,7 +140,7 @@ export class ByteReader {
         return (value << (25 - shift)) >> (25 - shift);
       }
     }
-    if (pos >= end) this.fail(UNEXPECTED_END, pos);
+    if (pos >= end) this.#crossing("s33");
     const byte = bytes[pos]!;
     const sign = byte & 0x70;
     if (sign !== 0 && sign !== 0x70) this.fail("integer too large", pos);
@@ -140,7 +157,7 @@ export class ByteReader {
     let lo = 0;
     let hi = 0;
     for (let shift = 0; shift < 70; shift += 7) {
-      if (pos >= end) this.fail(UNEXPECTED_END, pos);
+      if (pos >= end) this.#crossing("s64");
       const byte = bytes[pos]!;
       const bits = byte & 0x7f;
       if (shift === 63 && bits !== 0 && bits !== 0x7f) this.fail("integer too large", pos);
@@ -175,7 +192,7 @@ export class ByteReader {
     let lo = 0;
     let hi = 0;
     for (let shift = 0; shift < 70; shift += 7) {
-      if (pos >= end) this.fail(UNEXPECTED_END, pos);
+      if (pos >= end) this.#crossing("u64");
       const byte = bytes[pos]!;
       const bits = byte & 0x7f;
       if (shift === 63 && bits > 1) this.fail("integer too large", pos);
@@ -240,13 +257,13 @@ export class ByteReader {
   }
 
   /**
-   * The length of a vector whose entries take at least `entryBytes` each. A count that the bytes left cannot hold fails
-   * here, before anything is allocated for it.
+   * The length of a vector, whose entries take at least a byte each: a count that the bytes left cannot hold fails here,
+   * before anything is allocated for it.
    */
-  count(entryBytes = 1): number {
+  count(): number {
     const pos = this.pos;
     const count = this.u32();
-    if (count * entryBytes > this.end - this.pos) {
+    if (count > this.end - this.pos) {
       this.fail(`${UNEXPECTED_END}: length out of bounds: count ${count} with ${this.left} bytes left`, pos);
     }
     return count;

@@ -25,7 +25,7 @@ const SUBSECTIONS = 12;
 
 function readNameMap(reader: ByteReader): NameMap {
   const map: NameMap = new Map();
-  for (let left = reader.count(2); left > 0; left--) {
+  for (let left = reader.count(); left > 0; left--) {
     const index = reader.u32();
     map.set(index, reader.name());
   }
@@ -34,7 +34,7 @@ function readNameMap(reader: ByteReader): NameMap {
 
 function readIndirectNameMap(reader: ByteReader): IndirectNameMap {
   const map: IndirectNameMap = new Map();
-  for (let left = reader.count(2); left > 0; left--) {
+  for (let left = reader.count(); left > 0; left--) {
     const index = reader.u32();
     map.set(index, readNameMap(reader));
   }

@@ -47,9 +47,9 @@ function view(reader: CodeReader, start: number): RawBytes {
 }
 
 /** The length of a vector of `what`, bounded by the bytes left and by the engine's limit. */
-function entryCount(reader: CodeReader, what: keyof typeof MAX_ENTRIES, entryBytes: number, already = 0): number {
+function entryCount(reader: CodeReader, what: keyof typeof MAX_ENTRIES, already = 0): number {
   const pos = reader.pos;
-  const count = reader.count(entryBytes);
+  const count = reader.count();
   checkEntries(reader, what, count + already, pos);
   return count;
 }
@@ -58,6 +58,14 @@ function checkEntries(reader: CodeReader, what: keyof typeof MAX_ENTRIES, count:
   const most = MAX_ENTRIES[what];
   if (count <= most) return;
   throw new InvalidError(`too many ${what}: ${count}, at most ${most} are possible`, { offset: reader.base + pos });
+}
+
+/** Reads a vector of `what`, entry by entry. */
+function readEntries(reader: CodeReader, what: keyof typeof MAX_ENTRIES, read: () => void): void {
+  for (let left = entryCount(reader, what); left > 0; left--) {
+    if (reader.left === 0) reader.fail(`${UNEXPECTED_END}: length out of bounds: ${left} more ${what} declared`);
+    read();
+  }
 }
 
 /** Reads to the `end` that closes the expression. Nesting is counted, not recursed into. */
@@ -92,14 +100,14 @@ export function readExpr(reader: CodeReader): Expr {
 
 function readTypes(reader: CodeReader, { module }: Decoding): void {
   const { types, recGroups } = module;
-  for (let left = entryCount(reader, "types", 2); left > 0; left--) {
+  readEntries(reader, "types", () => {
     const start = types.length;
     if (reader.left > 0 && reader.bytes[reader.pos] === REC) {
       reader.pos++;
-      for (let count = entryCount(reader, "types", 2, start); count > 0; count--) types.push(readSubType(reader));
+      for (let count = entryCount(reader, "types", start); count > 0; count--) types.push(readSubType(reader));
     } else types.push(readSubType(reader));
     recGroups.push({ start, count: types.length - start });
-  }
+  });
   checkEntries(reader, "types", types.length, reader.pos);
 }
 
@@ -121,54 +129,54 @@ function readImportDesc(reader: CodeReader): ImportDesc {
 }
 
 function readImports(reader: CodeReader, { module }: Decoding): void {
-  for (let left = entryCount(reader, "imports", 4); left > 0; left--) {
+  readEntries(reader, "imports", () => {
     const offset = reader.offset;
     const entry: Import = { module: reader.name(), name: reader.name(), desc: readImportDesc(reader), offset };
     module.imports.push(entry);
-  }
+  });
 }
 
 function readFunctions(reader: CodeReader, { funcTypes }: Decoding): void {
-  for (let left = entryCount(reader, "functions", 1); left > 0; left--) funcTypes.push(reader.u32());
+  readEntries(reader, "functions", () => funcTypes.push(reader.u32()));
 }
 
 /** 0x40 0x00 before a table type says that an initial value follows it. */
 const TABLE_WITH_INIT = 0x40;
 
 function readTables(reader: CodeReader, { module }: Decoding): void {
-  for (let left = entryCount(reader, "tables", 3); left > 0; left--) {
+  readEntries(reader, "tables", () => {
     if (reader.left > 0 && reader.bytes[reader.pos] === TABLE_WITH_INIT) {
       reader.pos++;
       if (reader.u8() !== 0) reader.fail("malformed table: zero byte expected", reader.pos - 1);
       const type = readTableType(reader);
       module.tables.push({ type, init: readExpr(reader) });
     } else module.tables.push({ type: readTableType(reader) });
-  }
+  });
 }
 
 function readMemories(reader: CodeReader, { module }: Decoding): void {
-  for (let left = entryCount(reader, "memories", 2); left > 0; left--) module.memories.push(readMemoryType(reader));
+  readEntries(reader, "memories", () => module.memories.push(readMemoryType(reader)));
 }
 
 function readTags(reader: CodeReader, { module }: Decoding): void {
-  for (let left = entryCount(reader, "tags", 2); left > 0; left--) module.tags.push(readTagType(reader));
+  readEntries(reader, "tags", () => module.tags.push(readTagType(reader)));
 }
 
 function readGlobals(reader: CodeReader, { module }: Decoding): void {
-  for (let left = entryCount(reader, "globals", 3); left > 0; left--) {
+  readEntries(reader, "globals", () => {
     const type = readGlobalType(reader);
     module.globals.push({ type, init: readExpr(reader) });
-  }
+  });
 }
 
 function readExports(reader: CodeReader, { module }: Decoding): void {
-  for (let left = entryCount(reader, "exports", 3); left > 0; left--) {
+  readEntries(reader, "exports", () => {
     const offset = reader.offset;
     const name = reader.name();
     const kind = EXTERN_KINDS[reader.u8()];
     if (kind === undefined) reader.fail("malformed export kind", reader.pos - 1);
     module.exports.push({ name, kind, index: reader.u32(), offset });
-  }
+  });
 }
 
 function readStart(reader: CodeReader, { module }: Decoding): void {
@@ -194,7 +202,7 @@ function readElementSegment(reader: CodeReader, decoding: Decoding): ElementSegm
     if (byExpressions) type = readRefType(reader);
     else if (reader.u8() !== 0) reader.fail("malformed element kind", reader.pos - 1);
   }
-  const count = entryCount(reader, "elements", byExpressions ? 2 : 1, decoding.elements);
+  const count = entryCount(reader, "elements", decoding.elements);
   decoding.elements += count;
   if (!byExpressions) {
     const indices: number[] = [];
@@ -207,29 +215,38 @@ function readElementSegment(reader: CodeReader, decoding: Decoding): ElementSegm
 }
 
 function readElements(reader: CodeReader, decoding: Decoding): void {
-  for (let left = entryCount(reader, "element segments", 3); left > 0; left--) {
+  readEntries(reader, "element segments", () => {
     decoding.module.elems.push(readElementSegment(reader, decoding));
-  }
+  });
 }
 
 function readDataCount(reader: CodeReader, { module }: Decoding): void {
   module.dataCount = reader.u32();
 }
 
+/**
+ * The body from `start` to the reader's position does not close with `end`. Finds out whether something inside it is the
+ * cause; otherwise the suite has three names for it, by what the bytes after the body happen to be.
+ */
+function failUnendedBody(reader: CodeReader, start: number): never {
+  reader.end = reader.pos;
+  reader.pos = start;
+  reader.locals([]);
+  while (!reader.done) reader.next();
+  reader.fail(`END opcode expected: ${UNEXPECTED_END}: section size mismatch`);
+}
+
 function readCode(reader: CodeReader, { bodies }: Decoding): void {
-  for (let left = entryCount(reader, "functions", 1); left > 0; left--) {
+  readEntries(reader, "functions", () => {
     const size = reader.u32();
     const start = reader.pos;
     if (size > reader.left) {
       reader.fail(`${UNEXPECTED_END}: length out of bounds: function body of ${size} bytes with ${reader.left} left`);
     }
     reader.pos = start + size;
-    // Every body ends with `end`; one that does not is reported here, where the suite's three names for it meet.
-    if (size === 0 || reader.bytes[reader.pos - 1] !== 0x0b) {
-      reader.fail(`END opcode expected: ${UNEXPECTED_END}: section size mismatch`, reader.pos);
-    }
+    if (size === 0 || reader.bytes[reader.pos - 1] !== 0x0b) failUnendedBody(reader, start);
     bodies.push(view(reader, start));
-  }
+  });
 }
 
 function readDataSegment(reader: CodeReader): DataSegment {
@@ -243,9 +260,9 @@ function readDataSegment(reader: CodeReader): DataSegment {
 }
 
 function readData(reader: CodeReader, { module }: Decoding): void {
-  for (let left = entryCount(reader, "data segments", 2); left > 0; left--) {
+  readEntries(reader, "data segments", () => {
     module.datas.push(readDataSegment(reader));
-  }
+  });
 }
 
 /** Readers by section id; custom sections (0) are the caller's. */

@@ -66,12 +66,13 @@ function readCompositeType(reader: ByteReader): CompositeType {
     }
     case STRUCT: {
       const fields: FieldType[] = [];
-      for (let left = reader.count(2); left > 0; left--) fields.push(readFieldType(reader));
+      for (let left = reader.count(); left > 0; left--) fields.push(readFieldType(reader));
       return { kind: "struct", fields };
     }
     case ARRAY:
       return { kind: "array", field: readFieldType(reader) };
     default:
+      if (form >= 0x80) reader.fail("integer representation too long", reader.pos - 1);
       reader.fail(`malformed definition type 0x${form.toString(16)}`, reader.pos - 1);
   }
 }

@@ -320,7 +320,7 @@ export class CodeReader extends ByteReader {
 
   #catches(): void {
     const imm = this.imm;
-    const count = this.count(2);
+    const count = this.count();
     imm.catches.length = 0;
     for (let i = 0; i < count; i++) {
       const kind = this.u8();
@@ -335,7 +335,7 @@ export class CodeReader extends ByteReader {
    * more than the engine's limit fail before anything is appended for them.
    */
   locals(locals: ValType[]): void {
-    const runs = this.count(2);
+    const runs = this.count();
     let total = 0;
     for (let i = 0; i < runs; i++) {
       const pos = this.pos;
