@@ -1,0 +1,138 @@
+/**
+ * Writing the manifest and the lockfile together, safely.
+ *
+ * In: new contents of files of one directory. Out: all of them in place. Each is written to a temporary file beside its
+ * target, synced, and renamed, the manifest before the lockfile, all under `waft-lock.json.lock`. A crash leaves old or new
+ * files, never half of one; between the two renames it leaves a lockfile whose requirements differ from the manifest, which
+ * is reported as stale and repaired by `waft add`. Left-over temporary files are swept by the next write.
+ */
+import { join } from "node:path";
+import { fail } from "./diagnostic.ts";
+import { DISK, type Files } from "./files.ts";
+import { randomHex } from "./integrity.ts";
+import { LOCK_FILE, MANIFEST_FILE } from "./site.ts";
+
+/** Name of the file that stands for "somebody is writing". */
+export const WRITE_LOCK_FILE = `${LOCK_FILE}.lock`;
+
+const TEMPORARY = /^\.waft(?:-lock)?\.json\.[0-9a-f]{12}\.tmp$/;
+
+/** New contents for one file. */
+export interface PendingWrite {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  /** What the file must hold when it is replaced; undefined when it must not exist. Absent: whatever. */
+  readonly before?: { readonly bytes: Uint8Array | undefined };
+}
+
+/** How long to wait for another writer, and how to tell whether it lives. */
+export interface WriteOptions {
+  readonly files?: Files;
+  readonly waitMs?: number;
+  readonly isAlive?: (pid: number) => boolean;
+}
+
+/** Runs `work` as the directory's only writer. */
+export async function withWriteLock<T>(
+  directory: string,
+  work: () => Promise<T>,
+  options: WriteOptions = {},
+): Promise<T> {
+  const files = options.files ?? DISK;
+  const path = join(directory, WRITE_LOCK_FILE);
+  await acquire(path, files, options);
+  try {
+    return await work();
+  } finally {
+    await files.remove(path);
+  }
+}
+
+async function acquire(path: string, files: Files, options: WriteOptions): Promise<void> {
+  const until = Date.now() + (options.waitMs ?? 10_000);
+  const mine = new TextEncoder().encode(`${process.pid}\n`);
+  while (!await files.create(path, mine)) {
+    const held = await files.read(path, 100);
+    if (held === undefined) continue;
+    const pid = Number.parseInt(new TextDecoder().decode(held), 10);
+    const status = await files.status(path);
+    // An empty file is a writer that was killed between creating and writing, once it is old enough.
+    const dead = Number.isSafeInteger(pid) && pid > 0
+      ? !(options.isAlive ?? isAlive)(pid)
+      : status !== undefined && Date.now() - status.modifiedMs > 2000;
+    if (dead) {
+      // Renaming decides between several who find it dead: only one rename succeeds.
+      const grave = `${path}.${randomHex(12)}`;
+      try {
+        await files.rename(path, grave);
+      } catch (error) {
+        if ((error as { readonly code?: string }).code === "ENOENT") continue;
+        throw error;
+      }
+      await files.remove(grave);
+      continue;
+    }
+    if (Date.now() > until) {
+      throw fail("project.busy", `another waft (process ${pid}) is writing this project`, {
+        file: path,
+        help: "wait for it, or delete the file if no waft is running",
+      });
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as { readonly code?: string }).code === "EPERM";
+  }
+}
+
+/** Replaces files of one directory; the manifest first, whatever order they are given in. */
+export async function writeTogether(
+  directory: string,
+  writes: readonly PendingWrite[],
+  options: WriteOptions = {},
+): Promise<void> {
+  const files = options.files ?? DISK;
+  const rank = (name: string): number => name === MANIFEST_FILE ? 0 : name === LOCK_FILE ? 2 : 1;
+  const sorted = [...writes].sort((a, b) => rank(a.name) - rank(b.name));
+  await withWriteLock(directory, async () => {
+    for (const name of await files.list(directory)) {
+      if (TEMPORARY.test(name)) await files.remove(join(directory, name));
+    }
+    for (const { name, before } of sorted) {
+      if (before === undefined) continue;
+      const now = await files.read(join(directory, name));
+      if (!sameBytes(now, before.bytes)) {
+        throw fail("project.changed", `${name} changed while this command ran; nothing was written`, {
+          file: name,
+          help: "run the command again",
+        });
+      }
+    }
+    const staged: { readonly from: string; readonly to: string }[] = [];
+    try {
+      for (const { name, bytes } of sorted) {
+        const from = join(directory, `.${name}.${randomHex(12)}.tmp`);
+        await files.create(from, bytes);
+        staged.push({ from, to: join(directory, name) });
+      }
+      while (staged.length > 0) {
+        await files.rename(staged[0]!.from, staged[0]!.to);
+        staged.shift();
+      }
+    } finally {
+      for (const { from } of staged) await files.remove(from);
+    }
+  }, options);
+}
+
+/** True when both are absent or hold the same bytes. */
+export function sameBytes(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}

@@ -1,0 +1,132 @@
+/**
+ * The file operations that the project manager uses, behind one small interface.
+ *
+ * In: absolute paths. Out: bytes, or changes on disk that are complete once the call returns (new files are synced).
+ * Tests pass a Files that dies at a chosen operation, which is how `add` is shown to survive being killed anywhere.
+ */
+import { constants } from "node:fs";
+import { type FileHandle, lstat, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+
+/** What a path is. */
+export interface FileStatus {
+  readonly kind: "file" | "directory" | "other";
+  readonly size: number;
+  readonly modifiedMs: number;
+  /** Owner and device, where the system has them. */
+  readonly uid: number;
+  readonly device: number;
+}
+
+/** File operations; all paths are absolute. */
+export interface Files {
+  /** The bytes, or undefined when there is no such file. Refuses more than `maxBytes`. */
+  read(path: string, maxBytes?: number): Promise<Uint8Array | undefined>;
+  /** Creates a file that must not exist, writes and syncs it; false when it exists. */
+  create(path: string, bytes: Uint8Array, mode?: number): Promise<boolean>;
+  rename(from: string, to: string): Promise<void>;
+  remove(path: string): Promise<void>;
+  makeDirectory(path: string): Promise<void>;
+  list(path: string): Promise<string[]>;
+  /** Undefined when there is nothing; follows symbolic links. */
+  status(path: string): Promise<FileStatus | undefined>;
+  realPath(path: string): Promise<string>;
+}
+
+/** True for errors that say that there is no such file. */
+function isMissing(error: unknown): boolean {
+  const code = (error as { readonly code?: string } | null)?.code;
+  return code === "ENOENT" || code === "ENOTDIR";
+}
+
+/** The operating system's files. */
+export const DISK: Files = {
+  async read(path, maxBytes = 1 << 30) {
+    try {
+      const { size } = await stat(path);
+      // One byte more than allowed is enough for a reader to refuse the file by its size.
+      if (size > maxBytes) return new Uint8Array(await readStart(path, maxBytes + 1));
+      return new Uint8Array(await readFile(path));
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }
+  },
+  async create(path, bytes, mode = 0o644) {
+    let file: FileHandle;
+    try {
+      file = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode);
+    } catch (error) {
+      if ((error as { readonly code?: string }).code === "EEXIST") return false;
+      throw error;
+    }
+    try {
+      let at = 0;
+      while (at < bytes.length) at += (await file.write(bytes, at, bytes.length - at)).bytesWritten;
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    return true;
+  },
+  async rename(from, to) {
+    await rename(from, to);
+    // The name is durable once its directory is; not every system lets a directory be opened.
+    try {
+      const directory = await open(dirname(to), "r");
+      try {
+        await directory.sync();
+      } finally {
+        await directory.close();
+      }
+    } catch {
+      // The rename itself has happened.
+    }
+  },
+  async remove(path) {
+    await rm(path, { force: true });
+  },
+  async makeDirectory(path) {
+    await mkdir(path, { recursive: true });
+  },
+  async list(path) {
+    try {
+      return (await readdir(path)).sort();
+    } catch (error) {
+      if (isMissing(error)) return [];
+      throw error;
+    }
+  },
+  async status(path) {
+    try {
+      const s = await stat(path);
+      const kind = s.isFile() ? "file" : s.isDirectory() ? "directory" : "other";
+      return { kind, size: s.size, modifiedMs: s.mtimeMs, uid: s.uid, device: s.dev };
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
+    }
+  },
+  realPath: (path) => realpath(path),
+};
+
+async function readStart(path: string, count: number): Promise<Uint8Array> {
+  const file = await open(path, "r");
+  try {
+    const bytes = new Uint8Array(count);
+    const { bytesRead } = await file.read(bytes, 0, count, 0);
+    return bytes.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+/** True when the path itself is a symbolic link. */
+export async function isSymbolicLink(path: string): Promise<boolean> {
+  try {
+    return (await lstat(path)).isSymbolicLink();
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+}

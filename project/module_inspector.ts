@@ -1,0 +1,57 @@
+/**
+ * What the project needs to know about a WebAssembly module, whoever finds it out.
+ *
+ * In: the bytes of a module. Out: its imports and exports with types in the text format's words. The engine's decoder and
+ * validator provide the implementation; tests use fakes. An inspector throws InspectionError for bytes that are no valid
+ * module and never runs anything.
+ */
+
+/** A function type; value types as in the text format. */
+export interface FunctionType {
+  readonly params: readonly string[];
+  readonly results: readonly string[];
+}
+
+/** What an import or export is. */
+export type ExternKind = "function" | "table" | "memory" | "global" | "tag";
+
+/** One import. */
+export interface ModuleImport {
+  readonly module: string;
+  readonly name: string;
+  readonly kind: ExternKind;
+  /** Present for functions. */
+  readonly type?: FunctionType;
+}
+
+/** One export. */
+export interface ModuleExport {
+  readonly name: string;
+  readonly kind: ExternKind;
+  /** Present for functions. */
+  readonly type?: FunctionType;
+}
+
+/** The outside of a module. */
+export interface InspectedModule {
+  readonly imports: readonly ModuleImport[];
+  readonly exports: readonly ModuleExport[];
+}
+
+/** Validates a module and lists its imports and exports. */
+export type ModuleInspector = (bytes: Uint8Array) => InspectedModule | Promise<InspectedModule>;
+
+/** The bytes are no valid module. */
+export class InspectionError extends Error {
+  override readonly name = "InspectionError";
+}
+
+/** `(i32, i64) -> (i32)` */
+export function formatType(type: FunctionType): string {
+  return `(${type.params.join(", ")}) -> (${type.results.join(", ")})`;
+}
+
+/** True when two function types are equal. */
+export function sameType(a: FunctionType, b: FunctionType): boolean {
+  return formatType(a) === formatType(b);
+}
