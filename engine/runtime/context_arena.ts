@@ -6,7 +6,7 @@ import { type Host, PROT } from "../host/host.ts";
 import { NativeRegion } from "./native_region.ts";
 
 const SLAB_BYTES = 1 << 20;
-const SMALLEST = 256;
+const SMALLEST = 64;
 
 /** A block: `region` and where it starts in it. */
 export interface ContextBlock {

@@ -27,6 +27,7 @@ export const STACK_GUARD_BYTES: number = 1 << 16;
 const STACK_SLACK_BYTES = 4096;
 
 const GUEST_SP = THREAD.GUEST_SP >> 2;
+const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
 
 /** Serves one host function: reads arguments from the slots, calls, writes results. Throws what the function throws. */
 export type HostService = () => void;
@@ -49,9 +50,6 @@ export class GuestThread {
   /** Begins the call that the CALL_* fields describe. */
   readonly call: () => number;
   readonly resume: () => number;
-  /** Host functions by number; 0 is unused. */
-  readonly hostServices: (HostService | undefined)[] = [undefined];
-  readonly #freeHosts: number[] = [];
   /** Nested calls from JavaScript that are under way. */
   depth = 0;
   /** Set by the runtime: serves BUILTIN and makes errors of traps. */
@@ -59,6 +57,8 @@ export class GuestThread {
     throw new Bug("No builtins are installed");
   };
   trapError: () => Error = () => new Bug("No trap decoder is installed");
+  /** The host function `index` of the instance whose context it is. */
+  services: (context: number, index: number) => HostService | undefined = () => undefined;
   /** Called when the last call has ended: a quiet moment for sweeping. */
   quiet: () => void = () => {};
 
@@ -117,20 +117,11 @@ export class GuestThread {
     region.i32[(offset + CONTEXT.INSTANCE) >> 2] = instance;
   }
 
-  /** Registers a host function and returns its number. */
-  addHost(service: HostService): number {
-    const index = this.#freeHosts.pop() ?? this.hostServices.length;
-    this.hostServices[index] = service;
-    return index;
-  }
-
-  removeHost(index: number): void {
-    this.hostServices[index] = undefined;
-    this.#freeHosts.push(index);
-  }
-
-  /** Serves a call that did not end at once; returns when it is done, throws when it traps or a host function throws. */
-  serve(status: number): void {
+  /**
+   * Serves a call that did not end at once; returns when it is done, throws when it traps or a host function throws.
+   * `context` (its two halves) and `services` are those of the instance that was called: the usual one to park.
+   */
+  serve(status: number, contextLo: number, contextHi: number, services: readonly HostService[]): void {
     const i32 = this.state.i32;
     const topLo = this.#topLo;
     const topHi = this.#topHi;
@@ -145,7 +136,8 @@ export class GuestThread {
         this.#topHi = parkHi;
         const index = i32[THREAD.PARK_INDEX >> 2]!;
         if (status === STATUS.HOST) {
-          const service = this.hostServices[index];
+          const own = i32[PARK_CONTEXT] === contextLo && i32[PARK_CONTEXT + 1] === contextHi;
+          const service = own ? services[index] : this.services(this.state.word(THREAD.PARK_CONTEXT), index);
           if (service === undefined) throw new Bug(`Host function ${index} does not exist`);
           service();
         } else if (status === STATUS.BUILTIN) {

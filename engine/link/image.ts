@@ -1,0 +1,116 @@
+/**
+ * CodeImage: a module's machine code placed in executable memory, with the tables that explain a program counter in it.
+ * In: MachineCode with all relocations resolved. Invariant: tables are sorted by offset, so lookups are binary searches.
+ */
+import type { MachineCode } from "../codegen/machine_code.ts";
+import type { CodeArena } from "../host/code_arena.ts";
+
+/** What a program counter inside an image means. */
+export interface CodeSite {
+  /** Bytes from the stack pointer at this point to the return address of the frame. */
+  frame: number;
+  /** Byte offset of the wasm instruction in the module. */
+  pos: number;
+  /** Inline site (0: none) in the function's own list. */
+  site: number;
+}
+
+/** Tables of an image; plain typed arrays, so that they serialize as they are. */
+export interface CodeTables {
+  callReturn: Int32Array;
+  callFrame: Int32Array;
+  callPos: Int32Array;
+  callSite: Int32Array;
+  trapAt: Int32Array;
+  trapCode: Int32Array;
+  trapFrame: Int32Array;
+  trapPos: Int32Array;
+  trapSite: Int32Array;
+  /** Code offsets per defined function. */
+  functionStart: Int32Array;
+  functionEnd: Int32Array;
+  /** Thunks per signature id, −1 if absent. */
+  entryThunk: Int32Array;
+  hostThunk: Int32Array;
+}
+
+/** The tables of finished machine code. */
+export function codeTables(code: MachineCode): CodeTables {
+  return {
+    callReturn: Int32Array.from(code.callReturn),
+    callFrame: Int32Array.from(code.callFrame),
+    callPos: Int32Array.from(code.callPos),
+    callSite: Int32Array.from(code.callSite),
+    trapAt: Int32Array.from(code.trapAt),
+    trapCode: Int32Array.from(code.trapCode),
+    trapFrame: Int32Array.from(code.trapFrame),
+    trapPos: Int32Array.from(code.trapPos),
+    trapSite: Int32Array.from(code.trapSite),
+    functionStart: code.functionStart,
+    functionEnd: code.functionEnd,
+    entryThunk: code.entryThunk,
+    hostThunk: code.hostThunk,
+  };
+}
+
+/** Index of `value` in the ascending `column`, or −1. */
+function indexOf(column: Int32Array, value: number): number {
+  let low = 0;
+  let high = column.length - 1;
+  while (low <= high) {
+    const middle = (low + high) >> 1;
+    const at = column[middle]!;
+    if (at === value) return middle;
+    if (at < value) low = middle + 1;
+    else high = middle - 1;
+  }
+  return -1;
+}
+
+export class CodeImage {
+  readonly base: number;
+  readonly size: number;
+  readonly tables: CodeTables;
+
+  constructor(base: number, size: number, tables: CodeTables) {
+    this.base = base;
+    this.size = size;
+    this.tables = tables;
+  }
+
+  contains(address: number): boolean {
+    return address >= this.base && address < this.base + this.size;
+  }
+
+  /** The call that returns to `address`, if it is one of ours. */
+  callSiteAt(address: number): CodeSite | undefined {
+    const { callReturn, callFrame, callPos, callSite } = this.tables;
+    const index = indexOf(callReturn, address - this.base);
+    return index < 0 ? undefined : { frame: callFrame[index]!, pos: callPos[index]!, site: callSite[index]! };
+  }
+
+  /** The trap site at `address` (a faulting instruction, or a trap stub call's return address), if there is one. */
+  trapSiteAt(address: number): (CodeSite & { code: number }) | undefined {
+    const { trapAt, trapCode, trapFrame, trapPos, trapSite } = this.tables;
+    const index = indexOf(trapAt, address - this.base);
+    if (index < 0) return undefined;
+    return { code: trapCode[index]!, frame: trapFrame[index]!, pos: trapPos[index]!, site: trapSite[index]! };
+  }
+
+  /** The defined function whose code holds `address`, or −1. */
+  functionAt(address: number): number {
+    const { functionStart, functionEnd } = this.tables;
+    const offset = address - this.base;
+    for (let i = 0; i < functionStart.length; i++) {
+      if (offset >= functionStart[i]! && offset < functionEnd[i]!) return i;
+    }
+    return -1;
+  }
+}
+
+/** Places machine code in executable memory. */
+export function placeImage(arena: CodeArena, bytes: Uint8Array, tables: CodeTables): CodeImage {
+  const base = arena.allocate(bytes.length);
+  arena.publish(base, bytes);
+  return new CodeImage(base, arena.chunkSize(bytes.length), tables);
+}

@@ -1,0 +1,115 @@
+/**
+ * CompiledModule: everything about a module that its instances share: validated module, machine code placed in memory, the
+ * layout of its VM contexts, prepared constant expressions, closed types of imports and exports.
+ */
+import type { ContextLayout } from "../context_layout.ts";
+import type { CodeImage } from "../link/image.ts";
+import type { ValidModule } from "../validate/valid_module.ts";
+import { closeFuncType, closeGlobalType, closeTableType } from "../wasm/subtype.ts";
+import type { FuncType, GlobalType, TableType } from "../wasm/types.ts";
+import { type ConstInit, prepareConst } from "./const_expr.ts";
+import type { GuestThread } from "./guest_thread.ts";
+import type { ImageOwner } from "./trap_error.ts";
+
+export interface InlineSite {
+  parent: number;
+  callPos: number;
+  funcIndex: number;
+}
+
+/** An element segment, prepared. */
+export interface PreparedElem {
+  mode: "passive" | "declarative" | "active";
+  table: number;
+  start: ConstInit | undefined;
+  init: ConstInit[];
+}
+
+export interface PreparedData {
+  active: boolean;
+  memory: number;
+  start: ConstInit | undefined;
+  bytes: Uint8Array;
+}
+
+export class CompiledModule implements ImageOwner {
+  readonly thread: GuestThread;
+  readonly valid: ValidModule;
+  readonly layout: ContextLayout;
+  readonly image: CodeImage;
+  readonly explicitBounds: boolean;
+  /** Signature id per function index, imports included: names thunks. */
+  readonly signatureIds: Int32Array;
+  readonly funcTypes: readonly FuncType[];
+  readonly globalTypes: readonly GlobalType[];
+  readonly tableTypes: readonly TableType[];
+  readonly globalInits: readonly ConstInit[];
+  readonly tableInits: readonly (ConstInit | undefined)[];
+  readonly elems: readonly PreparedElem[];
+  readonly datas: readonly PreparedData[];
+  readonly #inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
+  #exportNames: Map<number, string> | undefined;
+
+  constructor(
+    thread: GuestThread,
+    valid: ValidModule,
+    parts: {
+      layout: ContextLayout;
+      image: CodeImage;
+      explicitBounds: boolean;
+      signatureIds: Int32Array;
+      inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
+    },
+  ) {
+    this.thread = thread;
+    this.valid = valid;
+    this.layout = parts.layout;
+    this.image = parts.image;
+    this.explicitBounds = parts.explicitBounds;
+    this.signatureIds = parts.signatureIds;
+    this.#inlineSites = parts.inlineSites;
+    const ids = valid.canonicalIds;
+    this.funcTypes = valid.funcTypes.map((type) => closeFuncType(type, ids));
+    this.globalTypes = valid.globalTypes.map((type) => closeGlobalType(type, ids));
+    this.tableTypes = valid.tableTypes.map((type) => closeTableType(type, ids));
+    this.globalInits = valid.globals.map((global) => prepareConst(global.init));
+    this.tableInits = valid.tables.map((table) => table.init && prepareConst(table.init));
+    this.elems = valid.elems.map(({ init, mode }) => ({
+      mode: mode.kind,
+      table: mode.kind === "active" ? mode.table : 0,
+      start: mode.kind === "active" ? prepareConst(mode.start) : undefined,
+      init: init.kind === "funcs"
+        ? init.indices.map((index): ConstInit => ({ kind: "func", index }))
+        : init.exprs.map(prepareConst),
+    }));
+    this.datas = valid.datas.map(({ bytes, mode }) => ({
+      active: mode.kind === "active",
+      memory: mode.kind === "active" ? mode.memory : 0,
+      start: mode.kind === "active" ? prepareConst(mode.start) : undefined,
+      bytes,
+    }));
+  }
+
+  get importedFuncCount(): number {
+    return this.valid.importedFuncCount;
+  }
+
+  get moduleName(): string | undefined {
+    return this.valid.names.module;
+  }
+
+  inlineSites(definedIndex: number): readonly InlineSite[] {
+    return this.#inlineSites.get(definedIndex) ?? [];
+  }
+
+  /** The name section's name, else an export's. */
+  funcName(funcIndex: number): string | undefined {
+    const name = this.valid.names.funcs.get(funcIndex);
+    if (name !== undefined) return name;
+    if (this.#exportNames === undefined) {
+      this.#exportNames = new Map();
+      for (const e of this.valid.exports) if (e.kind === "func") this.#exportNames.set(e.index, e.name);
+    }
+    return this.#exportNames.get(funcIndex);
+  }
+}

@@ -1,0 +1,26 @@
+/**
+ * Global instances (specification, 4.2.9): a 16-byte cell outside the JavaScript heap, which lies in the VM context of the
+ * instance that defines the global, or in a block of its own when the host made it.
+ */
+import type { GlobalType } from "../wasm/types.ts";
+import type { NativeRegion } from "./native_region.ts";
+
+export class Global {
+  /** Its type, closed (wasm/subtype.ts). */
+  readonly type: GlobalType;
+  readonly region: NativeRegion;
+  readonly offset: number;
+  /** What keeps the cell alive. */
+  readonly owner: unknown;
+
+  constructor(type: GlobalType, region: NativeRegion, offset: number, owner: unknown) {
+    this.type = type;
+    this.region = region;
+    this.offset = offset;
+    this.owner = owner;
+  }
+
+  get address(): number {
+    return this.region.address + this.offset;
+  }
+}

@@ -1,0 +1,237 @@
+/**
+ * Module instances (specification, 4.2.10): a VM context, the memories, tables and globals it uses, and what its code asks
+ * of the runtime when it parks. Made by instantiate.ts.
+ *
+ * Lifetime: an instance keeps alive what it imports; a table or mutable reference global that it imports keeps the instance
+ * alive (its functions may lie in there); the rest goes when nothing in JavaScript refers to it.
+ */
+import { BUILTIN_ROWS, type BuiltinName } from "../builtins.ts";
+import { MEMORY, RECORD, TABLE, THREAD } from "../context_layout.ts";
+import { Bug, TrapError } from "../errors.ts";
+import { TRAP, TRAP_MESSAGES } from "../traps.ts";
+import { HEAP, heapOf, isRef } from "../wasm/types.ts";
+import type { CompiledModule, PreparedElem } from "./compiled_module.ts";
+import { type ConstEnv, type ConstInit, evaluateConst } from "./const_expr.ts";
+import type { ContextBlock } from "./context_arena.ts";
+import { registerFunc } from "./func.ts";
+import type { Global } from "./global.ts";
+import type { HostService } from "./guest_thread.ts";
+import { makeCallIn } from "./marshal.ts";
+import type { Memory, MemoryUser } from "./memory.ts";
+import type { NativeRegion } from "./native_region.ts";
+import type { Store } from "./store.ts";
+import type { Table, TableUser } from "./table.ts";
+
+const SLOT = (index: number) => THREAD.SLOTS + index * THREAD.SLOT_SIZE;
+
+export class Instance implements MemoryUser, TableUser, ConstEnv {
+  readonly store: Store;
+  readonly module: CompiledModule;
+  /** Its VM context. */
+  readonly block: ContextBlock;
+  readonly number: number;
+  readonly memories: Memory[] = [];
+  readonly tables: Table[] = [];
+  readonly globals: Global[] = [];
+  /** By imported function index: the service of a host function. */
+  readonly hostServices: HostService[] = [];
+  /** By function index: its exported function, once there is one. Imported wasm functions keep their own. */
+  readonly funcs: ((...args: unknown[]) => unknown)[] = [];
+  /** Anything else that must live as long as the instance. */
+  readonly keep: Set<unknown> = new Set();
+  closed = false;
+  readonly #droppedElems: Set<number> = new Set();
+  readonly #droppedDatas: Set<number> = new Set();
+
+  constructor(store: Store, module: CompiledModule, block: ContextBlock) {
+    this.store = store;
+    this.module = module;
+    this.block = block;
+    this.number = store.addInstance(this);
+    INSTANCES.register(this, { store, number: this.number, block });
+  }
+
+  get region(): NativeRegion {
+    return this.block.region;
+  }
+
+  /** Offset in `region` of the record of function `index`. */
+  recordOffset(index: number): number {
+    const { importsOffset, functionsOffset } = this.module.layout;
+    const imported = this.module.importedFuncCount;
+    const at = index < imported
+      ? importsOffset + index * RECORD.SIZE
+      : functionsOffset + (index - imported) * RECORD.SIZE;
+    return this.block.offset + at;
+  }
+
+  memoryMoved(memory: Memory): void {
+    const { region } = this;
+    this.memories.forEach((own, index) => {
+      if (own !== memory) return;
+      const at = this.block.offset + this.module.layout.memoriesOffset + index * MEMORY.SIZE;
+      region.setWord(at + MEMORY.BASE, memory.base);
+      region.setWord(at + MEMORY.LENGTH, memory.byteLength);
+    });
+  }
+
+  tableMoved(table: Table): void {
+    const { region } = this;
+    this.tables.forEach((own, index) => {
+      if (own !== table) return;
+      const at = this.block.offset + this.module.layout.tablesOffset + index * TABLE.SIZE;
+      region.setWord(at + TABLE.BASE, table.base);
+      region.setWord(at + TABLE.LENGTH, table.length);
+    });
+  }
+
+  /** The JavaScript function of function `index`. */
+  exportedFunc(index: number): (...args: unknown[]) => unknown {
+    const known = this.funcs[index];
+    if (known !== undefined) return known;
+    const { module, store, region } = this;
+    const { thread } = store;
+    const record = this.recordOffset(index);
+    const type = module.funcTypes[index]!;
+    const contextLo = this.block.address | 0;
+    const contextHi = (this.block.address / 0x1_0000_0000) | 0;
+    const fn = makeCallIn(type, {
+      state: thread.state,
+      border: store,
+      enter: () => {
+        if (this.closed) throw new Error("The instance is closed");
+        if (thread.depth === 0 && thread.handles.full) thread.quiet();
+      },
+      call: thread.call,
+      serve: (status) => thread.serve(status, contextLo, contextHi, this.hostServices),
+      code: region.word(record + RECORD.CODE),
+      context: region.word(record + RECORD.CONTEXT),
+      thunk: module.image.base + module.image.tables.entryThunk[module.signatureIds[index]!]!,
+    });
+    registerFunc(fn, {
+      instance: this,
+      funcIndex: index,
+      record: region.address + record,
+      type,
+      typeId: region.u32[(record + RECORD.TYPE_ID) >> 2]!,
+    });
+    this.funcs[index] = fn;
+    return fn;
+  }
+
+  globalWord(index: number): bigint {
+    const { region, offset } = this.globals[index]!;
+    return BigInt.asUintN(64, region.i64[offset >> 3]!);
+  }
+
+  globalVector(index: number): Uint8Array {
+    const { region, offset } = this.globals[index]!;
+    return region.u8.slice(offset, offset + 16);
+  }
+
+  funcWord(index: number): bigint {
+    return BigInt(this.region.address + this.recordOffset(index));
+  }
+
+  /** Marks every host handle that its globals and tables hold. */
+  markHandles(mark: (handle: number) => void): void {
+    for (const { type, region, offset } of this.globals) {
+      if (isRef(type.type) && heapOf(type.type) === HEAP.extern) mark(region.word(offset));
+    }
+    for (const table of this.tables) {
+      if (heapOf(table.type.element) !== HEAP.extern) continue;
+      for (let i = 0; i < table.length; i++) mark(table.get(i));
+    }
+  }
+
+  /** Runs the builtin that compiled code parked for. Arguments are in the slots; results go there. */
+  serveBuiltin(row: number): void {
+    const { state } = this.store.thread;
+    const name: BuiltinName = BUILTIN_ROWS[row]!.name;
+    const int = (slot: number) => state.i32[SLOT(slot) >> 2]!;
+    const word = (slot: number) => state.word(SLOT(slot));
+    switch (name) {
+      case "memory_grow":
+        state.i64[SLOT(0) >> 3] = BigInt(this.memories[int(0)]!.grow(word(1)));
+        return;
+      case "memory_init":
+        this.initMemory(int(0), int(1), word(2), word(3), word(4));
+        return;
+      case "data_drop":
+        this.#droppedDatas.add(int(0));
+        return;
+      case "table_grow":
+        state.i64[SLOT(0) >> 3] = BigInt(this.tables[int(0)]!.grow(word(2), word(1)));
+        return;
+      case "table_fill": {
+        const table = this.tables[int(0)]!;
+        if (word(1) + word(3) > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
+        table.fill(word(1), word(3), word(2));
+        return;
+      }
+      case "table_copy": {
+        const target = this.tables[int(0)]!;
+        const source = this.tables[int(1)]!;
+        const count = word(4);
+        if (word(2) + count > target.length || word(3) + count > source.length) {
+          throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
+        }
+        target.copy(word(2), source, word(3), count);
+        return;
+      }
+      case "table_init":
+        this.initTable(int(0), int(1), word(2), word(3), word(4));
+        return;
+      case "elem_drop":
+        this.#droppedElems.add(int(0));
+        return;
+      case "memory_move":
+      case "memory_set":
+        throw new Bug(`Builtin ${name} has code of its own`);
+    }
+  }
+
+  /** memory.init: copies `count` bytes of data segment `segment`; traps when either range is out of bounds. */
+  initMemory(memoryIndex: number, segment: number, to: number, from: number, count: number): void {
+    const bytes = this.#droppedDatas.has(segment) ? EMPTY : this.module.datas[segment]!.bytes;
+    const memory = this.memories[memoryIndex]!;
+    if (from + count > bytes.length || to + count > memory.byteLength) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
+    if (count > 0) new Uint8Array(memory.buffer).set(bytes.subarray(from, from + count), to);
+  }
+
+  dropData(segment: number): void {
+    this.#droppedDatas.add(segment);
+  }
+
+  /** table.init; traps when either range is out of bounds. */
+  initTable(tableIndex: number, segment: number, to: number, from: number, count: number): void {
+    const init = this.#droppedElems.has(segment) ? NO_ELEMENTS : this.module.elems[segment]!.init;
+    const table = this.tables[tableIndex]!;
+    if (from + count > init.length || to + count > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
+    for (let i = 0; i < count; i++) table.set(to + i, Number(evaluateConst(init[from + i]!, this)));
+  }
+
+  dropElem(segment: number): void {
+    this.#droppedElems.add(segment);
+  }
+
+  #trap(code: number): TrapError {
+    return this.store.thread.depth > 0
+      ? this.store.trapInBuiltin(TRAP_MESSAGES[code]!)
+      : new TrapError(TRAP_MESSAGES[code]!);
+  }
+
+  /** Ends the instance: its exports throw from now on; memory that only it used is given back. */
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+  }
+}
+
+const EMPTY = new Uint8Array(0);
+const NO_ELEMENTS: PreparedElem["init"] & ConstInit[] = [];
+
+const INSTANCES = new FinalizationRegistry<{ store: Store; number: number; block: ContextBlock }>((held) => {
+  held.store.dropInstance(held.number);
+  held.store.thread.contexts.release(held.block);
+});

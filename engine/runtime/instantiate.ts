@@ -1,0 +1,312 @@
+/**
+ * Instantiation (specification, 4.7.2): checks and links imports, makes the VM context, runs segments and the start function.
+ * In: a CompiledModule and import values. Out: an Instance, or LinkError before any code has run, or the TrapError of a segment or of the
+ * start function.
+ */
+import { MEMORY, RECORD } from "../context_layout.ts";
+import { LinkError } from "../errors.ts";
+import { isSubtypeId, matchesGlobalType, matchesMemoryType, matchesTableType } from "../wasm/subtype.ts";
+import type { Import } from "../wasm/module.ts";
+import {
+  funcTypeName,
+  type GlobalType,
+  HEAP,
+  heapOf,
+  I64,
+  isRef,
+  type Limits,
+  type MemoryType,
+  type TableType,
+  V128,
+  valTypeName,
+} from "../wasm/types.ts";
+import type { CompiledModule } from "./compiled_module.ts";
+import { evaluateConst } from "./const_expr.ts";
+import { funcInfo } from "./func.ts";
+import { Global } from "./global.ts";
+import { Instance } from "./instance.ts";
+import { makeHostService } from "./marshal.ts";
+import { Memory } from "./memory.ts";
+import type { Store } from "./store.ts";
+import { Table } from "./table.ts";
+import { writeValue } from "./values.ts";
+
+/** What an import may be: a function, or an object of the engine; numbers and bigints for immutable globals. */
+export type ImportValue = ((...args: never[]) => unknown) | Memory | Table | Global | number | bigint | object | null;
+/** Import values by module name and name. */
+export type Imports = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+/** Limits that the host sets for one instance. */
+export interface InstanceLimits {
+  maxMemoryPages?: number;
+  maxTableElements?: number;
+}
+
+/** Makes an instance and runs its start function. */
+export function instantiate(
+  store: Store,
+  module: CompiledModule,
+  imports: Imports,
+  limits: InstanceLimits = {},
+): Instance {
+  const { valid, layout } = module;
+  const { thread } = store;
+  const values = valid.imports.map((entry) => lookUp(imports, entry));
+  checkImports(module, values);
+
+  const block = thread.contexts.allocate(layout.size);
+  const instance = new Instance(store, module, block);
+  thread.initContext(block.region, block.offset, instance.number);
+  addFunctions(instance, values);
+  addMemories(instance, values, limits);
+  addTables(instance, values, limits);
+  addGlobals(instance, values);
+  const typeIds = (block.offset + layout.typeIdsOffset) >> 2;
+  block.region.i32.set(valid.canonicalIds, typeIds);
+
+  fillTables(instance);
+  runSegments(instance);
+  if (valid.start !== undefined) instance.exportedFunc(valid.start)();
+  return instance;
+}
+
+function nameOf(entry: Import): string {
+  return `"${entry.module}" "${entry.name}"`;
+}
+
+function lookUp(imports: Imports, entry: Import): unknown {
+  const namespace = imports[entry.module];
+  if (namespace === undefined || namespace === null || !Object.hasOwn(imports, entry.module)) {
+    throw new LinkError(`unknown import: ${nameOf(entry)} (nothing provides module "${entry.module}")`, {
+      offset: entry.offset,
+    });
+  }
+  const value = namespace[entry.name];
+  if (value === undefined) throw new LinkError(`unknown import: ${nameOf(entry)}`, { offset: entry.offset });
+  return value;
+}
+
+function mismatch(entry: Import, wanted: string, got: string): LinkError {
+  return new LinkError(`incompatible import type: ${nameOf(entry)} must be ${wanted}, got ${got}`, {
+    offset: entry.offset,
+  });
+}
+
+/** The values of the imports of one kind, in index order. */
+function importsOf(module: CompiledModule, values: readonly unknown[], kind: Import["desc"]["kind"]): unknown[] {
+  return values.filter((_, i) => module.valid.imports[i]!.desc.kind === kind);
+}
+
+function describe(value: unknown): string {
+  if (value instanceof Memory) return "a memory";
+  if (value instanceof Table) return "a table";
+  if (value instanceof Global) return "a global";
+  return typeof value === "function" ? "a function" : value === null ? "null" : typeof value;
+}
+
+/** A limit with the current size as its minimum: what import matching compares. */
+function actualLimits(limits: Limits, size: number): Limits {
+  return { ...limits, min: BigInt(size) };
+}
+
+function limitsName({ min, max }: Limits): string {
+  return max === undefined ? `${min}` : `${min} ${max}`;
+}
+
+function checkImports(module: CompiledModule, values: readonly unknown[]): void {
+  const index = { func: 0, table: 0, memory: 0, global: 0, tag: 0 };
+  module.valid.imports.forEach((entry, i) => {
+    const value = values[i];
+    const kind = entry.desc.kind;
+    const at = index[kind]++;
+    if (kind === "func") checkFunc(module, entry, at, value);
+    else if (kind === "memory") checkMemory(entry, module.valid.memoryTypes[at]!, value);
+    else if (kind === "table") checkTable(entry, module.tableTypes[at]!, value);
+    else if (kind === "global") checkGlobal(entry, module.globalTypes[at]!, value);
+    else throw mismatch(entry, "a tag", describe(value));
+  });
+}
+
+function checkFunc(module: CompiledModule, entry: Import, index: number, value: unknown): void {
+  const type = module.funcTypes[index]!;
+  if (typeof value !== "function") throw mismatch(entry, `a function ${funcTypeName(type)}`, describe(value));
+  const info = funcInfo(value);
+  if (info === undefined) return;
+  const wanted = module.valid.canonicalIds[module.valid.funcTypeIndices[index]!]!;
+  if (!isSubtypeId(info.typeId, wanted)) {
+    throw mismatch(entry, `a function ${funcTypeName(type)}`, `one of type ${funcTypeName(info.type)}`);
+  }
+}
+
+function checkMemory(entry: Import, type: MemoryType, value: unknown): void {
+  const wanted = `a${type.shared ? " shared" : ""} memory of ${limitsName(type.limits)} pages`;
+  if (!(value instanceof Memory)) throw mismatch(entry, wanted, describe(value));
+  const actual = { ...value.type, limits: actualLimits(value.type.limits, value.pages) };
+  if (!matchesMemoryType(actual, type)) throw mismatch(entry, wanted, `one of ${limitsName(actual.limits)}`);
+}
+
+function checkTable(entry: Import, type: TableType, value: unknown): void {
+  const wanted = `a table of ${limitsName(type.limits)} ${valTypeName(type.element)}`;
+  if (!(value instanceof Table)) throw mismatch(entry, wanted, describe(value));
+  const actual = { ...value.type, limits: actualLimits(value.type.limits, value.length) };
+  if (!matchesTableType(actual, type)) {
+    throw mismatch(entry, wanted, `one of ${limitsName(actual.limits)} ${valTypeName(actual.element)}`);
+  }
+}
+
+function checkGlobal(entry: Import, type: GlobalType, value: unknown): void {
+  const wanted = `a global of type ${type.mutable ? "mut " : ""}${valTypeName(type.type)}`;
+  if (value instanceof Global) {
+    if (!matchesGlobalType(value.type, type)) {
+      throw mismatch(entry, wanted, `one of type ${value.type.mutable ? "mut " : ""}${valTypeName(value.type.type)}`);
+    }
+    return;
+  }
+  if (type.mutable) throw mismatch(entry, wanted, describe(value));
+  const fits = isRef(type.type)
+    ? heapOf(type.type) === HEAP.extern || value === null || funcInfo(value) !== undefined
+    : type.type === I64
+    ? typeof value === "bigint"
+    : typeof value === "number";
+  if (!fits || type.type === V128) throw mismatch(entry, wanted, describe(value));
+}
+
+function addFunctions(instance: Instance, values: readonly unknown[]): void {
+  const { module, region, block, store } = instance;
+  const { valid, image, layout } = module;
+  const { canonicalIds, funcTypeIndices } = valid;
+  importsOf(module, values, "func").forEach((value, index) => {
+    const record = instance.recordOffset(index);
+    const info = funcInfo(value);
+    if (info !== undefined) {
+      const source = info.instance.region;
+      const from = info.record - source.address;
+      region.u8.set(source.u8.subarray(from, from + RECORD.SIZE), record);
+      instance.funcs[index] = value as (...args: unknown[]) => unknown;
+      instance.keep.add(info.instance);
+      if (info.type.params.some(isRef) || info.type.results.some(isRef)) info.instance.keep.add(instance);
+      return;
+    }
+    const type = module.funcTypes[index]!;
+    instance.hostServices[index] = makeHostService(type, {
+      state: store.thread.state,
+      border: store,
+      call: value as (...args: unknown[]) => unknown,
+    });
+    region.setWord(record + RECORD.CODE, image.base + image.tables.hostThunk[module.signatureIds[index]!]!);
+    region.setWord(record + RECORD.CONTEXT, block.address);
+    region.i32[(record + RECORD.TYPE_ID) >> 2] = canonicalIds[funcTypeIndices[index]!]!;
+    region.i32[(record + RECORD.HOST) >> 2] = index;
+    region.i32[(record + RECORD.HANDLE) >> 2] = index;
+  });
+  // Records of defined functions: four words each, written by index because a big module has thousands.
+  const { u32 } = region;
+  const { functionStart } = image.tables;
+  const imported = module.importedFuncCount;
+  const contextLo = block.address >>> 0;
+  const contextHi = (block.address / 0x1_0000_0000) >>> 0;
+  let at = (block.offset + layout.functionsOffset) >> 2;
+  for (let i = 0; i < layout.definedFuncs; i++, at += RECORD.SIZE >> 2) {
+    const code = image.base + functionStart[i]!;
+    u32[at] = code;
+    u32[at + 1] = code / 0x1_0000_0000;
+    u32[at + 2] = contextLo;
+    u32[at + 3] = contextHi;
+    u32[at + 4] = canonicalIds[funcTypeIndices[imported + i]!]!;
+    u32[at + 6] = imported + i;
+  }
+}
+
+function addMemories(instance: Instance, values: readonly unknown[], limits: InstanceLimits): void {
+  const { module, store } = instance;
+  for (const value of importsOf(module, values, "memory")) {
+    const memory = value as Memory;
+    if (!module.explicitBounds && !memory.guarded) {
+      throw new LinkError("An unguarded memory cannot be imported by a module that was compiled for guard pages");
+    }
+    instance.memories.push(memory);
+    memory.addUser(instance);
+  }
+  for (const type of module.valid.memories) {
+    const memory = new Memory(store.thread.host, type, {
+      guarded: !module.explicitBounds,
+      maxPages: limits.maxMemoryPages,
+    });
+    instance.memories.push(memory);
+    memory.addUser(instance);
+  }
+  for (const memory of new Set(instance.memories)) instance.memoryMoved(memory);
+  if (instance.memories.length === 0) {
+    const at = instance.block.offset + module.layout.memoriesOffset;
+    instance.region.setWord(at + MEMORY.BASE, 0);
+    instance.region.setWord(at + MEMORY.LENGTH, 0);
+  }
+}
+
+function addTables(instance: Instance, values: readonly unknown[], limits: InstanceLimits): void {
+  const { module, store } = instance;
+  for (const value of importsOf(module, values, "table")) instance.tables.push(value as Table);
+  const imported = instance.tables.length;
+  for (const type of module.tableTypes.slice(imported)) {
+    instance.tables.push(new Table(store.thread.contexts, type, limits.maxTableElements));
+  }
+  for (const table of new Set(instance.tables)) {
+    table.users.add(instance);
+    instance.tableMoved(table);
+  }
+}
+
+function addGlobals(instance: Instance, values: readonly unknown[]): void {
+  const { module, region, block, store } = instance;
+  const cell = (index: number) => block.offset + module.layout.globalsOffset + index * 16;
+  importsOf(module, values, "global").forEach((value, index) => {
+    const type = module.globalTypes[index]!;
+    const at = cell(index);
+    if (value instanceof Global) {
+      instance.globals.push(value);
+      if (type.mutable) {
+        region.setWord(at, value.address);
+        if (isRef(type.type) && value.owner instanceof Instance) value.owner.keep.add(instance);
+      } else {
+        region.u8.set(value.region.u8.subarray(value.offset, value.offset + 16), at);
+      }
+    } else {
+      writeValue(region, at, type.type, value, store);
+      instance.globals.push(new Global(type, region, at, instance));
+    }
+  });
+  const imported = instance.globals.length;
+  module.globalInits.forEach((init, i) => {
+    const at = cell(imported + i);
+    const type = module.globalTypes[imported + i]!;
+    if (init.kind === "vector") region.u8.set(init.bytes, at);
+    else if (type.type === V128 && init.kind === "global") region.u8.set(instance.globalVector(init.index), at);
+    else region.i64[at >> 3] = BigInt.asIntN(64, evaluateConst(init, instance));
+    instance.globals.push(new Global(type, region, at, instance));
+  });
+}
+
+function fillTables(instance: Instance): void {
+  const imported = instance.tables.length - instance.module.tableInits.length;
+  instance.module.tableInits.forEach((init, i) => {
+    if (init === undefined) return;
+    const table = instance.tables[imported + i]!;
+    table.fill(0, table.length, Number(evaluateConst(init, instance)));
+  });
+}
+
+function runSegments(instance: Instance): void {
+  instance.module.elems.forEach((elem, i) => {
+    if (elem.mode === "active") {
+      const start = Number(evaluateConst(elem.start!, instance));
+      instance.initTable(elem.table, i, start, 0, elem.init.length);
+    }
+    if (elem.mode !== "passive") instance.dropElem(i);
+  });
+  instance.module.datas.forEach((data, i) => {
+    if (!data.active) return;
+    const start = Number(evaluateConst(data.start!, instance));
+    instance.initMemory(data.memory, i, start, 0, data.bytes.length);
+    instance.dropData(i);
+  });
+}

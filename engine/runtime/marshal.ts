@@ -1,0 +1,223 @@
+/**
+ * Code that carries arguments and results between JavaScript and the slots of the thread state, one function per function
+ * type, written as JavaScript source so that the engine can optimize it for exactly that type. Where `new Function` is not
+ * allowed (a content security policy, `--disallow-code-generation-from-strings`) an interpreted form does the same.
+ *
+ * Invariant: all arguments are converted before the first slot is written, since conversion may run user code that calls in
+ * again; results are read at once after the call for the same reason.
+ */
+import { THREAD } from "../context_layout.ts";
+import { F32, F64, type FuncType, I32, I64, isRef, V128, type ValType } from "../wasm/types.ts";
+import type { NativeRegion } from "./native_region.ts";
+import { readValue, type ReferenceBorder, writeValue } from "./values.ts";
+
+const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK } = THREAD;
+
+/** What calling in needs besides the type. */
+export interface CallInEnv {
+  state: NativeRegion;
+  border: ReferenceBorder;
+  /** Throws when the instance is closed or a sweep is due before the call; called first. */
+  enter: () => void;
+  /** `call` of the guest thread. */
+  call: () => number;
+  /** Serves a status that is not DONE. */
+  serve: (status: number) => void;
+  /** Addresses of the function's code, of its context and of the entry thunk. */
+  code: number;
+  context: number;
+  thunk: number;
+}
+
+/** What serving a host function needs. */
+export interface HostEnv {
+  state: NativeRegion;
+  border: ReferenceBorder;
+  call: (...args: unknown[]) => unknown;
+}
+
+type CallInFactory = (env: CallInEnv, types: readonly ValType[]) => (...args: unknown[]) => unknown;
+type HostFactory = (env: HostEnv, types: readonly ValType[]) => () => void;
+
+const callInFactories = new Map<string, CallInFactory>();
+const hostFactories = new Map<string, HostFactory>();
+
+/** A JavaScript function that calls compiled code of `type`. */
+export function makeCallIn(type: FuncType, env: CallInEnv): (...args: unknown[]) => unknown {
+  if (type.params.includes(V128) || type.results.includes(V128)) {
+    return () => {
+      throw new TypeError("A v128 cannot be converted to or from a JavaScript value");
+    };
+  }
+  const key = `${type.params.join()}>${type.results.join()}`;
+  let factory = callInFactories.get(key);
+  if (factory === undefined) {
+    factory = compileSource<CallInFactory>(callInSource(type)) ?? ((env) => interpretedCallIn(type, env));
+    callInFactories.set(key, factory);
+  }
+  return factory(env, [...type.params, ...type.results]);
+}
+
+/** A service (see GuestThread) that runs a host function of `type`. */
+export function makeHostService(type: FuncType, env: HostEnv): () => void {
+  if (type.params.includes(V128) || type.results.includes(V128)) {
+    return () => {
+      throw new TypeError("A v128 cannot be converted to or from a JavaScript value");
+    };
+  }
+  const key = `${type.params.join()}>${type.results.join()}`;
+  let factory = hostFactories.get(key);
+  if (factory === undefined) {
+    factory = compileSource<HostFactory>(hostSource(type)) ?? ((env) => interpretedHost(type, env));
+    hostFactories.set(key, factory);
+  }
+  return factory(env, [...type.params, ...type.results]);
+}
+
+let sourceAllowed = true;
+
+function compileSource<T>(source: string): T | undefined {
+  if (!sourceAllowed) return undefined;
+  try {
+    return new Function(`"use strict";\n${source}`)() as T;
+  } catch (error) {
+    if (!(error instanceof EvalError)) throw error;
+    sourceAllowed = false;
+    return undefined;
+  }
+}
+
+const VIEWS = "const { i32, f32, f64, i64 } = env.state;";
+
+/** Source of a conversion from JavaScript (expression `value`) to a primitive of `type` number `index` in `types`. */
+function convert(type: ValType, value: string, index: number): string {
+  if (type === I32) return `${value} | 0`;
+  if (type === I64) return `BigInt.asIntN(64, ${value})`;
+  if (type === F32 || type === F64) return `+${value}`;
+  return `border.toWord(${value}, types[${index}])`;
+}
+
+function store(type: ValType, slot: number, value: string): string {
+  const at = SLOTS + slot * SLOT_SIZE;
+  if (type === I32) return `i32[${at >> 2}] = ${value};`;
+  if (type === I64) return `i64[${at >> 3}] = ${value};`;
+  if (type === F32) return `f32[${at >> 2}] = ${value};`;
+  if (type === F64) return `f64[${at >> 3}] = ${value};`;
+  return `state.setWord(${at}, ${value});`;
+}
+
+function load(type: ValType, slot: number, index: number): string {
+  const at = SLOTS + slot * SLOT_SIZE;
+  if (type === I32) return `i32[${at >> 2}]`;
+  if (type === I64) return `i64[${at >> 3}]`;
+  if (type === F32) return `f32[${at >> 2}]`;
+  if (type === F64) return `f64[${at >> 3}]`;
+  return `border.fromWord(state.word(${at}), types[${index}])`;
+}
+
+function usesReferences(type: FuncType): boolean {
+  return type.params.some(isRef) || type.results.some(isRef);
+}
+
+function references(type: FuncType): string {
+  return usesReferences(type) ? "const { state, border } = env;" : "";
+}
+
+function callInSource(type: FuncType): string {
+  const names = type.params.map((_, i) => `a${i}`);
+  const converted = type.params.map((t, i) => `const v${i} = ${convert(t, `a${i}`, i)};`);
+  const stored = type.params.map((t, i) => store(t, i, `v${i}`));
+  const loads = type.results.map((t, i) => load(t, i, type.params.length + i));
+  const result = loads.length === 0 ? "" : loads.length === 1 ? `return ${loads[0]};` : `return [${loads.join(", ")}];`;
+  const half = (field: number, name: string) => `i32[${field >> 2}] = ${name}Lo; i32[${(field >> 2) + 1}] = ${name}Hi;`;
+  return `return function (env, types) {
+  ${VIEWS} ${references(type)}
+  const { enter, call, serve } = env;
+  const codeLo = env.code | 0, codeHi = env.code / 4294967296 | 0;
+  const contextLo = env.context | 0, contextHi = env.context / 4294967296 | 0;
+  const thunkLo = env.thunk | 0, thunkHi = env.thunk / 4294967296 | 0;
+  return function (${names.join(", ")}) {
+    enter();
+    ${converted.join(" ")}
+    ${stored.join(" ")}
+    ${half(CALL_CODE, "code")} ${half(CALL_CONTEXT, "context")} ${half(CALL_THUNK, "thunk")}
+    const status = call();
+    if (status !== 0) serve(status);
+    ${result}
+  };
+};`;
+}
+
+function interpretedCallIn(type: FuncType, env: CallInEnv): (...args: unknown[]) => unknown {
+  const { state, border } = env;
+  const { params, results } = type;
+  return (...args) => {
+    env.enter();
+    const scratch = params.map((t, i) => converted(t, args[i], border));
+    scratch.forEach((value, i) => storeConverted(state, i, params[i]!, value));
+    state.setWord(CALL_CODE, env.code);
+    state.setWord(CALL_CONTEXT, env.context);
+    state.setWord(CALL_THUNK, env.thunk);
+    const status = env.call();
+    if (status !== 0) env.serve(status);
+    const values = results.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, border));
+    return values.length === 0 ? undefined : values.length === 1 ? values[0] : values;
+  };
+}
+
+function converted(type: ValType, value: unknown, border: ReferenceBorder): unknown {
+  if (type === I32) return (value as number) | 0;
+  if (type === I64) return BigInt.asIntN(64, value as bigint);
+  if (type === F32 || type === F64) return +(value as number);
+  return border.toWord(value, type);
+}
+
+function storeConverted(state: NativeRegion, slot: number, type: ValType, value: unknown): void {
+  const at = SLOTS + slot * SLOT_SIZE;
+  if (isRef(type)) state.setWord(at, value as number);
+  else writeValue(state, at, type, value, NO_REFERENCES);
+}
+
+const NO_REFERENCES: ReferenceBorder = {
+  toWord: () => 0,
+  fromWord: () => null,
+};
+
+function hostSource(type: FuncType): string {
+  const args = type.params.map((t, i) => load(t, i, i)).join(", ");
+  const base = type.params.length;
+  let after: string;
+  if (type.results.length === 0) after = `call(${args});`;
+  else if (type.results.length === 1) {
+    const t = type.results[0]!;
+    after = `const r = call(${args}); const v0 = ${convert(t, "r", base)}; ${store(t, 0, "v0")}`;
+  } else {
+    const names = type.results.map((_, i) => `v${i}`);
+    after = `const r = Array.from(call(${args}));
+    if (r.length !== ${type.results.length}) throw new TypeError("Host function returned " + r.length + " values instead of ${type.results.length}");
+    ${type.results.map((t, i) => `const v${i} = ${convert(t, `r[${i}]`, base + i)};`).join(" ")}
+    ${type.results.map((t, i) => store(t, i, names[i]!)).join(" ")}`;
+  }
+  return `return function (env, types) {
+  ${VIEWS} ${references(type)}
+  const call = env.call;
+  return function () {
+    ${after}
+  };
+};`;
+}
+
+function interpretedHost(type: FuncType, env: HostEnv): () => void {
+  const { state, border } = env;
+  const { params, results } = type;
+  return () => {
+    const result = env.call(...params.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, border)));
+    if (results.length === 0) return;
+    const list = results.length === 1 ? [result] : Array.from(result as Iterable<unknown>);
+    if (list.length !== results.length) {
+      throw new TypeError(`Host function returned ${list.length} values instead of ${results.length}`);
+    }
+    const scratch = results.map((t, i) => converted(t, list[i], border));
+    scratch.forEach((value, i) => storeConverted(state, i, results[i]!, value));
+  };
+}

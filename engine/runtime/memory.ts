@@ -1,0 +1,189 @@
+/**
+ * Linear memories (specification, 4.2.8). In guard mode a memory owns 8 GiB of address space, so that every 32-bit address
+ * plus 32-bit offset faults or hits the memory, and growing is a change of protection: the base never moves. In explicit
+ * mode it owns little more than its pages, and growing may move it.
+ *
+ * Contexts of instances hold copies of base and length; `users` are told when they change.
+ *
+ * Views: an ArrayBuffer handed out must never outlive its pages, so a range is given back only when the memory is gone and
+ * every view of it has been collected; until then it reads as zeros.
+ */
+import { type Host, PROT } from "../host/host.ts";
+import { I64, type MemoryType } from "../wasm/types.ts";
+
+export const PAGE_BYTES = 0x10000;
+/** The most pages of a 32-bit memory, and the limit of this implementation for 64-bit ones (16 GiB). */
+const MAX_PAGES_32 = 0x10000;
+const MAX_PAGES_64 = 0x40000;
+/** Address space of a guarded memory: 4 GiB of index, 4 GiB of offset, and the widest access. */
+const GUARD_RESERVATION = 2 ** 33 + PAGE_BYTES;
+/** Fewest bytes that an unguarded memory reserves ahead when it grows. */
+const EXPLICIT_HEADROOM = 1 << 20;
+
+/** Someone who keeps a copy of base and length. */
+export interface MemoryUser {
+  memoryMoved(memory: Memory): void;
+}
+
+/** Address space of one memory, shared by the memory and the views of it. */
+class Range {
+  readonly host: Host;
+  readonly address: number;
+  readonly bytes: number;
+  #views = 0;
+  #retired = false;
+  committed = 0;
+
+  constructor(host: Host, bytes: number) {
+    this.host = host;
+    this.bytes = bytes;
+    this.address = host.reserve(bytes, PROT.NONE);
+  }
+
+  commit(bytes: number): void {
+    if (bytes <= this.committed) return;
+    this.host.protect(this.address + this.committed, bytes - this.committed, PROT.READ | PROT.WRITE);
+    this.committed = bytes;
+  }
+
+  view(bytes: number): ArrayBuffer {
+    const buffer = this.host.view(this.address, bytes);
+    if (bytes > 0) {
+      this.#views++;
+      VIEWS.register(buffer, this);
+    }
+    return buffer;
+  }
+
+  viewCollected(): void {
+    this.#views--;
+    if (this.#retired && this.#views === 0) this.host.release(this.address, this.bytes);
+  }
+
+  /** The memory no longer uses the range. */
+  retire(): void {
+    if (this.#retired) return;
+    this.#retired = true;
+    if (this.#views === 0) {
+      this.host.release(this.address, this.bytes);
+    } else if (this.committed > 0) {
+      this.host.replace(this.address, this.committed, PROT.READ | PROT.WRITE);
+    }
+  }
+}
+
+const VIEWS = new FinalizationRegistry<Range>((range) => range.viewCollected());
+const MEMORIES = new FinalizationRegistry<{ range: Range }>((holder) => holder.range.retire());
+
+export interface MemoryOptions {
+  /** Guard pages instead of explicit checks; only for unshared 32-bit memories. */
+  guarded: boolean;
+  /** The most pages the host allows, whatever the type says. */
+  maxPages?: number;
+}
+
+export class Memory {
+  readonly type: MemoryType;
+  readonly guarded: boolean;
+  /** Weak, since a memory may outlive many short-lived instances that import it. */
+  #users: WeakRef<MemoryUser>[] = [];
+  /** The most pages it may have. */
+  readonly maxPages: number;
+  #pages: number;
+  readonly #host: Host;
+  readonly #holder: { range: Range };
+  #buffer: ArrayBuffer | undefined;
+
+  constructor(host: Host, type: MemoryType, options: MemoryOptions) {
+    const { min, max, address } = type.limits;
+    const limit = address === I64 ? MAX_PAGES_64 : MAX_PAGES_32;
+    this.#host = host;
+    this.type = type;
+    this.guarded = options.guarded;
+    this.maxPages = Math.min(limit, options.maxPages ?? limit, max === undefined ? limit : Number(max));
+    if (min > BigInt(Math.min(limit, options.maxPages ?? limit))) {
+      throw new RangeError(
+        `Out of memory: ${min} pages are more than the limit of ${Math.min(limit, options.maxPages ?? limit)}`,
+      );
+    }
+    this.#pages = Number(min);
+    const bytes = this.#pages * PAGE_BYTES;
+    const range = new Range(host, options.guarded ? GUARD_RESERVATION : Math.max(bytes, host.pageSize));
+    range.commit(bytes);
+    this.#holder = { range };
+    MEMORIES.register(this, this.#holder);
+  }
+
+  get pages(): number {
+    return this.#pages;
+  }
+
+  get byteLength(): number {
+    return this.#pages * PAGE_BYTES;
+  }
+
+  /** Address of byte 0. */
+  get base(): number {
+    return this.#holder.range.address;
+  }
+
+  /** A view of the whole memory as it is now; the same object until the memory grows. */
+  get buffer(): ArrayBuffer {
+    return this.#buffer ??= this.#holder.range.view(this.byteLength);
+  }
+
+  addUser(user: MemoryUser): void {
+    if (this.#users.length >= 64 && (this.#users.length & (this.#users.length - 1)) === 0) {
+      this.#users = this.#users.filter((ref) => ref.deref() !== undefined);
+    }
+    this.#users.push(new WeakRef(user));
+  }
+
+  /** Grows by `delta` pages: the old size in pages, or −1 when that cannot be. */
+  grow(delta: number): number {
+    const old = this.#pages;
+    const next = old + delta;
+    if (next > this.maxPages) return -1;
+    if (delta === 0) return old;
+    try {
+      this.#resize(next);
+    } catch (error) {
+      if (error instanceof RangeError) return -1;
+      throw error;
+    }
+    this.#pages = next;
+    this.#buffer = undefined;
+    for (const user of this.#users) user.deref()?.memoryMoved(this);
+    return old;
+  }
+
+  #resize(pages: number): void {
+    const bytes = pages * PAGE_BYTES;
+    const range = this.#holder.range;
+    if (bytes <= range.bytes) {
+      range.commit(bytes);
+      return;
+    }
+    const headroom = Math.min(Math.max(bytes * 2, EXPLICIT_HEADROOM), this.maxPages * PAGE_BYTES);
+    const next = new Range(this.#host, headroom);
+    try {
+      next.commit(bytes);
+    } catch (error) {
+      next.retire();
+      throw error;
+    }
+    if (this.byteLength > 0) {
+      new Uint8Array(this.#host.view(next.address, this.byteLength)).set(
+        new Uint8Array(this.#host.view(range.address, this.byteLength)),
+      );
+    }
+    this.#holder.range = next;
+    range.retire();
+  }
+
+  /** Drops the pages; what is left reads as zeros through views that were kept. Nothing may use the memory any more. */
+  close(): void {
+    this.#holder.range.retire();
+    this.#buffer = undefined;
+  }
+}

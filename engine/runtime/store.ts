@@ -1,0 +1,116 @@
+/**
+ * The store (specification, 4.2.3) of one JavaScript realm: the guest thread and everything alive on it. It knows which image
+ * a code address belongs to, which instance a context belongs to, and how references cross the border.
+ */
+import { CONTEXT, RECORD } from "../context_layout.ts";
+import type { Target } from "../codegen/target.ts";
+import { Bug, TrapError } from "../errors.ts";
+import { currentHost } from "../host/current.ts";
+import { isSubtypeId } from "../wasm/subtype.ts";
+import { HEAP, heapOf, isNullable, type ValType } from "../wasm/types.ts";
+import type { CompiledModule } from "./compiled_module.ts";
+import { funcInfo } from "./func.ts";
+import { GuestThread } from "./guest_thread.ts";
+import type { Instance } from "./instance.ts";
+import { NativeRegion } from "./native_region.ts";
+import { parkedFrames, trapError } from "./trap_error.ts";
+import { type ReferenceBorder, referenceMismatch } from "./values.ts";
+
+export class Store implements ReferenceBorder {
+  readonly thread: GuestThread;
+  /** Modules by the start of their image; weak, so that unused ones can go. */
+  readonly #modules = new Map<number, WeakRef<CompiledModule>>();
+  readonly #instances = new Map<number, WeakRef<Instance>>();
+  #nextInstance = 1;
+
+  constructor(target: Target) {
+    this.thread = new GuestThread(currentHost(), target);
+    this.thread.trapError = () => trapError(this.thread, (address) => this.moduleAt(address));
+    this.thread.builtins = (index, context) => this.instanceOfContext(context).serveBuiltin(index);
+    this.thread.services = (context, index) => this.instanceOfContext(context).hostServices[index];
+    this.thread.quiet = () => this.#sweep();
+  }
+
+  addModule(module: CompiledModule): void {
+    const base = module.image.base;
+    this.#modules.set(base, new WeakRef(module));
+    MODULES.register(module, { store: this, base, size: module.image.size });
+  }
+
+  /** The module's image is unreachable: its code can go. */
+  dropImage(base: number, size: number): void {
+    this.#modules.delete(base);
+    this.thread.arena.release(base, size);
+  }
+
+  /** The module whose image holds a code address. */
+  moduleAt(address: number): CompiledModule | undefined {
+    for (const ref of this.#modules.values()) {
+      const module = ref.deref();
+      if (module !== undefined && module.image.contains(address)) return module;
+    }
+    return undefined;
+  }
+
+  addInstance(instance: Instance): number {
+    const number = this.#nextInstance++;
+    this.#instances.set(number, new WeakRef(instance));
+    return number;
+  }
+
+  dropInstance(number: number): void {
+    this.#instances.delete(number);
+  }
+
+  /** The instance that a VM context belongs to. */
+  instanceOfContext(context: number): Instance {
+    const number = new NativeRegion(this.thread.host, context, CONTEXT.SIZE).i32[CONTEXT.INSTANCE >> 2]!;
+    const instance = this.#instances.get(number)?.deref();
+    if (instance === undefined) throw new Bug(`Context ${context.toString(16)} has no instance`);
+    return instance;
+  }
+
+  toWord(value: unknown, type: ValType): number {
+    if (value === null && isNullable(type)) return 0;
+    const heap = heapOf(type);
+    if (heap === HEAP.extern) {
+      if (value === null) throw referenceMismatch(value, type);
+      return this.thread.handles.handleOf(value);
+    }
+    const info = funcInfo(value);
+    if (info === undefined) throw referenceMismatch(value, type);
+    if (heap === HEAP.func || (heap >= 0 && isSubtypeId(info.typeId, heap))) return info.record;
+    throw referenceMismatch(value, type);
+  }
+
+  fromWord(word: number, type: ValType): unknown {
+    if (word === 0) return null;
+    if (heapOf(type) === HEAP.extern) return this.thread.handles.valueOf(word);
+    return this.funcOfRecord(word);
+  }
+
+  /** The exported function of a function record. */
+  funcOfRecord(address: number): (...args: unknown[]) => unknown {
+    const record = new NativeRegion(this.thread.host, address, RECORD.SIZE);
+    const instance = this.instanceOfContext(record.word(RECORD.CONTEXT));
+    return instance.exportedFunc(record.i32[RECORD.HANDLE >> 2]!);
+  }
+
+  /** The error of a trap that a builtin raises: the frames are those of the code that parked for it. */
+  trapInBuiltin(message: string): TrapError {
+    return new TrapError(message, parkedFrames(this.thread, (address) => this.moduleAt(address)));
+  }
+
+  /** Frees host handles that nothing holds; only at rest. */
+  #sweep(): void {
+    const { handles } = this.thread;
+    if (!handles.full) return;
+    handles.sweep((mark) => {
+      for (const ref of this.#instances.values()) ref.deref()?.markHandles(mark);
+    });
+  }
+}
+
+const MODULES = new FinalizationRegistry<{ store: Store; base: number; size: number }>(({ store, base, size }) => {
+  store.dropImage(base, size);
+});

@@ -1,0 +1,117 @@
+/**
+ * Makes errors of traps: what the trapping program counter means (trap table of its image), and which frames were on the
+ * guest stack (call-site tables, walked by return address; there is no frame pointer). In: the thread state as the trap left
+ * it. Out: TrapError, or ExhaustionError for a stack overflow, with the specification's message.
+ */
+import { THREAD } from "../context_layout.ts";
+import { Bug, ExhaustionError, TrapError, type TrapFrame } from "../errors.ts";
+import type { CodeImage } from "../link/image.ts";
+import { TRAP, TRAP_MESSAGES } from "../traps.ts";
+import { type GuestThread, STACK_GUARD_BYTES } from "./guest_thread.ts";
+import { NativeRegion } from "./native_region.ts";
+
+/** The most frames that a trap reports. */
+const MAX_FRAMES = 64;
+
+/** What the stack walk needs to know of the module an image belongs to. */
+export interface ImageOwner {
+  image: CodeImage;
+  importedFuncCount: number;
+  inlineSites: (definedIndex: number) => readonly { parent: number; callPos: number; funcIndex: number }[];
+  funcName: (funcIndex: number) => string | undefined;
+  moduleName: string | undefined;
+}
+
+/** Finds the owner of a code address. */
+export type ImageLookup = (address: number) => ImageOwner | undefined;
+
+/** The error of the trap that the thread state describes. */
+export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
+  const { state } = thread;
+  const pc = state.word(THREAD.TRAP_PC);
+  const sp = state.word(THREAD.TRAP_SP);
+  const fault = state.word(THREAD.FAULT_ADDRESS);
+  let code = state.i32[THREAD.TRAP_CODE >> 2]!;
+  const owner = lookup(pc);
+  const site = owner?.image.trapSiteAt(pc);
+  if (fault !== 0) {
+    const low = state.word(THREAD.STACK_LOW);
+    if (fault >= low - STACK_GUARD_BYTES && fault < low + thread.host.pageSize) code = TRAP.STACK_EXHAUSTED;
+    else if (site !== undefined) code = site.code;
+    else {return new Bug(
+        `Fault at code address ${pc.toString(16)} that is no trap site (data address ${fault.toString(16)})`,
+      );}
+  } else if (code === 0) {
+    code = site?.code ?? 0;
+  }
+  const message = TRAP_MESSAGES[code] ?? `trap ${code}`;
+  const frames: TrapFrame[] = [];
+  if (owner !== undefined && site !== undefined) {
+    addFrames(frames, owner, pc, site.pos, site.site);
+    walk(frames, thread, sp + site.frame, lookup);
+  } else if (owner !== undefined) {
+    const defined = owner.image.functionAt(pc);
+    if (defined >= 0) {
+      const funcIndex = owner.importedFuncCount + defined;
+      frames.push({ funcIndex, funcName: owner.funcName(funcIndex), moduleName: owner.moduleName, offset: 0 });
+    }
+  }
+  return code === TRAP.STACK_EXHAUSTED ? new ExhaustionError(message, frames) : new TrapError(message, frames);
+}
+
+/** How many words above a parked stack pointer the parking stubs may keep before the return address of the parked call. */
+const PARK_WORDS = 16;
+
+/** The frames of code that is parked: from the first return address of ours above the parked stack pointer. */
+export function parkedFrames(thread: GuestThread, lookup: ImageLookup): TrapFrame[] {
+  const frames: TrapFrame[] = [];
+  const sp = thread.state.word(THREAD.GUEST_SP);
+  const high = thread.state.word(THREAD.STACK_HIGH);
+  const words = Math.min(PARK_WORDS, (high - sp) >> 3);
+  if (words <= 0) return frames;
+  const stack = new NativeRegion(thread.host, sp, words * 8);
+  for (let i = 0; i < words; i++) {
+    const pc = stack.word(i * 8);
+    if (lookup(pc)?.image.callSiteAt(pc) !== undefined) {
+      walk(frames, thread, sp + i * 8, lookup);
+      break;
+    }
+  }
+  return frames;
+}
+
+/** Adds the frame of a site, inlined calls included, innermost first. */
+function addFrames(frames: TrapFrame[], owner: ImageOwner, pc: number, pos: number, site: number): void {
+  const defined = owner.image.functionAt(pc);
+  if (defined < 0) return;
+  const sites = owner.inlineSites(defined);
+  let offset = pos;
+  for (let s = site; s > 0 && frames.length < MAX_FRAMES; s = sites[s - 1]!.parent) {
+    const inlined = sites[s - 1]!;
+    frames.push({
+      funcIndex: inlined.funcIndex,
+      funcName: owner.funcName(inlined.funcIndex),
+      moduleName: owner.moduleName,
+      offset,
+    });
+    offset = inlined.callPos;
+  }
+  const funcIndex = owner.importedFuncCount + defined;
+  frames.push({ funcIndex, funcName: owner.funcName(funcIndex), moduleName: owner.moduleName, offset });
+}
+
+/** Follows return addresses from the one stored at `at` for as long as they lie in images. */
+function walk(frames: TrapFrame[], thread: GuestThread, at: number, lookup: ImageLookup): void {
+  const low = thread.state.word(THREAD.STACK_LOW);
+  const high = thread.state.word(THREAD.STACK_HIGH);
+  if (at < low || at + 8 > high) return;
+  const stack = new NativeRegion(thread.host, low, high - low);
+  while (frames.length < MAX_FRAMES && at >= low && at + 8 <= high) {
+    const pc = stack.word(at - low);
+    const owner = lookup(pc);
+    const site = owner?.image.callSiteAt(pc);
+    if (owner === undefined || site === undefined) return;
+    addFrames(frames, owner, pc - 1, site.pos, site.site);
+    at += 8 + site.frame;
+  }
+}
