@@ -1,0 +1,197 @@
+/**
+ * Validation of function bodies (specification, 3.4 and the appendix "Validation Algorithm"): a ValidModule whose bodies
+ * may not have been looked at and a function index come in; the visitor hears every instruction in order, each after it
+ * has been found valid. Simple rows are checked here by signature columns without a word per opcode; the commonest special
+ * ones (locals) inline; all others by their rule (special.ts).
+ *
+ * One pass, no recursion, nothing allocated per instruction. A visitor may call validateBody for another function from any
+ * of its callbacks: each walk has a walker of its own.
+ */
+import { Bug, MalformedError } from "../errors.ts";
+import { idOf, type Mnemonic, NATURAL_ALIGN, OPCODES } from "../wasm/opcodes.ts";
+import { I32, isDefaultable, isRef, V128 } from "../wasm/types.ts";
+import { CHECK, CHECKS, FEATURES, OPERANDS, RESULT, SECOND, THIRD, TOP } from "./columns.ts";
+import { applySimple } from "./simple.ts";
+import { SPECIAL_RULES } from "./special.ts";
+import type { ValidModule } from "./valid_module.ts";
+import { type CodeVisitor, FRAME } from "./visitor.ts";
+import { acquireWalker, releaseWalker, type Walker } from "./walker.ts";
+
+const LOCAL_GET = idOf("local.get");
+const LOCAL_SET = idOf("local.set");
+const LOCAL_TEE = idOf("local.tee");
+const END = idOf("end");
+
+/** How a special row is told to a visitor. */
+const TELL = { PLAIN: 0, ENTER: 1, OTHERWISE: 2, HANDLER: 3, CATCH_ALL: 4, END: 5, DELEGATE: 6 } as const;
+
+const TELLS: Readonly<Partial<Record<Mnemonic, number>>> = {
+  "block": TELL.ENTER,
+  "loop": TELL.ENTER,
+  "if": TELL.ENTER,
+  "try_table": TELL.ENTER,
+  "try": TELL.ENTER,
+  "else": TELL.OTHERWISE,
+  "catch": TELL.HANDLER,
+  "catch_all": TELL.CATCH_ALL,
+  "end": TELL.END,
+  "delegate": TELL.DELEGATE,
+};
+const TELL_BY_ID: Uint8Array = Uint8Array.from(OPCODES, (row) => TELLS[row.mnemonic as Mnemonic] ?? TELL.PLAIN);
+
+const FRAMES: Readonly<Partial<Record<Mnemonic, number>>> = {
+  "block": FRAME.BLOCK,
+  "loop": FRAME.LOOP,
+  "if": FRAME.IF,
+  "try_table": FRAME.TRY_TABLE,
+  "try": FRAME.TRY,
+};
+const FRAME_BY_ID: Uint8Array = Uint8Array.from(OPCODES, (row) => FRAMES[row.mnemonic as Mnemonic] ?? 0);
+
+/**
+ * Validates the body of function `funcIndex`, which must be one that the module defines, and tells `visitor` about it.
+ * Throws MalformedError, InvalidError or UnsupportedError with the offset of the instruction at fault.
+ */
+export function validateBody(valid: ValidModule, funcIndex: number, visitor: CodeVisitor | null): void {
+  const func = valid.funcs[funcIndex - valid.importedFuncCount];
+  if (func === undefined) throw new Bug(`Function ${funcIndex} has no body`);
+  const type = valid.funcTypes[funcIndex]!;
+  const walker = acquireWalker();
+  try {
+    walker.begin(valid, func.body, funcIndex);
+    const locals = type.params.slice();
+    walker.reader.locals(locals);
+    walker.locals = locals;
+    checkLocals(walker, type.params.length);
+    walker.beginExpression(type.results);
+    if (visitor !== null) visitor.begin(funcIndex, type.params, type.results, locals);
+    walk(walker, visitor);
+    if (!walker.reader.done) {
+      throw new MalformedError("section size mismatch: instructions after the function's last end", {
+        offset: walker.reader.offset,
+      });
+    }
+    if (visitor !== null) visitor.finish();
+  } finally {
+    releaseWalker(walker);
+  }
+}
+
+/** Checks the types of declared locals, and begins to track those that have no default value. */
+function checkLocals(walker: Walker, paramCount: number): void {
+  const locals = walker.locals;
+  let last = I32;
+  for (let i = paramCount; i < locals.length; i++) {
+    const type = locals[i]!;
+    if (type !== last && (type === V128 || isRef(type))) walker.useType(type);
+    last = type;
+    if (!isDefaultable(type) && !walker.tracksInit) {
+      walker.tracksInit = true;
+      if (walker.isSet.length < locals.length) walker.isSet = new Uint8Array(locals.length);
+      walker.isSet.fill(1, 0, locals.length);
+    }
+    if (!isDefaultable(type)) walker.isSet[i] = 0;
+  }
+}
+
+/** Walks the instructions up to the end of the outermost frame. */
+function walk(walker: Walker, visitor: CodeVisitor | null): void {
+  const { reader, imm, locals, tracksInit, valid } = walker;
+  const { firstUse } = valid.gate;
+  const localCount = locals.length;
+  const memory0Is32 = valid.memoryTypes.length > 0 && valid.memoryTypes[0]!.limits.address === I32;
+  // Columns and the operand stack as locals. `stack`, `top` and `base` are the walker's own between special rules.
+  const operands = OPERANDS;
+  const tops = TOP;
+  const seconds = SECOND;
+  const thirds = THIRD;
+  const results = RESULT;
+  const checks = CHECKS;
+  const features = FEATURES;
+  const naturalAlign = NATURAL_ALIGN;
+  const rules = SPECIAL_RULES;
+  let stack = walker.stack;
+  let top = walker.top;
+  let base = walker.base;
+  for (;;) {
+    const id = reader.next();
+    const at = reader.at;
+    const feature = features[id]!;
+    if (at < firstUse[feature]!) valid.gate.use(feature, at, OPCODES[id]!.mnemonic);
+    const count = operands[id]!;
+    if (count >= 0) {
+      const check = checks[id]!;
+      const isPlain = check === 0 ||
+        (check === CHECK.MEMARG && memory0Is32 && imm.memory === 0 && imm.align <= naturalAlign[id]! &&
+          imm.offsetHi === 0);
+      if (
+        isPlain && top - base >= count &&
+        (count === 0 || (stack[top - 1] === tops[id] &&
+          (count === 1 || (stack[top - 2] === seconds[id] && (count === 2 || stack[top - 3] === thirds[id])))))
+      ) {
+        top -= count;
+        const result = results[id]!;
+        if (result !== 0) stack[top++] = result;
+      } else {
+        walker.id = id;
+        walker.at = at;
+        walker.top = top;
+        applySimple(walker);
+        top = walker.top;
+      }
+      if (visitor !== null) visitor.instruction(id, imm, at);
+      continue;
+    }
+    if (!tracksInit && imm.index < localCount) {
+      if (id === LOCAL_GET) {
+        stack[top++] = locals[imm.index]!;
+        if (visitor !== null) visitor.instruction(id, imm, at);
+        continue;
+      }
+      if ((id === LOCAL_SET || id === LOCAL_TEE) && top > base && stack[top - 1] === locals[imm.index]) {
+        if (id === LOCAL_SET) top--;
+        if (visitor !== null) visitor.instruction(id, imm, at);
+        continue;
+      }
+    }
+    walker.id = id;
+    walker.at = at;
+    walker.top = top;
+    rules[id]!(walker);
+    if (visitor !== null) tell(walker, visitor);
+    if (id === END && walker.depth === 0) return;
+    stack = walker.stack;
+    top = walker.top;
+    base = walker.base;
+  }
+}
+
+/** Tells the visitor of the special instruction in hand. */
+function tell(walker: Walker, visitor: CodeVisitor): void {
+  const { id, imm, at } = walker;
+  switch (TELL_BY_ID[id]) {
+    case TELL.PLAIN:
+      visitor.instruction(id, imm, at);
+      break;
+    case TELL.ENTER: {
+      const frame = walker.depth - 1;
+      visitor.enter(FRAME_BY_ID[id]!, walker.params[frame]!, walker.results[frame]!, imm, at);
+      break;
+    }
+    case TELL.OTHERWISE:
+      visitor.otherwise(at);
+      break;
+    case TELL.HANDLER:
+      visitor.handler(imm.index, at);
+      break;
+    case TELL.CATCH_ALL:
+      visitor.handler(-1, at);
+      break;
+    case TELL.END:
+      visitor.end(at, -1);
+      break;
+    case TELL.DELEGATE:
+      visitor.end(at, imm.index);
+      break;
+  }
+}

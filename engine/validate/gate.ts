@@ -1,0 +1,76 @@
+/**
+ * Feature gates: which features a module may use (the caller's switches) and which it does use, with the first offset.
+ *
+ * Establishes: when validation has succeeded, `used` names exactly the features without which the module would not be
+ * valid, each with the smallest offset that was seen; a use of one that is switched off is an UnsupportedError there.
+ * `firstUse` makes the check one compare in hot loops: `if (at < firstUse[feature]) gate.use(…)`.
+ */
+import { UnsupportedError } from "../errors.ts";
+import { FEATURE_ROWS, type FeatureName, type FeatureSet } from "../features.ts";
+import { EXNREF, EXTERNREF, FUNCREF, HEAP, heapOf, isNullable, isRef, V128, type ValType } from "../wasm/types.ts";
+
+/** Number of each feature: its row in FEATURE_ROWS plus 1; 0 is what WebAssembly 1.0 had. */
+export const FEATURE: Readonly<Record<FeatureName, number>> = Object.fromEntries(
+  FEATURE_ROWS.map((row, index) => [row.name, index + 1]),
+) as Record<FeatureName, number>;
+
+/** Number of a row's feature. */
+export function featureNumber(name: FeatureName | "mvp"): number {
+  return name === "mvp" ? 0 : FEATURE[name];
+}
+
+/** In `firstUse`: not used so far. */
+const UNUSED = 0x7fffffff;
+
+export class FeatureGate {
+  /** By feature number: the smallest offset of a use so far. */
+  readonly firstUse: Int32Array;
+  /** The same by name, for features in use. */
+  readonly used: Map<FeatureName, number> = new Map();
+  readonly #on: FeatureSet;
+
+  constructor(on: FeatureSet) {
+    this.#on = on;
+    this.firstUse = new Int32Array(FEATURE_ROWS.length + 1).fill(UNUSED);
+    this.firstUse[0] = -1;
+  }
+
+  /** Is a use at `offset` news? If so, `use` must be called. */
+  isFirst(feature: number, offset: number): boolean {
+    return offset < this.firstUse[feature]!;
+  }
+
+  /** Has no use been seen so far? */
+  isUnused(feature: number): boolean {
+    return this.firstUse[feature] === UNUSED;
+  }
+
+  /** Records a use of `feature` by `what` at `offset`, or rejects it. */
+  use(feature: number, offset: number, what: string): void {
+    if (offset >= this.firstUse[feature]!) return;
+    const name = FEATURE_ROWS[feature - 1]!.name;
+    if (!this.#on[name]) {
+      throw new UnsupportedError(name, `${what} needs the feature ${name}, which is switched off`, { offset });
+    }
+    this.firstUse[feature] = offset;
+    this.used.set(name, offset);
+  }
+}
+
+const REFERENCE_TYPES = FEATURE["reference-types"];
+const TYPED_REFERENCES = FEATURE["typed-function-references"];
+const EXCEPTIONS = FEATURE["exception-handling"];
+const GC = FEATURE["gc"];
+const SIMD = FEATURE["simd"];
+
+/** Number of the feature that brought value type `type`. Concrete types count as function references: what else they are needs gc by its declaration. */
+export function featureOfType(type: ValType): number {
+  if (!isRef(type)) return type === V128 ? SIMD : 0;
+  if (type === FUNCREF || type === EXTERNREF) return REFERENCE_TYPES;
+  if (type === EXNREF) return EXCEPTIONS;
+  const heap = heapOf(type);
+  if (heap >= 0) return TYPED_REFERENCES;
+  if (heap === HEAP.exn || heap === HEAP.noexn) return EXCEPTIONS;
+  const isOld = heap === HEAP.func || heap === HEAP.extern;
+  return isOld && !isNullable(type) ? TYPED_REFERENCES : GC;
+}

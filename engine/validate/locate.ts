@@ -1,0 +1,124 @@
+/**
+ * Where things are declared in a module's binary form, for messages: a section id and an index come in, the absolute offset
+ * of that entry goes out. Modules keep no offset per type, table, memory, tag and global; errors and first uses of a
+ * feature are rare enough to walk the section again.
+ *
+ * Relies on the bytes having been decoded before. A module without bytes gets undefined.
+ */
+import { ByteReader } from "../base/bytes.ts";
+import type { Module } from "../wasm/module.ts";
+import { readStorageType, readValType } from "../wasm/type_reader.ts";
+
+/** Ids of the sections that can be asked for (specification, 5.5.2). */
+export const SECTION = {
+  type: 1,
+  function: 3,
+  table: 4,
+  memory: 5,
+  global: 6,
+  start: 8,
+  code: 10,
+  dataCount: 12,
+  tag: 13,
+};
+
+const HEADER_BYTES = 8;
+
+/** A reader of the content of section `id`, or undefined when there is none. */
+function openSection(bytes: Uint8Array, id: number): ByteReader | undefined {
+  const reader = new ByteReader(bytes, HEADER_BYTES);
+  while (reader.left > 0) {
+    const found = reader.u8();
+    const size = reader.u32();
+    if (found === id) return new ByteReader(bytes, reader.pos, reader.pos + size);
+    reader.pos += size;
+  }
+  return undefined;
+}
+
+/** Absolute offset of the content of section `id`. */
+export function sectionOffset(module: Module, id: number): number | undefined {
+  return openSection(module.bytes, id)?.offset;
+}
+
+/** Absolute offset of entry `index` (imports not counted) of section `id`. */
+export function entryOffset(module: Module, id: number, index: number): number | undefined {
+  const reader = openSection(module.bytes, id);
+  if (reader === undefined) return undefined;
+  reader.u32();
+  if (id === SECTION.type) return typeOffset(reader, index);
+  for (let i = 0; i < index; i++) {
+    const init = id === SECTION.global ? module.globals[i]!.init : id === SECTION.table ? module.tables[i]!.init : null;
+    if (init) reader.pos = init.offset + init.bytes.length;
+    else skipEntry(reader, id);
+  }
+  return reader.offset;
+}
+
+function skipEntry(reader: ByteReader, id: number): void {
+  switch (id) {
+    case SECTION.function:
+      reader.u32();
+      break;
+    case SECTION.table:
+      readValType(reader);
+      skipLimits(reader);
+      break;
+    case SECTION.memory:
+      skipLimits(reader);
+      break;
+    case SECTION.tag:
+      reader.u8();
+      reader.u32();
+      break;
+  }
+}
+
+function skipLimits(reader: ByteReader): void {
+  const hasMax = (reader.u8() & 1) !== 0;
+  reader.u64();
+  if (hasMax) reader.u64();
+}
+
+const REC = 0x4e;
+const SUB = 0x50;
+const SUB_FINAL = 0x4f;
+const FUNC = 0x60;
+const STRUCT = 0x5f;
+
+/** Types are counted through recursive groups. */
+function typeOffset(reader: ByteReader, index: number): number {
+  for (let i = 0; i < index || isForm(reader, REC);) {
+    if (isForm(reader, REC)) {
+      reader.pos++;
+      reader.u32();
+    } else {
+      skipSubType(reader);
+      i++;
+    }
+    if (reader.left === 0) break;
+  }
+  return reader.offset;
+}
+
+function isForm(reader: ByteReader, form: number): boolean {
+  return reader.bytes[reader.pos] === form;
+}
+
+function skipSubType(reader: ByteReader): void {
+  if (isForm(reader, SUB) || isForm(reader, SUB_FINAL)) {
+    reader.pos++;
+    for (let left = reader.u32(); left > 0; left--) reader.u32();
+  }
+  const form = reader.u8();
+  if (form === FUNC) {
+    for (let lists = 2; lists > 0; lists--) {
+      for (let left = reader.u32(); left > 0; left--) readValType(reader);
+    }
+    return;
+  }
+  for (let left = form === STRUCT ? reader.u32() : 1; left > 0; left--) {
+    readStorageType(reader);
+    reader.u8();
+  }
+}

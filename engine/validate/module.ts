@@ -1,0 +1,234 @@
+/**
+ * Module → ValidModule (specification, 3.5): every section's rules, in the order of the sections, then the function bodies
+ * (code.ts) unless the caller will validate them itself while it translates them.
+ *
+ * Establishes the brand of ValidModule: whoever holds one need not check anything again. Failures are InvalidError or
+ * UnsupportedError (a feature that is switched off), and MalformedError for what is malformed inside a body, each with
+ * the offset of what is at fault.
+ */
+import type { FeatureSet } from "../features.ts";
+import type { ExternKind, Import, Module } from "../wasm/module.ts";
+import {
+  type FuncType,
+  type GlobalType,
+  isDefaultable,
+  type MemoryType,
+  type TableType,
+  valTypeName,
+} from "../wasm/types.ts";
+import { validateBody } from "./code.ts";
+import { validateConstExpr } from "./const_expr.ts";
+import { FEATURE, FeatureGate } from "./gate.ts";
+import { entryOffset, SECTION, sectionOffset } from "./locate.ts";
+import { validateDatas, validateElems } from "./segments.ts";
+import {
+  type Declarations,
+  invalid,
+  useFeature,
+  validateGlobalType,
+  validateMemoryType,
+  validateTableType,
+  validateTypes,
+} from "./types.ts";
+import type { AnnotatedModule, ValidateOptions, ValidModule } from "./valid_module.ts";
+
+/** The index spaces as they fill: imports first, then definitions. */
+interface Spaces {
+  funcTypeIndices: number[];
+  funcTypes: FuncType[];
+  tableTypes: TableType[];
+  memoryTypes: MemoryType[];
+  globalTypes: GlobalType[];
+  tagTypeIndices: number[];
+  tagTypes: FuncType[];
+}
+
+/** Validates `module` with the given features; see {@linkcode ValidateOptions} for bodies. */
+export function validateModule(module: Module, features: FeatureSet, options: ValidateOptions = {}): ValidModule {
+  const gate = new FeatureGate(features);
+  const declarations: Declarations = { module, gate, locate: () => undefined };
+  const canonicalIds = validateTypes(declarations);
+  const spaces: Spaces = {
+    funcTypeIndices: [],
+    funcTypes: [],
+    tableTypes: [],
+    memoryTypes: [],
+    globalTypes: [],
+    tagTypeIndices: [],
+    tagTypes: [],
+  };
+  for (const entry of module.imports) declareImport(declarations, spaces, entry);
+  const imported = countImports(spaces);
+  declareDefinitions(declarations, spaces);
+  const annotated: AnnotatedModule = {
+    ...module,
+    ...imported,
+    ...spaces,
+    funcTypeIndices: Int32Array.from(spaces.funcTypeIndices),
+    tagTypeIndices: Int32Array.from(spaces.tagTypeIndices),
+    declaredFuncs: new Uint8Array(spaces.funcTypes.length),
+    canonicalIds,
+    usedFeatures: gate.used,
+    gate,
+    blockResults: new Map(),
+  };
+  const valid = annotated as ValidModule;
+  validateInitializers(declarations, valid);
+  validateExports(declarations, valid);
+  validateStart(declarations, valid);
+  validateElems(declarations, valid);
+  validateDatas(declarations, valid);
+  if (options.bodies !== false) {
+    for (let i = 0; i < module.funcs.length; i++) validateBody(valid, valid.importedFuncCount + i, null);
+  }
+  return valid;
+}
+
+function countImports(spaces: Spaces) {
+  return {
+    importedFuncCount: spaces.funcTypes.length,
+    importedTableCount: spaces.tableTypes.length,
+    importedMemoryCount: spaces.memoryTypes.length,
+    importedGlobalCount: spaces.globalTypes.length,
+    importedTagCount: spaces.tagTypes.length,
+  };
+}
+
+function declareImport(declarations: Declarations, spaces: Spaces, { desc, offset }: Import): void {
+  declarations.locate = () => offset;
+  switch (desc.kind) {
+    case "func":
+      declareFunc(declarations, spaces, desc.typeIndex);
+      break;
+    case "table":
+      declareTable(declarations, spaces, desc.type);
+      break;
+    case "memory":
+      declareMemory(declarations, spaces, desc.type);
+      break;
+    case "global":
+      if (desc.type.mutable) useFeature(declarations, FEATURE["mutable-global"], "an imported mutable global");
+      declareGlobal(declarations, spaces, desc.type);
+      break;
+    case "tag":
+      declareTag(declarations, spaces, desc.type.typeIndex);
+      break;
+  }
+}
+
+function declareDefinitions(declarations: Declarations, spaces: Spaces): void {
+  const { module } = declarations;
+  let index = 0;
+  const at = (section: number, entry: number) => () => entryOffset(module, section, entry);
+  for (const func of module.funcs) {
+    declarations.locate = at(SECTION.function, index++);
+    declareFunc(declarations, spaces, func.typeIndex);
+  }
+  module.tables.forEach((table, i) => {
+    declarations.locate = at(SECTION.table, i);
+    declareTable(declarations, spaces, table.type);
+  });
+  module.memories.forEach((memory, i) => {
+    declarations.locate = at(SECTION.memory, i);
+    declareMemory(declarations, spaces, memory);
+  });
+  module.tags.forEach((tag, i) => {
+    declarations.locate = at(SECTION.tag, i);
+    declareTag(declarations, spaces, tag.typeIndex);
+  });
+  module.globals.forEach((global, i) => {
+    declarations.locate = at(SECTION.global, i);
+    declareGlobal(declarations, spaces, global.type);
+  });
+}
+
+function funcTypeOf(declarations: Declarations, typeIndex: number): FuncType {
+  const type = declarations.module.types[typeIndex];
+  if (type === undefined) invalid(declarations, `unknown type ${typeIndex}`);
+  if (type.composite.kind !== "func") invalid(declarations, `type mismatch: type ${typeIndex} is not a function type`);
+  return type.composite;
+}
+
+function declareFunc(declarations: Declarations, spaces: Spaces, typeIndex: number): void {
+  spaces.funcTypes.push(funcTypeOf(declarations, typeIndex));
+  spaces.funcTypeIndices.push(typeIndex);
+}
+
+function declareTable(declarations: Declarations, spaces: Spaces, type: TableType): void {
+  if (spaces.tableTypes.length > 0) {
+    useFeature(declarations, FEATURE["reference-types"], "multiple tables: a second one");
+  }
+  validateTableType(declarations, type);
+  spaces.tableTypes.push(type);
+}
+
+function declareMemory(declarations: Declarations, spaces: Spaces, type: MemoryType): void {
+  if (spaces.memoryTypes.length > 0) {
+    useFeature(declarations, FEATURE["multi-memory"], "multiple memories: a second one");
+  }
+  validateMemoryType(declarations, type);
+  spaces.memoryTypes.push(type);
+}
+
+function declareGlobal(declarations: Declarations, spaces: Spaces, type: GlobalType): void {
+  validateGlobalType(declarations, type);
+  spaces.globalTypes.push(type);
+}
+
+function declareTag(declarations: Declarations, spaces: Spaces, typeIndex: number): void {
+  useFeature(declarations, FEATURE["exception-handling"], "a tag");
+  const type = funcTypeOf(declarations, typeIndex);
+  if (type.results.length > 0) invalid(declarations, `non-empty tag result type: type ${typeIndex}`);
+  spaces.tagTypes.push(type);
+  spaces.tagTypeIndices.push(typeIndex);
+}
+
+/** Tables see imported globals only; a global also those before it. */
+function validateInitializers(declarations: Declarations, valid: ValidModule): void {
+  valid.tables.forEach(({ type, init }, i) => {
+    declarations.locate = () => entryOffset(valid, SECTION.table, i);
+    if (init !== undefined) {
+      useFeature(declarations, FEATURE["typed-function-references"], "a table with an initial value");
+      validateConstExpr(valid, init, type.element, valid.importedGlobalCount);
+    } else if (!isDefaultable(type.element)) {
+      invalid(declarations, `type mismatch: table of ${valTypeName(type.element)} needs an initial value`);
+    }
+  });
+  valid.globals.forEach(({ type, init }, i) => {
+    validateConstExpr(valid, init, type.type, valid.importedGlobalCount + i);
+  });
+}
+
+/** What an export of each kind is called, and how many there are. */
+const EXPORTED: Readonly<Record<ExternKind, readonly [string, (valid: ValidModule) => number]>> = {
+  func: ["function", (valid) => valid.funcTypes.length],
+  table: ["table", (valid) => valid.tableTypes.length],
+  memory: ["memory", (valid) => valid.memoryTypes.length],
+  global: ["global", (valid) => valid.globalTypes.length],
+  tag: ["tag", (valid) => valid.tagTypes.length],
+};
+
+function validateExports(declarations: Declarations, valid: ValidModule): void {
+  const names = new Set<string>();
+  for (const { name, kind, index, offset } of valid.exports) {
+    declarations.locate = () => offset;
+    const [title, count] = EXPORTED[kind];
+    if (index >= count(valid)) invalid(declarations, `unknown ${title} ${index}`);
+    if (names.has(name)) invalid(declarations, `duplicate export name ${JSON.stringify(name)}`);
+    names.add(name);
+    if (kind === "func") valid.declaredFuncs[index] = 1;
+    if (kind === "global" && valid.globalTypes[index]!.mutable) {
+      useFeature(declarations, FEATURE["mutable-global"], "an exported mutable global");
+    }
+  }
+}
+
+function validateStart(declarations: Declarations, valid: ValidModule): void {
+  if (valid.start === undefined) return;
+  declarations.locate = () => sectionOffset(valid, SECTION.start);
+  const type = valid.funcTypes[valid.start];
+  if (type === undefined) invalid(declarations, `unknown function ${valid.start}`);
+  if (type.params.length > 0 || type.results.length > 0) {
+    invalid(declarations, `start function ${valid.start} must have no parameters and no results`);
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * Rules of references: null, functions, tests, casts and the branches on them, i31 and conversions (specification, 3.4.2
+ * and 3.4.3).
+ */
+import type { SpecialMnemonic } from "../wasm/opcodes.ts";
+import { closeHeapType, topHeap } from "../wasm/subtype.ts";
+import {
+  EXTERNREF,
+  HEAP,
+  heapOf,
+  type HeapType,
+  I32,
+  isNullable,
+  isRef,
+  refType,
+  type ValType,
+  valTypeName,
+} from "../wasm/types.ts";
+import type { Rule } from "./control.ts";
+import { funcAt } from "./lookups.ts";
+import type { Walker } from "./walker.ts";
+
+const ANYREF = refType(true, HEAP.any);
+const EQREF = refType(true, HEAP.eq);
+const I31REF = refType(true, HEAP.i31);
+
+function refNull(walker: Walker): void {
+  const type = refType(true, walker.imm.heap);
+  walker.useType(type);
+  walker.push(type);
+}
+
+function refIsNull(walker: Walker): void {
+  walker.popRef();
+  walker.push(I32);
+}
+
+/** In a constant expression the function becomes declared; in a body it must have been. */
+function refFunc(walker: Walker): void {
+  const index = walker.imm.index;
+  funcAt(walker, index);
+  const { declaredFuncs, funcTypeIndices } = walker.valid;
+  if (walker.funcIndex < 0) declaredFuncs[index] = 1;
+  else if (declaredFuncs[index] === 0) walker.fail(`undeclared function reference ${index}`);
+  walker.push(refType(false, funcTypeIndices[index]!));
+}
+
+function refEq(walker: Walker): void {
+  walker.pop2(EQREF, EQREF);
+  walker.push(I32);
+}
+
+function nonNull(type: ValType): ValType {
+  return refType(false, heapOf(type));
+}
+
+function branchOnNull(walker: Walker): void {
+  const types = walker.labelTypes(walker.frameOf(walker.imm.index));
+  const type = walker.popRef();
+  walker.popAll(types);
+  walker.pushAll(types);
+  walker.push(nonNull(type));
+}
+
+/** A branch that also carries a reference: the label's last type, which must be one; the rest stays on the stack. */
+function carriedRef(walker: Walker, types: readonly ValType[]): ValType {
+  const last = types.at(-1);
+  if (last === undefined || !isRef(last)) {
+    walker.fail(`type mismatch: label ${walker.imm.index} does not end in a reference type`);
+  }
+  return last;
+}
+
+function repeatOperands(walker: Walker, types: readonly ValType[]): void {
+  if (types.length === 1) return;
+  const below = types.slice(0, -1);
+  walker.popAll(below);
+  walker.pushAll(below);
+}
+
+function branchOnNonNull(walker: Walker): void {
+  const types = walker.labelTypes(walker.frameOf(walker.imm.index));
+  walker.pop(refType(true, heapOf(carriedRef(walker, types))));
+  repeatOperands(walker, types);
+}
+
+/** The top of the hierarchy of a heap type that an instruction names, as a nullable reference. */
+function topRef(walker: Walker, heap: HeapType): ValType {
+  return refType(true, topHeap(closeHeapType(heap, walker.ids)));
+}
+
+function castTarget(walker: Walker): ValType {
+  const { heap, nullable } = walker.imm;
+  const type = refType(nullable, heap);
+  walker.useType(type);
+  walker.pop(topRef(walker, heap));
+  return type;
+}
+
+function refTest(walker: Walker): void {
+  castTarget(walker);
+  walker.push(I32);
+}
+
+function refCast(walker: Walker): void {
+  walker.push(castTarget(walker));
+}
+
+/** br_on_cast branches with the target type and goes on with what is left of the source; br_on_cast_fail the reverse. */
+function branchOnCast(walker: Walker, isFail: boolean): void {
+  const { imm } = walker;
+  const source = refType(imm.nullable, imm.heap);
+  const target = refType(imm.nullable2, imm.heap2);
+  walker.useType(source);
+  walker.useType(target);
+  if (!walker.matches(target, source)) {
+    walker.fail(`type mismatch: cast from ${valTypeName(source)} to ${valTypeName(target)} can never succeed`);
+  }
+  const rest = isNullable(target) ? nonNull(source) : source;
+  const types = walker.labelTypes(walker.frameOf(imm.index));
+  const expected = carriedRef(walker, types);
+  const carried = isFail ? rest : target;
+  if (!walker.matches(carried, expected)) {
+    walker.fail(`type mismatch: label ${imm.index} takes ${valTypeName(expected)}, not ${valTypeName(carried)}`);
+  }
+  walker.pop(source);
+  repeatOperands(walker, types);
+  walker.push(isFail ? target : rest);
+}
+
+/** any.convert_extern and extern.convert_any keep nullability. */
+function convert(walker: Walker, from: ValType, to: HeapType): void {
+  const height = walker.top;
+  const type = walker.popRef();
+  if (!walker.matches(type, from)) walker.mismatch([from], height);
+  walker.push(refType(isNullable(type), to));
+}
+
+function i31New(walker: Walker): void {
+  walker.pop(I32);
+  walker.push(refType(false, HEAP.i31));
+}
+
+function i31Get(walker: Walker): void {
+  walker.pop(I31REF);
+  walker.push(I32);
+}
+
+/** Rules by mnemonic. */
+export const REFERENCE_RULES = {
+  "ref.null": refNull,
+  "ref.is_null": refIsNull,
+  "ref.func": refFunc,
+  "ref.eq": refEq,
+  "ref.as_non_null": (walker) => walker.push(nonNull(walker.popRef())),
+  "br_on_null": branchOnNull,
+  "br_on_non_null": branchOnNonNull,
+  "ref.test": refTest,
+  "ref.test(null)": refTest,
+  "ref.cast": refCast,
+  "ref.cast(null)": refCast,
+  "br_on_cast": (walker) => branchOnCast(walker, false),
+  "br_on_cast_fail": (walker) => branchOnCast(walker, true),
+  "any.convert_extern": (walker) => convert(walker, EXTERNREF, HEAP.any),
+  "extern.convert_any": (walker) => convert(walker, ANYREF, HEAP.extern),
+  "ref.i31": i31New,
+  "i31.get_s": i31Get,
+  "i31.get_u": i31Get,
+} as const satisfies Partial<Record<SpecialMnemonic, Rule>>;

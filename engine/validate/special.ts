@@ -1,0 +1,37 @@
+/**
+ * The rules of all rows that are marked special, by row id: one function each, kept by topic in control.ts, exceptions.ts,
+ * storage.ts, references.ts and aggregates.ts. A special row without a rule does not type-check; a rule for a row that is
+ * not special is a Bug at load.
+ */
+import { Bug } from "../errors.ts";
+import { IS_SIMPLE, OPCODES, rowByMnemonic, type SpecialMnemonic } from "../wasm/opcodes.ts";
+import { AGGREGATE_RULES } from "./aggregates.ts";
+import { CONTROL_RULES, type Rule } from "./control.ts";
+import { EXCEPTION_RULES } from "./exceptions.ts";
+import { REFERENCE_RULES } from "./references.ts";
+import { STORAGE_RULES } from "./storage.ts";
+
+const RULES = {
+  ...CONTROL_RULES,
+  ...EXCEPTION_RULES,
+  ...STORAGE_RULES,
+  ...REFERENCE_RULES,
+  ...AGGREGATE_RULES,
+} as const satisfies Record<SpecialMnemonic, Rule>;
+
+function notSpecial(): never {
+  throw new Bug("A simple row has no special rule");
+}
+
+/** Rule of every special row, by id. */
+export const SPECIAL_RULES: readonly Rule[] = rulesById();
+
+function rulesById(): Rule[] {
+  const rules = new Array<Rule>(OPCODES.length).fill(notSpecial);
+  for (const [mnemonic, rule] of Object.entries(RULES)) {
+    const row = rowByMnemonic(mnemonic);
+    if (row === undefined || IS_SIMPLE[row.id] === 1) throw new Bug(`"${mnemonic}" has a rule and is no special row`);
+    rules[row.id] = rule;
+  }
+  return rules;
+}

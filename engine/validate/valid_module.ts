@@ -1,0 +1,53 @@
+/**
+ * ValidModule: a Module that validation has accepted, with the tables that validation derived and later stages use: types
+ * flat by index over imports and definitions, canonical type ids, what features it needs.
+ *
+ * The brand is minted only by validateModule (module.ts). With `bodies: false` everything but the function bodies is
+ * valid, and each body is found valid by the validateBody that translates it.
+ */
+import type { FeatureName } from "../features.ts";
+import type { Module } from "../wasm/module.ts";
+import type { FuncType, GlobalType, MemoryType, TableType, ValType } from "../wasm/types.ts";
+import type { FeatureGate } from "./gate.ts";
+
+declare const VALID: unique symbol;
+
+/** A Module with its derived tables, not (yet) found valid as a whole. */
+export interface AnnotatedModule extends Module {
+  /** How many entries of each index space are imports; definitions follow. */
+  readonly importedFuncCount: number;
+  readonly importedTableCount: number;
+  readonly importedMemoryCount: number;
+  readonly importedGlobalCount: number;
+  readonly importedTagCount: number;
+  /** Type of every function, imports first, and its type index. */
+  readonly funcTypes: readonly FuncType[];
+  readonly funcTypeIndices: Int32Array;
+  /** Types of every table, memory and global, imports first. */
+  readonly tableTypes: readonly TableType[];
+  readonly memoryTypes: readonly MemoryType[];
+  readonly globalTypes: readonly GlobalType[];
+  /** Function type of every tag, imports first (its parameters are the payload), and its type index. */
+  readonly tagTypes: readonly FuncType[];
+  readonly tagTypeIndices: Int32Array;
+  /** By function index: 1 when the function may be the operand of ref.func in a body (the specification's C.refs). */
+  readonly declaredFuncs: Uint8Array;
+  /** Canonical id of every type (wasm/subtype.ts), by type index. */
+  readonly canonicalIds: Int32Array;
+  /** Every feature that the module needs, with the smallest offset at which it does; grows as bodies are validated. */
+  readonly usedFeatures: ReadonlyMap<FeatureName, number>;
+  /** Feature switches and uses: the validator's own. */
+  readonly gate: FeatureGate;
+  /** Result lists of the shorthand block types, by value type: the validator's own. */
+  readonly blockResults: Map<ValType, readonly ValType[]>;
+}
+
+/** A valid module. */
+export interface ValidModule extends AnnotatedModule {
+  readonly [VALID]: true;
+}
+
+export interface ValidateOptions {
+  /** Validate function bodies too; default true. */
+  bodies?: boolean;
+}

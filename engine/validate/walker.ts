@@ -1,0 +1,350 @@
+/**
+ * The state of one walk through an expression: operand stack and control stack as growable typed arrays, and the steps that
+ * every rule is made of (specification, appendix "Validation Algorithm"). code.ts drives it over a function body,
+ * const_expr.ts over a constant expression, and the special rules (special.ts) are functions over it.
+ *
+ * Invariants: `stack[0 … top)` are the operand types, those of the innermost frame from `base` on; `depth` ≥ 1 frames, the
+ * last one innermost; the stack has room for as many pushes as the expression has bytes left (every instruction that
+ * pushes more makes room itself), so that rules that push one type need no check. Walks nest (build-time inlining), so
+ * walkers come from a pool; none is used by two walks at once.
+ */
+import { Bug, InvalidError, MalformedError } from "../errors.ts";
+import { CodeReader } from "../wasm/code_reader.ts";
+import type { Immediates } from "../wasm/immediates.ts";
+import type { RawBytes } from "../wasm/module.ts";
+import { idOf, keywordOf } from "../wasm/opcodes.ts";
+import { HEAP_BOTTOM, matchesIn, REF_BOTTOM } from "../wasm/subtype.ts";
+import { BOTTOM, heapOf, isRef, type ValType, valTypeName } from "../wasm/types.ts";
+import { featureOfType } from "./gate.ts";
+import type { ValidModule } from "./valid_module.ts";
+
+/** Kinds of frames on the control stack. */
+export const KIND = {
+  BODY: 0,
+  BLOCK: 1,
+  LOOP: 2,
+  IF: 3,
+  ELSE: 4,
+  TRY_TABLE: 5,
+  TRY: 6,
+  CATCH: 7,
+  CATCH_ALL: 8,
+} as const;
+
+/** No types at all: parameters of most blocks. */
+export const NO_TYPES: readonly ValType[] = [];
+
+const NOP = idOf("nop");
+/** Room on the operand stack beyond what the bytes left can push. */
+const OPERAND_SLACK = 16;
+
+/** A walker that grew beyond this many operands or frames is not kept in the pool. */
+const POOLED_CAPACITY = 1 << 16;
+
+export class Walker {
+  valid!: ValidModule;
+  /** Canonical type ids of the module. */
+  ids!: Int32Array;
+  readonly reader: CodeReader = new CodeReader(new Uint8Array(0));
+  readonly imm: Immediates = this.reader.imm;
+  /** The instruction in hand: id of its row, absolute offset. */
+  id = 0;
+  at = 0;
+  /** Function index of the body; −1 in a constant expression. */
+  funcIndex = -1;
+  /** Globals from this index on cannot be seen: those declared later than the constant expression in hand. */
+  visibleGlobals = 0;
+
+  stack: Int32Array = new Int32Array(256);
+  top = 0;
+  base = 0;
+
+  depth = 0;
+  kinds: Uint8Array = new Uint8Array(64);
+  bases: Int32Array = new Int32Array(64);
+  /** 1 in the rest of a frame after unreachable, br, …: operands below its base are whatever is asked for. */
+  dead: Uint8Array = new Uint8Array(64);
+  /** Length of `inits` when the frame was entered. */
+  initMarks: Int32Array = new Int32Array(64);
+  /** Stamp of the last br_table that has checked the frame's label. */
+  stamps: Int32Array = new Int32Array(64);
+  params: (readonly ValType[])[] = [];
+  results: (readonly ValType[])[] = [];
+  stamp = 0;
+
+  /** Types of all locals, parameters first. A new array for every body, because visitors keep it. */
+  locals: ValType[] = [];
+  /** Has the body locals without a default value? Only then is `isSet` kept. */
+  tracksInit = false;
+  /** By local: 1 when it has a value. */
+  isSet: Uint8Array = new Uint8Array(0);
+  /** Locals that were set, in order: undone at the end of the frame. */
+  inits: Int32Array = new Int32Array(16);
+  initCount = 0;
+
+  /** Points the walker at an expression, or at a function body, whose local declarations come first. */
+  begin(valid: ValidModule, code: RawBytes, funcIndex: number): void {
+    this.valid = valid;
+    this.ids = valid.canonicalIds;
+    const reader = this.reader;
+    reader.reset(code.bytes, 0, code.bytes.length, code.offset);
+    // With no segment at all the index is unknown, which says more; with some, the section is what is missing.
+    reader.dataCountMissing = valid.dataCount === undefined && valid.datas.length > 0;
+    this.at = code.offset;
+    this.id = NOP;
+    this.funcIndex = funcIndex;
+    this.visibleGlobals = valid.globalTypes.length;
+    this.top =
+      this.base =
+      this.depth =
+      this.initCount =
+        0;
+    this.tracksInit = false;
+  }
+
+  /** Opens the outermost frame; the reader stands at the first instruction. */
+  beginExpression(results: readonly ValType[]): void {
+    this.reserve(0);
+    this.enter(KIND.BODY, NO_TYPES, results);
+  }
+
+  // Failing.
+
+  /** Throws: the instruction in hand is not valid. */
+  fail(message: string): never {
+    throw new InvalidError(`${message} (${this.place()})`, { offset: this.at });
+  }
+
+  /** Throws: the instruction in hand cannot stand here at all. */
+  misplaced(): never {
+    throw new MalformedError(`END opcode expected: misplaced ${this.place()}`, { offset: this.at });
+  }
+
+  /** What is in hand, for messages. */
+  place(): string {
+    const keyword = keywordOf(this.id);
+    return this.funcIndex < 0 ? `${keyword} in a constant expression` : `${keyword} in function ${this.funcIndex}`;
+  }
+
+  /** Throws: `expected` were wanted where the stack, which had height `height`, has others. */
+  mismatch(expected: readonly ValType[], height: number, who = "instruction"): never {
+    const first = Math.max(this.base, height - expected.length);
+    const found = Array.from(this.stack.subarray(who === "block" ? this.base : first, height), typeName);
+    if (found.length < expected.length && this.isDead()) found.unshift("...");
+    this.fail(
+      `type mismatch: ${who} requires [${expected.map(typeName).join(" ")}] but stack has [${found.join(" ")}]`,
+    );
+  }
+
+  // Operands.
+
+  /** Makes room for `count` operands and one more per byte that is left, with some to spare. */
+  reserve(count: number): void {
+    const need = this.top + count + (this.reader.end - this.reader.pos) + OPERAND_SLACK;
+    if (need > this.stack.length) this.stack = grown(this.stack, need);
+  }
+
+  isDead(): boolean {
+    return this.dead[this.depth - 1] === 1;
+  }
+
+  matches(type: ValType, expected: ValType): boolean {
+    return matchesIn(this.ids, type, expected);
+  }
+
+  /** Pushes one type. The invariant says that there is room. */
+  push(type: ValType): void {
+    this.stack[this.top++] = type;
+  }
+
+  pushAll(types: readonly ValType[]): void {
+    const count = types.length;
+    if (count > 1) this.reserve(count);
+    const stack = this.stack;
+    let top = this.top;
+    for (let i = 0; i < count; i++) stack[top++] = types[i]!;
+    this.top = top;
+  }
+
+  /** Pops whatever is on top; BOTTOM where unreachable code has nothing. */
+  popAny(): ValType {
+    if (this.top > this.base) return this.stack[--this.top]!;
+    if (!this.isDead()) this.fail("type mismatch: instruction requires an operand but stack has []");
+    return BOTTOM;
+  }
+
+  /** Pops one `expected`, or says no. */
+  tryPop(expected: ValType): boolean {
+    if (this.top > this.base) {
+      const type = this.stack[this.top - 1]!;
+      if (type !== expected && !this.matches(type, expected)) return false;
+      this.top--;
+      return true;
+    }
+    return this.isDead();
+  }
+
+  pop(expected: ValType): void {
+    if (!this.tryPop(expected)) this.mismatch([expected], this.top);
+  }
+
+  /** Pops `types`, the last one first. */
+  popAll(types: readonly ValType[]): void {
+    const height = this.top;
+    for (let i = types.length - 1; i >= 0; i--) {
+      if (!this.tryPop(types[i]!)) this.mismatch(types, height);
+    }
+  }
+
+  /** Pops two or three operands that a message should show together. */
+  pop2(second: ValType, top: ValType): void {
+    const height = this.top;
+    if (!this.tryPop(top) || !this.tryPop(second)) this.mismatch([second, top], height);
+  }
+
+  pop3(third: ValType, second: ValType, top: ValType): void {
+    const height = this.top;
+    if (!this.tryPop(top) || !this.tryPop(second) || !this.tryPop(third)) this.mismatch([third, second, top], height);
+  }
+
+  /** Pops any reference; REF_BOTTOM where unreachable code has nothing. */
+  popRef(): ValType {
+    const type = this.popAny();
+    if (type === BOTTOM) return REF_BOTTOM;
+    if (!isRef(type)) {
+      this.fail(`type mismatch: instruction requires a reference type but stack has [${typeName(type)}]`);
+    }
+    return type;
+  }
+
+  // Frames.
+
+  /** Opens a frame and pushes its parameters, which have been popped before. */
+  enter(kind: number, params: readonly ValType[], results: readonly ValType[]): void {
+    const depth = this.depth;
+    if (depth === this.kinds.length) this.growFrames();
+    this.kinds[depth] = kind;
+    this.bases[depth] = this.base = this.top;
+    this.dead[depth] = 0;
+    this.initMarks[depth] = this.initCount;
+    this.stamps[depth] = 0;
+    this.params[depth] = params;
+    this.results[depth] = results;
+    this.depth = depth + 1;
+    if (params.length > 0) this.pushAll(params);
+  }
+
+  growFrames(): void {
+    const capacity = this.kinds.length * 2;
+    this.kinds = grownBytes(this.kinds, capacity);
+    this.dead = grownBytes(this.dead, capacity);
+    this.bases = grown(this.bases, capacity);
+    this.initMarks = grown(this.initMarks, capacity);
+    this.stamps = grown(this.stamps, capacity);
+  }
+
+  /** Checks that the innermost frame ends with exactly its results, and leaves its operands popped. */
+  finishFrame(): void {
+    const results = this.results[this.depth - 1]!;
+    const height = this.top;
+    this.popAll(results);
+    if (this.top !== this.base) this.mismatch(results, height, "block");
+  }
+
+  /** Begins the innermost frame's next part (else, catch) with `types` on its stack. */
+  restartFrame(kind: number, types: readonly ValType[]): void {
+    const frame = this.depth - 1;
+    this.kinds[frame] = kind;
+    this.dead[frame] = 0;
+    this.top = this.base;
+    this.undoInits(this.initMarks[frame]!);
+    this.pushAll(types);
+  }
+
+  /** Closes the innermost frame, which `finishFrame` has checked, and pushes its results. */
+  leave(): void {
+    const frame = --this.depth;
+    this.undoInits(this.initMarks[frame]!);
+    const results = this.results[frame]!;
+    if (frame > 0) this.base = this.bases[frame - 1]!;
+    this.pushAll(results);
+  }
+
+  /** The rest of the innermost frame cannot be reached. */
+  markDead(): void {
+    this.dead[this.depth - 1] = 1;
+    this.top = this.base;
+  }
+
+  /** Index in the frame columns of label `label`. */
+  frameOf(label: number): number {
+    if (label >= this.depth) this.fail(`unknown label ${label}`);
+    return this.depth - 1 - label;
+  }
+
+  /** Types that a branch to frame `frame` carries. */
+  labelTypes(frame: number): readonly ValType[] {
+    return this.kinds[frame] === KIND.LOOP ? this.params[frame]! : this.results[frame]!;
+  }
+
+  // Locals.
+
+  /** Local `index` has a value from here to the end of the frame. */
+  markSet(index: number): void {
+    if (this.isSet[index] !== 0) return;
+    this.isSet[index] = 1;
+    if (this.initCount === this.inits.length) this.inits = grown(this.inits, this.initCount * 2);
+    this.inits[this.initCount++] = index;
+  }
+
+  undoInits(mark: number): void {
+    while (this.initCount > mark) this.isSet[this.inits[--this.initCount]!] = 0;
+  }
+
+  // Types in immediates.
+
+  /** Records the feature of a type that an instruction names, and checks that a type index exists. */
+  useType(type: ValType): void {
+    const feature = featureOfType(type);
+    const gate = this.valid.gate;
+    if (this.at < gate.firstUse[feature]!) gate.use(feature, this.at, valTypeName(type));
+    if (isRef(type)) this.checkTypeIndex(heapOf(type));
+  }
+
+  /** Checks that type `index`, when it is an index, exists. */
+  checkTypeIndex(index: number): void {
+    if (index >= this.valid.types.length) this.fail(`unknown type ${index}`);
+  }
+}
+
+/** A type's name; the types that only unreachable code has included. */
+export function typeName(type: ValType): string {
+  return isRef(type) && heapOf(type) === HEAP_BOTTOM ? "(ref bot)" : valTypeName(type);
+}
+
+function grown(old: Int32Array, need: number): Int32Array {
+  const next = new Int32Array(Math.max(need, old.length * 2));
+  next.set(old);
+  return next;
+}
+
+function grownBytes(old: Uint8Array, need: number): Uint8Array {
+  const next = new Uint8Array(Math.max(need, old.length * 2));
+  next.set(old);
+  return next;
+}
+
+const pool: Walker[] = [];
+
+/** A walker that no other walk uses; give it back with {@linkcode releaseWalker}. */
+export function acquireWalker(): Walker {
+  return pool.pop() ?? new Walker();
+}
+
+export function releaseWalker(walker: Walker): void {
+  if (pool.includes(walker)) throw new Bug("Walker released twice");
+  if (walker.stack.length > POOLED_CAPACITY || walker.kinds.length > POOLED_CAPACITY) return;
+  walker.params.length = walker.results.length = 0;
+  walker.locals = [];
+  pool.push(walker);
+}

@@ -1,0 +1,402 @@
+/**
+ * Matching of types (specification, 3.3) and canonical recursive groups (3.1.3, "rolling").
+ *
+ * In: the type section of a Module. Out: one int32 per type, its *canonical id*, such that two types of any two modules
+ * have the same id exactly when they are equal up to iso-recursive equivalence. A value type whose type index has been
+ * replaced by a canonical id is *closed*: it means the same in every module, and equality is `===`.
+ *
+ * The table of canonical types is one per process (per JavaScript realm, to be exact: a Worker has its own, so ids never
+ * travel between realms; artifacts carry the types themselves). It only grows: an id that live code or a live object
+ * holds must never come to mean another type. Id 0 is reserved for "no type".
+ *
+ * Functions whose names end in `Type` or begin with `heap` take closed types; `matchesIn` takes a module's own.
+ */
+import { InvalidError } from "../errors.ts";
+import type { Module } from "./module.ts";
+import {
+  BOTTOM,
+  type CompositeType,
+  type FieldType,
+  type FuncType,
+  type GlobalType,
+  HEAP,
+  heapOf,
+  type HeapType,
+  isNullable,
+  isRef,
+  type Limits,
+  type MemoryType,
+  refType,
+  type SubType,
+  type TableType,
+  type ValType,
+} from "./types.ts";
+
+/** The heap type below all others: that of references in unreachable code. Never in a module. */
+export const HEAP_BOTTOM: HeapType = -0x40;
+/** `(ref bot)`: what unreachable code has where an instruction asks for any reference. */
+export const REF_BOTTOM: ValType = refType(false, HEAP_BOTTOM);
+
+/** Longest chain of declared supertypes (the limit of the JavaScript API). */
+export const MAX_SUBTYPE_DEPTH = 63;
+
+/** Largest canonical id: what fits a heap type's 24 bits (types.ts). */
+const MAX_CANONICAL_ID = 0xffff00;
+
+/** Canonical types, closed, by id. */
+const canonicalTypes: SubType[] = [{ final: true, supertypes: [], composite: { kind: "struct", fields: [] } }];
+/** Id of the declared supertype, 0 for none. */
+const superOf: number[] = [0];
+/** Number of types above in the chain of declared supertypes. */
+const depthOf: number[] = [0];
+/** First id of every group seen, by its key. */
+const groupIds = new Map<string, number>();
+
+/** The types of one module on their way to ids: what the key builders share. */
+interface Rolling {
+  readonly types: readonly SubType[];
+  readonly ids: Int32Array;
+  /** Where type `index` stands in the binary, for messages. */
+  readonly offsetOf: (index: number) => number | undefined;
+  /** The group in hand: type indices `start` … `end` − 1. */
+  start: number;
+  end: number;
+}
+
+/**
+ * The canonical id of every type of `module`, by type index. Checks what ids rest on: that a type refers only to earlier
+ * groups and its own, and that a supertype comes earlier, is alone, and is not too deep. Whether a subtype really matches
+ * its supertype is checked by validation.
+ */
+export function canonicalTypeIds(
+  module: Pick<Module, "types" | "recGroups">,
+  offsetOf: (index: number) => number | undefined = () => undefined,
+): Int32Array {
+  const ids = new Int32Array(module.types.length);
+  const rolling: Rolling = { types: module.types, ids, offsetOf, start: 0, end: 0 };
+  for (const { start, count } of module.recGroups) {
+    rolling.start = start;
+    rolling.end = start + count;
+    let key = "";
+    for (let index = start; index < rolling.end; index++) key += typeKey(rolling, index);
+    const first = groupIds.get(key) ?? internGroup(rolling, key);
+    for (let i = 0; i < count; i++) ids[start + i] = first + i;
+  }
+  return ids;
+}
+
+/** Text that two types share exactly when they are equal, given that their groups' other members are. */
+function typeKey(rolling: Rolling, index: number): string {
+  const type = rolling.types[index]!;
+  let key = type.final ? ";" : ";?";
+  if (type.supertypes.length > 1) {
+    throw invalid(rolling, index, `sub type ${index} has ${type.supertypes.length} supertypes, at most one is allowed`);
+  }
+  for (const above of type.supertypes) {
+    key += `<${typeRefKey(rolling, index, above)}`;
+    if (above >= index) throw invalid(rolling, index, `sub type ${index} is declared before its supertype ${above}`);
+  }
+  const composite = type.composite;
+  switch (composite.kind) {
+    case "func":
+      key += "f";
+      for (const param of composite.params) key += valueKey(rolling, index, param);
+      key += ">";
+      for (const result of composite.results) key += valueKey(rolling, index, result);
+      return key;
+    case "struct":
+      key += "s";
+      for (const field of composite.fields) key += fieldKey(rolling, index, field);
+      return key;
+    case "array":
+      return `${key}a${fieldKey(rolling, index, composite.field)}`;
+  }
+}
+
+function fieldKey(rolling: Rolling, index: number, field: FieldType): string {
+  const key = valueKey(rolling, index, field.storage);
+  return field.mutable ? `!${key}` : key;
+}
+
+function valueKey(rolling: Rolling, index: number, type: ValType): string {
+  if (!isRef(type)) return `${type},`;
+  const heap = heapOf(type);
+  if (heap < 0) return `${type},`;
+  return (isNullable(type) ? "n" : "r") + typeRefKey(rolling, index, heap);
+}
+
+/** What type `index` refers to as `to`: relative within its own group (`@`), by canonical id outside. */
+function typeRefKey(rolling: Rolling, index: number, to: number): string {
+  if (to >= rolling.end) throw invalid(rolling, index, `unknown type ${to}`);
+  return to >= rolling.start ? `@${to - rolling.start},` : `${rolling.ids[to]},`;
+}
+
+function invalid(rolling: Rolling, index: number, message: string): InvalidError {
+  return new InvalidError(message, { offset: rolling.offsetOf(index) });
+}
+
+/** Enters a group that no module had before; returns the id of its first type. */
+function internGroup(rolling: Rolling, key: string): number {
+  const { start, end, types, ids } = rolling;
+  const first = canonicalTypes.length;
+  if (first + (end - start) > MAX_CANONICAL_ID) throw new InvalidError("too many distinct types in this process");
+  for (let index = start; index < end; index++) ids[index] = first + index - start;
+  for (let index = start; index < end; index++) {
+    const above = types[index]!.supertypes[0];
+    const depth = above === undefined ? 0 : depthWithin(rolling, first, above) + 1;
+    if (depth > MAX_SUBTYPE_DEPTH) {
+      withdraw(first);
+      throw invalid(rolling, index, `sub type ${index} has more than ${MAX_SUBTYPE_DEPTH} supertypes above it`);
+    }
+    canonicalTypes.push(closeSubType(types[index]!, ids));
+    superOf.push(above === undefined ? 0 : ids[above]!);
+    depthOf.push(depth);
+  }
+  groupIds.set(key, first);
+  return first;
+}
+
+/** Depth of type `index` of the module, which is an earlier one of this group or of another. */
+function depthWithin(rolling: Rolling, first: number, index: number): number {
+  return depthOf[index >= rolling.start ? first + index - rolling.start : rolling.ids[index]!]!;
+}
+
+/** Takes back the entries of a group that turned out to be invalid; nobody has seen their ids. */
+function withdraw(first: number): void {
+  canonicalTypes.length = superOf.length = depthOf.length = first;
+}
+
+function closeSubType(type: SubType, ids: Int32Array): SubType {
+  return {
+    final: type.final,
+    supertypes: type.supertypes.map((above) => ids[above]!),
+    composite: closeCompositeType(type.composite, ids),
+  };
+}
+
+function closeCompositeType(type: CompositeType, ids: Int32Array): CompositeType {
+  const closeField = (field: FieldType) => ({ storage: closeValType(field.storage, ids), mutable: field.mutable });
+  switch (type.kind) {
+    case "func":
+      return closeFuncType(type, ids);
+    case "struct":
+      return { kind: "struct", fields: type.fields.map(closeField) };
+    case "array":
+      return { kind: "array", field: closeField(type.field) };
+  }
+}
+
+/** `type` of a module whose canonical ids are `ids`, closed. */
+export function closeValType(type: ValType, ids: Int32Array): ValType {
+  if (!isRef(type)) return type;
+  const heap = heapOf(type);
+  return heap < 0 ? type : refType(isNullable(type), ids[heap]!);
+}
+
+/** The heap type `heap` of a module, closed. */
+export function closeHeapType(heap: HeapType, ids: Int32Array): HeapType {
+  return heap < 0 ? heap : ids[heap]!;
+}
+
+/** A function type of a module, closed. */
+export function closeFuncType(type: FuncType, ids: Int32Array): FuncType {
+  return {
+    kind: "func",
+    params: type.params.map((param) => closeValType(param, ids)),
+    results: type.results.map((result) => closeValType(result, ids)),
+  };
+}
+
+/** A global type of a module, closed. */
+export function closeGlobalType(type: GlobalType, ids: Int32Array): GlobalType {
+  return { type: closeValType(type.type, ids), mutable: type.mutable };
+}
+
+/** A table type of a module, closed. */
+export function closeTableType(type: TableType, ids: Int32Array): TableType {
+  return { limits: type.limits, element: closeValType(type.element, ids) };
+}
+
+/** The type with canonical id `id`, closed. */
+export function canonicalType(id: number): SubType {
+  return canonicalTypes[id]!;
+}
+
+/** The canonical id of a function type that is a group of its own, without supertypes: that of host functions. */
+export function canonicalFuncTypeId(type: FuncType): number {
+  const alone: SubType = { final: true, supertypes: [], composite: type };
+  return canonicalTypeIds({ types: [alone], recGroups: [{ start: 0, count: 1 }] })[0]!;
+}
+
+/** How many declared supertypes type `id` has above it. */
+export function subtypeDepth(id: number): number {
+  return depthOf[id]!;
+}
+
+/** The canonical id of the declared supertype of `id`, 0 when it has none. */
+export function supertypeId(id: number): number {
+  return superOf[id]!;
+}
+
+/**
+ * The display of type `id`: its chain of supertypes from the root down to itself. `id` is a subtype of `other` exactly when
+ * `display(id)[depth(other)] === other`: one load and one compare for casts in compiled code.
+ */
+export function supertypeDisplay(id: number): Int32Array {
+  const display = new Int32Array(depthOf[id]! + 1);
+  for (let at = display.length - 1, type = id; at >= 0; at--, type = superOf[type]!) display[at] = type;
+  return display;
+}
+
+/** Is canonical type `id` equal to `above` or declared below it? */
+export function isSubtypeId(id: number, above: number): boolean {
+  if (id === above) return true;
+  let steps = depthOf[id]! - depthOf[above]!;
+  while (steps-- > 0) id = superOf[id]!;
+  return id === above;
+}
+
+/** For every abstract heap type (by its bit), the bits of all abstract heap types that it matches. */
+const ABSTRACT_MATCHES = abstractMatches();
+
+/** Bit of an abstract heap type: codes −0x0c … −0x17 are bits 0 … 11. */
+function heapBit(heap: HeapType): number {
+  return 1 << (-0x0c - heap);
+}
+
+function abstractMatches(): Int32Array {
+  // Direct steps up of the three hierarchies (specification, 3.3.3); rows are in order, so that closing takes one sweep.
+  const steps: readonly (readonly [HeapType, readonly HeapType[]])[] = [
+    [HEAP.eq, [HEAP.any]],
+    [HEAP.i31, [HEAP.eq]],
+    [HEAP.struct, [HEAP.eq]],
+    [HEAP.array, [HEAP.eq]],
+    [HEAP.none, [HEAP.i31, HEAP.struct, HEAP.array]],
+    [HEAP.nofunc, [HEAP.func]],
+    [HEAP.noextern, [HEAP.extern]],
+    [HEAP.noexn, [HEAP.exn]],
+  ];
+  const matches = new Int32Array(12);
+  for (let bit = 0; bit < 12; bit++) matches[bit] = 1 << bit;
+  for (const [below, aboves] of steps) {
+    for (const above of aboves) matches[-0x0c - below]! |= matches[-0x0c - above]!;
+  }
+  return matches;
+}
+
+/** Does closed heap type `a` match closed heap type `b`? */
+export function heapMatches(a: HeapType, b: HeapType): boolean {
+  if (a === b || a === HEAP_BOTTOM) return true;
+  if (b === HEAP_BOTTOM) return false;
+  if (a >= 0) {
+    if (b >= 0) return isSubtypeId(a, b);
+    return (ABSTRACT_MATCHES[-0x0c - abstractOf(a)]! & heapBit(b)) !== 0;
+  }
+  if (b < 0) return (ABSTRACT_MATCHES[-0x0c - a]! & heapBit(b)) !== 0;
+  return a === bottomOf(abstractOf(b));
+}
+
+/** The abstract heap type right above canonical type `id`: func, struct or array. */
+function abstractOf(id: number): HeapType {
+  return HEAP[canonicalTypes[id]!.composite.kind];
+}
+
+/** The top of the hierarchy of closed heap type `heap`: any, func, extern or exn. */
+export function topHeap(heap: HeapType): HeapType {
+  const abstract = heap >= 0 ? abstractOf(heap) : heap;
+  switch (abstract) {
+    case HEAP.func:
+    case HEAP.nofunc:
+      return HEAP.func;
+    case HEAP.extern:
+    case HEAP.noextern:
+      return HEAP.extern;
+    case HEAP.exn:
+    case HEAP.noexn:
+      return HEAP.exn;
+    default:
+      return HEAP.any;
+  }
+}
+
+/** The bottom of the hierarchy of closed heap type `heap`: none, nofunc, noextern or noexn. */
+export function bottomOf(heap: HeapType): HeapType {
+  switch (topHeap(heap)) {
+    case HEAP.func:
+      return HEAP.nofunc;
+    case HEAP.extern:
+      return HEAP.noextern;
+    case HEAP.exn:
+      return HEAP.noexn;
+    default:
+      return HEAP.none;
+  }
+}
+
+/** Does closed value or storage type `a` match closed type `b`? */
+export function matchesValType(a: ValType, b: ValType): boolean {
+  if (a === b || a === BOTTOM) return true;
+  if (!isRef(a) || !isRef(b)) return false;
+  if (isNullable(a) && !isNullable(b)) return false;
+  return heapMatches(heapOf(a), heapOf(b));
+}
+
+/** Does value type `a` match `b`, both of one module whose canonical ids are `ids`? */
+export function matchesIn(ids: Int32Array, a: ValType, b: ValType): boolean {
+  if (a === b || a === BOTTOM) return true;
+  if (!isRef(a) || !isRef(b)) return false;
+  if (isNullable(a) && !isNullable(b)) return false;
+  return heapMatches(closeHeapType(heapOf(a), ids), closeHeapType(heapOf(b), ids));
+}
+
+function matchesAll(a: readonly ValType[], b: readonly ValType[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (!matchesValType(a[i]!, b[i]!)) return false;
+  return true;
+}
+
+/** Does closed function type `a` match `b`, by structure? (For declared types compare ids with isSubtypeId.) */
+export function matchesFuncType(a: FuncType, b: FuncType): boolean {
+  return matchesAll(b.params, a.params) && matchesAll(a.results, b.results);
+}
+
+function matchesFieldType(a: FieldType, b: FieldType): boolean {
+  if (a.mutable !== b.mutable) return false;
+  return a.mutable ? a.storage === b.storage : matchesValType(a.storage, b.storage);
+}
+
+/** Does closed composite type `a` match `b`, by structure (specification, 3.3.5)? */
+export function matchesCompositeType(a: CompositeType, b: CompositeType): boolean {
+  if (a.kind === "func") return b.kind === "func" && matchesFuncType(a, b);
+  if (a.kind === "array") return b.kind === "array" && matchesFieldType(a.field, b.field);
+  if (b.kind !== "struct" || a.fields.length < b.fields.length) return false;
+  for (let i = 0; i < b.fields.length; i++) if (!matchesFieldType(a.fields[i]!, b.fields[i]!)) return false;
+  return true;
+}
+
+/** Do limits `a` match `b`? For imports, `a.min` is the size at hand. */
+export function matchesLimits(a: Limits, b: Limits): boolean {
+  if (a.address !== b.address || a.min < b.min) return false;
+  return b.max === undefined || (a.max !== undefined && a.max <= b.max);
+}
+
+/** Does closed global type `a` match `b`? */
+export function matchesGlobalType(a: GlobalType, b: GlobalType): boolean {
+  if (a.mutable !== b.mutable) return false;
+  return a.mutable ? a.type === b.type : matchesValType(a.type, b.type);
+}
+
+/** Does closed table type `a` match `b`? */
+export function matchesTableType(a: TableType, b: TableType): boolean {
+  return a.element === b.element && matchesLimits(a.limits, b.limits);
+}
+
+/** Does memory type `a` match `b`? */
+export function matchesMemoryType(a: MemoryType, b: MemoryType): boolean {
+  return a.shared === b.shared && matchesLimits(a.limits, b.limits);
+}
+
+/** Does the tag type with canonical id `a` match that with `b`? Tags match both ways, so the ids are equal. */
+export function matchesTagType(a: number, b: number): boolean {
+  return a === b;
+}
