@@ -7,8 +7,13 @@
  * (a v128 takes two, aligned to 16); slot s lies s × 8 bytes above the frame's lowest slot.
  */
 export class Allocation {
-  /** Location per operand word, parallel to VCode.operands. */
-  location: Int16Array = new Int16Array(4096);
+  /** Location per operand word, parallel to VCode.operands. A tied USE has its REUSE def's register. */
+  location: Int32Array = new Int32Array(4096);
+  /**
+   * 1 per instruction that need not be emitted: a repeatable one (VCode.vregRemat) whose result nobody reads where it stands.
+   * Its def still has a register of its own at that point, so that emitting it anyway is merely wasteful.
+   */
+  skip: Uint8Array = new Uint8Array(1024);
   /** Number of 8-byte slots in the frame. */
   slotCount = 0;
   /** Masks of the physical registers written anywhere in the function (defs, temps, edits, clobbers): for clobber masks of callers. */
@@ -17,7 +22,8 @@ export class Allocation {
 
   /**
    * Edits, in execution order. Those of instructions are sorted by `editAt` = 2 × instruction (before it) or + 1 (after it;
-   * never after a block's last instruction). editFrom < 0x8000: location; else 0x8000 + 0: see editRemat.
+   * never after a block's last instruction; the linear scan makes only the former). Both ends may be slots: the target then
+   * goes through its scratch register, as it does when it repeats an instruction whose result belongs in a slot.
    */
   editAt: Int32Array = new Int32Array(1024);
   /** Source location, meaningless when editRemat is not 0. */
