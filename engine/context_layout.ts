@@ -87,6 +87,8 @@ export const THREAD = {
   FAULT_ADDRESS: 88,
   /** Address of the entry thunk of a fresh call (it loads arguments from SLOTS, calls CALL_CODE, stores results). */
   CALL_THUNK: 96,
+  /** Address of the record of the function that a fresh call is for: host thunks expect it in the record register. */
+  CALL_RECORD: 104,
   /** Argument and result slots of calls in and out: 16 bytes each (i32 in the low 4 bytes, …, v128 whole). */
   SLOTS: 128,
   SLOT_SIZE: 16,

@@ -104,6 +104,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       },
       call: thread.call,
       serve: (status) => thread.serve(status, contextLo, contextHi, this.hostServices),
+      record: region.address + record,
       code: region.word(record + RECORD.CODE),
       context: region.word(record + RECORD.CONTEXT),
       thunk: module.image.base + module.image.tables.entryThunk[module.signatureIds[index]!]!,

@@ -11,7 +11,7 @@ import { F32, F64, type FuncType, I32, I64, isRef, V128, type ValType } from "..
 import type { NativeRegion } from "./native_region.ts";
 import { readValue, type ReferenceBorder, writeValue } from "./values.ts";
 
-const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK } = THREAD;
+const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK, CALL_RECORD } = THREAD;
 
 /** What calling in needs besides the type. */
 export interface CallInEnv {
@@ -23,7 +23,8 @@ export interface CallInEnv {
   call: () => number;
   /** Serves a status that is not DONE. */
   serve: (status: number) => void;
-  /** Addresses of the function's code, of its context and of the entry thunk. */
+  /** Addresses of the function's record, its code, its context and the entry thunk. */
+  record: number;
   code: number;
   context: number;
   thunk: number;
@@ -136,11 +137,14 @@ function callInSource(type: FuncType): string {
   const codeLo = env.code | 0, codeHi = env.code / 4294967296 | 0;
   const contextLo = env.context | 0, contextHi = env.context / 4294967296 | 0;
   const thunkLo = env.thunk | 0, thunkHi = env.thunk / 4294967296 | 0;
+  const recordLo = env.record | 0, recordHi = env.record / 4294967296 | 0;
   return function (${names.join(", ")}) {
     enter();
     ${converted.join(" ")}
     ${stored.join(" ")}
-    ${half(CALL_CODE, "code")} ${half(CALL_CONTEXT, "context")} ${half(CALL_THUNK, "thunk")}
+    ${half(CALL_CODE, "code")} ${half(CALL_CONTEXT, "context")} ${half(CALL_THUNK, "thunk")} ${
+    half(CALL_RECORD, "record")
+  }
     const status = call();
     if (status !== 0) serve(status);
     ${result}
@@ -158,6 +162,7 @@ function interpretedCallIn(type: FuncType, env: CallInEnv): (...args: unknown[])
     state.setWord(CALL_CODE, env.code);
     state.setWord(CALL_CONTEXT, env.context);
     state.setWord(CALL_THUNK, env.thunk);
+    state.setWord(CALL_RECORD, env.record);
     const status = env.call();
     if (status !== 0) env.serve(status);
     const values = results.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, border));

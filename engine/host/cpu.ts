@@ -1,0 +1,74 @@
+/**
+ * Which optional instructions the processor has. On x64 by CPUID (Intel SDM volume 2, "CPUID"), with the operating system's consent for
+ * the vector state by XGETBV; names are those of the manual in lower case. The probe is machine code, since JavaScript cannot ask.
+ */
+import { type Host, PROT } from "./host.ts";
+
+/**
+ * void probe(uint32_t out[4]): out[0] = CPUID.1:ECX, out[1] = CPUID.7.0:EBX (0 when there is no leaf 7),
+ * out[2] = CPUID.80000001h:ECX, out[3] = XCR0 (0 when the system does not use XSAVE).
+ */
+// deno-fmt-ignore
+const X64_PROBE = Uint8Array.of(
+  0x53, // push rbx
+  0x31, 0xc0, // xor eax,eax
+  0x0f, 0xa2, // cpuid
+  0x41, 0x89, 0xc0, // mov r8d,eax
+  0xb8, 0x01, 0x00, 0x00, 0x00, // mov eax,0x1
+  0x31, 0xc9, // xor ecx,ecx
+  0x0f, 0xa2, // cpuid
+  0x89, 0x0f, // mov DWORD PTR [rdi],ecx
+  0x41, 0x89, 0xc9, // mov r9d,ecx
+  0x41, 0x83, 0xf8, 0x07, // cmp r8d,0x7
+  0x72, 0x0c, // jb 0x28
+  0xb8, 0x07, 0x00, 0x00, 0x00, // mov eax,0x7
+  0x31, 0xc9, // xor ecx,ecx
+  0x0f, 0xa2, // cpuid
+  0x89, 0x5f, 0x04, // mov DWORD PTR [rdi+0x4],ebx
+  0xb8, 0x01, 0x00, 0x00, 0x80, // mov eax,0x80000001
+  0x0f, 0xa2, // cpuid
+  0x89, 0x4f, 0x08, // mov DWORD PTR [rdi+0x8],ecx
+  0x41, 0x0f, 0xba, 0xe1, 0x1b, // bt r9d,0x1b
+  0x73, 0x08, // jae 0x41
+  0x31, 0xc9, // xor ecx,ecx
+  0x0f, 0x01, 0xd0, // xgetbv
+  0x89, 0x47, 0x0c, // mov DWORD PTR [rdi+0xc],eax
+  0x5b, // pop rbx
+  0xc3, // ret
+);
+
+/** Bit positions: [word, bit, name, needs the AVX state]. */
+const X64_FEATURES: readonly (readonly [number, number, string, boolean])[] = [
+  [0, 0, "sse3", false],
+  [0, 9, "ssse3", false],
+  [0, 12, "fma", true],
+  [0, 19, "sse4.1", false],
+  [0, 20, "sse4.2", false],
+  [0, 23, "popcnt", false],
+  [0, 28, "avx", true],
+  [1, 3, "bmi1", false],
+  [1, 5, "avx2", true],
+  [1, 8, "bmi2", false],
+  [1, 9, "erms", false],
+  [2, 5, "lzcnt", false],
+];
+
+let known: ReadonlySet<string> | undefined;
+
+/** The processor's optional features. */
+export function cpuFeatures(host: Host): ReadonlySet<string> {
+  return known ??= host.arch === "x64" ? probeX64(host) : new Set<string>();
+}
+
+function probeX64(host: Host): ReadonlySet<string> {
+  const page = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
+  host.boundCall(X64_PROBE, 0, page)();
+  const words = new Uint32Array(host.view(page, 16)).slice();
+  host.release(page, host.pageSize);
+  const avxState = (words[3]! & 6) === 6;
+  const found = new Set<string>();
+  for (const [word, bit, name, needsAvx] of X64_FEATURES) {
+    if ((words[word]! >>> bit) & 1 && (!needsAvx || avxState)) found.add(name);
+  }
+  return found;
+}
