@@ -13,7 +13,7 @@ import { jcs } from "./integrity.ts";
 import { isObject, type JsonValue, readJson } from "./json_read.ts";
 import { type LockedPackage, type LockedPlugin, type Lockfile, LOCKFILE_SCHEMA } from "./lock_schema.ts";
 import { MAX_LOCK_BYTES } from "./lockfile.ts";
-import { reviewDigest, type Reviewed, sealPackage, sealPlugin } from "./review.ts";
+import { reviewDigest, type Reviewed, sealPackage } from "./review.ts";
 import { walkSchema } from "./schema_walk.ts";
 
 /** What `add` may build on. */
@@ -66,7 +66,27 @@ function mergeConflict(text: string): Previous {
   if (ours === undefined || theirs === undefined) return ours ?? theirs ?? NO_PREVIOUS;
   const packages = agree(ours.packages, theirs.packages);
   const plugins = agree(ours.plugins, theirs.plugins);
-  return collect(packages, plugins, agree(ours.guest, theirs.guest));
+  const merged = collect(packages, plugins, agree(ours.guest, theirs.guest));
+  const reviewed = new Map(merged.reviewed);
+  for (const [id, before] of ours.reviewed) {
+    // Two versions under the same decision: the decision stays, the version is resolved again.
+    const other = theirs.reviewed.get(id);
+    if (!reviewed.has(id) && other !== undefined && decision(before) === decision(other)) reviewed.set(id, before);
+  }
+  return { ...merged, reviewed };
+}
+
+function decision(r: Reviewed): string {
+  const { definition, grants, denied } = r.plugin;
+  return jcs([
+    r.intact,
+    definition.authorities,
+    grants,
+    denied,
+    r.package.publisher ?? null,
+    r.package.source,
+    r.reach,
+  ]);
 }
 
 /** Entries that are on one side only, or equal on both. */
@@ -125,16 +145,9 @@ function collect(
   for (const [id, plugin] of Object.entries(plugins)) {
     const pack = packages[plugin.package];
     if (pack === undefined) continue;
+    // The seal covers nothing that is not resolved and checked again, so only the review decides.
     const intact = reviewDigest(id, plugin, pack.publisher, plugins) === plugin.review;
-    const sealed = sealPlugin(id, plugin) === plugin.seal;
-    // A configuration may be edited by hand; that breaks the seal but no decision on authority.
-    const sealedButConfig = sealed || onlyConfigDiffers(plugin);
-    reviewed.set(id, { plugin, package: pack, reach: reachOf(id, plugins), intact: intact && sealedButConfig });
+    reviewed.set(id, { plugin, package: pack, reach: reachOf(id, plugins), intact });
   }
   return { packages, plugins, guest, reviewed };
-}
-
-/** A broken seal says only that something changed; what it covers besides the configuration is checked against the source again. */
-function onlyConfigDiffers(plugin: LockedPlugin): boolean {
-  return Object.keys(plugin.definition.configSchema.properties ?? {}).length > 0;
 }

@@ -1,0 +1,76 @@
+/**
+ * Every path on the machine that the manager touches, outside projects.
+ *
+ * In: the environment, the operating system, the home directory. Out: absolute directories. `WAFT_HOME` overrides all of
+ * them everywhere; macOS keeps all below `~/.waft`; Linux follows XDG (relative values are ignored, as XDG demands). The
+ * manager itself is in `~/.waft/bin` on both. Specification: "Machine-level paths"; design: §5.
+ */
+import { homedir } from "node:os";
+import { isAbsolute, join } from "node:path";
+
+/** Absolute directories. */
+export interface MachinePaths {
+  /** The manager's executable. */
+  readonly bin: string;
+  /** Installed runtimes. */
+  readonly versions: string;
+  /** `config.json`, `policy.json`, credentials. */
+  readonly config: string;
+  /** Blobs and registry answers; may be deleted at any time. */
+  readonly cache: string;
+  /** What was seen last, receipts. */
+  readonly state: string;
+}
+
+/** What the paths are derived from. */
+export interface MachineFacts {
+  readonly env: { readonly [name: string]: string | undefined };
+  readonly os: string;
+  readonly home: string;
+}
+
+/** The facts of this process. */
+export function thisMachine(): MachineFacts {
+  return { env: process.env, os: process.platform, home: process.env.HOME || homedir() };
+}
+
+/** The directories for these facts. */
+export function machinePaths(facts: MachineFacts = thisMachine()): MachinePaths {
+  const { env, os, home } = facts;
+  const override = env.WAFT_HOME;
+  const below = (root: string): MachinePaths => ({
+    bin: join(root, "bin"),
+    versions: join(root, "versions"),
+    config: join(root, "config"),
+    cache: join(root, "cache"),
+    state: join(root, "state"),
+  });
+  if (override !== undefined && override !== "") {
+    return below(isAbsolute(override) ? override : join(process.cwd(), override));
+  }
+  const own = join(home, ".waft");
+  if (os !== "linux") return below(own);
+  const xdg = (name: string, fallback: string): string => {
+    const value = env[name];
+    return join(value !== undefined && isAbsolute(value) ? value : join(home, fallback), "waft");
+  };
+  return {
+    bin: join(own, "bin"),
+    versions: join(xdg("XDG_DATA_HOME", ".local/share"), "versions"),
+    config: xdg("XDG_CONFIG_HOME", ".config"),
+    cache: xdg("XDG_CACHE_HOME", ".cache"),
+    state: xdg("XDG_STATE_HOME", ".local/state"),
+  };
+}
+
+/** Where a blob lies in the cache. */
+export function blobPath(paths: MachinePaths, hex: string): string {
+  return join(paths.cache, "blobs", "sha256", hex);
+}
+
+/** The platform in the specification's words, such as `linux/amd64`. */
+export function platformName(os: string = process.platform, arch: string = process.arch): string {
+  const system = os === "win32" ? "windows" : os;
+  const machine = arch === "x64" ? "amd64" : arch === "ia32" ? "386" : arch;
+  return `${system}/${machine}`;
+}
