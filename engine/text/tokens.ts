@@ -5,6 +5,7 @@
  * Invariant: the last two tokens are END or ERROR, so looking one token ahead needs no check.
  */
 import type { SourcePlace } from "../errors.ts";
+import { decodeUtf8 } from "../base/utf8.ts";
 import { SymbolTable } from "./symbols.ts";
 
 /** Kinds of tokens. Plain constants, so that hot comparisons are of small integers. */
@@ -63,6 +64,11 @@ export class Tokens {
     this.starts[at] = start;
     this.ends[at] = end;
     this.values[at] = value;
+  }
+
+  /** All of the source text of a token. */
+  wholeText(token: number): string {
+    return decodeUtf8(this.source, this.starts[token]!, this.ends[token]!) ?? "";
   }
 
   /** The source text of a token, cut when it is long: for messages. */

@@ -1,0 +1,66 @@
+/**
+ * How the immediates of each opcode row are written in text, as one number per row: derived from the row's immediate
+ * kinds. Text and binary differ in order (`call_indirect` has its table first) and in what may be left out (memory and
+ * table indices), so a shape stands for a whole list of kinds, not for one.
+ */
+import { Bug } from "../errors.ts";
+import type { ImmediateKind } from "../wasm/opcode_row.ts";
+import { OPCODES } from "../wasm/opcodes.ts";
+
+/** Lists of immediate kinds; the index of a list is its shape. */
+const SHAPE_LISTS = [
+  "-",
+  "local",
+  "global",
+  "func",
+  "type",
+  "tag",
+  "elem",
+  "data",
+  "label",
+  "labels",
+  "table",
+  "memory",
+  "memarg",
+  "memarg,lane",
+  "lane",
+  "lanes",
+  "i32",
+  "i64",
+  "f32",
+  "f64",
+  "v128",
+  "valtypes",
+  "heaptype",
+  "reftype0",
+  "reftype1",
+  "casttypes",
+  "ordering",
+  "type,table",
+  "type,type",
+  "type,field",
+  "type,count",
+  "type,data",
+  "type,elem",
+  "data,memory",
+  "memory,memory",
+  "elem,table",
+  "table,table",
+  "blocktype",
+  "blocktype,catches",
+] as const;
+
+type ShapeList = (typeof SHAPE_LISTS)[number];
+
+/** The number of each shape. */
+export const SHAPE = Object.fromEntries(SHAPE_LISTS.map((list, index) => [list, index])) as Record<ShapeList, number>;
+
+/** Shape by row id. A row with a list that is not above fails at load. */
+export const SHAPE_BY_ID: Uint8Array = Uint8Array.from(OPCODES, (row) => shapeOf(row.immediates));
+
+function shapeOf(kinds: readonly ImmediateKind[]): number {
+  const list = kinds.length === 0 ? "-" : kinds.join(",");
+  const shape = SHAPE_LISTS.indexOf(list as ShapeList);
+  if (shape < 0) throw new Bug(`No text form for immediates "${list}"`);
+  return shape;
+}

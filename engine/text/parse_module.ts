@@ -1,0 +1,90 @@
+/**
+ * Text → Module (specification, chapter 6): one module, `(module …)` in any of its forms or its bare fields.
+ *
+ * Two passes over the tokens: scan_fields.ts binds names, parse_fields.ts does the rest. The result is encoded and decoded
+ * once, so that every offset refers to `module.bytes`, as if the module had come in binary form; identifiers are in the
+ * name section. Throws MalformedError, with line and column, for text that is no module.
+ */
+import { decodeModule } from "../binary/decode.ts";
+import { encodeModule } from "../binary/encode.ts";
+import type { Module } from "../wasm/module.ts";
+import { addBranchHints } from "./custom_annotations.ts";
+import { K } from "./keywords.ts";
+import { readTokens } from "./lexer.ts";
+import { ModuleContext } from "./module_context.ts";
+import { CodeParser } from "./parse_code.ts";
+import { FieldParser } from "./parse_fields.ts";
+import { parseRecField, parseTypeField } from "./parse_types.ts";
+import { isField, scanFields } from "./scan_fields.ts";
+import { TokenCursor } from "./token_cursor.ts";
+import { END } from "./tokens.ts";
+
+/** Parses a module in text form; a `Uint8Array` is the text's UTF-8. */
+export function parseModule(text: string | Uint8Array): Module {
+  return decodeModule(textToBinary(text));
+}
+
+/** The binary form of a module in text form. `(module binary …)` gives its bytes as they are, whatever they mean. */
+export function textToBinary(text: string | Uint8Array): Uint8Array {
+  const cursor = new TokenCursor(readTokens(text));
+  const context = new ModuleContext(cursor);
+  const bytes = cursor.isOpen(K.module) ? parenthesizedModule(cursor) : encodeModule(parseFields(context));
+  if (cursor.kind !== END) cursor.unexpected();
+  return bytes;
+}
+
+/** Takes `(module …)` at the cursor, as it may stand alone: its binary form. */
+function parenthesizedModule(cursor: TokenCursor): Uint8Array {
+  cursor.expectOpen(K.module);
+  return moduleContent(cursor, cursor.takeId());
+}
+
+/** Takes what follows `(module $id?`, its parenthesis included: the binary form. */
+export function moduleContent(cursor: TokenCursor, id: number): Uint8Array {
+  let bytes: Uint8Array;
+  if (cursor.takeKeyword(K.binary)) {
+    bytes = cursor.strings();
+  } else if (cursor.takeKeyword(K.quote)) {
+    bytes = textToBinary(cursor.strings());
+  } else {
+    const context = new ModuleContext(cursor);
+    const annotation = cursor.takeNameAnnotation();
+    if (annotation !== undefined && cursor.isNameAnnotation()) cursor.fail("@name annotation: multiple module names");
+    const name = annotation ?? context.textOf(id);
+    if (name !== undefined) context.names.module = name;
+    bytes = encodeModule(parseFields(context));
+  }
+  cursor.expectClose();
+  return bytes;
+}
+
+/** Takes fields at the cursor up to a token that begins none, as a whole module. */
+export function bareModule(cursor: TokenCursor): Uint8Array {
+  return encodeModule(parseFields(new ModuleContext(cursor)));
+}
+
+/** Does a module field begin at the cursor? */
+export function atField(cursor: TokenCursor): boolean {
+  return isField(cursor);
+}
+
+function parseFields(context: ModuleContext): Module {
+  const { cursor, module } = context;
+  const fields = scanFields(context);
+  const end = cursor.at;
+  for (const token of fields.types) {
+    cursor.at = token;
+    if (cursor.takeOpen(K.type)) {
+      parseTypeField(context);
+    } else {
+      cursor.expectOpen(K.rec);
+      parseRecField(context);
+    }
+  }
+  const parser = new FieldParser(context, new CodeParser(context));
+  for (const token of fields.others) parser.field(token);
+  cursor.at = end;
+  if (context.usesData) module.dataCount = module.datas.length;
+  addBranchHints(context);
+  return module;
+}

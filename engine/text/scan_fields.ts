@@ -1,0 +1,160 @@
+/**
+ * The first pass over a module's fields: binds every identifier of every index space, so that the second pass
+ * (parse_fields.ts) can resolve forward references, and checks the order of imports (specification, 6.6.13).
+ *
+ * Establishes: scopes hold all names with their final indices; each listed field is balanced. The content of fields is not
+ * looked at beyond their binders, inline imports and inline segments.
+ */
+import type { ExternKind } from "../wasm/module.ts";
+import { K } from "./keywords.ts";
+import type { ModuleContext } from "./module_context.ts";
+import type { Scope } from "./scopes.ts";
+import { NO_SYMBOL } from "./symbols.ts";
+import type { TokenCursor } from "./token_cursor.ts";
+import { ANNOTATION, END, ERROR, LEFT, RIGHT } from "./tokens.ts";
+
+/** Where fields begin: tokens of their parentheses, types apart because they are parsed first. */
+export interface FieldTokens {
+  types: number[];
+  others: number[];
+}
+
+/** External kinds by keyword. */
+export const KIND_BY_KEYWORD: ReadonlyMap<number, ExternKind> = new Map([
+  [K.func, "func"],
+  [K.table, "table"],
+  [K.memory, "memory"],
+  [K.global, "global"],
+  [K.tag, "tag"],
+]);
+
+/** The index space of an external kind. */
+export function scopeOf(context: ModuleContext, kind: ExternKind): Scope {
+  switch (kind) {
+    case "func":
+      return context.funcs;
+    case "table":
+      return context.tables;
+    case "memory":
+      return context.memories;
+    case "global":
+      return context.globals;
+    case "tag":
+      return context.tags;
+  }
+}
+
+/** The name map of an external kind. */
+function namesOf(context: ModuleContext, kind: ExternKind): Map<number, string> {
+  const names = context.names;
+  switch (kind) {
+    case "func":
+      return names.funcs;
+    case "table":
+      return names.tables;
+    case "memory":
+      return names.memories;
+    case "global":
+      return names.globals;
+    case "tag":
+      return names.tags;
+  }
+}
+
+/** Scans fields up to a token that begins none, where the cursor is left. */
+export function scanFields(context: ModuleContext): FieldTokens {
+  const cursor = context.cursor;
+  const fields: FieldTokens = { types: [], others: [] };
+  let defined: ExternKind | undefined;
+  for (;;) {
+    const token = cursor.at;
+    if (cursor.kind === ANNOTATION) {
+      fields.others.push(token);
+      cursor.at++;
+      cursor.skipToClose();
+      continue;
+    }
+    const keyword = cursor.openKeyword();
+    if (keyword < 0 || !FIELD_KEYWORDS.has(keyword)) return fields;
+    cursor.at += 2;
+    (keyword === K.type || keyword === K.rec ? fields.types : fields.others).push(token);
+    const kind = KIND_BY_KEYWORD.get(keyword);
+    if (keyword === K.import) {
+      if (defined !== undefined) cursor.fail(`import after ${scopeOf(context, defined).noun}`, token);
+      scanImport(context);
+    } else if (kind !== undefined) {
+      context.bind(scopeOf(context, kind), namesOf(context, kind));
+      while (cursor.takeOpen(K.export)) cursor.skipToClose();
+      if (!cursor.isOpen(K.import)) defined = kind;
+      else if (defined !== undefined) cursor.fail(`import after ${scopeOf(context, defined).noun}`);
+      if (kind === "table") scanInlineSegment(context, K.elem, context.elems);
+      else if (kind === "memory") scanInlineSegment(context, K.data, context.datas);
+    } else if (keyword === K.type) {
+      context.bind(context.types, context.names.types);
+    } else if (keyword === K.rec) {
+      scanRec(context);
+    } else if (keyword === K.elem) {
+      context.bind(context.elems, context.names.elems);
+    } else if (keyword === K.data) {
+      context.bind(context.datas, context.names.datas);
+    }
+    cursor.skipToClose();
+  }
+}
+
+const FIELD_KEYWORDS: ReadonlySet<number> = new Set([
+  ...KIND_BY_KEYWORD.keys(),
+  K.type,
+  K.rec,
+  K.import,
+  K.export,
+  K.start,
+  K.elem,
+  K.data,
+]);
+
+/** Is a module field here? */
+export function isField(cursor: TokenCursor): boolean {
+  return cursor.kind === ANNOTATION || FIELD_KEYWORDS.has(cursor.openKeyword());
+}
+
+/** Passes over module fields. */
+export function skipFields(cursor: TokenCursor): void {
+  while (isField(cursor)) {
+    cursor.at++;
+    cursor.skipToClose();
+  }
+}
+
+/** `(import "module" "name" (kind $id …))`: binds the identifier. */
+function scanImport(context: ModuleContext): void {
+  const cursor = context.cursor;
+  cursor.string();
+  cursor.string();
+  const kind = KIND_BY_KEYWORD.get(cursor.openKeyword());
+  if (kind === undefined) return cursor.unexpected(cursor.kind === LEFT ? cursor.at + 1 : cursor.at);
+  cursor.at += 2;
+  context.bind(scopeOf(context, kind), namesOf(context, kind));
+  cursor.skipToClose();
+}
+
+function scanRec(context: ModuleContext): void {
+  const cursor = context.cursor;
+  while (cursor.takeOpen(K.type)) {
+    context.bind(context.types, context.names.types);
+    cursor.skipToClose();
+  }
+}
+
+/** A table or memory with inline content makes a segment without a name. Leaves the cursor where it was. */
+function scanInlineSegment(context: ModuleContext, keyword: number, scope: Scope): void {
+  const cursor = context.cursor;
+  const start = cursor.at;
+  while (cursor.kind !== RIGHT && cursor.kind !== END && cursor.kind !== ERROR) {
+    if (cursor.isOpen(keyword)) scope.declare(NO_SYMBOL);
+    const nested = cursor.kind === LEFT || cursor.kind === ANNOTATION;
+    cursor.at++;
+    if (nested) cursor.skipToClose();
+  }
+  cursor.at = start;
+}

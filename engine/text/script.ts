@@ -1,0 +1,229 @@
+/**
+ * Scripts (`.wast`) of the specification's suite: text in, a list of typed commands out, each with its line.
+ *
+ * Modules stay tokens until they are asked for, so a malformed or invalid one fails where it is used and the script goes
+ * on; that includes modules in quotes. The commands are those of the reference interpreter and of the threads proposal.
+ */
+import { decodeModule } from "../binary/decode.ts";
+import type { Module } from "../wasm/module.ts";
+import { K } from "./keywords.ts";
+import { readTokens } from "./lexer.ts";
+import { atField, bareModule, moduleContent } from "./parse_module.ts";
+import { skipFields } from "./scan_fields.ts";
+import { type ConstValue, type ExpectedValue, parseArguments, parseExpectedValues } from "./script_values.ts";
+import { NO_SYMBOL } from "./symbols.ts";
+import { TokenCursor } from "./token_cursor.ts";
+import { END, RIGHT } from "./tokens.ts";
+
+/** A module in a script; nothing of it is parsed before it is asked for. */
+export class ScriptModule {
+  /** The script's name for it, without the `$`. */
+  readonly id: string | undefined;
+  readonly form: "text" | "binary" | "quote";
+  readonly line: number;
+  readonly #encode: () => Uint8Array;
+
+  constructor(form: "text" | "binary" | "quote", line: number, id: string | undefined, encode: () => Uint8Array) {
+    this.form = form;
+    this.line = line;
+    this.id = id;
+    this.#encode = encode;
+  }
+
+  /** The binary form. Throws MalformedError; in a quoted module its place is within the quoted text. */
+  encode(): Uint8Array {
+    return this.#encode();
+  }
+
+  /** The module. Throws MalformedError. */
+  parse(): Module {
+    return decodeModule(this.#encode());
+  }
+}
+
+/** Something to do with an instance: the one named `module`, else the latest. */
+export type Action =
+  | { kind: "invoke"; module?: string; field: string; args: ConstValue[] }
+  | { kind: "get"; module?: string; field: string };
+
+export type Command =
+  & { line: number }
+  & (
+    /** Define a module and instantiate it. */
+    | { kind: "module"; module: ScriptModule }
+    /** Define a module without an instance. */
+    | { kind: "definition"; module: ScriptModule }
+    /** Instantiate the definition named `definition`, else the latest. */
+    | { kind: "instance"; id?: string; definition?: string }
+    | { kind: "register"; as: string; module?: string }
+    | { kind: "action"; action: Action }
+    | { kind: "assert_return"; action: Action; expected: ExpectedValue[] }
+    | { kind: "assert_trap"; action: Action; message: string }
+    | { kind: "assert_trap_module"; module: ScriptModule; message: string }
+    | { kind: "assert_exhaustion"; action: Action; message: string }
+    | { kind: "assert_exception"; action: Action }
+    | { kind: ModuleAssertion; module: ScriptModule; message: string }
+    /** Run commands in a thread of their own, which sees the `shared` modules. */
+    | { kind: "thread"; id?: string; shared: string[]; commands: Command[] }
+    | { kind: "wait"; thread?: string }
+  );
+
+/** Assertions that a module is rejected. */
+export type ModuleAssertion =
+  | "assert_malformed"
+  | "assert_invalid"
+  | "assert_unlinkable"
+  | "assert_malformed_custom"
+  | "assert_invalid_custom";
+
+const MODULE_ASSERTIONS: ReadonlyMap<number, ModuleAssertion> = new Map([
+  [K.assert_malformed, "assert_malformed"],
+  [K.assert_invalid, "assert_invalid"],
+  [K.assert_unlinkable, "assert_unlinkable"],
+  [K.assert_malformed_custom, "assert_malformed_custom"],
+  [K.assert_invalid_custom, "assert_invalid_custom"],
+]);
+
+/** How deep threads may nest. */
+const THREAD_LIMIT = 8;
+
+/** Parses a script. Throws MalformedError when a command itself is malformed. */
+export function parseScript(text: string | Uint8Array): Command[] {
+  const cursor = new TokenCursor(readTokens(text));
+  const commands: Command[] = [];
+  while (cursor.kind !== END) commands.push(parseCommand(cursor, 0));
+  return commands;
+}
+
+function lineOf(cursor: TokenCursor, token: number = cursor.at): number {
+  return cursor.tokens.lineOf(cursor.tokens.starts[token]!);
+}
+
+/** Takes an identifier: its text. */
+function takeId(cursor: TokenCursor): string | undefined {
+  const symbol = cursor.takeId();
+  return symbol === NO_SYMBOL ? undefined : cursor.tokens.symbols.text(symbol);
+}
+
+function parseCommand(cursor: TokenCursor, nesting: number): Command {
+  const line = lineOf(cursor);
+  if (atField(cursor)) return { kind: "module", line, module: takeBareModule(cursor) };
+  const keyword = cursor.openKeyword();
+  const start = cursor.at;
+  if (keyword === K.module) return parseModuleCommand(cursor, line);
+  if (keyword < 0) cursor.unexpected(cursor.kind === RIGHT ? start : start + 1);
+  if (keyword === K.invoke || keyword === K.get) return { kind: "action", line, action: takeAction(cursor) };
+  cursor.at += 2;
+  const command = parseRest(cursor, keyword, line, nesting);
+  if (command === undefined) return cursor.unexpected(start + 1);
+  cursor.expectClose();
+  return command;
+}
+
+/** Takes a command after its keyword, up to its parenthesis. */
+function parseRest(cursor: TokenCursor, keyword: number, line: number, nesting: number): Command | undefined {
+  const rejection = MODULE_ASSERTIONS.get(keyword);
+  if (rejection !== undefined) {
+    const module = takeModule(cursor);
+    return { kind: rejection, line, module, message: cursor.name() };
+  }
+  switch (keyword) {
+    case K.register: {
+      const as = cursor.name();
+      return { kind: "register", line, as, module: takeId(cursor) };
+    }
+    case K.assert_return: {
+      const action = takeAction(cursor);
+      return { kind: "assert_return", line, action, expected: parseExpectedValues(cursor) };
+    }
+    case K.assert_trap: {
+      if (cursor.isOpen(K.module)) {
+        const module = takeModule(cursor);
+        return { kind: "assert_trap_module", line, module, message: cursor.name() };
+      }
+      const action = takeAction(cursor);
+      return { kind: "assert_trap", line, action, message: cursor.name() };
+    }
+    case K.assert_exhaustion: {
+      const action = takeAction(cursor);
+      return { kind: "assert_exhaustion", line, action, message: cursor.name() };
+    }
+    case K.assert_exception:
+      return { kind: "assert_exception", line, action: takeAction(cursor) };
+    case K.thread:
+      return parseThread(cursor, line, nesting);
+    case K.wait:
+      return { kind: "wait", line, thread: takeId(cursor) };
+  }
+  return undefined;
+}
+
+function takeAction(cursor: TokenCursor): Action {
+  const isGet = cursor.isOpen(K.get);
+  if (!isGet && !cursor.isOpen(K.invoke)) cursor.expectOpen(K.invoke);
+  cursor.at += 2;
+  const module = takeId(cursor);
+  const field = cursor.name();
+  const action: Action = isGet
+    ? { kind: "get", module, field }
+    : { kind: "invoke", module, field, args: parseArguments(cursor) };
+  cursor.expectClose();
+  return action;
+}
+
+/** Takes `(module …)` in any form. */
+function parseModuleCommand(cursor: TokenCursor, line: number): Command {
+  const start = cursor.at;
+  cursor.at += 2;
+  if (cursor.takeKeyword(K.instance)) {
+    const id = takeId(cursor);
+    const definition = takeId(cursor);
+    cursor.expectClose();
+    return { kind: "instance", line, id, definition };
+  }
+  const kind = cursor.isKeyword(K.definition) ? "definition" : "module";
+  cursor.at = start;
+  return { kind, line, module: takeModule(cursor) };
+}
+
+/** Takes `(module definition? $id? …)` without parsing it. */
+function takeModule(cursor: TokenCursor): ScriptModule {
+  const line = lineOf(cursor);
+  cursor.expectOpen(K.module);
+  cursor.takeKeyword(K.definition);
+  const symbol = cursor.takeId();
+  const id = symbol === NO_SYMBOL ? undefined : cursor.tokens.symbols.text(symbol);
+  const form = cursor.isKeyword(K.binary) ? "binary" : cursor.isKeyword(K.quote) ? "quote" : "text";
+  const content = cursor.at;
+  cursor.skipToClose();
+  const { tokens } = cursor;
+  return new ScriptModule(form, line, id, () => moduleContent(new TokenCursor(tokens, content), symbol));
+}
+
+/** Takes the fields of a module that stands without `(module …)`. */
+function takeBareModule(cursor: TokenCursor): ScriptModule {
+  const line = lineOf(cursor);
+  const start = cursor.at;
+  skipFields(cursor);
+  const { tokens } = cursor;
+  return new ScriptModule("text", line, undefined, () => bareModule(new TokenCursor(tokens, start)));
+}
+
+/** Takes the rest of `(thread $id? (shared (module $id)*)? command*)`. */
+function parseThread(cursor: TokenCursor, line: number, nesting: number): Command {
+  if (nesting >= THREAD_LIMIT) cursor.fail("threads are nested too deep");
+  const id = takeId(cursor);
+  const shared: string[] = [];
+  while (cursor.takeOpen(K.shared)) {
+    while (cursor.takeOpen(K.module)) {
+      const module = takeId(cursor);
+      if (module === undefined) return cursor.unexpected();
+      shared.push(module);
+      cursor.expectClose();
+    }
+    cursor.expectClose();
+  }
+  const commands: Command[] = [];
+  while (cursor.kind !== RIGHT) commands.push(parseCommand(cursor, nesting + 1));
+  return { kind: "thread", line, id, shared, commands };
+}
