@@ -3,6 +3,7 @@
  * instance that defines the global, or in a block of its own when the host made it.
  */
 import type { GlobalType } from "../wasm/types.ts";
+import { funcInfo } from "./func.ts";
 import type { NativeRegion } from "./native_region.ts";
 
 export class Global {
@@ -19,6 +20,13 @@ export class Global {
     this.offset = offset;
     this.owner = owner;
   }
+
+  /** Keeps the instance of a function alive that was just stored. */
+  keepOwner(value: unknown): void {
+    const info = funcInfo(value);
+    this.#keep = info?.instance;
+  }
+  #keep: unknown;
 
   get address(): number {
     return this.region.address + this.offset;

@@ -22,6 +22,7 @@ import {
 } from "../wasm/types.ts";
 import type { CompiledModule } from "./compiled_module.ts";
 import { evaluateConst } from "./const_expr.ts";
+import { EXTERN, ExternGlobal, ExternTable } from "./externals.ts";
 import { funcInfo } from "./func.ts";
 import { Global } from "./global.ts";
 import { Instance } from "./instance.ts";
@@ -81,7 +82,8 @@ function lookUp(imports: Imports, entry: Import): unknown {
       offset: entry.offset,
     });
   }
-  const value = namespace[entry.name];
+  const given = namespace[entry.name];
+  const value = given instanceof ExternTable || given instanceof ExternGlobal ? given[EXTERN] : given;
   if (value === undefined) throw new LinkError(`unknown import: ${nameOf(entry)}`, { offset: entry.offset });
   return value;
 }

@@ -89,6 +89,11 @@ export class Store implements ReferenceBorder {
     return this.funcOfRecord(word);
   }
 
+  /** The instance that a function record belongs to. */
+  ownerOfRecord(address: number): Instance {
+    return this.instanceOfContext(new NativeRegion(this.thread.host, address, RECORD.SIZE).word(RECORD.CONTEXT));
+  }
+
   /** The exported function of a function record. */
   funcOfRecord(address: number): (...args: unknown[]) => unknown {
     const record = new NativeRegion(this.thread.host, address, RECORD.SIZE);

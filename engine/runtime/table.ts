@@ -37,6 +37,12 @@ export class Table {
     BLOCKS.register(this, this.#holder);
   }
 
+  /** Keeps `owner` alive as long as the table: one of its functions was stored in it. */
+  keep(owner: unknown): void {
+    this.#kept.add(owner);
+  }
+  readonly #kept: Set<unknown> = new Set();
+
   get length(): number {
     return this.#length;
   }

@@ -1,0 +1,146 @@
+/**
+ * The compiler on one screen: Module → ValidModule → per function { IrFunction → VCode → machine code } → bytes and tables.
+ * Pure: options and CPU features in, bytes out; the same on every host. Placing the code in memory is the runtime's.
+ *
+ * Functions are compiled callees first, so that a direct call knows which registers its callee writes.
+ */
+import { Allocation } from "./codegen/allocation.ts";
+import { allocateRegisters } from "./codegen/allocate.ts";
+import { checkAllocation } from "./codegen/check_allocation.ts";
+import { MachineCode } from "./codegen/machine_code.ts";
+import type { CodegenContext, Target } from "./codegen/target.ts";
+import { VCode } from "./codegen/vcode.ts";
+import type { ContextLayout } from "./context_layout.ts";
+import { UnsupportedError } from "./errors.ts";
+import { FEATURE_ROWS, type FeatureSet } from "./features.ts";
+import { IrFunction } from "./ir/function.ts";
+import { verifyFunction } from "./ir/verify.ts";
+import { type CodeTables, codeTables } from "./link/image.ts";
+import type { OptimizationSet } from "./optimizations.ts";
+import { optimize } from "./optimize/passes.ts";
+import { translateFunction } from "./translate/function.ts";
+import { makeModuleEnv, type ModuleEnv } from "./translate/module_env.ts";
+import { validateModule } from "./validate/module.ts";
+import type { ValidModule } from "./validate/valid_module.ts";
+import type { Module } from "./wasm/module.ts";
+
+export interface CompileOptions {
+  target: Target;
+  features: FeatureSet;
+  optimizations: OptimizationSet;
+  /** Explicit bounds checks instead of guard pages. */
+  explicitBounds: boolean;
+  cpu: ReadonlySet<string>;
+  /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
+  verify?: boolean;
+}
+
+/** A compiled module before it is placed in memory. */
+export interface CompiledCode {
+  valid: ValidModule;
+  layout: ContextLayout;
+  bytes: Uint8Array;
+  tables: CodeTables;
+  /** Signature id per function index, imports included. */
+  signatureIds: Int32Array;
+  explicitBounds: boolean;
+  inlineSites: ReadonlyMap<number, readonly { parent: number; callPos: number; funcIndex: number }[]>;
+  /** How often each optimization key applied. */
+  hits: Readonly<Record<string, number>>;
+}
+
+/** What one compilation needs over and over; kept between modules because its columns are large. */
+interface Workspace {
+  f: IrFunction;
+  v: VCode;
+  allocation: Allocation;
+}
+
+let workspace: Workspace | undefined;
+
+/** Compiles a module. Throws InvalidError (also for bodies), UnsupportedError, or a RangeError for implementation limits. */
+export function compileModule(module: Module, options: CompileOptions): CompiledCode {
+  const valid = validateModule(module, options.features, { bodies: false });
+  rejectUncompiled(valid);
+  const env = makeModuleEnv(valid, { explicitBounds: options.explicitBounds, optimizations: options.optimizations });
+  const context: CodegenContext = {
+    layout: env.layout,
+    explicitBounds: options.explicitBounds,
+    signatures: env.signatures,
+    functionSignature: env.signatureIds.subarray(valid.importedFuncCount),
+    optimizations: options.optimizations,
+    cpu: options.cpu,
+    stackFence: options.optimizations["stack-fence"],
+  };
+  const code = new MachineCode(valid.funcs.length, env.signatures.length);
+  const inlineSites = new Map<number, { parent: number; callPos: number; funcIndex: number }[]>();
+  options.target.emitStubs(context, code);
+  const space = workspace ?? { f: new IrFunction(), v: new VCode(), allocation: new Allocation() };
+  workspace = undefined; // a nested compilation makes its own
+  for (const index of env.calleesFirst) {
+    compileFunction(space, env, context, code, index, options);
+    if (space.f.inlineSites.length > 0) inlineSites.set(index, space.f.inlineSites.slice());
+  }
+  workspace = space;
+  rejectUncompiled(valid);
+  emitThunks(valid, env, context, code, options.target);
+  options.target.relocate(code);
+  return {
+    valid,
+    layout: env.layout,
+    bytes: code.bytes.slice(0, code.length),
+    tables: codeTables(code),
+    signatureIds: env.signatureIds,
+    explicitBounds: options.explicitBounds,
+    inlineSites,
+    hits: env.hits,
+  };
+}
+
+function compileFunction(
+  space: Workspace,
+  env: ModuleEnv,
+  context: CodegenContext,
+  code: MachineCode,
+  index: number,
+  options: CompileOptions,
+): void {
+  const { f, v, allocation } = space;
+  const { target, optimizations, verify } = options;
+  translateFunction(env, index, f);
+  if (verify) verifyFunction(f);
+  optimize(f, optimizations, env.hits, verify ? verifyFunction : undefined);
+  target.select(f, v, context, code);
+  const registers = target.registers(options.explicitBounds);
+  allocateRegisters(v, registers, optimizations, allocation);
+  if (verify) checkAllocation(v, registers, allocation);
+  target.emit(v, allocation, context, code, index);
+}
+
+/** Rejects a module that uses a feature for which this build generates no code. */
+function rejectUncompiled(valid: ValidModule): void {
+  for (const [name, offset] of valid.usedFeatures) {
+    if (!FEATURE_ROWS.find((row) => row.name === name)!.compiled) {
+      throw new UnsupportedError(name, `The module needs the feature ${name}, which this build cannot compile yet`, {
+        offset,
+      });
+    }
+  }
+}
+
+/** Thunks for every signature through which the host or an import can be on the other side. */
+function emitThunks(
+  valid: ValidModule,
+  env: ModuleEnv,
+  context: CodegenContext,
+  code: MachineCode,
+  target: Target,
+): void {
+  for (let signature = 0; signature < env.signatures.length; signature++) {
+    target.emitEntryThunk(signature, context, code);
+  }
+  for (let i = 0; i < valid.importedFuncCount; i++) {
+    const signature = env.signatureIds[i]!;
+    if (code.hostThunk[signature]! < 0) target.emitHostThunk(signature, context, code);
+  }
+}

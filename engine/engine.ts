@@ -1,0 +1,296 @@
+/**
+ * The public face of the engine: {@linkcode NewEngine} → `compile` → `instantiate` → `call`. A module is compiled once and
+ * instantiated as often as wanted; each instance is isolated from the others.
+ *
+ * @example
+ * ```ts
+ * import { NewEngine } from "@waft/engine";
+ *
+ * const engine = NewEngine();
+ * const module = engine.compile(`(module (func (export "add") (param i32 i32) (result i32)
+ *   (i32.add (local.get 0) (local.get 1))))`);
+ * const instance = module.instantiate();
+ * console.log(instance.call({}, "add", 2, 3)); // 5
+ * ```
+ */
+import { X64 } from "./backend_x64/target.ts";
+import { decodeModule } from "./binary/decode.ts";
+import { compileModule } from "./compile.ts";
+import { LinkError, WaftError } from "./errors.ts";
+import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
+import { cpuFeatures } from "./host/cpu.ts";
+import { placeImage } from "./link/image.ts";
+import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
+import { CompiledModule } from "./runtime/compiled_module.ts";
+import { EXTERN, ExternGlobal, ExternTable } from "./runtime/externals.ts";
+import type { Instance as RuntimeInstance } from "./runtime/instance.ts";
+import { type Imports, type InstanceLimits, instantiate } from "./runtime/instantiate.ts";
+import type { Memory } from "./runtime/memory.ts";
+import { Store } from "./runtime/store.ts";
+import { parseModule } from "./text/parse_module.ts";
+import { validateModule } from "./validate/module.ts";
+import type { ExternKind, Module as WasmModule } from "./wasm/module.ts";
+import { funcTypeName, valTypeName } from "./wasm/types.ts";
+
+/** How an engine compiles; every field has a default. */
+export interface EngineOptions {
+  /** Feature switches over the defaults of the feature table. */
+  features?: Partial<Record<FeatureName, boolean>>;
+  /** Optimization switches over their defaults. */
+  optimizations?: Partial<Record<OptimizationName, boolean>>;
+  /**
+   * How accesses to 32-bit memories are kept in bounds: `guard` (8 GiB of address space per memory, no checks in code) or `explicit` (a
+   * compare per access, little address space: for very many instances). Default `guard`.
+   */
+  bounds?: "guard" | "explicit";
+  /** Check the compiler's own work (IR and register allocation) while compiling; slow, for tests. */
+  verify?: boolean;
+}
+
+/** What a call or an instantiation is subject to. */
+export interface Context {
+  /** Limits of the instance that is made; only read by `instantiate`. */
+  limits?: InstanceLimits;
+}
+
+/** One entry of a module's imports. */
+export interface ImportDescriptor {
+  module: string;
+  name: string;
+  kind: ExternKind;
+  /** The type in the text format's words, such as `[i32] -> [i64]` or `i32`. */
+  type: string;
+}
+
+/** One entry of a module's exports. */
+export interface ExportDescriptor {
+  name: string;
+  kind: ExternKind;
+  /** The type in the text format's words. */
+  type: string;
+}
+
+/** What an instance exports under a name. */
+export type ExportValue = ((...args: unknown[]) => unknown) | Memory | ExternTable | ExternGlobal;
+
+let store: Store | undefined;
+
+/** The store of this realm: made by the first instantiation or compilation. */
+function realmStore(): Store {
+  return store ??= new Store(X64);
+}
+
+/** Makes an engine. */
+export function NewEngine(options: EngineOptions = {}): Engine {
+  return new Engine(options);
+}
+
+/** Compiles modules with one set of options. */
+export class Engine {
+  readonly features: FeatureSet;
+  readonly optimizations: OptimizationSet;
+  readonly bounds: "guard" | "explicit";
+  readonly #verify: boolean;
+
+  constructor(options: EngineOptions = {}) {
+    this.features = featureSet(options.features);
+    this.optimizations = optimizationSet(options.optimizations);
+    this.bounds = options.bounds ?? "guard";
+    this.#verify = options.verify ?? false;
+  }
+
+  /**
+   * Validates and compiles a module: its binary form, or its text.
+   *
+   * Throws MalformedError, InvalidError or UnsupportedError with the place in the input.
+   */
+  compile(source: Uint8Array | ArrayBuffer | string): Module {
+    const space = realmStore();
+    const { thread } = space;
+    const code = compileModule(this.parse(source), {
+      target: thread.target,
+      features: this.features,
+      optimizations: this.optimizations,
+      explicitBounds: this.bounds === "explicit",
+      cpu: cpuFeatures(thread.host),
+      verify: this.#verify,
+    });
+    const image = placeImage(thread.arena, code.bytes, code.tables);
+    const compiled = new CompiledModule(thread, code.valid, { ...code, image });
+    space.addModule(compiled);
+    return new Module(space, compiled, code.hits);
+  }
+
+  /** Checks a module without compiling it; throws as `compile` does, but accepts features that this build cannot compile. */
+  validate(source: Uint8Array | ArrayBuffer | string): void {
+    validateModule(this.parse(source), this.features);
+  }
+
+  /** Reads a module from its binary form (`\0asm…`) or its text. */
+  parse(source: Uint8Array | ArrayBuffer | string): WasmModule {
+    if (typeof source === "string") return parseModule(source);
+    const bytes = source instanceof ArrayBuffer ? new Uint8Array(source) : source;
+    return looksBinary(bytes) ? decodeModule(bytes) : parseModule(bytes);
+  }
+}
+
+/** Binary modules begin with a zero byte, which no text contains. */
+function looksBinary(bytes: Uint8Array): boolean {
+  return bytes.length === 0 || bytes[0] === 0;
+}
+
+/** A compiled module: instantiate it as often as wanted. */
+export class Module {
+  readonly #store: Store;
+  readonly #compiled: CompiledModule;
+  /** How often each optimization applied while compiling, by key. */
+  readonly hits: Readonly<Record<string, number>>;
+
+  constructor(space: Store, compiled: CompiledModule, hits: Readonly<Record<string, number>>) {
+    this.#store = space;
+    this.#compiled = compiled;
+    this.hits = hits;
+  }
+
+  /** What the module imports, in order. */
+  get imports(): ImportDescriptor[] {
+    const { valid } = this.#compiled;
+    const next = { func: 0, table: 0, memory: 0, global: 0, tag: 0 };
+    return valid.imports.map(({ module, name, desc }) => ({
+      module,
+      name,
+      kind: desc.kind,
+      type: this.#typeName(desc.kind, next[desc.kind]++),
+    }));
+  }
+
+  /** What the module exports, in order. */
+  get exports(): ExportDescriptor[] {
+    return this.#compiled.valid.exports.map(({ name, kind, index }) => ({
+      name,
+      kind,
+      type: this.#typeName(kind, index),
+    }));
+  }
+
+  /** Size of the machine code in bytes. */
+  get codeSize(): number {
+    return this.#compiled.image.size;
+  }
+
+  /**
+   * Makes an isolated instance and runs its start function.
+   *
+   * Throws LinkError when an import is missing or does not match, TrapError when a segment or the start function traps.
+   */
+  instantiate(context: Context = {}, imports: Imports = {}): Instance {
+    return new Instance(instantiate(this.#store, this.#compiled, imports, context.limits));
+  }
+
+  #typeName(kind: ExternKind, index: number): string {
+    const { valid } = this.#compiled;
+    switch (kind) {
+      case "func":
+        return funcTypeName(valid.funcTypes[index]!);
+      case "table":
+        return valTypeName(valid.tableTypes[index]!.element);
+      case "memory":
+        return `${valid.memoryTypes[index]!.limits.min} pages`;
+      case "global":
+        return `${valid.globalTypes[index]!.mutable ? "mut " : ""}${valTypeName(valid.globalTypes[index]!.type)}`;
+      case "tag":
+        return funcTypeName(valid.tagTypes[index]!);
+    }
+  }
+}
+
+/** An instance of a module. */
+export class Instance {
+  readonly #instance: RuntimeInstance;
+  readonly #byName: Map<string, ExportValue> = new Map();
+  #exports: Readonly<Record<string, ExportValue>> | undefined;
+
+  constructor(instance: RuntimeInstance) {
+    this.#instance = instance;
+  }
+
+  /** The runtime's own view of the instance, for tools inside this repository. */
+  get internal(): RuntimeInstance {
+    return this.#instance;
+  }
+
+  /** Everything exported, by name; a frozen object without prototype, made on first use. */
+  get exports(): Readonly<Record<string, ExportValue>> {
+    if (this.#exports === undefined) {
+      const exports = Object.create(null) as Record<string, ExportValue>;
+      for (const { name } of this.#instance.module.valid.exports) exports[name] = this.#export(name)!;
+      this.#exports = Object.freeze(exports);
+    }
+    return this.#exports;
+  }
+
+  /**
+   * Calls the exported function `name`. Arguments are converted as the JavaScript API does (i64 is a bigint); one result is returned
+   * as it is, several as an array, none as undefined.
+   *
+   * Throws TrapError when the code traps, and whatever a host function throws.
+   */
+  call(_context: Context, name: string, ...args: unknown[]): unknown {
+    const value = this.#export(name);
+    if (typeof value !== "function") {
+      throw new TypeError(
+        value === undefined ? `There is no export "${name}"` : `The export "${name}" is not a function`,
+      );
+    }
+    return value(...args);
+  }
+
+  /** Ends the instance: calling its exports throws an Error from now on. */
+  close(): void {
+    this.#instance.close();
+  }
+
+  #export(name: string): ExportValue | undefined {
+    const known = this.#byName.get(name);
+    if (known !== undefined) return known;
+    const instance = this.#instance;
+    const entry = instance.module.valid.exports.find((e) => e.name === name);
+    if (entry === undefined) return undefined;
+    const value = exportValue(instance, entry.kind, entry.index);
+    this.#byName.set(name, value);
+    return value;
+  }
+}
+
+function exportValue(instance: RuntimeInstance, kind: ExternKind, index: number): ExportValue {
+  switch (kind) {
+    case "func":
+      return instance.exportedFunc(index);
+    case "memory":
+      return instance.memories[index]!;
+    case "table":
+      return ExternTable.of(instance.store, instance.tables[index]!);
+    case "global":
+      return ExternGlobal.of(instance.store, instance.globals[index]!);
+    case "tag":
+      throw new LinkError("Tags cannot be exported to JavaScript by this build yet");
+  }
+}
+
+/** What host programs make for imports. */
+export const host = {
+  /** A memory of `initial` to `maximum` pages of 64 KiB. */
+  memory(initial: number, maximum?: number, bounds: "guard" | "explicit" = "guard"): Memory {
+    return ExternTable.hostMemory(realmStore(), initial, maximum, bounds === "guard");
+  },
+  /** A table of references of `type` ("funcref" or "externref"). */
+  table(type: "funcref" | "externref", initial: number, maximum?: number): ExternTable {
+    return ExternTable.make(realmStore(), type, initial, maximum);
+  },
+  /** A global of a number or reference type. */
+  global(type: string, mutable: boolean, value: unknown): ExternGlobal {
+    return ExternGlobal.make(realmStore(), type, mutable, value);
+  },
+};
+
+export { EXTERN, WaftError };

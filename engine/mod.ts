@@ -1,0 +1,31 @@
+/**
+ * waft's engine: compiles WebAssembly to machine code and runs it in this process.
+ *
+ * @module
+ */
+export {
+  type Context,
+  Engine,
+  type EngineOptions,
+  type ExportDescriptor,
+  type ExportValue,
+  host,
+  type ImportDescriptor,
+  Instance,
+  Module,
+  NewEngine,
+} from "./engine.ts";
+export {
+  Bug,
+  ExhaustionError,
+  InvalidError,
+  LinkError,
+  MalformedError,
+  type SourcePlace,
+  TrapError,
+  type TrapFrame,
+  UnsupportedError,
+  WaftError,
+} from "./errors.ts";
+export { FEATURE_ROWS, type FeatureName, type FeatureRow, featureSet } from "./features.ts";
+export { OPTIMIZATION_ROWS, type OptimizationName, type OptimizationRow, optimizationSet } from "./optimizations.ts";

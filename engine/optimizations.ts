@@ -1,0 +1,224 @@
+/**
+ * The keys of the manifest's `settings.optimizations`, one row each: what the key does here, on which targets, and its
+ * default. Compilation reads an {@linkcode OptimizationSet}; nothing else decides whether an optimization runs.
+ *
+ * `state`: "on" or "off" is the default of a key that this build obeys; "later" is one that it does not implement yet
+ * (setting it is accepted and reported); "shape" is a key whose effect is part of how this compiler works and
+ * that therefore has nothing to switch (said when it is set).
+ */
+export interface OptimizationRow {
+  readonly name: string;
+  /** "both", or the only target it means something for. */
+  readonly target: "both" | "x64" | "arm64";
+  readonly state: "on" | "off" | "later" | "shape";
+  readonly meaning: string;
+}
+
+export const OPTIMIZATION_ROWS = [
+  { name: "affine-lea", target: "x64", state: "later", meaning: "Fold a + ((b ± c) << k) into one LEA" },
+  {
+    name: "assoc-tree",
+    target: "x64",
+    state: "later",
+    meaning: "Evaluate trees of one associative operation with one accumulator",
+  },
+  {
+    name: "bmi2-rorx",
+    target: "x64",
+    state: "later",
+    meaning: "Use RORX for rotations by a constant when the processor has BMI2",
+  },
+  {
+    name: "bounds-facts",
+    target: "both",
+    state: "on",
+    meaning: "Leave out bounds checks that earlier checks prove (explicit mode)",
+  },
+  {
+    name: "branch-fold",
+    target: "both",
+    state: "later",
+    meaning: "Invert and drop branches at emission so that each test has one",
+  },
+  {
+    name: "call-next-use",
+    target: "x64",
+    state: "later",
+    meaning: "Save a value before a call only when it is read after it",
+  },
+  {
+    name: "commute-self-update",
+    target: "x64",
+    state: "later",
+    meaning: "Commute an operation so that its result takes the dying operand's register",
+  },
+  { name: "compact-i32-frame", target: "x64", state: "later", meaning: "Give i32 and f32 spills slots of 4 bytes" },
+  {
+    name: "deep-fp-pins",
+    target: "arm64",
+    state: "later",
+    meaning: "Let long-lived floats use V4–V7 in functions with few float parameters",
+  },
+  {
+    name: "entry-arg-pins",
+    target: "both",
+    state: "later",
+    meaning: "Keep parameters of call-free functions in their argument registers",
+  },
+  {
+    name: "ext-fp-pins",
+    target: "both",
+    state: "later",
+    meaning: "Let long-lived floats use the whole vector register file",
+  },
+  {
+    name: "frame-elide",
+    target: "x64",
+    state: "later",
+    meaning: "No stack adjustment in functions that need no frame",
+  },
+  {
+    name: "frame-elide-reghomed",
+    target: "arm64",
+    state: "later",
+    meaning: "The same on arm64, link register included",
+  },
+  {
+    name: "immutable-poly-fastpath",
+    target: "arm64",
+    state: "later",
+    meaning: "Call through never-written tables without the instance test",
+  },
+  {
+    name: "immutable-table",
+    target: "both",
+    state: "later",
+    meaning: "Turn indirect calls through never-written private tables into direct ones",
+  },
+  {
+    name: "immutable-table-type",
+    target: "both",
+    state: "later",
+    meaning: "Leave out the type check when all elements of a table have one type",
+  },
+  { name: "inline", target: "both", state: "on", meaning: "Inline small functions while their caller is translated" },
+  {
+    name: "inline-callfree",
+    target: "both",
+    state: "later",
+    meaning: "Treat a caller whose calls were all inlined as one without calls",
+  },
+  { name: "inline-loop-callees", target: "both", state: "off", meaning: "Inline functions that contain loops, too" },
+  {
+    name: "leaf-scratch-pins",
+    target: "arm64",
+    state: "later",
+    meaning: "Let leaves allocate the helpers' scratch registers",
+  },
+  { name: "legacy-fp-pins", target: "arm64", state: "later", meaning: "Restrict long-lived floats to four registers" },
+  {
+    name: "legacy-gp-pins",
+    target: "arm64",
+    state: "later",
+    meaning: "Leave X24, X25 and X8 out of call-free functions",
+  },
+  {
+    name: "loop-precheck",
+    target: "both",
+    state: "later",
+    meaning: "Test the largest extent of a loop's accesses before it (explicit mode)",
+  },
+  {
+    name: "loop-region-pins",
+    target: "arm64",
+    state: "later",
+    meaning: "Split intervals at loops so that a spilled value has a register inside",
+  },
+  { name: "multi-bounds-cert", target: "x64", state: "on", meaning: "Remember all bounds proofs, not only the latest" },
+  {
+    name: "olddest-rhs-sink",
+    target: "arm64",
+    state: "later",
+    meaning: "Let a result take the register of its second operand",
+  },
+  { name: "reg-abi", target: "both", state: "later", meaning: "Pass arguments and results in registers" },
+  { name: "reg-merge", target: "both", state: "later", meaning: "Give block results a register on all edges" },
+  {
+    name: "small-frame",
+    target: "arm64",
+    state: "later",
+    meaning: "One instruction to move the stack pointer of small frames",
+  },
+  {
+    name: "st-flags",
+    target: "both",
+    state: "later",
+    meaning: "Fuse a comparison with a branch across neutral instructions",
+  },
+  {
+    name: "stack-fence",
+    target: "both",
+    state: "later",
+    meaning: "Compare the stack pointer at function entry; off = guard page only",
+  },
+  { name: "stack-reg", target: "both", state: "later", meaning: "Save and restore values lazily around calls" },
+  { name: "store-forward", target: "both", state: "on", meaning: "Use the stored value for a load of the same place" },
+  {
+    name: "store-load-fwd",
+    target: "arm64",
+    state: "later",
+    meaning: "Drop a reload right after the store of the same slot",
+  },
+  { name: "store8-flags", target: "x64", state: "later", meaning: "Store a comparison's result with SETcc to memory" },
+  { name: "tee-sink", target: "both", state: "later", meaning: "Compute a value directly in its local's register" },
+  { name: "tee-spill-elide", target: "x64", state: "later", meaning: "One spill slot for a local and its copies" },
+  {
+    name: "three-op-sink",
+    target: "arm64",
+    state: "later",
+    meaning: "Write results of three-operand instructions where they are wanted",
+  },
+  {
+    name: "tree-order",
+    target: "x64",
+    state: "later",
+    meaning: "Evaluate the operand that needs more registers first",
+  },
+  {
+    name: "unary-sink",
+    target: "both",
+    state: "later",
+    meaning: "Compute conversions directly in their local's register",
+  },
+  { name: "uxtw-add", target: "arm64", state: "later", meaning: "Fold a zero extension into an addition" },
+  { name: "v128-const-cache", target: "x64", state: "later", meaning: "Keep repeated vector constants in registers" },
+  { name: "v128-pins", target: "both", state: "later", meaning: "Keep vector locals in registers" },
+  {
+    name: "v128-sink",
+    target: "both",
+    state: "later",
+    meaning: "Compute vector values directly in their local's register",
+  },
+  {
+    name: "vex-float-mem",
+    target: "x64",
+    state: "later",
+    meaning: "Use a float's memory operand directly when the processor has AVX",
+  },
+  { name: "x8-pin", target: "arm64", state: "later", meaning: "Let call-free functions allocate X8" },
+] as const satisfies readonly OptimizationRow[];
+
+/** The name of an optimization key. */
+export type OptimizationName = (typeof OPTIMIZATION_ROWS)[number]["name"];
+
+/** Which optimizations run. */
+export type OptimizationSet = Readonly<Record<OptimizationName, boolean>>;
+
+/** The defaults, changed by `overrides`. */
+export function optimizationSet(overrides: Partial<Record<OptimizationName, boolean>> = {}): OptimizationSet {
+  const set = {} as Record<OptimizationName, boolean>;
+  for (const row of OPTIMIZATION_ROWS) {
+    set[row.name] = overrides[row.name] ?? (row as OptimizationRow).state !== "off";
+  }
+  return set;
+}
