@@ -24,6 +24,7 @@ export function enterBlock(walker: Walker, kind: number): void {
   if (index >= 0) {
     if (walker.at < valid.gate.firstUse[MULTI_VALUE]!) valid.gate.use(MULTI_VALUE, walker.at, "a block type index");
     const type = funcTypeAt(walker, index);
+    if (kind === KIND.IF) walker.pop(I32);
     walker.popAll(type.params);
     walker.enter(kind, type.params, type.results);
     return;
@@ -34,6 +35,7 @@ export function enterBlock(walker: Walker, kind: number): void {
     if (value === V128 || isRef(value)) walker.useType(value);
     results = isRef(value) ? refResults(walker, value) : NUMBER_RESULTS[value]!;
   }
+  if (kind === KIND.IF) walker.pop(I32);
   walker.enter(kind, NO_TYPES, results);
 }
 
@@ -43,11 +45,6 @@ function refResults(walker: Walker, type: ValType): readonly ValType[] {
   const results = [type];
   walker.valid.blockResults.set(type, results);
   return results;
-}
-
-function enterIf(walker: Walker): void {
-  walker.pop(I32);
-  enterBlock(walker, KIND.IF);
 }
 
 function otherwise(walker: Walker): void {
@@ -160,7 +157,7 @@ export const CONTROL_RULES = {
   "unreachable": (walker) => walker.markDead(),
   "block": (walker) => enterBlock(walker, KIND.BLOCK),
   "loop": (walker) => enterBlock(walker, KIND.LOOP),
-  "if": enterIf,
+  "if": (walker) => enterBlock(walker, KIND.IF),
   "else": otherwise,
   "end": end,
   "br": branch,

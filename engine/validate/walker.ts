@@ -8,7 +8,7 @@
  * pushes more makes room itself), so that rules that push one type need no check. Walks nest (build-time inlining), so
  * walkers come from a pool; none is used by two walks at once.
  */
-import { Bug, InvalidError, MalformedError } from "../errors.ts";
+import { InvalidError, MalformedError } from "../errors.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { RawBytes } from "../wasm/module.ts";
@@ -342,7 +342,6 @@ export function acquireWalker(): Walker {
 }
 
 export function releaseWalker(walker: Walker): void {
-  if (pool.includes(walker)) throw new Bug("Walker released twice");
   if (walker.stack.length > POOLED_CAPACITY || walker.kinds.length > POOLED_CAPACITY) return;
   walker.params.length = walker.results.length = 0;
   walker.locals = [];

@@ -1,0 +1,102 @@
+/**
+ * What the specification's suite says about modules alone: every module that a script defines decodes and validates; every
+ * assert_malformed and assert_invalid is rejected by the stage that should, with the words that the suite expects (which
+ * must be contained in ours, as in the reference interpreter).
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { InvalidError, MalformedError } from "../../engine/errors.ts";
+import { featureSet } from "../../engine/features.ts";
+import { type Command, parseScript, type ScriptModule } from "../../engine/text/script.ts";
+import { validateBranchHints } from "../../engine/validate/branch_hints.ts";
+import { validateModule } from "../../engine/validate/module.ts";
+import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts, TESTSUITE } from "../support/testsuite.ts";
+
+/**
+ * The threads proposal's scripts are older than these features and expect their absence ("multiple memories"). Nor do they
+ * know that limits beyond 32 bits are well-formed and invalid: there an InvalidError is as good as a MalformedError.
+ */
+const THREADS_FEATURES = featureSet({ "multi-memory": false, "reference-types": false });
+const FEATURES = featureSet();
+
+/** Commands that were counted, so that a script whose commands all vanished does not pass. */
+interface Counts {
+  accepted: number;
+  rejected: number;
+}
+
+class Judge {
+  readonly counts: Counts = { accepted: 0, rejected: 0 };
+  readonly complaints: string[] = [];
+  readonly #features: typeof FEATURES;
+
+  constructor(features: typeof FEATURES) {
+    this.#features = features;
+  }
+
+  judge(command: Command): void {
+    switch (command.kind) {
+      case "module":
+      case "definition":
+      case "assert_unlinkable":
+      case "assert_trap_module":
+        return this.#accepts(command.module, command.line);
+      case "assert_malformed":
+      case "assert_malformed_custom":
+        return this.#rejects(command.module, command.line, MalformedError, command.message);
+      case "assert_invalid":
+      case "assert_invalid_custom":
+        return this.#rejects(command.module, command.line, InvalidError, command.message);
+      case "thread":
+        return command.commands.forEach((inner) => this.judge(inner));
+    }
+  }
+
+  #validate(module: ScriptModule): void {
+    validateBranchHints(validateModule(module.parse(), this.#features));
+  }
+
+  #accepts(module: ScriptModule, line: number): void {
+    this.counts.accepted++;
+    try {
+      this.#validate(module);
+    } catch (error) {
+      this.complaints.push(`${line}: should be valid: ${error}`);
+    }
+  }
+
+  #rejects(module: ScriptModule, line: number, kind: typeof MalformedError | typeof InvalidError, words: string): void {
+    this.counts.rejected++;
+    try {
+      this.#validate(module);
+    } catch (error) {
+      const isKind = error instanceof kind || (this.#features === THREADS_FEATURES && error instanceof InvalidError);
+      const fits = isKind && error.message.includes(words);
+      if (!fits) this.complaints.push(`${line}: should be ${kind.name} "${words}": ${error}`);
+      if (fits && error.where === "") this.complaints.push(`${line}: has no place: ${error}`);
+      return;
+    }
+    this.complaints.push(`${line}: should be ${kind.name} "${words}", was accepted`);
+  }
+}
+
+if (!HAS_TESTSUITE) {
+  Deno.test({ name: `modules are accepted and rejected as the suite says${NEEDS_TESTSUITE}`, ignore: true, fn() {} });
+} else {
+  const total: Counts = { accepted: 0, rejected: 0 };
+  for (const path of suiteScripts()) {
+    const name = relative(TESTSUITE, path);
+    Deno.test(`modules of ${name} are accepted and rejected as the suite says`, () => {
+      const judge = new Judge(name.startsWith(join("proposals", "threads")) ? THREADS_FEATURES : FEATURES);
+      for (const command of parseScript(readFileSync(path))) judge.judge(command);
+      total.accepted += judge.counts.accepted;
+      total.rejected += judge.counts.rejected;
+      assert.deepEqual(judge.complaints, []);
+    });
+  }
+  Deno.test("the suite has thousands of modules of both sorts", () => {
+    assert.ok(total.accepted > 1500, `${total.accepted} accepted`);
+    assert.ok(total.rejected > 3500, `${total.rejected} rejected`);
+  });
+}
