@@ -4,6 +4,7 @@
  */
 import { ByteWriter } from "../base/bytes.ts";
 import { SECTION, SECTION_ORDER } from "../binary/section_ids.ts";
+import { BRANCH_HINTS } from "./branch_hints.ts";
 import { K } from "./keywords.ts";
 import type { ModuleContext } from "./module_context.ts";
 import { CUSTOM_ANNOTATION, KEYWORD, LEFT, STRING } from "./tokens.ts";
@@ -98,6 +99,5 @@ export function addBranchHints(context: ModuleContext): void {
       out.u8(likely);
     }
   }
-  const name = "metadata.code.branch_hint";
-  context.module.customs.push({ name, bytes: out.finish(), offset: 0, after: SECTION.dataCount });
+  context.module.customs.push({ name: BRANCH_HINTS, bytes: out.finish(), offset: 0, after: SECTION.dataCount });
 }

@@ -23,7 +23,7 @@ import {
   parseTypeUse,
 } from "./parse_types.ts";
 import { KIND_BY_KEYWORD, scopeOf } from "./scan_fields.ts";
-import { ANNOTATION, LEFT, NAT } from "./tokens.ts";
+import { ANNOTATION, LEFT, NAT, RIGHT } from "./tokens.ts";
 
 /** Bytes of a page of memory. */
 const PAGE = 65536;
@@ -193,7 +193,7 @@ export class FieldParser {
     const address = parseAddressType(context);
     if (!isRefType(context)) {
       const type = parseTableType(context, address);
-      module.tables.push(cursor.kind === LEFT ? { type, init: raw(this.#code.expression()) } : { type });
+      module.tables.push(cursor.kind !== RIGHT ? { type, init: raw(this.#code.expression()) } : { type });
       return;
     }
     const element = parseRefType(context);

@@ -1,0 +1,202 @@
+/**
+ * Module → text (specification, chapter 6): one field per line or block, instructions flat and indented, names of the name
+ * section as identifiers. Imports are printed in the order of the module, definitions after them by index space.
+ *
+ * Establishes: parsing the text gives a module whose sections are the same, byte for byte, except for what the text format
+ * cannot say: over-long integers, a data count that nothing needs, local declarations that are not in their shortest form.
+ * Custom sections become annotations. Throws MalformedError when a body is malformed.
+ */
+import { CodePrinter, indent } from "./print_code.ts";
+import { PLACE_NAMES } from "./custom_annotations.ts";
+import { BRANCH_HINTS, type BranchHints, readBranchHints } from "./branch_hints.ts";
+import { IndexNames, quoteBytes, quoteText } from "./print_names.ts";
+import { TypePrinter } from "./print_types.ts";
+import type { CustomSection, DataSegment, ElementSegment, ExternKind, Import, Module } from "../wasm/module.ts";
+
+/** The text of a module. */
+export function printModule(module: Module): string {
+  return new ModulePrinter(module).print();
+}
+
+class ModulePrinter {
+  readonly #module: Module;
+  readonly #hints: BranchHints;
+  readonly #types: TypePrinter;
+  readonly #funcs: IndexNames;
+  readonly #tables: IndexNames;
+  readonly #memories: IndexNames;
+  readonly #globals: IndexNames;
+  readonly #tags: IndexNames;
+  readonly #elems: IndexNames;
+  readonly #datas: IndexNames;
+  readonly #code: CodePrinter;
+  readonly #lines: string[] = [];
+  /** The next index of each kind: imports first. */
+  readonly #next: Record<ExternKind, number> = { func: 0, table: 0, memory: 0, global: 0, tag: 0 };
+
+  constructor(module: Module) {
+    const names = module.names;
+    this.#module = module;
+    this.#hints = readBranchHints(module);
+    this.#types = new TypePrinter(module);
+    this.#funcs = new IndexNames(names.funcs);
+    this.#tables = new IndexNames(names.tables);
+    this.#memories = new IndexNames(names.memories);
+    this.#globals = new IndexNames(names.globals);
+    this.#tags = new IndexNames(names.tags);
+    this.#elems = new IndexNames(names.elems);
+    this.#datas = new IndexNames(names.datas);
+    this.#code = new CodePrinter(this.#types, {
+      funcs: this.#funcs,
+      tables: this.#tables,
+      memories: this.#memories,
+      globals: this.#globals,
+      tags: this.#tags,
+      elems: this.#elems,
+      datas: this.#datas,
+    });
+  }
+
+  print(): string {
+    const module = this.#module;
+    const name = module.names.module;
+    const lines = this.#lines;
+    lines.push(`(module${name === undefined ? "" : new IndexNames(new Map([[0, name]])).binder(0)}`);
+    this.#typeSection();
+    for (const entry of module.imports) this.#import(entry);
+    for (const table of module.tables) {
+      const init = table.init === undefined ? "" : ` ${this.#code.bareExpression(table.init)}`;
+      this.#field(`table${this.#binder("table")} ${this.#types.tableType(table.type)}${init}`);
+    }
+    for (const type of module.memories) this.#field(`memory${this.#binder("memory")} ${this.#types.memoryType(type)}`);
+    for (const tag of module.tags) this.#field(`tag${this.#binder("tag")}${this.#types.typeUse(tag.typeIndex)}`);
+    for (const { type, init } of module.globals) {
+      const binder = this.#binder("global");
+      this.#field(`global${binder} ${this.#types.globalType(type)} ${this.#code.bareExpression(init)}`);
+    }
+    for (const { name, kind, index } of module.exports) {
+      this.#field(`export ${quoteText(name)} (${kind} ${this.#namesOf(kind).ref(index)})`);
+    }
+    if (module.start !== undefined) this.#field(`start ${this.#funcs.ref(module.start)}`);
+    module.elems.forEach((segment, index) => this.#elem(segment, index));
+    this.#functions();
+    module.datas.forEach((segment, index) => this.#data(segment, index));
+    for (const custom of module.customs) this.#custom(custom);
+    lines.push(lines.pop()! + ")");
+    return lines.join("\n") + "\n";
+  }
+
+  #field(text: string): void {
+    this.#lines.push(`  (${text})`);
+  }
+
+  #namesOf(kind: ExternKind): IndexNames {
+    switch (kind) {
+      case "func":
+        return this.#funcs;
+      case "table":
+        return this.#tables;
+      case "memory":
+        return this.#memories;
+      case "global":
+        return this.#globals;
+      case "tag":
+        return this.#tags;
+    }
+  }
+
+  /** The binder of the next definition of a kind. */
+  #binder(kind: ExternKind): string {
+    return this.#namesOf(kind).binder(this.#next[kind]++);
+  }
+
+  #typeSection(): void {
+    const types = this.#module.types;
+    for (const { start, count } of this.#module.recGroups) {
+      if (count === 1) {
+        this.#lines.push(`  ${this.#types.definition(start, types[start]!)}`);
+        continue;
+      }
+      this.#lines.push("  (rec");
+      for (let i = start; i < start + count; i++) this.#lines.push(`    ${this.#types.definition(i, types[i]!)}`);
+      this.#lines.push(this.#lines.pop()! + ")");
+    }
+  }
+
+  #import({ module, name, desc }: Import): void {
+    const head = `import ${quoteText(module)} ${quoteText(name)} (${desc.kind}${this.#binder(desc.kind)}`;
+    switch (desc.kind) {
+      case "func":
+        return this.#field(`${head}${this.#types.typeUse(desc.typeIndex)})`);
+      case "tag":
+        return this.#field(`${head}${this.#types.typeUse(desc.type.typeIndex)})`);
+      case "table":
+        return this.#field(`${head} ${this.#types.tableType(desc.type)})`);
+      case "memory":
+        return this.#field(`${head} ${this.#types.memoryType(desc.type)})`);
+      case "global":
+        return this.#field(`${head} ${this.#types.globalType(desc.type)})`);
+    }
+  }
+
+  #functions(): void {
+    const module = this.#module;
+    const lines = this.#lines;
+    for (const { typeIndex, body } of module.funcs) {
+      const index = this.#next.func;
+      const locals = new IndexNames(module.names.locals.get(index));
+      const type = this.#types.funcTypeAt(typeIndex);
+      const params = type?.params ?? [];
+      const localTypes = this.#code.localTypes(body);
+      lines.push(
+        `  (func${this.#binder("func")} (type ${this.#types.types.ref(typeIndex)})` +
+          this.#types.namedGroups("param", params, locals, 0) + this.#types.group("result", type?.results ?? []),
+      );
+      const declared = this.#types.namedGroups("local", localTypes, locals, params.length);
+      if (declared !== "") lines.push(indent(1) + " " + declared);
+      this.#code.body(lines, locals, new IndexNames(module.names.labels.get(index)), this.#hints.get(index));
+      lines.push("  )");
+    }
+  }
+
+  #elem({ type, init, mode }: ElementSegment, index: number): void {
+    let head = `elem${this.#elems.binder(index)}`;
+    if (mode.kind === "declarative") head += " declare";
+    if (mode.kind === "active") {
+      head += ` (table ${this.#tables.ref(mode.table)}) ${this.#code.expression(mode.start, "offset")}`;
+    }
+    if (init.kind === "funcs") {
+      this.#field(`${head} func${init.indices.map((func) => ` ${this.#funcs.ref(func)}`).join("")}`);
+    } else {
+      const exprs = init.exprs.map((expr) => ` ${this.#code.expression(expr, "item")}`);
+      this.#field(`${head} ${this.#types.valType(type)}${exprs.join("")}`);
+    }
+  }
+
+  #data({ bytes, mode }: DataSegment, index: number): void {
+    let head = `data${this.#datas.binder(index)}`;
+    if (mode.kind === "active") {
+      head += ` (memory ${this.#memories.ref(mode.memory)}) ${this.#code.expression(mode.start, "offset")}`;
+    }
+    this.#strings(`  (${head}`, bytes);
+  }
+
+  /** `head`, the bytes as strings, and a parenthesis. */
+  #strings(head: string, bytes: Uint8Array): void {
+    const strings = quoteBytes(bytes);
+    if (strings.length === 1) {
+      this.#lines.push(`${head} ${strings[0]})`);
+      return;
+    }
+    this.#lines.push(head);
+    for (const string of strings) this.#lines.push(`    ${string}`);
+    this.#lines.push(this.#lines.pop()! + ")");
+  }
+
+  #custom({ name, bytes, after }: CustomSection): void {
+    // These two are in the text already: as identifiers, and before their instructions.
+    if (name === "name" || (name === BRANCH_HINTS && this.#hints.size > 0)) return;
+    const place = after === 0 ? "(before first)" : `(after ${PLACE_NAMES.get(after)})`;
+    this.#strings(`  (@custom ${quoteText(name)} ${place}`, bytes);
+  }
+}
