@@ -1,7 +1,7 @@
 /**
  * Bytes → Module (specification, 5.5): the header, then sections in their order, each read by its row of sections.ts, then
- * the checks that span sections. Function bodies are kept as bytes and are not looked into: what is malformed inside them
- * surfaces when validation walks them.
+ * the checks that span sections. Function bodies are kept as bytes, of which only the count of locals is looked at: what is
+ * malformed inside them surfaces when validation walks them.
  *
  * Relies on nothing about the bytes. Establishes: a Module whose RawBytes are views into `bytes`, which must not change
  * while the module is in use. Failures are MalformedError (or InvalidError for the engine's limits) with an offset.
@@ -105,7 +105,14 @@ function joinSections(reader: CodeReader, { module, funcTypes, bodies }: Decodin
 /** Decodes a core module in binary form. */
 export function decodeModule(bytes: Uint8Array): Module {
   const reader = new CodeReader(bytes);
-  const decoding: Decoding = { module: emptyModule(bytes), funcTypes: [], bodies: [], elements: 0, named: false };
+  const decoding: Decoding = {
+    module: emptyModule(bytes),
+    funcTypes: [],
+    bodies: [],
+    elements: 0,
+    locals: 0,
+    named: false,
+  };
   readHeader(reader);
   for (let last: number = SECTION.custom; reader.left > 0;) {
     last = readSection(reader, decoding, last) || last;

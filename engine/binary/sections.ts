@@ -33,6 +33,8 @@ export interface Decoding {
   bodies: RawBytes[];
   /** Elements of all segments so far. */
   elements: number;
+  /** Locals that the bodies so far declare. */
+  locals: number;
   /** Has there been a name section? Only the first counts. */
   named: boolean;
 }
@@ -225,28 +227,33 @@ function readDataCount(reader: CodeReader, { module }: Decoding): void {
 }
 
 /**
- * The body from `start` to the reader's position does not close with `end`. Finds out whether something inside it is the
- * cause; otherwise the suite has three names for it, by what the bytes after the body happen to be.
+ * The body that the reader covers does not close with `end`. Finds out whether something inside it is the cause; otherwise
+ * the suite has three names for it, by what the bytes after the body happen to be.
  */
-function failUnendedBody(reader: CodeReader, start: number): never {
-  reader.end = reader.pos;
-  reader.pos = start;
-  reader.locals([]);
+function failUnendedBody(reader: CodeReader): never {
+  reader.locals();
   while (!reader.done) reader.next();
   reader.fail(`END opcode expected: ${UNEXPECTED_END}: section size mismatch`);
 }
 
-function readCode(reader: CodeReader, { bodies }: Decoding): void {
-  readEntries(reader, "functions", () => {
-    const size = reader.u32();
-    const start = reader.pos;
-    if (size > reader.left) {
-      reader.fail(`${UNEXPECTED_END}: length out of bounds: function body of ${size} bytes with ${reader.left} left`);
-    }
-    reader.pos = start + size;
-    if (size === 0 || reader.bytes[reader.pos - 1] !== 0x0b) failUnendedBody(reader, start);
-    bodies.push(view(reader, start));
-  });
+function readBody(reader: CodeReader, decoding: Decoding): void {
+  const size = reader.u32();
+  const start = reader.pos;
+  if (size > reader.left) {
+    reader.fail(`${UNEXPECTED_END}: length out of bounds: function body of ${size} bytes with ${reader.left} left`);
+  }
+  const sectionEnd = reader.end;
+  reader.end = start + size;
+  if (size === 0 || reader.bytes[reader.end - 1] !== 0x0b) failUnendedBody(reader);
+  decoding.locals += reader.locals();
+  checkEntries(reader, "locals", decoding.locals, start);
+  reader.pos = reader.end;
+  reader.end = sectionEnd;
+  decoding.bodies.push(view(reader, start));
+}
+
+function readCode(reader: CodeReader, decoding: Decoding): void {
+  readEntries(reader, "functions", () => readBody(reader, decoding));
 }
 
 function readDataSegment(reader: CodeReader): DataSegment {

@@ -331,19 +331,19 @@ export class CodeReader extends ByteReader {
   }
 
   /**
-   * Reads the local declarations at the start of a function body and appends their types to `locals`. Runs that add up to
-   * more than the engine's limit fail before anything is appended for them.
+   * Reads the local declarations at the start of a function body and appends their types to `locals`, if given; returns
+   * how many locals there are. Runs that add up to more than the engine's limit fail before anything is appended for them.
    */
-  locals(locals: ValType[]): void {
-    const runs = this.count();
+  locals(locals?: ValType[]): number {
     let total = 0;
-    for (let i = 0; i < runs; i++) {
+    for (let runs = this.count(); runs > 0; runs--) {
       const pos = this.pos;
       const count = this.u32();
       total += count;
       if (total > MAX_LOCALS) this.fail(`too many locals: ${total}, at most ${MAX_LOCALS} are possible`, pos);
       const type = readValType(this);
-      for (let k = 0; k < count; k++) locals.push(type);
+      if (locals !== undefined) { for (let k = 0; k < count; k++) locals.push(type); }
     }
+    return total;
   }
 }

@@ -19,6 +19,8 @@ export const MAX_ENTRIES = {
   "data segments": 100_000,
   /** Of all element segments together. */
   "elements": 10_000_000,
+  /** Of all function bodies together: seven bytes can declare 50,000, which every pass over a body then pays for. */
+  "locals": 50_000_000,
 } as const satisfies Record<string, number>;
 
 /** Locals of one function, parameters not counted. */
