@@ -19,7 +19,7 @@ import { type CodeTables, codeTables } from "./link/image.ts";
 import type { OptimizationSet } from "./optimizations.ts";
 import { optimize } from "./optimize/passes.ts";
 import { translateFunction } from "./translate/function.ts";
-import { makeModuleEnv, type ModuleEnv } from "./translate/module_env.ts";
+import { type ModuleEnv, moduleEnv } from "./translate/module_env.ts";
 import { validateModule } from "./validate/module.ts";
 import type { ValidModule } from "./validate/valid_module.ts";
 import type { Module } from "./wasm/module.ts";
@@ -62,12 +62,12 @@ let workspace: Workspace | undefined;
 export function compileModule(module: Module, options: CompileOptions): CompiledCode {
   const valid = validateModule(module, options.features, { bodies: false });
   rejectUncompiled(valid);
-  const env = makeModuleEnv(valid, { explicitBounds: options.explicitBounds, optimizations: options.optimizations });
+  const env = moduleEnv(valid, { explicitBounds: options.explicitBounds, optimizations: options.optimizations });
   const context: CodegenContext = {
     layout: env.layout,
     explicitBounds: options.explicitBounds,
     signatures: env.signatures,
-    functionSignature: env.signatureIds.subarray(valid.importedFuncCount),
+    functionSignature: env.functionSignature,
     optimizations: options.optimizations,
     cpu: options.cpu,
     stackFence: options.optimizations["stack-fence"],
@@ -77,7 +77,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
   options.target.emitStubs(context, code);
   const space = workspace ?? { f: new IrFunction(), v: new VCode(), allocation: new Allocation() };
   workspace = undefined; // a nested compilation makes its own
-  for (const index of env.calleesFirst) {
+  for (let index = 0; index < valid.funcs.length; index++) {
     compileFunction(space, env, context, code, index, options);
     if (space.f.inlineSites.length > 0) inlineSites.set(index, space.f.inlineSites.slice());
   }
@@ -90,7 +90,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
     layout: env.layout,
     bytes: code.bytes.slice(0, code.length),
     tables: codeTables(code),
-    signatureIds: env.signatureIds,
+    signatureIds: env.funcSignature,
     explicitBounds: options.explicitBounds,
     inlineSites,
     hits: env.hits,
@@ -140,7 +140,7 @@ function emitThunks(
     target.emitEntryThunk(signature, context, code);
   }
   for (let i = 0; i < valid.importedFuncCount; i++) {
-    const signature = env.signatureIds[i]!;
+    const signature = env.funcSignature[i]!;
     if (code.hostThunk[signature]! < 0) target.emitHostThunk(signature, context, code);
   }
 }

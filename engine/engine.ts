@@ -173,6 +173,13 @@ export class Module {
     }));
   }
 
+  /** Parameter and result types of the exported function `name`, if there is one (wasm/types.ts says what the numbers mean). */
+  functionType(name: string): { params: readonly number[]; results: readonly number[] } | undefined {
+    const { valid } = this.#compiled;
+    const entry = valid.exports.find((e) => e.kind === "func" && e.name === name);
+    return entry && valid.funcTypes[entry.index];
+  }
+
   /** Size of the machine code in bytes. */
   get codeSize(): number {
     return this.#compiled.image.size;

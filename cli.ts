@@ -1,0 +1,44 @@
+/**
+ * The command `waft`: finds the command's row, loads only its module, runs it, and turns whatever is thrown into one line on stderr and
+ * an exit code. Nothing else happens here.
+ */
+import { Command, CommanderError } from "commander";
+import process from "node:process";
+import { COMMANDS } from "./project/commands/table.ts";
+import { exitStatus, report } from "./project/commands/failure.ts";
+import { VERSION } from "./project/version_string.ts";
+
+/** Runs `waft` with `args` (without the program's own name) and returns its exit status. */
+export async function main(args: string[]): Promise<number> {
+  const program = new Command("waft")
+    .description("Compile and run WebAssembly, and manage projects and plugins.")
+    .version(VERSION, "-V, --version", "Print the version")
+    .helpOption("-h, --help", "Show this help")
+    .helpCommand("help [command]", "Show help for a command")
+    .showSuggestionAfterError(true)
+    .enablePositionalOptions()
+    .exitOverride();
+  program.configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "waft: ")) });
+  const wanted = args.find((arg) => !arg.startsWith("-"));
+  const named = wanted === "help" ? args[args.indexOf("help") + 1] : wanted;
+  for (const row of COMMANDS) {
+    if (row.name === named) (await row.load()).addCommand(program);
+    else program.addCommand(new Command(row.name).description(row.summary).allowUnknownOption());
+  }
+  try {
+    if (args.length === 0) {
+      program.outputHelp();
+      return 2;
+    }
+    await program.parseAsync(args, { from: "user" });
+    return Number(process.exitCode ?? 0);
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    report(error);
+    return exitStatus(error);
+  }
+}
+
+export default main;
+
+if (import.meta.main) process.exit(await main(process.argv.slice(2)));

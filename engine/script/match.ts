@@ -1,0 +1,81 @@
+/**
+ * Does a result match what a script expects? Results are cells of four u32 words (runtime/raw_call.ts), so that NaN payloads are exact.
+ */
+import type { ExpectedValue, NanPattern } from "../text/script_values.ts";
+import { HEAP } from "../wasm/types.ts";
+
+/** How references in cells are seen. */
+export interface ReferenceView {
+  /** The host value of an externref's word. */
+  hostValue(word: number): unknown;
+}
+
+/** The word at `at` as a number below 2^53 (references) or a bigint. */
+export function wordAt(cells: Uint32Array, at: number): number {
+  return cells[at]! + cells[at + 1]! * 0x1_0000_0000;
+}
+
+function isNan32(bits: number, pattern: NanPattern): boolean {
+  const payload = bits & 0x7fffff;
+  if ((bits & 0x7f800000) !== 0x7f800000) return false;
+  return pattern === "canonical" ? payload === 0x400000 : (payload & 0x400000) !== 0;
+}
+
+function isNan64(lo: number, hi: number, pattern: NanPattern): boolean {
+  if ((hi & 0x7ff00000) !== 0x7ff00000) return false;
+  const top = hi & 0xfffff;
+  return pattern === "canonical" ? top === 0x80000 && lo === 0 : (top & 0x80000) !== 0;
+}
+
+/** Compares the cell that starts at word `at` with `expected`. */
+export function matches(cells: Uint32Array, at: number, expected: ExpectedValue, view: ReferenceView): boolean {
+  const lo = cells[at]!;
+  const hi = cells[at + 1]!;
+  switch (expected.type) {
+    case "i32":
+      return lo === expected.bits >>> 0;
+    case "f32":
+      return expected.nan === undefined ? lo === expected.bits >>> 0 : isNan32(lo, expected.nan);
+    case "i64":
+      return ((BigInt(hi) << 32n) | BigInt(lo)) === BigInt.asUintN(64, expected.bits);
+    case "f64":
+      if (expected.nan !== undefined) return isNan64(lo, hi, expected.nan);
+      return ((BigInt(hi) << 32n) | BigInt(lo)) === BigInt.asUintN(64, expected.bits);
+    case "v128":
+      return matchesVector(cells, at, expected);
+    case "ref.null":
+      return lo === 0 && hi === 0;
+    case "ref":
+      if (lo === 0 && hi === 0) return false;
+      if (expected.host === undefined) return true;
+      return expected.heap === HEAP.extern && view.hostValue(wordAt(cells, at)) === expected.host;
+    case "either":
+      return expected.options.some((option) => matches(cells, at, option, view));
+  }
+}
+
+function matchesVector(cells: Uint32Array, at: number, expected: ExpectedValue & { type: "v128" }): boolean {
+  const bytes = new Uint8Array(cells.buffer, cells.byteOffset + at * 4, 16);
+  const lanes = Number(expected.shape.slice(expected.shape.indexOf("x") + 1));
+  const width = 16 / lanes;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, 16);
+  for (let lane = 0; lane < lanes; lane++) {
+    const nan = expected.nans[lane];
+    const from = lane * width;
+    if (nan !== undefined) {
+      const ok = width === 4
+        ? isNan32(view.getUint32(from, true), nan)
+        : isNan64(view.getUint32(from, true), view.getUint32(from + 4, true), nan);
+      if (!ok) return false;
+      continue;
+    }
+    for (let i = from; i < from + width; i++) if (bytes[i] !== expected.bytes[i]) return false;
+  }
+  return true;
+}
+
+/** A cell as text, for messages. */
+export function cellText(cells: Uint32Array, at: number): string {
+  const words = [3, 2, 1, 0].map((i) => (cells[at + i] ?? 0).toString(16).padStart(8, "0"));
+  return `0x${words.join("").replace(/^0+(?=.)/, "")}`;
+}

@@ -1,0 +1,262 @@
+/**
+ * Runs `.wast` scripts of the specification's suite: commands in, counts and failures out. Each assertion is one count; a module
+ * or action that is not an assertion counts only when it fails. What needs a feature that this build cannot compile is
+ * skipped, with the feature's name.
+ */
+import { type Engine, type EngineOptions, type Instance, type Module, NewEngine } from "../engine.ts";
+import {
+  ExhaustionError,
+  InvalidError,
+  LinkError,
+  MalformedError,
+  TrapError,
+  UnsupportedError,
+  WaftError,
+} from "../errors.ts";
+import { FEATURE_ROWS } from "../features.ts";
+import { callRaw } from "../runtime/raw_call.ts";
+import { type Action, type Command, parseScript, type ScriptModule } from "../text/script.ts";
+import type { ConstValue } from "../text/script_values.ts";
+import { cellText, matches } from "./match.ts";
+import { SPECTEST, SPECTEST_EXTRAS } from "./spectest.ts";
+
+export interface ScriptFailure {
+  line: number;
+  message: string;
+}
+
+export interface ScriptResult {
+  passed: number;
+  failures: ScriptFailure[];
+  /** Skipped assertions by reason. */
+  skipped: Map<string, number>;
+}
+
+/** Runs one script. Throws MalformedError when the script itself cannot be read. */
+export function runScript(text: string | Uint8Array, options: EngineOptions = {}): ScriptResult {
+  const run = new ScriptRun(options);
+  for (const command of parseScript(text)) run.run(command);
+  return run.result;
+}
+
+/** Thrown for what cannot run in this build. */
+class Skip extends Error {}
+
+/** Thrown when an assertion does not hold. */
+class Failure extends Error {}
+
+class ScriptRun {
+  readonly result: ScriptResult = { passed: 0, failures: [], skipped: new Map() };
+  readonly #engine: Engine;
+  readonly #imports: Record<string, Record<string, unknown>> = Object.create(null);
+  readonly #named = new Map<string, Instance>();
+  readonly #definitions = new Map<string, Module>();
+  #latest: Instance | undefined;
+  #latestDefinition: Module | undefined;
+  /** Why the latest module is missing, when it was skipped or failed. */
+  #missing: string | undefined;
+
+  constructor(options: EngineOptions) {
+    this.#engine = NewEngine(options);
+    const spectest: Record<string, unknown> = { ...this.#engine.compile(SPECTEST).instantiate().exports };
+    for (const { feature, name, text } of SPECTEST_EXTRAS) {
+      if (!FEATURE_ROWS.find((row) => row.name === feature)!.compiled) continue;
+      spectest[name] = this.#engine.compile(text).instantiate().exports[name];
+    }
+    this.#imports["spectest"] = spectest;
+  }
+
+  run(command: Command): void {
+    try {
+      if (this.#execute(command)) this.result.passed++;
+    } catch (error) {
+      if (error instanceof Skip) {
+        if (command.kind.startsWith("assert")) {
+          this.result.skipped.set(error.message, (this.result.skipped.get(error.message) ?? 0) + 1);
+        }
+        return;
+      }
+      const what = error instanceof Failure ? error.message : `${command.kind}: ${errorText(error)}`;
+      this.result.failures.push({ line: command.line, message: what });
+    }
+  }
+
+  /** Executes a command; true when it was an assertion that holds. */
+  #execute(command: Command): boolean {
+    switch (command.kind) {
+      case "module":
+        this.#define(command.module, () => {
+          this.#instantiateLatest(command.module.id);
+        });
+        return false;
+      case "definition":
+        this.#define(command.module, () => {});
+        return false;
+      case "instance":
+        this.#instance(command.id, command.definition);
+        return false;
+      case "register":
+        this.#imports[command.as] = this.#find(command.module).exports;
+        return false;
+      case "action":
+        this.#act(command.action);
+        return false;
+      case "assert_return":
+        return this.#assertReturn(command);
+      case "assert_trap":
+        return this.#assertThrows(() => this.#act(command.action), TrapError, command.message);
+      case "assert_exhaustion":
+        return this.#assertThrows(() => this.#act(command.action), ExhaustionError, command.message);
+      case "assert_trap_module":
+        return this.#assertThrows(() => this.#make(command.module), TrapError, command.message);
+      case "assert_unlinkable":
+        return this.#assertThrows(() => this.#make(command.module), LinkError, command.message);
+      case "assert_malformed":
+      case "assert_malformed_custom":
+        return this.#assertRejected(command.module, MalformedError, command.message);
+      case "assert_invalid":
+      case "assert_invalid_custom":
+        return this.#assertRejected(command.module, InvalidError, command.message);
+      case "assert_exception":
+      case "thread":
+      case "wait":
+        throw new Skip(command.kind === "assert_exception" ? "exception-handling" : "threads");
+    }
+  }
+
+  #define(module: ScriptModule, then: () => void): void {
+    this.#latest = undefined;
+    this.#latestDefinition = undefined;
+    this.#missing = undefined;
+    try {
+      this.#latestDefinition = this.#compile(module);
+      if (module.id !== undefined) this.#definitions.set(module.id, this.#latestDefinition);
+      then();
+    } catch (error) {
+      this.#missing = error instanceof Skip ? error.message : "its module failed";
+      if (module.id !== undefined) {
+        this.#named.delete(module.id);
+        this.#definitions.delete(module.id);
+      }
+      throw error;
+    }
+  }
+
+  #instantiateLatest(id: string | undefined): void {
+    this.#latest = this.#latestDefinition!.instantiate({}, this.#imports);
+    if (id !== undefined) this.#named.set(id, this.#latest);
+  }
+
+  #instance(id: string | undefined, definition: string | undefined): void {
+    const module = definition === undefined ? this.#latestDefinition : this.#definitions.get(definition);
+    if (module === undefined) throw new Skip(this.#missing ?? `definition ${definition} is missing`);
+    this.#latest = module.instantiate({}, this.#imports);
+    if (id !== undefined) this.#named.set(id, this.#latest);
+  }
+
+  #compile(module: ScriptModule): Module {
+    try {
+      return this.#engine.compile(module.encode());
+    } catch (error) {
+      if (error instanceof UnsupportedError) throw new Skip(error.feature);
+      throw error;
+    }
+  }
+
+  #make(module: ScriptModule): void {
+    this.#compile(module).instantiate({}, this.#imports);
+  }
+
+  #find(id: string | undefined): Instance {
+    const instance = id === undefined ? this.#latest : this.#named.get(id);
+    if (instance !== undefined) return instance;
+    throw new Skip(this.#missing ?? `module ${id ?? ""} is missing`);
+  }
+
+  /** Performs an action; the results as cells. */
+  #act(action: Action): Uint32Array {
+    const instance = this.#find(action.module).internal;
+    const { valid } = instance.module;
+    const entry = valid.exports.find(({ name }) => name === action.field);
+    if (entry === undefined) throw new Failure(`there is no export "${action.field}"`);
+    if (action.kind === "get") {
+      const { region, offset } = instance.globals[entry.index]!;
+      return region.u32.slice(offset >> 2, (offset >> 2) + 4);
+    }
+    const cells = new Uint32Array(action.args.length * 4);
+    action.args.forEach((arg, i) => this.#writeArgument(cells, i * 4, arg, instance.store.thread.handles));
+    return callRaw(instance, entry.index, cells);
+  }
+
+  #writeArgument(cells: Uint32Array, at: number, arg: ConstValue, handles: { handleOf(value: unknown): number }): void {
+    switch (arg.type) {
+      case "i32":
+      case "f32":
+        cells[at] = arg.bits;
+        return;
+      case "i64":
+      case "f64":
+        cells[at] = Number(arg.bits & 0xffffffffn);
+        cells[at + 1] = Number((arg.bits >> 32n) & 0xffffffffn);
+        return;
+      case "v128":
+        new Uint8Array(cells.buffer, at * 4, 16).set(arg.bytes);
+        return;
+      case "ref.null":
+        return;
+      case "ref.extern":
+      case "ref.host":
+        cells[at] = handles.handleOf(arg.host);
+    }
+  }
+
+  #assertReturn(command: Command & { kind: "assert_return" }): boolean {
+    const cells = this.#act(command.action);
+    const { handles } = this.#find(command.action.module).internal.store.thread;
+    const view = { hostValue: (word: number) => handles.valueOf(word) };
+    const count = cells.length / 4;
+    if (command.action.kind === "invoke" && count !== command.expected.length) {
+      throw new Failure(`${command.action.field} returned ${count} values instead of ${command.expected.length}`);
+    }
+    command.expected.forEach((expected, i) => {
+      if (!matches(cells, i * 4, expected, view)) {
+        throw new Failure(
+          `${command.action.field}: result ${i} is ${cellText(cells, i * 4)}, expected ${
+            JSON.stringify(expected, printBig)
+          }`,
+        );
+      }
+    });
+    return true;
+  }
+
+  #assertThrows(action: () => void, kind: new (...args: never[]) => WaftError, message: string): boolean {
+    try {
+      action();
+    } catch (error) {
+      if (error instanceof Skip || error instanceof Failure) throw error;
+      if (error instanceof kind && error.message.includes(message)) return true;
+      throw new Failure(`expected "${message}", got ${errorText(error)}`);
+    }
+    throw new Failure(`expected "${message}", but nothing happened`);
+  }
+
+  #assertRejected(module: ScriptModule, kind: new (...args: never[]) => WaftError, message: string): boolean {
+    try {
+      this.#engine.validate(module.encode());
+    } catch (error) {
+      if (error instanceof kind && error.message.includes(message)) return true;
+      throw new Failure(`expected "${message}", got ${errorText(error)}`);
+    }
+    throw new Failure(`expected "${message}", but the module was accepted`);
+  }
+}
+
+function printBig(_key: string, value: unknown): unknown {
+  return typeof value === "bigint" ? `0x${value.toString(16)}` : value;
+}
+
+function errorText(error: unknown): string {
+  if (error instanceof WaftError) return `${error.name}: ${error.message}`;
+  return error instanceof Error ? (error.stack ?? String(error)) : String(error);
+}

@@ -1,0 +1,60 @@
+/**
+ * Options that every command has which compiles: `--feature NAME=on|off`, `--opt NAME=on|off`, `--bounds guard|explicit`.
+ */
+import {
+  type EngineOptions,
+  FEATURE_ROWS,
+  type FeatureName,
+  OPTIMIZATION_ROWS,
+  type OptimizationName,
+} from "@waft/engine";
+import type { Command } from "commander";
+import { UsageError } from "./failure.ts";
+
+export interface EngineFlags {
+  feature: string[];
+  opt: string[];
+  bounds?: string;
+}
+
+function collect(value: string, list: string[]): string[] {
+  return [...list, value];
+}
+
+/** Adds the options to a command. */
+export function addEngineOptions(command: Command): Command {
+  return command
+    .option("--feature <name=on|off>", "Switch a WebAssembly feature (repeatable)", collect, [])
+    .option("--opt <name=on|off>", "Switch an optimization (repeatable)", collect, [])
+    .option("--bounds <mode>", "How memory accesses are kept in bounds: guard or explicit");
+}
+
+/** The engine options that flags ask for. */
+export function engineOptions(flags: EngineFlags): EngineOptions {
+  const { bounds } = flags;
+  if (bounds !== undefined && bounds !== "guard" && bounds !== "explicit") {
+    throw new UsageError(`--bounds must be guard or explicit, not "${bounds}"`);
+  }
+  return {
+    features: switches<FeatureName>("--feature", flags.feature, FEATURE_ROWS),
+    optimizations: switches<OptimizationName>("--opt", flags.opt, OPTIMIZATION_ROWS),
+    ...(bounds === undefined ? {} : { bounds }),
+  };
+}
+
+function switches<Name extends string>(
+  flag: string,
+  values: readonly string[],
+  rows: readonly { name: string }[],
+): Partial<Record<Name, boolean>> {
+  const set: Partial<Record<Name, boolean>> = {};
+  for (const value of values) {
+    const [name, state, ...rest] = value.split("=");
+    if ((state !== "on" && state !== "off") || rest.length > 0) {
+      throw new UsageError(`${flag} takes NAME=on or NAME=off, not "${value}"`);
+    }
+    if (!rows.some((row) => row.name === name)) throw new UsageError(`${flag}: there is no "${name}"`);
+    set[name as Name] = state === "on";
+  }
+  return set;
+}

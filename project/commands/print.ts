@@ -1,0 +1,27 @@
+/**
+ * `waft print FILE`: binary (or text) to text on stdout, or to a file with `-o`.
+ */
+import { NewEngine } from "@waft/engine";
+import type { Command } from "commander";
+import { readFile, writeFile } from "node:fs/promises";
+import process from "node:process";
+import { printModule } from "../../engine/text/print.ts";
+import { FileFailure } from "./failure.ts";
+
+/** Adds `print`. */
+export function addCommand(program: Command): void {
+  program.command("print")
+    .description("Print a module as text.")
+    .argument("<file>", "Module, in binary or text form")
+    .option("-o, --output <file>", "Write to a file instead of stdout")
+    .action(async (file: string, flags: { output?: string }) => {
+      let text: string;
+      try {
+        text = printModule(NewEngine().parse(await readFile(file)));
+      } catch (error) {
+        throw new FileFailure(file, error);
+      }
+      if (flags.output === undefined) process.stdout.write(text);
+      else await writeFile(flags.output, text);
+    });
+}

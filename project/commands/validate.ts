@@ -1,0 +1,25 @@
+/**
+ * `waft validate FILE…`: silent when all modules are valid.
+ */
+import { NewEngine } from "@waft/engine";
+import type { Command } from "commander";
+import { readFile } from "node:fs/promises";
+import { addEngineOptions, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { FileFailure } from "./failure.ts";
+
+/** Adds `validate`. */
+export function addCommand(program: Command): void {
+  const command = program.command("validate")
+    .description("Check that modules are valid, without compiling or running them.")
+    .argument("<files...>", "Modules, in binary or text form");
+  addEngineOptions(command).action(async (files: string[], flags: EngineFlags) => {
+    const engine = NewEngine(engineOptions(flags));
+    for (const file of files) {
+      try {
+        engine.validate(await readFile(file));
+      } catch (error) {
+        throw new FileFailure(file, error);
+      }
+    }
+  });
+}

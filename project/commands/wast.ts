@@ -1,0 +1,53 @@
+/**
+ * `waft wast FILE|DIR…`: runs test scripts and ends with the line `N passed, M failed, K skipped`.
+ */
+import type { Command } from "commander";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import process from "node:process";
+import { runScript } from "../../engine/script/run_script.ts";
+import { addEngineOptions, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { FileFailure, oneLine } from "./failure.ts";
+
+/** Adds `wast`. */
+export function addCommand(program: Command): void {
+  const command = program.command("wast")
+    .description("Run WebAssembly test scripts (.wast), or all scripts in directories.")
+    .argument("<paths...>", "Scripts and directories")
+    .option("-v, --verbose", "A line per script, and why assertions were skipped");
+  addEngineOptions(command).action(async (paths: string[], flags: EngineFlags & { verbose?: boolean }) => {
+    const options = engineOptions(flags);
+    let passed = 0;
+    let failed = 0;
+    let skipped = 0;
+    for (const file of (await Promise.all(paths.map(scriptsOf))).flat()) {
+      try {
+        const result = runScript(await readFile(file), options);
+        for (const { line, message } of result.failures) process.stdout.write(`${file}:${line}: ${oneLine(message)}\n`);
+        const left = [...result.skipped.values()].reduce((sum, n) => sum + n, 0);
+        if (flags.verbose) {
+          process.stdout.write(`${file}: ${result.passed} passed, ${result.failures.length} failed, ${left} skipped\n`);
+          for (const [reason, count] of result.skipped) process.stdout.write(`    ${count} skipped: ${reason}\n`);
+        }
+        passed += result.passed;
+        failed += result.failures.length;
+        skipped += left;
+      } catch (error) {
+        throw new FileFailure(file, error);
+      }
+    }
+    process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
+    if (failed > 0) process.exitCode = 1;
+  });
+}
+
+/** A script, or the scripts below a directory, sorted. */
+async function scriptsOf(path: string): Promise<string[]> {
+  try {
+    if (!(await stat(path)).isDirectory()) return [path];
+    const names = await readdir(path, { recursive: true });
+    return names.filter((name) => name.endsWith(".wast")).sort().map((name) => join(path, name));
+  } catch (error) {
+    throw new FileFailure(path, error);
+  }
+}

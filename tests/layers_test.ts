@@ -1,0 +1,95 @@
+/**
+ * The ranks of ARCHITECTURE.md hold: every import goes to a lower rank or stays in its unit, and the extra bans are kept.
+ */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+interface Unit {
+  name: string;
+  rank: number;
+  paths: string[];
+}
+
+function readRanks(): Unit[] {
+  const text = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
+  const table = /<!-- ranks -->([\s\S]*?)<!-- \/ranks -->/.exec(text)?.[1];
+  assert(table !== undefined, "ARCHITECTURE.md has a table between <!-- ranks --> marks");
+  const units: Unit[] = [];
+  for (const line of table.split("\n")) {
+    const cells = line.split("|").map((cell) => cell.trim());
+    if (!/^\d+$/.test(cells[1] ?? "")) continue;
+    const paths = [...cells[3]!.matchAll(/`([^`]+)`/g)].map((match) => match[1]!);
+    units.push({ rank: Number(cells[1]), name: cells[2]!, paths });
+  }
+  return units;
+}
+
+function sources(folder: string): string[] {
+  const found: string[] = [];
+  for (const entry of readdirSync(join(ROOT, folder), { withFileTypes: true })) {
+    const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+    if (entry.isDirectory()) {
+      if (!entry.name.startsWith(".") && !["node_modules", "tests", "examples", "dist"].includes(entry.name)) {
+        found.push(...sources(path));
+      }
+    } else if (entry.name.endsWith(".ts") && !entry.name.endsWith("_test.ts")) found.push(path);
+  }
+  return found;
+}
+
+const UNITS = readRanks();
+
+function unitOf(path: string): Unit | undefined {
+  return UNITS.find((unit) => unit.paths.some((p) => p.endsWith("/") ? path.startsWith(p) : path === p));
+}
+
+function importsOf(path: string): string[] {
+  const text = readFileSync(join(ROOT, path), "utf8");
+  const found: string[] = [];
+  for (const match of text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)) {
+    const target = match[1]!;
+    if (target === "@waft/engine") found.push("engine/mod.ts");
+    else if (target.startsWith(".")) found.push(relative(ROOT, normalize(join(ROOT, dirname(path), target))));
+  }
+  return found;
+}
+
+const FILES = sources("");
+
+Deno.test("every source file belongs to a unit of ARCHITECTURE.md", () => {
+  assert.deepEqual(FILES.filter((path) => unitOf(path) === undefined), []);
+});
+
+Deno.test("imports go to a lower rank or stay in their unit", () => {
+  const wrong: string[] = [];
+  for (const path of FILES) {
+    const from = unitOf(path);
+    if (from === undefined) continue;
+    for (const target of importsOf(path)) {
+      const to = unitOf(target);
+      if (to === undefined || to === from || to.rank < from.rank) continue;
+      wrong.push(`${path} (${from.name}, ${from.rank}) imports ${target} (${to.name}, ${to.rank})`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+Deno.test("backends know neither wasm nor the runtime nor the host", () => {
+  const wrong = FILES.filter((path) => path.startsWith("engine/backend_")).flatMap((path) =>
+    importsOf(path).filter((target) => /^engine\/(wasm|runtime|host|link|validate)\//.test(target)).map((t) =>
+      `${path} imports ${t}`
+    )
+  );
+  assert.deepEqual(wrong, []);
+});
+
+Deno.test("only engine/host says Deno", () => {
+  const wrong = FILES.filter((path) => path.startsWith("engine/") && !path.startsWith("engine/host/")).filter((path) =>
+    /\bDeno\.(?!test\b)/.test(readFileSync(join(ROOT, path), "utf8").replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, ""))
+  );
+  assert.deepEqual(wrong, []);
+});
