@@ -1,0 +1,93 @@
+/**
+ * Calls (specification, 4.4.8.9 ff.): direct, to imports, through tables. In: arguments on the translator's stack. Out: one
+ * call instruction, and RESULT instructions when there are several results; or, for callees that inline.ts accepts, the
+ * callee's body in place of the call.
+ *
+ * A call through a table checks, in the specification's order: the index against the table's length (undefined element), the
+ * element against null (uninitialized element: reading the type id of the record at address 0 faults), its type against the
+ * expected canonical id (indirect call type mismatch).
+ */
+import { RECORD, TABLE } from "../context_layout.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { TRAP } from "../traps.ts";
+import type { FunctionTranslator } from "./function.ts";
+import { inlineCall, shouldInline } from "./inline.ts";
+import { takePool } from "./joins.ts";
+
+const { I32, I64, NONE } = TY;
+const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
+const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
+
+/**
+ * Emits call `op` of signature `signature` with the arguments on the stack, after `record` when that is not 0, and pushes the
+ * results. `c` is the column c of the operation.
+ */
+function emitCall(t: FunctionTranslator, op: number, c: number, signature: number, record: number): void {
+  const { params, results } = t.env.signatures[signature]!;
+  const extra = record !== 0 ? 1 : 0;
+  const list = takePool(t, params.length + extra);
+  const { pool } = t.f;
+  if (record !== 0) pool[list] = record;
+  t.sp -= params.length;
+  for (let k = 0; k < params.length; k++) pool[list + extra + k] = t.stack[t.sp + k]!;
+  const count = results.length;
+  const call = t.b.emit(op, count === 1 ? results[0]! : NONE, list, params.length + extra, c, signature);
+  t.keptCalls++;
+  if (count === 1) {
+    t.stack[t.sp++] = call;
+  } else if (count > 1) {
+    t.reserve(count);
+    for (let k = 0; k < count; k++) t.stack[t.sp++] = t.b.emit(OP.RESULT, results[k]!, call, 0, 0, k);
+  }
+}
+
+/** `call` */
+export function translateCall(t: FunctionTranslator, funcIndex: number): void {
+  const { env } = t;
+  const signature = env.funcSignature[funcIndex]!;
+  if (funcIndex < env.valid.importedFuncCount) {
+    emitCall(t, OP.CALL_IMPORT, funcIndex, signature, 0);
+  } else if (shouldInline(t, funcIndex)) {
+    inlineCall(t, funcIndex);
+  } else {
+    emitCall(t, OP.CALL, funcIndex - env.valid.importedFuncCount, signature, 0);
+  }
+}
+
+/** Traps with `code` unless `index` (i32 or i64) is below the table's length. */
+export function checkTableIndex(t: FunctionTranslator, table: number, index: number, code: number): void {
+  const { b, env, f } = t;
+  const fixed = env.tableFixedLength[table]!;
+  if (f.ty[index] === I64) {
+    const length = b.emit(OP.LOAD, I64, 0, 0, env.tableSizeRegion[table]!, env.tableOffset[table]! + TABLE.LENGTH);
+    b.trapIf(b.binary(OP.GE_U, I32, index, length), code);
+    return;
+  }
+  // The length of a table with 32-bit indices fits its low half.
+  const length = fixed >= 0
+    ? b.i32(fixed)
+    : b.emit(OP.LOAD, I32, 0, 0, env.tableSizeRegion[table]!, env.tableOffset[table]! + TABLE.LENGTH);
+  b.trapIf(b.binary(OP.GE_U, I32, index, length), code);
+}
+
+/** Address of element `index` of a table. */
+export function elementAddress(t: FunctionTranslator, table: number, index: number): number {
+  const { b, env, f } = t;
+  const wide = f.ty[index] === I64 ? index : b.unary(OP.EXTEND_U, I64, index);
+  const base = b.emit(OP.LOAD, I64, 0, 0, env.tableSizeRegion[table]!, env.tableOffset[table]! + TABLE.BASE);
+  return b.binary(OP.ADD, I64, base, b.binary(OP.SHL, I64, wide, b.i64(3, 0)));
+}
+
+/** `call_indirect` */
+export function translateCallIndirect(t: FunctionTranslator, typeIndex: number, table: number): void {
+  const { b, env } = t;
+  const index = t.pop();
+  checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
+  const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table]!, 0);
+  const actual = b.emit(OP.LOAD, I32, record, TRAP.UNINITIALIZED_ELEMENT, CONSTANT_POINTER, RECORD.TYPE_ID);
+  const expected = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + typeIndex * 4);
+  b.trapIf(b.binary(OP.NE, I32, actual, expected), TRAP.INDIRECT_CALL_TYPE);
+  emitCall(t, OP.CALL_RECORD, 0, env.typeSignature[typeIndex]!, record);
+}

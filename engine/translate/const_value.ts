@@ -1,0 +1,70 @@
+/**
+ * The values of constant expressions that are known when a module is compiled. In: an initialiser that validation has accepted.
+ * Out: its bits, or the function whose reference it is, or "unknown" (it reads an imported global, makes a vector or an
+ * object). Immutable globals with a known value are folded into the code (specification, 3.4.13.3).
+ */
+import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
+import { OP, type OpName } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { CodeReader } from "../wasm/code_reader.ts";
+import type { Expr } from "../wasm/module.ts";
+import { OPCODES } from "../wasm/opcodes.ts";
+
+/** A known constant: number or null bits, or `func` ≥ 0 for a reference to that function. */
+export interface ConstValue {
+  ty: number;
+  lo: number;
+  hi: number;
+  /** Function index of a function reference, else −1. */
+  func: number;
+}
+
+const TY_OF_LETTER: Readonly<Record<string, number>> = { i: TY.I32, I: TY.I64, f: TY.F32, F: TY.F64 };
+
+/** Evaluates `expr`; `globals[i]` is the value of global i when it is known. */
+export function constValue(expr: Expr, globals: readonly (ConstValue | undefined)[]): ConstValue | undefined {
+  const reader = new CodeReader(expr.bytes, 0, expr.bytes.length, expr.offset);
+  const { imm } = reader;
+  const stack: ConstValue[] = [];
+  while (!reader.done) {
+    const row = OPCODES[reader.next()]!;
+    switch (row.mnemonic) {
+      case "i32.const":
+        stack.push({ ty: TY.I32, lo: imm.lo | 0, hi: 0, func: -1 });
+        break;
+      case "i64.const":
+        stack.push({ ty: TY.I64, lo: imm.lo | 0, hi: imm.hi | 0, func: -1 });
+        break;
+      case "f32.const":
+        stack.push({ ty: TY.F32, lo: imm.lo | 0, hi: 0, func: -1 });
+        break;
+      case "f64.const":
+        stack.push({ ty: TY.F64, lo: imm.lo | 0, hi: imm.hi | 0, func: -1 });
+        break;
+      case "ref.null":
+        stack.push({ ty: TY.REF, lo: 0, hi: 0, func: -1 });
+        break;
+      case "ref.func":
+        stack.push({ ty: TY.REF, lo: 0, hi: 0, func: imm.index });
+        break;
+      case "global.get": {
+        const value = globals[imm.index];
+        if (value === undefined) return undefined;
+        stack.push(value);
+        break;
+      }
+      case "end":
+        return stack.pop();
+      default: {
+        const b = stack.pop();
+        const a = stack.pop();
+        if (row.ir === undefined || a === undefined || b === undefined) return undefined;
+        const ty = TY_OF_LETTER[row.results ?? ""] ?? TY.NONE;
+        const op = OP[row.ir as OpName];
+        if (evaluate(op, ty, a.ty, a.lo, a.hi, b.lo, b.hi) !== EVAL_DONE) return undefined;
+        stack.push({ ty, lo: evalLo, hi: evalHi, func: -1 });
+      }
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,353 @@
+/**
+ * Structured control: bodies, blocks, loops, ifs and the branches between them (specification, 4.4.8). In: the visitor's calls
+ * in reachable code. Out: blocks and edges in structural order, which is the reverse postorder that ir/function.ts asks for.
+ *
+ * A frame gets a block of its own only where control really meets or loops: a block that nobody branches to, a loop that
+ * nobody repeats and an if with a constant condition leave no trace.
+ */
+import { BLOCK_COLD, BLOCK_LOOP } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { TRAP } from "../traps.ts";
+import type { Immediates } from "../wasm/immediates.ts";
+import type { ValType } from "../wasm/types.ts";
+import { FRAME_KIND, MAX_INSTRUCTIONS, tooLarge } from "./frames.ts";
+import type { FunctionTranslator } from "./function.ts";
+import { edgeToFrame, openJoin, takePool } from "./joins.ts";
+import { tyOf } from "./module_env.ts";
+
+const { BLOCK, LOOP, IF, ELSE, BODY, INLINED } = FRAME_KIND;
+
+/** Stamps br_tables, so that their labels share a snapshot. */
+let tableStamp = 0;
+
+/** The walk of a body begins: of the function itself, or of one that is inlined, whose arguments lie on the stack. */
+export function beginActivation(
+  t: FunctionTranslator,
+  funcIndex: number,
+  params: readonly ValType[],
+  results: readonly ValType[],
+  locals: readonly ValType[],
+): void {
+  const { frames, b, f } = t;
+  const inlined = t.chain.length > 0;
+  t.chain.push(funcIndex);
+  t.funcIndex = funcIndex;
+  t.localBase = t.localEnd;
+  t.localEnd += locals.length;
+  frames.reserveLocals(t.localEnd);
+  const base = t.localBase;
+  t.openLoops = 0;
+  t.nextLoop = t.loops.loopCount;
+  t.reserve(t.env.summaries.bytes[funcIndex - t.env.valid.importedFuncCount]! + 16);
+  if (inlined) {
+    t.sp -= params.length;
+    for (let k = 0; k < params.length; k++) frames.locals[base + k] = t.stack[t.sp + k]!;
+  } else {
+    b.openBlock(0, false);
+    for (let k = 0; k < params.length; k++) frames.locals[base + k] = b.param(f.signature.params[k]!);
+    for (let k = params.length; k < locals.length; k++) {
+      const ty = tyOf(locals[k]!);
+      if (t.zeros[ty] === 0) t.zeros[ty] = ty === TY.V128 ? zeroVector(t) : b.constant(ty, 0, 0);
+    }
+  }
+  for (let k = params.length; k < locals.length; k++) frames.locals[base + k] = t.zero(tyOf(locals[k]!));
+  frames.loggedAt.fill(0, base, t.localEnd);
+  t.bodyFrame = frames.open(inlined ? INLINED : BODY, t.sp, results.length, results.length);
+  frames.floor = -1;
+  t.reachable = true;
+}
+
+function zeroVector(t: FunctionTranslator): number {
+  const { f, b } = t;
+  const index = f.vectorCount++;
+  if (f.vectors.length < f.vectorCount * 16) f.vectors = new Uint8Array(f.vectorCount * 16 * 2);
+  return b.pure(OP.CONST, TY.V128, 0, 0, 0, index);
+}
+
+export function enterBlock(t: FunctionTranslator, params: number, results: number): void {
+  const { frames } = t;
+  frames.open(BLOCK, t.sp - params, results, results);
+  frames.floor = frames.trailCount;
+}
+
+export function enterIf(t: FunctionTranslator, params: number, results: number): void {
+  const { frames, f, b } = t;
+  const condition = b.condition(t.pop());
+  const value = Math.abs(condition);
+  const n = frames.open(IF, t.sp - params, results, results);
+  frames.floor = frames.trailCount;
+  frames.saved[n] = frames.saveParams(t.stack, t.sp - params, params);
+  if (b.isConst(value)) {
+    // The arm that is never taken counts as unreachable; elseEdge −1 says that the else arm goes on only if this one did not.
+    t.reachable = (f.imm[value] !== 0) === (condition > 0);
+    frames.elseEdge[n] = t.reachable ? ELSE_DEAD : ELSE_ONLY;
+    return;
+  }
+  const from = b.block;
+  const thenEdge = f.addEdge(from, from + 1, 0);
+  const elseEdge = f.addEdge(from, 0, 0);
+  frames.elseEdge[n] = elseEdge;
+  emitBranch(t, condition, thenEdge, elseEdge);
+  b.openBlock(0, true);
+}
+
+/** Marks in elseEdge for ifs with a constant condition. */
+const ELSE_DEAD = -2;
+const ELSE_ONLY = -3;
+
+/** Ends the open block with a branch to `taken` when `condition` (of Builder.condition) holds, else to `other`. */
+function emitBranch(t: FunctionTranslator, condition: number, taken: number, other: number): void {
+  const { b } = t;
+  if (condition > 0) b.emit(OP.BRANCH, TY.NONE, condition, taken, other, 0);
+  else b.emit(OP.BRANCH, TY.NONE, -condition, other, taken, 0);
+  b.closeBlock();
+}
+
+export function otherwiseFrame(t: FunctionTranslator): void {
+  const { frames, f, b } = t;
+  const n = frames.count - 1;
+  if (t.reachable) jumpToFrame(t, n);
+  frames.undo(frames.trailStart[n]!);
+  frames.kind[n] = ELSE;
+  const params = frames.savedCount - frames.saved[n]!;
+  const base = frames.height[n]!;
+  for (let k = 0; k < params; k++) t.stack[base + k] = frames.savedParams[frames.saved[n]! + k]!;
+  t.sp = base + params;
+  const e = frames.elseEdge[n]!;
+  if (e >= 0) {
+    f.edgeTo[e] = b.openBlock(0, false);
+    f.edgeArgs[e] = f.poolCount;
+  }
+  // With a constant condition the block before the if is still open when the else arm is the one that runs.
+  t.reachable = e !== ELSE_DEAD;
+}
+
+/** A loop opens, in reachable code or not. */
+export function enterLoop(t: FunctionTranslator, params: number, results: number, at: number): void {
+  const { frames, f, b, loops } = t;
+  if (!t.reachable) {
+    if (t.openLoops > 0) t.nextLoop++;
+    t.deadFrames++;
+    return;
+  }
+  if (t.openLoops === 0) scanLoop(t, at);
+  const loop = t.nextLoop++;
+  t.openLoops++;
+  const n = frames.open(LOOP, t.sp - params, params, results);
+  frames.loop[n] = loop;
+  if (loops.targeted[loop] === 0) return;
+  b.depth++;
+  const from = b.block;
+  frames.header[n] = from + 1;
+  const e = edgeToFrame(t, n);
+  b.emit(OP.JUMP, TY.NONE, e, 0, 0, 0);
+  b.closeBlock();
+  b.openBlock(BLOCK_LOOP, true);
+  const base = t.sp - params;
+  for (let k = 0; k < params; k++) t.stack[base + k] = b.param(f.ty[t.stack[base + k]!]!);
+  const first = loops.first[loop]!;
+  const last = loops.last[loop]!;
+  if (f.count + last - first > MAX_INSTRUCTIONS) throw tooLarge(t.funcIndex, at);
+  for (let k = first; k < last; k++) {
+    const slot = t.localBase + loops.list[k]!;
+    frames.setLocal(slot, b.param(f.ty[frames.locals[slot]!]!));
+  }
+}
+
+/** Looks ahead over the outermost loop whose opcode is at absolute offset `at`. */
+function scanLoop(t: FunctionTranslator, at: number): void {
+  const { valid } = t.env;
+  const { body } = valid.funcs[t.funcIndex - valid.importedFuncCount]!;
+  const { reader } = t;
+  reader.reset(body.bytes, at - body.offset, body.bytes.length, body.offset);
+  reader.next(); // the loop itself
+  t.nextLoop = t.loops.loopCount;
+  t.loops.scan(reader, t.localEnd - t.localBase);
+}
+
+/** The end of the innermost frame. */
+export function endFrame(t: FunctionTranslator): void {
+  const { frames, f, b } = t;
+  const n = frames.count - 1;
+  const kind = frames.kind[n]!;
+  if (kind === LOOP) {
+    endLoop(t, n);
+    return;
+  }
+  if (kind === IF || kind === ELSE) endIf(t, n, kind);
+  const pending = frames.edgeCount[n]!;
+  const start = frames.trailStart[n]!;
+  const floor = frames.outerFloor[n]!;
+  const isBody = kind >= BODY;
+  if (pending === 0 || !t.reachable && pending === 1 && reopensLast(t, n)) {
+    // Control simply goes on in the open block, or not at all.
+    if (pending === 1) resumeFromJump(t, n);
+    if (isBody) frames.undo(start);
+    else if (t.reachable) frames.compact(start, floor);
+    frames.floor = floor;
+  } else {
+    if (t.reachable) jumpToFrame(t, n);
+    frames.undo(start);
+    frames.floor = floor;
+    openJoin(t, n);
+    t.reachable = true;
+  }
+  frames.count = n;
+  if (kind === BODY && t.reachable) {
+    const results = frames.results[n]!;
+    const list = takePool(t, results);
+    for (let k = 0; k < results; k++) f.pool[list + k] = t.stack[t.sp - results + k]!;
+    b.emit(OP.RETURN, TY.NONE, list, results, 0, 0);
+    b.closeBlock();
+    t.reachable = false;
+  }
+}
+
+function endIf(t: FunctionTranslator, n: number, kind: number): void {
+  const { frames } = t;
+  const e = frames.elseEdge[n]!;
+  const saved = frames.saved[n]!;
+  if (kind === IF) {
+    const params = frames.savedCount - saved;
+    if (e >= 0) {
+      // Without an else arm, the edge that skips the first arm carries the parameters to the end.
+      frames.reserveSnap(params);
+      const snap = frames.snapCount;
+      for (let k = 0; k < params; k++) frames.snaps[snap + k] = frames.savedParams[saved + k]!;
+      frames.snapCount = snap + params;
+      if (t.reachable) jumpToFrame(t, n);
+      frames.addPending(n, e, snap, 0);
+    } else if (e === ELSE_ONLY) {
+      const base = frames.height[n]!;
+      for (let k = 0; k < params; k++) t.stack[base + k] = frames.savedParams[saved + k]!;
+      t.sp = base + params;
+      t.reachable = true;
+    }
+  }
+  frames.savedCount = saved;
+}
+
+function endLoop(t: FunctionTranslator, n: number): void {
+  const { frames, f, b } = t;
+  if (frames.header[n]! >= 0) {
+    b.depth--;
+    // A block that has nothing yet, after a last `br_if`, is outside the loop already.
+    if (t.reachable && f.blockStart[b.block] === f.schedCount) f.blockDepth[b.block] = b.depth;
+  }
+  frames.count = n;
+  if (--t.openLoops === 0) t.loops.truncate(frames.loop[n]!);
+}
+
+/** Is the only pending edge of frame `n` that of a jump which ended the newest block, with nothing after it? */
+function reopensLast(t: FunctionTranslator, n: number): boolean {
+  const { f } = t;
+  // An else has undone the locals of the arm before it.
+  if (t.frames.elseEdge[n] === ELSE_DEAD) return false;
+  const e = t.frames.firstEdge[n]!;
+  if (e !== f.edgeCount - 1 || f.edgeFrom[e] !== f.blockCount - 1) return false;
+  const last = f.sched[f.schedCount - 1]!;
+  return f.op[last] === OP.JUMP && f.a[last] === e;
+}
+
+/** Takes the jump back and goes on where it stood, with the operands that it carried. */
+function resumeFromJump(t: FunctionTranslator, n: number): void {
+  const { frames, f, b } = t;
+  const e = frames.firstEdge[n]!;
+  const snap = frames.edgeSnap[e]!;
+  const arity = frames.arity[n]!;
+  const base = frames.height[n]!;
+  for (let k = 0; k < arity; k++) t.stack[base + k] = frames.snaps[snap + k]!;
+  t.sp = base + arity;
+  b.reopenBlock(f.edgeFrom[e]!);
+  t.reachable = true;
+}
+
+/** Ends the open block with a jump to frame `n`; what follows is unreachable. */
+export function jumpToFrame(t: FunctionTranslator, n: number): void {
+  const e = edgeToFrame(t, n);
+  t.b.emit(OP.JUMP, TY.NONE, e, 0, 0, 0);
+  t.b.closeBlock();
+  t.reachable = false;
+}
+
+function frameOf(t: FunctionTranslator, label: number): number {
+  return t.frames.count - 1 - label;
+}
+
+/** `br` */
+export function branch(t: FunctionTranslator, label: number): void {
+  const n = frameOf(t, label);
+  if (t.frames.kind[n] === BODY) returnResults(t);
+  else jumpToFrame(t, n);
+}
+
+/** `return` */
+export function returnResults(t: FunctionTranslator): void {
+  const n = t.bodyFrame;
+  if (t.frames.kind[n] !== BODY) {
+    jumpToFrame(t, n);
+    return;
+  }
+  const results = t.frames.results[n]!;
+  const list = takePool(t, results);
+  for (let k = 0; k < results; k++) t.f.pool[list + k] = t.stack[t.sp - results + k]!;
+  t.b.emit(OP.RETURN, TY.NONE, list, results, 0, 0);
+  t.b.closeBlock();
+  t.reachable = false;
+}
+
+/** `br_if` */
+export function branchIf(t: FunctionTranslator, label: number): void {
+  const condition = t.b.condition(t.pop());
+  const value = Math.abs(condition);
+  if (t.b.isConst(value)) {
+    if ((t.f.imm[value] !== 0) === (condition > 0)) branch(t, label);
+    return;
+  }
+  branchOnCondition(t, condition, label);
+}
+
+/** Branches to `label` when `condition` (of Builder.condition) holds; the next block goes on. */
+export function branchOnCondition(t: FunctionTranslator, condition: number, label: number): void {
+  const { f, b } = t;
+  const from = b.block;
+  const taken = edgeToFrame(t, frameOf(t, label));
+  const other = f.addEdge(from, from + 1, f.poolCount);
+  emitBranch(t, condition, taken, other);
+  b.openBlock(0, true);
+}
+
+/** `br_table` */
+export function branchTable(t: FunctionTranslator, imm: Immediates): void {
+  const { f, b } = t;
+  const count = imm.labelCount;
+  const { labels } = imm;
+  const index = t.pop();
+  if (b.isConst(index)) {
+    branch(t, labels[Math.min(f.imm[index]! >>> 0, count)]!);
+    return;
+  }
+  let same = true;
+  for (let k = 0; k < count; k++) same &&= labels[k] === labels[count];
+  if (same) {
+    branch(t, labels[0]!);
+    return;
+  }
+  const stamp = ++tableStamp;
+  const first = f.edgeCount;
+  for (let k = 0; k <= count; k++) edgeToFrame(t, frameOf(t, labels[k]!), stamp);
+  if (count === 1) b.emit(OP.BRANCH, TY.NONE, index, first + 1, first, 0);
+  else b.emit(OP.SWITCH, TY.NONE, index, first, count + 1, 0);
+  b.closeBlock();
+  t.reachable = false;
+}
+
+/** `unreachable` */
+export function trapHere(t: FunctionTranslator): void {
+  const { b, f } = t;
+  if (b.block !== 0) f.blockFlags[b.block]! |= BLOCK_COLD;
+  b.emit(OP.TRAP, TY.NONE, 0, 0, 0, TRAP.UNREACHABLE);
+  b.closeBlock();
+  t.reachable = false;
+}

@@ -1,0 +1,229 @@
+/**
+ * Control frames, locals and snapshots: what structured control needs instead of a general SSA construction.
+ *
+ * Locals live in slots; `locals[slot]` is the current SSA value. A frame that forward branches can lead to keeps a journal of
+ * the slots that changed since it was entered (the trail), so that a branch records only those, and an `else` or a join gets
+ * the entry's values back by undoing. Work and memory are proportional to changes, not to locals × branches.
+ *
+ *     trail entry n:  slot trailSlot[n] had value trailOld[n]; its entry before that is trailPrev[n] − 1 (0: none)
+ *     loggedAt[s]:    1 + index of the newest trail entry of slot s, 0 for none
+ *     floor:          trail length at the entry of the innermost frame that keeps a journal; −1: nobody wants one.
+ *                     A change is logged when loggedAt[s] ≤ floor, that is, once per slot and frame
+ *     snapshot:       snaps[start …): the label's operands, then pairs of slot and value that differ from the frame's entry
+ *
+ * Frame columns are indexed by frame number, outermost 0.
+ */
+import { UnsupportedError } from "../errors.ts";
+
+/** Kinds of frames. BODY: the function itself; INLINED: a body walked into another. */
+export const FRAME_KIND = { BLOCK: 0, LOOP: 1, IF: 2, ELSE: 3, BODY: 4, INLINED: 5 } as const;
+
+/** Most words that the snapshots or the IR lists of one function may take: an implementation limit. */
+export const MAX_POOL: number = 1 << 26;
+/** Most IR instructions of one function: an implementation limit, that of virtual registers in code generation. */
+export const MAX_INSTRUCTIONS: number = 1 << 21;
+
+function grown(old: Int32Array, need: number): Int32Array {
+  const next = new Int32Array(Math.max(need, old.length * 2));
+  next.set(old);
+  return next;
+}
+
+/** The error for a function beyond an implementation limit. */
+export function tooLarge(funcIndex: number, offset: number): UnsupportedError {
+  return new UnsupportedError("function size", `function ${funcIndex} is too large or too entangled to compile`, {
+    offset,
+  });
+}
+
+export class Frames {
+  count = 0;
+  kind: Uint8Array = new Uint8Array(64);
+  /** Operands below the frame's own. */
+  height: Int32Array = new Int32Array(64);
+  /** Operands that a branch to the label carries, and results of the frame. */
+  arity: Int32Array = new Int32Array(64);
+  results: Int32Array = new Int32Array(64);
+  /** Trail length at entry, and the floor around the frame. */
+  trailStart: Int32Array = new Int32Array(64);
+  outerFloor: Int32Array = new Int32Array(64);
+  /** Pending edges: the newest (linked by nextEdge), −1 for none; their number. */
+  firstEdge: Int32Array = new Int32Array(64);
+  edgeCount: Int32Array = new Int32Array(64);
+  /** Loops: the header, −1 when no branch leads back; record number in LoopScan. If: edge to the else arm, −1 for none. */
+  header: Int32Array = new Int32Array(64);
+  loop: Int32Array = new Int32Array(64);
+  elseEdge: Int32Array = new Int32Array(64);
+  /** If: where its parameters are saved for the else arm. */
+  saved: Int32Array = new Int32Array(64);
+  /** Last br_table that made a snapshot for the frame, and that snapshot. */
+  stamp: Int32Array = new Int32Array(64);
+  stampSnap: Int32Array = new Int32Array(64);
+  stampPairs: Int32Array = new Int32Array(64);
+
+  locals: Int32Array = new Int32Array(64);
+  loggedAt: Int32Array = new Int32Array(64);
+  floor = -1;
+  trailSlot: Int32Array = new Int32Array(256);
+  trailOld: Int32Array = new Int32Array(256);
+  trailPrev: Int32Array = new Int32Array(256);
+  trailCount = 0;
+
+  snaps: Int32Array = new Int32Array(1024);
+  snapCount = 0;
+  /** By edge: snapshot, its number of pairs, next pending edge of the same frame. */
+  edgeSnap: Int32Array = new Int32Array(128);
+  edgePairs: Int32Array = new Int32Array(128);
+  nextEdge: Int32Array = new Int32Array(128);
+
+  /** Parameters of open ifs. */
+  savedParams: Int32Array = new Int32Array(64);
+  savedCount = 0;
+
+  reset(): void {
+    this.count = 0;
+    this.floor = -1;
+    this.trailCount = 0;
+    this.snapCount = 0;
+    this.savedCount = 0;
+  }
+
+  /** Opens a frame; returns its number. */
+  open(kind: number, height: number, arity: number, results: number): number {
+    const n = this.count++;
+    if (n >= this.kind.length) this.#grow(n + 1);
+    this.kind[n] = kind;
+    this.height[n] = height;
+    this.arity[n] = arity;
+    this.results[n] = results;
+    this.trailStart[n] = this.trailCount;
+    this.outerFloor[n] = this.floor;
+    this.firstEdge[n] = -1;
+    this.edgeCount[n] = 0;
+    this.header[n] = -1;
+    this.loop[n] = -1;
+    this.elseEdge[n] = -1;
+    this.saved[n] = 0;
+    this.stamp[n] = 0;
+    return n;
+  }
+
+  #grow(need: number): void {
+    const kind = new Uint8Array(Math.max(need, this.kind.length * 2));
+    kind.set(this.kind);
+    this.kind = kind;
+    this.height = grown(this.height, need);
+    this.arity = grown(this.arity, need);
+    this.results = grown(this.results, need);
+    this.trailStart = grown(this.trailStart, need);
+    this.outerFloor = grown(this.outerFloor, need);
+    this.firstEdge = grown(this.firstEdge, need);
+    this.edgeCount = grown(this.edgeCount, need);
+    this.header = grown(this.header, need);
+    this.loop = grown(this.loop, need);
+    this.elseEdge = grown(this.elseEdge, need);
+    this.saved = grown(this.saved, need);
+    this.stamp = grown(this.stamp, need);
+    this.stampSnap = grown(this.stampSnap, need);
+    this.stampPairs = grown(this.stampPairs, need);
+  }
+
+  /** Makes slots up to `end`. */
+  reserveLocals(end: number): void {
+    if (end <= this.locals.length) return;
+    this.locals = grown(this.locals, end);
+    this.loggedAt = grown(this.loggedAt, end);
+  }
+
+  /** Assigns a local. */
+  setLocal(slot: number, value: number): void {
+    const logged = this.loggedAt[slot]!;
+    if (logged <= this.floor) {
+      const n = this.trailCount;
+      if (n >= this.trailSlot.length) {
+        this.trailSlot = grown(this.trailSlot, n + 1);
+        this.trailOld = grown(this.trailOld, n + 1);
+        this.trailPrev = grown(this.trailPrev, n + 1);
+      }
+      this.trailSlot[n] = slot;
+      this.trailOld[n] = this.locals[slot]!;
+      this.trailPrev[n] = logged;
+      this.loggedAt[slot] = this.trailCount = n + 1;
+    }
+    this.locals[slot] = value;
+  }
+
+  /** Gives back the values that locals had when the trail had length `start`. */
+  undo(start: number): void {
+    for (let n = this.trailCount - 1; n >= start; n--) {
+      const slot = this.trailSlot[n]!;
+      this.locals[slot] = this.trailOld[n]!;
+      this.loggedAt[slot] = this.trailPrev[n]!;
+    }
+    this.trailCount = start;
+  }
+
+  /** Keeps the changes since `start` and leaves in the trail only those that the frame with floor `floor` wants. */
+  compact(start: number, floor: number): void {
+    let kept = start;
+    for (let n = start; n < this.trailCount; n++) {
+      const slot = this.trailSlot[n]!;
+      const prev = this.trailPrev[n]!;
+      if (prev <= floor) {
+        this.trailSlot[kept] = slot;
+        this.trailOld[kept] = this.trailOld[n]!;
+        this.trailPrev[kept++] = prev;
+        this.loggedAt[slot] = kept;
+      } else if (prev <= start) {
+        // An older entry of the slot from `start` on, if any, has been dealt with already.
+        this.loggedAt[slot] = prev;
+      }
+    }
+    this.trailCount = kept;
+  }
+
+  /** Adds edge `e`, with a snapshot, to those that wait for frame `n`. */
+  addPending(n: number, e: number, snap: number, pairs: number): void {
+    if (e >= this.nextEdge.length) {
+      this.edgeSnap = grown(this.edgeSnap, e + 1);
+      this.edgePairs = grown(this.edgePairs, e + 1);
+      this.nextEdge = grown(this.nextEdge, e + 1);
+    }
+    this.edgeSnap[e] = snap;
+    this.edgePairs[e] = pairs;
+    this.nextEdge[e] = this.firstEdge[n]!;
+    this.firstEdge[n] = e;
+    this.edgeCount[n]!++;
+  }
+
+  /** Makes room for `words` of snapshot. */
+  reserveSnap(words: number): void {
+    const need = this.snapCount + words;
+    if (need > this.snaps.length) this.snaps = grown(this.snaps, need);
+  }
+
+  /** Records the pairs of what has changed since `start`; returns their number. */
+  snapChanges(start: number): number {
+    this.reserveSnap((this.trailCount - start) * 2);
+    const { snaps, trailSlot, trailPrev, trailOld, locals } = this;
+    let at = this.snapCount;
+    const first = at;
+    for (let n = start; n < this.trailCount; n++) {
+      const slot = trailSlot[n]!;
+      if (trailPrev[n]! > start || locals[slot] === trailOld[n]) continue;
+      snaps[at++] = slot;
+      snaps[at++] = locals[slot]!;
+    }
+    this.snapCount = at;
+    return (at - first) >> 1;
+  }
+
+  /** Saves `count` values for an else arm. */
+  saveParams(stack: Int32Array, from: number, count: number): number {
+    const start = this.savedCount;
+    this.savedCount = start + count;
+    if (this.savedCount > this.savedParams.length) this.savedParams = grown(this.savedParams, this.savedCount);
+    for (let k = 0; k < count; k++) this.savedParams[start + k] = stack[from + k]!;
+    return start;
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * Inlining while the caller is built: the callee's bytes are walked into the caller's builder as a frame of their own, with
+ * its parameters bound to the arguments and `return` a branch to its end. There is no IR to copy and no second code path.
+ *
+ * In: a direct call with its arguments on the stack. Out: the callee's results on the stack. Instructions keep the callee's
+ * byte offsets and carry the call in their inline site, so stack traces stay as they were.
+ *
+ * Policy: small callees that neither loop nor call much, and callees with one call site; constant arguments make a callee
+ * worth more; no recursion; growth is bounded per function. A body is walked with its own validation, so nothing unvalidated
+ * is ever emitted.
+ */
+import { validateBody } from "../validate/code.ts";
+import type { FunctionTranslator } from "./function.ts";
+import { countHit } from "./module_env.ts";
+import { BODY } from "./summaries.ts";
+
+/** Callees up to this many bytes are inlined when they do not call or loop. */
+const LEAF_BYTES = 60;
+/** What a constant argument adds to it. */
+const CONSTANT_BONUS = 40;
+/** Callees that call: only wrappers. */
+const WRAPPER_BYTES = 24;
+/** Callees with a single call site. */
+const SINGLE_SITE_BYTES = 400;
+/** Nesting of inlined bodies. */
+const MAX_DEPTH = 6;
+/** Bytes of bodies that one function may take in: a base, and as much as its own. */
+const GROWTH_BASE = 1200;
+/** Above this size a function takes nothing in: it would only get slower to compile. */
+const MAX_CALLER_BYTES = 100_000;
+
+/** The growth that function body of `bytes` bytes may have. */
+function growthBudget(bytes: number): number {
+  return bytes > MAX_CALLER_BYTES ? 0 : GROWTH_BASE + bytes;
+}
+
+/** Is the call of `funcIndex` (defined in this module) to be replaced by its body? */
+export function shouldInline(t: FunctionTranslator, funcIndex: number): boolean {
+  const { env } = t;
+  if (env.optimizations["inline"] !== true) return false;
+  const { summaries, valid } = env;
+  const defined = funcIndex - valid.importedFuncCount;
+  const bytes = summaries.bytes[defined]!;
+  const flags = summaries.flags[defined]!;
+  if ((flags & (BODY.SELF_CALL | BODY.EXCEPTIONS)) !== 0 || t.inlineDepth >= MAX_DEPTH) return false;
+  if (t.chain.includes(funcIndex)) return false;
+  if (t.inlineBudget < 0) { // the first call of the function itself
+    t.inlineBudget = growthBudget(summaries.bytes[t.funcIndex - valid.importedFuncCount]!);
+  }
+  if (bytes > t.inlineBudget) return false;
+  const loops = (flags & BODY.LOOP) !== 0;
+  if (loops && env.optimizations["inline-loop-callees"] !== true) return false;
+  let limit = (flags & BODY.CALL) !== 0 ? WRAPPER_BYTES : LEAF_BYTES;
+  if (summaries.callSites[defined] === 1 && !loops) limit = SINGLE_SITE_BYTES;
+  const params = valid.funcTypes[funcIndex]!.params.length;
+  for (let k = 1; k <= params; k++) if (t.b.isConst(t.stack[t.sp - k]!)) limit += CONSTANT_BONUS;
+  if (bytes > limit) return false;
+  if (loops) countHit(env, "inline-loop-callees");
+  return true;
+}
+
+/** Walks the body of `funcIndex` in place of its call. */
+export function inlineCall(t: FunctionTranslator, funcIndex: number): void {
+  const { env, f, b, loops } = t;
+  countHit(env, "inline");
+  t.inlineBudget -= env.summaries.bytes[funcIndex - env.valid.importedFuncCount]!;
+  const { funcIndex: caller, bodyFrame, localBase, localEnd, openLoops, nextLoop, room } = t;
+  const { pos, site, depth } = b;
+  const records = loops.loopCount;
+  f.inlineSites.push({ parent: site, callPos: pos, funcIndex });
+  b.site = f.inlineSites.length - 1;
+  t.inlineDepth++;
+  validateBody(env.valid, funcIndex, t);
+  t.inlineDepth--;
+  t.chain.pop();
+  t.funcIndex = caller;
+  t.bodyFrame = bodyFrame;
+  t.localBase = localBase;
+  t.localEnd = localEnd;
+  t.openLoops = openLoops;
+  t.nextLoop = nextLoop;
+  t.room = room;
+  t.reserve(env.valid.funcTypes[funcIndex]!.results.length);
+  loops.truncate(records);
+  b.pos = pos;
+  b.site = site;
+  b.depth = depth;
+}

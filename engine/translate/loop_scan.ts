@@ -1,0 +1,186 @@
+/**
+ * Looks ahead over an outermost loop: which locals does it, and each loop inside it, assign, and does any branch lead back to
+ * it? A loop header then needs parameters for exactly those locals. In: a reader at the first instruction of the loop. Out:
+ * one record per loop in the order in which they open, dead code included, appended to the columns here.
+ *
+ * The scan runs before validation has seen the loop, so it believes nothing: local indices out of range and labels beyond
+ * the outermost loop are ignored, and what is wrong is reported later by validation (or at once by the reader).
+ *
+ * Records are a stack: a nested activation (an inlined body) appends its own and takes them off before the outer goes on.
+ */
+import type { CodeReader } from "../wasm/code_reader.ts";
+import { idOf, OPCODES } from "../wasm/opcodes.ts";
+
+const OTHER = 0;
+const OPEN = 1;
+const LOOP = 2;
+const CLOSE = 3;
+const ASSIGN = 4;
+const BRANCH = 5;
+const SWITCH = 6;
+const CATCHES = 7;
+
+/** What the scan does at a row. */
+const ACTION: Uint8Array = new Uint8Array(OPCODES.length);
+for (const row of OPCODES) {
+  const { id, immediates } = row;
+  if (immediates.includes("label") || immediates.includes("casttypes")) ACTION[id] = BRANCH;
+  if (immediates.includes("labels")) ACTION[id] = SWITCH;
+  if (immediates.includes("blocktype")) ACTION[id] = OPEN;
+  if (immediates.includes("catches")) ACTION[id] = CATCHES;
+}
+ACTION[idOf("loop")] = LOOP;
+ACTION[idOf("end")] = CLOSE;
+ACTION[idOf("delegate")] = CLOSE;
+ACTION[idOf("local.set")] = ASSIGN;
+ACTION[idOf("local.tee")] = ASSIGN;
+
+function grown(old: Int32Array, need: number): Int32Array {
+  const next = new Int32Array(Math.max(need, old.length * 2));
+  next.set(old);
+  return next;
+}
+
+export class LoopScan {
+  /** Locals that loop n assigns are list[first[n] … last[n]). */
+  list: Int32Array = new Int32Array(256);
+  first: Int32Array = new Int32Array(64);
+  last: Int32Array = new Int32Array(64);
+  /** 1 when a branch leads to loop n. */
+  targeted: Uint8Array = new Uint8Array(64);
+  loopCount = 0;
+  listCount = 0;
+  /** Length of the list when loop n was opened. */
+  #mark: Int32Array = new Int32Array(64);
+
+  /** Innermost open loop that has the local already (its number + 1), by local; 0 for none. */
+  #owner: Int32Array = new Int32Array(64);
+  /** Open loops: number; where its locals begin in the work list. */
+  #openLoop: Int32Array = new Int32Array(64);
+  #openWork: Int32Array = new Int32Array(64);
+  /** Locals of open loops, and the owner each had before. */
+  #work: Int32Array = new Int32Array(256);
+  #before: Int32Array = new Int32Array(256);
+  #workCount = 0;
+  /** Open frames: number of the loop, −1 for others. */
+  #frames: Int32Array = new Int32Array(64);
+
+  /** Takes records off again: only the first `loops` stay. */
+  truncate(loops: number): void {
+    if (loops < this.loopCount) this.listCount = this.#mark[loops]!;
+    this.loopCount = loops;
+  }
+
+  /** Scans the loop whose first instruction `reader` is at, up to its end. `localCount` is the function's number of locals. */
+  scan(reader: CodeReader, localCount: number): void {
+    if (this.#owner.length < localCount) this.#owner = new Int32Array(localCount + 64);
+    const { imm } = reader;
+    let loops = 0;
+    let depth = 0;
+    this.#workCount = 0;
+    this.#openFrame(0, this.#openLoopRecord(loops++));
+    depth = 1;
+    while (depth > 0) {
+      const action = ACTION[reader.next()]!;
+      switch (action) {
+        case OTHER:
+          break;
+        case ASSIGN:
+          if (imm.index < localCount) this.#assign(imm.index, loops);
+          break;
+        case OPEN:
+          this.#openFrame(depth++, -1);
+          break;
+        case LOOP:
+          this.#openFrame(depth++, this.#openLoopRecord(loops++));
+          break;
+        case CLOSE:
+          depth--;
+          if (this.#frames[depth]! >= 0) this.#closeLoop(--loops);
+          break;
+        case BRANCH:
+          this.#target(depth, imm.index);
+          break;
+        case SWITCH:
+          for (let n = 0; n <= imm.labelCount; n++) this.#target(depth, imm.labels[n]!);
+          break;
+        case CATCHES:
+          for (const clause of imm.catches) this.#target(depth, clause.label);
+          this.#openFrame(depth++, -1);
+          break;
+      }
+    }
+  }
+
+  #openFrame(depth: number, loop: number): void {
+    if (depth >= this.#frames.length) this.#frames = grown(this.#frames, depth + 1);
+    this.#frames[depth] = loop;
+  }
+
+  /** `open` is how many loops are open already. */
+  #openLoopRecord(open: number): number {
+    const loop = this.loopCount++;
+    if (loop >= this.first.length) {
+      this.first = grown(this.first, loop + 1);
+      this.last = grown(this.last, loop + 1);
+      this.#mark = grown(this.#mark, loop + 1);
+      const targeted = new Uint8Array(this.first.length);
+      targeted.set(this.targeted);
+      this.targeted = targeted;
+    }
+    this.first[loop] = this.last[loop] = this.listCount;
+    this.#mark[loop] = this.listCount;
+    this.targeted[loop] = 0;
+    if (open >= this.#openLoop.length) {
+      this.#openLoop = grown(this.#openLoop, open + 1);
+      this.#openWork = grown(this.#openWork, open + 1);
+    }
+    this.#openLoop[open] = loop;
+    this.#openWork[open] = this.#workCount;
+    return loop;
+  }
+
+  #assign(local: number, open: number): void {
+    const mark = this.#openLoop[open - 1]! + 1;
+    const owner = this.#owner[local]!;
+    if (owner === mark) return;
+    if (this.#workCount >= this.#work.length) {
+      this.#work = grown(this.#work, this.#workCount + 1);
+      this.#before = grown(this.#before, this.#workCount + 1);
+    }
+    this.#work[this.#workCount] = local;
+    this.#before[this.#workCount++] = owner;
+    this.#owner[local] = mark;
+  }
+
+  /** Writes the record of the innermost open loop, number `open` of the open ones, and hands its locals to the one around it. */
+  #closeLoop(open: number): void {
+    const loop = this.#openLoop[open]!;
+    const start = this.#openWork[open]!;
+    const count = this.#workCount - start;
+    if (this.listCount + count > this.list.length) this.list = grown(this.list, this.listCount + count);
+    this.first[loop] = this.listCount;
+    const parent = open > 0 ? this.#openLoop[open - 1]! + 1 : 0;
+    let kept = start;
+    for (let n = start; n < this.#workCount; n++) {
+      const local = this.#work[n]!;
+      const before = this.#before[n]!;
+      this.list[this.listCount++] = local;
+      if (parent === 0 || before === parent) {
+        this.#owner[local] = before;
+      } else {
+        this.#owner[local] = parent;
+        this.#work[kept] = local;
+        this.#before[kept++] = before;
+      }
+    }
+    this.#workCount = parent === 0 ? start : kept;
+    this.last[loop] = this.listCount;
+  }
+
+  #target(depth: number, label: number): void {
+    if (label >= depth) return;
+    const loop = this.#frames[depth - 1 - label]!;
+    if (loop >= 0) this.targeted[loop] = 1;
+  }
+}

@@ -1,0 +1,219 @@
+/**
+ * Memory instructions: scalar loads and stores, size and grow, bulk operations (specification, 4.4.7). In: operands on the
+ * translator's stack. Out: accesses of memory 0 through its pinned base, of other memories through a pointer.
+ *
+ * Bounds. With guard pages an access of memory 0 is just the access: a fault is the trap. With explicit bounds, and for every
+ * other memory, BOUNDS comes first, on the same address value that the access uses; an access can then not fault. Bulk
+ * operations compare in 64-bit arithmetic, which 32-bit addresses and lengths cannot overflow, before anything is written.
+ */
+import { BUILTIN, type BuiltinName } from "../builtins.ts";
+import { MEMORY } from "../context_layout.ts";
+import { CLASS_SIZES, REGION, region } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { TRAP } from "../traps.ts";
+import type { Immediates } from "../wasm/immediates.ts";
+import type { FunctionTranslator, Handler } from "./function.ts";
+import { takePool } from "./joins.ts";
+
+const { I32, I64, NONE } = TY;
+const SIZES = region(REGION.CONTEXT, CLASS_SIZES);
+/** log2 of the page size. */
+const PAGE_SHIFT = 16;
+/** Bulk operations of a constant length up to this become loads and stores. */
+const MAX_UNROLLED = 32;
+
+/** Width in bytes of an access, by operation; 0 where the value's type says. */
+const WIDTH: Uint8Array = new Uint8Array(256);
+for (
+  const [op, width] of [
+    [OP.LOAD8_S, 1],
+    [OP.LOAD8_U, 1],
+    [OP.LOAD16_S, 2],
+    [OP.LOAD16_U, 2],
+    [OP.LOAD32_S, 4],
+    [OP.LOAD32_U, 4],
+    [OP.STORE8, 1],
+    [OP.STORE16, 2],
+    [OP.STORE32, 4],
+  ] as const
+) WIDTH[op] = width;
+const TYPE_WIDTH = Uint8Array.of(0, 4, 8, 4, 8, 16, 8);
+
+/** Emits BOUNDS where the mode or the memory asks for it, and returns the address value for the access. */
+function checkedAddress(t: FunctionTranslator, memory: number, address: number, offset: number, width: number): number {
+  const { b, env } = t;
+  if (memory === 0) {
+    if (env.explicitBounds) b.emit(OP.BOUNDS, NONE, address, 0, width << 8, offset);
+    return address;
+  }
+  b.emit(OP.BOUNDS, NONE, address, 0, (width << 8) | memory, offset);
+  return pointerInto(t, memory, address);
+}
+
+/** Pointer to byte `address` (i32 or i64) of a memory. */
+function pointerInto(t: FunctionTranslator, memory: number, address: number): number {
+  const { b, env } = t;
+  const base = b.emit(OP.LOAD, I64, 0, 0, SIZES, env.memoryOffset[memory]! + MEMORY.BASE);
+  return b.binary(OP.ADD, I64, base, wide(t, address));
+}
+
+/** `value` as i64, zero-extended. */
+function wide(t: FunctionTranslator, value: number): number {
+  return t.f.ty[value] === I64 ? value : t.b.unary(OP.EXTEND_U, I64, value);
+}
+
+/** The load rows of memory instructions with a scalar result. */
+export function translateLoad(t: FunctionTranslator, op: number, ty: number, imm: Immediates): void {
+  const { stack } = t;
+  const width = WIDTH[op]! || TYPE_WIDTH[ty]!;
+  const offset = imm.offsetLo | 0;
+  const address = checkedAddress(t, imm.memory, stack[t.sp - 1]!, offset, width);
+  stack[t.sp - 1] = t.b.emit(op, ty, address, 0, t.env.memoryRegion[imm.memory]!, offset);
+}
+
+/** The store rows. */
+export function translateStore(t: FunctionTranslator, op: number, imm: Immediates): void {
+  const { stack } = t;
+  const value = stack[--t.sp]!;
+  const width = WIDTH[op]! || TYPE_WIDTH[t.f.ty[value]!]!;
+  const offset = imm.offsetLo | 0;
+  const address = checkedAddress(t, imm.memory, stack[--t.sp]!, offset, width);
+  t.b.emit(op, NONE, address, value, t.env.memoryRegion[imm.memory]!, offset);
+}
+
+/** Calls a runtime routine. Returns its result, or 0. */
+export function callBuiltin(t: FunctionTranslator, name: BuiltinName, ...args: number[]): number {
+  const { env, b } = t;
+  const list = takePool(t, args.length);
+  for (let k = 0; k < args.length; k++) t.f.pool[list + k] = args[k]!;
+  const number = BUILTIN[name];
+  const signature = env.builtinSignature[number]!;
+  const { results } = env.signatures[signature]!;
+  return b.emit(OP.CALL_BUILTIN, results.length === 1 ? results[0]! : NONE, list, args.length, number, signature);
+}
+
+/** Byte length of a memory, i64. */
+function byteLength(t: FunctionTranslator, memory: number): number {
+  return t.b.emit(OP.LOAD, I64, 0, 0, SIZES, t.env.memoryOffset[memory]! + MEMORY.LENGTH);
+}
+
+function memorySize(t: FunctionTranslator, imm: Immediates): void {
+  const { b } = t;
+  t.push(b.unary(OP.WRAP, I32, b.binary(OP.SHR_U, I64, byteLength(t, imm.index), b.i64(PAGE_SHIFT, 0))));
+}
+
+function memoryGrow(t: FunctionTranslator, imm: Immediates): void {
+  const delta = wide(t, t.pop());
+  t.push(t.b.unary(OP.WRAP, I32, callBuiltin(t, "memory_grow", t.b.i32(imm.index), delta)));
+}
+
+/** Traps unless bytes [start, start + count) are in the memory. Operands i64, below 2^32. */
+function checkRange(t: FunctionTranslator, memory: number, start: number, count: number): void {
+  const { b } = t;
+  const end = b.binary(OP.ADD, I64, start, count);
+  b.trapIf(b.binary(OP.GT_U, I32, end, byteLength(t, memory)), TRAP.MEMORY_OUT_OF_BOUNDS);
+}
+
+/** The constant length of a bulk operation that is worth unrolling, else −1. */
+function smallLength(t: FunctionTranslator, count: number): number {
+  const { f, b } = t;
+  return b.isConst(count) && f.imm[count]! >= 0 && f.imm[count]! <= MAX_UNROLLED ? f.imm[count]! : -1;
+}
+
+/** Operation and type of the widest access of at most `left` bytes. */
+function pieceWidth(left: number): number {
+  return left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
+
+function loadPiece(t: FunctionTranslator, address: number, offset: number, width: number, word: number): number {
+  const op = width === 2 ? OP.LOAD16_U : width === 1 ? OP.LOAD8_U : OP.LOAD;
+  return t.b.emit(op, width === 8 ? I64 : I32, address, 0, word, offset);
+}
+
+function storePiece(
+  t: FunctionTranslator,
+  address: number,
+  offset: number,
+  width: number,
+  word: number,
+  v: number,
+): void {
+  const op = width === 2 ? OP.STORE16 : width === 1 ? OP.STORE8 : OP.STORE;
+  t.b.emit(op, NONE, address, v, word, offset);
+}
+
+/** An address for accesses whose bounds are known to hold: of memory 0 the operand itself. */
+function provenAddress(t: FunctionTranslator, memory: number, address: number): number {
+  return memory === 0 ? address : pointerInto(t, memory, address);
+}
+
+function memoryCopy(t: FunctionTranslator, imm: Immediates): void {
+  const { env } = t;
+  const count = t.pop();
+  const source = t.pop();
+  const target = t.pop();
+  const to = imm.index;
+  const from = imm.index2;
+  const length = smallLength(t, count);
+  checkRange(t, to, wide(t, target), wide(t, count));
+  checkRange(t, from, wide(t, source), wide(t, count));
+  if (length < 0) {
+    callBuiltin(t, "memory_move", pointerInto(t, to, target), pointerInto(t, from, source), wide(t, count));
+    return;
+  }
+  // All loads before all stores: the ranges may overlap.
+  const targetAddress = provenAddress(t, to, target);
+  const sourceAddress = provenAddress(t, from, source);
+  const pieces: number[] = [];
+  for (let at = 0; at < length; at += pieceWidth(length - at)) {
+    pieces.push(loadPiece(t, sourceAddress, at, pieceWidth(length - at), env.memoryRegion[from]!));
+  }
+  let next = 0;
+  for (let at = 0; at < length; at += pieceWidth(length - at)) {
+    storePiece(t, targetAddress, at, pieceWidth(length - at), env.memoryRegion[to]!, pieces[next++]!);
+  }
+}
+
+function memoryFill(t: FunctionTranslator, imm: Immediates): void {
+  const { b, env, f } = t;
+  const count = t.pop();
+  const value = t.pop();
+  const target = t.pop();
+  const memory = imm.index;
+  const length = smallLength(t, count);
+  checkRange(t, memory, wide(t, target), wide(t, count));
+  if (length < 0 || !b.isConst(value)) {
+    callBuiltin(t, "memory_set", pointerInto(t, memory, target), value, wide(t, count));
+    return;
+  }
+  const address = provenAddress(t, memory, target);
+  const word = Math.imul(f.imm[value]! & 0xff, 0x01010101);
+  for (let at = 0; at < length; at += pieceWidth(length - at)) {
+    const width = pieceWidth(length - at);
+    const mask = width === 1 ? 0xff : width === 2 ? 0xffff : -1;
+    const pattern = width === 8 ? b.i64(word, word) : b.i32(word & mask);
+    storePiece(t, address, at, width, env.memoryRegion[memory]!, pattern);
+  }
+}
+
+function memoryInit(t: FunctionTranslator, imm: Immediates): void {
+  const count = wide(t, t.pop());
+  const source = wide(t, t.pop());
+  const target = wide(t, t.pop());
+  callBuiltin(t, "memory_init", t.b.i32(imm.index2), t.b.i32(imm.index), target, source, count);
+}
+
+function dataDrop(t: FunctionTranslator, imm: Immediates): void {
+  callBuiltin(t, "data_drop", t.b.i32(imm.index));
+}
+
+/** Handlers by mnemonic. */
+export const MEMORY_HANDLERS: Readonly<Record<string, Handler>> = {
+  "memory.size": memorySize,
+  "memory.grow": memoryGrow,
+  "memory.copy": memoryCopy,
+  "memory.fill": memoryFill,
+  "memory.init": memoryInit,
+  "data.drop": dataDrop,
+};

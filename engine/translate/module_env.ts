@@ -1,0 +1,226 @@
+/**
+ * What the translation of any function needs to know of its module, computed once: signatures of types, functions and builtins
+ * (one id per different list of IR types), the layout of the VM context, where each global, memory and table is and which alias
+ * class it has, summaries of all bodies. In: a ValidModule and options. Out: a ModuleEnv that translation only reads, but for
+ * the hit counters.
+ *
+ * Alias classes: one per memory beyond 0, per own global, per own table. Imports of one kind may be the same thing twice, so
+ * imported mutable globals share a class, imported tables share one, and imported memories share that of memory 0.
+ */
+import { BUILTIN_ROWS } from "../builtins.ts";
+import { type ContextLayout, GLOBAL_SIZE, layoutContext, MEMORY, RECORD, TABLE } from "../context_layout.ts";
+import { CLASS_CONSTANT, CLASS_FIRST_FREE, CLASS_MEMORY0, CLASS_SIZES, REGION, region } from "../ir/function.ts";
+import { type Signature, TY } from "../ir/types.ts";
+import type { ValidModule } from "../validate/valid_module.ts";
+import { F32, F64, type FuncType, I32, I64, V128, type ValType } from "../wasm/types.ts";
+import { type ConstValue, constValue } from "./const_value.ts";
+import { type Summaries, summarize } from "./summaries.ts";
+
+/** How a global is reached. */
+export const GLOBAL = {
+  /** Its value is in its slot of the context. */
+  SLOT: 0,
+  /** Its slot holds the address of its cell (imported, mutable). */
+  POINTER: 1,
+  /** Its value is known: `globalValues`. */
+  KNOWN: 2,
+} as const;
+
+export interface EnvOptions {
+  /** Check the bounds of memory accesses in code instead of by guard pages. */
+  explicitBounds?: boolean;
+  /** The `optimizations` keys that are on; absent keys are off. */
+  optimizations?: Readonly<Record<string, boolean>>;
+  /** Times that each key applied. */
+  hits?: Record<string, number>;
+}
+
+export interface ModuleEnv {
+  readonly valid: ValidModule;
+  readonly layout: ContextLayout;
+  readonly explicitBounds: boolean;
+  readonly optimizations: Readonly<Record<string, boolean>>;
+  readonly hits: Record<string, number>;
+  /** Signatures by id. */
+  readonly signatures: readonly Signature[];
+  /** Signature id by type index, −1 for types that are not functions. */
+  readonly typeSignature: Int32Array;
+  /** Signature id by function index, imports included. */
+  readonly funcSignature: Int32Array;
+  /** Signature id by defined function index (as CodegenContext wants it). */
+  readonly functionSignature: Int32Array;
+  /** Signature id by builtin number. */
+  readonly builtinSignature: Int32Array;
+  /** GLOBAL kind, IR type, slot offset in the context and region word of the value, by global index. */
+  readonly globalKind: Uint8Array;
+  readonly globalTy: Uint8Array;
+  readonly globalOffset: Int32Array;
+  readonly globalRegion: Int32Array;
+  readonly globalValues: readonly (ConstValue | undefined)[];
+  /** Context offset of a memory's base, and region word of its bytes, by memory index. */
+  readonly memoryOffset: Int32Array;
+  readonly memoryRegion: Int32Array;
+  /** Context offset of a table's base, region word of its elements and of its base and length, length when fixed or −1. */
+  readonly tableOffset: Int32Array;
+  readonly tableRegion: Int32Array;
+  readonly tableSizeRegion: Int32Array;
+  readonly tableFixedLength: Int32Array;
+  readonly summaries: Summaries;
+}
+
+/** The IR type of a value type. */
+export function tyOf(type: ValType): number {
+  switch (type) {
+    case I32:
+      return TY.I32;
+    case I64:
+      return TY.I64;
+    case F32:
+      return TY.F32;
+    case F64:
+      return TY.F64;
+    case V128:
+      return TY.V128;
+    default:
+      return TY.REF;
+  }
+}
+
+/** Gives equal lists of IR types one id. */
+class SignatureTable {
+  readonly signatures: Signature[] = [];
+  readonly #ids: Map<string, number> = new Map();
+
+  idOf(params: readonly number[], results: readonly number[]): number {
+    const key = `${params.join("")}_${results.join("")}`;
+    let id = this.#ids.get(key);
+    if (id === undefined) {
+      id = this.signatures.length;
+      this.signatures.push({ params: Uint8Array.from(params), results: Uint8Array.from(results) });
+      this.#ids.set(key, id);
+    }
+    return id;
+  }
+
+  ofType(type: FuncType): number {
+    return this.idOf(type.params.map(tyOf), type.results.map(tyOf));
+  }
+}
+
+/** Computes the environment of a module's functions. */
+export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleEnv {
+  const layout = layoutContext({
+    memories: valid.memoryTypes.length,
+    tables: valid.tableTypes.length,
+    globals: valid.globalTypes.length,
+    importedFuncs: valid.importedFuncCount,
+    definedFuncs: valid.funcs.length,
+    types: valid.types.length,
+  });
+  const table = new SignatureTable();
+  const typeSignature = Int32Array.from(valid.types, ({ composite }) => {
+    return composite.kind === "func" ? table.ofType(composite) : -1;
+  });
+  const funcSignature = Int32Array.from(valid.funcTypeIndices, (index) => typeSignature[index]!);
+  const builtinSignature = Int32Array.from(BUILTIN_ROWS, (row) => table.idOf(row.params, row.results));
+  const classes = new AliasClasses();
+  return {
+    valid,
+    layout,
+    explicitBounds: options.explicitBounds ?? false,
+    optimizations: options.optimizations ?? {},
+    hits: options.hits ?? {},
+    signatures: table.signatures,
+    typeSignature,
+    funcSignature,
+    functionSignature: funcSignature.slice(valid.importedFuncCount),
+    builtinSignature,
+    ...placeMemories(valid, layout, classes),
+    ...placeGlobals(valid, layout, classes),
+    ...placeTables(valid, layout, classes),
+    summaries: summarize(valid),
+  };
+}
+
+/** Hands out alias classes. */
+class AliasClasses {
+  #next = CLASS_FIRST_FREE;
+
+  take(): number {
+    return this.#next++;
+  }
+}
+
+function placeMemories(valid: ValidModule, layout: ContextLayout, classes: AliasClasses) {
+  const count = valid.memoryTypes.length;
+  const memoryOffset = new Int32Array(count);
+  const memoryRegion = new Int32Array(count);
+  for (let k = 0; k < count; k++) {
+    memoryOffset[k] = layout.memoriesOffset + k * MEMORY.SIZE;
+    const shared = k === 0 || k < valid.importedMemoryCount;
+    memoryRegion[k] = region(k === 0 ? REGION.MEMORY0 : REGION.POINTER, shared ? CLASS_MEMORY0 : classes.take());
+  }
+  return { memoryOffset, memoryRegion };
+}
+
+function placeGlobals(valid: ValidModule, layout: ContextLayout, classes: AliasClasses) {
+  const { globalTypes, importedGlobalCount } = valid;
+  const count = globalTypes.length;
+  const globalKind = new Uint8Array(count);
+  const globalTy = new Uint8Array(count);
+  const globalOffset = new Int32Array(count);
+  const globalRegion = new Int32Array(count);
+  const globalValues: (ConstValue | undefined)[] = [];
+  const importedClass = classes.take();
+  for (let k = 0; k < count; k++) {
+    const { type, mutable } = globalTypes[k]!;
+    globalTy[k] = tyOf(type);
+    globalOffset[k] = layout.globalsOffset + k * GLOBAL_SIZE;
+    globalRegion[k] = region(REGION.CONTEXT, CLASS_CONSTANT);
+    globalValues.push(undefined);
+    if (mutable && k < importedGlobalCount) {
+      globalKind[k] = GLOBAL.POINTER;
+      globalRegion[k] = region(REGION.POINTER, importedClass);
+    } else if (mutable) {
+      globalRegion[k] = region(REGION.CONTEXT, classes.take());
+    } else if (k >= importedGlobalCount) {
+      globalValues[k] = constValue(valid.globals[k - importedGlobalCount]!.init, globalValues);
+      if (globalValues[k] !== undefined) globalKind[k] = GLOBAL.KNOWN;
+    }
+  }
+  return { globalKind, globalTy, globalOffset, globalRegion, globalValues };
+}
+
+function placeTables(valid: ValidModule, layout: ContextLayout, classes: AliasClasses) {
+  const { tableTypes, importedTableCount } = valid;
+  const count = tableTypes.length;
+  const tableOffset = new Int32Array(count);
+  const tableRegion = new Int32Array(count);
+  const tableSizeRegion = new Int32Array(count);
+  const tableFixedLength = new Int32Array(count).fill(-1);
+  const importedClass = classes.take();
+  for (let k = 0; k < count; k++) {
+    const { limits } = tableTypes[k]!;
+    tableOffset[k] = layout.tablesOffset + k * TABLE.SIZE;
+    tableRegion[k] = region(REGION.POINTER, k < importedTableCount ? importedClass : classes.take());
+    // A table that cannot grow keeps its base and length.
+    const fixed = limits.max !== undefined && limits.max === limits.min;
+    tableSizeRegion[k] = region(REGION.CONTEXT, fixed ? CLASS_CONSTANT : CLASS_SIZES);
+    if (fixed && limits.min <= 0x7fffffffn) tableFixedLength[k] = Number(limits.min);
+  }
+  return { tableOffset, tableRegion, tableSizeRegion, tableFixedLength };
+}
+
+/** Context offset of the record of function `index`: the embedded copy of an import, or the function's own. */
+export function recordOffset(env: ModuleEnv, index: number): number {
+  const { layout, valid } = env;
+  const imported = valid.importedFuncCount;
+  return index < imported
+    ? layout.importsOffset + index * RECORD.SIZE
+    : layout.functionsOffset + (index - imported) * RECORD.SIZE;
+}
+
+/** Counts one application of an `optimizations` key. */
+export function countHit(env: ModuleEnv, key: string): void {
+  env.hits[key] = (env.hits[key] ?? 0) + 1;
+}
