@@ -48,11 +48,7 @@ const MODULES: readonly [string, readonly FeatureName[]][] = [
   [`(memory 1) (memory 1)`, ["multi-memory"]],
   [`(import "m" "m" (memory 1)) (memory 1)`, ["multi-memory"]],
   [`(func (result i32 i32) (i32.const 1) (i32.const 2))`, ["multi-value"]],
-  [
-    `(func (drop (block (param i32) (result i32) (i32.const 1))))`.replace("(block", "(block") &&
-    `(func (i32.const 1) (block (param i32) (drop)))`,
-    ["multi-value"],
-  ],
+  [`(func (i32.const 1) (block (param i32) (drop)))`, ["multi-value"]],
   [`(import "m" "g" (global (mut i32)))`, ["mutable-global"]],
   [`(global (export "g") (mut i32) (i32.const 1))`, ["mutable-global"]],
   [`(func (drop (i32.trunc_sat_f32_s (f32.const 1))))`, ["nontrapping-float-to-int-conversion"]],
@@ -95,10 +91,7 @@ for (const [fields, needs] of MODULES) {
         assert.ok(error instanceof UnsupportedError, String(error));
         assert.equal(error.feature, name);
         assert.equal(error.place.offset, offset);
-        assert.ok(
-          error.message.endsWith(`needs the feature ${name}, which is switched off`) ||
-            error.message.includes("multiple"),
-        );
+        assert.ok(error.message.endsWith(`needs the feature ${name}, which is switched off`), error.message);
         return true;
       });
     }
