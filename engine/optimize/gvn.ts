@@ -1,0 +1,625 @@
+/**
+ * The walk: one sweep over the blocks in dominator-compatible order that numbers values (equal pure computations become one),
+ * folds and rewrites (simplify.ts), reuses loads and forwards stores (memory_state.ts), drops bounds checks that an earlier one
+ * covers, and decides branches and traps from what dominating branches and checks have shown. In: a function and its control
+ * flow. Out: the function with operands replaced and a new order; branches decided are jumps, and their other edges are cut
+ * (blocks.ts compacts).
+ *
+ * The hash table is never unwound: a candidate counts only where its block dominates the current one, and an equal candidate
+ * that does not is replaced (Click, "Global Code Motion / Global Value Numbering", 1995; the check is codegen.md §1.3). Chains are
+ * searched for at most CHAIN steps, so hostile input cannot make the walk quadratic.
+ *
+ * Traps keep their order: an operation that may trap goes only when an equal one dominates it or when it is proven not to trap.
+ */
+import { BUILTIN } from "../builtins.ts";
+import type { IrFunction } from "../ir/function.ts";
+import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { cutEdge } from "./blocks.ts";
+import type { ControlFlow } from "./cfg.ts";
+import { Facts } from "./facts.ts";
+import { accessBytes, isLoad, isStore, MemoryState } from "./memory_state.ts";
+import { foldAddress, simplify } from "./simplify.ts";
+
+const { CONST, PARAM, RESULT, JUMP, BRANCH, SWITCH, TRAP_IF, TRAP, BOUNDS, LOAD, STORE, CALL_BUILTIN } = OP;
+const CHAIN = 24;
+
+/** Which parts of the walk are on; see the `optimizations` keys in codegen.md §3. */
+export interface NumberingOptions {
+  /** Forward stored values to loads (key store-forward). */
+  storeForward: boolean;
+  /** Drop covered bounds checks (key bounds-facts). */
+  boundsFacts: boolean;
+  /** Know any number of checks, not only the last (key multi-bounds-cert). */
+  manyBounds: boolean;
+}
+
+/** How the walk treats an operation. */
+const PURE_LIKE = 1, LOADS = 2, STORES = 3, CALLS = 4, ENDS = 5, TRAP_CHECK = 6, BOUNDS_CHECK = 7, PLAIN = 0;
+const TREATMENT: Uint8Array = Uint8Array.from(OP_FLAGS, (flags, op) => {
+  if (op === PARAM || op === RESULT) return PLAIN;
+  if (op >= OP.DIV_S && op <= OP.REM_U || op === OP.TRUNC_S || op === OP.TRUNC_U) return PURE_LIKE;
+  if (flags & FLAG.PURE) return PURE_LIKE;
+  if (isLoad(op)) return LOADS;
+  if (isStore(op)) return STORES;
+  if (flags & FLAG.ENDS) return ENDS;
+  if (flags & FLAG.CALLS) return CALLS;
+  if (op === TRAP_IF) return TRAP_CHECK;
+  return op === BOUNDS ? BOUNDS_CHECK : PLAIN;
+});
+
+function hashOf(op: number, ty: number, a: number, b: number, c: number, imm: number): number {
+  let h = Math.imul(op + (ty << 8), 0x9e3779b1) ^ Math.imul(a, 0x85ebca6b) ^ Math.imul(b, 0x2c1b3c6d);
+  h = h ^ Math.imul(c, 0x297a2d39) ^ Math.imul(imm, 0x165667b1);
+  return h ^ (h >>> 15);
+}
+
+export class Numbering {
+  f!: IrFunction;
+  flow!: ControlFlow;
+  readonly memory: MemoryState = new MemoryState();
+  readonly facts: Facts = new Facts();
+  /** What each value is replaced by; itself when it stays. */
+  repl: Int32Array = new Int32Array(1024);
+  /** Block of each value's definition. */
+  home: Int32Array = new Int32Array(1024);
+  /** By hashed load or store: version of its class when it was hashed. */
+  #version: Int32Array = new Int32Array(1024);
+  #next: Int32Array = new Int32Array(1024);
+  #buckets: Int32Array = new Int32Array(256);
+  #mask = 255;
+  /** The new order of instructions. */
+  #order: Int32Array = new Int32Array(1024);
+  #count = 0;
+  /** Most values the columns have room for. */
+  #limit = 0;
+  #block = 0;
+  #options!: NumberingOptions;
+  #hits!: Record<string, number>;
+  /** The last store, while nothing that could see or skip it came after it, and where it is in the order. */
+  #pendingStore = 0;
+  #pendingAt = 0;
+  #holes = false;
+  #lastBounds = 0;
+  /** Was an edge cut? */
+  #cut = false;
+
+  /** Walks over `f`. Returns whether edges were cut. */
+  run(f: IrFunction, flow: ControlFlow, options: NumberingOptions, hits: Record<string, number>): boolean {
+    this.f = f;
+    this.flow = flow;
+    this.#options = options;
+    this.#hits = hits;
+    this.#reserve(f);
+    this.memory.prepare(f, flow);
+    this.facts.prepare(f, flow, this.#limit);
+    this.#count = 0;
+    this.#cut = false;
+    this.#lastBounds = 0;
+    const blocks = f.blockCount;
+    for (let k = 0; k < blocks; k++) this.#walkBlock(k);
+    f.sched.set(this.#order.subarray(0, this.#count));
+    f.schedCount = this.#count;
+    return this.#cut;
+  }
+
+  #reserve(f: IrFunction): void {
+    const before = f.count;
+    const limit = before + (before >> 1) + 256;
+    f.ensure(limit);
+    this.#limit = limit;
+    if (limit > this.repl.length) {
+      const size = limit + (limit >> 1);
+      this.repl = new Int32Array(size);
+      this.home = new Int32Array(size);
+      this.#version = new Int32Array(size);
+      this.#next = new Int32Array(size);
+      this.#order = new Int32Array(size);
+    }
+    const repl = this.repl;
+    for (let i = 0; i < before; i++) repl[i] = i;
+    let buckets = 256;
+    while (buckets < before) buckets *= 2;
+    if (buckets > this.#buckets.length) this.#buckets = new Int32Array(buckets);
+    else this.#buckets.fill(0, 0, buckets);
+    this.#mask = buckets - 1;
+  }
+
+  /** Is there room for the few new values of one rewrite? */
+  get room(): boolean {
+    return this.f.count + 40 < this.#limit;
+  }
+
+  // Blocks.
+
+  #walkBlock(k: number): void {
+    const f = this.f;
+    const { sched, blockStart, blockEnd, blockParams } = f;
+    const start = blockStart[k]!, end = blockEnd[k]!, params = blockParams[k]!;
+    blockStart[k] = this.#count;
+    if (k > 0 && !this.#enter(k)) {
+      this.#abandon(k, sched[end - 1]!);
+      return;
+    }
+    this.#block = k;
+    this.facts.block = k;
+    this.#pendingStore = 0;
+    this.memory.enter(f, this.flow, k);
+    const order = this.#order, home = this.home;
+    let count = this.#count;
+    for (let s = start; s < start + params; s++) {
+      const i = sched[s]!;
+      home[i] = k;
+      order[count++] = i;
+    }
+    this.#count = count;
+    if (k > 0) {
+      if (params > 0) this.#replaceParams(k, start, params);
+      this.#learnFromBranch(k);
+    }
+    if (this.#walkInstructions(sched, start + params, end)) this.memory.leave(k);
+    if (this.#holes) this.#closeHoles(blockStart[k]!);
+    blockEnd[k] = this.#count;
+  }
+
+  /** Can block `k` still be reached? */
+  #enter(k: number): boolean {
+    const { predStart, predEdge } = this.flow;
+    const edgeFrom = this.f.edgeFrom;
+    for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
+      const from = edgeFrom[predEdge[p]!]!;
+      if (from >= 0 && from < k) return true;
+    }
+    return false;
+  }
+
+  /** Block `k`, which ends in `last`, is unreachable: its edges are cut, and it keeps no instruction but its end. */
+  #abandon(k: number, last: number): void {
+    const f = this.f;
+    this.#cut = true;
+    this.#cutSuccessors(last);
+    f.op[last] = TRAP;
+    f.blockParams[k] = 0;
+    this.#order[this.#count++] = last;
+    f.blockEnd[k] = this.#count;
+  }
+
+  #cutSuccessors(last: number): void {
+    const f = this.f;
+    const op = f.op[last]!;
+    if (op === JUMP) cutEdge(f, f.a[last]!);
+    else if (op === BRANCH) {
+      cutEdge(f, f.b[last]!);
+      cutEdge(f, f.c[last]!);
+    } else if (op === SWITCH) { for (let e = f.b[last]!, end = e + f.c[last]!; e < end; e++) cutEdge(f, e); }
+    this.#cut = true;
+  }
+
+  /** A parameter that gets the same value (or itself) over every live edge is that value. */
+  #replaceParams(k: number, start: number, params: number): void {
+    const f = this.f;
+    const { predStart, predEdge } = this.flow;
+    const { edgeFrom, edgeArgs, sched, pool } = f;
+    const repl = this.repl;
+    for (let n = 0; n < params; n++) {
+      const param = sched[start + n]!;
+      let same = 0;
+      for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
+        const e = predEdge[p]!;
+        if (edgeFrom[e]! < 0) continue;
+        const value = repl[pool[edgeArgs[e]! + n]!]!;
+        if (value === param || value === same) continue;
+        if (same !== 0) {
+          same = 0;
+          break;
+        }
+        same = value;
+      }
+      if (same !== 0) repl[param] = same;
+    }
+  }
+
+  /** The only way into a block is one edge of a branch: its condition is known there. */
+  #learnFromBranch(k: number): void {
+    const f = this.f;
+    const { predStart, predEdge } = this.flow;
+    let only = -1;
+    for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
+      const e = predEdge[p]!;
+      const from = f.edgeFrom[e]!;
+      if (from < 0 || from >= k) continue;
+      if (only >= 0) return;
+      only = e;
+    }
+    const from = f.edgeFrom[only]!;
+    const last = this.#order[f.blockEnd[from]! - 1]!;
+    const op = f.op[last]!;
+    if (op === BRANCH) this.facts.learnCondition(f.a[last]!, f.b[last] === only);
+    else if (op === SWITCH && only - f.b[last]! < f.c[last]! - 1 && this.room) {
+      this.facts.learnEqual(f.a[last]!, this.constant(TY.I32, only - f.b[last]!, 0));
+    }
+  }
+
+  #closeHoles(start: number): void {
+    const order = this.#order;
+    let to = start;
+    for (let s = start; s < this.#count; s++) if (order[s] !== 0) order[to++] = order[s]!;
+    this.#count = to;
+    this.#holes = false;
+  }
+
+  // Instructions.
+
+  /** Walks over sched[s … end). Returns false when a trap that is now certain cut the block short. */
+  #walkInstructions(sched: Int32Array, s: number, end: number): boolean {
+    const { op, a, b, c } = this.f;
+    const pool = this.f.pool;
+    const repl = this.repl, home = this.home, order = this.#order;
+    const block = this.#block;
+    for (; s < end; s++) {
+      const i = sched[s]!;
+      const o = op[i]!;
+      const mask = OP_VALUE_MASK[o]!;
+      if (mask & 1) a[i] = repl[a[i]!]!;
+      if (mask & 2) b[i] = repl[b[i]!]!;
+      if (mask & 4) c[i] = repl[c[i]!]!;
+      switch (TREATMENT[o]) {
+        case PURE_LIKE: {
+          const value = this.number(i);
+          repl[i] = value;
+          break;
+        }
+        case LOADS:
+          this.#load(i);
+          break;
+        case STORES:
+          this.#store(i);
+          break;
+        case BOUNDS_CHECK:
+          this.#bounds(i);
+          break;
+        case TRAP_CHECK:
+          if (!this.#trapIf(i)) {
+            this.#cutSuccessors(sched[end - 1]!);
+            return false;
+          }
+          break;
+        default:
+          if (OP_HAS_LIST[o]) {
+            for (let p = a[i]!, last = p + b[i]!; p < last; p++) pool[p] = repl[pool[p]!]!;
+          }
+          if (TREATMENT[o] === CALLS) {
+            this.memory.call(
+              this.f,
+              o === CALL_BUILTIN && (c[i] === BUILTIN.memory_move || c[i] === BUILTIN.memory_set),
+            );
+            this.#pendingStore = 0;
+          } else if (TREATMENT[o] === ENDS) this.#end(i);
+          home[i] = block;
+          order[this.#count++] = i;
+      }
+    }
+    return true;
+  }
+
+  /**
+   * Numbers instruction `i`, pure or a division or truncation, whose operands are final: simplifies it, and returns the value that it
+   * equals, or puts it into the order and returns itself.
+   */
+  number(i: number): number {
+    const value = simplify(this, i);
+    if (value !== i) return value;
+    const f = this.f;
+    const { op, ty, a, b, c, imm } = f;
+    const next = this.#next, home = this.home;
+    const { domIn, domSize } = this.flow;
+    const o = op[i]!, t = ty[i]!, va = a[i]!, vb = b[i]!, vc = c[i]!;
+    const division = o >= OP.DIV_S && o <= OP.REM_U;
+    const vi = division ? 0 : imm[i]!;
+    const slot = hashOf(o, t, va, vb, vc, vi) & this.#mask;
+    const block = this.#block;
+    const at = domIn[block]!;
+    const buckets = this.#buckets;
+    let previous = 0;
+    for (let m = buckets[slot]!, steps = 0; m !== 0 && steps < CHAIN; m = next[m]!, steps++) {
+      if (
+        op[m] === o && a[m] === va && b[m] === vb && c[m] === vc && ty[m] === t && (division || imm[m] === vi)
+      ) {
+        const offset = at - domIn[home[m]!]!;
+        if (offset >= 0 && offset < domSize[home[m]!]!) return m;
+        // Equal but not valid here, and seldom again: this one takes its place.
+        next[i] = next[m]!;
+        if (previous === 0) buckets[slot] = i;
+        else next[previous] = i;
+        this.#place(i, o);
+        return i;
+      }
+      previous = m;
+    }
+    next[i] = buckets[slot]!;
+    buckets[slot] = i;
+    this.#place(i, o);
+    return i;
+  }
+
+  #place(i: number, op: number): void {
+    this.home[i] = this.#block;
+    this.#order[this.#count++] = i;
+    if ((OP_FLAGS[op]! & FLAG.TRAPS) !== 0) this.#trapped(i, op);
+  }
+
+  /** A division or truncation stays: what follows knows that it did not trap. */
+  #trapped(i: number, op: number): void {
+    const f = this.f;
+    if (op >= OP.DIV_S && op <= OP.REM_U) {
+      if (f.imm[i] === 0) return;
+      if (f.imm[i]! & 1) this.facts.learnNonzero(f.b[i]!);
+    }
+    this.#pendingStore = 0;
+  }
+
+  /** Appends, numbers and returns a new pure value for a rewrite; the caller has checked `room`. */
+  make(op: number, ty: number, a: number, b = 0, c = 0, imm = 0): number {
+    const f = this.f;
+    const i = f.append(op, ty, a, b, c, imm);
+    this.repl[i] = i;
+    const value = this.number(i);
+    if (value !== i && i === f.count - 1) f.count--;
+    return value;
+  }
+
+  /** The constant of an integer or float type with these halves. */
+  constant(ty: number, lo: number, hi: number): number {
+    return this.make(CONST, ty, 0, 0, hi, lo);
+  }
+
+  // Memory.
+
+  /** Replaces load `i` by a known value, rewrites it into a conversion of one, or keeps it. */
+  #load(i: number): void {
+    const f = this.f;
+    const { op, ty, a, b, c, imm } = f;
+    foldAddress(this, i);
+    const memory = this.memory;
+    const o = op[i]!;
+    const r = memory.find(f, i);
+    if (r !== 0 && this.#reuse(i, r)) return;
+    const version = memory.versionOf(c[i]! >>> 8);
+    const next = this.#next, versions = this.#version, home = this.home;
+    const { domIn, domSize } = this.flow;
+    const slot = hashOf(o, ty[i]!, a[i]!, 0, c[i]!, imm[i]!) & this.#mask;
+    const at = domIn[this.#block]!;
+    for (let m = this.#buckets[slot]!, steps = 0; m !== 0 && steps < CHAIN; m = next[m]!, steps++) {
+      if (a[m] !== a[i] || imm[m] !== imm[i] || c[m] !== c[i] || versions[m] !== version) continue;
+      const stored = op[m] === STORE && o === LOAD && ty[b[m]!] === ty[i];
+      if (!stored && (op[m] !== o || ty[m] !== ty[i])) continue;
+      const offset = at - domIn[home[m]!]!;
+      if (offset < 0 || offset >= domSize[home[m]!]!) continue;
+      if (stored) this.#hit("store-forward");
+      this.repl[i] = stored ? b[m]! : m;
+      return;
+    }
+    versions[i] = version;
+    next[i] = this.#buckets[slot]!;
+    this.#buckets[slot] = i;
+    this.home[i] = this.#block;
+    this.#order[this.#count++] = i;
+    this.#pendingStore = 0;
+    memory.remember(i);
+  }
+
+  /** The recent access `r` was at load `i`'s address: if its value says what `i` loads, replaces `i`. */
+  #reuse(i: number, r: number): boolean {
+    const f = this.f;
+    const { op, ty, a, b, c, imm } = f;
+    const o = op[i]!, t = ty[i]!;
+    if (!isStore(op[r]!)) {
+      if (op[r] !== o) return false;
+      if (ty[r] === t) {
+        this.repl[i] = r;
+        return true;
+      }
+      return o === LOAD && this.#rewriteLoad(i, r, ty[r]!);
+    }
+    const value = b[r]!;
+    const from = ty[value]!;
+    const width = accessBytes(f, i);
+    if (width > accessBytes(f, r)) return false;
+    if (o === LOAD && op[r] === STORE && t === from) {
+      this.#hit("store-forward");
+      this.repl[i] = value;
+      return true;
+    }
+    if (width !== accessBytes(f, r)) return false;
+    let rewritten = false;
+    if (o === LOAD && op[r] === STORE) rewritten = this.#rewriteLoad(i, value, from);
+    else if (o === LOAD && t === TY.I32 && op[r] === OP.STORE32) rewritten = this.#become(i, OP.WRAP, value);
+    else if (from === t && o === OP.LOAD8_S) rewritten = this.#become(i, OP.EXTEND8_S, value);
+    else if (from === t && o === OP.LOAD16_S) rewritten = this.#become(i, OP.EXTEND16_S, value);
+    else if (from === TY.I64 && o === OP.LOAD32_S) rewritten = this.#become(i, OP.EXTEND32_S, value);
+    else if (from === TY.I32 && o === OP.LOAD32_S) rewritten = this.#become(i, OP.EXTEND_S, value);
+    else if (from === TY.I32 && o === OP.LOAD32_U) rewritten = this.#become(i, OP.EXTEND_U, value);
+    else if (from === t && this.room && (o === OP.LOAD8_U || o === OP.LOAD16_U)) {
+      const ones = this.constant(t, o === OP.LOAD8_U ? 0xff : 0xffff, 0);
+      op[i] = OP.AND;
+      a[i] = value;
+      b[i] = ones;
+      c[i] = imm[i] = 0;
+      this.repl[i] = this.number(i);
+      rewritten = true;
+    }
+    if (rewritten) this.#hit("store-forward");
+    return rewritten;
+  }
+
+  /** A full load of one type from contents known as another of the same size. */
+  #rewriteLoad(i: number, value: number, from: number): boolean {
+    const t = this.f.ty[i]!;
+    const pair = (t === TY.I32 && from === TY.F32) || (t === TY.F32 && from === TY.I32) ||
+      (t === TY.I64 && from === TY.F64) || (t === TY.F64 && from === TY.I64);
+    return pair && this.#become(i, OP.BITCAST, value);
+  }
+
+  /** Turns instruction `i` into a unary operation on `value`. */
+  #become(i: number, op: number, value: number): boolean {
+    const f = this.f;
+    f.op[i] = op;
+    f.a[i] = value;
+    f.b[i] = f.c[i] = f.imm[i] = 0;
+    this.repl[i] = this.number(i);
+    return true;
+  }
+
+  #store(i: number): void {
+    const f = this.f;
+    const { op, ty, a, b, c, imm } = f;
+    foldAddress(this, i);
+    const memory = this.memory;
+    const o = op[i]!;
+    const bytes = accessBytes(f, i);
+    const known = memory.find(f, i);
+    if (known !== 0 && accessBytes(f, known) === bytes) {
+      // Writing what is there already changes nothing, and cannot trap where the access before it did not.
+      const same = isStore(op[known]!)
+        ? op[known] === o && b[known] === b[i]
+        : o === STORE && op[known] === LOAD && known === b[i];
+      if (same) return;
+    }
+    const pending = this.#pendingStore;
+    if (
+      pending !== 0 && a[pending] === a[i] && imm[pending] === imm[i] && c[pending] === c[i] &&
+      accessBytes(f, pending) === bytes
+    ) {
+      // Nobody saw the store before this one; both trap alike, and the first of them would have been blamed.
+      f.pos[i] = f.pos[pending]!;
+      f.site[i] = f.site[pending]!;
+      this.#order[this.#pendingAt] = 0;
+      this.#holes = true;
+    }
+    memory.store(f, i, bytes);
+    this.#pendingStore = i;
+    this.#pendingAt = this.#count;
+    this.home[i] = this.#block;
+    this.#order[this.#count++] = i;
+    if (!this.#options.storeForward) return;
+    memory.remember(i);
+    if (o !== STORE) return;
+    const slot = hashOf(LOAD, ty[b[i]!]!, a[i]!, 0, c[i]!, imm[i]!) & this.#mask;
+    this.#version[i] = memory.versionOf(c[i]! >>> 8);
+    this.#next[i] = this.#buckets[slot]!;
+    this.#buckets[slot] = i;
+  }
+
+  // Checks and block ends.
+
+  #bounds(i: number): void {
+    const f = this.f;
+    foldAddress(this, i);
+    const { op, a, c, imm } = f;
+    const memory = c[i]! & 0xff;
+    const extent = (imm[i]! >>> 0) + (c[i]! >>> 8);
+    const slot = hashOf(BOUNDS, 0, a[i]!, 0, memory, 0) & this.#mask;
+    if (this.#options.boundsFacts) {
+      const next = this.#next, home = this.home;
+      const { domIn, domSize } = this.flow;
+      const at = domIn[this.#block]!;
+      for (let m = this.#buckets[slot]!, steps = 0; m !== 0 && steps < CHAIN; m = next[m]!, steps++) {
+        if (op[m] !== BOUNDS || a[m] !== a[i] || (c[m]! & 0xff) !== memory) continue;
+        if ((imm[m]! >>> 0) + (c[m]! >>> 8) < extent) continue;
+        const offset = at - domIn[home[m]!]!;
+        if (offset < 0 || offset >= domSize[home[m]!]!) continue;
+        if (m !== this.#lastBounds) {
+          if (!this.#options.manyBounds) continue;
+          this.#hit("multi-bounds-cert");
+        }
+        this.#hit("bounds-facts");
+        return;
+      }
+      next[i] = this.#buckets[slot]!;
+      this.#buckets[slot] = i;
+      this.#lastBounds = i;
+    }
+    this.#pendingStore = 0;
+    this.home[i] = this.#block;
+    this.#order[this.#count++] = i;
+  }
+
+  /** Returns false when the trap is certain: the block ends here. */
+  #trapIf(i: number): boolean {
+    const f = this.f;
+    f.a[i] = this.facts.conditionRoot(f.a[i]!, false);
+    const truth = this.facts.truth(f.a[i]!);
+    if (truth === 0) return true;
+    this.#pendingStore = 0;
+    this.home[i] = this.#block;
+    this.#order[this.#count++] = i;
+    if (truth > 0) {
+      f.op[i] = TRAP;
+      f.a[i] = 0;
+      return false;
+    }
+    this.facts.learnCondition(f.a[i]!, false);
+    return true;
+  }
+
+  /** Decides or rewrites block end `i`, and replaces the arguments of its edges. */
+  #end(i: number): void {
+    const f = this.f;
+    if (f.op[i] === BRANCH) this.#branch(i);
+    else if (f.op[i] === SWITCH) this.#switch(i);
+    const op = f.op[i]!;
+    if (op === JUMP) this.#passArguments(f.a[i]!);
+    else if (op === BRANCH) {
+      this.#passArguments(f.b[i]!);
+      this.#passArguments(f.c[i]!);
+    } else if (op === SWITCH) { for (let e = f.b[i]!, end = e + f.c[i]!; e < end; e++) this.#passArguments(e); }
+  }
+
+  #passArguments(e: number): void {
+    const f = this.f;
+    const { pool } = f;
+    const repl = this.repl;
+    for (let p = f.edgeArgs[e]!, end = p + f.blockParams[f.edgeTo[e]!]!; p < end; p++) pool[p] = repl[pool[p]!]!;
+  }
+
+  #branch(i: number): void {
+    const f = this.f;
+    const { op, a, b, c, imm } = f;
+    // A condition that only negates another is peeled off: conditionRoot says it by its complement.
+    const root = this.facts.conditionRoot(a[i]!, true);
+    if (root < 0) {
+      a[i] = -root;
+      const edge = b[i]!;
+      b[i] = c[i]!;
+      c[i] = edge;
+      if (imm[i] !== 0) imm[i] = 3 - imm[i]!;
+    } else a[i] = root;
+    const truth = this.facts.truth(a[i]!);
+    if (truth < 0) return;
+    const taken = truth > 0 ? b[i]! : c[i]!;
+    cutEdge(f, truth > 0 ? c[i]! : b[i]!);
+    this.#cut = true;
+    op[i] = JUMP;
+    a[i] = taken;
+    b[i] = c[i] = imm[i] = 0;
+  }
+
+  #switch(i: number): void {
+    const f = this.f;
+    const { op, a, b, c } = f;
+    const known = this.facts.constantOf(a[i]!);
+    const count = c[i]!;
+    if (known === 0 && count > 1) return;
+    const value = known === 0 ? 0 : f.imm[known]! >>> 0;
+    const taken = b[i]! + Math.min(value, count - 1);
+    for (let e = b[i]!, end = e + count; e < end; e++) if (e !== taken) cutEdge(f, e);
+    this.#cut = true;
+    op[i] = JUMP;
+    a[i] = taken;
+    b[i] = c[i] = 0;
+  }
+
+  #hit(key: string): void {
+    this.#hits[key] = (this.#hits[key] ?? 0) + 1;
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The order of emission. In: a function and its control flow. Out: f.layout, and BLOCK_COLD on the blocks that belong at the end.
+ *
+ * The structural order is good already: it has the fall-throughs of the source. Changed are: cold blocks (those that end in a trap, lead
+ * only to cold ones, or are reached only over unlikely edges) go last; blocks in a loop's range that have left the loop
+ * (early returns) go behind it; a loop whose header tests and leaves gets the header at its bottom, so that an iteration has one
+ * taken branch instead of two (the entry jumps to the test once; Pettis and Hansen 1990, and every compiler since).
+ */
+import { BLOCK_COLD, type IrFunction } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
+import { SCRATCH } from "./scratch.ts";
+
+const { JUMP, BRANCH, TRAP } = OP;
+
+/** Chooses the layout of `f`. */
+export function layOutBlocks(f: IrFunction, flow: ControlFlow): void {
+  SCRATCH.ensure(f);
+  markCold(f, flow);
+  const blocks = f.blockCount;
+  const next = SCRATCH.blocks;
+  chain(f, flow, next);
+  let n = 0;
+  const { layout, blockFlags } = f;
+  for (let k = 0; k >= 0; k = next[k]!) if (k === 0 || (blockFlags[k]! & BLOCK_COLD) === 0) layout[n++] = k;
+  for (let k = next[0]!; k >= 0; k = next[k]!) if ((blockFlags[k]! & BLOCK_COLD) !== 0) layout[n++] = k;
+  if (n !== blocks) throw new Error("the layout lost a block");
+}
+
+/** Sets BLOCK_COLD where control comes seldom. */
+function markCold(f: IrFunction, flow: ControlFlow): void {
+  const { op, a, b, c, imm, sched, blockEnd, blockFlags, edgeFrom, edgeTo } = f;
+  const { predStart, predEdge } = flow;
+  const blocks = f.blockCount;
+  for (let k = blocks - 1; k > 0; k--) {
+    const last = sched[blockEnd[k]! - 1]!;
+    let cold = op[last] === TRAP;
+    if (op[last] === JUMP || op[last] === BRANCH) {
+      const first = edgeTo[op[last] === JUMP ? a[last]! : b[last]!]!;
+      const second = op[last] === JUMP ? first : edgeTo[c[last]!]!;
+      cold = first > k && second > k && (blockFlags[first]! & blockFlags[second]! & BLOCK_COLD) !== 0;
+    }
+    if (cold) blockFlags[k] = blockFlags[k]! | BLOCK_COLD;
+  }
+  for (let k = 1; k < blocks; k++) {
+    if ((blockFlags[k]! & BLOCK_COLD) !== 0) continue;
+    let cold = true;
+    for (let p = predStart[k]!, end = predStart[k + 1]!; p < end && cold; p++) {
+      const e = predEdge[p]!;
+      const from = edgeFrom[e]!;
+      if (from >= k || (blockFlags[from]! & BLOCK_COLD) !== 0) continue;
+      const last = sched[blockEnd[from]! - 1]!;
+      cold = op[last] === BRANCH && ((imm[last] === 1 && c[last] === e) || (imm[last] === 2 && b[last] === e));
+    }
+    if (cold) blockFlags[k] = blockFlags[k]! | BLOCK_COLD;
+  }
+}
+
+/** Links all blocks in layout order: next[k] follows k, −1 ends. */
+function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
+  const blocks = f.blockCount;
+  if (flow.loopCount === 0) {
+    for (let k = 0; k < blocks; k++) next[k] = k + 1 < blocks ? k + 1 : -1;
+    return;
+  }
+  const { loopOf, loopEnd } = flow;
+  // By header: first and last of the blocks that left the loop inside its range and wait for its end.
+  const waiting = SCRATCH.blocks2, waitingLast = SCRATCH.blocks3;
+  // By header: the block before the loop, and the header of the range around it.
+  const before = SCRATCH.blocks4, outer = SCRATCH.blocks5;
+  let tail = -1;
+  // The innermost open range.
+  let open = -1;
+  for (let k = 0; k <= blocks; k++) {
+    while (open >= 0 && (k === blocks || k >= loopEnd[open]!)) {
+      const head = open;
+      open = outer[head]!;
+      tail = rotate(f, flow, next, head, before[head]!, tail);
+      if (waiting[head]! < 0) continue;
+      // What left this loop may have left the next one too.
+      if (open >= 0 && !within(flow, loopOf[waiting[head]!]!, open)) {
+        if (waiting[open]! < 0) waiting[open] = waiting[head]!;
+        else next[waitingLast[open]!] = waiting[head]!;
+        waitingLast[open] = waitingLast[head]!;
+      } else {
+        next[tail] = waiting[head]!;
+        tail = waitingLast[head]!;
+      }
+    }
+    if (k === blocks) break;
+    if (open >= 0 && loopEnd[k] === 0 && loopOf[k] !== open && !within(flow, loopOf[k]!, open)) {
+      next[k] = -1;
+      if (waiting[open]! < 0) waiting[open] = k;
+      else next[waitingLast[open]!] = k;
+      waitingLast[open] = k;
+      continue;
+    }
+    if (loopEnd[k]! > 0) {
+      before[k] = tail;
+      outer[k] = open;
+      waiting[k] = -1;
+      open = k;
+    }
+    if (tail >= 0) next[tail] = k;
+    next[k] = -1;
+    tail = k;
+  }
+  next[tail] = -1;
+}
+
+/** Is loop `inner` (a header or −1) the loop `outer` or nested in it? */
+function within(flow: ControlFlow, inner: number, outer: number): boolean {
+  while (inner > outer) inner = flow.loopParent[inner]!;
+  return inner === outer;
+}
+
+/**
+ * The loop of `head` lies between `before` and `tail`. When its header leaves the loop on one side and its last block jumps back
+ * to the header, puts the header last; returns the new tail.
+ */
+function rotate(
+  f: IrFunction,
+  flow: ControlFlow,
+  next: Int32Array,
+  head: number,
+  before: number,
+  tail: number,
+): number {
+  if (tail === head || before < 0) return tail;
+  const { op, a, sched, blockEnd, edgeTo } = f;
+  const last = sched[blockEnd[head]! - 1]!;
+  if (op[last] !== BRANCH) return tail;
+  let inside = 0;
+  for (let n = 0; n < successorCount(f, last); n++) {
+    if (within(flow, flow.loopOf[edgeTo[successorAt(f, last, n)]!]!, head)) inside++;
+  }
+  const bottom = sched[blockEnd[tail]! - 1]!;
+  if (inside !== 1 || op[bottom] !== JUMP || edgeTo[a[bottom]!] !== head) return tail;
+  next[before] = next[head]!;
+  next[tail] = head;
+  next[head] = -1;
+  return head;
+}

@@ -1,0 +1,266 @@
+/**
+ * What the walk of gvn.ts knows about memory at a point of the program: a version number per alias class that changes when
+ * something of the class may have been written, and the few most recent accesses, which survive writes beside them.
+ *
+ * Two loads of one address are equal when the class has the same version at both. Versions: a store bumps its class, a call bumps
+ * all but CLASS_CONSTANT; at a join a class keeps its version only if all predecessors agree; at a loop header the classes
+ * that the loop writes get a new one. A function's classes are mapped to at most 32 slots in order of appearance; what comes after
+ * shares the last slot, which is correct and only less precise. CLASS_CONSTANT needs no slot: its version is always 0.
+ */
+import { CLASS_CONSTANT, CLASS_SIZES, type IrFunction } from "../ir/function.ts";
+import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
+import { TY_BYTES } from "../ir/types.ts";
+import type { ControlFlow } from "./cfg.ts";
+
+const SLOTS = 32;
+const RECENT = 8;
+const MEMORY = FLAG.READS | FLAG.WRITES | FLAG.CALLS;
+const { LOAD, LOAD32_U, STORE, STORE32 } = OP;
+
+/** Bytes that a narrow access touches, by operation; 0 for those whose type says. */
+const ACCESS_BYTES: Uint8Array = (() => {
+  const bytes = new Uint8Array(256);
+  bytes[OP.LOAD8_S] = bytes[OP.LOAD8_U] = bytes[OP.STORE8] = 1;
+  bytes[OP.LOAD16_S] = bytes[OP.LOAD16_U] = bytes[OP.STORE16] = 2;
+  bytes[OP.LOAD32_S] = bytes[OP.LOAD32_U] = bytes[OP.STORE32] = 4;
+  return bytes;
+})();
+
+/** Bytes that load or store `i` touches. */
+export function accessBytes(f: IrFunction, i: number): number {
+  const op = f.op[i]!;
+  const narrow = ACCESS_BYTES[op]!;
+  if (narrow !== 0) return narrow;
+  return TY_BYTES[op === STORE ? f.ty[f.b[i]!]! : f.ty[i]!]!;
+}
+
+export class MemoryState {
+  /** Number of slots in use; 0 when the function never reads memory that it could know. */
+  slots = 0;
+  /** Current version by slot. */
+  readonly version: Int32Array = new Int32Array(SLOTS);
+  /** Slot by alias class, plus one. Classes of the last function are cleared by `prepare`. */
+  #slotOf: Int32Array = new Int32Array(64);
+  readonly #classOf: Int32Array = new Int32Array(SLOTS);
+  #shared: Int32Array = new Int32Array(64);
+  #sharedCount = 0;
+  /** By block: bit s = writes slot s. By header: the same over its loop. */
+  #writes: Int32Array = new Int32Array(64);
+  #loopWrites: Int32Array = new Int32Array(64);
+  /** By block × slots: versions at its end. */
+  #exit: Int32Array = new Int32Array(256);
+  #counter = 0;
+  /** Recent loads and stores whose address contents are known: instruction ids, newest anywhere. */
+  readonly recent: Int32Array = new Int32Array(RECENT);
+  recentCount = 0;
+  #recentNext = 0;
+
+  /** The slot of an alias class; −1 for constants. */
+  slotOf(aliasClass: number): number {
+    return this.#slotOf[aliasClass]! - 1;
+  }
+
+  /** Surveys what the blocks of `f` read and write. `flow` gives the loops. */
+  prepare(f: IrFunction, flow: ControlFlow): void {
+    for (let s = 0; s < this.slots && s < SLOTS; s++) this.#slotOf[this.#classOf[s]!] = 0;
+    for (let n = 0; n < this.#sharedCount; n++) this.#slotOf[this.#shared[n]!] = 0;
+    this.#sharedCount = 0;
+    this.slots = 0;
+    this.recentCount = 0;
+    this.#recentNext = 0;
+    this.#counter = 1;
+    const blocks = f.blockCount;
+    if (blocks > this.#writes.length) {
+      this.#writes = new Int32Array(blocks * 2);
+      this.#loopWrites = new Int32Array(blocks * 2);
+    }
+    const writes = this.#writes;
+    const { op, c, sched, blockStart, blockEnd } = f;
+    for (let k = 0; k < blocks; k++) {
+      let bits = 0;
+      for (let s = blockStart[k]!, end = blockEnd[k]!; s < end; s++) {
+        const i = sched[s]!;
+        const o = op[i]!;
+        const flags = OP_FLAGS[o]!;
+        if ((flags & MEMORY) === 0) continue;
+        if ((flags & FLAG.CALLS) !== 0) bits = -1;
+        else {
+          const aliasClass = c[i]! >>> 8;
+          if (aliasClass === CLASS_CONSTANT) continue;
+          const slot = aliasClass < this.#slotOf.length && this.#slotOf[aliasClass]! > 0
+            ? this.#slotOf[aliasClass]! - 1
+            : this.#newSlot(aliasClass);
+          if ((flags & FLAG.WRITES) !== 0) bits |= 1 << slot;
+        }
+      }
+      writes[k] = bits;
+    }
+    if (this.slots * blocks > this.#exit.length) this.#exit = new Int32Array(this.slots * blocks * 2);
+    if (flow.loopCount > 0) this.#surveyLoops(blocks, flow);
+    this.version.fill(0, 0, this.slots);
+  }
+
+  #newSlot(aliasClass: number): number {
+    if (aliasClass >= this.#slotOf.length) {
+      const grown = new Int32Array(aliasClass * 2);
+      grown.set(this.#slotOf);
+      this.#slotOf = grown;
+    }
+    if (this.slots < SLOTS) {
+      this.#classOf[this.slots] = aliasClass;
+      this.#slotOf[aliasClass] = ++this.slots;
+      return this.slots - 1;
+    }
+    if (this.#sharedCount === this.#shared.length) {
+      const grown = new Int32Array(this.#sharedCount * 2);
+      grown.set(this.#shared);
+      this.#shared = grown;
+    }
+    this.#shared[this.#sharedCount++] = aliasClass;
+    this.#slotOf[aliasClass] = SLOTS;
+    return SLOTS - 1;
+  }
+
+  #surveyLoops(blocks: number, flow: ControlFlow): void {
+    const writes = this.#writes, loopWrites = this.#loopWrites;
+    const { loopOf, loopParent, loopEnd } = flow;
+    loopWrites.fill(0, 0, blocks);
+    for (let k = 0; k < blocks; k++) {
+      if (loopOf[k]! >= 0) loopWrites[loopOf[k]!] = loopWrites[loopOf[k]!]! | writes[k]!;
+    }
+    for (let k = blocks - 1; k >= 0; k--) {
+      if (loopEnd[k]! > 0 && loopParent[k]! >= 0) {
+        loopWrites[loopParent[k]!] = loopWrites[loopParent[k]!]! | loopWrites[k]!;
+      }
+    }
+  }
+
+  /** Does the loop of header `head` write `aliasClass`? Valid after `prepare` until blocks are renumbered. */
+  loopMayWrite(head: number, aliasClass: number): boolean {
+    if (aliasClass === CLASS_CONSTANT) return false;
+    const bits = this.#loopWrites[head]!;
+    return bits === -1 || (bits & (1 << this.slotOf(aliasClass))) !== 0;
+  }
+
+  /** Does the loop of header `head` call anything (or write every class)? */
+  loopCalls(head: number): boolean {
+    return this.#loopWrites[head] === -1;
+  }
+
+  /** Sets the state at the entry of block `k` from its live predecessors. */
+  enter(f: IrFunction, flow: ControlFlow, k: number): void {
+    const { version, slots } = this;
+    if (k === 0) {
+      this.recentCount = 0;
+      return;
+    }
+    if (slots === 0) return;
+    const { predStart, predEdge } = flow;
+    const exit = this.#exit;
+    const edgeFrom = f.edgeFrom;
+    let only = -1;
+    let several = false;
+    for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
+      const from = edgeFrom[predEdge[p]!]!;
+      if (from < 0 || from >= k) continue;
+      if (only < 0) {
+        only = from;
+        if (from !== k - 1) {
+          for (let s = 0; s < slots; s++) version[s] = exit[from * slots + s]!;
+        }
+      } else if (from !== only) {
+        several = true;
+        for (let s = 0; s < slots; s++) if (version[s] !== exit[from * slots + s]) version[s] = -1;
+      }
+    }
+    const looped = flow.loopEnd[k]! > 0 ? this.#loopWrites[k]! : 0;
+    if (several || only !== k - 1 || looped !== 0) this.recentCount = 0;
+    if (!several && looped === 0) return;
+    for (let s = 0; s < slots; s++) {
+      if (version[s] === -1 || (looped & (1 << s)) !== 0) version[s] = ++this.#counter;
+    }
+  }
+
+  /** Keeps the state at the end of block `k` for its successors. */
+  leave(k: number): void {
+    const { version, slots } = this;
+    const exit = this.#exit;
+    for (let s = 0, at = k * slots; s < slots; s++) exit[at + s] = version[s]!;
+  }
+
+  /** A call: everything that is not constant may have changed. `sizes` false: sizes and bases of memories and tables cannot. */
+  call(f: IrFunction, sizes: boolean): void {
+    const { version, slots, recent } = this;
+    const counter = ++this.#counter;
+    const kept = sizes ? -1 : CLASS_SIZES;
+    for (let s = 0; s < slots; s++) if (this.#classOf[s] !== kept || s === SLOTS - 1) version[s] = counter;
+    let count = 0;
+    for (let n = 0; n < this.recentCount; n++) {
+      const aliasClass = f.c[recent[n]!]! >>> 8;
+      if (aliasClass === CLASS_CONSTANT || aliasClass === kept) recent[count++] = recent[n]!;
+    }
+    this.recentCount = count;
+  }
+
+  /**
+   * Store `i` writes `bytes` bytes: its class gets a new version, and recent accesses of the class stay known only if they are
+   * beside it (the same base value and disjoint offsets, which do not wrap: see REGION in ir/function.ts).
+   */
+  store(f: IrFunction, i: number, bytes: number): void {
+    const aliasClass = f.c[i]! >>> 8;
+    const slot = aliasClass < this.#slotOf.length ? this.slotOf(aliasClass) : -1;
+    if (slot >= 0) this.version[slot] = ++this.#counter;
+    const { a, c, imm } = f;
+    const recent = this.recent;
+    const base = a[i]!, word = c[i]!, first = imm[i]! >>> 0;
+    let count = 0;
+    for (let n = 0; n < this.recentCount; n++) {
+      const r = recent[n]!;
+      if (c[r] === word) {
+        const at = imm[r]! >>> 0;
+        if (a[r] !== base || (at < first + bytes && first < at + accessBytes(f, r))) continue;
+      } else if (c[r]! >>> 8 === aliasClass) continue;
+      recent[count++] = r;
+    }
+    this.recentCount = count;
+    if (this.#recentNext > count) this.#recentNext = 0;
+  }
+
+  /** Remembers that the contents at the address of load or store `i` are its value. */
+  remember(i: number): void {
+    if (this.recentCount < RECENT) {
+      this.recent[this.recentCount++] = i;
+      return;
+    }
+    this.recent[this.#recentNext] = i;
+    this.#recentNext = (this.#recentNext + 1) % RECENT;
+  }
+
+  /** A recent load or store at the same address as access `i` (whatever its width), or 0. */
+  find(f: IrFunction, i: number): number {
+    const { a, c, imm } = f;
+    const recent = this.recent;
+    const base = a[i]!, word = c[i]!, offset = imm[i]!;
+    for (let n = this.recentCount - 1; n >= 0; n--) {
+      const r = recent[n]!;
+      if (a[r] === base && imm[r] === offset && c[r] === word) return r;
+    }
+    return 0;
+  }
+
+  /** The version that keys loads of `aliasClass` now. */
+  versionOf(aliasClass: number): number {
+    if (aliasClass === CLASS_CONSTANT) return 0;
+    return this.version[this.#slotOf[aliasClass]! - 1]!;
+  }
+}
+
+/** Is `op` a load? */
+export function isLoad(op: number): boolean {
+  return op >= LOAD && op <= LOAD32_U;
+}
+
+/** Is `op` a store? */
+export function isStore(op: number): boolean {
+  return op >= STORE && op <= STORE32;
+}

@@ -1,0 +1,48 @@
+/**
+ * The middle of the compiler: an IrFunction as translated in, the same function improved out, ready for instruction selection.
+ * The list of passes is `optimize`; each comment says what has to come before it and why.
+ */
+import type { IrFunction } from "../ir/function.ts";
+import { compactBlocks, tidyBlocks } from "./blocks.ts";
+import { ControlFlow } from "./cfg.ts";
+import { removeDeadCode } from "./dead_code.ts";
+import { Numbering, type NumberingOptions } from "./gvn.ts";
+import { layOutBlocks } from "./layout.ts";
+
+/** Which optimizations are on: keys of the `optimizations` setting. A missing key is off. */
+export type PassSelection = Readonly<Record<string, boolean>>;
+
+const FLOW = new ControlFlow();
+const NUMBERING = new Numbering();
+
+/** A callback that sees the function after each pass: verification and dumps. */
+export type AfterPass = (pass: string, f: IrFunction) => void;
+
+/** Runs all passes over `f`. `hits` counts, by key, how often an optimization applied. */
+export function optimize(
+  f: IrFunction,
+  selection: PassSelection,
+  hits: Record<string, number>,
+  afterPass?: AfterPass,
+): void {
+  const options: NumberingOptions = {
+    storeForward: selection["store-forward"] === true,
+    boundsFacts: selection["bounds-facts"] === true,
+    manyBounds: selection["multi-bounds-cert"] === true,
+  };
+  FLOW.compute(f);
+  // First the walk: it finds the constants that make code dead, and the equal arguments that make parameters dead.
+  if (NUMBERING.run(f, FLOW, options, hits)) {
+    compactBlocks(f);
+    FLOW.compute(f);
+  }
+  afterPass?.("gvn", f);
+  // Dead code before tidying: blocks become empty, and joins lose the parameters that stop their jumps from being threaded.
+  removeDeadCode(f, FLOW);
+  afterPass?.("dead-code", f);
+  tidyBlocks(f, FLOW);
+  afterPass?.("blocks", f);
+  // Layout last: it is about the blocks that are left.
+  layOutBlocks(f, FLOW);
+  afterPass?.("layout", f);
+}

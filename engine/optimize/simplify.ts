@@ -1,0 +1,618 @@
+/**
+ * Rewrite rules of single values, under a banner per operation. In: an instruction whose operands are final. Out: an equal value that
+ * exists or was made, or the instruction itself, possibly changed in place into a cheaper form.
+ *
+ * Every rule is exact for all operand values: integers wrap, floats keep every bit (so no rule touches an arithmetic NaN), and
+ * a trap is only dropped where it cannot happen. The translator's builder has the same identities; here they meet operands that
+ * only this walk knows. Division by constants: Granlund and Montgomery, "Division by Invariant Integers", 1994, in 64-bit products.
+ */
+import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
+import type { IrFunction } from "../ir/function.ts";
+import { FLAG, OP, OP_FLAGS, OP_VALUE_MASK } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { divideByConstant } from "./divide.ts";
+import type { Numbering } from "./gvn.ts";
+import { significantBits } from "./value_range.ts";
+
+const { CONST, ADD, SUB, MUL, AND, OR, XOR, SHL, SHR_S, SHR_U, EQ, NE, SELECT, EXTEND8_S, EXTEND16_S } = OP;
+
+/** Rounds of rewriting one instruction in place. */
+const ROUNDS = 6;
+
+/** `x op y` = `y op' x`: the comparison with operands swapped, by operation; 0 for others. */
+const SWAPPED: Uint8Array = table([
+  ["EQ", "EQ"],
+  ["NE", "NE"],
+  ["LT_S", "GT_S"],
+  ["GT_S", "LT_S"],
+  ["LE_S", "GE_S"],
+  ["GE_S", "LE_S"],
+  ["LT_U", "GT_U"],
+  ["GT_U", "LT_U"],
+  ["LE_U", "GE_U"],
+  ["GE_U", "LE_U"],
+  ["FEQ", "FEQ"],
+  ["FNE", "FNE"],
+  ["FLT", "FGT"],
+  ["FGT", "FLT"],
+  ["FLE", "FGE"],
+  ["FGE", "FLE"],
+]);
+
+/** The comparison that holds exactly when this one does not, by operation; 0 where there is none (ordered float comparisons). */
+const COMPLEMENT: Uint8Array = table([
+  ["EQ", "NE"],
+  ["NE", "EQ"],
+  ["LT_S", "GE_S"],
+  ["GE_S", "LT_S"],
+  ["GT_S", "LE_S"],
+  ["LE_S", "GT_S"],
+  ["LT_U", "GE_U"],
+  ["GE_U", "LT_U"],
+  ["GT_U", "LE_U"],
+  ["LE_U", "GT_U"],
+  ["FEQ", "FNE"],
+  ["FNE", "FEQ"],
+]);
+
+function table(pairs: readonly (readonly [keyof typeof OP, keyof typeof OP])[]): Uint8Array {
+  const to = new Uint8Array(256);
+  for (const [from, other] of pairs) to[OP[from]] = OP[other];
+  return to;
+}
+
+/** Is `v` a constant with these halves (the high half is 0 for 32-bit types)? */
+function isConstant(f: IrFunction, v: number, lo: number, hi: number): boolean {
+  return f.op[v] === CONST && f.imm[v] === lo && (f.ty[v] === TY.I32 || f.c[v] === hi);
+}
+
+/** Is `v` the constant 0 of its integer type? */
+function isZero(f: IrFunction, v: number): boolean {
+  return f.op[v] === CONST && f.imm[v] === 0 && (f.ty[v] === TY.I32 || f.c[v] === 0);
+}
+
+/** Is `v` known to be 0 or 1? */
+function isBoolean(f: IrFunction, v: number): boolean {
+  return significantBits(f, v, 2) <= 1;
+}
+
+/** The exponent when integer constant `v` is a power of two, else −1. */
+function exponentOf(f: IrFunction, v: number): number {
+  const lo = f.imm[v]!, hi = f.ty[v] === TY.I32 ? 0 : f.c[v]!;
+  if (hi === 0) return lo !== 0 && (lo & (lo - 1)) === 0 ? 31 - Math.clz32(lo) : -1;
+  return lo === 0 && (hi & (hi - 1)) === 0 ? 63 - Math.clz32(hi) : -1;
+}
+
+/** Rewrites instruction `i` as an operation on `va` and `vb`; returns 0, which asks for another round. */
+function become(f: IrFunction, i: number, op: number, va: number, vb = 0): number {
+  f.op[i] = op;
+  f.a[i] = va;
+  f.b[i] = vb;
+  f.c[i] = 0;
+  f.imm[i] = 0;
+  return 0;
+}
+
+/** Makes `va op vb`, unless there is no room. */
+function combined(w: Numbering, op: number, ty: number, va: number, vb: number): number {
+  return w.room ? w.make(op, ty, va, vb) : 0;
+}
+
+/** Simplifies instruction `i`; see the header. */
+export function simplify(w: Numbering, i: number): number {
+  const f = w.f;
+  for (let round = 0; round < ROUNDS; round++) {
+    const op = f.op[i]!;
+    if (op === CONST) return i;
+    order(f, i, op);
+    const o = f.op[i]!;
+    if (f.op[f.a[i]!] === CONST && OP_VALUE_MASK[o] !== 0) {
+      const folded = fold(w, i, o);
+      if (folded !== 0) return folded;
+    }
+    const value = rules(w, i, o);
+    if (value !== 0) return value;
+  }
+  return i;
+}
+
+/** Constants go right, other operands of commutative operations by number. */
+function order(f: IrFunction, i: number, op: number): void {
+  const a = f.a[i]!, b = f.b[i]!;
+  const swapped = SWAPPED[op]!;
+  const commutes = (OP_FLAGS[op]! & FLAG.COMMUTES) !== 0;
+  if (!commutes && swapped === 0) return;
+  const wrong = f.op[a] === CONST ? f.op[b] !== CONST : commutes && f.op[b] !== CONST && a > b;
+  if (!wrong) return;
+  f.a[i] = b;
+  f.b[i] = a;
+  if (!commutes) f.op[i] = swapped;
+}
+
+/** The value of instruction `i` when its operands are constants and the result is exact. */
+function fold(w: Numbering, i: number, op: number): number {
+  const { op: ops, ty, a, b, c, imm } = w.f;
+  const mask = OP_VALUE_MASK[op]!;
+  const va = a[i]!, vb = b[i]!;
+  if (mask === 7 || (mask === 3 && ops[vb] !== CONST)) return 0;
+  const binary = mask === 3;
+  const outcome = evaluate(
+    op,
+    ty[i]!,
+    ty[va]!,
+    imm[va]!,
+    c[va]!,
+    binary ? imm[vb]! : 0,
+    binary ? c[vb]! : 0,
+    imm[i]!,
+  );
+  if (outcome !== EVAL_DONE || !w.room) return 0;
+  const lo = evalLo, hi = ty[i] === TY.I32 || ty[i] === TY.F32 ? 0 : evalHi;
+  return w.constant(ty[i]!, lo, hi);
+}
+
+/** Applies the rules of `op` once: an equal value, `i` when there is nothing more to do, 0 when it was rewritten in place. */
+function rules(w: Numbering, i: number, op: number): number {
+  switch (op) {
+    case ADD:
+      return addRules(w, i);
+    case SUB:
+      return subtractRules(w, i);
+    case MUL:
+      return multiplyRules(w, i);
+    case AND:
+      return andRules(w, i);
+    case OR:
+    case XOR:
+      return orRules(w, i, op);
+    case SHL:
+    case SHR_S:
+    case SHR_U:
+      return shiftRules(w, i, op);
+    case OP.ROTL:
+    case OP.ROTR:
+      return rotateRules(w, i, op);
+    case OP.DIV_S:
+    case OP.DIV_U:
+    case OP.REM_S:
+    case OP.REM_U:
+      return divideRules(w, i);
+    case EXTEND8_S:
+    case EXTEND16_S:
+    case OP.EXTEND32_S:
+    case OP.EXTEND_S:
+    case OP.EXTEND_U:
+    case OP.WRAP:
+      return extendRules(w, i, op);
+    case EQ:
+    case NE:
+      return equalRules(w, i, op);
+    case OP.LT_S:
+    case OP.LT_U:
+    case OP.GT_S:
+    case OP.GT_U:
+    case OP.LE_S:
+    case OP.LE_U:
+    case OP.GE_S:
+    case OP.GE_U:
+      return compareRules(w, i, op);
+    case SELECT:
+      return selectRules(w, i);
+    case OP.FMUL:
+    case OP.FDIV:
+    case OP.FABS:
+    case OP.FNEG:
+    case OP.FCOPYSIGN:
+    case OP.BITCAST:
+      return floatRules(w, i, op);
+    default:
+      return i;
+  }
+}
+
+// ADD
+
+function addRules(w: Numbering, i: number): number {
+  const f = w.f;
+  const { op, ty, a, b } = f;
+  const va = a[i]!, vb = b[i]!;
+  if (isZero(f, vb)) return va;
+  if (op[vb] === CONST) {
+    if (op[va] === ADD && op[b[va]!] === CONST) {
+      const sum = combined(w, ADD, ty[i]!, b[va]!, vb);
+      return sum === 0 ? i : become(f, i, ADD, a[va]!, sum);
+    }
+    if (op[va] === SUB && op[a[va]!] === CONST) {
+      const sum = combined(w, ADD, ty[i]!, a[va]!, vb);
+      return sum === 0 ? i : become(f, i, SUB, sum, b[va]!);
+    }
+    return i;
+  }
+  if (op[vb] === SUB && isZero(f, a[vb]!)) return become(f, i, SUB, va, b[vb]!);
+  if (op[va] === SUB && isZero(f, a[va]!)) return become(f, i, SUB, vb, b[va]!);
+  // (x − y) + y
+  if (op[va] === SUB && b[va] === vb) return a[va]!;
+  if (op[vb] === SUB && b[vb] === va) return a[vb]!;
+  return i;
+}
+
+// SUB
+
+function subtractRules(w: Numbering, i: number): number {
+  const f = w.f;
+  const { op, ty, a, b, c, imm } = f;
+  const va = a[i]!, vb = b[i]!;
+  if (va === vb) return w.room ? w.constant(ty[i]!, 0, 0) : i;
+  if (op[vb] === CONST) {
+    if (isZero(f, vb)) return va;
+    if (!w.room) return i;
+    const lo = -imm[vb]! | 0;
+    const negated = w.constant(ty[i]!, lo, ty[i] === TY.I32 ? 0 : ~c[vb]! + (lo === 0 ? 1 : 0) | 0);
+    return become(f, i, ADD, va, negated);
+  }
+  if (op[vb] === SUB && isZero(f, a[vb]!)) return become(f, i, ADD, va, b[vb]!);
+  if (op[va] === ADD) {
+    if (a[va] === vb) return b[va]!;
+    if (b[va] === vb) return a[va]!;
+  }
+  if (op[va] === ADD && op[vb] === ADD && a[va] === a[vb]) return become(f, i, SUB, b[va]!, b[vb]!);
+  // x − (x − y)
+  if (op[vb] === SUB && a[vb] === va) return b[vb]!;
+  return i;
+}
+
+// MUL
+
+function multiplyRules(w: Numbering, i: number): number {
+  const f = w.f;
+  const { op, ty, a, b } = f;
+  const va = a[i]!, vb = b[i]!;
+  if (op[vb] !== CONST) return i;
+  if (isZero(f, vb)) return vb;
+  if (isConstant(f, vb, 1, 0)) return va;
+  if (!w.room) return i;
+  const t = ty[i]!;
+  if (isConstant(f, vb, -1, -1)) return become(f, i, SUB, w.constant(t, 0, 0), va);
+  const exponent = exponentOf(f, vb);
+  if (exponent > 0) return become(f, i, SHL, va, w.constant(t, exponent, 0));
+  if (op[va] === MUL && op[b[va]!] === CONST) return become(f, i, MUL, a[va]!, w.make(MUL, t, b[va]!, vb));
+  if (op[va] === SHL && op[b[va]!] === CONST) return become(f, i, MUL, a[va]!, w.make(SHL, t, vb, b[va]!));
+  return i;
+}
+
+// AND
+
+function andRules(w: Numbering, i: number): number {
+  const f = w.f;
+  const { op, ty, a, b, c, imm } = f;
+  const va = a[i]!, vb = b[i]!;
+  if (va === vb) return va;
+  if (op[vb] !== CONST) return i;
+  if (isZero(f, vb)) return vb;
+  if (isConstant(f, vb, -1, -1)) return va;
+  const lo = imm[vb]!, hi = ty[i] === TY.I32 ? 0 : c[vb]!;
+  if (op[va] === AND && op[b[va]!] === CONST) {
+    const mask = combined(w, AND, ty[i]!, b[va]!, vb);
+    return mask === 0 ? i : become(f, i, AND, a[va]!, mask);
+  }
+  // A mask of low ones that the value already fits in, or that a sign extension only fills beyond.
+  if (hi === 0 ? (lo & (lo + 1)) === 0 : lo === -1 && (hi & (hi + 1)) === 0) {
+    const ones = hi === 0 ? 32 - Math.clz32(lo) : 64 - Math.clz32(hi);
+    if (significantBits(f, va) <= ones) return va;
+    const kept = op[va] === EXTEND8_S ? 8 : op[va] === EXTEND16_S ? 16 : op[va] === OP.EXTEND32_S ? 32 : 0;
+    if (kept >= ones) return become(f, i, AND, a[va]!, vb);
+  }
+  return i;
+}
+
+// OR, XOR
+
+function orRules(w: Numbering, i: number, o: number): number {
+  const f = w.f;
+  const { op, ty, a, b } = f;
+  const va = a[i]!, vb = b[i]!;
+  if (va === vb) return o === OR ? va : w.room ? w.constant(ty[i]!, 0, 0) : i;
+  if (op[vb] !== CONST) return i;
+  if (isZero(f, vb)) return va;
+  if (o === OR && isConstant(f, vb, -1, -1)) return vb;
+  if (op[va] === o && op[b[va]!] === CONST) {
+    const bits = combined(w, o, ty[i]!, b[va]!, vb);
+    return bits === 0 ? i : become(f, i, o, a[va]!, bits);
+  }
+  // The complement of a comparison.
+  if (o === XOR && ty[i] === TY.I32 && isConstant(f, vb, 1, 0) && COMPLEMENT[op[va]!] !== 0) {
+    return become(f, i, COMPLEMENT[op[va]!]!, a[va]!, b[va]!);
+  }
+  return i;
+}
+
+// SHL, SHR_S, SHR_U
+
+function shiftRules(w: Numbering, i: number, o: number): number {
+  const f = w.f;
+  const { op, ty, a, b, imm } = f;
+  const t = ty[i]!;
+  const width = t === TY.I32 ? 32 : 64;
+  const va = a[i]!;
+  let vb = b[i]!;
+  if (isZero(f, va)) return va;
+  if (op[vb] !== CONST) {
+    // The count is taken modulo the width anyway.
+    if (op[vb] === AND && op[b[vb]!] === CONST && (imm[b[vb]!]! & (width - 1)) === width - 1) {
+      return become(f, i, o, va, a[vb]!);
+    }
+    return i;
+  }
+  const count = imm[vb]! & (width - 1);
+  if (count === 0) return va;
+  if (!w.room) return i;
+  if (imm[vb] !== count) vb = b[i] = w.constant(t, count, 0);
+  const inner = op[va]!;
+  if ((inner === SHL || inner === SHR_S || inner === SHR_U) && op[b[va]!] === CONST) {
+    const first = imm[b[va]!]! & (width - 1);
+    if (inner === o) {
+      if (first + count < width) return become(f, i, o, a[va]!, w.constant(t, first + count, 0));
+      return o === SHR_S ? become(f, i, o, a[va]!, w.constant(t, width - 1, 0)) : w.constant(t, 0, 0);
+    }
+    if (first === count) {
+      if (o === SHL) return become(f, i, AND, a[va]!, w.make(SHL, t, w.constant(t, -1, t === TY.I32 ? 0 : -1), vb));
+      if (o === SHR_U && inner === SHL) {
+        return become(f, i, AND, a[va]!, w.make(SHR_U, t, w.constant(t, -1, t === TY.I32 ? 0 : -1), vb));
+      }
+      if (o === SHR_S && inner === SHL) {
+        if (count === width - 8) return become(f, i, EXTEND8_S, a[va]!);
+        if (count === width - 16) return become(f, i, EXTEND16_S, a[va]!);
+        if (count === width - 32) return become(f, i, OP.EXTEND32_S, a[va]!);
+      }
+    }
+  }
+  if (o === SHR_S && significantBits(f, va) < width) return become(f, i, SHR_U, va, vb);
+  if (o === SHR_U && significantBits(f, va) <= count) return w.constant(t, 0, 0);
+  return i;
+}
+
+// ROTL, ROTR
+
+function rotateRules(w: Numbering, i: number, o: number): number {
+  const f = w.f;
+  const vb = f.b[i]!;
+  if (f.op[vb] !== CONST) return i;
+  const width = f.ty[i] === TY.I32 ? 32 : 64;
+  const count = f.imm[vb]! & (width - 1);
+  if (count === 0) return f.a[i]!;
+  if (o === OP.ROTL || !w.room) return i;
+  return become(f, i, OP.ROTL, f.a[i]!, w.constant(f.ty[i]!, width - count, 0));
+}
+
+// DIV_S, DIV_U, REM_S, REM_U
+
+function divideRules(w: Numbering, i: number): number {
+  const f = w.f;
+  const { op, b, imm } = f;
+  const vb = b[i]!;
+  if ((imm[i]! & 1) !== 0 && w.facts.isNonzero(vb)) imm[i] = imm[i]! & ~1;
+  if ((imm[i]! & 2) !== 0) {
+    const divisorFits = op[vb] === CONST
+      ? !isConstant(f, vb, -1, -1)
+      : significantBits(f, vb) < (f.ty[i] === TY.I32 ? 32 : 64);
+    const dividendFits = significantBits(f, f.a[i]!) < (f.ty[i] === TY.I32 ? 32 : 64);
+    if (divisorFits || (dividendFits && op[i] === OP.DIV_S)) imm[i] = imm[i]! & ~2;
+  }
+  if (op[vb] !== CONST || isZero(f, vb) || !w.room) return i;
+  return divideByConstant(w, i);
+}
+
+// EXTEND…, WRAP
+
+function extendRules(w: Numbering, i: number, o: number): number {
+  const f = w.f;
+  const { op, ty, a, b, imm } = f;
+  const va = a[i]!;
+  const inner = op[va]!;
+  if (o === OP.WRAP) {
+    if (inner === OP.EXTEND_S || inner === OP.EXTEND_U) return a[va]!;
+    // Only the low half matters.
+    if (inner === OP.EXTEND32_S) return become(f, i, OP.WRAP, a[va]!);
+    if (inner === AND && op[b[va]!] === CONST && imm[b[va]!] === -1) return become(f, i, OP.WRAP, a[va]!);
+    return i;
+  }
+  if (o === OP.EXTEND_U) return inner === OP.WRAP && significantBits(f, a[va]!) <= 32 ? a[va]! : i;
+  if (o === OP.EXTEND_S) return significantBits(f, va) < 32 ? become(f, i, OP.EXTEND_U, va) : i;
+  const bits = o === EXTEND8_S ? 8 : o === EXTEND16_S ? 16 : 32;
+  if (significantBits(f, va) < bits) return va;
+  const source = inner === EXTEND8_S || inner === OP.LOAD8_S
+    ? 8
+    : inner === EXTEND16_S || inner === OP.LOAD16_S
+    ? 16
+    : inner === OP.EXTEND32_S || inner === OP.LOAD32_S || inner === OP.EXTEND_S
+    ? 32
+    : 64;
+  if (source <= bits) return va;
+  if (source < 64 && inner >= OP.EXTEND8_S && inner <= OP.EXTEND32_S) return become(f, i, o, a[va]!);
+  // A mask that keeps all the bits that are extended.
+  if (inner === AND && op[b[va]!] === CONST) {
+    const mask = bits === 32 ? -1 : (1 << bits) - 1;
+    if ((imm[b[va]!]! & mask) === mask && ty[va] === ty[i]) return become(f, i, o, a[va]!);
+  }
+  return i;
+}
+
+// EQ, NE
+
+function equalRules(w: Numbering, i: number, o: number): number {
+  const f = w.f;
+  const { op, ty, a, b, c, imm } = f;
+  const va = a[i]!, vb = b[i]!;
+  const t = ty[va]!;
+  if (va === vb) return w.room ? w.constant(TY.I32, o === EQ ? 1 : 0, 0) : i;
+  if (op[vb] !== CONST) return i;
+  if (!w.room) return i;
+  const known = w.facts.constantOf(va);
+  if (known !== 0) {
+    const same = imm[known] === imm[vb] && (t === TY.I32 || c[known] === c[vb]);
+    return w.constant(TY.I32, same === (o === EQ) ? 1 : 0, 0);
+  }
+  if (t === TY.REF) return i;
+  const inner = op[va]!;
+  if (isZero(f, vb)) {
+    if (w.facts.isNonzero(va)) return w.constant(TY.I32, o === EQ ? 0 : 1, 0);
+    if (w.facts.isZero(va)) return w.constant(TY.I32, o === EQ ? 1 : 0, 0);
+    if (o === NE && t === TY.I32 && isBoolean(f, va)) return va;
+    if (o === EQ && COMPLEMENT[inner] !== 0) return become(f, i, COMPLEMENT[inner]!, a[va]!, b[va]!);
+    if (inner === XOR || inner === SUB) return become(f, i, o, a[va]!, b[va]!);
+    if (inner === OP.EXTEND_U || inner === OP.EXTEND_S) return become(f, i, o, a[va]!, w.constant(TY.I32, 0, 0));
+    return i;
+  }
+  if (isConstant(f, vb, 1, 0) && isBoolean(f, va)) {
+    return become(f, i, o === EQ ? NE : EQ, va, w.constant(t, 0, 0));
+  }
+  if (inner === ADD && op[b[va]!] === CONST) return become(f, i, o, a[va]!, w.make(SUB, t, vb, b[va]!));
+  if (inner === XOR && op[b[va]!] === CONST) return become(f, i, o, a[va]!, w.make(XOR, t, vb, b[va]!));
+  if (inner === OP.EXTEND_U && c[vb] === 0) return become(f, i, o, a[va]!, w.constant(TY.I32, imm[vb]!, 0));
+  if (inner === AND && b[va] === vb && exponentOf(f, vb) >= 0) {
+    return become(f, i, o === EQ ? NE : EQ, va, w.constant(t, 0, 0));
+  }
+  return beyond(f, va, vb) ? w.constant(TY.I32, o === EQ ? 0 : 1, 0) : i;
+}
+
+/** Is constant `limit` greater (unsigned) than `v` can be? */
+function beyond(f: IrFunction, v: number, limit: number): boolean {
+  return significantBits(f, v) < significantBits(f, limit, 0);
+}
+
+// LT, GT, LE, GE
+
+function compareRules(w: Numbering, i: number, o: number): number {
+  const f = w.f;
+  const { op, ty, a, b } = f;
+  const va = a[i]!, vb = b[i]!;
+  if (!w.room) return i;
+  if (va === vb) {
+    const equal = o === OP.LE_S || o === OP.LE_U || o === OP.GE_S || o === OP.GE_U;
+    return w.constant(TY.I32, equal ? 1 : 0, 0);
+  }
+  if (op[vb] !== CONST) return i;
+  const t = ty[va]!;
+  const width = t === TY.I32 ? 32 : 64;
+  const signed = o === OP.LT_S || o === OP.GT_S || o === OP.LE_S || o === OP.GE_S;
+  const bits = significantBits(f, va);
+  if (signed) {
+    if (bits >= width) return i;
+    // Not negative: against a negative constant decided, against others unsigned.
+    const negative = (t === TY.I32 ? f.imm[vb]! : f.c[vb]!) < 0;
+    if (negative) return w.constant(TY.I32, o === OP.GT_S || o === OP.GE_S ? 1 : 0, 0);
+    return become(f, i, o + (OP.LT_U - OP.LT_S), va, vb);
+  }
+  if (isZero(f, vb)) {
+    if (o === OP.LT_U) return w.constant(TY.I32, 0, 0);
+    if (o === OP.GE_U) return w.constant(TY.I32, 1, 0);
+    return become(f, i, o === OP.GT_U ? NE : EQ, va, vb);
+  }
+  if (isConstant(f, vb, -1, -1)) {
+    if (o === OP.GT_U) return w.constant(TY.I32, 0, 0);
+    if (o === OP.LE_U) return w.constant(TY.I32, 1, 0);
+    return become(f, i, o === OP.LT_U ? NE : EQ, va, vb);
+  }
+  if (beyond(f, va, vb)) return w.constant(TY.I32, o === OP.LT_U || o === OP.LE_U ? 1 : 0, 0);
+  if (isConstant(f, vb, 1, 0) && (o === OP.LT_U || o === OP.GE_U)) {
+    return become(f, i, o === OP.LT_U ? EQ : NE, va, w.constant(t, 0, 0));
+  }
+  return i;
+}
+
+// SELECT
+
+function selectRules(w: Numbering, i: number): number {
+  const f = w.f;
+  const { op, ty, a, b, c } = f;
+  const va = a[i]!, vb = b[i]!;
+  if (va === vb) return va;
+  const truth = w.facts.truth(c[i]!);
+  if (truth >= 0) return truth > 0 ? va : vb;
+  const root = w.facts.conditionRoot(c[i]!, true);
+  if (root < 0) {
+    a[i] = vb;
+    b[i] = va;
+    c[i] = -root;
+    return 0;
+  }
+  if (root !== c[i]) {
+    c[i] = root;
+    return 0;
+  }
+  if (ty[i] !== TY.I32 || !w.room) return i;
+  if (isConstant(f, va, 1, 0) && isZero(f, vb)) {
+    if (isBoolean(f, root)) return root;
+    return become(f, i, NE, root, vb);
+  }
+  if (isZero(f, va) && isConstant(f, vb, 1, 0)) return become(f, i, EQ, root, va);
+  // x ≠ y ? x : y, and x = y ? y : x
+  if (
+    (op[root] === NE || op[root] === EQ) && ((a[root] === va && b[root] === vb) || (a[root] === vb && b[root] === va))
+  ) {
+    return op[root] === NE ? va : vb;
+  }
+  return i;
+}
+
+// Floats: only what is exact in every bit.
+
+function floatRules(w: Numbering, i: number, o: number): number {
+  const f = w.f;
+  const { op, ty, a, b, c, imm } = f;
+  const va = a[i]!;
+  const inner = op[va]!;
+  switch (o) {
+    case OP.FNEG:
+      return inner === OP.FNEG ? a[va]! : i;
+    case OP.FABS:
+      if (inner === OP.FABS) return va;
+      return inner === OP.FNEG || inner === OP.FCOPYSIGN ? become(f, i, OP.FABS, a[va]!) : i;
+    case OP.FCOPYSIGN: {
+      const vb = b[i]!;
+      if (va === vb) return va;
+      if (op[vb] !== CONST || !w.room) return i;
+      const negative = (ty[i] === TY.F32 ? imm[vb]! : c[vb]!) < 0;
+      if (!negative) return become(f, i, OP.FABS, va);
+      return become(f, i, OP.FNEG, w.make(OP.FABS, ty[i]!, va));
+    }
+    case OP.BITCAST:
+      return inner === OP.BITCAST && ty[a[va]!] === ty[i] ? a[va]! : i;
+  }
+  // FMUL by 2 is FADD; FDIV by a power of two is FMUL by its inverse when that is a normal number.
+  const vb = b[i]!;
+  if (op[vb] !== CONST || !w.room) return i;
+  if (ty[i] === TY.F32) {
+    const bits = imm[vb]!;
+    const exponent = (bits >>> 23) & 0xff;
+    if ((bits & 0x7fffff) !== 0) return i;
+    if (o === OP.FMUL) return bits === 0x40000000 ? become(f, i, OP.FADD, va, va) : i;
+    if (exponent === 0 || exponent >= 254) return i;
+    return become(f, i, OP.FMUL, va, w.constant(TY.F32, (bits & -0x80000000) | ((254 - exponent) << 23), 0));
+  }
+  const high = c[vb]!;
+  const exponent = (high >>> 20) & 0x7ff;
+  if (imm[vb] !== 0 || (high & 0xfffff) !== 0) return i;
+  if (o === OP.FMUL) return high === 0x40000000 ? become(f, i, OP.FADD, va, va) : i;
+  if (exponent === 0 || exponent >= 2046) return i;
+  return become(f, i, OP.FMUL, va, w.constant(TY.F64, 0, (high & -0x80000000) | ((2046 - exponent) << 20)));
+}
+
+// Addresses of loads, stores and bounds checks
+
+/**
+ * Moves a constant that is added to the address into the static offset, where the 32-bit sum cannot wrap: the effective address
+ * is then the same number. The decision depends on the address value alone, so a check and its access always agree.
+ */
+export function foldAddress(w: Numbering, i: number): void {
+  const f = w.f;
+  const { op, ty, a, b, imm } = f;
+  const va = a[i]!;
+  if (op[va] !== ADD || ty[va] !== TY.I32 || op[b[va]!] !== CONST) return;
+  const added = imm[b[va]!]!;
+  // Offsets stay below 2 GiB, which selectors encode directly.
+  if (added < 0 || imm[i]! < 0 || imm[i]! + added > 0x7fffffff - 65536) return;
+  if (significantBits(f, a[va]!) >= 32) return;
+  a[i] = a[va]!;
+  imm[i] = imm[i]! + added;
+}
