@@ -101,10 +101,10 @@ const ROWS = [
   "CONTEXT ... t p", // address of the VM context plus imm; ty i64, or ref for the address of a function record in it
   "TRAP_IF v.. _ t", // trap with code imm when a (i32) ≠ 0
   // calls. List = arguments. ty = type of the single result, or 0 when there are none or several (then RESULT instructions follow)
-  "CALL lnk t x", // function index c defined in this module; imm = signature id (f.signatures)
+  "CALL lnk t x", // defined function c (imports not counted); imm = signature id (f.signatures)
   "CALL_RECORD lnk t x", // first list entry = address of a function record (context_layout.ts), rest arguments; imm = signature id;
   //                        c = TRAP code when the record may be null (address 0), else 0; it may belong to another instance
-  "CALL_IMPORT lnk t x", // imported function c: its record is embedded in the context; imm = signature id
+  "CALL_IMPORT lnk t x", // imported function c (its function index): its record is embedded in the context; imm = signature id
   "CALL_BUILTIN lnk t x", // runtime routine c (engine/builtins.ts); imm = signature id
   "POLL ... _ x", // interruption point (deadline); only when the module is compiled with polling
   // block ends
