@@ -103,7 +103,7 @@ function arrayNewFixed(walker: Walker): void {
   const type = unpacked(elementAt(walker));
   if (count > MAX_FIXED_ELEMENTS) walker.fail(`too many array elements: ${count}, at most ${MAX_FIXED_ELEMENTS}`);
   const height = walker.top;
-  for (let i = 0; i < count; i++) {
+  for (let i = 0; i < count && !(walker.top === walker.base && walker.isDead()); i++) {
     if (!walker.tryPop(type)) walker.mismatch(new Array<ValType>(count).fill(type), height);
   }
   walker.push(refType(false, index));

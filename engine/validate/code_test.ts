@@ -7,7 +7,7 @@ import { OPCODES } from "../wasm/opcodes.ts";
 import { EXTERNREF, FUNCREF, HEAP, I32, I64, refType, type ValType } from "../wasm/types.ts";
 import { validateBody } from "./code.ts";
 import { validateModule } from "./module.ts";
-import { body, type Code, expr, funcType, limits, plain, sampleModule } from "./sample_module.ts";
+import { body, type Code, expr, funcType, limits, plain, sampleModule } from "../../tests/support/sample_module.ts";
 import type { CodeVisitor } from "./visitor.ts";
 
 /**

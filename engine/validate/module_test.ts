@@ -5,7 +5,7 @@ import type { Module } from "../wasm/module.ts";
 import { EXTERNREF, F32, FUNCREF, HEAP, I32, I64, refType, type SubType } from "../wasm/types.ts";
 import { MAX_FIELDS, MAX_PARAMS, MAX_RESULTS } from "./limits.ts";
 import { validateModule } from "./module.ts";
-import { body, expr, funcType, limits, plain, sampleModule } from "./sample_module.ts";
+import { body, expr, funcType, limits, plain, sampleModule } from "../../tests/support/sample_module.ts";
 
 const nothing = plain(funcType());
 const empty = { typeIndex: 0, body: body([]) };

@@ -18,8 +18,7 @@ export const FRAME = { BLOCK: 0, LOOP: 1, IF: 2, TRY_TABLE: 3, TRY: 4 } as const
 
 export interface CodeVisitor {
   /**
-   * A body begins. `locals` has the types of all locals, parameters first. `bodyOffset` is the absolute offset of the
-   * code entry's first byte, `exprStart` of its first instruction.
+   * A body begins. `locals` has the types of all locals, parameters first; the visitor may keep all three arrays.
    */
   begin(funcIndex: number, params: readonly ValType[], results: readonly ValType[], locals: readonly ValType[]): void;
   /** Any instruction but those below. `id` is its row's id (wasm/opcodes.ts), `at` its absolute byte offset. */

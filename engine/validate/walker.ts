@@ -193,6 +193,8 @@ export class Walker {
     const height = this.top;
     for (let i = types.length - 1; i >= 0; i--) {
       if (!this.tryPop(types[i]!)) this.mismatch(types, height);
+      // Unreachable code has all the rest.
+      if (this.top === this.base && this.isDead()) return;
     }
   }
 

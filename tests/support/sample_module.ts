@@ -2,10 +2,10 @@
  * Modules for the validator's tests, made by hand: a list of fields comes in, a Module goes out, and function bodies are
  * assembled from lists of mnemonics and immediates. Only tests import this.
  */
-import { ByteWriter } from "../base/bytes.ts";
-import { emptyNames, type Expr, type Module } from "../wasm/module.ts";
-import { rowByMnemonic } from "../wasm/opcodes.ts";
-import { type CompositeType, type FuncType, I32, type SubType, type ValType } from "../wasm/types.ts";
+import { ByteWriter } from "../../engine/base/bytes.ts";
+import { emptyNames, type Expr, type Module } from "../../engine/wasm/module.ts";
+import { rowByMnemonic } from "../../engine/wasm/opcodes.ts";
+import { type CompositeType, type FuncType, I32, type SubType, type ValType } from "../../engine/wasm/types.ts";
 
 /** A mnemonic, or an immediate byte (bytes of longer LEBs one by one). */
 export type Code = readonly (string | number)[];
