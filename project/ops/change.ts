@@ -1,0 +1,225 @@
+/**
+ * One change of a project, from intent to written files: the work behind `add`, `rm`, `plugin update` and `plugin grant`.
+ *
+ * In: a project and what to change in its requirements, bindings, configuration or decisions. Out: the changes with their
+ * reasons, and which files were written. Either both files are written or none; a cancelled review writes nothing; a
+ * broken or conflicted lockfile is salvaged entry by entry, and what cannot be trusted is reviewed again.
+ */
+import { join } from "node:path";
+import { type PendingWrite, sameBytes, writeTogether } from "../atomic_write.ts";
+import { type Diagnostic, fail, ProjectError } from "../diagnostic.ts";
+import { guestOffers } from "../contracts.ts";
+import { fromLockfile, NO_PREVIOUS, type Previous, salvage } from "../lock_merge.ts";
+import { type LockDraft, sealLockfile, writeLockfile } from "../lock_write.ts";
+import type { JsonObject } from "../json_read.ts";
+import { checkLockfile } from "../lockfile.ts";
+import { editRequirements } from "../manifest_edit.ts";
+import { type ProjectState, readProject, requireManifest, requirementsOf } from "../project.ts";
+import { checkManifest } from "../manifest.ts";
+import { LOCK_FILE, MANIFEST_FILE } from "../site.ts";
+import { type Change, changesBetween } from "./changes.ts";
+import type { OpsContext } from "./context.ts";
+import { decideAll, type Decider } from "./decide.ts";
+import { prepare, type Prepared } from "./prepare.ts";
+
+/** What to change. */
+export interface ChangeRequest {
+  readonly root: string;
+  /** New ranges by id; undefined removes. Ranges may depend on what is resolved: see `constraint`. */
+  readonly requirements?: ReadonlyMap<string, string | undefined>;
+  /** The range to write for an id once its version is known; absent: as given. */
+  readonly constraint?: (id: string, version: string) => string | undefined;
+  readonly paths?: readonly string[];
+  readonly update?: ReadonlySet<string> | "all";
+  readonly asked?: ReadonlySet<string>;
+  readonly bind?: ReadonlyMap<string, readonly string[]>;
+  readonly config?: ReadonlyMap<string, JsonObject>;
+  readonly allowYanked?: boolean;
+  readonly decider: Decider;
+  /** Write nothing. */
+  readonly dryRun?: boolean;
+  /** No file may change: a change is an error. */
+  readonly locked?: boolean;
+}
+
+/** What a change did. */
+export interface ChangeResult {
+  readonly root: string;
+  readonly changes: readonly Change[];
+  readonly loadOrder: readonly string[];
+  readonly warnings: readonly Diagnostic[];
+  /** Names of the files that were written. */
+  readonly written: readonly string[];
+  readonly cancelled: boolean;
+  readonly linksChecked: boolean;
+}
+
+/** Changes a project. */
+export async function changeProject(context: OpsContext, request: ChangeRequest): Promise<ChangeResult> {
+  const { files } = context;
+  const state = await readProject(request.root, files);
+  const { manifest } = requireManifest(state);
+  const { previous, warnings } = previousOf(state);
+
+  const edits = new Map(request.requirements ?? []);
+  const requirements = applyEdits(requirementsOf(manifest), edits);
+  const prepared = await prepare(context, {
+    root: request.root,
+    requirements,
+    previous,
+    ...(request.paths === undefined ? {} : { paths: request.paths }),
+    ...(request.update === undefined ? {} : { update: request.update }),
+    ...(request.bind === undefined ? {} : { bind: request.bind }),
+    ...(request.config === undefined ? {} : { config: request.config }),
+    ...(request.allowYanked === undefined ? {} : { allowYanked: request.allowYanked }),
+  });
+  for (const [id, range] of edits) {
+    const version = prepared.resolution.chosen.get(id)?.version;
+    if (range === undefined || version === undefined) continue;
+    const written = request.constraint?.(id, version);
+    if (written !== undefined) edits.set(id, written);
+  }
+  const final = applyEdits(requirementsOf(manifest), edits);
+  const changes = changesBetween(previous, prepared, final);
+  const base = {
+    root: request.root,
+    changes,
+    loadOrder: prepared.order,
+    warnings: [...warnings, ...prepared.warnings],
+    linksChecked: prepared.linksChecked,
+  };
+  const decided = await decideAll(prepared, previous, final, request.decider, request.asked);
+  if (!decided) return { ...base, written: [], cancelled: true };
+
+  const manifestBytes = editedManifest(state, edits);
+  const lockBytes = lockFor(prepared, final, previous, request);
+  const writes: PendingWrite[] = [];
+  if (!sameBytes(manifestBytes, state.manifestBytes)) {
+    writes.push({ name: MANIFEST_FILE, bytes: manifestBytes, before: { bytes: state.manifestBytes } });
+  }
+  if (!sameBytes(lockBytes, state.lockBytes)) {
+    writes.push({
+      name: LOCK_FILE,
+      bytes: lockBytes,
+      before: { bytes: await files.read(join(request.root, LOCK_FILE)) },
+    });
+  }
+  if (request.locked === true && writes.length > 0) {
+    throw fail("lock.stale", `--locked forbids it, but ${writes.map((w) => w.name).join(" and ")} would change`, {
+      help: "run the command without --locked and commit the result",
+    });
+  }
+  if (request.dryRun === true || writes.length === 0) return { ...base, written: [], cancelled: false };
+  if (!sameBytes(manifestBytes, state.manifestBytes)) {
+    const checked = await checkManifest(manifestBytes);
+    if (checked.read === undefined) throw new ProjectError(checked.diagnostics);
+  }
+  // The lockfile holds only if the manifest it was made for is still there, changed or not.
+  if (!writes.some((w) => w.name === MANIFEST_FILE)) {
+    const now = await files.read(join(request.root, MANIFEST_FILE));
+    if (!sameBytes(now, state.manifestBytes)) {
+      throw fail("project.changed", `${MANIFEST_FILE} changed while this command ran; nothing was written`, {
+        file: MANIFEST_FILE,
+        help: "run the command again",
+      });
+    }
+  }
+  await writeTogether(request.root, writes, { files });
+  return { ...base, written: writes.map((w) => w.name), cancelled: false };
+}
+
+/** What can be kept of the lockfile, with a warning when it is not all. */
+export function previousOf(state: ProjectState): { previous: Previous; warnings: Diagnostic[] } {
+  const { lock, lockBytes } = state;
+  if (lock === undefined || lockBytes === undefined) return { previous: NO_PREVIOUS, warnings: [] };
+  if (lock.lockfile !== undefined) return { previous: fromLockfile(lock.lockfile), warnings: [] };
+  const code = lock.diagnostics[0]!.code;
+  if (code === "lock.version") throw new ProjectError(lock.diagnostics);
+  const previous = salvage(lockBytes);
+  if (code === "lock.stale") return { previous, warnings: [] };
+  const kept = Object.keys(previous.plugins).length;
+  const message = code === "lock.conflict-markers"
+    ? `merging both sides of ${LOCK_FILE}: ${kept} plugins agree, the others are resolved again`
+    : `${LOCK_FILE} is not valid (${code}): ${kept} plugins of it can be kept, the others are resolved and reviewed again`;
+  return { previous, warnings: [{ code, severity: "warning", message, file: LOCK_FILE }] };
+}
+
+function applyEdits(
+  requirements: { readonly [id: string]: string },
+  edits: ReadonlyMap<string, string | undefined>,
+): { [id: string]: string } {
+  const result = Object.assign(Object.create(null) as { [id: string]: string }, requirements);
+  for (const [id, range] of edits) {
+    if (range === undefined) delete result[id];
+    else result[id] = range;
+  }
+  return result;
+}
+
+function editedManifest(state: ProjectState, edits: ReadonlyMap<string, string | undefined>): Uint8Array {
+  const text = requireManifest(state).document.text;
+  const current = requirementsOf(requireManifest(state).manifest);
+  const changed = new Map(
+    [...edits].filter(([id, range]) =>
+      (Object.hasOwn(current, id) || id in current ? current[id] : undefined) !== range
+    ),
+  );
+  return changed.size === 0 ? state.manifestBytes : new TextEncoder().encode(editRequirements(text, changed));
+}
+
+/** The bytes of the lockfile for decided plugins; they are read back strictly before they are used. */
+function lockFor(
+  prepared: Prepared,
+  requirements: { readonly [id: string]: string },
+  previous: Previous,
+  request: ChangeRequest,
+): Uint8Array {
+  const plugins: LockDraft["plugins"] = Object.create(null);
+  for (const [id, p] of Object.entries(prepared.plugins)) {
+    plugins[id] = {
+      package: p.package,
+      definition: p.definition,
+      entry: p.entry,
+      grants: p.grants,
+      denied: p.denied,
+      bindings: { ...p.bindings },
+      config: p.config,
+    };
+  }
+  const draft: LockDraft = {
+    requirements: { ...requirements },
+    packages: { ...prepared.packages },
+    plugins,
+    guest: { bindings: guestBindings(prepared, requirements, previous, request) },
+  };
+  const bytes = writeLockfile(sealLockfile(draft));
+  const check = checkLockfile(bytes, { requirements });
+  if (check.lockfile === undefined) throw new ProjectError(check.diagnostics);
+  return bytes;
+}
+
+function guestBindings(
+  prepared: Prepared,
+  requirements: { readonly [id: string]: string },
+  previous: Previous,
+  request: ChangeRequest,
+): { [namespace: string]: string } {
+  const bindings = Object.create(null) as { [namespace: string]: string };
+  const questions: Diagnostic[] = [];
+  for (const [namespace, ids] of guestOffers(prepared.plugins, new Set(Object.keys(requirements)))) {
+    const chosen = request.bind?.get(`guest ${namespace}`)?.[0] ?? request.bind?.get(namespace)?.[0] ??
+      previous.guest[namespace];
+    if (chosen !== undefined && ids.includes(chosen)) bindings[namespace] = chosen;
+    else if (ids.length === 1) bindings[namespace] = ids[0]!;
+    else {
+      questions.push({
+        code: "binding.choice",
+        severity: "error",
+        message: `${ids.join(" and ")} both offer ${namespace} to guests`,
+        help: `choose with --bind '${namespace}=${ids[0]}'`,
+      });
+    }
+  }
+  if (questions.length > 0) throw new ProjectError(questions);
+  return bindings;
+}

@@ -1,0 +1,82 @@
+/**
+ * What differs between the locked state and a prepared one, plugin by plugin.
+ *
+ * In: the previous lockfile's content and a Prepared. Out: one Change for each id, in code-unit order, with reasons, the
+ * newer versions that were skipped and why, and the difference in authority. This is what `plan` and `add` show.
+ */
+import { findAuthority, requestWidened } from "../authorities.ts";
+import { scopeOf } from "../definition.ts";
+import type { Previous } from "../lock_merge.ts";
+import { reviewReasons } from "../review.ts";
+import type { Prepared } from "./prepare.ts";
+
+/** How one plugin changes. */
+export interface Change {
+  readonly id: string;
+  readonly action: "add" | "update" | "remove" | "keep";
+  readonly from?: string;
+  readonly to?: string;
+  readonly reasons: readonly string[];
+  readonly skipped: readonly { readonly version: string; readonly reason: string }[];
+  readonly authority: {
+    readonly added: readonly string[];
+    readonly removed: readonly string[];
+    readonly widened: readonly string[];
+  };
+  readonly needsReview: boolean;
+}
+
+/** All changes, those that keep a plugin as it is too. */
+export function changesBetween(
+  previous: Previous,
+  prepared: Prepared,
+  requirements: { readonly [id: string]: string },
+): Change[] {
+  const ids = new Set([...Object.keys(previous.plugins), ...Object.keys(prepared.plugins)]);
+  return [...ids].sort().map((id) => changeOf(id, previous, prepared, requirements));
+}
+
+function changeOf(
+  id: string,
+  previous: Previous,
+  prepared: Prepared,
+  requirements: { readonly [id: string]: string },
+): Change {
+  const before = previous.plugins[id];
+  const from = before === undefined ? undefined : previous.packages[before.package]?.version;
+  const now = prepared.plugins[id];
+  const old = before?.definition.authorities ?? [];
+  if (now === undefined) {
+    return {
+      id,
+      action: "remove",
+      ...(from === undefined ? {} : { from }),
+      reasons: ["nothing requires it any more"],
+      skipped: [],
+      authority: { added: [], removed: old.map((a) => a.name), widened: [] },
+      needsReview: false,
+    };
+  }
+  const to = now.release.version;
+  const asks = now.definition.authorities;
+  const review = reviewReasons(id, now, prepared.packages[now.package]!, prepared.plugins, previous.reviewed.get(id));
+  const by = Object.keys(prepared.plugins).filter((other) => id in prepared.plugins[other]!.definition.requires);
+  const who = Object.hasOwn(requirements, id) || id in requirements ? ["you", ...by] : by;
+  return {
+    id,
+    action: before === undefined ? "add" : from === to ? "keep" : "update",
+    ...(from === undefined ? {} : { from }),
+    to,
+    reasons: [...(from === to ? [] : [`required by ${who.join(", ")}`]), ...review.map((r) => r.text)],
+    skipped: (prepared.resolution.skipped.get(id) ?? []).map(({ version, reason }) => ({ version, reason })),
+    authority: {
+      added: asks.filter((a) => !old.some((o) => o.name === a.name)).map((a) => a.name),
+      removed: old.filter((o) => !asks.some((a) => a.name === o.name)).map((o) => o.name),
+      widened: asks.filter((a) => {
+        const was = old.find((o) => o.name === a.name);
+        return was !== undefined && requestWidened(findAuthority(a.name)?.scope ?? "none", scopeOf(was), scopeOf(a));
+      }).map((a) => a.name),
+    },
+    needsReview: review.length > 0,
+  };
+}

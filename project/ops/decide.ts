@@ -1,0 +1,250 @@
+/**
+ * Decisions on authority: who is asked what, and what flags say.
+ *
+ * In: prepared plugins, the last reviews, and a Decider (a prompt, flags, or a refusal). Out: grants and denials for every
+ * plugin, providers before consumers, so that what a consumer can reach is settled when it is reviewed. `--yes` decides
+ * nothing: authority comes from a person or from flags that name it. Design: §2.2.
+ */
+import { findAuthority, fullGrant, listKeyOf, scopeSchema, widerThan } from "../authorities.ts";
+import { reachOf } from "../contracts.ts";
+import { type AuthorityRequest, scopeOf } from "../definition.ts";
+import { type Diagnostic, fail, ProjectError } from "../diagnostic.ts";
+import { emptyObject, type JsonObject } from "../json_read.ts";
+import type { Previous } from "../lock_merge.ts";
+import { type ReviewReason, reviewReasons } from "../review.ts";
+import { walkSchema } from "../schema_walk.ts";
+import type { Prepared, PreparedPlugin } from "./prepare.ts";
+
+/** What a reviewer is shown. */
+export interface ReviewRequest {
+  readonly plugin: PreparedPlugin;
+  readonly reasons: readonly ReviewReason[];
+  /** Who requires it; empty means the project itself. */
+  readonly requiredBy: readonly string[];
+  readonly direct: boolean;
+  /** Version of the last review. */
+  readonly before?: string;
+  /** Authorities that were requested at the last review. */
+  readonly beforeRequests: readonly AuthorityRequest[];
+  readonly reach: { readonly [provider: string]: { readonly [name: string]: JsonObject } };
+}
+
+/** What a reviewer decides: every requested authority is in one of the two. */
+export interface Decision {
+  readonly grants: { readonly [name: string]: JsonObject };
+  readonly denied: readonly string[];
+}
+
+/** Decides, or returns undefined when the review was cancelled. Throws when nobody can be asked. */
+export type Decider = (request: ReviewRequest) => Promise<Decision | undefined>;
+
+/** Asks for every plugin that needs it; false when a review was cancelled. The plugins are updated in place. */
+export async function decideAll(
+  prepared: Prepared,
+  previous: Previous,
+  requirements: { readonly [id: string]: string },
+  decider: Decider,
+  asked: ReadonlySet<string> = new Set(),
+): Promise<boolean> {
+  for (const request of reviewRequests(prepared, previous, requirements, asked)) {
+    const decision = await decider(request);
+    if (decision === undefined) return false;
+    request.plugin.grants = { ...decision.grants };
+    request.plugin.denied = [...decision.denied];
+  }
+  return true;
+}
+
+/** The reviews that are needed, lazily: each is computed when those before it are decided. */
+export function* reviewRequests(
+  prepared: Prepared,
+  previous: Previous,
+  requirements: { readonly [id: string]: string },
+  asked: ReadonlySet<string> = new Set(),
+): Generator<ReviewRequest> {
+  for (const id of prepared.order) {
+    const plugin = prepared.plugins[id]!;
+    const before = previous.reviewed.get(id);
+    const reasons = [...reviewReasons(id, plugin, prepared.packages[plugin.package]!, prepared.plugins, before)];
+    if (asked.has(id)) reasons.push({ rule: "asked", text: "you asked for it" });
+    const undecided = plugin.definition.authorities.some((a) =>
+      !(a.name in plugin.grants) && !plugin.denied.includes(a.name)
+    );
+    if (reasons.length === 0 && undecided) {
+      reasons.push({ rule: "wider-request", text: "some of its requests were never decided" });
+    }
+    if (reasons.length === 0) continue;
+    yield {
+      plugin,
+      reasons,
+      requiredBy: Object.keys(prepared.plugins).filter((other) => id in prepared.plugins[other]!.definition.requires),
+      direct: Object.hasOwn(requirements, id),
+      ...(before === undefined ? {} : { before: before.package.version }),
+      beforeRequests: before?.plugin.definition.authorities ?? [],
+      reach: reachOf(id, prepared.plugins),
+    };
+  }
+}
+
+/** The flags that decide. */
+export interface DecisionFlags {
+  readonly allow: readonly string[];
+  readonly deny: readonly string[];
+  readonly allowRequested: boolean;
+  /** The command line so far, to show what to paste. */
+  readonly command: string;
+}
+
+interface Rule {
+  readonly id?: string;
+  readonly name: string;
+  readonly scope?: string;
+  used: boolean;
+  readonly text: string;
+}
+
+/** A decider that follows flags, and asks `otherwise` (or fails with exit 4) for what they leave open. */
+export function deciderFromFlags(
+  flags: DecisionFlags,
+  otherwise?: Decider,
+): { decide: Decider; unused: () => string[] } {
+  const allow = flags.allow.map((text) => parseRule(text, "--allow"));
+  const deny = flags.deny.map((text) => parseRule(text, "--deny"));
+  const decide: Decider = async (request) => {
+    const { plugin } = request;
+    const grants = Object.create(null) as { [name: string]: JsonObject };
+    const denied: string[] = [];
+    const open: AuthorityRequest[] = [];
+    for (const asked of plugin.definition.authorities) {
+      const denies = match(deny, plugin.id, asked.name);
+      const allows = match(allow, plugin.id, asked.name);
+      const carried = plugin.grants[asked.name];
+      const known = request.reasons.every((r) =>
+        r.rule !== "asked" && r.rule !== "edited" && r.rule !== "publisher" && r.rule !== "registry"
+      );
+      if (denies !== undefined) denied.push(asked.name);
+      else if (allows !== undefined) grants[asked.name] = grantFrom(asked, allows.scope, allows.text);
+      else if (flags.allowRequested && asked.name !== "host.code") {
+        grants[asked.name] = carried ?? fullGrant(findAuthority(asked.name)!.scope, scopeOf(asked));
+      } else if (carried !== undefined && known && !isWider(asked, request)) grants[asked.name] = carried;
+      else if (plugin.denied.includes(asked.name) && known) denied.push(asked.name);
+      else open.push(asked);
+    }
+    // Larger reach through providers is a decision even when the plugin itself asks for nothing new.
+    const reachOpen = !flags.allowRequested && request.reasons.some((r) => r.rule === "reach") &&
+      !allow.some((r) => r.id === plugin.id && r.used);
+    if (open.length === 0 && !reachOpen) return { grants, denied };
+    if (otherwise !== undefined) return await otherwise(request);
+    throw reviewNeeded(request, open, flags.command);
+  };
+  return { decide, unused: () => [...allow, ...deny].filter((r) => !r.used).map((r) => r.text) };
+}
+
+/** True when this request was not part of the last review, or asks for more. */
+function isWider(asked: AuthorityRequest, request: ReviewRequest): boolean {
+  const was = request.beforeRequests.find((a) => a.name === asked.name);
+  return was === undefined ||
+    widerThan(findAuthority(asked.name)?.scope ?? "none", scopeOf(was), scopeOf(asked)).length > 0;
+}
+
+function match(rules: readonly Rule[], id: string, name: string): Rule | undefined {
+  const found = rules.find((r) => r.id === id && r.name === name) ??
+    rules.find((r) => r.id === undefined && r.name === name);
+  if (found !== undefined) found.used = true;
+  return found;
+}
+
+/** `name`, `name:scope`, `id=name` or `id=name:scope`. */
+function parseRule(text: string, flag: string): Rule {
+  const m = /^(?:([^=:]+\/[^=:]+)=)?([a-z][a-z.]*)(?::(.*))?$/s.exec(text);
+  const name = m?.[2];
+  if (m === null || name === undefined || findAuthority(name) === undefined) {
+    throw fail("usage.authority", `${flag} ${JSON.stringify(text)} names no authority`, {
+      help: `write ${flag} <authority>[:<scope>] or ${flag} <plugin id>=<authority>[:<scope>]`,
+    });
+  }
+  if (name === "host.code") {
+    throw fail("usage.authority", "host.code cannot be granted: plugins of kind host are reserved");
+  }
+  return {
+    name,
+    text: `${flag} ${text}`,
+    used: false,
+    ...(m[1] === undefined ? {} : { id: m[1] }),
+    ...(m[3] === undefined ? {} : { scope: m[3] }),
+  };
+}
+
+/** The grant for a request: all of it, or the part that a scope text names. */
+export function grantFrom(request: AuthorityRequest, scope: string | undefined, flag: string): JsonObject {
+  const kind = findAuthority(request.name)!.scope;
+  const asked = scopeOf(request);
+  if (scope === undefined || scope === "") return fullGrant(kind, asked);
+  const grant = emptyObject();
+  const key = listKeyOf(kind);
+  const items = scope.split(",").map((item) => item.trim()).filter((item) => item !== "");
+  if (kind === "none") throw fail("usage.scope", `${flag}: ${request.name} has no scope`);
+  if (kind === "roots") {
+    const roots = emptyObject();
+    const full = fullGrant(kind, asked).roots as JsonObject;
+    for (const item of items) {
+      const at = item.indexOf("=");
+      const root = at < 0 ? item : item.slice(0, at);
+      roots[root] = at < 0 ? full[root] ?? `.${root}` : item.slice(at + 1);
+    }
+    grant.roots = roots;
+  } else if (key !== undefined) grant[key] = items;
+  else {
+    for (const item of items) {
+      const [name, value] = item.split("=");
+      grant[name!] = Number(value);
+    }
+    if (kind === "instances") { for (const name of Object.keys(asked)) grant[name] ??= asked[name]!; }
+  }
+  const faults = walkSchema(grant, scopeSchema(kind, "grant")).map((v) => v.message);
+  if (faults.length === 0) faults.push(...widerThan(kind, asked, grant).map((f) => f.reason));
+  if (faults.length > 0) throw fail("usage.scope", `${flag}: ${faults.join("; ")}`);
+  return grant;
+}
+
+/** The failure when nobody can be asked: what is open, and the exact flags that would decide. */
+function reviewNeeded(request: ReviewRequest, open: readonly AuthorityRequest[], command: string): ProjectError {
+  const { plugin } = request;
+  const flags = open.map((a) => `--allow ${shellQuote(`${plugin.id}=${a.name}${scopeText(a)}`)}`);
+  if (flags.length === 0) {
+    flags.push(
+      ...plugin.definition.authorities.map((a) => `--allow ${shellQuote(`${plugin.id}=${a.name}${scopeText(a)}`)}`),
+    );
+    if (flags.length === 0) flags.push("--allow-requested");
+  }
+  const first: Diagnostic = {
+    code: "review.needed",
+    severity: "error",
+    message: `${plugin.id} ${plugin.release.version} needs a review: ${request.reasons.map((r) => r.text).join("; ")}`,
+    help: `review it at a terminal, or decide with flags: ${command} ${flags.join(" ")}`,
+  };
+  const asks: Diagnostic[] = open.map((a) => ({
+    code: "review.authority",
+    severity: "note",
+    message: `${plugin.id} asks for ${a.name}${scopeText(a)} (${a.mode}): ${a.reason}`,
+  }));
+  return new ProjectError([first, ...asks]);
+}
+
+/** The scope of a request in the form that `--allow` takes. */
+export function scopeText(request: AuthorityRequest): string {
+  const kind = findAuthority(request.name)?.scope ?? "none";
+  const full = fullGrant(kind, scopeOf(request));
+  const key = listKeyOf(kind);
+  if (kind === "roots") {
+    return `:${Object.entries(full.roots as JsonObject).map(([r, d]) => `${r}=${String(d)}`).join(",")}`;
+  }
+  if (key !== undefined) return `:${(full[key] as string[]).join(",")}`;
+  const pairs = Object.entries(full).map(([k, v]) => `${k}=${String(v)}`);
+  return pairs.length === 0 ? "" : `:${pairs.join(",")}`;
+}
+
+/** Text as one word of a POSIX shell. */
+export function shellQuote(text: string): string {
+  return /^[A-Za-z0-9_.,:=@%+/~^-]+$/.test(text) && !text.startsWith("~") ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,358 @@
+/**
+ * From requirements to everything that a lockfile will say, but for the decisions on authority.
+ *
+ * In: the requirements to meet, what can be kept of the previous lockfile, choices for bindings. Out: exact versions,
+ * checked packages, bindings, load order, and what each plugin still holds from the last review. Nothing is written but
+ * the caches. `add`, `rm`, `plugin update`, `plugin grant` and `plugin plan` all start here.
+ */
+import { bindContracts, type BindingQuestion, type BoundPlugin, loadOrder } from "../contracts.ts";
+import { checkConfig } from "../config_schema.ts";
+import { findAuthority, narrowGrant } from "../authorities.ts";
+import { type Definition, definitionDigest, scopeOf } from "../definition.ts";
+import { type Diagnostic, fail, ProjectError } from "../diagnostic.ts";
+import type { JsonObject } from "../json_read.ts";
+import { checkLinks } from "../link_check.ts";
+import type { LockedPackage, LockedSource } from "../lock_schema.ts";
+import type { Previous } from "../lock_merge.ts";
+import { InspectionError } from "../module_inspector.ts";
+import { type Resolution, resolve } from "../resolve.ts";
+import type { Release, Source } from "../source.ts";
+import { type OpsContext, SourceSet } from "./context.ts";
+import { fetchPackage, promisedPlugin } from "./fetch.ts";
+
+/** What to prepare. */
+export interface PrepareRequest {
+  readonly root: string;
+  readonly requirements: { readonly [id: string]: string };
+  readonly previous: Previous;
+  /** Project paths that provide packages, besides those that are locked so. */
+  readonly paths?: readonly string[];
+  /** Ids whose locked version is not to be preferred; "all" for none. */
+  readonly update?: ReadonlySet<string> | "all";
+  readonly allowYanked?: boolean;
+  /** Providers by `<namespace>` or `<consumer> <namespace>`. */
+  readonly bind?: ReadonlyMap<string, readonly string[]>;
+  /** Configuration to set, by plugin id. */
+  readonly config?: ReadonlyMap<string, JsonObject>;
+}
+
+/** One plugin, ready for review. */
+export interface PreparedPlugin extends BoundPlugin {
+  readonly id: string;
+  readonly package: string;
+  readonly release: Release;
+  readonly entry: { readonly path: string; readonly digest: `sha256:${string}`; readonly size: number };
+  /** What is carried over from the last review, narrowed to what is asked for now. */
+  grants: { [name: string]: JsonObject };
+  denied: string[];
+  readonly bindings: { readonly [namespace: string]: string[] };
+  readonly config: JsonObject;
+}
+
+/** Everything but the decisions. */
+export interface Prepared {
+  readonly resolution: Resolution;
+  readonly plugins: { readonly [id: string]: PreparedPlugin };
+  readonly packages: { readonly [id: string]: Omit<LockedPackage, "seal"> };
+  readonly order: readonly string[];
+  readonly warnings: readonly Diagnostic[];
+  readonly downloaded: number;
+  readonly linksChecked: boolean;
+}
+
+/** Resolves, fetches, checks and binds. */
+export async function prepare(context: OpsContext, request: PrepareRequest): Promise<Prepared> {
+  const { previous } = request;
+  const sources = new Sources(context, request);
+  await sources.openPaths();
+  const locked = new Map<string, string>();
+  for (const [id, plugin] of Object.entries(previous.plugins)) {
+    const pack = previous.packages[plugin.package];
+    if (pack === undefined || request.update === "all" || request.update?.has(id) === true) continue;
+    locked.set(id, pack.version);
+  }
+  const { minReleaseAgeMs } = context.machine;
+  const resolution = await resolve({
+    requirements: request.requirements,
+    locked,
+    engines: context.engines,
+    platform: context.platform,
+    allowYanked: request.allowYanked === true,
+    ...(minReleaseAgeMs > 0 ? { notAfterMs: context.now() - minReleaseAgeMs } : {}),
+  }, { load: (ids) => sources.load(ids) });
+
+  const packages = Object.create(null) as { [id: string]: Omit<LockedPackage, "seal"> };
+  const found = Object.create(null) as {
+    [id: string]: { definition: Definition; release: Release; entry: PreparedPlugin["entry"]; bytes: Uint8Array };
+  };
+  let downloaded = 0;
+  for (const release of resolution.chosen.values()) {
+    const source = sources.of(release.id);
+    keepsItsDigest(release, previous, source);
+    const fetched = await fetchPackage(context, release, source);
+    if (fetched.downloaded && packages[release.package] === undefined && source.locked.kind === "registry") {
+      downloaded++;
+    }
+    packages[release.package] = {
+      version: release.version,
+      source: source.locked,
+      artifact: release.artifact,
+      ...(source.locked.kind === "path" || release.publisher === undefined ? {} : { publisher: release.publisher }),
+    };
+    const plugin = promisedPlugin(fetched.opened, release);
+    found[release.id] = { definition: plugin.definition, release, entry: plugin.entry, bytes: plugin.bytes };
+  }
+  const warnings: Diagnostic[] = [];
+  await checkAllLinks(context, found);
+  const bindings = await bindAll(request, found, sources);
+  const plugins = Object.create(null) as { [id: string]: PreparedPlugin };
+  for (const id of Object.keys(found).sort()) {
+    const { definition, release, entry } = found[id]!;
+    plugins[id] = {
+      id,
+      package: release.package,
+      release,
+      definition,
+      entry,
+      ...carriedDecision(definition, id, previous),
+      bindings: bindings[id] ?? {},
+      config: configFor(id, definition, request),
+    };
+    if (release.stability === "deprecated" || definition.stability === "deprecated") {
+      warnings.push({
+        code: "registry.deprecated",
+        severity: "warning",
+        message: `${id} ${release.version} is deprecated`,
+      });
+    }
+    if (release.yanked !== undefined) {
+      warnings.push({
+        code: "registry.yanked",
+        severity: "warning",
+        message: `${id} ${release.version} was yanked (${release.yanked.severity}): ${release.yanked.reason}`,
+        help: `waft plugin update ${id}`,
+      });
+    }
+  }
+  const order = loadOrder(plugins);
+  if ("cycle" in order) {
+    throw fail("resolve.cycle", `plugins depend on each other in a circle: ${order.cycle.join(" -> ")}`);
+  }
+  return {
+    resolution,
+    plugins,
+    packages,
+    order: order.order,
+    warnings,
+    downloaded,
+    linksChecked: context.inspect !== undefined,
+  };
+}
+
+/** Finds the source of each id: a path of the project, the registry that the lockfile names, or the configured one. */
+class Sources {
+  readonly #context: OpsContext;
+  readonly #request: PrepareRequest;
+  readonly #set: SourceSet;
+  readonly #byPath = new Map<string, Source>();
+  readonly #used = new Map<string, Source>();
+
+  constructor(context: OpsContext, request: PrepareRequest) {
+    this.#context = context;
+    this.#request = request;
+    this.#set = new SourceSet(context, request.root);
+  }
+
+  async openPaths(): Promise<void> {
+    const asked = (this.#request.paths ?? []).map((path) => this.#set.directory(path));
+    for (const source of asked) {
+      const { opened } = await source.open();
+      for (const id of Object.keys(opened.plugins)) this.#byPath.set(id, source);
+    }
+    for (const [id, plugin] of Object.entries(this.#request.previous.plugins)) {
+      const locked = this.#request.previous.packages[plugin.package]?.source;
+      if (locked?.kind === "path" && !this.#byPath.has(id)) this.#byPath.set(id, this.#set.directory(locked.path));
+    }
+  }
+
+  of(id: string): Source {
+    let source = this.#used.get(id);
+    if (source === undefined) {
+      const plugin = this.#request.previous.plugins[id];
+      const locked: LockedSource | undefined = plugin === undefined
+        ? undefined
+        : this.#request.previous.packages[plugin.package]?.source;
+      source = this.#byPath.get(id) ?? (locked?.kind === "registry" ? this.#set.locked(locked) : this.#set.forId(id));
+      this.#used.set(id, source);
+    }
+    return source;
+  }
+
+  registry(id: string): ReturnType<SourceSet["forId"]> {
+    return this.#set.forId(id);
+  }
+
+  async load(ids: readonly string[]): Promise<Map<string, readonly Release[] | undefined>> {
+    const answers = await Promise.all(ids.map(async (id) => [id, await this.#releases(id)] as const));
+    return new Map(answers);
+  }
+
+  async #releases(id: string): Promise<readonly Release[] | undefined> {
+    try {
+      return await this.of(id).releases(id);
+    } catch (error) {
+      const kept = this.#context.offline ? this.#lockedRelease(id) : undefined;
+      if (kept === undefined) throw error;
+      return [kept];
+    }
+  }
+
+  /** Offline, the lockfile itself says all that is needed about what is locked. */
+  #lockedRelease(id: string): Release | undefined {
+    const plugin = this.#request.previous.plugins[id];
+    const pack = plugin === undefined ? undefined : this.#request.previous.packages[plugin.package];
+    if (plugin === undefined || pack === undefined) return undefined;
+    return {
+      id,
+      version: pack.version,
+      package: plugin.package,
+      definitionDigest: definitionDigest(plugin.definition),
+      requires: plugin.definition.requires,
+      compatibility: plugin.definition.compatibility,
+      artifact: pack.artifact,
+      ...(pack.publisher === undefined ? {} : { publisher: pack.publisher }),
+    };
+  }
+}
+
+/** A version that is locked and whose archive has another digest now was replaced: somewhere, something is wrong. */
+function keepsItsDigest(release: Release, previous: Previous, source: Source): void {
+  const locked = previous.packages[release.package];
+  if (locked?.version !== release.version || locked.source.kind === "path" || source.locked.kind === "path") return;
+  if (locked.artifact.digest === release.artifact.digest) return;
+  throw fail(
+    "integrity.republished",
+    `${release.package} ${release.version} is locked as ${locked.artifact.digest}, but ${source.name} now offers ${release.artifact.digest}`,
+    {
+      help:
+        "versions are immutable: find out who changed it; to go on, remove the package with `waft rm` and add it again",
+    },
+  );
+}
+
+async function checkAllLinks(
+  context: OpsContext,
+  found: {
+    readonly [id: string]: {
+      readonly definition: Definition;
+      readonly entry: PreparedPlugin["entry"];
+      readonly bytes: Uint8Array;
+    };
+  },
+): Promise<void> {
+  if (context.inspect === undefined) return;
+  const diagnostics: Diagnostic[] = [];
+  for (const id of Object.keys(found).sort()) {
+    const { definition, entry, bytes } = found[id]!;
+    try {
+      diagnostics.push(...checkLinks(definition, await context.inspect(bytes), entry.path));
+    } catch (error) {
+      if (!(error instanceof InspectionError)) throw error;
+      diagnostics.push({
+        code: "link.module",
+        severity: "error",
+        message: `${id}: ${entry.path} is no valid module: ${error.message}`,
+        file: entry.path,
+      });
+    }
+  }
+  if (diagnostics.length > 0) throw new ProjectError(diagnostics);
+}
+
+async function bindAll(
+  request: PrepareRequest,
+  found: { readonly [id: string]: { readonly definition: Definition } },
+  sources: Sources,
+): Promise<{ readonly [id: string]: { readonly [namespace: string]: string[] } }> {
+  const definitions = Object.create(null) as { [id: string]: Definition };
+  for (const id of Object.keys(found)) definitions[id] = found[id]!.definition;
+  // What was bound before stays bound while it fits; the command line comes first.
+  const choices = new Map<string, readonly string[]>();
+  for (const [id, plugin] of Object.entries(request.previous.plugins)) {
+    for (const [namespace, providers] of Object.entries(plugin.bindings)) {
+      const many = definitions[id]?.consumes.find((c) => `${c.id}@${c.major}` === namespace)?.mode === "many";
+      if (!many) choices.set(`${id} ${namespace}`, providers);
+    }
+  }
+  for (const [key, providers] of request.bind ?? []) {
+    for (const known of [...choices.keys()]) if (known.endsWith(` ${key}`)) choices.delete(known);
+    choices.set(key, providers);
+  }
+  const plan = bindContracts(definitions, choices);
+  const diagnostics: Diagnostic[] = [];
+  for (const q of plan.ambiguous) {
+    diagnostics.push({
+      code: "binding.choice",
+      severity: "error",
+      message: `${q.consumer} takes one provider of ${q.namespace}, and there are ${q.candidates.length}: ${
+        q.candidates.join(", ")
+      }`,
+      help: `choose with --bind '${q.namespace}=${q.candidates[0]}'`,
+    });
+  }
+  for (const q of plan.unbound) diagnostics.push(await unbound(q, sources));
+  if (diagnostics.length > 0) throw new ProjectError(diagnostics);
+  return plan.bindings;
+}
+
+async function unbound(q: BindingQuestion, sources: Sources): Promise<Diagnostic> {
+  const known = await sources.registry(q.consumer).providers(q.namespace);
+  const unfit = q.unfit.map((u) => `${u.id}: ${u.reason}`).join("; ");
+  const help = known.length > 0
+    ? `known providers: ${known.join(", ")}; add one of them`
+    : "add a plugin that provides it; contracts pull nothing in by themselves";
+  return {
+    code: "binding.unbound",
+    severity: "error",
+    message: `${q.consumer} requires ${q.namespace}, which no plugin of the project provides${
+      unfit === "" ? "" : ` (${unfit})`
+    }`,
+    help,
+  };
+}
+
+/** What the last review still covers: narrowed grants, and denials of what is still asked for. */
+function carriedDecision(
+  definition: Definition,
+  id: string,
+  previous: Previous,
+): { grants: { [name: string]: JsonObject }; denied: string[] } {
+  const before = previous.reviewed.get(id);
+  const grants = Object.create(null) as { [name: string]: JsonObject };
+  const denied: string[] = [];
+  if (before === undefined || !before.intact) return { grants, denied };
+  for (const request of definition.authorities) {
+    const old = before.plugin.grants[request.name];
+    const kind = findAuthority(request.name)?.scope ?? "none";
+    const narrowed = old === undefined ? undefined : narrowGrant(kind, scopeOf(request), old);
+    if (narrowed !== undefined) grants[request.name] = narrowed;
+    else if (before.plugin.denied.includes(request.name)) denied.push(request.name);
+  }
+  return { grants, denied };
+}
+
+function configFor(id: string, definition: Definition, request: PrepareRequest): JsonObject {
+  const old = request.previous.plugins[id]?.config ?? {};
+  const config = Object.assign(Object.create(null) as JsonObject, old, request.config?.get(id));
+  const faults = checkConfig(config, definition.configSchema, `/plugins/${id.replaceAll("/", "~1")}/config`);
+  if (faults.length > 0) {
+    throw new ProjectError(faults.map((v) => ({
+      code: "lock.config",
+      severity: "error",
+      message: `${v.message} (rule: ${v.rule})`,
+      pointer: v.pointer,
+      help: `set it with --set '${id}:<key>=<value>'`,
+    })));
+  }
+  return config;
+}
