@@ -57,39 +57,53 @@ function log2AccessBytes(mnemonic: string): number {
   return 31 - Math.clz32(bits >> 3);
 }
 
+interface Signature {
+  params: string | undefined;
+  results: string | undefined;
+}
+
+/** Signatures are few too. */
+const signatures = new Map<string, Signature>([["special", { params: undefined, results: undefined }]]);
+
+function parseSignature(text: string): Signature {
+  let signature = signatures.get(text);
+  if (signature === undefined) {
+    const bar = text.indexOf("_");
+    if (bar < 0) throw new Bug(`Signature "${text}" has no results`);
+    signature = { params: text.slice(0, bar), results: text.slice(bar + 1) };
+    for (let i = 0; i < text.length; i++) {
+      if (i !== bar && !SIGNATURE_LETTERS.includes(text[i]!)) throw new Bug(`Unknown letter in signature "${text}"`);
+    }
+    signatures.set(text, signature);
+  }
+  return signature;
+}
+
 /** Parses one row of the notation of opcode_row.ts. Exported for plug-in pages and tests. */
 export function parseOpcodeRow(text: string, id: number): OpcodeRow {
   const columns = text.split(" ");
-  const [codeText, mnemonic, immediateText, signature, feature, ir] = columns;
-  if (feature === undefined || columns.length > 6) throw new Bug(`Opcode row "${text}" has a wrong number of columns`);
-  const colon = codeText!.indexOf(":");
-  const prefix = colon < 0 ? 0 : parseInt(codeText!.slice(0, colon), 16);
-  const code = parseInt(codeText!.slice(colon + 1), 16);
+  if (columns.length < 5 || columns.length > 6) throw new Bug(`Opcode row "${text}" has a wrong number of columns`);
+  const codeText = columns[0]!;
+  const mnemonic = columns[1]!;
+  const colon = codeText.indexOf(":");
+  const prefix = colon < 0 ? 0 : parseInt(codeText.slice(0, colon), 16);
+  const code = parseInt(codeText.slice(colon + 1), 16);
   if (Number.isNaN(prefix) || Number.isNaN(code)) throw new Bug(`Opcode row "${text}" has no code`);
+  const immediates = parseImmediates(columns[2]!);
+  const signature = parseSignature(columns[3]!);
+  const feature = columns[4]!;
   if (!FEATURES.has(feature)) throw new Bug(`Opcode row "${text}" names an unknown feature`);
-  const immediates = parseImmediates(immediateText!);
-  let params: string | undefined;
-  let results: string | undefined;
-  if (signature !== "special") {
-    const bar = signature!.indexOf("_");
-    params = signature!.slice(0, bar);
-    results = signature!.slice(bar + 1);
-    if (bar < 0) throw new Bug(`Opcode row "${text}" has no signature`);
-    for (const letter of params + results) {
-      if (!SIGNATURE_LETTERS.includes(letter)) throw new Bug(`Opcode row "${text}" has an unknown signature letter`);
-    }
-  }
   return {
     id,
     prefix,
     code,
-    mnemonic: mnemonic!,
+    mnemonic,
     immediates,
-    params,
-    results,
+    params: signature.params,
+    results: signature.results,
     feature: feature as OpcodeRow["feature"],
-    ir,
-    naturalAlign: immediates[0] === "memarg" ? log2AccessBytes(mnemonic!) : -1,
+    ir: columns[5],
+    naturalAlign: immediates[0] === "memarg" ? log2AccessBytes(mnemonic) : -1,
   };
 }
 
