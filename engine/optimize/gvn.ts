@@ -91,6 +91,7 @@ export class Numbering {
     this.#options = options;
     this.#hits = hits;
     this.#reserve(f);
+    this.#followParams();
     this.memory.prepare(f, flow);
     this.facts.prepare(f, flow, this.#limit);
     this.#count = 0;
@@ -145,12 +146,14 @@ export class Numbering {
     this.facts.block = k;
     this.#pendingStore = 0;
     this.memory.enter(f, this.flow, k);
-    const order = this.#order, home = this.home;
+    const order = this.#order, home = this.home, repl = this.repl;
     let count = this.#count;
     for (let s = start; s < start + params; s++) {
       const i = sched[s]!;
       home[i] = k;
       order[count++] = i;
+      // What followParams found may have been replaced itself since.
+      if (repl[i] !== i) repl[i] = repl[repl[i]!]!;
     }
     this.#count = count;
     if (k > 0) {
@@ -193,6 +196,35 @@ export class Numbering {
       cutEdge(f, f.c[last]!);
     } else if (op === SWITCH) { for (let e = f.b[last]!, end = e + f.c[last]!; e < end; e++) cutEdge(f, e); }
     this.#cut = true;
+  }
+
+  /**
+   * Parameters that only ever get one value, found before the walk where there are loops, because their back edges come after it.
+   * Backwards: an inner loop's parameter must be seen through before the outer one's can be.
+   */
+  #followParams(): void {
+    const { flow, f, repl } = this;
+    if (flow.loopCount === 0) return;
+    const { predStart, predEdge } = flow;
+    const { blockStart, blockParams, edgeArgs, sched, pool } = f;
+    for (let k = f.blockCount - 1; k > 0; k--) {
+      const start = blockStart[k]!;
+      for (let n = 0, params = blockParams[k]!; n < params; n++) {
+        const param = sched[start + n]!;
+        let same = 0;
+        for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
+          let value = pool[edgeArgs[predEdge[p]!]! + n]!;
+          while (repl[value] !== value) value = repl[value] = repl[repl[value]!]!;
+          if (value === param || value === same) continue;
+          if (same !== 0) {
+            same = 0;
+            break;
+          }
+          same = value;
+        }
+        if (same !== 0) repl[param] = same;
+      }
+    }
   }
 
   /** A parameter that gets the same value (or itself) over every live edge is that value. */

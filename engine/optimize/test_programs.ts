@@ -108,11 +108,11 @@ export class ProgramMaker {
   make(): IrFunction {
     const f = this.f;
     f.reset(4096);
-    f.signature = { params: Uint8Array.from(VARIABLES), results: Uint8Array.from([TY.I32, TY.I64]) };
+    f.signature = { params: Uint8Array.from(VARIABLES), results: Uint8Array.from(VARIABLES) };
     f.signatures = [{ params: Uint8Array.from([TY.I32, TY.I64]), results: Uint8Array.from([TY.I64]) }];
     this.#open(0);
     this.#statements(0);
-    this.#emit(OP.RETURN, TY.NONE, this.#list([this.#vars[0]!, this.#vars[3]!]), 2, 0, 0);
+    this.#emit(OP.RETURN, TY.NONE, this.#list(this.#vars), VARIABLES.length);
     this.#close();
     return f;
   }
@@ -157,9 +157,14 @@ export class ProgramMaker {
     const scope = this.#scope[ty]!;
     const pick = this.#random(10);
     if (pick < 3) return this.#constant(ty);
-    if (pick < 6 && scope.length > 0) return scope[this.#random(scope.length)]!;
+    if (pick < 7 && scope.length > 0) return scope[scope.length - 1 - this.#random(Math.min(scope.length, 6))]!;
     const candidates = this.#vars.filter((_, n) => VARIABLES[n] === ty);
     return candidates[this.#random(candidates.length)]!;
+  }
+
+  #latest(ty: number): number {
+    const scope = this.#scope[ty]!;
+    return scope.length > 0 && this.#random(5) ? scope[scope.length - 1]! : this.#value(ty);
   }
 
   #constant(ty: number): number {
@@ -171,7 +176,7 @@ export class ProgramMaker {
 
   #keep(ty: number, value: number): void {
     this.#scope[ty]!.push(value);
-    if (this.#random(3) === 0) return;
+    if (this.#random(5) === 0) return;
     const slots = VARIABLES.map((t, n) => t === ty ? n : -1).filter((n) => n >= 0);
     this.#vars[slots[this.#random(slots.length)]!] = value;
   }
@@ -181,7 +186,7 @@ export class ProgramMaker {
   }
 
   #statements(depth: number): void {
-    const count = 2 + this.#random(6);
+    const count = depth === 0 ? this.#budget : 2 + this.#random(6);
     for (let n = 0; n < count && this.#budget > 0; n++) {
       this.#budget--;
       const pick = this.#random(depth > 4 ? 16 : 22);
@@ -201,7 +206,7 @@ export class ProgramMaker {
     if (!isInt) {
       const pick = this.#random(8);
       if (pick < 4) this.#keep(ty, this.#emit(OP[this.#pick(FLOAT_BINARY)], ty, this.#value(ty), this.#value(ty)));
-      else if (pick < 6) this.#keep(ty, this.#emit(OP[this.#pick(FLOAT_UNARY)], ty, this.#value(ty)));
+      else if (pick < 6) this.#keep(ty, this.#emit(OP[this.#pick(FLOAT_UNARY)], ty, this.#latest(ty)));
       else if (pick < 7) {
         const from = this.#pick([TY.I32, TY.I64]);
         this.#keep(ty, this.#emit(this.#random(2) ? OP.CONVERT_S : OP.CONVERT_U, ty, this.#value(from)));
@@ -211,15 +216,16 @@ export class ProgramMaker {
     }
     switch (this.#random(12)) {
       case 0:
-        return this.#keep(ty, this.#emit(OP[this.#pick(UNARY)], ty, this.#value(ty)));
+        return this.#keep(ty, this.#emit(OP[this.#pick(UNARY)], ty, this.#latest(ty)));
       case 1: {
-        const other = this.#value(ty);
+        const other = this.#random(2) ? this.#constant(ty) : this.#value(ty);
         return this.#keep(ty, this.#emit(OP[this.#pick(DIVISION)], ty, this.#value(ty), other, 0, 3));
       }
       case 2: {
         const from = this.#pick([TY.I32, TY.I64]);
-        const a = this.#value(from);
-        return this.#keep(TY.I32, this.#emit(OP[this.#pick(COMPARE)], TY.I32, a, this.#value(from)));
+        const a = this.#latest(from);
+        const b = this.#random(2) ? this.#constant(from) : this.#value(from);
+        return this.#keep(TY.I32, this.#emit(OP[this.#pick(COMPARE)], TY.I32, a, b));
       }
       case 3: {
         const from = this.#pick([TY.F32, TY.F64]);
@@ -227,30 +233,45 @@ export class ProgramMaker {
         return this.#keep(TY.I32, this.#emit(OP[this.#pick(FLOAT_COMPARE)], TY.I32, a, this.#value(from)));
       }
       case 4:
-        if (ty === TY.I32) return this.#keep(ty, this.#emit(OP.WRAP, ty, this.#value(TY.I64)));
-        return this.#keep(ty, this.#emit(this.#pick([OP.EXTEND_S, OP.EXTEND_U]), ty, this.#value(TY.I32)));
+        if (ty === TY.I32) return this.#keep(ty, this.#emit(OP.WRAP, ty, this.#latest(TY.I64)));
+        return this.#keep(ty, this.#emit(this.#pick([OP.EXTEND_S, OP.EXTEND_U]), ty, this.#latest(TY.I32)));
       case 5: {
         const a = this.#value(ty), b = this.#value(ty);
         return this.#keep(ty, this.#emit(OP.SELECT, ty, a, b, this.#value(TY.I32)));
       }
       case 6:
-        return this.#keep(ty, this.#emit(OP[this.#pick(TRUNCATE)], ty, this.#value(this.#pick([TY.F32, TY.F64]))));
+        return this.#keep(
+          ty,
+          this.#emit(
+            OP[this.#random(6) ? this.#pick(["TRUNC_SAT_S", "TRUNC_SAT_U"] as const) : this.#pick(TRUNCATE)],
+            ty,
+            this.#value(this.#pick([TY.F32, TY.F64])),
+          ),
+        );
       case 7:
-        if (ty === TY.I64) return this.#keep(ty, this.#emit(OP.EXTEND32_S, ty, this.#value(ty)));
+        if (ty === TY.I64) return this.#keep(ty, this.#emit(OP.EXTEND32_S, ty, this.#latest(ty)));
         return this.#keep(ty, this.#emit(OP.BITCAST, ty, this.#value(TY.F32)));
       default: {
-        const a = this.#value(ty);
-        return this.#keep(ty, this.#emit(OP[this.#pick(BINARY)], ty, a, this.#value(ty)));
+        // Chains with constants are what most rewrite rules look for.
+        const a = this.#latest(ty);
+        const b = this.#random(2) ? this.#constant(ty) : this.#value(ty);
+        const op = OP[this.#pick(BINARY)];
+        return this.#keep(ty, this.#random(8) ? this.#emit(op, ty, a, b) : this.#emit(op, ty, b, a));
       }
     }
   }
 
   #address(): number {
-    if (this.#random(8) === 0) return this.#value(TY.I32);
+    if (this.#random(120) === 0) return this.#value(TY.I32);
     if (this.#scopeAddress !== 0 && this.#random(2)) return this.#scopeAddress;
-    const mask = this.#emit(OP.CONST, TY.I32, 0, 0, 0, this.#pick([0xff, 0x3f8, 0xfff]));
+    const mask = this.#emit(OP.CONST, TY.I32, 0, 0, 0, this.#pick([0xff, 0x3f8, 0xf0]));
     let v = this.#emit(OP.AND, TY.I32, this.#value(TY.I32), mask);
-    if (this.#random(2)) v = this.#emit(OP.ADD, TY.I32, v, this.#constant(TY.I32));
+    if (this.#random(2)) {
+      const added = this.#random(40) === 0
+        ? this.#constant(TY.I32)
+        : this.#emit(OP.CONST, TY.I32, 0, 0, 0, this.#random(64));
+      v = this.#emit(OP.ADD, TY.I32, v, added);
+    }
     this.#scope[TY.I32]!.push(v);
     return v;
   }
@@ -310,7 +331,7 @@ export class ProgramMaker {
   #effect(): void {
     if (this.#random(3) === 0) {
       const a = this.#value(TY.I32);
-      const cond = this.#emit(OP.EQ, TY.I32, a, this.#value(TY.I32));
+      const cond = this.#emit(OP.EQ, TY.I32, a, this.#constant(TY.I32));
       this.#emit(OP.TRAP_IF, TY.NONE, cond, 0, 0, TRAP.UNDEFINED_ELEMENT);
       return;
     }
@@ -441,7 +462,7 @@ export class ProgramMaker {
       this.#scoped(() => {
         this.f.edgeTo[go] = this.#open(0);
         if (this.#random(2)) this.#emit(OP.TRAP, TY.NONE, 0, 0, 0, TRAP.UNREACHABLE);
-        else this.#emit(OP.RETURN, TY.NONE, this.#list([this.#vars[1]!, this.#vars[4]!]), 2);
+        else this.#emit(OP.RETURN, TY.NONE, this.#list(this.#vars), VARIABLES.length);
         this.#close();
       });
     }
