@@ -13,7 +13,18 @@ import { skipFields } from "./scan_fields.ts";
 import { type ConstValue, type ExpectedValue, parseArguments, parseExpectedValues } from "./script_values.ts";
 import { NO_SYMBOL } from "./symbols.ts";
 import { TokenCursor } from "./token_cursor.ts";
-import { END, RIGHT } from "./tokens.ts";
+import { END, RIGHT, type Tokens } from "./tokens.ts";
+
+interface ModuleSpan {
+  start: number;
+  end: number;
+  /** Where the content after `(module definition? $id?` begins. */
+  content: number;
+  /** The symbol of the identifier. */
+  symbol: number;
+  /** Fields without `(module …)` around them. */
+  bare: boolean;
+}
 
 /** A module in a script; nothing of it is parsed before it is asked for. */
 export class ScriptModule {
@@ -21,23 +32,34 @@ export class ScriptModule {
   readonly id: string | undefined;
   readonly form: "text" | "binary" | "quote";
   readonly line: number;
-  readonly #encode: () => Uint8Array;
+  readonly #tokens: Tokens;
+  /** Tokens of the whole command's module, and of what follows its header. */
+  readonly #span: ModuleSpan;
 
-  constructor(form: "text" | "binary" | "quote", line: number, id: string | undefined, encode: () => Uint8Array) {
+  constructor(tokens: Tokens, span: ModuleSpan, form: "text" | "binary" | "quote", id: string | undefined) {
     this.form = form;
-    this.line = line;
     this.id = id;
-    this.#encode = encode;
+    this.line = tokens.lineOf(tokens.starts[span.start]!);
+    this.#tokens = tokens;
+    this.#span = span;
+  }
+
+  /** Its text in the script, `(module …)` or bare fields. */
+  get text(): string {
+    const { source, starts, ends } = this.#tokens;
+    return new TextDecoder().decode(source.subarray(starts[this.#span.start], ends[this.#span.end - 1]));
   }
 
   /** The binary form. Throws MalformedError; in a quoted module its place is within the quoted text. */
   encode(): Uint8Array {
-    return this.#encode();
+    const { content, symbol, bare } = this.#span;
+    const cursor = new TokenCursor(this.#tokens, content);
+    return bare ? bareModule(cursor) : moduleContent(cursor, symbol);
   }
 
   /** The module. Throws MalformedError. */
   parse(): Module {
-    return decodeModule(this.#encode());
+    return decodeModule(this.encode());
   }
 }
 
@@ -95,8 +117,8 @@ export function parseScript(text: string | Uint8Array): Command[] {
   return commands;
 }
 
-function lineOf(cursor: TokenCursor, token: number = cursor.at): number {
-  return cursor.tokens.lineOf(cursor.tokens.starts[token]!);
+function lineOf({ tokens, at }: TokenCursor): number {
+  return tokens.lineOf(tokens.starts[at]!);
 }
 
 /** Takes an identifier: its text. */
@@ -188,25 +210,23 @@ function parseModuleCommand(cursor: TokenCursor, line: number): Command {
 
 /** Takes `(module definition? $id? …)` without parsing it. */
 function takeModule(cursor: TokenCursor): ScriptModule {
-  const line = lineOf(cursor);
+  const { tokens, at: start } = cursor;
   cursor.expectOpen(K.module);
   cursor.takeKeyword(K.definition);
   const symbol = cursor.takeId();
-  const id = symbol === NO_SYMBOL ? undefined : cursor.tokens.symbols.text(symbol);
+  const id = symbol === NO_SYMBOL ? undefined : tokens.symbols.text(symbol);
   const form = cursor.isKeyword(K.binary) ? "binary" : cursor.isKeyword(K.quote) ? "quote" : "text";
   const content = cursor.at;
   cursor.skipToClose();
-  const { tokens } = cursor;
-  return new ScriptModule(form, line, id, () => moduleContent(new TokenCursor(tokens, content), symbol));
+  return new ScriptModule(tokens, { start, end: cursor.at, content, symbol, bare: false }, form, id);
 }
 
 /** Takes the fields of a module that stands without `(module …)`. */
 function takeBareModule(cursor: TokenCursor): ScriptModule {
-  const line = lineOf(cursor);
-  const start = cursor.at;
+  const { tokens, at: start } = cursor;
   skipFields(cursor);
-  const { tokens } = cursor;
-  return new ScriptModule("text", line, undefined, () => bareModule(new TokenCursor(tokens, start)));
+  const span = { start, end: cursor.at, content: start, symbol: NO_SYMBOL, bare: true };
+  return new ScriptModule(tokens, span, "text", undefined);
 }
 
 /** Takes the rest of `(thread $id? (shared (module $id)*)? command*)`. */
