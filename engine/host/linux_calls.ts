@@ -1,0 +1,91 @@
+/**
+ * Linux system calls, made directly: a few instructions of ours that put arguments where the kernel wants them, so that the error number
+ * comes back as the result (−errno) and no other code runs in between. Numbers are per architecture
+ * (<asm/unistd_64.h>, <asm-generic/unistd.h>).
+ */
+import type { Host } from "./host.ts";
+
+/** [x64, arm64] numbers by name. */
+const NUMBERS = {
+  read: [0, 63],
+  write: [1, 64],
+  close: [3, 57],
+  lseek: [8, 62],
+  pread64: [17, 67],
+  pwrite64: [18, 68],
+  readv: [19, 65],
+  writev: [20, 66],
+  preadv: [295, 69],
+  pwritev: [296, 70],
+  sched_yield: [24, 124],
+  shutdown: [48, 210],
+  sendto: [44, 206],
+  recvfrom: [45, 207],
+  accept4: [288, 242],
+  fcntl: [72, 25],
+  fsync: [74, 82],
+  fdatasync: [75, 83],
+  ftruncate: [77, 46],
+  fadvise64: [221, 223],
+  fallocate: [285, 47],
+  getdents64: [217, 61],
+  clock_gettime: [228, 113],
+  clock_getres: [229, 114],
+  openat: [257, 56],
+  mkdirat: [258, 34],
+  unlinkat: [263, 35],
+  renameat2: [316, 276],
+  linkat: [265, 37],
+  symlinkat: [266, 36],
+  readlinkat: [267, 78],
+  ppoll: [271, 73],
+  utimensat: [280, 88],
+  dup3: [292, 24],
+  getrandom: [318, 278],
+  statx: [332, 291],
+} as const;
+
+/** The name of a system call. */
+export type LinuxCall = keyof typeof NUMBERS;
+
+// deno-fmt-ignore
+const X64_STUB = Uint8Array.of(
+  0x48, 0x89, 0xf8, // mov rax, rdi
+  0x48, 0x89, 0xf7, // mov rdi, rsi
+  0x48, 0x89, 0xd6, // mov rsi, rdx
+  0x48, 0x89, 0xca, // mov rdx, rcx
+  0x4d, 0x89, 0xc2, // mov r10, r8
+  0x4d, 0x89, 0xc8, // mov r8, r9
+  0x4c, 0x8b, 0x4c, 0x24, 0x08, // mov r9, [rsp + 8]
+  0x0f, 0x05, // syscall
+  0xc3, // ret
+);
+
+// deno-fmt-ignore
+const ARM64_STUB = Uint8Array.of(
+  0xe8, 0x03, 0x00, 0xaa, // mov x8, x0
+  0xe0, 0x03, 0x01, 0xaa, // mov x0, x1
+  0xe1, 0x03, 0x02, 0xaa, // mov x1, x2
+  0xe2, 0x03, 0x03, 0xaa, // mov x2, x3
+  0xe3, 0x03, 0x04, 0xaa, // mov x3, x4
+  0xe4, 0x03, 0x05, 0xaa, // mov x4, x5
+  0xe5, 0x03, 0x06, 0xaa, // mov x5, x6
+  0x01, 0x00, 0x00, 0xd4, // svc #0
+  0xc0, 0x03, 0x5f, 0xd6, // ret
+);
+
+/** Makes system calls: returns the result, or −errno. Arguments are integers and addresses. */
+export type LinuxCalls = (name: LinuxCall, ...args: (number | bigint)[]) => number;
+
+/** The system-call function of `host`. Throws when the system is not Linux. */
+export function linuxCalls(host: Host): LinuxCalls {
+  if (host.os !== "linux") throw new Error(`System calls need Linux, not ${host.os}`);
+  const stub = host.arch === "x64" ? X64_STUB : ARM64_STUB;
+  const column = host.arch === "x64" ? 0 : 1;
+  const params = Array.from({ length: 7 }, () => "i64" as const);
+  const { call } = host.nativeLibrary(stub, { call: { offset: 0, params, result: "i64" } });
+  return (name, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0) =>
+    Number(
+      call(BigInt(NUMBERS[name][column]), BigInt(a), BigInt(b), BigInt(c), BigInt(d), BigInt(e), BigInt(f)) as bigint,
+    );
+}

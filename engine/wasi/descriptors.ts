@@ -1,0 +1,70 @@
+/**
+ * The guest's file descriptors: small numbers of its own, each standing for an open descriptor of the process with the rights
+ * that the guest has on it.
+ */
+import { ERRNO } from "./abi.ts";
+import { WasiError } from "./paths.ts";
+
+export interface DirectoryEntry {
+  name: Uint8Array;
+  inode: bigint;
+  type: number;
+}
+
+export interface Descriptor {
+  /** Descriptor of the process. */
+  fd: number;
+  filetype: number;
+  /** WASI FDFLAG bits. */
+  flags: number;
+  rights: number;
+  inheriting: number;
+  /** Name under which the guest sees a preopened directory. */
+  preopen?: string;
+  /** Entries as of the last fd_readdir with cookie 0. */
+  entries?: DirectoryEntry[];
+  /** 0, 1 and 2 belong to the process and stay open. */
+  borrowed: boolean;
+}
+
+/** The most descriptors a guest may have open. */
+const MAX_DESCRIPTORS = 4096;
+
+export class Descriptors {
+  readonly #list: (Descriptor | undefined)[] = [];
+
+  /** Adds a descriptor under the lowest free number. */
+  add(descriptor: Descriptor): number {
+    let index = this.#list.indexOf(undefined);
+    if (index < 0) index = this.#list.length;
+    if (index >= MAX_DESCRIPTORS) throw new WasiError(ERRNO.mfile);
+    this.#list[index] = descriptor;
+    return index;
+  }
+
+  /** The descriptor `index`, which must have `rights`. */
+  get(index: number, rights = 0): Descriptor {
+    const found = this.#list[index];
+    if (found === undefined) throw new WasiError(ERRNO.badf);
+    if ((found.rights & rights) !== rights) throw new WasiError(ERRNO.notcapable);
+    return found;
+  }
+
+  remove(index: number): Descriptor {
+    const found = this.get(index);
+    this.#list[index] = undefined;
+    return found;
+  }
+
+  /** Moves `from` to `to`, whose old descriptor is returned. */
+  move(from: number, to: number): Descriptor {
+    const old = this.get(to);
+    this.#list[to] = this.get(from);
+    if (from !== to) this.#list[from] = undefined;
+    return old;
+  }
+
+  all(): Descriptor[] {
+    return this.#list.filter((descriptor) => descriptor !== undefined);
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * The guest's memory as WASI functions see it: every access is checked against the memory as it is now (WASI's fault otherwise), and
+ * system calls get addresses in it, so that data is not copied.
+ */
+import type { Memory } from "../runtime/memory.ts";
+import { ERRNO } from "./abi.ts";
+import { WasiError } from "./paths.ts";
+
+const DECODER = new TextDecoder("utf-8", { fatal: true });
+
+export class GuestMemory {
+  #memory: Memory | undefined;
+  #buffer: ArrayBuffer | undefined;
+  #view: DataView = new DataView(new ArrayBuffer(0));
+
+  /** Sets the memory: the one the guest exports. */
+  attach(memory: Memory): void {
+    this.#memory = memory;
+  }
+
+  #current(): DataView {
+    const memory = this.#memory;
+    if (memory === undefined) throw new WasiError(ERRNO.fault);
+    const buffer = memory.buffer;
+    if (buffer !== this.#buffer) {
+      this.#buffer = buffer;
+      this.#view = new DataView(buffer);
+    }
+    return this.#view;
+  }
+
+  /** The view, after checking that `bytes` bytes at `at` lie in it. */
+  #range(at: number, bytes: number): DataView {
+    const view = this.#current();
+    if (at + bytes > view.byteLength) throw new WasiError(ERRNO.fault);
+    return view;
+  }
+
+  /** The address of `bytes` bytes at `at`, for a system call. */
+  address(at: number, bytes: number): number {
+    this.#range(at, bytes);
+    return this.#memory!.base + at;
+  }
+
+  bytes(at: number, length: number): Uint8Array<ArrayBuffer> {
+    this.#range(at, length);
+    return new Uint8Array(this.#buffer!, at, length);
+  }
+
+  /** A string of the guest; not UTF-8 is WASI's ilseq. */
+  text(at: number, length: number): string {
+    const bytes = this.bytes(at, length);
+    try {
+      return DECODER.decode(bytes);
+    } catch {
+      throw new WasiError(ERRNO.ilseq);
+    }
+  }
+
+  u8(at: number): number {
+    return this.#range(at, 1).getUint8(at);
+  }
+  u16(at: number): number {
+    return this.#range(at, 2).getUint16(at, true);
+  }
+  u32(at: number): number {
+    return this.#range(at, 4).getUint32(at, true);
+  }
+  u64(at: number): bigint {
+    return this.#range(at, 8).getBigUint64(at, true);
+  }
+  setU8(at: number, value: number): void {
+    this.#range(at, 1).setUint8(at, value);
+  }
+  setU16(at: number, value: number): void {
+    this.#range(at, 2).setUint16(at, value, true);
+  }
+  setU32(at: number, value: number): void {
+    this.#range(at, 4).setUint32(at, value, true);
+  }
+  setU64(at: number, value: bigint | number): void {
+    this.#range(at, 8).setBigUint64(at, BigInt(value), true);
+  }
+}

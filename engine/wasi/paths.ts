@@ -1,0 +1,124 @@
+/**
+ * Paths of a guest, resolved beneath a directory: no absolute path, no `..` and no symbolic link leads out of it, whatever happens to the
+ * tree meanwhile. In: an open directory and a path. Out: an open parent directory and the last name in it, which callers use
+ * with the *at system calls and NOFOLLOW.
+ *
+ * Every component is opened from the descriptor of the one before (openat with O_NOFOLLOW); links are read and their components
+ * take the link's place; `..` goes back to the descriptor we came from and never above the first.
+ */
+import type { LinuxCalls } from "../host/linux_calls.ts";
+import { ERRNO, errnoOf, type openFlags } from "./abi.ts";
+import type { Scratch } from "./scratch.ts";
+
+/** The most symbolic links that one path may pass. */
+const MAX_LINKS = 40;
+/** Longest path taken, in bytes. */
+const MAX_PATH_BYTES = 4095;
+
+/** A failure with its WASI error number. */
+export class WasiError extends Error {
+  readonly errno: number;
+  constructor(errno: number) {
+    super(`WASI error ${errno}`);
+    this.errno = errno;
+  }
+}
+
+/** Throws when a system call failed; else its result. */
+export function checked(result: number): number {
+  if (result < 0) throw new WasiError(errnoOf(result));
+  return result;
+}
+
+/** Where a path leads: `name` in the directory `parent`; `close` must be called. */
+export interface Place {
+  parent: number;
+  name: string;
+  /** The path ended in a slash: only a directory will do. */
+  mustBeDirectory: boolean;
+  close(): void;
+}
+
+export class PathResolver {
+  readonly #sys: LinuxCalls;
+  readonly #scratch: Scratch;
+  readonly #flags: ReturnType<typeof openFlags>;
+
+  constructor(sys: LinuxCalls, scratch: Scratch, flags: ReturnType<typeof openFlags>) {
+    this.#sys = sys;
+    this.#scratch = scratch;
+    this.#flags = flags;
+  }
+
+  /** Resolves `path` beneath `root`; `followLast` says whether a link as the last component is followed. */
+  resolve(root: number, path: string, followLast: boolean): Place {
+    if (path === "") throw new WasiError(ERRNO.noent);
+    if (path.includes("\0")) throw new WasiError(ERRNO.ilseq);
+    if (path.length > MAX_PATH_BYTES) throw new WasiError(ERRNO.nametoolong);
+    if (path.startsWith("/")) throw new WasiError(ERRNO.notcapable);
+    const opened: number[] = [];
+    const close = () => {
+      for (const fd of opened.splice(0)) this.#sys("close", fd);
+    };
+    try {
+      return { ...this.#walk(root, path, followLast, opened), close };
+    } catch (error) {
+      close();
+      throw error;
+    }
+  }
+
+  #walk(root: number, path: string, followLast: boolean, opened: number[]): Omit<Place, "close"> {
+    const { DIRECTORY, NOFOLLOW, CLOEXEC, PATH } = this.#flags;
+    let mustBeDirectory = /\/\.{0,2}$/.test(path);
+    const rest = components(path).reverse();
+    const stack = [root];
+    let links = 0;
+    for (;;) {
+      const name = rest.pop();
+      const parent = stack.at(-1)!;
+      if (name === undefined) return { parent, name: ".", mustBeDirectory: true };
+      if (name === ".") continue;
+      if (name === "..") {
+        if (stack.length === 1) throw new WasiError(ERRNO.notcapable);
+        stack.pop();
+        continue;
+      }
+      const isLast = rest.length === 0;
+      if (isLast && !followLast && !mustBeDirectory) return { parent, name, mustBeDirectory };
+      if (!isLast) {
+        const fd = this.#sys("openat", parent, this.#scratch.path(name), PATH | DIRECTORY | NOFOLLOW | CLOEXEC);
+        if (fd >= 0) {
+          opened.push(fd);
+          stack.push(fd);
+          continue;
+        }
+        const errno = errnoOf(fd);
+        if (errno !== ERRNO.notdir && errno !== ERRNO.loop) throw new WasiError(errno);
+      }
+      const target = this.readLink(parent, name);
+      if (target === undefined) {
+        if (isLast) return { parent, name, mustBeDirectory };
+        throw new WasiError(ERRNO.notdir);
+      }
+      if (++links > MAX_LINKS) throw new WasiError(ERRNO.loop);
+      if (target.startsWith("/")) throw new WasiError(ERRNO.notcapable);
+      if (isLast && /\/\.{0,2}$/.test(target)) mustBeDirectory = true;
+      rest.push(...components(target).reverse());
+    }
+  }
+
+  /** The target of the symbolic link `name` in `parent`; undefined when it is none, or does not exist. */
+  readLink(parent: number, name: string): string | undefined {
+    const { address, size } = this.#scratch.out;
+    const length = this.#sys("readlinkat", parent, this.#scratch.path(name), address, size);
+    if (length >= 0) return this.#scratch.text(length);
+    const errno = errnoOf(length);
+    if (errno === ERRNO.inval || errno === ERRNO.noent) return undefined;
+    throw new WasiError(errno);
+  }
+}
+
+function components(path: string): string[] {
+  return path.split("/").filter((part) => part !== "");
+}

@@ -1,0 +1,50 @@
+/**
+ * Memory outside the JavaScript heap for arguments and results of system calls: a string each for two paths, and a buffer for what the
+ * kernel writes.
+ */
+import { type Host, PROT } from "../host/host.ts";
+import { NativeRegion } from "../runtime/native_region.ts";
+import { ERRNO } from "./abi.ts";
+import { WasiError } from "./paths.ts";
+
+const PATH_BYTES = 8192;
+const OUT_BYTES = 65536;
+
+const ENCODER = new TextEncoder();
+const DECODER = new TextDecoder("utf-8", { fatal: true });
+
+export class Scratch {
+  readonly #region: NativeRegion;
+  /** The buffer for what the kernel writes. */
+  readonly out: NativeRegion;
+
+  constructor(host: Host) {
+    const base = host.reserve(2 * PATH_BYTES + OUT_BYTES, PROT.READ | PROT.WRITE);
+    this.#region = new NativeRegion(host, base, 2 * PATH_BYTES);
+    this.out = new NativeRegion(host, base + 2 * PATH_BYTES, OUT_BYTES);
+  }
+
+  /** Writes a path as a C string and returns its address; `second` for the second path of a call. */
+  path(text: string, second = false): number {
+    const at = second ? PATH_BYTES : 0;
+    const bytes = ENCODER.encode(text);
+    if (bytes.length >= PATH_BYTES) throw new WasiError(ERRNO.nametoolong);
+    this.#region.u8.set(bytes, at);
+    this.#region.u8[at + bytes.length] = 0;
+    return this.#region.address + at;
+  }
+
+  /** The first `length` bytes of `out` as text. */
+  text(length: number): string {
+    return decodeName(this.out.u8.subarray(0, length));
+  }
+}
+
+/** File names that are not UTF-8 are WASI's ilseq. */
+export function decodeName(bytes: Uint8Array): string {
+  try {
+    return DECODER.decode(bytes);
+  } catch {
+    throw new WasiError(ERRNO.ilseq);
+  }
+}
