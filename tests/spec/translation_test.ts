@@ -1,0 +1,40 @@
+/**
+ * The specification's suite over translated functions that run in the interpreter of IR: guard and explicit bounds mode, with
+ * and without inlining, every function verified. What needs a feature that is not compiled yet is passed over.
+ */
+import { deepEqual, ok } from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { verifyFunction } from "../../engine/ir/verify.ts";
+import { runInterpreted } from "../support/interpreted_script.ts";
+import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts } from "../support/testsuite.ts";
+
+for (
+  const [what, explicitBounds, optimizations] of [
+    ["guard mode", false, {}],
+    ["explicit bounds and inlining", true, { "inline": true, "inline-loop-callees": true }],
+  ] as const
+) {
+  Deno.test({
+    name: `the suite runs in the interpreter: ${what}${NEEDS_TESTSUITE}`,
+    ignore: !HAS_TESTSUITE,
+    fn() {
+      const failures: string[] = [];
+      const hits: Record<string, number> = {};
+      let passed = 0;
+      for (const script of suiteScripts()) {
+        const outcome = runInterpreted(readFileSync(script, "utf8"), {
+          explicitBounds,
+          optimizations,
+          hits,
+          prepare: (f) => verifyFunction(f),
+        });
+        passed += outcome.passed;
+        failures.push(...outcome.failures.map((failure) => `${basename(script)} ${failure}`));
+      }
+      deepEqual(failures, []);
+      ok(passed > 31_000, `only ${passed} commands ran`);
+      if ("inline" in optimizations) ok(hits["inline"]! > 100, "nothing was inlined");
+    },
+  });
+}
