@@ -16,6 +16,8 @@ export class Allocation {
   skip: Uint8Array = new Uint8Array(1024);
   /** Number of 8-byte slots in the frame. */
   slotCount = 0;
+  /** The lowest so many slots hold references, the others never do. */
+  refSlotCount = 0;
   /** Masks of the physical registers written anywhere in the function (defs, temps, edits, clobbers): for clobber masks of callers. */
   writtenGeneral = 0;
   writtenVector = 0;
@@ -43,6 +45,7 @@ export class Allocation {
 
   reset(): void {
     this.slotCount = 0;
+    this.refSlotCount = 0;
     this.writtenGeneral = 0;
     this.writtenVector = 0;
     this.editCount = 0;

@@ -1,0 +1,183 @@
+/**
+ * Where the linear scan cuts: the position from which a value may as well be in its stack slot before something takes its
+ * register, the position at which it comes back, and what being without a register costs. All of it is heuristic: any
+ * answer inside the stated bounds is correct, because moves are derived from the pieces afterwards (resolve.ts).
+ *
+ * The aims, in the order of their effect: no memory traffic in a loop that can be had outside it; none on a hot path for the
+ * sake of a call on a cold one; reloads as late as the loops allow, so that registers are not held for nothing.
+ */
+import type { BlockFacts } from "./block_facts.ts";
+import { type Liveness, USE_KIND, USE_LATE } from "./liveness.ts";
+
+/** How many blocks before a use are considered for its reload. */
+const WINDOW = 8;
+/** A position in another block must be this much cheaper to be preferred. */
+const MARGIN = 0.75;
+
+/** Position after which use `u` no longer matters to the location of its value. */
+export function useEnd(live: Liveness, u: number): number {
+  const info = live.useInfo[u]!, pos = live.usePos[u]!;
+  if ((info & USE_LATE) !== 0) return pos + 2;
+  return (info & 3) === USE_KIND.GAP ? pos : pos + 1;
+}
+
+/** The outermost loop header position in (or at) [lo, pos] that a cut at `pos` can move to, else `pos`. */
+export function hoistedPosition(facts: BlockFacts, lo: number, pos: number): number {
+  let loop = facts.loop[facts.blockOf[pos >> 1]!]!, best = pos;
+  while (loop >= 0 && facts.start[loop]! >= lo) {
+    best = facts.start[loop]!;
+    loop = facts.loopParent[loop]!;
+  }
+  return best;
+}
+
+/**
+ * Where in [lo, clobber] a value that loses its register at `clobber` should leave it, if nothing uses it in between: at once,
+ * unless the clobber is on a colder path than `lo`.
+ */
+export function spillPosition(facts: BlockFacts, lo: number, clobber: number): number {
+  if (lo >= clobber) return clobber;
+  const frequency = facts.frequency, first = facts.blockOf[lo >> 1]!, last = facts.blockOf[clobber >> 1]!;
+  if (first === last) return lo;
+  let best = last;
+  const stop = Math.max(first, last - 2 * WINDOW);
+  for (let b = last - 1; b > stop; b--) if (frequency[b]! < frequency[best]! * 0.9) best = b;
+  return frequency[best]! < frequency[first]! * 0.9 ? facts.start[best]! : lo;
+}
+
+/** Index into `clobberAll` (descending) of the last clobber before `pos`, or its length. */
+function lastClobberBefore(live: Liveness, pos: number): number {
+  let low = 0, high = live.clobberAllCount;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (live.clobberAll[middle]! < pos) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** What it costs to be back in a register from the start of block b on, having been in the slot since block `since`. */
+function boundaryCost(
+  facts: BlockFacts,
+  succ: Int32Array,
+  succStart: Int32Array,
+  succCount: Int32Array,
+  edgeTo: Int32Array,
+  since: number,
+  b: number,
+): number {
+  const frequency = facts.frequency;
+  let cost = 0;
+  for (let x = Math.max(since, b - WINDOW); x < b; x++) {
+    const n = succCount[x]!, first = succStart[x]!;
+    if (n > 8) {
+      cost += frequency[x]!;
+      continue;
+    }
+    for (let j = 0; j < n; j++) {
+      const y = edgeTo[succ[first + j]!]!;
+      if (y >= b) cost += Math.min(frequency[x]!, frequency[y]!);
+    }
+  }
+  return cost;
+}
+
+/** The edges of a VCode, as far as costs need them. */
+export interface EdgeColumns {
+  readonly succ: Int32Array;
+  readonly succStart: Int32Array;
+  readonly succCount: Int32Array;
+  readonly edgeTo: Int32Array;
+}
+
+/**
+ * Where a value that is in its slot from `p` on should be back in a register: an even position in (p, to), or `to` for not at
+ * all. `cursor` is its first use at or after p, `lastUse` the one before that (0 none).
+ */
+export function reloadPosition(
+  live: Liveness,
+  facts: BlockFacts,
+  edges: EdgeColumns,
+  p: number,
+  to: number,
+  cursor: number,
+  lastUse: number,
+): number {
+  const usePos = live.usePos, useInfo = live.useInfo, useNext = live.useNext;
+  const start = facts.start, blockOf = facts.blockOf, frequency = facts.frequency, loopParent = facts.loopParent;
+  let u = cursor, any = 0;
+  for (; u !== 0 && usePos[u]! < to; u = useNext[u]!) {
+    const kind = useInfo[u]! & 3;
+    if (kind === USE_KIND.REG) break;
+    if (kind === USE_KIND.ANY && any === 0) any = usePos[u]!;
+  }
+  const target = u !== 0 && usePos[u]! < to ? usePos[u]! : to;
+  let since = blockOf[p >> 1]!;
+  if (any !== 0) {
+    // An operand that could be memory, but in a loop that we are not in yet: worth a register if one is left.
+    let header = -1;
+    for (let l = facts.loop[blockOf[any >> 1]!]!; l >= 0 && start[l]! > p; l = loopParent[l]!) header = l;
+    if (header >= 0 && start[header]! < target) {
+      const c = lastClobberBefore(live, start[facts.loopEnd[header]!]!);
+      if (c >= live.clobberAllCount || live.clobberAll[c]! < start[header]!) return start[header]!;
+    }
+  }
+  let block: number;
+  if (target === to) {
+    // No use ahead. But around the loop we are in, there may be one before p, for which the value must come back.
+    const loop = facts.loop[since]!;
+    if (loop < 0 || to < start[facts.loopEnd[loop]!]!) return to;
+    if (lastUse === 0 || usePos[lastUse]! < start[loop]!) return to;
+    block = facts.loopEnd[loop]! - 1;
+  } else {
+    block = blockOf[target >> 1]!;
+  }
+  if (block === since) return target;
+  let low = p;
+  const c = lastClobberBefore(live, target);
+  if (c < live.clobberAllCount && live.clobberAll[c]! > p) {
+    low = live.clobberAll[c]!;
+    since = blockOf[low >> 1]!;
+  }
+  let best = target, bestCost = frequency[block]! * MARGIN, outer = -1;
+  const stop = Math.max(since, block - WINDOW);
+  for (let b = block; b > stop; b--) {
+    const cost = boundaryCost(facts, edges.succ, edges.succStart, edges.succCount, edges.edgeTo, since, b);
+    if (cost < bestCost) {
+      best = start[b]!;
+      bestCost = cost;
+    }
+  }
+  for (let l = facts.loop[block]!; l >= 0 && start[l]! > low; l = loopParent[l]!) outer = l;
+  if (outer >= 0 && frequency[outer]! * 0.1 < bestCost && start[outer]! < target) best = start[outer]!;
+  return best > p ? best : target;
+}
+
+/** Estimated cost per position of taking the register from a value at p: to be compared with others at the same p. */
+export function evictionCost(
+  live: Liveness,
+  facts: BlockFacts,
+  p: number,
+  to: number,
+  cursor: number,
+  lastUse: number,
+  storeBlock: number,
+): number {
+  const block = facts.blockOf[p >> 1]!, loop = facts.loop[block]!, frequency = facts.frequency;
+  let cost = 0, distance = 1;
+  if (cursor !== 0) {
+    const pos = live.usePos[cursor]!;
+    cost = frequency[facts.blockOf[pos >> 1]!]!;
+    distance = pos - p;
+  }
+  if (loop >= 0 && lastUse !== 0) {
+    const end = facts.start[facts.loopEnd[loop]!]!, header = facts.start[loop]!;
+    if (to >= end && live.usePos[lastUse]! >= header && (cursor === 0 || live.usePos[cursor]! >= end)) {
+      cost = frequency[loop]!;
+      distance = end - p + live.usePos[lastUse]! - header;
+    }
+  }
+  if (cost === 0) return 0;
+  if (storeBlock >= 0) cost += Math.min(frequency[storeBlock]!, frequency[block]!);
+  return cost / (distance + 2);
+}
