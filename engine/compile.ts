@@ -11,7 +11,7 @@ import { MachineCode } from "./codegen/machine_code.ts";
 import type { CodegenContext, Target } from "./codegen/target.ts";
 import { VCode } from "./codegen/vcode.ts";
 import type { ContextLayout } from "./context_layout.ts";
-import { UnsupportedError } from "./errors.ts";
+import { Bug, UnsupportedError } from "./errors.ts";
 import { FEATURE_ROWS, type FeatureSet } from "./features.ts";
 import { IrFunction } from "./ir/function.ts";
 import { verifyFunction } from "./ir/verify.ts";
@@ -109,11 +109,14 @@ function compileFunction(
   const { target, optimizations, verify } = options;
   translateFunction(env, index, f);
   if (verify) verifyFunction(f);
-  optimize(f, optimizations, env.hits, verify ? verifyFunction : undefined);
+  optimize(f, optimizations, env.hits, verify ? (pass) => verifyFunction(f, pass) : undefined);
   target.select(f, v, context, code);
   const registers = target.registers(options.explicitBounds);
   allocateRegisters(v, registers, optimizations, allocation);
-  if (verify) checkAllocation(v, registers, allocation);
+  if (verify) {
+    const faults = checkAllocation(v, registers, allocation);
+    if (faults.length > 0) throw new Bug(`Register allocation of function ${f.funcIndex} is wrong: ${faults[0]}`);
+  }
   target.emit(v, allocation, context, code, index);
 }
 
