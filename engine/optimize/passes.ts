@@ -8,6 +8,7 @@ import { ControlFlow } from "./cfg.ts";
 import { removeDeadCode } from "./dead_code.ts";
 import { Numbering, type NumberingOptions } from "./gvn.ts";
 import { layOutBlocks } from "./layout.ts";
+import { hoistInvariants } from "./licm.ts";
 
 /** Which optimizations are on: keys of the `optimizations` setting. A missing key is off. */
 export type PassSelection = Readonly<Record<string, boolean>>;
@@ -42,6 +43,10 @@ export function optimize(
   afterPass?.("dead-code", f);
   tidyBlocks(f, FLOW);
   afterPass?.("blocks", f);
+  // Motion after tidying, which leaves an empty block in front of each loop to move things to.
+  const constants = hoistInvariants(f, FLOW, selection["v128-const-cache"] === true);
+  if (constants > 0) hits["v128-const-cache"] = (hits["v128-const-cache"] ?? 0) + constants;
+  afterPass?.("licm", f);
   // Layout last: it is about the blocks that are left.
   layOutBlocks(f, FLOW);
   afterPass?.("layout", f);

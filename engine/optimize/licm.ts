@@ -1,0 +1,253 @@
+/**
+ * Loop-invariant code motion: what a loop computes anew each time from values of outside moves to the block in front of the loop. In: a
+ * function and its control flow. Out: the same blocks with another order of instructions.
+ *
+ * Moved are pure operations, loads that cannot fault of classes that the loop does not write, and, from the top of a header up to its
+ * first effect, operations that may trap: those would run first thing anyway, so traps keep their order. Not moved is what a
+ * selector folds into its users for nothing (integer constants, sums with constants, extensions, comparisons), and nothing beyond what
+ * registers can hold: per loop and bank a budget counts the values from outside that it uses already. One sweep in block order moves
+ * a value out of as many loops as possible at once, since operands come before users.
+ */
+import type { IrFunction } from "../ir/function.ts";
+import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { TY, TY_BANK } from "../ir/types.ts";
+import type { ControlFlow } from "./cfg.ts";
+import { hasEffect } from "./dead_code.ts";
+import { isLoad, MemoryState } from "./memory_state.ts";
+import { SCRATCH } from "./scratch.ts";
+
+const { PARAM, RESULT, CONST, JUMP } = OP;
+
+/** What moving an operation is worth: 0 nothing, 1 when registers abound, 2 something, 3 much (even when it must be kept on the stack). */
+const WORTH: Uint8Array = Uint8Array.from(OP_FLAGS, (flags, op) => {
+  if (op === PARAM || op === RESULT || op === OP.UNDEF || op === OP.CONTEXT) return 0;
+  if (op >= OP.EQ && op <= OP.GE_U || op >= OP.FEQ && op <= OP.FGE) return 0;
+  if (op === OP.EXTEND_U || op === OP.WRAP) return 0;
+  if (op >= OP.DIV_S && op <= OP.REM_U || op === OP.FDIV || op === OP.FSQRT) return 3;
+  if (op >= OP.CONVERT_S && op <= OP.TRUNC_SAT_U || op === OP.FDEMOTE || op === OP.FPROMOTE) return 3;
+  if (op >= OP.FADD && op <= OP.FNEAREST || op === OP.MUL) return 3;
+  if (isLoad(op) || op === CONST) return 2;
+  if (op === OP.BOUNDS || op === OP.TRAP_IF) return 3;
+  return (flags & FLAG.PURE) !== 0 ? 1 : 0;
+});
+
+/** Registers of a bank (1 general, 2 vector) that values from outside a loop may take. */
+const GENERAL_BUDGET = 10, VECTOR_BUDGET = 12;
+/** What must be left for values of little worth. */
+const RESERVE = 4;
+
+const MEMORY = new MemoryState();
+
+/** Moves invariants out of loops; `constants`: vector and float constants too. Returns how many constants moved. */
+export function hoistInvariants(f: IrFunction, flow: ControlFlow, constants: boolean): number {
+  if (flow.loopCount === 0) return 0;
+  SCRATCH.ensure(f);
+  MEMORY.prepare(f, flow);
+  const pass = new Hoisting(f, flow, constants);
+  pass.survey();
+  pass.run();
+  return pass.constantsMoved;
+}
+
+class Hoisting {
+  constantsMoved = 0;
+  readonly #f: IrFunction;
+  readonly #flow: ControlFlow;
+  readonly #constants: boolean;
+  /** By value: the block of its definition, where it was moved to included. */
+  readonly #home = SCRATCH.values;
+  /** By value: the loop that counted it last; later the next value moved to the same block. */
+  readonly #link = SCRATCH.values2;
+  readonly #moved = SCRATCH.marks;
+  /** By header: the block in front of the loop, or −1. */
+  readonly #front = SCRATCH.blocks;
+  /** By header: registers left. */
+  readonly #general = SCRATCH.blocks2;
+  readonly #vector = SCRATCH.blocks3;
+  /** By block: first and last value moved to its end. */
+  readonly #first = SCRATCH.blocks4;
+  readonly #last = SCRATCH.blocks5;
+  #any = false;
+
+  constructor(f: IrFunction, flow: ControlFlow, constants: boolean) {
+    this.#f = f;
+    this.#flow = flow;
+    this.#constants = constants;
+  }
+
+  /** Finds the blocks in front of loops, and how many registers each loop leaves. */
+  survey(): void {
+    const f = this.#f;
+    const { loopOf, loopEnd, predStart, predEdge } = this.#flow;
+    const { op, ty, a, b, c, sched, pool, blockStart, blockEnd, blockParams, edgeFrom } = f;
+    const home = this.#home, counted = this.#link;
+    const general = this.#general, vector = this.#vector;
+    counted.fill(-1, 0, f.count);
+    this.#moved.fill(0, 0, f.count);
+    for (let k = 0; k < f.blockCount; k++) {
+      this.#first[k] = 0;
+      for (let s = blockStart[k]!, end = blockEnd[k]!; s < end; s++) home[sched[s]!] = k;
+      if (loopEnd[k] === 0) continue;
+      let front = -1;
+      for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
+        const from = edgeFrom[predEdge[p]!]!;
+        if (from < k) front = front === -1 && op[sched[blockEnd[from]! - 1]!] === JUMP ? from : -2;
+      }
+      this.#front[k] = front;
+      general[k] = GENERAL_BUDGET;
+      vector[k] = VECTOR_BUDGET;
+      for (let s = blockStart[k]!, end = s + blockParams[k]!; s < end; s++) this.#take(k, ty[sched[s]!]!);
+    }
+    for (let k = 0; k < f.blockCount; k++) {
+      const loop = loopOf[k]!;
+      if (loop < 0) continue;
+      for (let s = blockStart[k]! + blockParams[k]!, end = blockEnd[k]!; s < end; s++) {
+        const i = sched[s]!;
+        const mask = OP_VALUE_MASK[op[i]!]!;
+        if (mask & 1) this.#count(a[i]!, loop);
+        if (mask & 2) this.#count(b[i]!, loop);
+        if (mask & 4) this.#count(c[i]!, loop);
+        if (OP_HAS_LIST[op[i]!]) { for (let p = a[i]!, last = p + b[i]!; p < last; p++) this.#count(pool[p]!, loop); }
+      }
+    }
+  }
+
+  /** Counts value `v` once among those that `loop` uses from outside. */
+  #count(v: number, loop: number): void {
+    if (this.#home[v]! >= loop || this.#link[v] === loop || this.#f.op[v] === CONST) return;
+    this.#link[v] = loop;
+    this.#take(loop, this.#f.ty[v]!);
+  }
+
+  #take(loop: number, ty: number): void {
+    const left = TY_BANK[ty] === 2 ? this.#vector : this.#general;
+    left[loop] = left[loop]! - 1;
+  }
+
+  run(): void {
+    const f = this.#f;
+    const { op, sched, blockStart, blockEnd, blockParams } = f;
+    const { loopOf } = this.#flow;
+    for (let k = 0; k < f.blockCount; k++) {
+      const loop = loopOf[k]!;
+      if (loop < 0 || this.#front[loop]! < 0) continue;
+      // Up to the first effect that stays, a header's operations run unconditionally, first of all.
+      let clean = loop === k;
+      for (let s = blockStart[k]! + blockParams[k]!, end = blockEnd[k]! - 1; s < end; s++) {
+        const i = sched[s]!;
+        const o = op[i]!;
+        const worth = WORTH[o]!;
+        const effect = hasEffect(f, i);
+        if (worth > 0 && (!effect || clean) && this.#worthIt(i, o)) {
+          const target = this.#destination(i, o, worth, loop, effect);
+          if (target >= 0) {
+            this.#move(i, this.#front[target]!);
+            continue;
+          }
+        }
+        if (effect) clean = false;
+      }
+    }
+    if (this.#any) this.#rebuild();
+  }
+
+  /** Is moving `i` of use, registers aside? */
+  #worthIt(i: number, o: number): boolean {
+    const { op, ty, b, c, imm } = this.#f;
+    if (o === CONST) {
+      if (!this.#constants || TY_BANK[ty[i]!] !== 2) return false;
+      // A zero is cheaper to make than to keep.
+      return ty[i] === TY.V128 || imm[i] !== 0 || (ty[i] === TY.F64 && c[i] !== 0);
+    }
+    if (o === OP.ADD || o === OP.SHL) return op[b[i]!] !== CONST;
+    return true;
+  }
+
+  /** The outermost loop that `i` can leave, starting with `loop`; −1 for none. Takes registers in all loops on the way. */
+  #destination(i: number, o: number, worth: number, loop: number, effect: boolean): number {
+    const f = this.#f;
+    const { loopParent } = this.#flow;
+    const mask = OP_VALUE_MASK[o]!;
+    // Where the operands are: the loops whose header comes after all of them can be left.
+    let latest = -1;
+    if (mask & 1 && f.a[i] !== 0) latest = this.#place(f.a[i]!);
+    if (mask & 2) latest = Math.max(latest, this.#place(f.b[i]!));
+    if (mask & 4) latest = Math.max(latest, this.#place(f.c[i]!));
+    const load = isLoad(o);
+    const bank = TY_BANK[f.ty[i]!]!;
+    const left = bank === 2 ? this.#vector : this.#general;
+    let target = -1;
+    for (let l = loop; l >= 0; l = loopParent[l]!) {
+      if (this.#front[l]! < 0 || latest >= l) break;
+      if (load && MEMORY.loopMayWrite(l, f.c[i]! >>> 8)) break;
+      if (worth < 3 && MEMORY.loopCalls(l)) break;
+      if (bank !== 0 && left[l]! <= (worth === 1 ? RESERVE : 0)) break;
+      target = l;
+      if (effect) break;
+    }
+    // A constant goes all the way or stays: others that bring it along rely on that.
+    if (o === CONST && (target < 0 || this.#front[target] !== this.#place(i))) return -1;
+    if (target >= 0 && bank !== 0) {
+      for (let l = loop; l >= target; l = loopParent[l]!) left[l] = left[l]! - 1;
+    }
+    return target;
+  }
+
+  /** Where operand `v` is at the latest: constants come along, to the outermost loop's front. */
+  #place(v: number): number {
+    const home = this.#home[v]!;
+    if (this.#f.op[v] !== CONST) return home;
+    const { loopOf, loopParent } = this.#flow;
+    let l = loopOf[home]!;
+    if (l < 0) return home;
+    if (this.#front[l]! < 0) return home;
+    while (loopParent[l]! >= 0 && this.#front[loopParent[l]!]! >= 0) l = loopParent[l]!;
+    return this.#front[l]!;
+  }
+
+  /** Moves `i` to the end of block `to`, after the constants that it uses. */
+  #move(i: number, to: number): void {
+    const f = this.#f;
+    const mask = OP_VALUE_MASK[f.op[i]!]!;
+    if (mask & 1) this.#bring(f.a[i]!);
+    if (mask & 2) this.#bring(f.b[i]!);
+    if (mask & 4) this.#bring(f.c[i]!);
+    if (f.op[i] === CONST) this.constantsMoved++;
+    this.#append(i, to);
+  }
+
+  #bring(v: number): void {
+    if (this.#f.op[v] !== CONST || this.#moved[v] !== 0) return;
+    const place = this.#place(v);
+    if (place !== this.#home[v]) this.#append(v, place);
+  }
+
+  #append(i: number, to: number): void {
+    const first = this.#first, last = this.#last, link = this.#link;
+    this.#moved[i] = 1;
+    this.#home[i] = to;
+    link[i] = 0;
+    if (first[to] === 0) first[to] = i;
+    else link[last[to]!] = i;
+    last[to] = i;
+    this.#any = true;
+  }
+
+  #rebuild(): void {
+    const f = this.#f;
+    const { sched, blockStart, blockEnd } = f;
+    const moved = this.#moved, link = this.#link, order = SCRATCH.order;
+    let to = 0;
+    for (let k = 0; k < f.blockCount; k++) {
+      const start = to;
+      const end = blockEnd[k]! - 1;
+      for (let s = blockStart[k]!; s < end; s++) if (moved[sched[s]!] === 0) order[to++] = sched[s]!;
+      for (let i = this.#first[k]!; i !== 0; i = link[i]!) order[to++] = i;
+      order[to++] = sched[end]!;
+      blockStart[k] = start;
+      blockEnd[k] = to;
+    }
+    f.sched.set(order.subarray(0, to));
+    f.schedCount = to;
+  }
+}
