@@ -19,6 +19,10 @@ export function setRequirement(text: string, id: string, range: string): string 
 
 /** The text without `plugins[id]`. */
 export function removeRequirement(text: string, id: string): string {
+  const { plugins } = parse(text) as { readonly plugins?: object };
+  // The last one leaves an empty object, not an empty line.
+  const last = plugins !== undefined && Object.keys(plugins).every((key) => key === id);
+  if (last) return applyEdits(text, modify(text, ["plugins"], {}, { formattingOptions: formattingOf(text) }));
   return applyEdits(text, modify(text, ["plugins", id], undefined, { formattingOptions: formattingOf(text) }));
 }
 

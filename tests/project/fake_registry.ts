@@ -1,0 +1,151 @@
+/**
+ * A registry in memory, with the routes that the client uses, as a `fetch` and as a server on loopback. Test data only.
+ *
+ * In: packages as definitions. Out: archives made as publishing makes them, indexes, blobs, install counts. Answers can be
+ * shuffled, delayed, damaged or yanked by a test.
+ */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { writeArchive } from "../../project/archive.ts";
+import { openPackage } from "../../project/catalog.ts";
+import type { Definition } from "../../project/definition.ts";
+import { digestBytes } from "../../project/integrity.ts";
+import type { Yank } from "../../project/source.ts";
+
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+/** The files of a package whose plugins are the given definitions; the first one's id is the package's. */
+export function packageFiles(
+  definitions: readonly Definition[],
+  wasm: Uint8Array = encode("\0asm"),
+): Map<string, Uint8Array> {
+  const main = definitions[0]!;
+  const files = new Map<string, Uint8Array>();
+  files.set(
+    "waft.json",
+    encode(JSON.stringify({
+      package: {
+        module: main.id,
+        version: main.version,
+        name: main.name,
+        description: main.description,
+        license: main.provenance.license,
+        repository: main.provenance.repository,
+        authors: [{ name: "Ada" }],
+        ...(main.stability === undefined ? {} : { stability: main.stability }),
+        engines: main.compatibility.engines,
+        platforms: main.compatibility.platforms,
+        subpackages: definitions.slice(1).map((d) => ({ module: d.id, name: d.name, description: d.description })),
+      },
+    })),
+  );
+  const plugins = definitions.map((definition, i) => {
+    const entry = `dist/${i}.wasm`;
+    files.set(entry, Uint8Array.of(...wasm, i, ...encode(definition.id + definition.version)));
+    const { name: _n, description: _d, stability: _s, compatibility: _c, provenance: _p, ...rest } = definition;
+    return { entry, definition: rest };
+  });
+  files.set("register/catalog.json", encode(JSON.stringify({ plugins })));
+  return files;
+}
+
+interface Published {
+  readonly id: string;
+  readonly version: string;
+  readonly archive: Uint8Array;
+  readonly plugins: { readonly [id: string]: { readonly definition: Definition; readonly digest: string } };
+  readonly publisher: string;
+  readonly publishedAt: string;
+  yanked?: Yank;
+}
+
+/** The registry. */
+export class FakeRegistry {
+  readonly published: Published[] = [];
+  readonly installs: string[] = [];
+  readonly requests: string[] = [];
+  /** Changes an answer, or throws as a broken network does. */
+  tamper: ((path: string, response: Response) => Response | Promise<Response>) | undefined;
+  /** When set, releases are listed in another order at each answer. */
+  random: (() => number) | undefined;
+  #server: Server | undefined;
+
+  async publish(definitions: readonly Definition[], publisher = "github.com/acme", wasm?: Uint8Array): Promise<void> {
+    const archive = writeArchive(packageFiles(definitions, wasm));
+    const { id, version } = definitions[0]!;
+    const opened = await openPackage(packageFiles(definitions, wasm), version);
+    this.published.push({
+      id,
+      version,
+      archive,
+      plugins: opened.plugins,
+      publisher,
+      publishedAt: "2026-08-01T00:00:00Z",
+    });
+  }
+
+  yank(id: string, version: string, yanked: Yank): void {
+    this.published.find((p) => p.id === id && p.version === version)!.yanked = yanked;
+  }
+
+  readonly fetch: typeof globalThis.fetch = async (input, init) => {
+    const url = new URL(String(input));
+    this.requests.push(`${init?.method ?? "GET"} ${url.pathname}`);
+    const response = this.#answer(init?.method ?? "GET", url.pathname);
+    return await this.tamper?.(url.pathname, response) ?? response;
+  };
+
+  #answer(method: string, path: string): Response {
+    const index = /^\/api\/plugins\/([^/]+)\/index$/.exec(path);
+    if (index !== null) return this.#index(decodeURIComponent(index[1]!));
+    const blob = /^\/api\/blobs\/sha256\/([0-9a-f]{64})$/.exec(path);
+    if (blob !== null) {
+      const found = this.published.find((p) => digestBytes(p.archive) === `sha256:${blob[1]}`);
+      return found === undefined ? new Response("", { status: 404 }) : new Response(new Uint8Array(found.archive));
+    }
+    const installs = /^\/api\/packages\/([^/]+)\/installs$/.exec(path);
+    if (installs !== null && method === "POST") {
+      this.installs.push(decodeURIComponent(installs[1]!));
+      return Response.json({ installs: { total: 1, week: 1 } });
+    }
+    return Response.json({ title: "Not found", detail: path, status: 404 }, { status: 404 });
+  }
+
+  #index(id: string): Response {
+    const own = this.published.filter((p) => Object.hasOwn(p.plugins, id) || id in p.plugins);
+    if (own.length === 0) return Response.json({ title: "Not found" }, { status: 404 });
+    const releases = own.map((p) => {
+      const { definition, digest } = p.plugins[id]!;
+      return {
+        version: p.version,
+        definitionDigest: digest,
+        requires: definition.requires,
+        compatibility: definition.compatibility,
+        artifact: { digest: digestBytes(p.archive), size: p.archive.length },
+        publisher: p.publisher,
+        publishedAt: p.publishedAt,
+        ...(definition.stability === undefined ? {} : { stability: definition.stability }),
+        ...(p.yanked === undefined ? {} : { yanked: p.yanked }),
+      };
+    });
+    const { random } = this;
+    if (random !== undefined) releases.sort(() => random() - 0.5);
+    return Response.json({ schemaVersion: 1, id, package: own[0]!.id, releases });
+  }
+
+  /** Serves on loopback; returns the address. */
+  async listen(): Promise<string> {
+    this.#server = createServer(async (request, response) => {
+      const answer = await this.fetch(`http://localhost${request.url}`, { method: request.method ?? "GET" });
+      response.writeHead(answer.status, Object.fromEntries(answer.headers));
+      response.end(new Uint8Array(await answer.arrayBuffer()));
+    });
+    await new Promise<void>((resolve) => this.#server!.listen(0, "127.0.0.1", resolve));
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    this.#server?.closeAllConnections();
+    await new Promise((resolve) => this.#server?.close(resolve) ?? resolve(undefined));
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * A temporary project with its own machine directories. Test data only.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ContextChoices, makeContext, type OpsContext } from "../../project/ops/context.ts";
+import { machinePaths } from "../../project/paths.ts";
+import type { Decider } from "../../project/ops/decide.ts";
+import { deciderFromFlags } from "../../project/ops/decide.ts";
+import type { FakeRegistry } from "./fake_registry.ts";
+
+/** The registry address that tests use. */
+export const REGISTRY = "https://plugins.example";
+
+/** A project in a temporary directory. */
+export class TempProject {
+  readonly home = mkdtempSync(join(tmpdir(), "waft-test-"));
+  readonly root: string;
+
+  constructor(manifest: string | undefined = '{\n  "plugins": {}\n}\n') {
+    this.root = mkdtempSync(join(this.home, "project-"));
+    if (manifest !== undefined) this.write("waft.json", manifest);
+  }
+  write(name: string, text: string | Uint8Array): void {
+    writeFileSync(join(this.root, name), text);
+  }
+  read(name: string): string | undefined {
+    try {
+      return readFileSync(join(this.root, name), "utf8");
+    } catch {
+      return undefined;
+    }
+  }
+  context(registry: FakeRegistry | undefined, choices: ContextChoices = {}): Promise<OpsContext> {
+    return makeContext({
+      registry: REGISTRY,
+      env: {},
+      paths: machinePaths({ env: { WAFT_HOME: join(this.home, "waft") }, os: "linux", home: this.home }),
+      ...(registry === undefined ? {} : { fetch: registry.fetch }),
+      engines: { waft: "0.3.0" },
+      ...choices,
+    });
+  }
+  remove(): void {
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+/** Allows all that is asked for. */
+export const ALLOW_ALL: Decider =
+  deciderFromFlags({ allow: [], deny: [], allowRequested: true, command: "waft add" }).decide;
+
+/** Nobody can be asked. */
+export const NOBODY: Decider =
+  deciderFromFlags({ allow: [], deny: [], allowRequested: false, command: "waft add" }).decide;
