@@ -10,6 +10,7 @@ import { type FuncType, funcTypeName, type SubType, type ValType } from "../wasm
 import { INTEGER } from "./number_text.ts";
 import { Scope } from "./scopes.ts";
 import { NO_SYMBOL } from "./symbols.ts";
+import type { TextPlaces } from "./text_places.ts";
 import type { TokenCursor } from "./token_cursor.ts";
 import { ID, NAT } from "./tokens.ts";
 
@@ -54,8 +55,12 @@ export class ModuleContext {
   /** The smallest index of a function type by its parameters and results. */
   readonly #funcTypes: Map<string, number> = new Map();
 
-  constructor(cursor: TokenCursor) {
+  /** Where to record places of the text, if anywhere. */
+  readonly places: TextPlaces | undefined;
+
+  constructor(cursor: TokenCursor, places?: TextPlaces) {
     this.cursor = cursor;
+    this.places = places;
   }
 
   /** Takes an index of `scope`: a number, or an identifier bound in it. */

@@ -10,6 +10,7 @@ import { InstructionWriter } from "./instruction_writer.ts";
 import { K, STRUCTURAL } from "./keywords.ts";
 import type { BranchHint, ModuleContext } from "./module_context.ts";
 import { grown, NO_SYMBOL } from "./symbols.ts";
+import type { TextPlaces } from "./text_places.ts";
 import type { TokenCursor } from "./token_cursor.ts";
 import { ANNOTATION, BRANCH_HINT_ANNOTATION, ID, KEYWORD, LEFT, RIGHT, STRING } from "./tokens.ts";
 
@@ -65,11 +66,15 @@ export class CodeParser {
   /** The label of an `if` whose condition is being read. */
   #symbols: Int32Array = new Int32Array(64);
   #hints: Int8Array = new Int8Array(64);
+  /** The keyword's token. */
+  #tokens: Int32Array = new Int32Array(64);
 
   /** The hint that the next instruction takes. */
   #hint = NO_HINT;
   #hintToken = 0;
   #funcHints: BranchHint[] | undefined;
+  /** Where places of the text are recorded, while a function is read. */
+  #places: TextPlaces | undefined;
   /** Names of labels in the order of their blocks. */
   #labelCount = 0;
   #labelNames: Map<number, string> | undefined;
@@ -87,11 +92,14 @@ export class CodeParser {
     this.#out.raw(locals.bytes.subarray(0, locals.length));
     this.#labelNames = new Map();
     this.#funcHints = [];
+    this.#places = context.places;
     this.#instructions(false);
+    this.#place(this.#cursor.at);
     if (this.#funcHints.length > 0) context.hints.set(funcIndex, this.#funcHints);
     if (this.#labelNames.size > 0) context.names.labels.set(funcIndex, this.#labelNames);
     this.#funcHints = undefined;
     this.#labelNames = undefined;
+    this.#places = undefined;
     return this.#finish();
   }
 
@@ -156,7 +164,7 @@ export class CodeParser {
     if (this.#depth > 0 && this.#states[this.#depth - 1]! < FIRST_SEQUENCE) cursor.unexpected();
     const id = cursor.values[cursor.at]!;
     if (id < 0 || id >= STRUCTURAL) cursor.unexpected();
-    cursor.at++;
+    this.#place(cursor.at++);
     switch (id) {
       case K.block:
       case K.loop:
@@ -259,6 +267,7 @@ export class CodeParser {
       case K.loop:
       case K.try_table: {
         this.#checkHintTarget(id);
+        this.#place(cursor.at - 1);
         const symbol = this.#label();
         this.#blockHeader(this.#out, id);
         this.#push(FOLDED_BLOCK);
@@ -266,8 +275,9 @@ export class CodeParser {
       }
       case K.if: {
         const hint = this.#takeHint(id);
+        const token = cursor.at - 1;
         const symbol = this.#label();
-        this.#push(CONDITION);
+        this.#push(CONDITION, token);
         this.#blockHeader(this.#pending, id);
         this.#symbols[this.#depth - 1] = symbol;
         this.#hints[this.#depth - 1] = hint;
@@ -275,6 +285,7 @@ export class CodeParser {
       }
       case K.try: {
         this.#checkHintTarget(id);
+        this.#place(cursor.at - 1);
         const symbol = this.#label();
         this.#blockHeader(this.#out, id);
         this.#push(BEFORE_DO);
@@ -288,7 +299,7 @@ export class CodeParser {
         return cursor.unexpected(cursor.at - 1);
       default: {
         const hint = this.#takeHint(id);
-        this.#push(OPERANDS);
+        this.#push(OPERANDS, cursor.at - 1);
         this.#hints[this.#depth - 1] = hint;
         this.writer.plain(this.#pending, id);
       }
@@ -309,15 +320,18 @@ export class CodeParser {
     } else if (state === CONDITION) {
       return false;
     } else if (state === AFTER_THEN && id === K.else) {
+      this.#place(this.#cursor.at - 1);
       this.writer.opcode(out, id);
       this.#states[at] = FOLDED_ELSE;
     } else if (state === BEFORE_DO && id === K.do) {
       this.#states[at] = FOLDED_DO;
     } else if (isCatch) {
+      this.#place(this.#cursor.at - 1);
       this.writer.opcode(out, id);
       if (id === K.catch) out.u32(this.#context.index(this.#context.tags));
       this.#states[at] = id === K.catch ? FOLDED_CATCH : FOLDED_CATCH_ALL;
     } else if (state === AFTER_DO && id === K.delegate) {
+      this.#place(this.#cursor.at - 1);
       this.writer.labels.pop();
       this.writer.plain(out, id);
       this.#states[at] = AFTER_DELEGATE;
@@ -359,6 +373,7 @@ export class CodeParser {
       case AFTER_CATCH:
       case AFTER_LAST:
       case FOLDED_BLOCK:
+        this.#place(cursor.at);
         this.writer.opcode(this.#out, K.end);
         this.writer.labels.pop();
         this.#depth--;
@@ -372,13 +387,14 @@ export class CodeParser {
 
   /** Moves the waiting bytes of frame `at` to the output. */
   #flush(at: number): void {
+    this.#place(this.#tokens[at]!);
     const pending = this.#pending;
     const mark = this.#marks[at]!;
     this.#out.raw(pending.bytes.subarray(mark, pending.length));
     pending.length = mark;
   }
 
-  #push(state: number): void {
+  #push(state: number, token = 0): void {
     const at = this.#depth++;
     if (at === this.#states.length) {
       const states = new Uint8Array(at * 2);
@@ -389,11 +405,18 @@ export class CodeParser {
       this.#hints = hints;
       this.#marks = grown(this.#marks, at * 2);
       this.#symbols = grown(this.#symbols, at * 2);
+      this.#tokens = grown(this.#tokens, at * 2);
     }
     this.#states[at] = state;
     this.#marks[at] = this.#pending.length;
     this.#symbols[at] = NO_SYMBOL;
+    this.#tokens[at] = token;
     this.#hints[at] = NO_HINT;
+  }
+
+  /** The instruction about to be written came from `token`. */
+  #place(token: number): void {
+    this.#places?.instruction(this.#out.length, token);
   }
 
   // --- branch hints (specification, appendix A.6) ---

@@ -23,6 +23,7 @@ import {
   parseTypeUse,
 } from "./parse_types.ts";
 import { KIND_BY_KEYWORD, scopeOf } from "./scan_fields.ts";
+import type { PlacedField } from "./text_places.ts";
 import { ANNOTATION, LEFT, NAT, RIGHT } from "./tokens.ts";
 
 /** Bytes of a page of memory. */
@@ -41,6 +42,8 @@ export class FieldParser {
   readonly #code: CodeParser;
   readonly #next: Record<ExternKind, number> = { func: 0, table: 0, memory: 0, global: 0, tag: 0 };
   readonly #locals: ByteWriter = new ByteWriter(64);
+  /** The first token of the field being parsed. */
+  #token = 0;
 
   constructor(context: ModuleContext, code: CodeParser) {
     this.#context = context;
@@ -50,6 +53,7 @@ export class FieldParser {
   /** Parses the field whose first token is `token`. */
   field(token: number): void {
     const { cursor, module } = this.#context;
+    this.#token = token;
     cursor.at = token;
     if (cursor.kind === ANNOTATION) return parseCustomAnnotation(this.#context);
     const keyword = cursor.openKeyword();
@@ -72,6 +76,11 @@ export class FieldParser {
     }
   }
 
+  /** The next entry of a list comes from the current field. */
+  #place(list: PlacedField): void {
+    this.#context.places?.field(list, this.#token);
+  }
+
   // --- imports and exports ---
 
   #import(): void {
@@ -82,6 +91,7 @@ export class FieldParser {
     cursor.at += 2;
     this.#context.skipBinder();
     this.#next[kind]++;
+    this.#place("imports");
     module.imports.push({ module: from, name, desc: this.#importDesc(kind), offset: 0 });
     cursor.expectClose();
     cursor.expectClose();
@@ -115,6 +125,7 @@ export class FieldParser {
     if (kind === undefined) return cursor.unexpected(cursor.kind === LEFT ? cursor.at + 1 : cursor.at);
     cursor.at += 2;
     const index = this.#context.index(scopeOf(this.#context, kind));
+    this.#place("exports");
     module.exports.push({ name, kind, index, offset: 0 });
     cursor.expectClose();
     cursor.expectClose();
@@ -128,6 +139,7 @@ export class FieldParser {
     const index = this.#next[kind]++;
     this.#context.skipBinder();
     while (cursor.takeOpen(K.export)) {
+      this.#place("exports");
       module.exports.push({ name: cursor.name(), kind, index, offset: 0 });
       cursor.expectClose();
     }
@@ -135,6 +147,7 @@ export class FieldParser {
       const from = cursor.name();
       const name = cursor.name();
       cursor.expectClose();
+      this.#place("imports");
       module.imports.push({ module: from, name, desc: this.#importDesc(kind), offset: 0 });
     } else {
       switch (kind) {
@@ -148,6 +161,7 @@ export class FieldParser {
           this.#memory(index);
           break;
         case "global":
+          this.#place("globals");
           module.globals.push({ type: parseGlobalType(this.#context), init: raw(this.#code.expression()) });
           break;
         case "tag":
@@ -166,6 +180,7 @@ export class FieldParser {
     const typeIndex = parseTypeUse(context, { scope, names });
     const types: ValType[] = [];
     parseTypeGroups(context, K.local, types, { scope, names });
+    context.places?.func(this.#token);
     const body = this.#code.functionBody(index, this.#encodeLocals(types));
     context.module.funcs.push({ typeIndex, body: raw(body) });
     if (names.size > 0) context.names.locals.set(index, names);
@@ -193,6 +208,7 @@ export class FieldParser {
     const address = parseAddressType(context);
     if (!isRefType(context)) {
       const type = parseTableType(context, address);
+      this.#place("tables");
       module.tables.push(cursor.kind !== RIGHT ? { type, init: raw(this.#code.expression()) } : { type });
       return;
     }
@@ -201,8 +217,10 @@ export class FieldParser {
     const init = this.#inlineElements(element);
     cursor.expectClose();
     const size = BigInt(init.kind === "funcs" ? init.indices.length : init.exprs.length);
+    this.#place("tables");
     module.tables.push({ type: { limits: { address, min: size, max: size }, element } });
     const mode = { kind: "active", table: index, start: raw(zeroOf(address)) } as const;
+    this.#place("elems");
     module.elems.push({ type: init.kind === "funcs" ? FUNC_NON_NULL : element, init, mode, offset: 0 });
   }
 
@@ -227,6 +245,7 @@ export class FieldParser {
     cursor.expectClose();
     const pages = BigInt(Math.ceil(bytes.length / PAGE));
     module.memories.push({ limits: { address, min: pages, max: pages }, shared: false });
+    this.#place("datas");
     module.datas.push({ bytes, mode: { kind: "active", memory: index, start: raw(zeroOf(address)) }, offset: 0 });
   }
 
@@ -250,10 +269,12 @@ export class FieldParser {
     }
     if (isRefType(context)) {
       const type = parseRefType(context);
+      this.#place("elems");
       module.elems.push({ type, init: { kind: "exprs", exprs: this.#elementExprs() }, mode, offset: 0 });
     } else {
       if (!cursor.takeKeyword(K.func) && !(mode.kind === "active" && bare)) cursor.unexpected();
       const init = { kind: "funcs", indices: this.#funcIndices() } as const;
+      this.#place("elems");
       module.elems.push({ type: FUNC_NON_NULL, init, mode, offset: 0 });
     }
     cursor.expectClose();
@@ -271,6 +292,7 @@ export class FieldParser {
     const mode = start === undefined
       ? { kind: "passive" } as const
       : { kind: "active", memory: memory ?? 0, start } as const;
+    this.#place("datas");
     module.datas.push({ bytes, mode, offset: 0 });
   }
 

@@ -16,38 +16,61 @@ import { CodeParser } from "./parse_code.ts";
 import { FieldParser } from "./parse_fields.ts";
 import { parseRecField, parseTypeField } from "./parse_types.ts";
 import { isField, scanFields } from "./scan_fields.ts";
+import type { TextPlaces } from "./text_places.ts";
 import { TokenCursor } from "./token_cursor.ts";
 import { END } from "./tokens.ts";
 
+export interface ParseOptions {
+  /** Gets the places in the text of the module's parts. */
+  places?: TextPlaces;
+}
+
 /** Parses a module in text form; a `Uint8Array` is the text's UTF-8. */
-export function parseModule(text: string | Uint8Array): Module {
-  return decodeModule(textToBinary(text));
+export function parseModule(text: string | Uint8Array, { places }: ParseOptions = {}): Module {
+  const cursor = new TokenCursor(readTokens(text));
+  // A module in quotes or in binary has no places of its own.
+  const recorded = isPlainText(cursor) ? places : undefined;
+  const module = decodeModule(moduleAt(cursor, recorded));
+  recorded?.finish(module, cursor.tokens);
+  return module;
 }
 
 /** The binary form of a module in text form. `(module binary …)` gives its bytes as they are, whatever they mean. */
 export function textToBinary(text: string | Uint8Array): Uint8Array {
-  const cursor = new TokenCursor(readTokens(text));
-  const context = new ModuleContext(cursor);
-  const bytes = cursor.isOpen(K.module) ? parenthesizedModule(cursor) : encodeModule(parseFields(context));
+  return moduleAt(new TokenCursor(readTokens(text)), undefined);
+}
+
+/** Takes the one module that all tokens are. */
+function moduleAt(cursor: TokenCursor, places: TextPlaces | undefined): Uint8Array {
+  const bytes = cursor.isOpen(K.module)
+    ? parenthesizedModule(cursor, places)
+    : encodeModule(parseFields(new ModuleContext(cursor, places)));
   if (cursor.kind !== END) cursor.unexpected();
   return bytes;
 }
 
+function isPlainText(cursor: TokenCursor): boolean {
+  if (!cursor.isOpen(K.module)) return true;
+  const ahead = new TokenCursor(cursor.tokens, cursor.at + 2);
+  ahead.takeId();
+  return !ahead.isKeyword(K.binary) && !ahead.isKeyword(K.quote);
+}
+
 /** Takes `(module …)` at the cursor, as it may stand alone: its binary form. */
-function parenthesizedModule(cursor: TokenCursor): Uint8Array {
+function parenthesizedModule(cursor: TokenCursor, places: TextPlaces | undefined): Uint8Array {
   cursor.expectOpen(K.module);
-  return moduleContent(cursor, cursor.takeId());
+  return moduleContent(cursor, cursor.takeId(), places);
 }
 
 /** Takes what follows `(module $id?`, its parenthesis included: the binary form. */
-export function moduleContent(cursor: TokenCursor, id: number): Uint8Array {
+export function moduleContent(cursor: TokenCursor, id: number, places?: TextPlaces): Uint8Array {
   let bytes: Uint8Array;
   if (cursor.takeKeyword(K.binary)) {
     bytes = cursor.strings();
   } else if (cursor.takeKeyword(K.quote)) {
     bytes = textToBinary(cursor.strings());
   } else {
-    const context = new ModuleContext(cursor);
+    const context = new ModuleContext(cursor, places);
     const annotation = cursor.takeNameAnnotation();
     if (annotation !== undefined && cursor.isNameAnnotation()) cursor.fail("@name annotation: multiple module names");
     const name = annotation ?? context.textOf(id);
