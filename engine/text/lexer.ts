@@ -44,14 +44,21 @@ const AT = 0x40;
 
 /** Reads all of `text`. Throws only for a source that cannot be addressed. */
 export function readTokens(text: string | Uint8Array): Tokens {
-  if (typeof text === "string" && !text.isWellFormed()) {
-    throw new MalformedError("Malformed UTF-8 encoding: lone surrogate");
-  }
+  if (typeof text === "string" && !text.isWellFormed()) rejectSurrogate(text);
   const source = typeof text === "string" ? new TextEncoder().encode(text) : text;
   if (source.length > SOURCE_LIMIT) throw new MalformedError("Module text is too long", { line: 1, column: 1 });
   const lexer = new Lexer(source);
   lexer.run();
   return lexer.tokens;
+}
+
+/** A string with half of a surrogate pair stands for no bytes at all. */
+function rejectSurrogate(text: string): never {
+  const wellFormed = text.toWellFormed();
+  let at = 0;
+  while (text[at] === wellFormed[at]) at++;
+  const before = new TextEncoder().encode(text.slice(0, at));
+  throw new MalformedError("malformed UTF-8 encoding: lone surrogate", new Tokens(before).placeOf(before.length));
 }
 
 class Lexer {
