@@ -15,7 +15,12 @@ import { LOCK_FILE, MANIFEST_FILE } from "./site.ts";
 /** Name of the file that stands for "somebody is writing". */
 export const WRITE_LOCK_FILE = `${LOCK_FILE}.lock`;
 
-const TEMPORARY = /^\.waft(?:-lock)?\.json\.[0-9a-f]{12}\.tmp$/;
+const TEMPORARY = /^(?:\.waft(?:-lock)?\.json\.[0-9a-f]{12}\.tmp|waft-lock\.json\.lock\.[0-9a-f]{12})$/;
+
+/** Names in a directory that an interrupted write left, or that a running one is using. */
+export async function leftoversIn(directory: string, files: Files = DISK): Promise<string[]> {
+  return (await files.list(directory)).filter((name) => TEMPORARY.test(name) || name === WRITE_LOCK_FILE);
+}
 
 /** New contents for one file. */
 export interface PendingWrite {

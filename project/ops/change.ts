@@ -6,7 +6,7 @@
  * broken or conflicted lockfile is salvaged entry by entry, and what cannot be trusted is reviewed again.
  */
 import { join } from "node:path";
-import { type PendingWrite, sameBytes, writeTogether } from "../atomic_write.ts";
+import { leftoversIn, type PendingWrite, sameBytes, writeTogether } from "../atomic_write.ts";
 import { type Diagnostic, fail, ProjectError } from "../diagnostic.ts";
 import { guestOffers } from "../contracts.ts";
 import { fromLockfile, NO_PREVIOUS, type Previous, salvage } from "../lock_merge.ts";
@@ -97,11 +97,13 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
   if (!sameBytes(manifestBytes, state.manifestBytes)) {
     writes.push({ name: MANIFEST_FILE, bytes: manifestBytes, before: { bytes: state.manifestBytes } });
   }
-  if (!sameBytes(lockBytes, state.lockBytes)) {
+  // A project without plugins needs no lockfile.
+  const needless = state.lockBytes === undefined && Object.keys(final).length === 0;
+  if (!needless && !sameBytes(lockBytes, state.lockBytes)) {
     writes.push({
       name: LOCK_FILE,
       bytes: lockBytes,
-      before: { bytes: await files.read(join(request.root, LOCK_FILE)) },
+      before: { bytes: state.lockBytes },
     });
   }
   if (request.locked === true && writes.length > 0) {
@@ -109,6 +111,9 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
       help: "run the command without --locked and commit the result",
     });
   }
+  const clear = request.dryRun !== true && request.locked !== true && writes.length === 0;
+  // What an interrupted write left is cleared even when there is nothing else to do.
+  if (clear && (await leftoversIn(request.root, files)).length > 0) await writeTogether(request.root, [], { files });
   if (request.dryRun === true || writes.length === 0) return { ...base, written: [], cancelled: false };
   if (!sameBytes(manifestBytes, state.manifestBytes)) {
     const checked = await checkManifest(manifestBytes);

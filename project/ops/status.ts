@@ -1,0 +1,137 @@
+/**
+ * `status`: what is here and in which state, whatever state that is.
+ *
+ * In: a directory. Out: data about runtime, project, manifest, lockfile, plugins, registry and policy. Never fails on a
+ * broken project, asks no network, changes nothing.
+ */
+import { join } from "node:path";
+import { leftoversIn } from "../atomic_write.ts";
+import { type Diagnostic, ProjectError } from "../diagnostic.ts";
+import type { Files } from "../files.ts";
+import { readMachine } from "../machine.ts";
+import type { MachinePaths } from "../paths.ts";
+import { missingAuthorities } from "../plugin_grants.ts";
+import { findProject, missingLock, readProject, requirementsOf } from "../project.ts";
+import { VERSION } from "../version_string.ts";
+
+/** The state of a lockfile in one word or two. */
+export type LockState =
+  | "up to date"
+  | "missing"
+  | "none"
+  | "stale"
+  | "conflict"
+  | "needs review"
+  | "broken"
+  | "unknown";
+
+/** What `status` says. */
+export interface StatusResult {
+  readonly runtime: { readonly version: string; readonly channel: string; readonly path: string };
+  readonly project: { readonly root: string } | null;
+  readonly manifest: { readonly state: "ok" | "broken"; readonly requirements: number } | null;
+  readonly lockfile: { readonly state: LockState; readonly code?: string } | null;
+  readonly plugins: { readonly total: number; readonly direct: number; readonly needsReview: number };
+  readonly registry: string | null;
+  readonly policy: { readonly file: string; readonly deny: readonly string[] } | null;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** The channel that a version belongs to. */
+export function channelOf(version: string): string {
+  return /-canary\b/.test(version) ? "canary" : /-nightly\b/.test(version) ? "nightly" : "official";
+}
+
+/** Finds out the state. */
+export async function projectStatus(
+  start: string,
+  options: {
+    readonly files: Files;
+    readonly paths: MachinePaths;
+    readonly env: { readonly [name: string]: string | undefined };
+    readonly registry?: string;
+    readonly root?: string;
+  },
+): Promise<StatusResult> {
+  const diagnostics: Diagnostic[] = [];
+  const runtime = { version: VERSION, channel: channelOf(VERSION), path: process.execPath };
+  let registry: string | null = null;
+  let policy: StatusResult["policy"] = null;
+  let deny: readonly string[] = [];
+  try {
+    const machine = await readMachine(options.paths, {
+      env: options.env,
+      files: options.files,
+      ...(options.registry === undefined ? {} : { registry: options.registry }),
+    });
+    registry = machine.registry;
+    deny = machine.policy.deny;
+    if (machine.policyFile !== undefined) policy = { file: machine.policyFile, deny };
+  } catch (error) {
+    if (!(error instanceof ProjectError)) throw error;
+    diagnostics.push(...error.diagnostics);
+  }
+  const none = { total: 0, direct: 0, needsReview: 0 };
+  const root = options.root ?? await findProject(start, options.files);
+  if (root === undefined) {
+    return { runtime, project: null, manifest: null, lockfile: null, plugins: none, registry, policy, diagnostics };
+  }
+  diagnostics.push(...await leftovers(root, options.files));
+  const state = await readProject(root, options.files);
+  const requirements = Object.keys(state.manifest === undefined ? {} : requirementsOf(state.manifest.manifest)).length;
+  diagnostics.push(...state.manifestDiagnostics);
+  const manifest = { state: state.manifest === undefined ? "broken" as const : "ok" as const, requirements };
+  const base = { runtime, project: { root }, manifest, registry, policy };
+  if (state.lock === undefined) {
+    if (requirements > 0) diagnostics.push(missingLock());
+    return { ...base, lockfile: { state: requirements > 0 ? "missing" : "none" }, plugins: none, diagnostics };
+  }
+  const { lockfile, diagnostics: wrong } = state.lock;
+  diagnostics.push(...wrong);
+  if (lockfile === undefined) {
+    const { code } = wrong[0]!;
+    return { ...base, lockfile: { state: LOCK_STATES[code] ?? "broken", code }, plugins: none, diagnostics };
+  }
+  const plugins = Object.entries(lockfile.plugins);
+  for (const [id, plugin] of plugins) {
+    const missing = missingAuthorities(plugin, deny);
+    if (missing.length > 0) {
+      diagnostics.push({
+        code: "authority.denied",
+        severity: "warning",
+        message: `${id} cannot be used: ${missing.join(", ")} ${
+          missing.length === 1 ? "is" : "are"
+        } required and denied`,
+        help: `run \`waft plugin grant ${id}\``,
+      });
+    }
+  }
+  const direct = plugins.filter(([id]) => id in lockfile.requirements).length;
+  return {
+    ...base,
+    lockfile: { state: "up to date" },
+    plugins: { total: plugins.length, direct, needsReview: 0 },
+    diagnostics,
+  };
+}
+
+const LOCK_STATES: { readonly [code: string]: LockState | undefined } = {
+  "lock.stale": "stale",
+  "lock.conflict-markers": "conflict",
+  "lock.review": "needs review",
+};
+
+/** What an interrupted write left behind. */
+async function leftovers(root: string, files: Files): Promise<Diagnostic[]> {
+  const found: Diagnostic[] = [];
+  for (const name of await leftoversIn(root, files)) {
+    found.push({
+      code: "project.leftover",
+      severity: "note",
+      message: `${name} is from a write that was interrupted or is going on`,
+      file: join(root, name),
+      help: "the next `waft add` clears it",
+    });
+  }
+  return found;
+}

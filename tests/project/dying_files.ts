@@ -1,0 +1,68 @@
+/**
+ * Files that die: after a number of changing operations every operation fails, as if the process were gone. Test data only.
+ *
+ * `before` dies without doing the last operation, `after` right after it, `half` in the middle of writing a file.
+ */
+import { openSync, writeSync } from "node:fs";
+import { DISK, type Files } from "../../project/files.ts";
+
+/** Thrown for everything that a dead process would not have done. */
+export class Killed extends Error {}
+
+/** When the last operation dies. */
+export type Moment = "before" | "half" | "after";
+
+/** Files that die at the `count`-th changing operation; `steps` tells how many there were. */
+export class DyingFiles implements Files {
+  steps = 0;
+  dead = false;
+  readonly #count: number;
+  readonly #moment: Moment;
+
+  constructor(count: number, moment: Moment) {
+    this.#count = count;
+    this.#moment = moment;
+  }
+
+  async #step<T>(work: () => Promise<T>, half?: () => void): Promise<T> {
+    this.#live();
+    if (++this.steps !== this.#count) return await work();
+    this.dead = true;
+    if (this.#moment === "after") await work();
+    else if (this.#moment === "half") half?.();
+    throw new Killed();
+  }
+  #live(): void {
+    if (this.dead) throw new Killed();
+  }
+  create(path: string, bytes: Uint8Array, mode?: number): Promise<boolean> {
+    return this.#step(() => DISK.create(path, bytes, mode), () => {
+      writeSync(openSync(path, "wx"), bytes.subarray(0, bytes.length >> 1));
+    });
+  }
+  rename(from: string, to: string): Promise<void> {
+    return this.#step(() => DISK.rename(from, to));
+  }
+  remove(path: string): Promise<void> {
+    return this.#step(() => DISK.remove(path));
+  }
+  makeDirectory(path: string): Promise<void> {
+    return this.#step(() => DISK.makeDirectory(path));
+  }
+  read(path: string, maxBytes?: number): Promise<Uint8Array | undefined> {
+    this.#live();
+    return DISK.read(path, maxBytes);
+  }
+  list(path: string): Promise<string[]> {
+    this.#live();
+    return DISK.list(path);
+  }
+  status(path: string): ReturnType<Files["status"]> {
+    this.#live();
+    return DISK.status(path);
+  }
+  realPath(path: string): Promise<string> {
+    this.#live();
+    return DISK.realPath(path);
+  }
+}
