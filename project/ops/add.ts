@@ -44,7 +44,7 @@ export async function addPlugins(context: OpsContext, request: AddRequest): Prom
       const path = projectPath(request.root, resolve(request.directory, spec));
       const { opened } = await new SourceSet(context, request.root).directory(path).open();
       paths.push(path);
-      requirements.set(opened.id, current[opened.id] ?? "*");
+      requirements.set(opened.id, current[opened.id] ?? caretOf(opened.version));
       if (current[opened.id] !== undefined) typed.add(opened.id);
       continue;
     }
