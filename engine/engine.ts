@@ -28,6 +28,7 @@ import { type Imports, type InstanceLimits, instantiate } from "./runtime/instan
 import type { Memory } from "./runtime/memory.ts";
 import { Store } from "./runtime/store.ts";
 import { parseModule } from "./text/parse_module.ts";
+import { TextPlaces } from "./text/text_places.ts";
 import { validateModule } from "./validate/module.ts";
 import type { ExternKind, Module as WasmModule } from "./wasm/module.ts";
 import { funcTypeName, valTypeName } from "./wasm/types.ts";
@@ -107,30 +108,53 @@ export class Engine {
   compile(source: Uint8Array | ArrayBuffer | string): Module {
     const space = realmStore();
     const { thread } = space;
-    const code = compileModule(this.parse(source), {
-      target: thread.target,
-      features: this.features,
-      optimizations: this.optimizations,
-      explicitBounds: this.bounds === "explicit",
-      cpu: cpuFeatures(thread.host),
-      verify: this.#verify,
-    });
+    const places = new TextPlaces();
+    const code = withPlaces(places, () =>
+      compileModule(this.#parse(source, places), {
+        target: thread.target,
+        features: this.features,
+        optimizations: this.optimizations,
+        explicitBounds: this.bounds === "explicit",
+        cpu: cpuFeatures(thread.host),
+        verify: this.#verify,
+      }));
     const image = placeImage(thread.arena, code.bytes, code.tables);
-    const compiled = new CompiledModule(thread, code.valid, { ...code, image });
+    const compiled = new CompiledModule(thread, code.valid, {
+      ...code,
+      image,
+      placeOf: (offset) => places.placeOf(offset),
+    });
     space.addModule(compiled);
     return new Module(space, compiled, code.hits);
   }
 
   /** Checks a module without compiling it; throws as `compile` does, but accepts features that this build cannot compile. */
   validate(source: Uint8Array | ArrayBuffer | string): void {
-    validateModule(this.parse(source), this.features);
+    const places = new TextPlaces();
+    withPlaces(places, () => validateModule(this.#parse(source, places), this.features));
   }
 
   /** Reads a module from its binary form (`\0asm…`) or its text. */
   parse(source: Uint8Array | ArrayBuffer | string): WasmModule {
-    if (typeof source === "string") return parseModule(source);
+    return this.#parse(source, new TextPlaces());
+  }
+
+  #parse(source: Uint8Array | ArrayBuffer | string, places: TextPlaces): WasmModule {
+    if (typeof source === "string") return parseModule(source, { places });
     const bytes = source instanceof ArrayBuffer ? new Uint8Array(source) : source;
-    return looksBinary(bytes) ? decodeModule(bytes) : parseModule(bytes);
+    return looksBinary(bytes) ? decodeModule(bytes) : parseModule(bytes, { places });
+  }
+}
+
+/** Runs `action`; an error in the binary form of a text gets its place in the text. */
+function withPlaces<T>(places: TextPlaces, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof WaftError && error.place.offset !== undefined && error.place.line === undefined) {
+      error.place = { ...error.place, ...places.placeOf(error.place.offset) };
+    }
+    throw error;
   }
 }
 

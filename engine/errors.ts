@@ -17,7 +17,7 @@ export interface SourcePlace {
 export class WaftError extends Error {
   override name = "WaftError";
   /** The place in the module's bytes or text, when one is known. */
-  readonly place: SourcePlace;
+  place: SourcePlace;
 
   constructor(message: string, place: SourcePlace = {}) {
     super(message);
@@ -69,6 +69,9 @@ export interface TrapFrame {
   moduleName?: string;
   /** Byte offset of the instruction in the module's binary. */
   offset: number;
+  /** Line and column of the instruction, for modules that were compiled from text. */
+  line?: number;
+  column?: number;
 }
 
 /** Execution trapped; the instance stays usable. The message is the specification's own. */

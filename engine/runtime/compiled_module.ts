@@ -3,6 +3,7 @@
  * layout of its VM contexts, prepared constant expressions, closed types of imports and exports.
  */
 import type { ContextLayout } from "../context_layout.ts";
+import type { SourcePlace } from "../errors.ts";
 import type { CodeImage } from "../link/image.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { closeFuncType, closeGlobalType, closeTableType } from "../wasm/subtype.ts";
@@ -47,6 +48,8 @@ export class CompiledModule implements ImageOwner {
   readonly tableInits: readonly (ConstInit | undefined)[];
   readonly elems: readonly PreparedElem[];
   readonly datas: readonly PreparedData[];
+  /** Where in the text a byte of the binary form comes from, for modules from text. */
+  readonly placeOf: (offset: number) => SourcePlace | undefined;
   readonly #inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
   #exportNames: Map<number, string> | undefined;
 
@@ -59,6 +62,7 @@ export class CompiledModule implements ImageOwner {
       explicitBounds: boolean;
       signatureIds: Int32Array;
       inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
+      placeOf?: (offset: number) => SourcePlace | undefined;
     },
   ) {
     this.thread = thread;
@@ -68,6 +72,7 @@ export class CompiledModule implements ImageOwner {
     this.explicitBounds = parts.explicitBounds;
     this.signatureIds = parts.signatureIds;
     this.#inlineSites = parts.inlineSites;
+    this.placeOf = parts.placeOf ?? (() => undefined);
     const ids = valid.canonicalIds;
     this.funcTypes = valid.funcTypes.map((type) => closeFuncType(type, ids));
     this.globalTypes = valid.globalTypes.map((type) => closeGlobalType(type, ids));

@@ -4,7 +4,7 @@
  * it. Out: TrapError, or ExhaustionError for a stack overflow, with the specification's message.
  */
 import { THREAD } from "../context_layout.ts";
-import { Bug, ExhaustionError, TrapError, type TrapFrame } from "../errors.ts";
+import { Bug, ExhaustionError, type SourcePlace, TrapError, type TrapFrame } from "../errors.ts";
 import type { CodeImage } from "../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import { type GuestThread, STACK_GUARD_BYTES } from "./guest_thread.ts";
@@ -20,6 +20,7 @@ export interface ImageOwner {
   inlineSites: (definedIndex: number) => readonly { parent: number; callPos: number; funcIndex: number }[];
   funcName: (funcIndex: number) => string | undefined;
   moduleName: string | undefined;
+  placeOf: (offset: number) => SourcePlace | undefined;
 }
 
 /** Finds the owner of a code address. */
@@ -52,8 +53,7 @@ export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
   } else if (owner !== undefined) {
     const defined = owner.image.functionAt(pc);
     if (defined >= 0) {
-      const funcIndex = owner.importedFuncCount + defined;
-      frames.push({ funcIndex, funcName: owner.funcName(funcIndex), moduleName: owner.moduleName, offset: 0 });
+      frames.push(frameOf(owner, owner.importedFuncCount + defined, 0));
     }
   }
   return code === TRAP.STACK_EXHAUSTED ? new ExhaustionError(message, frames) : new TrapError(message, frames);
@@ -80,6 +80,19 @@ export function parkedFrames(thread: GuestThread, lookup: ImageLookup): TrapFram
   return frames;
 }
 
+/** A frame of `owner`. */
+function frameOf(owner: ImageOwner, funcIndex: number, offset: number): TrapFrame {
+  const funcName = owner.funcName(funcIndex);
+  const place = owner.placeOf(offset);
+  return {
+    funcIndex,
+    offset,
+    ...(funcName === undefined ? {} : { funcName }),
+    ...(owner.moduleName === undefined ? {} : { moduleName: owner.moduleName }),
+    ...(place?.line === undefined ? {} : { line: place.line, column: place.column ?? 1 }),
+  };
+}
+
 /** Adds the frame of a site, inlined calls included, innermost first. */
 function addFrames(frames: TrapFrame[], owner: ImageOwner, pc: number, pos: number, site: number): void {
   const defined = owner.image.functionAt(pc);
@@ -88,16 +101,10 @@ function addFrames(frames: TrapFrame[], owner: ImageOwner, pc: number, pos: numb
   let offset = pos;
   for (let s = site; s > 0 && frames.length < MAX_FRAMES; s = sites[s - 1]!.parent) {
     const inlined = sites[s - 1]!;
-    frames.push({
-      funcIndex: inlined.funcIndex,
-      funcName: owner.funcName(inlined.funcIndex),
-      moduleName: owner.moduleName,
-      offset,
-    });
+    frames.push(frameOf(owner, inlined.funcIndex, offset));
     offset = inlined.callPos;
   }
-  const funcIndex = owner.importedFuncCount + defined;
-  frames.push({ funcIndex, funcName: owner.funcName(funcIndex), moduleName: owner.moduleName, offset });
+  frames.push(frameOf(owner, owner.importedFuncCount + defined, offset));
 }
 
 /** Follows return addresses from the one stored at `at` for as long as they lie in images. */

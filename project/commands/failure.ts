@@ -65,10 +65,9 @@ export function describe(error: unknown): string {
 
 function trapLines(file: string, trap: TrapError): string {
   const lines = [`waft: ${oneLine(file)}: trap: ${trap.message}`];
-  for (const { funcIndex, funcName, offset } of trap.frames) {
-    lines.push(
-      `    at ${funcName === undefined ? `func[${funcIndex}]` : oneLine(funcName)} (offset 0x${offset.toString(16)})`,
-    );
+  for (const { funcIndex, funcName, offset, line, column } of trap.frames) {
+    const place = line === undefined ? `offset 0x${offset.toString(16)}` : `${line}:${column}`;
+    lines.push(`    at ${funcName === undefined ? `func[${funcIndex}]` : oneLine(funcName)} (${place})`);
   }
   return lines.join("\n");
 }
