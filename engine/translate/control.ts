@@ -107,20 +107,22 @@ function emitBranch(t: FunctionTranslator, condition: number, taken: number, oth
 export function otherwiseFrame(t: FunctionTranslator): void {
   const { frames, f, b } = t;
   const n = frames.count - 1;
+  const e = frames.elseEdge[n]!;
   if (t.reachable) jumpToFrame(t, n);
-  frames.undo(frames.trailStart[n]!);
   frames.kind[n] = ELSE;
+  // The locals stay as they were at the last jump, because that may be taken back (resumeFromJump).
+  if (e === ELSE_DEAD) return;
+  frames.undo(frames.trailStart[n]!);
   const params = frames.savedCount - frames.saved[n]!;
   const base = frames.height[n]!;
   for (let k = 0; k < params; k++) t.stack[base + k] = frames.savedParams[frames.saved[n]! + k]!;
   t.sp = base + params;
-  const e = frames.elseEdge[n]!;
+  // With a constant condition the block before the if is still open.
   if (e >= 0) {
     f.edgeTo[e] = b.openBlock(0, false);
     f.edgeArgs[e] = f.poolCount;
   }
-  // With a constant condition the block before the if is still open when the else arm is the one that runs.
-  t.reachable = e !== ELSE_DEAD;
+  t.reachable = true;
 }
 
 /** A loop opens, in reachable code or not. */
@@ -239,11 +241,12 @@ function endLoop(t: FunctionTranslator, n: number): void {
   if (--t.openLoops === 0) t.loops.truncate(frames.loop[n]!);
 }
 
-/** Is the only pending edge of frame `n` that of a jump which ended the newest block, with nothing after it? */
+/**
+ * Is the only pending edge of frame `n` that of a jump which ended the newest block, with nothing after it? Then the locals are
+ * still as they were at the jump.
+ */
 function reopensLast(t: FunctionTranslator, n: number): boolean {
   const { f } = t;
-  // An else has undone the locals of the arm before it.
-  if (t.frames.elseEdge[n] === ELSE_DEAD) return false;
   const e = t.frames.firstEdge[n]!;
   if (e !== f.edgeCount - 1 || f.edgeFrom[e] !== f.blockCount - 1) return false;
   const last = f.sched[f.schedCount - 1]!;
