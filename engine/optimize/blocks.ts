@@ -98,13 +98,13 @@ function closeGaps(f: IrFunction): void {
   f.schedCount = to;
 }
 
-/** Appends blocks to their only predecessor and threads jumps. `flow` must be current, and is current again afterwards. */
+/** Appends blocks to their only predecessor and threads jumps. Of `flow`, predecessors and loops must be current, and are current again. */
 export function tidyBlocks(f: IrFunction, flow: ControlFlow): boolean {
   const merged = mergeBlocks(f, flow);
   const threaded = threadJumps(f, flow);
   if (!merged && !threaded) return false;
   compactBlocks(f);
-  flow.compute(f);
+  flow.computeLoops(f);
   return true;
 }
 

@@ -78,9 +78,14 @@ export class ControlFlow {
 
   /** Computes all columns for `f`. */
   compute(f: IrFunction): void {
+    this.computeLoops(f);
+    this.#findDominators(f);
+  }
+
+  /** Computes predecessors and loops only: idom, domIn, domSize and `dominates` are left stale. */
+  computeLoops(f: IrFunction): void {
     this.#ensure(f.blockCount, f.edgeCount);
     this.#findPredecessors(f);
-    this.#findDominators(f);
     this.#findLoops(f);
   }
 

@@ -5,14 +5,16 @@
  * Two loads of one address are equal when the class has the same version at both. Versions: a store bumps its class, a call bumps
  * all but CLASS_CONSTANT; at a join a class keeps its version only if all predecessors agree; at a loop header the classes
  * that the loop writes get a new one. A function's classes are mapped to at most 32 slots in order of appearance; what comes after
- * shares the last slot, which is correct and only less precise. CLASS_CONSTANT needs no slot: its version is always 0.
+ * shares the last slot, which is correct and only less precise. A class that appears late has no common version where paths meet
+ * that did not know it yet. CLASS_CONSTANT needs no slot: its version is always 0.
  */
 import { CLASS_CONSTANT, CLASS_SIZES, type IrFunction } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
 import { TY_BYTES } from "../ir/types.ts";
 import type { ControlFlow } from "./cfg.ts";
 
-const SLOTS = 32;
+/** Slots of a function, and of one with so many blocks that a wide table of versions would take too much memory. */
+const SLOTS = 32, FEW_SLOTS = 4, MANY_BLOCKS = 1 << 15;
 const RECENT = 8;
 const MEMORY = FLAG.READS | FLAG.WRITES | FLAG.CALLS;
 const { LOAD, LOAD32_U, STORE, STORE32 } = OP;
@@ -35,7 +37,7 @@ export function accessBytes(f: IrFunction, i: number): number {
 }
 
 export class MemoryState {
-  /** Number of slots in use; 0 when the function never reads memory that it could know. */
+  /** Number of slots in use. */
   slots = 0;
   /** Current version by slot. */
   readonly version: Int32Array = new Int32Array(SLOTS);
@@ -47,22 +49,20 @@ export class MemoryState {
   /** By block: bit s = writes slot s. By header: the same over its loop. */
   #writes: Int32Array = new Int32Array(64);
   #loopWrites: Int32Array = new Int32Array(64);
-  /** By block × slots: versions at its end. */
-  #exit: Int32Array = new Int32Array(256);
+  /** Most slots of this function. */
+  #limit = SLOTS;
+  /** By block × #limit: versions at its end, for as many slots as there were then. */
+  #exit: Int32Array = new Int32Array(64 * SLOTS);
+  #exitSlots: Int32Array = new Int32Array(64);
   #counter = 0;
   /** Recent loads and stores whose address contents are known: instruction ids, newest anywhere. */
   readonly recent: Int32Array = new Int32Array(RECENT);
   recentCount = 0;
   #recentNext = 0;
 
-  /** The slot of an alias class; −1 for constants. */
-  slotOf(aliasClass: number): number {
-    return this.#slotOf[aliasClass]! - 1;
-  }
-
   /** Surveys what the blocks of `f` read and write. `flow` gives the loops. */
   prepare(f: IrFunction, flow: ControlFlow): void {
-    for (let s = 0; s < this.slots && s < SLOTS; s++) this.#slotOf[this.#classOf[s]!] = 0;
+    for (let s = 0; s < this.slots; s++) this.#slotOf[this.#classOf[s]!] = 0;
     for (let n = 0; n < this.#sharedCount; n++) this.#slotOf[this.#shared[n]!] = 0;
     this.#sharedCount = 0;
     this.slots = 0;
@@ -73,10 +73,21 @@ export class MemoryState {
     if (blocks > this.#writes.length) {
       this.#writes = new Int32Array(blocks * 2);
       this.#loopWrites = new Int32Array(blocks * 2);
+      this.#exitSlots = new Int32Array(blocks * 2);
     }
+    this.#limit = blocks > MANY_BLOCKS ? FEW_SLOTS : SLOTS;
+    if (blocks * this.#limit > this.#exit.length) this.#exit = new Int32Array(blocks * this.#limit * 2);
+    if (flow.loopCount > 0) this.#surveyLoops(f, flow);
+  }
+
+  /** What loops write: only their blocks need to be looked at. */
+  #surveyLoops(f: IrFunction, flow: ControlFlow): void {
     const writes = this.#writes;
     const { op, c, sched, blockStart, blockEnd } = f;
+    const { loopOf } = flow;
+    const blocks = f.blockCount;
     for (let k = 0; k < blocks; k++) {
+      if (loopOf[k]! < 0) continue;
       let bits = 0;
       for (let s = blockStart[k]!, end = blockEnd[k]!; s < end; s++) {
         const i = sched[s]!;
@@ -86,18 +97,21 @@ export class MemoryState {
         if ((flags & FLAG.CALLS) !== 0) bits = -1;
         else {
           const aliasClass = c[i]! >>> 8;
-          if (aliasClass === CLASS_CONSTANT) continue;
-          const slot = aliasClass < this.#slotOf.length && this.#slotOf[aliasClass]! > 0
-            ? this.#slotOf[aliasClass]! - 1
-            : this.#newSlot(aliasClass);
-          if ((flags & FLAG.WRITES) !== 0) bits |= 1 << slot;
+          if ((flags & FLAG.WRITES) !== 0 && aliasClass !== CLASS_CONSTANT) bits |= 1 << this.#slot(aliasClass);
         }
       }
       writes[k] = bits;
     }
-    if (this.slots * blocks > this.#exit.length) this.#exit = new Int32Array(this.slots * blocks * 2);
-    if (flow.loopCount > 0) this.#surveyLoops(blocks, flow);
-    this.version.fill(0, 0, this.slots);
+    this.#closeLoops(blocks, flow);
+  }
+
+  /** The slot of a class other than CLASS_CONSTANT; a new class gets a version that nothing had before. */
+  #slot(aliasClass: number): number {
+    if (aliasClass < this.#slotOf.length) {
+      const slot = this.#slotOf[aliasClass]!;
+      if (slot > 0) return slot - 1;
+    }
+    return this.#newSlot(aliasClass);
   }
 
   #newSlot(aliasClass: number): number {
@@ -106,8 +120,9 @@ export class MemoryState {
       grown.set(this.#slotOf);
       this.#slotOf = grown;
     }
-    if (this.slots < SLOTS) {
+    if (this.slots < this.#limit) {
       this.#classOf[this.slots] = aliasClass;
+      this.version[this.slots] = ++this.#counter;
       this.#slotOf[aliasClass] = ++this.slots;
       return this.slots - 1;
     }
@@ -117,11 +132,11 @@ export class MemoryState {
       this.#shared = grown;
     }
     this.#shared[this.#sharedCount++] = aliasClass;
-    this.#slotOf[aliasClass] = SLOTS;
-    return SLOTS - 1;
+    this.#slotOf[aliasClass] = this.#limit;
+    return this.#limit - 1;
   }
 
-  #surveyLoops(blocks: number, flow: ControlFlow): void {
+  #closeLoops(blocks: number, flow: ControlFlow): void {
     const writes = this.#writes, loopWrites = this.#loopWrites;
     const { loopOf, loopParent, loopEnd } = flow;
     loopWrites.fill(0, 0, blocks);
@@ -139,7 +154,7 @@ export class MemoryState {
   loopMayWrite(head: number, aliasClass: number): boolean {
     if (aliasClass === CLASS_CONSTANT) return false;
     const bits = this.#loopWrites[head]!;
-    return bits === -1 || (bits & (1 << this.slotOf(aliasClass))) !== 0;
+    return bits === -1 || (bits !== 0 && (bits & (1 << this.#slot(aliasClass))) !== 0);
   }
 
   /** Does the loop of header `head` call anything (or write every class)? */
@@ -154,23 +169,24 @@ export class MemoryState {
       this.recentCount = 0;
       return;
     }
-    if (slots === 0) return;
     const { predStart, predEdge } = flow;
-    const exit = this.#exit;
+    const exit = this.#exit, exitSlots = this.#exitSlots;
     const edgeFrom = f.edgeFrom;
+    const limit = this.#limit;
     let only = -1;
     let several = false;
     for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
       const from = edgeFrom[predEdge[p]!]!;
       if (from < 0 || from >= k) continue;
+      const at = from * limit, known = exitSlots[from]!;
       if (only < 0) {
         only = from;
-        if (from !== k - 1) {
-          for (let s = 0; s < slots; s++) version[s] = exit[from * slots + s]!;
-        }
+        if (from === k - 1) continue;
+        for (let s = 0; s < known; s++) version[s] = exit[at + s]!;
+        for (let s = known; s < slots; s++) version[s] = ++this.#counter;
       } else if (from !== only) {
         several = true;
-        for (let s = 0; s < slots; s++) if (version[s] !== exit[from * slots + s]) version[s] = -1;
+        for (let s = 0; s < slots; s++) if (s >= known || version[s] !== exit[at + s]) version[s] = -1;
       }
     }
     const looped = flow.loopEnd[k]! > 0 ? this.#loopWrites[k]! : 0;
@@ -185,7 +201,8 @@ export class MemoryState {
   leave(k: number): void {
     const { version, slots } = this;
     const exit = this.#exit;
-    for (let s = 0, at = k * slots; s < slots; s++) exit[at + s] = version[s]!;
+    for (let s = 0, at = k * this.#limit; s < slots; s++) exit[at + s] = version[s]!;
+    this.#exitSlots[k] = slots;
   }
 
   /** A call: everything that is not constant may have changed. `sizes` false: sizes and bases of memories and tables cannot. */
@@ -193,7 +210,7 @@ export class MemoryState {
     const { version, slots, recent } = this;
     const counter = ++this.#counter;
     const kept = sizes ? -1 : CLASS_SIZES;
-    for (let s = 0; s < slots; s++) if (this.#classOf[s] !== kept || s === SLOTS - 1) version[s] = counter;
+    for (let s = 0; s < slots; s++) if (this.#classOf[s] !== kept || s === this.#limit - 1) version[s] = counter;
     let count = 0;
     for (let n = 0; n < this.recentCount; n++) {
       const aliasClass = f.c[recent[n]!]! >>> 8;
@@ -208,8 +225,7 @@ export class MemoryState {
    */
   store(f: IrFunction, i: number, bytes: number): void {
     const aliasClass = f.c[i]! >>> 8;
-    const slot = aliasClass < this.#slotOf.length ? this.slotOf(aliasClass) : -1;
-    if (slot >= 0) this.version[slot] = ++this.#counter;
+    if (aliasClass !== CLASS_CONSTANT) this.version[this.#slot(aliasClass)] = ++this.#counter;
     const { a, c, imm } = f;
     const recent = this.recent;
     const base = a[i]!, word = c[i]!, first = imm[i]! >>> 0;
@@ -251,7 +267,7 @@ export class MemoryState {
   /** The version that keys loads of `aliasClass` now. */
   versionOf(aliasClass: number): number {
     if (aliasClass === CLASS_CONSTANT) return 0;
-    return this.version[this.#slotOf[aliasClass]! - 1]!;
+    return this.version[this.#slot(aliasClass)]!;
   }
 }
 

@@ -35,7 +35,7 @@ export function optimize(
   // First the walk: it finds the constants that make code dead, and the equal arguments that make parameters dead.
   if (NUMBERING.run(f, FLOW, options, hits)) {
     compactBlocks(f);
-    FLOW.compute(f);
+    FLOW.computeLoops(f);
   }
   afterPass?.("gvn", f);
   // Dead code before tidying: blocks become empty, and joins lose the parameters that stop their jumps from being threaded.
