@@ -320,6 +320,7 @@ export class FunctionTranslator implements CodeVisitor {
   }
 
   enter(kind: number, params: readonly ValType[], results: readonly ValType[], _imm: Immediates, at: number): void {
+    this.b.pos = at;
     if (kind === FRAME.LOOP) enterLoop(this, params.length, results.length, at);
     else if (!this.reachable) this.deadFrames++;
     else if (kind === FRAME.BLOCK) enterBlock(this, params.length, results.length);

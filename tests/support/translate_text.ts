@@ -1,0 +1,24 @@
+/**
+ * Text of a module in, text of its functions' IR out: for goldens. Every function is verified on the way.
+ */
+import { featureSet } from "../../engine/features.ts";
+import { IrFunction } from "../../engine/ir/function.ts";
+import { printFunction, type PrintOptions } from "../../engine/ir/print.ts";
+import { verifyFunction } from "../../engine/ir/verify.ts";
+import { parseModule } from "../../engine/text/parse_module.ts";
+import { translateFunction } from "../../engine/translate/function.ts";
+import { type EnvOptions, moduleEnv } from "../../engine/translate/module_env.ts";
+import { validateModule } from "../../engine/validate/module.ts";
+
+/** The IR text of defined function `index` of a module in text form; `(module …)` may be left out. */
+export function translateText(
+  text: string,
+  index = 0,
+  options: EnvOptions & PrintOptions = {},
+): string {
+  const valid = validateModule(parseModule(text), featureSet(), { bodies: false });
+  const f = new IrFunction();
+  translateFunction(moduleEnv(valid, options), index, f);
+  verifyFunction(f, "translation");
+  return printFunction(f, options);
+}
