@@ -60,8 +60,10 @@ export class LinearScan {
   #piece0 = 0;
   #vreg = 0;
   #at = 0;
+  /** Where it ends, or has to leave its register for its slot (`lost`) because everything is destroyed afterwards. */
   #limit = 0;
-  #clobberAt = 0;
+  #lost = false;
+  #many = false;
   /** It must have a register up to here (0: it need not have one). */
   #needed = 0;
 
@@ -144,30 +146,30 @@ export class LinearScan {
     this.#piece0 = piece;
     this.#vreg = x;
     this.#at = p;
-    this.#clobberAt = this.#nextClobber(p);
-    this.#limit = to < this.#clobberAt ? to : this.#clobberAt;
     this.#advance(x, p);
+    const clobber = this.#nextClobber(p);
+    this.#limit = to;
+    this.#lost = false;
     if (kind === DEF_KIND.FIXED) {
-      this.#placeFixedDef(live.defFixed[x]!);
+      this.#placeFixedDef(live.defFixed[x]!, clobber);
       return true;
     }
     this.#needed = this.#neededUntil(kind);
     let came = -1;
-    if (this.#needed === 0) {
-      if (!defined && piece < this.#firstCut && this.#facts.start[this.#facts.blockOf[p >> 1]!] === p) {
-        came = this.#locationBefore(piece, p);
-        if (came === IN_SLOT) {
-          this.#spill(piece, p);
-          return true;
-        }
+    if (
+      this.#needed === 0 && !defined && piece < this.#firstCut && this.#facts.start[this.#facts.blockOf[p >> 1]!] === p
+    ) {
+      came = this.#locationBefore(piece, p);
+      if (came === IN_SLOT) {
+        this.#spill(piece, p);
+        return true;
       }
-      const u = live.useHead[x]!;
-      if (this.#clobberAt < to && (u === 0 || live.usePos[u]! > this.#clobberAt)) {
-        const cut = spillPosition(this.#facts, p, this.#clobberAt);
-        if (cut <= p) {
-          this.#spill(piece, p);
-          return true;
-        }
+    }
+    if (clobber < to) {
+      this.#limitTo(clobber);
+      if (this.#limit <= p && this.#needed === 0) {
+        this.#spill(piece, p);
+        return true;
       }
     }
     if (this.#limit < this.#needed) {
@@ -183,6 +185,17 @@ export class LinearScan {
     if (wishes) return false;
     this.#choose();
     return true;
+  }
+
+  /** The current piece loses its register at `clobber` at the latest: decides when, by its last use before. */
+  #limitTo(clobber: number): void {
+    const end = this.#lastUseEnd(clobber), p = this.#at, needed = this.#needed;
+    this.#lost = true;
+    // With too many uses to look at, it stays to the end, and what follows is left to the queue.
+    this.#many = end === FAR;
+    if (end === FAR) this.#limit = clobber;
+    else if (end <= p && needed === 0) this.#limit = spillPosition(this.#facts, p, clobber);
+    else this.#limit = spillPosition(this.#facts, Math.max(end, needed), clobber);
   }
 
   /** The next position from p on at which every register is destroyed. */
@@ -238,18 +251,21 @@ export class LinearScan {
     if (came >= 0 && this.#isFree(came)) return came;
     let r = last[x]!;
     if (r >= 0 && r !== came && this.#isFree(r)) return r;
-    let hops = 0;
+    let hops = 0, hint = -1;
     for (let a = live.affinity[x]!; a !== 0 && hops < HOPS; a = live.affinity[a]!, hops++) {
       r = last[a]! >= 0 ? last[a]! : wanted[a]!;
       if (r >= 0) {
         if (this.#isFree(r)) return r;
         break;
       }
+      if (hint < 0) hint = live.fixedUse[a]! - 1;
     }
     r = wanted[x]!;
     if (r >= 0 && this.#isFree(r)) return r;
-    if (kind === DEF_KIND.TIED) {
-      r = last[live.tiedTo[x]!]!;
+    // Without the operand's register if that one lives on, for then it takes a move in any case.
+    const source = kind === DEF_KIND.TIED ? live.tiedTo[x]! : 0;
+    if (source !== 0 && live.affinity[source] === x) {
+      r = last[source]!;
       if (r >= 0 && this.#isFree(r)) return r;
     }
     let n = 0;
@@ -261,6 +277,7 @@ export class LinearScan {
       r = (live.useInfo[u]! >> USE_HINT_SHIFT) - 1;
       if (r >= 0 && this.#isFree(r)) return r;
     }
+    if (hint >= 0 && this.#isFree(hint)) return hint;
     r = this.#v.vregHint[x]! - 1;
     return r >= 0 && this.#isFree(r) ? r : -1;
   }
@@ -422,13 +439,12 @@ export class LinearScan {
   }
 
   /** Puts the current piece, which an instruction defines in register r, there, for as long as r is free. */
-  #placeFixedDef(r: number): void {
-    const p = this.#at, live = this.#live, to = live.pieceTo[this.#piece0]!;
-    let clobber = this.#clobberAt;
+  #placeFixedDef(r: number, clobber: number): void {
+    const p = this.#at, live = this.#live;
+    // The defining instruction's own clobbers do not hit its results.
     if (clobber === p) clobber = this.#clobber > 0 ? live.clobberAll[this.#clobber - 1]! : FAR;
     this.#needed = p + 1;
-    this.#clobberAt = clobber;
-    this.#limit = Math.min(to, clobber);
+    if (clobber < this.#limit) this.#limitTo(clobber);
     const allowed = r < 32 ? this.#registers.general >>> r : this.#registers.vector >>> (r - 32);
     // A register that is not the allocator's own (the frame's, say) holds the value for this moment only.
     const free = (allowed & 1) === 0 ? p + 1 : this.#freeOfFixed(r, p, this.#limit, this.#vreg);
@@ -439,19 +455,18 @@ export class LinearScan {
   #assign(r: number, free: number): void {
     const live = this.#live, piece = this.#piece0, to = live.pieceTo[piece]!, x = this.#vreg, p = this.#at;
     let rest = 0, spilled = false;
-    if (free < to) {
-      const end = this.#lastUseEnd(free), low = Math.max(p + 1, this.#needed, end);
-      if (free === this.#clobberAt) {
-        // With too many uses to look at, stay in the register to the end and let the queue spill the rest.
-        spilled = end < FAR;
-        rest = this.#split(piece, spilled ? spillPosition(this.#facts, low, free) : free);
-      } else {
-        let cut = free & ~1;
-        if (cut <= p || cut < this.#needed) cut = free;
-        else cut = hoistedPosition(this.#facts, (low + 1) & ~1, cut);
-        spilled = (cut & 1) !== 0;
-        rest = this.#split(piece, cut);
+    if (this.#lost && free === this.#limit) {
+      rest = this.#split(piece, free);
+      spilled = !this.#many;
+    } else if (free < to) {
+      let cut = free & ~1;
+      if (cut <= p || cut < this.#needed) cut = free;
+      else {
+        const end = this.#lastUseEnd(free);
+        if (end < FAR) cut = hoistedPosition(this.#facts, (Math.max(p + 1, this.#needed, end) + 1) & ~1, cut);
       }
+      spilled = (cut & 1) !== 0;
+      rest = this.#split(piece, cut);
     }
     live.pieceLoc[piece] = r;
     this.#piece[r] = piece;

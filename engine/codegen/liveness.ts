@@ -51,6 +51,8 @@ export class Liveness {
   affinity: Int32Array = new Int32Array(0);
   /** For a TIED def, the register of the operand it is tied to. */
   tiedTo: Int32Array = new Int32Array(0);
+  /** Physical register of its first use in a fixed one, plus one; 0 none. */
+  fixedUse: Uint8Array = new Uint8Array(0);
   #affinityWeight: Float64Array = new Float64Array(0);
   #openTo: Int32Array = new Int32Array(0);
   #livePlace: Int32Array = new Int32Array(0);
@@ -109,6 +111,7 @@ export class Liveness {
       this.defFixed = new Uint8Array(size);
       this.affinity = new Int32Array(size);
       this.tiedTo = new Int32Array(size);
+      this.fixedUse = new Uint8Array(size);
       this.#affinityWeight = new Float64Array(size);
       this.#openTo = new Int32Array(size);
       this.#livePlace = new Int32Array(size);
@@ -119,7 +122,7 @@ export class Liveness {
     this.defPos.fill(0, 0, vregs);
     this.defKind.fill(0, 0, vregs);
     this.affinity.fill(0, 0, vregs);
-    this.tiedTo.fill(0, 0, vregs);
+    this.fixedUse.fill(0, 0, vregs);
     this.#affinityWeight.fill(0, 0, vregs);
     this.#openTo.fill(0, 0, vregs);
     this.#livePlace.fill(0, 0, vregs);
@@ -323,6 +326,7 @@ export class Liveness {
     if (v.vregRemat[x] !== 0) return;
     this.#open(x, n2);
     this.#addUse(x, n2, USE_KIND.GAP | hint);
+    if (hint !== 0) this.fixedUse[x] = hint >> USE_HINT_SHIFT;
   }
 
   /** Registers that instruction i destroys, those of its fixed defs aside. */

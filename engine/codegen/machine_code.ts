@@ -18,8 +18,11 @@ export const RELOC = {
   STUB: 1,
 } as const;
 
-/** Code that every image carries once, at its start. `trap + code` names the trap stub of a code. */
-export const STUB = { PARK_BUILTIN: 0, BUILTIN: 16, TRAP: 64 } as const;
+/**
+ * Code that every image carries once, at its start. PARK is the common end of everything that leaves for the host, POLL parks with
+ * all registers saved, CONSTANTS is data; `BUILTIN + row` is a builtin's code, `TRAP + code` the trap stub of a code.
+ */
+export const STUB = { PARK: 0, POLL: 1, CONSTANTS: 2, BUILTIN: 16, TRAP: 64 } as const;
 
 export class MachineCode {
   bytes: Uint8Array = new Uint8Array(1 << 16);
@@ -35,7 +38,7 @@ export class MachineCode {
   callPos: number[] = [];
   callSite: number[] = [];
 
-  /** Trap sites, ascending by offset. `trapIsCall` 1: the offset is the return offset of a call to a trap stub. */
+  /** Trap sites, ascending by offset. */
   trapAt: number[] = [];
   trapCode: number[] = [];
   trapFrame: number[] = [];
@@ -45,6 +48,8 @@ export class MachineCode {
   /** Code offset per defined function (−1 until emitted) and its end. */
   functionStart: Int32Array;
   functionEnd: Int32Array;
+  /** Frame size in bytes, valid anywhere in the body: for faults at places that no site lists (stack overflow). */
+  functionFrame: Int32Array;
   /** Registers written by a defined function that has been emitted, callees included: masks, with known = 1. */
   writtenGeneral: Int32Array;
   writtenVector: Int32Array;
@@ -59,6 +64,7 @@ export class MachineCode {
   constructor(definedFuncs: number, signatures: number) {
     this.functionStart = new Int32Array(definedFuncs).fill(-1);
     this.functionEnd = new Int32Array(definedFuncs).fill(-1);
+    this.functionFrame = new Int32Array(definedFuncs);
     this.writtenGeneral = new Int32Array(definedFuncs);
     this.writtenVector = new Int32Array(definedFuncs);
     this.writtenKnown = new Uint8Array(definedFuncs);

@@ -110,7 +110,7 @@ class Generator {
       this.#assignable.push(true);
       const r = isVector ? 32 + vector++ : general++;
       const limit = isVector ? this.#shape.vector : this.#shape.general;
-      if ((r & 31) < limit) {
+      if (r < 64 && (r & 31) < limit && (r >= 32) === isVector) {
         v.operand(operandWord(value, ROLE.DEF, CONSTRAINT.FIXED, r));
         v.vregHint[value] = r + 1;
       } else later.push(value);
