@@ -1,0 +1,213 @@
+/**
+ * `plugin inspect` and `plugin catalog`: a definition for people to read, and a first catalog from a module.
+ *
+ * In: an id of the project, `<id>@<version>` of the registry, or a directory; for the catalog, a package and its modules.
+ * Out: the definition with what it may do and what it does with other plugins; or the catalog that fits the module's
+ * imports and exports, with reasons left to write.
+ */
+import { join, resolve } from "node:path";
+import { AUTHORITIES, HOST_FUNCTIONS } from "../authorities.ts";
+import type { Definition } from "../definition.ts";
+import { fail } from "../diagnostic.ts";
+import { hasRangeShape, isPluginId } from "../grammar.ts";
+import type { JsonObject } from "../json_read.ts";
+import { requirePluginId } from "../manifest.ts";
+import type { InspectedModule, ModuleExport } from "../module_inspector.ts";
+import { findProject, readProject } from "../project.ts";
+import { resolve as resolveVersions } from "../resolve.ts";
+import { CATALOG_FILE, CATALOG_SCHEMA } from "../site.ts";
+import { openDirectory } from "../source_path.ts";
+import { packageManifest } from "../catalog.ts";
+import { type OpsContext, SourceSet } from "./context.ts";
+import { fetchPackage, promisedPlugin } from "./fetch.ts";
+
+/** One inspected plugin. */
+export interface InspectResult {
+  readonly definition: Definition;
+  readonly definitionDigest: string;
+  readonly package: string;
+  readonly entry: { readonly path: string; readonly digest: string; readonly size: number };
+  readonly from: "lockfile" | "registry" | "directory";
+  readonly publisher?: string;
+  readonly publishedAt?: string;
+  /** What this project granted. */
+  readonly grants?: { readonly [name: string]: JsonObject };
+  readonly denied?: readonly string[];
+  /** Present when this build can inspect modules. */
+  readonly module?: InspectedModule;
+}
+
+/** Inspects what a word of the command line names; a directory may hold several plugins. */
+export async function inspectPlugin(
+  context: OpsContext,
+  start: string,
+  spec: string,
+): Promise<readonly InspectResult[]> {
+  if (/^(?:\.{1,2}(?:\/|$)|\/)/.test(spec)) {
+    const { opened } = await openDirectory(resolve(start, spec), undefined, context.files);
+    return await Promise.all(
+      Object.values(opened.plugins).map(async (p) => ({
+        definition: p.definition,
+        definitionDigest: p.digest,
+        package: opened.id,
+        entry: p.entry,
+        from: "directory" as const,
+        ...(context.inspect === undefined ? {} : { module: await context.inspect(p.bytes) }),
+      })),
+    );
+  }
+  const at = spec.indexOf("@", 1);
+  const id = at < 0 ? spec : spec.slice(0, at);
+  requirePluginId(id);
+  const root = await findProject(start, context.files);
+  if (at < 0 && root !== undefined) {
+    const lock = (await readProject(root, context.files)).lock?.lockfile;
+    const plugin = lock?.plugins[id];
+    if (lock !== undefined && plugin !== undefined) {
+      const { publisher } = lock.packages[plugin.package]!;
+      return [{
+        definition: plugin.definition,
+        definitionDigest: plugin.definitionDigest,
+        package: plugin.package,
+        entry: plugin.entry,
+        from: "lockfile",
+        grants: plugin.grants,
+        denied: plugin.denied,
+        ...(publisher === undefined ? {} : { publisher }),
+      }];
+    }
+  }
+  const range = at < 0 ? "*" : spec.slice(at + 1);
+  if (!hasRangeShape(range)) throw fail("usage.range", `${JSON.stringify(range)} is no version or range`);
+  const source = new SourceSet(context, start).forId(id);
+  const { chosen } = await resolveVersions({ requirements: { [id]: range }, allowYanked: true }, {
+    // Only this plugin is looked at; what it requires is shown, not resolved.
+    load: async (ids) =>
+      new Map(
+        await Promise.all(
+          ids.map(async (i) => [i, (await source.releases(i))?.map((r) => ({ ...r, requires: {} }))] as const),
+        ),
+      ),
+  });
+  const version = chosen.get(id)!.version;
+  const release = (await source.releases(id))!.find((r) => r.version === version)!;
+  const { opened } = await fetchPackage(context, release, source);
+  const plugin = promisedPlugin(opened, release);
+  return [{
+    definition: plugin.definition,
+    definitionDigest: plugin.digest,
+    package: opened.id,
+    entry: plugin.entry,
+    from: "registry",
+    ...(release.publisher === undefined ? {} : { publisher: release.publisher }),
+    ...(release.publishedAt === undefined ? {} : { publishedAt: release.publishedAt }),
+    ...(context.inspect === undefined ? {} : { module: await context.inspect(plugin.bytes) }),
+  }];
+}
+
+/** What scaffolding a catalog gave. */
+export interface CatalogResult {
+  readonly file: string;
+  readonly text: string;
+  readonly written: boolean;
+  /** What a person has to write. */
+  readonly todo: readonly string[];
+}
+
+/** Scaffolds `register/catalog.json` from a module's imports and exports; refuses to overwrite. */
+export async function scaffoldCatalog(
+  context: OpsContext,
+  root: string,
+  entry: string,
+  dryRun: boolean,
+): Promise<CatalogResult> {
+  if (context.inspect === undefined) throw fail("link.uninspected", "this build cannot inspect modules yet");
+  const manifest = await context.files.read(join(root, "waft.json"), 1 << 20);
+  const { metadata } = await packageManifest(new Map(manifest === undefined ? [] : [["waft.json", manifest]]));
+  const bytes = await context.files.read(join(root, entry), 32 << 20);
+  if (bytes === undefined) throw fail("usage.entry", `${entry} does not exist in ${root}`);
+  const todo: string[] = [];
+  const definition = scaffoldDefinition(metadata.module, await context.inspect(bytes), todo);
+  const text = `${JSON.stringify({ $schema: CATALOG_SCHEMA, plugins: [{ entry, definition }] }, null, 2)}\n`;
+  const file = join(root, CATALOG_FILE);
+  if (!dryRun) {
+    await context.files.makeDirectory(join(file, ".."));
+    if (!await context.files.create(file, new TextEncoder().encode(text))) {
+      throw fail("project.exists", `${CATALOG_FILE} exists already`, {
+        file: CATALOG_FILE,
+        help: "remove it first, or look at --dry-run",
+      });
+    }
+  }
+  return { file: CATALOG_FILE, text, written: !dryRun, todo };
+}
+
+function scaffoldDefinition(id: string, module: InspectedModule, todo: string[]): object {
+  const names = new Set<string>();
+  const consumes = new Map<string, { name: string; params: readonly string[]; results: readonly string[] }[]>();
+  for (const item of module.imports) {
+    const host = HOST_FUNCTIONS.get(`${item.module}#${item.name}`);
+    if (host !== undefined) {
+      if (host.authorities[0] !== undefined) names.add(host.authorities[0]);
+      continue;
+    }
+    const at = item.module.lastIndexOf("@");
+    if (item.type === undefined || at < 0 || !isPluginId(item.module.slice(0, at))) {
+      todo.push(`nothing can link the import "${item.module}" "${item.name}"`);
+      continue;
+    }
+    const list = consumes.get(item.module) ?? [];
+    list.push({ name: item.name, ...item.type });
+    consumes.set(item.module, list);
+  }
+  for (const a of AUTHORITIES) {
+    if (a.hooks.some((h) => module.exports.some((e) => e.name === `waft:hooks@1#${h}`))) names.add(a.name);
+  }
+  const provides = new Map<string, { name: string; params: readonly string[]; results: readonly string[] }[]>();
+  for (const e of module.exports) provide(e, provides);
+  const contract = (namespace: string): { id: string; major: number } => {
+    const at = namespace.lastIndexOf("@");
+    return { id: namespace.slice(0, at), major: Number(namespace.slice(at + 1)) };
+  };
+  for (const name of names) todo.push(`write the reason for ${name}${SCOPED.has(name) ? " and its scope" : ""}`);
+  return {
+    id,
+    authorities: [...names].sort().map((name) => ({
+      name,
+      mode: "required",
+      reason: "TODO: say why.",
+      ...SCOPED.get(name),
+    })),
+    provides: [...provides].sort().map(([namespace, functions]) => ({ ...contract(namespace), functions })),
+    consumes: [...consumes].sort().map(([namespace, functions]) => ({
+      ...contract(namespace),
+      mode: "required",
+      functions,
+    })),
+  };
+}
+
+/** Placeholders for scopes that only the author knows. */
+const SCOPED: ReadonlyMap<string, object> = new Map<string, object>([
+  ["caller.call", { scope: { exports: ["TODO"] } }],
+  ["guest.env", { scope: { names: ["TODO"] } }],
+  ["stdio", { scope: { streams: ["stdout"] } }],
+  ["fs.read", { scope: { roots: ["/data"] } }],
+  ["fs.write", { scope: { roots: ["/data"] } }],
+  ["net.connect", { scope: { hosts: ["example.com:443"] } }],
+  ["net.listen", { scope: { hosts: ["127.0.0.1:8080"] } }],
+  ["instance.manage", { scope: { maxInstances: 1, maxMemoryBytes: 1048576 } }],
+]);
+
+function provide(
+  e: ModuleExport,
+  provides: Map<string, { name: string; params: readonly string[]; results: readonly string[] }[]>,
+): void {
+  const m = /^(.+@[0-9]+)#(.+)$/.exec(e.name);
+  const namespace = m?.[1];
+  if (m === null || namespace === undefined || e.type === undefined || namespace.startsWith("waft:")) return;
+  if (!isPluginId(namespace.slice(0, namespace.lastIndexOf("@")))) return;
+  const list = provides.get(namespace) ?? [];
+  list.push({ name: m[2]!, ...e.type });
+  provides.set(namespace, list);
+}

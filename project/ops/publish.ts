@@ -1,0 +1,182 @@
+/**
+ * `plugin publish`: every check that the registry will make, then the archive.
+ *
+ * In: a package's directory. Out: what would be (or was) published: version and where it came from, files, digests,
+ * authorities. The version is `package.version`, else the highest version tag that is reachable from HEAD, which must then
+ * be HEAD's own and the tree clean. Only allow-listed files ship. Design: §3.4.
+ */
+import { execFile } from "node:child_process";
+import { digestBytes } from "../integrity.ts";
+import { type Diagnostic, fail, ProjectError } from "../diagnostic.ts";
+import { checkLinks } from "../link_check.ts";
+import { InspectionError } from "../module_inspector.ts";
+import { packageManifest } from "../catalog.ts";
+import { collectPackage, openDirectory } from "../source_path.ts";
+import { canonicalVersion, compareVersions } from "../version.ts";
+import { type OpsContext, SourceSet } from "./context.ts";
+
+/** What to publish and how. */
+export interface PublishRequest {
+  readonly root: string;
+  readonly dryRun: boolean;
+  readonly allowDirty: boolean;
+}
+
+/** What was published, or would be. */
+export interface PublishResult {
+  readonly package: string;
+  readonly version: string;
+  readonly versionSource: "package.version" | "git tag";
+  readonly files: readonly { readonly path: string; readonly size: number; readonly digest: string }[];
+  readonly artifact: { readonly digest: string; readonly size: number };
+  readonly plugins: readonly {
+    readonly id: string;
+    readonly definitionDigest: string;
+    readonly entry: string;
+    readonly authorities: readonly string[];
+  }[];
+  readonly dirty: readonly string[];
+  readonly linksChecked: boolean;
+  readonly dryRun: boolean;
+  readonly registry: string;
+  readonly created?: boolean;
+  readonly url?: string;
+}
+
+/** Checks and publishes. */
+export async function publishPackage(context: OpsContext, request: PublishRequest): Promise<PublishResult> {
+  const { root } = request;
+  const { metadata } = await packageManifest(await collectPackage(root, context.files));
+  const git = await gitState(root);
+  let version: string;
+  let versionSource: PublishResult["versionSource"];
+  if (metadata.version !== undefined) {
+    version = canonicalVersion(metadata.version)!;
+    versionSource = "package.version";
+  } else {
+    version = taggedVersion(git);
+    versionSource = "git tag";
+  }
+  const { opened, archive, files } = await openDirectory(root, version, context.files);
+  const dirty = git === undefined ? [] : git.dirty.filter((path) => files.has(path));
+  if (dirty.length > 0 && !request.allowDirty) {
+    throw new ProjectError([{
+      code: "publish.dirty",
+      severity: "error",
+      message: `files that would ship differ from the commit: ${dirty.join(", ")}`,
+      help: "commit them, or pass --allow-dirty",
+    }]);
+  }
+  const links: Diagnostic[] = [];
+  if (context.inspect !== undefined) {
+    for (const plugin of Object.values(opened.plugins)) {
+      try {
+        links.push(...checkLinks(plugin.definition, await context.inspect(plugin.bytes), plugin.entry.path));
+      } catch (error) {
+        if (!(error instanceof InspectionError)) throw error;
+        links.push({
+          code: "link.module",
+          severity: "error",
+          message: `${plugin.entry.path} is no valid module: ${error.message}`,
+          file: plugin.entry.path,
+        });
+      }
+    }
+  }
+  if (links.length > 0) throw new ProjectError(links);
+  const registry = new SourceSet(context, root).forId(opened.id);
+  const result: PublishResult = {
+    package: opened.id,
+    version,
+    versionSource,
+    files: [...files].sort(([a], [b]) => a < b ? -1 : 1).map(([path, bytes]) => ({
+      path,
+      size: bytes.length,
+      digest: digestBytes(bytes),
+    })),
+    artifact: { digest: digestBytes(archive), size: archive.length },
+    plugins: Object.values(opened.plugins).map((p) => ({
+      id: p.definition.id,
+      definitionDigest: p.digest,
+      entry: p.entry.path,
+      authorities: p.definition.authorities.map((a) => `${a.name} (${a.mode})`),
+    })),
+    dirty,
+    linksChecked: context.inspect !== undefined,
+    dryRun: request.dryRun,
+    registry: registry.name,
+  };
+  if (request.dryRun) return result;
+  if (context.offline) throw fail("registry.offline", "publishing needs the network, and --offline forbids it");
+  const { created, url } = await registry.publish(opened.id, version, archive);
+  return { ...result, created, url };
+}
+
+interface GitState {
+  readonly head: string;
+  /** Tags that are reachable from HEAD, with their commits. */
+  readonly tags: readonly { readonly name: string; readonly commit: string }[];
+  /** Changed and untracked files, relative to the package. */
+  readonly dirty: readonly string[];
+}
+
+function taggedVersion(git: GitState | undefined): string {
+  const help = 'write "version" under "package" in waft.json, or tag the commit: git tag v0.1.0';
+  if (git === undefined) {
+    throw fail("publish.version", "package.version is absent and this is no Git repository", { help });
+  }
+  const versions = git.tags.flatMap(({ name, commit }) => {
+    const version = canonicalVersion(name);
+    return version === undefined ? [] : [{ version, name, commit }];
+  }).sort((a, b) => compareVersions(b.version, a.version));
+  const newest = versions[0];
+  if (newest === undefined) {
+    throw fail("publish.version", "package.version is absent and no Git tag is a version", { help });
+  }
+  if (newest.commit !== git.head) {
+    throw fail("publish.tag", `the newest version tag ${newest.name} is not on this commit`, {
+      help: "check out the tag, or tag this commit with the next version",
+    });
+  }
+  if (git.dirty.length > 0) {
+    throw fail(
+      "publish.dirty",
+      `the version comes from the tag ${newest.name}, but the tree has changes: ${git.dirty.slice(0, 10).join(", ")}`,
+      { help: "commit them and tag again" },
+    );
+  }
+  return newest.version;
+}
+
+/** The repository's state, or undefined when the directory is in none. */
+async function gitState(root: string): Promise<GitState | undefined> {
+  const head = await git(root, ["rev-parse", "HEAD"]);
+  if (head === undefined) return undefined;
+  const tags = await git(root, [
+    "for-each-ref",
+    "--merged",
+    "HEAD",
+    "--format=%(refname:strip=2)%09%(*objectname)%09%(objectname)",
+    "refs/tags",
+  ]) ?? "";
+  const dirty = await git(root, ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", "."]) ??
+    "";
+  const prefix = (await git(root, ["rev-parse", "--show-prefix"]) ?? "").trim();
+  return {
+    head: head.trim(),
+    tags: tags.split("\n").filter((line) => line !== "").map((line) => {
+      const [name, peeled, direct] = line.split("\t");
+      return { name: name!, commit: peeled || direct! };
+    }),
+    dirty: dirty.split("\0").filter((line) => line !== "").map((line) => line.slice(3)).map((path) =>
+      path.startsWith(prefix) ? path.slice(prefix.length) : path
+    ),
+  };
+}
+
+function git(root: string, args: readonly string[]): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const options = { cwd: root, maxBuffer: 16 << 20, env: { ...process.env, GIT_OPTIONAL_LOCKS: "0", LC_ALL: "C" } };
+    execFile("git", [...args], options, (error, stdout) => resolve(error === null ? stdout : undefined));
+  });
+}

@@ -1,0 +1,171 @@
+/**
+ * From the nearest manifest and flags to the settings of a run, each with where it came from.
+ *
+ * In: a directory (or a manifest), flags, and which keys this build implements. Out: features, optimizations and runtime
+ * settings as plain data for the engine's options. Flags come before the manifest, the manifest before the defaults; the
+ * two names of one switch are one. A key that is set but not implemented is reported, never silently ignored.
+ */
+import { join } from "node:path";
+import { type Diagnostic, fail, ProjectError, quote } from "./diagnostic.ts";
+import { DISK, type Files } from "./files.ts";
+import { nearestName } from "./grammar.ts";
+import { checkManifest, MAX_MANIFEST_BYTES, type Settings } from "./manifest.ts";
+import { findProject } from "./project.ts";
+import { FEATURES, OPTIMIZATIONS, type SettingKey } from "./setting_names.ts";
+import { MANIFEST_FILE } from "./site.ts";
+
+/** Where a value came from. */
+export type Provenance = "default" | "manifest" | "flag";
+
+/** One switch, resolved. */
+export interface ResolvedSwitch {
+  readonly name: string;
+  readonly value: boolean;
+  readonly default: boolean;
+  readonly from: Provenance;
+  readonly meaning: string;
+  /** False when this build does not implement the key. */
+  readonly implemented: boolean;
+}
+
+/** All settings, resolved. */
+export interface ResolvedSettings {
+  /** The manifest that took part. */
+  readonly file?: string;
+  readonly features: readonly ResolvedSwitch[];
+  readonly optimizations: readonly ResolvedSwitch[];
+  /** Compiler threads: "auto" or a number. */
+  readonly parallel: { readonly value: "auto" | number; readonly from: Provenance };
+  readonly deferredBoundsChecking: { readonly value: boolean; readonly from: Provenance };
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** Switches given on the command line: `simd=off`, `inline=on`; `parallel` as text. */
+export interface SettingFlags {
+  readonly features?: readonly string[];
+  readonly optimizations?: readonly string[];
+  readonly parallel?: string;
+  readonly deferredBoundsChecking?: boolean;
+}
+
+/** Which keys a build implements; absent means all. */
+export interface ImplementedKeys {
+  readonly features?: ReadonlySet<string>;
+  readonly optimizations?: ReadonlySet<string>;
+}
+
+/** The settings of the nearest manifest; undefined settings when there is no project. Throws for an invalid manifest. */
+export async function nearestSettings(
+  start: string,
+  files: Files = DISK,
+): Promise<{ readonly file?: string; readonly settings?: Settings }> {
+  const root = await findProject(start, files);
+  if (root === undefined) return {};
+  const file = join(root, MANIFEST_FILE);
+  const bytes = await files.read(file, MAX_MANIFEST_BYTES);
+  if (bytes === undefined) return {};
+  const { read, diagnostics } = await checkManifest(bytes, file);
+  if (read === undefined) throw new ProjectError(diagnostics);
+  return { file, ...(read.manifest.settings === undefined ? {} : { settings: read.manifest.settings }) };
+}
+
+/** Resolves settings: defaults, then the manifest, then flags. */
+export function resolveSettings(
+  nearest: { readonly file?: string; readonly settings?: Settings },
+  flags: SettingFlags = {},
+  implemented: ImplementedKeys = {},
+): ResolvedSettings {
+  const { file, settings } = nearest;
+  const diagnostics: Diagnostic[] = [];
+  const group = (
+    keys: readonly SettingKey[],
+    set: { readonly [name: string]: boolean } | undefined,
+    given: readonly string[] | undefined,
+    flag: string,
+    known: ReadonlySet<string> | undefined,
+  ): ResolvedSwitch[] => {
+    const chosen = parseSwitches(keys, given ?? [], flag);
+    return keys.map((key) => {
+      const names = key.alias === undefined ? [key.name] : [key.name, key.alias];
+      const byFlag = names.map((n) => chosen.get(n)).find((v) => v !== undefined);
+      const byManifest = names.map((n) => set !== undefined && Object.hasOwn(set, n) ? set[n] : undefined).find((v) =>
+        v !== undefined
+      );
+      const ready = known === undefined || names.some((n) => known.has(n));
+      const value = byFlag ?? byManifest ?? key.default;
+      const from = byFlag !== undefined ? "flag" : byManifest !== undefined ? "manifest" : "default";
+      const said = byFlag !== undefined ? chosen.has(key.name) : set !== undefined && Object.hasOwn(set, key.name);
+      if (!ready && from !== "default" && said) {
+        diagnostics.push({
+          code: "settings.not-implemented",
+          severity: "warning",
+          message: `${key.name} is set to ${value ? "on" : "off"}, but this build does not implement it yet`,
+          ...(from === "manifest" && file !== undefined ? { file } : {}),
+        });
+      }
+      return { name: key.name, value, default: key.default, from, meaning: key.meaning, implemented: ready };
+    });
+  };
+  const runtime = settings?.runtime;
+  const parallel = flags.parallel ?? runtime?.parallel;
+  const deferred = flags.deferredBoundsChecking ?? runtime?.deferredBoundsChecking;
+  return {
+    ...(file === undefined ? {} : { file }),
+    features: group(FEATURES, settings?.features, flags.features, "--feature", implemented.features),
+    optimizations: group(
+      OPTIMIZATIONS,
+      settings?.optimizations,
+      flags.optimizations,
+      "--opt",
+      implemented.optimizations,
+    ),
+    parallel: { value: parseParallel(parallel), from: from(flags.parallel, runtime?.parallel) },
+    deferredBoundsChecking: {
+      value: deferred ?? true,
+      from: from(flags.deferredBoundsChecking, runtime?.deferredBoundsChecking),
+    },
+    diagnostics,
+  };
+}
+
+function from(flag: unknown, manifest: unknown): Provenance {
+  return flag !== undefined ? "flag" : manifest !== undefined ? "manifest" : "default";
+}
+
+/** The switches that differ from their default or were set, as an object for the engine's options. */
+export function changedSwitches(switches: readonly ResolvedSwitch[]): { [name: string]: boolean } {
+  const set: { [name: string]: boolean } = {};
+  for (const s of switches) if (s.from !== "default") set[s.name] = s.value;
+  return set;
+}
+
+function parseSwitches(keys: readonly SettingKey[], given: readonly string[], flag: string): Map<string, boolean> {
+  const chosen = new Map<string, boolean>();
+  for (const text of given) {
+    const m = /^([^=]+)=(on|off|true|false)$/.exec(text);
+    if (m === null) throw fail("usage.switch", `${flag} ${quote(text, 80)} must be NAME=on or NAME=off`);
+    const name = m[1]!;
+    const key = keys.find((k) => k.name === name);
+    if (key === undefined) {
+      const near = nearestName(name, keys.map((k) => k.name));
+      throw fail(
+        "usage.switch",
+        `${flag}: there is no ${quote(name, 80)}`,
+        near === undefined ? {} : { help: `did you mean "${near}"?` },
+      );
+    }
+    const value = m[2] === "on" || m[2] === "true";
+    for (const n of [key.name, key.alias]) {
+      if (n === undefined) continue;
+      if (chosen.get(n) === !value) throw fail("usage.switch", `${flag}: ${name} is given both on and off`);
+    }
+    chosen.set(key.name, value);
+  }
+  return chosen;
+}
+
+function parseParallel(text: string | undefined): "auto" | number {
+  if (text === undefined || text === "auto") return "auto";
+  if (!/^[0-9]+$/.test(text)) throw fail("usage.parallel", `--parallel ${quote(text, 40)} must be auto or a number`);
+  return Math.min(Number(text), 1024);
+}
