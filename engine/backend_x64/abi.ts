@@ -1,0 +1,61 @@
+/**
+ * Calling convention and frames.
+ *
+ *     parameters   general: rax rcx rdx rsi rdi r8 r9 · vector: xmm0-xmm7 · the rest: overflow buffer, 16 bytes × parameter index
+ *     results      general: rax rcx · vector: xmm0 xmm1 · the rest: overflow buffer, 16 bytes × result index
+ *     record       r10 holds the address of the function record (CALL_RECORD, CALL_IMPORT); host thunks read RECORD.HOST from it
+ *     preserved    rsp, r15 (context), rbx and r14 (memory 0 of the context, as fresh as its fields); nothing else
+ *     i32 values   are zero-extended to 64 bits in registers, always
+ *
+ * The overflow buffer is written right before the call (or return) and read first thing after it, so it needs no stack discipline.
+ * rsp has no alignment beyond 8: nothing of ours needs more, and the host is entered only on its own stack.
+ *
+ *     frame of a function                          a parked call (guest stack while the host runs)
+ *       [rsp + frame]  return address                [GUEST_SP + 24]  frame of the code at RESUME, a call site like any
+ *       …              slots of 8 bytes              [GUEST_SP + 16]  where resume continues (in a thunk of the image)
+ *       [rsp]          slot 0                        [GUEST_SP +  8]  VM context of the parked code
+ *                                                    [GUEST_SP]       GUEST_SP as it was when the activation began
+ *
+ * While guest code runs, THREAD.GUEST_SP still says where its activation began, so a trap needs no unwinding and an abandoned
+ * parked call is undone by writing [GUEST_SP] back to GUEST_SP.
+ */
+import { TY_BANK } from "../ir/types.ts";
+import { R10, R8, R9, RAX, RCX, RDI, RDX, RSI, XMM0 } from "./registers.ts";
+
+const GENERAL_PARAMS = [RAX, RCX, RDX, RSI, RDI, R8, R9];
+const VECTOR_PARAM_COUNT = 8;
+const GENERAL_RESULTS = [RAX, RCX];
+const VECTOR_RESULT_COUNT = 2;
+
+/** The register that holds a record's address at a call through it. */
+export const RECORD_REGISTER = R10;
+
+/** Bytes below CONTEXT.STACK_LIMIT that leaves, stubs and frames without a check of their own may use. */
+export const STACK_SLACK = 1024;
+
+/** Offsets in the frame that a parked call leaves on the guest stack. */
+export const PARKED = { ENTRY_SP: 0, CONTEXT: 8, RESUME: 16, FRAME: 24 } as const;
+
+/** Size of one entry of the overflow buffer. */
+export const OVERFLOW_ENTRY = 16;
+
+function assign(types: Uint8Array, general: readonly number[], vectors: number): Int8Array {
+  const places = new Int8Array(types.length);
+  let g = 0;
+  let v = 0;
+  for (let i = 0; i < types.length; i++) {
+    if (TY_BANK[types[i]] === 1) places[i] = g < general.length ? general[g++] : -1;
+    else places[i] = v < vectors ? XMM0 + v++ : -1;
+  }
+  return places;
+}
+
+/** Physical register per parameter, −1 for the overflow buffer. */
+export function paramPlaces(types: Uint8Array): Int8Array {
+  return assign(types, GENERAL_PARAMS, VECTOR_PARAM_COUNT);
+}
+
+/** Physical register per result, −1 for the overflow buffer. */
+export function resultPlaces(types: Uint8Array): Int8Array {
+  return assign(types, GENERAL_RESULTS, VECTOR_RESULT_COUNT);
+}

@@ -1,0 +1,185 @@
+/**
+ * Address modes. `foldAddress` matches the address of a load or store and, while folds are being marked, claims the arithmetic
+ * that the mode computes for free; called again when the access is emitted, it leaves mode, base, index, scale and displacement
+ * in the Selection.
+ *
+ * A 32-bit address wraps at 2^32 and the hardware's sum does not, so additions and shifts of i32 addresses are folded only when
+ * the value ranges show that no bit is lost. 64-bit pointers wrap alike.
+ */
+import { REGION } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
+import { X } from "./instructions.ts";
+import { MODE, P } from "./machine_ops.ts";
+import { FOLD, type Selection } from "./selection.ts";
+import { TRAP } from "../traps.ts";
+
+const RANGE_DEPTH = 4;
+
+/** An upper bound (a number below 2^32) of the i32 value `id` as unsigned. */
+function upperBound(s: Selection, id: number, depth: number): number {
+  const { op, a, b, imm } = s;
+  switch (op[id]) {
+    case OP.CONST:
+      return imm[id] >>> 0;
+    case OP.AND: {
+      if (depth === 0) return 0xffffffff;
+      return Math.min(upperBound(s, a[id], depth - 1), upperBound(s, b[id], depth - 1));
+    }
+    case OP.SHR_U:
+      if (op[b[id]] === OP.CONST && depth > 0) {
+        return Math.floor(upperBound(s, a[id], depth - 1) / 2 ** (imm[b[id]] & 31));
+      }
+      return 0xffffffff;
+    case OP.SHL: {
+      if (op[b[id]] !== OP.CONST || depth === 0) return 0xffffffff;
+      const bound = upperBound(s, a[id], depth - 1) * 2 ** (imm[b[id]] & 31);
+      return bound > 0xffffffff ? 0xffffffff : bound;
+    }
+    case OP.ADD: {
+      if (depth === 0) return 0xffffffff;
+      const bound = upperBound(s, a[id], depth - 1) + upperBound(s, b[id], depth - 1);
+      return bound > 0xffffffff ? 0xffffffff : bound;
+    }
+    case OP.LOAD8_U:
+      return 0xff;
+    case OP.LOAD16_U:
+      return 0xffff;
+  }
+  return op[id] >= OP.EQ && op[id] <= OP.GE_U ? 1 : 0xffffffff;
+}
+
+/** Claims pure value `id` while marking; when emitting, tells whether it was claimed. */
+function claim(s: Selection, id: number, user: number, marking: boolean): boolean {
+  if (!marking) return s.folded[id] === FOLD.ADDRESS;
+  if (s.uses[id] !== 1 || s.blockOf[id] !== s.blockOf[user] || s.folded[id] !== FOLD.NO) return false;
+  s.folded[id] = FOLD.ADDRESS;
+  return true;
+}
+
+/** Does a displacement fit the signed 32-bit field? */
+function fits(disp: number): boolean {
+  return disp >= -0x80000000 && disp <= 0x7fffffff;
+}
+
+/** Matches the address of access `id`: marks what is folded, or resolves the source operand. */
+export function foldAddress(s: Selection, id: number, marking: boolean): void {
+  const kind = s.c[id] & 0xff;
+  s.base = 0;
+  s.index = 0;
+  s.scale = 0;
+  s.poolSize = 0;
+  s.origin = id;
+  s.disp = s.imm[id];
+  if (kind === REGION.CONTEXT) {
+    s.mode = MODE.CONTEXT;
+    s.trap = 0;
+  } else if (kind === REGION.MEMORY0) {
+    s.trap = s.explicit ? 0 : TRAP.MEMORY_OUT_OF_BOUNDS;
+    foldMemoryAddress(s, id, marking);
+  } else {
+    s.trap = s.op[id] >= OP.LOAD && s.op[id] <= OP.LOAD32_U ? s.b[id] : 0;
+    foldPointer(s, id, marking);
+  }
+}
+
+function foldMemoryAddress(s: Selection, id: number, marking: boolean): void {
+  const { op, a, b, imm, ty } = s;
+  let address = a[id];
+  let disp = s.imm[id] >>> 0;
+  if (op[address] === OP.CONST && (ty[address] === TY.I32 || s.c[address] === 0)) {
+    const at = (imm[address] >>> 0) + disp;
+    if (at <= 0x7fffffff) {
+      s.mode = MODE.MEMORY_CONSTANT;
+      s.disp = at;
+      return;
+    }
+  }
+  s.mode = MODE.MEMORY;
+  if (ty[address] === TY.I32) {
+    if (op[address] === OP.ADD && op[b[address]] === OP.CONST) {
+      const addend = imm[b[address]] >>> 0;
+      const safe = upperBound(s, a[address], RANGE_DEPTH) + addend <= 0xffffffff && disp + addend <= 0x7fffffff;
+      if (safe && claim(s, address, id, marking)) {
+        disp += addend;
+        address = a[address];
+      }
+    }
+    if (op[address] === OP.SHL && op[b[address]] === OP.CONST) {
+      const count = imm[b[address]] & 31;
+      const safe = count >= 1 && count <= 3 && upperBound(s, a[address], RANGE_DEPTH) * 2 ** count <= 0xffffffff;
+      if (safe && claim(s, address, id, marking)) {
+        s.scale = count;
+        address = a[address];
+      }
+    }
+  }
+  s.disp = disp | 0;
+  if (!marking) s.index = s.reg(address);
+}
+
+function foldPointer(s: Selection, id: number, marking: boolean): void {
+  const { op, a, b, imm } = s;
+  let pointer = a[id];
+  let disp = s.imm[id] >>> 0;
+  s.mode = MODE.POINTER;
+  if (op[pointer] === OP.ADD && s.isImmediate(b[pointer]) && fits(disp + imm[b[pointer]]) && disp <= 0x7fffffff) {
+    if (claim(s, pointer, id, marking)) {
+      disp += imm[b[pointer]];
+      pointer = a[pointer];
+    }
+  }
+  s.disp = disp | 0;
+  if (disp > 0x7fffffff) {
+    if (!marking) farPointer(s, pointer, disp);
+    return;
+  }
+  if (op[pointer] !== OP.ADD || s.isImmediate(b[pointer]) || !claim(s, pointer, id, marking)) {
+    if (!marking) s.base = s.reg(pointer);
+    return;
+  }
+  s.mode = MODE.POINTER_INDEX;
+  let base = a[pointer];
+  let index = b[pointer];
+  if (scaleOf(s, index) === 0 && scaleOf(s, base) !== 0) {
+    base = b[pointer];
+    index = a[pointer];
+  }
+  const scale = scaleOf(s, index);
+  if (scale !== 0 && claim(s, index, pointer, marking)) {
+    s.scale = scale;
+    index = a[index];
+  }
+  if (op[index] === OP.EXTEND_U) claim(s, index, pointer, marking);
+  if (!marking) {
+    s.base = s.reg(base);
+    s.index = s.reg(index);
+  }
+}
+
+/** A static offset beyond the signed 32-bit displacement is added to the pointer first. */
+function farPointer(s: Selection, pointer: number, offset: number): void {
+  const base = s.reg(pointer);
+  const { v } = s;
+  const constant = v.newVreg(TY.I64);
+  const i = s.plain(P.CONST_I64, offset | 0, 0, 0);
+  v.operand(operandWord(constant, ROLE.DEF, CONSTRAINT.REG));
+  s.end();
+  v.vregRemat[constant] = i + 1;
+  const sum = v.newVreg(TY.I64);
+  s.plain(X.LEA64, 0, 0, MODE.POINTER_INDEX);
+  v.operand(operandWord(sum, ROLE.DEF, CONSTRAINT.REG));
+  s.use(base);
+  s.use(constant);
+  s.end();
+  s.base = sum;
+  s.disp = 0;
+}
+
+/** 1, 2 or 3 if `id` is a shift to the left by so much, else 0. */
+function scaleOf(s: Selection, id: number): number {
+  if (s.op[id] !== OP.SHL || s.op[s.b[id]] !== OP.CONST) return 0;
+  const count = s.imm[s.b[id]];
+  return count >= 1 && count <= 3 ? count : 0;
+}

@@ -1,0 +1,4 @@
+/** stub */
+export function disassemble(_bytes: Uint8Array, _start: number, _end: number): string {
+  return "";
+}

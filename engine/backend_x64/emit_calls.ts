@@ -1,0 +1,163 @@
+/**
+ * Emission of calls. Direct calls are relative; a record's code runs in line when the record belongs to our context, otherwise
+ * in the cold part, which switches the context registers around the call. Host functions and parking builtins are entered by a
+ * jump with a pushed return address instead of a call, so that the processor's return stack stays balanced when they leave for
+ * the host (codegen.md §4.3).
+ */
+import { CONTEXT, MEMORY, RECORD } from "../context_layout.ts";
+import { RELOC, STUB } from "../codegen/machine_code.ts";
+import { COLD, type Emission, KIND } from "./emission.ts";
+import { BASE_RIP, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
+import { X } from "./instructions.ts";
+import { CC, P } from "./machine_ops.ts";
+import { CONTEXT_REGISTER, MEMORY_BASE, MEMORY_LENGTH, RSP, SCRATCH } from "./registers.ts";
+import { RECORD_REGISTER } from "./abi.ts";
+import { ri, rm } from "./emit_row.ts";
+
+/** Emits an opcode with a 32-bit displacement that relocation fills in. */
+function relative(e: Emission, row: number, kind: number, target: number): void {
+  emitRegister(e.asm, row, 0, 0, 0, 0, 0);
+  e.markFrom(e.asm.at - 4, KIND.RELOCATION, kind, target, 0, 0);
+}
+
+/** Loads memory 0 of the context into its registers; the length only when code of this module uses it. */
+function reloadMemory(e: Emission, length: boolean): void {
+  const at = e.context.layout.memoriesOffset;
+  rm(e, X.MOV64_L, MEMORY_BASE, CONTEXT_REGISTER, at + MEMORY.BASE);
+  if (length) rm(e, X.MOV64_L, MEMORY_LENGTH, CONTEXT_REGISTER, at + MEMORY.LENGTH);
+}
+
+/** Address of the record embedded in our context for import `index`. */
+function importRecord(e: Emission, index: number): number {
+  return e.context.layout.importsOffset + index * RECORD.SIZE;
+}
+
+export function dropFrame(e: Emission): void {
+  if (e.frame !== 0) ri(e, X.ADD64_I, RSP, e.frame);
+}
+
+/** Calls the trap stub of `code` for instruction `at`: its return offset is the trap site. */
+export function callTrap(e: Emission, at: number, code: number, frame: number): void {
+  relative(e, X.CALL32, RELOC.STUB, STUB.TRAP + code);
+  e.trapSite(at, code, frame);
+}
+
+/** Pushes the address of a label and jumps: a call that does not use the return stack. */
+function jumpCall(e: Emission, i: number, jump: () => void): void {
+  const after = e.newLabel();
+  emitMemory(e.asm, X.LEA64, SCRATCH, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
+  const at = e.asm.ripAt;
+  e.markFrom(at, KIND.RELATIVE, after, e.asm.at - at, 0, 0);
+  emitRegister(e.asm, X.PUSH, SCRATCH, 0, 0, 0, 0);
+  jump();
+  e.bind(after);
+  e.callSite(i, e.frame);
+}
+
+export function emitCall(e: Emission, i: number, op: number): void {
+  const { v } = e;
+  const target = v.imm[i];
+  switch (op) {
+    case P.CALL:
+      relative(e, X.CALL32, RELOC.FUNCTION, target);
+      e.callSite(i, e.frame);
+      break;
+    case P.CALL_NATIVE:
+      relative(e, X.CALL32, RELOC.STUB, STUB.BUILTIN + target);
+      e.callSite(i, e.frame);
+      break;
+    case P.CALL_PARKING:
+      jumpCall(e, i, () => relative(e, X.JMP32, RELOC.STUB, STUB.BUILTIN + target));
+      break;
+    case P.CALL_RECORD: {
+      const back = e.newLabel();
+      if (v.aux[i] !== 0) e.trapSite(i, v.aux[i], e.frame);
+      rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
+      e.branch(CC.NE, e.cold(COLD.CROSS_CALL, i, 0, back));
+      emitMemory(e.asm, X.CALL_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
+      e.callSite(i, e.frame);
+      e.bind(back);
+      break;
+    }
+    case P.CALL_IMPORT: {
+      const back = e.newLabel();
+      const record = importRecord(e, target);
+      rm(e, X.LEA64, RECORD_REGISTER, CONTEXT_REGISTER, record);
+      emitMemory(e.asm, X.CMP32_I, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.HOST, 0, 0);
+      e.branch(CC.E, e.cold(COLD.CROSS_CALL, i, 0, back));
+      jumpCall(e, i, () => emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0));
+      e.bind(back);
+      break;
+    }
+  }
+}
+
+/** The record's own context and memory around the call; r10 holds the record. */
+function switchContext(e: Emission): void {
+  emitRegister(e.asm, X.PUSH, CONTEXT_REGISTER, 0, 0, 0, 0);
+  rm(e, X.MOV64_L, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
+  reloadMemory(e, true);
+  emitMemory(e.asm, X.CALL_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
+}
+
+function restoreContext(e: Emission): void {
+  emitRegister(e.asm, X.POP, CONTEXT_REGISTER, 0, 0, 0, 0);
+  // A tail call's caller may be in explicit mode even if we are not, but then it is of our module: ours decides.
+  reloadMemory(e, e.context.explicitBounds);
+}
+
+export function emitCrossCall(e: Emission, i: number, back: number): void {
+  switchContext(e);
+  e.callSite(i, e.frame + 8);
+  restoreContext(e);
+  e.jump(back);
+}
+
+export function emitTailCall(e: Emission, i: number, op: number): void {
+  const { v } = e;
+  const target = v.imm[i];
+  if (op === P.TAIL_CALL) {
+    dropFrame(e);
+    relative(e, X.JMP32, RELOC.FUNCTION, target);
+    return;
+  }
+  if (op === P.TAIL_CALL_IMPORT) {
+    rm(e, X.LEA64, RECORD_REGISTER, CONTEXT_REGISTER, importRecord(e, target));
+  } else if (v.aux[i] !== 0) e.trapSite(i, v.aux[i], e.frame);
+  rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
+  e.branch(CC.NE, e.cold(COLD.CROSS_TAIL_CALL, i, 0, 0));
+  dropFrame(e);
+  emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
+}
+
+/** A tail call into another instance needs a frame after all, to come back to our caller's context. */
+export function emitCrossTailCall(e: Emission, i: number): void {
+  dropFrame(e);
+  switchContext(e);
+  e.callSite(i, 8);
+  restoreContext(e);
+  emitRegister(e.asm, X.RET, 0, 0, 0, 0, 0);
+}
+
+/** Interruption point: looks at the poll word; the cold part parks with every register saved. */
+export function emitPoll(e: Emission, i: number): void {
+  const back = e.newLabel();
+  rm(e, X.MOV64_L, SCRATCH, CONTEXT_REGISTER, CONTEXT.POLL);
+  emitMemory(e.asm, X.CMP32_I, 0, 0, SCRATCH, NO_REGISTER, 0, 0, 0, 0);
+  e.branch(CC.NE, e.cold(COLD.POLL, i, 0, back));
+  e.bind(back);
+}
+
+export function emitColdPoll(e: Emission, i: number, back: number): void {
+  relative(e, X.CALL32, RELOC.STUB, STUB.POLL);
+  e.callSite(i, e.frame);
+  e.jump(back);
+}
+
+/** `lea reg, [label]` relative to the instruction pointer. */
+export function leaLabel(e: Emission, reg: number, label: number): void {
+  emitMemory(e.asm, X.LEA64, reg, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
+  const at = e.asm.ripAt;
+  e.markFrom(at, KIND.RELATIVE, label, e.asm.at - at, 0, 0);
+}
+

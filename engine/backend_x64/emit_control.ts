@@ -1,0 +1,224 @@
+/**
+ * Emission of block ends. The next block in layout order is reached by falling through; blocks that only jump are skipped and
+ * their users go to the target. Moves of an edge (Allocation) stand
+ *
+ *   - before the jump, if the block has one successor;
+ *   - at the head of the successor, if it has no other predecessor;
+ *   - in line between the conditional branch and the next block, if that is where the edge goes, or in front of a jump to its target;
+ *   - out of line, if the target is cold or a switch selects it.
+ */
+import { BLOCK_COLD } from "../ir/function.ts";
+import { COLD, type Emission, KIND } from "./emission.ts";
+import { emitMemory } from "./encoding.ts";
+import { X } from "./instructions.ts";
+import { CC, P } from "./machine_ops.ts";
+import { SCRATCH } from "./registers.ts";
+import { branchIf, conditionOf } from "./emit_compare.ts";
+import { emitEdits, emitRow, ri, rr } from "./emit_row.ts";
+import { leaLabel } from "./emit_calls.ts";
+
+const MAX_CHAIN_OF_JUMPS = 16;
+
+/** Control-flow facts of the function being emitted, indexed by block. */
+export class BlockEnds {
+  /** Where a jump to the block really goes: another block if this one only jumps. */
+  target: Int32Array = new Int32Array(64);
+  final: Int32Array = new Int32Array(64);
+  /** Number of edges into the block. */
+  predecessors: Int32Array = new Int32Array(64);
+  /** Edge, plus one, whose moves stand at the block's head; 0 none. */
+  headEdge: Int32Array = new Int32Array(64);
+  emitted: Uint8Array = new Uint8Array(64);
+  /** The block that is emitted next, or −1. */
+  next = -1;
+
+  compute(e: Emission): void {
+    const { v, allocation } = e;
+    const n = v.blockCount;
+    if (this.target.length < n) {
+      this.target = new Int32Array(n * 2);
+      this.final = new Int32Array(n * 2);
+      this.predecessors = new Int32Array(n * 2);
+      this.headEdge = new Int32Array(n * 2);
+      this.emitted = new Uint8Array(n * 2);
+    } else {
+      this.predecessors.fill(0, 0, n);
+      this.headEdge.fill(0, 0, n);
+      this.emitted.fill(0, 0, n);
+    }
+    const { succ, succStart, succCount, edgeTo } = v;
+    for (let k = 0; k < n; k++) {
+      for (let j = 0; j < succCount[k]; j++) this.predecessors[edgeTo[succ[succStart[k] + j]]]++;
+    }
+    const { edgeFirst } = allocation;
+    const fold = e.context.optimizations["branch-fold"] !== false;
+    for (let k = 0; k < n; k++) {
+      this.target[k] = k;
+      const i = v.blockFirst[k];
+      if (!fold || k === 0 || v.blockFirst[k + 1] !== i + 1 || v.op[i] !== P.JUMP) continue;
+      const edge = succ[succStart[k]];
+      if (edgeFirst[edge] === edgeFirst[edge + 1] && !hasEditsAt(e, i)) this.target[k] = edgeTo[edge];
+    }
+    // Follow chains of such blocks; one that goes round in a circle, or on and on, stays as it is.
+    for (let k = 0; k < n; k++) {
+      let to = this.target[k];
+      for (let step = 0; step < MAX_CHAIN_OF_JUMPS && this.target[to] !== to; step++) to = this.target[to];
+      this.final[k] = this.target[to] === to ? to : k;
+    }
+    this.target.set(this.final.subarray(0, n));
+  }
+}
+
+/** First edit whose position is not before `position`. */
+export function firstEdit(e: Emission, position: number): number {
+  const { editAt, edgeFirst } = e.allocation;
+  let low = 0;
+  let high = edgeFirst[0];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (editAt[middle] < position) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function hasEditsAt(e: Emission, i: number): boolean {
+  const k = firstEdit(e, 2 * i);
+  return k < e.allocation.edgeFirst[0] && e.allocation.editAt[k] <= 2 * i + 1;
+}
+
+function hasMoves(e: Emission, edge: number): boolean {
+  return e.allocation.edgeFirst[edge] !== e.allocation.edgeFirst[edge + 1];
+}
+
+function moves(e: Emission, edge: number): void {
+  const { edgeFirst } = e.allocation;
+  emitEdits(e, edgeFirst[edge], edgeFirst[edge + 1]);
+}
+
+/** Moves the edge's moves to the head of its target, if nobody else enters there; returns whether they are gone. */
+function sink(e: Emission, ends: BlockEnds, edge: number): boolean {
+  const to = e.v.edgeTo[edge];
+  if (ends.predecessors[to] !== 1 || ends.emitted[to] !== 0 || ends.target[to] !== to) return false;
+  ends.headEdge[to] = edge + 1;
+  return true;
+}
+
+function jumpTo(e: Emission, ends: BlockEnds, target: number): void {
+  if (target !== ends.next) e.jump(target);
+}
+
+export function emitJump(e: Emission, ends: BlockEnds, edge: number): void {
+  moves(e, edge);
+  jumpTo(e, ends, ends.target[e.v.edgeTo[edge]]);
+}
+
+/** The label an edge with moves of its own is entered by, out of line; without moves its target's. */
+function edgeLabel(e: Emission, ends: BlockEnds, edge: number): number {
+  const target = ends.target[e.v.edgeTo[edge]];
+  if (!hasMoves(e, edge) || sink(e, ends, edge)) return target;
+  return e.cold(COLD.EDGE, -1, edge, target);
+}
+
+/** Branch of compare `i`: edge `yes` if its condition holds, else edge `no`. */
+export function emitBranch(e: Emission, ends: BlockEnds, i: number, yes: number, no: number): void {
+  const { v } = e;
+  const toYes = ends.target[v.edgeTo[yes]];
+  const toNo = ends.target[v.edgeTo[no]];
+  let movesYes = hasMoves(e, yes);
+  let movesNo = hasMoves(e, no);
+  if (toYes === toNo && !movesYes && !movesNo) {
+    jumpTo(e, ends, toYes);
+    return;
+  }
+  emitRow(e, i, v.op[i], v.firstOperand[i]);
+  const cc = conditionOf(e, i);
+  if (movesYes && sink(e, ends, yes)) movesYes = false;
+  if (movesNo && sink(e, ends, no)) movesNo = false;
+  const coldYes = (v.blockFlags[toYes] & BLOCK_COLD) !== 0;
+  const coldNo = (v.blockFlags[toNo] & BLOCK_COLD) !== 0;
+  if (movesYes && coldYes && !coldNo) {
+    branchIf(e, cc, e.cold(COLD.EDGE, -1, yes, toYes));
+    if (movesNo) moves(e, no);
+    jumpTo(e, ends, toNo);
+  } else if (movesNo && coldNo && !coldYes) {
+    branchIf(e, cc ^ 1, e.cold(COLD.EDGE, -1, no, toNo));
+    if (movesYes) moves(e, yes);
+    jumpTo(e, ends, toYes);
+  } else if (!movesYes && (movesNo || toNo === ends.next || toYes !== ends.next)) {
+    branchIf(e, cc, toYes);
+    if (movesNo) moves(e, no);
+    jumpTo(e, ends, toNo);
+  } else if (!movesNo) {
+    branchIf(e, cc ^ 1, toNo);
+    if (movesYes) moves(e, yes);
+    jumpTo(e, ends, toYes);
+  } else {
+    const other = e.newLabel();
+    const yesFalls = toYes === ends.next;
+    branchIf(e, yesFalls ? cc : cc ^ 1, other);
+    moves(e, yesFalls ? no : yes);
+    e.jump(yesFalls ? toNo : toYes);
+    e.bind(other);
+    moves(e, yesFalls ? yes : no);
+    jumpTo(e, ends, yesFalls ? toYes : toNo);
+  }
+}
+
+/** The most cases that are compared one after another. */
+const MAX_CHAIN = 4;
+
+/** Selects among edges first … first + n − 1 (in `succ`) by the index; the last is the default. */
+export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: number, n: number): void {
+  const { v } = e;
+  const index = e.register(v.firstOperand[i]);
+  const last = n - 1;
+  if (last <= MAX_CHAIN) {
+    for (let k = 0; k < last; k++) {
+      if (k === 0) rr(e, X.TEST32_M, index, index);
+      else ri(e, X.CMP32_I, index, k);
+      e.branch(CC.E, edgeLabel(e, ends, v.succ[first + k]));
+    }
+    const target = edgeLabel(e, ends, v.succ[first + last]);
+    jumpTo(e, ends, target);
+    return;
+  }
+  const temp = e.register(v.firstOperand[i] + 1);
+  ri(e, X.CMP32_I, index, last);
+  e.branch(CC.AE, edgeLabel(e, ends, v.succ[first + last]));
+  const table = e.newLabel();
+  e.tableLabel.push(table);
+  e.tableFirst.push(e.tableTargets.length);
+  for (let k = 0; k < last; k++) e.tableTargets.push(edgeLabel(e, ends, v.succ[first + k]));
+  leaLabel(e, SCRATCH, table);
+  emitMemory(e.asm, X.MOVSXD, temp, 0, SCRATCH, index, 2, 0, 0, 0);
+  rr(e, X.ADD64_R, temp, SCRATCH);
+  rr(e, X.JMP_M, 0, temp);
+}
+
+/** Jump tables and pool constants, behind the function's code: largest alignment first. */
+export function emitData(e: Emission): void {
+  const { asm, poolLabel, poolSize, poolLow, poolHigh } = e;
+  for (const size of [16, 8, 4]) {
+    let aligned = false;
+    for (let k = 0; k < poolLabel.length; k++) {
+      if (poolSize[k] !== size) continue;
+      asm.reserve(32);
+      if (!aligned) e.mark(KIND.ALIGN, size, 0, 0, 0);
+      aligned = true;
+      e.bind(poolLabel[k]);
+      asm.int32(poolLow[k]);
+      if (size >= 8) asm.int32(poolHigh[k]);
+    }
+  }
+  for (let t = 0; t < e.tableLabel.length; t++) {
+    const end = t + 1 < e.tableLabel.length ? e.tableFirst[t + 1] : e.tableTargets.length;
+    e.mark(KIND.ALIGN, 4, 0, 0, 0);
+    e.bind(e.tableLabel[t]);
+    for (let k = e.tableFirst[t]; k < end; k++) {
+      asm.reserve(32);
+      e.mark(KIND.DIFFERENCE, e.tableTargets[k], e.tableLabel[t], 0, 0);
+      asm.int32(0);
+    }
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * Emission of integer operations that take several instructions: constants, division with its checks, bit counts on CPUs without
+ * the instructions for them, explicit bounds checks.
+ */
+import { MEMORY } from "../context_layout.ts";
+import { TRAP } from "../traps.ts";
+import type { Emission } from "./emission.ts";
+import { emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
+import { X } from "./instructions.ts";
+import { CC, P } from "./machine_ops.ts";
+import { CONTEXT_REGISTER, MEMORY_LENGTH, RAX, RDX, SCRATCH } from "./registers.ts";
+import { ri, rm, rr } from "./emit_row.ts";
+
+// Bits of a division's imm (ir/ops.ts).
+const MAY_BE_ZERO = 1;
+const MAY_OVERFLOW = 2;
+
+/** DIV and REM: dividend in rax; quotient in rax, remainder in rdx. */
+export function emitDivision(e: Emission, i: number, op: number): void {
+  const { v } = e;
+  const wide = v.aux[i] & 1;
+  const checks = v.imm[i];
+  const divisor = e.register(v.firstOperand[i] + 2);
+  if ((checks & MAY_BE_ZERO) !== 0) {
+    rr(e, X.TEST32_M + wide, divisor, divisor);
+    e.branch(CC.E, e.trap(i, TRAP.INTEGER_DIVIDE_BY_ZERO));
+  }
+  if (op === P.DIV_U || op === P.REM_U) {
+    rr(e, X.XOR32_R, RDX, RDX);
+    emitRegister(e.asm, X.DIV32 + wide, 0, divisor, 0, 0, 0);
+    return;
+  }
+  const done = e.newLabel();
+  if ((checks & MAY_OVERFLOW) !== 0) {
+    const divide = e.newLabel();
+    ri(e, X.CMP32_I + wide, divisor, -1);
+    e.branch(CC.NE, divide);
+    if (op === P.DIV_S) {
+      // Only the smallest integer overflows when 1 is subtracted.
+      ri(e, X.CMP32_I + wide, RAX, 1);
+      e.branch(CC.O, e.trap(i, TRAP.INTEGER_OVERFLOW));
+    } else {
+      rr(e, X.XOR32_R, RDX, RDX);
+      e.jump(done);
+    }
+    e.bind(divide);
+  }
+  emitRegister(e.asm, wide === 1 ? X.CQO : X.CDQ, 0, 0, 0, 0, 0);
+  emitRegister(e.asm, X.IDIV32 + wide, 0, divisor, 0, 0, 0);
+  e.bind(done);
+}
+
+/** Leading or trailing zeros from the index of a bit: undefined for 0, so that a conditional move puts the answer in. */
+export function emitScan(e: Emission, i: number, op: number): void {
+  const { v, asm } = e;
+  const wide = v.aux[i] & 1;
+  const d = e.register(v.firstOperand[i]);
+  const x = e.register(v.firstOperand[i] + 1);
+  const bits = wide === 1 ? 64 : 32;
+  emitConstant(asm, SCRATCH, op === P.CLZ_BSR ? 2 * bits - 1 : bits, 0);
+  rr(e, (op === P.CLZ_BSR ? X.BSR32 : X.BSF32) + wide, d, x);
+  emitRegister(asm, X.CMOV32, d, SCRATCH, 0, 0, CC.E);
+  if (op === P.CLZ_BSR) ri(e, X.XOR32_I, d, bits - 1);
+}
+
+/** Number of ones by adding neighbours. */
+export function emitPopulation(e: Emission, i: number): void {
+  const { v, asm } = e;
+  const wide = v.aux[i] & 1;
+  const d = e.register(v.firstOperand[i]);
+  const x = e.register(v.firstOperand[i] + 1);
+  const mask = e.register(v.firstOperand[i] + 2);
+  const high = (bits: number) => wide === 1 ? bits : 0;
+  // d = x − ((x >> 1) & 0x55…)
+  emitConstant(asm, mask, 0x55555555, high(0x55555555));
+  rr(e, X.MOV32_L + wide, SCRATCH, x);
+  ri(e, X.SHR32_I + wide, SCRATCH, 1);
+  rr(e, X.AND32_R + wide, SCRATCH, mask);
+  rr(e, X.MOV32_L + wide, d, x);
+  rr(e, X.SUB32_R + wide, d, SCRATCH);
+  // d = (d & 0x33…) + ((d >> 2) & 0x33…)
+  emitConstant(asm, mask, 0x33333333, high(0x33333333));
+  rr(e, X.MOV32_L + wide, SCRATCH, d);
+  ri(e, X.SHR32_I + wide, SCRATCH, 2);
+  rr(e, X.AND32_R + wide, SCRATCH, mask);
+  rr(e, X.AND32_R + wide, d, mask);
+  rr(e, X.ADD32_R + wide, d, SCRATCH);
+  // d = (d + (d >> 4)) & 0x0f…
+  rr(e, X.MOV32_L + wide, SCRATCH, d);
+  ri(e, X.SHR32_I + wide, SCRATCH, 4);
+  rr(e, X.ADD32_R + wide, d, SCRATCH);
+  emitConstant(asm, mask, 0x0f0f0f0f, high(0x0f0f0f0f));
+  rr(e, X.AND32_R + wide, d, mask);
+  // The top byte of d × 0x01… is the sum of all bytes.
+  emitConstant(asm, mask, 0x01010101, high(0x01010101));
+  rr(e, X.IMUL32_R + wide, d, mask);
+  ri(e, X.SHR32_I + wide, d, wide === 1 ? 56 : 24);
+}
+
+/** Traps unless address + offset + size ≤ length of the memory. */
+export function emitBounds(e: Emission, i: number): void {
+  const { v, asm } = e;
+  const aux = v.aux[i];
+  const memory = aux >>> 8;
+  const trap = e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
+  const lengthAt = e.context.layout.memoriesOffset + memory * MEMORY.SIZE + MEMORY.LENGTH;
+  if ((aux & 2) !== 0) {
+    if (memory === 0) ri(e, X.CMP64_I, MEMORY_LENGTH, v.disp[i]);
+    else emitMemory(asm, X.CMP64_I, 0, 0, CONTEXT_REGISTER, NO_REGISTER, 0, lengthAt, v.disp[i], 0);
+    e.branch(CC.B, trap);
+    return;
+  }
+  const address = e.register(v.firstOperand[i]);
+  const offset = v.imm[i] >>> 0;
+  const extent = offset + v.disp[i];
+  const wide = (aux & 1) !== 0;
+  if (!wide && extent <= 0x7fffffff) {
+    rm(e, X.LEA64, SCRATCH, address, extent);
+  } else {
+    // The extent has 33 bits at most.
+    emitConstant(asm, SCRATCH, extent | 0, extent > 0xffffffff ? 1 : 0);
+    rr(e, X.ADD64_R, SCRATCH, address);
+    if (wide) e.branch(CC.B, trap);
+  }
+  if (memory === 0) rr(e, X.CMP64_R, SCRATCH, MEMORY_LENGTH);
+  else rm(e, X.CMP64_R, SCRATCH, CONTEXT_REGISTER, lengthAt);
+  e.branch(CC.A, trap);
+}

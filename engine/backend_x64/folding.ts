@@ -1,0 +1,375 @@
+/**
+ * Decides which values are computed where they are used instead of in a register of their own: loads as memory operands,
+ * compares at their branch, address arithmetic in address modes, arithmetic of read-modify-write stores.
+ *
+ * Two sweeps over the function: forwards to count uses and number effect groups, then backwards, users before producers, to
+ * mark. A load may move down to its user past pure operations and other loads only; past a trap only if it cannot trap itself.
+ * The rules that emit (select_*.ts) look at the marks and match the same shapes again.
+ */
+import { REGION } from "../ir/function.ts";
+import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { TY, TY_BANK } from "../ir/types.ts";
+import { FOLD, type Selection } from "./selection.ts";
+import { foldAddress } from "./addressing.ts";
+
+/** Is `op` a comparison of integers or references? */
+export function isIntegerCompare(op: number): boolean {
+  return op >= OP.EQ && op <= OP.GE_U;
+}
+
+/** Is `op` a comparison of floats? */
+export function isFloatCompare(op: number): boolean {
+  return op >= OP.FEQ && op <= OP.FGE;
+}
+
+function isCompare(op: number): boolean {
+  return isIntegerCompare(op) || isFloatCompare(op);
+}
+
+/** Forward sweep: uses, blocks and effect groups of all values. */
+export function countUses(s: Selection): void {
+  const { f, op, a, b, c, uses, conditionUses, blockOf, trapGroup, writeGroup } = s;
+  const { sched, pool, edgeTo, edgeArgs, blockParams } = f;
+  let trap = 0;
+  let write = 0;
+  for (let k = 0; k < f.blockCount; k++) {
+    trap++;
+    write++;
+    const end = f.blockEnd[k];
+    for (let p = f.blockStart[k]; p < end; p++) {
+      const id = sched[p];
+      const o = op[id];
+      blockOf[id] = k;
+      trapGroup[id] = trap;
+      writeGroup[id] = write;
+      const mask = OP_VALUE_MASK[o];
+      if ((mask & 1) !== 0) uses[a[id]]++;
+      if ((mask & 2) !== 0) uses[b[id]]++;
+      if ((mask & 4) !== 0) uses[c[id]]++;
+      if (OP_HAS_LIST[o] !== 0) {
+        const first = a[id];
+        for (let i = 0; i < b[id]; i++) uses[pool[first + i]]++;
+      }
+      if (o === OP.SELECT) conditionUses[c[id]]++;
+      else if (o === OP.BRANCH || o === OP.TRAP_IF) conditionUses[a[id]]++;
+      const flags = OP_FLAGS[o];
+      if ((flags & (FLAG.WRITES | FLAG.CALLS)) !== 0) {
+        trap++;
+        write++;
+      } else if ((flags & FLAG.TRAPS) !== 0 && ((flags & FLAG.READS) === 0)) {
+        trap++;
+      }
+      if ((flags & FLAG.ENDS) !== 0) {
+        const n = o === OP.JUMP ? 1 : o === OP.BRANCH ? 2 : o === OP.SWITCH ? c[id] : 0;
+        for (let i = 0; i < n; i++) {
+          const e = o === OP.JUMP ? a[id] : o === OP.BRANCH ? (i === 0 ? b[id] : c[id]) : b[id] + i;
+          const first = edgeArgs[e];
+          const count = blockParams[edgeTo[e]];
+          for (let j = 0; j < count; j++) uses[pool[first + j]]++;
+        }
+      }
+    }
+  }
+}
+
+/** May load `id` trap? */
+function mayTrap(s: Selection, id: number): boolean {
+  const kind = s.c[id] & 0xff;
+  return kind === REGION.MEMORY0 ? !s.explicit : kind === REGION.POINTER && s.b[id] !== 0;
+}
+
+/** May load `id` be executed at the place of `user` (or of whoever `user` is folded into)? */
+function canMoveTo(s: Selection, id: number, user: number): boolean {
+  return mayTrap(s, id) ? s.trapGroup[id] === s.trapGroup[user] : s.writeGroup[id] === s.writeGroup[user];
+}
+
+/** Folds value `id` into `user`: it is executed there, and so is what is folded into it. */
+function fold(s: Selection, id: number, user: number, how: number): void {
+  s.folded[id] = how;
+  s.trapGroup[id] = s.trapGroup[user];
+  s.writeGroup[id] = s.writeGroup[user];
+}
+
+/** Folds `id` into `user` as a memory operand if it is a full load of type `ty`. */
+function foldLoad(s: Selection, id: number, user: number, ty: number): boolean {
+  if (s.op[id] !== OP.LOAD || s.uses[id] !== 1 || s.folded[id] !== 0) return false;
+  const own = s.ty[id];
+  if (own !== ty && !(own === TY.REF && ty === TY.I64)) return false;
+  if (!canMoveTo(s, id, user)) return false;
+  fold(s, id, user, FOLD.ONCE);
+  return true;
+}
+
+/** Folds a WRAP whose user needs only the low half of a register. */
+function foldWrap(s: Selection, id: number, user: number): void {
+  if (s.op[id] === OP.WRAP && s.uses[id] === 1 && s.blockOf[id] === s.blockOf[user] && s.folded[id] === 0) {
+    s.folded[id] = FOLD.ONCE;
+  }
+}
+
+/** Folds a single-use pure value of the same block. */
+function foldPure(s: Selection, id: number, user: number): boolean {
+  if (s.uses[id] !== 1 || s.blockOf[id] !== s.blockOf[user] || s.folded[id] !== 0) return false;
+  fold(s, id, user, FOLD.ONCE);
+  return true;
+}
+
+/** Folds the condition `id` of a branch, select or trap. */
+function foldCondition(s: Selection, id: number, user: number): void {
+  const o = s.op[id];
+  if (o === OP.AND) {
+    foldPure(s, id, user);
+  } else if (isCompare(o)) {
+    if (s.uses[id] === 1) foldPure(s, id, user);
+    else if (s.uses[id] === s.conditionUses[id] && s.uses[id] <= 3 && s.blockOf[id] === s.blockOf[user]) {
+      if (s.folded[id] === 0) s.folded[id] = FOLD.REPEATED;
+    }
+  } else {
+    foldWrap(s, id, user);
+  }
+}
+
+/** Does the compare `id` of narrow load `load` with constant `bound` mean the same in the load's own width? */
+export function narrowCompare(s: Selection, id: number, load: number, bound: number): boolean {
+  if (!s.isImmediate(bound)) return false;
+  const value = s.imm[bound];
+  const o = s.op[id];
+  switch (s.op[load]) {
+    case OP.LOAD8_U:
+      return value >= 0 && value <= 0xff;
+    case OP.LOAD16_U:
+      return value >= 0 && value <= 0xffff;
+    case OP.LOAD8_S:
+      return value >= -128 && value <= 127 && (o <= OP.LT_S || o === OP.GT_S || o === OP.LE_S || o === OP.GE_S);
+    case OP.LOAD16_S:
+      return value >= -32768 && value <= 32767 && (o <= OP.LT_S || o === OP.GT_S || o === OP.LE_S || o === OP.GE_S);
+  }
+  return false;
+}
+
+function foldIntegerCompare(s: Selection, id: number): void {
+  const x = s.a[id];
+  const y = s.b[id];
+  const ty = s.ty[x] === TY.REF ? TY.I64 : s.ty[x];
+  foldWrap(s, x, id);
+  foldWrap(s, y, id);
+  if (s.isZero(y) && (s.op[id] === OP.EQ || s.op[id] === OP.NE)) {
+    // test x, y; or a compare whose sense this one changes.
+    if (s.op[x] === OP.AND && foldPure(s, x, id)) return;
+    if (isCompare(s.op[x]) && foldPure(s, x, id)) return;
+  }
+  if (s.isImmediate(y)) {
+    if (foldLoad(s, x, id, ty)) return;
+    if (s.op[x] > OP.LOAD && s.op[x] <= OP.LOAD16_U && s.uses[x] === 1 && s.folded[x] === 0) {
+      if (narrowCompare(s, id, x, y) && canMoveTo(s, x, id)) fold(s, x, id, FOLD.ONCE);
+    }
+  } else if (s.isImmediate(x)) {
+    foldLoad(s, y, id, ty);
+  } else if (!foldLoad(s, y, id, ty)) {
+    foldLoad(s, x, id, ty);
+  }
+}
+
+/** Marks the load and the arithmetic of `*p = *p op y`. */
+function foldReadModifyWrite(s: Selection, store: number): void {
+  const { op, a, b, c, imm, ty, uses, folded } = s;
+  const value = b[store];
+  const o = op[value];
+  if (o !== OP.ADD && o !== OP.SUB && o !== OP.AND && o !== OP.OR && o !== OP.XOR) return;
+  if (uses[value] !== 1 || folded[value] !== 0 || s.blockOf[value] !== s.blockOf[store]) return;
+  const width = op[store];
+  for (let side = 0; side < (o === OP.SUB ? 1 : 2); side++) {
+    const load = side === 0 ? a[value] : b[value];
+    const lo = op[load];
+    const fits = width === OP.STORE
+      ? lo === OP.LOAD && ty[load] === ty[value]
+      : width === OP.STORE8
+      ? lo === OP.LOAD8_U || lo === OP.LOAD8_S
+      : width === OP.STORE16
+      ? lo === OP.LOAD16_U || lo === OP.LOAD16_S
+      : lo === OP.LOAD32_U || lo === OP.LOAD32_S;
+    if (!fits || uses[load] !== 1 || folded[load] !== 0) continue;
+    if (a[load] !== a[store] || imm[load] !== imm[store] || c[load] !== c[store]) continue;
+    if (!canMoveTo(s, load, store)) continue;
+    fold(s, value, store, FOLD.MEMORY);
+    fold(s, load, store, FOLD.MEMORY);
+    uses[a[load]]--;
+    return;
+  }
+}
+
+/** Backward sweep: marks what is folded. Needs {@linkcode countUses}. */
+export function markFolds(s: Selection): void {
+  const { f, op, ty, a, b, c, uses, folded } = s;
+  const { sched } = f;
+  for (let k = f.blockCount - 1; k >= 0; k--) {
+    for (let p = f.blockEnd[k] - 1; p >= f.blockStart[k]; p--) {
+      const id = sched[p];
+      const o = op[id];
+      const how = folded[id];
+      if (how === FOLD.MEMORY || how === FOLD.ADDRESS) continue;
+      if (uses[id] === 0 && (OP_FLAGS[o] & FLAG.PURE) !== 0) {
+        dropUses(s, id);
+        continue;
+      }
+      switch (o) {
+        case OP.ADD:
+        case OP.MUL:
+        case OP.AND:
+        case OP.OR:
+        case OP.XOR:
+          foldArithmetic(s, id);
+          break;
+        case OP.SUB:
+          foldWrap(s, a[id], id);
+          foldWrap(s, b[id], id);
+          foldLoad(s, b[id], id, ty[id]);
+          break;
+        case OP.SHL:
+        case OP.SHR_S:
+        case OP.SHR_U:
+          foldWrap(s, a[id], id);
+          foldWrap(s, b[id], id);
+          if (s.bmi2 && op[b[id]] !== OP.CONST) foldLoad(s, a[id], id, ty[id]);
+          break;
+        case OP.ROTL:
+        case OP.ROTR:
+          foldWrap(s, a[id], id);
+          foldWrap(s, b[id], id);
+          if (s.rorx && op[b[id]] === OP.CONST) foldLoad(s, a[id], id, ty[id]);
+          break;
+        case OP.CLZ:
+          if (s.lzcnt) foldLoad(s, a[id], id, ty[id]);
+          break;
+        case OP.CTZ:
+          if (s.bmi1) foldLoad(s, a[id], id, ty[id]);
+          break;
+        case OP.POPCNT:
+          if (s.popcnt) foldLoad(s, a[id], id, ty[id]);
+          break;
+        case OP.EXTEND8_S:
+        case OP.EXTEND16_S:
+          foldWrap(s, a[id], id);
+          break;
+        case OP.EXTEND_S:
+          if (!foldLoad(s, a[id], id, TY.I32)) foldWrap(s, a[id], id);
+          break;
+        case OP.WRAP:
+          if (how === FOLD.NO) foldLoad(s, a[id], id, TY.I64);
+          break;
+        case OP.FADD:
+        case OP.FMUL:
+          if (!foldLoad(s, b[id], id, ty[id]) && foldLoad(s, a[id], id, ty[id])) {
+            // Commutes: the folded load becomes the source operand.
+          }
+          break;
+        case OP.FSUB:
+        case OP.FDIV:
+          foldLoad(s, b[id], id, ty[id]);
+          break;
+        case OP.FSQRT:
+        case OP.FCEIL:
+        case OP.FFLOOR:
+        case OP.FTRUNC:
+        case OP.FNEAREST:
+          foldLoad(s, a[id], id, ty[id]);
+          break;
+        case OP.FDEMOTE:
+          foldLoad(s, a[id], id, TY.F64);
+          break;
+        case OP.FPROMOTE:
+          foldLoad(s, a[id], id, TY.F32);
+          break;
+        case OP.CONVERT_S:
+          foldLoad(s, a[id], id, ty[a[id]]);
+          break;
+        case OP.BITCAST:
+          foldLoad(s, a[id], id, ty[a[id]]);
+          break;
+        case OP.FEQ:
+        case OP.FNE:
+        case OP.FGT:
+        case OP.FGE:
+          if (how !== FOLD.REPEATED) foldLoad(s, b[id], id, ty[b[id]]);
+          break;
+        case OP.FLT:
+        case OP.FLE:
+          if (how !== FOLD.REPEATED) foldLoad(s, a[id], id, ty[a[id]]);
+          break;
+        case OP.SELECT:
+          foldCondition(s, c[id], id);
+          break;
+        case OP.BRANCH:
+        case OP.TRAP_IF:
+          foldCondition(s, a[id], id);
+          break;
+        case OP.STORE:
+        case OP.STORE8:
+        case OP.STORE16:
+        case OP.STORE32:
+          foldReadModifyWrite(s, id);
+          if (TY_BANK[ty[b[id]]] === 1) foldWrap(s, b[id], id);
+          foldAddress(s, id, true);
+          break;
+        default:
+          if (o >= OP.LOAD && o <= OP.LOAD32_U) foldAddress(s, id, true);
+          else if (isIntegerCompare(o) && how !== FOLD.REPEATED) foldIntegerCompare(s, id);
+      }
+    }
+  }
+}
+
+/** A dead value no longer uses its operands. */
+function dropUses(s: Selection, id: number): void {
+  const mask = OP_VALUE_MASK[s.op[id]];
+  if ((mask & 1) !== 0) s.uses[s.a[id]]--;
+  if ((mask & 2) !== 0) s.uses[s.b[id]]--;
+  if ((mask & 4) !== 0) {
+    s.uses[s.c[id]]--;
+    if (s.op[id] === OP.SELECT) s.conditionUses[s.c[id]]--;
+  }
+}
+
+function foldArithmetic(s: Selection, id: number): void {
+  const { op, a, b, ty } = s;
+  const x = a[id];
+  const y = b[id];
+  foldWrap(s, x, id);
+  foldWrap(s, y, id);
+  if (op[id] === OP.ADD) {
+    foldSum(s, id);
+    return;
+  }
+  if (s.isImmediate(y)) {
+    // imul r, [m], c; test [m], c.
+    const test = op[id] === OP.AND && s.folded[id] === FOLD.ONCE;
+    if (op[id] === OP.MUL || test) foldLoad(s, x, id, ty[id]);
+    if (test && op[x] === OP.LOAD8_U && s.uses[x] === 1 && s.folded[x] === 0 && s.imm[y] >= 0 && s.imm[y] <= 0xff) {
+      if (canMoveTo(s, x, id)) fold(s, x, id, FOLD.ONCE);
+    }
+    return;
+  }
+  if (s.isImmediate(x)) return;
+  if (!foldLoad(s, y, id, ty[id])) foldLoad(s, x, id, ty[id]);
+}
+
+/** Shapes that one LEA computes: x + (y << k), (x + y) + c, (x + (y << k)) + c, (y << k) + c. */
+function foldSum(s: Selection, id: number): void {
+  const { op, a, b, ty } = s;
+  if (s.isImmediate(b[id])) {
+    const inner = a[id];
+    if (op[inner] === OP.SHL && isShortShift(s, inner)) foldPure(s, inner, id);
+    else if (op[inner] === OP.ADD && !s.isImmediate(b[inner]) && !s.isImmediate(a[inner])) foldPure(s, inner, id);
+    return;
+  }
+  if (op[b[id]] === OP.SHL && isShortShift(s, b[id]) && foldPure(s, b[id], id)) return;
+  if (op[a[id]] === OP.SHL && isShortShift(s, a[id]) && foldPure(s, a[id], id)) return;
+  if (s.folded[id] !== 0) return;
+  if (!foldLoad(s, b[id], id, ty[id])) foldLoad(s, a[id], id, ty[id]);
+}
+
+/** Is `id` a shift to the left by 1, 2 or 3? */
+export function isShortShift(s: Selection, id: number): boolean {
+  const count = s.b[id];
+  return s.op[count] === OP.CONST && s.imm[count] >= 1 && s.imm[count] <= 3;
+}

@@ -1,0 +1,95 @@
+/**
+ * Code that every image carries once, in front of its functions: constants, the common end of parking, trap stubs, and the
+ * builtins, native or parking.
+ */
+import { BUILTIN_ROWS, type BuiltinRow } from "../builtins.ts";
+import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
+import type { CodegenContext } from "../codegen/target.ts";
+import { CONTEXT, STATUS, THREAD } from "../context_layout.ts";
+import { TRAP_MESSAGES } from "../traps.ts";
+import { KIND } from "./emission.ts";
+import { imageConstants } from "./image_constants.ts";
+import { X } from "./instructions.ts";
+import { emitMemoryMove, emitMemorySet } from "./native_builtins.ts";
+import { CONTEXT_REGISTER, R10, R11, R12, R13, R14, R8, R9, RAX, RBP, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";
+import { StubCode } from "./stub_code.ts";
+import { emitParkingThunk } from "./thunks.ts";
+
+/** Appends the shared code to the (empty) image. */
+export function emitImageStubs(context: CodegenContext, code: MachineCode): void {
+  place(code, STUB.CONSTANTS);
+  const constants = imageConstants();
+  code.reserve(constants.length);
+  code.bytes.set(constants, code.length);
+  code.length += constants.length;
+  stub(context, code, STUB.PARK, emitPark);
+  stub(context, code, STUB.POLL, (s) => emitPollStub(s, context.explicitBounds));
+  for (let trap = 1; trap < TRAP_MESSAGES.length; trap++) {
+    stub(context, code, STUB.TRAP + trap, (s) => {
+      s.ri(X.MOV32_SI, RAX, trap);
+      s.rm(X.JMP_M, 0, CONTEXT_REGISTER, CONTEXT.TRAP_EXIT);
+    });
+  }
+  BUILTIN_ROWS.forEach((row: BuiltinRow, index) => {
+    stub(context, code, STUB.BUILTIN + index, (s) => emitBuiltin(s, row, index));
+  });
+}
+
+/** Aligns the image and notes that stub `number` begins here. */
+function place(code: MachineCode, number: number): void {
+  while (code.length % 16 !== 0) {
+    code.reserve(1);
+    code.bytes[code.length++] = 0xcc;
+  }
+  code.stubStart[number] = code.length;
+}
+
+function stub(context: CodegenContext, code: MachineCode, number: number, emit: (s: StubCode) => void): void {
+  place(code, number);
+  const s = new StubCode(context, code);
+  emit(s);
+  s.finish();
+}
+
+/** Leaves for the host with status eax; r11 = thread, the address to resume at was pushed. */
+function emitPark(s: StubCode): void {
+  s.push(CONTEXT_REGISTER);
+  s.rm(X.PUSH_M, 0, R11, THREAD.GUEST_SP);
+  s.rm(X.MOV64_S, RSP, R11, THREAD.GUEST_SP);
+  s.rm(X.MOV64_S, CONTEXT_REGISTER, R11, THREAD.PARK_CONTEXT);
+  s.rm(X.MOV32_S, RAX, R11, THREAD.STATUS);
+  s.returnToHost(R11);
+}
+
+const POLL_SAVED = [RAX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R12, R13];
+const POLL_VECTORS = 15;
+
+/** Parks between any two instructions: everything but the pinned registers, which resume loads afresh, is saved. */
+function emitPollStub(s: StubCode, explicitBounds: boolean): void {
+  const saved = explicitBounds ? POLL_SAVED : [...POLL_SAVED, R14];
+  const after = s.newLabel();
+  for (const register of saved) s.push(register);
+  s.ri(X.SUB64_I, RSP, POLL_VECTORS * 16);
+  for (let k = 0; k < POLL_VECTORS; k++) s.rm(X.MOVUPS_S, k, RSP, k * 16);
+  s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.address(RAX, after);
+  s.push(RAX);
+  s.ri(X.MOV32_SI, RAX, STATUS.POLL);
+  s.jumpStub(RELOC.STUB, STUB.PARK);
+  s.bind(after);
+  s.mark(KIND.CALL_SITE, POLL_VECTORS * 16 + saved.length * 8, 0, 0, 0);
+  for (let k = 0; k < POLL_VECTORS; k++) s.rm(X.MOVUPS_L, k, RSP, k * 16);
+  s.ri(X.ADD64_I, RSP, POLL_VECTORS * 16);
+  for (const register of saved.toReversed()) s.pop(register);
+  s.op(X.RET);
+}
+
+function emitBuiltin(s: StubCode, row: BuiltinRow, index: number): void {
+  if (row.name === "memory_move") emitMemoryMove(s);
+  else if (row.name === "memory_set") emitMemorySet(s);
+  else if (row.native) throw new Error(`Builtin "${row.name}" has no machine code`);
+  else {
+    const signature = { params: Uint8Array.from(row.params), results: Uint8Array.from(row.results) };
+    emitParkingThunk(s, signature, STATUS.BUILTIN, (to) => s.ri(X.MOV32_SI, to, index));
+  }
+}

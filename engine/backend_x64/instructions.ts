@@ -1,0 +1,177 @@
+/**
+ * Instruction rows (insts_*.ts) expanded once, when the backend loads, into flat columns that the encoder, the emitter and the
+ * disassembler read by row number. `X.KEY` is the number of a row. Row numbers are the machine operations of this target's
+ * VCode; operations that stand for several instructions are numbered from PSEUDO_BASE on (machine_ops.ts).
+ *
+ * A row is checked against its operands here: a register operand without a place in the encoding is a mistake in the table.
+ */
+import { INTEGER_ROWS } from "./insts_integer.ts";
+import { FLOAT_ROWS } from "./insts_float.ts";
+
+const PAGES = [...INTEGER_ROWS, ...FLOAT_ROWS] as const;
+
+type KeyOf<Row> = Row extends `${infer Key} ${string}` ? Key : never;
+/** Key of an instruction row. */
+export type InstructionKey = KeyOf<(typeof PAGES)[number]>;
+
+/** Where an operand goes. */
+export const PLACE = { NONE: 0, REG: 1, RM: 2, VVVV: 3, OPCODE: 4, FIXED: 5, IMM: 6, REL: 7 } as const;
+/** What an instruction does with an operand. MERGED: only the upper part of its register is copied, so any register will do. */
+export const MARK = { MERGED: 0, READ: 1, WRITE: 2, BOTH: 3 } as const;
+/** Opcode maps, with the numbers that VEX uses. */
+export const MAP = { ONE_BYTE: 0, OF: 1, OF38: 2, OF3A: 3 } as const;
+
+export interface InstructionRow {
+  readonly key: InstructionKey;
+  readonly mnemonic: string;
+  readonly operands: readonly { mark: number; kind: string; place: number }[];
+  readonly encoding: string;
+  readonly feature: string;
+}
+
+/** The most operands of a row. */
+export const MAX_OPERANDS = 4;
+
+function parseOperand(text: string, encoding: string, row: string): { mark: number; kind: string; place: number } {
+  const colon = text.indexOf(":");
+  const kind = text.slice(colon + 1);
+  const mark = colon < 0
+    ? MARK.READ
+    : text.startsWith("rw:")
+    ? MARK.BOTH
+    : text.startsWith("w:")
+    ? MARK.WRITE
+    : MARK.READ;
+  let place: number = PLACE.NONE;
+  if (kind.startsWith("imm")) place = PLACE.IMM;
+  else if (kind.startsWith("rel")) place = PLACE.REL;
+  else if (kind === "cl") place = PLACE.FIXED;
+  else if (kind.startsWith("rm") || kind.startsWith("m") || kind.startsWith("xm") && !kind.startsWith("xmm")) {
+    place = PLACE.RM;
+  } else if (kind.endsWith("v")) place = PLACE.VVVV;
+  else place = encoding.includes("+r") && !encoding.includes("/") ? PLACE.OPCODE : PLACE.REG;
+  const encoded = place === PLACE.RM ? encoding.includes("/") : place === PLACE.REG ? encoding.includes("/r") : true;
+  if (!encoded) throw new Error(`Instruction row ${row}: operand "${text}" has no place in "${encoding}"`);
+  return { mark, kind, place };
+}
+
+/** Rows by number. */
+export const INSTRUCTION_ROWS: readonly InstructionRow[] = PAGES.map((row) => {
+  const [key, text, encoding, feature] = row.split("|").map((part) => part.trim());
+  const [mnemonic, ...operands] = text.split(" ");
+  return {
+    key: key as InstructionKey,
+    mnemonic,
+    operands: operands.map((operand) => parseOperand(operand, encoding, key)),
+    encoding,
+    feature: feature ?? "",
+  };
+});
+
+/** Row numbers by key: `X.ADD32_R`. */
+export const X: Readonly<Record<InstructionKey, number>> = Object.freeze(
+  Object.fromEntries(INSTRUCTION_ROWS.map((row, index) => [row.key, index])) as Record<InstructionKey, number>,
+);
+
+const COUNT = INSTRUCTION_ROWS.length;
+
+/** Mandatory prefix: 0, 0x66, 0xf2 or 0xf3. */
+export const ROW_PREFIX = new Uint8Array(COUNT);
+export const ROW_MAP = new Uint8Array(COUNT);
+export const ROW_OPCODE = new Uint8Array(COUNT);
+/** ModRM.reg when it extends the opcode; −1 when the row has none. */
+export const ROW_DIGIT = new Int8Array(COUNT).fill(-1);
+/** 1: REX.W or VEX.W is set. */
+export const ROW_WIDE = new Uint8Array(COUNT);
+/** 1: the encoding says nothing about W. */
+export const ROW_W_IGNORED = new Uint8Array(COUNT);
+export const ROW_VEX = new Uint8Array(COUNT);
+export const ROW_HAS_MODRM = new Uint8Array(COUNT);
+/** 1: the condition code is added to the opcode. */
+export const ROW_CONDITION = new Uint8Array(COUNT);
+/** 1: a register is added to the opcode. */
+export const ROW_PLUS_REGISTER = new Uint8Array(COUNT);
+/** Bytes of the immediate or displacement after the instruction. */
+export const ROW_IMMEDIATE = new Uint8Array(COUNT);
+/** Bit 0: ModRM.reg names a byte register; bit 1: ModRM.rm does (spl…dil need a REX prefix then). */
+export const ROW_BYTE_REGISTERS = new Uint8Array(COUNT);
+/** A third opcode byte that is fixed (only XGETBV and MFENCE), else −1. */
+export const ROW_TAIL = new Int16Array(COUNT).fill(-1);
+/** Row with a one-byte immediate that means the same when the immediate fits, or 0. */
+export const ROW_SHORT = new Uint16Array(COUNT);
+/** Row of the same instruction with the VEX encoding, or 0. */
+export const ROW_VEX_TWIN = new Uint16Array(COUNT);
+/** Place and mark of operand k of a row, at row × MAX_OPERANDS + k. */
+export const ROW_PLACES = new Uint8Array(COUNT * MAX_OPERANDS);
+export const ROW_MARKS = new Uint8Array(COUNT * MAX_OPERANDS);
+/** 1: the r/m operand, when a register, is a vector register. */
+export const ROW_RM_VECTOR = new Uint8Array(COUNT);
+/** Bits of the memory operand, 0 when the row has none or its size is not said (lea). */
+export const ROW_MEMORY_BITS = new Uint8Array(COUNT);
+
+const IMMEDIATES: Readonly<Record<string, number>> = { ib: 1, iw: 2, id: 4, io: 8, cb: 1, cd: 4 };
+
+function expandEncoding(row: InstructionRow, n: number): void {
+  const bytes: number[] = [];
+  for (const token of row.encoding.split(" ")) {
+    if (token === "REX.W") ROW_WIDE[n] = 1;
+    else if (token.startsWith("VEX.")) expandVex(token, n);
+    else if (token === "/r") ROW_HAS_MODRM[n] = 1;
+    else if (token.startsWith("/")) {
+      ROW_HAS_MODRM[n] = 1;
+      ROW_DIGIT[n] = Number(token.slice(1));
+    } else if (IMMEDIATES[token] !== undefined) ROW_IMMEDIATE[n] = IMMEDIATES[token];
+    else {
+      if (token.endsWith("+cc")) ROW_CONDITION[n] = 1;
+      if (token.endsWith("+r")) ROW_PLUS_REGISTER[n] = 1;
+      bytes.push(parseInt(token, 16));
+    }
+  }
+  if (ROW_VEX[n] === 0) {
+    const mandatory = bytes[0] === 0x66 || ((bytes[0] === 0xf2 || bytes[0] === 0xf3) && bytes.length > 1);
+    if (mandatory) ROW_PREFIX[n] = bytes.shift()!;
+    if (bytes[0] === 0x0f) {
+      bytes.shift();
+      const escape: number = bytes.length > 1 ? bytes[0] : 0;
+      ROW_MAP[n] = escape === 0x38 ? MAP.OF38 : escape === 0x3a ? MAP.OF3A : MAP.OF;
+      if (ROW_MAP[n] !== MAP.OF) bytes.shift();
+    }
+  }
+  ROW_OPCODE[n] = bytes[0];
+  if (bytes.length > 1) ROW_TAIL[n] = bytes[1];
+  if (bytes.length > 2 || bytes.length === 0) {
+    throw new Error(`Instruction row ${row.key}: bad encoding "${row.encoding}"`);
+  }
+}
+
+function expandVex(token: string, n: number): void {
+  ROW_VEX[n] = 1;
+  ROW_W_IGNORED[n] = 1;
+  for (const part of token.split(".")) {
+    if (part === "66" || part === "F2" || part === "F3") ROW_PREFIX[n] = parseInt(part, 16);
+    else if (part === "0F") ROW_MAP[n] = MAP.OF;
+    else if (part === "0F38") ROW_MAP[n] = MAP.OF38;
+    else if (part === "0F3A") ROW_MAP[n] = MAP.OF3A;
+    else if (part === "W0" || part === "W1") {
+      ROW_W_IGNORED[n] = 0;
+      ROW_WIDE[n] = part === "W1" ? 1 : 0;
+    }
+  }
+}
+
+function expandRow(row: InstructionRow, n: number): void {
+  expandEncoding(row, n);
+  row.operands.forEach((operand, k) => {
+    ROW_PLACES[n * MAX_OPERANDS + k] = operand.place;
+    ROW_MARKS[n * MAX_OPERANDS + k] = operand.mark;
+    if (operand.kind === "r8") ROW_BYTE_REGISTERS[n] |= 1;
+    if (operand.kind === "rm8") ROW_BYTE_REGISTERS[n] |= 2;
+    if (operand.kind.startsWith("xm")) ROW_RM_VECTOR[n] = operand.place === PLACE.RM ? 1 : ROW_RM_VECTOR[n];
+    if (operand.place === PLACE.RM) ROW_MEMORY_BITS[n] = Number(operand.kind.replace(/\D/g, ""));
+  });
+  const numbers: Readonly<Record<string, number | undefined>> = X;
+  if (row.key.endsWith("_I") && !row.key.startsWith("MOV")) ROW_SHORT[n] = numbers[row.key.slice(0, -1) + "B"] ?? 0;
+  ROW_VEX_TWIN[n] = numbers["V" + row.key] ?? 0;
+}
+
+INSTRUCTION_ROWS.forEach(expandRow);

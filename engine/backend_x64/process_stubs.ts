@@ -1,0 +1,184 @@
+/**
+ * Machine code that a process needs once: entering and resuming guest code, leaving it by a trap, and the handler of the
+ * hardware's faults. Position-independent; the host copies it into executable memory and fills the fault words.
+ *
+ *     call      save host registers · HOST_SP = rsp · rsp = GUEST_SP · r15, rbx, r14 from CALL_CONTEXT · call CALL_THUNK · DONE
+ *     resume    the same, then pops what a parked call left (abi.ts) and goes on
+ *     trapExit  entered by a jump with the code in eax and the trap's return address on the stack
+ *     fault     in a signal frame: notes program counter, stack pointer and address, and continues at the landing
+ *
+ * r15 always holds a context with a thread while guest code runs, so both exits find the thread state through it.
+ */
+import type { ProcessStubs } from "../codegen/target.ts";
+import { MachineCode } from "../codegen/machine_code.ts";
+import { CONTEXT, STATUS, THREAD } from "../context_layout.ts";
+import { KIND } from "./emission.ts";
+import { labelOffset } from "./finish.ts";
+import { X } from "./instructions.ts";
+import { CC } from "./machine_ops.ts";
+import { CONTEXT_REGISTER, R10, R11, R8, R9, RAX, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";
+import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
+
+/** Where the kernel keeps what the handler needs: offsets in siginfo and in the saved registers. */
+interface SignalLayout {
+  /** Offset of si_addr. */
+  address: number;
+  /** The ucontext holds a pointer to the registers at this offset, or, if 0, the registers themselves. */
+  registers: number;
+  rip: number;
+  rsp: number;
+  r15: number;
+}
+
+const SIGNALS: Readonly<Record<string, SignalLayout>> = {
+  // glibc and musl: ucontext.uc_mcontext.gregs begins at 40; REG_R15 = 7, REG_RSP = 15, REG_RIP = 16.
+  linux: { address: 16, registers: 0, rip: 168, rsp: 160, r15: 96 },
+  // mcontext64: 16 bytes of exception state, then rax rbx rcx rdx rdi rsi rbp rsp r8…r15 rip.
+  darwin: { address: 24, registers: 48, rip: 144, rsp: 72, r15: 136 },
+};
+
+const SIGFPE = 8;
+const SIGSEGV = 11;
+const SYS_RT_SIGACTION = 13;
+
+/** Byte offsets of the fault words (ProcessStubs.faultWords). */
+export const FAULT_WORDS = { START: 0, END: 8, LANDING: 16, OLD_SEGV: 24, OLD_BUS: 32, OLD_FPE: 40, SIZE: 48 } as const;
+
+/** Builds the stubs for `os` "linux" or "darwin". */
+export function buildProcessStubs(os: string): ProcessStubs {
+  const layout = SIGNALS[os];
+  if (layout === undefined) throw new RangeError(`No x64 process stubs for operating system "${os}"`);
+  const code = new MachineCode(0, 0);
+  const s = new StubCode(BARE_CONTEXT, code);
+  const labels = { call: s.newLabel(), resume: s.newLabel(), trap: s.newLabel(), landing: s.newLabel() };
+  const handler = s.newLabel();
+  const words = s.newLabel();
+  emitCallStub(s, labels.call);
+  emitResumeStub(s, labels.resume);
+  emitTrapExit(s, labels.trap, labels.landing);
+  emitFaultHandler(s, handler, words, layout, os);
+  s.mark(KIND.ALIGN, 8, 0, 0, 0);
+  s.bind(words);
+  s.asm.reserve(FAULT_WORDS.SIZE);
+  for (let k = 0; k < FAULT_WORDS.SIZE; k += 4) s.asm.int32(0);
+  s.finish();
+  return {
+    bytes: code.bytes.slice(0, code.length),
+    call: labelOffset(labels.call),
+    resume: labelOffset(labels.resume),
+    trapExit: labelOffset(labels.trap),
+    faultHandler: labelOffset(handler),
+    faultWords: labelOffset(words),
+    faultLanding: labelOffset(labels.landing),
+  };
+}
+
+function emitCallStub(s: StubCode, label: number): void {
+  s.bind(label);
+  s.saveHost(RDI);
+  s.rm(X.MOV64_L, RSP, RDI, THREAD.GUEST_SP);
+  s.rm(X.MOV64_L, CONTEXT_REGISTER, RDI, THREAD.CALL_CONTEXT);
+  s.loadMemory();
+  s.rm(X.CALL_M, 0, RDI, THREAD.CALL_THUNK);
+  s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.rr(X.XOR32_R, RAX, RAX);
+  s.rm(X.MOV32_S, RAX, R11, THREAD.STATUS);
+  s.returnToHost(R11);
+}
+
+function emitResumeStub(s: StubCode, label: number): void {
+  s.mark(KIND.ALIGN, 16, 1, 0, 0);
+  s.bind(label);
+  s.saveHost(RDI);
+  s.rm(X.MOV64_L, RSP, RDI, THREAD.GUEST_SP);
+  s.pop(RAX);
+  s.rm(X.MOV64_S, RAX, RDI, THREAD.GUEST_SP);
+  s.pop(CONTEXT_REGISTER);
+  s.loadMemory();
+  s.rr(X.MOV64_L, R11, RDI);
+  s.pop(RCX);
+  s.rr(X.JMP_M, 0, RCX);
+}
+
+function emitTrapExit(s: StubCode, label: number, landing: number): void {
+  const leave = s.newLabel();
+  s.mark(KIND.ALIGN, 16, 1, 0, 0);
+  s.bind(label);
+  s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.pop(RCX);
+  s.rm(X.MOV64_S, RCX, R11, THREAD.TRAP_PC);
+  s.rm(X.MOV64_S, RSP, R11, THREAD.TRAP_SP);
+  s.rm(X.MOV64_SI, 0, R11, THREAD.FAULT_ADDRESS, 0);
+  s.rm(X.MOV32_S, RAX, R11, THREAD.TRAP_CODE);
+  s.jump(leave);
+  s.bind(landing);
+  s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.rm(X.MOV32_SI, 0, R11, THREAD.TRAP_CODE, 0);
+  s.bind(leave);
+  s.ri(X.MOV32_SI, RAX, STATUS.TRAP);
+  s.rm(X.MOV32_S, RAX, R11, THREAD.STATUS);
+  s.returnToHost(R11);
+}
+
+/** void handler(int signal: edi, siginfo: rsi, ucontext: rdx) */
+function emitFaultHandler(s: StubCode, label: number, words: number, layout: SignalLayout, os: string): void {
+  const chain = s.newLabel();
+  const known = s.newLabel();
+  s.mark(KIND.ALIGN, 16, 1, 0, 0);
+  s.bind(label);
+  s.rr(X.MOV64_L, R10, RDX);
+  if (layout.registers !== 0) s.rm(X.MOV64_L, R10, RDX, layout.registers);
+  s.rm(X.MOV64_L, RAX, R10, layout.rip);
+  s.address(RCX, words);
+  s.rm(X.CMP64_R, RAX, RCX, FAULT_WORDS.START);
+  s.branch(CC.B, chain);
+  s.rm(X.CMP64_R, RAX, RCX, FAULT_WORDS.END);
+  s.branch(CC.AE, chain);
+  // Ours: the guest's context is in r15.
+  s.rm(X.MOV64_L, R8, R10, layout.r15);
+  s.rm(X.MOV64_L, R8, R8, CONTEXT.THREAD);
+  s.rm(X.MOV64_S, RAX, R8, THREAD.TRAP_PC);
+  s.rm(X.MOV64_L, R9, R10, layout.rsp);
+  s.rm(X.MOV64_S, R9, R8, THREAD.TRAP_SP);
+  s.rm(X.MOV64_L, R9, RSI, layout.address);
+  s.rm(X.MOV64_S, R9, R8, THREAD.FAULT_ADDRESS);
+  s.rm(X.MOV64_L, R9, RCX, FAULT_WORDS.LANDING);
+  s.rm(X.MOV64_S, R9, R10, layout.rip);
+  s.op(X.RET);
+  // Not ours: the handler that was there before.
+  s.bind(chain);
+  s.rm(X.MOV64_L, RAX, RCX, FAULT_WORDS.OLD_SEGV);
+  s.ri(X.CMP32_I, RDI, SIGSEGV);
+  s.branch(CC.E, known);
+  s.rm(X.MOV64_L, RAX, RCX, FAULT_WORDS.OLD_FPE);
+  s.ri(X.CMP32_I, RDI, SIGFPE);
+  s.branch(CC.E, known);
+  s.rm(X.MOV64_L, RAX, RCX, FAULT_WORDS.OLD_BUS);
+  s.bind(known);
+  const byDefault = s.newLabel();
+  s.ri(X.CMP64_I, RAX, 1);
+  s.branch(CC.BE, byDefault);
+  s.rr(X.JMP_M, 0, RAX);
+  s.bind(byDefault);
+  emitDefaultAction(s, os);
+}
+
+/** Nobody handled the signal before: restore the kernel's default and fault again. */
+function emitDefaultAction(s: StubCode, os: string): void {
+  if (os !== "linux") {
+    s.op(X.UD2);
+    return;
+  }
+  // rt_sigaction(signal, { SIG_DFL, 0, 0, 0 }, null, 8); the signal number is in edi already.
+  for (let k = 0; k < 4; k++) {
+    s.rr(X.XOR32_R, RAX, RAX);
+    s.push(RAX);
+  }
+  s.rr(X.MOV64_L, RSI, RSP);
+  s.rr(X.XOR32_R, RDX, RDX);
+  s.ri(X.MOV32_SI, R10, 8);
+  s.ri(X.MOV32_SI, RAX, SYS_RT_SIGACTION);
+  s.op(X.SYSCALL);
+  s.ri(X.ADD64_I, RSP, 32);
+  s.op(X.RET);
+}

@@ -1,0 +1,70 @@
+/**
+ * Registers of x86-64 as this backend uses them. Physical numbers as in codegen/vcode.ts: 0-15 general, 32-47 vector.
+ *
+ *     rsp  guest stack          rbx  base of memory 0          r15  VM context
+ *     r14  byte length of memory 0 where bounds are checked explicitly, otherwise allocatable
+ *     r11, xmm15  scratch of the emitter: never live across a machine operation
+ *     everything else is allocatable, and saved by nobody: a call destroys what its callee writes
+ */
+import type { RegisterFile } from "../codegen/target.ts";
+
+export const RAX = 0;
+export const RCX = 1;
+export const RDX = 2;
+export const RBX = 3;
+export const RSP = 4;
+export const RBP = 5;
+export const RSI = 6;
+export const RDI = 7;
+export const R8 = 8;
+export const R9 = 9;
+export const R10 = 10;
+export const R11 = 11;
+export const R12 = 12;
+export const R13 = 13;
+export const R14 = 14;
+export const R15 = 15;
+/** Physical number of xmm0. */
+export const XMM0 = 32;
+
+/** Roles with a name. */
+export const MEMORY_BASE = RBX;
+export const MEMORY_LENGTH = R14;
+export const CONTEXT_REGISTER = R15;
+export const SCRATCH = R11;
+/** Hardware number of the vector scratch register. */
+export const SCRATCH_VECTOR = 15;
+
+/** Printable names by physical number. */
+export const REGISTER_NAMES: readonly string[] = [
+  ...["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"],
+  ...Array.from({ length: 16 }, (_, i) => `general${i + 16}`),
+  ...Array.from({ length: 32 }, (_, i) => `xmm${i}`),
+];
+
+// Registers without a REX prefix come first; rbp before r8 because only its use as a base costs a byte. r12 and r13 are the
+// clumsiest bases. Argument registers stand early so that leaf functions shuffle little.
+const GENERAL_ORDER = [RAX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R13, R12];
+const VECTOR_ORDER = Array.from({ length: 15 }, (_, i) => XMM0 + i);
+
+function maskOf(registers: readonly number[]): number {
+  return registers.reduce((mask, r) => mask | (1 << (r & 31)), 0);
+}
+
+const GUARDED: RegisterFile = {
+  general: maskOf([...GENERAL_ORDER, R14]),
+  vector: maskOf(VECTOR_ORDER),
+  generalOrder: [...GENERAL_ORDER, R14],
+  vectorOrder: VECTOR_ORDER,
+  names: REGISTER_NAMES,
+};
+
+const EXPLICIT: RegisterFile = { ...GUARDED, general: maskOf(GENERAL_ORDER), generalOrder: GENERAL_ORDER };
+
+/** The registers of functions in a module compiled with or without explicit bounds checks. */
+export function registerFile(explicitBounds: boolean): RegisterFile {
+  return explicitBounds ? EXPLICIT : GUARDED;
+}
+
+/** Everything a call may destroy, whoever is called: all registers that any compiled function may allocate. */
+export const CALL_CLOBBERS = { general: GUARDED.general, vector: GUARDED.vector } as const;

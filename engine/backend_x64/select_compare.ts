@@ -1,0 +1,204 @@
+/**
+ * Comparisons and what consumes their flags. One VCode instruction does both (compare row plus a consumer in `aux`), so nothing
+ * the allocator inserts can come between: a branch, a SETcc, a conditional move, a trap.
+ *
+ * `resolveCondition` turns a condition value into a compare row, its operands and a condition code; a value that is not folded is
+ * tested against zero.
+ */
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
+import { isFloatCompare, isIntegerCompare } from "./folding.ts";
+import { X } from "./instructions.ts";
+import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CC_SWAPPED, CONSUMER } from "./machine_ops.ts";
+import type { Selection } from "./selection.ts";
+import { source, sourceFloat } from "./select_memory.ts";
+
+// Condition of each integer comparison, in the order of the IR's operations from EQ on.
+const INTEGER_CC = Uint8Array.of(CC.E, CC.NE, CC.L, CC.B, CC.G, CC.A, CC.LE, CC.BE, CC.GE, CC.AE);
+// The unsigned condition for each: what signed comparisons of small zero-extended values amount to.
+const UNSIGNED_CC = Uint8Array.of(CC.E, CC.NE, CC.B, CC.B, CC.A, CC.A, CC.BE, CC.BE, CC.AE, CC.AE);
+
+/** What `resolveCondition` found; valid until the next call. */
+const found = { row: 0, imm: 0, cc: 0, register: 0, sourceFirst: false, hasRegister: false };
+
+/** Resolves value `id` as a condition (negated if `invert`): compare, operands and condition code. */
+function resolveCondition(s: Selection, id: number, invert: boolean): void {
+  const { op, a, b, folded } = s;
+  if (folded[id] === 0 || op[id] === OP.WRAP) {
+    testRegister(s, s.reg(id), 0);
+    found.cc = CC.NE;
+  } else if (op[id] === OP.AND) {
+    resolveTest(s, id);
+    found.cc = CC.NE;
+  } else {
+    // Comparing a folded comparison with zero keeps or changes its sense.
+    while ((op[id] === OP.EQ || op[id] === OP.NE) && s.isZero(b[id]) && isFoldedCompare(s, a[id])) {
+      if (op[id] === OP.EQ) invert = !invert;
+      id = a[id];
+    }
+    resolveCompare(s, id);
+  }
+  if (invert) found.cc ^= 1;
+}
+
+function isFoldedCompare(s: Selection, id: number): boolean {
+  return s.folded[id] !== 0 && (isIntegerCompare(s.op[id]) || isFloatCompare(s.op[id]));
+}
+
+/** test vreg, vreg */
+function testRegister(s: Selection, vreg: number, wide: number): void {
+  s.sourceRegister(vreg, false);
+  found.row = X.TEST32_M + wide;
+  found.imm = 0;
+  found.register = vreg;
+  found.hasRegister = true;
+  found.sourceFirst = true;
+}
+
+/** test of the operands of AND `id`; the condition is the caller's (E or NE, or B/AE after a bit test). */
+function resolveTest(s: Selection, id: number): void {
+  let x = s.a[id];
+  let y = s.b[id];
+  const wide = s.wide(id);
+  if (s.op[x] === OP.CONST && s.op[y] !== OP.CONST) [x, y] = [y, x];
+  found.hasRegister = false;
+  found.sourceFirst = true;
+  if (s.op[y] === OP.CONST && (wide === 0 || s.c[y] === 0 || s.isImmediate(y))) {
+    const mask = s.imm[y];
+    const byte = (wide === 0 || s.c[y] === 0) && mask >= 0 && mask <= 0xff;
+    const narrow = wide === 0 || s.c[y] === 0;
+    source(s, x, true);
+    found.imm = mask;
+    if (s.isFoldedLoad(x) && s.op[x] === OP.LOAD8_U) found.row = X.TEST8_I;
+    else found.row = byte ? X.TEST8_I : narrow ? X.TEST32_I : X.TEST64_I;
+    return;
+  }
+  if (s.isFoldedLoad(y)) [x, y] = [y, x];
+  const register = s.reg(y);
+  source(s, x, true);
+  found.row = X.TEST32_M + wide;
+  found.imm = 0;
+  found.register = register;
+  found.hasRegister = true;
+}
+
+/** The compare that value `id` is. */
+function resolveCompare(s: Selection, id: number): void {
+  if (isFloatCompare(s.op[id])) return resolveFloatCompare(s, id);
+  const { op, a, b } = s;
+  let x = a[id];
+  let y = b[id];
+  const wide = s.wide(x);
+  found.cc = INTEGER_CC[op[id] - OP.EQ];
+  if (s.isImmediate(x) && !s.isImmediate(y)) {
+    [x, y] = [y, x];
+    found.cc = CC_SWAPPED[found.cc];
+  }
+  if (s.isImmediate(y)) {
+    found.hasRegister = false;
+    found.sourceFirst = true;
+    const load = s.isFoldedLoad(x);
+    if (s.imm[y] === 0 && s.folded[x] !== 0 && op[x] === OP.AND) return resolveTest(s, x);
+    if (s.imm[y] === 0 && !load) return testRegister(s, s.reg(x), wide);
+    found.imm = s.imm[y];
+    found.row = X.CMP32_I + wide;
+    if (load && op[x] !== OP.LOAD) {
+      found.row = op[x] === OP.LOAD8_U || op[x] === OP.LOAD8_S ? X.CMP8_I : X.CMP16_I;
+      if (op[x] === OP.LOAD8_U || op[x] === OP.LOAD16_U) found.cc = UNSIGNED_CC[op[id] - OP.EQ];
+    }
+    source(s, x, true);
+    return;
+  }
+  if (s.isFoldedLoad(x)) {
+    [x, y] = [y, x];
+    found.cc = CC_SWAPPED[found.cc];
+  }
+  found.register = s.reg(x);
+  found.hasRegister = true;
+  found.sourceFirst = false;
+  found.imm = 0;
+  found.row = X.CMP32_R + wide;
+  source(s, y, true);
+}
+
+function resolveFloatCompare(s: Selection, id: number): void {
+  const o = s.op[id];
+  let x = s.a[id];
+  let y = s.b[id];
+  // Below and below-or-equal would hold for unordered operands: ask the other way round.
+  if (o === OP.FLT || o === OP.FLE) [x, y] = [y, x];
+  found.cc = o === OP.FEQ ? CC.FE : o === OP.FNE ? CC.FNE : o === OP.FLT || o === OP.FGT ? CC.A : CC.AE;
+  found.register = s.reg(x);
+  found.hasRegister = true;
+  found.sourceFirst = false;
+  found.imm = 0;
+  found.row = s.vex(X.UCOMISS + (s.ty[x] === TY.F64 ? 1 : 0));
+  sourceFloat(s, y);
+}
+
+/** Begins the compare with its consumer; the consumer's operands come next, then {@linkcode compareOperands}. */
+function beginCompare(s: Selection, consumer: number, aux: number): void {
+  s.withSource(found.row, found.imm, (found.cc << AUX_CONDITION_SHIFT) | (consumer << AUX_CONSUMER_SHIFT) | aux);
+}
+
+function compareOperands(s: Selection): void {
+  if (found.sourceFirst) s.sourceOperands();
+  if (found.hasRegister) s.use(found.register);
+  if (!found.sourceFirst) s.sourceOperands();
+}
+
+/** A comparison whose result is a value. */
+export function selectCompare(s: Selection, id: number): void {
+  // Not folded itself: resolve its own compare, peeling a folded one inside EQ(x, 0).
+  const { op, a, b } = s;
+  if (op[id] === OP.EQ && s.isZero(b[id]) && isFoldedCompare(s, a[id])) resolveCondition(s, a[id], true);
+  else if (op[id] === OP.NE && s.isZero(b[id]) && isFoldedCompare(s, a[id])) resolveCondition(s, a[id], false);
+  else resolveCompare(s, id);
+  beginCompare(s, CONSUMER.SET, 0);
+  s.def(id);
+  compareOperands(s);
+  s.end();
+}
+
+/** The compare that ends a block: branches on value `condition`. */
+export function selectBranchCompare(s: Selection, condition: number): void {
+  resolveCondition(s, condition, false);
+  beginCompare(s, CONSUMER.BRANCH, 0);
+  compareOperands(s);
+  s.end();
+}
+
+/** Traps with `code` if value `condition` is not zero. */
+export function selectTrapCompare(s: Selection, condition: number, codeBits: number): void {
+  resolveCondition(s, condition, false);
+  beginCompare(s, CONSUMER.TRAP, codeBits);
+  compareOperands(s);
+  s.end();
+}
+
+export function selectSelect(s: Selection, id: number): void {
+  const ty = s.ty[id];
+  const float = ty === TY.F32 || ty === TY.F64 || ty === TY.V128;
+  let then = s.regOf(s.a[id], ty);
+  let otherwise = s.regOf(s.b[id], ty);
+  resolveCondition(s, s.c[id], false);
+  // Equality of floats needs two conditions, which a move can take only for "unequal or unordered".
+  if (found.cc === CC.FE) {
+    [then, otherwise] = [otherwise, then];
+    found.cc = CC.FNE;
+  }
+  const consumer = ty === TY.I32
+    ? CONSUMER.MOVE32
+    : !float
+    ? CONSUMER.MOVE64
+    : ty === TY.F32
+    ? CONSUMER.MOVE_F32
+    : CONSUMER.MOVE_F64;
+  beginCompare(s, consumer, 0);
+  s.v.operand(operandWord(s.defVreg(id), ROLE.DEF, CONSTRAINT.REUSE, 1));
+  s.use(otherwise);
+  s.useAny(then);
+  compareOperands(s);
+  s.end();
+}

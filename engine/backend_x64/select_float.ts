@@ -1,0 +1,229 @@
+/**
+ * Rules for floating-point operations. Rows `…SS`, `…SD` are neighbours; `s.vex` picks the three-operand VEX form when the CPU has
+ * AVX, and the legacy form works in the register of its first operand. Bit patterns of NaNs are never changed by moves, negation,
+ * absolute value or sign copying.
+ */
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { SHARED } from "./image_constants.ts";
+import { X } from "./instructions.ts";
+import { MODE, P } from "./machine_ops.ts";
+import type { Selection } from "./selection.ts";
+import { source, sourceFloat } from "./select_memory.ts";
+
+/** 1 if value `id` is an f64. */
+function double(s: Selection, id: number): number {
+  return s.ty[id] === TY.F64 ? 1 : 0;
+}
+
+/** def = x op source. */
+function binary(s: Selection, row: number, id: number, x: number, y: number): void {
+  const first = s.reg(x);
+  sourceFloat(s, y);
+  s.withSource(s.vex(row + double(s, id)), 0, 0);
+  if (s.avx) s.def(id);
+  else s.defReuse(id, 1);
+  s.use(first);
+  s.sourceOperands();
+  s.end();
+}
+
+function commutative(s: Selection, row: number, id: number): void {
+  const x = s.a[id];
+  const y = s.b[id];
+  const exchange = s.isFoldedLoad(x) || (!s.isFoldedLoad(y) && s.op[x] === OP.CONST && s.op[y] !== OP.CONST);
+  binary(s, row, id, exchange ? y : x, exchange ? x : y);
+}
+
+export function selectFadd(s: Selection, id: number): void {
+  commutative(s, X.ADDSS, id);
+}
+
+export function selectFmul(s: Selection, id: number): void {
+  commutative(s, X.MULSS, id);
+}
+
+export function selectFsub(s: Selection, id: number): void {
+  binary(s, X.SUBSS, id, s.a[id], s.b[id]);
+}
+
+export function selectFdiv(s: Selection, id: number): void {
+  binary(s, X.DIVSS, id, s.a[id], s.b[id]);
+}
+
+// Rules for minimum and maximum: the hardware's, corrected where operands are equal or unordered
+
+function extremum(s: Selection, op: number, id: number): void {
+  const x = s.reg(s.a[id]);
+  const y = s.reg(s.b[id]);
+  s.plain(op, 0, 0, double(s, id));
+  if (s.avx) s.def(id);
+  else s.defReuse(id, 1);
+  s.use(x);
+  s.use(y);
+  s.end();
+}
+
+export function selectFmin(s: Selection, id: number): void {
+  extremum(s, P.FMIN, id);
+}
+
+export function selectFmax(s: Selection, id: number): void {
+  extremum(s, P.FMAX, id);
+}
+
+// Rules for signs: masks from the image's constants
+
+function masked(s: Selection, row: number, mask: number, id: number): void {
+  const x = s.reg(s.a[id]);
+  s.sourceRegister(0, false);
+  s.mode = MODE.SHARED;
+  s.disp = mask;
+  s.withSource(s.vex(row), 0, 0);
+  if (s.avx) s.def(id);
+  else s.defReuse(id, 1);
+  s.use(x);
+  s.end();
+}
+
+export function selectFabs(s: Selection, id: number): void {
+  masked(s, X.ANDPS, double(s, id) === 1 ? SHARED.ABS64 : SHARED.ABS32, id);
+}
+
+export function selectFneg(s: Selection, id: number): void {
+  masked(s, X.XORPS, double(s, id) === 1 ? SHARED.SIGN64 : SHARED.SIGN32, id);
+}
+
+export function selectFcopysign(s: Selection, id: number): void {
+  extremum(s, P.FCOPYSIGN, id);
+}
+
+// Rules for roots and roundings
+
+/**
+ * def = op source. The VEX form merges the upper part of a register operand: it takes the source itself, and for memory the
+ * scratch register, so that the result depends on nothing older (emit_row.ts: vvvv of such rows has no VCode operand).
+ */
+function unary(s: Selection, row: number, id: number, operand: number, imm: number): void {
+  if (s.op[operand] === OP.CONST) source(s, operand, true);
+  else sourceFloat(s, operand);
+  s.withSource(s.vex(row), imm, 0);
+  s.def(id);
+  s.sourceOperands();
+  s.end();
+}
+
+export function selectFsqrt(s: Selection, id: number): void {
+  unary(s, X.SQRTSS + double(s, id), id, s.a[id], 0);
+}
+
+// Rounding immediates: bits 0-1 mode, bit 3 suppresses the inexact exception.
+const ROUND_NEAREST = 8;
+const ROUND_DOWN = 9;
+const ROUND_UP = 10;
+const ROUND_TO_ZERO = 11;
+
+export function selectFceil(s: Selection, id: number): void {
+  unary(s, X.ROUNDSS + double(s, id), id, s.a[id], ROUND_UP);
+}
+
+export function selectFfloor(s: Selection, id: number): void {
+  unary(s, X.ROUNDSS + double(s, id), id, s.a[id], ROUND_DOWN);
+}
+
+export function selectFtrunc(s: Selection, id: number): void {
+  unary(s, X.ROUNDSS + double(s, id), id, s.a[id], ROUND_TO_ZERO);
+}
+
+export function selectFnearest(s: Selection, id: number): void {
+  unary(s, X.ROUNDSS + double(s, id), id, s.a[id], ROUND_NEAREST);
+}
+
+// Rules for conversions
+
+export function selectFdemote(s: Selection, id: number): void {
+  unary(s, X.CVTSD2SS, id, s.a[id], 0);
+}
+
+export function selectFpromote(s: Selection, id: number): void {
+  unary(s, X.CVTSS2SD, id, s.a[id], 0);
+}
+
+export function selectConvertS(s: Selection, id: number): void {
+  const x = s.a[id];
+  source(s, x, true);
+  const row = double(s, id) === 1 ? X.CVTSI2SD32 : X.CVTSI2SS32;
+  s.withSource(s.vex(row + s.wide(x)), 0, 0);
+  s.def(id);
+  s.sourceOperands();
+  s.end();
+}
+
+export function selectConvertU(s: Selection, id: number): void {
+  const x = s.a[id];
+  const vreg = s.reg(x);
+  if (s.wide(x) === 1) {
+    s.plain(P.CONVERT_U64, 0, 0, double(s, id));
+    s.def(id);
+    s.use(vreg);
+    s.end();
+    return;
+  }
+  // A zero-extended i32 is a positive i64.
+  s.sourceRegister(vreg, false);
+  s.withSource(s.vex(double(s, id) === 1 ? X.CVTSI2SD64 : X.CVTSI2SS64), 0, 0);
+  s.def(id);
+  s.sourceOperands();
+  s.end();
+}
+
+function truncate(s: Selection, id: number, narrow: number, wide: number, saturating: number): void {
+  const x = s.reg(s.a[id]);
+  s.plain(s.wide(id) === 1 ? wide : narrow, 0, 0, double(s, s.a[id]) | (saturating << 1));
+  s.def(id);
+  s.use(x);
+  s.end();
+}
+
+export function selectTruncS(s: Selection, id: number): void {
+  truncate(s, id, P.TRUNC_S32, P.TRUNC_S64, 0);
+}
+
+export function selectTruncU(s: Selection, id: number): void {
+  truncate(s, id, P.TRUNC_U32, P.TRUNC_U64, 0);
+}
+
+export function selectTruncSatS(s: Selection, id: number): void {
+  truncate(s, id, P.TRUNC_S32, P.TRUNC_S64, 1);
+}
+
+export function selectTruncSatU(s: Selection, id: number): void {
+  truncate(s, id, P.TRUNC_U32, P.TRUNC_U64, 1);
+}
+
+export function selectBitcast(s: Selection, id: number): void {
+  const x = s.a[id];
+  const to = s.ty[id];
+  if (s.isFoldedLoad(x)) {
+    source(s, x, false);
+    const row = to === TY.I32 ? X.MOV32_L : to === TY.I64 ? X.MOV64_L : s.vex(to === TY.F32 ? X.MOVSS_L : X.MOVSD_L);
+    s.withSource(row, 0, 0);
+    s.def(id);
+    s.sourceOperands();
+    s.end();
+    return;
+  }
+  const vreg = s.reg(x);
+  if (to === TY.F32 || to === TY.F64) {
+    s.sourceRegister(vreg, true);
+    s.withSource(s.vex(to === TY.F32 ? X.MOVD_X : X.MOVQ_X), 0, 0);
+    s.def(id);
+    s.sourceOperands();
+    s.end();
+    return;
+  }
+  s.plain(s.vex(to === TY.I32 ? X.MOVD_R : X.MOVQ_R), 0, 0, 0);
+  s.def(id);
+  s.use(vreg);
+  s.end();
+}

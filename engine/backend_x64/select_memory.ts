@@ -1,0 +1,187 @@
+/**
+ * Rules for constants' pool operands, loads, stores and explicit bounds checks. `source` is how every other rule gets an operand
+ * that may be memory: a folded load, a pool constant, or a register (or the stack slot the allocator gave it).
+ */
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { foldAddress } from "./addressing.ts";
+import { X } from "./instructions.ts";
+import { MODE, P } from "./machine_ops.ts";
+import { FOLD, type Selection } from "./selection.ts";
+
+/** Resolves value `id` as the source operand of the next instruction. `any`: a stack slot will do. */
+export function source(s: Selection, id: number, any: boolean): void {
+  if (s.isFoldedLoad(id)) {
+    foldAddress(s, id, false);
+    return;
+  }
+  s.sourceRegister(s.reg(id), any);
+}
+
+/** The same for a float: a constant comes from the pool unless it was hoisted into a register. */
+export function sourceFloat(s: Selection, id: number): void {
+  const ty = s.ty[id];
+  if (s.op[id] === OP.CONST && s.constantBlock[id] >= 0 && (s.imm[id] !== 0 || s.c[id] !== 0)) {
+    s.sourceRegister(0, false);
+    s.mode = MODE.POOL;
+    s.disp = s.imm[id];
+    s.high = ty === TY.F64 ? s.c[id] : 0;
+    s.poolSize = ty === TY.F64 ? 1 : 0;
+    return;
+  }
+  source(s, id, true);
+}
+
+/** Row that loads as IR operation `op` with result type `ty` does. */
+export function loadRow(s: Selection, op: number, ty: number): number {
+  switch (op) {
+    case OP.LOAD:
+      if (ty === TY.I32) return X.MOV32_L;
+      if (ty === TY.F32) return s.vex(X.MOVSS_L);
+      if (ty === TY.F64) return s.vex(X.MOVSD_L);
+      if (ty === TY.V128) return s.vex(X.MOVUPS_L);
+      return X.MOV64_L;
+    case OP.LOAD8_S:
+      return ty === TY.I64 ? X.MOVSX64_8 : X.MOVSX32_8;
+    case OP.LOAD8_U:
+      return X.MOVZX32_8;
+    case OP.LOAD16_S:
+      return ty === TY.I64 ? X.MOVSX64_16 : X.MOVSX32_16;
+    case OP.LOAD16_U:
+      return X.MOVZX32_16;
+    case OP.LOAD32_S:
+      return X.MOVSXD;
+  }
+  return X.MOV32_L;
+}
+
+export function selectLoad(s: Selection, id: number): void {
+  foldAddress(s, id, false);
+  s.withSource(loadRow(s, s.op[id], s.ty[id]), 0, 0);
+  s.def(id);
+  s.sourceOperands();
+  s.end();
+}
+
+/** log2 of the bytes that store `id` writes. */
+function storeSize(s: Selection, id: number): number {
+  switch (s.op[id]) {
+    case OP.STORE8:
+      return 0;
+    case OP.STORE16:
+      return 1;
+    case OP.STORE32:
+      return 2;
+  }
+  return s.ty[s.b[id]] === TY.I32 ? 2 : 3;
+}
+
+const STORE_ROWS = [X.MOV8_S, X.MOV16_S, X.MOV32_S, X.MOV64_S];
+const STORE_IMMEDIATE_ROWS = [X.MOV8_SI, X.MOV16_SI, X.MOV32_SI, X.MOV64_SI];
+const MODIFY_ROWS = [
+  {
+    op: OP.ADD,
+    rows: [X.ADD8_M, X.ADD16_M, X.ADD32_M, X.ADD64_M],
+    immediate: [X.ADD8_I, X.ADD16_I, X.ADD32_I, X.ADD64_I],
+  },
+  {
+    op: OP.SUB,
+    rows: [X.SUB8_M, X.SUB16_M, X.SUB32_M, X.SUB64_M],
+    immediate: [X.SUB8_I, X.SUB16_I, X.SUB32_I, X.SUB64_I],
+  },
+  {
+    op: OP.AND,
+    rows: [X.AND8_M, X.AND16_M, X.AND32_M, X.AND64_M],
+    immediate: [X.AND8_I, X.AND16_I, X.AND32_I, X.AND64_I],
+  },
+  { op: OP.OR, rows: [X.OR8_M, X.OR16_M, X.OR32_M, X.OR64_M], immediate: [X.OR8_I, X.OR16_I, X.OR32_I, X.OR64_I] },
+  {
+    op: OP.XOR,
+    rows: [X.XOR8_M, X.XOR16_M, X.XOR32_M, X.XOR64_M],
+    immediate: [X.XOR8_I, X.XOR16_I, X.XOR32_I, X.XOR64_I],
+  },
+];
+
+export function selectStore(s: Selection, id: number): void {
+  const value = s.b[id];
+  const ty = s.ty[value];
+  if (s.folded[value] === FOLD.MEMORY) {
+    selectModify(s, id, value);
+    return;
+  }
+  if (ty === TY.F32 || ty === TY.F64 || ty === TY.V128) {
+    if (s.op[value] === OP.CONST && ty !== TY.V128 && s.constantBlock[value] >= 0 && storeFloatConstant(s, id, value)) {
+      return;
+    }
+    const vreg = s.reg(value);
+    foldAddress(s, id, false);
+    const row = ty === TY.F32 ? X.MOVSS_S : ty === TY.F64 ? X.MOVSD_S : X.MOVUPS_S;
+    s.withSource(s.vex(row), 0, 0);
+    s.sourceOperands();
+    s.use(vreg);
+    s.end();
+    return;
+  }
+  const size = storeSize(s, id);
+  // Narrow stores write the low bits of any constant; only the 64-bit one is bound to a sign-extended immediate.
+  if (s.op[value] === OP.CONST && (size < 3 || s.isImmediate(value))) {
+    foldAddress(s, id, false);
+    s.withSource(STORE_IMMEDIATE_ROWS[size], s.imm[value], 0);
+    s.sourceOperands();
+    s.end();
+    return;
+  }
+  const vreg = s.reg(value);
+  foldAddress(s, id, false);
+  s.withSource(STORE_ROWS[size], 0, 0);
+  s.sourceOperands();
+  s.use(vreg);
+  s.end();
+}
+
+/** Stores a float constant through its bits where an immediate can say them. */
+function storeFloatConstant(s: Selection, id: number, value: number): boolean {
+  const wide = s.ty[value] === TY.F64;
+  if (wide && s.c[value] !== s.imm[value] >> 31) return false;
+  foldAddress(s, id, false);
+  s.withSource(wide ? X.MOV64_SI : X.MOV32_SI, s.imm[value], 0);
+  s.sourceOperands();
+  s.end();
+  return true;
+}
+
+/** `*p = *p op y`. */
+function selectModify(s: Selection, id: number, value: number): void {
+  const { op, a, b } = s;
+  const rows = MODIFY_ROWS.find((entry) => entry.op === op[value])!;
+  const other = s.folded[a[value]] === FOLD.MEMORY ? b[value] : a[value];
+  const size = storeSize(s, id);
+  const immediate = s.op[other] === OP.CONST && (size < 3 || s.isImmediate(other));
+  const vreg = immediate ? 0 : s.reg(other);
+  foldAddress(s, id, false);
+  // The load is what may fault first, and it stands for both.
+  s.withSource(immediate ? rows.immediate[size] : rows.rows[size], immediate ? s.imm[other] : 0, 0);
+  s.sourceOperands();
+  if (!immediate) s.use(vreg);
+  s.end();
+}
+
+/** Explicit mode: the address plus its static offset plus the access size must not exceed the memory's length. */
+export function selectBounds(s: Selection, id: number): void {
+  const address = s.a[id];
+  const memory = s.c[id] & 0xff;
+  const size = s.c[id] >>> 8;
+  const wide = s.ty[address] === TY.I64 ? 1 : 0;
+  if (s.op[address] === OP.CONST && (wide === 0 || s.c[address] === 0)) {
+    const extent = (s.imm[address] >>> 0) + (s.imm[id] >>> 0) + size;
+    if (extent <= 0x7fffffff) {
+      s.plain(P.BOUNDS, 0, extent, (memory << 8) | 2);
+      s.end();
+      return;
+    }
+  }
+  const vreg = s.reg(address);
+  s.plain(P.BOUNDS, s.imm[id], size, (memory << 8) | wide);
+  s.use(vreg);
+  s.end();
+}

@@ -1,0 +1,136 @@
+/**
+ * Building blocks of code that no VCode stands behind: stubs, thunks, native builtins. A StubCode is an Emission whose bytes go
+ * to the image it is given, with short methods for the few instruction shapes that such code is made of.
+ */
+import { Allocation } from "../codegen/allocation.ts";
+import { MachineCode } from "../codegen/machine_code.ts";
+import type { CodegenContext } from "../codegen/target.ts";
+import { VCode } from "../codegen/vcode.ts";
+import { layoutContext, MEMORY, THREAD } from "../context_layout.ts";
+import { Emission, KIND } from "./emission.ts";
+import { BASE_RIP, emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
+import { finish } from "./finish.ts";
+import { ROW_VEX_TWIN, X } from "./instructions.ts";
+import { CONTEXT_REGISTER, MEMORY_BASE, MEMORY_LENGTH, R12, R13, R14, R15, RBP, RBX, RSP } from "./registers.ts";
+
+const NO_VCODE = new VCode();
+const NO_ALLOCATION = new Allocation();
+
+/** What code outside any module is compiled for: the least of everything. */
+export const BARE_CONTEXT: CodegenContext = {
+  layout: layoutContext({ memories: 0, tables: 0, globals: 0, importedFuncs: 0, definedFuncs: 0, types: 0 }),
+  explicitBounds: false,
+  signatures: [],
+  functionSignature: new Int32Array(0),
+  optimizations: {},
+  cpu: new Set(),
+  stackFence: false,
+};
+
+/** Registers that the host's calling convention (System V) wants back, in the order they are pushed. */
+const HOST_SAVED = [RBX, RBP, R12, R13, R14, R15];
+
+export class StubCode extends Emission {
+  /** Where the code will begin. */
+  start: number;
+
+  constructor(context: CodegenContext = BARE_CONTEXT, code: MachineCode = new MachineCode(0, 0)) {
+    super();
+    this.begin(NO_VCODE, NO_ALLOCATION, context, code);
+    this.labelCount = 0;
+    this.start = code.length;
+  }
+
+  /** Moves the code into the image. */
+  finish(): void {
+    finish(this);
+  }
+
+  /** row reg, rm */
+  rr(row: number, reg: number, rm: number): void {
+    this.asm.reserve(64);
+    emitRegister(this.asm, row, reg, rm, 0, 0, 0);
+  }
+
+  /** row rm, imm */
+  ri(row: number, rm: number, imm: number): void {
+    this.asm.reserve(64);
+    emitRegister(this.asm, row, 0, rm, 0, imm, 0);
+  }
+
+  /** row reg, [base + disp]; for rows with an opcode extension `reg` does not matter. */
+  rm(row: number, reg: number, base: number, disp: number, imm = 0): void {
+    this.asm.reserve(64);
+    emitMemory(this.asm, row, reg, 0, base, NO_REGISTER, 0, disp, imm, 0);
+  }
+
+  /** row reg, [base + index + disp] */
+  rx(row: number, reg: number, base: number, index: number, disp: number): void {
+    this.asm.reserve(64);
+    emitMemory(this.asm, row, reg, 0, base, index, 0, disp, 0, 0);
+  }
+
+  /** The VEX form of a row where the image is compiled for AVX. */
+  vexRow(row: number): number {
+    return this.avx && ROW_VEX_TWIN[row] !== 0 ? ROW_VEX_TWIN[row] : row;
+  }
+
+  /** d = d op x on vector registers. */
+  vectorTied(row: number, d: number, x: number): void {
+    this.asm.reserve(64);
+    emitRegister(this.asm, this.vexRow(row), d, x, d, 0, 0);
+  }
+
+  /** A row without operands. */
+  op(row: number): void {
+    this.rr(row, 0, 0);
+  }
+
+  push(register: number): void {
+    this.rr(X.PUSH, register, 0);
+  }
+
+  pop(register: number): void {
+    this.rr(X.POP, register, 0);
+  }
+
+  /** mov register, value */
+  constant(register: number, value: bigint): void {
+    this.asm.reserve(64);
+    emitConstant(this.asm, register, Number(BigInt.asIntN(32, value)), Number(BigInt.asIntN(32, value >> 32n)));
+  }
+
+  /** lea register, [label] */
+  address(register: number, label: number): void {
+    this.asm.reserve(64);
+    emitMemory(this.asm, X.LEA64, register, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
+    const at = this.asm.ripAt;
+    this.markFrom(at, KIND.RELATIVE, label, this.asm.at - at, 0, 0);
+  }
+
+  /** jmp to a stub of the image, through a relocation. */
+  jumpStub(kind: number, target: number): void {
+    this.op(X.JMP32);
+    this.markFrom(this.asm.at - 4, KIND.RELOCATION, kind, target, 0, 0);
+  }
+
+  /** Saves what the host wants back and leaves its stack pointer in the thread state at `thread`. */
+  saveHost(thread: number): void {
+    for (const register of HOST_SAVED) this.push(register);
+    this.rm(X.MOV64_S, RSP, thread, THREAD.HOST_SP);
+  }
+
+  /** Back to the host's stack and caller; `thread` holds the thread state, eax (or the result register) the answer. */
+  returnToHost(thread: number): void {
+    this.rm(X.MOV64_L, RSP, thread, THREAD.HOST_SP);
+    for (const register of HOST_SAVED.toReversed()) this.pop(register);
+    this.op(X.RET);
+  }
+
+  /** Loads the registers of memory 0 from the context in r15. */
+  loadMemory(): void {
+    const at = BARE_CONTEXT.layout.memoriesOffset;
+    this.rm(X.MOV64_L, MEMORY_BASE, CONTEXT_REGISTER, at + MEMORY.BASE);
+    this.rm(X.MOV64_L, MEMORY_LENGTH, CONTEXT_REGISTER, at + MEMORY.LENGTH);
+  }
+}
