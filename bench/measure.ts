@@ -1,0 +1,65 @@
+/**
+ * Timing: medians and geometric means, warming up until times settle, and rounds that alternate between two sides so that other work on the
+ * machine hits both. All times are milliseconds.
+ */
+
+/** Something to time; returns its result so that it can be checked. */
+export type Work = () => unknown;
+
+/** How long to measure. */
+export interface Effort {
+  /** Alternating rounds; the median counts. */
+  rounds: number;
+  /** Least time for warming one side up. */
+  warmMs: number;
+}
+
+export const FULL: Effort = { rounds: 9, warmMs: 250 };
+export const QUICK: Effort = { rounds: 5, warmMs: 60 };
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+export function geometricMean(values: readonly number[]): number {
+  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
+}
+
+/** Time of one execution. */
+export function timeOf(work: Work): number {
+  const start = performance.now();
+  work();
+  return performance.now() - start;
+}
+
+/** The event loop gets a turn: background compilers publish what they finished. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Runs `work` until `warmMs` have passed and the last three times are within 5 % of the best (or 8 × the time has gone). */
+export async function warmUp(work: Work, { warmMs }: Effort): Promise<void> {
+  const start = performance.now();
+  const times: number[] = [];
+  for (;;) {
+    times.push(timeOf(work));
+    const gone = performance.now() - start;
+    const settled = times.length >= 6 && Math.max(...times.slice(-3)) <= Math.min(...times) * 1.05;
+    if (times.length >= 4 && gone >= warmMs && (settled || gone >= 8 * warmMs)) return;
+    if (times.length % 3 === 0) await pause(4);
+  }
+}
+
+/** Medians of both sides over alternating rounds. */
+export function alternate(a: Work, b: Work, rounds: number): { a: number; b: number } {
+  const timesA: number[] = [];
+  const timesB: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    if (round % 2 === 0) timesA.push(timeOf(a));
+    timesB.push(timeOf(b));
+    if (round % 2 === 1) timesA.push(timeOf(a));
+  }
+  return { a: median(timesA), b: median(timesB) };
+}

@@ -1,0 +1,63 @@
+/**
+ * The programs of the benchmark: bench/wasm/NAME.wasm, each exporting run(n), built from bench/programs/ by bench/build.sh. One row per program:
+ * what it exercises, and the n that keeps V8's optimized code busy for some 5 to 25 ms.
+ */
+
+/** One program. */
+export interface Program {
+  name: string;
+  /** What it exercises most. */
+  kind: string;
+  /** Argument of `run`. */
+  n: number;
+}
+
+// deno-fmt-ignore
+const ROWS: readonly (readonly [name: string, kind: string, n: number])[] = [
+  ["ackermann",     "calls",          240],
+  ["fibonacci",     "calls",          35],
+  ["queens",        "recursion",      12],
+  ["binary_trees",  "allocation",     16],
+  ["virtual_calls", "indirect calls", 26000],
+  ["threaded_vm",   "indirect calls", 370000],
+  ["stack_vm",      "interpreter",    45000],
+  ["brainfuck",     "interpreter",    120],
+  ["switch",        "branches",       1500000],
+  ["collatz",       "branches, i64",  150000],
+  ["globals",       "globals",        2500000],
+  ["bits",          "i64",            1500000],
+  ["big_integer",   "i64",            5000],
+  ["chacha20",      "i32",            170000],
+  ["sha256",        "hashing",        48000],
+  ["crc32",         "hashing",        100],
+  ["hash_table",    "hashing",        1700000],
+  ["quicksort",     "sorting",        120000],
+  ["fannkuch",      "memory",         9],
+  ["sieve",         "memory",         25],
+  ["life",          "memory",         38],
+  ["bulk_memory",   "memory",         250000],
+  ["edit_distance", "memory",         3000],
+  ["linked_list",   "pointers",       60000],
+  ["heap_paths",    "pointers",       27],
+  ["lz",            "compression",    20],
+  ["string_search", "strings",        10],
+  ["json",          "parsing",        310],
+  ["tokens",        "parsing",        600],
+  ["regex",         "parsing",        40],
+  ["float_format",  "f64, text",      120000],
+  ["mandelbrot",    "f64",            400],
+  ["nbody",         "f64",            260000],
+  ["matrix",        "f64",            250],
+  ["spectral_norm", "f64",            800],
+  ["fft",           "f64",            150],
+  ["ray_trace",     "f32",            500],
+  ["strings",       "AssemblyScript", 55],
+];
+
+/** All programs, in the order of the table. */
+export const PROGRAMS: readonly Program[] = ROWS.map(([name, kind, n]) => ({ name, kind, n }));
+
+/** The module of `program`. */
+export function programBytes(program: Program): Uint8Array<ArrayBuffer> {
+  return Deno.readFileSync(new URL(`wasm/${program.name}.wasm`, import.meta.url));
+}

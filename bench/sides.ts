@@ -1,0 +1,65 @@
+/**
+ * The two engines behind one interface: waft, and the WebAssembly of the JavaScript engine that runs the benchmark (V8). In: a binary module.
+ * Out: exports that are called alike.
+ */
+import { type Engine, NewEngine } from "@waft/engine";
+
+/** Functions and other things a module exports, by name. */
+export type Exports = Readonly<Record<string, unknown>>;
+/** An exported function. */
+export type Call = (...args: unknown[]) => unknown;
+/** Host functions by module and name. */
+export type HostFunctions = Record<string, Record<string, (...args: never[]) => unknown>>;
+
+/** A compiled module. */
+export interface SideModule {
+  /** `close` ends the instance; V8 has only its garbage collector for that. */
+  instantiate(imports?: HostFunctions): { exports: Exports; close(): void };
+}
+
+/** An engine. */
+export interface Side {
+  name: string;
+  compile(bytes: Uint8Array<ArrayBuffer>): SideModule;
+}
+
+/** waft with its default options. */
+export function waftSide(engine: Engine = NewEngine()): Side {
+  return {
+    name: "waft",
+    compile: (bytes) => {
+      const module = engine.compile(bytes);
+      return {
+        instantiate: (imports = {}) => {
+          const instance = module.instantiate({}, imports);
+          return { exports: instance.exports, close: () => instance.close() };
+        },
+      };
+    },
+  };
+}
+
+/** V8 as the host runs it: lazy, two tiers. */
+export const V8: Side = {
+  name: "V8",
+  compile: (bytes) => {
+    const module = new WebAssembly.Module(bytes);
+    return {
+      instantiate: (imports = {}) => {
+        const instance = new WebAssembly.Instance(module, imports as WebAssembly.Imports);
+        return { exports: instance.exports, close: () => {} };
+      },
+    };
+  },
+};
+
+/**
+ * The same module with a custom section added, so that no engine can answer from a cache keyed by the bytes.
+ */
+export function withSalt(bytes: Uint8Array, salt: number): Uint8Array<ArrayBuffer> {
+  const section = [0, 6, 1, 0x73, salt & 255, (salt >> 8) & 255, (salt >> 16) & 255, (salt >>> 24) & 255];
+  const salted = new Uint8Array(bytes.length + section.length);
+  salted.set(bytes);
+  salted.set(section, bytes.length);
+  return salted;
+}
