@@ -13,7 +13,7 @@ import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import type { ControlFlow } from "./cfg.ts";
 import { hasEffect } from "./dead_code.ts";
-import { isLoad, MemoryState } from "./memory_state.ts";
+import { isLoad, type MemoryState } from "./memory_state.ts";
 import { SCRATCH } from "./scratch.ts";
 
 const { PARAM, RESULT, CONST, JUMP } = OP;
@@ -36,14 +36,13 @@ const GENERAL_BUDGET = 10, VECTOR_BUDGET = 12;
 /** What must be left for values of little worth. */
 const RESERVE = 4;
 
-const MEMORY = new MemoryState();
-
-/** Moves invariants out of loops; `constants`: vector and float constants too. Returns how many constants moved. */
-export function hoistInvariants(f: IrFunction, flow: ControlFlow, constants: boolean): number {
-  if (flow.loopCount === 0) return 0;
+/**
+ * Moves invariants out of loops; `constants`: vector and float constants too. Returns how many constants moved. `flow` and
+ * `memory` (what loops write) must be current.
+ */
+export function hoistInvariants(f: IrFunction, flow: ControlFlow, memory: MemoryState, constants: boolean): number {
   SCRATCH.ensure(f);
-  MEMORY.prepare(f, flow);
-  const pass = new Hoisting(f, flow, constants);
+  const pass = new Hoisting(f, flow, memory, constants);
   pass.survey();
   pass.run();
   return pass.constantsMoved;
@@ -53,6 +52,7 @@ class Hoisting {
   constantsMoved = 0;
   readonly #f: IrFunction;
   readonly #flow: ControlFlow;
+  readonly #memory: MemoryState;
   readonly #constants: boolean;
   /** By value: the block of its definition, where it was moved to included. */
   readonly #home = SCRATCH.values;
@@ -69,7 +69,8 @@ class Hoisting {
   readonly #last = SCRATCH.blocks5;
   #any = false;
 
-  constructor(f: IrFunction, flow: ControlFlow, constants: boolean) {
+  constructor(f: IrFunction, flow: ControlFlow, memory: MemoryState, constants: boolean) {
+    this.#memory = memory;
     this.#f = f;
     this.#flow = flow;
     this.#constants = constants;
@@ -179,8 +180,8 @@ class Hoisting {
     let target = -1;
     for (let l = loop; l >= 0; l = loopParent[l]!) {
       if (this.#front[l]! < 0 || latest >= l) break;
-      if (load && MEMORY.loopMayWrite(l, f.c[i]! >>> 8)) break;
-      if (worth < 3 && MEMORY.loopCalls(l)) break;
+      if (load && this.#memory.loopMayWrite(l, f.c[i]! >>> 8)) break;
+      if (worth < 3 && this.#memory.loopCalls(l)) break;
       if (bank !== 0 && left[l]! <= (worth === 1 ? RESERVE : 0)) break;
       target = l;
       if (effect) break;

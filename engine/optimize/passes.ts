@@ -9,12 +9,15 @@ import { removeDeadCode } from "./dead_code.ts";
 import { Numbering, type NumberingOptions } from "./gvn.ts";
 import { layOutBlocks } from "./layout.ts";
 import { hoistInvariants } from "./licm.ts";
+import { MemoryState } from "./memory_state.ts";
+import { promoteGlobals } from "./promote.ts";
 
 /** Which optimizations are on: keys of the `optimizations` setting. A missing key is off. */
 export type PassSelection = Readonly<Record<string, boolean>>;
 
 const FLOW = new ControlFlow();
 const NUMBERING = new Numbering();
+const MEMORY = new MemoryState();
 
 /** A callback that sees the function after each pass: verification and dumps. */
 export type AfterPass = (pass: string, f: IrFunction) => void;
@@ -43,10 +46,19 @@ export function optimize(
   afterPass?.("dead-code", f);
   tidyBlocks(f, FLOW);
   afterPass?.("blocks", f);
-  // Motion after tidying, which leaves an empty block in front of each loop to move things to.
-  const constants = hoistInvariants(f, FLOW, selection["v128-const-cache"] === true);
-  if (constants > 0) hits["v128-const-cache"] = (hits["v128-const-cache"] ?? 0) + constants;
-  afterPass?.("licm", f);
+  if (FLOW.loopCount > 0) {
+    // Loops after tidying, which leaves the block in front of each loop to move things to. Promotion before motion: the
+    // parameters it adds are part of what the registers of a loop must hold.
+    MEMORY.prepare(f, FLOW);
+    if (promoteGlobals(f, FLOW, MEMORY) > 0) {
+      afterPass?.("promote", f);
+      removeDeadCode(f, FLOW);
+      afterPass?.("dead-params", f);
+    }
+    const constants = hoistInvariants(f, FLOW, MEMORY, selection["v128-const-cache"] === true);
+    if (constants > 0) hits["v128-const-cache"] = (hits["v128-const-cache"] ?? 0) + constants;
+    afterPass?.("licm", f);
+  }
   // Layout last: it is about the blocks that are left.
   layOutBlocks(f, FLOW);
   afterPass?.("layout", f);

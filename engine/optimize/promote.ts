@@ -1,0 +1,245 @@
+/**
+ * Global promotion: a mutable global that a loop without calls reads and writes becomes an SSA value inside the loop. In: a
+ * function, its loops and what they write. Out: the loop's reads are gone; a read in front of the loop and block parameters carry
+ * the value.
+ *
+ * Writes stay where they are, so a trap or an exit at any point finds every global with its exact value, and nothing has to be
+ * done after the loop. What is gained is the latency of reading back what the iteration before has written.
+ *
+ * The control flow is structured, so one forward sweep over the loop's blocks is enough: a header of a loop that writes gets a
+ * parameter, another block gets one where its predecessors disagree (those that turn out unused die in dead_code.ts).
+ */
+import { type IrFunction, REGION } from "../ir/function.ts";
+import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
+import { isLoad, isStore, type MemoryState } from "./memory_state.ts";
+
+const { JUMP, LOAD, STORE, PARAM } = OP;
+/** Most promotions per function, which bounds the work: each sweeps over its loop. */
+const MOST = 16;
+
+/** Promotes globals in the loops of `f`; returns how many. `flow` and `memory` must be current. Dead parameters may be left. */
+export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryState): number {
+  if (flow.loopCount === 0) return 0;
+  let promotion: Promotion | undefined;
+  let count = 0;
+  const { op, c, sched, blockStart, blockEnd, blockCount } = f;
+  const { loopOf } = flow;
+  for (let k = 0; k < blockCount && count < MOST; k++) {
+    if (loopOf[k]! < 0 || memory.loopCalls(loopOf[k]!)) continue;
+    for (let s = blockStart[k]!; s < blockEnd[k]! && count < MOST; s++) {
+      const i = sched[s]!;
+      if (op[i] !== STORE || (c[i]! & 0xff) !== REGION.CONTEXT) continue;
+      promotion ??= new Promotion(f, flow, memory);
+      if (promotion.tried(i, loopOf[k]!)) continue;
+      if (promotion.promote(i, loopOf[k]!)) count++;
+    }
+  }
+  if (count > 0) promotion!.finish();
+  return count;
+}
+
+class Promotion {
+  readonly #f: IrFunction;
+  readonly #flow: ControlFlow;
+  readonly #memory: MemoryState;
+  /** Loops and region words that were looked at already, as pairs. */
+  readonly #tried: number[] = [];
+  /** What replaces a removed read. */
+  readonly #replaced = new Map<number, number>();
+  /** By block: parameters to add, reads to append. */
+  readonly #params = new Map<number, number[]>();
+  readonly #reads = new Map<number, number[]>();
+
+  constructor(f: IrFunction, flow: ControlFlow, memory: MemoryState) {
+    this.#f = f;
+    this.#flow = flow;
+    this.#memory = memory;
+  }
+
+  /** The outermost loop around `loop` (itself included) without calls and with a block in front; −1 for none. */
+  #region(loop: number): number {
+    let found = -1;
+    for (let l = loop; l >= 0 && !this.#memory.loopCalls(l); l = this.#flow.loopParent[l]!) {
+      if (this.#front(l) >= 0) found = l;
+    }
+    return found;
+  }
+
+  /** The only block that enters the loop of `head`, if it does nothing but that; else −1. */
+  #front(head: number): number {
+    const { predStart, predEdge } = this.#flow;
+    const f = this.#f;
+    let front = -1;
+    for (let p = predStart[head]!, end = predStart[head + 1]!; p < end; p++) {
+      const from = f.edgeFrom[predEdge[p]!]!;
+      if (from >= head) continue;
+      if (front >= 0 || f.op[f.sched[f.blockEnd[from]! - 1]!] !== JUMP) return -1;
+      front = from;
+    }
+    return front;
+  }
+
+  tried(store: number, loop: number): boolean {
+    const region = this.#region(loop), word = this.#f.c[store]!;
+    for (let n = 0; n < this.#tried.length; n += 2) {
+      if (this.#tried[n] === region && this.#tried[n + 1] === word) return true;
+    }
+    this.#tried.push(region, word);
+    return false;
+  }
+
+  #within(k: number, loop: number): boolean {
+    let l = this.#flow.loopOf[k]!;
+    while (l > loop) l = this.#flow.loopParent[l]!;
+    return l === loop;
+  }
+
+  /** Promotes the global that `store` writes, around `inner`. */
+  promote(store: number, inner: number): boolean {
+    const head = this.#region(inner);
+    if (head < 0 || !this.#fits(store, head)) return false;
+    const f = this.#f;
+    const ty = f.ty[f.b[store]!]!, word = f.c[store]!, offset = f.imm[store]!;
+    const front = this.#front(head);
+    const end = this.#flow.loopEnd[head]!;
+    f.ensure(f.count + (end - head) + 1);
+    const read = f.append(LOAD, ty, 0, 0, word, offset);
+    list(this.#reads, front).push(read);
+    const leaving = new Map<number, number>([[front, read]]);
+    const added: number[] = [];
+    for (let k = head; k < end; k++) {
+      if (!this.#within(k, head)) continue;
+      let value = k !== head ? this.#agreed(k, word >>> 8, leaving) : 0;
+      if (value === 0) {
+        value = f.append(PARAM, ty, 0, 0, 0, 0);
+        added.push(k, value);
+      }
+      for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) {
+        const i = f.sched[s]!;
+        if (f.op[i] === STORE && f.c[i] === word) value = f.b[i]!;
+        else if (f.op[i] === LOAD && f.c[i] === word) this.#replaced.set(i, value);
+      }
+      leaving.set(k, value);
+    }
+    for (let n = 0; n < added.length; n += 2) this.#addParam(added[n]!, added[n + 1]!, leaving);
+    return true;
+  }
+
+  /** Is every access of the class in the loop a full one of the same global, and is there a read? */
+  #fits(store: number, head: number): boolean {
+    const f = this.#f;
+    const { op, ty, b, c, imm } = f;
+    const word = c[store]!, type = ty[b[store]!]!, offset = imm[store]!;
+    let reads = 0;
+    for (let k = head, end = this.#flow.loopEnd[head]!; k < end; k++) {
+      if (!this.#within(k, head)) continue;
+      for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) {
+        const i = f.sched[s]!;
+        const o = op[i]!;
+        if ((!isLoad(o) && !isStore(o)) || c[i]! >>> 8 !== word >>> 8) continue;
+        if (c[i] !== word || imm[i] !== offset) return false;
+        if (o === STORE) {
+          if (ty[b[i]!] !== type) return false;
+        } else if (o === LOAD) {
+          if (ty[i] !== type) return false;
+          if (!this.#replaced.has(i)) reads++;
+        } else return false;
+      }
+    }
+    return reads > 0;
+  }
+
+  /** The value with which all predecessors before `k` come; 0 when they differ or `k` heads a loop that writes the class. */
+  #agreed(k: number, aliasClass: number, leaving: ReadonlyMap<number, number>): number {
+    const { predStart, predEdge, loopEnd } = this.#flow;
+    if (loopEnd[k]! > 0 && this.#memory.loopMayWrite(k, aliasClass)) return 0;
+    let value = 0;
+    for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
+      const from = this.#f.edgeFrom[predEdge[p]!]!;
+      if (from >= k) continue;
+      const leaves = leaving.get(from)!;
+      if (value !== 0 && leaves !== value) return 0;
+      value = leaves;
+    }
+    return value;
+  }
+
+  /** Adds a parameter to block `k`, and to each edge that leads there the value with which its block is left. */
+  #addParam(k: number, param: number, leaving: ReadonlyMap<number, number>): void {
+    const f = this.#f;
+    const { predStart, predEdge } = this.#flow;
+    const count = f.blockParams[k]! + list(this.#params, k).length;
+    list(this.#params, k).push(param);
+    f.imm[param] = count;
+    for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
+      const e = predEdge[p]!;
+      const args = f.allocPool(count + 1);
+      f.pool.copyWithin(args, f.edgeArgs[e]!, f.edgeArgs[e]! + count);
+      f.pool[args + count] = leaving.get(f.edgeFrom[e]!)!;
+      f.edgeArgs[e] = args;
+    }
+  }
+
+  #resolve(v: number): number {
+    for (let to = this.#replaced.get(v); to !== undefined; to = this.#replaced.get(v)) v = to;
+    return v;
+  }
+
+  /** Rewrites the order and all uses. */
+  finish(): void {
+    const f = this.#f;
+    f.ensure(f.count + 1);
+    const order = new Int32Array(f.schedCount + f.count);
+    let to = 0;
+    for (let k = 0; k < f.blockCount; k++) {
+      const start = f.blockStart[k]!, end = f.blockEnd[k]! - 1, params = f.blockParams[k]!;
+      const added = this.#params.get(k) ?? [];
+      f.blockStart[k] = to;
+      for (let s = start; s < start + params; s++) order[to++] = f.sched[s]!;
+      for (const param of added) order[to++] = param;
+      f.blockParams[k] = params + added.length;
+      for (let s = start + params; s < end; s++) {
+        const i = f.sched[s]!;
+        if (this.#replaced.has(i)) continue;
+        this.#resolveOperands(i);
+        order[to++] = i;
+      }
+      for (const read of this.#reads.get(k) ?? []) order[to++] = read;
+      const last = f.sched[end]!;
+      this.#resolveOperands(last);
+      order[to++] = last;
+      f.blockEnd[k] = to;
+    }
+    for (let k = 0; k < f.blockCount; k++) {
+      const last = order[f.blockEnd[k]! - 1]!;
+      for (let n = successorCount(f, last) - 1; n >= 0; n--) {
+        const e = successorAt(f, last, n);
+        const first = f.edgeArgs[e]!;
+        for (let p = first; p < first + f.blockParams[f.edgeTo[e]!]!; p++) f.pool[p] = this.#resolve(f.pool[p]!);
+      }
+    }
+    f.sched.set(order.subarray(0, to));
+    f.schedCount = to;
+  }
+
+  #resolveOperands(i: number): void {
+    const f = this.#f;
+    const mask = OP_VALUE_MASK[f.op[i]!]!;
+    if (mask & 1) f.a[i] = this.#resolve(f.a[i]!);
+    if (mask & 2) f.b[i] = this.#resolve(f.b[i]!);
+    if (mask & 4) f.c[i] = this.#resolve(f.c[i]!);
+    if (OP_HAS_LIST[f.op[i]!]) {
+      for (let p = f.a[i]!; p < f.a[i]! + f.b[i]!; p++) f.pool[p] = this.#resolve(f.pool[p]!);
+    }
+  }
+}
+
+function list(lists: Map<number, number[]>, key: number): number[] {
+  let found = lists.get(key);
+  if (found === undefined) {
+    found = [];
+    lists.set(key, found);
+  }
+  return found;
+}
