@@ -69,6 +69,8 @@ export class Emission {
   avx = false;
   /** Location per operand. */
   location: Int32Array = new Int32Array(0);
+  /** Number of the allocation's edits that belong to instructions; those of edges follow. */
+  editEnd = 0;
   /** Bytes of the frame: from rsp in the body to the return address. */
   frame = 0;
 
@@ -105,6 +107,7 @@ export class Emission {
     this.code = code;
     this.avx = context.cpu.has("avx");
     this.location = allocation.location;
+    this.editEnd = v.edgeCount > 0 ? allocation.edgeFirst[0] : allocation.editCount;
     this.frame = allocation.slotCount * 8;
     this.asm.at = 0;
     this.markCount = 0;

@@ -107,7 +107,7 @@ function emitBlock(e: Emission, k: number): void {
   if (head !== 0) emitEdits(e, edgeFirst[head - 1], edgeFirst[head]);
   const first = v.blockFirst[k];
   const end = v.blockFirst[k + 1];
-  const editEnd = edgeFirst[0];
+  const editEnd = e.editEnd;
   let edit = firstEdit(e, 2 * first);
   for (let i = first; i < end; i++) {
     const start = edit;

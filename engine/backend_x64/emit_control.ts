@@ -71,9 +71,9 @@ export class BlockEnds {
 
 /** First edit whose position is not before `position`. */
 export function firstEdit(e: Emission, position: number): number {
-  const { editAt, edgeFirst } = e.allocation;
+  const { editAt } = e.allocation;
   let low = 0;
-  let high = edgeFirst[0];
+  let high = e.editEnd;
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (editAt[middle] < position) low = middle + 1;
@@ -84,7 +84,7 @@ export function firstEdit(e: Emission, position: number): number {
 
 function hasEditsAt(e: Emission, i: number): boolean {
   const k = firstEdit(e, 2 * i);
-  return k < e.allocation.edgeFirst[0] && e.allocation.editAt[k] <= 2 * i + 1;
+  return k < e.editEnd && e.allocation.editAt[k] <= 2 * i + 1;
 }
 
 function hasMoves(e: Emission, edge: number): boolean {

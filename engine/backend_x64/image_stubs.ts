@@ -26,7 +26,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
   stub(context, code, STUB.POLL, (s) => emitPollStub(s, context.explicitBounds));
   for (let trap = 1; trap < TRAP_MESSAGES.length; trap++) {
     stub(context, code, STUB.TRAP + trap, (s) => {
-      s.ri(X.MOV32_SI, RAX, trap);
+      s.constant(RAX, BigInt(trap));
       s.rm(X.JMP_M, 0, CONTEXT_REGISTER, CONTEXT.TRAP_EXIT);
     });
   }
@@ -74,7 +74,7 @@ function emitPollStub(s: StubCode, explicitBounds: boolean): void {
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.address(RAX, after);
   s.push(RAX);
-  s.ri(X.MOV32_SI, RAX, STATUS.POLL);
+  s.constant(RAX, BigInt(STATUS.POLL));
   s.jumpStub(RELOC.STUB, STUB.PARK);
   s.bind(after);
   s.mark(KIND.CALL_SITE, POLL_VECTORS * 16 + saved.length * 8, 0, 0, 0);

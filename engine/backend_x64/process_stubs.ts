@@ -115,7 +115,7 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.rm(X.MOV32_SI, 0, R11, THREAD.TRAP_CODE, 0);
   s.bind(leave);
-  s.ri(X.MOV32_SI, RAX, STATUS.TRAP);
+  s.constant(RAX, BigInt(STATUS.TRAP));
   s.rm(X.MOV32_S, RAX, R11, THREAD.STATUS);
   s.returnToHost(R11);
 }
@@ -176,8 +176,8 @@ function emitDefaultAction(s: StubCode, os: string): void {
   }
   s.rr(X.MOV64_L, RSI, RSP);
   s.rr(X.XOR32_R, RDX, RDX);
-  s.ri(X.MOV32_SI, R10, 8);
-  s.ri(X.MOV32_SI, RAX, SYS_RT_SIGACTION);
+  s.constant(R10, BigInt(8));
+  s.constant(RAX, BigInt(SYS_RT_SIGACTION));
   s.op(X.SYSCALL);
   s.ri(X.ADD64_I, RSP, 32);
   s.op(X.RET);

@@ -108,7 +108,7 @@ export function emitParkingThunk(
   s.rm(X.MOV32_S, RAX, R11, THREAD.PARK_INDEX);
   s.address(RBX, after);
   s.push(RBX);
-  s.ri(X.MOV32_SI, RAX, status);
+  s.constant(RAX, BigInt(status));
   s.jumpStub(RELOC.STUB, STUB.PARK);
   s.bind(after);
   s.mark(KIND.CALL_SITE, 0, 0, 0, 0);
