@@ -166,6 +166,7 @@ function scanLoop(t: FunctionTranslator, at: number): void {
   reader.next(); // the loop itself
   t.nextLoop = t.loops.loopCount;
   t.loops.scan(reader, t.localEnd - t.localBase);
+  if (t.loops.overflow) throw tooLarge(t.funcIndex, at);
 }
 
 /** The end of the innermost frame. */

@@ -19,7 +19,7 @@ import { UnsupportedError } from "../errors.ts";
 export const FRAME_KIND = { BLOCK: 0, LOOP: 1, IF: 2, ELSE: 3, BODY: 4, INLINED: 5 } as const;
 
 /** Most words that the snapshots or the IR lists of one function may take: an implementation limit. */
-export const MAX_POOL: number = 1 << 26;
+export const MAX_POOL: number = 1 << 25;
 /** Most IR instructions of one function: an implementation limit, that of virtual registers in code generation. */
 export const MAX_INSTRUCTIONS: number = 1 << 21;
 

@@ -22,6 +22,8 @@ const CONSTANT_BONUS = 40;
 const WRAPPER_BYTES = 24;
 /** Callees with a single call site. */
 const SINGLE_SITE_BYTES = 400;
+/** Locals that a callee may declare: a short body can declare thousands, and each is work at every call site. */
+const MAX_LOCALS = 40;
 /** Nesting of inlined bodies. */
 const MAX_DEPTH = 6;
 /** Bytes of bodies that one function may take in: a base, and as much as its own. */
@@ -47,7 +49,7 @@ export function shouldInline(t: FunctionTranslator, funcIndex: number): boolean 
   if (t.inlineBudget < 0) { // the first call of the function itself
     t.inlineBudget = growthBudget(summaries.bytes[t.funcIndex - valid.importedFuncCount]!);
   }
-  if (bytes > t.inlineBudget) return false;
+  if (bytes > t.inlineBudget || summaries.locals[defined]! > MAX_LOCALS) return false;
   const loops = (flags & BODY.LOOP) !== 0;
   if (loops && env.optimizations["inline-loop-callees"] !== true) return false;
   let limit = (flags & BODY.CALL) !== 0 ? WRAPPER_BYTES : LEAF_BYTES;

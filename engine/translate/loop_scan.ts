@@ -6,10 +6,17 @@
  * The scan runs before validation has seen the loop, so it believes nothing: local indices out of range and labels beyond
  * the outermost loop are ignored, and what is wrong is reported later by validation (or at once by the reader).
  *
+ * A loop that no branch leads back to gets no parameters, and its list stays empty. So the list is as long as the parameters
+ * that will be made, and a function with too many is found out here, before they are.
+ *
  * Records are a stack: a nested activation (an inlined body) appends its own and takes them off before the outer goes on.
  */
 import type { CodeReader } from "../wasm/code_reader.ts";
 import { idOf, OPCODES } from "../wasm/opcodes.ts";
+import { MAX_INSTRUCTIONS } from "./frames.ts";
+
+/** Most locals of all loops together: the limit of IR instructions, since each becomes one. */
+const MAX_LIST = MAX_INSTRUCTIONS;
 
 const OTHER = 0;
 const OPEN = 1;
@@ -50,6 +57,8 @@ export class LoopScan {
   targeted: Uint8Array = new Uint8Array(64);
   loopCount = 0;
   listCount = 0;
+  /** The list would have become too long: the function cannot be compiled. */
+  overflow = false;
   /** Length of the list when loop n was opened. */
   #mark: Int32Array = new Int32Array(64);
 
@@ -78,6 +87,7 @@ export class LoopScan {
     let loops = 0;
     let depth = 0;
     this.#workCount = 0;
+    this.overflow = false;
     this.#openFrame(0, this.#openLoopRecord(loops++));
     depth = 1;
     while (depth > 0) {
@@ -157,15 +167,17 @@ export class LoopScan {
   #closeLoop(open: number): void {
     const loop = this.#openLoop[open]!;
     const start = this.#openWork[open]!;
-    const count = this.#workCount - start;
-    if (this.listCount + count > this.list.length) this.list = grown(this.list, this.listCount + count);
+    const count = this.targeted[loop] === 1 ? this.#workCount - start : 0;
+    if (this.listCount + count > MAX_LIST) this.overflow = true;
+    const listed = !this.overflow && count > 0;
+    if (listed && this.listCount + count > this.list.length) this.list = grown(this.list, this.listCount + count);
     this.first[loop] = this.listCount;
     const parent = open > 0 ? this.#openLoop[open - 1]! + 1 : 0;
     let kept = start;
     for (let n = start; n < this.#workCount; n++) {
       const local = this.#work[n]!;
       const before = this.#before[n]!;
-      this.list[this.listCount++] = local;
+      if (listed) this.list[this.listCount++] = local;
       if (parent === 0 || before === parent) {
         this.#owner[local] = before;
       } else {

@@ -16,6 +16,8 @@ export const BODY = { LOOP: 1, CALL: 2, MEMORY: 4, WRITE: 8, SELF_CALL: 16, EXCE
 export interface Summaries {
   /** Length of the expression in bytes, by defined function. */
   readonly bytes: Int32Array;
+  /** Number of declared locals, by defined function; at most 2^31 − 1. */
+  readonly locals: Int32Array;
   /** BODY bits, by defined function. */
   readonly flags: Uint8Array;
   /** Number of direct call sites in the module, by defined function. */
@@ -58,6 +60,7 @@ ACTION[idOf("table.init")] = TABLE_SECOND;
 export function summarize(valid: ValidModule): Summaries {
   const count = valid.funcs.length;
   const bytes = new Int32Array(count);
+  const locals = new Int32Array(count);
   const flags = new Uint8Array(count);
   const callSites = new Int32Array(count);
   const tableWritten = new Uint8Array(valid.tableTypes.length);
@@ -66,20 +69,22 @@ export function summarize(valid: ValidModule): Summaries {
   for (let k = 0; k < count; k++) {
     const { body } = valid.funcs[k]!;
     reader.reset(body.bytes, 0, body.bytes.length, body.offset);
-    skipLocals(reader);
+    locals[k] = skipLocals(reader);
     bytes[k] = reader.left;
     flags[k] = scanBody(reader, imported + k, imported, callSites, tableWritten);
   }
-  return { bytes, flags, callSites, tableWritten };
+  return { bytes, locals, flags, callSites, tableWritten };
 }
 
-/** Moves `reader` from the start of a body to its first instruction. */
-export function skipLocals(reader: CodeReader): void {
+/** Moves `reader` from the start of a body to its first instruction; returns the number of locals declared. */
+function skipLocals(reader: CodeReader): number {
   const runs = reader.u32();
+  let total = 0;
   for (let n = 0; n < runs; n++) {
-    reader.u32();
+    total += reader.u32();
     readValType(reader);
   }
+  return Math.min(total, 0x7fffffff);
 }
 
 function scanBody(
