@@ -25,6 +25,17 @@ const LIBC_SYMBOLS = {
   bsearch: { parameters: ["pointer", "pointer", "usize", "usize", "pointer"], result: "pointer" },
 } as const;
 
+/**
+ * A path to descriptor `fd` that no library was opened by before: the loader takes an equal path for the same library even
+ * when the number now stands for another file, so random redundant "/" and "./" make the text unique.
+ */
+function uniqueFdPath(fd: number): string {
+  const random = crypto.getRandomValues(new Uint8Array(6));
+  let path = "/proc/self/fd/";
+  for (const byte of random) for (let bit = 0; bit < 8; bit++) path += (byte >> bit) & 1 ? "./" : "/";
+  return path + fd;
+}
+
 /** Makes the host interface for Deno. */
 export function denoHost(): Host {
   const os = Deno.build.os as "linux" | "darwin";
@@ -58,7 +69,7 @@ export function denoHost(): Host {
     );
     const fd = memfdCreate!(new TextEncoder().encode("waft\0"), 1 /* MFD_CLOEXEC */);
     if (fd < 0) throw new Error("Cannot create executable memory: memfd_create failed");
-    const path = `/proc/self/fd/${fd}`;
+    const path = uniqueFdPath(fd);
     try {
       Deno.writeFileSync(path, file);
       return Deno.dlopen(path, definitions).symbols as unknown as Record<string, NativeFunction>;

@@ -87,22 +87,22 @@ export class GuestThread {
 
     const stubs = target.processStubs(host.os);
     host.ensureSignalStack();
-    let base = 0;
-    for (const signal of system.faultSignals) {
-      base = this.#placeStubs(stubs, host.signalHandler(signal));
-      host.installSignalHandler(signal, base + stubs.faultHandler);
-    }
+    const base = this.#placeStubs(
+      stubs,
+      [system.SIGSEGV, system.SIGBUS, system.SIGFPE].map((n) => host.signalHandler(n)),
+    );
+    for (const signal of system.faultSignals) host.installSignalHandler(signal, base + stubs.faultHandler);
     this.trapExit = base + stubs.trapExit;
     this.call = host.boundCall(stubs.bytes, stubs.call, this.state.address);
     this.resume = host.boundCall(stubs.bytes, stubs.resume, this.state.address);
   }
 
-  /** A copy of the process stubs in the arena whose fault handler chains to `previous`. */
-  #placeStubs(stubs: ProcessStubs, previous: number): number {
+  /** Places the process stubs in the arena; the fault handler chains to `previous` (SIGSEGV, SIGBUS, SIGFPE). */
+  #placeStubs(stubs: ProcessStubs, previous: readonly number[]): number {
     const base = this.arena.allocate(stubs.bytes.length);
     const bytes = stubs.bytes.slice();
     const view = new DataView(bytes.buffer);
-    const words = [this.arena.start, this.arena.end, base + stubs.faultLanding, previous];
+    const words = [this.arena.start, this.arena.end, base + stubs.faultLanding, ...previous];
     words.forEach((word, i) => view.setBigUint64(stubs.faultWords + 8 * i, BigInt(word), true));
     this.arena.publish(base, bytes);
     return base;
