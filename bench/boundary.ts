@@ -3,7 +3,7 @@
  * instance. Out: nanoseconds per operation. Callers are made per side, so that neither sees the other's type feedback.
  */
 import { alternate, type Effort, warmUp } from "./measure.ts";
-import { type Call, type Exports, type Side, type SideModule } from "./sides.ts";
+import type { Call, Exports, Side, SideModule } from "./sides.ts";
 
 /** Costs of one operation in nanoseconds. */
 export interface BoundaryResult {
@@ -58,7 +58,8 @@ const CALLERS = {
   add_f64: "return (f, n) => { let x = 0; for (let i = 0; i < n; i++) x = f(x, 0.5); return x; }",
   add_i64: "return (f, n) => { let x = 0n; for (let i = 0; i < n; i++) x = f(x, 3n); return x; }",
   trap: "return (f, n) => { let k = 0; for (let i = 0; i < n; i++) { try { f(0); } catch { k++; } } return k; }",
-  load: "return (f, n) => { let k = 0; for (let i = 0; i < n; i++) { try { f(0x7ffffff0); } catch { k++; } } return k; }",
+  load:
+    "return (f, n) => { let k = 0; for (let i = 0; i < n; i++) { try { f(0x7ffffff0); } catch { k++; } } return k; }",
 } as const;
 
 type Caller = (call: Call, times: number) => unknown;
@@ -120,7 +121,14 @@ export async function measureBoundary(
   const [exportsA, exportsB] = [exportsOf(waft), exportsOf(v8)];
   for (const row of ROWS) {
     results.push(
-      await compare(row.name, row.group, row.times, row.work(exportsA, row.times), row.work(exportsB, row.times), effort),
+      await compare(
+        row.name,
+        row.group,
+        row.times,
+        row.work(exportsA, row.times),
+        row.work(exportsB, row.times),
+        effort,
+      ),
     );
   }
   for (const [name, text] of [["instantiate, one function", PLAIN], ["instantiate, memory table data", WITH_MEMORY]]) {

@@ -4,7 +4,8 @@
  */
 import { alternate, type Effort, median, timeOf, warmUp } from "./measure.ts";
 import { type Program, programBytes } from "./programs.ts";
-import { type Call, type Side, withSalt } from "./sides.ts";
+import { withSalt } from "./salt.ts";
+import type { Call, Side } from "./sides.ts";
 
 /** What was measured of one program; times in milliseconds. */
 export interface ProgramResult {

@@ -1,0 +1,89 @@
+/**
+ * The benchmark: `deno task bench [--quick] [--filter TEXT] [--only run,boundary,compile] [--json FILE]`. Runs every program on waft and on V8's
+ * WebAssembly in this process, then crossings of the boundary, then compile speed in child processes; prints one table. The exit status is 1 when
+ * a program fails or the sides disagree, never because of a time.
+ */
+import { NewEngine } from "@waft/engine";
+import { writeFileSync } from "node:fs";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { encodeModule } from "../engine/binary/encode.ts";
+import { measureBoundary } from "./boundary.ts";
+import { measureCompile } from "./compile_speed.ts";
+import { FULL, QUICK } from "./measure.ts";
+import { BIG_MODULES, fetchModule } from "./modules.ts";
+import { PROGRAMS } from "./programs.ts";
+import { report, type Results, summarize } from "./report.ts";
+import { measureProgram } from "./run_time.ts";
+import { V8, waftSide } from "./sides.ts";
+
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    filter: { type: "string", default: "" },
+    only: { type: "string", default: "run,boundary,compile" },
+    json: { type: "string" },
+  },
+});
+const parts = options.only.split(",");
+const effort = options.quick ? QUICK : FULL;
+const results: Results = { programs: [], compile: [], boundary: [], notes: [] };
+const engine = NewEngine();
+const waft = waftSide(engine);
+let failures = 0;
+
+function failed(what: string, error: unknown): void {
+  failures++;
+  results.notes.push(`${what} failed: ${error instanceof Error ? error.message.split("\n")[0] : error}`);
+}
+
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+if (parts.includes("run")) {
+  const chosen = PROGRAMS.filter(({ name, kind }) => name.includes(options.filter) || kind.includes(options.filter));
+  for (const program of chosen) {
+    progress(program.name);
+    try {
+      results.programs.push(await measureProgram(program, waft, V8, effort));
+    } catch (error) {
+      failed(program.name, error);
+    }
+  }
+}
+if (parts.includes("boundary") && options.filter === "") {
+  progress("boundary");
+  const encode = (text: string) => new Uint8Array(encodeModule(engine.parse(text)));
+  try {
+    results.boundary = await measureBoundary(waft, V8, encode, effort);
+  } catch (error) {
+    failed("boundary", error);
+  }
+}
+if (parts.includes("compile") && options.filter === "") {
+  for (const module of BIG_MODULES) {
+    if (options.quick && module.warmRounds.quick === 0) {
+      results.notes.push(`${module.name} left out by --quick`);
+      continue;
+    }
+    progress(`compile ${module.name}`);
+    const found = fetchModule(module);
+    if ("missing" in found) {
+      results.notes.push(`${module.name} left out: ${found.missing}`);
+      continue;
+    }
+    try {
+      results.compile.push(measureCompile(module, found.path, options.quick));
+    } catch (error) {
+      failed(`compiling ${module.name}`, error);
+    }
+  }
+}
+progress("");
+console.log(report(results));
+if (options.json !== undefined) {
+  const summary = summarize(results).map(({ name, value, limit }) => ({ name, value, limit }));
+  writeFileSync(options.json, JSON.stringify({ summary, ...results }, null, 2) + "\n");
+}
+process.exit(failures > 0 ? 1 : 0);

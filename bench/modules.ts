@@ -1,0 +1,75 @@
+/**
+ * Big real modules for measuring compile speed: files of npm packages, fetched with `npm pack` into a cache folder outside the repository when
+ * the benchmark runs. Out: a path, or the reason why there is none (no network, no npm): then that row is left out.
+ */
+import { execFileSync, type ExecFileSyncOptions } from "node:child_process";
+import { existsSync, mkdirSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+
+/** A module of an npm package. */
+export interface BigModule {
+  name: string;
+  package: string;
+  version: string;
+  file: string;
+  /** How often to compile it after the first time. */
+  warmRounds: { full: number; quick: number };
+}
+
+export const BIG_MODULES: readonly BigModule[] = [
+  {
+    name: "sql-wasm",
+    package: "sql.js",
+    version: "1.16.0",
+    file: "dist/sql-wasm.wasm",
+    warmRounds: { full: 9, quick: 5 },
+  },
+  {
+    name: "esbuild",
+    package: "esbuild-wasm",
+    version: "0.28.2",
+    file: "esbuild.wasm",
+    warmRounds: { full: 2, quick: 0 },
+  },
+];
+
+/** WAFT_BENCH_CACHE, else the user's cache folder. */
+function cacheFolder(): string {
+  const { WAFT_BENCH_CACHE: own, XDG_CACHE_HOME: xdg } = process.env;
+  return own ?? join(xdg ?? join(homedir(), ".cache"), "waft-bench");
+}
+
+/** The path of `module`, fetched when it is not there yet; or why it cannot be had. */
+export function fetchModule({ package: name, version, file }: BigModule): { path: string } | { missing: string } {
+  const folder = join(cacheFolder(), `${name}-${version}`);
+  const path = join(folder, "package", file);
+  if (existsSync(path)) return { path };
+  try {
+    mkdirSync(folder, { recursive: true });
+    const options: ExecFileSyncOptions = { cwd: folder, stdio: ["ignore", "pipe", "ignore"], timeout: 120_000 };
+    const packed = execFileSync("npm", ["pack", "--silent", `${name}@${version}`], options).toString().trim();
+    execFileSync("tar", ["xzf", packed.split("\n").at(-1)!], options);
+  } catch {
+    return { missing: `npm cannot fetch ${name}@${version}` };
+  }
+  return existsSync(path) ? { path } : { missing: `${name}@${version} has no ${file}` };
+}
+
+/** Bytes of the code section: what compile speed is counted in. */
+export function codeSectionBytes(bytes: Uint8Array): number {
+  let total = 0;
+  for (let at = 8; at < bytes.length;) {
+    const id = bytes[at++];
+    let size = 0;
+    for (let shift = 0;; shift += 7) {
+      const byte = bytes[at++]!;
+      size += (byte & 127) * 2 ** shift;
+      if (byte < 128) break;
+    }
+    if (id === 10) total += size;
+    at += size;
+  }
+  return total;
+}

@@ -1,0 +1,105 @@
+/**
+ * The benchmark's results as text: one table with geometric means and how they stand against the targets.
+ */
+import type { BoundaryResult } from "./boundary.ts";
+import type { CompileResult } from "./compile_speed.ts";
+import { geometricMean } from "./measure.ts";
+import type { ProgramResult } from "./run_time.ts";
+
+/** Everything that was measured, and what could not be. */
+export interface Results {
+  programs: ProgramResult[];
+  compile: CompileResult[];
+  boundary: BoundaryResult[];
+  /** What was left out or failed, and why. */
+  notes: string[];
+}
+
+/** A figure with its limit. */
+export interface Summary {
+  name: string;
+  value: number;
+  limit: number;
+  /** Whether more is better. */
+  atLeast: boolean;
+}
+
+/** The figures that have targets. */
+export function summarize({ programs, compile, boundary }: Results): Summary[] {
+  const list: Summary[] = [];
+  const add = (name: string, values: number[], limit: number, atLeast = false) => {
+    if (values.length > 0) list.push({ name, value: geometricMean(values), limit, atLeast });
+  };
+  const group = (wanted: BoundaryResult["group"]) =>
+    boundary.filter((row) => row.group === wanted).map((row) => row.ratio);
+  add("run time / V8 after tier-up", programs.map((row) => row.runRatio), 1.6);
+  add("first call to finish / V8", programs.map((row) => row.firstRatio), Infinity);
+  add("warm compile speed / V8 optimizing", compile.map((row) => row.warmToV8), 6, true);
+  add("JS → wasm / V8", group("JS to wasm"), 6);
+  add("wasm → JS / V8", group("wasm to JS"), 8);
+  add("trap / V8", group("trap"), Infinity);
+  add("instantiate / V8", group("instantiate"), 3);
+  return list;
+}
+
+function table(head: string[], rows: string[][]): string {
+  const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]!.length)));
+  const line = (cells: string[]) =>
+    cells.map((cell, i) => i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)).join("  ").trimEnd();
+  return [line(head), line(widths.map((width) => "─".repeat(width))), ...rows.map(line)].join("\n");
+}
+
+const fixed = (value: number, digits = 2) => value.toFixed(digits);
+
+/** The whole report. */
+export function report(results: Results): string {
+  const parts: string[] = [];
+  if (results.programs.length > 0) {
+    parts.push(table(
+      ["program", "kind", "waft ms", "V8 ms", "ratio", "first ms", "V8 first ms", "first ratio"],
+      results.programs.map((row) => [
+        row.name,
+        row.kind,
+        fixed(row.waftMs),
+        fixed(row.v8Ms),
+        fixed(row.runRatio),
+        fixed(row.waftFirstMs),
+        fixed(row.v8FirstMs),
+        fixed(row.firstRatio),
+      ]),
+    ));
+  }
+  if (results.boundary.length > 0) {
+    parts.push(table(
+      ["boundary", "waft ns", "V8 ns", "ratio"],
+      results.boundary.map((row) => [row.name, fixed(row.waftNs, 1), fixed(row.v8Ns, 1), fixed(row.ratio)]),
+    ));
+  }
+  if (results.compile.length > 0) {
+    parts.push(table(
+      ["compile", "code MB", "cold MB/s", "warm MB/s", "V8 optimizing", "V8 baseline", "cold ×", "warm ×", "peak MiB"],
+      results.compile.map((row) => [
+        row.name,
+        fixed(row.codeBytes / 1e6),
+        fixed(row.coldMBs),
+        fixed(row.warmMBs),
+        fixed(row.v8OptimizingMBs),
+        fixed(row.v8BaselineMBs),
+        fixed(row.coldToV8),
+        fixed(row.warmToV8),
+        fixed(row.residentMiB, 0),
+      ]),
+    ));
+  }
+  parts.push(table(
+    ["geometric mean", "value", "target", "held"],
+    summarize(results).map(({ name, value, limit, atLeast }) => [
+      name,
+      fixed(value),
+      Number.isFinite(limit) ? `${atLeast ? "≥" : "≤"} ${limit}` : "",
+      !Number.isFinite(limit) ? "" : (atLeast ? value >= limit : value <= limit) ? "yes" : "no",
+    ]),
+  ));
+  if (results.notes.length > 0) parts.push(results.notes.map((note) => `note: ${note}`).join("\n"));
+  return parts.join("\n\n");
+}
