@@ -90,6 +90,6 @@ function emitBuiltin(s: StubCode, row: BuiltinRow, index: number): void {
   else if (row.native) throw new Error(`Builtin "${row.name}" has no machine code`);
   else {
     const signature = { params: Uint8Array.from(row.params), results: Uint8Array.from(row.results) };
-    emitParkingThunk(s, signature, STATUS.BUILTIN, (to) => s.ri(X.MOV32_SI, to, index));
+    emitParkingThunk(s, signature, STATUS.BUILTIN, (to) => s.constant(to, BigInt(index)));
   }
 }
