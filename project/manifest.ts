@@ -8,8 +8,8 @@
  */
 import type { ErrorObject, ValidateFunction } from "ajv";
 import schemaJson from "./schema.json" with { type: "json" };
-import { type Diagnostic, fail, ProjectError, quote, readablePointer, stepInto } from "./diagnostic.ts";
-import { explainPluginId, MAX_PLUGIN_ID, P1, P2, P3, P4, P5, P6, P7 } from "./grammar.ts";
+import { type Diagnostic, ProjectError, quote, readablePointer, stepInto } from "./diagnostic.ts";
+import { explainPluginId, P1, P2, P3, P4, P5, P6, P7 } from "./grammar.ts";
 import { isObject, type JsonDocument, type JsonObject, type JsonValue, readJson } from "./json_read.ts";
 import {
   areUnique,
@@ -363,15 +363,5 @@ function contradiction(
       "extended-const-expressions and extended-constant-expressions are one switch under two names and must agree",
       "keep one of the two",
     );
-  }
-}
-
-/** Throws unless `id` is a plugin identifier; for command lines. */
-export function requirePluginId(id: string): void {
-  const wrong = explainPluginId(id);
-  if (wrong !== undefined) {
-    throw fail("usage.plugin-id", `${quote(id.slice(0, MAX_PLUGIN_ID))} is no plugin id: ${wrong.reason}`, {
-      help: wrong.help,
-    });
   }
 }

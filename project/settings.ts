@@ -52,6 +52,8 @@ export interface SettingFlags {
 export interface ImplementedKeys {
   readonly features?: ReadonlySet<string>;
   readonly optimizations?: ReadonlySet<string>;
+  /** What a key does in this build and its default, where the engine says so. */
+  readonly rows?: ReadonlyMap<string, { readonly default: boolean; readonly meaning: string }>;
 }
 
 /** The settings of the nearest manifest; undefined settings when there is no project. Throws for an invalid manifest. */
@@ -92,7 +94,8 @@ export function resolveSettings(
         v !== undefined
       );
       const ready = known === undefined || names.some((n) => known.has(n));
-      const value = byFlag ?? byManifest ?? key.default;
+      const { default: usual, meaning } = implemented.rows?.get(key.name) ?? key;
+      const value = byFlag ?? byManifest ?? usual;
       const from = byFlag !== undefined ? "flag" : byManifest !== undefined ? "manifest" : "default";
       const said = byFlag !== undefined ? chosen.has(key.name) : set !== undefined && Object.hasOwn(set, key.name);
       if (!ready && from !== "default" && said) {
@@ -103,7 +106,7 @@ export function resolveSettings(
           ...(from === "manifest" && file !== undefined ? { file } : {}),
         });
       }
-      return { name: key.name, value, default: key.default, from, meaning: key.meaning, implemented: ready };
+      return { name: key.name, value, default: usual, from, meaning, implemented: ready };
     });
   };
   const runtime = settings?.runtime;

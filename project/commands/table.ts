@@ -3,6 +3,7 @@
  * its command, with options, to the program; it is loaded only when the command is named, since start-up time counts.
  */
 import type { Command } from "commander";
+import { PROJECT_COMMANDS } from "./project_table.ts";
 
 /** What a command's module exports. */
 export interface CommandModule {
@@ -21,4 +22,5 @@ export const COMMANDS: readonly CommandRow[] = [
   { name: "parse", summary: "Translate a module's text to binary form", load: () => import("./parse.ts") },
   { name: "print", summary: "Print a module as text", load: () => import("./print.ts") },
   { name: "wast", summary: "Run WebAssembly test scripts", load: () => import("./wast.ts") },
+  ...PROJECT_COMMANDS,
 ];

@@ -7,7 +7,7 @@
  */
 import { relative, resolve } from "node:path";
 import { fail, quote } from "../diagnostic.ts";
-import { requirePluginId } from "../manifest.ts";
+import { requirePluginId } from "../plugin_id.ts";
 import { projectPath } from "../source_path.ts";
 import { SourceSet } from "./context.ts";
 import { readProject, requireManifest, requirementsOf } from "../project.ts";

@@ -36,6 +36,8 @@ export interface ChangeRequest {
   readonly config?: ReadonlyMap<string, JsonObject>;
   readonly allowYanked?: boolean;
   readonly decider: Decider;
+  /** Runs when everything is decided and before anything is written; may throw. */
+  readonly beforeWrite?: () => void;
   /** Write nothing. */
   readonly dryRun?: boolean;
   /** No file may change: a change is an error. */
@@ -91,6 +93,7 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
   const decided = await decideAll(prepared, previous, final, request.decider, request.asked);
   if (!decided) return { ...base, written: [], cancelled: true };
 
+  request.beforeWrite?.();
   const manifestBytes = editedManifest(state, edits);
   const lockBytes = lockFor(prepared, final, previous, request);
   const writes: PendingWrite[] = [];

@@ -11,7 +11,7 @@ import type { Definition } from "../definition.ts";
 import { fail } from "../diagnostic.ts";
 import { hasRangeShape, isPluginId } from "../grammar.ts";
 import type { JsonObject } from "../json_read.ts";
-import { requirePluginId } from "../manifest.ts";
+import { requirePluginId } from "../plugin_id.ts";
 import type { InspectedModule, ModuleExport } from "../module_inspector.ts";
 import { findProject, readProject } from "../project.ts";
 import { resolve as resolveVersions } from "../resolve.ts";

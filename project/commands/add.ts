@@ -1,0 +1,58 @@
+/**
+ * `waft add [<id>[@<range>] | <directory>]…`: add plugins after a review, or bring the lockfile in line with the manifest.
+ */
+import type { Command } from "commander";
+import process from "node:process";
+import { EXIT } from "../diagnostic.ts";
+import {
+  addDecisionOptions,
+  bindingsFrom,
+  configFrom,
+  deciderFor,
+  type DecisionOptions,
+  mayReport,
+} from "./decision_flags.ts";
+import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
+
+interface AddFlags extends GlobalFlags, DecisionOptions {
+  readonly exact?: boolean;
+}
+
+/** Adds `add`. */
+export function addCommand(program: Command): void {
+  const command = program.command("add")
+    .description(
+      "Add plugins after a review of what they may do; without arguments, bring the lockfile in line with waft.json.",
+    )
+    .argument("[plugins...]", "<id>, <id>@<range>, or a directory of the project such as ./plugins/kv")
+    .option("--exact", "Write the exact version into waft.json");
+  addGlobalOptions(addDecisionOptions(command)).action((specs: string[], flags: AddFlags) =>
+    runCommand("add", flags, async (env) => {
+      const { addPlugins } = await import("../ops/add.ts");
+      const { changeText } = await import("./change_output.ts");
+      const root = await env.root();
+      const { decide, finish } = await deciderFor(env, flags, ["add", ...specs]);
+      const result = await addPlugins(await env.context({ inspect: true }), {
+        root,
+        specs,
+        directory: process.cwd(),
+        decider: decide,
+        beforeWrite: finish,
+        exact: flags.exact === true,
+        dryRun: flags.dryRun === true,
+        locked: flags.locked === true,
+        allowYanked: flags.allowYanked === true,
+        report: mayReport(flags, process.env),
+        bind: bindingsFrom(flags),
+        config: configFrom(flags),
+      });
+      const { warnings, ...data } = result;
+      return {
+        data,
+        diagnostics: warnings,
+        text: changeText(result, env.colors, flags.dryRun === true),
+        ...(result.cancelled ? { exitCode: EXIT.review } : {}),
+      };
+    })
+  );
+}

@@ -1,0 +1,148 @@
+/**
+ * Changes, reviews and findings of the project commands as text for people.
+ *
+ * In: results of ops. Out: lines; everything that comes from a registry is escaped.
+ */
+import { findAuthority } from "../authorities.ts";
+import { describeScope } from "../authorities.ts";
+import { type AuthorityRequest, scopeOf } from "../definition.ts";
+import type { Change } from "../ops/changes.ts";
+import type { ChangeResult } from "../ops/change.ts";
+import type { ReviewRequest } from "../ops/decide.ts";
+import { layoutTable, type Palette, safe } from "../terminal.ts";
+
+const SIGNS = { add: "+", remove: "-", update: "~", keep: "=" } as const;
+
+/** One line for each change; those that keep everything only when `all`. */
+export function changeLines(changes: readonly Change[], colors: Palette, all: boolean): string[] {
+  const rows = changes.filter((c) => all || c.action !== "keep" || c.needsReview).map((c) => {
+    const sign = SIGNS[c.action];
+    const paint = c.action === "add"
+      ? colors.green
+      : c.action === "remove"
+      ? colors.red
+      : c.action === "update"
+      ? colors.yellow
+      : colors.dim;
+    const versions = c.action === "update" ? `${c.from} -> ${c.to}` : c.to ?? c.from ?? "";
+    const notes = [
+      ...c.reasons,
+      ...(c.skipped.length === 0
+        ? []
+        : [`${c.skipped.slice(0, 2).map((s) => `${s.version} skipped: ${s.reason}`).join("; ")}`]),
+      authorityText(c),
+    ].filter((text) => text !== "");
+    return [`${paint(sign)} ${c.id}`, versions, safe(notes.join("; "), 400)];
+  });
+  return layoutTable(rows);
+}
+
+function authorityText(c: Change): string {
+  const { added, removed, widened } = c.authority;
+  const parts = [...added.map((a) => `+${a}`), ...widened.map((a) => `wider ${a}`), ...removed.map((a) => `-${a}`)];
+  if (c.action === "update" && parts.length === 0) return "authority: unchanged";
+  return parts.length === 0 ? "" : `authority: ${parts.join(" ")}`;
+}
+
+/** What a change did, as text. */
+export function changeText(result: ChangeResult, colors: Palette, dryRun: boolean): string {
+  const lines = changeLines(result.changes, colors, false);
+  if (result.cancelled) lines.push("Cancelled: nothing was written.");
+  else if (result.written.length > 0) lines.push(`Wrote ${result.written.join(" and ")}.`);
+  else lines.push(dryRun ? "Nothing was written (--dry-run)." : "Everything is up to date.");
+  return lines.join("\n");
+}
+
+/** The head and the requests of one review. */
+export function reviewText(request: ReviewRequest, colors: Palette, now: number): string {
+  const { plugin } = request;
+  const { release, definition } = plugin;
+  const published = release.publisher === undefined
+    ? "from a directory of the project"
+    : `published ${release.publishedAt?.slice(0, 10) ?? "at an unknown time"} by ${safe(release.publisher)}${
+      release.verified === true ? " (verified)" : ""
+    }`;
+  const by = [...(request.direct ? ["you"] : []), ...request.requiredBy].join(", ");
+  const lines = [
+    `${colors.bold(plugin.id)} ${release.version}   ${definition.kind}   ${published}   required by: ${by}`,
+  ];
+  if (definition.description !== "") lines.push(`  ${safe(definition.description)}`);
+  const raw = decodedHost(plugin.id);
+  if (raw !== undefined) lines.push(colors.yellow(`  ! the host is written in punycode and reads ${safe(raw)}`));
+  if (release.firstPublish === true) lines.push(colors.yellow("  ! this publisher has published nothing else"));
+  if (release.publishedAt !== undefined && now - Date.parse(release.publishedAt) < 86_400_000) {
+    lines.push(colors.yellow("  ! published less than a day ago"));
+  }
+  for (const reason of request.reasons) if (reason.rule !== "new") lines.push(`  review because ${safe(reason.text)}`);
+  lines.push(...layoutTable(definition.authorities.map((a) => [
+    `  ${requestSign(a, request, colors)} ${a.name}`,
+    safe(describeScope(scopeOf(a))),
+    a.mode,
+    safe(a.reason, 300),
+  ])));
+  if (definition.authorities.length === 0) lines.push("  asks for no authority");
+  const reach = Object.entries(request.reach).map(([id, grants]) =>
+    `${id} (${Object.keys(grants).sort().join(", ") || "no authority"})`
+  );
+  lines.push(`  reaches: ${reach.length === 0 ? "nothing else" : reach.join(", ")}`);
+  return lines.join("\n");
+}
+
+/** `+` for a request that is new, `~` for a wider one, `=` for one that was reviewed before. */
+function requestSign(a: AuthorityRequest, request: ReviewRequest, colors: Palette): string {
+  const was = request.beforeRequests.find((b) => b.name === a.name);
+  if (was === undefined) return colors.green("+");
+  return describeScope(scopeOf(was)) === describeScope(scopeOf(a)) && was.mode === a.mode ? "=" : colors.yellow("~");
+}
+
+/** What each authority of a plugin means, for the help of a review. */
+export function explainAuthorities(requests: readonly AuthorityRequest[]): string {
+  return layoutTable(requests.map((a) => [`  ${a.name}`, findAuthority(a.name)?.meaning ?? "unknown"])).join("\n");
+}
+
+/** The host of an id as people see it when it is punycode; undefined when it is plain. */
+function decodedHost(id: string): string | undefined {
+  const host = id.slice(0, id.indexOf("/"));
+  if (!/(?:^|\.)xn--/i.test(host)) return undefined;
+  return decodeURIComponent(
+    host.split(".").map((label) => /^xn--/i.test(label) ? decodePunycode(label.slice(4)) : label).join("."),
+  );
+}
+
+/** RFC 3492 decoding of one label; the label itself when it is malformed. */
+function decodePunycode(label: string): string {
+  const at = label.lastIndexOf("-");
+  const output = at < 0 ? [] : [...label.slice(0, at)].map((c) => c.codePointAt(0)!);
+  let n = 128;
+  let i = 0;
+  let bias = 72;
+  let pos = at < 0 ? 0 : at + 1;
+  while (pos < label.length) {
+    const start = i;
+    let weight = 1;
+    for (let k = 36;; k += 36) {
+      const c = label.charCodeAt(pos++) | 0x20;
+      const digit = c >= 0x61 && c <= 0x7a ? c - 0x61 : c >= 0x30 && c <= 0x39 ? c - 0x30 + 26 : -1;
+      if (digit < 0) return `xn--${label}`;
+      i += digit * weight;
+      const t = k <= bias ? 1 : k >= bias + 26 ? 26 : k - bias;
+      if (digit < t) break;
+      weight *= 36 - t;
+      if (pos >= label.length || weight > 2 ** 31) return `xn--${label}`;
+    }
+    const count = output.length + 1;
+    let delta = start === 0 ? Math.floor((i - start) / 700) : (i - start) >> 1;
+    delta += Math.floor(delta / count);
+    let k = 0;
+    while (delta > 455) {
+      delta = Math.floor(delta / 35);
+      k += 36;
+    }
+    bias = k + Math.floor(36 * delta / (delta + 38));
+    n += Math.floor(i / count);
+    i %= count;
+    if (n > 0x10ffff) return `xn--${label}`;
+    output.splice(i++, 0, n);
+  }
+  return String.fromCodePoint(...output);
+}

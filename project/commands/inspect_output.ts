@@ -1,0 +1,80 @@
+/**
+ * A plugin's definition and a publication as text for people; everything from outside is escaped.
+ */
+import { describeScope } from "../authorities.ts";
+import { contractNamespace, scopeOf } from "../definition.ts";
+import { formatType } from "../module_inspector.ts";
+import type { InspectResult } from "../ops/inspect.ts";
+import type { PublishResult } from "../ops/publish.ts";
+import { layoutTable, type Palette, safe } from "../terminal.ts";
+
+/** One inspected plugin. */
+export function inspectText(p: InspectResult, colors: Palette): string {
+  const d = p.definition;
+  const lines = [
+    `${colors.bold(d.id)} ${d.version}   ${d.kind}   ${safe(d.name)}${
+      d.stability === undefined ? "" : `   ${d.stability}`
+    }`,
+  ];
+  lines.push(`  ${safe(d.description, 500)}`);
+  const facts: string[][] = [["  package", p.package], ["  license", safe(d.provenance.license)], [
+    "  repository",
+    safe(d.provenance.repository),
+  ]];
+  if (p.publisher !== undefined) {
+    facts.push(["  publisher", `${safe(p.publisher)}${p.publishedAt === undefined ? "" : `, ${p.publishedAt}`}`]);
+  }
+  facts.push(["  module", `${p.entry.path}   ${p.entry.size} bytes   ${p.entry.digest}`], [
+    "  definition",
+    p.definitionDigest,
+  ]);
+  const engines = Object.entries(d.compatibility.engines).map(([name, range]) => `${name} ${range}`).join(", ");
+  if (engines !== "" || d.compatibility.platforms.length > 0) {
+    facts.push(["  needs", [engines, d.compatibility.platforms.join(", ")].filter((t) => t !== "").join("; ")]);
+  }
+  for (const [id, range] of Object.entries(d.requires)) facts.push(["  requires", `${id} ${range}`]);
+  lines.push(...layoutTable(facts));
+  lines.push("authorities:");
+  if (d.authorities.length === 0) lines.push("  none");
+  lines.push(...layoutTable(d.authorities.map((a) => {
+    const decided = p.grants === undefined
+      ? ""
+      : a.name in p.grants
+      ? `granted ${describeScope(p.grants[a.name]!)}`.trim()
+      : "denied";
+    return [`  ${a.name}`, safe(describeScope(scopeOf(a))), a.mode, safe(decided), safe(a.reason, 300)];
+  })));
+  for (const side of ["provides", "consumes"] as const) {
+    for (const c of d[side]) {
+      const extra = "mode" in c
+        ? ` (${c.mode})`
+        : c.namespaces === undefined || c.namespaces.length === 0
+        ? ""
+        : `, also as ${c.namespaces.join(", ")}`;
+      lines.push(`${side} ${contractNamespace(c)}${safe(extra)}`);
+      lines.push(...layoutTable(c.functions.map((f) => [`  ${safe(f.name)}`, formatType(f)])));
+    }
+  }
+  return lines.join("\n");
+}
+
+/** A publication. */
+export function publishText(p: PublishResult, colors: Palette): string {
+  const lines = [`${colors.bold(p.package)} ${p.version}   (version from ${p.versionSource})   to ${p.registry}`];
+  lines.push(...layoutTable(p.files.map((f) => [`  ${safe(f.path)}`, `${f.size} bytes`, f.digest])));
+  lines.push(`archive ${p.artifact.size} bytes   ${p.artifact.digest}`);
+  for (const plugin of p.plugins) {
+    lines.push(`plugin ${plugin.id}   ${plugin.entry}   ${plugin.definitionDigest}`);
+    lines.push(`  authorities: ${plugin.authorities.join(", ") || "none"}`);
+  }
+  if (p.dirty.length > 0) lines.push(colors.yellow(`not committed: ${p.dirty.map((path) => safe(path)).join(", ")}`));
+  if (!p.linksChecked) lines.push("links were not checked: this build cannot inspect modules yet");
+  lines.push(
+    p.dryRun
+      ? "Nothing was published (--dry-run)."
+      : p.created === true
+      ? `Published: ${p.url}`
+      : "The registry had this very version already.",
+  );
+  return lines.join("\n");
+}

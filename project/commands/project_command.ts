@@ -1,0 +1,159 @@
+/**
+ * What the project commands share: global flags, the context, the JSON envelope, exit codes.
+ *
+ * In: parsed flags and the work of a command. Out: text on stdout (or one JSON document with `--json`, text then on stderr)
+ * and `process.exitCode`. Findings go to stderr. No prompt, schema validator or network code is loaded from here.
+ */
+import type { Command } from "commander";
+import process from "node:process";
+import { type Diagnostic, EXIT, type ExitCode, formatDiagnostic, ProjectError } from "../diagnostic.ts";
+import type { OpsContext } from "../ops/context.ts";
+import { canPrompt, type Palette, palette, wantsColor } from "../terminal.ts";
+
+/** Flags of every project command. */
+export interface GlobalFlags {
+  readonly json?: boolean;
+  readonly input: boolean;
+  readonly locked?: boolean;
+  readonly offline?: boolean;
+  readonly dryRun?: boolean;
+  readonly project?: string;
+  readonly registry?: string;
+  readonly quiet?: boolean;
+  readonly verbose?: boolean;
+  readonly color?: string;
+}
+
+/** What a command gets to work with. */
+export interface CommandEnvironment {
+  readonly flags: GlobalFlags;
+  readonly colors: Palette;
+  /** Colours for stderr, where prompts and reviews are shown. */
+  readonly errorColors: Palette;
+  readonly interactive: boolean;
+  /** The context; `inspect` loads the engine's front end too. */
+  context(options?: { readonly inspect?: boolean }): Promise<OpsContext>;
+  /** The project's root. */
+  root(): Promise<string>;
+}
+
+/** What a command produced. */
+export interface Outcome {
+  readonly data: unknown;
+  /** For people; no final newline. */
+  readonly text: string;
+  readonly diagnostics?: readonly Diagnostic[];
+  /** Set when it is not to follow from the diagnostics. */
+  readonly exitCode?: ExitCode;
+}
+
+/** Adds the global flags to a command. */
+export function addGlobalOptions(command: Command): Command {
+  return command
+    .option("--json", "Print one JSON document on stdout")
+    .option("--no-input", "Ask nothing; what is not decided by flags fails")
+    .option("--locked", "Fail if a file of the project would change")
+    .option("--offline", "Use no network")
+    .option("--dry-run", "Change nothing")
+    .option("--project <dir>", "The project's directory (default: the nearest one with waft.json)")
+    .option("--registry <url>", "The plugin registry")
+    .option("--quiet", "Print findings only")
+    .option("--verbose", "Print more")
+    .option("--color <when>", "auto, always or never");
+}
+
+/** Runs a command's work and turns its outcome into output and exit code. */
+export async function runCommand(
+  name: string,
+  flags: GlobalFlags,
+  work: (env: CommandEnvironment) => Promise<Outcome>,
+): Promise<void> {
+  const { env } = process;
+  const environment: CommandEnvironment = {
+    flags,
+    colors: palette(wantsColor(flags.color, process.stdout.isTTY === true, env)),
+    errorColors: palette(wantsColor(flags.color, process.stderr.isTTY === true, env)),
+    interactive: canPrompt(
+      { input: process.stdin.isTTY === true, output: process.stderr.isTTY === true },
+      env,
+      { input: flags.input, json: flags.json === true },
+    ),
+    async context(options = {}) {
+      const { makeContext } = await import("../ops/context.ts");
+      const inspect = options.inspect === true ? (await import("../engine_inspector.ts")).inspectModule : undefined;
+      return await makeContext({
+        offline: flags.offline === true,
+        ...(flags.registry === undefined ? {} : { registry: flags.registry }),
+        ...(inspect === undefined ? {} : { inspect }),
+      });
+    },
+    async root() {
+      const { requireProject } = await import("../project.ts");
+      return await requireProject(process.cwd(), flags.project);
+    },
+  };
+  let outcome: Outcome;
+  try {
+    if (flags.color !== undefined && !["auto", "always", "never"].includes(flags.color)) {
+      throw new ProjectError([{
+        code: "usage.color",
+        severity: "error",
+        message: `--color must be auto, always or never, not ${JSON.stringify(flags.color)}`,
+      }]);
+    }
+    outcome = await work(environment);
+  } catch (error) {
+    const failure = asProjectError(error);
+    if (failure === undefined) throw error;
+    outcome = { data: null, text: "", diagnostics: failure.diagnostics, exitCode: failure.exitCode };
+  }
+  const diagnostics = outcome.diagnostics ?? [];
+  const error = diagnostics.find((d) => d.severity === "error");
+  const exitCode = outcome.exitCode ?? (error === undefined ? EXIT.ok : new ProjectError(diagnostics).exitCode);
+  const shown = diagnostics.map((d) => paint(d, environment.errorColors)).join("\n");
+  if (shown !== "") process.stderr.write(`${shown}\n`);
+  if (flags.json === true) {
+    if (outcome.text !== "" && flags.quiet !== true) process.stderr.write(`${outcome.text}\n`);
+    const ok = exitCode === EXIT.ok || exitCode === EXIT.pending;
+    process.stdout.write(
+      `${JSON.stringify({ schemaVersion: 1, command: name, ok, data: outcome.data, diagnostics })}\n`,
+    );
+  } else if (outcome.text !== "" && flags.quiet !== true) process.stdout.write(`${outcome.text}\n`);
+  process.exitCode = exitCode;
+}
+
+function paint(d: Diagnostic, colors: Palette): string {
+  const text = formatDiagnostic(d);
+  const color = d.severity === "error" ? colors.red : d.severity === "warning" ? colors.yellow : colors.dim;
+  return text.replace(`${d.code}:`, color(`${d.code}:`));
+}
+
+/** Failures of the operating system that a user can act on, as findings; undefined for bugs. */
+function asProjectError(error: unknown): ProjectError | undefined {
+  if (error instanceof ProjectError) return error;
+  const { code, path } = (error ?? {}) as { readonly code?: unknown; readonly path?: unknown };
+  const reason = typeof code === "string" ? SYSTEM[code] : undefined;
+  if (reason === undefined) return undefined;
+  const file = typeof path === "string" ? { file: path } : {};
+  return new ProjectError([{ code: "system.failed", severity: "error", message: reason, ...file }]);
+}
+
+const SYSTEM: { readonly [code: string]: string | undefined } = {
+  EACCES: "permission denied",
+  EPERM: "the operation is not permitted",
+  EROFS: "the file system is read-only",
+  ENOSPC: "no space is left on the device",
+  EDQUOT: "the disk quota is used up",
+  EMFILE: "too many files are open",
+  EISDIR: "this is a directory, and a file is needed",
+  ENOTDIR: "a part of the path is no directory",
+  ENOENT: "no such file or directory",
+  ELOOP: "too many symbolic links",
+  ENAMETOOLONG: "the name is too long",
+  EIO: "the device failed",
+};
+
+/** Collects a repeatable option. */
+export function collect(value: string, list: readonly string[]): string[] {
+  return [...list, value];
+}

@@ -1,0 +1,26 @@
+/**
+ * The project commands, one row each, for the table of all commands: name, summary, and how to load the command's module.
+ */
+import type { Command } from "commander";
+
+/** A row of the table of commands. */
+export interface ProjectCommandRow {
+  readonly name: string;
+  readonly summary: string;
+  readonly load: () => Promise<{ addCommand(program: Command): void }>;
+}
+
+/** The rows. */
+export const PROJECT_COMMANDS: readonly ProjectCommandRow[] = [
+  { name: "init", summary: "Start a project: an application or a plugin", load: () => import("./init.ts") },
+  { name: "add", summary: "Add plugins, or bring the lockfile in line", load: () => import("./add.ts") },
+  { name: "rm", summary: "Remove plugins", load: () => import("./rm.ts") },
+  {
+    name: "plugin",
+    summary: "List, check, plan, update, review and publish plugins",
+    load: () => import("./plugin.ts"),
+  },
+  { name: "status", summary: "Show runtime, project, lockfile and plugins", load: () => import("./status.ts") },
+  { name: "opts", summary: "List the compiler's optimizations and their state", load: () => import("./opts.ts") },
+  { name: "features", summary: "List WebAssembly features and their state", load: () => import("./features.ts") },
+];

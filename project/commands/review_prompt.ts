@@ -1,0 +1,115 @@
+/**
+ * The review at a terminal.
+ *
+ * In: review requests. Out: decisions by a person. Pending input is thrown away before each question, so that nothing typed
+ * or pasted earlier can answer; the default is to allow nothing; a terminal that another program holds in raw mode is
+ * refused. Loaded only when somebody is to be asked. Design: §2.2.
+ */
+import { cancel, isCancel, multiselect, select, text } from "@clack/prompts";
+import process from "node:process";
+import { findAuthority, fullGrant } from "../authorities.ts";
+import { type AuthorityRequest, scopeOf } from "../definition.ts";
+import { fail } from "../diagnostic.ts";
+import type { JsonObject } from "../json_read.ts";
+import type { Decider, Decision, ReviewRequest } from "../ops/decide.ts";
+import { grantFrom } from "../ops/decide.ts";
+import { type Palette, safe } from "../terminal.ts";
+import { explainAuthorities, reviewText } from "./change_output.ts";
+
+const output = process.stderr;
+
+/** A decider that asks at the terminal. */
+export function promptDecider(colors: Palette): Decider {
+  return async (request) => {
+    process.stderr.write(`${reviewText(request, colors, Date.now())}\n`);
+    for (;;) {
+      await drainInput();
+      const needed = request.plugin.definition.authorities.some((a) => a.mode === "required");
+      const answer = await select({
+        message: `Allow ${request.plugin.id}?`,
+        output,
+        initialValue: "cancel",
+        options: [
+          { value: "all", label: "all that it asks for" },
+          ...(request.plugin.definition.authorities.length > 1 ? [{ value: "select", label: "select" }] : []),
+          ...(needed || request.plugin.definition.authorities.length === 0
+            ? []
+            : [{ value: "none", label: "nothing, but use it" }]),
+          { value: "help", label: "what do these mean?" },
+          { value: "cancel", label: "no, change nothing" },
+        ],
+      });
+      if (isCancel(answer) || answer === "cancel") {
+        cancel("Nothing was changed.", { output });
+        return undefined;
+      }
+      if (answer === "help") {
+        process.stderr.write(`${explainAuthorities(request.plugin.definition.authorities)}\n`);
+        continue;
+      }
+      const chosen = answer === "all"
+        ? request.plugin.definition.authorities
+        : answer === "none"
+        ? []
+        : await chooseAuthorities(request);
+      const decision = chosen === undefined ? undefined : await withScopes(request, chosen);
+      if (decision !== undefined) return decision;
+    }
+  };
+}
+
+async function chooseAuthorities(request: ReviewRequest): Promise<AuthorityRequest[] | undefined> {
+  const { authorities } = request.plugin.definition;
+  const names = await multiselect({
+    message: "Allow which? (space selects, enter confirms)",
+    output,
+    required: false,
+    options: authorities.map((a) => ({ value: a.name, label: a.name, hint: `${a.mode}: ${safe(a.reason, 100)}` })),
+  });
+  if (isCancel(names)) return undefined;
+  return authorities.filter((a) => names.includes(a.name));
+}
+
+/** Asks for the host directory of each root; every other scope is granted as it was requested. */
+async function withScopes(request: ReviewRequest, chosen: readonly AuthorityRequest[]): Promise<Decision | undefined> {
+  const grants = Object.create(null) as { [name: string]: JsonObject };
+  const { plugin } = request;
+  for (const a of chosen) {
+    const kind = findAuthority(a.name)!.scope;
+    const full = fullGrant(kind, scopeOf(a));
+    grants[a.name] = full;
+    if (kind !== "roots") continue;
+    const before = plugin.grants[a.name]?.roots as JsonObject | undefined;
+    const pairs: string[] = [];
+    for (const [root, proposed] of Object.entries(full.roots as JsonObject)) {
+      await drainInput();
+      const known = String(before?.[root] ?? proposed);
+      const directory = await text({
+        message: `${a.name}: which directory of this machine is ${root} of ${plugin.id}?`,
+        output,
+        placeholder: known,
+        defaultValue: known,
+      });
+      if (isCancel(directory)) return undefined;
+      pairs.push(`${root}=${directory}`);
+    }
+    grants[a.name] = grantFrom(a, pairs.join(","), a.name);
+  }
+  return { grants, denied: plugin.definition.authorities.filter((a) => !(a.name in grants)).map((a) => a.name) };
+}
+
+/** Throws away what was typed before the question was shown. */
+async function drainInput(): Promise<void> {
+  const { stdin } = process;
+  if (stdin.isRaw === true) {
+    throw fail("review.raw-terminal", "another program holds the terminal in raw mode; a review needs it for itself");
+  }
+  stdin.setRawMode(true);
+  stdin.resume();
+  const drop = (): void => {};
+  stdin.on("data", drop);
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  stdin.off("data", drop);
+  stdin.pause();
+  stdin.setRawMode(false);
+}

@@ -1,0 +1,23 @@
+/**
+ * Which setting keys this build implements, from the engine's own tables. Loads no other part of the engine.
+ */
+import { FEATURE_ALIASES, FEATURE_ROWS } from "../engine/features.ts";
+import { OPTIMIZATION_ROWS, type OptimizationRow } from "../engine/optimizations.ts";
+import type { ImplementedKeys } from "./settings.ts";
+
+const FEATURES = new Set<string>(FEATURE_ROWS.filter((row) => row.compiled).map((row) => row.name));
+for (const [alias, name] of FEATURE_ALIASES) if (FEATURES.has(name)) FEATURES.add(alias);
+
+const ROWS = new Map(OPTIMIZATION_ROWS.map((row: OptimizationRow) => [row.name, {
+  default: row.state !== "off",
+  meaning: row.target === "both" ? row.meaning : `${row.meaning} (${row.target})`,
+}]));
+
+/** Features that code can be generated for, optimizations that exist. */
+export const IMPLEMENTED: ImplementedKeys = {
+  features: FEATURES,
+  optimizations: new Set(
+    OPTIMIZATION_ROWS.filter((row: OptimizationRow) => row.state !== "later").map((row) => row.name),
+  ),
+  rows: ROWS,
+};

@@ -1,0 +1,76 @@
+/**
+ * Text for terminals: tables, colours, and what may be asked there.
+ *
+ * In: cells that may come from registries. Out: aligned lines in which nothing can move the cursor, reorder or hide text.
+ * Whether colours and prompts are used is decided once, from flags, environment and what the streams are.
+ */
+import { stripVTControlCharacters } from "node:util";
+import { escapeHostile } from "./diagnostic.ts";
+
+/** Colours, or none. */
+export interface Palette {
+  bold(text: string): string;
+  dim(text: string): string;
+  red(text: string): string;
+  green(text: string): string;
+  yellow(text: string): string;
+}
+
+/** When to colour: flag, then NO_COLOR, then whether the stream is a terminal. */
+export function wantsColor(
+  flag: string | undefined,
+  isTerminal: boolean,
+  env: { readonly [name: string]: string | undefined },
+): boolean {
+  if (flag === "always") return true;
+  if (flag === "never" || (env.NO_COLOR ?? "") !== "" || env.TERM === "dumb") return false;
+  return isTerminal;
+}
+
+/** A palette that colours or does not. */
+export function palette(on: boolean): Palette {
+  const paint = (code: number, end: number) => (text: string): string =>
+    on ? `\u001b[${code}m${text}\u001b[${end}m` : text;
+  return { bold: paint(1, 22), dim: paint(2, 22), red: paint(31, 39), green: paint(32, 39), yellow: paint(33, 39) };
+}
+
+/** Untrusted text, made harmless and cut. */
+export function safe(text: string, limit = 200): string {
+  const clean = escapeHostile(text);
+  return clean.length > limit ? `${clean.slice(0, limit - 1)}…` : clean;
+}
+
+/** Columns on a terminal; every cell is escaped unless it is already painted text of ours. */
+export function layoutTable(rows: readonly (readonly string[])[], gap = 2): string[] {
+  const widths: number[] = [];
+  for (const row of rows) row.forEach((cell, i) => widths[i] = Math.max(widths[i] ?? 0, widthOf(cell)));
+  return rows.map((row) =>
+    row.map((cell, i) => i === row.length - 1 ? cell : cell + " ".repeat(widths[i]! - widthOf(cell) + gap)).join("")
+      .trimEnd()
+  );
+}
+
+/** Cells of a text: wide characters count two, our own colours none. */
+function widthOf(text: string): number {
+  let width = 0;
+  for (const c of stripVTControlCharacters(text)) width += /\p{M}/u.test(c) ? 0 : isWide(c.codePointAt(0)!) ? 2 : 1;
+  return width;
+}
+
+function isWide(point: number): boolean {
+  return point >= 0x1100 &&
+    (point <= 0x115f || (point >= 0x2e80 && point <= 0xa4cf) || (point >= 0xac00 && point <= 0xd7a3) ||
+      (point >= 0xf900 && point <= 0xfaff) || (point >= 0xfe30 && point <= 0xfe6f) ||
+      (point >= 0xff00 && point <= 0xff60) ||
+      (point >= 0x1f300 && point <= 0x1faff) || (point >= 0x20000 && point <= 0x3fffd));
+}
+
+/** True when a person can be asked: a terminal on both sides, not CI, not told otherwise. */
+export function canPrompt(
+  streams: { readonly input: boolean; readonly output: boolean },
+  env: { readonly [name: string]: string | undefined },
+  flags: { readonly input: boolean; readonly json: boolean },
+): boolean {
+  const ci = (env.CI ?? "") !== "" && env.CI !== "false" && env.CI !== "0";
+  return streams.input && streams.output && !ci && flags.input && !flags.json;
+}
