@@ -12,10 +12,13 @@
 import { BLOCK_COLD } from "../ir/function.ts";
 import type { VCode } from "./vcode.ts";
 
-/** Share of runs that a block is given per forward edge, of the same loop, that jumps over it. */
-const CONDITIONAL = 0.5;
+/** Share of runs that a block is given, by the number of forward edges of the same loop that jump over it. */
+const SHARES = Float64Array.of(1, 0.5, 0.25, 0.125);
 const MAX_CONDITIONS = 3;
+/** Runs of a block by its loop depth. */
+const RUNS = Float64Array.of(1, 10, 100, 1e3, 1e4, 1e5, 1e6);
 const MAX_DEPTH = 6;
+const COLD = 0.01;
 
 export class BlockFacts {
   blockCount = 0;
@@ -31,6 +34,8 @@ export class BlockFacts {
   loopEnd: Int32Array = new Int32Array(64);
   /** Estimated runs per call of the function. */
   frequency: Float64Array = new Float64Array(64);
+  /** The same without the loops: the share of runs of what is around that reach the block. */
+  share: Float64Array = new Float64Array(64);
   /** Edges that enter block k: pred[predFirst[k] … predFirst[k + 1]). */
   predFirst: Int32Array = new Int32Array(65);
   pred: Int32Array = new Int32Array(128);
@@ -54,6 +59,7 @@ export class BlockFacts {
       this.loopParent = new Int32Array(size);
       this.loopEnd = new Int32Array(size);
       this.frequency = new Float64Array(size);
+      this.share = new Float64Array(size);
       this.predFirst = new Int32Array(size + 1);
     }
     if (v.edgeCount > this.pred.length) this.pred = new Int32Array(v.edgeCount * 2);
@@ -127,9 +133,10 @@ export class BlockFacts {
     let conditions = 0;
     for (let k = 0; k < blocks; k++) {
       conditions += frequency[k]!;
-      let runs = Math.pow(10, Math.min(v.blockDepth[k]!, MAX_DEPTH));
-      runs *= Math.pow(CONDITIONAL, Math.min(conditions, MAX_CONDITIONS));
-      frequency[k] = (v.blockFlags[k]! & BLOCK_COLD) !== 0 ? runs * 0.01 : runs;
+      let share = SHARES[Math.min(conditions, MAX_CONDITIONS)]!;
+      if ((v.blockFlags[k]! & BLOCK_COLD) !== 0) share *= COLD;
+      this.share[k] = share;
+      frequency[k] = share * RUNS[Math.min(v.blockDepth[k]!, MAX_DEPTH)]!;
     }
   }
 }

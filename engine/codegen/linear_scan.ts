@@ -13,7 +13,14 @@
 import { Bug } from "../errors.ts";
 import type { BlockFacts } from "./block_facts.ts";
 import { DEF_KIND, IN_SLOT, isVector, type Liveness, USE_HINT_SHIFT, USE_KIND, USE_LATE } from "./liveness.ts";
-import { evictionCost, hoistedPosition, reloadPosition, spillPosition, useEnd } from "./split_position.ts";
+import {
+  belongsInRegister,
+  evictionCost,
+  hoistedPosition,
+  reloadPosition,
+  spillPosition,
+  useEnd,
+} from "./split_position.ts";
 import type { RegisterFile } from "./target.ts";
 import type { VCode } from "./vcode.ts";
 
@@ -40,6 +47,8 @@ export class LinearScan {
   /** Per virtual register: the physical one it had last, or that its affinity's sources have; −1 none. */
   #last: Int8Array = new Int8Array(0);
   #wanted: Int8Array = new Int8Array(0);
+  /** Per virtual register: the physical one it had at the last loop header; −1 none. */
+  #home: Int8Array = new Int8Array(0);
   /** Per virtual register: the last use before the current position (the uses from there on are Liveness.useHead). */
   #past: Int32Array = new Int32Array(0);
 
@@ -77,12 +86,19 @@ export class LinearScan {
     this.#v = v;
     this.#registers = registers;
     this.#prepare();
-    const queue = this.#queue, end = this.#facts.numbers * 2, start = this.#facts.start, link = this.#live;
+    const queue = this.#queue,
+      end = this.#facts.numbers * 2,
+      start = this.#facts.start,
+      link = this.#live,
+      loop = this.#facts.loop;
     for (let p = 0, block = 0; p < end; p++) {
+      if (p === start[block]) {
+        if (loop[block] === block) this.#enterLoop(block, p);
+        block++;
+      }
       let piece = queue[p]!;
       if (piece === 0) continue;
-      while (start[block]! < p) block++;
-      if (start[block] === p) {
+      if (p === start[block - 1]) {
         // At a block's start first those that get the register they want, so that the others do not take it from them.
         let later = 0;
         queue[p] = 0;
@@ -109,16 +125,32 @@ export class LinearScan {
     }
   }
 
+  /** At a loop's header: decides which values go around the loop in their registers. */
+  #enterLoop(header: number, p: number): void {
+    const live = this.#live, destroyed = live.destroyed[header]! !== 0;
+    this.#at = p;
+    for (let r = 0; r < 64; r++) {
+      if (this.#until[r]! <= p) continue;
+      const x = live.pieceVreg[this.#piece[r]!]!;
+      this.#home[x] = r;
+      if (!destroyed) continue;
+      this.#advance(x, p);
+      if (!belongsInRegister(live, this.#facts, header, live.useHead[x]!)) this.#evict(r);
+    }
+  }
+
   #prepare(): void {
     const live = this.#live, vregs = this.#v.vregCount, positions = this.#facts.numbers * 2;
     if (vregs > this.needsSlot.length) {
       this.needsSlot = new Uint8Array(vregs * 2);
       this.#last = new Int8Array(vregs * 2);
+      this.#home = new Int8Array(vregs * 2);
       this.#wanted = new Int8Array(vregs * 2);
       this.#past = new Int32Array(vregs * 2);
     }
     this.needsSlot.fill(0, 0, vregs);
     this.#last.fill(-1, 0, vregs);
+    this.#home.fill(-1, 0, vregs);
     this.#wanted.fill(-1, 0, vregs);
     this.#past.fill(0, 0, vregs);
     if (positions > this.#queue.length) this.#queue = new Int32Array(positions * 2);
@@ -249,7 +281,9 @@ export class LinearScan {
   #wish(came: number, kind: number): number {
     const live = this.#live, x = this.#vreg, last = this.#last, wanted = this.#wanted;
     if (came >= 0 && this.#isFree(came)) return came;
-    let r = last[x]!;
+    let r = this.#home[x]!;
+    if (r >= 0 && r !== came && this.#isFree(r)) return r;
+    r = last[x]!;
     if (r >= 0 && r !== came && this.#isFree(r)) return r;
     let hops = 0, hint = -1;
     for (let a = live.affinity[x]!; a !== 0 && hops < HOPS; a = live.affinity[a]!, hops++) {
@@ -502,9 +536,12 @@ export class LinearScan {
   #spill(piece: number, p: number): void {
     const live = this.#live, x = live.pieceVreg[piece]!, to = live.pieceTo[piece]!;
     const at = Math.max(p, live.pieceFrom[piece]!);
-    let cursor = live.useHead[x]!, past = this.#past[x]!;
-    for (; cursor !== 0 && live.usePos[cursor]! < at; cursor = live.useNext[cursor]!) past = cursor;
-    const back = reloadPosition(live, this.#facts, this.#v, at, to, cursor, past);
+    let cursor = live.useHead[x]!;
+    while (cursor !== 0 && live.usePos[cursor]! < at) cursor = live.useNext[cursor]!;
+    const loop = this.#facts.loop[this.#facts.blockOf[at >> 1]!]!;
+    const around = loop >= 0 && to >= this.#facts.start[this.#facts.loopEnd[loop]!]! &&
+      live.pieceFrom[piece]! > this.#facts.start[loop]! && this.#locationAt(x, this.#facts.start[loop]!, piece) >= 0;
+    const back = reloadPosition(live, this.#facts, this.#v, at, to, cursor, around);
     if (back < to) this.#enqueue(this.#split(piece, back));
     live.pieceLoc[piece] = IN_SLOT;
     this.needsSlot[x] = 1;
@@ -535,12 +572,17 @@ export class LinearScan {
       if (b < block && (from < 0 || facts.frequency[b]! > facts.frequency[from]!)) from = b;
     }
     if (from < 0) return -2;
-    const pos = facts.start[from + 1]! - 1;
-    let n = 0, before = -2;
-    for (let q = live.pieceHead[live.pieceVreg[piece]!]!; q !== piece && q !== 0; q = live.pieceNext[q]!) {
-      before = live.pieceLoc[q]!;
+    return this.#locationAt(live.pieceVreg[piece]!, facts.start[from + 1]! - 1, piece);
+  }
+
+  /** Where x is at `pos`, as far as its pieces before `piece` tell; −2 for unknown. */
+  #locationAt(x: number, pos: number, piece: number): number {
+    const live = this.#live;
+    let n = 0, location = -2;
+    for (let q = live.pieceHead[x]!; q !== piece && q !== 0 && live.pieceFrom[q]! <= pos; q = live.pieceNext[q]!) {
+      location = live.pieceLoc[q]!;
       if (live.pieceTo[q]! > pos || ++n > SEARCH_LIMIT) break;
     }
-    return before;
+    return location;
   }
 }

@@ -86,6 +86,8 @@ export class Liveness {
   /** Positions at which every allocatable register is destroyed, descending. */
   clobberAll: Int32Array = new Int32Array(64);
   clobberAllCount = 0;
+  /** Per loop header: the estimated share of the loop's rounds in which everything is destroyed, at most 1. */
+  destroyed: Float64Array = new Float64Array(64);
 
   #live: Int32Array = new Int32Array(256);
   #liveCount = 0;
@@ -98,6 +100,27 @@ export class Liveness {
   /** Computes all of it for `v`. */
   compute(v: VCode, facts: BlockFacts, registers: RegisterFile): void {
     if (!this.#pass(v, facts, registers, true)) this.#pass(v, facts, registers, false);
+    this.#estimateDestruction(facts);
+  }
+
+  #estimateDestruction(facts: BlockFacts): void {
+    const blocks = facts.blockCount, loop = facts.loop, share = facts.share;
+    if (blocks > this.destroyed.length) this.destroyed = new Float64Array(blocks * 2);
+    const destroyed = this.destroyed;
+    destroyed.fill(0, 0, blocks);
+    let before = -1;
+    for (let c = 0; c < this.clobberAllCount; c++) {
+      const block = facts.blockOf[this.clobberAll[c]! >> 1]!, header = loop[block]!;
+      if (header >= 0 && block !== before) destroyed[header]! += share[block]!;
+      before = block;
+    }
+    // Inner loops have higher headers: their sums are complete when they are added to the loop around.
+    for (let k = blocks - 1; k >= 0; k--) {
+      if (loop[k] !== k || destroyed[k] === 0) continue;
+      const parent = facts.loopParent[k]!;
+      if (parent >= 0) destroyed[parent]! += Math.min(destroyed[k]!, share[k]!);
+      destroyed[k] = Math.min(1, destroyed[k]! / share[k]!);
+    }
   }
 
   #reserve(v: VCode): void {

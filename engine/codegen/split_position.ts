@@ -13,6 +13,10 @@ import { type Liveness, USE_KIND, USE_LATE } from "./liveness.ts";
 const WINDOW = 8;
 /** A position in another block must be this much cheaper to be preferred. */
 const MARGIN = 0.75;
+/** How many uses in a loop are weighed. */
+const WINDOW_USES = 16;
+/** What a memory operand, or a load instead of a move, costs in loads. */
+const FOLDED_USE = 0.4;
 
 /** Position after which use `u` no longer matters to the location of its value. */
 export function useEnd(live: Liveness, u: number): number {
@@ -92,7 +96,7 @@ export interface EdgeColumns {
 
 /**
  * Where a value that is in its slot from `p` on should be back in a register: an even position in (p, to), or `to` for not at
- * all. `cursor` is its first use at or after p, `lastUse` the one before that (0 none).
+ * all. `cursor` is its first use at or after p; `around` says that the loop around p has it in a register at its header.
  */
 export function reloadPosition(
   live: Liveness,
@@ -101,7 +105,7 @@ export function reloadPosition(
   p: number,
   to: number,
   cursor: number,
-  lastUse: number,
+  around: boolean,
 ): number {
   const usePos = live.usePos, useInfo = live.useInfo, useNext = live.useNext;
   const start = facts.start, blockOf = facts.blockOf, frequency = facts.frequency, loopParent = facts.loopParent;
@@ -124,10 +128,9 @@ export function reloadPosition(
   }
   let block: number;
   if (target === to) {
-    // No use ahead. But around the loop we are in, there may be one before p, for which the value must come back.
+    // No use ahead. But the value must come back to its register at the end of the loop.
     const loop = facts.loop[since]!;
-    if (loop < 0 || to < start[facts.loopEnd[loop]!]!) return to;
-    if (lastUse === 0 || usePos[lastUse]! < start[loop]!) return to;
+    if (!around || loop < 0 || to < start[facts.loopEnd[loop]!]!) return to;
     block = facts.loopEnd[loop]! - 1;
   } else {
     block = blockOf[target >> 1]!;
@@ -148,9 +151,34 @@ export function reloadPosition(
       bestCost = cost;
     }
   }
-  for (let l = facts.loop[block]!; l >= 0 && start[l]! > low; l = loopParent[l]!) outer = l;
+  for (let l = facts.loop[block]!; l >= 0 && start[l]! > low; l = loopParent[l]!) {
+    if (live.destroyed[l] !== 0 && !belongsInRegister(live, facts, l, cursor)) break;
+    outer = l;
+  }
   if (outer >= 0 && frequency[outer]! * 0.1 < bestCost && start[outer]! < target) best = start[outer]!;
   return best > p ? best : target;
+}
+
+/**
+ * Should a value that is live around a whole loop be in a register at its header? If every round destroys the registers, it
+ * should not, for it would have to be loaded once a round only to be there; otherwise it depends on how much of its use would
+ * find it. `cursor` is the value's first use at or after the header, or any before that.
+ */
+export function belongsInRegister(live: Liveness, facts: BlockFacts, loop: number, cursor: number): boolean {
+  const destroyed = live.destroyed[loop]!;
+  if (destroyed === 0) return true;
+  if (destroyed === 1) return false;
+  const start = facts.start[loop]!, end = facts.start[facts.loopEnd[loop]!]!, loss = destroyed * facts.frequency[loop]!;
+  let gain = 0, before = -1, n = 0;
+  for (let u = cursor; u !== 0 && live.usePos[u]! < end; u = live.useNext[u]!) {
+    const kind = live.useInfo[u]! & 3, block = facts.blockOf[live.usePos[u]! >> 1]!;
+    if (live.usePos[u]! < start || kind === USE_KIND.EDGE || block === before) continue;
+    if (++n > WINDOW_USES) return true;
+    before = block;
+    gain += Math.min(facts.frequency[block]!, facts.frequency[loop]!) * (kind === USE_KIND.REG ? 1 : FOLDED_USE);
+    if (gain > loss) return true;
+  }
+  return false;
 }
 
 /** Estimated cost per position of taking the register from a value at p: to be compared with others at the same p. */
