@@ -1,0 +1,100 @@
+/**
+ * Writes binary modules for the fuzzer (specification, chapter 5), independently of the engine's own encoder, so that a fault
+ * there cannot hide itself. In: values. Out: bytes.
+ */
+
+/** A growing byte sequence with the encodings of the binary format. */
+export class Bytes {
+  #bytes = new Uint8Array(256);
+  length = 0;
+
+  byte(value: number): this {
+    if (this.length === this.#bytes.length) {
+      const next = new Uint8Array(this.length * 2);
+      next.set(this.#bytes);
+      this.#bytes = next;
+    }
+    this.#bytes[this.length++] = value;
+    return this;
+  }
+
+  bytes(values: ArrayLike<number>): this {
+    for (let i = 0; i < values.length; i++) this.byte(values[i]!);
+    return this;
+  }
+
+  u32(value: number): this {
+    let n = value >>> 0;
+    while (n > 127) {
+      this.byte((n & 127) | 128);
+      n >>>= 7;
+    }
+    return this.byte(n);
+  }
+
+  s32(value: number): this {
+    let n = value | 0;
+    for (;;) {
+      const low = n & 127;
+      n >>= 7;
+      if ((n === 0 && low < 64) || (n === -1 && low >= 64)) return this.byte(low);
+      this.byte(low | 128);
+    }
+  }
+
+  s64(value: bigint): this {
+    let n = value;
+    for (;;) {
+      const low = Number(n & 127n);
+      n >>= 7n;
+      if ((n === 0n && low < 64) || (n === -1n && low >= 64)) return this.byte(low);
+      this.byte(low | 128);
+    }
+  }
+
+  f32(value: number): this {
+    return this.bytes(new Uint8Array(new Float32Array([value]).buffer));
+  }
+
+  f64(value: number): this {
+    return this.bytes(new Uint8Array(new Float64Array([value]).buffer));
+  }
+
+  name(text: string): this {
+    const bytes = new TextEncoder().encode(text);
+    return this.u32(bytes.length).bytes(bytes);
+  }
+
+  vector(items: readonly Bytes[]): this {
+    this.u32(items.length);
+    for (const item of items) this.bytes(item.taken());
+    return this;
+  }
+
+  section(id: number, body: Bytes): this {
+    return this.byte(id).u32(body.length).bytes(body.taken());
+  }
+
+  /** The bytes from `start` on, as a copy. */
+  taken(start = 0): Uint8Array {
+    return this.#bytes.slice(start, this.length);
+  }
+}
+
+/** Value types by their byte. */
+export const TYPE = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, funcref: 0x70, externref: 0x6f } as const;
+/** The name of a value type. */
+export type TypeName = keyof typeof TYPE;
+
+export interface Signature {
+  readonly params: readonly TypeName[];
+  readonly results: readonly TypeName[];
+}
+
+export function isReference(type: TypeName): boolean {
+  return type === "funcref" || type === "externref";
+}
+
+export function isFloat(type: TypeName): boolean {
+  return type === "f32" || type === "f64";
+}
