@@ -12,9 +12,12 @@ import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
+import { trapHere } from "./control.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { inlineCall, shouldInline } from "./inline.ts";
 import { takePool } from "./joins.ts";
+import { countHit } from "./module_env.ts";
+import type { TableFacts } from "./table_facts.ts";
 
 const { I32, I64, NONE } = TY;
 const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
@@ -84,10 +87,63 @@ export function elementAddress(t: FunctionTranslator, table: number, index: numb
 export function translateCallIndirect(t: FunctionTranslator, typeIndex: number, table: number): void {
   const { b, env } = t;
   const index = t.pop();
+  const facts = env.tableFacts[table];
+  if (facts !== undefined) {
+    callKnownTable(t, typeIndex, table, index, facts);
+    return;
+  }
   checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
   const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table]!, 0);
+  checkRecordType(t, record, typeIndex);
+  emitCall(t, OP.CALL_RECORD, 0, env.typeSignature[typeIndex]!, record);
+}
+
+/** Traps unless the record is not null and of type `typeIndex`. */
+function checkRecordType(t: FunctionTranslator, record: number, typeIndex: number): void {
+  const { b, env } = t;
   const actual = b.emit(OP.LOAD, I32, record, TRAP.UNINITIALIZED_ELEMENT, CONSTANT_POINTER, RECORD.TYPE_ID);
   const expected = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + typeIndex * 4);
   b.trapIf(b.binary(OP.NE, I32, actual, expected), TRAP.INDIRECT_CALL_TYPE);
-  emitCall(t, OP.CALL_RECORD, 0, env.typeSignature[typeIndex]!, record);
+}
+
+/** A call through a table whose content is known: the same traps with fewer checks, and direct where only one function fits. */
+function callKnownTable(
+  t: FunctionTranslator,
+  typeIndex: number,
+  table: number,
+  index: number,
+  { content, hasNull, single }: TableFacts,
+): void {
+  const { b, env, f } = t;
+  countHit(env, "immutable-table");
+  if (b.isConst(index)) {
+    const at = (f.imm[index]! >>> 0) + (f.ty[index] === I64 ? f.c[index]! >>> 0 : 0) * 4294967296;
+    callKnownElement(t, typeIndex, at < content.length ? content[at]! : NO_ELEMENT);
+    return;
+  }
+  const target = single.get(env.valid.canonicalIds[typeIndex]!);
+  checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
+  const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table]!, 0);
+  const untyped = target !== undefined && single.size === 1 && env.optimizations["immutable-table-type"] === true;
+  if (untyped) countHit(env, "immutable-table-type");
+  else checkRecordType(t, record, typeIndex);
+  if (target === undefined || target < 0) {
+    const nullCode = untyped && hasNull ? TRAP.UNINITIALIZED_ELEMENT : 0;
+    emitCall(t, OP.CALL_RECORD, nullCode, env.typeSignature[typeIndex]!, record);
+    return;
+  }
+  if (untyped && hasNull) b.trapIf(b.binary(OP.EQ, I32, record, b.i64(0, 0)), TRAP.UNINITIALIZED_ELEMENT);
+  translateCall(t, target);
+}
+
+/** For {@linkcode callKnownElement}: the index is beyond the table. */
+const NO_ELEMENT = -2;
+
+/** Calls function `func` with expected type `typeIndex`; −1 is null. */
+function callKnownElement(t: FunctionTranslator, typeIndex: number, func: number): void {
+  const { canonicalIds, funcTypeIndices } = t.env.valid;
+  if (func === NO_ELEMENT) trapHere(t, TRAP.UNDEFINED_ELEMENT);
+  else if (func < 0) trapHere(t, TRAP.UNINITIALIZED_ELEMENT);
+  else if (canonicalIds[funcTypeIndices[func]!] !== canonicalIds[typeIndex]) trapHere(t, TRAP.INDIRECT_CALL_TYPE);
+  else translateCall(t, func);
 }

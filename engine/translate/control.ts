@@ -8,7 +8,6 @@
 import { BLOCK_COLD, BLOCK_LOOP } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { ValType } from "../wasm/types.ts";
 import { FRAME_KIND, MAX_INSTRUCTIONS, tooLarge } from "./frames.ts";
@@ -347,11 +346,11 @@ export function branchTable(t: FunctionTranslator, imm: Immediates): void {
   t.reachable = false;
 }
 
-/** `unreachable` */
-export function trapHere(t: FunctionTranslator): void {
+/** Traps with `code`: `unreachable`, and what is known to trap. */
+export function trapHere(t: FunctionTranslator, code: number): void {
   const { b, f } = t;
   if (b.block !== 0) f.blockFlags[b.block]! |= BLOCK_COLD;
-  b.emit(OP.TRAP, TY.NONE, 0, 0, 0, TRAP.UNREACHABLE);
+  b.emit(OP.TRAP, TY.NONE, 0, 0, 0, code);
   b.closeBlock();
   t.reachable = false;
 }

@@ -17,6 +17,7 @@ import { Builder } from "../ir/builder.ts";
 import { IrFunction } from "../ir/function.ts";
 import { OP, type OpName } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
+import { TRAP } from "../traps.ts";
 import { validateBody } from "../validate/code.ts";
 import { type CodeVisitor, FRAME } from "../validate/visitor.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
@@ -40,8 +41,9 @@ import {
 import { Frames } from "./frames.ts";
 import { LoopScan } from "./loop_scan.ts";
 import { MEMORY_HANDLERS, translateLoad, translateStore } from "./memory.ts";
-import type { ModuleEnv } from "./module_env.ts";
+import { countHit, type ModuleEnv } from "./module_env.ts";
 import { SPECIAL_HANDLERS, translateGlobalGet, translateGlobalSet } from "./special.ts";
+import { BODY } from "./summaries.ts";
 
 /** Translates one instruction that has no case of its own below. Operands are on `t.stack`. */
 export type Handler = (t: FunctionTranslator, imm: Immediates, at: number) => void;
@@ -299,7 +301,7 @@ export class FunctionTranslator implements CodeVisitor {
         returnResults(this);
         return;
       case UNREACHABLE:
-        trapHere(this);
+        trapHere(this, TRAP.UNREACHABLE);
         return;
       case GLOBAL_GET:
         translateGlobalGet(this, imm.index);
@@ -370,6 +372,7 @@ export function translateFunction(env: ModuleEnv, definedIndex: number, f: IrFun
   f.inlineSites.push({ parent: 0, callPos: 0, funcIndex });
   t.reset(env, f);
   validateBody(valid, funcIndex, t);
+  if (t.keptCalls === 0 && (env.summaries.flags[definedIndex]! & BODY.CALL) !== 0) countHit(env, "inline-callfree");
   // A translator that an error has interrupted is not used again.
   idle = t;
 }

@@ -86,6 +86,7 @@ export function translateStore(t: FunctionTranslator, op: number, imm: Immediate
 export function callBuiltin(t: FunctionTranslator, name: BuiltinName, ...args: number[]): number {
   const { env, b } = t;
   const list = takePool(t, args.length);
+  t.keptCalls++;
   for (let k = 0; k < args.length; k++) t.f.pool[list + k] = args[k]!;
   const number = BUILTIN[name];
   const signature = env.builtinSignature[number]!;

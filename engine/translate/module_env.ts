@@ -15,6 +15,7 @@ import type { ValidModule } from "../validate/valid_module.ts";
 import { F32, F64, type FuncType, I32, I64, V128, type ValType } from "../wasm/types.ts";
 import { type ConstValue, constValue } from "./const_value.ts";
 import { type Summaries, summarize } from "./summaries.ts";
+import { type TableFacts, tableFacts } from "./table_facts.ts";
 
 /** How a global is reached. */
 export const GLOBAL = {
@@ -65,6 +66,8 @@ export interface ModuleEnv {
   readonly tableRegion: Int32Array;
   readonly tableSizeRegion: Int32Array;
   readonly tableFixedLength: Int32Array;
+  /** What is known of a table's content, by table index; only with `immutable-table`. */
+  readonly tableFacts: readonly (TableFacts | undefined)[];
   readonly summaries: Summaries;
 }
 
@@ -124,6 +127,11 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
   const funcSignature = Int32Array.from(valid.funcTypeIndices, (index) => typeSignature[index]!);
   const builtinSignature = Int32Array.from(BUILTIN_ROWS, (row) => table.idOf(row.params, row.results));
   const classes = new AliasClasses();
+  const summaries = summarize(valid);
+  const globals = placeGlobals(valid, layout, classes);
+  const facts = options.optimizations?.["immutable-table"] === true
+    ? tableFacts(valid, summaries, globals.globalValues)
+    : [];
   return {
     valid,
     layout,
@@ -136,9 +144,10 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     functionSignature: funcSignature.slice(valid.importedFuncCount),
     builtinSignature,
     ...placeMemories(valid, layout, classes),
-    ...placeGlobals(valid, layout, classes),
-    ...placeTables(valid, layout, classes),
-    summaries: summarize(valid),
+    ...globals,
+    ...placeTables(valid, layout, classes, facts),
+    tableFacts: facts,
+    summaries,
   };
 }
 
@@ -191,7 +200,12 @@ function placeGlobals(valid: ValidModule, layout: ContextLayout, classes: AliasC
   return { globalKind, globalTy, globalOffset, globalRegion, globalValues };
 }
 
-function placeTables(valid: ValidModule, layout: ContextLayout, classes: AliasClasses) {
+function placeTables(
+  valid: ValidModule,
+  layout: ContextLayout,
+  classes: AliasClasses,
+  facts: readonly (TableFacts | undefined)[],
+) {
   const { tableTypes, importedTableCount } = valid;
   const count = tableTypes.length;
   const tableOffset = new Int32Array(count);
@@ -202,9 +216,11 @@ function placeTables(valid: ValidModule, layout: ContextLayout, classes: AliasCl
   for (let k = 0; k < count; k++) {
     const { limits } = tableTypes[k]!;
     tableOffset[k] = layout.tablesOffset + k * TABLE.SIZE;
-    tableRegion[k] = region(REGION.POINTER, k < importedTableCount ? importedClass : classes.take());
+    const known = facts[k] !== undefined;
+    const elements = known ? CLASS_CONSTANT : k < importedTableCount ? importedClass : classes.take();
+    tableRegion[k] = region(REGION.POINTER, elements);
     // A table that cannot grow keeps its base and length.
-    const fixed = limits.max !== undefined && limits.max === limits.min;
+    const fixed = known || limits.max !== undefined && limits.max === limits.min;
     tableSizeRegion[k] = region(REGION.CONTEXT, fixed ? CLASS_CONSTANT : CLASS_SIZES);
     if (fixed && limits.min <= 0x7fffffffn) tableFixedLength[k] = Number(limits.min);
   }

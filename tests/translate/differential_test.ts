@@ -62,7 +62,12 @@ function tryModule(seed: number, hits: Record<string, number>): void {
   const valid = validateModule(decodeModule(bytes), featureSet());
   const ours = new InterpretedInstance(valid, new AddressSpace(), () => undefined, {
     explicitBounds: seed % 2 === 1,
-    optimizations: seed % 3 === 0 ? {} : { "inline": true, "inline-loop-callees": seed % 3 === 1 },
+    optimizations: seed % 3 === 0 ? {} : {
+      "inline": true,
+      "inline-loop-callees": seed % 3 === 1,
+      "immutable-table": seed % 5 < 4,
+      "immutable-table-type": seed % 5 < 2,
+    },
     hits,
     prepare: (f) => verifyFunction(f),
   });
@@ -118,5 +123,7 @@ Deno.test("random modules do what the host's WebAssembly does", () => {
   const first = Number(process.env.RANDOM_SEED ?? 1);
   const hits: Record<string, number> = {};
   for (let seed = first; seed < first + count; seed++) tryModule(seed, hits);
-  if (count > 100) ok(hits["inline"]! > 10 && hits["inline-loop-callees"]! > 0, "too little was inlined");
+  for (const key of count > 100 ? ["inline", "inline-loop-callees", "immutable-table"] : []) {
+    ok(hits[key]! > 0, `${key} never applied`);
+  }
 });

@@ -1,0 +1,87 @@
+/**
+ * Tables whose content is known when the module is compiled: own ones that nobody else can reach and no instruction writes, and
+ * whose segments are constant and in bounds. Calls through them need fewer checks (`immutable-table`, `immutable-table-type`).
+ * In: a ValidModule and the summaries of its bodies. Out: per table its content, or undefined.
+ *
+ * An instance whose instantiation trapped half-way may still be called through a table that it imports, with its own tables
+ * not filled. So a module with a segment for an imported table has no facts at all.
+ */
+import type { ValidModule } from "../validate/valid_module.ts";
+import { type ConstValue, constValue } from "./const_value.ts";
+import type { Summaries } from "./summaries.ts";
+
+/** Larger tables are not looked at. */
+const MAX_ELEMENTS = 1 << 16;
+
+/** What a table whose content is known holds. */
+export interface TableFacts {
+  /** Function index by element, −1 for null. */
+  readonly content: Int32Array;
+  /** Some element is null. */
+  readonly hasNull: boolean;
+  /** By canonical type id: the only function of that type, −1 when there are several. */
+  readonly single: ReadonlyMap<number, number>;
+}
+
+/** Facts by table, undefined where too little is known. `globals` has the values of globals that are known. */
+export function tableFacts(
+  valid: ValidModule,
+  summaries: Summaries,
+  globals: readonly (ConstValue | undefined)[],
+): (TableFacts | undefined)[] {
+  return tableContents(valid, summaries, globals).map((content) => content && factsOf(valid, content));
+}
+
+function tableContents(
+  valid: ValidModule,
+  summaries: Summaries,
+  globals: readonly (ConstValue | undefined)[],
+): (Int32Array | undefined)[] {
+  const contents: (Int32Array | undefined)[] = valid.tableTypes.map(({ limits }, k) => {
+    const own = k >= valid.importedTableCount;
+    if (!own || summaries.tableWritten[k] === 1 || limits.min > BigInt(MAX_ELEMENTS)) return undefined;
+    if (valid.tables[k - valid.importedTableCount]!.init !== undefined) return undefined;
+    return new Int32Array(Number(limits.min)).fill(-1);
+  });
+  for (const { kind, index } of valid.exports) if (kind === "table") contents[index] = undefined;
+  for (const { mode, init } of valid.elems) {
+    if (mode.kind !== "active") continue;
+    if (mode.table < valid.importedTableCount) return contents.map(() => undefined);
+    const content = contents[mode.table];
+    if (content === undefined) continue;
+    const start = constValue(mode.start, globals);
+    const functions = init.kind === "funcs"
+      ? init.indices
+      : init.exprs.map((expr) => functionOf(constValue(expr, globals)));
+    const at = start === undefined ? -1 : start.lo >>> 0;
+    if (at < 0 || start!.hi !== 0 || at + functions.length > content.length || functions.includes(UNKNOWN)) {
+      contents[mode.table] = undefined;
+    } else {
+      content.set(functions, at);
+    }
+  }
+  return contents;
+}
+
+const UNKNOWN = -2;
+
+function functionOf(value: ConstValue | undefined): number {
+  if (value === undefined) return UNKNOWN;
+  if (value.func >= 0) return value.func;
+  return value.lo === 0 && value.hi === 0 ? -1 : UNKNOWN;
+}
+
+function factsOf(valid: ValidModule, content: Int32Array): TableFacts {
+  const single = new Map<number, number>();
+  let hasNull = false;
+  for (const func of content) {
+    if (func < 0) {
+      hasNull = true;
+      continue;
+    }
+    const typeId = valid.canonicalIds[valid.funcTypeIndices[func]!]!;
+    const known = single.get(typeId);
+    single.set(typeId, known === undefined || known === func ? func : -1);
+  }
+  return { content, hasNull, single };
+}
