@@ -285,6 +285,16 @@ export class ProgramMaker {
     return 0;
   }
 
+  /** Globals mostly keep their type; few are used much. */
+  #accessContext(): void {
+    const store = this.#random(2) === 0;
+    const slot = this.#random(4) ? this.#random(3) : this.#random(store ? 12 : 16);
+    const ty = this.#random(8) ? [TY.I32, TY.I64, TY.F64][slot % 3]! : this.#pick([TY.I32, TY.I64, TY.F32]);
+    const word = region(REGION.CONTEXT, contextClass(slot * 16));
+    if (store) this.#emit(OP.STORE, TY.NONE, 0, this.#value(ty), word, slot * 16);
+    else this.#keep(ty, this.#emit(OP.LOAD, ty, 0, 0, word, slot * 16));
+  }
+
   #access(): void {
     const inContext = this.#random(3) === 0;
     const store = this.#random(2) === 0;
@@ -292,13 +302,7 @@ export class ProgramMaker {
     const isInt = ty === TY.I32 || ty === TY.I64;
     const value = store ? this.#value(ty) : 0;
     let op: number = store ? OP.STORE : OP.LOAD;
-    if (inContext) {
-      const offset = this.#random(store ? 12 : 16) * 16;
-      const word = region(REGION.CONTEXT, contextClass(offset));
-      if (store) this.#emit(op, TY.NONE, 0, value, word, offset);
-      else this.#keep(ty, this.#emit(op, ty, 0, 0, word, offset));
-      return;
-    }
+    if (inContext) return this.#accessContext();
     if (isInt && this.#random(3) === 0) {
       op = store ? this.#pick([OP.STORE8, OP.STORE16, ...(ty === TY.I64 ? [OP.STORE32] : [])]) : this.#pick([
         OP.LOAD8_S,
