@@ -106,18 +106,22 @@ export class Engine {
    * Throws MalformedError, InvalidError or UnsupportedError with the place in the input.
    */
   compile(source: Uint8Array | ArrayBuffer | string): Module {
+    const places = new TextPlaces();
+    return withPlaces(places, () => this.compileParsed(this.#parse(source, places), places));
+  }
+
+  /** Compiles what `parse` returned. `places` are those of the text it came from, if any. */
+  compileParsed(module: WasmModule, places: TextPlaces = new TextPlaces()): Module {
     const space = realmStore();
     const { thread } = space;
-    const places = new TextPlaces();
-    const code = withPlaces(places, () =>
-      compileModule(this.#parse(source, places), {
-        target: thread.target,
-        features: this.features,
-        optimizations: this.optimizations,
-        explicitBounds: this.bounds === "explicit",
-        cpu: cpuFeatures(thread.host),
-        verify: this.#verify,
-      }));
+    const code = compileModule(module, {
+      target: thread.target,
+      features: this.features,
+      optimizations: this.optimizations,
+      explicitBounds: this.bounds === "explicit",
+      cpu: cpuFeatures(thread.host),
+      verify: this.#verify,
+    });
     const image = placeImage(thread.arena, code.bytes, code.tables);
     const compiled = new CompiledModule(thread, code.valid, {
       ...code,
@@ -131,7 +135,12 @@ export class Engine {
   /** Checks a module without compiling it; throws as `compile` does, but accepts features that this build cannot compile. */
   validate(source: Uint8Array | ArrayBuffer | string): void {
     const places = new TextPlaces();
-    withPlaces(places, () => validateModule(this.#parse(source, places), this.features));
+    withPlaces(places, () => this.validateParsed(this.#parse(source, places)));
+  }
+
+  /** Checks what `parse` returned. */
+  validateParsed(module: WasmModule): void {
+    validateModule(module, this.features);
   }
 
   /** Reads a module from its binary form (`\0asm…`) or its text. */

@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { runScript } from "../engine/script/run_script.ts";
+import { optionsOfScript, runScript } from "../engine/script/run_script.ts";
 
 const folder = process.env["WASM_TESTSUITE"] ?? "tests/spec/testsuite";
 if (!existsSync(folder)) {
@@ -22,7 +22,7 @@ for (const bounds of modes) {
   const skipped = new Map<string, number>();
   const files = readdirSync(folder, { recursive: true }).map(String).filter((name) => name.endsWith(".wast")).sort();
   for (const file of files.filter((name) => filters.length === 0 || filters.some((f) => name.includes(f)))) {
-    const result = runScript(readFileSync(join(folder, file)), { bounds, verify: true });
+    const result = runScript(readFileSync(join(folder, file)), optionsOfScript(file, { bounds, verify: true }));
     passed += result.passed;
     failed += result.failures.length;
     for (const { line, message } of result.failures) console.log(`${file}:${line}: ${message}`);

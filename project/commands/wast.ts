@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
-import { runScript } from "../../engine/script/run_script.ts";
+import { optionsOfScript, runScript } from "../../engine/script/run_script.ts";
 import { addEngineOptions, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { FileFailure, oneLine } from "./failure.ts";
 
@@ -22,7 +22,7 @@ export function addCommand(program: Command): void {
     let skipped = 0;
     for (const file of (await Promise.all(paths.map(scriptsOf))).flat()) {
       try {
-        const result = runScript(await readFile(file), options);
+        const result = runScript(await readFile(file), optionsOfScript(file, options));
         for (const { line, message } of result.failures) process.stdout.write(`${file}:${line}: ${oneLine(message)}\n`);
         const left = [...result.skipped.values()].reduce((sum, n) => sum + n, 0);
         if (flags.verbose) {

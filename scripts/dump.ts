@@ -1,0 +1,54 @@
+/**
+ * Shows what the compiler makes of a module: `deno task dump FILE [FUNC] [--explicit] [--ir] [--off KEY,…]`: IR as translated and
+ * as optimized, machine instructions and the bytes disassembled. FUNC is a function index or a name.
+ */
+import { readFileSync } from "node:fs";
+import process from "node:process";
+import { X64 } from "../engine/backend_x64/target.ts";
+import { compileModule } from "../engine/compile.ts";
+import { NewEngine } from "../engine/engine.ts";
+import { featureSet } from "../engine/features.ts";
+import { cpuFeatures } from "../engine/host/cpu.ts";
+import { currentHost } from "../engine/host/current.ts";
+import { IrFunction } from "../engine/ir/function.ts";
+import { printFunction } from "../engine/ir/print.ts";
+import { type OptimizationName, optimizationSet } from "../engine/optimizations.ts";
+import { optimize } from "../engine/optimize/passes.ts";
+import { translateFunction } from "../engine/translate/function.ts";
+import { moduleEnv } from "../engine/translate/module_env.ts";
+import { validateModule } from "../engine/validate/module.ts";
+
+const args = process.argv.slice(2);
+const flags = args.filter((arg) => arg.startsWith("--"));
+const [file, wanted] = args.filter((arg) => !arg.startsWith("--"));
+if (file === undefined) {
+  console.error("usage: deno task dump FILE [FUNC] [--explicit] [--ir] [--off=KEY,…]");
+  process.exit(2);
+}
+const explicitBounds = flags.includes("--explicit");
+const off = flags.find((flag) => flag.startsWith("--off="))?.slice(6).split(",") ?? [];
+const optimizations = optimizationSet(Object.fromEntries(off.map((key) => [key as OptimizationName, false])));
+const module = NewEngine().parse(readFileSync(file));
+const valid = validateModule(module, featureSet());
+const env = moduleEnv(valid, { explicitBounds, optimizations });
+const exported = valid.exports.find((e) => e.kind === "func" && e.name === wanted)?.index;
+const named = [...valid.names.funcs].find(([, name]) => name === wanted)?.[0];
+const selected = wanted === undefined ? undefined : exported ?? named ?? Number(wanted);
+const code = compileModule(module, {
+  target: X64,
+  features: featureSet(),
+  optimizations,
+  explicitBounds,
+  cpu: cpuFeatures(currentHost()),
+});
+const f = new IrFunction();
+for (let i = 0; i < valid.funcs.length; i++) {
+  const index = valid.importedFuncCount + i;
+  if (selected !== undefined && index !== selected) continue;
+  console.log(`==== func ${index} ${valid.names.funcs.get(index) ?? ""}`);
+  translateFunction(env, i, f);
+  if (flags.includes("--ir")) console.log(printFunction(f));
+  optimize(f, optimizations, {});
+  console.log(printFunction(f));
+  console.log(X64.disassemble(code.bytes, code.tables.functionStart[i]!, code.tables.functionEnd[i]!));
+}
