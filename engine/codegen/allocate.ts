@@ -33,6 +33,6 @@ export function allocateRegisters(v: VCode, registers: RegisterFile, _options: O
   facts.compute(v);
   live.compute(v, facts, registers);
   scan.run(v, registers);
-  slots.assign(v, live, scan.needsSlot, out);
+  slots.assign(v, live, scan.slotted, scan.slottedCount, out);
   resolver.run(v, slots.location, out);
 }

@@ -73,7 +73,7 @@ export class BlockFacts {
       const header = blockFirst[k]! + k;
       const next = (k + 1 < blocks ? blockFirst[k + 1]! : v.count) + k + 1;
       start[k] = header * 2;
-      blockOf.fill(k, header, next);
+      for (let n = header; n < next; n++) blockOf[n] = k;
     }
     start[blocks] = this.numbers * 2;
   }

@@ -42,8 +42,10 @@ export class LinearScan {
   #v!: VCode;
   #registers!: RegisterFile;
 
-  /** Per virtual register: is it in its slot somewhere? */
+  /** Per virtual register: is it in its slot somewhere? And those that are. */
   needsSlot: Uint8Array = new Uint8Array(0);
+  slotted: Int32Array = new Int32Array(64);
+  slottedCount = 0;
   /** Per virtual register: the physical one it had last, or that its affinity's sources have; −1 none. */
   #last: Int8Array = new Int8Array(0);
   #wanted: Int8Array = new Int8Array(0);
@@ -149,6 +151,7 @@ export class LinearScan {
       this.#past = new Int32Array(vregs * 2);
     }
     this.needsSlot.fill(0, 0, vregs);
+    this.slottedCount = 0;
     this.#last.fill(-1, 0, vregs);
     this.#home.fill(-1, 0, vregs);
     this.#wanted.fill(-1, 0, vregs);
@@ -544,7 +547,18 @@ export class LinearScan {
     const back = reloadPosition(live, this.#facts, this.#v, at, to, cursor, around);
     if (back < to) this.#enqueue(this.#split(piece, back));
     live.pieceLoc[piece] = IN_SLOT;
+    if (this.needsSlot[x] === 0) this.#needSlot(x);
+  }
+
+  #needSlot(x: number): void {
     this.needsSlot[x] = 1;
+    const n = this.slottedCount++;
+    if (n >= this.slotted.length) {
+      const next = new Int32Array(n * 2);
+      next.set(this.slotted);
+      this.slotted = next;
+    }
+    this.slotted[n] = x;
   }
 
   /** Cuts a piece in two and returns the second, which starts at `at`. */

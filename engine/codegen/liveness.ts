@@ -170,6 +170,7 @@ export class Liveness {
     const blocks = v.blockCount, start = facts.start;
     for (let k = blocks - 1; k >= 0; k--) {
       const end = start[k + 1]!;
+      this.#reserveUses(v, k);
       if (copies) this.#enterBlockEnd(v, k, end);
       this.#useEdgeArguments(v, facts, k, end);
       this.#instructions(v, facts, registers, k);
@@ -185,6 +186,18 @@ export class Liveness {
     }
     if (this.#liveCount > 0) throw new Bug(`register allocation: v${this.#live[0]} is used but never defined`);
     return true;
+  }
+
+  /** Makes room for the uses of block k and its edges. */
+  #reserveUses(v: VCode, k: number): void {
+    const end = k + 1 < v.blockCount ? v.blockFirst[k + 1]! : v.count;
+    let most = this.useCount + v.firstOperand[end]! - v.firstOperand[v.blockFirst[k]!]!;
+    const first = v.succStart[k]!, last = first + v.succCount[k]!;
+    for (let j = first; j < last; j++) most += v.paramCount[v.edgeTo[v.succ[j]!]!]!;
+    if (most <= this.usePos.length) return;
+    this.usePos = grown(this.usePos, most * 2);
+    this.useInfo = grown(this.useInfo, most * 2);
+    this.useNext = grown(this.useNext, most * 2);
   }
 
   /** Does a block other than the one before it jump to block k forwards? */
@@ -255,7 +268,12 @@ export class Liveness {
 
   #instructions(v: VCode, facts: BlockFacts, registers: RegisterFile, k: number): void {
     const operands = v.operands, firstOperand = v.firstOperand, clobbers = v.clobbers;
-    const firstInst = v.blockFirst[k]!;
+    const firstInst = v.blockFirst[k]!, openTo = this.#openTo, useHead = this.useHead, vregRemat = v.vregRemat;
+    const usePos = this.usePos,
+      useInfo = this.useInfo,
+      useNext = this.useNext,
+      defPos = this.defPos,
+      defKind = this.defKind;
     let n2 = facts.start[k + 1]! - 2;
     for (let i = (n2 >> 1) - k - 1; i >= firstInst; i--, n2 -= 2) {
       const first = firstOperand[i]!, end = firstOperand[i + 1]!;
@@ -286,9 +304,9 @@ export class Liveness {
           // Sharing is possible only if the source dies here.
           if (this.#openTo[source] === 0) this.affinity[source] = x;
         }
-        this.defPos[x] = from;
-        this.defKind[x] = kind;
-        if (this.#openTo[x] === 0) this.#newPiece(x, from, n2 + 2);
+        defPos[x] = from;
+        defKind[x] = kind;
+        if (openTo[x] === 0) this.#newPiece(x, from, n2 + 2);
         else this.#close(x, from);
       }
       if (late) this.#lateOperands(v, first, end, n2);
@@ -303,8 +321,18 @@ export class Liveness {
         } else if (tied >= 0 && (x === tiedSource || (tiedCount > 1 && this.#isTied(v, first, end, o)))) {
           this.#gapUse(v, x, n2, 0);
         } else {
-          this.#open(x, n2 + 1);
-          this.#addUse(x, n2, constraint === CONSTRAINT.ANY && v.vregRemat[x] === 0 ? USE_KIND.ANY : USE_KIND.REG);
+          if (openTo[x]! <= n2) this.#open(x, n2 + 1);
+          const head = useHead[x]!,
+            kind = constraint === CONSTRAINT.ANY && vregRemat[x] === 0 ? USE_KIND.ANY : USE_KIND.REG;
+          if (head !== 0 && usePos[head] === n2) {
+            this.#addUse(x, n2, kind);
+          } else {
+            const u = this.useCount++;
+            usePos[u] = n2;
+            useInfo[u] = kind;
+            useNext[u] = head;
+            useHead[x] = u;
+          }
         }
       }
     }
@@ -452,11 +480,6 @@ export class Liveness {
       return;
     }
     const u = this.useCount++;
-    if (u >= this.usePos.length) {
-      this.usePos = grown(this.usePos, u * 2);
-      this.useInfo = grown(this.useInfo, u * 2);
-      this.useNext = grown(this.useNext, u * 2);
-    }
     this.usePos[u] = pos;
     this.useInfo[u] = info;
     this.useNext[u] = head;

@@ -11,6 +11,8 @@ import type { VCode } from "./vcode.ts";
 
 const CLASS_REF = 0, CLASS_8 = 1, CLASS_16 = 2, CLASSES = 3;
 const HOPS = 3;
+/** Registers and slots are below this number: it packs a position with one of them. */
+const KEY = 0x200000;
 
 function classOf(ty: number): number {
   return ty === TY.REF ? CLASS_REF : TY_BYTES[ty] === 16 ? CLASS_16 : CLASS_8;
@@ -24,13 +26,13 @@ export class SpillSlots {
   #slot: Int32Array = new Int32Array(0);
   #wanted: Int32Array = new Int32Array(0);
   #order: Float64Array = new Float64Array(64);
-  /** Per class: end of the life of each slot's value, and a heap of (end, slot) as end × 2²⁰ + slot. */
+  /** Per class: end of the life of each slot's value, slots that may be free, and a heap of the busy ones by their ends. */
   readonly #ends: number[][] = [[], [], []];
-  readonly #busy: number[][] = [[], [], []];
   readonly #free: number[][] = [[], [], []];
+  readonly #busy: Heap[] = [new Heap(), new Heap(), new Heap()];
 
-  /** Gives a slot to every virtual register x with needsSlot[x] that cannot be repeated instead. */
-  assign(v: VCode, live: Liveness, needsSlot: Uint8Array, out: Allocation): void {
+  /** Gives a slot to each of the first `n` virtual registers of `slotted`, unless it can be repeated instead. */
+  assign(v: VCode, live: Liveness, slotted: Int32Array, n: number, out: Allocation): void {
     const vregs = v.vregCount;
     if (vregs > this.location.length) {
       this.location = new Int32Array(vregs * 2);
@@ -38,28 +40,36 @@ export class SpillSlots {
       this.#wanted = new Int32Array(vregs * 2);
     }
     this.location.fill(0, 0, vregs);
+    out.slotCount = 0;
+    out.refSlotCount = 0;
+    if (n === 0) return;
     this.#slot.fill(0, 0, vregs);
     this.#wanted.fill(0, 0, vregs);
-    let n = 0;
-    for (let x = 1; x < vregs; x++) {
-      if (needsSlot[x] === 0 || v.vregRemat[x] !== 0) continue;
-      if (n >= this.#order.length) {
-        const next = new Float64Array(n * 2);
-        next.set(this.#order);
-        this.#order = next;
-      }
-      this.#order[n++] = live.pieceFrom[live.pieceHead[x]!]! * 0x200000 + x;
-    }
     for (let c = 0; c < CLASSES; c++) {
       this.#ends[c]!.length = 0;
-      this.#busy[c]!.length = 0;
       this.#free[c]!.length = 0;
+      this.#busy[c]!.size = 0;
     }
-    if (n > 0) {
-      const order = this.#order.subarray(0, n).sort();
-      for (let j = 0; j < n; j++) this.#place(v, live, order[j]! % 0x200000);
+    const values = this.#sortByStart(v, live, slotted, n), order = this.#order;
+    for (let j = 0; j < values; j++) this.#place(v, live, order[j]! % KEY);
+    this.#number(v, values, out);
+  }
+
+  /** Puts the values into #order, as start × KEY + register, and returns their number. */
+  #sortByStart(v: VCode, live: Liveness, slotted: Int32Array, n: number): number {
+    if (n > this.#order.length) this.#order = new Float64Array(n * 2);
+    const order = this.#order;
+    let values = 0, sorted = true, before = 0;
+    for (let j = 0; j < n; j++) {
+      const x = slotted[j]!;
+      if (v.vregRemat[x] !== 0) continue;
+      const key = live.pieceFrom[live.pieceHead[x]!]! * KEY + x;
+      if (key < before) sorted = false;
+      before = key;
+      order[values++] = key;
     }
-    this.#number(v, needsSlot, out);
+    if (!sorted) order.subarray(0, values).sort();
+    return values;
   }
 
   #place(v: VCode, live: Liveness, x: number): void {
@@ -68,11 +78,10 @@ export class SpillSlots {
     let last = live.pieceHead[x]!;
     while (live.pieceNext[last] !== 0) last = live.pieceNext[last]!;
     const to = live.pieceTo[last]!;
-    while (busy.length > 0 && busy[0]! < (from + 1) * 0x100000) {
-      const top = busy[0]!, slot = top % 0x100000;
-      popHeap(busy);
+    while (busy.size > 0 && busy.firstEnd() <= from) {
+      const end = busy.firstEnd(), slot = busy.removeFirst();
       // Not if an affinity has extended the slot's life meanwhile.
-      if (ends[slot] === (top - slot) / 0x100000) free.push(slot);
+      if (ends[slot] === end) free.push(slot);
     }
     let slot = this.#preferred(v, live, x, c, from);
     while (slot < 0 && free.length > 0) {
@@ -81,7 +90,7 @@ export class SpillSlots {
     }
     if (slot < 0) slot = ends.push(0) - 1;
     ends[slot] = to;
-    pushHeap(busy, to * 0x100000 + slot);
+    busy.add(to, slot);
     this.#slot[x] = slot + 1;
     const a = live.affinity[x]!;
     if (a !== 0 && this.#wanted[a] === 0) this.#wanted[a] = slot + 1;
@@ -101,43 +110,58 @@ export class SpillSlots {
   }
 
   /** Turns slots of classes into slots of the frame: references lowest, then the aligned ones. */
-  #number(v: VCode, needsSlot: Uint8Array, out: Allocation): void {
+  #number(v: VCode, values: number, out: Allocation): void {
     const refs = this.#ends[CLASS_REF]!.length, wide = this.#ends[CLASS_16]!.length;
     const wideBase = (refs + 1) & ~1;
     const base = wide > 0 ? wideBase + 2 * wide : refs;
     out.refSlotCount = refs;
     out.slotCount = base + this.#ends[CLASS_8]!.length;
-    for (let x = 1; x < v.vregCount; x++) {
-      const slot = this.#slot[x]! - 1;
-      if (needsSlot[x] === 0 || slot < 0) continue;
-      const c = classOf(v.vregTy[x]!);
+    for (let j = 0; j < values; j++) {
+      const x = this.#order[j]! % KEY, slot = this.#slot[x]! - 1, c = classOf(v.vregTy[x]!);
       this.location[x] = -1 - (c === CLASS_REF ? slot : c === CLASS_16 ? wideBase + 2 * slot : base + slot);
     }
   }
 }
 
-function pushHeap(heap: number[], value: number): void {
-  let k = heap.push(value) - 1;
-  while (k > 0) {
-    const parent = (k - 1) >> 1;
-    if (heap[parent]! <= value) break;
-    heap[k] = heap[parent]!;
-    k = parent;
-  }
-  heap[k] = value;
-}
+/** A binary heap of slots, the one whose value ends first on top. */
+class Heap {
+  size = 0;
+  #keys: Float64Array = new Float64Array(64);
 
-function popHeap(heap: number[]): void {
-  const value = heap.pop()!, n = heap.length;
-  if (n === 0) return;
-  let k = 0;
-  for (;;) {
-    let child = 2 * k + 1;
-    if (child >= n) break;
-    if (child + 1 < n && heap[child + 1]! < heap[child]!) child++;
-    if (heap[child]! >= value) break;
-    heap[k] = heap[child]!;
-    k = child;
+  firstEnd(): number {
+    return Math.floor(this.#keys[0]! / KEY);
   }
-  heap[k] = value;
+
+  add(end: number, slot: number): void {
+    if (this.size >= this.#keys.length) {
+      const next = new Float64Array(this.size * 2);
+      next.set(this.#keys);
+      this.#keys = next;
+    }
+    const keys = this.#keys, value = end * KEY + slot;
+    let k = this.size++;
+    while (k > 0) {
+      const parent = (k - 1) >> 1;
+      if (keys[parent]! <= value) break;
+      keys[k] = keys[parent]!;
+      k = parent;
+    }
+    keys[k] = value;
+  }
+
+  /** Removes the top and returns its slot. */
+  removeFirst(): number {
+    const keys = this.#keys, slot = keys[0]! % KEY, n = --this.size, value = keys[n]!;
+    let k = 0;
+    for (;;) {
+      let child = 2 * k + 1;
+      if (child >= n) break;
+      if (child + 1 < n && keys[child + 1]! < keys[child]!) child++;
+      if (keys[child]! >= value) break;
+      keys[k] = keys[child]!;
+      k = child;
+    }
+    keys[k] = value;
+    return slot;
+  }
 }
