@@ -160,4 +160,3 @@ export function leaLabel(e: Emission, reg: number, label: number): void {
   const at = e.asm.ripAt;
   e.markFrom(at, KIND.RELATIVE, label, e.asm.at - at, 0, 0);
 }
-

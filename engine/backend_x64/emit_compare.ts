@@ -107,4 +107,3 @@ function moveIf(e: Emission, row: number, o: number, cc: number): void {
   if (from >= 0) emitRegister(e.asm, row, d, from & 15, 0, 0, cc);
   else emitMemory(e.asm, row, d, 0, RSP, NO_REGISTER, 0, slotOffset(from), 0, cc);
 }
-

@@ -8,7 +8,7 @@ import { STUB } from "../codegen/machine_code.ts";
 import { TY } from "../ir/types.ts";
 import { type Emission, KIND } from "./emission.ts";
 import { BASE_RIP, emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
-import { MARK, MAX_OPERANDS, PLACE, ROW_MARKS, ROW_PLACES, ROW_RM_VECTOR, ROW_VEX_TWIN, X } from "./instructions.ts";
+import { INSTRUCTION_ROWS, MARK, MAX_OPERANDS, PLACE, ROW_MARKS, ROW_PLACES, ROW_RM_VECTOR, ROW_VEX_TWIN, X } from "./instructions.ts";
 import { AUX_MODE, AUX_POOL_SHIFT, AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, MEMORY_BASE, RSP, SCRATCH, SCRATCH_VECTOR } from "./registers.ts";
 
@@ -70,8 +70,8 @@ function imageMark(e: Emission, shared: number): void {
   e.markFrom(at, KIND.IMAGE, e.code.stubStart[STUB.CONSTANTS] + shared, e.asm.at - at, 0, 0);
 }
 
-/** Emits the row of VCode instruction `i`, whose row operands begin at operand `o`; returns the operand after them. */
-export function emitRow(e: Emission, i: number, row: number, o: number): number {
+/** Emits the row of VCode instruction `i`, whose row operands begin at operand `o` and must reach to the last. */
+export function emitRow(e: Emission, i: number, row: number, o: number): void {
   const { v, asm, location } = e;
   const aux = v.aux[i];
   const mode = aux & AUX_MODE;
@@ -105,11 +105,13 @@ export function emitRow(e: Emission, i: number, row: number, o: number): number 
       } else if (mode === MODE.INDEX) index = location[o++] & 15;
     }
   }
-  if (merged) vvvv = mode === MODE.REGISTER && rmLocation >= 0 && ROW_RM_VECTOR[row] !== 0 ? rmLocation & 15 : SCRATCH_VECTOR;
+  if (merged) {
+    vvvv = mode === MODE.REGISTER && rmLocation >= 0 && ROW_RM_VECTOR[row] !== 0 ? rmLocation & 15 : SCRATCH_VECTOR;
+  }
   if (mode === MODE.REGISTER) {
     if (rmLocation >= 0) emitRegister(asm, row, reg, rmLocation & 15, vvvv, imm, 0);
     else emitMemory(asm, row, reg, vvvv, RSP, NO_REGISTER, 0, slotOffset(rmLocation), imm, 0);
-    return o;
+    return;
   }
   let disp = v.disp[i];
   if (mode === MODE.POOL || mode === MODE.SHARED) {
@@ -117,7 +119,7 @@ export function emitRow(e: Emission, i: number, row: number, o: number): number 
     const at = asm.ripAt;
     if (mode === MODE.SHARED) imageMark(e, disp);
     else e.markFrom(at, KIND.RELATIVE, e.pool(disp, imm, 4 << ((aux >>> AUX_POOL_SHIFT) & 3)), asm.at - at, 0, 0);
-    return o;
+    return;
   }
   const scale = (aux >>> AUX_SCALE_SHIFT) & 3;
   if (mode === MODE.MEMORY || mode === MODE.MEMORY_CONSTANT) {
@@ -133,7 +135,6 @@ export function emitRow(e: Emission, i: number, row: number, o: number): number 
   const code = (aux >>> AUX_TRAP_SHIFT) & 63;
   if (code !== 0) e.trapSite(i, code, e.frame);
   emitMemory(asm, row, reg, vvvv, base, index, scale, disp, imm, 0);
-  return o;
 }
 
 /** LEA: additions of which one operand is the result take the shorter ADD. */
@@ -248,7 +249,9 @@ export function emitEdits(e: Emission, first: number, end: number): void {
       const to = editTo[k];
       if (to >= 0) emitRematerialized(e, remat - 1, to);
       else {
-        const scratch = editTy[k] === TY.F32 || editTy[k] === TY.F64 || editTy[k] === TY.V128 ? 32 + SCRATCH_VECTOR : SCRATCH;
+        const scratch = editTy[k] === TY.F32 || editTy[k] === TY.F64 || editTy[k] === TY.V128
+          ? 32 + SCRATCH_VECTOR
+          : SCRATCH;
         emitRematerialized(e, remat - 1, scratch);
         emitMove(e, scratch, to, editTy[k]);
       }

@@ -102,7 +102,13 @@ export function finish(e: Emission): void {
   let extra = 0;
   for (let i = 0; i < markCount; i++) {
     const kind = markKind[i];
-    sizes[i] = kind === KIND.JUMP ? LONG_JUMP : kind === KIND.BRANCH ? LONG_BRANCH : kind === KIND.ALIGN ? markX[i] - 1 : 0;
+    sizes[i] = kind === KIND.JUMP
+      ? LONG_JUMP
+      : kind === KIND.BRANCH
+      ? LONG_BRANCH
+      : kind === KIND.ALIGN
+      ? markX[i] - 1
+      : 0;
     extra += sizes[i];
   }
   placeLabels(e);

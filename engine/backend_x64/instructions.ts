@@ -39,6 +39,8 @@ function parseOperand(text: string, encoding: string, row: string): { mark: numb
     ? MARK.READ
     : text.startsWith("rw:")
     ? MARK.BOTH
+    : text.startsWith("u:")
+    ? MARK.MERGED
     : text.startsWith("w:")
     ? MARK.WRITE
     : MARK.READ;

@@ -176,7 +176,15 @@ export function selectReturn(s: Selection, id: number): void {
 }
 
 /** Emits call operation `op` of `signature`; `record` is the value of a record operand, or −1. */
-function call(s: Selection, id: number, op: number, signature: Signature, record: number, generalClobbers: number, vectorClobbers: number): void {
+function call(
+  s: Selection,
+  id: number,
+  op: number,
+  signature: Signature,
+  record: number,
+  generalClobbers: number,
+  vectorClobbers: number,
+): void {
   const { v, f } = s;
   const params = paramPlaces(signature.params);
   const results = resultPlaces(signature.results);

@@ -18,7 +18,11 @@ function relocate(code: MachineCode): void {
     const table = relocKind[k] === RELOC.FUNCTION ? code.functionStart : code.stubStart;
     const start = table[relocTarget[k]];
     if (start === undefined || start < 0) {
-      throw new Error(`Code refers to ${relocKind[k] === RELOC.FUNCTION ? "function" : "stub"} ${relocTarget[k]}, which was not emitted`);
+      throw new Error(
+        `Code refers to ${relocKind[k] === RELOC.FUNCTION ? "function" : "stub"} ${
+          relocTarget[k]
+        }, which was not emitted`,
+      );
     }
     const at = relocAt[k];
     const value = start - (at + 4);

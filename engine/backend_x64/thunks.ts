@@ -72,7 +72,14 @@ function loadSlots(s: StubCode, types: Uint8Array, places: Int8Array, thread: nu
  * Copies entries between the overflow buffer and the slots, from the first that is not in a register on: both have 16 bytes per
  * index, so entries of register values in between are copied too, to no effect. Changes `buffer`, `index` and xmm15.
  */
-function copyOverflow(s: StubCode, places: Int8Array, toSlots: boolean, thread: number, buffer: number, index: number): void {
+function copyOverflow(
+  s: StubCode,
+  places: Int8Array,
+  toSlots: boolean,
+  thread: number,
+  buffer: number,
+  index: number,
+): void {
   const first = places.indexOf(-1);
   if (first < 0) return;
   const loop = s.newLabel();
@@ -174,7 +181,9 @@ export function buildFastEntry(
     if (TY_BANK[ty] === 1) integers++;
     else floats++;
   }
-  if (integers > HOST_INTEGERS.length || floats > HOST_FLOATS || results.length > 1 || results[0] === TY.V128) return undefined;
+  if (integers > HOST_INTEGERS.length || floats > HOST_FLOATS || results.length > 1 || results[0] === TY.V128) {
+    return undefined;
+  }
   const s = new StubCode(BARE_CONTEXT);
   s.constant(R11, threadAddress);
   s.saveHost(R11);
@@ -212,4 +221,3 @@ function moveIntegers(s: StubCode, params: Uint8Array): void {
     s.rr(move(2), RDX, R8);
   } else if (n > 1) s.rr(move(1), RCX, RDX);
 }
-

@@ -130,7 +130,14 @@ export class NativeProcess {
   }
 
   /** Enters `code` through `thunk`; runs host functions and builtins as it asks for them. */
-  run(code: bigint, thunk: bigint, context: Region, record: bigint, signature: Signature, args: readonly bigint[]): Outcome {
+  run(
+    code: bigint,
+    thunk: bigint,
+    context: Region,
+    record: bigint,
+    signature: Signature,
+    args: readonly bigint[],
+  ): Outcome {
     const { view } = this.thread;
     const pointer = this.thread.pointer;
     view.setBigUint64(THREAD.CALL_CODE, code, true);
@@ -144,8 +151,12 @@ export class NativeProcess {
       this.#serve(status, context);
       status = this.#resume.call(pointer);
     }
-    if (view.getBigUint64(THREAD.GUEST_SP, true) !== before) throw new Error("The guest stack pointer was not restored");
-    if (view.getInt32(THREAD.STATUS, true) !== status) throw new Error("THREAD.STATUS disagrees with the returned status");
+    if (view.getBigUint64(THREAD.GUEST_SP, true) !== before) {
+      throw new Error("The guest stack pointer was not restored");
+    }
+    if (view.getInt32(THREAD.STATUS, true) !== status) {
+      throw new Error("THREAD.STATUS disagrees with the returned status");
+    }
     return { status, trap: view.getInt32(THREAD.TRAP_CODE, true), results: this.readSlots(signature.results) };
   }
 
