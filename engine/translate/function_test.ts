@@ -330,3 +330,74 @@ b3(v9:i32):
   1,
   { optimizations: { "inline": true }, positions: true },
 );
+
+const KNOWN_TABLE = `(type $t (func (param i32) (result i32))) (table 3 funcref) (elem (i32.const 1) $a $b)
+   (func $a (type $t) (unreachable)) (func $b (type $t) (unreachable)) (func $other)`;
+const TABLE_KEYS = { optimizations: { "immutable-table": true, "immutable-table-type": true } };
+
+golden(
+  "a call through a known table of one type checks index and null",
+  `${KNOWN_TABLE} (func (param i32) (result i32) (call_indirect (type $t) (i32.const 7) (local.get 0)))`,
+  `
+func 3 (i32) -> (i32)
+sig 0 (i32) -> (i32)
+b0(v1:i32):
+  v2:i32 = CONST 7
+  v3:i32 = CONST 3
+  v4:i32 = GE_U v1 v3
+  TRAP_IF v4 UNDEFINED_ELEMENT
+  v6:i64 = EXTEND_U v1
+  v7:i64 = LOAD context.const[80]
+  v8:i64 = CONST 3
+  v9:i64 = SHL v6 v8
+  v10:i64 = ADD v7 v9
+  v11:i64 = LOAD pointer.5[v10]
+  v12:i32 = CALL_RECORD (v11 v2) sig0 UNINITIALIZED_ELEMENT
+  RETURN (v12)
+`,
+  3,
+  TABLE_KEYS,
+);
+
+golden(
+  "a call of a known element is direct; one that must trap is a trap",
+  `${KNOWN_TABLE} (func (param i32) (result i32) (drop (call_indirect (type $t) (i32.const 7) (i32.const 2)))
+     (if (local.get 0) (then (drop (call_indirect (type $t) (i32.const 7) (i32.const 0)))))
+     (call_indirect (type $t) (i32.const 7) (i32.const 3)))`,
+  `
+func 3 (i32) -> (i32)
+sig 0 (i32) -> (i32)
+b0(v1:i32):
+  v2:i32 = CONST 7
+  v3:i32 = CONST 2
+  v4:i32 = CALL f1(v2) sig0
+  BRANCH v1 b1() b2()
+b1() cold:
+  v6:i32 = CONST 0
+  TRAP UNINITIALIZED_ELEMENT
+b2() cold:
+  v8:i32 = CONST 7
+  v9:i32 = CONST 3
+  TRAP UNDEFINED_ELEMENT
+`,
+  3,
+  TABLE_KEYS,
+);
+
+for (
+  const [what, fields] of [
+    ["exported", '(export "t" (table 0))'],
+    ["written", "(func (table.set 0 (i32.const 0) (ref.null func)))"],
+    ["filled from outside its bounds", "(elem (i32.const 3) $other)"],
+    ["filled at an unknown place", '(import "m" "g" (global $g i32)) (elem (global.get $g) $other)'],
+  ] as const
+) {
+  Deno.test(`nothing is known of a table that is ${what}`, () => {
+    const call = '(func (export "f") (param i32) (result i32) (call_indirect (type $t) (i32.const 7) (local.get 0)))';
+    const [imports, rest] = fields.startsWith("(import")
+      ? [fields.split(") (elem")[0] + ")", `(elem${fields.split(") (elem")[1]}`]
+      : ["", fields];
+    const text = translateText(`${imports} ${KNOWN_TABLE} ${call} ${rest}`, 3, TABLE_KEYS);
+    equal(text.includes("INDIRECT_CALL_TYPE"), true, text);
+  });
+}

@@ -128,6 +128,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
   const builtinSignature = Int32Array.from(BUILTIN_ROWS, (row) => table.idOf(row.params, row.results));
   const classes = new AliasClasses();
   const summaries = summarize(valid);
+  const memories = placeMemories(valid, layout, classes);
   const globals = placeGlobals(valid, layout, classes);
   const facts = options.optimizations?.["immutable-table"] === true
     ? tableFacts(valid, summaries, globals.globalValues)
@@ -143,7 +144,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     funcSignature,
     functionSignature: funcSignature.slice(valid.importedFuncCount),
     builtinSignature,
-    ...placeMemories(valid, layout, classes),
+    ...memories,
     ...globals,
     ...placeTables(valid, layout, classes, facts),
     tableFacts: facts,
@@ -216,11 +217,10 @@ function placeTables(
   for (let k = 0; k < count; k++) {
     const { limits } = tableTypes[k]!;
     tableOffset[k] = layout.tablesOffset + k * TABLE.SIZE;
-    const known = facts[k] !== undefined;
-    const elements = known ? CLASS_CONSTANT : k < importedTableCount ? importedClass : classes.take();
-    tableRegion[k] = region(REGION.POINTER, elements);
+    // Also of a table that is never written: a load of CLASS_CONSTANT may move above the check of its index.
+    tableRegion[k] = region(REGION.POINTER, k < importedTableCount ? importedClass : classes.take());
     // A table that cannot grow keeps its base and length.
-    const fixed = known || limits.max !== undefined && limits.max === limits.min;
+    const fixed = facts[k] !== undefined || limits.max !== undefined && limits.max === limits.min;
     tableSizeRegion[k] = region(REGION.CONTEXT, fixed ? CLASS_CONSTANT : CLASS_SIZES);
     if (fixed && limits.min <= 0x7fffffffn) tableFixedLength[k] = Number(limits.min);
   }
