@@ -1,0 +1,68 @@
+/**
+ * Package ids as the registry meets them: in address segments, as owners' prefixes, as things that can be confused.
+ *
+ * In: text from URLs and archives. Out: ids that match P1, or nothing. An id stands in one segment, with `%2F` or, because
+ * proxies decode that, with `:` for each slash (P1 has no colon). Two ids of one host that differ only in what eyes
+ * overlook share a skeleton. Design: §3.2, §3.3.
+ */
+import { domainToUnicode } from "node:url";
+import { isPluginId } from "../project/grammar.ts";
+
+/** The id in a raw address segment; undefined when it is none, so that nothing but an id reaches a query. */
+export function idOfSegment(segment: string): string | undefined {
+  if (segment.length > 1000) return undefined;
+  let text: string;
+  try {
+    text = decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+  // A second layer of encoding leaves a % behind, which P1 does not allow.
+  const id = text.replaceAll(":", "/");
+  return isPluginId(id) ? id : undefined;
+}
+
+/** An id as one segment of an address on this site: readable, and safe from proxies that decode `%2F`. */
+export function segmentOfId(id: string): string {
+  return id.replaceAll("/", ":");
+}
+
+/** The host of an id. */
+export function hostOf(id: string): string {
+  return id.slice(0, id.indexOf("/")).toLowerCase();
+}
+
+/** What is left of an id when what eyes overlook is taken away. */
+export function skeletonOf(id: string): string {
+  return id.toLowerCase().replace(/[-_.~]/g, "").replaceAll("0", "o").replace(/[1i]/g, "l").replaceAll("rn", "m")
+    .replaceAll("vv", "w");
+}
+
+/** True when a label of the host is punycode, which is shown decoded and held for moderation. */
+export function isPunycode(id: string): boolean {
+  return hostOf(id).split(".").some((label) => label.startsWith("xn--"));
+}
+
+/** The host's readable form when it is punycode. */
+export function decodedHost(id: string): string | undefined {
+  if (!isPunycode(id)) return undefined;
+  const text = domainToUnicode(hostOf(id));
+  return text === "" ? undefined : text;
+}
+
+/** Every prefix that could own an id, the longest first; prefixes are kept in lower case. */
+export function prefixesOf(id: string): string[] {
+  const parts = id.toLowerCase().split("/");
+  return parts.map((_, i) => parts.slice(0, parts.length - i).join("/"));
+}
+
+/** True when an id lies in a prefix. */
+export function isBelow(id: string, prefix: string): boolean {
+  const lower = id.toLowerCase();
+  return prefix === "*" || lower === prefix || lower.startsWith(`${prefix}/`);
+}
+
+/** True for text that can be an owner's prefix: a host, or an id. */
+export function isPrefix(text: string): boolean {
+  return text === text.toLowerCase() && text.length <= 300 && isPluginId(text.includes("/") ? text : `${text}/x`);
+}

@@ -1,0 +1,197 @@
+/**
+ * Accounts, their tokens and the id prefixes they own.
+ *
+ * In: names, token hashes, prefixes. Out: rows. A token itself is never stored, only its SHA-256. A prefix has one owner;
+ * the longest prefix that covers an id decides. Everything that changes who may do what leaves a line in `audit`.
+ */
+import { randomBytes } from "node:crypto";
+import { prefixesOf } from "../names.ts";
+import { first, maybeNumber, numberOf, type Queries, type Row, textOf } from "./database.ts";
+
+/** What a token may do. `admin` includes the others. */
+export type Scope = "publish" | "yank" | "owners" | "admin";
+/** All scopes. */
+export const SCOPES: readonly Scope[] = ["publish", "yank", "owners", "admin"];
+
+/** Somebody who publishes. */
+export interface Account {
+  readonly id: string;
+  readonly name: string;
+  readonly createdAt: number;
+}
+
+/** A token without its secret. */
+export interface Token {
+  readonly id: string;
+  readonly account: string;
+  readonly label: string;
+  readonly scopes: readonly Scope[];
+  /** Ids that it is good for; `*` for all. */
+  readonly prefix: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly revokedAt?: number;
+}
+
+/** How the ownership of a prefix was shown. */
+export type Proof = "admin" | "dns";
+
+/** An owned prefix. */
+export interface OwnedPrefix {
+  readonly prefix: string;
+  readonly account: string;
+  readonly proof: Proof;
+}
+
+/** Makes an account; undefined when the name is taken. */
+export async function createAccount(queries: Queries, name: string, at: number): Promise<Account | undefined> {
+  const id = `acc_${randomBytes(12).toString("hex")}`;
+  const made = await queries.run(
+    "INSERT INTO accounts (id, name, created_at) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING",
+    id,
+    name,
+    at,
+  );
+  return made === 1 ? { id, name, createdAt: at } : undefined;
+}
+
+/** The account of a name. */
+export async function accountByName(queries: Queries, name: string): Promise<Account | undefined> {
+  const row = await first(queries, "SELECT id, name, created_at FROM accounts WHERE name = ?", name);
+  return row && { id: textOf(row, "id"), name: textOf(row, "name"), createdAt: numberOf(row, "created_at") };
+}
+
+/** Number of accounts. */
+export async function countAccounts(queries: Queries): Promise<number> {
+  return numberOf((await first(queries, "SELECT count(*) AS n FROM accounts"))!, "n");
+}
+
+/** Keeps a token. */
+export async function createToken(queries: Queries, token: Token, hash: string): Promise<void> {
+  await queries.run(
+    `INSERT INTO tokens (id, account, hash, label, scopes, prefix, created_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    token.id,
+    token.account,
+    hash,
+    token.label,
+    token.scopes.join(" "),
+    token.prefix,
+    token.createdAt,
+    token.expiresAt,
+  );
+}
+
+const TOKEN_COLUMNS = "t.id, t.account, t.label, t.scopes, t.prefix, t.created_at, t.expires_at, t.revoked_at";
+
+function tokenOf(row: Row): Token {
+  const revokedAt = maybeNumber(row, "revoked_at");
+  return {
+    id: textOf(row, "id"),
+    account: textOf(row, "account"),
+    label: textOf(row, "label"),
+    scopes: textOf(row, "scopes").split(" ").filter((s): s is Scope => (SCOPES as readonly string[]).includes(s)),
+    prefix: textOf(row, "prefix"),
+    createdAt: numberOf(row, "created_at"),
+    expiresAt: numberOf(row, "expires_at"),
+    ...(revokedAt === undefined ? {} : { revokedAt }),
+  };
+}
+
+/** The token of a hash, with its account, unless that is suspended. */
+export async function tokenByHash(
+  queries: Queries,
+  hash: string,
+): Promise<{ token: Token; accountName: string } | undefined> {
+  const row = await first(
+    queries,
+    `SELECT ${TOKEN_COLUMNS}, a.name FROM tokens t JOIN accounts a ON a.id = t.account
+     WHERE t.hash = ? AND a.suspended_at IS NULL`,
+    hash,
+  );
+  return row && { token: tokenOf(row), accountName: textOf(row, "name") };
+}
+
+/** The tokens of an account, newest first. */
+export async function listTokens(queries: Queries, account: string): Promise<Token[]> {
+  const rows = await queries.all(
+    `SELECT ${TOKEN_COLUMNS} FROM tokens t WHERE t.account = ? ORDER BY t.created_at DESC, t.id`,
+    account,
+  );
+  return rows.map(tokenOf);
+}
+
+/** Ends a token of an account; false when there is none that still works. */
+export async function revokeToken(queries: Queries, account: string, id: string, at: number): Promise<boolean> {
+  const changed = await queries.run(
+    "UPDATE tokens SET revoked_at = ? WHERE id = ? AND account = ? AND revoked_at IS NULL",
+    at,
+    id,
+    account,
+  );
+  return changed === 1;
+}
+
+/** Gives a prefix to an account; false when another account has it. Giving it again changes nothing. */
+export async function grantPrefix(queries: Queries, owned: OwnedPrefix, at: number): Promise<boolean> {
+  await queries.run(
+    "INSERT INTO prefixes (prefix, account, proof, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (prefix) DO NOTHING",
+    owned.prefix,
+    owned.account,
+    owned.proof,
+    at,
+  );
+  const row = await first(queries, "SELECT account FROM prefixes WHERE prefix = ?", owned.prefix);
+  return row !== undefined && textOf(row, "account") === owned.account;
+}
+
+/** Takes a prefix away from an account. */
+export async function dropPrefix(queries: Queries, prefix: string, account: string): Promise<boolean> {
+  return await queries.run("DELETE FROM prefixes WHERE prefix = ? AND account = ?", prefix, account) === 1;
+}
+
+/** The prefixes of an account. */
+export async function listPrefixes(queries: Queries, account: string): Promise<OwnedPrefix[]> {
+  const rows = await queries.all(
+    "SELECT prefix, account, proof FROM prefixes WHERE account = ? ORDER BY prefix",
+    account,
+  );
+  return rows.map(prefixOf);
+}
+
+/** The longest owned prefix that covers an id. */
+export async function ownerOf(queries: Queries, id: string): Promise<OwnedPrefix | undefined> {
+  const candidates = prefixesOf(id);
+  const marks = candidates.map(() => "?").join(", ");
+  const rows = await queries.all(
+    `SELECT prefix, account, proof FROM prefixes WHERE prefix IN (${marks}) ORDER BY length(prefix) DESC LIMIT 1`,
+    ...candidates,
+  );
+  return rows[0] && prefixOf(rows[0]);
+}
+
+function prefixOf(row: Row): OwnedPrefix {
+  return { prefix: textOf(row, "prefix"), account: textOf(row, "account"), proof: textOf(row, "proof") as Proof };
+}
+
+/** Writes a line of the audit trail. */
+export async function audit(
+  queries: Queries,
+  line: {
+    readonly at: number;
+    readonly account: string;
+    readonly action: string;
+    readonly subject: string;
+    readonly detail?: string;
+  },
+): Promise<void> {
+  await queries.run(
+    "INSERT INTO audit (id, at, account, action, subject, detail) VALUES (?, ?, ?, ?, ?, ?)",
+    randomBytes(12).toString("hex"),
+    line.at,
+    line.account,
+    line.action,
+    line.subject,
+    line.detail ?? "",
+  );
+}

@@ -1,0 +1,392 @@
+/**
+ * Reading packages: lists with filters and pages, one package, its releases, the solver's index.
+ *
+ * In: checked queries. Out: plain data for routes and pages. Pages of a list follow each other by the sort values of the last
+ * row (keyset), so packages that are published meanwhile neither repeat nor hide others.
+ */
+import type { Definition } from "../../project/definition.ts";
+import type { PackageMetadata } from "../../project/manifest.ts";
+import { compareVersions } from "../../project/version.ts";
+import { containing, first, maybeText, numberOf, type Queries, type Row, type SqlValue, textOf } from "./database.ts";
+import type { ReleaseRecord } from "../signing.ts";
+
+/** How a list can be sorted. */
+export const SORTS = ["relevance", "installs", "recent", "name"] as const;
+/** A sort order. */
+export type Sort = (typeof SORTS)[number];
+/** Filters by facet; each is a query parameter of that name. */
+export const FACETS = [
+  "category",
+  "tag",
+  "stability",
+  "engine",
+  "platform",
+  "kind",
+  "authority",
+  "contract",
+] as const;
+/** A facet. */
+export type Facet = (typeof FACETS)[number];
+
+/** A query for packages. */
+export interface ListQuery {
+  readonly q: string;
+  readonly facets: { readonly [facet in Facet]?: string };
+  readonly sort: Sort;
+  readonly limit: number;
+  /** Sort values of the last row of the page before. */
+  readonly after?: readonly (string | number)[];
+}
+
+/** A package as lists show it. */
+export interface PackageSummary {
+  readonly name: string;
+  readonly displayName: string;
+  readonly version: string;
+  readonly description: string;
+  readonly stability: string | null;
+  readonly category: string | null;
+  readonly tags: readonly string[];
+  readonly license: string;
+  readonly repository: string;
+  readonly kinds: readonly string[];
+  readonly authorities: readonly string[];
+  readonly installs: { readonly total: number; readonly week: number };
+  readonly publishedAt: string;
+  readonly deprecated: boolean;
+}
+
+/** One page. */
+export interface PackagePage {
+  readonly packages: readonly PackageSummary[];
+  readonly total: number;
+  /** Sort values of the last row when more follow. */
+  readonly next?: readonly (string | number)[];
+}
+
+/** Why a release was withdrawn. */
+export interface YankState {
+  readonly reason: string;
+  readonly severity: "broken" | "security" | "other";
+  readonly at: string;
+}
+
+/** A release of a package. */
+export interface ReleaseState {
+  readonly package: string;
+  readonly version: string;
+  readonly publishedAt: string;
+  readonly publisher: string;
+  readonly verified: boolean;
+  readonly artifact: { readonly digest: string; readonly size: number };
+  readonly metadata: PackageMetadata;
+  readonly readme: string;
+  readonly files: readonly { readonly path: string; readonly size: number }[];
+  readonly record: ReleaseRecord;
+  readonly signature: { readonly keyId: string; readonly algorithm: "Ed25519"; readonly value: string };
+  readonly yanked?: YankState;
+  readonly plugins: readonly PluginState[];
+}
+
+/** One plugin of a release. */
+export interface PluginState {
+  readonly id: string;
+  readonly digest: string;
+  readonly definition: Definition;
+  readonly entry: { readonly path: string; readonly digest: string; readonly size: number };
+}
+
+const SCORE = `CASE WHEN id = ? OR title_lower = ? THEN 4 WHEN id LIKE ? ESCAPE '\\' THEN 3
+  WHEN title_lower LIKE ? ESCAPE '\\' THEN 2 ELSE 1 END`;
+
+/** The columns a list is sorted by; a leading minus means descending. The id always comes last. */
+const ORDERS: { readonly [sort in Sort]: readonly string[] } = {
+  relevance: ["-score", "-week_rank", "id"],
+  installs: ["-installs_total", "id"],
+  recent: ["-published_at", "id"],
+  name: ["id"],
+};
+
+/** Lists packages. */
+export async function listPackages(queries: Queries, query: ListQuery): Promise<PackagePage> {
+  const words = query.q.toLowerCase().split(/\s+/).filter((w) => w !== "");
+  const where = ["held = 0", "latest IS NOT NULL"];
+  const filters: SqlValue[] = [];
+  for (const word of words) {
+    where.push("search LIKE ? ESCAPE '\\'");
+    filters.push(containing(word));
+  }
+  for (const facet of FACETS) {
+    const value = query.facets[facet];
+    if (value === undefined) continue;
+    const any = facet === "platform" ? " OR f.value = '*'" : "";
+    where.push(
+      `EXISTS (SELECT 1 FROM facets f WHERE f.package = p.id AND f.facet = '${facet}' AND (f.value = ?${any}))`,
+    );
+    filters.push(value);
+  }
+  const counted = await first(queries, `SELECT count(*) AS n FROM packages p WHERE ${where.join(" AND ")}`, ...filters);
+  const total = numberOf(counted!, "n");
+
+  const whole = query.q.trim().toLowerCase();
+  const scored = words.length > 0;
+  const score = scored ? SCORE : "1";
+  const scores: SqlValue[] = scored
+    ? [whole, whole, `%/${containing(whole).slice(1, -1)}`, containing(whole).slice(1)]
+    : [];
+  const order = ORDERS[query.sort];
+  const { text: keyset, values: keys } = keysetOf(order, query.after);
+  const rows = await queries.all(
+    `SELECT * FROM (SELECT p.*, ${score} AS score FROM packages p WHERE ${where.join(" AND ")}) AS found
+     ${keyset} ORDER BY ${order.map((c) => c.startsWith("-") ? `${c.slice(1)} DESC` : c).join(", ")} LIMIT ?`,
+    ...scores,
+    ...filters,
+    ...keys,
+    query.limit + 1,
+  );
+  const shown = rows.slice(0, query.limit);
+  const last = shown.at(-1);
+  return {
+    packages: shown.map(summaryOf),
+    total,
+    ...(rows.length > query.limit && last !== undefined
+      ? { next: order.map((c) => last[c.replace(/^-/, "")] as string | number) }
+      : {}),
+  };
+}
+
+/** How many sort values a cursor of that order has, and their types. */
+export function keyTypes(sort: Sort): ("number" | "string")[] {
+  return ORDERS[sort].map((c) => c === "id" ? "string" : "number");
+}
+
+function keysetOf(
+  order: readonly string[],
+  after: readonly (string | number)[] | undefined,
+): { text: string; values: SqlValue[] } {
+  if (after === undefined) return { text: "", values: [] };
+  const values: SqlValue[] = [];
+  const step = (i: number): string => {
+    const column = order[i]!.replace(/^-/, "");
+    const beyond = `${column} ${order[i]!.startsWith("-") ? "<" : ">"} ?`;
+    values.push(after[i]!);
+    if (i === order.length - 1) return beyond;
+    values.push(after[i]!);
+    return `(${beyond} OR (${column} = ? AND ${step(i + 1)}))`;
+  };
+  return { text: `WHERE ${step(0)}`, values };
+}
+
+/** A row of `packages` as lists show it. */
+export function summaryOf(row: Row): PackageSummary {
+  const stability = maybeText(row, "stability") ?? null;
+  return {
+    name: textOf(row, "id"),
+    displayName: textOf(row, "title"),
+    version: maybeText(row, "latest") ?? "",
+    description: textOf(row, "summary"),
+    stability,
+    category: maybeText(row, "category") ?? null,
+    tags: JSON.parse(textOf(row, "tags")) as string[],
+    license: textOf(row, "license"),
+    repository: textOf(row, "repository"),
+    kinds: JSON.parse(textOf(row, "kinds")) as string[],
+    authorities: JSON.parse(textOf(row, "authorities")) as string[],
+    installs: { total: numberOf(row, "installs_total"), week: numberOf(row, "installs_week") },
+    publishedAt: isoTime(numberOf(row, "published_at")),
+    deprecated: stability === "deprecated",
+  };
+}
+
+/** A package. */
+export async function findPackage(
+  queries: Queries,
+  id: string,
+): Promise<{ summary: PackageSummary; owner: string; held: boolean } | undefined> {
+  const row = await first(queries, "SELECT * FROM packages WHERE id = ?", id);
+  return row && { summary: summaryOf(row), owner: textOf(row, "owner"), held: numberOf(row, "held") === 1 };
+}
+
+/** How many values each facet has among what is listed; the most frequent first. */
+export async function facetCounts(
+  queries: Queries,
+  facet: Facet,
+  limit: number,
+): Promise<{ value: string; count: number }[]> {
+  const rows = await queries.all(
+    `SELECT f.value, count(*) AS n FROM facets f JOIN packages p ON p.id = f.package
+     WHERE f.facet = ? AND p.held = 0 AND p.latest IS NOT NULL GROUP BY f.value ORDER BY n DESC, f.value LIMIT ?`,
+    facet,
+    limit,
+  );
+  return rows.map((row) => ({ value: textOf(row, "value"), count: numberOf(row, "n") }));
+}
+
+/** A line of a package's version list. */
+export interface VersionLine {
+  readonly version: string;
+  readonly publishedAt: string;
+  readonly publisher: string;
+  readonly verified: boolean;
+  readonly artifact: { readonly digest: string; readonly size: number };
+  readonly yanked?: YankState;
+}
+
+/** The versions of a package, newest first. */
+export async function listVersions(queries: Queries, id: string): Promise<VersionLine[]> {
+  const rows = await queries.all(
+    `SELECT r.version, r.published_at, r.publisher, r.verified, r.artifact, r.size, y.reason, y.severity, y.yanked_at
+     FROM releases r LEFT JOIN yanks y ON y.package = r.package AND y.version = r.version WHERE r.package = ?`,
+    id,
+  );
+  return rows.map((row) => ({
+    version: textOf(row, "version"),
+    publishedAt: isoTime(numberOf(row, "published_at")),
+    publisher: textOf(row, "publisher"),
+    verified: numberOf(row, "verified") === 1,
+    artifact: { digest: textOf(row, "artifact"), size: numberOf(row, "size") },
+    ...yankOf(row),
+  })).sort((a, b) => compareVersions(b.version, a.version));
+}
+
+function yankOf(row: Row): { yanked?: YankState } {
+  const reason = maybeText(row, "reason");
+  if (reason === undefined) return {};
+  const severity = textOf(row, "severity") as YankState["severity"];
+  return { yanked: { reason, severity, at: isoTime(numberOf(row, "yanked_at")) } };
+}
+
+/** One release with everything. */
+export async function findRelease(queries: Queries, id: string, version: string): Promise<ReleaseState | undefined> {
+  const row = await first(
+    queries,
+    `SELECT r.*, y.reason, y.severity, y.yanked_at FROM releases r
+     LEFT JOIN yanks y ON y.package = r.package AND y.version = r.version WHERE r.package = ? AND r.version = ?`,
+    id,
+    version,
+  );
+  if (row === undefined) return undefined;
+  const plugins = await queries.all(
+    "SELECT id, digest, definition, entry FROM definitions WHERE package = ? AND version = ? ORDER BY id",
+    id,
+    version,
+  );
+  return {
+    package: id,
+    version,
+    publishedAt: isoTime(numberOf(row, "published_at")),
+    publisher: textOf(row, "publisher"),
+    verified: numberOf(row, "verified") === 1,
+    artifact: { digest: textOf(row, "artifact"), size: numberOf(row, "size") },
+    metadata: JSON.parse(textOf(row, "metadata")) as PackageMetadata,
+    readme: textOf(row, "readme"),
+    files: JSON.parse(textOf(row, "files")) as { path: string; size: number }[],
+    record: JSON.parse(textOf(row, "record")) as ReleaseRecord,
+    signature: { keyId: textOf(row, "signing_key"), algorithm: "Ed25519", value: textOf(row, "signature") },
+    ...yankOf(row),
+    plugins: plugins.map((p) => ({
+      id: textOf(p, "id"),
+      digest: textOf(p, "digest"),
+      definition: JSON.parse(textOf(p, "definition")) as Definition,
+      entry: JSON.parse(textOf(p, "entry")) as PluginState["entry"],
+    })),
+  };
+}
+
+/** One release of one plugin, for the solver. */
+export interface IndexRelease {
+  readonly version: string;
+  readonly definitionDigest: string;
+  readonly requires: { readonly [id: string]: string };
+  readonly compatibility: Definition["compatibility"];
+  readonly artifact: { readonly digest: string; readonly size: number };
+  readonly publisher: string;
+  readonly publishedAt: string;
+  readonly verified: boolean;
+  readonly firstPublish: boolean;
+  readonly stability?: string;
+  readonly yanked?: { readonly reason: string; readonly severity: string };
+}
+
+/** What the solver needs to know about a plugin. */
+export interface PluginIndex {
+  readonly schemaVersion: 1;
+  readonly id: string;
+  readonly package: string;
+  readonly releases: readonly IndexRelease[];
+}
+
+/** All releases of a plugin. */
+export async function pluginIndex(queries: Queries, id: string): Promise<PluginIndex | undefined> {
+  const rows = await queries.all(
+    `SELECT d.version, d.package, d.digest, d.definition, r.artifact, r.size, r.publisher, r.verified, r.published_at,
+       y.reason, y.severity, y.yanked_at,
+       (SELECT count(*) FROM packages o WHERE o.owner = p.owner) AS owned
+     FROM definitions d
+     JOIN releases r ON r.package = d.package AND r.version = d.version
+     JOIN packages p ON p.id = d.package
+     LEFT JOIN yanks y ON y.package = d.package AND y.version = d.version
+     WHERE d.id = ?`,
+    id,
+  );
+  if (rows.length === 0) return undefined;
+  const releases = rows.map((row): IndexRelease => {
+    const { requires, compatibility, stability } = JSON.parse(textOf(row, "definition")) as Definition;
+    const { yanked } = yankOf(row);
+    return {
+      version: textOf(row, "version"),
+      definitionDigest: textOf(row, "digest"),
+      requires,
+      compatibility,
+      artifact: { digest: textOf(row, "artifact"), size: numberOf(row, "size") },
+      publisher: textOf(row, "publisher"),
+      publishedAt: isoTime(numberOf(row, "published_at")),
+      verified: numberOf(row, "verified") === 1,
+      firstPublish: numberOf(row, "owned") === 1,
+      ...(stability === undefined ? {} : { stability }),
+      ...(yanked === undefined ? {} : { yanked: { reason: yanked.reason, severity: yanked.severity } }),
+    };
+  }).sort((a, b) => compareVersions(b.version, a.version));
+  return { schemaVersion: 1, id, package: textOf(rows[0]!, "package"), releases };
+}
+
+/** The package of a plugin id. */
+export async function packageOfPlugin(queries: Queries, id: string): Promise<string | undefined> {
+  const row = await first(queries, "SELECT package FROM plugins WHERE id = ?", id);
+  return row && textOf(row, "package");
+}
+
+/** Plugins that provide a contract in a release that is not yanked, with the newest such version. */
+export async function listProviders(
+  queries: Queries,
+  namespace: string,
+): Promise<{ id: string; package: string; version: string }[]> {
+  const rows = await queries.all(
+    `SELECT c.id, c.version, d.package FROM contracts c JOIN definitions d ON d.id = c.id AND d.version = c.version
+     JOIN packages p ON p.id = d.package
+     WHERE c.namespace = ? AND p.held = 0
+       AND NOT EXISTS (SELECT 1 FROM yanks y WHERE y.package = d.package AND y.version = d.version)
+     ORDER BY c.id LIMIT 5000`,
+    namespace,
+  );
+  const best = new Map<string, { id: string; package: string; version: string }>();
+  for (const row of rows) {
+    const found = { id: textOf(row, "id"), package: textOf(row, "package"), version: textOf(row, "version") };
+    const known = best.get(found.id);
+    if (known === undefined || compareVersions(found.version, known.version) > 0) best.set(found.id, found);
+  }
+  return [...best.values()].slice(0, 200);
+}
+
+/** Every listed package's id with the time of its newest release, for the site map. */
+export async function listIds(queries: Queries): Promise<{ id: string; publishedAt: string }[]> {
+  const rows = await queries.all(
+    "SELECT id, published_at FROM packages WHERE held = 0 AND latest IS NOT NULL ORDER BY id LIMIT 50000",
+  );
+  return rows.map((row) => ({ id: textOf(row, "id"), publishedAt: isoTime(numberOf(row, "published_at")) }));
+}
+
+/** Milliseconds as RFC 3339 in UTC. */
+export function isoTime(at: number): string {
+  return new Date(at).toISOString();
+}

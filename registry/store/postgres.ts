@@ -1,0 +1,130 @@
+/**
+ * PostgreSQL, for several app processes on one database, through npm `postgres`.
+ *
+ * Statements keep their `?` placeholders and are numbered here. Integers come back as numbers (all of ours are safe).
+ * A transaction that loses against another (deadlock, serialization) is run again; a lost connection is an error that says
+ * "try again", because whether the last commit happened cannot be known here.
+ */
+import postgres from "postgres";
+import { type Database, type Queries, type Row, type SqlValue, StoreUnavailable } from "./database.ts";
+
+const TEXT_OID = 25;
+const INT8_OID = 20;
+const ATTEMPTS = 5;
+
+/** What we use of a connection or a transaction. */
+interface Sql {
+  unsafe(
+    query: string,
+    values: readonly SqlValue[],
+    options: { readonly prepare: boolean },
+  ): Promise<Iterable<Row> & { readonly count: number | null }>;
+}
+
+const numbered = new Map<string, string>();
+
+/** `?` becomes `$1`, `$2`, …; our statements hold no question marks in literals. */
+function numberPlaceholders(sql: string): string {
+  let text = numbered.get(sql);
+  if (text === undefined) {
+    let n = 0;
+    text = sql.replace(/\?/g, () => `$${++n}`);
+    if (numbered.size > 1000) numbered.clear();
+    numbered.set(sql, text);
+  }
+  return text;
+}
+
+class PostgresQueries implements Queries {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  async all(sql: string, ...values: readonly SqlValue[]): Promise<Row[]> {
+    return [...await this.#send(sql, values)];
+  }
+
+  async run(sql: string, ...values: readonly SqlValue[]): Promise<number> {
+    return (await this.#send(sql, values)).count ?? 0;
+  }
+
+  async #send(sql: string, values: readonly SqlValue[]): Promise<Iterable<Row> & { readonly count: number | null }> {
+    try {
+      return await this.#sql.unsafe(numberPlaceholders(sql), values, { prepare: true });
+    } catch (error) {
+      throw translated(error);
+    }
+  }
+}
+
+/** Errors that mean "not now" become StoreUnavailable; the others stay what they are. */
+function translated(error: unknown): unknown {
+  const code = String((error as { readonly code?: unknown }).code ?? "");
+  const lost = /^(?:CONNECTION_|CONNECT_TIMEOUT|ECONN|EPIPE|ENOENT|57P0|08|53)/.test(code);
+  return lost ? new StoreUnavailable(`PostgreSQL: ${(error as Error).message}`) : error;
+}
+
+function isContention(error: unknown): boolean {
+  return ["40001", "40P01"].includes(String((error as { readonly code?: unknown }).code));
+}
+
+/** A registry's data on a PostgreSQL server. */
+export class PostgresDatabase implements Database {
+  readonly dialect = "postgres";
+  readonly #pool: ReturnType<typeof postgres>;
+  readonly #queries: PostgresQueries;
+
+  constructor(url: string, options: { readonly schema?: string; readonly connections?: number } = {}) {
+    this.#pool = postgres(url, {
+      max: options.connections ?? 10,
+      connect_timeout: 10,
+      idle_timeout: 60,
+      onnotice: () => {},
+      connection: {
+        application_name: "waft-registry",
+        statement_timeout: 30_000,
+        ...(options.schema === undefined ? {} : { search_path: options.schema }),
+      },
+      types: {
+        bigint: {
+          to: INT8_OID,
+          from: [INT8_OID],
+          parse: (text: string) => Number(text),
+          serialize: (n: number) => String(n),
+        },
+        // Values are sent as they are; a number for a text column is our mistake and must fail.
+        text: { to: TEXT_OID, from: [TEXT_OID], parse: (text: string) => text, serialize: (text: string) => text },
+      },
+    });
+    this.#queries = new PostgresQueries(this.#pool as unknown as Sql);
+  }
+
+  all(sql: string, ...values: readonly SqlValue[]): Promise<Row[]> {
+    return this.#queries.all(sql, ...values);
+  }
+
+  run(sql: string, ...values: readonly SqlValue[]): Promise<number> {
+    return this.#queries.run(sql, ...values);
+  }
+
+  async write<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    for (let attempt = 1;; attempt++) {
+      try {
+        return await this.#pool.begin((sql) => work(new PostgresQueries(sql as unknown as Sql))) as T;
+      } catch (error) {
+        if (!isContention(error) || attempt === ATTEMPTS) throw translated(error);
+        await new Promise((resolve) => setTimeout(resolve, attempt * 10));
+      }
+    }
+  }
+
+  backup(_path: string): Promise<void> {
+    return Promise.reject(new TypeError("Back a PostgreSQL database up with pg_dump"));
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end({ timeout: 5 });
+  }
+}

@@ -1,0 +1,379 @@
+/**
+ * Publishing and withdrawing: the transactions that change what is offered.
+ *
+ * In: a release that was derived from its archive and signed. Out: what became of it. Versions are immutable, build metadata
+ * makes no second release, a plugin id belongs to one package, ids of one host do not share a skeleton. The package's row
+ * and facets always describe its newest release that is not yanked; everything happens in one transaction.
+ */
+import type { Definition } from "../../project/definition.ts";
+import { contractNamespace } from "../../project/definition.ts";
+import type { PackageMetadata } from "../../project/manifest.ts";
+import { compareVersions, isPrerelease } from "../../project/version.ts";
+import { hostOf, skeletonOf } from "../names.ts";
+import { audit } from "./accounts.ts";
+import { type Database, first, maybeText, numberOf, type Queries, textOf } from "./database.ts";
+
+/** One plugin of a release. */
+export interface NewPlugin {
+  readonly definition: Definition;
+  readonly digest: string;
+  readonly entry: { readonly path: string; readonly digest: string; readonly size: number };
+}
+
+/** A release that is ready to be kept. */
+export interface NewRelease {
+  readonly package: string;
+  readonly version: string;
+  readonly account: string;
+  readonly publisher: string;
+  readonly verified: boolean;
+  readonly held: boolean;
+  readonly publishedAt: number;
+  readonly metadata: PackageMetadata;
+  readonly readme: string;
+  readonly files: readonly { readonly path: string; readonly size: number }[];
+  readonly plugins: readonly NewPlugin[];
+  readonly archive: Uint8Array;
+  readonly artifact: string;
+  readonly record: string;
+  readonly signature: string;
+  readonly signingKey: string;
+}
+
+/** How many releases an account may publish. */
+export interface PublishLimits {
+  readonly perHour: number;
+  readonly perDay: number;
+}
+
+/** What became of a release. */
+export type PublishOutcome =
+  | { readonly kind: "created" | "same" }
+  | { readonly kind: "different"; readonly artifact: string }
+  | { readonly kind: "build-differs"; readonly version: string }
+  | { readonly kind: "owner" }
+  | { readonly kind: "twin"; readonly other: string }
+  | { readonly kind: "plugin-taken"; readonly id: string; readonly package: string }
+  | { readonly kind: "too-many"; readonly retryAfterSeconds: number };
+
+const HOUR = 3_600_000;
+
+/** Keeps a release. */
+export function publishRelease(
+  database: Database,
+  release: NewRelease,
+  limits: PublishLimits,
+): Promise<PublishOutcome> {
+  return database.write(async (queries): Promise<PublishOutcome> => {
+    const { account, version, publishedAt } = release;
+    // Locks the account's row, so that its limits hold over several processes.
+    await queries.run("UPDATE accounts SET name = name WHERE id = ?", account);
+    const placed = await placePackage(queries, release);
+    if (placed !== undefined) return placed;
+
+    const precedence = version.replace(/\+.*$/, "");
+    const known = await first(
+      queries,
+      "SELECT version, artifact FROM releases WHERE package = ? AND precedence = ?",
+      release.package,
+      precedence,
+    );
+    if (known !== undefined) {
+      if (textOf(known, "version") !== version) return { kind: "build-differs", version: textOf(known, "version") };
+      const artifact = textOf(known, "artifact");
+      return artifact === release.artifact ? { kind: "same" } : { kind: "different", artifact };
+    }
+    const busy = await overLimit(queries, account, publishedAt, limits);
+    if (busy !== undefined) throw new Refused(busy);
+    for (const { definition } of release.plugins) {
+      const taken = await claimPlugin(queries, definition.id, release.package);
+      // Thrown, so that the claims made before it are undone.
+      if (taken !== undefined) throw new Refused({ kind: "plugin-taken", id: definition.id, package: taken });
+    }
+    await insertRelease(queries, release, precedence);
+    await refreshPackage(queries, release.package);
+    await audit(queries, {
+      at: publishedAt,
+      account,
+      action: "publish",
+      subject: `${release.package} ${version}`,
+      detail: release.artifact,
+    });
+    return { kind: "created" };
+  }).catch((error: unknown) => {
+    if (error instanceof Refused) return error.outcome;
+    throw error;
+  });
+}
+
+class Refused extends Error {
+  readonly outcome: PublishOutcome;
+
+  constructor(outcome: PublishOutcome) {
+    super(outcome.kind);
+    this.outcome = outcome;
+  }
+}
+
+/** Makes the package's row if there is none, and locks it. */
+async function placePackage(queries: Queries, release: NewRelease): Promise<PublishOutcome | undefined> {
+  const { metadata } = release;
+  const host = hostOf(release.package);
+  const skeleton = skeletonOf(release.package);
+  await queries.run(
+    `INSERT INTO packages (id, owner, host, skeleton, created_at, held, latest, published_at, title, title_lower,
+       summary, tags, license, repository, kinds, authorities, search, installs_total, installs_week, week_rank)
+     VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, '[]', ?, ?, '[]', '[]', '', 0, 0, 0)
+     ON CONFLICT DO NOTHING`,
+    release.package,
+    release.account,
+    host,
+    skeleton,
+    release.publishedAt,
+    release.held ? 1 : 0,
+    release.publishedAt,
+    metadata.name,
+    metadata.name.toLowerCase(),
+    metadata.description,
+    metadata.license,
+    metadata.repository,
+  );
+  await queries.run("UPDATE packages SET host = host WHERE host = ? AND skeleton = ?", host, skeleton);
+  const row = (await first(queries, "SELECT id, owner FROM packages WHERE host = ? AND skeleton = ?", host, skeleton))!;
+  if (textOf(row, "id") !== release.package) return { kind: "twin", other: textOf(row, "id") };
+  return textOf(row, "owner") === release.account ? undefined : { kind: "owner" };
+}
+
+async function overLimit(
+  queries: Queries,
+  account: string,
+  now: number,
+  limits: PublishLimits,
+): Promise<PublishOutcome | undefined> {
+  for (const [span, limit] of [[HOUR, limits.perHour], [24 * HOUR, limits.perDay]] as const) {
+    const row = (await first(
+      queries,
+      "SELECT count(*) AS n, min(published_at) AS oldest FROM releases WHERE account = ? AND published_at > ?",
+      account,
+      now - span,
+    ))!;
+    if (numberOf(row, "n") >= limit) {
+      const oldest = limit === 0 ? now : numberOf(row, "oldest");
+      return { kind: "too-many", retryAfterSeconds: Math.max(1, Math.ceil((oldest + span - now) / 1000)) };
+    }
+  }
+  return undefined;
+}
+
+/** The package that has the id already, if it is another. */
+async function claimPlugin(queries: Queries, id: string, packageId: string): Promise<string | undefined> {
+  await queries.run("INSERT INTO plugins (id, package) VALUES (?, ?) ON CONFLICT (id) DO NOTHING", id, packageId);
+  const row = (await first(queries, "SELECT package FROM plugins WHERE id = ?", id))!;
+  return textOf(row, "package") === packageId ? undefined : textOf(row, "package");
+}
+
+async function insertRelease(queries: Queries, release: NewRelease, precedence: string): Promise<void> {
+  await queries.run(
+    "INSERT INTO blobs (digest, size, bytes) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING",
+    release.artifact,
+    release.archive.length,
+    release.archive,
+  );
+  await queries.run(
+    `INSERT INTO releases (package, version, precedence, artifact, size, account, publisher, verified, published_at,
+       metadata, readme, files, record, signature, signing_key)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    release.package,
+    release.version,
+    precedence,
+    release.artifact,
+    release.archive.length,
+    release.account,
+    release.publisher,
+    release.verified ? 1 : 0,
+    release.publishedAt,
+    JSON.stringify(release.metadata),
+    release.readme,
+    JSON.stringify(release.files),
+    release.record,
+    release.signature,
+    release.signingKey,
+  );
+  for (const plugin of release.plugins) {
+    const { definition } = plugin;
+    await queries.run(
+      "INSERT INTO definitions (id, version, package, digest, definition, entry) VALUES (?, ?, ?, ?, ?, ?)",
+      definition.id,
+      release.version,
+      release.package,
+      plugin.digest,
+      JSON.stringify(definition),
+      JSON.stringify(plugin.entry),
+    );
+    for (const contract of definition.provides) {
+      await queries.run(
+        "INSERT INTO contracts (namespace, id, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        contractNamespace(contract),
+        definition.id,
+        release.version,
+      );
+    }
+  }
+}
+
+/** Withdraws a release; false when it is withdrawn already or does not exist. */
+export function yankRelease(
+  database: Database,
+  yank: {
+    readonly package: string;
+    readonly version: string;
+    readonly reason: string;
+    readonly severity: string;
+    readonly account: string;
+    readonly at: number;
+  },
+): Promise<void> {
+  return database.write(async (queries) => {
+    await queries.run("UPDATE packages SET host = host WHERE id = ?", yank.package);
+    await queries.run(
+      `INSERT INTO yanks (package, version, reason, severity, account, yanked_at) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (package, version) DO UPDATE SET reason = excluded.reason, severity = excluded.severity,
+         account = excluded.account, yanked_at = excluded.yanked_at`,
+      yank.package,
+      yank.version,
+      yank.reason,
+      yank.severity,
+      yank.account,
+      yank.at,
+    );
+    await refreshPackage(queries, yank.package);
+    await audit(queries, {
+      at: yank.at,
+      account: yank.account,
+      action: "yank",
+      subject: `${yank.package} ${yank.version}`,
+      detail: `${yank.severity}: ${yank.reason}`,
+    });
+  });
+}
+
+/** Takes a withdrawal back. */
+export function unyankRelease(
+  database: Database,
+  of: { readonly package: string; readonly version: string; readonly account: string; readonly at: number },
+): Promise<boolean> {
+  return database.write(async (queries) => {
+    await queries.run("UPDATE packages SET host = host WHERE id = ?", of.package);
+    const removed = await queries.run("DELETE FROM yanks WHERE package = ? AND version = ?", of.package, of.version);
+    if (removed === 0) return false;
+    await refreshPackage(queries, of.package);
+    await audit(queries, { at: of.at, account: of.account, action: "unyank", subject: `${of.package} ${of.version}` });
+    return true;
+  });
+}
+
+/** Lets a held package be listed. */
+export function releaseHold(database: Database, id: string, account: string, at: number): Promise<boolean> {
+  return database.write(async (queries) => {
+    if (await queries.run("UPDATE packages SET held = 0 WHERE id = ? AND held = 1", id) === 0) return false;
+    await audit(queries, { at, account, action: "release-hold", subject: id });
+    return true;
+  });
+}
+
+/** The version that a package is shown with: the newest, stable ones first. */
+export function newestOf(versions: readonly string[]): string | undefined {
+  const sorted = [...versions].sort((a, b) => compareVersions(b, a));
+  return sorted.find((v) => !isPrerelease(v)) ?? sorted[0];
+}
+
+/** Writes what lists show of a package again, from its newest release. */
+async function refreshPackage(queries: Queries, id: string): Promise<void> {
+  const rows = await queries.all(
+    `SELECT r.version, y.reason FROM releases r
+     LEFT JOIN yanks y ON y.package = r.package AND y.version = r.version WHERE r.package = ?`,
+    id,
+  );
+  const good = rows.filter((row) => maybeText(row, "reason") === undefined).map((row) => textOf(row, "version"));
+  const latest = newestOf(good);
+  await queries.run("DELETE FROM facets WHERE package = ?", id);
+  if (latest === undefined) {
+    await queries.run("UPDATE packages SET latest = NULL WHERE id = ?", id);
+    return;
+  }
+  const release = (await first(
+    queries,
+    "SELECT metadata, published_at FROM releases WHERE package = ? AND version = ?",
+    id,
+    latest,
+  ))!;
+  const definitions = (await queries.all(
+    "SELECT definition FROM definitions WHERE package = ? AND version = ? ORDER BY id",
+    id,
+    latest,
+  )).map((row) => JSON.parse(textOf(row, "definition")) as Definition);
+  const metadata = JSON.parse(textOf(release, "metadata")) as PackageMetadata;
+  const kinds = sortedSet(definitions.map((d) => d.kind));
+  const authorities = sortedSet(definitions.flatMap((d) => d.authorities.map((a) => a.name)));
+  await queries.run(
+    `UPDATE packages SET latest = ?, published_at = ?, title = ?, title_lower = ?, summary = ?, stability = ?,
+       category = ?, tags = ?, license = ?, repository = ?, kinds = ?, authorities = ?, search = ? WHERE id = ?`,
+    latest,
+    numberOf(release, "published_at"),
+    metadata.name,
+    metadata.name.toLowerCase(),
+    metadata.description,
+    metadata.stability ?? null,
+    metadata.category ?? null,
+    JSON.stringify(metadata.tags ?? []),
+    metadata.license,
+    metadata.repository,
+    JSON.stringify(kinds),
+    JSON.stringify(authorities),
+    searchText(id, metadata),
+    id,
+  );
+  for (const [facet, value] of facetsOf(metadata, definitions, kinds, authorities)) {
+    await queries.run(
+      "INSERT INTO facets (package, facet, value) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+      id,
+      facet,
+      value,
+    );
+  }
+}
+
+function searchText(id: string, metadata: PackageMetadata): string {
+  const { name, description, category, tags, subpackages } = metadata;
+  const more = (subpackages ?? []).flatMap((s) => [s.module, s.name, s.description]);
+  return [id, name, description, category ?? "", ...(tags ?? []), ...more].join("\n").toLowerCase();
+}
+
+function facetsOf(
+  metadata: PackageMetadata,
+  definitions: readonly Definition[],
+  kinds: readonly string[],
+  authorities: readonly string[],
+): [facet: string, value: string][] {
+  const facets: [string, string][] = [];
+  const add = (facet: string, values: readonly string[]): void => {
+    for (const value of sortedSet(values)) facets.push([facet, value]);
+  };
+  add("category", metadata.category === undefined ? [] : [metadata.category]);
+  add("stability", metadata.stability === undefined ? [] : [metadata.stability]);
+  add("tag", [...(metadata.tags ?? []), ...(metadata.subpackages ?? []).flatMap((s) => s.tags ?? [])]);
+  add("engine", definitions.flatMap((d) => Object.keys(d.compatibility.engines)));
+  // A plugin without platforms runs on all of them; `*` says so to the filter.
+  add(
+    "platform",
+    definitions.flatMap((d) => d.compatibility.platforms.length === 0 ? ["*"] : d.compatibility.platforms),
+  );
+  add("kind", kinds);
+  add("authority", authorities);
+  add("contract", definitions.flatMap((d) => d.provides.map(contractNamespace)));
+  return facets;
+}
+
+function sortedSet(values: readonly string[]): string[] {
+  return [...new Set(values)].sort();
+}

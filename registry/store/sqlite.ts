@@ -1,0 +1,151 @@
+/**
+ * The embedded database: SQLite through `node:sqlite`, in WAL mode.
+ *
+ * One connection writes, one reads, so readers never see a transaction that is not committed. Writes that wait at the same
+ * time share one transaction, each in a savepoint of its own: they are acknowledged after the one commit, which costs one
+ * flush to disk for all of them.
+ */
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { type Database, type Queries, type Row, type SqlValue, StoreUnavailable } from "./database.ts";
+
+/** How many writes share a transaction at most. */
+const MAX_GROUP = 128;
+
+interface Job {
+  readonly work: (queries: Queries) => Promise<unknown>;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+class Connection implements Queries {
+  readonly database: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor(path: string, readOnly: boolean) {
+    this.database = new DatabaseSync(path, { readOnly });
+    this.database.exec("PRAGMA busy_timeout = 10000");
+  }
+
+  #statement(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      if (this.#statements.size >= 500) this.#statements.clear();
+      this.#statements.set(sql, statement = this.database.prepare(sql));
+    }
+    return statement;
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous, this database is not
+  async all(sql: string, ...values: readonly SqlValue[]): Promise<Row[]> {
+    return this.#statement(sql).all(...values) as unknown as Row[];
+  }
+
+  // deno-lint-ignore require-await -- as above
+  async run(sql: string, ...values: readonly SqlValue[]): Promise<number> {
+    return Number(this.#statement(sql).run(...values).changes);
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.database.close();
+  }
+}
+
+/** A registry's data in one file. */
+export class SqliteDatabase implements Database {
+  readonly dialect = "sqlite";
+  readonly #writer: Connection;
+  readonly #reader: Connection;
+  #waiting: Job[] = [];
+  #running: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(path: string) {
+    this.#writer = new Connection(path, false);
+    const { database } = this.#writer;
+    database.exec("PRAGMA journal_mode = WAL");
+    database.exec("PRAGMA synchronous = FULL");
+    database.exec("PRAGMA foreign_keys = ON");
+    this.#reader = new Connection(path, true);
+  }
+
+  all(sql: string, ...values: readonly SqlValue[]): Promise<Row[]> {
+    if (this.#closed) return Promise.reject(new StoreUnavailable("The database is closed"));
+    return this.#reader.all(sql, ...values);
+  }
+
+  run(sql: string, ...values: readonly SqlValue[]): Promise<number> {
+    return this.write((queries) => queries.run(sql, ...values));
+  }
+
+  write<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    if (this.#closed) return Promise.reject(new StoreUnavailable("The database is closed"));
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject });
+      this.#running ??= this.#drain();
+    });
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      // A turn of the event loop lets requests that arrived together join the same commit.
+      await new Promise((resolve) => setImmediate(resolve));
+      await this.#commit(this.#waiting.splice(0, MAX_GROUP));
+    }
+    // No await between the last look at the queue and this line, so nothing can be left waiting.
+    this.#running = undefined;
+  }
+
+  async #commit(jobs: Job[]): Promise<void> {
+    const { database } = this.#writer;
+    const settle: (() => void)[] = [];
+    try {
+      database.exec("BEGIN IMMEDIATE");
+    } catch (error) {
+      for (const job of jobs) job.reject(unavailable(error));
+      return;
+    }
+    try {
+      for (const job of jobs) {
+        database.exec("SAVEPOINT job");
+        try {
+          const value = await job.work(this.#writer);
+          database.exec("RELEASE job");
+          settle.push(() => job.resolve(value));
+        } catch (error) {
+          database.exec("ROLLBACK TO job");
+          database.exec("RELEASE job");
+          settle.push(() => job.reject(error));
+        }
+      }
+      database.exec("COMMIT");
+      for (const done of settle) done();
+    } catch (error) {
+      try {
+        database.exec("ROLLBACK");
+      } catch {
+        // The transaction ended by itself (full disk).
+      }
+      for (const job of jobs) job.reject(unavailable(error));
+    }
+  }
+
+  async backup(path: string): Promise<void> {
+    await this.#running;
+    // VACUUM INTO reads one snapshot and refuses to overwrite a file.
+    this.#reader.database.prepare("VACUUM INTO ?").run(path);
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    while (this.#running !== undefined) await this.#running;
+    this.#closed = true;
+    this.#reader.close();
+    this.#writer.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    this.#writer.close();
+  }
+}
+
+function unavailable(error: unknown): StoreUnavailable {
+  return new StoreUnavailable(`SQLite: ${error instanceof Error ? error.message : String(error)}`);
+}

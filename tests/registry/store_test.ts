@@ -1,0 +1,426 @@
+/**
+ * The conformance suite of the store: the same tests on SQLite and on PostgreSQL.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Definition } from "../../project/definition.ts";
+import {
+  accountByName,
+  createAccount,
+  createToken,
+  dropPrefix,
+  grantPrefix,
+  listPrefixes,
+  listTokens,
+  ownerOf,
+  revokeToken,
+  type Token,
+  tokenByHash,
+} from "../../registry/store/accounts.ts";
+import { blobSize, readBlob } from "../../registry/store/blobs.ts";
+import { containing, type Database, first, numberOf, StoreUnavailable } from "../../registry/store/database.ts";
+import { countInstall, DAY, installSeries, refreshCounts } from "../../registry/store/installs.ts";
+import { currentKey, listKeys, readDocuments, sharedSecret, writeDocuments } from "../../registry/store/keys.ts";
+import { migrate, MIGRATIONS } from "../../registry/store/migrations.ts";
+import {
+  facetCounts,
+  findPackage,
+  findRelease,
+  listIds,
+  listPackages,
+  listProviders,
+  type ListQuery,
+  listVersions,
+  packageOfPlugin,
+  pluginIndex,
+} from "../../registry/store/packages.ts";
+import { publishRelease, releaseHold, unyankRelease, yankRelease } from "../../registry/store/releases.ts";
+import { SqliteDatabase } from "../../registry/store/sqlite.ts";
+import { makeSigningKey } from "../../registry/signing.ts";
+import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
+import { sampleRelease } from "./sample_release.ts";
+import { eachDatabase } from "./temp_database.ts";
+
+const AT = Date.UTC(2026, 7, 1);
+const LIMITS = { perHour: 100, perDay: 100 };
+const ALL: ListQuery = { q: "", facets: {}, sort: "name", limit: 50 };
+
+async function account(database: Database, name = "acme"): Promise<string> {
+  return (await createAccount(database, name, AT))!.id;
+}
+
+async function publish(
+  database: Database,
+  owner: string,
+  definitions: Definition | readonly Definition[],
+  more: object = {},
+): Promise<string> {
+  const list = Array.isArray(definitions) ? definitions as Definition[] : [definitions as Definition];
+  return (await publishRelease(database, await sampleRelease(list, { account: owner, ...more }), LIMITS)).kind;
+}
+
+eachDatabase("migrations are applied once, in order, and checked", async (database, open) => {
+  assert.equal(await migrate(database), 0);
+  assert.equal(await migrate(open()), 0);
+  const changed = [{ ...MIGRATIONS[0]!, statements: ["CREATE TABLE other (a {int}){strict}"] }, ...MIGRATIONS.slice(1)];
+  await assert.rejects(migrate(database, changed), /Migration 1 .* is not the one that was applied/);
+  await assert.rejects(migrate(database, MIGRATIONS.slice(0, 1)), /newer registry/);
+  assert.equal(
+    await migrate(database, [...MIGRATIONS, { name: "more", statements: ["CREATE TABLE more (a {int}){strict}"] }]),
+    1,
+  );
+});
+
+eachDatabase("a migration that fails leaves nothing behind", async (database) => {
+  const broken = [...MIGRATIONS, {
+    name: "broken",
+    statements: ["CREATE TABLE good (a {int}){strict}", "CREATE TABLE"],
+  }];
+  await assert.rejects(migrate(database, broken));
+  await assert.rejects(database.all("SELECT * FROM good"));
+  assert.equal(await migrate(database), 0);
+});
+
+eachDatabase("a write happens whole or not at all, and others wait for its end", async (database, open) => {
+  await assert.rejects(
+    database.write(async (q) => {
+      await createAccount(q, "half", AT);
+      throw new Error("stop");
+    }),
+    /stop/,
+  );
+  assert.equal(await accountByName(database, "half"), undefined);
+  const other = open();
+  await Promise.all(
+    Array.from({ length: 40 }, (_, i) =>
+      (i % 2 === 0 ? database : other).write(async (q) => {
+        const row = await first(q, "SELECT count(*) AS n FROM accounts");
+        await createAccount(q, `account-${i}`, numberOf(row!, "n"));
+      })),
+  );
+  assert.equal(numberOf((await first(database, "SELECT count(*) AS n FROM accounts"))!, "n"), 40);
+});
+
+eachDatabase("accounts, tokens and prefixes", async (database) => {
+  const acme = await account(database);
+  const bob = await account(database, "bob");
+  assert.equal(await createAccount(database, "acme", AT), undefined);
+  const token: Token = {
+    id: "t1",
+    account: acme,
+    label: "ci",
+    scopes: ["publish", "yank"],
+    prefix: "github.com/acme",
+    createdAt: AT,
+    expiresAt: AT + DAY,
+  };
+  await createToken(database, token, "hash-1");
+  assert.deepEqual(await tokenByHash(database, "hash-1"), { token, accountName: "acme" });
+  assert.equal(await tokenByHash(database, "hash-2"), undefined);
+  assert.equal(await revokeToken(database, bob, "t1", AT), false);
+  assert.equal(await revokeToken(database, acme, "t1", AT + 1), true);
+  assert.equal(await revokeToken(database, acme, "t1", AT + 2), false);
+  assert.equal((await listTokens(database, acme))[0]!.revokedAt, AT + 1);
+  await database.run("UPDATE accounts SET suspended_at = ? WHERE id = ?", AT, acme);
+  assert.equal(await tokenByHash(database, "hash-1"), undefined);
+
+  const owned = { prefix: "github.com/acme", account: acme, proof: "admin" } as const;
+  assert.equal(await grantPrefix(database, owned, AT), true);
+  assert.equal(await grantPrefix(database, owned, AT), true);
+  assert.equal(await grantPrefix(database, { ...owned, account: bob }, AT), false);
+  await grantPrefix(database, { prefix: "github.com/acme/kv", account: bob, proof: "dns" }, AT);
+  assert.equal((await ownerOf(database, "GitHub.com/Acme/other"))!.account, acme);
+  assert.equal((await ownerOf(database, "github.com/acme/kv/sub"))!.account, bob);
+  assert.equal(await ownerOf(database, "github.com/acmeother/kv"), undefined);
+  assert.deepEqual((await listPrefixes(database, acme)).map((p) => p.prefix), ["github.com/acme"]);
+  assert.equal(await dropPrefix(database, "github.com/acme", bob), false);
+  assert.equal(await dropPrefix(database, "github.com/acme", acme), true);
+});
+
+eachDatabase("what was published reads back whole", async (database) => {
+  const acme = await account(database);
+  const sub = definition(`${KV}/sub`, "1.2.3", {
+    authorities: [{ name: "random", mode: "optional", reason: "Salts." }],
+  });
+  assert.equal(await publish(database, acme, [kvDefinition(), sub]), "created");
+  const release = (await findRelease(database, KV, "1.2.3"))!;
+  const expected = await sampleRelease([kvDefinition(), sub], { account: acme });
+  assert.deepEqual(release.plugins.map((p) => p.id), [KV, `${KV}/sub`]);
+  assert.deepEqual(release.metadata, JSON.parse(JSON.stringify(expected.metadata)));
+  assert.equal(release.artifact.digest, expected.artifact);
+  assert.deepEqual(release.files, expected.files);
+  assert.equal(await blobSize(database, expected.artifact), expected.archive.length);
+  assert.deepEqual(await readBlob(database, expected.artifact, 0, expected.archive.length), expected.archive);
+  assert.deepEqual(await readBlob(database, expected.artifact, 10, 7), expected.archive.subarray(10, 17));
+  assert.equal(await blobSize(database, "sha256:none"), undefined);
+  assert.equal(await packageOfPlugin(database, `${KV}/sub`), KV);
+  const index = (await pluginIndex(database, KV))!;
+  assert.equal(index.package, KV);
+  assert.equal(index.releases[0]!.firstPublish, true);
+  assert.deepEqual(index.releases[0]!.requires, { [CODEC]: "^2.0.0" });
+  assert.equal(await pluginIndex(database, "github.com/acme/none"), undefined);
+  const { summary } = (await findPackage(database, KV))!;
+  assert.deepEqual(summary.authorities, [
+    "caller.memory.read",
+    "clock.wall",
+    "fs.write",
+    "import.define",
+    "random",
+  ]);
+  assert.deepEqual(await listProviders(database, "github.com/acme/contracts/kv@1"), [
+    { id: KV, package: KV, version: "1.2.3" },
+  ]);
+});
+
+eachDatabase("versions are immutable and ids are protected", async (database) => {
+  const acme = await account(database);
+  const bob = await account(database, "bob");
+  assert.equal(await publish(database, acme, codecDefinition("2.0.1")), "created");
+  assert.equal(await publish(database, acme, codecDefinition("2.0.1")), "same");
+  assert.equal(await publish(database, acme, { ...codecDefinition("2.0.1"), description: "Other" }), "different");
+  assert.equal(await publish(database, acme, codecDefinition("2.0.1+build.2")), "build-differs");
+  assert.equal(await publish(database, bob, codecDefinition("2.0.2")), "owner");
+  assert.equal(await publish(database, bob, definition("github.com/Acme/C0dec", "1.0.0")), "twin");
+  assert.equal(await publish(database, acme, definition("gitlab.com/acme/codec", "1.0.0")), "created");
+  assert.equal(
+    await publish(database, acme, [
+      definition("github.com/acme/a", "1.0.0"),
+      definition("github.com/acme/a/b", "1.0.0"),
+    ]),
+    "created",
+  );
+  assert.equal(await publish(database, acme, definition("github.com/acme/a/b", "1.0.0")), "plugin-taken");
+  const limited = await publishRelease(
+    database,
+    await sampleRelease([codecDefinition("3.0.0")], { account: acme, publishedAt: AT + 1000 }),
+    { perHour: 3, perDay: 100 },
+  );
+  assert.deepEqual(limited, { kind: "too-many", retryAfterSeconds: 3599 });
+  assert.deepEqual((await listVersions(database, CODEC)).map((v) => v.version), ["2.0.1"]);
+});
+
+eachDatabase("two processes that publish the same version at once agree", async (database, open) => {
+  const acme = await account(database);
+  const other = open();
+  const same = await Promise.all(
+    Array.from({ length: 6 }, (_, i) => publish(i % 2 === 0 ? database : other, acme, codecDefinition("2.0.1"))),
+  );
+  assert.deepEqual(same.sort(), ["created", "same", "same", "same", "same", "same"]);
+  const different = await Promise.all(
+    Array.from(
+      { length: 6 },
+      (_, i) =>
+        publish(i % 2 === 0 ? database : other, acme, { ...codecDefinition("2.0.2"), description: `Number ${i}` }),
+    ),
+  );
+  assert.equal(different.filter((kind) => kind === "created").length, 1);
+  assert.equal(different.filter((kind) => kind === "different").length, 5);
+});
+
+eachDatabase("a yank takes a release out of lists, and back", async (database) => {
+  const acme = await account(database);
+  await publish(database, acme, codecDefinition("2.0.0"), { publishedAt: AT });
+  await publish(database, acme, codecDefinition("2.1.0"), { publishedAt: AT + 1 });
+  await publish(database, acme, codecDefinition("3.0.0-beta.1"), { publishedAt: AT + 2 });
+  assert.equal((await findPackage(database, CODEC))!.summary.version, "2.1.0");
+  const yank = {
+    package: CODEC,
+    version: "2.1.0",
+    reason: "Loses data",
+    severity: "broken",
+    account: acme,
+    at: AT + 3,
+  };
+  await yankRelease(database, yank);
+  assert.equal((await findPackage(database, CODEC))!.summary.version, "2.0.0");
+  assert.deepEqual((await listVersions(database, CODEC))[1]!.yanked, {
+    reason: "Loses data",
+    severity: "broken",
+    at: new Date(AT + 3).toISOString(),
+  });
+  assert.deepEqual((await pluginIndex(database, CODEC))!.releases[1]!.yanked, {
+    reason: "Loses data",
+    severity: "broken",
+  });
+  await yankRelease(database, { ...yank, version: "2.0.0" });
+  await yankRelease(database, { ...yank, version: "3.0.0-beta.1" });
+  assert.equal((await listPackages(database, ALL)).total, 0);
+  assert.deepEqual(await listProviders(database, "github.com/acme/contracts/codec@1"), []);
+  assert.equal(await unyankRelease(database, { package: CODEC, version: "2.1.0", account: acme, at: AT }), true);
+  assert.equal(await unyankRelease(database, { package: CODEC, version: "2.1.0", account: acme, at: AT }), false);
+  assert.equal((await findPackage(database, CODEC))!.summary.version, "2.1.0");
+});
+
+eachDatabase("lists are filtered, sorted and cut into pages without gaps", async (database) => {
+  const acme = await account(database);
+  const names = ["zeta", "alpha", "beta", "gamma", "delta"];
+  for (const [i, name] of names.entries()) {
+    await publish(
+      database,
+      acme,
+      definition(`github.com/acme/${name}`, "1.0.0", {
+        description: i % 2 === 0 ? "Fast 100% storage" : "Slow_storage",
+        authorities: i === 0 ? [{ name: "random", mode: "optional", reason: "Salts." }] : [],
+        compatibility: { engines: i === 1 ? { waft: "*" } : {}, platforms: i === 2 ? ["linux/amd64"] : [] },
+      }),
+      { publishedAt: AT + i },
+    );
+  }
+  for (const [network, count] of [["a", 3], ["b", 1]] as const) {
+    for (let i = 0; i < count; i++) {
+      await countInstall(database, {
+        package: `github.com/acme/${network === "a" ? "beta" : "zeta"}`,
+        network: `${i}`,
+        at: AT,
+      });
+    }
+  }
+  const list = async (query: Partial<ListQuery>): Promise<string[]> =>
+    (await listPackages(database, { ...ALL, ...query })).packages.map((p) => p.name.split("/").at(-1)!);
+  assert.deepEqual(await list({}), ["alpha", "beta", "delta", "gamma", "zeta"]);
+  assert.deepEqual(await list({ sort: "recent" }), ["delta", "gamma", "beta", "alpha", "zeta"]);
+  assert.deepEqual(await list({ sort: "installs" }), ["beta", "zeta", "alpha", "delta", "gamma"]);
+  assert.deepEqual(await list({ q: "SLOW storage" }), ["alpha", "gamma"]);
+  assert.deepEqual(await list({ q: "100%" }), ["beta", "delta", "zeta"]);
+  assert.deepEqual(await list({ q: "w_s" }), ["alpha", "gamma"]);
+  assert.deepEqual(await list({ q: "_acme" }), []);
+  assert.deepEqual(await list({ q: "gamma", sort: "relevance" }), ["gamma"]);
+  assert.deepEqual(await list({ q: "a", sort: "relevance" }), ["alpha", "beta", "delta", "gamma", "zeta"]);
+  assert.deepEqual(await list({ facets: { authority: "random" } }), ["zeta"]);
+  assert.deepEqual(await list({ facets: { engine: "waft" } }), ["alpha"]);
+  assert.deepEqual(await list({ facets: { platform: "darwin/arm64" } }), ["alpha", "delta", "gamma", "zeta"]);
+  assert.deepEqual(await list({ facets: { kind: "wasm", authority: "stdio" } }), []);
+  assert.deepEqual(await facetCounts(database, "authority", 5), [{ value: "random", count: 1 }]);
+  for (const sort of ["name", "recent", "installs", "relevance"] as const) {
+    const seen: string[] = [];
+    let after: ListQuery["after"];
+    for (let page = 0; page < 5; page++) {
+      const found = await listPackages(database, {
+        ...ALL,
+        sort,
+        q: "a",
+        limit: 2,
+        ...(after === undefined ? {} : { after }),
+      });
+      assert.equal(found.total, 5);
+      seen.push(...found.packages.map((p) => p.name));
+      after = found.next;
+      if (after === undefined) break;
+    }
+    assert.equal(seen.length, 5, sort);
+    assert.equal(new Set(seen).size, 5, sort);
+  }
+  assert.equal((await listIds(database)).length, 5);
+});
+
+eachDatabase("held packages are not listed until they are let go", async (database) => {
+  const acme = await account(database);
+  await publish(database, acme, codecDefinition(), { held: true });
+  assert.equal((await listPackages(database, ALL)).total, 0);
+  assert.equal((await findPackage(database, CODEC))!.held, true);
+  assert.equal(await releaseHold(database, CODEC, acme, AT), true);
+  assert.equal(await releaseHold(database, CODEC, acme, AT), false);
+  assert.equal((await listPackages(database, ALL)).total, 1);
+});
+
+eachDatabase("installs count once for a network and day, over several processes", async (database, open) => {
+  const acme = await account(database);
+  const other = open();
+  await publish(database, acme, codecDefinition("2.0.0"));
+  await publish(database, acme, codecDefinition("2.1.0"));
+  const report = { package: CODEC, network: "10.0.0.0", at: AT };
+  assert.deepEqual(await countInstall(database, report), { total: 1, week: 1 });
+  assert.deepEqual(await countInstall(other, report), { total: 1, week: 1 });
+  assert.deepEqual(await countInstall(other, { ...report, version: "2.1.0" }), { total: 1, week: 1 });
+  assert.deepEqual(await countInstall(other, { ...report, version: "2.0.0" }), { total: 2, week: 2 });
+  assert.deepEqual(await countInstall(database, { ...report, at: AT + DAY }), { total: 3, week: 3 });
+  assert.equal(await countInstall(database, { ...report, version: "9.9.9" }), undefined);
+  assert.equal(await countInstall(database, { ...report, package: "github.com/acme/none" }), undefined);
+  await Promise.all(
+    Array.from(
+      { length: 60 },
+      (_, i) => countInstall(i % 2 === 0 ? database : other, { ...report, network: `n${i % 30}`, at: AT + DAY }),
+    ),
+  );
+  assert.equal((await findPackage(database, CODEC))!.summary.installs.total, 33);
+  const series = await installSeries(database, CODEC, 3, AT + DAY);
+  assert.deepEqual(series.map((d) => d.count), [0, 2, 31]);
+  await refreshCounts(database, AT + 7 * DAY);
+  assert.deepEqual((await findPackage(database, CODEC))!.summary.installs, { total: 33, week: 31 });
+  await refreshCounts(database, AT + 30 * DAY);
+  assert.deepEqual((await findPackage(database, CODEC))!.summary.installs, { total: 33, week: 0 });
+  assert.equal(numberOf((await first(database, "SELECT count(*) AS n FROM install_marks"))!, "n"), 0);
+});
+
+eachDatabase("keys and secrets are made once and shared", async (database, open) => {
+  const other = open();
+  const keys = await Promise.all([database, other, database, other].map((d) => currentKey(d, AT)));
+  assert.equal(new Set(keys.map((k) => k.id)).size, 1);
+  const secrets = await Promise.all([database, other].map((d) => sharedSecret(d, "cursor")));
+  assert.equal(secrets[0], secrets[1]);
+  const own = makeSigningKey();
+  assert.equal((await currentKey(database, AT + 1, own)).id, own.id);
+  const listed = await listKeys(database);
+  assert.deepEqual(listed.map((k) => [k.id, k.retiredAt]), [[own.id, undefined], [keys[0]!.id, AT + 1]]);
+  const stored = await database.all("SELECT private_key FROM signing_keys WHERE id = ?", own.id);
+  assert.equal(stored[0]!.private_key, "", "a key from the environment is not written down");
+});
+
+eachDatabase("documentation of a release is written once", async (database) => {
+  const pages = [{ path: "index.md", source: "# One" }];
+  assert.equal(await writeDocuments(database, "nightly", pages, AT), true);
+  assert.equal(await writeDocuments(database, "nightly", [{ path: "other.md", source: "# Two" }], AT), true);
+  assert.equal(await writeDocuments(database, "v1.0.0", pages, AT), true);
+  assert.equal(await writeDocuments(database, "v1.0.0", [], AT), false);
+  const kept = await readDocuments(database);
+  assert.deepEqual([...kept], [["nightly", [{ path: "other.md", source: "# Two" }]], ["v1.0.0", pages]]);
+});
+
+Deno.test("SQLite: a backup taken while writing restores to a whole registry", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "waft-backup-"));
+  const database = new SqliteDatabase(join(folder, "registry.sqlite"));
+  try {
+    await migrate(database);
+    const acme = await account(database);
+    await publish(database, acme, codecDefinition());
+    const writing = Promise.all(
+      Array.from({ length: 200 }, (_, i) => countInstall(database, { package: CODEC, network: `${i}`, at: AT })),
+    );
+    await countInstall(database, { package: CODEC, network: "first", at: AT });
+    const copy = join(folder, "copy.sqlite");
+    await database.backup(copy);
+    await writing;
+    await assert.rejects(database.backup(copy), "an existing file is not overwritten");
+    const restored = new SqliteDatabase(copy);
+    try {
+      assert.equal(await migrate(restored), 0);
+      const { summary } = (await findPackage(restored, CODEC))!;
+      const days = await installSeries(restored, CODEC, 1, AT);
+      assert.equal(summary.installs.total, days[0]!.count, "counts agree inside the copy");
+      const release = (await findRelease(restored, CODEC, summary.version))!;
+      assert.equal(await blobSize(restored, release.artifact.digest), release.artifact.size);
+    } finally {
+      await restored.close();
+    }
+  } finally {
+    await database.close();
+    await assert.rejects(database.all("SELECT 1"), StoreUnavailable);
+    await assert.rejects(database.run("SELECT 1"), StoreUnavailable);
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+Deno.test("SQLite: a file that is no database is refused", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "waft-backup-"));
+  const path = join(folder, "registry.sqlite");
+  await (await import("node:fs/promises")).writeFile(path, readFileSync(new URL(import.meta.url)));
+  assert.throws(() => new SqliteDatabase(path), /not a database/);
+  await rm(folder, { recursive: true, force: true });
+});
+
+Deno.test("containing() escapes what LIKE would read as a pattern", () => {
+  assert.equal(containing("a%b_c\\"), "%a\\%b\\_c\\\\%");
+});
