@@ -431,18 +431,18 @@ export class Builder {
     const power = ty === I32 ? log2Exact(lo) : log2Exact64(lo, hi);
     if (power < 0) return 0;
     const width = ty === I64 ? 64 : 32;
-    const count = this.constant(ty, power, 0);
-    if (op === DIV_U) return this.binary(SHR_U, ty, a, count);
-    evaluate(SUB, ty, ty, lo, hi, 1, 0);
-    const mask = this.constant(ty, evalLo, evalHi);
-    if (op === REM_U) return this.binary(AND, ty, a, mask);
+    if (op === DIV_U) return this.binary(SHR_U, ty, a, this.constant(ty, power, 0));
+    if (op === REM_U) {
+      evaluate(SUB, ty, ty, lo, hi, 1, 0);
+      return this.binary(AND, ty, a, this.constant(ty, evalLo, evalHi));
+    }
     // As a signed divisor the highest power is negative.
     if (power === width - 1) return 0;
     // Rounding is towards zero: negative dividends get 2^power − 1 added first.
     const sign = this.binary(SHR_S, ty, a, this.constant(ty, width - 1, 0));
     const bias = this.binary(SHR_U, ty, sign, this.constant(ty, width - power, 0));
     const biased = this.binary(ADD, ty, a, bias);
-    if (op === DIV_S) return this.binary(SHR_S, ty, biased, count);
+    if (op === DIV_S) return this.binary(SHR_S, ty, biased, this.constant(ty, power, 0));
     evaluate(SUB, ty, ty, 0, 0, lo, hi);
     return this.binary(SUB, ty, a, this.binary(AND, ty, biased, this.constant(ty, evalLo, evalHi)));
   }
