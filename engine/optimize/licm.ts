@@ -61,6 +61,8 @@ class Hoisting {
   readonly #moved = SCRATCH.marks;
   /** By header: the block in front of the loop, or −1. */
   readonly #front = SCRATCH.blocks;
+  /** By header: the outermost block that is in front of it, going out through loops that have one; −1 for none. */
+  readonly #top = SCRATCH.blocks6;
   /** By header: registers left. */
   readonly #general = SCRATCH.blocks2;
   readonly #vector = SCRATCH.blocks3;
@@ -79,7 +81,7 @@ class Hoisting {
   /** Finds the blocks in front of loops, and how many registers each loop leaves. */
   survey(): void {
     const f = this.#f;
-    const { loopOf, loopEnd, predStart, predEdge } = this.#flow;
+    const { loopOf, loopParent, loopEnd, predStart, predEdge } = this.#flow;
     const { op, ty, a, b, c, sched, pool, blockStart, blockEnd, blockParams, edgeFrom } = f;
     const home = this.#home, counted = this.#link;
     const general = this.#general, vector = this.#vector;
@@ -95,6 +97,8 @@ class Hoisting {
         if (from < k) front = front === -1 && op[sched[blockEnd[from]! - 1]!] === JUMP ? from : -2;
       }
       this.#front[k] = front;
+      const parent = loopParent[k]!;
+      this.#top[k] = front >= 0 && parent >= 0 && this.#front[parent]! >= 0 ? this.#top[parent]! : front;
       general[k] = GENERAL_BUDGET;
       vector[k] = VECTOR_BUDGET;
       for (let s = blockStart[k]!, end = s + blockParams[k]!; s < end; s++) this.#take(k, ty[sched[s]!]!);
@@ -198,12 +202,8 @@ class Hoisting {
   #place(v: number): number {
     const home = this.#home[v]!;
     if (this.#f.op[v] !== CONST) return home;
-    const { loopOf, loopParent } = this.#flow;
-    let l = loopOf[home]!;
-    if (l < 0) return home;
-    if (this.#front[l]! < 0) return home;
-    while (loopParent[l]! >= 0 && this.#front[loopParent[l]!]! >= 0) l = loopParent[l]!;
-    return this.#front[l]!;
+    const loop = this.#flow.loopOf[home]!;
+    return loop >= 0 && this.#front[loop]! >= 0 ? this.#top[loop]! : home;
   }
 
   /** Moves `i` to the end of block `to`, after the constants that it uses. */

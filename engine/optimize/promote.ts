@@ -15,8 +15,8 @@ import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
 import { isLoad, isStore, type MemoryState } from "./memory_state.ts";
 
 const { JUMP, LOAD, STORE, PARAM } = OP;
-/** Most promotions per function, which bounds the work: each sweeps over its loop. */
-const MOST = 16;
+/** Most promotions and attempts per function, and loops that one crosses: they bound the work, which is a sweep over the loop each. */
+const MOST = 16, MOST_TRIES = 64, MOST_LEVELS = 16;
 
 /** Promotes globals in the loops of `f`; returns how many. `flow` and `memory` must be current. Dead parameters may be left. */
 export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryState): number {
@@ -31,6 +31,7 @@ export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryS
       const i = sched[s]!;
       if (op[i] !== STORE || (c[i]! & 0xff) !== REGION.CONTEXT) continue;
       promotion ??= new Promotion(f, flow, memory);
+      if (promotion.tries === MOST_TRIES) break;
       if (promotion.tried(i, loopOf[k]!)) continue;
       if (promotion.promote(i, loopOf[k]!)) count++;
     }
@@ -45,6 +46,7 @@ class Promotion {
   readonly #memory: MemoryState;
   /** Loops and region words that were looked at already, as pairs. */
   readonly #tried: number[] = [];
+  tries = 0;
   /** What replaces a removed read. */
   readonly #replaced = new Map<number, number>();
   /** By block: parameters to add, reads to append. */
@@ -60,7 +62,9 @@ class Promotion {
   /** The outermost loop around `loop` (itself included) without calls and with a block in front; −1 for none. */
   #region(loop: number): number {
     let found = -1;
+    let levels = 0;
     for (let l = loop; l >= 0 && !this.#memory.loopCalls(l); l = this.#flow.loopParent[l]!) {
+      if (levels++ === MOST_LEVELS) break;
       if (this.#front(l) >= 0) found = l;
     }
     return found;
@@ -86,6 +90,7 @@ class Promotion {
       if (this.#tried[n] === region && this.#tried[n + 1] === word) return true;
     }
     this.#tried.push(region, word);
+    this.tries++;
     return false;
   }
 

@@ -1,0 +1,182 @@
+/** Functions shaped to make passes slow: each must stay linear, or nearly so. Sizes are such that a quadratic pass takes minutes. */
+import { ok } from "node:assert/strict";
+import { BLOCK_LOOP, IrFunction, REGION, region } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { TRAP } from "../traps.ts";
+import { optimize } from "./passes.ts";
+import { ALL } from "./test_text.ts";
+
+/** Blocks and instructions in order; edges are made by number. */
+class Maker {
+  readonly f: IrFunction = new IrFunction();
+  #block = 0;
+  param = 0;
+
+  constructor(size: number) {
+    this.f.reset(size);
+    this.f.signature = { params: Uint8Array.of(TY.I32), results: new Uint8Array(0) };
+  }
+
+  open(flags = 0, depth = 0): number {
+    const { f } = this;
+    this.#block = f.addBlock(flags, depth);
+    f.blockStart[this.#block] = f.schedCount;
+    if (this.#block === 0) {
+      this.param = this.emit(OP.PARAM, TY.I32, 0);
+      f.blockParams[0] = 1;
+    }
+    return this.#block;
+  }
+
+  emit(op: number, ty: number, a: number, b = 0, c = 0, imm = 0): number {
+    const { f } = this;
+    const i = f.append(op, ty, a, b, c, imm);
+    if (f.schedCount >= f.sched.length) f.ensure(f.schedCount + 1);
+    f.sched[f.schedCount++] = i;
+    return i;
+  }
+
+  edge(to: number): number {
+    return this.f.addEdge(this.#block, to, 0);
+  }
+
+  close(): void {
+    this.f.blockEnd[this.#block] = this.f.schedCount;
+  }
+
+  jump(to: number): void {
+    this.emit(OP.JUMP, TY.NONE, this.edge(to));
+    this.close();
+  }
+
+  branch(cond: number, to: number, other: number): void {
+    this.emit(OP.BRANCH, TY.NONE, cond, this.edge(to), this.edge(other));
+    this.close();
+  }
+
+  ret(): void {
+    this.emit(OP.RETURN, TY.NONE, 0, 0);
+    this.close();
+  }
+}
+
+function timed(f: IrFunction): void {
+  const start = performance.now();
+  optimize(f, ALL, {});
+  const ms = performance.now() - start;
+  ok(ms < 4000, `${f.blockCount} blocks took ${ms} ms`);
+}
+
+const CELL = region(REGION.CONTEXT, 9);
+
+Deno.test("100,000 early exits to one place", () => {
+  const m = new Maker(400_000);
+  const n = 100_000;
+  for (let k = 0; k < n; k++) {
+    m.open();
+    const count = m.emit(OP.CONST, TY.I32, 0, 0, 0, k);
+    const sum = m.emit(OP.ADD, TY.I32, m.param, count);
+    m.branch(sum, n, k + 1);
+  }
+  m.open();
+  m.ret();
+  timed(m.f);
+});
+
+Deno.test("a switch with 60,000 cases of equal code", () => {
+  const m = new Maker(400_000);
+  const n = 60_000;
+  m.open();
+  const first = m.f.edgeCount;
+  for (let k = 0; k < n; k++) m.edge(k + 1);
+  m.emit(OP.SWITCH, TY.NONE, m.param, first, n);
+  m.close();
+  for (let k = 0; k < n; k++) {
+    m.open();
+    const ten = m.emit(OP.CONST, TY.I32, 0, 0, 0, 10);
+    const product = m.emit(OP.MUL, TY.I32, m.param, ten);
+    m.emit(OP.STORE, TY.NONE, 0, product, CELL, 64);
+    m.jump(n + 1);
+  }
+  m.open();
+  m.ret();
+  timed(m.f);
+});
+
+Deno.test("20,000 loops in each other, with a switch to all of them", () => {
+  const n = 20_000;
+  const m = new Maker(200_000);
+  m.open();
+  m.jump(1);
+  for (let k = 1; k <= n; k++) {
+    m.open(BLOCK_LOOP, k);
+    const old = m.emit(OP.LOAD, TY.I32, 0, 0, CELL, 64);
+    m.emit(OP.STORE, TY.NONE, 0, m.emit(OP.XOR, TY.I32, old, m.param), CELL, 64);
+    m.jump(k + 1);
+  }
+  m.open(0, n);
+  const first = m.f.edgeCount;
+  for (let k = 1; k <= n; k++) m.edge(k);
+  m.edge(n + 2);
+  m.emit(OP.SWITCH, TY.NONE, m.param, first, n + 1);
+  m.close();
+  m.open();
+  m.ret();
+  timed(m.f);
+});
+
+Deno.test("20,000 loops in each other that each end", () => {
+  const n = 20_000;
+  const m = new Maker(200_000);
+  m.open();
+  m.jump(1);
+  for (let k = 1; k <= n; k++) {
+    m.open(BLOCK_LOOP, k);
+    m.emit(OP.STORE, TY.NONE, 0, m.emit(OP.MUL, TY.I32, m.param, m.param), region(REGION.CONTEXT, 3 + k), 64 + 16 * k);
+    m.jump(k + 1);
+  }
+  for (let k = n; k >= 1; k--) {
+    m.open(0, k);
+    m.branch(m.param, k, n + 1 + (n - k) + 1);
+  }
+  m.open();
+  m.ret();
+  timed(m.f);
+});
+
+Deno.test("a straight line of a million instructions, loads and checks of one address", () => {
+  const n = 150_000;
+  const m = new Maker(8 * n);
+  m.open();
+  let v = m.param;
+  for (let k = 0; k < n; k++) {
+    const c = m.emit(OP.CONST, TY.I32, 0, 0, 0, k * 7919);
+    m.emit(OP.BOUNDS, TY.NONE, m.param, 0, 4 << 8, n - k);
+    const load = m.emit(OP.LOAD, TY.I32, m.param, 0, 0, k);
+    v = m.emit(OP.XOR, TY.I32, v, load);
+    m.emit(OP.STORE, TY.NONE, v, c, 0, 4);
+    m.emit(OP.TRAP_IF, TY.NONE, v, 0, 0, TRAP.UNREACHABLE);
+  }
+  m.ret();
+  timed(m.f);
+});
+
+Deno.test("100,000 empty blocks in a row, and 100,000 diamonds", () => {
+  const n = 100_000;
+  const m = new Maker(10 * n);
+  for (let k = 0; k < n; k++) {
+    m.open();
+    m.jump(k + 1);
+  }
+  for (let k = 0; k < n; k++) {
+    const at = m.open();
+    m.branch(m.param, at + 1, at + 2);
+    m.open();
+    m.emit(OP.STORE, TY.NONE, 0, m.param, CELL, 64);
+    m.jump(at + 2);
+  }
+  m.open();
+  m.ret();
+  timed(m.f);
+});
