@@ -28,7 +28,7 @@ for (
     ["a missing edge argument", "JUMP b1(v3)", "JUMP b1(v2)", /argument 0 is v2:i64/],
     ["an unmarked loop", ") loop depth=1:", ") depth=1:", /heads a loop and is not marked/],
     ["a loop of depth 0", ") loop depth=1:", ") loop:", /depth 0/],
-    ["a wrong result", "v6:i32 = RESULT v5 0", "v6:i32 = RESULT v5 1", /no such result/],
+    ["a result too many", "v7:i64 = RESULT v5 1", "v7:i64 = RESULT v5 2", /no such result/],
     ["an undefined value", "RETURN (v6)", "RETURN (v99)", /does not exist/],
     ["a wrong return", "RETURN (v6)", "RETURN (v7)", /returned 0 should be i32/],
     ["a terminator in the middle", "v8:i32 = LT_U v6 v1", "TRAP UNREACHABLE", /exactly the last instruction/],
