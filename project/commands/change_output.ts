@@ -46,9 +46,9 @@ function authorityText(c: Change): string {
 
 /** What a change did, as text. */
 export function changeText(result: ChangeResult, colors: Palette, dryRun: boolean): string {
+  if (result.cancelled) return "Cancelled: nothing was written.";
   const lines = changeLines(result.changes, colors, false);
-  if (result.cancelled) lines.push("Cancelled: nothing was written.");
-  else if (result.written.length > 0) lines.push(`Wrote ${result.written.join(" and ")}.`);
+  if (result.written.length > 0) lines.push(`Wrote ${result.written.join(" and ")}.`);
   else lines.push(dryRun ? "Nothing was written (--dry-run)." : "Everything is up to date.");
   return lines.join("\n");
 }

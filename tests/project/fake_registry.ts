@@ -17,7 +17,7 @@ const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 /** The files of a package whose plugins are the given definitions; the first one's id is the package's. */
 export function packageFiles(
   definitions: readonly Definition[],
-  wasm: Uint8Array = encode("\0asm"),
+  wasm?: Uint8Array,
 ): Map<string, Uint8Array> {
   const main = definitions[0]!;
   const files = new Map<string, Uint8Array>();
@@ -41,7 +41,8 @@ export function packageFiles(
   );
   const plugins = definitions.map((definition, i) => {
     const entry = `dist/${i}.wasm`;
-    files.set(entry, Uint8Array.of(...wasm, i, ...encode(definition.id + definition.version)));
+    // Without a real module each entry has bytes of its own; nothing inspects them then.
+    files.set(entry, wasm ?? encode(`\0asm${i}${definition.id}${definition.version}`));
     const { name: _n, description: _d, stability: _s, compatibility: _c, provenance: _p, ...rest } = definition;
     return { entry, definition: rest };
   });

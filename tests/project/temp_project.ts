@@ -20,7 +20,7 @@ export class TempProject {
 
   constructor(manifest: string | undefined = '{\n  "plugins": {}\n}\n') {
     this.root = mkdtempSync(join(this.home, "project-"));
-    if (manifest !== undefined) this.write("waft.json", manifest);
+    if (manifest !== undefined && manifest !== "") this.write("waft.json", manifest);
   }
   write(name: string, text: string | Uint8Array): void {
     writeFileSync(join(this.root, name), text);

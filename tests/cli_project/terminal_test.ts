@@ -1,0 +1,156 @@
+/**
+ * Prompts in a real (pseudo-)terminal: the review, its defaults, cancelling, `init`; and no prompt where there is none.
+ */
+import assert from "node:assert/strict";
+import { assemble } from "../../project/engine_inspector.ts";
+import type { Lockfile } from "../../project/lock_schema.ts";
+import { FakeRegistry } from "../project/fake_registry.ts";
+import { definition } from "../project/sample_plugins.ts";
+import { TempProject } from "../project/temp_project.ts";
+import { hasPty, KEY, waft, waftTyped } from "./waft.ts";
+
+const STORE = "github.com/acme/store";
+const WASM = assemble(`(module
+  (import "waft:fs@1" "sync" (func (param i32 i32) (result i32)))
+  (import "waft:random@1" "fill" (func (param i32 i32) (result i32)))
+  (memory 1))`);
+
+const hostile = "Keeps data.\u001b[2K\u202e\u200bTrusted";
+
+async function registry(): Promise<FakeRegistry> {
+  const fake = new FakeRegistry();
+  await fake.publish(
+    [definition(STORE, "1.0.0", {
+      description: hostile,
+      authorities: [
+        { name: "fs.write", mode: "required", reason: hostile, scope: { roots: ["/store"] } },
+        { name: "random", mode: "optional", reason: "Shuffles." },
+      ],
+    })],
+    "github.com/acme",
+    WASM.subarray(0),
+  );
+  return fake;
+}
+
+function terminalTest(
+  name: string,
+  work: (project: TempProject, address: string) => Promise<void>,
+  manifest?: string | undefined,
+): void {
+  Deno.test({
+    name: `terminal: ${name}${hasPty() ? "" : " (ignored: python3 with pty is needed for a pseudo-terminal)"}`,
+    ignore: !hasPty(),
+    // The server's sockets close a little later than the test.
+    sanitizeResources: false,
+    sanitizeOps: false,
+    async fn() {
+      const fake = await registry();
+      const address = await fake.listen();
+      const project = new TempProject(manifest);
+      try {
+        await work(project, address);
+      } finally {
+        await fake.close();
+        project.remove();
+      }
+    },
+  });
+}
+const add = (address: string): string[] => ["add", STORE, "--registry", address];
+const untouched = '{\n  "plugins": {}\n}\n';
+
+terminalTest("a review by a person: all, with the directory chosen", async (project, address) => {
+  const run = await waftTyped(
+    add(address),
+    [["Allow github.com/acme/store?", KEY.up.repeat(3) + KEY.enter], ["which directory", "./data" + KEY.enter]],
+    project.root,
+    project.home,
+  );
+  assert.equal(run.code, 0, run.out);
+  assert.match(
+    run.out,
+    /github\.com\/acme\/store 1\.0\.0 {3}wasm {3}published 2026-08-01 by github\.com\/acme {3}required by: you/,
+  );
+  assert.match(run.out, /\+ fs\.write {2}\/store {2}required/);
+  assert.match(run.out, /reaches: nothing else/);
+  // Nothing from the registry moves the cursor or reorders text.
+  assert.match(run.out, /Keeps data\.\\u\{1b\}\[2K\\u\{202e\}\\u\{200b\}Trusted/);
+  assert.doesNotMatch(run.out, /\u202e|\u200b/);
+  const lock = JSON.parse(project.read("waft-lock.json")!) as Lockfile;
+  assert.deepEqual(lock.plugins[STORE]!.grants, { "fs.write": { roots: { "/store": "./data" } }, random: {} });
+});
+
+terminalTest("the default answer allows nothing and writes nothing", async (project, address) => {
+  for (const keys of [KEY.enter, KEY.escape, KEY.interrupt]) {
+    const run = await waftTyped(add(address), [["Allow github.com/acme/store?", keys]], project.root, project.home);
+    assert.equal(run.code, 4, run.out);
+    assert.equal(project.read("waft.json"), untouched);
+    assert.equal(project.read("waft-lock.json"), undefined);
+  }
+});
+
+terminalTest("what is typed before the question does not answer it", async (project, address) => {
+  const run = await waftTyped(
+    add(address),
+    [["", KEY.up.repeat(3) + KEY.enter], ["Allow github.com/acme/store?", KEY.enter]],
+    project.root,
+    project.home,
+  );
+  assert.equal(run.code, 4, run.out);
+  assert.equal(project.read("waft-lock.json"), undefined);
+});
+
+terminalTest("a person selects: what is not selected is denied", async (project, address) => {
+  const run = await waftTyped(
+    add(address),
+    [
+      ["Allow github.com/acme/store?", KEY.up.repeat(2) + KEY.enter],
+      ["Allow which?", KEY.space + KEY.enter],
+      ["which directory", KEY.enter],
+    ],
+    project.root,
+    project.home,
+  );
+  assert.equal(run.code, 0, run.out);
+  const lock = JSON.parse(project.read("waft-lock.json")!) as Lockfile;
+  assert.deepEqual([lock.plugins[STORE]!.grants, lock.plugins[STORE]!.denied], [{
+    "fs.write": { roots: { "/store": "./store" } },
+  }, ["random"]]);
+});
+
+terminalTest("no prompt without a terminal, in CI, with --no-input or --json", async (project, address) => {
+  const piped = await waft(add(address), project.root, project.home);
+  assert.equal(piped.code, 4);
+  assert.match(
+    piped.err,
+    /review\.needed: .*\n {2}help: .* waft add github\.com\/acme\/store --allow github\.com\/acme\/store=fs\.write:\/store=\.\/store/,
+  );
+  const ci = await waftTyped(add(address), [], project.root, project.home, { CI: "true" });
+  assert.equal(ci.code, 4, ci.out);
+  const flag = await waftTyped([...add(address), "--no-input"], [], project.root, project.home);
+  assert.equal(flag.code, 4, flag.out);
+  const json = await waftTyped([...add(address), "--json"], [], project.root, project.home);
+  assert.equal(json.code, 4, json.out);
+  assert.equal(project.read("waft.json"), untouched);
+});
+
+terminalTest("init asks for a plugin and makes one that can be published", async (project) => {
+  const run = await waftTyped(
+    ["init"],
+    [
+      ["What do you want to start?", KEY.down + KEY.down + KEY.enter],
+      ["Name", "Greeter" + KEY.enter],
+      ["Plugin id", "github.com/ada/greeter" + KEY.enter],
+      ["What does it do?", "Greets." + KEY.enter],
+      ["License", KEY.enter],
+      ["Repository", KEY.enter],
+    ],
+    project.root,
+    project.home,
+  );
+  assert.equal(run.code, 0, run.out);
+  const published = await waft(["plugin", "publish", "--dry-run"], project.root, project.home);
+  assert.equal(published.code, 0, published.err);
+  assert.match(published.out, /github\.com\/ada\/greeter 0\.1\.0/);
+}, "");

@@ -1,0 +1,83 @@
+/**
+ * Runs the command `waft` as a user does: a process of its own, with its own home, with or without a terminal. Test data only.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
+const TYPIST = fileURLToPath(new URL("./typist.py", import.meta.url));
+
+/** What a run gave. */
+export interface Run {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+function environment(home: string, more: { readonly [name: string]: string }): { [name: string]: string } {
+  const { PATH, HOME, DENO_DIR } = process.env;
+  return {
+    PATH: PATH ?? "",
+    HOME: HOME ?? home,
+    ...(DENO_DIR === undefined ? {} : { DENO_DIR }),
+    WAFT_HOME: `${home}/waft`,
+    TERM: "xterm",
+    NO_COLOR: "1",
+    WAFT_NO_REPORT: "1",
+    ...more,
+  };
+}
+
+function run(
+  command: string,
+  args: readonly string[],
+  cwd: string,
+  env: { readonly [name: string]: string },
+): Promise<Run> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, [...args], { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+    let out = "";
+    let err = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => out += text);
+    child.stderr.setEncoding("utf8").on("data", (text: string) => err += text);
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code: code ?? -1, out, err }));
+  });
+}
+
+/** Runs without a terminal. */
+export function waft(
+  args: readonly string[],
+  cwd: string,
+  home: string,
+  env: { readonly [name: string]: string } = {},
+): Promise<Run> {
+  return run(process.execPath, ["run", "-A", CLI, ...args], cwd, environment(home, env));
+}
+
+/** Runs in a pseudo-terminal; each step waits for a text and types keys. */
+export function waftTyped(
+  args: readonly string[],
+  steps: readonly (readonly [string, string])[],
+  cwd: string,
+  home: string,
+  env: { readonly [name: string]: string } = {},
+): Promise<Run> {
+  const command = [process.execPath, "run", "-A", CLI, ...args];
+  return run("python3", [TYPIST, JSON.stringify(steps), "--", ...command], cwd, environment(home, env));
+}
+
+/** True when a pseudo-terminal can be made here. */
+export function hasPty(): boolean {
+  return spawnSync("python3", ["-c", "import pty"]).status === 0;
+}
+
+/** Keys. */
+export const KEY = {
+  down: "\u001b[B",
+  up: "\u001b[A",
+  enter: "\r",
+  space: " ",
+  escape: "\u001b",
+  interrupt: "\u0003",
+} as const;
