@@ -79,7 +79,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
   workspace = undefined; // a nested compilation makes its own
   for (let index = 0; index < valid.funcs.length; index++) {
     compileFunction(space, env, context, code, index, options);
-    if (space.f.inlineSites.length > 0) inlineSites.set(index, space.f.inlineSites.slice());
+    if (space.f.inlineSites.length > 1) inlineSites.set(index, space.f.inlineSites.slice());
   }
   workspace = space;
   rejectUncompiled(valid);

@@ -99,7 +99,7 @@ export class IrFunction {
   funcIndex = 0;
   /** Signatures that calls refer to by id; shared by all functions of a module. */
   signatures: readonly Signature[] = [];
-  /** Inlined calls, inlineSites[s − 1] for site s: site s ≥ 1 was inlined at byte offset callPos, into site parent, and runs funcIndex. */
+  /** Inlined calls by site: site 0 is the function itself, site s ≥ 1 was inlined at byte offset callPos into site parent and runs funcIndex. */
   inlineSites: { parent: number; callPos: number; funcIndex: number }[] = [];
 
   /** Block layout for emission, a permutation of the blocks; the identity unless the layout pass changed it. */

@@ -7,7 +7,7 @@
  *                                  └──▶ TRAP                              TrapError
  *
  * Invariant: no JavaScript runs while the stack pointer is on the guest stack. A nested call begins below what is parked:
- * `top` is the guest stack pointer where the next fresh call starts, and GUEST_SP holds it whenever the host is in control.
+ * whenever the host is in control, GUEST_SP is where the next fresh call starts. Parking moves it down, resuming back up.
  */
 import { CONTEXT, STATUS, THREAD } from "../context_layout.ts";
 import type { ProcessStubs, Target } from "../codegen/target.ts";
@@ -26,7 +26,7 @@ export const STACK_GUARD_BYTES: number = 1 << 16;
 /** Bytes above the stack limit that small leaf functions may use without a check. */
 const STACK_SLACK_BYTES = 4096;
 
-const GUEST_SP = THREAD.GUEST_SP >> 2;
+const PARK_INDEX = THREAD.PARK_INDEX >> 2;
 const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
 
 /** Serves one host function: reads arguments from the slots, calls, writes results. Throws what the function throws. */
@@ -62,8 +62,7 @@ export class GuestThread {
   /** Called when the last call has ended: a quiet moment for sweeping. */
   quiet: () => void = () => {};
 
-  #topLo: number;
-  #topHi: number;
+  readonly #stack: NativeRegion;
 
   constructor(host: Host, target: Target) {
     this.host = host;
@@ -82,8 +81,7 @@ export class GuestThread {
     this.state.setWord(THREAD.GUEST_SP, top);
     this.state.setWord(THREAD.STACK_LOW, this.stackLow);
     this.state.setWord(THREAD.STACK_HIGH, this.stackHigh);
-    this.#topLo = this.state.i32[GUEST_SP]!;
-    this.#topHi = this.state.i32[GUEST_SP + 1]!;
+    this.#stack = new NativeRegion(host, this.stackLow, STACK_BYTES);
 
     const stubs = target.processStubs(host.os);
     host.ensureSignalStack();
@@ -122,39 +120,41 @@ export class GuestThread {
    * `context` (its two halves) and `services` are those of the instance that was called: the usual one to park.
    */
   serve(status: number, contextLo: number, contextHi: number, services: readonly HostService[]): void {
-    const i32 = this.state.i32;
-    const topLo = this.#topLo;
-    const topHi = this.#topHi;
+    const { i32 } = this.state;
+    const { resume } = this;
     this.depth++;
     try {
-      for (;;) {
-        if (status === STATUS.DONE) return;
-        if (status === STATUS.TRAP) throw this.trapError();
-        const parkLo = i32[GUEST_SP]!;
-        const parkHi = i32[GUEST_SP + 1]!;
-        this.#topLo = parkLo;
-        this.#topHi = parkHi;
-        const index = i32[THREAD.PARK_INDEX >> 2]!;
-        if (status === STATUS.HOST) {
-          const own = i32[PARK_CONTEXT] === contextLo && i32[PARK_CONTEXT + 1] === contextHi;
-          const service = own ? services[index] : this.services(this.state.word(THREAD.PARK_CONTEXT), index);
-          if (service === undefined) throw new Bug(`Host function ${index} does not exist`);
-          service();
-        } else if (status === STATUS.BUILTIN) {
-          this.builtins(index, this.state.word(THREAD.PARK_CONTEXT));
+      do {
+        if (status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo && i32[PARK_CONTEXT + 1] === contextHi) {
+          services[i32[PARK_INDEX]!]!();
         } else {
-          throw new Bug(`Unknown status ${status}`);
+          this.#serveOther(status);
         }
-        i32[GUEST_SP] = parkLo;
-        i32[GUEST_SP + 1] = parkHi;
-        status = this.resume();
-      }
+        status = resume();
+      } while (status !== STATUS.DONE);
+    } catch (error) {
+      if (status !== STATUS.TRAP) this.#abandon();
+      throw error;
     } finally {
-      this.#topLo = topLo;
-      this.#topHi = topHi;
-      i32[GUEST_SP] = topLo;
-      i32[GUEST_SP + 1] = topHi;
       if (--this.depth === 0) this.quiet();
     }
+  }
+
+  /** Serves what is not a host function of the instance that was called. */
+  #serveOther(status: number): void {
+    const index = this.state.i32[PARK_INDEX]!;
+    const context = this.state.word(THREAD.PARK_CONTEXT);
+    if (status === STATUS.TRAP) throw this.trapError();
+    if (status === STATUS.BUILTIN) return this.builtins(index, context);
+    if (status !== STATUS.HOST) throw new Bug(`Unknown status ${status}`);
+    const service = this.services(context, index);
+    if (service === undefined) throw new Bug(`Host function ${index} does not exist`);
+    service();
+  }
+
+  /** Drops the guest code that is parked: the next call starts where its activation began (the parked frame's first word). */
+  #abandon(): void {
+    const parked = this.state.word(THREAD.GUEST_SP);
+    this.state.setWord(THREAD.GUEST_SP, this.#stack.word(parked - this.stackLow));
   }
 }

@@ -48,7 +48,8 @@ export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
   const message = TRAP_MESSAGES[code] ?? `trap ${code}`;
   const frames: TrapFrame[] = [];
   if (owner !== undefined && site !== undefined) {
-    addFrames(frames, owner, pc, site.pos, site.site);
+    // A trap stub's return address may lie behind the last instruction of its function.
+    addFrames(frames, owner, fault !== 0 ? pc : pc - 1, site.pos, site.site);
     walk(frames, thread, sp + site.frame, lookup);
   } else if (owner !== undefined) {
     const defined = owner.image.functionAt(pc);
@@ -99,8 +100,8 @@ function addFrames(frames: TrapFrame[], owner: ImageOwner, pc: number, pos: numb
   if (defined < 0) return;
   const sites = owner.inlineSites(defined);
   let offset = pos;
-  for (let s = site; s > 0 && frames.length < MAX_FRAMES; s = sites[s - 1]!.parent) {
-    const inlined = sites[s - 1]!;
+  for (let s = site; s > 0 && frames.length < MAX_FRAMES; s = sites[s]!.parent) {
+    const inlined = sites[s]!;
     frames.push(frameOf(owner, inlined.funcIndex, offset));
     offset = inlined.callPos;
   }
