@@ -8,7 +8,17 @@ import { STUB } from "../codegen/machine_code.ts";
 import { TY } from "../ir/types.ts";
 import { type Emission, KIND } from "./emission.ts";
 import { BASE_RIP, emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
-import { INSTRUCTION_ROWS, MARK, MAX_OPERANDS, PLACE, ROW_MARKS, ROW_PLACES, ROW_RM_VECTOR, ROW_VEX_TWIN, X } from "./instructions.ts";
+import {
+  INSTRUCTION_ROWS,
+  MARK,
+  MAX_OPERANDS,
+  PLACE,
+  ROW_MARKS,
+  ROW_PLACES,
+  ROW_RM_VECTOR,
+  ROW_VEX_TWIN,
+  X,
+} from "./instructions.ts";
 import { AUX_MODE, AUX_POOL_SHIFT, AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, MEMORY_BASE, RSP, SCRATCH, SCRATCH_VECTOR } from "./registers.ts";
 

@@ -155,12 +155,20 @@ function runPrograms(settings: CompileSettings, seeds: readonly number[], size: 
       equal(actual.status, STATUS.DONE, where);
       Array.from(f.signature.results).forEach((ty, n) => {
         const mask = ty === TY.I32 || ty === TY.F32 ? 0xffffffffn : 0xffffffffffffffffn;
-        equal(actual.results[n], expected[n] & mask, `${where} result ${n} ${actual.results[n].toString(16)} ${expected[n].toString(16)}`);
+        equal(
+          actual.results[n],
+          expected[n] & mask,
+          `${where} result ${n} ${actual.results[n].toString(16)} ${expected[n].toString(16)}`,
+        );
       });
     }
     equal(firstDifference(memory, modelMemory), -1, `${where}: memory differs`);
     const globals = instance.context.bytes.subarray(contextOffset, contextOffset + GLOBALS * 16);
-    equal(firstDifference(globals, modelContext.subarray(contextOffset, contextOffset + GLOBALS * 16)), -1, `${where}: globals differ`);
+    equal(
+      firstDifference(globals, modelContext.subarray(contextOffset, contextOffset + GLOBALS * 16)),
+      -1,
+      `${where}: globals differ`,
+    );
     done++;
   });
   return done;
@@ -186,12 +194,14 @@ function range(from: number, count: number): number[] {
   return Array.from({ length: count }, (_, i) => from + i);
 }
 
-for (const [name, settings] of Object.entries<CompileSettings>({
-  "guard pages, all CPU features": { cpu: MODERN },
-  "guard pages, SSE4.1 only": { cpu: BASELINE },
-  "explicit bounds": { cpu: MODERN, explicitBounds: true },
-  "no branch folding, no stack fence": { cpu: MODERN, stackFence: false, optimizations: { "branch-fold": false } },
-})) {
+for (
+  const [name, settings] of Object.entries<CompileSettings>({
+    "guard pages, all CPU features": { cpu: MODERN },
+    "guard pages, SSE4.1 only": { cpu: BASELINE },
+    "explicit bounds": { cpu: MODERN, explicitBounds: true },
+    "no branch folding, no stack fence": { cpu: MODERN, stackFence: false, optimizations: { "branch-fold": false } },
+  })
+) {
   Deno.test({
     name: `random programs run as the interpreter says: ${name}`,
     ignore: !CAN_RUN,

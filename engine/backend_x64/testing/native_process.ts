@@ -108,6 +108,14 @@ export class NativeProcess {
     this.#libc.symbols.sigaction(signal, action, new Uint8Array(152));
   }
 
+  /** Places position-independent code that belongs to no image. */
+  placeBytes(bytes: Uint8Array): Deno.PointerObject {
+    const region = this.#map(4096, READ_WRITE);
+    region.bytes.set(bytes);
+    this.#libc.symbols.mprotect(region.pointer, 4096n, READ_EXECUTE);
+    return region.pointer;
+  }
+
   /** Places an image and a context of its own for it. */
   instantiate(code: MachineCode, context: CodegenContext): NativeInstance {
     const at = this.#used;
