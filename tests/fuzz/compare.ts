@@ -1,0 +1,111 @@
+/**
+ * One case of the differential fuzzer: the modules of a seed on V8 and on waft in two configurations. In: a seed. Out: what differed,
+ * if anything did, and counts. An error that escapes waft (a Bug, a TypeError of its own) counts as a difference.
+ */
+import type { EngineOptions } from "../../engine/engine.ts";
+import { OPTIMIZATION_ROWS, type OptimizationName } from "../../engine/optimizations.ts";
+import type { BinaryenModules } from "./binaryen_modules.ts";
+import { generateModules } from "./generate_module.ts";
+import { Random } from "./random.ts";
+import { runScenario, type Trace } from "./scenario.ts";
+import { sameEnd, V8, waft } from "./subject.ts";
+
+export type Source = "own" | "binaryen";
+
+export interface Difference {
+  readonly options: EngineOptions;
+  /** First entries that differ, with what came before. */
+  readonly text: string;
+}
+
+export interface CaseResult {
+  readonly modules: readonly Uint8Array<ArrayBuffer>[];
+  readonly differences: readonly Difference[];
+  /** A difference that was gone once NaNs were: bits of a NaN, which the specification leaves open. */
+  readonly nanOnly: boolean;
+  /** Only the depth at which the stack ran out differed. */
+  readonly depthOnly: boolean;
+  readonly calls: number;
+  readonly traps: number;
+  readonly exhausted: boolean;
+}
+
+/** Makes the modules of a seed. */
+export function modulesOf(
+  seed: number,
+  source: Source,
+  features: readonly string[],
+  binaryen: BinaryenModules | undefined,
+  nans = seed % 2 === 0,
+): readonly Uint8Array<ArrayBuffer>[] {
+  if (source === "own") return generateModules(seed, features);
+  return [binaryen!.module(seed, features, nans)];
+}
+
+/** The two configurations in which a seed runs: the default one, and one drawn at random. */
+export function configurations(seed: number): EngineOptions[] {
+  const random = new Random(seed ^ 0x1b873593);
+  const keys = OPTIMIZATION_ROWS.map((row) => row.name);
+  const optimizations: Partial<Record<OptimizationName, boolean>> = {};
+  const style = random.below(3);
+  if (style > 0) { for (const key of keys) optimizations[key] = style === 1 ? false : random.chance(50); }
+  return [
+    { verify: random.chance(8), bounds: random.chance(80) ? "guard" : "explicit" },
+    { optimizations, verify: random.chance(8), bounds: random.chance(70) ? "explicit" : "guard" },
+  ];
+}
+
+/** Runs one case. */
+export function runCase(
+  seed: number,
+  source: Source,
+  features: readonly string[],
+  binaryen?: BinaryenModules,
+): CaseResult {
+  const modules = modulesOf(seed, source, features, binaryen);
+  const result = compareModules(modules, seed);
+  if (result.differences.length > 0 && source === "binaryen" && seed % 2 === 0) {
+    const again = compareModules(modulesOf(seed, source, features, binaryen, false), seed);
+    if (again.differences.length === 0) return { ...result, differences: [], nanOnly: true };
+  }
+  return result;
+}
+
+/** Compares the scenario of `seed` over `modules`. */
+export function compareModules(
+  modules: readonly Uint8Array<ArrayBuffer>[],
+  seed: number,
+  options: readonly EngineOptions[] = configurations(seed),
+): CaseResult {
+  const expected = runScenario(modules, seed, V8);
+  const differences: Difference[] = [];
+  let depthOnly = false;
+  for (const option of options) {
+    let actual: Trace;
+    try {
+      actual = runScenario(modules, seed, waft("waft", option));
+    } catch (error) {
+      const text = error instanceof Error ? error.stack ?? String(error) : String(error);
+      differences.push({ options: option, text: `escaped: ${text}` });
+      continue;
+    }
+    const text = firstDifference(expected, actual);
+    if (text === undefined) continue;
+    if (expected.exhausted !== actual.exhausted) depthOnly = true;
+    else differences.push({ options: option, text });
+  }
+  const { calls, traps, exhausted } = expected;
+  return { modules, differences, nanOnly: false, depthOnly, calls, traps, exhausted };
+}
+
+function firstDifference(expected: Trace, actual: Trace): string | undefined {
+  const count = Math.max(expected.entries.length, actual.entries.length);
+  for (let i = 0; i < count; i++) {
+    const want = expected.entries[i] ?? "(nothing)";
+    const got = actual.entries[i] ?? "(nothing)";
+    if (sameEnd(want, got)) continue;
+    const before = expected.entries.slice(Math.max(0, i - 4), i).map((entry) => `  ${entry}\n`).join("");
+    return `${before}  V8:   ${want}\n  waft: ${got}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,103 @@
+/**
+ * Reads what the fuzzer must know of a module to drive it: types, imports and exported functions (specification, 5.5). In: a
+ * valid binary module of WebAssembly 2.0. Out: its interface. Independent of the engine's decoder on purpose.
+ */
+import { type Signature, TYPE, type TypeName } from "./module_bytes.ts";
+
+export type ImportType =
+  | { kind: "func"; signature: Signature }
+  | { kind: "table"; type: TypeName; min: number; max: number | undefined }
+  | { kind: "memory"; min: number; max: number | undefined }
+  | { kind: "global"; type: TypeName; mutable: boolean };
+
+export interface ModuleInterface {
+  readonly imports: readonly { module: string; name: string; type: ImportType }[];
+  /** Signatures by function index. */
+  readonly functions: readonly Signature[];
+  /** Where bodies lie, by function index; nothing for imports. */
+  readonly bodies: readonly ({ start: number; end: number } | undefined)[];
+  readonly exports: readonly { name: string; kind: "func" | "table" | "memory" | "global"; index: number }[];
+}
+
+const NAMES = new Map<number, TypeName>(Object.entries(TYPE).map(([name, byte]) => [byte, name as TypeName]));
+const KINDS = ["func", "table", "memory", "global"] as const;
+
+/** Reads the interface of a module that is known to be valid. */
+export function readInterface(bytes: Uint8Array): ModuleInterface {
+  let at = 8;
+  const u32 = () => {
+    let value = 0;
+    for (let shift = 0;; shift += 7) {
+      const byte = bytes[at++]!;
+      value += (byte & 127) * 2 ** shift;
+      if (byte < 128) return value;
+    }
+  };
+  const type = (): TypeName => {
+    const name = NAMES.get(bytes[at++]!);
+    if (name === undefined) {
+      throw new Error(`type 0x${bytes[at - 1]!.toString(16)} at ${at - 1} is not of WebAssembly 2.0`);
+    }
+    return name;
+  };
+  const text = () => {
+    const length = u32();
+    at += length;
+    return new TextDecoder().decode(bytes.subarray(at - length, at));
+  };
+  const limits = () => {
+    const flags = u32();
+    const min = u32();
+    return { min, max: (flags & 1) !== 0 ? u32() : undefined };
+  };
+  const signatures: Signature[] = [];
+  const imports: { module: string; name: string; type: ImportType }[] = [];
+  const functions: Signature[] = [];
+  const bodies: { start: number; end: number }[] = [];
+  let imported = 0;
+  const exports: { name: string; kind: (typeof KINDS)[number]; index: number }[] = [];
+  const types = () => Array.from({ length: u32() }, type);
+  const readImport = (): ImportType => {
+    const kind = bytes[at++]!;
+    if (kind === 0) return { kind: "func", signature: signatures[u32()]! };
+    if (kind === 1) return { kind: "table", type: type(), ...limits() };
+    if (kind === 2) return { kind: "memory", ...limits() };
+    if (kind === 3) return { kind: "global", type: type(), mutable: bytes[at++] === 1 };
+    throw new Error(`import of kind ${kind}`);
+  };
+  while (at < bytes.length) {
+    const id = bytes[at++]!;
+    const length = u32();
+    const end = at + length;
+    if (id === 1) {
+      for (let n = u32(); n > 0; n--) {
+        if (bytes[at++] !== 0x60) throw new Error(`type definition at ${at - 1} is not a function type`);
+        const params = types();
+        signatures.push({ params, results: types() });
+      }
+    } else if (id === 2) {
+      for (let n = u32(); n > 0; n--) {
+        const entry = { module: text(), name: text(), type: readImport() };
+        imports.push(entry);
+        if (entry.type.kind === "func") imported = functions.push(entry.type.signature);
+      }
+    } else if (id === 3) { for (let n = u32(); n > 0; n--) functions.push(signatures[u32()]!); }
+    else if (id === 7) {
+      for (let n = u32(); n > 0; n--) {
+        const name = text();
+        const kind = KINDS[bytes[at++]!];
+        const index = u32();
+        if (kind !== undefined) exports.push({ name, kind, index });
+      }
+    } else if (id === 10) {
+      const count = u32();
+      for (let n = 0; n < count; n++) {
+        const size = u32();
+        bodies[imported + n] = { start: at, end: at + size };
+        at += size;
+      }
+    }
+    at = end;
+  }
+  return { imports, functions, bodies, exports };
+}

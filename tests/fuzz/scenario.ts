@@ -1,0 +1,307 @@
+/**
+ * Drives modules through one engine and writes down everything that can be seen: results, traps, calls of host functions with
+ * their arguments, and at the end the contents of memories, globals and tables. In: modules, a seed, an engine. Out: the trace, the
+ * same for every engine that is right.
+ *
+ * What happens depends only on the seed and on what the engine did so far, so the first difference between two traces is where
+ * the engines part.
+ */
+import type { Signature, TypeName } from "./module_bytes.ts";
+import { Random } from "./random.ts";
+import { type ImportType, type ModuleInterface, readInterface } from "./read_interface.ts";
+import type { Exports, ImportObject, LiveGlobal, LiveMemory, LiveTable, Subject, WasmFunction } from "./subject.ts";
+
+export interface Trace {
+  readonly entries: readonly string[];
+  /** The stack was used up: depth is the engine's own affair, so the trace ends there. */
+  readonly exhausted: boolean;
+  readonly calls: number;
+  readonly traps: number;
+}
+
+/** Most entries of a trace, and most calls back from host functions. */
+const MAX_ENTRIES = 4000;
+const MAX_REENTRIES = 12;
+
+class TooMuch extends Error {}
+class HostError extends Error {}
+
+/** Runs the scenario of `seed` over `modules` on `subject`. */
+export function runScenario(modules: readonly Uint8Array<ArrayBuffer>[], seed: number, subject: Subject): Trace {
+  return new Scenario(modules, seed, subject).run();
+}
+
+class Scenario {
+  readonly #modules: readonly Uint8Array<ArrayBuffer>[];
+  readonly #subject: Subject;
+  readonly #random: Random;
+  readonly #entries: string[] = [];
+  readonly #objects: object[] = Array.from({ length: 4 }, (_, i) => ({ object: i }));
+  readonly #interfaces: ModuleInterface[] = [];
+  readonly #instances: Exports[] = [];
+  /** Every function seen as an export, with its type and name. */
+  readonly #functions = new Map<unknown, { name: string; signature: Signature }>();
+  readonly #tabled: WasmFunction[] = [];
+  readonly #memories: LiveMemory[] = [];
+  #face: ModuleInterface | undefined;
+  #reentries = 0;
+  #depth = 0;
+  #calls = 0;
+  #traps = 0;
+
+  constructor(modules: readonly Uint8Array<ArrayBuffer>[], seed: number, subject: Subject) {
+    this.#modules = modules;
+    this.#subject = subject;
+    this.#random = new Random(seed ^ 0x3c6ef372);
+  }
+
+  run(): Trace {
+    let exhausted = false;
+    let before = 0;
+    try {
+      this.#modules.forEach((bytes, i) => {
+        before = this.#entries.length;
+        this.#instantiate(bytes, i);
+      });
+      for (let round = 0; round < 2; round++) {
+        this.#instances.forEach((exports, i) => {
+          for (const { name, kind, index } of this.#interfaces[i]!.exports) {
+            if (kind !== "func") continue;
+            before = this.#entries.length;
+            this.#call(name, exports[name] as WasmFunction, this.#interfaces[i]!.functions[index]!);
+          }
+        });
+      }
+      this.#contents();
+    } catch (error) {
+      if (error instanceof Exhausted) {
+        this.#entries.length = before;
+        this.#entries.push("stack exhausted");
+        exhausted = true;
+        this.#callOn();
+      } else if (error instanceof TooMuch) this.#entries.push("too many entries");
+      else throw error;
+    }
+    return { entries: this.#entries, exhausted, calls: this.#calls, traps: this.#traps };
+  }
+
+  /** After exhaustion the engine must still work: calls everything once more, without a record. */
+  #callOn(): void {
+    const length = this.#entries.length;
+    this.#depth = 0;
+    this.#instances.forEach((exports, i) => {
+      for (const { name, kind, index } of this.#interfaces[i]!.exports) {
+        if (kind !== "func") continue;
+        try {
+          this.#entries.length = length;
+          this.#call(name, exports[name] as WasmFunction, this.#interfaces[i]!.functions[index]!);
+        } catch (error) {
+          if (!(error instanceof Exhausted) && !(error instanceof TooMuch)) throw error;
+        }
+      }
+    });
+    this.#entries.length = length;
+  }
+
+  #note(entry: string): void {
+    if (this.#entries.length >= MAX_ENTRIES) throw new TooMuch("The trace is full");
+    this.#entries.push(entry);
+  }
+
+  // ---- instances ----------------------------------------------------------------------------------------------------
+
+  #instantiate(bytes: Uint8Array<ArrayBuffer>, number: number): void {
+    const face = readInterface(bytes);
+    const imports: ImportObject = {};
+    for (const { module, name, type } of face.imports) {
+      const namespace = imports[module] ??= {};
+      const source = /^m(\d+)$/.exec(module);
+      namespace[name] = source === null ? this.#provide(name, type) : this.#instances[Number(source[1])]?.[name];
+      if (namespace[name] === undefined) return; // what it imports was never made
+    }
+    let exports: Exports;
+    try {
+      exports = this.#subject.instantiate(bytes, imports);
+    } catch (error) {
+      this.#note(`instantiate ${number}: ${this.#failure(error)}`);
+      return;
+    }
+    this.#note(`instantiate ${number}`);
+    this.#instances[number] = exports;
+    this.#interfaces[number] = face;
+    for (const { name, kind, index } of face.exports) {
+      const value = exports[name];
+      if (kind === "memory") this.#memories.push(value as LiveMemory);
+      if (kind !== "func") continue;
+      if (!this.#functions.has(value)) this.#functions.set(value, { name, signature: face.functions[index]! });
+      if (name.startsWith("t")) this.#tabled.push(value as WasmFunction);
+    }
+  }
+
+  #provide(name: string, type: ImportType): unknown {
+    switch (type.kind) {
+      case "func":
+        return (...args: unknown[]) => this.#hostCall(name, type.signature, args);
+      case "memory": {
+        const memory = this.#subject.memory(type.min, type.max);
+        this.#memories.push(memory);
+        return memory;
+      }
+      case "table":
+        return this.#subject.table(type.type, type.min, type.max);
+      case "global": {
+        const value = this.#value(type.type) ?? null;
+        return this.#subject.global(type.type, type.mutable, value);
+      }
+    }
+  }
+
+  // ---- calls --------------------------------------------------------------------------------------------------------
+
+  #call(name: string, f: WasmFunction, signature: Signature): void {
+    const args = signature.params.map((type) => this.#value(type));
+    this.#note(`call ${name}(${args.map((a) => this.#text(a)).join(", ")})`);
+    this.#calls++;
+    let outcome: string;
+    this.#depth++;
+    try {
+      const result = f(...args);
+      outcome = signature.results.length > 1
+        ? (result as unknown[]).map((r) => this.#text(r)).join(", ")
+        : this.#text(result);
+    } catch (error) {
+      outcome = this.#failure(error);
+      this.#traps++;
+    }
+    this.#depth--;
+    this.#note(`= ${outcome}`);
+  }
+
+  #failure(error: unknown): string {
+    if (error instanceof HostError) return error.message;
+    if (error instanceof TooMuch || error instanceof Exhausted) throw error;
+    const kind = this.#subject.trapKind(error);
+    if (kind === "call stack exhausted") throw new Exhausted(kind);
+    if (kind === undefined) throw error;
+    const frames = this.#subject.frames(error).map(({ offset, func }) => {
+      const wrong = func !== undefined && this.#modules.length === 1 && !this.#holds(func, offset);
+      return `${offset.toString(16)}${wrong ? ` said to be in function ${func}` : ""}`;
+    });
+    return `trap ${kind} at ${frames.join(" < ")}`;
+  }
+
+  /** Whether `offset` lies in the body of function `func` of the only module. */
+  #holds(func: number, offset: number): boolean {
+    const body = (this.#face ??= readInterface(this.#modules[0]!)).bodies[func];
+    return body !== undefined && offset >= body.start && offset < body.end;
+  }
+
+  #hostCall(name: string, signature: Signature, args: unknown[]): unknown {
+    this.#note(`host ${name}(${args.map((a) => this.#text(a)).join(", ")})`);
+    const random = this.#random;
+    if (random.chance(2)) throw new HostError(`host error ${this.#entries.length}`);
+    if (this.#memories.length > 0 && random.chance(15)) this.#touchMemory();
+    if (this.#depth < 4 && this.#reentries < MAX_REENTRIES && random.chance(20)) this.#reenter();
+    const { results } = signature;
+    if (results.length === 0) return undefined;
+    if (results.length === 1) return this.#value(results[0]!);
+    return results.map((type) => this.#value(type));
+  }
+
+  #reenter(): void {
+    this.#reentries++;
+    const choices = [...this.#functions];
+    if (choices.length === 0) return;
+    const [f, { name, signature }] = this.#random.pick(choices);
+    this.#call(name, f as WasmFunction, signature);
+  }
+
+  #touchMemory(): void {
+    const memory = this.#random.pick(this.#memories);
+    if (this.#random.chance(25)) {
+      this.#note(`grow ${this.#subject.growMemory(memory, this.#random.below(2))}`);
+      return;
+    }
+    const view = new Uint8Array(memory.buffer);
+    if (view.length === 0) return;
+    const at = this.#random.below(Math.min(view.length, 4096));
+    this.#note(`byte ${view[at]} of ${view.length}`);
+    view[at] = this.#random.bits() & 255;
+  }
+
+  /** A value of `type` for the engine. */
+  #value(type: TypeName): unknown {
+    const random = this.#random;
+    switch (type) {
+      case "i32":
+        return random.i32();
+      case "i64":
+        return random.i64();
+      case "f32":
+        return random.float(true);
+      case "f64":
+        return random.float(false);
+      case "externref":
+        return random.chance(25)
+          ? null
+          : random.chance(80)
+          ? random.pick(this.#objects)
+          : random.pick([undefined, 17, "x", -0]);
+      case "funcref":
+        return this.#tabled.length === 0 || random.chance(30) ? null : random.pick(this.#tabled);
+    }
+  }
+
+  #text(value: unknown): string {
+    switch (typeof value) {
+      case "number":
+        return Object.is(value, -0) ? "-0" : String(value);
+      case "bigint":
+        return `${value}n`;
+      case "function": {
+        const known = this.#functions.get(value);
+        return `function ${known?.name ?? (value as WasmFunction).name}`;
+      }
+      case "object": {
+        if (value === null) return "null";
+        const index = this.#objects.indexOf(value);
+        return index < 0 ? "object?" : `object ${index}`;
+      }
+      default:
+        return String(value);
+    }
+  }
+
+  // ---- the end ------------------------------------------------------------------------------------------------------
+
+  #contents(): void {
+    this.#instances.forEach((exports, i) => {
+      for (const { name, kind } of this.#interfaces[i]!.exports) {
+        if (kind === "global") {
+          this.#entries.push(`global ${name} = ${this.#text((exports[name] as LiveGlobal).value)}`);
+        } else if (kind === "table") {
+          const table = exports[name] as LiveTable;
+          const shown = Array.from({ length: Math.min(table.length, 200) }, (_, n) => this.#text(table.get(n)));
+          this.#entries.push(`table ${name} = ${table.length}: ${shown.join(", ")}`);
+        }
+      }
+    });
+    this.#memories.forEach((memory, i) => {
+      const bytes = memory.buffer;
+      this.#entries.push(`memory ${i} = ${bytes.byteLength}: ${hash(bytes)}`);
+    });
+  }
+}
+
+class Exhausted extends Error {}
+
+/** A hash of a memory; zeros cost little, since most of a memory is zero. */
+function hash(buffer: ArrayBuffer): string {
+  const words = new Int32Array(buffer);
+  let h = 0;
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i]!;
+    if (word !== 0) h = Math.imul(h ^ word ^ Math.imul(i, 0x9e3779b1), 0x85ebca6b) ^ (h >>> 13);
+  }
+  return (h >>> 0).toString(16);
+}

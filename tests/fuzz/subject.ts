@@ -1,0 +1,137 @@
+/**
+ * The engines under comparison behind one face. In: module bytes and imports. Out: live instances whose exports are used the
+ * same way, and errors reduced to the kind of trap they stand for.
+ *
+ * V8's word for a failed float conversion does not say which of the specification's two messages it is; {@linkcode sameEnd} knows.
+ */
+import { Engine, type EngineOptions, host, type Instance as WaftInstance } from "../../engine/engine.ts";
+import { ExhaustionError, LinkError, TrapError } from "../../engine/errors.ts";
+import type { TypeName } from "./module_bytes.ts";
+
+export type WasmFunction = (...args: unknown[]) => unknown;
+export interface LiveGlobal {
+  value: unknown;
+}
+export interface LiveTable {
+  readonly length: number;
+  get(index: number): unknown;
+  set(index: number, value: unknown): void;
+}
+export interface LiveMemory {
+  readonly buffer: ArrayBuffer;
+}
+export type Exports = Readonly<Record<string, unknown>>;
+export type ImportObject = Record<string, Record<string, unknown>>;
+
+export interface Frame {
+  /** Offset in the module. */
+  readonly offset: number;
+  /** Function index, where the engine tells it. (V8 does not inside Deno: all are 0.) */
+  readonly func?: number;
+}
+
+export interface Subject {
+  readonly name: string;
+  instantiate(bytes: Uint8Array<ArrayBuffer>, imports: ImportObject): Exports;
+  memory(min: number, max: number | undefined): LiveMemory;
+  /** The old size in pages, or −1. */
+  growMemory(memory: LiveMemory, pages: number): number;
+  table(type: TypeName, min: number, max: number | undefined): LiveTable;
+  global(type: TypeName, mutable: boolean, value: unknown): LiveGlobal;
+  /** The kind of trap that an error stands for; undefined for errors that are none. */
+  trapKind(error: unknown): string | undefined;
+  /** The wasm frames of a trap, innermost first, up to the first that is not wasm. */
+  frames(error: unknown): Frame[];
+}
+
+const element = (type: TypeName) => type === "externref" ? "externref" : "anyfunc";
+
+// The types that come with Deno know neither initial elements nor globals of reference type.
+const NewTable = WebAssembly.Table as unknown as new (type: object, value: unknown) => LiveTable;
+const NewGlobal = WebAssembly.Global as unknown as new (type: object, value: unknown) => LiveGlobal;
+
+const V8_TRAPS: readonly (readonly [RegExp, string])[] = [
+  [/^unreachable/, "unreachable"],
+  [/^(divide|remainder) by zero/, "integer divide by zero"],
+  [/^divide result unrepresentable/, "integer overflow"],
+  [/^float unrepresentable/, "float unrepresentable"],
+  [/^memory access out of bounds/, "out of bounds memory access"],
+  [/data segment \d+ is out of bounds/, "out of bounds memory access"],
+  [/^(table index is|table access) out of bounds/, "out of bounds table access"],
+  [/table initializer|element segment|table index/, "out of bounds table access"],
+  [/^null function$/, "uninitialized element"],
+  [/^function signature mismatch/, "indirect call type mismatch"],
+];
+
+export const V8: Subject = {
+  name: "V8",
+  instantiate: (bytes, imports) =>
+    new WebAssembly.Instance(new WebAssembly.Module(bytes), imports as WebAssembly.Imports).exports,
+  memory: (initial, maximum) =>
+    new WebAssembly.Memory(maximum === undefined ? { initial } : { initial, maximum }) as LiveMemory,
+  growMemory(memory, pages) {
+    try {
+      return (memory as WebAssembly.Memory).grow(pages);
+    } catch (error) {
+      if (error instanceof RangeError) return -1;
+      throw error;
+    }
+  },
+  table: (type, initial, maximum) =>
+    new NewTable({ element: element(type), ...(maximum === undefined ? { initial } : { initial, maximum }) }, null),
+  global: (type, mutable, value) => new NewGlobal({ value: type === "funcref" ? "anyfunc" : type, mutable }, value),
+  trapKind(error) {
+    if (error instanceof WebAssembly.RuntimeError) {
+      return V8_TRAPS.find(([pattern]) => pattern.test(error.message))?.[1] ?? error.message;
+    }
+    if (error instanceof RangeError && /call stack/.test(error.message)) return "call stack exhausted";
+    if (error instanceof WebAssembly.LinkError) return "link error";
+    return error instanceof TypeError ? "TypeError" : undefined;
+  },
+  frames(error) {
+    const frames: Frame[] = [];
+    for (const line of String((error as Error).stack).split("\n").slice(1)) {
+      const match = /wasm-function\[\d+\]:0x([0-9a-f]+)/.exec(line);
+      if (match === null || frames.length === MAX_FRAMES) break;
+      frames.push({ offset: parseInt(match[1]!, 16) });
+    }
+    return frames;
+  },
+};
+
+/** Frames that are compared; V8 keeps ten. */
+const MAX_FRAMES = 8;
+
+const WAFT_KINDS: Readonly<Record<string, string>> = {
+  "undefined element": "out of bounds table access",
+};
+
+/** waft with the given options. */
+export function waft(name: string, options: EngineOptions): Subject {
+  const engine = new Engine(options);
+  return {
+    name,
+    instantiate: (bytes, imports) => (engine.compile(bytes).instantiate({}, imports) satisfies WaftInstance).exports,
+    memory: (min, max) => host.memory(min, max, options.bounds),
+    growMemory: (memory, pages) => (memory as LiveMemory & { grow(pages: number): number }).grow(pages),
+    table: (type, min, max) => host.table(type === "externref" ? "externref" : "funcref", min, max),
+    global: (type, mutable, value) => host.global(type, mutable, value),
+    trapKind(error) {
+      if (error instanceof ExhaustionError) return "call stack exhausted";
+      if (error instanceof TrapError) return WAFT_KINDS[error.message] ?? error.message;
+      if (error instanceof LinkError) return "link error";
+      return error instanceof TypeError ? "TypeError" : undefined;
+    },
+    frames: (error) =>
+      error instanceof TrapError
+        ? error.frames.slice(0, MAX_FRAMES).map(({ offset, funcIndex }) => ({ offset, func: funcIndex }))
+        : [],
+  };
+}
+
+/** Whether two entries of traces mean the same, V8's first. */
+export function sameEnd(v8: string, other: string): boolean {
+  if (v8 === other) return true;
+  if (!v8.includes("trap float unrepresentable")) return false;
+  return v8 === other.replace(/trap (integer overflow|invalid conversion to integer)/, "trap float unrepresentable");
+}
