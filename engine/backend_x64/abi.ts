@@ -50,12 +50,20 @@ function assign(types: Uint8Array, general: readonly number[], vectors: number):
   return places;
 }
 
+/** Places by the list they are for: every call asks for those of its signature. */
+const PARAM_PLACES: WeakMap<Uint8Array, Int8Array> = new WeakMap();
+const RESULT_PLACES: WeakMap<Uint8Array, Int8Array> = new WeakMap();
+
 /** Physical register per parameter, −1 for the overflow buffer. */
 export function paramPlaces(types: Uint8Array): Int8Array {
-  return assign(types, GENERAL_PARAMS, VECTOR_PARAM_COUNT);
+  let places = PARAM_PLACES.get(types);
+  if (places === undefined) PARAM_PLACES.set(types, places = assign(types, GENERAL_PARAMS, VECTOR_PARAM_COUNT));
+  return places;
 }
 
 /** Physical register per result, −1 for the overflow buffer. */
 export function resultPlaces(types: Uint8Array): Int8Array {
-  return assign(types, GENERAL_RESULTS, VECTOR_RESULT_COUNT);
+  let places = RESULT_PLACES.get(types);
+  if (places === undefined) RESULT_PLACES.set(types, places = assign(types, GENERAL_RESULTS, VECTOR_RESULT_COUNT));
+  return places;
 }
