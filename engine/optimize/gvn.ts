@@ -43,7 +43,8 @@ const TREATMENT: Uint8Array = Uint8Array.from(OP_FLAGS, (flags, op) => {
   if (isLoad(op)) return LOADS;
   if (isStore(op)) return STORES;
   if (flags & FLAG.ENDS) return ENDS;
-  if (flags & FLAG.CALLS) return CALLS;
+  // Whatever else writes memory (atomic operations, say) counts as a call.
+  if (flags & (FLAG.CALLS | FLAG.WRITES)) return CALLS;
   if (op === TRAP_IF) return TRAP_CHECK;
   return op === BOUNDS ? BOUNDS_CHECK : PLAIN;
 });
@@ -327,6 +328,7 @@ export class Numbering {
             );
             this.#pendingStore = 0;
           } else if (TREATMENT[o] === ENDS) this.#end(i);
+          else if ((OP_FLAGS[o]! & (FLAG.READS | FLAG.TRAPS)) !== 0) this.#pendingStore = 0;
           home[i] = block;
           order[this.#count++] = i;
       }

@@ -8,7 +8,7 @@
  * registers can hold: per loop and bank a budget counts the values from outside that it uses already. One sweep in block order moves
  * a value out of as many loops as possible at once, since operands come before users.
  */
-import type { IrFunction } from "../ir/function.ts";
+import { type IrFunction, REGION } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import type { ControlFlow } from "./cfg.ts";
@@ -46,6 +46,22 @@ export function hoistInvariants(f: IrFunction, flow: ControlFlow, memory: Memory
   pass.survey();
   pass.run();
   return pass.constantsMoved;
+}
+
+/**
+ * Can `i` not trap only because of where it stands? A division whose divisor a branch has shown not to be zero, and a load
+ * through a pointer that was checked, must not run before that branch or check.
+ */
+function reliesOnPlace(f: IrFunction, i: number): boolean {
+  const { op, ty, b, c, imm } = f;
+  const o = op[i]!;
+  if (isLoad(o)) return (c[i]! & 0xff) !== REGION.CONTEXT;
+  if (o < OP.DIV_S || o > OP.REM_U) return false;
+  const d = b[i]!;
+  if (op[d] !== CONST) return true;
+  const zero = imm[d] === 0 && (ty[d] === TY.I32 || c[d] === 0);
+  const minusOne = imm[d] === -1 && (ty[d] === TY.I32 || c[d] === -1);
+  return zero || minusOne;
 }
 
 class Hoisting {
@@ -142,7 +158,7 @@ class Hoisting {
         const i = sched[s]!;
         const o = op[i]!;
         const worth = WORTH[o]!;
-        const effect = hasEffect(f, i);
+        const effect = hasEffect(f, i) || reliesOnPlace(f, i);
         if (worth > 0 && (!effect || clean) && this.#worthIt(i, o)) {
           const target = this.#destination(i, o, worth, loop, effect);
           if (target >= 0) {

@@ -276,3 +276,26 @@ Deno.test("jumps to jumps are threaded, straight lines become one block", () => 
        RETURN (v1)`,
   );
 });
+
+Deno.test("a division stays behind the branch that makes it safe", () => {
+  const text = `func 0 (i32 i32) -> (i32)
+     b0(v1:i32 v2:i32):
+       JUMP b1(v1)
+     b1(v3:i32) loop depth=1:
+       BRANCH v2 b2() b3()
+     b2() depth=1:
+       v4:i32 = DIV_U v1 v2 zero
+       v5:i32 = SUB v3 v4
+       BRANCH v5 b1(v5) b4()
+     b3():
+       TRAP UNREACHABLE
+     b4():
+       RETURN (v5)`;
+  becomes(
+    text,
+    text.replace(" zero", "").replace("b3():", "b3() cold:").replace(
+      "b0(v1:i32 v2",
+      "layout b0 b1 b2 b4 b3\n     b0(v1:i32 v2",
+    ),
+  );
+});

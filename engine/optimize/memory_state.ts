@@ -94,7 +94,7 @@ export class MemoryState {
         const o = op[i]!;
         const flags = OP_FLAGS[o]!;
         if ((flags & MEMORY) === 0) continue;
-        if ((flags & FLAG.CALLS) !== 0) bits = -1;
+        if ((flags & FLAG.CALLS) !== 0 || ((flags & FLAG.WRITES) !== 0 && !isStore(o))) bits = -1;
         else {
           const aliasClass = c[i]! >>> 8;
           if ((flags & FLAG.WRITES) !== 0 && aliasClass !== CLASS_CONSTANT) bits |= 1 << this.#slot(aliasClass);

@@ -49,6 +49,8 @@ class Promotion {
   tries = 0;
   /** What replaces a removed read. */
   readonly #replaced = new Map<number, number>();
+  /** By block of the range that is looked at: 1 when it belongs to the loop. */
+  readonly #member: Uint8Array;
   /** By block: parameters to add, reads to append. */
   readonly #params = new Map<number, number[]>();
   readonly #reads = new Map<number, number[]>();
@@ -57,6 +59,7 @@ class Promotion {
     this.#f = f;
     this.#flow = flow;
     this.#memory = memory;
+    this.#member = new Uint8Array(f.blockCount);
   }
 
   /** The outermost loop around `loop` (itself included) without calls and with a block in front; −1 for none. */
@@ -94,16 +97,23 @@ class Promotion {
     return false;
   }
 
-  #within(k: number, loop: number): boolean {
-    let l = this.#flow.loopOf[k]!;
-    while (l > loop) l = this.#flow.loopParent[l]!;
-    return l === loop;
+  /** Marks the blocks of the loop of `head` among those of its range. */
+  #markMembers(head: number): void {
+    const { loopOf, loopParent, loopEnd } = this.#flow;
+    const member = this.#member;
+    member[head] = 1;
+    for (let k = head + 1, end = loopEnd[head]!; k < end; k++) {
+      const around = loopOf[k] === k ? loopParent[k]! : loopOf[k]!;
+      member[k] = around >= head ? member[around]! : 0;
+    }
   }
 
   /** Promotes the global that `store` writes, around `inner`. */
   promote(store: number, inner: number): boolean {
     const head = this.#region(inner);
-    if (head < 0 || !this.#fits(store, head)) return false;
+    if (head < 0) return false;
+    this.#markMembers(head);
+    if (!this.#fits(store, head)) return false;
     const f = this.#f;
     const ty = f.ty[f.b[store]!]!, word = f.c[store]!, offset = f.imm[store]!;
     const front = this.#front(head);
@@ -113,8 +123,9 @@ class Promotion {
     list(this.#reads, front).push(read);
     const leaving = new Map<number, number>([[front, read]]);
     const added: number[] = [];
+    const member = this.#member;
     for (let k = head; k < end; k++) {
-      if (!this.#within(k, head)) continue;
+      if (member[k] === 0) continue;
       let value = k !== head ? this.#agreed(k, word >>> 8, leaving) : 0;
       if (value === 0) {
         value = f.append(PARAM, ty, 0, 0, 0, 0);
@@ -136,9 +147,10 @@ class Promotion {
     const f = this.#f;
     const { op, ty, b, c, imm } = f;
     const word = c[store]!, type = ty[b[store]!]!, offset = imm[store]!;
+    const member = this.#member;
     let reads = 0;
     for (let k = head, end = this.#flow.loopEnd[head]!; k < end; k++) {
-      if (!this.#within(k, head)) continue;
+      if (member[k] === 0) continue;
       for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) {
         const i = f.sched[s]!;
         const o = op[i]!;

@@ -602,7 +602,7 @@ function floatRules(w: Numbering, i: number, o: number): number {
 
 /**
  * Moves a constant that is added to the address into the static offset, where the 32-bit sum cannot wrap: the effective address
- * is then the same number. The decision depends on the address value alone, so a check and its access always agree.
+ * is then the same number. The decision depends on address and offset alone, so a check and its access agree.
  */
 export function foldAddress(w: Numbering, i: number): void {
   const f = w.f;
