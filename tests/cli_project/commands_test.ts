@@ -1,0 +1,306 @@
+/**
+ * The project commands as processes, from init to rm, against a registry on loopback: output, JSON, exit codes.
+ */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { assemble } from "../../project/engine_inspector.ts";
+import type { Definition } from "../../project/definition.ts";
+import { FakeRegistry } from "../project/fake_registry.ts";
+import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
+import { TempProject } from "../project/temp_project.ts";
+import { type Run, waft } from "./waft.ts";
+
+const CODEC_WASM = assemble(`(module
+  (func (export "github.com/acme/contracts/codec@1#encode") (param i32 i32) (result i32) (i32.const 0))
+  (func (export "github.com/acme/contracts/codec@1#decode") (param i32 i32) (result i32) (i32.const 0)))`);
+const KV_WASM = assemble(`(module
+  (import "waft:caller@1" "read" (func (param i64 i32 i32) (result i32)))
+  (import "waft:fs@1" "write" (func (param i32 i32 i64 i32 i32) (result i32)))
+  (import "waft:clock-wall@1" "now" (func (result i64)))
+  (import "github.com/acme/contracts/codec@1" "encode" (func (param i32 i32) (result i32)))
+  (memory 1)
+  (func (export "github.com/acme/contracts/kv@1#get") (param i32 i32 i32) (result i32) (i32.const 0)))`);
+
+interface Envelope {
+  readonly schemaVersion: number;
+  readonly command: string;
+  readonly ok: boolean;
+  // deno-lint-ignore no-explicit-any -- shapes are asserted field by field
+  readonly data: any;
+  readonly diagnostics: readonly { readonly code: string; readonly severity: string }[];
+}
+
+function commandTest(
+  name: string,
+  work: (
+    t: {
+      project: TempProject;
+      fake: FakeRegistry;
+      run: (...args: string[]) => Promise<Run>;
+      json: (...args: string[]) => Promise<Envelope & { code: number }>;
+    },
+  ) => Promise<void>,
+  manifest?: string,
+): void {
+  Deno.test({
+    name: `command: ${name}`,
+    sanitizeResources: false,
+    sanitizeOps: false,
+    async fn() {
+      const fake = new FakeRegistry();
+      const publish = (d: Definition, wasm: Uint8Array): Promise<void> => fake.publish([d], "github.com/acme", wasm);
+      await publish(codecDefinition("2.0.0"), CODEC_WASM);
+      await publish(kvDefinition("1.2.3"), KV_WASM);
+      const address = await fake.listen();
+      const project = new TempProject(manifest);
+      const run = (...args: string[]) => waft(args, project.root, project.home, { WAFT_REGISTRY: address });
+      try {
+        await work({
+          project,
+          fake,
+          run,
+          async json(...args) {
+            const { code, out, err } = await run(...args, "--json");
+            const lines = out.trimEnd().split("\n");
+            assert.equal(lines.length, 1, `one JSON document on stdout: ${out} ${err}`);
+            return { ...JSON.parse(lines[0]!) as Envelope, code };
+          },
+        });
+      } finally {
+        await fake.close();
+        project.remove();
+      }
+    },
+  });
+}
+const codes = (e: Envelope): string[] => e.diagnostics.map((d) => d.code);
+
+commandTest(
+  "add, list, check, plan, update, grant, rm: output and exit codes",
+  async ({ project, fake, run, json }) => {
+    const added = await json("add", `${KV}@^1.2.0`, "--allow-requested", "--deny", "clock.wall");
+    assert.deepEqual(
+      [added.code, added.ok, added.command, added.schemaVersion],
+      [0, true, "add", 1],
+      JSON.stringify(added),
+    );
+    assert.deepEqual(added.data.written, ["waft.json", "waft-lock.json"]);
+    const listed = await run("plugin", "list");
+    assert.match(
+      listed.out,
+      /github\.com\/acme\/kv +1\.2\.3 +wasm +direct +caller\.memory\.read fs\.write\[\/store=\.\/store\] import\.define\[acme_kv\] +ok/,
+    );
+    const checked = await run("plugin", "check");
+    assert.equal(checked.code, 0, checked.err);
+    assert.match(checked.out, /ok +lockfile +2 plugins, canonical\n/);
+    assert.match(checked.out, /ok +artifacts +2 verified, 0 downloaded\n/);
+    assert.match(checked.out, /ok +links +4 imports, all granted or bound\n/);
+    assert.match(checked.out, /passed\n$/);
+
+    await fake.publish([codecDefinition("2.0.2")], "github.com/acme", CODEC_WASM);
+    fake.yank(CODEC, "2.0.0", { reason: "broken on empty input", severity: "broken" });
+    const yanked = await json("plugin", "check");
+    assert.deepEqual([yanked.code, codes(yanked)], [0, ["registry.yanked"]]);
+    const locked = project.read("waft-lock.json");
+    const plan = await run("plugin", "plan", "--update", "--detailed-exitcode");
+    assert.equal(plan.code, 10, plan.err);
+    assert.equal(project.read("waft-lock.json"), locked);
+    assert.match(plan.out, /~ github\.com\/acme\/codec +2\.0\.0 -> 2\.0\.2/);
+    assert.match(plan.out, /load order: 1 github\.com\/acme\/codec {2}2 github\.com\/acme\/kv/);
+    assert.match(plan.out, /github\.com\/acme\/kv +waft:caller@1 read +-> grant caller\.memory\.read/);
+    assert.match(plan.out, /github\.com\/acme\/kv +waft:clock-wall@1 now +-> denied stub/);
+    assert.match(plan.out, /guest +acme_kv get +-> github\.com\/acme\/kv/);
+    assert.equal((await run("plugin", "update", CODEC)).code, 0);
+    assert.match(project.read("waft-lock.json")!, /"version": "2\.0\.2"/);
+    assert.equal((await run("plugin", "plan", "--detailed-exitcode")).code, 0);
+
+    assert.equal((await run("plugin", "grant", KV)).code, 4);
+    const granted = await run("plugin", "grant", KV, "--allow-requested", "--allow", "fs.write:/store=./elsewhere");
+    assert.equal(granted.code, 0, granted.err);
+    assert.match(project.read("waft-lock.json")!, /"\/store": "\.\/elsewhere"/);
+    const unused = await json("add", "--allow", "random");
+    assert.deepEqual([unused.code, codes(unused)], [2, ["usage.unused"]]);
+
+    const status = await json("status");
+    assert.deepEqual([status.data.lockfile.state, status.data.plugins.total], ["up to date", 2]);
+    const inspected = await run("plugin", "inspect", KV);
+    assert.match(inspected.out, /clock\.wall +resolutionNs=1000 +optional +granted/);
+    assert.equal((await run("rm", KV)).code, 0);
+    assert.equal((await run("plugin", "list")).out, "The project has no plugins.\n");
+  },
+);
+
+commandTest(
+  "broken projects: status and check say why, the others refuse with codes",
+  async ({ project, run, json }) => {
+    await run("add", KV, "--allow-requested");
+    const good = project.read("waft-lock.json")!;
+    for (
+      const [text, code, exit] of [
+        [good.replace('"publisher": "github.com/acme"', '"publisher": "github.com/evil"'), "lock.digest", 5],
+        [good.replace('"./store"', '"./x"'), "lock.review", 4],
+        [good.replace('"^1.2.3"', '"^1.2.2"'), "lock.stale", 3],
+        [good.slice(0, 900), "lock.syntax", 3],
+        [`<<<<<<< a\n${good}=======\n${good}>>>>>>> b\n`, "lock.conflict-markers", 3],
+        [good.replace('"lockVersion": 1', '"lockVersion": 2'), "lock.version", 3],
+      ] as const
+    ) {
+      project.write("waft-lock.json", text);
+      const status = await json("status");
+      assert.deepEqual([status.code, codes(status).includes(code)], [0, true], code);
+      const check = await json("plugin", "check", "--offline");
+      assert.deepEqual([check.code, codes(check)[0], check.ok], [exit, code, false]);
+      const list = await json("plugin", "list");
+      assert.deepEqual([list.code, codes(list)[0]], [exit, code]);
+    }
+    project.write("waft-lock.json", good);
+    project.write("waft.json", '{ "plugins": { "acme/kv": "^1" }, "x": 1 }');
+    const broken = await json("add");
+    assert.deepEqual([broken.code, codes(broken)], [3, ["manifest.value", "manifest.unknown-key"]]);
+    assert.equal((await json("status")).data.manifest.state, "broken");
+  },
+);
+
+commandTest("a poisoned lockfile is found by asking the registry", async ({ project, fake, run, json }) => {
+  await run("add", KV, "--allow-requested");
+  const { sealLockfile, writeLockfile } = await import("../../project/lock_write.ts");
+  const lock = JSON.parse(project.read("waft-lock.json")!);
+  // Everything in the lockfile is consistent, and the blob is in the cache: only the registry knows better.
+  await fake.publish([{ ...codecDefinition("2.0.0"), description: "evil" }], "github.com/acme", CODEC_WASM);
+  const evil = fake.published.pop()!;
+  const { digestBytes } = await import("../../project/integrity.ts");
+  lock.packages[CODEC].artifact = { digest: digestBytes(evil.archive), size: evil.archive.length };
+  lock.plugins[CODEC].definition = evil.plugins[CODEC]!.definition;
+  lock.plugins[CODEC].entry.digest = digestBytes(CODEC_WASM);
+  project.write("waft-lock.json", writeLockfile(sealLockfile(lock)));
+  const { mkdirSync, writeFileSync } = await import("node:fs");
+  const blobs = join(project.home, "waft", "cache", "blobs", "sha256");
+  mkdirSync(blobs, { recursive: true });
+  writeFileSync(join(blobs, digestBytes(evil.archive).slice(7)), evil.archive);
+  assert.equal((await json("plugin", "check", "--offline")).code, 0);
+  const check = await json("plugin", "check");
+  assert.deepEqual([check.code, codes(check)], [5, ["integrity.disagrees"]]);
+});
+
+commandTest("a module whose imports are not covered by its definition cannot be added", async ({ fake, json }) => {
+  const sneaky = assemble(
+    `(module (import "waft:net@1" "connect" (func (param i32 i32 i32) (result i32))) (import "env" "f" (func)) (memory 1))`,
+  );
+  await fake.publish(
+    [definition("a.b/sneaky", "1.0.0", { authorities: [{ name: "random", mode: "optional", reason: "x" }] })],
+    "a.b",
+    sneaky,
+  );
+  const added = await json("add", "a.b/sneaky", "--allow-requested");
+  assert.deepEqual([added.code, codes(added)], [3, ["link.unrequested", "link.import", "link.unused"]]);
+  await fake.publish([definition("a.b/broken", "1.0.0")], "a.b", Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 99));
+  assert.deepEqual(codes(await json("add", "a.b/broken")), ["link.module"]);
+});
+
+commandTest("init makes what builds and publishes; the version may come from a tag", async ({ project, run, json }) => {
+  const missing = await json("init", "--full", "--kind", "plugin", "--yes");
+  assert.equal(missing.code, 2);
+  assert.match(JSON.stringify(missing.diagnostics), /needs --name, --module, --description, --license, --repository/);
+  const flags = [
+    "--kind",
+    "plugin",
+    "--name",
+    "Greeter",
+    "--module",
+    "github.com/ada/greeter",
+    "--description",
+    "Greets.",
+    "--license",
+    "MIT",
+    "--repository",
+    "https://github.com/ada/greeter",
+  ];
+  const made = await json("init", "--full", ...flags, "--yes");
+  assert.deepEqual([made.code, made.data.created], [0, [
+    ".gitignore",
+    "README.md",
+    "dist/plugin.wasm",
+    "register/catalog.json",
+    "src/plugin.wat",
+    "test/guest.wat",
+    "waft.json",
+  ]]);
+  assert.equal((await run("init", "--quick")).code, 3);
+  // The build that its README names gives the same module.
+  const built = execFileSync("cat", [join(project.root, "dist/plugin.wasm")]);
+  assert.equal((await run("parse", "src/plugin.wat", "-o", "dist/plugin.wasm")).code, 0);
+  assert.deepEqual(execFileSync("cat", [join(project.root, "dist/plugin.wasm")]), built);
+  const dry = await json("plugin", "publish", "--dry-run");
+  assert.deepEqual([
+    dry.code,
+    dry.data.version,
+    dry.data.versionSource,
+    dry.data.files.map((f: { path: string }) => f.path),
+  ], [
+    0,
+    "0.1.0",
+    "package.version",
+    ["README.md", "dist/plugin.wasm", "register/catalog.json", "waft.json"],
+  ]);
+  assert.deepEqual((await json("plugin", "publish")).diagnostics.map((d) => d.code), ["auth.missing"]);
+
+  const git = (...args: string[]): void => {
+    execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b.c", ...args], {
+      cwd: project.root,
+      stdio: "ignore",
+    });
+  };
+  git("init");
+  git("add", ".");
+  git("commit", "-m", "first");
+  project.write("waft.json", project.read("waft.json")!.replace(/ +"version": "0\.1\.0",\n/, ""));
+  assert.deepEqual(codes(await json("plugin", "publish", "--dry-run")), ["publish.version"]);
+  git("commit", "-am", "no version");
+  git("tag", "v0.2.0");
+  git("tag", "not-a-version");
+  const tagged = await json("plugin", "publish", "--dry-run");
+  assert.deepEqual(
+    [tagged.data?.version, tagged.data?.versionSource],
+    ["0.2.0", "git tag"],
+    JSON.stringify(tagged.diagnostics),
+  );
+  project.write("README.md", "changed");
+  assert.deepEqual(codes(await json("plugin", "publish", "--dry-run")), ["publish.dirty"]);
+  git("commit", "-am", "later");
+  assert.deepEqual(codes(await json("plugin", "publish", "--dry-run")), ["publish.tag"]);
+}, "");
+
+commandTest("init --upgrade rewrites a v0 manifest, asking for hosts", async ({ project, run, json }) => {
+  project.write(
+    "waft.json",
+    '{\n  "$schema": "https://waft.sh/schemas/v0/schema.json",\n  "plugins": {\n    "acme/kv": "^0.0.0"\n  }\n}\n',
+  );
+  assert.deepEqual(codes(await json("add")), ["manifest.schema-version"]);
+  assert.deepEqual(codes(await json("init", "--upgrade")), ["usage.host"]);
+  assert.equal((await run("init", "--upgrade", "--host", "github.com")).code, 0);
+  assert.deepEqual(JSON.parse(project.read("waft.json")!), {
+    $schema: "https://waft.sh/schemas/v1/schema.json",
+    plugins: { "github.com/acme/kv": "^0.0.0" },
+  });
+}, "");
+
+commandTest("opts and features show state and where it came from", async ({ project, json }) => {
+  project.write(
+    "waft.json",
+    '{ "settings": { "features": { "simd": false }, "optimizations": { "inline": false }, "runtime": { "parallel": "4" } } }',
+  );
+  const opts = await json("opts", "--opt", "bounds-facts=off");
+  const find = (e: Envelope, name: string) =>
+    (e.data.keys as { name: string; value: boolean; from: string }[]).find((k) => k.name === name)!;
+  assert.deepEqual([find(opts, "inline").value, find(opts, "inline").from], [false, "manifest"]);
+  assert.deepEqual([find(opts, "bounds-facts").value, find(opts, "bounds-facts").from], [false, "flag"]);
+  assert.deepEqual([opts.data.runtime.parallel, opts.data.keys.length], [{ value: 4, from: "manifest" }, 46]);
+  const features = await json("features", "--feature", "simd=on");
+  assert.deepEqual([find(features, "simd").value, find(features, "simd").from, features.data.keys.length], [
+    true,
+    "flag",
+    17,
+  ]);
+  assert.deepEqual(codes(await json("features", "--feature", "sidm=on")), ["usage.switch"]);
+});
