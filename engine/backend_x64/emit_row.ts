@@ -115,6 +115,9 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
       } else if (mode === MODE.INDEX) index = location[o++] & 15;
     }
   }
+  if (o !== v.firstOperand[i + 1]) {
+    throw new Error(`Instruction ${i} has not the operands of ${INSTRUCTION_ROWS[row].key}`);
+  }
   if (merged) {
     vvvv = mode === MODE.REGISTER && rmLocation >= 0 && ROW_RM_VECTOR[row] !== 0 ? rmLocation & 15 : SCRATCH_VECTOR;
   }

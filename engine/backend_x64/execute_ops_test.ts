@@ -4,7 +4,7 @@
  */
 import { equal } from "node:assert/strict";
 import { STATUS } from "../context_layout.ts";
-import { type IrFunction } from "../ir/function.ts";
+import type { IrFunction } from "../ir/function.ts";
 import { interpret, TrapSignal, type World } from "../ir/interpret.ts";
 import { OP_ROWS, type OpRow } from "../ir/ops.ts";
 import { parseFunction } from "../ir/parse.ts";

@@ -4,7 +4,7 @@
  */
 import { equal } from "node:assert/strict";
 import { STATUS } from "../context_layout.ts";
-import { IrFunction, REGION } from "../ir/function.ts";
+import { type IrFunction, REGION } from "../ir/function.ts";
 import { interpret, TrapSignal, type World } from "../ir/interpret.ts";
 import { OP } from "../ir/ops.ts";
 import { parseFunction } from "../ir/parse.ts";

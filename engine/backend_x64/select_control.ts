@@ -185,7 +185,7 @@ function call(
   generalClobbers: number,
   vectorClobbers: number,
 ): void {
-  const { v, f } = s;
+  const { v } = s;
   const params = paramPlaces(signature.params);
   const results = resultPlaces(signature.results);
   const list = s.a[id] + (record >= 0 ? 1 : 0);
