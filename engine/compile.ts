@@ -77,7 +77,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
   options.target.emitStubs(context, code);
   const space = workspace ?? { f: new IrFunction(), v: new VCode(), allocation: new Allocation() };
   workspace = undefined; // a nested compilation makes its own
-  for (let index = 0; index < valid.funcs.length; index++) {
+  for (const index of env.summaries.calleesFirst) {
     compileFunction(space, env, context, code, index, options);
     if (space.f.inlineSites.length > 1) inlineSites.set(index, space.f.inlineSites.slice());
   }

@@ -22,6 +22,8 @@ export interface Summaries {
   readonly flags: Uint8Array;
   /** Number of direct call sites in the module, by defined function. */
   readonly callSites: Int32Array;
+  /** All defined functions, callees before their callers as far as recursion allows. */
+  readonly calleesFirst: Int32Array;
   /** 1 when an instruction may write the table (set, grow, fill, copy, init), by table index. */
   readonly tableWritten: Uint8Array;
 }
@@ -66,14 +68,73 @@ export function summarize(valid: ValidModule): Summaries {
   const tableWritten = new Uint8Array(valid.tableTypes.length);
   const reader = new CodeReader(new Uint8Array(0));
   const imported = valid.importedFuncCount;
+  const edges = new CallEdges(count);
   for (let k = 0; k < count; k++) {
     const { body } = valid.funcs[k]!;
     reader.reset(body.bytes, 0, body.bytes.length, body.offset);
     locals[k] = skipLocals(reader);
     bytes[k] = reader.left;
-    flags[k] = scanBody(reader, imported + k, imported, callSites, tableWritten);
+    edges.begin(k);
+    flags[k] = scanBody(reader, imported + k, imported, callSites, tableWritten, edges);
   }
-  return { bytes, locals, flags, callSites, tableWritten };
+  edges.begin(count);
+  return { bytes, locals, flags, callSites, tableWritten, calleesFirst: edges.calleesFirst() };
+}
+
+/** Direct calls between defined functions: callees of function k are callees[start[k] … start[k + 1]), with repetitions. */
+class CallEdges {
+  readonly #start: Int32Array;
+  #callees: Int32Array = new Int32Array(1024);
+  #count = 0;
+
+  constructor(functions: number) {
+    this.#start = new Int32Array(functions + 1);
+  }
+
+  /** The calls added from now on are those of function `k`. */
+  begin(k: number): void {
+    this.#start[k] = this.#count;
+  }
+
+  add(callee: number): void {
+    if (this.#count === this.#callees.length) {
+      const grown = new Int32Array(this.#count * 2);
+      grown.set(this.#callees);
+      this.#callees = grown;
+    }
+    this.#callees[this.#count++] = callee;
+  }
+
+  /** Postorder of a depth-first search over the calls, without recursion: chains of calls may be long. */
+  calleesFirst(): Int32Array {
+    const start = this.#start;
+    const callees = this.#callees;
+    const functions = start.length - 1;
+    const order = new Int32Array(functions);
+    const seen = new Uint8Array(functions);
+    const stack = new Int32Array(functions);
+    const next = start.slice();
+    let ordered = 0;
+    for (let root = 0; root < functions; root++) {
+      if (seen[root] === 1) continue;
+      seen[root] = 1;
+      stack[0] = root;
+      let depth = 1;
+      while (depth > 0) {
+        const k = stack[depth - 1]!;
+        if (next[k]! === start[k + 1]!) {
+          order[ordered++] = k;
+          depth--;
+          continue;
+        }
+        const callee = callees[next[k]!++]!;
+        if (seen[callee] === 1) continue;
+        seen[callee] = 1;
+        stack[depth++] = callee;
+      }
+    }
+    return order;
+  }
 }
 
 /** Moves `reader` from the start of a body to its first instruction; returns the number of locals declared. */
@@ -93,6 +154,7 @@ function scanBody(
   imported: number,
   callSites: Int32Array,
   tableWritten: Uint8Array,
+  edges: CallEdges,
 ): number {
   const { imm } = reader;
   let flags = 0;
@@ -104,7 +166,10 @@ function scanBody(
     switch (action) {
       case CALL:
         if (imm.index === self) flags |= BODY.SELF_CALL;
-        if (imm.index >= imported && imm.index - imported < callSites.length) callSites[imm.index - imported]!++;
+        if (imm.index >= imported && imm.index - imported < callSites.length) {
+          callSites[imm.index - imported]!++;
+          edges.add(imm.index - imported);
+        }
         break;
       case TABLE_FIRST:
         if (imm.index < tableWritten.length) tableWritten[imm.index] = 1;
