@@ -12,6 +12,7 @@
  * instruction never asks for more registers at once than there are. check_allocation.ts verifies its results independently.
  */
 import type { Allocation } from "./allocation.ts";
+import { type AllocatorSwitches, allocatorSwitches } from "./allocator_switches.ts";
 import { BlockFacts } from "./block_facts.ts";
 import { LinearScan } from "./linear_scan.ts";
 import { Liveness } from "./liveness.ts";
@@ -27,12 +28,29 @@ const scan = new LinearScan(live, facts);
 const slots = new SpillSlots();
 const resolver = new Resolver(live, facts);
 
-/** Allocates registers and stack slots for `v` and writes the result to `out`. */
-export function allocateRegisters(v: VCode, registers: RegisterFile, _options: OptimizationSet, out: Allocation): void {
+/** The switches of the compilation that ran last: its functions all come with the same options. */
+let lastOptions: OptimizationSet | undefined;
+let lastSwitches: AllocatorSwitches | undefined;
+
+/**
+ * Allocates registers and stack slots for `v` and writes the result to `out`. `hits` counts applications of the optimization
+ * keys (allocator_switches.ts).
+ */
+export function allocateRegisters(
+  v: VCode,
+  registers: RegisterFile,
+  options: OptimizationSet,
+  out: Allocation,
+  hits?: Record<string, number>,
+): void {
+  if (lastSwitches === undefined || lastOptions !== options || lastSwitches.hits !== hits) {
+    lastOptions = options;
+    lastSwitches = allocatorSwitches(options, hits);
+  }
   out.reset();
   facts.compute(v);
   live.compute(v, facts, registers);
-  scan.run(v, registers);
-  slots.assign(v, live, scan.slotted, scan.slottedCount, out);
-  resolver.run(v, slots.location, out);
+  scan.run(v, registers, lastSwitches);
+  slots.assign(v, live, scan.slotted, scan.slottedCount, lastSwitches, out);
+  resolver.run(v, slots.location, lastSwitches, out);
 }

@@ -9,11 +9,16 @@ import { randomVCode, toyRegisters, type ToyShape } from "./random_vcode.ts";
 const allocation = new Allocation();
 
 /** Allocates a random function and checks the result with both oracles. */
-function checkRandom(seed: number, shape: ToyShape): void {
+function checkRandom(
+  seed: number,
+  shape: ToyShape,
+  options: Record<string, boolean> = {},
+  hits?: Record<string, number>,
+): void {
   const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
-  const name = `seed ${seed}, ${JSON.stringify(shape)}`;
+  const name = `seed ${seed}, ${JSON.stringify(shape)}, ${JSON.stringify(options)}`;
   try {
-    allocateRegisters(v, registers, {}, allocation);
+    allocateRegisters(v, registers, options, allocation, hits);
   } catch (error) {
     throw new Error(`${name}: ${(error as Error).stack}\n${v.count < 200 ? printVCode(v) : ""}`);
   }
@@ -23,6 +28,20 @@ function checkRandom(seed: number, shape: ToyShape): void {
   }
   assert.equal(interpretVCode(v, 3000, allocation), interpretVCode(v, 3000), name);
 }
+
+const KEYS = [
+  "call-next-use",
+  "stack-reg",
+  "reg-merge",
+  "v128-pins",
+  "loop-region-pins",
+  "tee-sink",
+  "unary-sink",
+  "v128-sink",
+  "tee-spill-elide",
+  "entry-arg-pins",
+  "ext-fp-pins",
+];
 
 const SHAPES: ToyShape[] = [
   { general: 4, vector: 4, variables: 4, statements: 12, calls: 5 },
@@ -39,3 +58,30 @@ for (const shape of SHAPES) {
     for (let seed = 0; seed < cases; seed++) checkRandom(seed, shape);
   });
 }
+
+Deno.test("allocateRegisters() is right with each key off alone, and with all keys off", () => {
+  const all = Object.fromEntries(KEYS.map((key) => [key, false]));
+  for (const options of [...KEYS.map((key) => ({ [key]: false })), all]) {
+    for (let seed = 0; seed < 25; seed++) {
+      for (const shape of [SHAPES[2]!, SHAPES[4]!, { ...SHAPES[3]!, calls: 0 }]) checkRandom(seed, shape, options);
+    }
+  }
+});
+
+Deno.test("allocateRegisters() does something else when a key is off, and counts its hits when it is on", () => {
+  for (const key of KEYS) {
+    const hits: Record<string, number> = {}, off: Record<string, number> = {};
+    let different = 0;
+    for (let seed = 0; seed < 30; seed++) {
+      const shape = key === "entry-arg-pins" ? { ...SHAPES[3]!, calls: 0 } : SHAPES[3]!;
+      const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
+      allocateRegisters(v, registers, {}, allocation, hits);
+      const before = printVCode(v, allocation);
+      allocateRegisters(v, registers, { [key]: false }, allocation, off);
+      if (printVCode(v, allocation) !== before) different++;
+    }
+    assert.ok(different > 0, `${key}: no difference`);
+    assert.ok((hits[key] ?? 0) > 0, `${key}: no hits`);
+    assert.equal(off[key] ?? 0, 0, `${key}: hits although it is off`);
+  }
+});

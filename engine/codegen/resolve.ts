@@ -9,6 +9,7 @@
  */
 import { Bug } from "../errors.ts";
 import type { Allocation } from "./allocation.ts";
+import { type AllocatorSwitches, countHit } from "./allocator_switches.ts";
 import type { BlockFacts } from "./block_facts.ts";
 import { DEF_KIND, IN_SLOT, type Liveness } from "./liveness.ts";
 import { ParallelMoves } from "./moves.ts";
@@ -26,6 +27,7 @@ export class Resolver {
   readonly #moves = new ParallelMoves();
   #v!: VCode;
   #slots!: Int32Array;
+  #switches!: AllocatorSwitches;
   #out!: Allocation;
 
   // Pending moves: lists per gap (number of the instruction) and per edge; 0 is none. A move has a source piece or location.
@@ -53,9 +55,10 @@ export class Resolver {
   }
 
   /** Fills `out`. `slots` is the slot's location per virtual register. */
-  run(v: VCode, slots: Int32Array, out: Allocation): void {
+  run(v: VCode, slots: Int32Array, switches: AllocatorSwitches, out: Allocation): void {
     this.#v = v;
     this.#slots = slots;
+    this.#switches = switches;
     this.#out = out;
     this.#prepare();
     const live = this.#live;
@@ -151,7 +154,9 @@ export class Resolver {
     const block = facts.blockOf[definition >> 1]!;
     // Defined in its slot, it needs no store; defined by a block's last instruction, it has no place for one.
     if (live.pieceLoc[head] === IN_SLOT) return;
-    if (this.#storeCost < facts.frequency[block]! || (definition | 1) + 1 === facts.start[block + 1]) {
+    const late = this.#switches.lateStores && this.#storeCost < facts.frequency[block]!;
+    if (late || (definition | 1) + 1 === facts.start[block + 1]) {
+      if (late) countHit(this.#switches, "call-next-use");
       for (let s = 0; s < this.#storeCount; s++) {
         const at = this.#storeAt[s]!, from = this.#storeFrom[s]!;
         if (at >= 0) this.#moveInGap(at, from, slot, x);

@@ -6,6 +6,7 @@
  */
 import { TY, TY_BYTES } from "../ir/types.ts";
 import type { Allocation } from "./allocation.ts";
+import { type AllocatorSwitches, countHit } from "./allocator_switches.ts";
 import type { Liveness } from "./liveness.ts";
 import type { VCode } from "./vcode.ts";
 
@@ -32,7 +33,14 @@ export class SpillSlots {
   readonly #busy: Heap[] = [new Heap(), new Heap(), new Heap()];
 
   /** Gives a slot to each of the first `n` virtual registers of `slotted`, unless it can be repeated instead. */
-  assign(v: VCode, live: Liveness, slotted: Int32Array, n: number, out: Allocation): void {
+  assign(
+    v: VCode,
+    live: Liveness,
+    slotted: Int32Array,
+    n: number,
+    switches: AllocatorSwitches,
+    out: Allocation,
+  ): void {
     const vregs = v.vregCount;
     if (vregs > this.location.length) {
       this.location = new Int32Array(vregs * 2);
@@ -51,7 +59,7 @@ export class SpillSlots {
       this.#busy[c]!.size = 0;
     }
     const values = this.#sortByStart(v, live, slotted, n), order = this.#order;
-    for (let j = 0; j < values; j++) this.#place(v, live, order[j]! % KEY);
+    for (let j = 0; j < values; j++) this.#place(v, live, order[j]! % KEY, switches);
     this.#number(v, values, out);
   }
 
@@ -72,7 +80,7 @@ export class SpillSlots {
     return values;
   }
 
-  #place(v: VCode, live: Liveness, x: number): void {
+  #place(v: VCode, live: Liveness, x: number, switches: AllocatorSwitches): void {
     const c = classOf(v.vregTy[x]!), ends = this.#ends[c]!, busy = this.#busy[c]!, free = this.#free[c]!;
     const from = live.pieceFrom[live.pieceHead[x]!]!;
     let last = live.pieceHead[x]!;
@@ -83,7 +91,8 @@ export class SpillSlots {
       // Not if an affinity has extended the slot's life meanwhile.
       if (ends[slot] === end) free.push(slot);
     }
-    let slot = this.#preferred(v, live, x, c, from);
+    let slot = switches.sharedSlots ? this.#preferred(v, live, x, c, from) : -1;
+    if (slot >= 0) countHit(switches, "tee-spill-elide");
     while (slot < 0 && free.length > 0) {
       const candidate = free.pop()!;
       if (ends[candidate]! <= from) slot = candidate;

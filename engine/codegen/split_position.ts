@@ -96,7 +96,8 @@ export interface EdgeColumns {
 
 /**
  * Where a value that is in its slot from `p` on should be back in a register: an even position in (p, to), or `to` for not at
- * all. `cursor` is its first use at or after p; `around` says that the loop around p has it in a register at its header.
+ * all. `cursor` is its first use at or after p; `around` says that the loop around p has it in a register at its header;
+ * `regions` allows the header of a loop ahead.
  */
 export function reloadPosition(
   live: Liveness,
@@ -106,6 +107,7 @@ export function reloadPosition(
   to: number,
   cursor: number,
   around: boolean,
+  regions: boolean,
 ): number {
   const usePos = live.usePos, useInfo = live.useInfo, useNext = live.useNext;
   const start = facts.start, blockOf = facts.blockOf, frequency = facts.frequency, loopParent = facts.loopParent;
@@ -117,7 +119,7 @@ export function reloadPosition(
   }
   const target = u !== 0 && usePos[u]! < to ? usePos[u]! : to;
   let since = blockOf[p >> 1]!;
-  if (any !== 0) {
+  if (any !== 0 && regions) {
     // An operand that could be memory, but in a loop that we are not in yet: worth a register if one is left.
     let header = -1;
     for (let l = facts.loop[blockOf[any >> 1]!]!; l >= 0 && start[l]! > p; l = loopParent[l]!) header = l;
@@ -145,13 +147,14 @@ export function reloadPosition(
   let best = target, bestCost = frequency[block]! * MARGIN, outer = -1;
   const stop = Math.max(since, block - WINDOW);
   for (let b = block; b > stop; b--) {
+    if (!regions && facts.loop[b] === b) continue;
     const cost = boundaryCost(facts, edges.succ, edges.succStart, edges.succCount, edges.edgeTo, since, b);
     if (cost < bestCost) {
       best = start[b]!;
       bestCost = cost;
     }
   }
-  for (let l = facts.loop[block]!; l >= 0 && start[l]! > low; l = loopParent[l]!) {
+  for (let l = regions ? facts.loop[block]! : -1; l >= 0 && start[l]! > low; l = loopParent[l]!) {
     if (live.destroyed[l] !== 0 && !belongsInRegister(live, facts, l, cursor)) break;
     outer = l;
   }
