@@ -56,6 +56,9 @@ function markCold(f: IrFunction, flow: ControlFlow): void {
   }
 }
 
+/** See `resume` in chain. */
+const ATTACHED = -2;
+
 /** Links all blocks in layout order: next[k] follows k, −1 ends. */
 function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
   const blocks = f.blockCount;
@@ -63,11 +66,12 @@ function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
     for (let k = 0; k < blocks; k++) next[k] = k + 1 < blocks ? k + 1 : -1;
     return;
   }
-  const { loopOf, loopEnd } = flow;
+  const { loopOf, loopParent, loopEnd } = flow;
   // By header: first and last of the blocks that left the loop inside its range and wait for its end.
   const waiting = SCRATCH.blocks2, waitingLast = SCRATCH.blocks3;
-  // By header: the block before the loop, and the header of the range around it.
-  const before = SCRATCH.blocks4, outer = SCRATCH.blocks5;
+  // By header: the block before the loop, the header of the range around it, and, for a whole loop that has left that range, where
+  // the chain goes on after it (ATTACHED for others).
+  const before = SCRATCH.blocks4, outer = SCRATCH.blocks5, resume = SCRATCH.blocks6;
   let tail = -1;
   // The innermost open range.
   let open = -1;
@@ -76,36 +80,46 @@ function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
       const head = open;
       open = outer[head]!;
       tail = rotate(f, flow, next, head, before[head]!, tail);
-      if (waiting[head]! < 0) continue;
-      // What left this loop may have left the next one too.
-      if (open >= 0 && !within(flow, loopOf[waiting[head]!]!, open)) {
-        if (waiting[open]! < 0) waiting[open] = waiting[head]!;
-        else next[waitingLast[open]!] = waiting[head]!;
-        waitingLast[open] = waitingLast[head]!;
-      } else {
-        next[tail] = waiting[head]!;
-        tail = waitingLast[head]!;
+      const detached = resume[head] !== ATTACHED;
+      if (waiting[head]! >= 0) {
+        // What left this loop may have left the next one too.
+        if (!detached && open >= 0 && !within(flow, loopOf[waiting[head]!]!, open)) {
+          if (waiting[open]! < 0) waiting[open] = waiting[head]!;
+          else next[waitingLast[open]!] = waiting[head]!;
+          waitingLast[open] = waitingLast[head]!;
+        } else {
+          next[tail] = waiting[head]!;
+          tail = waitingLast[head]!;
+        }
       }
+      next[tail] = -1;
+      if (!detached) continue;
+      if (waiting[open]! < 0) waiting[open] = head;
+      waitingLast[open] = tail;
+      tail = resume[head]!;
     }
     if (k === blocks) break;
-    if (open >= 0 && loopEnd[k] === 0 && loopOf[k] !== open && !within(flow, loopOf[k]!, open)) {
+    if (loopEnd[k]! > 0) {
+      resume[k] = ATTACHED;
+      if (open >= 0 && loopParent[k] !== open) {
+        resume[k] = tail;
+        tail = waiting[open]! < 0 ? -1 : waitingLast[open]!;
+      }
+      before[k] = tail;
+      outer[k] = open;
+      waiting[k] = -1;
+      open = k;
+    } else if (open >= 0 && !within(flow, loopOf[k]!, open)) {
       next[k] = -1;
       if (waiting[open]! < 0) waiting[open] = k;
       else next[waitingLast[open]!] = k;
       waitingLast[open] = k;
       continue;
     }
-    if (loopEnd[k]! > 0) {
-      before[k] = tail;
-      outer[k] = open;
-      waiting[k] = -1;
-      open = k;
-    }
     if (tail >= 0) next[tail] = k;
     next[k] = -1;
     tail = k;
   }
-  next[tail] = -1;
 }
 
 /** Is loop `inner` (a header or −1) the loop `outer` or nested in it? */
