@@ -1,7 +1,7 @@
 /**
  * Scalar floating-point instructions of x86-64: rows only, in the notation of insts_integer.ts; xmm is a vector register,
- * xm32/xm64/xm128 a vector register or memory of that many bits, xmmv the register in VEX.vvvv
- * (marked `u:` where only its upper part is copied and the emitter chooses it).
+ * xm32/xm64/xm128 a vector register or memory of that many bits, xmr a register in the same field that cannot be memory, xmmv the
+ * register in VEX.vvvv (marked `u:` where only its upper part is copied and the emitter chooses it).
  *
  * Neighbouring rows `…SS`, `…SD` are the two widths of one form; every legacy row KEY has a row VKEY with the VEX encoding,
  * which never touches the upper half of a 256-bit register and has a destination of its own.
@@ -77,8 +77,8 @@ export const FLOAT_ROWS = [
   "MOVQ_R       | movq w:rm64 r:xmm                 | 66 REX.W 0F 7E /r",
   "VMOVD_R      | vmovd w:rm32 r:xmm                | VEX.128.66.0F.W0 7E /r | avx",
   "VMOVQ_R      | vmovq w:rm64 r:xmm                | VEX.128.66.0F.W1 7E /r | avx",
-  "MOVLHPS      | movlhps rw:xmm r:xmm                   | 0F 16 /r",
-  "VMOVLHPS     | vmovlhps w:xmm r:xmmv r:xmm            | VEX.128.0F.WIG 16 /r         | avx",
+  "MOVLHPS      | movlhps rw:xmm r:xmr                   | 0F 16 /r",
+  "VMOVLHPS     | vmovlhps w:xmm r:xmmv r:xmr            | VEX.128.0F.WIG 16 /r         | avx",
   // conversions; suffix: width of the integer
   "CVTSI2SS32   | cvtsi2ss w:xmm r:rm32             | F3 0F 2A /r",
   "CVTSI2SS64   | cvtsi2ss w:xmm r:rm64             | F3 REX.W 0F 2A /r",
