@@ -3,6 +3,7 @@
  * if anything did, and counts. An error that escapes waft (a Bug, a TypeError of its own) counts as a difference.
  */
 import type { EngineOptions } from "../../engine/engine.ts";
+import { UnsupportedError } from "../../engine/errors.ts";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "../../engine/optimizations.ts";
 import type { BinaryenModules } from "./binaryen_modules.ts";
 import { generateModules } from "./generate_module.ts";
@@ -25,6 +26,10 @@ export interface CaseResult {
   readonly nanOnly: boolean;
   /** Only the depth at which the stack ran out differed. */
   readonly depthOnly: boolean;
+  /** Only the place of a trap differed: of two accesses out of bounds the other one was reported. */
+  readonly placeOnly: boolean;
+  /** The module needs a feature that waft does not compile. */
+  readonly unsupported: boolean;
   readonly calls: number;
   readonly traps: number;
   readonly exhausted: boolean;
@@ -80,11 +85,17 @@ export function compareModules(
   const expected = runScenario(modules, seed, V8);
   const differences: Difference[] = [];
   let depthOnly = false;
+  let placeOnly = false;
+  let unsupported = false;
   for (const option of options) {
     let actual: Trace;
     try {
       actual = runScenario(modules, seed, waft("waft", option));
     } catch (error) {
+      if (error instanceof UnsupportedError) {
+        unsupported = true;
+        break;
+      }
       const text = error instanceof Error ? error.stack ?? String(error) : String(error);
       differences.push({ options: option, text: `escaped: ${text}` });
       continue;
@@ -92,10 +103,16 @@ export function compareModules(
     const text = firstDifference(expected, actual);
     if (text === undefined) continue;
     if (expected.exhausted !== actual.exhausted) depthOnly = true;
+    else if (firstDifference(withoutPlaces(expected), withoutPlaces(actual)) === undefined) placeOnly = true;
     else differences.push({ options: option, text });
   }
   const { calls, traps, exhausted } = expected;
-  return { modules, differences, nanOnly: false, depthOnly, calls, traps, exhausted };
+  return { modules, differences, nanOnly: false, depthOnly, placeOnly, unsupported, calls, traps, exhausted };
+}
+
+/** The trace with the offsets of traps removed; a wrong function stays. */
+function withoutPlaces(trace: Trace): Trace {
+  return { ...trace, entries: trace.entries.map((entry) => entry.replace(/ at [0-9a-f]+( < [0-9a-f]+)*$/, "")) };
 }
 
 function firstDifference(expected: Trace, actual: Trace): string | undefined {

@@ -1,0 +1,299 @@
+/**
+ * `deno task fuzz [--count N] [--seed S] [--source own|binaryen] [--feature A,B…] [--jobs J] [--out DIR]`: random modules on waft and on V8
+ * side by side. Cases run in child processes, so that a crash or a hang of machine code is caught and put down to a seed. What
+ * differs is written to DIR: the modules, and what differed.
+ *
+ * `--shrink` with `--seed S` makes the modules of one seed smaller while they still differ; `--files A.wasm,B.wasm` takes the modules from files.
+ * Exit status: 0 nothing found, 1 something found, 2 usage.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { BinaryenModules } from "../tests/fuzz/binaryen_modules.ts";
+import { compareModules, configurations, modulesOf, runCase, type Source } from "../tests/fuzz/compare.ts";
+import { GENERATED_FEATURES } from "../tests/fuzz/generate_module.ts";
+import { shrink } from "../tests/fuzz/shrink.ts";
+
+const USAGE =
+  "usage: deno task fuzz [--count N] [--seed S] [--source own|binaryen] [--feature A,B…] [--jobs J] [--out DIR] [--shrink] [--files A.wasm,…]";
+/** Cases per child process, and how long one case may take. */
+const BATCH = 400;
+const CASE_MS = 30_000;
+
+interface Options {
+  count: number;
+  seed: number;
+  source: Source | undefined;
+  features: readonly string[];
+  jobs: number;
+  out: string;
+  child: boolean;
+  shrink: boolean;
+  files: readonly string[];
+}
+
+/** What children report, summed up. */
+interface Totals {
+  own: number;
+  binaryen: number;
+  runs: number;
+  calls: number;
+  traps: number;
+  exhausted: number;
+  unsupported: number;
+  nanOnly: number;
+  depthOnly: number;
+  placeOnly: number;
+  found: number;
+  crashed: number;
+}
+
+function emptyTotals(): Totals {
+  return {
+    own: 0,
+    binaryen: 0,
+    runs: 0,
+    calls: 0,
+    traps: 0,
+    exhausted: 0,
+    unsupported: 0,
+    nanOnly: 0,
+    depthOnly: 0,
+    placeOnly: 0,
+    found: 0,
+    crashed: 0,
+  };
+}
+
+function usage(message: string): never {
+  console.error(`${message}\n${USAGE}`);
+  Deno.exit(2);
+}
+
+function readOptions(args: readonly string[]): Options {
+  const options: Options = {
+    count: 2000,
+    seed: 1,
+    source: undefined,
+    features: GENERATED_FEATURES,
+    jobs: 2,
+    out: join(tmpdir(), "waft-fuzz-findings"),
+    child: false,
+    shrink: false,
+    files: [],
+  };
+  for (let i = 0; i < args.length; i++) {
+    const name = args[i]!;
+    if (name === "--child" || name === "--shrink") {
+      options[name === "--child" ? "child" : "shrink"] = true;
+      continue;
+    }
+    const value = args[++i];
+    if (value === undefined) usage(`${name} is unknown or needs a value`);
+    const number = Number(value);
+    switch (name) {
+      case "--count":
+      case "--seed":
+      case "--jobs":
+        if (!Number.isInteger(number) || number < 0) usage(`${name} needs a number, not ${value}`);
+        options[name.slice(2) as "count"] = number;
+        break;
+      case "--source":
+        if (value !== "own" && value !== "binaryen") usage(`--source is own or binaryen, not ${value}`);
+        options.source = value;
+        break;
+      case "--feature":
+        options.features = value.split(",");
+        for (const f of options.features) if (!GENERATED_FEATURES.includes(f)) usage(`There is no feature ${f} here`);
+        break;
+      case "--out":
+        options.out = value;
+        break;
+      case "--files":
+        options.files = value.split(",");
+        break;
+      default:
+        usage(`${name} is unknown`);
+    }
+  }
+  return options;
+}
+
+function sourceOf(seed: number, options: Options): Source {
+  return options.source ?? (seed % 2 === 0 ? "own" : "binaryen");
+}
+
+// ---- the child ------------------------------------------------------------------------------------------------------
+
+const encoder = new TextEncoder();
+
+function say(line: string): void {
+  Deno.stdout.writeSync(encoder.encode(line + "\n"));
+}
+
+/** Runs its cases, telling the parent before each one which it is. */
+async function runChild(options: Options): Promise<void> {
+  const binaryen = options.source === "own" ? undefined : await BinaryenModules.open();
+  const totals = emptyTotals();
+  for (let seed = options.seed; seed < options.seed + options.count; seed++) {
+    say(`start ${seed}`);
+    const source = sourceOf(seed, options);
+    const result = runCase(seed, source, options.features, binaryen);
+    totals[source]++;
+    totals.runs += result.unsupported ? 0 : 2;
+    totals.calls += result.calls;
+    totals.traps += result.traps;
+    for (const key of ["exhausted", "unsupported", "nanOnly", "depthOnly", "placeOnly"] as const) {
+      if (!result[key]) continue;
+      totals[key]++;
+      if (key === "nanOnly" || key === "depthOnly") say(`soft ${seed} ${key}`);
+    }
+    if (result.differences.length === 0) continue;
+    totals.found++;
+    const name = join(options.out, `${source}-${seed}`);
+    result.modules.forEach((bytes, i) => writeFileSync(`${name}.${i}.wasm`, bytes));
+    const text = result.differences.map((d) => `${JSON.stringify(d.options)}\n${d.text}\n`).join("\n");
+    writeFileSync(`${name}.txt`, text);
+    say(`found ${seed} ${JSON.stringify(result.differences[0]!.text)}`);
+  }
+  binaryen?.close();
+  say(`totals ${JSON.stringify(totals)}`);
+  Deno.exit(0);
+}
+
+// ---- the parent -----------------------------------------------------------------------------------------------------
+
+interface Batch {
+  seed: number;
+  count: number;
+}
+
+/** Runs a batch in a child; the batch that is left when it crashed or hung. */
+async function runBatch(batch: Batch, options: Options, totals: Totals): Promise<Batch | undefined> {
+  const args = [
+    "run",
+    "-A",
+    "--no-check",
+    import.meta.filename!,
+    "--child",
+    "--seed",
+    `${batch.seed}`,
+    "--count",
+    `${batch.count}`,
+  ];
+  args.push("--out", options.out, "--feature", options.features.join());
+  if (options.source !== undefined) args.push("--source", options.source);
+  const child = new Deno.Command(Deno.execPath(), { args, stdout: "piped", stderr: "piped" }).spawn();
+  const errors = new Response(child.stderr).text();
+  let current = batch.seed;
+  let finished = false;
+  let hung = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const watch = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      hung = true;
+      child.kill("SIGKILL");
+    }, CASE_MS);
+  };
+  watch();
+  let rest = "";
+  for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+    watch();
+    const lines = (rest + chunk).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) {
+      const [word, first] = line.split(" ", 2);
+      if (word === "start") current = Number(first);
+      else if (word === "soft") console.log(line);
+      else if (word === "found") {
+        console.log(
+          `seed ${first} (${sourceOf(Number(first), options)}) differs:\n${JSON.parse(line.slice(7 + first!.length))}`,
+        );
+      } else if (word === "totals") {
+        finished = true;
+        const part = JSON.parse(line.slice(7)) as Totals;
+        for (const key of Object.keys(totals) as (keyof Totals)[]) totals[key] += part[key];
+      }
+    }
+  }
+  clearTimeout(timer);
+  const status = await child.status;
+  if (finished) return undefined;
+  totals.crashed++;
+  totals[sourceOf(current, options)] += current + 1 - batch.seed; // those before it were not reported
+  const why = hung ? `hung for ${CASE_MS / 1000} s` : `died (${status.signal ?? `exit ${status.code}`})`;
+  const text = `seed ${current} (${sourceOf(current, options)}) ${why}\n${(await errors).slice(-1500)}`;
+  console.log(text);
+  writeFileSync(join(options.out, `${sourceOf(current, options)}-${current}.crash.txt`), text);
+  const left = batch.seed + batch.count - current - 1;
+  return left > 0 ? { seed: current + 1, count: left } : undefined;
+}
+
+async function runParent(options: Options): Promise<void> {
+  mkdirSync(options.out, { recursive: true });
+  const totals = emptyTotals();
+  const batches: Batch[] = [];
+  const end = options.seed + options.count;
+  for (let seed = options.seed; seed < end; seed += BATCH) batches.push({ seed, count: Math.min(BATCH, end - seed) });
+  const started = performance.now();
+  let done = 0;
+  const worker = async () => {
+    for (let next = batches.shift(); next !== undefined; next = batches.shift()) {
+      for (let left: Batch | undefined = next; left !== undefined;) left = await runBatch(left, options, totals);
+      done += next.count;
+      if (done % 4000 < BATCH) {
+        console.log(`${done} of ${options.count}, ${Math.round((performance.now() - started) / 1000)} s`);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(1, options.jobs) }, worker));
+  const seconds = (performance.now() - started) / 1000;
+  console.log(JSON.stringify(totals));
+  console.log(
+    `${totals.own + totals.binaryen} cases in ${seconds.toFixed(0)} s (${
+      (seconds * 1000 / options.count).toFixed(1)
+    } ms each), ` +
+      `${totals.found} differ, ${totals.crashed} crashed`,
+  );
+  if (totals.found + totals.crashed > 0) {
+    console.log(`See ${options.out}`);
+    Deno.exit(1);
+  }
+}
+
+// ---- shrinking ------------------------------------------------------------------------------------------------------
+
+async function runShrink(options: Options): Promise<void> {
+  const binaryen = options.files.length === 0 && sourceOf(options.seed, options) === "binaryen"
+    ? await BinaryenModules.open()
+    : undefined;
+  const modules = options.files.length > 0
+    ? options.files.map((path) => new Uint8Array(readFileSync(path)))
+    : modulesOf(options.seed, sourceOf(options.seed, options), options.features, binaryen);
+  binaryen?.close();
+  const failing = configurations(options.seed).filter((o) =>
+    compareModules(modules, options.seed, [o]).differences.length > 0
+  );
+  if (failing.length === 0) {
+    console.log("Nothing differs");
+    Deno.exit(1);
+  }
+  const config = [failing[0]!];
+  const small = shrink(
+    modules,
+    (next) => compareModules(next, options.seed, config).differences.length > 0,
+    (size) => console.error(`${size} bytes`),
+  );
+  mkdirSync(options.out, { recursive: true });
+  small.forEach((bytes, i) => writeFileSync(join(options.out, `small-${options.seed}.${i}.wasm`), bytes));
+  console.log(JSON.stringify(config[0]));
+  for (const { text } of compareModules(small, options.seed, config).differences) console.log(text);
+  console.log(`Written to ${join(options.out, `small-${options.seed}.*.wasm`)}`);
+  Deno.exit(0);
+}
+
+const options = readOptions(Deno.args);
+if (options.child) await runChild(options);
+else if (options.shrink) await runShrink(options);
+else await runParent(options);
