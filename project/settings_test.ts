@@ -1,0 +1,96 @@
+/** Settings: defaults, manifest, flags, in that order; aliases are one switch; wrong flags are usage errors. */
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { ProjectError } from "./diagnostic.ts";
+import { changedSwitches, nearestSettings, type ResolvedSwitch, resolveSettings } from "./settings.ts";
+import { FEATURES, OPTIMIZATIONS } from "./setting_names.ts";
+import { IMPLEMENTED } from "./implemented_keys.ts";
+import { FEATURE_ALIASES, FEATURE_ROWS } from "../engine/features.ts";
+import { OPTIMIZATION_ROWS } from "../engine/optimizations.ts";
+import { TempProject } from "../tests/project/temp_project.ts";
+
+const find = (list: readonly ResolvedSwitch[], name: string): ResolvedSwitch => list.find((s) => s.name === name)!;
+
+Deno.test("settings: flags over the manifest over the defaults", () => {
+  const nearest = {
+    file: "waft.json",
+    settings: {
+      features: { simd: false, gc: false },
+      optimizations: { inline: false },
+      runtime: { parallel: "3", deferredBoundsChecking: false },
+    },
+  };
+  const s = resolveSettings(nearest, { features: ["gc=on"], optimizations: ["reg-merge=off"], parallel: "auto" });
+  assert.deepEqual(changedSwitches(s.features), { gc: true, simd: false });
+  assert.deepEqual(changedSwitches(s.optimizations), { inline: false, "reg-merge": false });
+  assert.deepEqual([find(s.features, "gc").from, find(s.features, "simd").from, find(s.features, "threads").from], [
+    "flag",
+    "manifest",
+    "default",
+  ]);
+  assert.deepEqual([s.parallel, s.deferredBoundsChecking], [{ value: "auto", from: "flag" }, {
+    value: false,
+    from: "manifest",
+  }]);
+  assert.deepEqual(resolveSettings({}).parallel, { value: "auto", from: "default" });
+  assert.equal(resolveSettings({ settings: { runtime: { parallel: "00012" } } }).parallel.value, 12);
+});
+
+Deno.test("settings: one switch under two names", () => {
+  const s = resolveSettings({ settings: { features: { "extended-constant-expressions": false } } });
+  assert.deepEqual([
+    find(s.features, "extended-const-expressions").value,
+    find(s.features, "extended-constant-expressions").value,
+  ], [false, false]);
+  const flag = resolveSettings({}, { features: ["extended-const-expressions=off"] });
+  assert.equal(find(flag.features, "extended-constant-expressions").value, false);
+  assert.throws(
+    () => resolveSettings({}, { features: ["extended-const-expressions=off", "extended-constant-expressions=on"] }),
+    ProjectError,
+  );
+});
+
+Deno.test("settings: wrong flags", () => {
+  for (const features of [["simd"], ["simd=1"], ["=on"], ["sidm=on"], ["simd=on", "simd=off"], ["toString=on"]]) {
+    assert.throws(
+      () => resolveSettings({}, { features }),
+      (e) => e instanceof ProjectError && e.exitCode === 2,
+      features.join(),
+    );
+  }
+  assert.throws(() => resolveSettings({}, { parallel: "-1" }), ProjectError);
+});
+
+Deno.test("settings: a key that the build does not implement is reported when it is set", () => {
+  const implemented = { features: new Set(["multi-value"]) };
+  assert.deepEqual(resolveSettings({}, {}, implemented).diagnostics, []);
+  const s = resolveSettings(
+    { file: "waft.json", settings: { features: { simd: true, "multi-value": false } } },
+    {},
+    implemented,
+  );
+  assert.deepEqual(s.diagnostics.map((d) => [d.code, d.severity, d.file]), [[
+    "settings.not-implemented",
+    "warning",
+    "waft.json",
+  ]]);
+});
+
+Deno.test("settings: the nearest manifest counts, an invalid one stops", async () => {
+  const project = new TempProject('{ "settings": { "features": { "simd": false } } }');
+  const deep = join(project.root, "a", "b");
+  mkdirSync(deep, { recursive: true });
+  assert.deepEqual((await nearestSettings(deep)).file, join(project.root, "waft.json"));
+  assert.deepEqual(JSON.parse(JSON.stringify((await nearestSettings(deep)).settings)), { features: { simd: false } });
+  project.write("waft.json", '{ "settings": { "features": { "simd": "off" } } }');
+  await assert.rejects(nearestSettings(deep), ProjectError);
+  project.remove();
+});
+
+Deno.test("settings: the engine's tables have the specification's keys", () => {
+  const engine = new Set<string>([...FEATURE_ROWS.map((r) => r.name), ...FEATURE_ALIASES.map(([alias]) => alias)]);
+  assert.deepEqual([...engine].sort(), FEATURES.map((f) => f.name).sort());
+  assert.deepEqual(OPTIMIZATION_ROWS.map((r) => r.name).sort(), OPTIMIZATIONS.map((o) => o.name).sort());
+  for (const name of IMPLEMENTED.features!) assert.ok(engine.has(name));
+});
