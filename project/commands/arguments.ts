@@ -30,7 +30,7 @@ export function parseArgument(text: string, type: ValType): unknown {
 
 function parseInteger(text: string, bits: 32 | 64): bigint {
   const match = /^([+-]?)(0[xX][0-9a-fA-F_]+|[0-9_]+)$/.exec(text);
-  const digits = match?.[2]!.replaceAll("_", "");
+  const digits = match?.[2]?.replaceAll("_", "");
   if (digits === undefined || digits === "" || /^0[xX]$/.test(digits)) {
     throw new UsageError(`"${text}" is not an i${bits}`);
   }

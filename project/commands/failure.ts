@@ -59,6 +59,7 @@ export function describe(error: unknown): string {
     const where = cause instanceof WaftError && cause.where !== "" ? ` (${cause.where})` : "";
     return `waft: ${oneLine(file)}: ${oneLine(systemMessage(cause) ?? error.message)}${where}`;
   }
+  if (error instanceof UsageError) return `waft: ${error.message.split("\n").map(oneLine).join("\n")}`;
   if (error instanceof Error) return `waft: ${oneLine(systemMessage(error) ?? error.message)}`;
   return `waft: ${oneLine(String(error))}`;
 }
