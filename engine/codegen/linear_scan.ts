@@ -11,10 +11,11 @@
  * needs a register, and every definition, lies in a piece that has one. Moves follow from the pieces (resolve.ts).
  */
 import { Bug } from "../errors.ts";
-import { TY } from "../ir/types.ts";
 import { type AllocatorSwitches, countHit } from "./allocator_switches.ts";
 import type { BlockFacts } from "./block_facts.ts";
+import { KeyRestrictions } from "./key_restrictions.ts";
 import { DEF_KIND, IN_SLOT, isVector, type Liveness, USE_HINT_SHIFT, USE_KIND, USE_LATE } from "./liveness.ts";
+import { Occupancy } from "./occupancy.ts";
 import {
   belongsInRegister,
   evictionCost,
@@ -24,7 +25,7 @@ import {
   useEnd,
 } from "./split_position.ts";
 import type { RegisterFile } from "./target.ts";
-import { CONSTRAINT, operandConstraint, operandFixed, operandRole, ROLE, type VCode } from "./vcode.ts";
+import type { VCode } from "./vcode.ts";
 
 const FAR = 0x7fffffff;
 /** How far a chain of affinities is followed. */
@@ -33,8 +34,6 @@ const HOPS = 5;
 const HINT_USES = 4;
 /** How many uses ahead are looked at for the last one before a register ends. */
 const USES_AHEAD = 64;
-/** How many registers long-lived floats may have with ext-fp-pins off. */
-const BASE_FLOATS = 4;
 /** How many pieces of a value are searched for where it was at the end of a preceding block. */
 const SEARCH_LIMIT = 32;
 /** Repeating an instruction is this much better than a reload. */
@@ -61,22 +60,11 @@ export class LinearScan {
 
   /** Per position: first piece that starts there. */
   #queue: Int32Array = new Int32Array(0);
-  /** Per physical register: its piece, until when, the next fixed range, and until when a loop would like to keep it. */
-  #piece: Int32Array = new Int32Array(64);
-  #until: Int32Array = new Int32Array(64);
-  #fixed: Int32Array = new Int32Array(64);
-  #fixedFrom: Int32Array = new Int32Array(64);
-  #fixedTo: Int32Array = new Int32Array(64);
-  #kept: Int32Array = new Int32Array(64);
+  readonly #occupancy = new Occupancy();
   /** Index into clobberAll of the next position that destroys everything. */
   #clobber = -1;
 
-  /** What keys that are off deny: is there anything; to the current piece; and of what this is made. */
-  #restricted = false;
-  #avoid = 0;
-  #entryGeneral = 0;
-  #entryVector = 0;
-  #extendedFloats = 0;
+  readonly #keys = new KeyRestrictions();
   /** Pieces from here on were cut by the scan. */
   #firstCut = 0;
 
@@ -89,6 +77,8 @@ export class LinearScan {
   #lost = false;
   #clobberAt = 0;
   #many = false;
+  /** Registers of its bank that keys which are off deny to it. */
+  #avoid = 0;
   /** It must have a register up to here (0: it need not have one). */
   #needed = 0;
 
@@ -147,8 +137,8 @@ export class LinearScan {
     const live = this.#live, destroyed = live.destroyed[header]! !== 0;
     this.#at = p;
     for (let r = 0; r < 64; r++) {
-      if (this.#until[r]! <= p) continue;
-      const x = live.pieceVreg[this.#piece[r]!]!;
+      if (this.#occupancy.until[r]! <= p) continue;
+      const x = live.pieceVreg[this.#occupancy.piece[r]!]!;
       this.#home[x] = r;
       if (!destroyed) continue;
       this.#advance(x, p);
@@ -182,13 +172,10 @@ export class LinearScan {
       }
     }
     this.#firstCut = live.pieceCount;
-    this.#piece.fill(0);
-    this.#until.fill(0);
-    this.#kept.fill(0);
-    this.#fixed.set(live.fixedHead);
-    for (let r = 0; r < 64; r++) this.#advanceFixed(r, -1);
+    this.#occupancy.begin(live);
     this.#clobber = live.clobberAllCount - 1;
-    this.#restrict();
+    this.#avoid = 0;
+    this.#keys.begin(this.#v, live, this.#facts, this.#registers, this.#switches);
   }
 
   /** Allocates a piece that starts at p. With `wishes`, only if a register it wishes for is free; else it always succeeds. */
@@ -207,8 +194,8 @@ export class LinearScan {
       return true;
     }
     this.#needed = this.#neededUntil(kind);
-    if (this.#restricted) this.#avoid = this.#registersToAvoid(x, p, to);
-    if (kind === DEF_KIND.PARAM && !this.#mayMerge(x, p)) {
+    if (this.#keys.restrict) this.#avoid = this.#keys.denied(x, p, to);
+    if (kind === DEF_KIND.PARAM && !this.#keys.mayMerge(x, p)) {
       this.#spill(piece, p);
       return true;
     }
@@ -242,87 +229,6 @@ export class LinearScan {
     if (wishes) return false;
     this.#choose();
     return true;
-  }
-
-  /** May block parameter x, of the block at p, be in a register there? */
-  #mayMerge(x: number, p: number): boolean {
-    const switches = this.#switches, facts = this.#facts, block = facts.blockOf[p >> 1]!;
-    if (this.#v.vregTy[x] === TY.V128) {
-      if (switches.vectorPins) countHit(switches, "v128-pins");
-      return switches.vectorPins;
-    }
-    if (facts.loop[block] === block) return true;
-    if (switches.mergeInRegisters) countHit(switches, "reg-merge");
-    return switches.mergeInRegisters;
-  }
-
-  /** May x, which is being defined, prefer the register of what it is passed to? */
-  #maySink(x: number, kind: number): boolean {
-    const switches = this.#switches, live = this.#live, u = live.useHead[x]!;
-    if (kind === DEF_KIND.NONE || kind === DEF_KIND.PARAM || live.defKind[live.affinity[x]!] !== DEF_KIND.PARAM) {
-      return true;
-    }
-    let key = "", on = true;
-    if (this.#v.vregTy[x] === TY.V128) {
-      key = "v128-sink";
-      on = switches.vectorHints;
-    } else if (this.#hasOneOperand()) {
-      key = "unary-sink";
-      on = switches.unaryHints;
-    } else if (u !== 0 && (live.useInfo[u]! & 3) !== USE_KIND.EDGE) {
-      key = "tee-sink";
-      on = switches.teeHints;
-    } else return true;
-    if (on) countHit(switches, key);
-    return on;
-  }
-
-  /** Does the instruction at the current position read exactly one operand? */
-  #hasOneOperand(): boolean {
-    const v = this.#v, i = this.#instruction(this.#at);
-    let uses = 0;
-    for (let o = v.firstOperand[i]!; o < v.firstOperand[i + 1]!; o++) {
-      if (operandRole(v.operands[o]!) === ROLE.USE || operandRole(v.operands[o]!) === ROLE.LATE_USE) uses++;
-    }
-    return uses === 1;
-  }
-
-  /** Mask, within its bank, of registers that keys which are off deny to a piece of x. */
-  #registersToAvoid(x: number, p: number, to: number): number {
-    const facts = this.#facts, switches = this.#switches, vector = isVector(this.#v.vregTy[x]!);
-    let avoid = 0;
-    if (!switches.entryArguments && facts.blockOf[this.#live.defPos[x]! >> 1] === 0 && to > facts.start[1]!) {
-      avoid = vector ? this.#entryVector : this.#entryGeneral;
-    }
-    if (vector && !switches.allFloats && this.#goesAround(p, to)) avoid |= this.#extendedFloats;
-    return avoid;
-  }
-
-  /** Does [p, to) go around a loop? */
-  #goesAround(p: number, to: number): boolean {
-    const facts = this.#facts, loop = facts.loop[facts.blockOf[(to - 1) >> 1]!]!;
-    return loop >= 0 && p <= facts.start[loop]! && to >= facts.start[facts.loopEnd[loop]!]!;
-  }
-
-  /** Resolves the keys that restrict registers. */
-  #restrict(): void {
-    const v = this.#v, switches = this.#switches;
-    this.#avoid = 0;
-    this.#entryGeneral = 0;
-    this.#entryVector = 0;
-    this.#extendedFloats = 0;
-    const order = this.#registers.vectorOrder;
-    for (let j = BASE_FLOATS; j < order.length; j++) this.#extendedFloats |= 1 << (order[j]! & 31);
-    this.#restricted = !switches.allFloats;
-    if (v.hasCalls || this.#live.clobberAllCount > 0) return;
-    for (let o = 0; o < v.firstOperand[1]!; o++) {
-      const word = v.operands[o]!, r = operandFixed(word);
-      if (operandRole(word) !== ROLE.DEF || operandConstraint(word) !== CONSTRAINT.FIXED) continue;
-      if (r >= 32) this.#entryVector |= 1 << (r - 32);
-      else this.#entryGeneral |= 1 << r;
-    }
-    if (switches.entryArguments) countHit(switches, "entry-arg-pins");
-    else this.#restricted = true;
   }
 
   /** The current piece loses its register at `clobber` at the latest: decides when, by its last use before. */
@@ -372,31 +278,6 @@ export class LinearScan {
     return needed;
   }
 
-  /** Position from the current one on, at most `limit`, at which a fixed range claims register r from x. */
-  #freeOfFixed(r: number, limit: number, x: number): number {
-    const p = this.#at;
-    if (this.#fixedTo[r]! <= p) this.#advanceFixed(r, p);
-    return this.#fixedFrom[r]! >= limit ? limit : this.#conflict(r, limit, x);
-  }
-
-  /** Moves register r to its first fixed range that ends after p. */
-  #advanceFixed(r: number, p: number): void {
-    const live = this.#live;
-    let f = this.#fixed[r]!;
-    while (f !== 0 && live.fixedTo[f]! <= p) f = live.fixedNext[f]!;
-    this.#fixed[r] = f;
-    this.#fixedFrom[r] = f !== 0 ? live.fixedFrom[f]! : FAR;
-    this.#fixedTo[r] = f !== 0 ? live.fixedTo[f]! : FAR;
-  }
-
-  #conflict(r: number, limit: number, x: number): number {
-    const live = this.#live, fixedNext = live.fixedNext, p = this.#at;
-    for (let f = this.#fixed[r]!; f !== 0 && live.fixedFrom[f]! < limit; f = fixedNext[f]!) {
-      if (live.fixedTag[f] !== x) return Math.max(live.fixedFrom[f]!, p);
-    }
-    return limit;
-  }
-
   /** A register that the current piece wishes for and that is free as long as it can be; else −1. */
   #wish(came: number, kind: number): number {
     const live = this.#live, x = this.#vreg, last = this.#last, wanted = this.#wanted;
@@ -409,7 +290,7 @@ export class LinearScan {
     for (let a = live.affinity[x]!; a !== 0 && hops < HOPS; a = live.affinity[a]!, hops++) {
       r = last[a]! >= 0 ? last[a]! : wanted[a]!;
       if (r >= 0) {
-        if (this.#isFree(r) && this.#maySink(x, kind)) return r;
+        if (this.#isFree(r) && this.#keys.maySink(x, kind, this.#at)) return r;
         break;
       }
       if (hint < 0) hint = live.fixedUse[a]! - 1;
@@ -438,24 +319,24 @@ export class LinearScan {
 
   /** Is register r allocatable to the current piece, and free up to its limit? */
   #isFree(r: number): boolean {
-    if (this.#until[r]! > this.#at) return false;
+    if (this.#occupancy.until[r]! > this.#at) return false;
     const vector = isVector(this.#v.vregTy[this.#vreg]!);
     const allowed = (vector ? this.#registers.vector : this.#registers.general) & ~this.#avoid;
     if ((r >= 32) !== vector || ((allowed >>> (r & 31)) & 1) === 0) return false;
-    return this.#freeOfFixed(r, this.#limit, this.#vreg) >= this.#limit;
+    return this.#occupancy.freeUntil(r, this.#at, this.#limit, this.#vreg) >= this.#limit;
   }
 
   /** Finds a register without wishes: a free one, else one that is free for a while, else another piece's, else none. */
   #choose(): void {
-    const p = this.#at, limit = this.#limit, x = this.#vreg, until = this.#until;
+    const p = this.#at, limit = this.#limit, x = this.#vreg, until = this.#occupancy.until;
     const order = isVector(this.#v.vregTy[x]!) ? this.#registers.vectorOrder : this.#registers.generalOrder;
     let kept = -1, best = -1, bestFree = p;
     for (let j = 0; j < order.length; j++) {
       const r = order[j]!;
       if (until[r]! > p || ((this.#avoid >>> (r & 31)) & 1) !== 0) continue;
-      const free = this.#freeOfFixed(r, limit, x);
+      const free = this.#occupancy.freeUntil(r, this.#at, limit, x);
       if (free >= limit) {
-        if (this.#kept[r]! <= p) {
+        if (this.#occupancy.kept[r]! <= p) {
           this.#assign(r, limit);
           return;
         }
@@ -509,9 +390,11 @@ export class LinearScan {
       bestFree = 0,
       bestCost = this.#needed !== 0 ? Infinity : this.#cost(x, live.pieceTo[this.#piece0]!) * 0.9;
     for (let j = 0; j < order.length; j++) {
-      const r = order[j]!, q = this.#piece[r]!;
-      if (this.#until[r]! <= p || ((this.#avoid >>> (r & 31)) & 1) !== 0 || !this.#isEvictable(q, p)) continue;
-      const free = this.#freeOfFixed(r, this.#limit, x);
+      const r = order[j]!, q = this.#occupancy.piece[r]!;
+      if (this.#occupancy.until[r]! <= p || ((this.#avoid >>> (r & 31)) & 1) !== 0 || !this.#isEvictable(q, p)) {
+        continue;
+      }
+      const free = this.#occupancy.freeUntil(r, this.#at, this.#limit, x);
       if (free < this.#needed || !(this.#needed !== 0 || this.#isWorthwhile(free))) continue;
       const cost = this.#cost(live.pieceVreg[q]!, live.pieceTo[q]!);
       if (cost < bestCost || (cost === bestCost && free > bestFree)) {
@@ -558,7 +441,7 @@ export class LinearScan {
 
   /** Sends the piece in register r to its slot: from now, or from before the loops in which it has not been used. */
   #evict(r: number): void {
-    const live = this.#live, q = this.#piece[r]!, x = live.pieceVreg[q]!, p = this.#at;
+    const live = this.#live, q = this.#occupancy.piece[r]!, x = live.pieceVreg[q]!, p = this.#at;
     this.#advance(x, p);
     const from = live.pieceFrom[q]!, past = this.#past[x]!;
     let low = from;
@@ -567,7 +450,7 @@ export class LinearScan {
     }
     if (past !== 0) low = Math.max(low, useEnd(live, past));
     const cut = low >= p ? p : hoistedPosition(this.#facts, low, p);
-    this.#until[r] = p;
+    this.#occupancy.until[r] = p;
     if (cut <= from) this.#spill(q, p);
     else this.#spill(this.#split(q, cut), p);
   }
@@ -580,16 +463,16 @@ export class LinearScan {
     const live = this.#live, p = this.#at;
     if ((p & 1) !== 0 || this.#needed < p + 2) return false;
     for (let j = 0; j < order.length; j++) {
-      const r = order[j]!, q = this.#piece[r]!, x = live.pieceVreg[q]!;
-      if (this.#until[r]! <= p || live.defPos[x] === p || live.defKind[x] === DEF_KIND.TEMP) continue;
-      const free = this.#freeOfFixed(r, this.#limit, this.#vreg);
+      const r = order[j]!, q = this.#occupancy.piece[r]!, x = live.pieceVreg[q]!;
+      if (this.#occupancy.until[r]! <= p || live.defPos[x] === p || live.defKind[x] === DEF_KIND.TEMP) continue;
+      const free = this.#occupancy.freeUntil(r, this.#at, this.#limit, this.#vreg);
       if (free < this.#needed) continue;
       let late = false;
       for (let u = live.useHead[x]!; u !== 0 && live.usePos[u] === p; u = live.useNext[u]!) {
         if ((live.useInfo[u]! & USE_LATE) !== 0) late = true;
       }
       if (late) continue;
-      this.#until[r] = p;
+      this.#occupancy.until[r] = p;
       this.#enqueue(live.pieceFrom[q] === p ? q : this.#split(q, p));
       this.#assign(r, free);
       return true;
@@ -604,10 +487,10 @@ export class LinearScan {
     if (clobber === p) clobber = this.#clobber > 0 ? live.clobberAll[this.#clobber - 1]! : FAR;
     this.#needed = p + 1;
     if (clobber < this.#limit) this.#limitTo(clobber);
-    if (this.#restricted) this.#avoid = this.#registersToAvoid(this.#vreg, p, live.pieceTo[this.#piece0]!);
+    if (this.#keys.restrict) this.#avoid = this.#keys.denied(this.#vreg, p, live.pieceTo[this.#piece0]!);
     const allowed = ((r < 32 ? this.#registers.general : this.#registers.vector) & ~this.#avoid) >>> (r & 31);
     // A register that is not the allocator's own (the frame's, say) holds the value for this moment only.
-    const free = (allowed & 1) === 0 ? p + 1 : this.#freeOfFixed(r, this.#limit, this.#vreg);
+    const free = (allowed & 1) === 0 ? p + 1 : this.#occupancy.freeUntil(r, this.#at, this.#limit, this.#vreg);
     this.#assign(r, Math.max(free, p + 1));
   }
 
@@ -632,14 +515,10 @@ export class LinearScan {
       rest = this.#split(piece, cut);
     }
     live.pieceLoc[piece] = r;
-    this.#piece[r] = piece;
-    this.#until[r] = live.pieceTo[piece]!;
+    this.#occupancy.piece[r] = piece;
+    this.#occupancy.until[r] = live.pieceTo[piece]!;
     this.#last[x] = r;
-    if (r >= 32 && this.#switches.hits !== undefined && ((this.#extendedFloats >>> (r - 32)) & 1) !== 0) {
-      if (this.#switches.allFloats && this.#goesAround(p, live.pieceTo[piece]!)) {
-        countHit(this.#switches, "ext-fp-pins");
-      }
-    }
+    if (this.#switches.hits !== undefined) this.#keys.countFloat(r, p, live.pieceTo[piece]!);
     const a = live.affinity[x]!;
     if (a !== 0) this.#wanted[a] = r;
     if (live.defPos[x] === p && live.defKind[x] === DEF_KIND.PARAM) this.#keepInLoop(r, p);
@@ -652,7 +531,7 @@ export class LinearScan {
   /** A parameter of a loop header has register r: others should leave it to the value that comes around the loop. */
   #keepInLoop(r: number, p: number): void {
     const facts = this.#facts, block = facts.blockOf[p >> 1]!;
-    if (facts.loop[block] === block) this.#kept[r] = facts.start[facts.loopEnd[block]!]!;
+    if (facts.loop[block] === block) this.#occupancy.kept[r] = facts.start[facts.loopEnd[block]!]!;
   }
 
   /** End of the current piece's last use before `limit`; FAR if there are many. */
@@ -676,15 +555,10 @@ export class LinearScan {
     const around = loop >= 0 && to >= this.#facts.start[this.#facts.loopEnd[loop]!]! &&
       live.pieceFrom[piece]! > this.#facts.start[loop]! && this.#locationAt(x, this.#facts.start[loop]!, piece) >= 0;
     const back = reloadPosition(live, this.#facts, this.#v, at, to, cursor, around, this.#switches.loopRegions);
-    if (back < to) this.#countRegion(back);
+    if (back < to) this.#keys.countRegion(back);
     if (back < to) this.#enqueue(this.#split(piece, back));
     live.pieceLoc[piece] = IN_SLOT;
     if (this.needsSlot[x] === 0) this.#needSlot(x);
-  }
-
-  #countRegion(back: number): void {
-    const facts = this.#facts, block = facts.blockOf[back >> 1]!;
-    if (facts.start[block] === back && facts.loop[block] === block) countHit(this.#switches, "loop-region-pins");
   }
 
   /** With stack-reg off: what lost its register to a call comes back right after it. Returns the piece still to be dealt with. */

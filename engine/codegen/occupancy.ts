@@ -1,0 +1,53 @@
+/**
+ * Which physical register is free at the position that the linear scan has reached, and for how long: the piece in each
+ * register, and the ranges in which instructions claim registers for themselves (Liveness: fixed ranges). Positions only
+ * grow from call to call, so that finding a register's next fixed range takes constant time on average.
+ */
+import type { Liveness } from "./liveness.ts";
+
+const FAR = 0x7fffffff;
+
+export class Occupancy {
+  /** Per physical register: the piece that has it (or had it last), and until when. */
+  readonly piece: Int32Array = new Int32Array(64);
+  readonly until: Int32Array = new Int32Array(64);
+  /** Until when a loop would like the register left to the value that comes around it. */
+  readonly kept: Int32Array = new Int32Array(64);
+  /** The first fixed range that has not ended: its number in Liveness, start and end. */
+  readonly #fixed: Int32Array = new Int32Array(64);
+  readonly #fixedFrom: Int32Array = new Int32Array(64);
+  readonly #fixedTo: Int32Array = new Int32Array(64);
+  #live!: Liveness;
+
+  begin(live: Liveness): void {
+    this.#live = live;
+    this.piece.fill(0);
+    this.until.fill(0);
+    this.kept.fill(0);
+    this.#fixed.set(live.fixedHead);
+    for (let r = 0; r < 64; r++) this.#advance(r, -1);
+  }
+
+  /** Position from `at` on, at most `limit`, at which a fixed range claims register r from virtual register x. */
+  freeUntil(r: number, at: number, limit: number, x: number): number {
+    if (this.#fixedTo[r]! <= at) this.#advance(r, at);
+    return this.#fixedFrom[r]! >= limit ? limit : this.#conflict(r, at, limit, x);
+  }
+
+  #advance(r: number, at: number): void {
+    const live = this.#live;
+    let f = this.#fixed[r]!;
+    while (f !== 0 && live.fixedTo[f]! <= at) f = live.fixedNext[f]!;
+    this.#fixed[r] = f;
+    this.#fixedFrom[r] = f !== 0 ? live.fixedFrom[f]! : FAR;
+    this.#fixedTo[r] = f !== 0 ? live.fixedTo[f]! : FAR;
+  }
+
+  #conflict(r: number, at: number, limit: number, x: number): number {
+    const live = this.#live;
+    for (let f = this.#fixed[r]!; f !== 0 && live.fixedFrom[f]! < limit; f = live.fixedNext[f]!) {
+      if (live.fixedTag[f] !== x) return Math.max(live.fixedFrom[f]!, at);
+    }
+    return limit;
+  }
+}
