@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { ProjectError } from "./diagnostic.ts";
 import { checkRegistryUrl, readMachine, registryFor, requireTrusted } from "./machine.ts";
 import { machinePaths, platformName } from "./paths.ts";
-import { findProject } from "./project.ts";
+import { findProject } from "./project_root.ts";
 import { TempProject } from "../tests/project/temp_project.ts";
 
 Deno.test("paths: WAFT_HOME overrides everything everywhere", () => {

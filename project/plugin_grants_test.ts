@@ -12,7 +12,7 @@ import {
   scopeSchema,
   widerThan,
 } from "./authorities.ts";
-import { type Definition } from "./definition.ts";
+import type { Definition } from "./definition.ts";
 import type { JsonObject } from "./json_read.ts";
 import { checkLinks } from "./link_check.ts";
 import type { FunctionType, InspectedModule, ModuleImport } from "./module_inspector.ts";

@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { type Diagnostic, fail, ProjectError, quote } from "./diagnostic.ts";
 import { DISK, type Files } from "./files.ts";
 import { nearestName } from "./grammar.ts";
-import { checkManifest, MAX_MANIFEST_BYTES, type Settings } from "./manifest.ts";
-import { findProject } from "./project.ts";
+import type { Settings } from "./manifest.ts";
+import { findProject } from "./project_root.ts";
 import { FEATURES, OPTIMIZATIONS, type SettingKey } from "./setting_names.ts";
 import { MANIFEST_FILE } from "./site.ts";
 
@@ -64,6 +64,8 @@ export async function nearestSettings(
   const root = await findProject(start, files);
   if (root === undefined) return {};
   const file = join(root, MANIFEST_FILE);
+  // Most runs have no project and need not wait for the manifest's reader to load.
+  const { checkManifest, MAX_MANIFEST_BYTES } = await import("./manifest.ts");
   const bytes = await files.read(file, MAX_MANIFEST_BYTES);
   if (bytes === undefined) return {};
   const { read, diagnostics } = await checkManifest(bytes, file);
@@ -140,6 +142,35 @@ export function changedSwitches(switches: readonly ResolvedSwitch[]): { [name: s
   const set: { [name: string]: boolean } = {};
   for (const s of switches) if (s.from !== "default") set[s.name] = s.value;
   return set;
+}
+
+/** Settings in the form of the engine's options. */
+export interface EngineSettings {
+  readonly features: { readonly [name: string]: boolean };
+  readonly optimizations: { readonly [name: string]: boolean };
+  /** Guard pages instead of checks where possible, or explicit checks. */
+  readonly bounds: "guard" | "explicit";
+  readonly parallel: "auto" | number;
+}
+
+/** The settings that differ from the defaults, each switch under its first name. */
+export function engineSettings(settings: ResolvedSettings): EngineSettings {
+  const features = changedSwitches(settings.features);
+  for (const { name, alias } of FEATURES) {
+    // Of two names for one switch the engine knows the one that sorts first in the table.
+    if (
+      alias === undefined || !Object.hasOwn(features, name) ||
+      FEATURES.findIndex((f) => f.name === alias) > FEATURES.findIndex((f) => f.name === name)
+    ) continue;
+    features[alias] = features[name]!;
+    delete features[name];
+  }
+  return {
+    features,
+    optimizations: changedSwitches(settings.optimizations),
+    bounds: settings.deferredBoundsChecking.value ? "guard" : "explicit",
+    parallel: settings.parallel.value,
+  };
 }
 
 function parseSwitches(keys: readonly SettingKey[], given: readonly string[], flag: string): Map<string, boolean> {

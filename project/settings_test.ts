@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { ProjectError } from "./diagnostic.ts";
-import { changedSwitches, nearestSettings, type ResolvedSwitch, resolveSettings } from "./settings.ts";
+import { changedSwitches, engineSettings, nearestSettings, type ResolvedSwitch, resolveSettings } from "./settings.ts";
 import { FEATURES, OPTIMIZATIONS } from "./setting_names.ts";
 import { IMPLEMENTED } from "./implemented_keys.ts";
 import { FEATURE_ALIASES, FEATURE_ROWS } from "../engine/features.ts";
@@ -48,6 +48,21 @@ Deno.test("settings: one switch under two names", () => {
   assert.throws(
     () => resolveSettings({}, { features: ["extended-const-expressions=off", "extended-constant-expressions=on"] }),
     ProjectError,
+  );
+});
+
+Deno.test("settings: the engine gets each switch under the name it knows", () => {
+  for (const name of ["extended-const-expressions", "extended-constant-expressions"]) {
+    assert.deepEqual(engineSettings(resolveSettings({ settings: { features: { [name]: false } } })), {
+      features: { "extended-const-expressions": false },
+      optimizations: {},
+      bounds: "guard",
+      parallel: "auto",
+    });
+  }
+  assert.equal(
+    engineSettings(resolveSettings({ settings: { runtime: { deferredBoundsChecking: false } } })).bounds,
+    "explicit",
   );
 });
 

@@ -1,5 +1,6 @@
 /** Text for terminals: hostile text is made visible, tables align, prompts and colours only where they belong. */
 import assert from "node:assert/strict";
+import { stripVTControlCharacters } from "node:util";
 import { escapeHostile, quote } from "./diagnostic.ts";
 import { canPrompt, layoutTable, palette, safe, wantsColor } from "./terminal.ts";
 
@@ -47,7 +48,7 @@ Deno.test("terminal: tables align by cells, not by code units", () => {
     "e\u0301e    d",
   ]);
   const { green } = palette(true);
-  assert.deepEqual(layoutTable([[green("ok"), "x"], ["failed", "y"]]).map((l) => l.replace(/\u001b\[\d+m/g, "")), [
+  assert.deepEqual(layoutTable([[green("ok"), "x"], ["failed", "y"]]).map((l) => stripVTControlCharacters(l)), [
     "ok      x",
     "failed  y",
   ]);

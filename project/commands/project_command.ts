@@ -88,7 +88,7 @@ export async function runCommand(
       });
     },
     async root() {
-      const { requireProject } = await import("../project.ts");
+      const { requireProject } = await import("../project_root.ts");
       return await requireProject(process.cwd(), flags.project);
     },
   };

@@ -20,7 +20,7 @@ export function addCommand(program: Command): void {
           import("../files.ts"),
           import("../paths.ts"),
           import("../terminal.ts"),
-          import("../project.ts"),
+          import("../project_root.ts"),
         ]);
       const root = flags.project === undefined
         ? undefined

@@ -11,7 +11,8 @@ import type { Files } from "../files.ts";
 import { readMachine } from "../machine.ts";
 import type { MachinePaths } from "../paths.ts";
 import { missingAuthorities } from "../plugin_grants.ts";
-import { findProject, missingLock, readProject, requirementsOf } from "../project.ts";
+import { missingLock, readProject, requirementsOf } from "../project.ts";
+import { findProject } from "../project_root.ts";
 import { VERSION } from "../version_string.ts";
 
 /** The state of a lockfile in one word or two. */
@@ -90,7 +91,15 @@ export async function projectStatus(
   diagnostics.push(...wrong);
   if (lockfile === undefined) {
     const { code } = wrong[0]!;
-    return { ...base, lockfile: { state: LOCK_STATES[code] ?? "broken", code }, plugins: none, diagnostics };
+    const needsReview = new Set(
+      wrong.filter((d) => d.code === "lock.review").map((d) => d.pointer?.split("/")[2]),
+    ).size;
+    return {
+      ...base,
+      lockfile: { state: LOCK_STATES[code] ?? "broken", code },
+      plugins: { ...none, needsReview },
+      diagnostics,
+    };
   }
   const plugins = Object.entries(lockfile.plugins);
   for (const [id, plugin] of plugins) {

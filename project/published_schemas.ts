@@ -1,0 +1,21 @@
+/**
+ * The schemas that the site serves, by file name below `{schema_base}/v1/`.
+ *
+ * Out: JSON Schema (draft 7) documents made from the very objects that the readers check with, so that what is published
+ * and what is enforced cannot drift apart.
+ */
+import { CATALOG_JSON_SCHEMA } from "./catalog.ts";
+import { LOCKFILE_SCHEMA } from "./lock_schema.ts";
+import { MANIFEST_JSON_SCHEMA } from "./manifest.ts";
+import { CATALOG_SCHEMA, LOCK_SCHEMA } from "./site.ts";
+
+const DRAFT = "http://json-schema.org/draft-07/schema#";
+
+/** File name to schema. */
+export function publishedSchemas(): { readonly [file: string]: object } {
+  return {
+    "schema.json": MANIFEST_JSON_SCHEMA,
+    "lock.schema.json": { $schema: DRAFT, $id: LOCK_SCHEMA, title: "project lockfile", ...LOCKFILE_SCHEMA },
+    "catalog.schema.json": { $schema: DRAFT, $id: CATALOG_SCHEMA, title: "register catalog", ...CATALOG_JSON_SCHEMA },
+  };
+}
