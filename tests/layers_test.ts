@@ -33,7 +33,9 @@ function sources(folder: string): string[] {
   for (const entry of readdirSync(join(ROOT, folder), { withFileTypes: true })) {
     const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
     if (entry.isDirectory()) {
-      if (!entry.name.startsWith(".") && !["node_modules", "tests", "examples", "dist"].includes(entry.name)) {
+      if (
+        !entry.name.startsWith(".") && !["node_modules", "tests", "testing", "examples", "dist"].includes(entry.name)
+      ) {
         found.push(...sources(path));
       }
     } else if (entry.name.endsWith(".ts") && !entry.name.endsWith("_test.ts")) found.push(path);

@@ -101,11 +101,19 @@ export class CodeImage {
   functionAt(address: number): number {
     const { functionStart, functionEnd } = this.tables;
     const offset = address - this.base;
-    for (let i = 0; i < functionStart.length; i++) {
-      if (offset >= functionStart[i]! && offset < functionEnd[i]!) return i;
+    this.#byStart ??= Int32Array.from(functionStart.keys()).sort((a, b) => functionStart[a]! - functionStart[b]!);
+    let low = 0;
+    let high = this.#byStart.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (functionEnd[this.#byStart[middle]!]! <= offset) low = middle + 1;
+      else high = middle;
     }
-    return -1;
+    const found = this.#byStart[low];
+    return found !== undefined && functionStart[found]! <= offset ? found : -1;
   }
+  /** Function indices in the order of their code; made by the first trap. */
+  #byStart: Int32Array | undefined;
 }
 
 /** Places machine code in executable memory. */

@@ -45,6 +45,8 @@ export class GuestThread {
   readonly state: NativeRegion;
   /** Absolute addresses of code in the process stubs. */
   readonly trapExit: number;
+  /** The guest stack, for walking it. */
+  readonly stack: NativeRegion;
   readonly stackLow: number;
   readonly stackHigh: number;
   /** Begins the call that the CALL_* fields describe. */
@@ -61,8 +63,6 @@ export class GuestThread {
   services: (context: number, index: number) => HostService | undefined = () => undefined;
   /** Called when the last call has ended: a quiet moment for sweeping. */
   quiet: () => void = () => {};
-
-  readonly #stack: NativeRegion;
 
   constructor(host: Host, target: Target) {
     this.host = host;
@@ -81,7 +81,7 @@ export class GuestThread {
     this.state.setWord(THREAD.GUEST_SP, top);
     this.state.setWord(THREAD.STACK_LOW, this.stackLow);
     this.state.setWord(THREAD.STACK_HIGH, this.stackHigh);
-    this.#stack = new NativeRegion(host, this.stackLow, STACK_BYTES);
+    this.stack = new NativeRegion(host, this.stackLow, STACK_BYTES);
 
     const stubs = target.processStubs(host.os);
     host.ensureSignalStack();
@@ -155,6 +155,6 @@ export class GuestThread {
   /** Drops the guest code that is parked: the next call starts where its activation began (the parked frame's first word). */
   #abandon(): void {
     const parked = this.state.word(THREAD.GUEST_SP);
-    this.state.setWord(THREAD.GUEST_SP, this.#stack.word(parked - this.stackLow));
+    this.state.setWord(THREAD.GUEST_SP, this.stack.word(parked - this.stackLow));
   }
 }

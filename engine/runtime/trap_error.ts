@@ -8,7 +8,6 @@ import { Bug, ExhaustionError, type SourcePlace, TrapError, type TrapFrame } fro
 import type { CodeImage } from "../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import { type GuestThread, STACK_GUARD_BYTES } from "./guest_thread.ts";
-import { NativeRegion } from "./native_region.ts";
 
 /** The most frames that a trap reports. */
 const MAX_FRAMES = 64;
@@ -67,12 +66,9 @@ const PARK_WORDS = 16;
 export function parkedFrames(thread: GuestThread, lookup: ImageLookup): TrapFrame[] {
   const frames: TrapFrame[] = [];
   const sp = thread.state.word(THREAD.GUEST_SP);
-  const high = thread.state.word(THREAD.STACK_HIGH);
-  const words = Math.min(PARK_WORDS, (high - sp) >> 3);
-  if (words <= 0) return frames;
-  const stack = new NativeRegion(thread.host, sp, words * 8);
+  const words = Math.min(PARK_WORDS, (thread.stackHigh - sp) >> 3);
   for (let i = 0; i < words; i++) {
-    const pc = stack.word(i * 8);
+    const pc = thread.stack.word(sp - thread.stackLow + i * 8);
     if (lookup(pc)?.image.callSiteAt(pc) !== undefined) {
       walk(frames, thread, sp + i * 8, lookup);
       break;
@@ -110,10 +106,7 @@ function addFrames(frames: TrapFrame[], owner: ImageOwner, pc: number, pos: numb
 
 /** Follows return addresses from the one stored at `at` for as long as they lie in images. */
 function walk(frames: TrapFrame[], thread: GuestThread, at: number, lookup: ImageLookup): void {
-  const low = thread.state.word(THREAD.STACK_LOW);
-  const high = thread.state.word(THREAD.STACK_HIGH);
-  if (at < low || at + 8 > high) return;
-  const stack = new NativeRegion(thread.host, low, high - low);
+  const { stack, stackLow: low, stackHigh: high } = thread;
   while (frames.length < MAX_FRAMES && at >= low && at + 8 <= high) {
     const pc = stack.word(at - low);
     const owner = lookup(pc);
