@@ -140,7 +140,7 @@ export function selectAnd(s: Selection, id: number): void {
     if (high === 0 && imm[y] === 0xffff) return unary(s, X.MOVZX32_16, id, x);
     if (s.wide(id) === 1 && high === 0 && imm[y] === -1) return unary(s, X.MOV32_L, id, x);
     // A mask without high bits needs no 64-bit operation.
-    if (s.wide(id) === 1 && high === 0) return tiedImmediate(s, X.AND32_I, id, x, imm[y]);
+    if (s.wide(id) === 1 && high === 0 && !s.isFoldedLoad(x)) return tiedImmediate(s, X.AND32_I, id, x, imm[y]);
     if (s.isImmediate(y)) return tiedImmediate(s, X.AND32_I + s.wide(id), id, x, imm[y]);
   }
   commutative(s, X.AND32_R, id, x, y);
