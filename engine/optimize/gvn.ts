@@ -98,8 +98,7 @@ export class Numbering {
     this.#count = 0;
     this.#cut = false;
     this.#lastBounds = 0;
-    const blocks = f.blockCount;
-    for (let k = 0; k < blocks; k++) this.#walkBlock(k);
+    this.#walk();
     f.sched.set(this.#order.subarray(0, this.#count));
     f.schedCount = this.#count;
     return this.#cut;
@@ -134,47 +133,87 @@ export class Numbering {
 
   // Blocks.
 
-  #walkBlock(k: number): void {
+  /** One function for blocks and instructions, since most blocks are short: columns are looked up once. */
+  #walk(): void {
     const f = this.f;
-    const { sched, blockStart, blockEnd, blockParams } = f;
-    const start = blockStart[k]!, end = blockEnd[k]!, params = blockParams[k]!;
-    blockStart[k] = this.#count;
-    if (k > 0 && !this.#enter(k)) {
-      this.#abandon(k, sched[end - 1]!);
-      return;
+    const { op, a, b, c, sched, edgeFrom, blockStart, blockEnd, blockParams } = f;
+    const pool = f.pool;
+    const { predStart, predEdge, loopEnd } = this.flow;
+    const { memory, facts, repl, home } = this;
+    const order = this.#order;
+    const blocks = f.blockCount;
+    for (let k = 0; k < blocks; k++) {
+      const start = blockStart[k]!, end = blockEnd[k]!, params = blockParams[k]!;
+      blockStart[k] = this.#count;
+      // Live edges from before; the others are back edges or cut.
+      let forward = 0, only = -1;
+      for (let p = predStart[k]!, last = predStart[k + 1]!; p < last; p++) {
+        const e = predEdge[p]!;
+        const from = edgeFrom[e]!;
+        if (from < 0 || from >= k) continue;
+        forward++;
+        only = e;
+      }
+      if (forward === 0 && k > 0) {
+        this.#abandon(k, sched[end - 1]!);
+        continue;
+      }
+      this.#block = k;
+      facts.block = k;
+      this.#pendingStore = 0;
+      if (forward !== 1 || loopEnd[k] !== 0 || edgeFrom[only] !== k - 1) memory.enter(f, this.flow, k);
+      if (params > 0) {
+        for (let s = start; s < start + params; s++) {
+          const i = sched[s]!;
+          home[i] = k;
+          order[this.#count++] = i;
+          // What followParams found may have been replaced itself since.
+          if (repl[i] !== i) repl[i] = repl[repl[i]!]!;
+        }
+        if (k > 0) this.#replaceParams(k, start, params);
+      }
+      if (forward === 1) this.#learnFromBranch(only);
+      let whole = true;
+      for (let s = start + params; s < end && whole; s++) {
+        const i = sched[s]!;
+        const o = op[i]!;
+        const mask = OP_VALUE_MASK[o]!;
+        if (mask & 1) a[i] = repl[a[i]!]!;
+        if (mask & 2) b[i] = repl[b[i]!]!;
+        if (mask & 4) c[i] = repl[c[i]!]!;
+        switch (TREATMENT[o]) {
+          case PURE_LIKE:
+            repl[i] = this.number(i);
+            break;
+          case LOADS:
+            this.#load(i);
+            break;
+          case STORES:
+            this.#store(i);
+            break;
+          case BOUNDS_CHECK:
+            this.#bounds(i);
+            break;
+          case TRAP_CHECK:
+            whole = this.#trapIf(i);
+            break;
+          case ENDS:
+            if (OP_HAS_LIST[o]) { for (let p = a[i]!, last = p + b[i]!; p < last; p++) pool[p] = repl[pool[p]!]!; }
+            else this.#end(i);
+            order[this.#count++] = i;
+            break;
+          default:
+            if (OP_HAS_LIST[o]) { for (let p = a[i]!, last = p + b[i]!; p < last; p++) pool[p] = repl[pool[p]!]!; }
+            this.#effect(i, o);
+            home[i] = k;
+            order[this.#count++] = i;
+        }
+      }
+      if (whole) memory.leave(k);
+      else this.#cutSuccessors(sched[end - 1]!);
+      if (this.#holes) this.#closeHoles(blockStart[k]!);
+      blockEnd[k] = this.#count;
     }
-    this.#block = k;
-    this.facts.block = k;
-    this.#pendingStore = 0;
-    this.memory.enter(f, this.flow, k);
-    const order = this.#order, home = this.home, repl = this.repl;
-    let count = this.#count;
-    for (let s = start; s < start + params; s++) {
-      const i = sched[s]!;
-      home[i] = k;
-      order[count++] = i;
-      // What followParams found may have been replaced itself since.
-      if (repl[i] !== i) repl[i] = repl[repl[i]!]!;
-    }
-    this.#count = count;
-    if (k > 0) {
-      if (params > 0) this.#replaceParams(k, start, params);
-      this.#learnFromBranch(k);
-    }
-    if (this.#walkInstructions(sched, start + params, end)) this.memory.leave(k);
-    if (this.#holes) this.#closeHoles(blockStart[k]!);
-    blockEnd[k] = this.#count;
-  }
-
-  /** Can block `k` still be reached? */
-  #enter(k: number): boolean {
-    const { predStart, predEdge } = this.flow;
-    const edgeFrom = this.f.edgeFrom;
-    for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
-      const from = edgeFrom[predEdge[p]!]!;
-      if (from >= 0 && from < k) return true;
-    }
-    return false;
   }
 
   /** Block `k`, which ends in `last`, is unreachable: its edges are cut, and it keeps no instruction but its end. */
@@ -252,18 +291,9 @@ export class Numbering {
     }
   }
 
-  /** The only way into a block is one edge of a branch: its condition is known there. */
-  #learnFromBranch(k: number): void {
+  /** The only way into a block is edge `only`: if that is one of a branch, its condition is known there. */
+  #learnFromBranch(only: number): void {
     const f = this.f;
-    const { predStart, predEdge } = this.flow;
-    let only = -1;
-    for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
-      const e = predEdge[p]!;
-      const from = f.edgeFrom[e]!;
-      if (from < 0 || from >= k) continue;
-      if (only >= 0) return;
-      only = e;
-    }
     const from = f.edgeFrom[only]!;
     const last = this.#order[f.blockEnd[from]! - 1]!;
     const op = f.op[last]!;
@@ -283,57 +313,14 @@ export class Numbering {
 
   // Instructions.
 
-  /** Walks over sched[s … end). Returns false when a trap that is now certain cut the block short. */
-  #walkInstructions(sched: Int32Array, s: number, end: number): boolean {
-    const { op, a, b, c } = this.f;
-    const pool = this.f.pool;
-    const repl = this.repl, home = this.home, order = this.#order;
-    const block = this.#block;
-    for (; s < end; s++) {
-      const i = sched[s]!;
-      const o = op[i]!;
-      const mask = OP_VALUE_MASK[o]!;
-      if (mask & 1) a[i] = repl[a[i]!]!;
-      if (mask & 2) b[i] = repl[b[i]!]!;
-      if (mask & 4) c[i] = repl[c[i]!]!;
-      switch (TREATMENT[o]) {
-        case PURE_LIKE: {
-          const value = this.number(i);
-          repl[i] = value;
-          break;
-        }
-        case LOADS:
-          this.#load(i);
-          break;
-        case STORES:
-          this.#store(i);
-          break;
-        case BOUNDS_CHECK:
-          this.#bounds(i);
-          break;
-        case TRAP_CHECK:
-          if (!this.#trapIf(i)) {
-            this.#cutSuccessors(sched[end - 1]!);
-            return false;
-          }
-          break;
-        default:
-          if (OP_HAS_LIST[o]) {
-            for (let p = a[i]!, last = p + b[i]!; p < last; p++) pool[p] = repl[pool[p]!]!;
-          }
-          if (TREATMENT[o] === CALLS) {
-            this.memory.call(
-              this.f,
-              o === CALL_BUILTIN && (c[i] === BUILTIN.memory_move || c[i] === BUILTIN.memory_set),
-            );
-            this.#pendingStore = 0;
-          } else if (TREATMENT[o] === ENDS) this.#end(i);
-          else if ((OP_FLAGS[o]! & (FLAG.READS | FLAG.TRAPS)) !== 0) this.#pendingStore = 0;
-          home[i] = block;
-          order[this.#count++] = i;
-      }
-    }
-    return true;
+  /** What an instruction without a rule of its own means for what is known. */
+  #effect(i: number, op: number): void {
+    if (TREATMENT[op] === CALLS) {
+      const { c } = this.f;
+      const keepsSizes = op === CALL_BUILTIN && (c[i] === BUILTIN.memory_move || c[i] === BUILTIN.memory_set);
+      this.memory.call(this.f, !keepsSizes);
+      this.#pendingStore = 0;
+    } else if ((OP_FLAGS[op]! & (FLAG.READS | FLAG.TRAPS)) !== 0) this.#pendingStore = 0;
   }
 
   /**
@@ -611,9 +598,11 @@ export class Numbering {
 
   #passArguments(e: number): void {
     const f = this.f;
+    const params = f.blockParams[f.edgeTo[e]!]!;
+    if (params === 0) return;
     const { pool } = f;
     const repl = this.repl;
-    for (let p = f.edgeArgs[e]!, end = p + f.blockParams[f.edgeTo[e]!]!; p < end; p++) pool[p] = repl[pool[p]!]!;
+    for (let p = f.edgeArgs[e]!, end = p + params; p < end; p++) pool[p] = repl[pool[p]!]!;
   }
 
   #branch(i: number): void {

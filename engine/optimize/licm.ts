@@ -103,9 +103,11 @@ class Hoisting {
     const general = this.#general, vector = this.#vector;
     counted.fill(-1, 0, f.count);
     this.#moved.fill(0, 0, f.count);
+    // Which block outside all loops a value is from does not matter.
+    home.fill(0, 0, f.count);
     for (let k = 0; k < f.blockCount; k++) {
       this.#first[k] = 0;
-      for (let s = blockStart[k]!, end = blockEnd[k]!; s < end; s++) home[sched[s]!] = k;
+      if (loopOf[k]! >= 0) { for (let s = blockStart[k]!, end = blockEnd[k]!; s < end; s++) home[sched[s]!] = k; }
       if (loopEnd[k] === 0) continue;
       let front = -1;
       for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
