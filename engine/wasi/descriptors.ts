@@ -64,7 +64,8 @@ export class Descriptors {
     return old;
   }
 
-  all(): Descriptor[] {
-    return this.#list.filter((descriptor) => descriptor !== undefined);
+  /** Takes all descriptors out. */
+  removeAll(): Descriptor[] {
+    return this.#list.splice(0).filter((descriptor) => descriptor !== undefined);
   }
 }

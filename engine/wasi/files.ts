@@ -13,6 +13,10 @@ import { readStatus, writeStatus } from "./status.ts";
 const MAX_VECTORS = 1024;
 const UTIME_OMIT = 0x3ffffffen;
 const F_SETFL = 4;
+const POLLIN = 1;
+const POLLOUT = 4;
+/** Linux's advice by WASI's: two of them change places. */
+const ADVICE = [0, 2, 1, 3, 4, 5];
 /** Linux file types of directory entries (DT_*) to WASI's. */
 const ENTRY_TYPES: Readonly<Record<number, number>> = {
   2: FILETYPE.character_device,
@@ -66,8 +70,11 @@ export function fileFunctions(state: WasiState): Record<string, WasiFunction> {
 
   function transfer(call: LinuxCall, right: number, seeks: boolean): WasiFunction {
     return (fd: number, at: number, count: number, offsetOrOut: bigint | number, out?: number) => {
-      const descriptor = descriptors.get(fd, seeks ? right | RIGHT.fd_seek : right);
+      const descriptor = descriptors.get(fd);
       if (descriptor.filetype === FILETYPE.directory) throw new WasiError(ERRNO.isdir);
+      if (seeks) mustSeek(descriptor);
+      descriptors.get(fd, seeks ? right | RIGHT.fd_seek : right);
+      if (descriptor.borrowed && (descriptor.flags & FDFLAG.nonblock) !== 0) mustBeReady(descriptor, right);
       const n = vectors(at >>> 0, count >>> 0);
       const offset = seeks ? [BigInt.asUintN(64, offsetOrOut as bigint), 0] : [];
       if (seeks && (offset[0] as bigint) >= 1n << 63n) throw new WasiError(ERRNO.inval);
@@ -84,9 +91,27 @@ export function fileFunctions(state: WasiState): Record<string, WasiFunction> {
     };
   }
 
-  function seek(descriptor: Descriptor, offset: bigint, whence: number, at: number): number {
+  /** Streams have no position: POSIX's ESPIPE, which programs expect, rather than a missing right. */
+  function mustSeek({ filetype, rights }: Descriptor): void {
+    const streams = filetype !== FILETYPE.regular_file && filetype !== FILETYPE.block_device;
+    if (streams && (rights & RIGHT.fd_seek) === 0) throw new WasiError(ERRNO.spipe);
+  }
+
+  /** Nonblocking reads and writes of descriptors whose flags we must not touch, because other processes share them. */
+  function mustBeReady({ fd }: Descriptor, right: number): void {
+    const { u32, address } = scratch.out;
+    u32[0] = fd;
+    u32[1] = right === RIGHT.fd_read ? POLLIN : POLLOUT;
+    u32.fill(0, 2, 6); // no waiting
+    if (checked(sys("ppoll", address, 1, address + 8, 0, 0)) === 0) throw new WasiError(ERRNO.again);
+  }
+
+  function seek(index: number, right: number, offset: bigint, whence: number, at: number): number {
+    const descriptor = descriptors.get(index);
     if (descriptor.filetype === FILETYPE.directory) throw new WasiError(ERRNO.badf);
-    if (whence > WHENCE.end) throw new WasiError(ERRNO.inval);
+    mustSeek(descriptor);
+    descriptors.get(index, right);
+    if (whence < WHENCE.set || whence > WHENCE.end) throw new WasiError(ERRNO.inval);
     memory.setU64(at >>> 0, checked(sys("lseek", descriptor.fd, offset, whence)));
     return 0;
   }
@@ -113,8 +138,9 @@ export function fileFunctions(state: WasiState): Record<string, WasiFunction> {
 
   return {
     fd_advise: simple(RIGHT.fd_advise, ({ fd }, offset: bigint, length: bigint, advice: number) => {
-      if (advice > 5) throw new WasiError(ERRNO.inval);
-      return sys("fadvise64", fd, offset, length, advice);
+      const linux = ADVICE[advice];
+      if (linux === undefined) throw new WasiError(ERRNO.inval);
+      return sys("fadvise64", fd, offset, length, linux);
     }),
     fd_allocate: simple(
       RIGHT.fd_allocate,
@@ -139,6 +165,10 @@ export function fileFunctions(state: WasiState): Record<string, WasiFunction> {
     },
     fd_fdstat_set_flags: simple(RIGHT.fd_fdstat_set_flags, (descriptor, flags: number) => {
       if (flags > 31 || (flags & (FDFLAG.dsync | FDFLAG.sync | FDFLAG.rsync)) !== 0) throw new WasiError(ERRNO.notsup);
+      if (descriptor.borrowed) {
+        descriptor.flags = flags;
+        return 0;
+      }
       const result = sys("fcntl", descriptor.fd, F_SETFL, linuxFdFlags(state, flags));
       if (result >= 0) descriptor.flags = flags;
       return result;
@@ -168,8 +198,9 @@ export function fileFunctions(state: WasiState): Record<string, WasiFunction> {
     fd_pread: transfer("preadv", RIGHT.fd_read, true),
     fd_write: transfer("writev", RIGHT.fd_write, false),
     fd_pwrite: transfer("pwritev", RIGHT.fd_write, true),
-    fd_seek: simple(RIGHT.fd_seek, seek),
-    fd_tell: simple(RIGHT.fd_tell, (descriptor, at: number) => seek(descriptor, 0n, WHENCE.cur, at)),
+    fd_seek: (index: number, offset: bigint, whence: number, at: number) =>
+      seek(index, RIGHT.fd_seek, offset, whence, at),
+    fd_tell: (index: number, at: number) => seek(index, RIGHT.fd_tell, 0n, WHENCE.cur, at),
     fd_prestat_get: (index: number, at: number) => {
       const { preopen } = descriptors.get(index);
       if (preopen === undefined) throw new WasiError(ERRNO.badf);
@@ -193,7 +224,8 @@ export function fileFunctions(state: WasiState): Record<string, WasiFunction> {
       const record = new Uint8Array(24);
       const view = new DataView(record.buffer);
       let used = 0;
-      for (let i = Number(BigInt.asUintN(53, cookie)); i < descriptor.entries.length && used < target.length; i++) {
+      const first = Math.min(Number(BigInt.asUintN(64, cookie)), descriptor.entries.length);
+      for (let i = first; i < descriptor.entries.length && used < target.length; i++) {
         const { name, inode, type } = descriptor.entries[i]!;
         view.setBigUint64(0, BigInt(i + 1), true);
         view.setBigUint64(8, inode, true);

@@ -103,7 +103,9 @@ export class Wasi {
       random_get: (at: number, length: number) => {
         let address = state.memory.address(at >>> 0, length >>> 0);
         for (let left = length >>> 0; left > 0;) {
-          const got = checked(sys("getrandom", address, left, 0));
+          const got = sys("getrandom", address, left, 0);
+          if (errnoOf(got) === ERRNO.intr) continue;
+          checked(got);
           address += got;
           left -= got;
         }
@@ -121,7 +123,7 @@ export class Wasi {
 
   /** Closes every descriptor that the guest has open. */
   close(): void {
-    for (const { fd, borrowed } of this.#state.descriptors.all()) if (!borrowed) this.#state.sys("close", fd);
+    for (const { fd, borrowed } of this.#state.descriptors.removeAll()) if (!borrowed) this.#state.sys("close", fd);
   }
 
   #addStream(fd: number): void {

@@ -111,7 +111,10 @@ export function pathFunctions(state: WasiState): Record<string, WasiFunction> {
       const writes = (wanted & BigInt(RIGHT.fd_write | RIGHT.fd_allocate | RIGHT.fd_filestat_set_size)) !== 0n;
       const isDirectory = (oflags & OFLAG.directory) !== 0;
       if (isDirectory && (oflags & OFLAG.creat) !== 0) throw new WasiError(ERRNO.inval);
-      return at(dir, needs, path, length, (dirflags & SYMLINK_FOLLOW) !== 0, (place) => {
+      // Creating something that must not exist does not look behind a link (POSIX, open).
+      const isNew = (oflags & OFLAG.creat) !== 0 && (oflags & OFLAG.excl) !== 0;
+      return at(dir, needs, path, length, (dirflags & SYMLINK_FOLLOW) !== 0 && !isNew, (place) => {
+        if (place.mustBeDirectory && (oflags & OFLAG.creat) !== 0) throw new WasiError(ERRNO.isdir);
         let flags = isDirectory || !writes ? open.RDONLY : reads ? open.RDWR : open.WRONLY;
         if ((oflags & OFLAG.creat) !== 0) flags |= open.CREAT;
         if ((oflags & OFLAG.excl) !== 0) flags |= open.EXCL;

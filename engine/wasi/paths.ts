@@ -82,6 +82,7 @@ export class PathResolver {
       if (name === "..") {
         if (stack.length === 1) throw new WasiError(ERRNO.notcapable);
         stack.pop();
+        this.#sys("close", opened.pop()!);
         continue;
       }
       const isLast = rest.length === 0;

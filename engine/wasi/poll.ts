@@ -61,6 +61,7 @@ export function pollFunctions(state: WasiState): Record<string, WasiFunction> {
     poll_oneoff: (inAt: number, outAt: number, count: number, usedAt: number) => {
       const n = count >>> 0;
       if (n === 0 || n > MAX_SUBSCRIPTIONS) throw new WasiError(ERRNO.inval);
+      memory.address(inAt >>> 0, n * SUBSCRIPTION_BYTES);
       memory.address(outAt >>> 0, n * EVENT_BYTES);
       const polls: { fd: number; events: number }[] = [];
       const waits = Array.from({ length: n }, (_, i) => readWait((inAt >>> 0) + i * SUBSCRIPTION_BYTES, polls));

@@ -1,0 +1,39 @@
+/**
+ * A folder for one test: `open` is what the guest gets, `secret` lies beside it and must stay out of reach. In: a test body. The folder is removed
+ * afterwards.
+ */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { WasiOptions } from "../../engine/wasi/mod.ts";
+import { RawGuest } from "./raw_guest.ts";
+
+/** Descriptor of the preopened directory. */
+export const ROOT = 3;
+
+export interface Sandbox {
+  guest: RawGuest;
+  /** Path of the guest's directory on the host. */
+  root: string;
+  /** Path of the directory around it. */
+  outside: string;
+}
+
+/** Runs `body` with a guest whose directory holds `a.txt` ("alpha"), `dir/b.txt` ("beta") and nothing else. */
+export function withSandbox(body: (sandbox: Sandbox) => void, options: WasiOptions = {}): void {
+  const outside = mkdtempSync(join(tmpdir(), "waft-wasi-"));
+  const root = join(outside, "open");
+  mkdirSync(join(root, "dir"), { recursive: true });
+  writeFileSync(join(root, "a.txt"), "alpha");
+  writeFileSync(join(root, "dir", "b.txt"), "beta");
+  writeFileSync(join(outside, "secret"), "secret");
+  let guest: RawGuest | undefined;
+  try {
+    guest = new RawGuest({ preopens: [{ host: root, guest: "/sandbox" }], ...options });
+    body({ guest, root, outside });
+    if (readFileSync(join(outside, "secret"), "utf8") !== "secret") throw new Error("the secret was changed");
+  } finally {
+    guest?.close();
+    rmSync(outside, { recursive: true, force: true });
+  }
+}
