@@ -1,10 +1,16 @@
 import { strict as assert } from "node:assert";
 import { allocateRegisters } from "./allocate.ts";
 import { Allocation } from "./allocation.ts";
+import { allocatorSwitches } from "./allocator_switches.ts";
+import { BlockFacts } from "./block_facts.ts";
 import { checkAllocation } from "./check_allocation.ts";
 import { interpretVCode } from "./interpret_vcode.ts";
+import { LinearScan } from "./linear_scan.ts";
+import { Liveness } from "./liveness.ts";
 import { printVCode } from "./print_vcode.ts";
 import { randomVCode, toyRegisters, type ToyShape } from "./random_vcode.ts";
+import { Resolver } from "./resolve.ts";
+import { SpillSlots } from "./spill_slots.ts";
 
 const allocation = new Allocation();
 
@@ -83,5 +89,36 @@ Deno.test("allocateRegisters() does something else when a key is off, and counts
     assert.ok(different > 0, `${key}: no difference`);
     assert.ok((hits[key] ?? 0) > 0, `${key}: no hits`);
     assert.equal(off[key] ?? 0, 0, `${key}: hits although it is off`);
+  }
+});
+
+Deno.test("allocateRegisters() is right with live ranges without holes, as for monstrous functions", () => {
+  const facts = new BlockFacts(), live = new Liveness(), scan = new LinearScan(live, facts), slots = new SpillSlots();
+  const resolver = new Resolver(live, facts), switches = allocatorSwitches({});
+  live.copyLimit = 3;
+  for (let seed = 0; seed < 60; seed++) {
+    for (const shape of [SHAPES[2]!, SHAPES[4]!]) {
+      const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
+      facts.compute(v);
+      live.compute(v, facts, registers);
+      scan.run(v, registers, switches);
+      slots.assign(v, live, scan.slotted, scan.slottedCount, switches, allocation);
+      resolver.run(v, slots.location, switches, allocation);
+      assert.deepEqual(checkAllocation(v, registers, allocation), [], `seed ${seed}`);
+      assert.equal(interpretVCode(v, 3000, allocation), interpretVCode(v, 3000), `seed ${seed}`);
+    }
+  }
+});
+
+Deno.test("allocateRegisters() gives the same result again, whatever it did in between", () => {
+  const registers = toyRegisters(6, 6), prints: string[] = [];
+  const shape = { general: 6, vector: 6, variables: 15, statements: 100, calls: 8 };
+  for (let round = 0; round < 2; round++) {
+    for (let k = 0; k < 20; k++) {
+      const seed = round === 0 ? k : 19 - k, v = randomVCode(seed, shape);
+      allocateRegisters(v, registers, {}, allocation);
+      if (round === 0) prints[seed] = printVCode(v, allocation);
+      else assert.equal(printVCode(v, allocation), prints[seed]);
+    }
   }
 });

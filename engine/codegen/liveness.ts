@@ -27,9 +27,6 @@ export const USE_HINT_SHIFT = 3;
 /** How a register is defined. */
 export const DEF_KIND = { NONE: 0, REG: 1, ANY: 2, FIXED: 3, TIED: 4, PARAM: 5, TEMP: 6 } as const;
 
-/** Most entries that the copies of live sets may have together. */
-const COPY_LIMIT = 1 << 23;
-
 /** Location of a piece that is in its register's stack slot (or is to be repeated); registers are ≥ 0. */
 export const IN_SLOT = -1;
 
@@ -88,6 +85,9 @@ export class Liveness {
   clobberAllCount = 0;
   /** Per loop header: the estimated share of the loop's rounds in which everything is destroyed, at most 1. */
   destroyed: Float64Array = new Float64Array(64);
+
+  /** Most entries that the copies of live sets may have together. */
+  copyLimit: number = 1 << 23;
 
   #live: Int32Array = new Int32Array(256);
   #liveCount = 0;
@@ -209,7 +209,7 @@ export class Liveness {
 
   #copyLiveSet(k: number): boolean {
     const n = this.#liveCount;
-    if (this.#copyCount + n > COPY_LIMIT) return false;
+    if (this.#copyCount + n > this.copyLimit) return false;
     if (this.#copyCount + n > this.#copies.length) this.#copies = grown(this.#copies, (this.#copyCount + n) * 2);
     const copies = this.#copies, live = this.#live, start = this.#copyCount;
     for (let j = 0; j < n; j++) copies[start + j] = live[j]!;

@@ -13,6 +13,8 @@ import { type Liveness, USE_KIND, USE_LATE } from "./liveness.ts";
 const WINDOW = 8;
 /** A position in another block must be this much cheaper to be preferred. */
 const MARGIN = 0.75;
+/** How often a loop is entered, in rounds. */
+const ENTRY = 0.1;
 /** How many uses in a loop are weighed. */
 const WINDOW_USES = 16;
 /** What a memory operand, or a load instead of a move, costs in loads. */
@@ -110,41 +112,52 @@ export function reloadPosition(
   regions: boolean,
 ): number {
   const usePos = live.usePos, useInfo = live.useInfo, useNext = live.useNext;
-  const start = facts.start, blockOf = facts.blockOf, frequency = facts.frequency, loopParent = facts.loopParent;
-  let u = cursor, any = 0;
-  for (; u !== 0 && usePos[u]! < to; u = useNext[u]!) {
-    const kind = useInfo[u]! & 3;
-    if (kind === USE_KIND.REG) break;
-    if (kind === USE_KIND.ANY && any === 0) any = usePos[u]!;
+  const blockOf = facts.blockOf, frequency = facts.frequency, since = blockOf[p >> 1]!;
+  let u = cursor, soft = -1;
+  for (; u !== 0 && usePos[u]! <= to; u = useNext[u]!) {
+    if ((useInfo[u]! & 3) === USE_KIND.REG) break;
+    if (soft < 0 && blockOf[usePos[u]! >> 1] !== since) soft = usePos[u]!;
   }
-  const target = u !== 0 && usePos[u]! < to ? usePos[u]! : to;
-  let since = blockOf[p >> 1]!;
-  if (any !== 0 && regions) {
-    // An operand that could be memory, but in a loop that we are not in yet: worth a register if one is left.
-    let header = -1;
-    for (let l = facts.loop[blockOf[any >> 1]!]!; l >= 0 && start[l]! > p; l = loopParent[l]!) header = l;
-    if (header >= 0 && start[header]! < target) {
-      const c = lastClobberBefore(live, start[facts.loopEnd[header]!]!);
-      if (c >= live.clobberAllCount || live.clobberAll[c]! < start[header]!) return start[header]!;
-    }
+  if (soft >= 0) {
+    // A use that could do with memory. Worth a register that comes much cheaper on the way, if one is left.
+    const block = blockOf[soft >> 1]!, limit = frequency[block]! * FOLDED_USE;
+    const back = cheapestBoundary(live, facts, edges, p, soft, block, limit, cursor, regions);
+    if (back >= 0) return back;
   }
-  let block: number;
-  if (target === to) {
-    // No use ahead. But the value must come back to its register at the end of the loop.
-    const loop = facts.loop[since]!;
-    if (!around || loop < 0 || to < start[facts.loopEnd[loop]!]!) return to;
-    block = facts.loopEnd[loop]! - 1;
-  } else {
-    block = blockOf[target >> 1]!;
+  if (u !== 0 && usePos[u]! <= to) {
+    const target = usePos[u]!, block = blockOf[target >> 1]!;
+    if (block === since) return target;
+    const back = cheapestBoundary(live, facts, edges, p, target, block, frequency[block]! * MARGIN, cursor, regions);
+    return back >= 0 ? back : target;
   }
-  if (block === since) return target;
-  let low = p;
+  // No use ahead. But the value may have to come back to its register at the end of the loop.
+  const loop = facts.loop[since]!;
+  if (!around || loop < 0 || to < facts.start[facts.loopEnd[loop]!]!) return to;
+  const last = facts.loopEnd[loop]! - 1;
+  if (last === since) return to;
+  const back = cheapestBoundary(live, facts, edges, p, to, last, frequency[last]! * MARGIN, cursor, regions);
+  return back >= 0 ? back : to;
+}
+
+/** The start of a block in (p, target) where loading the value costs less than `limit`, the least; −1 if there is none. */
+function cheapestBoundary(
+  live: Liveness,
+  facts: BlockFacts,
+  edges: EdgeColumns,
+  p: number,
+  target: number,
+  block: number,
+  limit: number,
+  cursor: number,
+  regions: boolean,
+): number {
+  const start = facts.start, frequency = facts.frequency;
+  let low = p, since = facts.blockOf[p >> 1]!, best = -1, bestCost = limit, outer = -1;
   const c = lastClobberBefore(live, target);
   if (c < live.clobberAllCount && live.clobberAll[c]! > p) {
     low = live.clobberAll[c]!;
-    since = blockOf[low >> 1]!;
+    since = facts.blockOf[low >> 1]!;
   }
-  let best = target, bestCost = frequency[block]! * MARGIN, outer = -1;
   const stop = Math.max(since, block - WINDOW);
   for (let b = block; b > stop; b--) {
     if (!regions && facts.loop[b] === b) continue;
@@ -154,12 +167,12 @@ export function reloadPosition(
       bestCost = cost;
     }
   }
-  for (let l = regions ? facts.loop[block]! : -1; l >= 0 && start[l]! > low; l = loopParent[l]!) {
+  for (let l = regions ? facts.loop[block]! : -1; l >= 0 && start[l]! > low; l = facts.loopParent[l]!) {
     if (live.destroyed[l] !== 0 && !belongsInRegister(live, facts, l, cursor)) break;
     outer = l;
   }
-  if (outer >= 0 && frequency[outer]! * 0.1 < bestCost && start[outer]! < target) best = start[outer]!;
-  return best > p ? best : target;
+  if (outer >= 0 && frequency[outer]! * ENTRY < bestCost) best = start[outer]!;
+  return best < target ? best : -1;
 }
 
 /**
