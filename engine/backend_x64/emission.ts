@@ -71,7 +71,7 @@ export class Emission {
   location: Int32Array = new Int32Array(0);
   /** Number of the allocation's edits that belong to instructions; those of edges follow. */
   editEnd = 0;
-  /** Bytes of the frame: from rsp in the body to the return address. */
+  /** Bytes of the frame where code is being emitted: from rsp to the return address. */
   frame = 0;
 
   markCount = 0;
@@ -89,6 +89,7 @@ export class Emission {
   coldBack: number[] = [];
   coldAt: number[] = [];
   coldX: number[] = [];
+  coldFrame: number[] = [];
 
   /** Pool constants: label, size (4, 8, 16) and words. */
   poolLabel: number[] = [];
@@ -117,6 +118,7 @@ export class Emission {
     this.coldBack.length = 0;
     this.coldAt.length = 0;
     this.coldX.length = 0;
+    this.coldFrame.length = 0;
     this.poolLabel.length = 0;
     this.poolSize.length = 0;
     this.poolLow.length = 0;
@@ -175,6 +177,7 @@ export class Emission {
     this.coldBack.push(back);
     this.coldAt.push(at);
     this.coldX.push(x);
+    this.coldFrame.push(this.frame);
     return label;
   }
 

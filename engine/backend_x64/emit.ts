@@ -3,7 +3,8 @@
  *
  *     stack check · frame · blocks in layout order, each with its edits and instructions · cold pieces · constants · jump tables
  *
- * The frame is taken by one instruction and nothing else moves rsp but pushes of calls, so that every site's frame size is known.
+ * The frame is taken by one instruction (block_ends.ts: where) and nothing else moves rsp but pushes of calls, so that every site's
+ * frame size is known.
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
@@ -20,11 +21,12 @@ import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, RSP, SCRATCH } from "./registers.ts";
 import * as calls from "./emit_calls.ts";
 import { consumerOf, emitCompare } from "./emit_compare.ts";
-import { BlockEnds, emitBranch, emitData, emitJump, emitSwitch, firstEdit } from "./emit_control.ts";
+import { BlockEnds, firstEdit } from "./block_ends.ts";
+import { emitBranch, emitData, emitJump, emitSwitch } from "./emit_control.ts";
 import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
 import { emitEdits, emitRematerialized, emitRow, emitSum, ri, rm } from "./emit_row.ts";
-import { finish } from "./finish.ts";
+import { finish, labelOffset } from "./finish.ts";
 
 const emission = new Emission();
 const ends = new BlockEnds();
@@ -51,8 +53,9 @@ export function emitFunction(
   }
   code.functionStart[index] = code.length;
   e.begin(v, allocation, context, code);
+  const { frame } = e;
   ends.compute(e);
-  emitPrologue(e);
+  if (ends.frameless[0] === 0) emitPrologue(e);
   const { layout } = v;
   for (let p = 0; p < v.blockCount; p++) {
     const k = layout[p];
@@ -60,13 +63,16 @@ export function emitFunction(
     let next = p + 1;
     while (next < v.blockCount && ends.target[layout[next]] !== layout[next]) next++;
     ends.next = next < v.blockCount ? layout[next] : -1;
+    e.frame = ends.frameless[k] !== 0 ? 0 : frame;
     emitBlock(e, k);
   }
   emitCold(e);
+  const end = e.newLabel();
+  e.bind(end);
   emitData(e);
   finish(e);
-  code.functionEnd[index] = code.length;
-  code.functionFrame[index] = e.frame;
+  code.functionEnd[index] = labelOffset(end);
+  code.functionFrame[index] = frame;
   code.writtenGeneral[index] = allocation.writtenGeneral;
   code.writtenVector[index] = allocation.writtenVector;
   code.writtenKnown[index] = 1;
@@ -103,6 +109,7 @@ function emitBlock(e: Emission, k: number): void {
   ends.emitted[k] = 1;
   if ((v.blockFlags[k] & BLOCK_LOOP) !== 0 && isInnermost(v, k)) e.mark(KIND.ALIGN, LOOP_ALIGNMENT, 1, 0, 0);
   e.bind(k);
+  if (ends.prologue[k] !== 0) emitPrologue(e);
   const head = ends.headEdge[k];
   if (head !== 0) emitEdits(e, edgeFirst[head - 1], edgeFirst[head]);
   const first = v.blockFirst[k];
@@ -228,6 +235,7 @@ function emitCold(e: Emission): void {
   for (let c = 0; c < coldKind.length; c++) {
     e.asm.reserve(RESERVED);
     e.bind(coldLabel[c]);
+    e.frame = e.coldFrame[c];
     const i = coldAt[c];
     const back = coldBack[c];
     switch (coldKind[c]) {

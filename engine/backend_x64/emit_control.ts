@@ -11,81 +11,12 @@ import { BLOCK_COLD } from "../ir/function.ts";
 import { COLD, type Emission, KIND } from "./emission.ts";
 import { emitMemory } from "./encoding.ts";
 import { X } from "./instructions.ts";
-import { CC, P } from "./machine_ops.ts";
+import { CC } from "./machine_ops.ts";
 import { SCRATCH } from "./registers.ts";
 import { branchIf, conditionOf } from "./emit_compare.ts";
+import type { BlockEnds } from "./block_ends.ts";
 import { emitEdits, emitRow, ri, rr } from "./emit_row.ts";
 import { leaLabel } from "./emit_calls.ts";
-
-const MAX_CHAIN_OF_JUMPS = 16;
-
-/** Control-flow facts of the function being emitted, indexed by block. */
-export class BlockEnds {
-  /** Where a jump to the block really goes: another block if this one only jumps. */
-  target: Int32Array = new Int32Array(64);
-  final: Int32Array = new Int32Array(64);
-  /** Number of edges into the block. */
-  predecessors: Int32Array = new Int32Array(64);
-  /** Edge, plus one, whose moves stand at the block's head; 0 none. */
-  headEdge: Int32Array = new Int32Array(64);
-  emitted: Uint8Array = new Uint8Array(64);
-  /** The block that is emitted next, or −1. */
-  next = -1;
-
-  compute(e: Emission): void {
-    const { v, allocation } = e;
-    const n = v.blockCount;
-    if (this.target.length < n) {
-      this.target = new Int32Array(n * 2);
-      this.final = new Int32Array(n * 2);
-      this.predecessors = new Int32Array(n * 2);
-      this.headEdge = new Int32Array(n * 2);
-      this.emitted = new Uint8Array(n * 2);
-    } else {
-      this.predecessors.fill(0, 0, n);
-      this.headEdge.fill(0, 0, n);
-      this.emitted.fill(0, 0, n);
-    }
-    const { succ, succStart, succCount, edgeTo } = v;
-    for (let k = 0; k < n; k++) {
-      for (let j = 0; j < succCount[k]; j++) this.predecessors[edgeTo[succ[succStart[k] + j]]]++;
-    }
-    const { edgeFirst } = allocation;
-    const fold = e.context.optimizations["branch-fold"] !== false;
-    for (let k = 0; k < n; k++) {
-      this.target[k] = k;
-      const i = v.blockFirst[k];
-      if (!fold || k === 0 || v.blockFirst[k + 1] !== i + 1 || v.op[i] !== P.JUMP) continue;
-      const edge = succ[succStart[k]];
-      if (edgeFirst[edge] === edgeFirst[edge + 1] && !hasEditsAt(e, i)) this.target[k] = edgeTo[edge];
-    }
-    // Follow chains of such blocks; one that goes round in a circle, or on and on, stays as it is.
-    for (let k = 0; k < n; k++) {
-      let to = this.target[k];
-      for (let step = 0; step < MAX_CHAIN_OF_JUMPS && this.target[to] !== to; step++) to = this.target[to];
-      this.final[k] = this.target[to] === to ? to : k;
-    }
-    this.target.set(this.final.subarray(0, n));
-  }
-}
-
-/** First edit whose position is not before `position`. */
-export function firstEdit(e: Emission, position: number): number {
-  const { editAt } = e.allocation;
-  let low = 0;
-  let high = e.editEnd;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (editAt[middle] < position) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-function hasEditsAt(e: Emission, i: number): boolean {
-  const k = firstEdit(e, 2 * i);
-  return k < e.editEnd && e.allocation.editAt[k] <= 2 * i + 1;
-}
 
 function hasMoves(e: Emission, edge: number): boolean {
   return e.allocation.edgeFirst[edge] !== e.allocation.edgeFirst[edge + 1];
@@ -109,7 +40,8 @@ function jumpTo(e: Emission, ends: BlockEnds, target: number): void {
 }
 
 export function emitJump(e: Emission, ends: BlockEnds, edge: number): void {
-  moves(e, edge);
+  // In front of the prologue there is no frame for the moves yet.
+  if (ends.prologue[e.v.edgeTo[edge]] === 0 || !sink(e, ends, edge)) moves(e, edge);
   jumpTo(e, ends, ends.target[e.v.edgeTo[edge]]);
 }
 
@@ -165,6 +97,12 @@ export function emitBranch(e: Emission, ends: BlockEnds, i: number, yes: number,
   }
 }
 
+/** Do two edges without moves lead to the same place? */
+function sameDestination(e: Emission, ends: BlockEnds, a: number, b: number): boolean {
+  const { edgeTo } = e.v;
+  return ends.target[edgeTo[a]] === ends.target[edgeTo[b]] && !hasMoves(e, a) && !hasMoves(e, b);
+}
+
 /** The most cases that are compared one after another. */
 const MAX_CHAIN = 4;
 
@@ -173,23 +111,29 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
   const { v } = e;
   const index = e.register(v.firstOperand[i]);
   const last = n - 1;
+  const total = (v.aux[i] & 1) !== 0;
   if (last <= MAX_CHAIN) {
+    const otherwise = v.succ[first + last];
     for (let k = 0; k < last; k++) {
+      if (sameDestination(e, ends, v.succ[first + k], otherwise)) continue;
       if (k === 0) rr(e, X.TEST32_M, index, index);
       else ri(e, X.CMP32_I, index, k);
       e.branch(CC.E, edgeLabel(e, ends, v.succ[first + k]));
     }
-    const target = edgeLabel(e, ends, v.succ[first + last]);
-    jumpTo(e, ends, target);
+    jumpTo(e, ends, edgeLabel(e, ends, otherwise));
     return;
   }
   const temp = e.register(v.firstOperand[i] + 1);
-  ri(e, X.CMP32_I, index, last);
-  e.branch(CC.AE, edgeLabel(e, ends, v.succ[first + last]));
+  // An index that cannot exceed the last edge's number needs no check; the table then has an entry for that edge too.
+  if (!total) {
+    ri(e, X.CMP32_I, index, last);
+    e.branch(CC.AE, edgeLabel(e, ends, v.succ[first + last]));
+  }
   const table = e.newLabel();
   e.tableLabel.push(table);
   e.tableFirst.push(e.tableTargets.length);
-  for (let k = 0; k < last; k++) e.tableTargets.push(edgeLabel(e, ends, v.succ[first + k]));
+  const entries = total ? n : last;
+  for (let k = 0; k < entries; k++) e.tableTargets.push(edgeLabel(e, ends, v.succ[first + k]));
   leaLabel(e, SCRATCH, table);
   emitMemory(e.asm, X.MOVSXD, temp, 0, SCRATCH, index, 2, 0, 0, 0);
   rr(e, X.ADD64_R, temp, SCRATCH);

@@ -103,9 +103,11 @@ export function emitBounds(e: Emission, i: number): void {
   const aux = v.aux[i];
   const memory = aux >>> 8;
   const trap = e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
+  // With guard pages the register of the length is free for other things.
+  const pinned = memory === 0 && e.context.explicitBounds;
   const lengthAt = e.context.layout.memoriesOffset + memory * MEMORY.SIZE + MEMORY.LENGTH;
   if ((aux & 2) !== 0) {
-    if (memory === 0) ri(e, X.CMP64_I, MEMORY_LENGTH, v.disp[i]);
+    if (pinned) ri(e, X.CMP64_I, MEMORY_LENGTH, v.disp[i]);
     else emitMemory(asm, X.CMP64_I, 0, 0, CONTEXT_REGISTER, NO_REGISTER, 0, lengthAt, v.disp[i], 0);
     e.branch(CC.B, trap);
     return;
@@ -122,7 +124,7 @@ export function emitBounds(e: Emission, i: number): void {
     rr(e, X.ADD64_R, SCRATCH, address);
     if (wide) e.branch(CC.B, trap);
   }
-  if (memory === 0) rr(e, X.CMP64_R, SCRATCH, MEMORY_LENGTH);
+  if (pinned) rr(e, X.CMP64_R, SCRATCH, MEMORY_LENGTH);
   else rm(e, X.CMP64_R, SCRATCH, CONTEXT_REGISTER, lengthAt);
   e.branch(CC.A, trap);
 }
