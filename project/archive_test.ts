@@ -1,4 +1,6 @@
-/** Archives: what is written is read back; each abuse is refused with its code. Rows build raw tar entries by hand. */
+/**
+ * Archives: what is written is read back; each abuse is refused with its code. Rows build raw tar entries by hand.
+ */
 import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
 import { ARCHIVE_LIMITS, readArchive, writeArchive } from "./archive.ts";

@@ -1,4 +1,7 @@
-/** Packages: the catalog and the manifest together give definitions; what contradicts, is missing or is hostile is a finding. */
+/**
+ * Packages: the catalog and the manifest together give definitions; what contradicts, is missing or is hostile is a
+ * finding.
+ */
 import assert from "node:assert/strict";
 import { Ajv } from "ajv";
 import { openPackage } from "./catalog.ts";

@@ -1,4 +1,6 @@
-/** `configSchema`: the subset and nothing beside it; configurations against it, alike with ajv; defaults. */
+/**
+ * `configSchema`: the subset and nothing beside it; configurations against it, alike with ajv; defaults.
+ */
 import assert from "node:assert/strict";
 import { Ajv } from "ajv";
 import { checkConfig, checkConfigSchema, withDefaults } from "./config_schema.ts";

@@ -17,6 +17,12 @@ export interface JsonObject {
   [key: string]: JsonValue;
 }
 
+/** Longest key of an object. */
+export const MAX_KEY = 1000;
+
+/** Most repeated keys that are reported. */
+const MAX_DUPLICATES = 100;
+
 /** A line and a column, both counted from 1. */
 export interface Place {
   readonly line: number;
@@ -107,66 +113,77 @@ export function readJson(bytes: Uint8Array, options: JsonReadOptions): JsonReadi
 
 type Stop = (code: string, message: string, more?: Partial<Diagnostic>) => JsonReading;
 
+/** Where the members of one object or array stand. */
+interface Members {
+  /** By key, or by index as text. */
+  readonly offsets: Map<string, { key: number; value: number }>;
+}
+
 function readText(text: string, starts: readonly number[], options: JsonReadOptions, stop: Stop): JsonReading {
   const { file, codes } = options;
-  const offsets = new Map<string, { key: number; value: number }>();
+  // Places are kept per container, not per pointer: pointers of a hostile file could be longer than the file many times over.
+  const members = new Map<JsonValue, Members>();
   const duplicates: Diagnostic[] = [];
   const syntax: { message: string; offset: number }[] = [];
   let encoding = -1;
   let root: JsonValue | undefined;
-  const stack: { at: string; value: JsonValue[] | JsonObject; key: string }[] = [];
+  let rootOffset = 0;
+  const stack: { value: JsonValue[] | JsonObject; own: Members; key: string }[] = [];
 
-  function pointerOfNext(): string {
-    const top = stack.at(-1);
-    if (top === undefined) return "";
-    return stepInto(top.at, Array.isArray(top.value) ? top.value.length : top.key);
+  function pointerOf(key: string): string {
+    let pointer = "";
+    for (const { value, key } of stack.slice(0, -1)) {
+      pointer = stepInto(pointer, Array.isArray(value) ? value.length - 1 : key);
+    }
+    return stepInto(pointer, key);
   }
-  function put(value: JsonValue, offset: number): string {
-    const at = pointerOfNext();
-    const known = offsets.get(at);
-    if (known === undefined) offsets.set(at, { key: offset, value: offset });
-    else known.value = offset;
+  function put(value: JsonValue, offset: number): void {
     const top = stack.at(-1);
-    if (top === undefined) root ??= value;
-    else if (Array.isArray(top.value)) top.value.push(value);
-    else top.value[top.key] = value;
-    return at;
+    if (top === undefined) {
+      if (root === undefined) rootOffset = offset;
+      root ??= value;
+    } else if (Array.isArray(top.value)) {
+      top.own.offsets.set(String(top.value.length), { key: offset, value: offset });
+      top.value.push(value);
+    } else {
+      top.value[top.key] = value;
+      top.own.offsets.get(top.key)!.value = offset;
+    }
+  }
+  function open(value: JsonValue[] | JsonObject, offset: number): void {
+    put(value, offset);
+    const own = { offsets: new Map() };
+    members.set(value, own);
+    stack.push({ value, own, key: "" });
   }
   visit(text, {
-    onObjectBegin(offset) {
-      const value = emptyObject();
-      stack.push({ at: put(value, offset), value, key: "" });
-    },
+    onObjectBegin: (offset) => open(emptyObject(), offset),
     onObjectProperty(name, offset) {
       const top = stack.at(-1);
       if (top === undefined || Array.isArray(top.value)) return;
       top.key = name;
+      if (name.length > MAX_KEY) syntax.push({ message: `a key has more than ${MAX_KEY} characters`, offset });
       if (!name.isWellFormed() && encoding < 0) encoding = offset;
-      const at = stepInto(top.at, name);
-      if (name in top.value) {
-        const first = placeOf(starts, offsets.get(at)?.key ?? 0);
+      const known = top.own.offsets.get(name);
+      if (known !== undefined && duplicates.length < MAX_DUPLICATES) {
+        const at = pointerOf(name);
         duplicates.push({
           code: `${codes}.duplicate-key`,
           severity: "error",
-          message: `${quote(name)} stands twice in ${readablePointer(top.at)} (first in line ${first.line})`,
+          message: `${quote(name)} stands twice in ${
+            readablePointer(at.slice(0, at.lastIndexOf("/")))
+          } (first in line ${placeOf(starts, known.key).line})`,
           file,
           ...placeOf(starts, offset),
           pointer: at,
           help: "keep one of the two",
         });
       }
-      offsets.set(at, { key: offset, value: offset });
+      top.own.offsets.set(name, { key: offset, value: offset });
     },
-    onObjectEnd() {
-      stack.pop();
-    },
-    onArrayBegin(offset) {
-      const value: JsonValue[] = [];
-      stack.push({ at: put(value, offset), value, key: "" });
-    },
-    onArrayEnd() {
-      stack.pop();
-    },
+    onObjectEnd: () => void stack.pop(),
+    onArrayBegin: (offset) => open([], offset),
+    onArrayEnd: () => void stack.pop(),
     onLiteralValue(value: unknown, offset, length) {
       if (typeof value === "number") {
         const digits = text.slice(offset, offset + length);
@@ -179,7 +196,9 @@ function readText(text: string, starts: readonly number[], options: JsonReadOpti
       put(value as JsonValue, offset);
     },
     onError(error, offset) {
-      syntax.push({ message: EXPLAIN[printParseErrorCode(error)] ?? "this is not JSON", offset });
+      if (syntax.length < 1) {
+        syntax.push({ message: EXPLAIN[printParseErrorCode(error)] ?? "this is not JSON", offset });
+      }
     },
   }, { disallowComments: true, allowTrailingComma: false, allowEmptyContent: false });
 
@@ -195,19 +214,23 @@ function readText(text: string, starts: readonly number[], options: JsonReadOpti
     return stop("syntax", first.message, placeOf(starts, Math.min(first.offset, text.length)));
   }
   if (encoding >= 0) return stop("encoding", "a string holds half of a surrogate pair", placeOf(starts, encoding));
+  const top = root;
   const document: JsonDocument = {
     file,
     text,
-    value: root,
+    value: top,
     duplicates,
     place(pointer, part = "value") {
-      let at = pointer;
-      let known = offsets.get(at);
-      while (known === undefined && at !== "") {
-        at = at.slice(0, at.lastIndexOf("/"));
-        known = offsets.get(at);
+      let value: JsonValue | undefined = top;
+      let found = { key: rootOffset, value: rootOffset };
+      for (const raw of pointer.split("/").slice(1)) {
+        const step = raw.replaceAll("~1", "/").replaceAll("~0", "~");
+        const next = value === undefined ? undefined : members.get(value)?.offsets.get(step);
+        if (next === undefined) break;
+        found = next;
+        value = Array.isArray(value) ? value[Number(step)] : isObject(value) ? value[step] : undefined;
       }
-      return placeOf(starts, known?.[part] ?? 0);
+      return placeOf(starts, found[part]);
     },
   };
   return { ok: true, document };

@@ -179,7 +179,7 @@ async function ajvViolations(value: JsonValue): Promise<Violation[]> {
   if (compiled(value) === true) return [];
   // One finding for each place: a wrong type or length says more than the pattern that fails with it.
   const found = new Map<string, Violation>();
-  for (const error of compiled.errors ?? []) {
+  for (const error of (compiled.errors ?? []).slice(0, MAX_FINDINGS)) {
     const violation = fromAjv(error, value);
     if (violation === undefined) continue;
     const many = violation.rule === "required";
@@ -189,6 +189,9 @@ async function ajvViolations(value: JsonValue): Promise<Violation[]> {
   }
   return [...found.values()];
 }
+
+/** Most findings of one reading; a file with more is no manifest. */
+const MAX_FINDINGS = 200;
 
 /** Rules from the least to the most telling; those not listed come before all. */
 const TELLING = ["pattern", "format", "enum", "const", "maxLength", "minLength", "type"];

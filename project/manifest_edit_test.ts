@@ -1,4 +1,6 @@
-/** Edits keep everything but the changed line: each row is text, change, expected text. */
+/**
+ * Edits keep everything but the changed line: each row is text, change, expected text.
+ */
 import assert from "node:assert/strict";
 import { editRequirements, removeRequirement, setRequirement } from "./manifest_edit.ts";
 

@@ -434,6 +434,23 @@ reject("encoding: byte order mark", "\ufeff{}", "manifest.encoding");
 reject("encoding: invalid byte", Uint8Array.of(0x7b, 0xff, 0x7d), "manifest.encoding");
 reject("encoding: half a surrogate pair", '{"x":"\\ud800"}', "manifest.encoding");
 reject("encoding: half a surrogate pair in a key", '{"\\udc00":1}', "manifest.encoding");
+reject("syntax: endless key", `{"${letters(1001)}":1}`, "manifest.syntax");
+for (const n of [198, 199, 200]) {
+  accept(`range of ${n} characters`, withValue(["plugins", "a.b/c"], "1.2.3" + " ".repeat(n - 5)));
+  accept(`plugin id of ${n + 100} characters`, withValue(["plugins", "a.b/" + letters(n + 96)], "*"));
+}
+for (const n of [201, 202, 250]) {
+  reject(
+    `range of ${n} characters`,
+    withValue(["plugins", "a.b/c"], "1.2.3" + " ".repeat(n - 5)),
+    "manifest.value /plugins/a.b~1c",
+  );
+  reject(
+    `module of ${n + 100} characters`,
+    withValue(["package", "module"], "a.b/" + letters(n + 96)),
+    "manifest.value /package/module",
+  );
+}
 reject("too large", " ".repeat((1 << 20) + 1), "manifest.too-large");
 reject(
   "conflict markers",

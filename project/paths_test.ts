@@ -1,4 +1,6 @@
-/** Machine paths: WAFT_HOME, macOS, XDG; which registry serves an id; projects are found upwards. */
+/**
+ * Machine paths: WAFT_HOME, macOS, XDG; which registry serves an id; projects are found upwards.
+ */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Settings: defaults, manifest, flags, in that order; aliases are one switch; wrong flags are usage errors. */
+/**
+ * Settings: defaults, manifest, flags, in that order; aliases are one switch; wrong flags are usage errors.
+ */
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -171,7 +171,7 @@ export class RegistrySource implements Source {
       let response: Response;
       try {
         const headers: { [name: string]: string } = { accept: type ?? "*/*" };
-        if (etag !== undefined) headers["if-none-match"] = etag;
+        if (etag !== undefined && etag !== "") headers["if-none-match"] = etag;
         response = await send(at, { headers, redirect: "manual", signal });
       } catch (error) {
         throw unreachable(url, error);

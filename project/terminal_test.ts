@@ -1,4 +1,6 @@
-/** Text for terminals: hostile text is made visible, tables align, prompts and colours only where they belong. */
+/**
+ * Text for terminals: hostile text is made visible, tables align, prompts and colours only where they belong.
+ */
 import assert from "node:assert/strict";
 import { stripVTControlCharacters } from "node:util";
 import { escapeHostile, quote } from "./diagnostic.ts";
