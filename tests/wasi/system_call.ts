@@ -18,6 +18,7 @@ const STUB = Uint8Array.of(
 const NUMBERS = {
   read: 0,
   write: 1,
+  open: 2,
   close: 3,
   socket: 41,
   connect: 42,
@@ -79,6 +80,11 @@ export function connectTo(path: string): number {
 /** Makes a FIFO. */
 export function makeFifo(path: string): void {
   systemCall("mknod", scratch.path(path), 0o010666);
+}
+
+/** Opens a file for reading, or made anew for writing. */
+export function openFile(path: string, writes: boolean): number {
+  return systemCall("open", scratch.path(path), writes ? 0o1101 : 0, 0o600);
 }
 
 /** Writes a short text to a descriptor of the process. */
