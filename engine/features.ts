@@ -16,8 +16,8 @@ export const FEATURE_ROWS = [
   { name: "exception-handling", title: "Exceptions, with the legacy instructions", default: true, compiled: false },
   { name: "extended-const-expressions", title: "Arithmetic in constant expressions", default: true, compiled: true },
   { name: "gc", title: "Structures, arrays and i31 references", default: true, compiled: false },
-  { name: "memory64", title: "Memories with 64-bit addresses", default: true, compiled: false },
-  { name: "multi-memory", title: "More than one memory", default: true, compiled: false },
+  { name: "memory64", title: "Memories with 64-bit addresses", default: true, compiled: true },
+  { name: "multi-memory", title: "More than one memory", default: true, compiled: true },
   { name: "multi-value", title: "Several results and block parameters", default: true, compiled: true },
   { name: "mutable-global", title: "Imported and exported mutable globals", default: true, compiled: true },
   {
@@ -29,10 +29,10 @@ export const FEATURE_ROWS = [
   { name: "reference-types", title: "References as values, several tables", default: true, compiled: true },
   { name: "sign-extension-ops", title: "Sign-extension instructions", default: true, compiled: true },
   { name: "simd", title: "128-bit vectors, relaxed ones included", default: true, compiled: false },
-  { name: "table64", title: "Tables with 64-bit indices", default: true, compiled: false },
-  { name: "tail-call", title: "Tail calls", default: true, compiled: false },
+  { name: "table64", title: "Tables with 64-bit indices", default: true, compiled: true },
+  { name: "tail-call", title: "Tail calls", default: true, compiled: true },
   { name: "threads", title: "Shared memories and atomic instructions", default: true, compiled: false },
-  { name: "typed-function-references", title: "Typed function references", default: true, compiled: false },
+  { name: "typed-function-references", title: "Typed function references", default: true, compiled: true },
 ] as const satisfies readonly FeatureRow[];
 
 /** The name of a feature. */

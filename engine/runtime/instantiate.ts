@@ -223,7 +223,7 @@ function addMemories(instance: Instance, values: readonly unknown[], limits: Ins
   const { module, store } = instance;
   for (const value of importsOf(module, values, "memory")) {
     const memory = value as Memory;
-    if (!module.explicitBounds && !memory.guarded) {
+    if (!module.explicitBounds && !memory.guarded && memory.type.limits.address !== I64) {
       throw new LinkError("An unguarded memory cannot be imported by a module that was compiled for guard pages");
     }
     instance.memories.push(memory);
@@ -231,7 +231,7 @@ function addMemories(instance: Instance, values: readonly unknown[], limits: Ins
   }
   for (const type of module.valid.memories) {
     const memory = new Memory(store.thread.host, type, {
-      guarded: !module.explicitBounds,
+      guarded: !module.explicitBounds && type.limits.address !== I64,
       maxPages: limits.maxMemoryPages,
     });
     instance.memories.push(memory);

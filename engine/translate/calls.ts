@@ -1,7 +1,9 @@
 /**
- * Calls (specification, 4.4.8.9 ff.): direct, to imports, through tables. In: arguments on the translator's stack. Out: one
- * call instruction, and RESULT instructions when there are several results; or, for callees that inline.ts accepts, the
- * callee's body in place of the call.
+ * Calls (specification, 4.4.8.9 ff.): direct, to imports, through tables and references, each also as a tail call. In: arguments on
+ * the translator's stack. Out: one call instruction, and RESULT instructions when there are several results; or, for callees
+ * that inline.ts accepts, the callee's body in place of the call; or a TAIL_CALL that ends the block.
+ *
+ * A tail call in an inlined body is a call and a branch to the body's end: the frame that it would give up is not there.
  *
  * A call through a table checks, in the specification's order: the index against the table's length (undefined element), the
  * element against null (uninitialized element: reading the type id of the record at address 0 faults), its type against the
@@ -12,7 +14,7 @@ import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
-import { trapHere } from "./control.ts";
+import { returnResults, trapHere } from "./control.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { inlineCall, shouldInline } from "./inline.ts";
 import { takePool } from "./joins.ts";
@@ -23,11 +25,23 @@ const { I32, I64, NONE } = TY;
 const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 
+/** The tail call of a call operation. */
+function tailOf(op: number): number {
+  return op === OP.CALL ? OP.TAIL_CALL : op === OP.CALL_RECORD ? OP.TAIL_CALL_RECORD : OP.TAIL_CALL_IMPORT;
+}
+
 /**
  * Emits call `op` of signature `signature` with the arguments on the stack, after `record` when that is not 0, and pushes the
  * results. `c` is the column c of the operation.
  */
-function emitCall(t: FunctionTranslator, op: number, c: number, signature: number, record: number): void {
+function emitCall(
+  t: FunctionTranslator,
+  op: number,
+  c: number,
+  signature: number,
+  record: number,
+  tail: boolean,
+): void {
   const { params, results } = t.env.signatures[signature]!;
   const extra = record !== 0 ? 1 : 0;
   const list = takePool(t, params.length + extra);
@@ -36,6 +50,13 @@ function emitCall(t: FunctionTranslator, op: number, c: number, signature: numbe
   t.sp -= params.length;
   for (let k = 0; k < params.length; k++) pool[list + extra + k] = t.stack[t.sp + k]!;
   const count = results.length;
+  if (tail && t.inlineDepth === 0) {
+    t.b.emit(tailOf(op), NONE, list, params.length + extra, c, signature);
+    t.keptCalls++;
+    t.b.closeBlock();
+    t.reachable = false;
+    return;
+  }
   const call = t.b.emit(op, count === 1 ? results[0]! : NONE, list, params.length + extra, c, signature);
   t.keptCalls++;
   if (count === 1) {
@@ -44,19 +65,36 @@ function emitCall(t: FunctionTranslator, op: number, c: number, signature: numbe
     t.reserve(count);
     for (let k = 0; k < count; k++) t.stack[t.sp++] = t.b.emit(OP.RESULT, results[k]!, call, 0, 0, k);
   }
+  if (tail) returnResults(t);
 }
 
-/** `call` */
-export function translateCall(t: FunctionTranslator, funcIndex: number): void {
+/** `call`, and `return_call` with `tail`. */
+export function translateCall(t: FunctionTranslator, funcIndex: number, tail: boolean): void {
   const { env } = t;
   const signature = env.funcSignature[funcIndex]!;
   if (funcIndex < env.valid.importedFuncCount) {
-    emitCall(t, OP.CALL_IMPORT, funcIndex, signature, 0);
-  } else if (shouldInline(t, funcIndex)) {
+    emitCall(t, OP.CALL_IMPORT, funcIndex, signature, 0, tail);
+  } else if ((!tail || t.inlineDepth > 0) && shouldInline(t, funcIndex)) {
     inlineCall(t, funcIndex);
+    if (tail && t.reachable) returnResults(t);
   } else {
-    emitCall(t, OP.CALL, funcIndex - env.valid.importedFuncCount, signature, 0);
+    emitCall(t, OP.CALL, funcIndex - env.valid.importedFuncCount, signature, 0, tail);
   }
+}
+
+/** `call_ref`, `return_call_ref`: the operand is the address of a record of the right type, or null. */
+export function translateCallRef(t: FunctionTranslator, typeIndex: number, tail: boolean): void {
+  const { env, f } = t;
+  const record = t.pop();
+  const { layout } = env;
+  if (f.op[record] === OP.CONTEXT) {
+    // The reference of a function of this instance: nothing else has an address in the context.
+    const defined = (f.imm[record]! - layout.functionsOffset) / RECORD.SIZE;
+    const imported = (f.imm[record]! - layout.importsOffset) / RECORD.SIZE;
+    translateCall(t, defined >= 0 ? defined + env.valid.importedFuncCount : imported, tail);
+    return;
+  }
+  emitCall(t, OP.CALL_RECORD, TRAP.NULL_FUNCTION, env.typeSignature[typeIndex]!, record, tail);
 }
 
 /** Traps with `code` unless `index` (i32 or i64) is below the table's length. */
@@ -83,19 +121,19 @@ export function elementAddress(t: FunctionTranslator, table: number, index: numb
   return b.binary(OP.ADD, I64, base, b.binary(OP.SHL, I64, wide, b.i64(3, 0)));
 }
 
-/** `call_indirect` */
-export function translateCallIndirect(t: FunctionTranslator, typeIndex: number, table: number): void {
+/** `call_indirect`, `return_call_indirect` */
+export function translateCallIndirect(t: FunctionTranslator, typeIndex: number, table: number, tail: boolean): void {
   const { b, env } = t;
   const index = t.pop();
   const facts = env.tableFacts[table];
   if (facts !== undefined) {
-    callKnownTable(t, typeIndex, table, index, facts);
+    callKnownTable(t, typeIndex, table, index, facts, tail);
     return;
   }
   checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
   const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table]!, 0);
   checkRecordType(t, record, typeIndex);
-  emitCall(t, OP.CALL_RECORD, 0, env.typeSignature[typeIndex]!, record);
+  emitCall(t, OP.CALL_RECORD, 0, env.typeSignature[typeIndex]!, record, tail);
 }
 
 /** Traps unless the record is not null and of type `typeIndex`. */
@@ -113,12 +151,13 @@ function callKnownTable(
   table: number,
   index: number,
   { content, hasNull, single }: TableFacts,
+  tail: boolean,
 ): void {
   const { b, env, f } = t;
   countHit(env, "immutable-table");
   if (b.isConst(index)) {
     const at = (f.imm[index]! >>> 0) + (f.ty[index] === I64 ? f.c[index]! >>> 0 : 0) * 4294967296;
-    callKnownElement(t, typeIndex, at < content.length ? content[at]! : NO_ELEMENT);
+    callKnownElement(t, typeIndex, at < content.length ? content[at]! : NO_ELEMENT, tail);
     return;
   }
   const target = single.get(env.valid.canonicalIds[typeIndex]!);
@@ -129,21 +168,21 @@ function callKnownTable(
   else checkRecordType(t, record, typeIndex);
   if (target === undefined || target < 0) {
     const nullCode = untyped && hasNull ? TRAP.UNINITIALIZED_ELEMENT : 0;
-    emitCall(t, OP.CALL_RECORD, nullCode, env.typeSignature[typeIndex]!, record);
+    emitCall(t, OP.CALL_RECORD, nullCode, env.typeSignature[typeIndex]!, record, tail);
     return;
   }
   if (untyped && hasNull) b.trapIf(b.binary(OP.EQ, I32, record, b.i64(0, 0)), TRAP.UNINITIALIZED_ELEMENT);
-  translateCall(t, target);
+  translateCall(t, target, tail);
 }
 
 /** For {@linkcode callKnownElement}: the index is beyond the table. */
 const NO_ELEMENT = -2;
 
 /** Calls function `func` with expected type `typeIndex`; −1 is null. */
-function callKnownElement(t: FunctionTranslator, typeIndex: number, func: number): void {
+function callKnownElement(t: FunctionTranslator, typeIndex: number, func: number, tail: boolean): void {
   const { canonicalIds, funcTypeIndices } = t.env.valid;
   if (func === NO_ELEMENT) trapHere(t, TRAP.UNDEFINED_ELEMENT);
   else if (func < 0) trapHere(t, TRAP.UNINITIALIZED_ELEMENT);
   else if (canonicalIds[funcTypeIndices[func]!] !== canonicalIds[typeIndex]) trapHere(t, TRAP.INDIRECT_CALL_TYPE);
-  else translateCall(t, func);
+  else translateCall(t, func, tail);
 }

@@ -302,7 +302,12 @@ export function returnResults(t: FunctionTranslator): void {
 
 /** `br_if` */
 export function branchIf(t: FunctionTranslator, label: number): void {
-  const condition = t.b.condition(t.pop());
+  branchWhen(t, t.pop(), label);
+}
+
+/** Branches to `label`, whose operands are on the stack, when `test` (i32) is not zero. */
+export function branchWhen(t: FunctionTranslator, test: number, label: number): void {
+  const condition = t.b.condition(test);
   const value = Math.abs(condition);
   if (t.b.isConst(value)) {
     if ((t.f.imm[value] !== 0) === (condition > 0)) branch(t, label);

@@ -24,7 +24,7 @@ import { CodeReader } from "../wasm/code_reader.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
 import type { ValType } from "../wasm/types.ts";
-import { translateCall, translateCallIndirect } from "./calls.ts";
+import { translateCall, translateCallIndirect, translateCallRef } from "./calls.ts";
 import {
   beginActivation,
   branch,
@@ -72,6 +72,10 @@ const UNREACHABLE = 20;
 const NOP = 21;
 const CALL = 22;
 const CALL_INDIRECT = 23;
+const CALL_REF = 24;
+const RETURN_CALL = 25;
+const RETURN_CALL_INDIRECT = 26;
+const RETURN_CALL_REF = 27;
 
 const NAMED_CASES: Readonly<Record<string, number>> = {
   "local.get": LOCAL_GET,
@@ -96,6 +100,10 @@ const NAMED_CASES: Readonly<Record<string, number>> = {
   "nop": NOP,
   "call": CALL,
   "call_indirect": CALL_INDIRECT,
+  "call_ref": CALL_REF,
+  "return_call": RETURN_CALL,
+  "return_call_indirect": RETURN_CALL_INDIRECT,
+  "return_call_ref": RETURN_CALL_REF,
 };
 
 const TY_OF_LETTER: Readonly<Record<string, number>> = { i: TY.I32, I: TY.I64, f: TY.F32, F: TY.F64, v: TY.V128 };
@@ -310,10 +318,22 @@ export class FunctionTranslator implements CodeVisitor {
         translateGlobalSet(this, imm.index);
         return;
       case CALL:
-        translateCall(this, imm.index);
+        translateCall(this, imm.index, false);
         return;
       case CALL_INDIRECT:
-        translateCallIndirect(this, imm.index, imm.index2);
+        translateCallIndirect(this, imm.index, imm.index2, false);
+        return;
+      case CALL_REF:
+        translateCallRef(this, imm.index, false);
+        return;
+      case RETURN_CALL:
+        translateCall(this, imm.index, true);
+        return;
+      case RETURN_CALL_INDIRECT:
+        translateCallIndirect(this, imm.index, imm.index2, true);
+        return;
+      case RETURN_CALL_REF:
+        translateCallRef(this, imm.index, true);
         return;
     }
     const handler = HANDLERS[id];

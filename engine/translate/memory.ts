@@ -2,9 +2,10 @@
  * Memory instructions: scalar loads and stores, size and grow, bulk operations (specification, 4.4.7). In: operands on the
  * translator's stack. Out: accesses of memory 0 through its pinned base, of other memories through a pointer.
  *
- * Bounds. With guard pages an access of memory 0 is just the access: a fault is the trap. With explicit bounds, and for every
- * other memory, BOUNDS comes first, on the same address value that the access uses; an access can then not fault. Bulk
- * operations compare in 64-bit arithmetic, which 32-bit addresses and lengths cannot overflow, before anything is written.
+ * Bounds. With guard pages an access of memory 0 is just the access: a fault is the trap. With explicit bounds, for every
+ * other memory, and where addresses have 64 bits, BOUNDS comes first, on the same address value that the access uses; an access can
+ * then not fault. Bulk operations compare in 64-bit arithmetic, which 32-bit addresses and lengths cannot overflow and 64-bit
+ * ones are checked for, before anything is written.
  */
 import { BUILTIN, type BuiltinName } from "../builtins.ts";
 import { MEMORY } from "../context_layout.ts";
@@ -40,15 +41,27 @@ for (
 ) WIDTH[op] = width;
 const TYPE_WIDTH = Uint8Array.of(0, 4, 8, 4, 8, 16, 8);
 
-/** Emits BOUNDS where the mode or the memory asks for it, and returns the address value for the access. */
-function checkedAddress(t: FunctionTranslator, memory: number, address: number, offset: number, width: number): number {
+/** The static offset of the access that `checkedAddress` prepared last. */
+let staticOffset = 0;
+
+/**
+ * Emits BOUNDS where the mode or the memory asks for it, and returns the address value for the access; what is left of the
+ * static offset is in `staticOffset`.
+ */
+function checkedAddress(t: FunctionTranslator, imm: Immediates, operand: number, width: number): number {
   const { b, env } = t;
-  if (memory === 0) {
-    if (env.explicitBounds) b.emit(OP.BOUNDS, NONE, address, 0, width << 8, offset);
-    return address;
+  const { memory } = imm;
+  let address = operand;
+  staticOffset = imm.offsetLo | 0;
+  if (imm.offsetHi !== 0) {
+    // Only of 64-bit memories: an offset that no instruction can hold is added first, and a sum beyond 2^64 is out of bounds.
+    address = b.binary(OP.ADD, I64, operand, b.i64(imm.offsetLo, imm.offsetHi));
+    b.trapIf(b.binary(OP.LT_U, I32, address, operand), TRAP.MEMORY_OUT_OF_BOUNDS);
+    staticOffset = 0;
   }
-  b.emit(OP.BOUNDS, NONE, address, 0, (width << 8) | memory, offset);
-  return pointerInto(t, memory, address);
+  if (memory === 0 && !env.explicitBounds && !env.memoryIs64[0]) return address;
+  b.emit(OP.BOUNDS, NONE, address, 0, (width << 8) | memory, staticOffset);
+  return memory === 0 ? address : pointerInto(t, memory, address);
 }
 
 /** Pointer to byte `address` (i32 or i64) of a memory. */
@@ -67,9 +80,8 @@ function wide(t: FunctionTranslator, value: number): number {
 export function translateLoad(t: FunctionTranslator, op: number, ty: number, imm: Immediates): void {
   const { stack } = t;
   const width = WIDTH[op]! || TYPE_WIDTH[ty]!;
-  const offset = imm.offsetLo | 0;
-  const address = checkedAddress(t, imm.memory, stack[t.sp - 1]!, offset, width);
-  stack[t.sp - 1] = t.b.emit(op, ty, address, 0, t.env.memoryRegion[imm.memory]!, offset);
+  const address = checkedAddress(t, imm, stack[t.sp - 1]!, width);
+  stack[t.sp - 1] = t.b.emit(op, ty, address, 0, t.env.memoryRegion[imm.memory]!, staticOffset);
 }
 
 /** The store rows. */
@@ -77,9 +89,8 @@ export function translateStore(t: FunctionTranslator, op: number, imm: Immediate
   const { stack } = t;
   const value = stack[--t.sp]!;
   const width = WIDTH[op]! || TYPE_WIDTH[t.f.ty[value]!]!;
-  const offset = imm.offsetLo | 0;
-  const address = checkedAddress(t, imm.memory, stack[--t.sp]!, offset, width);
-  t.b.emit(op, NONE, address, value, t.env.memoryRegion[imm.memory]!, offset);
+  const address = checkedAddress(t, imm, stack[--t.sp]!, width);
+  t.b.emit(op, NONE, address, value, t.env.memoryRegion[imm.memory]!, staticOffset);
 }
 
 /** Calls a runtime routine. Returns its result, or 0. */
@@ -100,26 +111,30 @@ function byteLength(t: FunctionTranslator, memory: number): number {
 }
 
 function memorySize(t: FunctionTranslator, imm: Immediates): void {
-  const { b } = t;
-  t.push(b.unary(OP.WRAP, I32, b.binary(OP.SHR_U, I64, byteLength(t, imm.index), b.i64(PAGE_SHIFT, 0))));
+  const { b, env } = t;
+  const pages = b.binary(OP.SHR_U, I64, byteLength(t, imm.index), b.i64(PAGE_SHIFT, 0));
+  t.push(env.memoryIs64[imm.index] ? pages : b.unary(OP.WRAP, I32, pages));
 }
 
 function memoryGrow(t: FunctionTranslator, imm: Immediates): void {
   const delta = wide(t, t.pop());
-  t.push(t.b.unary(OP.WRAP, I32, callBuiltin(t, "memory_grow", t.b.i32(imm.index), delta)));
+  const old = callBuiltin(t, "memory_grow", t.b.i32(imm.index), delta);
+  t.push(t.env.memoryIs64[imm.index] ? old : t.b.unary(OP.WRAP, I32, old));
 }
 
-/** Traps unless bytes [start, start + count) are in the memory. Operands i64, below 2^32. */
+/** Traps unless bytes [start, start + count) are in the memory. Operands i64; below 2^32 unless the memory is a 64-bit one. */
 function checkRange(t: FunctionTranslator, memory: number, start: number, count: number): void {
   const { b } = t;
   const end = b.binary(OP.ADD, I64, start, count);
+  if (t.env.memoryIs64[memory]) b.trapIf(b.binary(OP.LT_U, I32, end, start), TRAP.MEMORY_OUT_OF_BOUNDS);
   b.trapIf(b.binary(OP.GT_U, I32, end, byteLength(t, memory)), TRAP.MEMORY_OUT_OF_BOUNDS);
 }
 
 /** The constant length of a bulk operation that is worth unrolling, else −1. */
 function smallLength(t: FunctionTranslator, count: number): number {
   const { f, b } = t;
-  return b.isConst(count) && f.imm[count]! >= 0 && f.imm[count]! <= MAX_UNROLLED ? f.imm[count]! : -1;
+  const small = b.isConst(count) && f.c[count] === 0 && f.imm[count]! >= 0 && f.imm[count]! <= MAX_UNROLLED;
+  return small ? f.imm[count]! : -1;
 }
 
 /** Operation and type of the widest access of at most `left` bytes. */

@@ -61,6 +61,8 @@ export interface ModuleEnv {
   /** Context offset of a memory's base, and region word of its bytes, by memory index. */
   readonly memoryOffset: Int32Array;
   readonly memoryRegion: Int32Array;
+  /** Has the memory 64-bit addresses? */
+  readonly memoryIs64: readonly boolean[];
   /** Context offset of a table's base, region word of its elements and of its base and length, length when fixed or −1. */
   readonly tableOffset: Int32Array;
   readonly tableRegion: Int32Array;
@@ -170,7 +172,8 @@ function placeMemories(valid: ValidModule, layout: ContextLayout, classes: Alias
     const shared = k === 0 || k < valid.importedMemoryCount;
     memoryRegion[k] = region(k === 0 ? REGION.MEMORY0 : REGION.POINTER, shared ? CLASS_MEMORY0 : classes.take());
   }
-  return { memoryOffset, memoryRegion };
+  const memoryIs64 = valid.memoryTypes.map(({ limits }) => limits.address === I64);
+  return { memoryOffset, memoryRegion, memoryIs64 };
 }
 
 function placeGlobals(valid: ValidModule, layout: ContextLayout, classes: AliasClasses) {

@@ -10,7 +10,9 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
+import { I64 as INDEX64 } from "../wasm/types.ts";
 import { checkTableIndex, elementAddress } from "./calls.ts";
+import { branchWhen, trapHere } from "./control.ts";
 import type { FunctionTranslator, Handler } from "./function.ts";
 import { callBuiltin } from "./memory.ts";
 import { GLOBAL, recordOffset } from "./module_env.ts";
@@ -61,7 +63,34 @@ function refNull(t: FunctionTranslator): void {
 }
 
 function refIsNull(t: FunctionTranslator): void {
-  t.push(t.b.binary(OP.EQ, I32, t.pop(), t.b.constant(REF, 0, 0)));
+  t.push(isNull(t, t.pop()));
+}
+
+/** Is reference `value` null, as an i32? */
+function isNull(t: FunctionTranslator, value: number): number {
+  // An address in the context is never 0.
+  if (t.f.op[value] === OP.CONTEXT) return t.b.i32(0);
+  return t.b.binary(OP.EQ, I32, value, t.b.constant(REF, 0, 0));
+}
+
+function refAsNonNull(t: FunctionTranslator): void {
+  const condition = isNull(t, t.stack[t.sp - 1]!);
+  const { b, f } = t;
+  if (b.isConst(condition) && f.imm[condition] !== 0) trapHere(t, TRAP.NULL_REFERENCE);
+  else b.trapIf(condition, TRAP.NULL_REFERENCE);
+}
+
+/** `br_on_null`: the label does not get the reference; what goes on keeps it. */
+function branchOnNull(t: FunctionTranslator, imm: Immediates): void {
+  const value = t.pop();
+  branchWhen(t, isNull(t, value), imm.index);
+  if (t.reachable) t.push(value);
+}
+
+/** `br_on_non_null`: the label gets the reference; what goes on does not. */
+function branchOnNonNull(t: FunctionTranslator, imm: Immediates): void {
+  branchWhen(t, t.b.eqz(isNull(t, t.stack[t.sp - 1]!)), imm.index);
+  if (t.reachable) t.pop();
 }
 
 function refFunc(t: FunctionTranslator, imm: Immediates): void {
@@ -81,14 +110,20 @@ function tableSet(t: FunctionTranslator, imm: Immediates): void {
   t.b.emit(OP.STORE, NONE, elementAddress(t, imm.index, index), value, t.env.tableRegion[imm.index]!, 0);
 }
 
+/** Has table `index` 64-bit indices? */
+function is64(t: FunctionTranslator, index: number): boolean {
+  return t.env.valid.tableTypes[index]!.limits.address === INDEX64;
+}
+
 function tableSize(t: FunctionTranslator, imm: Immediates): void {
   const { b, env } = t;
   const { index } = imm;
   const fixed = env.tableFixedLength[index]!;
+  const ty = is64(t, index) ? I64 : I32;
   t.push(
     fixed >= 0
-      ? b.i32(fixed)
-      : b.emit(OP.LOAD, I32, 0, 0, env.tableSizeRegion[index]!, env.tableOffset[index]! + TABLE.LENGTH),
+      ? b.constant(ty, fixed, 0)
+      : b.emit(OP.LOAD, ty, 0, 0, env.tableSizeRegion[index]!, env.tableOffset[index]! + TABLE.LENGTH),
   );
 }
 
@@ -101,7 +136,8 @@ function popWide(t: FunctionTranslator): number {
 function tableGrow(t: FunctionTranslator, imm: Immediates): void {
   const delta = popWide(t);
   const value = t.pop();
-  t.push(t.b.unary(OP.WRAP, I32, callBuiltin(t, "table_grow", t.b.i32(imm.index), value, delta)));
+  const old = callBuiltin(t, "table_grow", t.b.i32(imm.index), value, delta);
+  t.push(is64(t, imm.index) ? old : t.b.unary(OP.WRAP, I32, old));
 }
 
 function tableFill(t: FunctionTranslator, imm: Immediates): void {
@@ -134,6 +170,9 @@ export const SPECIAL_HANDLERS: Readonly<Record<string, Handler>> = {
   "ref.null": refNull,
   "ref.is_null": refIsNull,
   "ref.func": refFunc,
+  "ref.as_non_null": refAsNonNull,
+  "br_on_null": branchOnNull,
+  "br_on_non_null": branchOnNonNull,
   "table.get": tableGet,
   "table.set": tableSet,
   "table.size": tableSize,
