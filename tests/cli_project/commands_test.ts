@@ -304,3 +304,35 @@ commandTest("opts and features show state and where it came from", async ({ proj
   ]);
   assert.deepEqual(codes(await json("features", "--feature", "sidm=on")), ["usage.switch"]);
 });
+
+commandTest(
+  "plugin catalog scaffolds from the module, plugin inspect shows a directory",
+  async ({ run, json }) => {
+    const flags = [
+      "--name",
+      "G",
+      "--module",
+      "github.com/ada/g",
+      "--description",
+      "d",
+      "--license",
+      "MIT",
+      "--repository",
+      "https://github.com/ada/g",
+    ];
+    await run("init", "--full", "--kind", "plugin", ...flags, "--yes");
+    const shown = await run("plugin", "inspect", ".");
+    assert.match(shown.out, /provides github\.com\/ada\/g\/contracts\/greet@1\n {2}greet {2}\(i64, i32\) -> \(i32\)/);
+    assert.deepEqual(codes(await json("plugin", "catalog", "dist/plugin.wasm")), ["project.exists"]);
+    const made = await json("plugin", "catalog", "dist/plugin.wasm", "--dry-run");
+    const { definition } = JSON.parse(made.data.text).plugins[0];
+    assert.deepEqual(definition.authorities.map((a: { name: string }) => a.name), ["caller.memory.write"]);
+    assert.deepEqual(definition.provides, [{
+      id: "github.com/ada/g/contracts/greet",
+      major: 1,
+      functions: [{ name: "greet", params: ["i64", "i32"], results: ["i32"] }],
+    }]);
+    assert.deepEqual(made.data.todo, ["write the reason for caller.memory.write"]);
+  },
+  "",
+);
