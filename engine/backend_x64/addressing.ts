@@ -18,7 +18,7 @@ import { TRAP } from "../traps.ts";
 const RANGE_DEPTH = 4;
 
 /** An upper bound (a number below 2^32) of the i32 value `id` as unsigned. */
-function upperBound(s: Selection, id: number, depth: number): number {
+export function upperBound(s: Selection, id: number, depth: number = RANGE_DEPTH): number {
   const { op, a, b, imm } = s;
   switch (op[id]) {
     case OP.CONST:

@@ -69,6 +69,16 @@ export class Emission {
   avx = false;
   /** Location per operand. */
   location: Int32Array = new Int32Array(0);
+  /**
+   * Flags that the code emitted last left behind: those of register `flagsRegister` (its width `flagsWide`) compared with 0, good at
+   * byte position `flagsAt` while no mark has been added; `flagsExact` if overflow and carry are 0 as a test would leave them.
+   */
+  flagsAt = -1;
+  flagsMarks = 0;
+  flagsRegister = 0;
+  flagsWide = 0;
+  flagsExact = false;
+
   /** Number of the allocation's edits that belong to instructions; those of edges follow. */
   editEnd = 0;
   /** Bytes of the frame where code is being emitted: from rsp to the return address. */
@@ -111,6 +121,7 @@ export class Emission {
     this.editEnd = v.edgeCount > 0 ? allocation.edgeFirst[0] : allocation.editCount;
     this.frame = allocation.slotCount * 8;
     this.asm.at = 0;
+    this.flagsAt = -1;
     this.markCount = 0;
     this.labelCount = v.blockCount;
     this.coldKind.length = 0;
@@ -150,6 +161,15 @@ export class Emission {
     this.markY[i] = y;
     this.markZ[i] = z;
     this.markW[i] = w;
+  }
+
+  /** Notes that the instruction just emitted set the flags by its result in general register `register`. */
+  flagsOf(register: number, wide: number, exact: boolean): void {
+    this.flagsAt = this.asm.at;
+    this.flagsMarks = this.markCount;
+    this.flagsRegister = register;
+    this.flagsWide = wide;
+    this.flagsExact = exact;
   }
 
   newLabel(): number {

@@ -5,7 +5,15 @@ import { operandVreg } from "../codegen/vcode.ts";
 import type { Emission } from "./emission.ts";
 import { emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { X } from "./instructions.ts";
-import { AUX_CODE_SHIFT, AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CONSUMER } from "./machine_ops.ts";
+import {
+  AUX_CODE_SHIFT,
+  AUX_CONDITION_SHIFT,
+  AUX_CONSUMER_SHIFT,
+  AUX_MODE,
+  CC,
+  CONSUMER,
+  MODE,
+} from "./machine_ops.ts";
 import { RSP, SCRATCH } from "./registers.ts";
 import { emitMove, emitRow, slotOffset } from "./emit_row.ts";
 
@@ -34,24 +42,47 @@ export function branchIf(e: Emission, cc: number, label: number): void {
   }
 }
 
+/**
+ * Emits the compare of `i`, whose operands begin at `o`, and returns the condition to ask for. A test of a register against zero is
+ * left out when the instruction before it has set the flags by the same result.
+ */
+export function emitFlags(e: Emission, i: number, o: number): number {
+  const cc = conditionOf(e, i);
+  const known = knownCondition(e, i, o, cc);
+  if (known >= 0) return known;
+  emitRow(e, i, e.v.op[i], o);
+  return cc;
+}
+
+/** The condition that the flags already show for test `i`, or −1. */
+function knownCondition(e: Emission, i: number, o: number, cc: number): number {
+  const { v, location } = e;
+  const row = v.op[i];
+  if (row !== X.TEST32_M && row !== X.TEST64_M) return -1;
+  if (e.flagsAt !== e.asm.at || e.flagsMarks !== e.markCount || e.flagsWide !== row - X.TEST32_M) return -1;
+  if (
+    (v.aux[i] & AUX_MODE) !== MODE.REGISTER || location[o] !== e.flagsRegister || location[o + 1] !== e.flagsRegister
+  ) return -1;
+  if (e.flagsExact || cc === CC.E || cc === CC.NE) return cc;
+  // After an addition the overflow flag is not 0, but the sign is right.
+  return cc === CC.L ? CC.S : cc === CC.GE ? CC.NS : -1;
+}
+
 /** Emits compare `i` and what consumes it. */
 export function emitCompare(e: Emission, i: number): void {
   const { v } = e;
   const o = v.firstOperand[i];
-  const cc = conditionOf(e, i);
-  const row = v.op[i];
   switch (consumerOf(e, i)) {
     case CONSUMER.SET:
-      emitSet(e, i, row, o, cc);
+      emitSet(e, i, o);
       break;
     case CONSUMER.MOVE32:
     case CONSUMER.MOVE64:
-      emitRow(e, i, row, o + 3);
-      emitConditionalMove(e, consumerOf(e, i) === CONSUMER.MOVE64 ? X.CMOV64 : X.CMOV32, o, cc);
+      emitConditionalMove(e, consumerOf(e, i) === CONSUMER.MOVE64 ? X.CMOV64 : X.CMOV32, o, emitFlags(e, i, o + 3));
       break;
     case CONSUMER.MOVE_F32:
     case CONSUMER.MOVE_F64: {
-      emitRow(e, i, row, o + 3);
+      const cc = emitFlags(e, i, o + 3);
       const from = e.location[o + 2];
       const to = e.location[o];
       if (from === to) break;
@@ -62,17 +93,24 @@ export function emitCompare(e: Emission, i: number): void {
       break;
     }
     case CONSUMER.TRAP:
-      emitRow(e, i, row, o);
-      branchIf(e, cc, e.trap(i, (v.aux[i] >>> AUX_CODE_SHIFT) & 63));
+      branchIf(e, emitFlags(e, i, o), e.trap(i, (v.aux[i] >>> AUX_CODE_SHIFT) & 63));
       break;
     default:
       throw new Error("A compare without a consumer");
   }
 }
 
-function emitSet(e: Emission, i: number, row: number, o: number, cc: number): void {
+function emitSet(e: Emission, i: number, o: number): void {
   const { asm, location } = e;
   const d = location[o] & 15;
+  const row = e.v.op[i];
+  const cc = conditionOf(e, i);
+  const known = knownCondition(e, i, o + 1, cc);
+  if (known >= 0) {
+    emitRegister(asm, X.SETCC, 0, d, 0, 0, known);
+    emitRegister(asm, X.MOVZX32_8, d, d, 0, 0, 0);
+    return;
+  }
   if (cc >= CC.FE) {
     emitRow(e, i, row, o + 1);
     // Parity says unordered.

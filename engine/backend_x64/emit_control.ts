@@ -13,9 +13,9 @@ import { emitMemory } from "./encoding.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { SCRATCH } from "./registers.ts";
-import { branchIf, conditionOf } from "./emit_compare.ts";
+import { branchIf, emitFlags } from "./emit_compare.ts";
 import type { BlockEnds } from "./block_ends.ts";
-import { emitEdits, emitRow, ri, rr } from "./emit_row.ts";
+import { emitEdits, ri, rr } from "./emit_row.ts";
 import { leaLabel } from "./emit_calls.ts";
 
 function hasMoves(e: Emission, edge: number): boolean {
@@ -63,8 +63,7 @@ export function emitBranch(e: Emission, ends: BlockEnds, i: number, yes: number,
     jumpTo(e, ends, toYes);
     return;
   }
-  emitRow(e, i, v.op[i], v.firstOperand[i]);
-  const cc = conditionOf(e, i);
+  const cc = emitFlags(e, i, v.firstOperand[i]);
   if (movesYes && sink(e, ends, yes)) movesYes = false;
   if (movesNo && sink(e, ends, no)) movesNo = false;
   const coldYes = (v.blockFlags[toYes] & BLOCK_COLD) !== 0;

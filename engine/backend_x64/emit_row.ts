@@ -17,10 +17,16 @@ import {
   ROW_PLACES,
   ROW_RM_VECTOR,
   ROW_VEX_TWIN,
+  ROW_WIDE,
   X,
 } from "./instructions.ts";
 import { AUX_MODE, AUX_POOL_SHIFT, AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, MEMORY_BASE, RSP, SCRATCH, SCRATCH_VECTOR } from "./registers.ts";
+
+/** What a row's result, when it is a register, does to the flags: 1 zero and sign, 2 as a test of it would. */
+const RESULT_FLAGS = new Uint8Array(INSTRUCTION_ROWS.length);
+for (const row of [X.ADD32_R, X.ADD32_I, X.SUB32_R, X.SUB32_I, X.NEG32]) RESULT_FLAGS.fill(1, row, row + 2);
+for (const row of [X.AND32_R, X.AND32_I, X.OR32_R, X.OR32_I, X.XOR32_R, X.XOR32_I]) RESULT_FLAGS.fill(2, row, row + 2);
 
 /** Byte offset of slot location `location` (< 0) from rsp. */
 export function slotOffset(location: number): number {
@@ -124,6 +130,10 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
   if (mode === MODE.REGISTER) {
     if (rmLocation >= 0) emitRegister(asm, row, reg, rmLocation & 15, vvvv, imm, 0);
     else emitMemory(asm, row, reg, vvvv, RSP, NO_REGISTER, 0, slotOffset(rmLocation), imm, 0);
+    if (RESULT_FLAGS[row] !== 0 && rmLocation >= 0) {
+      const result = ROW_PLACES[row * MAX_OPERANDS] === PLACE.REG ? reg : rmLocation & 15;
+      e.flagsOf(result, ROW_WIDE[row], RESULT_FLAGS[row] === 2);
+    }
     return;
   }
   let disp = v.disp[i];
@@ -162,8 +172,10 @@ export function emitSum(e: Emission, i: number, row: number, o: number): void {
   if (mode === MODE.POINTER) {
     const base = location[o + 1] & 15;
     if (d === base) {
-      if (disp === -128 || disp !== 128) ri(e, X.ADD32_I + wide, d, disp);
-      else ri(e, X.SUB32_I + wide, d, -128);
+      // 128 fits a byte only when it is subtracted negated.
+      if (disp === 128) ri(e, X.SUB32_I + wide, d, -128);
+      else ri(e, X.ADD32_I + wide, d, disp);
+      e.flagsOf(d, wide, false);
       return;
     }
     if (disp === 0) {
@@ -175,10 +187,12 @@ export function emitSum(e: Emission, i: number, row: number, o: number): void {
     const index = location[o + 2] & 15;
     if (d === base) {
       rr(e, X.ADD32_R + wide, d, index);
+      e.flagsOf(d, wide, false);
       return;
     }
     if (d === index) {
       rr(e, X.ADD32_R + wide, d, base);
+      e.flagsOf(d, wide, false);
       return;
     }
     if ((base & 7) === 5 && (index & 7) !== 5) {
@@ -213,6 +227,18 @@ export function emitRematerialized(e: Emission, i: number, to: number): void {
   } else {
     throw new Error(`Operation ${op} cannot be repeated`);
   }
+}
+
+/** Stores the constant that instruction `i` defines to slot `to`, if an immediate can say it. */
+function storeConstant(e: Emission, i: number, to: number): boolean {
+  const { v } = e;
+  const op = v.op[i];
+  const low = v.imm[i];
+  const wide = op === P.CONST_I64 || op === P.CONST_F64;
+  if (!wide && op !== P.CONST_I32 && op !== P.CONST_F32) return false;
+  if (wide && v.disp[i] !== low >> 31) return false;
+  emitMemory(e.asm, wide ? X.MOV64_SI : X.MOV32_SI, 0, 0, RSP, NO_REGISTER, 0, slotOffset(to), low, 0);
+  return true;
 }
 
 /** Moves a value of type `ty` between locations. */
@@ -261,7 +287,7 @@ export function emitEdits(e: Emission, first: number, end: number): void {
     if (remat > 0) {
       const to = editTo[k];
       if (to >= 0) emitRematerialized(e, remat - 1, to);
-      else {
+      else if (!storeConstant(e, remat - 1, to)) {
         const scratch = editTy[k] === TY.F32 || editTy[k] === TY.F64 || editTy[k] === TY.V128
           ? 32 + SCRATCH_VECTOR
           : SCRATCH;

@@ -124,6 +124,9 @@ function foldCondition(s: Selection, id: number, user: number): void {
     else if (s.uses[id] === s.conditionUses[id] && s.uses[id] <= 3 && s.blockOf[id] === s.blockOf[user]) {
       if (s.folded[id] === 0) s.folded[id] = FOLD.REPEATED;
     }
+  } else if (o >= OP.LOAD && o <= OP.LOAD16_U) {
+    // cmp [m], 0
+    if (s.uses[id] === 1 && s.folded[id] === 0 && canMoveTo(s, id, user)) fold(s, id, user, FOLD.ONCE);
   } else {
     foldWrap(s, id, user);
   }

@@ -45,7 +45,7 @@ const PSEUDO_ROWS = [
   "ATOMIC_FENCE",
   // control
   "JUMP",
-  "SWITCH", // use index, temp; imm = number of edges
+  "SWITCH", // use index, temp; imm = number of edges; aux bit 0: the index is smaller than that
   "TRAP", // imm = code
   "POLL",
   // calls; imm = function, import or builtin; disp = signature id; aux = trap code of a null record

@@ -31,6 +31,13 @@ function resolveCondition(s: Selection, id: number, invert: boolean): void {
   } else if (op[id] === OP.AND) {
     resolveTest(s, id);
     found.cc = CC.NE;
+  } else if (s.isFoldedLoad(id)) {
+    source(s, id, false);
+    found.row = op[id] === OP.LOAD ? X.CMP32_I : op[id] === OP.LOAD8_U || op[id] === OP.LOAD8_S ? X.CMP8_I : X.CMP16_I;
+    found.imm = 0;
+    found.hasRegister = false;
+    found.sourceFirst = true;
+    found.cc = CC.NE;
   } else {
     // Comparing a folded comparison with zero keeps or changes its sense.
     while ((op[id] === OP.EQ || op[id] === OP.NE) && s.isZero(b[id]) && isFoldedCompare(s, a[id])) {

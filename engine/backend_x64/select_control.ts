@@ -8,6 +8,7 @@ import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { OP } from "../ir/ops.ts";
 import { type Signature, TY, TY_BANK } from "../ir/types.ts";
 import { OVERFLOW_ENTRY, paramPlaces, RECORD_REGISTER, resultPlaces } from "./abi.ts";
+import { upperBound } from "./addressing.ts";
 import { X } from "./instructions.ts";
 import { AUX_CODE_SHIFT, MODE, P } from "./machine_ops.ts";
 import { CALL_CLOBBERS, XMM0 } from "./registers.ts";
@@ -58,7 +59,7 @@ export function selectSwitch(s: Selection, id: number): void {
     return;
   }
   const index = s.reg(s.a[id]);
-  s.plain(P.SWITCH, n, 0, 0);
+  s.plain(P.SWITCH, n, 0, upperBound(s, s.a[id]) < n ? 1 : 0);
   s.use(index);
   s.temp(TY.I64);
   s.end();
