@@ -173,6 +173,10 @@ function emitInstruction(e: Emission, i: number, k: number): void {
     case P.REM_U:
       integers.emitDivision(e, i, op);
       break;
+    case P.MULHI_U:
+    case P.MULHI_S:
+      emitRegister(e.asm, op === P.MULHI_U ? X.MUL64 : X.IMULH64, 0, e.register(v.firstOperand[i] + 2), 0, 0, 0);
+      break;
     case P.CLZ_BSR:
     case P.CTZ_BSF:
       integers.emitScan(e, i, op);
@@ -255,7 +259,7 @@ function emitCold(e: Emission): void {
         calls.emitCrossCall(e, i, back);
         break;
       case COLD.CROSS_TAIL_CALL:
-        calls.emitCrossTailCall(e, i);
+        calls.emitCrossTailCall(e);
         break;
       case COLD.POLL:
         calls.emitColdPoll(e, i, back);

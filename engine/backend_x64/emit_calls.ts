@@ -130,13 +130,22 @@ export function emitTailCall(e: Emission, i: number, op: number): void {
   emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
 }
 
-/** A tail call into another instance needs a frame after all, to come back to our caller's context. */
-export function emitCrossTailCall(e: Emission, i: number): void {
+/**
+ * A tail call into another instance needs a frame after all, to come back to our caller's context (TAIL_FRAME); but not when
+ * our own return address is such a frame's, for then nobody is left who wants ours.
+ */
+export function emitCrossTailCall(e: Emission): void {
+  const there = e.newLabel();
   dropFrame(e);
-  switchContext(e);
-  e.callSite(i, 8);
-  restoreContext(e);
-  emitRegister(e.asm, X.RET, 0, 0, 0, 0, 0);
+  rm(e, X.MOV64_L, SCRATCH, CONTEXT_REGISTER, CONTEXT.TAIL_RETURN);
+  emitMemory(e.asm, X.CMP64_R, SCRATCH, 0, RSP, NO_REGISTER, 0, 0, 0, 0);
+  e.branch(CC.E, there);
+  emitRegister(e.asm, X.PUSH, CONTEXT_REGISTER, 0, 0, 0, 0);
+  emitRegister(e.asm, X.PUSH, SCRATCH, 0, 0, 0, 0);
+  e.bind(there);
+  rm(e, X.MOV64_L, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
+  reloadMemory(e, true);
+  emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
 }
 
 /** Interruption point: looks at the poll word; the cold part parks with every register saved. */

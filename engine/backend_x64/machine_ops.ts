@@ -28,6 +28,8 @@ const PSEUDO_ROWS = [
   "DIV_U",
   "REM_S", // def rdx, use rax, late use divisor, clobbers rax
   "REM_U",
+  "MULHI_U", // def rdx, use rax, use factor, clobbers rax
+  "MULHI_S",
   "CLZ_BSR", // def, use; aux bit 0: 64-bit
   "CTZ_BSF",
   "POPCNT_SWAR", // def, late use, temp

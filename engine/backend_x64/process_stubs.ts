@@ -4,6 +4,7 @@
  *
  *     call      save host registers · HOST_SP = rsp · rsp = GUEST_SP · r15, rbx, r14 from CALL_CONTEXT · call CALL_THUNK · DONE
  *     resume    the same, then pops what a parked call left (abi.ts) and goes on
+ *     tailReturn  pops the context of the caller of a tail call into another instance, and returns to that caller
  *     trapExit  entered by a jump with the code in eax and the trap's return address on the stack
  *     fault     in a signal frame: notes program counter, stack pointer and address, and continues at the landing
  *
@@ -50,12 +51,13 @@ export function buildProcessStubs(os: string): ProcessStubs {
   if (layout === undefined) throw new RangeError(`No x64 process stubs for operating system "${os}"`);
   const code = new MachineCode(0, 0);
   const s = new StubCode(BARE_CONTEXT, code);
-  const labels = { call: s.newLabel(), resume: s.newLabel(), trap: s.newLabel(), landing: s.newLabel() };
+  const labels = { call: s.newLabel(), resume: s.newLabel(), trap: s.newLabel(), landing: s.newLabel(), tail: s.newLabel() };
   const handler = s.newLabel();
   const words = s.newLabel();
   emitCallStub(s, labels.call);
   emitResumeStub(s, labels.resume);
   emitTrapExit(s, labels.trap, labels.landing);
+  emitTailReturn(s, labels.tail);
   emitFaultHandler(s, handler, words, layout, os);
   s.mark(KIND.ALIGN, 8, 0, 0, 0);
   s.bind(words);
@@ -67,6 +69,7 @@ export function buildProcessStubs(os: string): ProcessStubs {
     call: labelOffset(labels.call),
     resume: labelOffset(labels.resume),
     trapExit: labelOffset(labels.trap),
+    tailReturn: labelOffset(labels.tail),
     faultHandler: labelOffset(handler),
     faultWords: labelOffset(words),
     faultLanding: labelOffset(labels.landing),
@@ -98,6 +101,15 @@ function emitResumeStub(s: StubCode, label: number): void {
   s.rr(X.MOV64_L, R11, RDI);
   s.pop(RCX);
   s.rr(X.JMP_M, 0, RCX);
+}
+
+/** Results are in registers or in the overflow buffer of the thread: nothing here touches them. */
+function emitTailReturn(s: StubCode, label: number): void {
+  s.mark(KIND.ALIGN, 16, 1, 0, 0);
+  s.bind(label);
+  s.pop(CONTEXT_REGISTER);
+  s.loadMemory();
+  s.op(X.RET);
 }
 
 function emitTrapExit(s: StubCode, label: number, landing: number): void {

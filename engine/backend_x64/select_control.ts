@@ -253,7 +253,15 @@ export function selectResult(s: Selection, id: number): void {
   s.vregs[id] = s.vregs[s.a[id]] + s.imm[id];
 }
 
-function tailCall(s: Selection, id: number, op: number, record: number): void {
+/** A tail call destroys nothing that we still want, but our caller has to know what it writes: that counts as ours. */
+function tailCall(
+  s: Selection,
+  id: number,
+  op: number,
+  record: number,
+  generalClobbers: number,
+  vectorClobbers: number,
+): void {
   const signature = s.context.signatures[s.imm[id]];
   const places = paramPlaces(signature.params);
   const list = s.a[id] + (record >= 0 ? 1 : 0);
@@ -261,20 +269,27 @@ function tailCall(s: Selection, id: number, op: number, record: number): void {
   const recordVreg = record >= 0 ? s.reg(record) : 0;
   storeOverflow(s, signature.params, places, list);
   resolveList(s, signature.params, places, list);
-  s.plain(op, s.c[id], s.imm[id], op === P.TAIL_CALL_RECORD ? s.c[id] : 0);
+  const i = s.plain(op, s.c[id], s.imm[id], op === P.TAIL_CALL_RECORD ? s.c[id] : 0);
+  if ((generalClobbers | vectorClobbers) !== 0) s.v.clobbers[i] = s.v.addClobbers(generalClobbers, vectorClobbers);
   if (record >= 0) s.useFixed(recordVreg, RECORD_REGISTER);
   fixedUses(s, signature.params, places);
   s.end();
 }
 
 export function selectTailCall(s: Selection, id: number): void {
-  tailCall(s, id, P.TAIL_CALL, -1);
+  const callee = s.c[id];
+  const known = s.code.writtenKnown[callee] !== 0;
+  // Ourselves: what we write is counted anyway.
+  const self = callee + s.context.layout.importedFuncs === s.f.funcIndex;
+  const general = self ? 0 : known ? s.code.writtenGeneral[callee] : ALL_GENERAL;
+  const vector = self ? 0 : known ? s.code.writtenVector[callee] : ALL_VECTOR;
+  tailCall(s, id, P.TAIL_CALL, -1, general, vector);
 }
 
 export function selectTailCallRecord(s: Selection, id: number): void {
-  tailCall(s, id, P.TAIL_CALL_RECORD, s.f.pool[s.a[id]]);
+  tailCall(s, id, P.TAIL_CALL_RECORD, s.f.pool[s.a[id]], ALL_GENERAL, ALL_VECTOR);
 }
 
 export function selectTailCallImport(s: Selection, id: number): void {
-  tailCall(s, id, P.TAIL_CALL_IMPORT, -1);
+  tailCall(s, id, P.TAIL_CALL_IMPORT, -1, ALL_GENERAL, ALL_VECTOR);
 }

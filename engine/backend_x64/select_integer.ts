@@ -5,6 +5,7 @@
  */
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
+import { selectDivisionByConstant } from "./divide_constant.ts";
 import { X } from "./instructions.ts";
 import { AUX_SCALE_SHIFT, MODE, P } from "./machine_ops.ts";
 import { RAX, RCX, RDX } from "./registers.ts";
@@ -273,6 +274,7 @@ export function selectDivU(s: Selection, id: number): void {
 }
 
 function divide(s: Selection, op: number, id: number): void {
+  if (selectDivisionByConstant(s, id)) return;
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
   s.plain(op, s.imm[id], 0, s.wide(id));
@@ -292,6 +294,7 @@ export function selectRemU(s: Selection, id: number): void {
 }
 
 function remainder(s: Selection, op: number, id: number): void {
+  if (selectDivisionByConstant(s, id)) return;
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
   const i = s.plain(op, s.imm[id], 0, s.wide(id));

@@ -131,6 +131,7 @@ export class NativeProcess {
     view.setBigUint64(CONTEXT.THREAD, this.thread.address, true);
     view.setBigUint64(CONTEXT.STACK_LIMIT, this.stack.address + BigInt(GUARD + STACK_SLACK), true);
     view.setBigUint64(CONTEXT.TRAP_EXIT, this.#trapExit, true);
+    view.setBigUint64(CONTEXT.TAIL_RETURN, this.#tailReturn, true);
     view.setBigUint64(CONTEXT.OVERFLOW, this.thread.address + BigInt(THREAD.OVERFLOW), true);
     view.setBigUint64(context.layout.memoriesOffset + MEMORY.BASE, this.memoryBase, true);
     view.setBigUint64(context.layout.memoriesOffset + MEMORY.LENGTH, BigInt(MEMORY_BYTES), true);
