@@ -4,6 +4,7 @@
  */
 import process from "node:process";
 import { TrapError, WaftError } from "@waft/engine";
+import { ProjectError } from "../diagnostic.ts";
 
 /** Wrong usage: exit status 2. */
 export class UsageError extends Error {
@@ -36,6 +37,7 @@ export class FileFailure extends Error {
 export function exitStatus(error: unknown): number {
   if (error instanceof FileFailure) return exitStatus(error.cause);
   if (error instanceof UsageError) return 2;
+  if (error instanceof ProjectError) return error.exitCode;
   if (error instanceof TrapError) return 134;
   if (error instanceof GuestExit) return error.status;
   return 1;
@@ -60,6 +62,7 @@ export function describe(error: unknown): string {
     return `waft: ${oneLine(file)}: ${oneLine(systemMessage(cause) ?? error.message)}${where}`;
   }
   if (error instanceof UsageError) return `waft: ${error.message.split("\n").map(oneLine).join("\n")}`;
+  if (error instanceof ProjectError) return error.message; // Findings with their places, a line or two each.
   if (error instanceof Error) return `waft: ${oneLine(systemMessage(error) ?? error.message)}`;
   return `waft: ${oneLine(String(error))}`;
 }

@@ -4,8 +4,9 @@
 import type { Command } from "commander";
 import process from "node:process";
 import { runFile } from "../ops/run.ts";
-import { addEngineOptions, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { addEngineOptions, type EngineFlags } from "./engine_options.ts";
 import { UsageError } from "./failure.ts";
+import { projectEngineOptions } from "./project_defaults.ts";
 
 interface RunFlags extends EngineFlags {
   invoke?: string;
@@ -30,7 +31,7 @@ export function addCommand(program: Command): void {
     .allowUnknownOption(false);
   addEngineOptions(command).action(async (file: string, args: string[], flags: RunFlags) => {
     const lines = await runFile(file, args, {
-      engine: engineOptions(flags),
+      engine: await projectEngineOptions(flags),
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
       preopens: flags.dir.map(parseDir),
       env: flags.env.map(parseEnv),

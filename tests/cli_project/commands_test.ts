@@ -336,3 +336,25 @@ commandTest(
   },
   "",
 );
+
+commandTest("run takes its defaults from the nearest manifest, flags override them", async ({ project, run }) => {
+  project.write("m.wat", '(module (func (export "f") (result i32 i32) (i32.const 1) (i32.const 2)))');
+  const settings = (value: object): void => project.write("waft.json", JSON.stringify({ settings: value }));
+  assert.deepEqual(await run("run", "m.wat"), { code: 0, out: "1\n2\n", err: "" });
+  settings({
+    features: { "multi-value": false },
+    optimizations: { inline: false },
+    runtime: { deferredBoundsChecking: false },
+  });
+  const off = await run("run", "m.wat");
+  assert.equal(off.code, 1);
+  assert.match(off.err, /multi-value/);
+  assert.deepEqual(await run("run", "--feature", "multi-value=on", "m.wat"), { code: 0, out: "1\n2\n", err: "" });
+  settings({ features: { "multi-value": "off" } });
+  const invalid = await run("run", "m.wat");
+  assert.deepEqual([invalid.code, invalid.out], [3, ""]);
+  assert.match(
+    invalid.err,
+    /waft\.json:1:\d+: manifest\.type: settings\.features\["multi-value"\] must be a boolean, not a string\n {2}help: write true or false\n$/,
+  );
+});
