@@ -74,6 +74,7 @@ export class ExternTable {
     const element = typeNamed(type);
     if (!isRef(element)) throw new TypeError(`${type} is not a reference type`);
     const table = new Table(store.thread.contexts, { limits: limits(initial, maximum, MAX_TABLE_ELEMENTS), element });
+    store.addHostObject(table);
     return new ExternTable(store, table);
   }
 
@@ -144,7 +145,9 @@ export class ExternGlobal {
     const block = store.thread.contexts.allocate(16);
     const initial = value === undefined ? defaultValue(type) : value;
     writeValue(block.region, block.offset, type, initial, store);
-    return new ExternGlobal(store, new Global({ type, mutable }, block.region, block.offset, block));
+    const global = new Global({ type, mutable }, block.region, block.offset, block);
+    store.addHostObject(global);
+    return new ExternGlobal(store, global);
   }
 
   get type(): string {

@@ -2,7 +2,7 @@
  * Global instances (specification, 4.2.9): a 16-byte cell outside the JavaScript heap, which lies in the VM context of the
  * instance that defines the global, or in a block of its own when the host made it.
  */
-import type { GlobalType } from "../wasm/types.ts";
+import { type GlobalType, isRef } from "../wasm/types.ts";
 import { funcInfo } from "./func.ts";
 import type { NativeRegion } from "./native_region.ts";
 
@@ -19,6 +19,13 @@ export class Global {
     this.region = region;
     this.offset = offset;
     this.owner = owner;
+  }
+
+  /** Marks the reference that it holds, if any. */
+  markReferences(mark: (word: number) => void): void {
+    if (!isRef(this.type.type)) return;
+    const word = this.region.word(this.offset);
+    if (word !== 0) mark(word);
   }
 
   /** Keeps the instance of a function alive that was just stored. */

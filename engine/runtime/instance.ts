@@ -9,7 +9,6 @@ import { BUILTIN_ROWS, type BuiltinName } from "../builtins.ts";
 import { MEMORY, RECORD, TABLE, THREAD } from "../context_layout.ts";
 import { Bug, TrapError } from "../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
-import { HEAP, heapOf, isRef } from "../wasm/types.ts";
 import type { CompiledModule, PreparedElem } from "./compiled_module.ts";
 import { type ConstEnv, type ConstInit, evaluateConst } from "./const_expr.ts";
 import type { ContextBlock } from "./context_arena.ts";
@@ -98,9 +97,11 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     const fn = makeCallIn(type, {
       state: thread.state,
       border: store,
+      instance: this,
+      thread,
       enter: () => {
         if (this.closed) throw new Error("The instance is closed");
-        if (thread.depth === 0 && thread.handles.full) thread.quiet();
+        if (thread.depth === 0) thread.quiet();
       },
       call: thread.call,
       serve: (status) => thread.serve(status, contextLo, contextHi, this.hostServices),
@@ -134,15 +135,10 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     return BigInt(this.region.address + this.recordOffset(index));
   }
 
-  /** Marks every host handle that its globals and tables hold. */
-  markHandles(mark: (handle: number) => void): void {
-    for (const { type, region, offset } of this.globals) {
-      if (isRef(type.type) && heapOf(type.type) === HEAP.extern) mark(region.word(offset));
-    }
-    for (const table of this.tables) {
-      if (heapOf(table.type.element) !== HEAP.extern) continue;
-      for (let i = 0; i < table.length; i++) mark(table.get(i));
-    }
+  /** Marks every reference that its globals and tables hold. */
+  markReferences(mark: (word: number) => void): void {
+    for (const global of this.globals) global.markReferences(mark);
+    for (const table of this.tables) table.markReferences(mark);
   }
 
   /** Runs the builtin that compiled code parked for. Arguments are in the slots; results go there. */

@@ -17,7 +17,10 @@ const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK, CALL_RECORD } = T
 export interface CallInEnv {
   state: NativeRegion;
   border: ReferenceBorder;
-  /** Throws when the instance is closed or a sweep is due before the call; called first. */
+  /** Whose `closed` and `sweepDue` say that `enter` must be called first. */
+  instance: { readonly closed: boolean };
+  thread: { readonly sweepDue: boolean };
+  /** Throws when the instance is closed; sweeps when that is due. */
   enter: () => void;
   /** `call` of the guest thread. */
   call: () => number;
@@ -133,13 +136,13 @@ function callInSource(type: FuncType): string {
   const half = (field: number, name: string) => `i32[${field >> 2}] = ${name}Lo; i32[${(field >> 2) + 1}] = ${name}Hi;`;
   return `return function (env, types) {
   ${VIEWS} ${references(type)}
-  const { enter, call, serve } = env;
+  const { instance, thread, enter, call, serve } = env;
   const codeLo = env.code | 0, codeHi = env.code / 4294967296 | 0;
   const contextLo = env.context | 0, contextHi = env.context / 4294967296 | 0;
   const thunkLo = env.thunk | 0, thunkHi = env.thunk / 4294967296 | 0;
   const recordLo = env.record | 0, recordHi = env.record / 4294967296 | 0;
   return function (${names.join(", ")}) {
-    enter();
+    if (instance.closed || thread.sweepDue) enter();
     ${converted.join(" ")}
     ${stored.join(" ")}
     ${half(CALL_CODE, "code")} ${half(CALL_CONTEXT, "context")} ${half(CALL_THUNK, "thunk")} ${

@@ -11,8 +11,10 @@ import { HEAP, heapOf, isNullable, type ValType } from "../wasm/types.ts";
 import type { CompiledModule } from "./compiled_module.ts";
 import { funcInfo } from "./func.ts";
 import { GuestThread } from "./guest_thread.ts";
+import type { Global } from "./global.ts";
 import type { Instance } from "./instance.ts";
 import { NativeRegion } from "./native_region.ts";
+import type { Table } from "./table.ts";
 import { parkedFrames, trapError } from "./trap_error.ts";
 import { type ReferenceBorder, referenceMismatch } from "./values.ts";
 
@@ -22,6 +24,11 @@ export class Store implements ReferenceBorder {
   readonly #modules = new Map<number, WeakRef<CompiledModule>>();
   readonly #instances = new Map<number, WeakRef<Instance>>();
   #nextInstance = 1;
+  /** Functions that JavaScript gave to compiled code, by record: alive until a sweep finds that nothing holds them. */
+  readonly #escaped = new Map<number, Instance>();
+  #escapedLimit = 1024;
+  /** Tables and globals that the host made: roots of references that no instance need know. */
+  readonly #hostObjects: WeakRef<Table | Global>[] = [];
 
   constructor(target: Target) {
     this.thread = new GuestThread(currentHost(), target);
@@ -75,11 +82,17 @@ export class Store implements ReferenceBorder {
     const heap = heapOf(type);
     if (heap === HEAP.extern) {
       if (value === null) throw referenceMismatch(value, type);
-      return this.thread.handles.handleOf(value);
+      const handle = this.thread.handles.handleOf(value);
+      if (this.thread.handles.full) this.thread.sweepDue = true;
+      return handle;
     }
     const info = funcInfo(value);
     if (info === undefined) throw referenceMismatch(value, type);
-    if (heap === HEAP.func || (heap >= 0 && isSubtypeId(info.typeId, heap))) return info.record;
+    if (heap === HEAP.func || (heap >= 0 && isSubtypeId(info.typeId, heap))) {
+      this.#escaped.set(info.record, info.instance);
+      if (this.#escaped.size >= this.#escapedLimit) this.thread.sweepDue = true;
+      return info.record;
+    }
     throw referenceMismatch(value, type);
   }
 
@@ -106,13 +119,30 @@ export class Store implements ReferenceBorder {
     return new TrapError(message, parkedFrames(this.thread, (address) => this.moduleAt(address)));
   }
 
-  /** Frees host handles that nothing holds; only at rest. */
+  /** A table or global of the host is a root from now on. */
+  addHostObject(object: Table | Global): void {
+    this.#hostObjects.push(new WeakRef(object));
+  }
+
+  /** Frees host handles and functions that nothing holds; only at rest, when globals and tables are the only roots. */
   #sweep(): void {
-    const { handles } = this.thread;
-    if (!handles.full) return;
-    handles.sweep((mark) => {
-      for (const ref of this.#instances.values()) ref.deref()?.markHandles(mark);
+    if (!this.thread.sweepDue) return;
+    this.thread.sweepDue = false;
+    const held = new Map<number, Instance>();
+    this.thread.handles.sweep((mark) => {
+      const markWord = (word: number) => {
+        const owner = this.#escaped.get(word);
+        if (owner === undefined) mark(word);
+        else held.set(word, owner);
+      };
+      for (const ref of this.#instances.values()) ref.deref()?.markReferences(markWord);
+      for (const ref of this.#hostObjects) ref.deref()?.markReferences(markWord);
     });
+    this.#escaped.clear();
+    for (const [record, owner] of held) this.#escaped.set(record, owner);
+    this.#escapedLimit = Math.max(1024, held.size * 2);
+    const live = this.#hostObjects.filter((ref) => ref.deref() !== undefined);
+    this.#hostObjects.splice(0, this.#hostObjects.length, ...live);
   }
 }
 

@@ -63,6 +63,14 @@ export class Table {
     region.setWord(offset + index * 8, word);
   }
 
+  /** Marks every element that is not null. */
+  markReferences(mark: (word: number) => void): void {
+    for (let i = 0; i < this.#length; i++) {
+      const word = this.get(i);
+      if (word !== 0) mark(word);
+    }
+  }
+
   fill(start: number, count: number, word: number): void {
     for (let i = 0; i < count; i++) this.set(start + i, word);
   }

@@ -187,3 +187,19 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.equal(view[0], 0);
   });
 }
+
+Deno.test("host references that nothing holds are let go, the others stay", () => {
+  const instance = NewEngine().compile(`(module (table $t 100 externref)
+    (func (export "set") (param i32 externref) (table.set $t (local.get 0) (local.get 1)))
+    (func (export "get") (param i32) (result externref) (table.get $t (local.get 0)))
+    (func (export "drop") (param externref)))`).instantiate();
+  const kept = Array.from({ length: 100 }, (_, i) => ({ i }));
+  const own = host.table("externref", 1);
+  own.set(0, "mine");
+  kept.forEach((object, i) => instance.call({}, "set", i, object));
+  for (let i = 0; i < 20_000; i++) instance.call({}, "drop", { i });
+  const { handles } = instance.internal.store.thread;
+  assert.ok(handles.size < 5000, `${handles.size} handles are alive`);
+  kept.forEach((object, i) => assert.equal(instance.call({}, "get", i), object));
+  assert.equal(own.get(0), "mine");
+});
