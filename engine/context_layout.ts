@@ -32,9 +32,18 @@ export const CONTEXT = {
   POLL: 40,
   /** Number of the instance, i32: how the runtime finds it from a parked context. */
   INSTANCE: 48,
+  /** Address of the stub that a tail call into another instance leaves as its return address: see TAIL_FRAME. */
+  TAIL_RETURN: 56,
   /** Size of the header. */
   SIZE: 64,
 } as const;
+
+/**
+ * What a tail call into another instance leaves on the stack, from the lowest address up: the address of the stub (where the callee
+ * returns to), the VM context that the stub restores, and then what was there before. The stub belongs to the process, so that
+ * a callee that makes such a call itself sees that this frame is there already and needs no other: the stack stays constant.
+ */
+export const TAIL_FRAME = { RETURN: 0, CONTEXT: 8, SIZE: 16 } as const;
 
 /** A function record. */
 export const RECORD = {

@@ -50,6 +50,8 @@ export interface ProcessStubs {
   resume: number;
   /** Where compiled code jumps to raise a trap (CONTEXT.TRAP_EXIT): stores TRAP_* and leaves with STATUS.TRAP. */
   trapExit: number;
+  /** Where the callee of a tail call into another instance returns to (CONTEXT.TAIL_RETURN): restores the context below it, returns. */
+  tailReturn: number;
   /** void handler(signal, info, ucontext) for SIGSEGV, SIGBUS and SIGFPE. Patched by `configureFaultHandler`. */
   faultHandler: number;
   /** Offset of four u64 words in `bytes` that the host fills: code arena start, code arena end, absolute address of trapExit's fault landing, previous handler. */

@@ -45,6 +45,7 @@ export class GuestThread {
   readonly state: NativeRegion;
   /** Absolute addresses of code in the process stubs. */
   readonly trapExit: number;
+  readonly tailReturn: number;
   /** The guest stack, for walking it. */
   readonly stack: NativeRegion;
   readonly stackLow: number;
@@ -52,6 +53,8 @@ export class GuestThread {
   /** Begins the call that the CALL_* fields describe. */
   readonly call: () => number;
   readonly resume: () => number;
+  /** References have piled up: sweep at the next quiet moment. */
+  sweepDue = false;
   /** Nested calls from JavaScript that are under way. */
   depth = 0;
   /** Set by the runtime: serves BUILTIN and makes errors of traps. */
@@ -91,6 +94,7 @@ export class GuestThread {
     );
     for (const signal of system.faultSignals) host.installSignalHandler(signal, base + stubs.faultHandler);
     this.trapExit = base + stubs.trapExit;
+    this.tailReturn = base + stubs.tailReturn;
     this.call = host.boundCall(stubs.bytes, stubs.call, this.state.address);
     this.resume = host.boundCall(stubs.bytes, stubs.resume, this.state.address);
   }
@@ -111,6 +115,7 @@ export class GuestThread {
     region.setWord(offset + CONTEXT.THREAD, this.state.address);
     region.setWord(offset + CONTEXT.STACK_LIMIT, this.stackLow + STACK_SLACK_BYTES);
     region.setWord(offset + CONTEXT.TRAP_EXIT, this.trapExit);
+    region.setWord(offset + CONTEXT.TAIL_RETURN, this.tailReturn);
     region.setWord(offset + CONTEXT.OVERFLOW, this.state.address + THREAD.OVERFLOW);
     region.i32[(offset + CONTEXT.INSTANCE) >> 2] = instance;
   }

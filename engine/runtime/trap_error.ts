@@ -3,7 +3,7 @@
  * guest stack (call-site tables, walked by return address; there is no frame pointer). In: the thread state as the trap left
  * it. Out: TrapError, or ExhaustionError for a stack overflow, with the specification's message.
  */
-import { THREAD } from "../context_layout.ts";
+import { TAIL_FRAME, THREAD } from "../context_layout.ts";
 import { Bug, ExhaustionError, type SourcePlace, TrapError, type TrapFrame } from "../errors.ts";
 import type { CodeImage } from "../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
@@ -109,6 +109,10 @@ function walk(frames: TrapFrame[], thread: GuestThread, at: number, lookup: Imag
   const { stack, stackLow: low, stackHigh: high } = thread;
   while (frames.length < MAX_FRAMES && at >= low && at + 8 <= high) {
     const pc = stack.word(at - low);
+    if (pc === thread.tailReturn) {
+      at += TAIL_FRAME.SIZE;
+      continue;
+    }
     const owner = lookup(pc);
     const site = owner?.image.callSiteAt(pc);
     if (owner === undefined || site === undefined) return;

@@ -48,6 +48,7 @@ export class NativeProcess {
   readonly #call: Deno.UnsafeFnPointer<{ readonly parameters: readonly ["pointer"]; readonly result: "i32" }>;
   readonly #resume: Deno.UnsafeFnPointer<{ readonly parameters: readonly ["pointer"]; readonly result: "i32" }>;
   readonly #trapExit: bigint;
+  readonly #tailReturn: bigint;
   #used: number;
   readonly thread: Region;
   readonly stack: Region;
@@ -78,6 +79,7 @@ export class NativeProcess {
     this.#call = entry(stubs.call);
     this.#resume = entry(stubs.resume);
     this.#trapExit = arena.address + BigInt(stubs.trapExit);
+    this.#tailReturn = arena.address + BigInt(stubs.tailReturn);
     this.thread = this.#map(THREAD.SIZE, READ_WRITE);
     this.stack = this.#map(STACK_SIZE, READ_WRITE);
     this.#libc.symbols.mprotect(this.stack.pointer, BigInt(GUARD), 0);
