@@ -43,7 +43,7 @@ function isMissing(error: unknown): boolean {
 export const DISK: Files = {
   async read(path, maxBytes = 1 << 30) {
     try {
-      const { size } = await stat(path);
+      const { size } = await regularFile(path);
       // One byte more than allowed is enough for a reader to refuse the file by its size.
       if (size > maxBytes) return new Uint8Array(await readStart(path, maxBytes + 1));
       return new Uint8Array(await readFile(path));
@@ -109,6 +109,13 @@ export const DISK: Files = {
   },
   realPath: (path) => realpath(path),
 };
+
+/** The status of a regular file; a pipe or a device would block or never end. */
+async function regularFile(path: string): Promise<{ readonly size: number }> {
+  const status = await stat(path);
+  if (status.isFile() || status.isDirectory()) return status; // Reading a directory fails with its own error.
+  throw Object.assign(new Error(`${path} is no regular file`), { code: "EINVAL", path });
+}
 
 async function readStart(path: string, count: number): Promise<Uint8Array> {
   const file = await open(path, "r");

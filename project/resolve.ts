@@ -93,6 +93,7 @@ interface Node {
 
 /** Why there is no solution, as data. */
 export interface Conflict {
+  readonly steps: number;
   readonly facts: readonly Fact[];
   readonly nodes: ReadonlyMap<
     string,
@@ -120,6 +121,7 @@ class Solver {
   readonly #trail: Assignment[] = [];
   /** Decided candidates by id, in the order of decision; one level each. */
   readonly #decisions: string[] = [];
+  readonly #known = new Set<string>();
   #steps = 0;
 
   constructor(request: ResolveRequest, provider: ReleaseProvider) {
@@ -134,8 +136,12 @@ class Solver {
       const range = this.#request.requirements[id]!;
       const node = this.#nodes.get(id)!;
       const fact: Fact = { kind: "project", id, range };
-      const terms = withoutFull([[id, node.full & ~this.#fitting(id, range)]], this.#nodes);
-      const conflict = this.#learn({ terms, fact });
+      const inside = this.#fitting(id, range);
+      const fresh: Incompatibility[] = [];
+      this.#splitPackage(id, inside, fresh);
+      const own = { terms: withoutFull([[id, node.full & ~inside]], this.#nodes), fact };
+      this.#register(own);
+      const conflict = this.#propagate([], [own, ...fresh]);
       if (conflict !== undefined) return this.#conflict(conflict);
     }
     for (;;) {
@@ -144,10 +150,11 @@ class Solver {
       const node = this.#nodes.get(id)!;
       const bit = lowestBit(node.possible & ~1n);
       const release = node.candidates[bitIndex(bit) - 1]!;
-      await this.#load(Object.keys(release.requires).sort());
+      if (this.#decisions.length >= MAX_PLUGINS) throw limit(`the graph has more than ${MAX_PLUGINS} plugins`);
+      const fresh = await this.#load(Object.keys(release.requires).sort());
       this.#decisions.push(id);
       this.#assign(id, bit, undefined);
-      const conflict = this.#propagateAfterDecision(id, release);
+      const conflict = this.#propagateAfterDecision(id, release, fresh);
       if (conflict !== undefined) return this.#conflict(conflict);
     }
   }
@@ -183,9 +190,10 @@ class Solver {
     return { chosen, skipped, steps: this.#steps };
   }
 
-  async #load(ids: readonly string[]): Promise<void> {
+  /** Loads ids that are new; returns the facts that follow for what is decided. */
+  async #load(ids: readonly string[]): Promise<Incompatibility[]> {
     const missing = ids.filter((id) => !this.#nodes.has(id));
-    if (missing.length === 0) return;
+    if (missing.length === 0) return [];
     if (this.#nodes.size + missing.length > 4 * MAX_PLUGINS) {
       throw limit(`the search met more than ${4 * MAX_PLUGINS} plugins`);
     }
@@ -204,28 +212,62 @@ class Solver {
         about: [],
       });
     }
-    for (const id of missing) this.#bindPackage(id);
+    const fresh: Incompatibility[] = [];
+    for (const id of missing) for (const decided of this.#decisions) this.#sharePackage(decided, id, fresh);
+    return fresh;
   }
 
-  /** Plugins of one package have one version: for each version, "this one here, another one there" is impossible. */
-  #bindPackage(id: string): void {
+  /** Plugins of one package have one version: "this one decided, another version of that one" is impossible. */
+  #sharePackage(decided: string, other: string, fresh: Incompatibility[]): void {
+    const node = this.#nodes.get(decided)!;
+    const there = this.#nodes.get(other)!;
+    const own = node.candidates[0]?.package;
+    if (own === undefined || other === decided || there.candidates[0]?.package !== own) return;
+    const { version } = this.#decided(decided);
+    if (!this.#isNew(`p ${decided} ${version} ${other}`)) return;
+    let differs = there.full & ~1n;
+    there.candidates.forEach((r, j) => {
+      if (r.version === version) differs &= ~(1n << BigInt(j + 1));
+    });
+    if (differs === 0n) return;
+    const fact: Fact = {
+      kind: "same-package",
+      package: own,
+      ids: decided < other ? [decided, other] : [other, decided],
+    };
+    const incompatibility = { terms: new Map([[decided, node.possible], [other, differs]]), fact };
+    this.#register(incompatibility);
+    fresh.push(incompatibility);
+  }
+
+  /** The same law for a whole range: one id inside it and another of its package outside it is impossible. */
+  #splitPackage(id: string, inside: bigint, fresh: Incompatibility[]): void {
     const node = this.#nodes.get(id)!;
     const own = node.candidates[0]?.package;
-    if (own === undefined) return;
+    if (own === undefined || inside === 0n) return;
+    let versions: Set<string> | undefined;
     for (const [other, there] of this.#nodes) {
       if (other === id || there.candidates[0]?.package !== own) continue;
-      const fact: Fact = { kind: "same-package", package: own, ids: id < other ? [id, other] : [other, id] };
-      node.candidates.forEach((release, i) => {
-        let differs = there.full & ~1n;
-        there.candidates.forEach((r, j) => {
-          if (r.version === release.version) differs &= ~(1n << BigInt(j + 1));
-        });
-        if (differs === 0n) return;
-        const incompatibility = { terms: new Map([[id, 1n << BigInt(i + 1)], [other, differs]]), fact };
-        node.about.push(incompatibility);
-        there.about.push(incompatibility);
+      versions ??= new Set(
+        node.candidates.filter((_, i) => (inside >> BigInt(i + 1) & 1n) === 1n).map((r) => r.version),
+      );
+      let outside = 0n;
+      there.candidates.forEach((r, j) => {
+        if (!versions!.has(r.version)) outside |= 1n << BigInt(j + 1);
       });
+      if (outside === 0n || !this.#isNew(`s ${id} ${inside} ${other}`)) continue;
+      const fact: Fact = { kind: "same-package", package: own, ids: id < other ? [id, other] : [other, id] };
+      const incompatibility = { terms: new Map([[id, inside], [other, outside]]), fact };
+      this.#register(incompatibility);
+      fresh.push(incompatibility);
     }
+  }
+
+  /** True the first time; facts hold for the whole search and are added once. */
+  #isNew(key: string): boolean {
+    if (this.#known.has(key)) return false;
+    this.#known.add(key);
+    return true;
   }
 
   #filter(id: string, releases: readonly Release[]): { candidates: Release[]; skipped: Skipped[] } {
@@ -285,12 +327,13 @@ class Solver {
     return set;
   }
 
-  #propagateAfterDecision(id: string, release: Release): Incompatibility | undefined {
+  #propagateAfterDecision(id: string, release: Release, fresh: Incompatibility[]): Incompatibility | undefined {
     const node = this.#nodes.get(id)!;
     const changed = [id];
-    const fresh: Incompatibility[] = [];
+    for (const other of this.#nodes.keys()) this.#sharePackage(id, other, fresh);
     for (const needed of Object.keys(release.requires).sort()) {
       const range = release.requires[needed]!;
+      if (!this.#isNew(`r ${id} ${needed} ${range}`)) continue;
       // All candidates with the same requirement share one incompatibility, so that one conflict rules all of them out.
       let same = 0n;
       const versions: string[] = [];
@@ -300,7 +343,9 @@ class Solver {
         versions.push(other.version);
       });
       const target = this.#nodes.get(needed)!;
-      const outside = target.full & ~this.#fitting(needed, range);
+      const inside = this.#fitting(needed, range);
+      const outside = target.full & ~inside;
+      this.#splitPackage(needed, inside, fresh);
       const pairs: [string, bigint][] = needed === id ? [[id, same & outside]] : [[id, same], [needed, outside]];
       const terms = withoutFull(pairs, this.#nodes);
       const incompatibility = { terms, fact: { kind: "requires", by: id, versions, id: needed, range } as const };
@@ -312,11 +357,6 @@ class Solver {
 
   #register(incompatibility: Incompatibility): void {
     for (const id of incompatibility.terms.keys()) this.#nodes.get(id)!.about.push(incompatibility);
-  }
-
-  #learn(incompatibility: Incompatibility): Incompatibility | undefined {
-    this.#register(incompatibility);
-    return this.#propagate([], [incompatibility]);
   }
 
   /** Applies everything that follows; returns the incompatibility that proves that there is no solution, if so. */
@@ -435,7 +475,7 @@ class Solver {
       if (next.fact !== undefined && !facts.includes(next.fact)) facts.push(next.fact);
       if (next.parents !== undefined) open.push(...next.parents);
     }
-    return { facts, nodes: this.#nodes };
+    return { facts, nodes: this.#nodes, steps: this.#steps };
   }
 }
 

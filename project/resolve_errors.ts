@@ -87,14 +87,16 @@ async function linesToChange(
   solve: (request: ResolveRequest) => Promise<Resolution | Conflict>,
 ): Promise<[string, string, string][] | undefined> {
   const ids = Object.keys(request.requirements).sort();
-  let tries = 0;
+  // Advice may cost about as much as a few searches, no more.
+  let steps = 0;
   for (let size = 1; size <= Math.min(3, ids.length); size++) {
     for (const subset of subsets(ids, size)) {
-      if (++tries > 300) return undefined;
+      if (steps > 200_000) return undefined;
       const requirements = { ...request.requirements };
       for (const id of subset) requirements[id] = "*";
       try {
         const outcome = await solve({ ...request, requirements });
+        steps += outcome.steps + 100;
         if ("chosen" in outcome) {
           return subset.map((id) => [id, request.requirements[id]!, outcome.chosen.get(id)!.version]);
         }

@@ -264,6 +264,17 @@ Deno.test("resolver: plugins of one package share its version", async () => {
   );
 });
 
+Deno.test("resolver: 60 plugins of one package with 2,000 versions", async () => {
+  const list: Release[] = [];
+  for (let i = 0; i < 60; i++) {
+    for (let v = 0; v < 2000; v++) {
+      list.push(release(`a.b/p/${i}`, `1.0.${v}`, i === 0 ? { "a.b/p/1": "<1.0.5" } : {}, { package: "a.b/p" }));
+    }
+  }
+  const requirements = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`a.b/p/${i}`, "*"]));
+  assert.deepEqual(new Set(Object.values(await versions({ requirements }, list))), new Set(["1.0.4"]));
+});
+
 Deno.test("resolver: hard graphs end at the limit of steps, large easy ones are solved", async () => {
   // A chain of 300 plugins with 20 versions each, where only the lowest versions fit together.
   const list: Release[] = [];

@@ -150,6 +150,7 @@ const SYSTEM: { readonly [code: string]: string | undefined } = {
   ENOENT: "no such file or directory",
   ELOOP: "too many symbolic links",
   ENAMETOOLONG: "the name is too long",
+  EINVAL: "this is no regular file",
   EIO: "the device failed",
 };
 
