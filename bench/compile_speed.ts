@@ -1,5 +1,5 @@
 /**
- * Compile speed of big modules in processes of their own: waft cold (the first compile of a process) and warm (the median of those after), V8's optimizing
+ * Compile speed of big modules in processes of their own: waft cold (the first compile of a process) and warm (the median of the second half of those after), V8's optimizing
  * compiler eager on one thread, and V8's baseline likewise for orientation. Out: MB of code section per second.
  */
 import { execFileSync } from "node:child_process";
@@ -40,14 +40,14 @@ export function measureCompile(module: BigModule, path: string, quick: boolean):
   const baseline = child("v8", path, codeBytes > 4e6 ? 1 : 3, V8_BASELINE);
   const coldMBs = speed(median([first.times[0]!, waft.times[0]!]));
   const warmMBs = rounds > 0 ? speed(median(waft.times.slice(1 + (rounds >> 1)))) : coldMBs;
-  const v8OptimizingMBs = speed(Math.min(...v8.times));
+  const v8OptimizingMBs = speed(median(v8.times));
   return {
     name: module.name,
     codeBytes,
     coldMBs,
     warmMBs,
     v8OptimizingMBs,
-    v8BaselineMBs: speed(Math.min(...baseline.times)),
+    v8BaselineMBs: speed(median(baseline.times)),
     warmToV8: warmMBs / v8OptimizingMBs,
     coldToV8: coldMBs / v8OptimizingMBs,
     residentMiB: first.maxResident / 2 ** 20,

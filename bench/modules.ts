@@ -24,7 +24,7 @@ export const BIG_MODULES: readonly BigModule[] = [
     package: "sql.js",
     version: "1.16.0",
     file: "dist/sql-wasm.wasm",
-    warmRounds: { full: 9, quick: 5 },
+    warmRounds: { full: 12, quick: 8 },
   },
   {
     name: "esbuild",
