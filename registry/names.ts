@@ -8,17 +8,10 @@
 import { domainToUnicode } from "node:url";
 import { isPluginId } from "../project/grammar.ts";
 
-/** The id in a raw address segment; undefined when it is none, so that nothing but an id reaches a query. */
+/** The id in a decoded address segment; undefined when it is none, so that nothing but an id reaches a query. */
 export function idOfSegment(segment: string): string | undefined {
-  if (segment.length > 1000) return undefined;
-  let text: string;
-  try {
-    text = decodeURIComponent(segment);
-  } catch {
-    return undefined;
-  }
   // A second layer of encoding leaves a % behind, which P1 does not allow.
-  const id = text.replaceAll(":", "/");
+  const id = segment.replaceAll(":", "/");
   return isPluginId(id) ? id : undefined;
 }
 

@@ -1,0 +1,40 @@
+/**
+ * Client addresses, and how much of one counts as "the same place".
+ *
+ * In: an address as text. Out: the address for rate limits (IPv6: its /64), and the network for install counts (IPv4 /24,
+ * IPv6 /48). Text that is no address becomes one common value.
+ */
+import { isIPv4, isIPv6 } from "node:net";
+
+/** The address that rate limits count by. */
+export function rateAddress(address: string): string {
+  const plain = unmapped(address);
+  return isIPv4(plain) ? plain : isIPv6(plain) ? groups(plain).slice(0, 4).join(":") : "unknown";
+}
+
+/** The network that installs count by. */
+export function networkOf(address: string): string {
+  const plain = unmapped(address);
+  if (isIPv4(plain)) return plain.split(".").slice(0, 3).join(".");
+  return isIPv6(plain) ? groups(plain).slice(0, 3).join(":") : "unknown";
+}
+
+/** The client's address as the last proxy saw it. */
+export function forwardedAddress(field: string | null, peer: string): string {
+  const last = (field ?? "").split(",").at(-1)!.trim();
+  return isIPv4(last) || isIPv6(last) ? last : peer;
+}
+
+function unmapped(address: string): string {
+  const bare = address.replace(/%.*$/, "");
+  const mapped = /^::ffff:([0-9.]+)$/i.exec(bare)?.[1];
+  return mapped ?? bare;
+}
+
+function groups(address: string): string[] {
+  const [head, tail] = address.toLowerCase().split("::");
+  const left = head === "" ? [] : head!.split(":");
+  const right = tail === undefined || tail === "" ? [] : tail.split(":");
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length);
+  return [...left, ...new Array<string>(zeros).fill("0"), ...right].map((g) => g.replace(/^0+(?=.)/, ""));
+}

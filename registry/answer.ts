@@ -1,0 +1,80 @@
+/**
+ * Answers: JSON and text with strong ETags, conditional requests, caching rules.
+ *
+ * In: a body. Out: 200, or 304 when the client has these very bytes. Lists and indexes may be a minute old; what is
+ * immutable says so. Design: §3.2 "Caching".
+ */
+import { createHash } from "node:crypto";
+import { Problem } from "./problem.ts";
+
+/** Caching rules. */
+export const CACHE = {
+  short: "public, max-age=60, stale-while-revalidate=600",
+  immutable: "public, max-age=31536000, immutable",
+  never: "no-store",
+} as const;
+
+/** A strong validator for bytes. */
+export function etagOf(body: string | Uint8Array): string {
+  return `"${createHash("sha256").update(body).digest("base64url")}"`;
+}
+
+/** True when the client's `If-None-Match` names the validator. */
+export function isUnchanged(request: Request, etag: string): boolean {
+  const given = request.headers.get("if-none-match");
+  if (given === null || given.length > 2000) return false;
+  return given.trim() === "*" || given.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
+}
+
+/** An answer with a body of text. */
+export function textAnswer(
+  request: Request,
+  body: string,
+  options: {
+    readonly type: string;
+    readonly cache: keyof typeof CACHE;
+    readonly status?: number;
+    readonly headers?: { readonly [name: string]: string };
+  },
+): Response {
+  const status = options.status ?? 200;
+  const headers: { [name: string]: string } = {
+    "content-type": options.type,
+    "cache-control": CACHE[options.cache],
+    ...options.headers,
+  };
+  if (status === 200 && options.cache !== "never" && (request.method === "GET" || request.method === "HEAD")) {
+    const etag = etagOf(body);
+    headers.etag = etag;
+    if (isUnchanged(request, etag)) {
+      delete headers["content-type"];
+      return new Response(null, { status: 304, headers });
+    }
+  }
+  return new Response(body, { status, headers });
+}
+
+/** An answer in JSON. */
+export function jsonAnswer(
+  request: Request,
+  value: unknown,
+  options: {
+    readonly cache: keyof typeof CACHE;
+    readonly status?: number;
+    readonly headers?: { readonly [name: string]: string };
+  },
+): Response {
+  return textAnswer(request, JSON.stringify(value), { type: "application/json", ...options });
+}
+
+/** Throws unless the client takes JSON. */
+export function requireJsonAccepted(request: Request): void {
+  const accept = request.headers.get("accept");
+  if (accept === null) return;
+  const takes = accept.split(",").some((part) => {
+    const [type, ...parameters] = part.split(";").map((p) => p.trim().toLowerCase());
+    if (parameters.some((p) => /^q=0(?:\.0{0,3})?$/.test(p))) return false;
+    return type === "*/*" || type === "application/*" || type === "application/json";
+  });
+  if (!takes) throw new Problem("accept.none", "this address answers with application/json only");
+}

@@ -1,0 +1,166 @@
+/**
+ * A registry, from database to listener: what `main.ts` starts and what tests start on port 0.
+ *
+ * In: a database and choices. Out: a running registry and how to stop it. Starting migrates, makes keys and, the first time,
+ * an administrator whose token is shown once.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { makeApp } from "./app.ts";
+import { dnsProof, type DomainProof } from "./domains.ts";
+import { type Log, logToStderr } from "./log.ts";
+import { Metrics } from "./metrics.ts";
+import { CheckPool } from "./publish/check_pool.ts";
+import { RateLimiter } from "./rate_limit.ts";
+import { mintToken } from "./routes/accounts.ts";
+import { type Answerer, listen, type Listener } from "./serve.ts";
+import type { Services } from "./services.ts";
+import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
+import type { SigningKey } from "./signing.ts";
+import { DocumentSite } from "./site/documents.ts";
+import { generatedPages } from "./site/generated_pages.ts";
+import { createAccount, SCOPES } from "./store/accounts.ts";
+import type { Database } from "./store/database.ts";
+import { refreshCounts } from "./store/installs.ts";
+import { currentKey, readDocuments, sharedSecret, type StoredDocument, writeDocuments } from "./store/keys.ts";
+import { migrate } from "./store/migrations.ts";
+import { VERSION } from "../project/version_string.ts";
+
+/** What can be chosen. */
+export interface RegistryChoices {
+  readonly database: Database;
+  readonly host?: string;
+  readonly port?: number;
+  /** Port of the metrics listener; none when absent. */
+  readonly metricsPort?: number;
+  readonly settings?: Partial<Settings>;
+  readonly signingKey?: SigningKey;
+  readonly domains?: DomainProof;
+  readonly log?: Log;
+  readonly now?: () => number;
+  /** Pages of the canary channel instead of docs/. */
+  readonly documents?: readonly StoredDocument[];
+  /** The checking program, for tests. */
+  readonly checkScript?: string;
+}
+
+/** A running registry. */
+export interface Registry {
+  readonly url: string;
+  readonly metricsUrl?: string;
+  readonly services: Services;
+  /** The administrator's token, when this start made one. */
+  readonly adminToken?: string;
+  close(): Promise<void>;
+}
+
+const REFRESH_MS = 60_000;
+const DOCS = new URL("../docs/", import.meta.url);
+
+/** Starts a registry. */
+export async function startRegistry(choices: RegistryChoices): Promise<Registry> {
+  const { database } = choices;
+  const now = choices.now ?? Date.now;
+  const log = choices.log ?? logToStderr;
+  await migrate(database);
+  const signingKey = await currentKey(database, now(), choices.signingKey);
+  const cursorSecret = await sharedSecret(database, "cursor");
+  const own = choices.documents ?? await canaryDocuments();
+  const adminToken = await firstStart(database, own, now());
+
+  const metrics = new Metrics();
+  let app: Answerer = () => Promise.resolve(new Response("Starting\n", { status: 503 }));
+  const listener = await listen((request, peer) => app(request, peer), {
+    host: choices.host ?? "127.0.0.1",
+    port: choices.port ?? 0,
+  });
+  const settings: Settings = { ...DEFAULT_SETTINGS, baseUrl: listener.url, ...choices.settings };
+  let documents = await readSite(database, settings.baseUrl, own);
+  const services: Services = {
+    settings,
+    database,
+    signingKey,
+    cursorSecret,
+    pool: new CheckPool(settings, choices.checkScript),
+    limiter: new RateLimiter(settings.rates, now),
+    metrics,
+    log,
+    domains: choices.domains ?? dnsProof,
+    get documents() {
+      return documents;
+    },
+    now,
+  };
+  app = makeApp(services);
+  const timer = setInterval(() => {
+    void (async () => {
+      await refreshCounts(database, now());
+      documents = await readSite(database, settings.baseUrl, own);
+    })().catch((error: Error) => log("refresh-failed", { message: error.message }));
+  }, REFRESH_MS);
+  timer.unref();
+  const metricsListener = choices.metricsPort === undefined
+    ? undefined
+    : await listenForMetrics(metrics, choices.metricsPort);
+  return {
+    url: listener.url,
+    services,
+    ...(metricsListener === undefined ? {} : { metricsUrl: `${metricsListener.url}/metrics` }),
+    ...(adminToken === undefined ? {} : { adminToken }),
+    async close() {
+      clearInterval(timer);
+      await listener.close();
+      await metricsListener?.close();
+      services.pool.close();
+      await database.close();
+    },
+  };
+}
+
+function listenForMetrics(metrics: Metrics, port: number): Promise<Listener> {
+  const answer = (request: Request): Response =>
+    new URL(request.url).pathname === "/metrics"
+      ? new Response(metrics.format(), { headers: { "content-type": "text/plain; version=0.0.4" } })
+      : new Response("Not found\n", { status: 404 });
+  return listen((request) => Promise.resolve(answer(request)), { host: "127.0.0.1", port });
+}
+
+/** The pages of docs/ and those that the program writes. */
+export async function canaryDocuments(): Promise<StoredDocument[]> {
+  const written = existsSync(DOCS)
+    ? readdirSync(DOCS).filter((name) => name.endsWith(".md")).sort().map((name) => ({
+      path: name,
+      source: readFileSync(new URL(name, DOCS), "utf8"),
+    }))
+    : [];
+  return [...written, ...await generatedPages()];
+}
+
+async function readSite(
+  database: Database,
+  baseUrl: string,
+  own: readonly StoredDocument[],
+): Promise<DocumentSite> {
+  return new DocumentSite(baseUrl, new Map([["canary", own], ...await readDocuments(database)]));
+}
+
+/** On a new database: an administrator, and the documentation as it is now for the other channels. */
+async function firstStart(
+  database: Database,
+  own: readonly StoredDocument[],
+  at: number,
+): Promise<string | undefined> {
+  const admin = await database.write((queries) => createAccount(queries, "admin", at));
+  // Another process may have been first; then it shows the token.
+  if (admin === undefined) return undefined;
+  await writeDocuments(database, "nightly", own, at);
+  await writeDocuments(database, `v${VERSION}`, own, at);
+  const { secret } = await mintToken(database, {
+    account: admin.id,
+    label: "made at first start",
+    scopes: SCOPES,
+    prefix: "*",
+    days: 366,
+    at,
+  });
+  return secret;
+}

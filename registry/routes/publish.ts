@@ -1,0 +1,204 @@
+/**
+ * Publishing and yanking. Design §3.4.
+ *
+ * In: an archive and a token. Out: a signed release, or findings. Order: who, may they, is it whole, is it valid, can it be
+ * met, keep it. The answer is final: when it says 201, the release is there.
+ */
+import { createHash } from "node:crypto";
+import { type Digest, digestBytes, jcs } from "../../project/integrity.ts";
+import { jsonAnswer } from "../answer.ts";
+import { mediaType, readBody, readJsonBody, textField } from "../body.ts";
+import { hostOf, isPunycode } from "../names.ts";
+import { findingsOf, Problem } from "../problem.ts";
+import { checkGraph } from "../publish/graph.ts";
+import { type Call, idParam, knownQuery, versionParam } from "../services.ts";
+import { type ReleaseRecord, signRecord } from "../signing.ts";
+import { type OwnedPrefix, ownerOf } from "../store/accounts.ts";
+import { findRelease, isoTime } from "../store/packages.ts";
+import { type PublishOutcome, publishRelease, unyankRelease, yankRelease } from "../store/releases.ts";
+import { authenticate, type Identity, requireScope } from "../tokens.ts";
+import { requirePackage } from "./packages.ts";
+
+/** `PUT /api/packages/{name}/versions/{version}` */
+export async function putVersion(call: Call): Promise<Response> {
+  knownQuery(call, []);
+  const { services, request } = call;
+  const { database, settings, signingKey } = services;
+  const id = idParam(call);
+  const version = versionParam(call);
+  const identity = await identify(call);
+  requireScope(identity, "publish", id);
+  const owned = await requireOwner(call, id, identity);
+  const precondition = request.headers.get("if-none-match");
+  if (precondition !== null && precondition.trim() !== "*") {
+    throw new Problem("request.precondition", "a version can only be created: If-None-Match must be *");
+  }
+  if (!["application/gzip", "application/x-gzip"].includes(mediaType(request))) {
+    throw new Problem("request.type", "the body must be an archive, application/gzip");
+  }
+  const promised = contentDigest(request.headers.get("content-digest"));
+  const archive = await readBody(request, settings.archiveBytes, settings.bodyTimeoutMs);
+  if (createHash("sha256").update(archive).digest("base64") !== promised) {
+    throw new Problem("request.digest", "the body is not the one that Content-Digest names");
+  }
+  const result = await services.pool.check(archive, { package: id, version, readmeBytes: settings.readmeBytes });
+  if (!result.ok) {
+    throw new Problem("publish.invalid", `the package has ${result.diagnostics.length} findings`, {
+      errors: findingsOf(result.diagnostics),
+    });
+  }
+  const { checked } = result;
+  const artifact: { digest: Digest; size: number } = { digest: digestBytes(archive), size: archive.length };
+  await checkGraph(database, { package: id, version, plugins: checked.plugins, artifact });
+
+  const publishedAt = services.now();
+  const record: ReleaseRecord = {
+    schemaVersion: 1,
+    package: id,
+    version,
+    artifact,
+    definitions: Object.fromEntries(checked.plugins.map((p) => [p.definition.id, p.digest as Digest])),
+    publisher: owned.prefix,
+    publishedAt: isoTime(publishedAt),
+  };
+  const outcome = await publishRelease(database, {
+    package: id,
+    version,
+    account: identity.account,
+    publisher: owned.prefix,
+    verified: owned.proof === "dns",
+    held: isPunycode(id),
+    publishedAt,
+    metadata: checked.metadata,
+    readme: checked.readme,
+    files: checked.files,
+    plugins: checked.plugins,
+    archive,
+    artifact: artifact.digest,
+    record: jcs(record),
+    signature: signRecord(record, signingKey),
+    signingKey: signingKey.id,
+  }, { perHour: settings.publishPerHour, perDay: settings.publishPerDay });
+  refuse(outcome, id, version);
+  services.log("publish", { package: id, version, account: identity.accountName, outcome: outcome.kind });
+  const kept = (await findRelease(database, id, version))!;
+  const body = { record: kept.record, signature: kept.signature, created: outcome.kind === "created" };
+  return jsonAnswer(request, body, { cache: "never", status: outcome.kind === "created" ? 201 : 200 });
+}
+
+/** Who asks; wrong tokens are counted, so that they cannot be tried out. */
+export async function identify(call: Call): Promise<Identity> {
+  const { database, limiter, now } = call.services;
+  try {
+    return await authenticate(database, call.request, now());
+  } catch (error) {
+    if (error instanceof Problem && error.status === 401) limiter.take("refused", call.rateKey);
+    throw error;
+  }
+}
+
+async function requireOwner(call: Call, id: string, identity: Identity): Promise<OwnedPrefix> {
+  const { database, domains } = call.services;
+  const owned = await ownerOf(database, id);
+  if (owned === undefined) {
+    throw new Problem("owner.prefix", `nobody has shown to own ${id}; claim a prefix of it first`);
+  }
+  if (owned.account !== identity.account) {
+    throw new Problem("owner.prefix", `${owned.prefix} belongs to another account`);
+  }
+  if (owned.proof === "dns") {
+    const shown = await domains(hostOf(id), identity.accountName).catch(() => {
+      throw new Problem("server.unavailable", `the name servers of ${hostOf(id)} could not be asked`);
+    });
+    if (!shown) {
+      throw new Problem(
+        "owner.unproved",
+        `the TXT record _waft.${hostOf(id)} does not say waft-account=${identity.accountName} any more`,
+      );
+    }
+  }
+  return owned;
+}
+
+/** The SHA-256 of a `Content-Digest` field (RFC 9530), in base64. */
+function contentDigest(field: string | null): string {
+  const match = field === null || field.length > 1000
+    ? null
+    : /(?:^|,)\s*sha-256=:([A-Za-z0-9+/]{43}=):\s*(?:,|$)/.exec(field);
+  if (match === null) throw new Problem("request.digest", "Content-Digest must name a sha-256 of the body (RFC 9530)");
+  return match[1]!;
+}
+
+function refuse(outcome: PublishOutcome, id: string, version: string): void {
+  switch (outcome.kind) {
+    case "created":
+    case "same":
+      return;
+    case "different":
+      throw new Problem("version.exists", `${id} ${version} exists with other bytes (${outcome.artifact})`);
+    case "build-differs":
+      throw new Problem(
+        "version.exists",
+        `${id} ${outcome.version} exists; build metadata does not make another release`,
+      );
+    case "owner":
+      throw new Problem("owner.prefix", `${id} was published by another account`);
+    case "twin":
+      throw new Problem("package.twin", `${id} is too easily mistaken for ${outcome.other}`);
+    case "plugin-taken":
+      throw new Problem("plugin.taken", `${outcome.id} is a plugin of the package ${outcome.package}`);
+    case "too-many":
+      throw new Problem("rate.limited", "the account has published as much as is allowed for now", {
+        headers: { "retry-after": String(outcome.retryAfterSeconds) },
+      });
+  }
+}
+
+const SEVERITIES = ["broken", "security", "other"];
+
+/** `POST /api/packages/{name}/versions/{version}/yank` */
+export async function postYank(call: Call): Promise<Response> {
+  const { id, version, identity } = await requireYanker(call);
+  const { database, settings, now, log } = call.services;
+  const body = await readJsonBody(call.request, {
+    maxBytes: settings.jsonBytes,
+    timeoutMs: settings.bodyTimeoutMs,
+    known: ["reason", "severity"],
+  });
+  const reason = textField(body, "reason", { min: 1, max: 300 });
+  const severity = textField(body, "severity", { min: 1, max: 20 });
+  if (!SEVERITIES.includes(severity)) {
+    throw new Problem("request.json", `"severity" must be one of ${SEVERITIES.join(", ")}`, {
+      errors: [{ pointer: "/severity", detail: SEVERITIES.join(", ") }],
+    });
+  }
+  await yankRelease(database, { package: id, version, reason, severity, account: identity.account, at: now() });
+  log("yank", { package: id, version, account: identity.accountName, severity });
+  const kept = (await findRelease(database, id, version))!;
+  return jsonAnswer(call.request, { name: id, version, yanked: kept.yanked ?? null }, { cache: "never" });
+}
+
+/** `DELETE /api/packages/{name}/versions/{version}/yank` */
+export async function deleteYank(call: Call): Promise<Response> {
+  const { id, version, identity } = await requireYanker(call);
+  const { database, now, log } = call.services;
+  await unyankRelease(database, { package: id, version, account: identity.account, at: now() });
+  log("unyank", { package: id, version, account: identity.accountName });
+  return jsonAnswer(call.request, { name: id, version, yanked: null }, { cache: "never" });
+}
+
+async function requireYanker(call: Call): Promise<{ id: string; version: string; identity: Identity }> {
+  knownQuery(call, []);
+  const id = idParam(call);
+  const version = versionParam(call);
+  const identity = await identify(call);
+  requireScope(identity, "yank", id);
+  const { owner } = await requirePackage(call);
+  if (owner !== identity.account && !identity.token.scopes.includes("admin")) {
+    throw new Problem("owner.prefix", `${id} was published by another account`);
+  }
+  if (await findRelease(call.services.database, id, version) === undefined) {
+    throw new Problem("version.unknown", `${id} has no version ${version}`);
+  }
+  return { id, version, identity };
+}

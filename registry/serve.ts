@@ -1,0 +1,130 @@
+/**
+ * The listener: node:http on the outside, Request and Response on the inside.
+ *
+ * In: connections. Out: calls of a handler. Headers that take too long, too many headers and broken requests end the
+ * connection; closing stops taking connections, lets running requests end, then cuts what is left.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
+
+/** Answers a request; `address` is the peer's. */
+export type Answerer = (request: Request, address: string) => Promise<Response>;
+
+/** A running listener. */
+export interface Listener {
+  readonly url: string;
+  readonly port: number;
+  /** Stops within `graceMs`. */
+  close(graceMs?: number): Promise<void>;
+}
+
+const HEADERS_TIMEOUT_MS = 15_000;
+const MAX_URL = 8000;
+
+/** Starts to listen. */
+export async function listen(
+  answer: Answerer,
+  at: { readonly host: string; readonly port: number },
+): Promise<Listener> {
+  let running = 0;
+  let idle: (() => void) | undefined;
+  let closing = false;
+  const server: Server = createServer({
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: 0,
+    keepAliveTimeout: 10_000,
+    maxHeaderSize: 16 << 10,
+  }, (incoming, outgoing) => {
+    running++;
+    void respond(answer, incoming, outgoing, () => closing).finally(() => {
+      running--;
+      if (running === 0) idle?.();
+    });
+  });
+  server.on("clientError", (_error, socket) => {
+    if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(at.port, at.host, resolve);
+  });
+  const { port, family, address } = server.address() as AddressInfo;
+  const host = family === "IPv6" ? `[${address}]` : address;
+  return {
+    url: `http://${host}:${port}`,
+    port,
+    async close(graceMs = 10_000) {
+      closing = true;
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      if (running > 0) {
+        await Promise.race([
+          new Promise<void>((resolve) => idle = resolve),
+          new Promise<void>((resolve) => timer = setTimeout(resolve, graceMs)),
+        ]);
+        clearTimeout(timer);
+      }
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function respond(
+  answer: Answerer,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  closing: () => boolean,
+): Promise<void> {
+  try {
+    const request = requestOf(incoming);
+    const response = request === undefined
+      ? new Response("Bad request\n", { status: 400, headers: { "content-type": "text/plain" } })
+      : await answer(request, incoming.socket.remoteAddress ?? "");
+    const headers: { [name: string]: string } = {};
+    for (const [name, value] of response.headers) headers[name] = value;
+    // A body that was not read to its end would be taken for the next request.
+    if (closing() || (!incoming.complete && incoming.method !== "GET")) headers.connection = "close";
+    const bodyless = incoming.method === "HEAD" || response.status === 304 || response.status === 204;
+    const body = bodyless ? undefined : new Uint8Array(await response.arrayBuffer());
+    if (body !== undefined) headers["content-length"] = String(body.length);
+    outgoing.writeHead(response.status, headers);
+    await new Promise<void>((resolve) => {
+      outgoing.once("close", resolve);
+      outgoing.once("error", () => resolve());
+      outgoing.end(body, () => resolve());
+    });
+  } catch {
+    // The peer is gone, or the answer cannot be sent.
+    outgoing.destroy();
+  }
+}
+
+/** A Request, or undefined for what no handler should see. */
+function requestOf(incoming: IncomingMessage): Request | undefined {
+  const { url, method } = incoming;
+  if (url === undefined || url.length > MAX_URL || !url.startsWith("/") || method === undefined) return undefined;
+  const headers = new Headers();
+  for (let i = 0; i < incoming.rawHeaders.length; i += 2) {
+    try {
+      headers.append(incoming.rawHeaders[i]!, incoming.rawHeaders[i + 1]!);
+    } catch {
+      return undefined;
+    }
+  }
+  // The Host field is the client's word; addresses in answers come from the settings.
+  const target = `http://registry.invalid${url.startsWith("//") ? `/.${url}` : url}`;
+  if (!URL.canParse(target)) return undefined;
+  const hasBody = method !== "GET" && method !== "HEAD";
+  try {
+    return new Request(target, {
+      method,
+      headers,
+      ...(hasBody ? { body: Readable.toWeb(incoming) as unknown as ReadableStream<Uint8Array>, duplex: "half" } : {}),
+    } as RequestInit);
+  } catch {
+    return undefined;
+  }
+}

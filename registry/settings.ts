@@ -1,0 +1,56 @@
+/**
+ * What can be tuned about a registry, with the defaults of the design (§3.2).
+ */
+import { ARCHIVE_LIMITS } from "../project/archive.ts";
+import { BASE_URL } from "../project/site.ts";
+
+/** Requests for each minute and address, by kind of request. */
+export interface RateLimits {
+  readonly read: number;
+  readonly search: number;
+  readonly installs: number;
+  readonly write: number;
+  /** Requests with a token that does not work. */
+  readonly refused: number;
+}
+
+/** All settings. */
+export interface Settings {
+  /** Address under which the site is seen from outside, without a slash at the end. */
+  readonly baseUrl: string;
+  readonly rates: RateLimits;
+  readonly publishPerHour: number;
+  readonly publishPerDay: number;
+  readonly jsonBytes: number;
+  readonly archiveBytes: number;
+  readonly readmeBytes: number;
+  /** How long a body may take to arrive. */
+  readonly bodyTimeoutMs: number;
+  /** Checking one archive: wall clock, memory, how many at once, how many may wait. */
+  readonly checkTimeoutMs: number;
+  readonly checkMemoryMiB: number;
+  readonly checkProcesses: number;
+  readonly checkQueue: number;
+  /** Days a token is good for unless asked otherwise. */
+  readonly tokenDays: number;
+  /** Trust the last address of X-Forwarded-For: only behind a proxy of one's own. */
+  readonly trustProxy: boolean;
+}
+
+/** The defaults. */
+export const DEFAULT_SETTINGS: Settings = {
+  baseUrl: BASE_URL,
+  rates: { read: 600, search: 60, installs: 30, write: 60, refused: 30 },
+  publishPerHour: 20,
+  publishPerDay: 100,
+  jsonBytes: 256 << 10,
+  archiveBytes: ARCHIVE_LIMITS.packedBytes,
+  readmeBytes: 512 << 10,
+  bodyTimeoutMs: 60_000,
+  checkTimeoutMs: 20_000,
+  checkMemoryMiB: 512,
+  checkProcesses: 1,
+  checkQueue: 64,
+  tokenDays: 90,
+  trustProxy: false,
+};

@@ -1,0 +1,71 @@
+/**
+ * Pages that the program writes: the commands from the command tree, the API from its description.
+ *
+ * In: nothing but the code that runs. Out: Markdown, so that these pages are searched, indexed and shipped like the others.
+ */
+import { Command } from "commander";
+import { COMMANDS } from "../../project/commands/table.ts";
+import { openapiPage } from "../openapi.ts";
+import type { StoredDocument } from "../store/keys.ts";
+
+/** All generated pages. */
+export async function generatedPages(): Promise<StoredDocument[]> {
+  return [
+    { path: "commands.md", source: await commandPage() },
+    { path: "registry-api.md", source: openapiPage() },
+  ];
+}
+
+/** The command reference. */
+async function commandPage(): Promise<string> {
+  const program = new Command("waft").enablePositionalOptions();
+  for (const row of COMMANDS) (await row.load()).addCommand(program);
+  const lines = [
+    "# Commands",
+    "",
+    "Every command of `waft` with its arguments and options, written from the command tree itself. `waft help <command>` " +
+    "prints the same.",
+    "",
+    "Exit codes: 0 success, 1 other failure, 2 usage, 3 project invalid or stale, 4 review needed, 5 integrity failure, " +
+    "6 not found or not resolvable, 7 network, 8 authentication, 9 incompatible, 10 changes pending (`plugin plan` only). " +
+    "`waft run` ends with the guest's own code, or 134 after a trap.",
+    "",
+  ];
+  for (const command of program.commands) describe(command, "waft", lines);
+  return lines.join("\n");
+}
+
+function describe(command: Command, parent: string, lines: string[]): void {
+  const name = `${parent} ${command.name()}`;
+  lines.push(`${parent === "waft" ? "##" : "###"} ${name}`, "", `${sentence(command.description())}`, "");
+  lines.push("```sh", `${name} ${command.usage()}`.trim(), "```", "");
+  const help = command.createHelp();
+  const rows = [
+    ...help.visibleArguments(command).map((a) => [a.name(), a.description] as const),
+    ...help.visibleOptions(command).filter((o) => !o.flags.includes("--help")).map((o) => {
+      const fallback = o.defaultValue === undefined || o.defaultValue === false
+        ? ""
+        : ` Default: ${shown(o.defaultValue)}.`;
+      return [o.flags, `${sentence(o.description)}${fallback}`] as const;
+    }),
+  ];
+  if (rows.length > 0) {
+    lines.push("| Argument or option | Meaning |", "| --- | --- |");
+    for (const [what, about] of rows) lines.push(`| \`${cell(what)}\` | ${cell(about)} |`);
+    lines.push("");
+  }
+  for (const child of command.commands) describe(child, name, lines);
+}
+
+function shown(value: unknown): string {
+  return Array.isArray(value) ? value.join(", ") || "none" : String(value);
+}
+
+function sentence(text: string): string {
+  const trimmed = text.trim();
+  return trimmed === "" || /[.!?]$/.test(trimmed) ? trimmed : `${trimmed}.`;
+}
+
+function cell(text: string): string {
+  return text.replaceAll("|", "\\|").replace(/\s+/g, " ");
+}

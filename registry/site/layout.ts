@@ -1,0 +1,76 @@
+/**
+ * The frame of every page: head, bar, main, foot. No scripts; one style sheet; landmarks and a way to skip the bar.
+ */
+import type { Services } from "../services.ts";
+import { type Content, html, type Markup } from "./markup.ts";
+import { ICON, STYLE_SHEET } from "./static_files.ts";
+
+/** What a page is made of. */
+export interface Page {
+  readonly title: string;
+  readonly description: string;
+  /** Which link of the bar this page belongs to. */
+  readonly section?: "docs" | "plugins";
+  /** Path of the page that search engines should show. */
+  readonly canonical?: string;
+  /** Keeps search engines away. */
+  readonly hidden?: boolean;
+  /** Other forms of the page. */
+  readonly alternates?: readonly { readonly type: string; readonly href: string }[];
+  readonly body: Content;
+  readonly query?: string;
+}
+
+/** Renders a page. */
+export function layout(services: Services, page: Page): string {
+  const { baseUrl } = services.settings;
+  const current = (section: string): Markup | false => page.section === section && html`aria-current="true"`;
+  const title = page.title === "waft" ? "waft: WebAssembly for Deno, Node and Bun" : `${page.title} · waft`;
+  return html`
+    <!doctype html>
+    <html lang="en">
+      <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>${title}</title>
+    <meta name="description" content="${page.description}">
+    ${page.hidden === true && html`<meta name="robots" content="noindex">`}
+    ${page.canonical !== undefined && html`<link rel="canonical" href="${baseUrl}${page.canonical}">`}
+    ${(page.alternates ?? []).map((a) => html`<link rel="alternate" type="${a.type}" href="${a.href}">`)}
+    <link rel="icon" href="${ICON.path}" type="image/svg+xml">
+    <link rel="stylesheet" href="${STYLE_SHEET.path}">
+      </head>
+      <body>
+        <a class="skip" href="#main">Skip to content</a>
+        <header class="bar">
+          <div>
+            <a class="brand" href="/"><img src="${ICON.path}" alt="" width="28" height="28">waft</a>
+            <nav aria-label="Main">
+              <ul>
+                <li><a href="/getting-started" ${current("docs")}>Documentation</a></li>
+                <li><a href="/plugins" ${current("plugins")}>Plugins</a></li>
+              </ul>
+            </nav>
+            <form action="/search" method="get" role="search">
+              <input type="search" name="q" value="${page.query ??
+                ""}" maxlength="100" aria-label="Search documentation"
+                placeholder="Search docs">
+              <button>Search</button>
+            </form>
+          </div>
+        </header>
+        <div class="frame">${page.body}</div>
+        <footer class="foot">
+          <div>
+            <span>waft, Apache-2.0</span>
+            <a href="/registry-api">API</a>
+            <a href="/api/openapi.json">OpenAPI</a>
+            <a href="/data/docs.json">Index of pages</a>
+            <a href="/llms-full.txt">All pages as text</a>
+            <a href="/security">Security</a>
+          </div>
+        </footer>
+      </body>
+    </html>
+  `.text;
+}

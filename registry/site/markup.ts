@@ -1,0 +1,51 @@
+/**
+ * HTML with escaping that cannot be forgotten: a template tag whose values are text unless they are Markup.
+ *
+ * In: text from anywhere. Out: HTML. Characters that reorder or hide text become visible escapes.
+ */
+import { escapeHostile } from "../../project/diagnostic.ts";
+
+/** HTML that is safe to use as it is. */
+export class Markup {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** What a template takes. */
+export type Content = Markup | string | number | null | undefined | false | readonly Content[];
+
+const ENTITIES: { readonly [c: string]: string } = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+/** Text as HTML, good inside of elements and quoted attributes. */
+export function escapeHtml(text: string): string {
+  return escapeHostile(text.replace(/\s*[\r\n]\s*/g, " ")).replace(/[&<>"']/g, (c) => ENTITIES[c]!);
+}
+
+/** A template. */
+export function html(parts: TemplateStringsArray, ...values: readonly Content[]): Markup {
+  let text = parts[0]!;
+  values.forEach((value, i) => text += rendered(value) + parts[i + 1]!);
+  return new Markup(text);
+}
+
+/** HTML that was made safe elsewhere (the Markdown renderer). */
+export function trusted(text: string): Markup {
+  return new Markup(text);
+}
+
+function rendered(value: Content): string {
+  if (value === null || value === undefined || value === false) return "";
+  if (value instanceof Markup) return value.text;
+  if (typeof value === "number") return String(value);
+  if (typeof value === "string") return escapeHtml(value);
+  return value.map(rendered).join("");
+}

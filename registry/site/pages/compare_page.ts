@@ -1,0 +1,200 @@
+/**
+ * What changed between two versions of a package, as a reviewer needs it: authorities, contracts, requirements, files.
+ */
+import { grantWithin } from "../../compare_scopes.ts";
+import { contractNamespace, type Definition } from "../../../project/definition.ts";
+import { isCanonicalVersion } from "../../../project/version.ts";
+import { segmentOfId } from "../../names.ts";
+import { Problem } from "../../problem.ts";
+import { requirePackage } from "../../routes/packages.ts";
+import type { Call } from "../../services.ts";
+import { findRelease, type ReleaseState } from "../../store/packages.ts";
+import { layout } from "../layout.ts";
+import { html, type Markup } from "../markup.ts";
+import { scopeText } from "./plugin_page.ts";
+
+/** One difference. */
+export interface Difference {
+  readonly plugin: string;
+  readonly what: "authority" | "provides" | "uses" | "requires" | "plugin" | "limit" | "engine";
+  readonly change: "added" | "removed" | "widened" | "narrowed" | "changed";
+  readonly text: string;
+}
+
+/** Renders the comparison. */
+export async function comparePage(call: Call): Promise<string> {
+  const { id, summary } = await requirePackage(call);
+  const [from, to, more] = (call.params.range ?? "").split("...");
+  if (from === undefined || to === undefined || more !== undefined || ![from, to].every(isCanonicalVersion)) {
+    throw new Problem("request.version", "two versions are compared as 1.0.0...1.1.0");
+  }
+  const releases: ReleaseState[] = [];
+  for (const version of [from, to]) {
+    const release = await findRelease(call.services.database, id, version);
+    if (release === undefined) throw new Problem("version.unknown", `${id} has no version ${version}`);
+    releases.push(release);
+  }
+  const [before, after] = releases as [ReleaseState, ReleaseState];
+  const differences = compareReleases(before, after);
+  const grown = differences.filter((d) => d.what === "authority" && (d.change === "added" || d.change === "widened"));
+  const segment = segmentOfId(id);
+  const body = html`<main id="main"><h1>${summary.displayName}: ${from} to ${to}</h1>
+<p><a href="/plugins/${segment}">${id}</a></p>
+<p class="${grown.length > 0 ? "banner" : "lead"}" role="status">${
+    grown.length === 0
+      ? "The newer version asks for nothing that the older one did not ask for."
+      : `The newer version asks for more: ${grown.map((d) => d.text).join("; ")}. An update has to be reviewed.`
+  }</p>
+${section("Authorities", differences.filter((d) => d.what === "authority"))}
+${section("Contracts", differences.filter((d) => d.what === "provides" || d.what === "uses"))}
+${section("Requirements", differences.filter((d) => d.what === "requires" || d.what === "engine"))}
+${section("Plugins and limits", differences.filter((d) => d.what === "plugin" || d.what === "limit"))}
+${fileSection(before, after)}
+</main>`;
+  return layout(call.services, {
+    title: `${summary.displayName}: ${from} to ${to}`,
+    description: `What changed in ${id} between ${from} and ${to}.`,
+    section: "plugins",
+    hidden: true,
+    body,
+  });
+}
+
+function section(title: string, differences: readonly Difference[]): Markup {
+  return html`<h2>${title}</h2>${
+    differences.length === 0
+      ? html`<p>No change.</p>`
+      : html`<ul>${
+        differences.map((d) =>
+          html`<li><strong class="${
+            d.change === "added" || d.change === "widened"
+              ? "added"
+              : d.change === "removed" || d.change === "narrowed"
+              ? "removed"
+              : ""
+          }">${d.change}</strong> <code>${d.plugin}</code> ${d.text}</li>`
+        )
+      }</ul>`
+  }`;
+}
+
+function fileSection(before: ReleaseState, after: ReleaseState): Markup {
+  const old = new Map(before.files.map((f) => [f.path, f.size]));
+  const now = new Map(after.files.map((f) => [f.path, f.size]));
+  const paths = [...new Set([...old.keys(), ...now.keys()])].sort();
+  return html`
+    <h2>Files</h2>
+    <div class="wide" tabindex="0" role="region" aria-label="Files">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Path</th>
+            <th scope="col">${before.version}</th>
+            <th scope="col">${after.version}</th>
+          </tr>
+        </thead>
+        <tbody>${paths.map((p) =>
+          html`
+            <tr>
+              <td>${p}</td>
+              <td>${old.get(p) ?? "absent"}</td>
+              <td>${now.get(p) ?? "absent"}</td>
+            </tr>
+          `
+        )}</tbody>
+      </table>
+    </div>
+  `;
+}
+
+/** All differences between two releases, for reviewers. */
+export function compareReleases(before: ReleaseState, after: ReleaseState): Difference[] {
+  const old = new Map(before.plugins.map((p) => [p.id, p.definition]));
+  const now = new Map(after.plugins.map((p) => [p.id, p.definition]));
+  const found: Difference[] = [];
+  for (const id of [...new Set([...old.keys(), ...now.keys()])].sort()) {
+    const a = old.get(id);
+    const b = now.get(id);
+    if (a === undefined || b === undefined) {
+      found.push({
+        plugin: id,
+        what: "plugin",
+        change: a === undefined ? "added" : "removed",
+        text: "the plugin itself",
+      });
+    }
+    compareDefinitions(id, a, b, found);
+  }
+  return found;
+}
+
+function compareDefinitions(
+  id: string,
+  a: Definition | undefined,
+  b: Definition | undefined,
+  found: Difference[],
+): void {
+  const add = (what: Difference["what"], change: Difference["change"], text: string): void => {
+    found.push({ plugin: id, what, change, text });
+  };
+  each(a?.authorities, b?.authorities, (x) => x.name, (name, x, y) => {
+    if (x === undefined || y === undefined) {
+      const one = (y ?? x)!;
+      const scope = scopeText(one.scope);
+      return add(
+        "authority",
+        x === undefined ? "added" : "removed",
+        `${name}${scope === "" ? "" : ` for ${scope}`} (${one.mode})`,
+      );
+    }
+    if (x.mode !== y.mode) add("authority", "changed", `${name}: ${x.mode} before, ${y.mode} now`);
+    const [was, is] = [scopeText(x.scope), scopeText(y.scope)];
+    if (was !== is) {
+      add(
+        "authority",
+        grantWithin(y, x) ? "narrowed" : "widened",
+        `${name}: ${was || "no scope"} before, ${is || "no scope"} now`,
+      );
+    }
+  });
+  for (const [what, x, y] of [["provides", a?.provides, b?.provides], ["uses", a?.consumes, b?.consumes]] as const) {
+    each<{ readonly id: string; readonly major: number; readonly functions: readonly object[] }>(
+      x,
+      y,
+      contractNamespace,
+      (name, x, y) => {
+        if (x === undefined || y === undefined) add(what, x === undefined ? "added" : "removed", name);
+        else if (JSON.stringify(x) !== JSON.stringify(y)) {
+          add(what, "changed", `${name}: functions, namespaces or mode`);
+        }
+      },
+    );
+  }
+  for (
+    const [what, x, y] of [
+      ["requires", a?.requires, b?.requires],
+      ["engine", a?.compatibility.engines, b?.compatibility.engines],
+    ] as const
+  ) {
+    each(Object.entries(x ?? {}), Object.entries(y ?? {}), ([name]) => name, (name, x, y) => {
+      if (x === undefined) add(what, "added", `${name} ${y![1]}`);
+      else if (y === undefined) add(what, "removed", `${name} ${x[1]}`);
+      else if (x[1] !== y[1]) add(what, "changed", `${name}: ${x[1]} before, ${y[1]} now`);
+    });
+  }
+  const [was, is] = [a?.limits.maxMemoryPages, b?.limits.maxMemoryPages];
+  if (a !== undefined && b !== undefined && was !== is) {
+    add("limit", "changed", `maxMemoryPages: ${was ?? "default"} before, ${is ?? "default"} now`);
+  }
+}
+
+function each<T>(
+  a: readonly T[] | undefined,
+  b: readonly T[] | undefined,
+  key: (item: T) => string,
+  visit: (key: string, a: T | undefined, b: T | undefined) => void,
+): void {
+  const old = new Map((a ?? []).map((x) => [key(x), x]));
+  const now = new Map((b ?? []).map((x) => [key(x), x]));
+  for (const k of [...new Set([...old.keys(), ...now.keys()])].sort()) visit(k, old.get(k), now.get(k));
+}

@@ -1,0 +1,116 @@
+/**
+ * A page of the documentation: navigation, the text, its headings, neighbours, banner of its channel.
+ */
+import { DOCS_TOC } from "../../docs_toc.ts";
+import type { Services } from "../../services.ts";
+import type { Channel, DocumentPage } from "../documents.ts";
+import { layout } from "../layout.ts";
+import { html, type Markup, trusted } from "../markup.ts";
+
+/** Renders a page. */
+export function docsPage(services: Services, page: DocumentPage): string {
+  const { documents } = services;
+  const channel = documents.channel(page.channel)!;
+  const isHome = page.path === "/";
+  const at = channel.pages.indexOf(page);
+  const sections = page.headings.filter((h) => h.level === 2);
+  const body = html`<div class="split">
+${isHome ? "" : navigation(services, channel, page)}
+<main id="main" class="prose">
+${banner(services, channel, page)}
+${isHome ? hero() : ""}
+${trusted(isHome ? page.html.replace(/<h1[^>]*>[\s\S]*?<\/h1>/, "") : page.html)}
+${
+    !isHome && sections.length > 2 && html`
+      <nav class="toc" aria-label="On this page">
+        <h2>On this page</h2>
+        <ul>${sections.map((h) => html`<li><a href="#${h.id}">${h.text}</a></li>`)}</ul>
+      </nav>
+    `
+  }
+${!isHome && neighbours(channel.pages[at - 1], channel.pages[at + 1])}
+</main></div>`;
+  return layout(services, {
+    title: page.title,
+    description: page.description,
+    section: "docs",
+    canonical: documents.canonicalPath(page),
+    alternates: [{ type: "text/markdown", href: page.rawPath }],
+    body: isHome ? html`<div>${body}</div>` : body,
+  });
+}
+
+function hero(): Markup {
+  return html`
+    <div class="hero">
+      <h1>WebAssembly, compiled to machine code by TypeScript</h1>
+      <p
+        class="lead">A runtime, a compiler and a plugin manager for Deno, Node and Bun. No native addon: machine code is written
+    into executable memory that the host's FFI provides.</p>
+      <pre tabindex="0"><code>curl -fsSL https://waft.sh/install.sh | sh</code></pre>
+    </div>
+  `;
+}
+
+function navigation(services: Services, channel: Channel, page: DocumentPage): Markup {
+  const groups = DOCS_TOC.map((group) => ({
+    title: group.title,
+    pages: group.pages.flatMap((name) => channel.pages.filter((p) => p.name === name)),
+  })).filter((g) => g.pages.length > 0);
+  const link = (p: DocumentPage): Markup =>
+    html`<li><a href="${p.path}" ${p === page && html`aria-current="page"`}>${
+      p.name === "index" ? "Overview" : p.title
+    }</a></li>`;
+  return html`
+    <nav class="side" aria-label="Documentation">
+      <details open><summary>${channel.label}</summary>
+    ${groups.map((g) =>
+      html`
+        <h2>${g.title}</h2>
+        <ul>${g.pages.map(link)}</ul>
+      `
+    )}
+    <h2>Channels</h2><ul>${services.documents.channels.map((c) => {
+      const same = c.pages.find((p) => p.name === page.name) ?? c.pages[0]!;
+      return html`<li><a href="${same.path}" ${c === channel && html`aria-current="true"`}>${c.label}</a></li>`;
+    })}</ul></details>
+    </nav>
+  `;
+}
+
+function banner(services: Services, channel: Channel, page: DocumentPage): Markup | false {
+  const official = services.documents.newestOfficial();
+  if (page.path === "/" || official === undefined || official === channel) return false;
+  const there = official.pages.find((p) => p.name === page.name) ?? official.pages[0]!;
+  const what = channel.id.startsWith("v") ? "an older release" : `the ${channel.id} channel, which changes daily`;
+  return html`<p class="banner">This page is about ${what}. <a href="${there.path}">The newest release is ${official.id}</a>.</p>`;
+}
+
+function neighbours(before: DocumentPage | undefined, after: DocumentPage | undefined): Markup {
+  return html`<nav class="pages" aria-label="Neighbouring pages">
+<span>${before !== undefined && html`Before: <a rel="prev" href="${before.path}">${before.title}</a>`}</span>
+<span>${after !== undefined && html`Next: <a rel="next" href="${after.path}">${after.title}</a>`}</span></nav>`;
+}
+
+/** The page for an address that a channel does not have. */
+export function missingPage(services: Services, path: string): string {
+  const { documents } = services;
+  const name = path.replace(/^\/(?:nightly|v[0-9][^/]*)\//, "").replace(/^\//, "") || "index";
+  const others = documents.channelsWith(name).map((c) => c.pages.find((p) => p.name === name)!);
+  return layout(services, {
+    title: "Not found",
+    description: "There is nothing at this address.",
+    hidden: true,
+    body: html`<main id="main" class="prose"><h1>There is nothing at this address</h1>
+${
+      others.length > 0
+        ? html`
+          <p>A page of this name exists in other channels:</p>
+          <ul>${others.map((p) =>
+            html`<li><a href="${p.path}">${p.title}</a> (${documents.channel(p.channel)!.label})</li>`
+          )}</ul>
+        `
+        : html`<p>Try <a href="/search">the search</a>, <a href="/getting-started">the documentation</a> or <a href="/plugins">the plugins</a>.</p>`
+    }</main>`,
+  });
+}
