@@ -10,16 +10,17 @@
  */
 import { findAuthority, scopeSchema, widerThan } from "./authorities.ts";
 import { checkConfig } from "./config_schema.ts";
-import { guestMismatch, loadOrder, mismatch, providedAs } from "./contracts.ts";
-import { checkDefinition, contractNamespace, definitionDigest, scopeOf } from "./definition.ts";
+import { checkDefinition, definitionDigest, scopeOf } from "./definition.ts";
 import { type Diagnostic, ProjectError, quote, readablePointer, stepInto } from "./diagnostic.ts";
 import { isObject, type JsonDocument, type JsonValue, readJson } from "./json_read.ts";
 import { type Lockfile, LOCKFILE_SCHEMA } from "./lock_schema.ts";
+import { checkReferences } from "./lock_references.ts";
+import { LockReport, packageAt, pluginAt } from "./lock_report.ts";
 import { toDiagnostic } from "./manifest.ts";
 import { reviewDigest, sealPackage, sealPlugin } from "./review.ts";
 import { type Violation, walkSchema } from "./schema_walk.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "./site.ts";
-import { isCanonicalVersion, satisfies } from "./version.ts";
+import { isCanonicalVersion } from "./version.ts";
 
 /** Largest lockfile that is read. */
 export const MAX_LOCK_BYTES = 4 << 20;
@@ -67,7 +68,7 @@ export function checkLockfile(bytes: Uint8Array, context: LockContext = {}): Loc
   if (walked.length > 0) return { document, diagnostics: walked };
 
   const lock = value as unknown as Lockfile;
-  const report = new Report(document);
+  const report = new LockReport(document);
   for (const stage of STAGES) {
     stage(lock, report, context);
     if (report.found.length > 0) return { document, diagnostics: report.found };
@@ -95,28 +96,7 @@ function versionFinding(document: JsonDocument, version: number): Diagnostic {
   };
 }
 
-/** Findings of one stage, with their places. */
-class Report {
-  readonly found: Diagnostic[] = [];
-  readonly document: JsonDocument;
-  constructor(document: JsonDocument) {
-    this.document = document;
-  }
-  add(code: string, pointer: string, message: string, help?: string, part: "key" | "value" = "value"): void {
-    if (this.found.length >= 1000) return;
-    this.found.push({
-      code: `lock.${code}`,
-      severity: "error",
-      message,
-      file: this.document.file,
-      ...this.document.place(pointer, part),
-      pointer,
-      ...(help === undefined ? {} : { help }),
-    });
-  }
-}
-
-type Stage = (lock: Lockfile, report: Report, context: LockContext) => void;
+type Stage = (lock: Lockfile, report: LockReport, context: LockContext) => void;
 
 /** The stages after shape and version, in the order of the law. */
 const STAGES: readonly Stage[] = [
@@ -129,10 +109,7 @@ const STAGES: readonly Stage[] = [
   checkReviews,
 ];
 
-const pluginAt = (id: string): string => stepInto("/plugins", id);
-const packageAt = (id: string): string => stepInto("/packages", id);
-
-function checkValues(lock: Lockfile, report: Report): void {
+function checkValues(lock: Lockfile, report: LockReport): void {
   for (const [id, entry] of Object.entries(lock.packages)) {
     const at = packageAt(id);
     if (!isCanonicalVersion(entry.version)) {
@@ -186,119 +163,7 @@ function checkValues(lock: Lockfile, report: Report): void {
   }
 }
 
-function checkReferences(lock: Lockfile, report: Report): void {
-  const { packages, plugins } = lock;
-  const versionOf = (id: string): string | undefined => packages[plugins[id]?.package ?? ""]?.version;
-  const wants = (pointer: string, id: string, range: string, who: string): void => {
-    const version = versionOf(id);
-    if (plugins[id] === undefined) {
-      report.add("reference", pointer, `${who} ${id}, which is not locked`, "run `waft add`", "key");
-    } else if (version !== undefined && !satisfies(version, range)) {
-      report.add("reference", pointer, `${who} ${id} ${quote(range, 60)}, but ${version} is locked`, "run `waft add`");
-    }
-  };
-  for (const [id, range] of Object.entries(lock.requirements)) {
-    wants(stepInto("/requirements", id), id, range, "the project requires");
-  }
-  for (const [id, plugin] of Object.entries(plugins)) {
-    const at = pluginAt(id);
-    if (packages[plugin.package] === undefined) {
-      report.add("reference", `${at}/package`, `${id} is in package ${plugin.package}, which is not locked`);
-    } else if (id !== plugin.package && !id.startsWith(`${plugin.package}/`)) {
-      report.add(
-        "reference",
-        `${at}/package`,
-        `${id} cannot belong to package ${plugin.package}: it is no path below it`,
-      );
-    }
-    for (const [needed, range] of Object.entries(plugin.definition.requires)) {
-      wants(stepInto(`${at}/definition/requires`, needed), needed, range, `${id} requires`);
-    }
-    checkBindings(lock, id, report);
-  }
-  for (const [namespace, id] of Object.entries(lock.guest.bindings)) {
-    const at = stepInto("/guest/bindings", namespace);
-    const plugin = plugins[id];
-    const reason = plugin === undefined ? "it is not locked" : guestMismatch(plugin, namespace);
-    if (reason !== undefined) {
-      report.add("reference", at, `guests cannot get ${quote(namespace)} from ${id}: ${reason}`);
-    }
-  }
-  checkReachable(lock, report);
-  const order = loadOrder(plugins);
-  if ("cycle" in order) {
-    report.add(
-      "reference",
-      pluginAt(order.cycle[0]!),
-      `plugins depend on each other in a circle: ${order.cycle.join(" -> ")}`,
-      undefined,
-      "key",
-    );
-  }
-}
-
-function checkBindings(lock: Lockfile, id: string, report: Report): void {
-  const plugin = lock.plugins[id]!;
-  const at = `${pluginAt(id)}/bindings`;
-  const consumed = new Map(plugin.definition.consumes.map((c) => [contractNamespace(c), c]));
-  for (const [namespace, providers] of Object.entries(plugin.bindings)) {
-    const contract = consumed.get(namespace);
-    const here = stepInto(at, namespace);
-    if (contract === undefined) {
-      report.add("reference", here, `${id} does not consume ${quote(namespace)}`, undefined, "key");
-      continue;
-    }
-    if (contract.mode !== "many" && providers.length > 1) {
-      report.add("reference", here, `${id} takes one provider of ${namespace}, not ${providers.length}`);
-    }
-    providers.forEach((provider, i) => {
-      const target = lock.plugins[provider];
-      const reason = provider === id
-        ? "it is the consumer itself"
-        : target === undefined
-        ? "it is not locked"
-        : mismatch(contract, providedAs(target.definition, namespace));
-      if (reason !== undefined) {
-        report.add("reference", `${here}/${i}`, `${provider} cannot provide ${namespace} to ${id}: ${reason}`);
-      }
-    });
-  }
-  for (const [namespace, contract] of consumed) {
-    if (contract.mode === "required" && (plugin.bindings[namespace]?.length ?? 0) === 0) {
-      report.add(
-        "reference",
-        at,
-        `${id} requires ${namespace}, which nothing is bound to`,
-        "run `waft add` and choose with --bind",
-      );
-    }
-  }
-}
-
-function checkReachable(lock: Lockfile, report: Report): void {
-  const reached = new Set<string>();
-  const open = Object.keys(lock.requirements);
-  while (open.length > 0) {
-    const id = open.pop()!;
-    if (reached.has(id) || lock.plugins[id] === undefined) continue;
-    reached.add(id);
-    open.push(...Object.keys(lock.plugins[id].definition.requires));
-  }
-  const used = new Set<string>();
-  for (const [id, plugin] of Object.entries(lock.plugins)) {
-    used.add(plugin.package);
-    if (!reached.has(id)) {
-      report.add("reference", pluginAt(id), `nothing requires ${id}`, "run `waft add` to drop it", "key");
-    }
-  }
-  for (const id of Object.keys(lock.packages)) {
-    if (!used.has(id)) {
-      report.add("reference", packageAt(id), `no plugin comes from package ${id}`, "run `waft add` to drop it", "key");
-    }
-  }
-}
-
-function checkDigests(lock: Lockfile, report: Report): void {
+function checkDigests(lock: Lockfile, report: LockReport): void {
   for (const [id, entry] of Object.entries(lock.packages)) {
     if (sealPackage(id, entry) !== entry.seal) {
       report.add(
@@ -335,7 +200,7 @@ function checkDigests(lock: Lockfile, report: Report): void {
 
 const EDITED = "it was edited by hand or damaged; restore it, or run `waft add` to resolve, check and seal it again";
 
-function checkGrants(lock: Lockfile, report: Report): void {
+function checkGrants(lock: Lockfile, report: LockReport): void {
   for (const [id, plugin] of Object.entries(lock.plugins)) {
     const at = pluginAt(id);
     plugin.definition.authorities.forEach((request, i) => {
@@ -374,7 +239,7 @@ function checkGrants(lock: Lockfile, report: Report): void {
   }
 }
 
-function checkConfigs(lock: Lockfile, report: Report): void {
+function checkConfigs(lock: Lockfile, report: LockReport): void {
   for (const [id, plugin] of Object.entries(lock.plugins)) {
     for (const v of checkConfig(plugin.config, plugin.definition.configSchema, `${pluginAt(id)}/config`)) {
       report.add("config", v.pointer, `${v.message} (rule: ${v.rule})`, v.help, v.part);
@@ -382,7 +247,7 @@ function checkConfigs(lock: Lockfile, report: Report): void {
   }
 }
 
-function checkStale(lock: Lockfile, report: Report, context: LockContext): void {
+function checkStale(lock: Lockfile, report: LockReport, context: LockContext): void {
   const wanted = context.requirements;
   if (wanted === undefined) return;
   for (const id of [...new Set([...Object.keys(wanted), ...Object.keys(lock.requirements)])].sort()) {
@@ -400,7 +265,7 @@ function checkStale(lock: Lockfile, report: Report, context: LockContext): void 
   }
 }
 
-function checkReviews(lock: Lockfile, report: Report): void {
+function checkReviews(lock: Lockfile, report: LockReport): void {
   for (const [id, plugin] of Object.entries(lock.plugins)) {
     const at = pluginAt(id);
     for (const request of plugin.definition.authorities) {

@@ -10,9 +10,10 @@
  * id is "absent" (bit 0) or one of its candidates (bits 1…), so a term is a bit set and resolution is set algebra.
  */
 import { fail, type ProjectError } from "./diagnostic.ts";
+import { filterReleases, type Skipped } from "./release_filter.ts";
 import { explainConflict } from "./resolve_errors.ts";
 import type { Release } from "./source.ts";
-import { compareVersions, engineSatisfies, isExact, samePrecedence, satisfies } from "./version.ts";
+import { compareVersions, satisfies } from "./version.ts";
 
 /** Most plugins in one graph. */
 export const MAX_PLUGINS = 512;
@@ -36,13 +37,6 @@ export interface ResolveRequest {
   readonly allowYanked?: boolean;
   /** Releases published after this time are not chosen. */
   readonly notAfterMs?: number;
-}
-
-/** A release that could not be chosen. */
-export interface Skipped {
-  readonly version: string;
-  readonly why: "yanked" | "engine" | "platform" | "too-new";
-  readonly reason: string;
 }
 
 /** The solution. */
@@ -200,7 +194,7 @@ class Solver {
     const answers = await this.#provider.load(missing);
     for (const id of missing) {
       const releases = answers.get(id);
-      const { candidates, skipped } = this.#filter(id, releases ?? []);
+      const { candidates, skipped } = filterReleases(id, releases ?? [], this.#request);
       const full = (1n << BigInt(candidates.length + 1)) - 1n;
       this.#nodes.set(id, {
         candidates,
@@ -268,54 +262,6 @@ class Solver {
     if (this.#known.has(key)) return false;
     this.#known.add(key);
     return true;
-  }
-
-  #filter(id: string, releases: readonly Release[]): { candidates: Release[]; skipped: Skipped[] } {
-    const sorted = [...releases].sort((a, b) => compareVersions(b.version, a.version));
-    const locked = this.#request.locked?.get(id);
-    const range = this.#request.requirements[id];
-    const candidates: Release[] = [];
-    const skipped: Skipped[] = [];
-    for (const [i, release] of sorted.entries()) {
-      // Build metadata does not distinguish releases: the first in order stands for all of its precedence.
-      if (i > 0 && samePrecedence(sorted[i - 1]!.version, release.version)) continue;
-      const isLocked = release.version === locked;
-      const named = this.#request.allowYanked === true && range !== undefined && isExact(range);
-      const fault = isLocked ? this.#hostFault(release) : this.#fault(release, named);
-      if (fault !== undefined) skipped.push({ version: release.version, ...fault });
-      else if (isLocked) candidates.unshift(release);
-      else candidates.push(release);
-    }
-    return { candidates, skipped };
-  }
-
-  #fault(release: Release, named: boolean): Omit<Skipped, "version"> | undefined {
-    if (release.yanked !== undefined && !named) {
-      return { why: "yanked", reason: `yanked (${release.yanked.severity}): ${release.yanked.reason}` };
-    }
-    const host = this.#hostFault(release);
-    if (host !== undefined) return host;
-    const { notAfterMs } = this.#request;
-    if (notAfterMs !== undefined && release.publishedAt !== undefined && Date.parse(release.publishedAt) > notAfterMs) {
-      return { why: "too-new", reason: `published ${release.publishedAt}, younger than minReleaseAge` };
-    }
-    return undefined;
-  }
-
-  #hostFault(release: Release): Omit<Skipped, "version"> | undefined {
-    const { engines, platform } = this.#request;
-    for (const name of Object.keys(release.compatibility.engines).sort()) {
-      const version = engines?.[name];
-      const range = release.compatibility.engines[name]!;
-      if (version !== undefined && !engineSatisfies(version, range)) {
-        return { why: "engine", reason: `needs ${name} ${range}` };
-      }
-    }
-    const { platforms } = release.compatibility;
-    if (platform !== undefined && platforms.length > 0 && !platforms.includes(platform)) {
-      return { why: "platform", reason: `is for ${[...platforms].sort().join(", ")} only` };
-    }
-    return undefined;
   }
 
   /** The candidates of an id that lie in a range, as a set without "absent". */

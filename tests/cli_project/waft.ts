@@ -64,7 +64,7 @@ export function waftTyped(
   env: { readonly [name: string]: string } = {},
 ): Promise<Run> {
   const command = [process.execPath, "run", "-A", CLI, ...args];
-  return run("python3", [TYPIST, JSON.stringify(steps), "--", ...command], cwd, environment(home, env));
+  return run("python3", ["-B", TYPIST, JSON.stringify(steps), "--", ...command], cwd, environment(home, env));
 }
 
 /** True when a pseudo-terminal can be made here. */
