@@ -33,9 +33,6 @@ export const RECORD_REGISTER = R10;
 /** Bytes below CONTEXT.STACK_LIMIT that leaves, stubs and frames without a check of their own may use. */
 export const STACK_SLACK = 1024;
 
-/** Offsets in the frame that a parked call leaves on the guest stack. */
-export const PARKED = { ENTRY_SP: 0, CONTEXT: 8, RESUME: 16, FRAME: 24 } as const;
-
 /** Size of one entry of the overflow buffer. */
 export const OVERFLOW_ENTRY = 16;
 

@@ -6,6 +6,7 @@
  * frame, at the heads of the blocks where the part without a frame is left ("shrink-wrapping"). That part is a tree: every block of
  * it but the first has one predecessor, and so has every block that it leads to.
  */
+import { operandRole, ROLE, type VCode } from "../codegen/vcode.ts";
 import type { Emission } from "./emission.ts";
 import { P } from "./machine_ops.ts";
 
@@ -40,6 +41,8 @@ export class BlockEnds {
   frameless: Uint8Array = new Uint8Array(64);
   /** 1: the prologue stands at the block's head. */
   prologue: Uint8Array = new Uint8Array(64);
+  /** Edits of block 0 that are made after the prologue instead: spills of registers that keep their values until then. */
+  deferred: number[] = [];
   /** Place of the block in the layout. */
   #place: Int32Array = new Int32Array(64);
   /** The block that is emitted next, or −1. */
@@ -105,7 +108,8 @@ export class BlockEnds {
   /** Decides which blocks run without a frame. */
   #placePrologue(e: Emission): void {
     const { v } = e;
-    if (!v.hasCalls && e.frame === 0) return;
+    this.deferred.length = 0;
+    if ((!v.hasCalls && e.frame === 0) || e.context.optimizations["frame-elide"] === false) return;
     const { succ, succStart, succCount, edgeTo, blockFirst, op } = v;
     for (let p = 0; p < v.blockCount; p++) this.#place[v.layout[p]] = p;
     // Blocks of the part are found in block order: predecessors come first, for loops are never part of it.
@@ -124,13 +128,26 @@ export class BlockEnds {
       if (last === P.RETURN || last === P.TAIL_CALL) returns = true;
       for (let j = 0; j < succCount[k]; j++) this.frameless[edgeTo[succ[succStart[k] + j]]] = 1;
     }
-    if (returns && prologues <= MAX_PROLOGUES && this.frameless[0] !== 0) {
+    if (returns && prologues <= MAX_PROLOGUES && this.frameless[0] !== 0 && this.#spillsKeep(e)) {
+      e.hit("frame-elide");
       // A block that carries the prologue must be there to carry it.
       for (let k = 0; k < v.blockCount; k++) if (this.prologue[k] !== 0) this.target[k] = k;
       return;
     }
+    this.deferred.length = 0;
     this.frameless.fill(0, 0, v.blockCount);
     this.prologue.fill(0, 0, v.blockCount);
+  }
+
+  /** Does every deferred spill's register keep its value wherever there is no frame? */
+  #spillsKeep(e: Emission): boolean {
+    for (const edit of this.deferred) {
+      const register = e.allocation.editFrom[edit];
+      for (let k = 0; k < e.v.blockCount; k++) {
+        if (this.frameless[k] !== 0 && writes(e, k, register, k === 0 ? edit : -1)) return false;
+      }
+    }
+    return true;
   }
 
   /** Does block `k` use no slot and no call, and have successors that only it leads to and that are emitted later? */
@@ -149,6 +166,10 @@ export class BlockEnds {
     }
     const end = blockFirst[k + 1];
     for (let m = firstEdit(e, 2 * blockFirst[k]); m < e.editEnd && editAt[m] < 2 * end; m++) {
+      if (k === 0 && editTo[m] < 0 && editRemat[m] === 0 && editFrom[m] >= 0) {
+        this.deferred.push(m);
+        continue;
+      }
       if (editTo[m] < 0 || (editRemat[m] === 0 && editFrom[m] < 0)) return false;
     }
     for (let i = blockFirst[k]; i < end; i++) {
@@ -157,4 +178,35 @@ export class BlockEnds {
     }
     return true;
   }
+}
+
+/** Does block `k` write `register`, in code or in moves of its edges? Only what follows edit `after` counts, if that is not −1. */
+function writes(e: Emission, k: number, register: number, after: number): boolean {
+  const { v, allocation } = e;
+  const { location, editTo, editFrom, editRemat, editAt, edgeFirst } = allocation;
+  const touches = (m: number) => editTo[m] === register || (editRemat[m] < 0 && editFrom[m] === register);
+  const first = v.blockFirst[k];
+  const end = v.blockFirst[k + 1];
+  const from = after < 0 ? 2 * first : editAt[after];
+  for (let m = after < 0 ? firstEdit(e, from) : after + 1; m < e.editEnd && editAt[m] < 2 * end; m++) {
+    if (touches(m)) return true;
+  }
+  for (let i = (from + 1) >> 1; i < end; i++) {
+    if (clobbers(v, i, register)) return true;
+    for (let o = v.firstOperand[i]; o < v.firstOperand[i + 1]; o++) {
+      const role = operandRole(v.operands[o]);
+      if (location[o] === register && (role === ROLE.DEF || role === ROLE.TEMP)) return true;
+    }
+  }
+  for (let j = 0; j < v.succCount[k]; j++) {
+    const edge = v.succ[v.succStart[k] + j];
+    for (let m = edgeFirst[edge]; m < edgeFirst[edge + 1]; m++) if (touches(m)) return true;
+  }
+  return false;
+}
+
+function clobbers(v: VCode, i: number, register: number): boolean {
+  const set = v.clobbers[i];
+  const mask = register < 32 ? v.clobberGeneral[set] : v.clobberVector[set];
+  return set !== 0 && ((mask >>> (register & 31)) & 1) !== 0;
 }

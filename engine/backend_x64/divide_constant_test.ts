@@ -38,7 +38,7 @@ function dividends(d: bigint): bigint[] {
     1n,
     d - 1n,
     d,
-    d + 1n,
+    (d + 1n) & most,
     most,
     most - 1n,
     most / d * d,

@@ -73,6 +73,7 @@ export class Emission {
    * Flags that the code emitted last left behind: those of register `flagsRegister` (its width `flagsWide`) compared with 0, good at
    * byte position `flagsAt` while no mark has been added; `flagsExact` if overflow and carry are 0 as a test would leave them.
    */
+  reuseFlags = true;
   flagsAt = -1;
   flagsMarks = 0;
   flagsRegister = 0;
@@ -117,6 +118,7 @@ export class Emission {
     this.context = context;
     this.code = code;
     this.avx = context.cpu.has("avx");
+    this.reuseFlags = context.optimizations["st-flags"] !== false;
     this.location = allocation.location;
     this.editEnd = v.edgeCount > 0 ? allocation.edgeFirst[0] : allocation.editCount;
     this.frame = allocation.slotCount * 8;
@@ -137,6 +139,12 @@ export class Emission {
     this.tableLabel.length = 0;
     this.tableFirst.length = 0;
     this.tableTargets.length = 0;
+  }
+
+  /** Counts an application of optimization `key`. */
+  hit(key: string): void {
+    const { hits } = this.context;
+    if (hits !== undefined) hits[key] = (hits[key] ?? 0) + 1;
   }
 
   /** Records a mark at the current position. */

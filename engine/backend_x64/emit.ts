@@ -109,7 +109,10 @@ function emitBlock(e: Emission, k: number): void {
   ends.emitted[k] = 1;
   if ((v.blockFlags[k] & BLOCK_LOOP) !== 0 && isInnermost(v, k)) e.mark(KIND.ALIGN, LOOP_ALIGNMENT, 1, 0, 0);
   e.bind(k);
-  if (ends.prologue[k] !== 0) emitPrologue(e);
+  if (ends.prologue[k] !== 0) {
+    emitPrologue(e);
+    for (const spill of ends.deferred) emitEdits(e, spill, spill + 1);
+  }
   const head = ends.headEdge[k];
   if (head !== 0) emitEdits(e, edgeFirst[head - 1], edgeFirst[head]);
   const first = v.blockFirst[k];
@@ -119,13 +122,22 @@ function emitBlock(e: Emission, k: number): void {
   for (let i = first; i < end; i++) {
     const start = edit;
     while (edit < editEnd && editAt[edit] === 2 * i) edit++;
-    if (edit > start) emitEdits(e, start, edit);
+    if (edit > start) emitUndeferred(e, k, start, edit);
     asm.reserve(RESERVED);
     if (skip[i] === 0) emitInstruction(e, i, k);
     const after = edit;
     while (edit < editEnd && editAt[edit] === 2 * i + 1) edit++;
-    if (edit > after) emitEdits(e, after, edit);
+    if (edit > after) emitUndeferred(e, k, after, edit);
   }
+}
+
+/** Emits edits but those that wait for the prologue. */
+function emitUndeferred(e: Emission, k: number, first: number, end: number): void {
+  if (k !== 0 || ends.deferred.length === 0) {
+    emitEdits(e, first, end);
+    return;
+  }
+  for (let m = first; m < end; m++) if (!ends.deferred.includes(m)) emitEdits(e, m, m + 1);
 }
 
 /** Does the loop that begins at block `k` contain no other? */

@@ -198,10 +198,13 @@ function variants(shape: Shape): Variant[] {
   add([from, "i32"], to, `  v8:${from} = LOAD memory0[v2+16]\n` + op("v8", "v1") + "  RETURN (v9)\n", 1);
   // Both operands live on.
   add([from, from], `${to} ${from} ${from}`, op("v1", "v2") + "  RETURN (v9 v1 v2)\n");
-  for (const value of INTERESTING[from]) {
+  INTERESTING[from].forEach((value, k) => {
+    const other = k % 2 === 0 ? op("v7", "v8") : op("v8", "v7");
+    const load = `  v7:${from} = LOAD memory0[v1+16]\n  v8:${from} = CONST ${constant(from, value)}\n`;
+    add(["i32"], to, load + other + "  RETURN (v9)\n", 0);
     add([from], to, `  v8:${from} = CONST ${constant(from, value)}\n` + op("v1", "v8") + "  RETURN (v9)\n");
     add([from], to, `  v8:${from} = CONST ${constant(from, value)}\n` + op("v8", "v1") + "  RETURN (v9)\n");
-  }
+  });
   if (/^(EQ|NE|[LG][TE]_[SU]|F(EQ|NE|LT|GT|LE|GE))$/.test(row.name)) {
     const branch =
       `  BRANCH v9 b1() b2()\nb1():\n  v10:i32 = CONST 11\n  RETURN (v10)\nb2():\n  v11:i32 = CONST 22\n  RETURN (v11)\n`;

@@ -90,6 +90,13 @@ function fold(s: Selection, id: number, user: number, how: number): void {
   s.writeGroup[id] = s.writeGroup[user];
 }
 
+/** The same for a float operand of arithmetic. */
+function foldFloatLoad(s: Selection, id: number, user: number, ty: number): boolean {
+  if (!s.floatMemory || !foldLoad(s, id, user, ty)) return false;
+  if (s.avx) s.hit("vex-float-mem");
+  return true;
+}
+
 /** Folds `id` into `user` as a memory operand if it is a full load of type `ty`. */
 function foldLoad(s: Selection, id: number, user: number, ty: number): boolean {
   if (s.op[id] !== OP.LOAD || s.uses[id] !== 1 || s.folded[id] !== 0) return false;
@@ -121,8 +128,11 @@ function foldCondition(s: Selection, id: number, user: number): void {
     foldPure(s, id, user);
   } else if (isCompare(o)) {
     if (s.uses[id] === 1) foldPure(s, id, user);
-    else if (s.uses[id] === s.conditionUses[id] && s.uses[id] <= 3 && s.blockOf[id] === s.blockOf[user]) {
-      if (s.folded[id] === 0) s.folded[id] = FOLD.REPEATED;
+    else if (s.flags && s.uses[id] === s.conditionUses[id] && s.uses[id] <= 3 && s.blockOf[id] === s.blockOf[user]) {
+      if (s.folded[id] === 0) {
+        s.folded[id] = FOLD.REPEATED;
+        s.hit("st-flags");
+      }
     }
   } else if (o >= OP.LOAD && o <= OP.LOAD16_U) {
     // cmp [m], 0
@@ -262,26 +272,25 @@ export function markFolds(s: Selection): void {
           break;
         case OP.FADD:
         case OP.FMUL:
-          if (!foldLoad(s, b[id], id, ty[id]) && foldLoad(s, a[id], id, ty[id])) {
-            // Commutes: the folded load becomes the source operand.
-          }
+          // Either operand may be the folded load: the operation commutes.
+          if (!foldFloatLoad(s, b[id], id, ty[id])) foldFloatLoad(s, a[id], id, ty[id]);
           break;
         case OP.FSUB:
         case OP.FDIV:
-          foldLoad(s, b[id], id, ty[id]);
+          foldFloatLoad(s, b[id], id, ty[id]);
           break;
         case OP.FSQRT:
         case OP.FCEIL:
         case OP.FFLOOR:
         case OP.FTRUNC:
         case OP.FNEAREST:
-          foldLoad(s, a[id], id, ty[id]);
+          foldFloatLoad(s, a[id], id, ty[id]);
           break;
         case OP.FDEMOTE:
-          foldLoad(s, a[id], id, TY.F64);
+          foldFloatLoad(s, a[id], id, TY.F64);
           break;
         case OP.FPROMOTE:
-          foldLoad(s, a[id], id, TY.F32);
+          foldFloatLoad(s, a[id], id, TY.F32);
           break;
         case OP.CONVERT_S:
           foldLoad(s, a[id], id, ty[a[id]]);
@@ -293,11 +302,11 @@ export function markFolds(s: Selection): void {
         case OP.FNE:
         case OP.FGT:
         case OP.FGE:
-          if (how !== FOLD.REPEATED) foldLoad(s, b[id], id, ty[b[id]]);
+          if (how !== FOLD.REPEATED) foldFloatLoad(s, b[id], id, ty[b[id]]);
           break;
         case OP.FLT:
         case OP.FLE:
-          if (how !== FOLD.REPEATED) foldLoad(s, a[id], id, ty[a[id]]);
+          if (how !== FOLD.REPEATED) foldFloatLoad(s, a[id], id, ty[a[id]]);
           break;
         case OP.SELECT:
           foldCondition(s, c[id], id);
@@ -361,6 +370,7 @@ function foldSum(s: Selection, id: number): void {
   const { op, a, b, ty } = s;
   if (s.isImmediate(b[id])) {
     const inner = a[id];
+    if (!s.affineLea) return;
     if (op[inner] === OP.SHL && isShortShift(s, inner)) foldPure(s, inner, id);
     else if (op[inner] === OP.ADD && !s.isImmediate(b[inner]) && !s.isImmediate(a[inner])) foldPure(s, inner, id);
     return;

@@ -51,7 +51,13 @@ export function buildProcessStubs(os: string): ProcessStubs {
   if (layout === undefined) throw new RangeError(`No x64 process stubs for operating system "${os}"`);
   const code = new MachineCode(0, 0);
   const s = new StubCode(BARE_CONTEXT, code);
-  const labels = { call: s.newLabel(), resume: s.newLabel(), trap: s.newLabel(), landing: s.newLabel(), tail: s.newLabel() };
+  const labels = {
+    call: s.newLabel(),
+    resume: s.newLabel(),
+    trap: s.newLabel(),
+    landing: s.newLabel(),
+    tail: s.newLabel(),
+  };
   const handler = s.newLabel();
   const words = s.newLabel();
   emitCallStub(s, labels.call);

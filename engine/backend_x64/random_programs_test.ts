@@ -190,6 +190,12 @@ function compileOffset(settings: CompileSettings, shape: { globals: number }): n
   return offset;
 }
 
+/** The optimization keys that this backend obeys. */
+const ALL_OFF = Object.fromEntries(
+  ["affine-lea", "bmi2-rorx", "branch-fold", "commute-self-update", "frame-elide", "st-flags", "vex-float-mem"]
+    .map((key) => [key, false]),
+);
+
 function range(from: number, count: number): number[] {
   return Array.from({ length: count }, (_, i) => from + i);
 }
@@ -200,6 +206,7 @@ for (
     "guard pages, SSE4.1 only": { cpu: BASELINE },
     "explicit bounds": { cpu: MODERN, explicitBounds: true },
     "no branch folding, no stack fence": { cpu: MODERN, stackFence: false, optimizations: { "branch-fold": false } },
+    "every switch off": { cpu: MODERN, optimizations: ALL_OFF },
   })
 ) {
   Deno.test({

@@ -62,6 +62,7 @@ export function selectAdd(s: Selection, id: number): void {
   let disp = 0;
   if (s.isImmediate(y)) {
     disp = imm[y];
+    if (folded[x] !== 0 && op[x] !== OP.WRAP) s.hit("affine-lea");
     if (folded[x] !== 0 && op[x] === OP.ADD) {
       y = b[x];
       x = a[x];
@@ -123,7 +124,9 @@ export function selectMul(s: Selection, id: number): void {
 
 /** Puts the folded load, or the value that lives on, on the right. */
 function commutative(s: Selection, row: number, id: number, x: number, y: number): void {
-  const exchange = s.isFoldedLoad(x) || (!s.isFoldedLoad(y) && s.uses[x] > 1 && s.uses[y] === 1);
+  const dies = s.commute && !s.isFoldedLoad(x) && !s.isFoldedLoad(y) && s.uses[x] > 1 && s.uses[y] === 1;
+  if (dies) s.hit("commute-self-update");
+  const exchange = s.isFoldedLoad(x) || dies;
   tied(s, row + s.wide(id), id, exchange ? y : x, exchange ? x : y);
 }
 
@@ -221,6 +224,7 @@ export function selectRotr(s: Selection, id: number): void {
 function rotate(s: Selection, id: number, immediateRow: number, countRow: number, left: boolean): void {
   const count = s.b[id];
   if (s.op[count] === OP.CONST && s.rorx) {
+    s.hit("bmi2-rorx");
     const width = s.wide(id) === 1 ? 64 : 32;
     const n = s.imm[count] & (width - 1);
     source(s, s.a[id], true);

@@ -21,7 +21,7 @@ export function source(s: Selection, id: number, any: boolean): void {
 /** The same for a float: a constant comes from the pool unless it was hoisted into a register. */
 export function sourceFloat(s: Selection, id: number): void {
   const ty = s.ty[id];
-  if (s.op[id] === OP.CONST && s.constantBlock[id] >= 0 && (s.imm[id] !== 0 || s.c[id] !== 0)) {
+  if (s.floatMemory && s.op[id] === OP.CONST && s.constantBlock[id] >= 0 && (s.imm[id] !== 0 || s.c[id] !== 0)) {
     s.sourceRegister(0, false);
     s.mode = MODE.POOL;
     s.disp = s.imm[id];

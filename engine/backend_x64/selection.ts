@@ -43,6 +43,10 @@ export class Selection {
   popcnt = false;
   rorx = false;
   explicit = false;
+  affineLea = true;
+  commute = true;
+  floatMemory = true;
+  flags = true;
 
   // Columns of the function.
   op: Uint16Array = new Uint16Array(0);
@@ -95,6 +99,12 @@ export class Selection {
     this.lzcnt = cpu.has("lzcnt");
     this.popcnt = cpu.has("popcnt");
     this.rorx = this.bmi2 && context.optimizations["bmi2-rorx"] !== false;
+    const switches = context.optimizations;
+    this.affineLea = switches["affine-lea"] !== false;
+    this.commute = switches["commute-self-update"] !== false;
+    // Only the three-operand forms lose anything by a load of their own.
+    this.floatMemory = !this.avx || switches["vex-float-mem"] !== false;
+    this.flags = switches["st-flags"] !== false;
     this.explicit = context.explicitBounds;
     this.op = f.op;
     this.ty = f.ty;
@@ -121,6 +131,12 @@ export class Selection {
       this.blockOf.fill(0, 0, count);
       this.constantBlock.fill(0, 0, count);
     }
+  }
+
+  /** Counts an application of optimization `key`. */
+  hit(key: string): void {
+    const { hits } = this.context;
+    if (hits !== undefined) hits[key] = (hits[key] ?? 0) + 1;
   }
 
   /** The row to use where a legacy row has a VEX form: that one if the CPU has AVX. */

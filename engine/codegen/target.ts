@@ -23,6 +23,8 @@ export interface CodegenContext {
   /** Signature id per defined function. */
   functionSignature: Int32Array;
   optimizations: OptimizationSet;
+  /** How often each optimization key applied; counted when given. */
+  hits?: Record<string, number>;
   /** Target-specific CPU feature names that are present: "avx", "bmi2", "lzcnt", "popcnt", … */
   cpu: ReadonlySet<string>;
   /** Compare the stack pointer with CONTEXT.STACK_LIMIT in prologues; else a guard page below the stack catches overflow. */
@@ -54,7 +56,10 @@ export interface ProcessStubs {
   tailReturn: number;
   /** void handler(signal, info, ucontext) for SIGSEGV, SIGBUS and SIGFPE. Patched by `configureFaultHandler`. */
   faultHandler: number;
-  /** Offset of four u64 words in `bytes` that the host fills: code arena start, code arena end, absolute address of trapExit's fault landing, previous handler. */
+  /**
+   * Offset of six u64 words in `bytes` that the host fills: code arena start, code arena end, absolute address of `faultLanding`,
+   * previous handlers of SIGSEGV, SIGBUS and SIGFPE (0 and 1 mean the default action).
+   */
   faultWords: number;
   /** Code offset of the landing that a fault continues at (leaves with STATUS.TRAP; THREAD.TRAP_* were written by the handler). */
   faultLanding: number;
