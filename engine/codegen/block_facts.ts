@@ -34,8 +34,11 @@ export class BlockFacts {
   loopEnd: Int32Array = new Int32Array(64);
   /** Estimated runs per call of the function. */
   frequency: Float64Array = new Float64Array(64);
-  /** The same without the loops: the share of runs of what is around that reach the block. */
-  share: Float64Array = new Float64Array(64);
+  /**
+   * Share of the rounds of the loop around (or runs of the function) that reach the block, taking for granted that a switch
+   * goes each way equally often. `frequency` does not: it is for comparing blocks on the same way.
+   */
+  chance: Float64Array = new Float64Array(64);
   /** Edges that enter block k: pred[predFirst[k] … predFirst[k + 1]). */
   predFirst: Int32Array = new Int32Array(65);
   pred: Int32Array = new Int32Array(128);
@@ -48,6 +51,7 @@ export class BlockFacts {
     this.#findPredecessors(v);
     this.#findLoops(v);
     this.#estimateFrequencies(v);
+    this.#estimateChances(v);
   }
 
   #reserve(v: VCode): void {
@@ -59,7 +63,7 @@ export class BlockFacts {
       this.loopParent = new Int32Array(size);
       this.loopEnd = new Int32Array(size);
       this.frequency = new Float64Array(size);
-      this.share = new Float64Array(size);
+      this.chance = new Float64Array(size);
       this.predFirst = new Int32Array(size + 1);
     }
     if (v.edgeCount > this.pred.length) this.pred = new Int32Array(v.edgeCount * 2);
@@ -133,10 +137,28 @@ export class BlockFacts {
     let conditions = 0;
     for (let k = 0; k < blocks; k++) {
       conditions += frequency[k]!;
-      let share = SHARES[Math.min(conditions, MAX_CONDITIONS)]!;
-      if ((v.blockFlags[k]! & BLOCK_COLD) !== 0) share *= COLD;
-      this.share[k] = share;
-      frequency[k] = share * RUNS[Math.min(v.blockDepth[k]!, MAX_DEPTH)]!;
+      let runs = SHARES[Math.min(conditions, MAX_CONDITIONS)]! * RUNS[Math.min(v.blockDepth[k]!, MAX_DEPTH)]!;
+      if ((v.blockFlags[k]! & BLOCK_COLD) !== 0) runs *= COLD;
+      frequency[k] = runs;
+    }
+  }
+
+  #estimateChances(v: VCode): void {
+    const blocks = v.blockCount, chance = this.chance, loop = this.loop, predFirst = this.predFirst, pred = this.pred;
+    const edgeFrom = v.edgeFrom, succCount = v.succCount, frequency = this.frequency;
+    for (let k = 0; k < blocks; k++) {
+      let sum = 0;
+      const end = predFirst[k + 1]!;
+      for (let j = predFirst[k]!; j < end && sum < 1; j++) {
+        const from = edgeFrom[pred[j]!]!;
+        if (from >= k) continue;
+        const ways = succCount[from]!;
+        // Of a two-way branch one side is as likely as the frequencies say.
+        if (ways > 2) sum += chance[from]! / ways;
+        else if (loop[from] === loop[k]) sum += chance[from]! * Math.min(1, frequency[k]! / frequency[from]!);
+        else sum += chance[from]!;
+      }
+      chance[k] = k === 0 || sum > 1 ? 1 : sum;
     }
   }
 }

@@ -20,6 +20,7 @@ import {
   belongsInRegister,
   evictionCost,
   hoistedPosition,
+  parameterBelongsInSlot,
   reloadPosition,
   spillPosition,
   useEnd,
@@ -34,6 +35,8 @@ const HOPS = 5;
 const HINT_USES = 4;
 /** How many uses ahead are looked at for the last one before a register ends. */
 const USES_AHEAD = 64;
+/** How many of a block's edges say in which register an argument comes. */
+const VOTERS = 16;
 /** How many pieces of a value are searched for where it was at the end of a preceding block. */
 const SEARCH_LIMIT = 32;
 /** Repeating an instruction is this much better than a reload. */
@@ -61,6 +64,9 @@ export class LinearScan {
   /** Per position: first piece that starts there. */
   #queue: Int32Array = new Int32Array(0);
   readonly #occupancy = new Occupancy();
+  /** Weights of registers in #elect; zero between calls. */
+  readonly #votes: Float64Array = new Float64Array(64);
+  #bestVotes = 0;
   /** Index into clobberAll of the next position that destroys everything. */
   #clobber = -1;
 
@@ -195,7 +201,7 @@ export class LinearScan {
     }
     this.#needed = this.#neededUntil(kind);
     if (this.#keys.restrict) this.#avoid = this.#keys.denied(x, p, to);
-    if (kind === DEF_KIND.PARAM && !this.#keys.mayMerge(x, p)) {
+    if (kind === DEF_KIND.PARAM && (!this.#keys.mayMerge(x, p) || this.#belongsInSlot(x, p, to))) {
       this.#spill(piece, p);
       return true;
     }
@@ -229,6 +235,13 @@ export class LinearScan {
     if (wishes) return false;
     this.#choose();
     return true;
+  }
+
+  /** Is x, a parameter of the block at p that lives until `to`, better off in its slot there? */
+  #belongsInSlot(x: number, p: number, to: number): boolean {
+    const live = this.#live, facts = this.#facts, block = facts.blockOf[p >> 1]!;
+    if (facts.loop[block] !== block || live.destroyed[block] === 0 || this.#nextClobber(p) >= to) return false;
+    return parameterBelongsInSlot(live, facts, this.#v, block, x, live.useHead[x]!);
   }
 
   /** The current piece loses its register at `clobber` at the latest: decides when, by its last use before. */
@@ -295,6 +308,10 @@ export class LinearScan {
       }
       if (hint < 0) hint = live.fixedUse[a]! - 1;
     }
+    if (kind === DEF_KIND.PARAM) {
+      r = this.#elect(x);
+      if (r >= 0) return r;
+    }
     r = wanted[x]!;
     if (r >= 0 && this.#isFree(r)) return r;
     // Without the operand's register if that one lives on, for then it takes a move in any case.
@@ -315,6 +332,32 @@ export class LinearScan {
     if (hint >= 0 && this.#isFree(hint)) return hint;
     r = this.#v.vregHint[x]! - 1;
     return r >= 0 && this.#isFree(r) ? r : -1;
+  }
+
+  /** The free register in which most of the arguments for block parameter x arrive on forward edges; −1 none. */
+  #elect(x: number): number {
+    const live = this.#live, facts = this.#facts, v = this.#v, votes = this.#votes, p = this.#at;
+    const block = facts.blockOf[p >> 1]!, first = facts.predFirst[block]!;
+    const end = Math.min(facts.predFirst[block + 1]!, first + VOTERS);
+    for (let j = first; j < end; j++) {
+      const e = facts.pred[j]!, from = v.edgeFrom[e]!;
+      if (from >= block) continue;
+      const r = this.#last[v.pool[v.argStart[e]! + live.tiedTo[x]!]!]!;
+      if (r >= 0) votes[r]! += Math.min(facts.frequency[from]!, facts.frequency[block]!);
+    }
+    let best = -1;
+    for (let j = first; j < end; j++) {
+      const e = facts.pred[j]!;
+      if (v.edgeFrom[e]! >= block) continue;
+      const r = this.#last[v.pool[v.argStart[e]! + live.tiedTo[x]!]!]!;
+      if (r < 0 || votes[r] === 0) continue;
+      if ((best < 0 || votes[r]! > this.#bestVotes) && this.#isFree(r)) {
+        best = r;
+        this.#bestVotes = votes[r]!;
+      }
+      votes[r] = 0;
+    }
+    return best;
   }
 
   /** Is register r allocatable to the current piece, and free up to its limit? */

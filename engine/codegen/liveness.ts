@@ -46,7 +46,7 @@ export class Liveness {
   defFixed: Uint8Array = new Uint8Array(0);
   /** Virtual register that wants the same physical one: the block parameter it is passed to, or the def tied to it. */
   affinity: Int32Array = new Int32Array(0);
-  /** For a TIED def, the register of the operand it is tied to. */
+  /** For a TIED def, the register of the operand it is tied to; for a PARAM, its number in its block. */
   tiedTo: Int32Array = new Int32Array(0);
   /** Physical register of its first use in a fixed one, plus one; 0 none. */
   fixedUse: Uint8Array = new Uint8Array(0);
@@ -104,22 +104,22 @@ export class Liveness {
   }
 
   #estimateDestruction(facts: BlockFacts): void {
-    const blocks = facts.blockCount, loop = facts.loop, share = facts.share;
+    const blocks = facts.blockCount, loop = facts.loop, chance = facts.chance;
     if (blocks > this.destroyed.length) this.destroyed = new Float64Array(blocks * 2);
     const destroyed = this.destroyed;
     destroyed.fill(0, 0, blocks);
     let before = -1;
     for (let c = 0; c < this.clobberAllCount; c++) {
       const block = facts.blockOf[this.clobberAll[c]! >> 1]!, header = loop[block]!;
-      if (header >= 0 && block !== before) destroyed[header]! += share[block]!;
+      if (header >= 0 && block !== before) destroyed[header]! += chance[block]!;
       before = block;
     }
     // Inner loops have higher headers: their sums are complete when they are added to the loop around.
     for (let k = blocks - 1; k >= 0; k--) {
       if (loop[k] !== k || destroyed[k] === 0) continue;
       const parent = facts.loopParent[k]!;
-      if (parent >= 0) destroyed[parent]! += Math.min(destroyed[k]!, share[k]!);
-      destroyed[k] = Math.min(1, destroyed[k]! / share[k]!);
+      if (parent >= 0) destroyed[parent]! += Math.min(destroyed[k]!, chance[k]!);
+      destroyed[k] = Math.min(1, destroyed[k]! / chance[k]!);
     }
   }
 
@@ -179,6 +179,7 @@ export class Liveness {
         const p = v.pool[first + j]!;
         this.defPos[p] = start[k]!;
         this.defKind[p] = DEF_KIND.PARAM;
+        this.tiedTo[p] = j;
         if (this.#openTo[p] !== 0) this.#close(p, start[k]!);
       }
       if (facts.loop[k] === k) this.#extendOverLoop(start[facts.loopEnd[k]!]!);
@@ -380,24 +381,28 @@ export class Liveness {
     if (hint !== 0) this.fixedUse[x] = hint >> USE_HINT_SHIFT;
   }
 
-  /** Registers that instruction i destroys, those of its fixed defs aside. */
+  /** Registers that instruction i destroys besides its fixed defs. With these, are they all there are? */
   #clobber(v: VCode, registers: RegisterFile, i: number, at: number): void {
     const set = v.clobbers[i]!;
     let general = v.clobberGeneral[set]! & registers.general, vector = v.clobberVector[set]! & registers.vector;
-    if (general === registers.general && vector === registers.vector) {
+    let definedGeneral = 0, definedVector = 0;
+    for (let o = v.firstOperand[i]!; o < v.firstOperand[i + 1]!; o++) {
+      const word = v.operands[o]!;
+      if (((word >>> 21) & 3) !== ROLE.DEF || ((word >>> 23) & 7) !== CONSTRAINT.FIXED) continue;
+      const r = word >>> 26;
+      if (r < 32) definedGeneral |= 1 << r;
+      else definedVector |= 1 << (r - 32);
+    }
+    const allGeneral = ((general | definedGeneral) & registers.general) === registers.general;
+    if (allGeneral && ((vector | definedVector) & registers.vector) === registers.vector) {
       if (this.clobberAllCount >= this.clobberAll.length) {
         this.clobberAll = grown(this.clobberAll, this.clobberAllCount * 2);
       }
       this.clobberAll[this.clobberAllCount++] = at;
       return;
     }
-    for (let o = v.firstOperand[i]!; o < v.firstOperand[i + 1]!; o++) {
-      const word = v.operands[o]!;
-      if (((word >>> 21) & 3) !== ROLE.DEF || ((word >>> 23) & 7) !== CONSTRAINT.FIXED) continue;
-      const r = word >>> 26;
-      if (r < 32) general &= ~(1 << r);
-      else vector &= ~(1 << (r - 32));
-    }
+    general &= ~definedGeneral;
+    vector &= ~definedVector;
     for (; general !== 0; general &= general - 1) {
       this.#addFixed(31 - Math.clz32(general & -general), at, at + 1, 0);
     }

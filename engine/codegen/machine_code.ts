@@ -37,6 +37,10 @@ export class MachineCode {
   callFrame: number[] = [];
   callPos: number[] = [];
   callSite: number[] = [];
+  /** Code offset where an exception that the call lets out is handled, −1 for none. */
+  callLanding: number[] = [];
+  /** 1: the callee belongs to another instance, and the caller's VM context lies above the return address. */
+  callCross: number[] = [];
 
   /** Trap sites, ascending by offset. */
   trapAt: number[] = [];
@@ -86,11 +90,13 @@ export class MachineCode {
     this.relocTarget.push(target);
   }
 
-  addCallSite(returnOffset: number, frame: number, pos: number, site: number): void {
+  addCallSite(returnOffset: number, frame: number, pos: number, site: number, landing = -1, cross = 0): void {
     this.callReturn.push(returnOffset);
     this.callFrame.push(frame);
     this.callPos.push(pos);
     this.callSite.push(site);
+    this.callLanding.push(landing);
+    this.callCross.push(cross);
   }
 
   addTrapSite(at: number, code: number, frame: number, pos: number, site: number): void {

@@ -316,7 +316,15 @@ class Generator {
     }
     const everything = random.chance(70);
     const general = everything ? -1 : random.next(), vector = everything ? -1 : random.next();
-    this.#instruction(TOY.CALL, words, v.addClobbers(general, vector));
+    // The registers of results may be left out of the mask.
+    const named = random.chance(50);
+    const intResult = results.some((x) => v.vregTy[x] === TY.I32),
+      floatResult = results.some((x) => v.vregTy[x] === TY.F64);
+    const clobbers = v.addClobbers(
+      named && intResult ? general & ~1 : general,
+      named && floatResult ? vector & ~1 : vector,
+    );
+    this.#instruction(TOY.CALL, words, clobbers);
     v.hasCalls = true;
     for (const value of results) this.#result(value);
   }

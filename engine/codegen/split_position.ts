@@ -8,6 +8,7 @@
  */
 import type { BlockFacts } from "./block_facts.ts";
 import { type Liveness, USE_KIND, USE_LATE } from "./liveness.ts";
+import type { VCode } from "./vcode.ts";
 
 /** How many blocks before a use are considered for its reload. */
 const WINDOW = 8;
@@ -16,7 +17,9 @@ const MARGIN = 0.75;
 /** How often a loop is entered, in rounds. */
 const ENTRY = 0.1;
 /** How many uses in a loop are weighed. */
-const WINDOW_USES = 16;
+const WINDOW_USES = 64;
+/** How many backward edges of a loop are looked at. */
+const WINDOW_EDGES = 32;
 /** What a memory operand, or a load instead of a move, costs in loads. */
 const FOLDED_USE = 0.4;
 
@@ -184,17 +187,60 @@ export function belongsInRegister(live: Liveness, facts: BlockFacts, loop: numbe
   const destroyed = live.destroyed[loop]!;
   if (destroyed === 0) return true;
   if (destroyed === 1) return false;
-  const start = facts.start[loop]!, end = facts.start[facts.loopEnd[loop]!]!, loss = destroyed * facts.frequency[loop]!;
+  return gainAtHeader(live, facts, loop, cursor, destroyed) > destroyed;
+}
+
+/** What it saves in loads a round to have a value in a register at a loop's header; not counted much beyond `enough`. */
+function gainAtHeader(live: Liveness, facts: BlockFacts, loop: number, cursor: number, enough: number): number {
+  const start = facts.start[loop]!, end = facts.start[facts.loopEnd[loop]!]!;
   let gain = 0, before = -1, n = 0;
-  for (let u = cursor; u !== 0 && live.usePos[u]! < end; u = live.useNext[u]!) {
+  for (let u = cursor; u !== 0 && live.usePos[u]! < end && gain <= enough; u = live.useNext[u]!) {
     const kind = live.useInfo[u]! & 3, block = facts.blockOf[live.usePos[u]! >> 1]!;
     if (live.usePos[u]! < start || kind === USE_KIND.EDGE || block === before) continue;
-    if (++n > WINDOW_USES) return true;
+    if (++n > WINDOW_USES) return Infinity;
     before = block;
-    gain += Math.min(facts.frequency[block]!, facts.frequency[loop]!) * (kind === USE_KIND.REG ? 1 : FOLDED_USE);
-    if (gain > loss) return true;
+    gain += Math.min(1, facts.chance[block]! / facts.chance[loop]!) * (kind === USE_KIND.REG ? 1 : FOLDED_USE);
   }
-  return false;
+  return gain;
+}
+
+/**
+ * Should parameter x, number `index` of the loop's header, be in its slot there? Its arguments on backward edges that a call
+ * has sent to their slots would have to be loaded, and x be stored again before the next call; against that stand the loads
+ * for uses, and the stores of arguments that come in registers.
+ */
+export function parameterBelongsInSlot(
+  live: Liveness,
+  facts: BlockFacts,
+  v: VCode,
+  loop: number,
+  x: number,
+  cursor: number,
+): boolean {
+  if (live.destroyed[loop] === 0) return false;
+  const first = facts.predFirst[loop]!, end = facts.predFirst[loop + 1]!;
+  const step = Math.ceil((end - first) / WINDOW_EDGES);
+  let inSlot = 0, inRegister = 0;
+  for (let j = first; j < end; j += step) {
+    const e = facts.pred[j]!, from = v.edgeFrom[e]!;
+    if (from < loop) continue;
+    const a = v.pool[v.argStart[e]! + live.tiedTo[x]!]!;
+    if (v.vregRemat[a] !== 0) continue;
+    const c = lastClobberBefore(live, facts.start[from + 1]!);
+    const lost = c < live.clobberAllCount && live.clobberAll[c]! > Math.max(live.defPos[a]!, facts.start[loop]!);
+    const runs = facts.chance[from]! / facts.chance[loop]!;
+    if (!lost) inRegister += runs;
+    else inSlot += a === x ? runs * live.destroyed[loop]! : runs;
+  }
+  if (inSlot === 0) return false;
+  if (step > 1) {
+    // From the sample to all the edges, of which a round takes one.
+    const sum = inSlot + inRegister;
+    inSlot /= sum;
+    inRegister /= sum;
+  }
+  const cost = inSlot + live.destroyed[loop]! - inRegister;
+  return cost > 0 && gainAtHeader(live, facts, loop, cursor, cost) < cost;
 }
 
 /** Estimated cost per position of taking the register from a value at p: to be compared with others at the same p. */
