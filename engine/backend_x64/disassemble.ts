@@ -179,7 +179,7 @@ const NAMES8 = ["al", "cl", "dl", "bl", "spl", "bpl", "sil", "dil"];
 
 function registerName(kind: string, register: number): string {
   if (kind.includes("x")) return `xmm${register}`;
-  const bits = Number(kind.replace(/\D/g, ""));
+  const bits = Number(/\d+/.exec(kind)?.[0]);
   if (bits === 64) return NAMES64[register] ?? `r${register}`;
   if (bits === 32) return NAMES32[register] ?? `r${register}d`;
   if (bits === 16) return NAMES16[register] ?? `r${register}w`;
@@ -223,6 +223,8 @@ export function instructionText(d: Decoded): string {
         return d.rm >= 0 ? registerName(operand.kind, d.rm) : memoryText(d);
       case PLACE.FIXED:
         return operand.kind;
+      case PLACE.IMM:
+        if (operand.kind === "imm8u") return String(d.imm & 0xff);
     }
     return ROW_IMMEDIATE[d.row] === 8
       ? String(BigInt.asIntN(64, (BigInt(d.immHigh) << 32n) | BigInt(d.imm >>> 0)))

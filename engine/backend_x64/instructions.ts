@@ -7,8 +7,9 @@
  */
 import { INTEGER_ROWS } from "./insts_integer.ts";
 import { FLOAT_ROWS } from "./insts_float.ts";
+import { SIMD_ROWS } from "./insts_simd.ts";
 
-const PAGES = [...INTEGER_ROWS, ...FLOAT_ROWS] as const;
+const PAGES = [...INTEGER_ROWS, ...FLOAT_ROWS, ...SIMD_ROWS] as const;
 
 type KeyOf<Row> = Row extends `${infer Key} ${string}` ? Key : never;
 /** Key of an instruction row. */
@@ -48,7 +49,7 @@ function parseOperand(text: string, encoding: string, row: string): { mark: numb
   if (kind.startsWith("imm")) place = PLACE.IMM;
   else if (kind.startsWith("rel")) place = PLACE.REL;
   else if (kind === "cl") place = PLACE.FIXED;
-  else if (kind.startsWith("rm") || kind.startsWith("m") || kind.startsWith("xm") && !kind.startsWith("xmm")) {
+  else if (/^(r\d*|x)?m\d/.test(kind) || kind === "xmr" || kind === "m") {
     place = PLACE.RM;
   } else if (kind.endsWith("v")) place = PLACE.VVVV;
   else place = encoding.includes("+r") && !encoding.includes("/") ? PLACE.OPCODE : PLACE.REG;
@@ -169,7 +170,7 @@ function expandRow(row: InstructionRow, n: number): void {
     if (operand.kind === "r8") ROW_BYTE_REGISTERS[n] |= 1;
     if (operand.kind === "rm8") ROW_BYTE_REGISTERS[n] |= 2;
     if (operand.kind.startsWith("xm")) ROW_RM_VECTOR[n] = operand.place === PLACE.RM ? 1 : ROW_RM_VECTOR[n];
-    if (operand.place === PLACE.RM) ROW_MEMORY_BITS[n] = Number(operand.kind.replace(/\D/g, ""));
+    if (operand.place === PLACE.RM) ROW_MEMORY_BITS[n] = Number(/m(\d+)$/.exec(operand.kind)?.[1] ?? 0);
   });
   const numbers: Readonly<Record<string, number | undefined>> = X;
   if (row.key.endsWith("_I") && !row.key.startsWith("MOV")) ROW_SHORT[n] = numbers[row.key.slice(0, -1) + "B"] ?? 0;
