@@ -50,7 +50,7 @@ export function addCommand(program: Command): void {
       return {
         data,
         diagnostics: warnings,
-        text: changeText(result, env.colors, flags.dryRun === true),
+        text: changeText(result, env.colors, flags),
         ...(result.cancelled ? { exitCode: EXIT.review } : {}),
       };
     })

@@ -10,6 +10,7 @@ import type { Change } from "../ops/changes.ts";
 import type { ChangeResult } from "../ops/change.ts";
 import type { ReviewRequest } from "../ops/decide.ts";
 import { layoutTable, type Palette, safe } from "../terminal.ts";
+import type { GlobalFlags } from "./project_command.ts";
 
 const SIGNS = { add: "+", remove: "-", update: "~", keep: "=" } as const;
 
@@ -44,12 +45,12 @@ function authorityText(c: Change): string {
   return parts.length === 0 ? "" : `authority: ${parts.join(" ")}`;
 }
 
-/** What a change did, as text. */
-export function changeText(result: ChangeResult, colors: Palette, dryRun: boolean): string {
+/** What a change did, as text; with `--verbose` what it kept too. */
+export function changeText(result: ChangeResult, colors: Palette, flags: GlobalFlags): string {
   if (result.cancelled) return "Cancelled: nothing was written.";
-  const lines = changeLines(result.changes, colors, false);
+  const lines = changeLines(result.changes, colors, flags.verbose === true);
   if (result.written.length > 0) lines.push(`Wrote ${result.written.join(" and ")}.`);
-  else lines.push(dryRun ? "Nothing was written (--dry-run)." : "Everything is up to date.");
+  else lines.push(flags.dryRun === true ? "Nothing was written (--dry-run)." : "Everything is up to date.");
   return lines.join("\n");
 }
 

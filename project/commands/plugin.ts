@@ -2,6 +2,7 @@
  * `waft plugin …`: list, check, plan, update, grant, inspect, catalog, publish. Each loads its operation when it runs.
  */
 import type { Command } from "commander";
+import { resolve } from "node:path";
 import process from "node:process";
 import { EXIT, fail } from "../diagnostic.ts";
 import { requirePluginId } from "../plugin_id.ts";
@@ -191,7 +192,7 @@ async function change(
   return {
     data,
     diagnostics: warnings,
-    text: changeText(result, env.colors, flags.dryRun === true),
+    text: changeText(result, env.colors, flags),
     ...(result.cancelled ? { exitCode: EXIT.review } : {}),
   };
 }
@@ -234,7 +235,11 @@ async function inspect(env: CommandEnvironment, [spec]: readonly string[]): Prom
     import("../ops/inspect.ts"),
     import("./inspect_output.ts"),
   ]);
-  const plugins = await inspectPlugin(await env.context({ inspect: true }), process.cwd(), spec!);
+  const plugins = await inspectPlugin(
+    await env.context({ inspect: true }),
+    resolve(process.cwd(), env.flags.project ?? "."),
+    spec!,
+  );
   return { data: { plugins }, text: plugins.map((p) => inspectText(p, env.colors)).join("\n\n") };
 }
 

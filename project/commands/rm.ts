@@ -31,7 +31,7 @@ export function addCommand(program: Command): void {
       return {
         data,
         diagnostics: warnings,
-        text: changeText(result, env.colors, flags.dryRun === true),
+        text: changeText(result, env.colors, flags),
         ...(result.cancelled ? { exitCode: EXIT.review } : {}),
       };
     })

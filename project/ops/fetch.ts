@@ -9,6 +9,7 @@ import { readArchive } from "../archive.ts";
 import { type OpenPackage, openPackage, type PackagePlugin } from "../catalog.ts";
 import { fail, ProjectError } from "../diagnostic.ts";
 import { digestBytes, jcs } from "../integrity.ts";
+import { type InspectedModule, InspectionError } from "../module_inspector.ts";
 import type { Release, Source } from "../source.ts";
 import type { OpsContext } from "./context.ts";
 
@@ -71,4 +72,15 @@ export function promisedPlugin(opened: OpenPackage, release: Release): PackagePl
     );
   }
   return plugin;
+}
+
+/** What a module imports and exports; a ProjectError for bytes that are no valid module. */
+export async function inspectEntry(context: OpsContext, entry: string, bytes: Uint8Array): Promise<InspectedModule> {
+  if (context.inspect === undefined) throw fail("link.uninspected", "this build cannot inspect modules");
+  try {
+    return await context.inspect(bytes);
+  } catch (error) {
+    if (!(error instanceof InspectionError)) throw error;
+    throw fail("link.module", `${entry} is no valid module: ${error.message}`, { file: entry });
+  }
 }

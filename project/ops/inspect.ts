@@ -20,7 +20,7 @@ import { CATALOG_FILE, CATALOG_SCHEMA } from "../site.ts";
 import { openDirectory } from "../source_path.ts";
 import { packageManifest } from "../catalog.ts";
 import { type OpsContext, SourceSet } from "./context.ts";
-import { fetchPackage, promisedPlugin } from "./fetch.ts";
+import { fetchPackage, inspectEntry, promisedPlugin } from "./fetch.ts";
 
 /** One inspected plugin. */
 export interface InspectResult {
@@ -53,7 +53,7 @@ export async function inspectPlugin(
         package: opened.id,
         entry: p.entry,
         from: "directory" as const,
-        ...(context.inspect === undefined ? {} : { module: await context.inspect(p.bytes) }),
+        ...(context.inspect === undefined ? {} : { module: await inspectEntry(context, p.entry.path, p.bytes) }),
       })),
     );
   }
@@ -102,7 +102,7 @@ export async function inspectPlugin(
     from: "registry",
     ...(release.publisher === undefined ? {} : { publisher: release.publisher }),
     ...(release.publishedAt === undefined ? {} : { publishedAt: release.publishedAt }),
-    ...(context.inspect === undefined ? {} : { module: await context.inspect(plugin.bytes) }),
+    ...(context.inspect === undefined ? {} : { module: await inspectEntry(context, plugin.entry.path, plugin.bytes) }),
   }];
 }
 
@@ -122,13 +122,12 @@ export async function scaffoldCatalog(
   entry: string,
   dryRun: boolean,
 ): Promise<CatalogResult> {
-  if (context.inspect === undefined) throw fail("link.uninspected", "this build cannot inspect modules yet");
   const manifest = await context.files.read(join(root, "waft.json"), 1 << 20);
   const { metadata } = await packageManifest(new Map(manifest === undefined ? [] : [["waft.json", manifest]]));
   const bytes = await context.files.read(join(root, entry), 32 << 20);
   if (bytes === undefined) throw fail("usage.entry", `${entry} does not exist in ${root}`);
   const todo: string[] = [];
-  const definition = scaffoldDefinition(metadata.module, await context.inspect(bytes), todo);
+  const definition = scaffoldDefinition(metadata.module, await inspectEntry(context, entry, bytes), todo);
   const text = `${JSON.stringify({ $schema: CATALOG_SCHEMA, plugins: [{ entry, definition }] }, null, 2)}\n`;
   const file = join(root, CATALOG_FILE);
   if (!dryRun) {

@@ -13,7 +13,7 @@ import { type Diagnostic, fail, ProjectError } from "../diagnostic.ts";
 import { type Digest, jcs } from "../integrity.ts";
 import type { Lockfile } from "../lock_schema.ts";
 import type { Settings } from "../manifest.ts";
-import { type InspectedModule, InspectionError } from "../module_inspector.ts";
+import type { InspectedModule } from "../module_inspector.ts";
 import {
   effectiveGrants,
   type GuestLink,
@@ -26,7 +26,7 @@ import { missingLock, readProject, requireManifest, requirementsOf } from "../pr
 import type { Release } from "../source.ts";
 import { engineSatisfies } from "../version.ts";
 import { type OpsContext, SourceSet } from "./context.ts";
-import { fetchPackage, promisedPlugin } from "./fetch.ts";
+import { fetchPackage, inspectEntry, promisedPlugin } from "./fetch.ts";
 
 /** Most pages of a plugin's memory when its definition sets no limit. */
 export const DEFAULT_MEMORY_PAGES = 1024;
@@ -164,13 +164,7 @@ async function loadPlugin(
   if (held.entry.digest !== plugin.entry.digest || held.entry.path !== plugin.entry.path) {
     throw fail("integrity.entry", `the module of ${id} is not the one that is locked`);
   }
-  let module: InspectedModule;
-  try {
-    module = await context.inspect!(held.bytes);
-  } catch (error) {
-    if (!(error instanceof InspectionError)) throw error;
-    throw fail("link.module", `${id}: ${plugin.entry.path} is no valid module: ${error.message}`);
-  }
+  const module = await inspectEntry(context, plugin.entry.path, held.bytes);
   const { deny } = context.machine.policy;
   const linked = linkPlugin(plugin, module.imports, deny);
   diagnostics.push(...linked.diagnostics);

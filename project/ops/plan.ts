@@ -6,7 +6,7 @@
  */
 import { guestOffers } from "../contracts.ts";
 import type { Diagnostic } from "../diagnostic.ts";
-import { fetchPackage, promisedPlugin } from "./fetch.ts";
+import { fetchPackage, inspectEntry, promisedPlugin } from "./fetch.ts";
 import { describeTarget, guestLinks, linkPlugin } from "../plugin_grants.ts";
 import { readProject, requireManifest, requirementsOf } from "../project.ts";
 import { type Change, changesBetween } from "./changes.ts";
@@ -77,7 +77,7 @@ async function linksOf(
   const { id } = plugin;
   if (context.inspect !== undefined) {
     const fetched = await fetchPackage(context, plugin.release, new SourceSet(context, root).locked(source));
-    const module = await context.inspect(promisedPlugin(fetched.opened, plugin.release).bytes);
+    const module = await inspectEntry(context, plugin.entry.path, promisedPlugin(fetched.opened, plugin.release).bytes);
     const { links, diagnostics } = linkPlugin(plugin, module.imports, context.machine.policy.deny);
     return [
       ...links.map((l) => ({ importer: id, module: l.module, name: l.name, by: describeTarget(l.target) })),

@@ -307,7 +307,7 @@ commandTest("opts and features show state and where it came from", async ({ proj
 
 commandTest(
   "plugin catalog scaffolds from the module, plugin inspect shows a directory",
-  async ({ run, json }) => {
+  async ({ project, run, json }) => {
     const flags = [
       "--name",
       "G",
@@ -333,6 +333,17 @@ commandTest(
       functions: [{ name: "greet", params: ["i64", "i32"], results: ["i32"] }],
     }]);
     assert.deepEqual(made.data.todo, ["write the reason for caller.memory.write"]);
+    project.write("dist/plugin.wasm", "no module");
+    for (
+      const args of [["plugin", "inspect", "."], ["plugin", "catalog", "dist/plugin.wasm", "--dry-run"], [
+        "plugin",
+        "publish",
+        "--dry-run",
+      ]]
+    ) {
+      const broken = await json(...args);
+      assert.deepEqual([broken.code, codes(broken)], [3, ["link.module"]], args.join(" "));
+    }
   },
   "",
 );
