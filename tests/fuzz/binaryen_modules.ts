@@ -4,7 +4,7 @@
  *
  * The tool passes files by name, so one input and one output file in a folder of its own are written over and over.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -69,17 +69,24 @@ export class BinaryenModules {
     const from = join(this.#folder, "in");
     const to = join(this.#folder, "out");
     writeFileSync(from, input);
-    this.#main([
-      from,
-      "-q",
-      "-ttf",
-      "--mvp-features",
-      ...features.flatMap((name) => FLAGS[name] ?? []),
-      ...(nans ? [] : ["--denan"]),
-      ...(random.chance(30) ? [random.pick(["-O1", "-O2", "-O3", "-Os", "--flatten"])] : []),
-      "-o",
-      to,
-    ]);
+    const make = (passes: readonly string[]) =>
+      this.#main([
+        from,
+        "-q",
+        "-ttf",
+        "--mvp-features",
+        ...features.flatMap((name) => FLAGS[name] ?? []),
+        ...(nans ? [] : ["--denan"]),
+        ...passes,
+        "-o",
+        to,
+      ]);
+    rmSync(to, { force: true });
+    try {
+      make(random.chance(30) ? [random.pick(["-O1", "-O2", "-O3", "-Os", "--flatten"])] : []);
+    } catch { // its optimizer sometimes rejects what its generator made
+    }
+    if (!existsSync(to)) make([]);
     return new Uint8Array(readFileSync(to));
   }
 

@@ -114,7 +114,12 @@ export class BodyGenerator {
     this.#self = self;
     this.#random = plan.random;
     this.#budget = budget;
-    const count = this.#random.chance(15) ? this.#random.between(12, 40) : this.#random.below(9);
+    const random = plan.random;
+    const count = random.chance(1)
+      ? random.between(100, 1200)
+      : random.chance(15)
+      ? random.between(12, 40)
+      : random.below(9);
     const types = this.#types();
     this.#locals = [...self.signature.params, ...Array.from({ length: count }, () => this.#random.pick(types))];
     this.#writable = this.#locals.map((_, i) => !(self.style !== "plain" && i === 0));
@@ -126,8 +131,11 @@ export class BodyGenerator {
     this.#labels.push({ types: signature.results });
     if (style === "falling") this.#fallGuard();
     if (style === "endless") {
+      this.#weight = 2000; // no loops, no calls: this runs for every frame that the stack holds
       this.#statement(2);
       for (const type of signature.params) this.#expression(type, 1);
+      this.#weight = 1;
+      this.#cost = 0;
       this.#out.byte(OP.call).u32(this.#self.index);
       this.#consume(signature.results);
     }
@@ -266,6 +274,8 @@ export class BodyGenerator {
         deep ? 2 : 0, // switch
         deep ? 2 : 0, // multi-value block
         1, // early return, rarely unreachable
+        4, // locals change places
+        memory ? 5 : 0, // accesses by one base
       ])
     ) {
       case 0:
@@ -314,6 +324,10 @@ export class BodyGenerator {
         return this.#switch(depth);
       case 13:
         return this.#multiValueBlock(depth);
+      case 15:
+        return this.#permute();
+      case 16:
+        return this.#accessRun(depth);
       default:
         this.#condition(depth - 1);
         out.byte(OP.if).byte(0x40);
@@ -335,6 +349,56 @@ export class BodyGenerator {
       : this.#random.pick(choices);
     this.#expression(this.#locals[local]!, depth);
     this.#out.byte(OP.localSet).u32(local);
+  }
+
+  /** Locals of one type change places: what makes cycles of moves at the ends of loops. */
+  #permute(): void {
+    const random = this.#random;
+    const type = random.pick(this.#types());
+    const locals = random.shuffled(this.#locals.flatMap((t, i) => t === type && this.#writable[i]! ? [i] : [])).slice(
+      0,
+      6,
+    );
+    for (const local of locals) this.#get(local);
+    const shift = random.below(locals.length || 1);
+    locals.forEach((_, i) => this.#out.byte(OP.localSet).u32(locals[(i + shift) % locals.length]!));
+    if (locals.length === 0) this.#out.byte(OP.nop);
+  }
+
+  /** Loads and stores of all widths by one base, near to and over each other, sometimes across the end of the memory. */
+  #accessRun(depth: number): void {
+    const random = this.#random;
+    const out = this.#out;
+    const bases = this.#locals.flatMap((t, i) => t === "i32" && this.#writable[i]! ? [i] : []);
+    const base = bases.length === 0 || random.chance(10) ? this.#newLocal("i32", true) : random.pick(bases);
+    const end = this.#plan.memory!.min * 65536;
+    if (random.chance(12)) this.#constant("i32", end - random.between(0, 40));
+    else {
+      this.#expression("i32", depth - 1);
+      this.#constant("i32", random.pick([0xff, 0xfff8]));
+      out.byte(0x71);
+    }
+    out.byte(OP.localSet).u32(base);
+    const near = random.pick([8, 16, 64]);
+    for (let n = random.between(2, 6); n > 0 && this.#budget > 0; n--) {
+      const offset = random.below(near);
+      if (random.chance(50)) {
+        const op = random.pick(STORES);
+        this.#get(base);
+        if (isFloat(op.type)) this.#canonical(op.type, depth - 2);
+        else this.#expression(op.type, depth - 2);
+        this.#access(op.code, op.align, offset);
+      } else {
+        const op = random.pick(LOADS);
+        const targets = this.#locals.flatMap((t, i) => t === op.type && this.#writable[i]! && i !== base ? [i] : []);
+        this.#get(base);
+        this.#access(op.code, op.align, offset);
+        if (targets.length > 0) out.byte(OP.localSet).u32(random.pick(targets));
+        else out.byte(OP.drop);
+      }
+      if (random.chance(15)) this.#statement(depth - 2);
+      this.#step();
+    }
   }
 
   /** Takes `results` off the stack. */
@@ -425,7 +489,7 @@ export class BodyGenerator {
     }
     this.#expression("i32", depth - 1);
     if (random.chance(60)) out.byte(0x41).s32(random.pick([3, 7])).byte(0x71);
-    const entries = random.below(12);
+    const entries = random.chance(10) ? random.between(20, 120) : random.below(12);
     out.byte(OP.brTable).u32(entries);
     for (let i = 0; i <= entries; i++) out.u32(random.below(cases + 1));
     for (let i = 0; i < cases; i++) {
@@ -499,7 +563,10 @@ export class BodyGenerator {
     const random = this.#random;
     const out = this.#out;
     const params = this.#has("multi-value") && random.chance(25)
-      ? Array.from({ length: random.between(1, 3) }, () => random.pick(this.#types()))
+      ? Array.from(
+        { length: random.chance(20) ? random.between(4, 12) : random.between(1, 3) },
+        () => random.pick(this.#types()),
+      )
       : [];
     out.byte(OP.block);
     this.#blockType([], results);
@@ -568,7 +635,7 @@ export class BodyGenerator {
         const target = random.pick(targets);
         for (const type of target.signature.params) this.#expression(type, depth - 1);
         const table = random.pick(tables);
-        this.#index(this.#plan.tables[table]!.min, depth - 1);
+        this.#index(this.#plan.tables[table]!.min, depth - 1, table);
         this.#out.byte(OP.callIndirect).u32(this.#plan.typeIndex(target.signature)).u32(table);
         this.#cost += most * this.#weight;
         this.#impure++;
@@ -602,7 +669,7 @@ export class BodyGenerator {
     const out = this.#out;
     const memory = this.#plan.memory!;
     const end = memory.min * 65536;
-    switch (random.weighted([30, 12, 25, 6, 1, 1, 10])) {
+    switch (random.weighted([30, 12, 25, 6, 1, 1, 10, 6, 5])) {
       case 0: { // masked
         this.#expression("i32", depth - 1);
         out.byte(0x41).s32(random.pick([0xff, 0xff8, 0x7ff0, 0xfff])).byte(0x71);
@@ -632,6 +699,27 @@ export class BodyGenerator {
       case 4: // anything
         this.#expression("i32", depth - 1);
         return { offset: random.below(16) };
+      case 8: // just inside the end as it is now
+        if (memory.min === 0) break;
+        out.byte(OP.memorySize).byte(0).byte(0x41).s32(16).byte(0x74);
+        out.byte(0x41).s32(width + random.below(20)).byte(0x6b);
+        return { offset: random.pick([0, 0, 0, 1]) };
+      case 7: { // a sum that wraps around at 2³², so is no sum of 64 bits
+        const part = random.pick([-4, -64, 0x7fffffff, -0x80000000, random.i32()]);
+        this.#expression("i32", depth - 1);
+        out.byte(0x41).s32(random.pick([0xff, 0xff8])).byte(0x71);
+        this.#constant("i32", part);
+        out.byte(0x6b);
+        if (random.chance(30) && depth > 1) {
+          const local = this.#newLocal("i32", true);
+          out.byte(OP.localSet).u32(local);
+          this.#impure++;
+          this.#get(local);
+        }
+        this.#constant("i32", part);
+        out.byte(0x6a);
+        return { offset: random.pick([0, 4, 16]) };
+      }
       case 5: // far outside
         this.#expression("i32", depth - 1);
         return { offset: random.pick([0xffffffff, 0x80000000, 0x7fffffff, 0xfffffff8, end - 1, end]) };
@@ -662,8 +750,13 @@ export class BodyGenerator {
   }
 
   /** An index or length that is mostly below `limit`. */
-  #index(limit: number, depth: number): void {
+  #index(limit: number, depth: number, table = -1): void {
     const random = this.#random;
+    if (table >= 0 && this.#has("reference-types") && random.chance(15)) { // the last one as it is now
+      this.#out.byte(0xfc).u32(16).u32(table);
+      this.#constant("i32", random.chance(90) ? 1 : random.below(3));
+      return this.#opcode(0x6b);
+    }
     if (limit > 0 && random.chance(50)) return this.#constant("i32", random.below(limit));
     if (limit > 0 && random.chance(85)) {
       this.#expression("i32", depth - 1);
@@ -729,12 +822,12 @@ export class BodyGenerator {
     switch (random.below(6)) {
       case 0:
       case 1:
-        this.#index(min, depth - 1);
+        this.#index(min, depth - 1, table);
         this.#expression(type, depth - 1);
         out.byte(OP.tableSet).u32(table);
         return;
       case 2:
-        this.#index(min, depth - 1);
+        this.#index(min, depth - 1, table);
         this.#expression(type, depth - 1);
         few();
         out.byte(0xfc).u32(17).u32(table);
@@ -742,7 +835,7 @@ export class BodyGenerator {
       case 3: {
         const sources = tables.flatMap((t, i) => t.type === type ? [i] : []);
         const source = random.pick(sources);
-        this.#index(min, depth - 1);
+        this.#index(min, depth - 1, table);
         this.#index(tables[source]!.min, depth - 1);
         few();
         out.byte(0xfc).u32(14).u32(table).u32(source);
@@ -752,7 +845,7 @@ export class BodyGenerator {
         const fitting = elems.flatMap((e, i) => e.type === type ? [i] : []);
         if (fitting.length === 0) break;
         const elem = random.pick(fitting);
-        this.#index(min, depth - 1);
+        this.#index(min, depth - 1, table);
         this.#index(elems[elem]!.length, depth - 1);
         few();
         out.byte(0xfc).u32(12).u32(elem).u32(table);
@@ -913,7 +1006,7 @@ export class BodyGenerator {
         if (tables.length === 0) break;
         {
           const table = random.pick(tables);
-          this.#index(this.#plan.tables[table]!.min, depth - 1);
+          this.#index(this.#plan.tables[table]!.min, depth - 1, table);
           out.byte(OP.tableGet).u32(table);
         }
         return;

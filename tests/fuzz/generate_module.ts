@@ -38,6 +38,7 @@ export function generateModules(
   const random = new Random(seed);
   const set = new Set(features);
   const first = generateModule(random, set, NOTHING, 0);
+  if (random.chance(5)) return [first.bytes, first.bytes]; // two instances that must not meet
   if (!random.chance(12)) return [first.bytes];
   return [first.bytes, generateModule(random, set, first.offer, 1).bytes];
 }
@@ -105,8 +106,8 @@ function generateModule(
     );
     globals.push({ type, mutable, imported: true });
   }
-  for (const { name: field, type, mutable } of given.globals) {
-    if (!random.chance(60)) continue;
+  for (const { name: field, type, mutable } of [...given.globals, ...given.globals]) { // twice: two names for one cell
+    if (!random.chance(50)) continue;
     imports.push(name("m0", field).byte(3).byte(TYPE[type]).byte(mutable ? 1 : 0));
     globals.push({ type, mutable, imported: true });
   }
@@ -128,8 +129,8 @@ function generateModule(
     }
   }
   const tables: { type: TypeName; min: number; max: number; imported: boolean }[] = [];
-  for (const { name: field, type, min, max } of given.tables) {
-    if (!random.chance(70) || (!references && tables.length > 0)) continue;
+  for (const { name: field, type, min, max } of references ? [...given.tables, ...given.tables] : given.tables) {
+    if (!random.chance(60) || (!references && tables.length > 0)) continue;
     imports.push(name("m0", field).byte(1).byte(TYPE[type]).bytes(limits(min, max).taken()));
     tables.push({ type, min, max, imported: true });
   }
@@ -240,7 +241,7 @@ function generateModule(
   ];
   const bodies: Bytes[] = [];
   for (const f of order) {
-    const budget = random.pick([10, 30, 60, 60, 100, 200]);
+    const budget = random.pick([10, 20, 30, 60, 60, 100, 200, random.chance(20) ? 700 : 60]);
     const { code, cost } = new BodyGenerator(plan, f, budget).generate();
     f.cost = cost;
     bodies[f.index - importedFunctions] = code;
@@ -307,10 +308,10 @@ function functionType({ params, results }: Signature): Bytes {
 }
 
 function randomSignature(random: Random, features: ReadonlySet<string>, types: readonly TypeName[]): Signature {
-  const many = random.chance(8) ? random.between(6, 14) : random.below(5);
+  const many = random.chance(8) ? random.between(6, random.chance(20) ? 40 : 14) : random.below(5);
   const params = Array.from({ length: many }, () => random.pick(types));
   const most = features.has("multi-value")
-    ? random.pick([0, 1, 1, 1, 2, 3, random.chance(20) ? 9 : 2])
+    ? random.pick([0, 1, 1, 1, 2, 3, random.chance(20) ? random.between(4, 20) : 2])
     : random.below(2);
   return { params, results: Array.from({ length: most }, () => random.pick(types)) };
 }

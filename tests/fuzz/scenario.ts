@@ -68,6 +68,7 @@ class Scenario {
           for (const { name, kind, index } of this.#interfaces[i]!.exports) {
             if (kind !== "func") continue;
             before = this.#entries.length;
+            if (this.#random.chance(15)) this.#touchExport(exports, this.#interfaces[i]!);
             this.#call(name, exports[name] as WasmFunction, this.#interfaces[i]!.functions[index]!);
           }
         });
@@ -249,6 +250,32 @@ class Scenario {
           : random.pick([undefined, 17, "x", -0]);
       case "funcref":
         return this.#tabled.length === 0 || random.chance(30) ? null : random.pick(this.#tabled);
+    }
+  }
+
+  /** Changes an exported global, table or memory from outside. */
+  #touchExport(exports: Exports, face: ModuleInterface): void {
+    const random = this.#random;
+    const { name, kind } = random.pick(face.exports);
+    if (kind === "memory") {
+      this.#note(`grow ${this.#subject.growMemory(exports[name] as LiveMemory, random.below(3))}`);
+    } else if (kind === "global") {
+      const global = exports[name] as LiveGlobal;
+      const old = global.value;
+      this.#note(`global ${name} was ${this.#text(old)}`);
+      const value = typeof old === "bigint" ? random.i64() : typeof old === "number" ? random.float(true) : null;
+      try {
+        global.value = value;
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error;
+        this.#note("it is immutable");
+      }
+    } else if (kind === "table") {
+      const table = exports[name] as LiveTable;
+      if (table.length === 0) return;
+      const at = random.below(table.length);
+      this.#note(`element ${at} of ${name} was ${this.#text(table.get(at))}`);
+      table.set(at, this.#tabled.length > 0 && typeof table.get(at) === "function" ? random.pick(this.#tabled) : null);
     }
   }
 

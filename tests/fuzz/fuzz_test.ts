@@ -1,0 +1,103 @@
+/**
+ * A small, fixed helping of the fuzzer (`deno task fuzz` runs as many as wanted), what it found once, and proof that it would
+ * notice: the same comparison fails as soon as one engine runs another program.
+ */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import type { EngineOptions } from "../../engine/engine.ts";
+import { OPTIMIZATION_ROWS } from "../../engine/optimizations.ts";
+import { runScript } from "../../engine/script/run_script.ts";
+import { BinaryenModules } from "./binaryen_modules.ts";
+import { runCase } from "./compare.ts";
+import { GENERATED_FEATURES, generateModules } from "./generate_module.ts";
+import { Random } from "./random.ts";
+import { readInterface } from "./read_interface.ts";
+import { runScenario } from "./scenario.ts";
+import { V8, waft } from "./subject.ts";
+
+const OWN_CASES = 150;
+const BINARYEN_CASES = 50;
+const MVP_CASES = 40;
+
+Deno.test("generated modules do the same on waft as on V8", () => {
+  for (let seed = 0; seed < OWN_CASES; seed++) {
+    const { differences, unsupported } = runCase(seed, "own", GENERATED_FEATURES);
+    assert.deepEqual(differences, [], `seed ${seed}`);
+    assert(!unsupported, `seed ${seed} needs an unsupported feature`);
+  }
+});
+
+Deno.test("generated modules of the first version of WebAssembly do the same on waft as on V8", () => {
+  for (let seed = 0; seed < MVP_CASES; seed++) {
+    assert.deepEqual(runCase(seed, "own", []).differences, [], `seed ${seed}`);
+  }
+});
+
+Deno.test("binaryen's random modules do the same on waft as on V8", async () => {
+  const binaryen = await BinaryenModules.open();
+  let run = 0;
+  for (let seed = 0; seed < BINARYEN_CASES; seed++) {
+    const { differences, unsupported } = runCase(seed, "binaryen", GENERATED_FEATURES, binaryen);
+    assert.deepEqual(differences, [], `seed ${seed}`);
+    if (!unsupported) run++;
+  }
+  binaryen.close();
+  assert(run > BINARYEN_CASES * 0.9, `only ${run} of ${BINARYEN_CASES} modules ran`);
+});
+
+Deno.test("a changed instruction is noticed", () => {
+  let noticed = 0;
+  for (let seed = 0; seed < 40; seed++) {
+    const [original, second] = generateModules(seed);
+    if (second !== undefined) continue;
+    const expected = runScenario([original!], seed, V8);
+    const changed = withChangedByte(original!, new Random(seed));
+    if (changed === undefined) continue;
+    const other = runScenario([changed], seed, V8);
+    if (expected.exhausted || other.exhausted || expected.entries.join() === other.entries.join()) continue;
+    const actual = runScenario([changed], seed, waft("waft", { bounds: "explicit" }));
+    assert.notDeepEqual(actual.entries, expected.entries, `seed ${seed}`);
+    noticed++;
+  }
+  assert(noticed >= 5, `only ${noticed} changes could be seen`);
+});
+
+/** The module with an integer operation of a body exchanged for its neighbour. */
+function withChangedByte(bytes: Uint8Array<ArrayBuffer>, random: Random): Uint8Array<ArrayBuffer> | undefined {
+  const { bodies } = readInterface(bytes);
+  const places: number[] = [];
+  for (const body of bodies) {
+    if (body === undefined) continue;
+    for (let at = body.start; at < body.end; at++) if (bytes[at] === 0x6a || bytes[at] === 0x7c) places.push(at);
+  }
+  for (const at of random.shuffled(places)) {
+    const changed = bytes.slice();
+    changed[at]!++;
+    if (WebAssembly.validate(changed)) return changed;
+  }
+  return undefined;
+}
+
+const ALL_OFF: EngineOptions = {
+  optimizations: Object.fromEntries(OPTIMIZATION_ROWS.map((row) => [row.name, false])),
+  verify: true,
+};
+const CONFIGURATIONS: Readonly<Record<string, EngineOptions>> = {
+  "default": { verify: true },
+  "explicit bounds": { bounds: "explicit", verify: true },
+  "no optimizations": ALL_OFF,
+  "no optimizations, explicit bounds": { ...ALL_OFF, bounds: "explicit" },
+};
+
+const REGRESSIONS = new URL("./regressions/", import.meta.url);
+for (const name of readdirSync(REGRESSIONS).filter((name) => name.endsWith(".wast"))) {
+  Deno.test(`what the fuzzer found: ${name}`, () => {
+    const text = readFileSync(new URL(name, REGRESSIONS));
+    for (const [configuration, options] of Object.entries(CONFIGURATIONS)) {
+      const { passed, failures, skipped } = runScript(text, options);
+      assert.deepEqual(failures, [], configuration);
+      assert.equal(skipped.size, 0, configuration);
+      assert(passed > 0, configuration);
+    }
+  });
+}
