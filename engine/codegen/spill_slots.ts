@@ -12,6 +12,8 @@ import type { VCode } from "./vcode.ts";
 
 const CLASS_REF = 0, CLASS_8 = 1, CLASS_16 = 2, CLASSES = 3;
 const HOPS = 3;
+/** How many pieces are compared to see whether a slot is free. */
+const STEPS = 200;
 /** Registers and slots are below this number: it packs a position with one of them. */
 const KEY = 0x200000;
 
@@ -30,6 +32,9 @@ export class SpillSlots {
   /** Per class: end of the life of each slot's value, slots that may be free, and a heap of the busy ones by their ends. */
   readonly #ends: number[][] = [[], [], []];
   readonly #free: number[][] = [[], [], []];
+  /** Values of each slot: the one that came last, and per virtual register the one before. */
+  readonly #first: number[][] = [[], [], []];
+  #next: Int32Array = new Int32Array(0);
   readonly #busy: Heap[] = [new Heap(), new Heap(), new Heap()];
 
   /** Gives a slot to each of the first `n` virtual registers of `slotted`, unless it can be repeated instead. */
@@ -46,6 +51,7 @@ export class SpillSlots {
       this.location = new Int32Array(vregs * 2);
       this.#slot = new Int32Array(vregs * 2);
       this.#wanted = new Int32Array(vregs * 2);
+      this.#next = new Int32Array(vregs * 2);
     }
     this.location.fill(0, 0, vregs);
     out.slotCount = 0;
@@ -55,6 +61,7 @@ export class SpillSlots {
     this.#wanted.fill(0, 0, vregs);
     for (let c = 0; c < CLASSES; c++) {
       this.#ends[c]!.length = 0;
+      this.#first[c]!.length = 0;
       this.#free[c]!.length = 0;
       this.#busy[c]!.size = 0;
     }
@@ -97,25 +104,48 @@ export class SpillSlots {
       const candidate = free.pop()!;
       if (ends[candidate]! <= from) slot = candidate;
     }
-    if (slot < 0) slot = ends.push(0) - 1;
-    ends[slot] = to;
-    busy.add(to, slot);
+    if (slot < 0) {
+      slot = ends.push(0) - 1;
+      this.#first[c]!.push(0);
+    }
+    if (ends[slot]! < to) {
+      ends[slot] = to;
+      busy.add(to, slot);
+    }
     this.#slot[x] = slot + 1;
+    this.#next[x] = this.#first[c]![slot]!;
+    this.#first[c]![slot] = x;
     const a = live.affinity[x]!;
     if (a !== 0 && this.#wanted[a] === 0) this.#wanted[a] = slot + 1;
   }
 
-  /** The slot of a value that x is passed to or comes from, if it is free from `from` on; −1 if there is none. */
+  /** The slot of a value that x is passed to or comes from, if x never lives at the same time as what is in it; −1 none. */
   #preferred(v: VCode, live: Liveness, x: number, c: number, from: number): number {
-    const ends = this.#ends[c]!;
-    if (this.#wanted[x] !== 0 && ends[this.#wanted[x]! - 1]! <= from) return this.#wanted[x]! - 1;
+    if (this.#wanted[x] !== 0 && this.#isFree(live, x, c, this.#wanted[x]! - 1, from)) return this.#wanted[x]! - 1;
     let hops = 0;
     for (let a = live.affinity[x]!; a !== 0 && hops < HOPS; a = live.affinity[a]!, hops++) {
       if (classOf(v.vregTy[a]!) !== c) continue;
       const slot = this.#slot[a]! !== 0 ? this.#slot[a]! : this.#wanted[a]!;
-      if (slot !== 0 && ends[slot - 1]! <= from) return slot - 1;
+      if (slot !== 0 && this.#isFree(live, x, c, slot - 1, from)) return slot - 1;
     }
     return -1;
+  }
+
+  /** Is a slot free wherever x lives, holes in the lives of the slot's values included? Gives up where that is long to say. */
+  #isFree(live: Liveness, x: number, c: number, slot: number, from: number): boolean {
+    if (this.#ends[c]![slot]! <= from) return true;
+    const { pieceFrom, pieceTo, pieceNext, pieceHead } = live;
+    let steps = STEPS;
+    for (let y = this.#first[c]![slot]!; y !== 0; y = this.#next[y]!) {
+      let p = pieceHead[x]!, q = pieceHead[y]!;
+      while (p !== 0 && q !== 0) {
+        if (--steps < 0) return false;
+        if (pieceTo[p]! <= pieceFrom[q]!) p = pieceNext[p]!;
+        else if (pieceTo[q]! <= pieceFrom[p]!) q = pieceNext[q]!;
+        else return false;
+      }
+    }
+    return true;
   }
 
   /** Turns slots of classes into slots of the frame: references lowest, then the aligned ones. */
