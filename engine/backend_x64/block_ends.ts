@@ -12,6 +12,8 @@ import { P } from "./machine_ops.ts";
 
 /** Longest chain of blocks that only jump that is followed. */
 const MAX_CHAIN_OF_JUMPS = 16;
+/** Most spills that wait for the prologue: each is looked for in every block without a frame. */
+const MAX_DEFERRED = 16;
 /** Most copies of the prologue. */
 const MAX_PROLOGUES = 3;
 
@@ -141,6 +143,7 @@ export class BlockEnds {
 
   /** Does every deferred spill's register keep its value wherever there is no frame? */
   #spillsKeep(e: Emission): boolean {
+    if (this.deferred.length > MAX_DEFERRED) return false;
     for (const edit of this.deferred) {
       const register = e.allocation.editFrom[edit];
       for (let k = 0; k < e.v.blockCount; k++) {

@@ -28,7 +28,7 @@ const TWO64 = 1n << 64n;
 
 /** Smallest shift for which a multiplier below `limit` divides `bits`-bit numbers by `d`. */
 function search(d: bigint, bits: bigint, limit: bigint): { multiplier: bigint; shift: number } | undefined {
-  for (let shift = 0n; shift < 64n; shift++) {
+  for (let shift = 0n; shift <= 64n; shift++) {
     const power = 1n << (64n + shift);
     const multiplier = (power + d - 1n) / d;
     if (multiplier >= limit) return undefined;

@@ -53,8 +53,17 @@ function dividends(d: bigint): bigint[] {
   return list;
 }
 
+/** Divisors of all sizes, many beyond 2^63, where the multiplier has 65 bits and the shift is longest. */
+function manyDivisors(): bigint[] {
+  const random = randomNumbers(7);
+  return Array.from({ length: 400 }, (_, k) => {
+    const bits = (BigInt(random(1 << 30)) << 40n) ^ (BigInt(random(1 << 30)) << 17n) ^ BigInt(random(1 << 30));
+    return (BigInt.asUintN(64, bits) >> BigInt(k % 3 === 0 ? 0 : random(62))) | (k % 3 === 0 ? 1n << 63n : 0n) | 3n;
+  });
+}
+
 Deno.test("magic numbers give the quotient", () => {
-  for (const d of [...DIVISORS, ...LARGE, ...HUGE]) {
+  for (const d of [...DIVISORS, ...LARGE, ...HUGE, ...manyDivisors()]) {
     const { before, multiplier, after, add } = unsignedMagic(d);
     for (const n of dividends(d)) {
       const high = ((n >> BigInt(before)) * multiplier) >> 64n;
@@ -62,7 +71,13 @@ Deno.test("magic numbers give the quotient", () => {
       equal(sum, n / d, `${n} / ${d}`);
     }
   }
-  for (const d of [...DIVISORS, ...LARGE]) {
+  for (
+    const d of [
+      ...DIVISORS,
+      ...LARGE,
+      ...manyDivisors().map((d) => d >> 1n).filter((d) => d > 2n && (d & (d - 1n)) !== 0n),
+    ]
+  ) {
     const { multiplier, after, add } = signedMagic(d);
     for (const bits of dividends(d)) {
       const n = BigInt.asIntN(64, bits);

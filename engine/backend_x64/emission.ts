@@ -28,7 +28,7 @@ export const KIND = {
   IMAGE: 5,
   /** The 32-bit word at the mark is label x minus label y. */
   DIFFERENCE: 6,
-  /** x = frame, y = position, z = inline site. */
+  /** x = frame, y = position, z = inline site, w = 1 if a saved context lies above the return address, + 2 × (label of the landing + 1). */
   CALL_SITE: 7,
   /** x = frame, y = position, z = inline site, w = code. */
   TRAP_SITE: 8,
@@ -52,6 +52,8 @@ export const COLD = {
   CONVERSION: 7,
   /** The prologue's stack check failed. */
   STACK: 8,
+  /** x = edge: where exceptions of call `at` land; its moves, then a jump to its target. */
+  LANDING: 9,
 } as const;
 
 function grown(old: Int32Array): Int32Array {
@@ -84,6 +86,9 @@ export class Emission {
   editEnd = 0;
   /** Bytes of the frame where code is being emitted: from rsp to the return address. */
   frame = 0;
+
+  /** Label of the landing of the call being emitted, plus one; 0 for none. */
+  landing = 0;
 
   markCount = 0;
   markAt: Int32Array = new Int32Array(1024);
@@ -123,6 +128,7 @@ export class Emission {
     this.editEnd = v.edgeCount > 0 ? allocation.edgeFirst[0] : allocation.editCount;
     this.frame = allocation.slotCount * 8;
     this.asm.at = 0;
+    this.landing = 0;
     this.flagsAt = -1;
     this.markCount = 0;
     this.labelCount = v.blockCount;
@@ -229,8 +235,9 @@ export class Emission {
   }
 
   /** The position of a call just emitted is a return offset. */
-  callSite(at: number, frame: number): void {
-    this.mark(KIND.CALL_SITE, frame, at < 0 ? 0 : this.v.pos[at], at < 0 ? 0 : this.v.site[at], 0);
+  callSite(at: number, frame: number, cross = 0): void {
+    const unwinding = cross | (this.landing << 1);
+    this.mark(KIND.CALL_SITE, frame, at < 0 ? 0 : this.v.pos[at], at < 0 ? 0 : this.v.site[at], unwinding);
   }
 
   /** The instruction about to be emitted may fault with `code`. */

@@ -17,7 +17,7 @@ import { STACK_SLACK } from "./abi.ts";
 import { COLD, Emission, KIND } from "./emission.ts";
 import { emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
-import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
+import { AUX_LANDING, CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, RSP, SCRATCH } from "./registers.ts";
 import * as calls from "./emit_calls.ts";
 import { consumerOf, emitCompare } from "./emit_compare.ts";
@@ -232,7 +232,12 @@ function emitInstruction(e: Emission, i: number, k: number): void {
     case P.CALL_IMPORT:
     case P.CALL_NATIVE:
     case P.CALL_PARKING:
+      if ((v.aux[i] & AUX_LANDING) !== 0) e.landing = e.cold(COLD.LANDING, i, v.succ[v.succStart[k]], 0) + 1;
       calls.emitCall(e, i, op);
+      e.landing = 0;
+      break;
+    case P.UNWIND:
+      emitJump(e, ends, v.succ[v.succStart[k] + 1]);
       break;
     case P.TAIL_CALL:
     case P.TAIL_CALL_RECORD:
@@ -242,6 +247,19 @@ function emitInstruction(e: Emission, i: number, k: number): void {
     default:
       throw new Error(`Operation ${op} has no emission`);
   }
+}
+
+/** Where exceptions of a call arrive: no register but those of context and memory holds anything. */
+function emitLanding(e: Emission, edge: number): void {
+  const { edgeFirst, editFrom, editTo, editRemat } = e.allocation;
+  for (let m = edgeFirst[edge]; m < edgeFirst[edge + 1]; m++) {
+    if (editRemat[m] > 0 || editFrom[m] < 0) continue;
+    let written = false;
+    for (let n = edgeFirst[edge]; n < m; n++) written ||= editTo[n] === editFrom[m];
+    if (!written) throw new Error(`A landing wants register ${editFrom[m]}, which no call preserves`);
+  }
+  emitEdits(e, edgeFirst[edge], edgeFirst[edge + 1]);
+  e.jump(ends.target[e.v.edgeTo[edge]]);
 }
 
 /** Cold pieces, in the order they were asked for; they may ask for more. */
@@ -268,7 +286,10 @@ function emitCold(e: Emission): void {
         break;
       }
       case COLD.CROSS_CALL:
-        calls.emitCrossCall(e, i, back);
+        calls.emitCrossCall(e, i, coldX[c], back);
+        break;
+      case COLD.LANDING:
+        emitLanding(e, coldX[c]);
         break;
       case COLD.CROSS_TAIL_CALL:
         calls.emitCrossTailCall(e);

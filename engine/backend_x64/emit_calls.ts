@@ -9,7 +9,7 @@ import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { COLD, type Emission, KIND } from "./emission.ts";
 import { BASE_RIP, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { X } from "./instructions.ts";
-import { CC, P } from "./machine_ops.ts";
+import { AUX_LANDING, CC, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, MEMORY_BASE, MEMORY_LENGTH, RSP, SCRATCH } from "./registers.ts";
 import { RECORD_REGISTER } from "./abi.ts";
 import { ri, rm } from "./emit_row.ts";
@@ -71,9 +71,10 @@ export function emitCall(e: Emission, i: number, op: number): void {
       break;
     case P.CALL_RECORD: {
       const back = e.newLabel();
-      if (v.aux[i] !== 0) e.trapSite(i, v.aux[i], e.frame);
+      const nullCode = v.aux[i] & (AUX_LANDING - 1);
+      if (nullCode !== 0) e.trapSite(i, nullCode, e.frame);
       rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
-      e.branch(CC.NE, e.cold(COLD.CROSS_CALL, i, 0, back));
+      e.branch(CC.NE, e.cold(COLD.CROSS_CALL, i, e.landing, back));
       emitMemory(e.asm, X.CALL_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
       e.callSite(i, e.frame);
       e.bind(back);
@@ -84,7 +85,7 @@ export function emitCall(e: Emission, i: number, op: number): void {
       const record = importRecord(e, target);
       rm(e, X.LEA64, RECORD_REGISTER, CONTEXT_REGISTER, record);
       emitMemory(e.asm, X.CMP32_I, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.HOST, 0, 0);
-      e.branch(CC.E, e.cold(COLD.CROSS_CALL, i, 0, back));
+      e.branch(CC.E, e.cold(COLD.CROSS_CALL, i, e.landing, back));
       jumpCall(e, i, () => emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0));
       e.bind(back);
       break;
@@ -106,9 +107,12 @@ function restoreContext(e: Emission): void {
   reloadMemory(e, e.context.explicitBounds);
 }
 
-export function emitCrossCall(e: Emission, i: number, back: number): void {
+/** `landing` as in Emission.landing: exceptions land with our frame, that is, above the pushed context. */
+export function emitCrossCall(e: Emission, i: number, landing: number, back: number): void {
   switchContext(e);
-  e.callSite(i, e.frame + 8);
+  e.landing = landing;
+  e.callSite(i, e.frame + 8, 1);
+  e.landing = 0;
   restoreContext(e);
   e.jump(back);
 }

@@ -175,7 +175,7 @@ export function finish(e: Emission): void {
         word(source, to, labels[x] - labels[y]);
         break;
       case KIND.CALL_SITE:
-        code.addCallSite(at, x, y, markZ[i]);
+        code.addCallSite(at, x, y, markZ[i], markW[i] < 2 ? -1 : labels[(markW[i] >> 1) - 1], markW[i] & 1);
         break;
       case KIND.TRAP_SITE:
         code.addTrapSite(at, markW[i], x, y, markZ[i]);

@@ -59,6 +59,7 @@ const PSEUDO_ROWS = [
   "TAIL_CALL",
   "TAIL_CALL_RECORD",
   "TAIL_CALL_IMPORT",
+  "UNWIND", // after a call with a landing: successor 0 is the landing, 1 goes on
 ] as const;
 
 /** Numbers of the pseudo operations. */
@@ -71,6 +72,9 @@ export const P: Readonly<Record<(typeof PSEUDO_ROWS)[number], number>> = Object.
 
 /** Names by number − PSEUDO_BASE, for dumps. */
 export const PSEUDO_NAMES: readonly string[] = PSEUDO_ROWS;
+
+/** In the aux word of a call, above the trap code: the call has a landing (the block ends in UNWIND). */
+export const AUX_LANDING = 1 << 8;
 
 /** Address modes: what the r/m operand of a row is. */
 export const MODE = {

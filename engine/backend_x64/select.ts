@@ -29,6 +29,8 @@ function selectConstant(s: Selection, id: number): void {
 
 const RULES = {
   UNDEF: nothing,
+  // Its BRANCH is all there is of it.
+  UNWOUND: nothing,
   CONST: selectConstant,
   PARAM: nothing,
   RESULT: control.selectResult,
@@ -176,6 +178,7 @@ function selectBlock(s: Selection, k: number): void {
     const o = op[id];
     if (uses[id] === 0 && (OP_FLAGS[o] & FLAG.PURE) !== 0) continue;
     s.current = id;
+    s.place = p;
     RULE_BY_OP[o](s, id);
   }
 }

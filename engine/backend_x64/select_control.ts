@@ -10,7 +10,7 @@ import { type Signature, TY, TY_BANK } from "../ir/types.ts";
 import { OVERFLOW_ENTRY, paramPlaces, RECORD_REGISTER, resultPlaces } from "./abi.ts";
 import { upperBound } from "./addressing.ts";
 import { X } from "./instructions.ts";
-import { AUX_CODE_SHIFT, MODE, P } from "./machine_ops.ts";
+import { AUX_CODE_SHIFT, AUX_LANDING, MODE, P } from "./machine_ops.ts";
 import { CALL_CLOBBERS, XMM0 } from "./registers.ts";
 import { NATIVE_CLOBBERS } from "./native_builtins.ts";
 import { loadRow } from "./select_memory.ts";
@@ -46,7 +46,8 @@ export function selectJump(s: Selection, id: number): void {
 export function selectBranch(s: Selection, id: number): void {
   successor(s, s.b[id]);
   successor(s, s.c[id]);
-  selectBranchCompare(s, s.a[id]);
+  if (s.op[s.a[id]] === OP.UNWOUND) selectUnwind(s);
+  else selectBranchCompare(s, s.a[id]);
 }
 
 export function selectSwitch(s: Selection, id: number): void {
@@ -176,6 +177,24 @@ export function selectReturn(s: Selection, id: number): void {
   s.end();
 }
 
+/** Is the call at the place in hand followed by UNWOUND? */
+function hasLanding(s: Selection): boolean {
+  const { sched } = s.f;
+  let p = s.place + 1;
+  while (s.op[sched[p]] === OP.RESULT) p++;
+  return s.op[sched[p]] === OP.UNWOUND;
+}
+
+/**
+ * Nothing but the call's results may be in a register behind the call, or the landing might look for it there: registers are as the
+ * unwinder leaves them.
+ */
+function selectUnwind(s: Selection): void {
+  const i = s.plain(P.UNWIND, 0, 0, 0);
+  s.v.clobbers[i] = s.v.addClobbers(ALL_GENERAL & ~s.resultGeneral, ALL_VECTOR & ~s.resultVector);
+  s.end();
+}
+
 /** Emits call operation `op` of `signature`; `record` is the value of a record operand, or −1. */
 function call(
   s: Selection,
@@ -195,11 +214,19 @@ function call(
   storeOverflow(s, signature.params, params, list);
   resolveList(s, signature.params, params, list);
   const nullCode = op === P.CALL_RECORD ? s.c[id] : 0;
-  const i = s.plain(op, s.c[id], s.imm[id], nullCode);
-  for (let k = 0; k < results.length; k++) {
-    if (results[k] >= XMM0) vectorClobbers &= ~(1 << (results[k] - XMM0));
-    else if (results[k] >= 0) generalClobbers &= ~(1 << results[k]);
+  const landing = hasLanding(s);
+  if (landing) {
+    generalClobbers = ALL_GENERAL;
+    vectorClobbers = ALL_VECTOR;
   }
+  const i = s.plain(op, s.c[id], s.imm[id], landing ? nullCode | AUX_LANDING : nullCode);
+  s.resultGeneral = s.resultVector = 0;
+  for (let k = 0; k < results.length; k++) {
+    if (results[k] >= XMM0) s.resultVector |= 1 << (results[k] - XMM0);
+    else if (results[k] >= 0) s.resultGeneral |= 1 << results[k];
+  }
+  generalClobbers &= ~s.resultGeneral;
+  vectorClobbers &= ~s.resultVector;
   v.clobbers[i] = v.addClobbers(generalClobbers, vectorClobbers);
   // A single result belongs to the call; of several, RESULT instructions name consecutive vregs.
   const n = signature.results.length;

@@ -72,6 +72,11 @@ export class Selection {
   /** The block and the IR instruction being selected. */
   block = 0;
   current = 0;
+  /** Registers that hold results of the call selected last. */
+  resultGeneral = 0;
+  resultVector = 0;
+  /** Where the instruction is in the order. */
+  place = 0;
 
   // The source operand that `source` or `address` resolved last.
   mode = 0;
