@@ -1,0 +1,54 @@
+/**
+ * Findings as text and as exit codes.
+ */
+import assert from "node:assert/strict";
+import { exitOf, formatDiagnostic, ProjectError, readablePointer, stepInto } from "./diagnostic.ts";
+
+Deno.test("diagnostic: exit codes follow from codes", () => {
+  const rows: readonly (readonly [string, number])[] = [
+    ["usage.plugin-id", 2],
+    ["manifest.type", 3],
+    ["range.syntax", 3],
+    ["lock.stale", 3],
+    ["lock.digest", 5],
+    ["lock.review", 4],
+    ["review.needed", 4],
+    ["policy.denied", 4],
+    ["authority.denied", 4],
+    ["integrity.artifact", 5],
+    ["archive.path", 5],
+    ["resolve.conflict", 6],
+    ["binding.choice", 6],
+    ["registry.unreachable", 7],
+    ["registry.not-found", 6],
+    ["registry.untrusted", 4],
+    ["registry.exists", 1],
+    ["registry.rejected", 3],
+    ["auth.missing", 8],
+    ["incompatible.engine", 9],
+    ["system.failed", 1],
+    ["publish.dirty", 1],
+    ["anything", 1],
+  ];
+  for (const [code, exit] of rows) assert.equal(exitOf(code), exit, code);
+  assert.equal(
+    new ProjectError([{ code: "a", severity: "warning", message: "" }, {
+      code: "lock.stale",
+      severity: "error",
+      message: "",
+    }]).exitCode,
+    3,
+  );
+});
+
+Deno.test("diagnostic: places, levels, help, pointers", () => {
+  const d = { code: "lock.value", message: "wrong", file: "f.json", line: 4, column: 2 } as const;
+  assert.equal(
+    formatDiagnostic({ ...d, severity: "error", help: "do it" }),
+    "f.json:4:2: lock.value: wrong\n  help: do it",
+  );
+  assert.equal(formatDiagnostic({ code: "x", message: "y", severity: "warning" }), "warning: x: y");
+  assert.equal(readablePointer(stepInto(stepInto(stepInto("", "plugins"), "a.b/c~d"), 0)), 'plugins["a.b/c~d"][0]');
+  assert.equal(readablePointer(""), "the top level");
+  assert.equal(readablePointer(stepInto("", "\u202e")), '["\\u{202e}"]');
+});
