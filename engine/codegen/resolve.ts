@@ -15,6 +15,9 @@ import { DEF_KIND, IN_SLOT, type Liveness } from "./liveness.ts";
 import { ParallelMoves } from "./moves.ts";
 import { CONSTRAINT, ROLE, type VCode, VREG_MASK } from "./vcode.ts";
 
+/** Values of #stored. */
+const STORED = 1, STORED_ON_EDGES = 2;
+
 function grown(old: Int32Array, size: number): Int32Array {
   const next = new Int32Array(size);
   next.set(old);
@@ -39,6 +42,10 @@ export class Resolver {
   #moveNext: Int32Array = new Int32Array(256);
   #moveCount = 1;
 
+  /** Per virtual register: 0, or how it comes that its slot holds it from its definition on. And parameters yet to store. */
+  #stored: Uint8Array = new Uint8Array(0);
+  #parameters: Int32Array = new Int32Array(64);
+  #parameterCount = 0;
   /** Per virtual register, the piece that the walk over the instructions has reached. */
   #cursor: Int32Array = new Int32Array(0);
   /** The pieces of one value, for searching. */
@@ -66,6 +73,7 @@ export class Resolver {
       const head = live.pieceHead[x]!;
       if (head !== 0 && live.pieceNext[head] !== 0) this.#connectPieces(x);
     }
+    for (let j = 0; j < this.#parameterCount; j++) this.#storeParameter(this.#parameters[j]!);
     this.#walkInstructions();
     this.#emitEdges();
     this.#findUnread();
@@ -75,7 +83,12 @@ export class Resolver {
     const v = this.#v, out = this.#out, numbers = this.#facts.numbers;
     if (numbers > this.#gapHead.length) this.#gapHead = new Int32Array(numbers * 2);
     if (v.edgeCount > this.#edgeHead.length) this.#edgeHead = new Int32Array(v.edgeCount * 2);
-    if (v.vregCount > this.#cursor.length) this.#cursor = new Int32Array(v.vregCount * 2);
+    if (v.vregCount > this.#cursor.length) {
+      this.#cursor = new Int32Array(v.vregCount * 2);
+      this.#stored = new Uint8Array(v.vregCount * 2);
+    }
+    this.#stored.fill(0, 0, v.vregCount);
+    this.#parameterCount = 0;
     this.#gapHead.fill(0, 0, numbers);
     this.#edgeHead.fill(0, 0, v.edgeCount);
     this.#cursor.set(this.#live.pieceHead.subarray(0, v.vregCount));
@@ -153,7 +166,10 @@ export class Resolver {
     const slot = this.#slots[x]!, head = this.#list[0]!, definition = live.defPos[x]!;
     const block = facts.blockOf[definition >> 1]!;
     // Defined in its slot, it needs no store; defined by a block's last instruction, it has no place for one.
-    if (live.pieceLoc[head] === IN_SLOT) return;
+    if (live.pieceLoc[head] === IN_SLOT) {
+      this.#stored[x] = STORED;
+      return;
+    }
     const late = this.#switches.lateStores && this.#storeCost < facts.frequency[block]!;
     if (late || (definition | 1) + 1 === facts.start[block + 1]) {
       if (late) countHit(this.#switches, "call-next-use");
@@ -163,8 +179,38 @@ export class Resolver {
         else this.#moveOnEdge(-1 - at, from, slot, x);
       }
     } else {
-      this.#moveInGap((definition >> 1) + 1, live.pieceLoc[head]!, slot, x);
+      this.#stored[x] = STORED;
+      if (live.defKind[x] === DEF_KIND.PARAM) this.#noteParameter(x);
+      else this.#moveInGap((definition >> 1) + 1, live.pieceLoc[head]!, slot, x);
     }
+  }
+
+  #noteParameter(x: number): void {
+    const n = this.#parameterCount++;
+    if (n >= this.#parameters.length) this.#parameters = grown(this.#parameters, n * 2);
+    this.#parameters[n] = x;
+  }
+
+  /**
+   * Parameter x has to be stored when its block starts. If enough of its arguments are in the same slot already, the others
+   * are stored on their edges instead.
+   */
+  #storeParameter(x: number): void {
+    const live = this.#live, facts = this.#facts, v = this.#v, block = facts.blockOf[live.defPos[x]! >> 1]!;
+    const end = facts.predFirst[block + 1]!;
+    let cost = 0;
+    for (let j = facts.predFirst[block]!; j < end && cost < facts.frequency[block]!; j++) {
+      const e = facts.pred[j]!;
+      if (this.#isStored(v.pool[v.argStart[e]! + live.tiedTo[x]!]!, this.#slots[x]!)) continue;
+      cost += Math.min(facts.frequency[v.edgeFrom[e]!]!, facts.frequency[block]!);
+    }
+    if (cost < facts.frequency[block]!) this.#stored[x] = STORED_ON_EDGES;
+    else this.#moveInGap((live.defPos[x]! >> 1) + 1, live.pieceLoc[live.pieceHead[x]!]!, this.#slots[x]!, x);
+  }
+
+  /** Is x always in `slot`, too, when it has been defined? */
+  #isStored(x: number, slot: number): boolean {
+    return this.#stored[x] !== 0 && this.#slots[x] === slot;
   }
 
   /** The move from piece j − 1 to piece j of the list, unless blocks lie between. */
@@ -275,7 +321,7 @@ export class Resolver {
           if (r >= 32) vector |= 1 << (r - 32);
           else if (r >= 0) general |= 1 << r;
         }
-        if (gaps) this.#gapOperands(i, n, first, last, tied);
+        if (gaps) this.#gapOperands(n, first, last, tied);
         for (let o = first; o < last; o++) {
           const word = operands[o]!, role = (word >>> 21) & 3;
           if (role === ROLE.DEF || role === ROLE.TEMP || ((word >>> 23) & 7) === CONSTRAINT.FIXED) continue;
@@ -298,8 +344,8 @@ export class Resolver {
     out.writtenVector |= vector;
   }
 
-  /** Moves into fixed registers and tied operands in the gap before instruction i, number n. */
-  #gapOperands(i: number, n: number, first: number, last: number, tied: boolean): void {
+  /** Moves into fixed registers and tied operands in the gap before instruction number n. */
+  #gapOperands(n: number, first: number, last: number, tied: boolean): void {
     const v = this.#v, operands = v.operands, location = this.#out.location;
     for (let o = first; o < last; o++) {
       const word = operands[o]!, role = (word >>> 21) & 3, x = word & VREG_MASK;
@@ -318,7 +364,6 @@ export class Resolver {
       if (v.vregRemat[x] !== 0) this.#moves.add(0, v.vregRemat[x]!, to, v.vregTy[x]!);
       else this.#moves.add(this.#locationOf(this.#reach(x, 2 * n - 1)), 0, to, v.vregTy[x]!);
     }
-    if (this.#moves.count > 0 && i < 0) throw new Bug("register allocation: moves before the first instruction");
   }
 
   /** The def to which the (not fixed) use operand o is tied, itself or through another use of the same value; −1 none. */
@@ -349,11 +394,13 @@ export class Resolver {
       const e = v.succ[j]!, to = v.edgeTo[e]!, n = v.paramCount[to]!;
       for (let p = 0; p < n; p++) {
         const a = v.pool[v.argStart[e]! + p]!, param = v.pool[v.paramStart[to]! + p]!;
-        if (v.vregRemat[a] === 0) {
-          const source = this.#reach(a, pos), head = live.pieceHead[param]!;
-          if (head !== 0) this.#moveOnEdge(e, this.#locationOf(source), this.#locationOf(head), a);
-        } else if (live.pieceHead[param] !== 0) {
-          this.#moveOnEdge(e, IN_SLOT, this.#locationOf(live.pieceHead[param]!), a);
+        const head = live.pieceHead[param]!;
+        if (head === 0) continue;
+        const target = this.#locationOf(head),
+          from = v.vregRemat[a] !== 0 ? IN_SLOT : this.#locationOf(this.#reach(a, pos));
+        if (target >= 0 || !this.#isStored(a, target)) this.#moveOnEdge(e, from, target, a);
+        if (this.#stored[param] === STORED_ON_EDGES && !this.#isStored(a, this.#slots[param]!)) {
+          this.#moveOnEdge(e, from, this.#slots[param]!, a);
         }
       }
     }
@@ -361,7 +408,6 @@ export class Resolver {
 
   #emitEdges(): void {
     const v = this.#v, out = this.#out, edgeHead = this.#edgeHead, moves = this.#moves;
-    const firstEdit = out.editCount;
     for (let e = 0; e < v.edgeCount; e++) {
       out.edgeFirst[e] = out.editCount;
       if (edgeHead[e] === 0) continue;
@@ -369,7 +415,6 @@ export class Resolver {
       moves.resolve(out, -1);
     }
     out.edgeFirst[v.edgeCount] = out.editCount;
-    void firstEdit;
     for (let k = 0; k < out.editCount; k++) {
       this.#noteWritten(out.editTo[k]!);
       if (out.editRemat[k] === -1) this.#noteWritten(out.editFrom[k]!);
