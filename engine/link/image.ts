@@ -89,11 +89,16 @@ export class CodeImage {
     return index < 0 ? undefined : { frame: callFrame[index]!, pos: callPos[index]!, site: callSite[index]! };
   }
 
-  /** The trap site at `address` (a faulting instruction, or a trap stub call's return address), if there is one. */
-  trapSiteAt(address: number): (CodeSite & { code: number }) | undefined {
+  /**
+   * The trap site at `address`, if there is one: a faulting instruction, or a trap stub call's return address. Where a function ends
+   * in such a call and the next one begins with an access, both are at one address, the call first.
+   */
+  trapSiteAt(address: number, faulted: boolean): (CodeSite & { code: number }) | undefined {
     const { trapAt, trapCode, trapFrame, trapPos, trapSite } = this.tables;
-    const index = indexOf(trapAt, address - this.base);
+    let index = indexOf(trapAt, address - this.base);
     if (index < 0) return undefined;
+    const twin = faulted ? index + 1 : index - 1;
+    if (trapAt[twin] === trapAt[index]) index = twin;
     return { code: trapCode[index]!, frame: trapFrame[index]!, pos: trapPos[index]!, site: trapSite[index]! };
   }
 

@@ -33,7 +33,7 @@ export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
   const fault = state.word(THREAD.FAULT_ADDRESS);
   let code = state.i32[THREAD.TRAP_CODE >> 2]!;
   const owner = lookup(pc);
-  const site = owner?.image.trapSiteAt(pc);
+  const site = owner?.image.trapSiteAt(pc, fault !== 0);
   if (fault !== 0) {
     const low = state.word(THREAD.STACK_LOW);
     if (fault >= low - STACK_GUARD_BYTES && fault < low + thread.host.pageSize) code = TRAP.STACK_EXHAUSTED;
