@@ -88,15 +88,20 @@ export function problemResponse(problem: Problem, baseUrl: string, requestId: st
     type: `${baseUrl}/errors/${problem.code}`,
     title,
     status,
-    detail: escapeHostile(problem.message),
+    detail: oneLine(problem.message),
     code: problem.code,
-    errors: problem.errors.map((e) => ({ ...e, detail: escapeHostile(e.detail) })),
+    errors: problem.errors.map((e) => ({ ...e, detail: oneLine(e.detail) })),
     requestId,
   };
   return new Response(JSON.stringify(body), {
     status,
     headers: { "content-type": "application/problem+json", "cache-control": "no-store", ...problem.headers },
   });
+}
+
+/** Explanations of several lines become one; what is left of control characters is escaped. */
+function oneLine(text: string): string {
+  return escapeHostile(text.replace(/\n\s*/g, "; "));
 }
 
 /** Findings of the project's checks as findings of a problem. */

@@ -30,17 +30,45 @@ export async function checkGraph(queries: Queries, release: GraphRelease): Promi
       return new Map(ids.map((id) => [id, known.get(id)]));
     },
   };
-  for (const { definition } of release.plugins) {
-    if (Object.keys(definition.requires).length === 0) continue;
-    try {
-      await resolve({ requirements: { [definition.id]: release.version }, allowYanked: true }, provider);
-    } catch (error) {
-      if (!(error instanceof ProjectError)) throw error;
-      throw new Problem("publish.graph", `the requirements of ${definition.id} cannot be met: ${error.message}`, {
-        errors: findingsOf(error.diagnostics),
-      });
+  if (release.plugins.every(({ definition }) => Object.keys(definition.requires).length === 0)) return;
+  const requirements = Object.fromEntries([...own.keys()].map((id) => [id, release.version]));
+  try {
+    const { chosen } = await resolve({ requirements, allowYanked: true }, provider);
+    const cycle = findCycle(chosen);
+    if (cycle !== undefined) {
+      throw new Problem("publish.graph", `the plugins require each other in a cycle: ${cycle.join(" -> ")}`);
+    }
+  } catch (error) {
+    if (!(error instanceof ProjectError)) throw error;
+    throw new Problem("publish.graph", `the requirements of ${release.package} cannot be met: ${error.message}`, {
+      errors: findingsOf(error.diagnostics),
+    });
+  }
+}
+
+/** A cycle of requirements, without recursion, since the graph is as deep as its authors like. */
+function findCycle(chosen: ReadonlyMap<string, Release>): string[] | undefined {
+  const done = new Set<string>();
+  for (const start of chosen.keys()) {
+    const path: string[] = [];
+    const onPath = new Set<string>();
+    const stack: { readonly id: string; readonly leave: boolean }[] = [{ id: start, leave: false }];
+    for (let step = stack.pop(); step !== undefined; step = stack.pop()) {
+      const { id, leave } = step;
+      if (leave) {
+        done.add(id);
+        onPath.delete(path.pop()!);
+        continue;
+      }
+      if (onPath.has(id)) return [...path.slice(path.indexOf(id)), id];
+      if (done.has(id)) continue;
+      path.push(id);
+      onPath.add(id);
+      stack.push({ id, leave: true });
+      for (const next of Object.keys(chosen.get(id)?.requires ?? {})) stack.push({ id: next, leave: false });
     }
   }
+  return undefined;
 }
 
 function newRelease(release: GraphRelease, plugin: NewPlugin): Release {

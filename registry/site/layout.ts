@@ -2,7 +2,7 @@
  * The frame of every page: head, bar, main, foot. No scripts; one style sheet; landmarks and a way to skip the bar.
  */
 import type { Services } from "../services.ts";
-import { type Content, html, type Markup } from "./markup.ts";
+import { type Content, type Markup, markup } from "./markup.ts";
 import { ICON, STYLE_SHEET } from "./static_files.ts";
 
 /** What a page is made of. */
@@ -24,9 +24,9 @@ export interface Page {
 /** Renders a page. */
 export function layout(services: Services, page: Page): string {
   const { baseUrl } = services.settings;
-  const current = (section: string): Markup | false => page.section === section && html`aria-current="true"`;
+  const current = (section: string): Markup | false => page.section === section && markup`aria-current="true"`;
   const title = page.title === "waft" ? "waft: WebAssembly for Deno, Node and Bun" : `${page.title} · waft`;
-  return html`
+  return markup`
     <!doctype html>
     <html lang="en">
       <head>
@@ -34,9 +34,9 @@ export function layout(services: Services, page: Page): string {
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <title>${title}</title>
     <meta name="description" content="${page.description}">
-    ${page.hidden === true && html`<meta name="robots" content="noindex">`}
-    ${page.canonical !== undefined && html`<link rel="canonical" href="${baseUrl}${page.canonical}">`}
-    ${(page.alternates ?? []).map((a) => html`<link rel="alternate" type="${a.type}" href="${a.href}">`)}
+    ${page.hidden === true && markup`<meta name="robots" content="noindex">`}
+    ${page.canonical !== undefined && markup`<link rel="canonical" href="${baseUrl}${page.canonical}">`}
+    ${(page.alternates ?? []).map((a) => markup`<link rel="alternate" type="${a.type}" href="${a.href}">`)}
     <link rel="icon" href="${ICON.path}" type="image/svg+xml">
     <link rel="stylesheet" href="${STYLE_SHEET.path}">
       </head>
@@ -52,8 +52,10 @@ export function layout(services: Services, page: Page): string {
               </ul>
             </nav>
             <form action="/search" method="get" role="search">
-              <input type="search" name="q" value="${page.query ??
-                ""}" maxlength="100" aria-label="Search documentation"
+              <input type="search" name="q" value="${
+    page.query ??
+      ""
+  }" maxlength="100" aria-label="Search documentation"
                 placeholder="Search docs">
               <button>Search</button>
             </form>
@@ -72,5 +74,5 @@ export function layout(services: Services, page: Page): string {
         </footer>
       </body>
     </html>
-  `.text;
+  `.text.trimStart();
 }

@@ -31,7 +31,7 @@ export function escapeHtml(text: string): string {
 }
 
 /** A template. */
-export function html(parts: TemplateStringsArray, ...values: readonly Content[]): Markup {
+export function markup(parts: TemplateStringsArray, ...values: readonly Content[]): Markup {
   let text = parts[0]!;
   values.forEach((value, i) => text += rendered(value) + parts[i + 1]!);
   return new Markup(text);

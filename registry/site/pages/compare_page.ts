@@ -10,7 +10,7 @@ import { requirePackage } from "../../routes/packages.ts";
 import type { Call } from "../../services.ts";
 import { findRelease, type ReleaseState } from "../../store/packages.ts";
 import { layout } from "../layout.ts";
-import { html, type Markup } from "../markup.ts";
+import { type Markup, markup } from "../markup.ts";
 import { scopeText } from "./plugin_page.ts";
 
 /** One difference. */
@@ -38,7 +38,7 @@ export async function comparePage(call: Call): Promise<string> {
   const differences = compareReleases(before, after);
   const grown = differences.filter((d) => d.what === "authority" && (d.change === "added" || d.change === "widened"));
   const segment = segmentOfId(id);
-  const body = html`<main id="main"><h1>${summary.displayName}: ${from} to ${to}</h1>
+  const body = markup`<main id="main"><h1>${summary.displayName}: ${from} to ${to}</h1>
 <p><a href="/plugins/${segment}">${id}</a></p>
 <p class="${grown.length > 0 ? "banner" : "lead"}" role="status">${
     grown.length === 0
@@ -61,12 +61,12 @@ ${fileSection(before, after)}
 }
 
 function section(title: string, differences: readonly Difference[]): Markup {
-  return html`<h2>${title}</h2>${
+  return markup`<h2>${title}</h2>${
     differences.length === 0
-      ? html`<p>No change.</p>`
-      : html`<ul>${
+      ? markup`<p>No change.</p>`
+      : markup`<ul>${
         differences.map((d) =>
-          html`<li><strong class="${
+          markup`<li><strong class="${
             d.change === "added" || d.change === "widened"
               ? "added"
               : d.change === "removed" || d.change === "narrowed"
@@ -82,7 +82,7 @@ function fileSection(before: ReleaseState, after: ReleaseState): Markup {
   const old = new Map(before.files.map((f) => [f.path, f.size]));
   const now = new Map(after.files.map((f) => [f.path, f.size]));
   const paths = [...new Set([...old.keys(), ...now.keys()])].sort();
-  return html`
+  return markup`
     <h2>Files</h2>
     <div class="wide" tabindex="0" role="region" aria-label="Files">
       <table>
@@ -93,15 +93,17 @@ function fileSection(before: ReleaseState, after: ReleaseState): Markup {
             <th scope="col">${after.version}</th>
           </tr>
         </thead>
-        <tbody>${paths.map((p) =>
-          html`
+        <tbody>${
+    paths.map((p) =>
+      markup`
             <tr>
               <td>${p}</td>
               <td>${old.get(p) ?? "absent"}</td>
               <td>${now.get(p) ?? "absent"}</td>
             </tr>
           `
-        )}</tbody>
+    )
+  }</tbody>
       </table>
     </div>
   `;

@@ -8,7 +8,7 @@ import { contractParam } from "../../routes/plugins.ts";
 import type { Call } from "../../services.ts";
 import { findRelease, listProviders } from "../../store/packages.ts";
 import { layout } from "../layout.ts";
-import { html } from "../markup.ts";
+import { markup } from "../markup.ts";
 
 /** Renders a contract. */
 export async function contractPage(call: Call): Promise<string> {
@@ -25,18 +25,22 @@ export async function contractPage(call: Call): Promise<string> {
     title: namespace,
     description: `The contract ${namespace} and the plugins that provide it.`,
     section: "plugins",
-    body: html`
+    body: markup`
       <main id="main">
         <h1>Contract <code>${namespace}</code></h1>
         <h2>Functions</h2>
         <p>As ${firstProvider!.id} ${firstProvider!.version} provides them:</p>
-        <ul>${(contract?.functions ?? []).map((f) =>
-          html`<li><code>${f.name}: (${f.params.join(", ")}) → (${f.results.join(", ")})</code></li>`
-        )}</ul>
+        <ul>${
+      (contract?.functions ?? []).map((f) =>
+        markup`<li><code>${f.name}: (${f.params.join(", ")}) → (${f.results.join(", ")})</code></li>`
+      )
+    }</ul>
         <h2>Providers</h2>
-        <ul>${providers.map((p) =>
-          html`<li><a href="/plugins/${segmentOfId(p.package)}"><code>${p.id}</code></a> ${p.version}</li>`
-        )}</ul>
+        <ul>${
+      providers.map((p) =>
+        markup`<li><a href="/plugins/${segmentOfId(p.package)}"><code>${p.id}</code></a> ${p.version}</li>`
+      )
+    }</ul>
       </main>
     `,
   });

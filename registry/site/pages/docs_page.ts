@@ -5,7 +5,7 @@ import { DOCS_TOC } from "../../docs_toc.ts";
 import type { Services } from "../../services.ts";
 import type { Channel, DocumentPage } from "../documents.ts";
 import { layout } from "../layout.ts";
-import { html, type Markup, trusted } from "../markup.ts";
+import { type Markup, markup, trusted } from "../markup.ts";
 
 /** Renders a page. */
 export function docsPage(services: Services, page: DocumentPage): string {
@@ -14,17 +14,17 @@ export function docsPage(services: Services, page: DocumentPage): string {
   const isHome = page.path === "/";
   const at = channel.pages.indexOf(page);
   const sections = page.headings.filter((h) => h.level === 2);
-  const body = html`<div class="split">
+  const body = markup`<div class="split">
 ${isHome ? "" : navigation(services, channel, page)}
 <main id="main" class="prose">
 ${banner(services, channel, page)}
 ${isHome ? hero() : ""}
 ${trusted(isHome ? page.html.replace(/<h1[^>]*>[\s\S]*?<\/h1>/, "") : page.html)}
 ${
-    !isHome && sections.length > 2 && html`
+    !isHome && sections.length > 2 && markup`
       <nav class="toc" aria-label="On this page">
         <h2>On this page</h2>
-        <ul>${sections.map((h) => html`<li><a href="#${h.id}">${h.text}</a></li>`)}</ul>
+        <ul>${sections.map((h) => markup`<li><a href="#${h.id}">${h.text}</a></li>`)}</ul>
       </nav>
     `
   }
@@ -36,12 +36,12 @@ ${!isHome && neighbours(channel.pages[at - 1], channel.pages[at + 1])}
     section: "docs",
     canonical: documents.canonicalPath(page),
     alternates: [{ type: "text/markdown", href: page.rawPath }],
-    body: isHome ? html`<div>${body}</div>` : body,
+    body: isHome ? markup`<div>${body}</div>` : body,
   });
 }
 
 function hero(): Markup {
-  return html`
+  return markup`
     <div class="hero">
       <h1>WebAssembly, compiled to machine code by TypeScript</h1>
       <p
@@ -58,22 +58,26 @@ function navigation(services: Services, channel: Channel, page: DocumentPage): M
     pages: group.pages.flatMap((name) => channel.pages.filter((p) => p.name === name)),
   })).filter((g) => g.pages.length > 0);
   const link = (p: DocumentPage): Markup =>
-    html`<li><a href="${p.path}" ${p === page && html`aria-current="page"`}>${
+    markup`<li><a href="${p.path}" ${p === page && markup`aria-current="page"`}>${
       p.name === "index" ? "Overview" : p.title
     }</a></li>`;
-  return html`
+  return markup`
     <nav class="side" aria-label="Documentation">
       <details open><summary>${channel.label}</summary>
-    ${groups.map((g) =>
-      html`
+    ${
+    groups.map((g) =>
+      markup`
         <h2>${g.title}</h2>
         <ul>${g.pages.map(link)}</ul>
       `
-    )}
-    <h2>Channels</h2><ul>${services.documents.channels.map((c) => {
+    )
+  }
+    <h2>Channels</h2><ul>${
+    services.documents.channels.map((c) => {
       const same = c.pages.find((p) => p.name === page.name) ?? c.pages[0]!;
-      return html`<li><a href="${same.path}" ${c === channel && html`aria-current="true"`}>${c.label}</a></li>`;
-    })}</ul></details>
+      return markup`<li><a href="${same.path}" ${c === channel && markup`aria-current="true"`}>${c.label}</a></li>`;
+    })
+  }</ul></details>
     </nav>
   `;
 }
@@ -83,13 +87,13 @@ function banner(services: Services, channel: Channel, page: DocumentPage): Marku
   if (page.path === "/" || official === undefined || official === channel) return false;
   const there = official.pages.find((p) => p.name === page.name) ?? official.pages[0]!;
   const what = channel.id.startsWith("v") ? "an older release" : `the ${channel.id} channel, which changes daily`;
-  return html`<p class="banner">This page is about ${what}. <a href="${there.path}">The newest release is ${official.id}</a>.</p>`;
+  return markup`<p class="banner">This page is about ${what}. <a href="${there.path}">The newest release is ${official.id}</a>.</p>`;
 }
 
 function neighbours(before: DocumentPage | undefined, after: DocumentPage | undefined): Markup {
-  return html`<nav class="pages" aria-label="Neighbouring pages">
-<span>${before !== undefined && html`Before: <a rel="prev" href="${before.path}">${before.title}</a>`}</span>
-<span>${after !== undefined && html`Next: <a rel="next" href="${after.path}">${after.title}</a>`}</span></nav>`;
+  return markup`<nav class="pages" aria-label="Neighbouring pages">
+<span>${before !== undefined && markup`Before: <a rel="prev" href="${before.path}">${before.title}</a>`}</span>
+<span>${after !== undefined && markup`Next: <a rel="next" href="${after.path}">${after.title}</a>`}</span></nav>`;
 }
 
 /** The page for an address that a channel does not have. */
@@ -101,16 +105,18 @@ export function missingPage(services: Services, path: string): string {
     title: "Not found",
     description: "There is nothing at this address.",
     hidden: true,
-    body: html`<main id="main" class="prose"><h1>There is nothing at this address</h1>
+    body: markup`<main id="main" class="prose"><h1>There is nothing at this address</h1>
 ${
       others.length > 0
-        ? html`
+        ? markup`
           <p>A page of this name exists in other channels:</p>
-          <ul>${others.map((p) =>
-            html`<li><a href="${p.path}">${p.title}</a> (${documents.channel(p.channel)!.label})</li>`
-          )}</ul>
+          <ul>${
+          others.map((p) =>
+            markup`<li><a href="${p.path}">${p.title}</a> (${documents.channel(p.channel)!.label})</li>`
+          )
+        }</ul>
         `
-        : html`<p>Try <a href="/search">the search</a>, <a href="/getting-started">the documentation</a> or <a href="/plugins">the plugins</a>.</p>`
+        : markup`<p>Try <a href="/search">the search</a>, <a href="/getting-started">the documentation</a> or <a href="/plugins">the plugins</a>.</p>`
     }</main>`,
   });
 }

@@ -11,7 +11,7 @@ import { findRelease, listVersions, type ReleaseState, type VersionLine } from "
 import { newestOf } from "../../store/releases.ts";
 import { layout } from "../layout.ts";
 import { renderAuthorText } from "../markdown.ts";
-import { html, type Markup, trusted } from "../markup.ts";
+import { type Markup, markup, trusted } from "../markup.ts";
 import { stabilityBadge } from "./plugins_page.ts";
 
 /** Renders a package at its newest version, or at the one of the address. */
@@ -25,27 +25,37 @@ export async function pluginPage(call: Call): Promise<string> {
   const release = await findRelease(database, id, chosen);
   if (release === undefined) throw new Problem("version.unknown", `${id} has no version ${chosen}`);
   const { metadata } = release;
-  const body = html`
+  const body = markup`
     <div class="split right">
       <main id="main">
     <h1>${metadata.name}</h1>
-    <p><code>${id}</code> ${release.version} ${metadata.stability !== undefined &&
-      stabilityBadge(metadata.stability)}</p>
-    ${release.yanked !== undefined &&
-      html`<p class="banner"><strong>This version was withdrawn</strong> (${release.yanked.severity}): ${release.yanked.reason}</p>`}
-    ${metadata.stability === "deprecated" &&
-      html`<p class="banner">The authors call this package deprecated: it gets no more work.</p>`}
-    ${decodedHost(id) !== undefined &&
-      html`<p class="banner">The host of this id reads “${decodedHost(id)}”. Compare it letter by letter.</p>`}
+    <p><code>${id}</code> ${release.version} ${
+    metadata.stability !== undefined &&
+    stabilityBadge(metadata.stability)
+  }</p>
+    ${
+    release.yanked !== undefined &&
+    markup`<p class="banner"><strong>This version was withdrawn</strong> (${release.yanked.severity}): ${release.yanked.reason}</p>`
+  }
+    ${
+    metadata.stability === "deprecated" &&
+    markup`<p class="banner">The authors call this package deprecated: it gets no more work.</p>`
+  }
+    ${
+    decodedHost(id) !== undefined &&
+    markup`<p class="banner">The host of this id reads “${decodedHost(id)}”. Compare it letter by letter.</p>`
+  }
     <p class="lead">${metadata.description}</p>
     <pre tabindex="0"><code>waft add ${id}</code></pre>
     ${release.plugins.map((p) => pluginSection(p.definition, release.plugins.length > 1))}
     <h2 id="versions">Versions</h2>
     ${versionTable(id, versions, release.version)}
-    ${release.readme !== "" && html`
+    ${
+    release.readme !== "" && markup`
       <h2 id="readme">Read me</h2>
       <div class="prose">${trusted(renderAuthorText(release.readme))}</div>
-    `}
+    `
+  }
       </main>
       <aside aria-label="Facts">${facts(id, release, summary.installs)}</aside>
     </div>
@@ -62,17 +72,17 @@ export async function pluginPage(call: Call): Promise<string> {
 
 function pluginSection(d: Definition, several: boolean): Markup {
   const heading = several
-    ? html`
+    ? markup`
       <h2>${d.name} <code>${d.id}</code></h2>
       <p>${d.description}</p>
     `
-    : html``;
-  return html`${heading}
+    : markup``;
+  return markup`${heading}
 <h2>What it asks for</h2>
 ${
     d.authorities.length === 0
-      ? html`<p>Nothing: it can compute, and reach no file, network, clock or memory of others.</p>`
-      : html`
+      ? markup`<p>Nothing: it can compute, and reach no file, network, clock or memory of others.</p>`
+      : markup`
         <div class="wide" tabindex="0" role="region" aria-label="Authorities of ${d.id}">
           <table>
             <thead>
@@ -84,8 +94,9 @@ ${
                 <th scope="col">The authors' reason</th>
               </tr>
             </thead>
-            <tbody>${d.authorities.map((a) =>
-              html`
+            <tbody>${
+        d.authorities.map((a) =>
+          markup`
                 <tr>
                   <td><code>${a.name}</code></td>
                   <td>${findAuthority(a.name)?.meaning ?? ""}</td>
@@ -94,7 +105,8 @@ ${
                   <td>${a.reason}</td>
                 </tr>
               `
-            )}</tbody>
+        )
+      }</tbody>
           </table>
         </div>
       `
@@ -103,26 +115,32 @@ ${contracts("Provides", d.provides)}
 ${contracts("Uses", d.consumes)}
 ${
     Object.keys(d.requires).length > 0 &&
-    html`
+    markup`
       <h2>Requires</h2>
-      <ul>${Object.entries(d.requires).map(([id, range]) =>
-        html`<li><a href="/plugins/${segmentOfId(id)}"><code>${id}</code></a> ${range}</li>`
-      )}</ul>
+      <ul>${
+      Object.entries(d.requires).map(([id, range]) =>
+        markup`<li><a href="/plugins/${segmentOfId(id)}"><code>${id}</code></a> ${range}</li>`
+      )
+    }</ul>
     `
   }`;
 }
 
 function contracts(title: string, list: Definition["provides"] | Definition["consumes"]): Markup | false {
   if (list.length === 0) return false;
-  return html`<h2>${title}</h2>${
+  return markup`<h2>${title}</h2>${
     list.map((c) => {
       const namespace = contractNamespace(c);
-      return html`
-        <p><a href="/contracts/${segmentOfId(c.id)}@${c.major}"><code>${namespace}</code></a>${"mode" in c &&
-          ` (${c.mode})`}</p>
-        <ul>${c.functions.map((f) =>
-          html`<li><code>${f.name}: (${f.params.join(", ")}) → (${f.results.join(", ")})</code></li>`
-        )}</ul>
+      return markup`
+        <p><a href="/contracts/${segmentOfId(c.id)}@${c.major}"><code>${namespace}</code></a>${
+        "mode" in c &&
+        ` (${c.mode})`
+      }</p>
+        <ul>${
+        c.functions.map((f) =>
+          markup`<li><code>${f.name}: (${f.params.join(", ")}) → (${f.results.join(", ")})</code></li>`
+        )
+      }</ul>
       `;
     })
   }`;
@@ -136,7 +154,7 @@ export function scopeText(scope: Definition["authorities"][number]["scope"]): st
 
 function versionTable(id: string, versions: readonly VersionLine[], shown: string): Markup {
   const segment = segmentOfId(id);
-  return html`
+  return markup`
     <div class="wide" tabindex="0" role="region" aria-label="Versions">
       <table>
         <thead>
@@ -147,21 +165,28 @@ function versionTable(id: string, versions: readonly VersionLine[], shown: strin
             <th scope="col">Changes</th>
           </tr>
         </thead>
-        <tbody>${versions.slice(0, 100).map((v, i) => {
-          const before = versions[i + 1];
-          return html`
+        <tbody>${
+    versions.slice(0, 100).map((v, i) => {
+      const before = versions[i + 1];
+      return markup`
             <tr>
-              <td><a href="/plugins/${segment}/v/${v.version}" ${v.version === shown && html`aria-current="true"`}>${v
-                .version}</a></td>
+              <td><a href="/plugins/${segment}/v/${v.version}" ${
+        v.version === shown && markup`aria-current="true"`
+      }>${v.version}</a></td>
               <td>${v.publishedAt.slice(0, 10)}</td>
-              <td>${v.yanked === undefined
-                ? ""
-                : html`<span class="badge warn">withdrawn: ${v.yanked.severity}</span> ${v.yanked.reason}`}</td>
-              <td>${before !== undefined &&
-                html`<a href="/plugins/${segment}/compare/${before.version}...${v.version}">compare with ${before.version}</a>`}</td>
+              <td>${
+        v.yanked === undefined
+          ? ""
+          : markup`<span class="badge warn">withdrawn: ${v.yanked.severity}</span> ${v.yanked.reason}`
+      }</td>
+              <td>${
+        before !== undefined &&
+        markup`<a href="/plugins/${segment}/compare/${before.version}...${v.version}">compare with ${before.version}</a>`
+      }</td>
             </tr>
           `;
-        })}</tbody>
+    })
+  }</tbody>
       </table>
     </div>
   `;
@@ -170,9 +195,9 @@ function versionTable(id: string, versions: readonly VersionLine[], shown: strin
 function facts(id: string, release: ReleaseState, installs: { total: number; week: number }): Markup {
   const { metadata } = release;
   const outside = (url: string): Markup =>
-    html`<a rel="nofollow noopener ugc" href="${url}">${url.replace(/^https:\/\//, "")}</a>`;
+    markup`<a rel="nofollow noopener ugc" href="${url}">${url.replace(/^https:\/\//, "")}</a>`;
   const isWeb = metadata.homepage !== undefined && /^https?:\/\//i.test(metadata.homepage);
-  return html`<dl class="facts">
+  return markup`<dl class="facts">
 <dt>Installs</dt><dd>${installs.total} in all, ${installs.week} in a week</dd>
 <dt>Published</dt><dd>${release.publishedAt.slice(0, 10)} by ${release.publisher} (${
     release.verified ? "verified by DNS" : "given by the registry"
@@ -180,27 +205,29 @@ function facts(id: string, release: ReleaseState, installs: { total: number; wee
 <dt>Licence</dt><dd>${metadata.license}</dd>
 <dt>Repository (said by the authors)</dt><dd>${outside(metadata.repository)}</dd>
 ${
-    isWeb && html`
+    isWeb && markup`
       <dt>Home page</dt>
       <dd>${outside(metadata.homepage!)}</dd>
     `
   }
 <dt>Authors</dt><dd>${metadata.authors.map((a) => a.name).join(", ")}</dd>
 ${
-    metadata.category !== undefined && html`
+    metadata.category !== undefined && markup`
       <dt>Category</dt>
       <dd><a href="/plugins?category=${encodeURIComponent(metadata.category)}">${metadata.category}</a></dd>
     `
   }
 ${
     (metadata.tags ?? []).length > 0 &&
-    html`
+    markup`
       <dt>Tags</dt>
-      <dd>${metadata.tags!.map((t) =>
-        html`
+      <dd>${
+      metadata.tags!.map((t) =>
+        markup`
           <a class="badge" href="/plugins?tag=${encodeURIComponent(t)}">${t}</a>
         `
-      )}</dd>
+      )
+    }</dd>
     `
   }
 <dt>Archive</dt><dd><a href="/api/blobs/sha256/${

@@ -7,7 +7,7 @@ import { cursorOf, listQueryOf } from "../../routes/packages.ts";
 import type { Call } from "../../services.ts";
 import { type Facet, facetCounts, listPackages, type PackageSummary, SORTS } from "../../store/packages.ts";
 import { layout } from "../layout.ts";
-import { html, type Markup } from "../markup.ts";
+import { type Markup, markup } from "../markup.ts";
 
 const SHOWN: readonly { readonly facet: Facet; readonly label: string }[] = [
   { facet: "category", label: "Category" },
@@ -37,29 +37,35 @@ export async function pluginsPage(call: Call): Promise<string> {
   const next = new URLSearchParams(call.url.search);
   if (nextCursor !== null) next.set("cursor", nextCursor);
   const meanings = new Map(AUTHORITIES.map((a) => [a.name, a.meaning]));
-  const body = html`
+  const body = markup`
     <div class="split">
       <div class="side">
         <form action="/plugins" method="get" class="filters" role="search" aria-label="Plugins">
     <label>Words <input type="search" name="q" value="${query.q}" maxlength="100"></label>
-    ${choices.map(({ facet, label, values }) =>
-      html`<label>${label} <select name="${facet}"><option value="">any</option>${
+    ${
+    choices.map(({ facet, label, values }) =>
+      markup`<label>${label} <select name="${facet}"><option value="">any</option>${
         withChosen(values, query.facets[facet]).map(({ value, count }) =>
-          html`<option value="${value}" ${query.facets[facet] === value && html`selected`}>${value} (${count})</option>`
+          markup`<option value="${value}" ${
+            query.facets[facet] === value && markup`selected`
+          }>${value} (${count})</option>`
         )
       }</select></label>`
-    )}
-    <label>Order <select name="sort">${SORTS.map((s) =>
-      html`<option value="${s}" ${query.sort === s && html`selected`}>${SORT_WORDS[s]}</option>`
-    )}</select></label>
+    )
+  }
+    <label>Order <select name="sort">${
+    SORTS.map((s) => markup`<option value="${s}" ${query.sort === s && markup`selected`}>${SORT_WORDS[s]}</option>`)
+  }</select></label>
     <button>Show</button></form>
       </div>
       <main id="main"><h1>Plugins</h1>
     <p class="lead">WebAssembly modules that other modules can import. Each shows what it asks for before it is installed.</p>
-    <p role="status">${page.total} ${page.total === 1 ? "plugin" : "plugins"}${query.facets.authority !== undefined &&
-      ` that ask to ${meanings.get(query.facets.authority) ?? query.facets.authority}`}</p>
+    <p role="status">${page.total} ${page.total === 1 ? "plugin" : "plugins"}${
+    query.facets.authority !== undefined &&
+    ` that ask to ${meanings.get(query.facets.authority) ?? query.facets.authority}`
+  }</p>
     <ul class="cards">${page.packages.map(card)}</ul>
-    ${nextCursor !== null && html`<p><a rel="next" href="/plugins?${next.toString()}">More plugins</a></p>`}
+    ${nextCursor !== null && markup`<p><a rel="next" href="/plugins?${next.toString()}">More plugins</a></p>`}
       </main>
     </div>
   `;
@@ -83,7 +89,7 @@ function withChosen(
 }
 
 function card(p: PackageSummary): Markup {
-  return html`
+  return markup`
     <li>
       <h2><a href="/plugins/${segmentOfId(p.name)}">${p.displayName}</a></h2>
       <p><code>${p.name}</code> ${p.version} ${p.stability !== null && stabilityBadge(p.stability)}</p>
@@ -101,6 +107,6 @@ function card(p: PackageSummary): Markup {
 /** A badge for a stability. */
 export function stabilityBadge(stability: string): Markup {
   return stability === "deprecated"
-    ? html`<span class="badge warn">deprecated</span>`
-    : html`<span class="badge">${stability}</span>`;
+    ? markup`<span class="badge warn">deprecated</span>`
+    : markup`<span class="badge">${stability}</span>`;
 }

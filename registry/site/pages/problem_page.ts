@@ -5,7 +5,7 @@ import { CACHE } from "../../answer.ts";
 import { type Problem, type ProblemCode, PROBLEMS } from "../../problem.ts";
 import type { Services } from "../../services.ts";
 import { layout } from "../layout.ts";
-import { html } from "../markup.ts";
+import { markup } from "../markup.ts";
 
 /** The answer to a browser. */
 export function problemPage(services: Services, problem: Problem): Response {
@@ -14,7 +14,7 @@ export function problemPage(services: Services, problem: Problem): Response {
     title,
     description: title,
     hidden: true,
-    body: html`
+    body: markup`
       <main id="main" class="prose">
         <h1>${title}</h1>
         <p>${problem.message}.</p>
@@ -35,14 +35,16 @@ export function errorPage(services: Services, code: string): string | undefined 
   return layout(services, {
     title,
     description: `The error ${code} of the registry.`,
-    body: html`
+    body: markup`
       <main id="main" class="prose">
         <h1>${title}</h1>
         <p>The registry answers with status ${status} and the code <code>${code}</code>. The answer's <code>detail</code> and <code>errors</code> say what was wrong in the case at hand; its <code>requestId</code> finds it in the registry's log.</p>
         <h2>All codes</h2>
-        <ul>${Object.entries(PROBLEMS).map(([c, [s, t]]) =>
-          html`<li><a href="/errors/${c}"><code>${c}</code></a> ${s} ${t}</li>`
-        )}</ul>
+        <ul>${
+      Object.entries(PROBLEMS).map(([c, [s, t]]) =>
+        markup`<li><a href="/errors/${c}"><code>${c}</code></a> ${s} ${t}</li>`
+      )
+    }</ul>
       </main>
     `,
   });

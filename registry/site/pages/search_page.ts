@@ -4,7 +4,7 @@
 import type { Services } from "../../services.ts";
 import type { Channel } from "../documents.ts";
 import { layout } from "../layout.ts";
-import { html } from "../markup.ts";
+import { markup } from "../markup.ts";
 
 /** Renders the results. */
 export function searchPage(services: Services, query: string, channel: Channel): string {
@@ -16,20 +16,21 @@ export function searchPage(services: Services, query: string, channel: Channel):
     section: "docs",
     hidden: true,
     query,
-    body: html`<main id="main" class="prose"><h1>Search the documentation</h1>
+    body: markup`<main id="main" class="prose"><h1>Search the documentation</h1>
 <form action="/search" method="get" class="filters">
 <label>Words <input type="search" name="q" value="${query}" maxlength="100"></label>
 <label>Channel <select name="channel">${
-      channels.map((c) => html`<option value="${c.id}" ${c === channel && html`selected`}>${c.label}</option>`)
+      channels.map((c) => markup`<option value="${c.id}" ${c === channel && markup`selected`}>${c.label}</option>`)
     }</select></label>
 <button>Search</button></form>
-${query !== "" && html`<p role="status">${hits.length} ${hits.length === 1 ? "section" : "sections"} found.</p>`}
+${query !== "" && markup`<p role="status">${hits.length} ${hits.length === 1 ? "section" : "sections"} found.</p>`}
 <ol class="cards">${
       hits.map(({ page, heading, excerpt }) =>
-        html`
+        markup`
           <li>
-            <h2><a href="${page.path}${heading === undefined || heading.level === 1 ? "" : `#${heading.id}`}">${page
-              .title}${heading === undefined || heading.level === 1 ? "" : `: ${heading.text}`}</a></h2>
+            <h2><a href="${page.path}${
+          heading === undefined || heading.level === 1 ? "" : `#${heading.id}`
+        }">${page.title}${heading === undefined || heading.level === 1 ? "" : `: ${heading.text}`}</a></h2>
             <p>${excerpt}</p>
           </li>
         `
@@ -37,7 +38,7 @@ ${query !== "" && html`<p role="status">${hits.length} ${hits.length === 1 ? "se
     }</ol>
 ${
       query !== "" &&
-      html`<p><a href="/plugins?${
+      markup`<p><a href="/plugins?${
         new URLSearchParams({ q: query }).toString()
       }">Search plugins for the same words</a></p>`
     }

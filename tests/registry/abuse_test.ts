@@ -1,0 +1,458 @@
+/**
+ * The abuse cases of the design (§3.5) that a registry meets, each a named test. Those of archives go over HTTP here, so
+ * that the whole way is tested; project/archive_test.ts has them one by one for the reader.
+ */
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { gzipSync } from "node:zlib";
+import type { Definition } from "../../project/definition.ts";
+import { CODEC, codecDefinition, definition } from "../project/sample_plugins.ts";
+import {
+  contentDigest,
+  type ProblemBody,
+  realArchive,
+  realFiles,
+  type TestRegistry,
+  withRegistry,
+} from "./test_registry.ts";
+
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+async function acme(r: TestRegistry): Promise<string> {
+  return (await r.author("acme", ["github.com/acme"])).token;
+}
+
+/** One ustar entry; `change` damages its header before the checksum is made. */
+function entry(path: string, bytes: Uint8Array, change: (header: Uint8Array) => void = () => {}): Uint8Array {
+  const block = new Uint8Array(512 + Math.ceil(bytes.length / 512) * 512);
+  const put = (text: string, at: number): void => block.set(encode(text), at);
+  put(path, 0);
+  put("0000644\0", 100);
+  put("0000000\0", 108);
+  put("0000000\0", 116);
+  put(`${bytes.length.toString(8).padStart(11, "0")}\0`, 124);
+  put("00000000000\0", 136);
+  put("        ", 148);
+  put("0", 156);
+  put("ustar\u000000", 257);
+  change(block);
+  let sum = 0;
+  for (const byte of block.subarray(0, 512)) sum += byte;
+  put(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+  block.set(bytes, 512);
+  return block;
+}
+
+/** A valid package with one more entry. */
+function archiveWith(
+  extra: Uint8Array | readonly Uint8Array[],
+  tail: Uint8Array = new Uint8Array(1024),
+): Uint8Array<ArrayBuffer> {
+  const parts = [...realFiles([codecDefinition()])].map(([path, bytes]) => entry(path, bytes));
+  return new Uint8Array(
+    gzipSync(Buffer.concat([...parts, ...(Array.isArray(extra) ? extra : [extra as Uint8Array]), tail])),
+  );
+}
+
+const set = (at: number, text: string) => (header: Uint8Array): void => header.set(encode(text), at);
+
+/** Name, archive, the code that must be found. */
+const TAR_CASES: readonly (readonly [string, () => Uint8Array<ArrayBuffer>, string])[] = [
+  ["a path that climbs with ..", () => archiveWith(entry("../evil", encode("x"))), "archive.path"],
+  ["an absolute path", () => archiveWith(entry("/etc/passwd", encode("x"))), "archive.path"],
+  ["a drive letter", () => archiveWith(entry("C:evil", encode("x"))), "archive.path"],
+  ["a backslash", () => archiveWith(entry("a\\..\\b", encode("x"))), "archive.path"],
+  ["NUL inside a name", () => archiveWith(entry("a\0b", encode("x"))), "archive.path"],
+  ["a symbolic link", () => archiveWith(entry("link", encode(""), set(156, "2"))), "archive.entry-type"],
+  ["a hard link", () => archiveWith(entry("link", encode(""), set(156, "1"))), "archive.entry-type"],
+  ["a device", () => archiveWith(entry("null", encode(""), set(156, "3"))), "archive.entry-type"],
+  [
+    "a PAX header that overrides a path",
+    () => archiveWith(entry("pax", encode("18 path=../../evil\n"), set(156, "x"))),
+    "archive.entry-type",
+  ],
+  ["a GNU sparse entry", () => archiveWith(entry("sparse", encode(""), set(156, "S"))), "archive.entry-type"],
+  ["a name twice", () => archiveWith(entry("waft.json", encode("{}"))), "archive.duplicate"],
+  ["names that differ in case", () => archiveWith(entry("WAFT.JSON", encode("{}"))), "archive.duplicate"],
+  [
+    "names that differ in normalisation",
+    () => archiveWith([entry("README\u00e9", encode("")), entry("READMEe\u0301", encode(""))]),
+    "archive.duplicate",
+  ],
+  ["a name that Windows reserves", () => archiveWith(entry("register/con.json", encode("x"))), "archive.path"],
+  ["a size that lies", () => archiveWith(entry("README", encode("x"), set(124, "77777777777\0"))), "archive.too-large"],
+  ["bytes after the end", () => archiveWith([], new Uint8Array([...new Uint8Array(1024), 1])), "archive.trailing"],
+  [
+    "a second gzip member",
+    () => new Uint8Array(Buffer.concat([realArchive([codecDefinition()]), gzipSync("x")])),
+    "archive.trailing",
+  ],
+  ["a bomb by ratio", () => archiveWith(entry("README", new Uint8Array(30 << 20))), "archive.bomb"],
+  [
+    "a bomb by count",
+    () => archiveWith(Array.from({ length: 1001 }, (_, i) => entry(`register/${i}`, encode("")))),
+    "archive.too-many",
+  ],
+  ["a file that is not shipped", () => archiveWith(entry(".env", encode("SECRET=1"))), "publish.file"],
+  ["no gzip at all", () => new Uint8Array(encode("PK\u0003\u0004 and much more text")), "archive.gzip"],
+];
+
+Deno.test("tar: every hostile archive is refused with its finding, and the registry goes on", async (t) => {
+  await withRegistry(async (r) => {
+    const token = await acme(r);
+    for (const [name, make, code] of TAR_CASES) {
+      await t.step(name, async () => {
+        const problem = await r.problem(...r.publishing(CODEC, "2.0.1", make(), token));
+        assert.equal(problem.code, "publish.invalid");
+        assert.equal(problem.errors[0]!.code, code, JSON.stringify(problem.errors));
+      });
+    }
+    assert.equal((await r.publish(token, [codecDefinition()])).status, 201);
+  });
+});
+
+Deno.test("a module that is no module, and one that imports what it may not", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    const invalid = await r.publish(token, [codecDefinition()], { "dist/0.wasm": "\0asm\u0001\0\0\0 nonsense" });
+    assert.equal((invalid.body as ProblemBody).errors[0]!.code, "link.module");
+    const { assemble } = await import("../../project/engine_inspector.ts");
+    const greedy = assemble(`(module (import "waft:fs@1" "remove" (func (param i32 i32) (result i32))))`);
+    const hidden = await r.publish(token, [definition(CODEC, "2.0.1")], { "dist/0.wasm": greedy });
+    assert.equal((hidden.body as ProblemBody).errors[0]!.code, "link.unrequested");
+    const env = assemble(`(module (import "env" "system" (func (param i32) (result i32))))`);
+    const unknown = await r.publish(token, [definition(CODEC, "2.0.1")], { "dist/0.wasm": env });
+    assert.equal((unknown.body as ProblemBody).errors[0]!.code, "link.import");
+    const vain = { ...definition(CODEC, "2.0.1"), authorities: [{ name: "random", mode: "optional", reason: "?" }] };
+    const unused = await r.publish(token, [vain as Definition], { "dist/0.wasm": assemble("(module)") });
+    assert.equal((unused.body as ProblemBody).errors[0]!.code, "link.unused");
+  }));
+
+Deno.test("HTTP: bodies that are too large, too slow, wrong, or never end", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    const archive = realArchive([codecDefinition()]);
+    const [path, good] = r.publishing(CODEC, "2.0.1", archive, token);
+    const headers = good.headers as { [name: string]: string };
+    const send = (more: { [name: string]: string }): RequestInit => ({ ...good, headers: { ...headers, ...more } });
+    assert.equal(
+      (await r.problem(path, send({ "content-digest": contentDigest(encode("other")) }))).code,
+      "request.digest",
+    );
+    assert.equal((await r.problem(path, send({ "content-digest": "md5=:AAAA:" }))).code, "request.digest");
+    assert.equal((await r.problem(path, send({ "content-type": "application/json" }))).code, "request.type");
+    assert.equal((await r.problem(path, send({ "if-none-match": '"x"' }))).code, "request.precondition");
+    const large = new Uint8Array((1 << 20) + 1);
+    const big = await r.problem(path, {
+      ...good,
+      headers: { ...headers, "content-digest": contentDigest(large) },
+      body: large,
+    });
+    assert.equal(big.code, "request.too-large");
+
+    const raw = (head: string, body: string, times: number): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const { hostname, port } = new URL(r.url);
+        let got = "";
+        const socket = connect(Number(port), hostname, () => {
+          socket.write(head);
+          for (let i = 0; i < times; i++) socket.write(body);
+        });
+        socket.on("data", (d) => got += d.toString());
+        socket.on("close", () => resolve(got));
+        socket.on("error", (e) => got === "" ? reject(e) : resolve(got));
+        setTimeout(() => socket.destroy(), 3000).unref();
+      });
+    const put =
+      `PUT ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/gzip\r\n` +
+      `Content-Digest: ${contentDigest(archive)}\r\n`;
+    const lying = await raw(`${put}Content-Length: 99999999\r\n\r\n`, "x", 1);
+    assert.match(lying, /^HTTP\/1\.1 413 /);
+    const chunk = `4000\r\n${"x".repeat(0x4000)}\r\n`;
+    const endless = await raw(`${put}Transfer-Encoding: chunked\r\n\r\n`, chunk, 100);
+    assert.match(endless, /^HTTP\/1\.1 413 /);
+    const slow = await raw(`${put}Content-Length: 500\r\n\r\n`, "x", 1);
+    assert.match(slow, /^HTTP\/1\.1 408 /);
+    assert.equal((await r.api(path, good)).response.status, 201);
+  }, { settings: { archiveBytes: 1 << 20, bodyTimeoutMs: 400 } }));
+
+Deno.test("HTTP: names that climb, are encoded twice, or are no names", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    await r.publish(token, [codecDefinition()]);
+    for (
+      const name of [
+        "..%2F..%2Fetc%2Fpasswd",
+        "%252e%252e%252f",
+        "github.com%252Facme%252Fcodec",
+        "github.com%2Facme%2F..%2Fcodec",
+        "github.com%00",
+        "%zz",
+        "github.com%5Cacme",
+        "a".repeat(400),
+        "github.com%0d%0aX-Evil:%201",
+        "__proto__",
+      ]
+    ) {
+      const problem = await r.problem(`/api/packages/${name}`);
+      assert.ok(["request.name", "route.unknown"].includes(problem.code), `${name}: ${problem.code}`);
+    }
+    for (const version of ["1", "v2.0.1", "02.0.1", "2.0.1%0d%0a", "1".repeat(300), "9".repeat(100) + ".0.0"]) {
+      const problem = await r.problem(`/api/packages/github.com:acme:codec/versions/${version}`);
+      assert.equal(problem.code, "request.version", version);
+    }
+    assert.equal((await r.api("/api/packages/github.com%2Facme%2Fcodec")).response.status, 200);
+  }));
+
+Deno.test("HTTP: cursors that were changed or belong to another query", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    for (const name of ["a", "b", "c"]) await r.publish(token, [definition(`github.com/acme/${name}`, "1.0.0")]);
+    const { nextCursor } = await r.get<{ nextCursor: string }>("/api/packages?sort=name&limit=1");
+    const [body, seal] = nextCursor.split(".") as [string, string];
+    const other = Buffer.from('["zzz"]').toString("base64url");
+    for (
+      const cursor of [`${other}.${seal}`, `${body}.${"A".repeat(22)}`, body, "", "x".repeat(2000), `${nextCursor}x`]
+    ) {
+      const path = `/api/packages?sort=name&limit=1&cursor=${encodeURIComponent(cursor)}`;
+      assert.equal((await r.problem(path)).code, "request.cursor", cursor.slice(0, 50));
+    }
+    assert.equal((await r.problem(`/api/packages?sort=recent&cursor=${nextCursor}`)).code, "request.cursor");
+    assert.equal((await r.problem(`/api/packages?sort=name&q=a&cursor=${nextCursor}`)).code, "request.cursor");
+  }));
+
+Deno.test("HTTP: too many requests are answered 429 with a time to wait, and counts are per kind", () =>
+  withRegistry(async (r) => {
+    for (let i = 0; i < 2; i++) assert.equal((await r.api("/api/keys")).response.status, 200);
+    const { response } = await r.api("/api/keys");
+    assert.equal(response.status, 429);
+    assert.match(response.headers.get("ratelimit")!, /^"read";r=0;t=\d+$/);
+    assert.ok(Number(response.headers.get("retry-after")) >= 1);
+    assert.equal((await r.api("/api/packages")).response.status, 200);
+    r.clock.at += 60_000;
+    assert.equal((await r.api("/api/keys")).response.status, 200);
+    const guess = { headers: { authorization: `Bearer waft_${"A".repeat(43)}` } };
+    assert.equal((await r.problem("/api/account", guess)).code, "auth.invalid");
+    r.clock.at += 60_000;
+    for (let i = 0; i < 2; i++) await r.problem("/api/account", guess);
+    r.clock.at += 60_000;
+  }, { settings: { rates: { read: 2, search: 5, installs: 5, write: 5, refused: 1 } } }));
+
+Deno.test("HTTP: the client's address is taken from a proxy only when that is trusted", async () => {
+  const rates = { read: 1, search: 1, installs: 1, write: 1, refused: 1 };
+  const from = (address: string): RequestInit => ({ headers: { "x-forwarded-for": address } });
+  await withRegistry(async (r) => {
+    assert.equal((await r.api("/api/keys", from("192.0.2.1"))).response.status, 200);
+    assert.equal((await r.api("/api/keys", from("192.0.2.2"))).response.status, 429);
+  }, { settings: { rates } });
+  await withRegistry(async (r) => {
+    assert.equal((await r.api("/api/keys", from("192.0.2.1"))).response.status, 200);
+    assert.equal((await r.api("/api/keys", from("192.0.2.2"))).response.status, 200);
+    assert.equal((await r.api("/api/keys", from("spoofed, 192.0.2.2"))).response.status, 429);
+    assert.equal((await r.api("/api/keys", from("2001:db8:1:2:3::1"))).response.status, 200);
+    assert.equal((await r.api("/api/keys", from("2001:db8:1:2:4::1"))).response.status, 429);
+  }, { settings: { rates, trustProxy: true } });
+});
+
+Deno.test("identity: prefixes, case twins, homoglyphs, punycode, expired domains, revoked tokens", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    const { token: evil } = await r.author("evil", ["github.com/acrne", "xn--gthub-n4a.com", "evil.example"]);
+    const code = async (secret: string, id: string): Promise<string> => {
+      const { status, body } = await r.publish(secret, [definition(id, "1.0.0")]);
+      return status === 201 ? "created" : (body as ProblemBody).code;
+    };
+    assert.equal(await code(token, CODEC), "created");
+    assert.equal(await code(evil, "github.com/acme/other"), "owner.prefix");
+    assert.equal(await code(evil, "private.example/secret/plugin"), "owner.prefix", "a private id published publicly");
+    assert.equal(await code(token, "github.com/acme/C0DEC"), "package.twin");
+    assert.equal(await code(token, "github.com/acme/co-dec"), "package.twin");
+    assert.equal(await code(evil, "github.com/acrne/codec"), "package.twin", "rn looks like m");
+    assert.equal(await code(evil, "xn--gthub-n4a.com/acme/codec"), "created");
+    assert.equal((await r.problem("/api/packages/xn--gthub-n4a.com:acme:codec")).code, "package.held");
+    assert.equal((await r.problem("/api/plugins/xn--gthub-n4a.com:acme:codec/index")).code, "package.unknown");
+    assert.equal((await r.get<{ total: number }>("/api/packages")).total, 1);
+
+    await r.database.run("UPDATE prefixes SET proof = 'dns' WHERE prefix = 'evil.example'");
+    assert.equal(await code(evil, "evil.example/x"), "owner.unproved", "the domain does not name the account any more");
+    const claim = await r.problem("/api/prefixes", r.json("POST", { prefix: "other.example" }, evil));
+    assert.equal(claim.code, "owner.prefix");
+
+    const { tokens } = await r.get<{ tokens: { id: string }[] }>("/api/tokens", {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const ended = await r.api(`/api/tokens/${tokens[0]!.id}`, {
+      method: "DELETE",
+      headers: { authorization: `Bearer ${token}` },
+    });
+    assert.equal(ended.response.status, 204);
+    assert.equal(await code(token, "github.com/acme/after"), "auth.invalid", "a revoked token is replayed");
+  }));
+
+Deno.test("identity: a host is claimed by its DNS record and lost with it", async () => {
+  let shown = true;
+  await withRegistry(async (r) => {
+    const { token } = await r.author("ada", []);
+    const prefix = await r.get<{ proof: string }>("/api/prefixes", r.json("POST", { prefix: "ada.example" }, token));
+    assert.equal(prefix.proof, "dns");
+    assert.equal((await r.publish(token, [definition("ada.example/x", "1.0.0")])).status, 201);
+    shown = false;
+    const { body } = await r.publish(token, [definition("ada.example/x", "1.0.1")]);
+    assert.equal((body as ProblemBody).code, "owner.unproved");
+  }, { domains: (host, account) => Promise.resolve(shown && host === "ada.example" && account === "ada") });
+});
+
+Deno.test("supply: the same version with other bytes, other package inside, other version inside", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    assert.equal((await r.publish(token, [codecDefinition()])).status, 201);
+    const { status, body } = await r.publish(token, [{ ...codecDefinition(), description: "Changed" }]);
+    assert.equal(status, 409);
+    assert.equal((body as ProblemBody).code, "version.exists");
+    const archive = realArchive([codecDefinition("2.0.2")]);
+    const other = await r.problem(...r.publishing("github.com/acme/other", "2.0.2", archive, token));
+    assert.equal(other.errors[0]!.code, "publish.package");
+    const renumbered = await r.problem(...r.publishing(CODEC, "2.0.3", archive, token));
+    assert.equal(renumbered.errors[0]!.code, "catalog.mismatch");
+  }));
+
+Deno.test("supply: an account publishes at most so much", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    for (const v of ["1.0.0", "1.0.1"]) assert.equal((await r.publish(token, [codecDefinition(v)])).status, 201);
+    const { response } = await r.api(...r.publishing(CODEC, "1.0.2", realArchive([codecDefinition("1.0.2")]), token));
+    assert.equal(response.status, 429);
+    assert.equal(response.headers.get("retry-after"), "3600");
+    assert.equal(
+      (await r.publish(token, [codecDefinition("1.0.1")])).status,
+      200,
+      "what is there already is no release",
+    );
+    r.clock.at += 3_600_001;
+    assert.equal((await r.publish(token, [codecDefinition("1.0.2")])).status, 201);
+  }, { settings: { publishPerHour: 2 } }));
+
+const README = `# Title
+
+<script>alert(1)</script> <img src=x onerror=alert(1)>
+[click](javascript:alert(1)) [data](data:text/html,x) [ok](https://example.com/ "t")
+![pixel](https://tracker.example/p.png) <svg onload=alert(1)>
+<javascript:alert(1)> [ref]
+
+[ref]: vbscript:x
+
+\u001b[31mred\u001b[0m \u202eevil\u202c
+`;
+
+Deno.test("content: a read me cannot inject markup, load pictures or reorder text", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    const hostile = {
+      ...codecDefinition(),
+      name: `<b onclick="x">&\u202e`,
+      description: `"><script>alert(1)</script>`,
+    };
+    assert.equal((await r.publish(token, [hostile], { "README.md": README })).status, 201);
+    const { readme } = await r.get<{ readme: { html: string } }>("/api/packages/github.com:acme:codec");
+    for (
+      const page of [
+        readme.html,
+        ...await Promise.all(
+          ["/plugins", "/plugins/github.com:acme:codec"].map(async (p) => (await fetch(r.url + p)).text()),
+        ),
+      ]
+    ) {
+      assert.doesNotMatch(
+        page,
+        /<script|<img[^>]+(?:onerror|tracker)|<svg|href="(?:javascript|data|vbscript)|<b onclick/i,
+      );
+      assert.doesNotMatch(page, /[\u001b\u202e]/);
+    }
+    assert.match(readme.html, /&lt;script&gt;/);
+    assert.match(readme.html, /<a href="https:\/\/example\.com\/" title="t" rel="nofollow noopener ugc">ok<\/a>/);
+    const page = await fetch(`${r.url}/plugins/github.com:acme:codec`);
+    assert.match(page.headers.get("content-security-policy")!, /default-src 'none'/);
+  }));
+
+Deno.test("content: definitions with a pattern, deep schemas, long ranges, huge versions, __proto__", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    const refused = async (change: object, version = "1.0.0"): Promise<string> => {
+      const files = realFiles([definition(CODEC, "1.0.0")]);
+      const catalog = JSON.parse(new TextDecoder().decode(files.get("register/catalog.json"))) as {
+        plugins: { definition: object }[];
+      };
+      Object.assign(catalog.plugins[0]!.definition, change);
+      files.set("register/catalog.json", encode(JSON.stringify(catalog)));
+      const { writeArchive } = await import("../../project/archive.ts");
+      const problem = await r.problem(...r.publishing(CODEC, version, new Uint8Array(writeArchive(files)), token));
+      assert.equal(problem.status, 422, JSON.stringify(problem).slice(0, 300));
+      return problem.errors[0]!.code!;
+    };
+    const object = { type: "object", additionalProperties: false };
+    const evil = { ...object, properties: { a: { type: "string", pattern: "(a+)+$" } } };
+    assert.equal(await refused({ configSchema: evil }), "catalog.unknown-key");
+    let deep: object = { type: "string" };
+    for (let i = 0; i < 40; i++) deep = { ...object, properties: { a: deep } };
+    assert.match(await refused({ configSchema: deep }), /^catalog\./);
+    assert.match(
+      await refused({ requires: { "a.b/c": Array.from({ length: 200 }, () => "1").join("||") } }),
+      /^catalog\./,
+    );
+    assert.match(await refused({ requires: JSON.parse('{"__proto__": "^1.0.0"}') as object }), /^catalog\./);
+    assert.match(await refused({ kind: "host" }), /^catalog\./);
+    const deepText = new Map(realFiles([definition(CODEC, "1.0.0")]));
+    deepText.set("register/catalog.json", encode("[".repeat(10_000)));
+    const { writeArchive } = await import("../../project/archive.ts");
+    const nested = await r.problem(...r.publishing(CODEC, "1.0.0", new Uint8Array(writeArchive(deepText)), token));
+    assert.match(nested.errors[0]!.code!, /^catalog\./);
+  }));
+
+Deno.test("content: 128 plugins in a cycle, and a manifest of schema v0", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    const id = (i: number): string => i === 0 ? "github.com/acme/ring" : `github.com/acme/ring/p${i}`;
+    const ring = Array.from({ length: 128 }, (_, i) =>
+      definition(id(i), "1.0.0", { requires: { [id((i + 1) % 128)]: "1.0.0" } }));
+    const { status, body } = await r.publish(token, ring);
+    assert.equal(status, 422);
+    assert.match((body as ProblemBody).detail, /in a cycle: .* -> /);
+    const files = realFiles([codecDefinition()]);
+    files.set(
+      "waft.json",
+      encode('{"$schema": "https://waft.sh/schemas/v0/schema.json", "plugins": {"acme/kv": "^0.0.0"}}'),
+    );
+    const { writeArchive } = await import("../../project/archive.ts");
+    const old = await r.problem(...r.publishing(CODEC, "2.0.1", new Uint8Array(writeArchive(files)), token));
+    assert.equal(old.errors[0]!.code, "manifest.schema-version");
+    assert.match(old.errors[0]!.detail, /init --upgrade/);
+  }));
+
+Deno.test("a check that runs too long, takes too much memory or dies is ended, and the registry goes on", async (t) => {
+  const scripts = {
+    "for (;;) {}": /took more than 0\.\d s/,
+    "const keep = []; for (;;) keep.push(new Uint8Array(1 << 20).fill(1));": /took more/,
+    "process.exit(3);": /more memory than is allowed, or failed/,
+    "process.stdout.write(new Uint8Array([255, 255, 255, 255, 1, 2, 3]));": /took more than|failed/,
+  };
+  const { mkdtemp, rm, writeFile } = await import("node:fs/promises");
+  const { tmpdir } = await import("node:os");
+  const folder = await mkdtemp(`${tmpdir()}/waft-check-`);
+  for (const [i, [source, expected]] of Object.entries(scripts).entries()) {
+    await t.step(source, async () => {
+      const script = `${folder}/${i}.ts`;
+      await writeFile(
+        script,
+        `import process from "node:process";\nprocess.stdin.once("data", () => { ${source} });\n`,
+      );
+      await withRegistry(async (r) => {
+        const token = await acme(r);
+        const problem = await r.problem(...r.publishing(CODEC, "2.0.1", realArchive([codecDefinition()]), token));
+        assert.equal(problem.code, "publish.check");
+        assert.match(problem.detail, expected);
+        assert.equal((await r.api("/api/packages")).response.status, 200);
+      }, { checkScript: script, settings: { checkTimeoutMs: 800, checkMemoryMiB: 200 } });
+    });
+  }
+  await rm(folder, { recursive: true, force: true });
+});

@@ -1,0 +1,277 @@
+/**
+ * The API on loopback: payloads, filters, pages, caching, publishing, yanking, counting, tokens. Every answer is checked
+ * against the OpenAPI description by the harness.
+ */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { undocumentedRoutes } from "../../registry/app.ts";
+import { type ReleaseRecord, verifyRecord } from "../../registry/signing.ts";
+import type { PackageSummary } from "../../registry/store/packages.ts";
+import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
+import { eachDatabase } from "./temp_database.ts";
+import { realArchive, type TestRegistry, withRegistry } from "./test_registry.ts";
+
+interface Page {
+  readonly packages: readonly PackageSummary[];
+  readonly total: number;
+  readonly nextCursor: string | null;
+}
+
+const DAY = 86_400_000;
+
+async function acme(r: TestRegistry): Promise<string> {
+  return (await r.author("acme", ["github.com/acme"])).token;
+}
+
+Deno.test("every route has an operation in the OpenAPI document, and the other way round", () => {
+  assert.deepEqual(undocumentedRoutes(), []);
+});
+
+Deno.test("the OpenAPI document is served and names its own schemas", () =>
+  withRegistry(async (r) => {
+    const document = await r.get<{ openapi: string; paths: object }>("/api/openapi.json");
+    assert.equal(document.openapi, "3.1.0");
+    const text = JSON.stringify(document);
+    const { components } = document as unknown as { components: { schemas: object } };
+    for (const [, name] of text.matchAll(/#\/components\/schemas\/([A-Za-z]+)/g)) {
+      assert.ok(Object.hasOwn(components.schemas, name!), name);
+    }
+  }));
+
+eachDatabase("publish, read, yank, count: the whole life of a package", async (_database, open) => {
+  await withRegistry(async (r) => {
+    const token = await acme(r);
+    assert.equal((await r.publish(token, [codecDefinition()])).status, 201);
+    assert.equal((await r.publish(token, [kvDefinition()], { "README.md": "# Hello *world*" })).status, 201);
+    assert.equal((await r.publish(token, [kvDefinition()], { "README.md": "# Hello *world*" })).status, 200);
+
+    const page = await r.get<Page>("/api/packages?sort=name");
+    assert.deepEqual(page.packages.map((p) => p.name), [CODEC, KV]);
+    const detail = await r.get<{ readme: { html: string; markdown: string }; plugins: unknown[]; versions: number }>(
+      "/api/packages/github.com%2Facme%2Fkv",
+    );
+    assert.equal(detail.readme.markdown, "# Hello *world*");
+    assert.equal(detail.readme.html, "<h3>Hello <em>world</em></h3>\n");
+    assert.equal(detail.versions, 1);
+    const release = await r.get<{ record: ReleaseRecord; signature: { keyId: string; value: string } }>(
+      "/api/packages/github.com:acme:kv/versions/1.2.3",
+    );
+    const { keys } = await r.get<{ keys: { id: string; publicKey: string }[] }>("/api/keys");
+    const key = keys.find((k) => k.id === release.signature.keyId)!;
+    assert.equal(verifyRecord(release.record, release.signature.value, key.publicKey), true);
+    const forged = { ...release.record, publisher: "github.com/evil" };
+    assert.equal(verifyRecord(forged, release.signature.value, key.publicKey), false);
+
+    const blob = await r.get<Uint8Array>(`/api/blobs/sha256/${release.record.artifact.digest.slice(7)}`);
+    assert.equal(`sha256:${createHash("sha256").update(blob).digest("hex")}`, release.record.artifact.digest);
+
+    const yanked = await r.get<{ yanked: { severity: string } }>(
+      "/api/packages/github.com:acme:codec/versions/2.0.1/yank",
+      r.json("POST", { reason: "Broken on empty input", severity: "broken" }, token),
+    );
+    assert.equal(yanked.yanked.severity, "broken");
+    assert.deepEqual((await r.get<Page>("/api/packages")).packages.map((p) => p.name), [KV]);
+    const again = await r.get<{ yanked: unknown }>("/api/packages/github.com:acme:codec/versions/2.0.1/yank", {
+      method: "DELETE",
+      headers: { authorization: `Bearer ${token}` },
+    });
+    assert.equal(again.yanked, null);
+
+    const installs = "/api/packages/github.com%2Facme%2Fkv/installs";
+    assert.deepEqual(await r.get(installs, r.json("POST", { version: "1.2.3" })), { installs: { total: 1, week: 1 } });
+    assert.deepEqual(await r.get(installs, { method: "POST" }), { installs: { total: 1, week: 1 } });
+    r.clock.at += DAY;
+    assert.deepEqual(await r.get(installs, { method: "POST" }), { installs: { total: 2, week: 2 } });
+    const series = await r.get<{ days: { count: number }[] }>(`${installs}?days=3`);
+    assert.deepEqual(series.days.map((d) => d.count), [0, 1, 1]);
+    assert.equal((await r.problem(installs, r.json("POST", { version: "9.9.9" }))).code, "version.unknown");
+    assert.equal((await r.problem("/api/packages/github.com:acme:none/installs", { method: "POST" })).status, 404);
+  }, { database: open() });
+});
+
+Deno.test("the list: filters, pages and links", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    for (let i = 0; i < 7; i++) {
+      const authorities = i % 2 === 0 ? [{ name: "random", mode: "optional", reason: "Salts." } as const] : [];
+      assert.equal(
+        (await r.publish(token, [definition(`github.com/acme/p${i}`, "1.0.0", { authorities })])).status,
+        201,
+      );
+    }
+    const seen: string[] = [];
+    let path = "/api/packages?q=p&authority=random&limit=3";
+    for (let n = 0; n < 4; n++) {
+      const { response, body } = await r.api(path);
+      const page = body as Page;
+      assert.equal(page.total, 4);
+      seen.push(...page.packages.map((p) => p.name));
+      if (page.nextCursor === null) {
+        assert.equal(response.headers.get("link"), null);
+        break;
+      }
+      const link = /^<([^>]+)>; rel="next"$/.exec(response.headers.get("link") ?? "")![1]!;
+      assert.equal(new URL(link).searchParams.get("cursor"), page.nextCursor);
+      path = link.slice(r.url.length);
+    }
+    assert.deepEqual(seen, ["p0", "p2", "p4", "p6"].map((n) => `github.com/acme/${n}`));
+    for (
+      const bad of ["limit=0", "limit=201", "limit=1e2", "sort=best", "q=" + "x".repeat(101), "colour=red", "q=a&q=b"]
+    ) {
+      assert.equal((await r.problem(`/api/packages?${bad}`)).code, "request.query", bad);
+    }
+  }));
+
+Deno.test("strong ETags answer 304, and change when the answer does", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    await r.publish(token, [codecDefinition("2.0.0")]);
+    for (
+      const path of [
+        "/api/packages",
+        "/api/packages/github.com:acme:codec",
+        "/api/plugins/github.com:acme:codec/index",
+        "/api/packages/github.com:acme:codec/versions",
+      ]
+    ) {
+      const first = await r.api(path);
+      const etag = first.response.headers.get("etag")!;
+      assert.match(etag, /^"[A-Za-z0-9_-]{43}"$/);
+      assert.equal(first.response.headers.get("cache-control"), "public, max-age=60, stale-while-revalidate=600");
+      const same = await r.api(path, { headers: { "if-none-match": `"other", ${etag}` } });
+      assert.equal(same.response.status, 304);
+      assert.equal((same.body as Uint8Array).length, 0);
+      const head = await r.api(path, { method: "HEAD" });
+      assert.equal(head.response.headers.get("etag"), etag);
+    }
+    const path = "/api/plugins/github.com:acme:codec/index";
+    const before = (await r.api(path)).response.headers.get("etag")!;
+    await r.publish(token, [codecDefinition("2.0.1")]);
+    assert.equal((await r.api(path, { headers: { "if-none-match": before } })).response.status, 200);
+    const release = (await r.api("/api/packages/github.com:acme:codec/versions/2.0.1")).response;
+    assert.equal(release.headers.get("cache-control"), "public, max-age=31536000, immutable");
+  }));
+
+Deno.test("archives are sent in ranges", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    await r.publish(token, [codecDefinition()]);
+    const archive = realArchive([codecDefinition()]);
+    const hex = createHash("sha256").update(archive).digest("hex");
+    const path = `/api/blobs/sha256/${hex}`;
+    const part = async (range: string): Promise<[number, string | null, Uint8Array]> => {
+      const { response, body } = await r.api(path, { headers: { range } });
+      return [response.status, response.headers.get("content-range"), body as Uint8Array];
+    };
+    const size = archive.length;
+    assert.deepEqual(await part("bytes=0-9"), [206, `bytes 0-9/${size}`, archive.slice(0, 10)]);
+    assert.deepEqual(await part("bytes=10-"), [206, `bytes 10-${size - 1}/${size}`, archive.slice(10)]);
+    assert.deepEqual(await part("bytes=-5"), [206, `bytes ${size - 5}-${size - 1}/${size}`, archive.slice(-5)]);
+    assert.deepEqual((await part("bytes=0-1,4-5"))[0], 200);
+    assert.equal((await r.problem(path, { headers: { range: `bytes=${size}-` } })).code, "range.unsatisfiable");
+    assert.equal((await r.api(path, { headers: { "if-none-match": `"${hex}"` } })).response.status, 304);
+    assert.equal((await r.problem(`/api/blobs/sha256/${"0".repeat(64)}`)).code, "blob.unknown");
+    assert.equal((await r.problem(`/api/blobs/sha256/${"Z".repeat(64)}`)).code, "request.name");
+  }));
+
+Deno.test("indexes come one by one and in batches", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    await r.publish(token, [codecDefinition()]);
+    await r.publish(token, [kvDefinition()]);
+    const batch = await r.get<{ indexes: ({ id: string } | null)[] }>(
+      "/api/plugins/index",
+      r.json("POST", { ids: [KV, "github.com/acme/none", CODEC] }),
+    );
+    assert.deepEqual(batch.indexes.map((i) => i?.id), [KV, undefined, CODEC]);
+    const providers = await r.get<{ providers: unknown[] }>(
+      "/api/contracts/github.com:acme:contracts:codec@1/providers",
+    );
+    assert.deepEqual(providers.providers, [{ id: CODEC, package: CODEC, version: "2.0.1" }]);
+    for (const ids of [[], "x", [KV, KV], Array.from({ length: 65 }, (_, i) => `a.b/c${i}`), [1]]) {
+      assert.equal((await r.problem("/api/plugins/index", r.json("POST", { ids }))).code, "request.json");
+    }
+    assert.equal((await r.problem("/api/contracts/github.com:acme:kv/providers")).code, "request.name");
+    assert.equal((await r.problem("/api/contracts/github.com:acme:kv@01/providers")).code, "request.name");
+  }));
+
+Deno.test("what a release requires must exist", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    const missing = await r.publish(token, [kvDefinition()]);
+    assert.equal(missing.status, 422);
+    assert.match(JSON.stringify(missing.body), /requires github.com\/acme\/codec \^2.0.0: there is no such plugin/);
+    await r.publish(token, [codecDefinition("3.0.0")]);
+    const conflict = await r.publish(token, [kvDefinition()]);
+    assert.equal((conflict.body as { code: string }).code, "publish.graph");
+    await r.publish(token, [codecDefinition("2.5.0")]);
+    assert.equal((await r.publish(token, [kvDefinition()])).status, 201);
+  }));
+
+Deno.test("tokens: who they are, what they allow, when they end", () =>
+  withRegistry(async (r) => {
+    const { token, tokenId } = await r.author("acme", ["github.com/acme"], { days: 1 });
+    const as = (secret: string): RequestInit => ({ headers: { authorization: `Bearer ${secret}` } });
+    const account = await r.get<{ name: string; prefixes: unknown }>("/api/account", as(token));
+    assert.equal(account.name, "acme");
+    assert.deepEqual(account.prefixes, [{ prefix: "github.com/acme", proof: "admin" }]);
+    const narrow = await r.get<{ secret: string; token: { id: string; scopes: string[] } }>(
+      "/api/tokens?days=7",
+      r.json("POST", { label: "ci", scopes: ["publish"], prefix: "github.com/acme/kv" }, token),
+    );
+    assert.deepEqual(narrow.token.scopes, ["publish"]);
+    assert.equal((await r.problem("/api/tokens", as(narrow.secret))).code, "auth.scope");
+    const grow = r.json("POST", { label: "more", scopes: ["admin"] }, token);
+    assert.equal((await r.problem("/api/tokens", grow)).code, "auth.scope");
+    const outside = await r.publish(narrow.secret, [codecDefinition()]);
+    assert.equal((outside.body as { code: string }).code, "auth.scope");
+    assert.equal((await r.publish(narrow.secret, [definition(KV, "0.1.0")])).status, 201);
+    const listed = await r.get<{ tokens: { id: string }[] }>("/api/tokens", as(token));
+    assert.ok(listed.tokens.some((t) => t.id === tokenId) && !JSON.stringify(listed).includes(token));
+    assert.equal((await r.problem("/api/account")).code, "auth.missing");
+    assert.equal((await r.problem("/api/account", as("waft_x"))).code, "auth.invalid");
+    r.clock.at += DAY;
+    assert.equal((await r.problem("/api/account", as(token))).code, "auth.invalid");
+    assert.equal((await r.api("/api/account", as(narrow.secret))).response.status, 200);
+  }));
+
+Deno.test("an admin makes accounts and gives prefixes; the first start shows a token that works once", () =>
+  withRegistry(async (r) => {
+    const admin = r.registry.adminToken!;
+    assert.match(admin, /^waft_[0-9A-Za-z]{43}$/);
+    assert.deepEqual(await r.get("/api/accounts", r.json("POST", { name: "bob" }, admin)), { name: "bob" });
+    assert.equal((await r.problem("/api/accounts", r.json("POST", { name: "bob" }, admin))).code, "account.exists");
+    assert.equal((await r.problem("/api/accounts", r.json("POST", { name: "Bob!" }, admin))).code, "request.json");
+    const give = { prefix: "github.com/bob", account: "bob" };
+    assert.deepEqual(await r.get("/api/prefixes", r.json("POST", give, admin)), {
+      prefix: "github.com/bob",
+      proof: "admin",
+    });
+    assert.equal(
+      (await r.problem("/api/prefixes", r.json("POST", { prefix: "github.com/bob", account: "admin" }, admin))).code,
+      "owner.taken",
+    );
+    const made = await r.get<{ secret: string }>(
+      "/api/tokens",
+      r.json("POST", { label: "bob", scopes: ["publish"], prefix: "*", account: "bob" }, admin),
+    );
+    assert.equal((await r.publish(made.secret, [definition("github.com/bob/x", "1.0.0")])).status, 201);
+    assert.equal((await r.problem("/api/accounts", r.json("POST", { name: "eve" }, made.secret))).code, "auth.scope");
+  }));
+
+Deno.test("errors name what is wrong and where", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    const wrong = await r.publish(token, [{ ...codecDefinition(), description: "x".repeat(501) }]);
+    assert.equal(wrong.status, 422);
+    const { errors } = wrong.body as { errors: { pointer: string; detail: string }[] };
+    assert.equal(errors[0]!.pointer, "/package/description");
+    assert.match(errors[0]!.detail, /^waft\.json:1:\d+: /);
+    assert.equal((await r.problem("/api/nothing")).code, "route.unknown");
+    assert.equal((await r.problem("/api/packages", { method: "DELETE" })).code, "method.unknown");
+    const refused = await r.problem("/api/packages", { headers: { accept: "text/html" } });
+    assert.equal(refused.code, "accept.none");
+    const page = await fetch(`${r.url}/errors/accept.none`);
+    assert.equal(page.status, 200);
+    assert.match(await page.text(), /No such representation/);
+  }));

@@ -1,0 +1,83 @@
+/**
+ * The project's own client against the registry: add, check, yank, publish, install counting, on SQLite and PostgreSQL.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { inspectModule } from "../../project/engine_inspector.ts";
+import { addPlugins } from "../../project/ops/add.ts";
+import { checkProject } from "../../project/ops/check.ts";
+import { publishPackage } from "../../project/ops/publish.ts";
+import { ProjectError } from "../../project/diagnostic.ts";
+import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
+import { ALLOW_ALL, TempProject } from "../project/temp_project.ts";
+import { eachDatabase } from "./temp_database.ts";
+import { realFiles, withRegistry } from "./test_registry.ts";
+
+eachDatabase("waft publishes, adds, checks and sees yanks over loopback", async (_database, open) => {
+  await withRegistry(async (r) => {
+    const { token } = await r.author("acme", ["github.com/acme"]);
+    const project = new TempProject();
+    const author = new TempProject("");
+    try {
+      const choices = { registry: r.url, fetch: globalThis.fetch, inspect: inspectModule };
+      const publishing = await author.context(undefined, { ...choices, env: { WAFT_TOKEN: token } });
+      const publish = async (definitions: Parameters<typeof realFiles>[0]): Promise<boolean | undefined> => {
+        for (const [path, bytes] of realFiles(definitions, { "README.md": "# Read me" })) {
+          mkdirSync(dirname(join(author.root, path)), { recursive: true });
+          writeFileSync(join(author.root, path), bytes);
+        }
+        const request = { root: author.root, dryRun: false, allowDirty: false };
+        return (await publishPackage(publishing, request)).created;
+      };
+      assert.equal(await publish([codecDefinition("2.0.0")]), true);
+      assert.equal(await publish([codecDefinition("2.0.0")]), false, "the same bytes again are no new release");
+      assert.equal(await publish([codecDefinition("2.0.1")]), true);
+      assert.equal(await publish([kvDefinition()]), true);
+
+      const context = await project.context(undefined, choices);
+      const add = { root: project.root, directory: project.root, decider: ALLOW_ALL, report: true };
+      const added = await addPlugins(context, { ...add, specs: [KV] });
+      assert.deepEqual(added.changes.map((c) => [c.id, c.to]), [[CODEC, "2.0.1"], [KV, "1.2.3"]]);
+      const { installs } = await r.get<{ installs: { total: number } }>("/api/packages/github.com:acme:kv");
+      assert.equal(installs.total, 1, "the installation was reported and counted");
+      const lock = project.read("waft-lock.json")!;
+      assert.match(lock, /"publisher": "github\.com\/acme"/);
+
+      const checked = await checkProject(await project.context(undefined, choices), project.root);
+      assert.deepEqual(checked.checks.filter((l) => l.status === "failed"), []);
+      await r.get(
+        "/api/packages/github.com:acme:codec/versions/2.0.1/yank",
+        r.json("POST", { reason: "Broken on empty input", severity: "broken" }, token),
+      );
+      const warned = await checkProject(await project.context(undefined, choices), project.root);
+      assert.match(JSON.stringify(warned), /Broken on empty input/);
+
+      const other = new TempProject();
+      try {
+        const fresh = await addPlugins(await other.context(undefined, choices), {
+          ...add,
+          root: other.root,
+          directory: other.root,
+          specs: [KV],
+        });
+        assert.deepEqual(fresh.changes.map((c) => [c.id, c.to]), [[CODEC, "2.0.0"], [KV, "1.2.3"]]);
+        await assert.rejects(
+          addPlugins(await other.context(undefined, choices), {
+            ...add,
+            root: other.root,
+            directory: other.root,
+            specs: ["github.com/acme/none"],
+          }),
+          (error: ProjectError) => error.exitCode === 6,
+        );
+      } finally {
+        other.remove();
+      }
+      await assert.rejects(publish([definition("github.com/else/x", "1.0.0")]), /auth\.refused/);
+    } finally {
+      project.remove();
+      author.remove();
+    }
+  }, { database: open() });
+});
