@@ -1,7 +1,7 @@
 /**
  * poll_oneoff: waits for clocks and descriptors with one ppoll. Subscriptions are 48 bytes, events 32 (witx).
  */
-import { ERRNO, EVENTTYPE, FILETYPE, RIGHT } from "./abi.ts";
+import { ERRNO, errnoOf, EVENTTYPE, FILETYPE, RIGHT } from "./abi.ts";
 import { readClock } from "./clock.ts";
 import type { WasiFunction, WasiState } from "./mod.ts";
 import { checked, WasiError } from "./paths.ts";
@@ -83,7 +83,11 @@ export function pollFunctions(state: WasiState): Record<string, WasiFunction> {
       });
       i64[timespecAt >> 3] = timeout / 1_000_000_000n;
       i64[(timespecAt >> 3) + 1] = timeout % 1_000_000_000n;
-      const ready = checked(sys("ppoll", address, polls.length, timeout < 0n ? 0 : address + timespecAt, 0, 0));
+      let ready: number;
+      do { // The kernel leaves the time that is left in the timespec.
+        ready = sys("ppoll", address, polls.length, timeout < 0n ? 0 : address + timespecAt, 0, 0);
+      } while (errnoOf(ready) === ERRNO.intr);
+      checked(ready);
       const elapsed = ready === 0;
       let at = outAt >>> 0;
       let used = 0;

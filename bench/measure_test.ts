@@ -1,0 +1,40 @@
+/**
+ * Medians, means, the code section's size, and modules made different.
+ */
+import assert from "node:assert/strict";
+import { alternate, geometricMean, median } from "./measure.ts";
+import { codeSectionBytes } from "./modules.ts";
+import { programBytes, PROGRAMS } from "./programs.ts";
+import { report, summarize } from "./report.ts";
+import { withSalt } from "./salt.ts";
+
+Deno.test("median() and geometricMean()", () => {
+  assert.equal(median([3, 1, 2]), 2);
+  assert.equal(median([4, 1, 2, 3]), 2.5);
+  assert.ok(Math.abs(geometricMean([1, 4, 16]) - 4) < 1e-12);
+});
+
+Deno.test("alternate() gives both sides the same number of turns", () => {
+  const turns = { a: 0, b: 0 };
+  alternate(() => turns.a++, () => turns.b++, 7);
+  assert.deepEqual(turns, { a: 7, b: 7 });
+});
+
+Deno.test("withSalt() changes the bytes and not the code", () => {
+  const bytes = programBytes(PROGRAMS[0]!);
+  const [one, two] = [withSalt(bytes, 1), withSalt(bytes, 2)];
+  assert.notDeepEqual(one, two);
+  assert.equal(codeSectionBytes(one), codeSectionBytes(bytes));
+  assert.ok(codeSectionBytes(bytes) > 0 && codeSectionBytes(bytes) < bytes.length);
+  assert.ok(WebAssembly.validate(one));
+});
+
+Deno.test("report() says which targets are held", () => {
+  const row = { name: "p", kind: "k", waftMs: 2, v8Ms: 1, waftFirstMs: 1, v8FirstMs: 2, firstRatio: 0.5 };
+  const programs = [{ ...row, runRatio: 2 }, { ...row, runRatio: 0.5 }];
+  const results = { programs, compile: [], boundary: [], notes: ["something is missing"] };
+  assert.deepEqual(summarize(results).map(({ value }) => value), [1, 0.5]);
+  const text = report(results);
+  assert.match(text, /run time \/ V8 after tier-up +1\.00 +≤ 1\.6 +yes/);
+  assert.match(text, /note: something is missing/);
+});

@@ -1,0 +1,35 @@
+/**
+ * The programs of the benchmark are complete (a source and a row each), import nothing, and give V8's answers on waft.
+ */
+import { NewEngine } from "@waft/engine";
+import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { programBytes, PROGRAMS } from "./programs.ts";
+import { type Call, V8, waftSide } from "./sides.ts";
+
+function names(folder: string, ending: RegExp): string[] {
+  const path = fileURLToPath(new URL(folder, import.meta.url));
+  return readdirSync(path).filter((name) => ending.test(name)).map((name) => name.replace(/\.\w+$/, "")).sort();
+}
+
+Deno.test("every program has a source, a module and a row", () => {
+  const rows = PROGRAMS.map(({ name }) => name).sort();
+  assert.deepEqual(names("wasm", /\.wasm$/), rows);
+  assert.deepEqual(names("programs", /\.(c|wat|ts)$/), rows);
+  assert.equal(new Set(rows).size, rows.length);
+});
+
+Deno.test("programs give V8's answers, once and again", () => {
+  const waft = waftSide(NewEngine());
+  for (const program of PROGRAMS) {
+    const bytes = programBytes(program);
+    assert.deepEqual(WebAssembly.Module.imports(new WebAssembly.Module(bytes)), [], program.name);
+    const [ours, theirs] = [waft, V8].map((side) => side.compile(bytes).instantiate());
+    for (const n of [3, 8, 3]) {
+      const answers = [ours!, theirs!].map(({ exports }) => (exports["run"] as Call)(n));
+      assert.ok(Object.is(answers[0], answers[1]), `${program.name}(${n}): ${answers}`);
+    }
+    ours!.close();
+  }
+});
