@@ -59,12 +59,13 @@ async function acquire(path: string, files: Files, options: WriteOptions): Promi
   while (!await files.create(path, mine)) {
     const held = await files.read(path, 100);
     if (held === undefined) continue;
-    const pid = Number.parseInt(new TextDecoder().decode(held), 10);
+    const pid = Number(/^([0-9]{1,10})\n$/.exec(new TextDecoder().decode(held))?.[1] ?? "0");
     const status = await files.status(path);
-    // An empty file is a writer that was killed between creating and writing, once it is old enough.
-    const dead = Number.isSafeInteger(pid) && pid > 0
+    // Without its final newline the mark is from a writer that was killed while it wrote it: the digits that are there may
+    // name another process. A living writer needs far less than a second for it.
+    const dead = pid > 0
       ? !(options.isAlive ?? isAlive)(pid)
-      : status !== undefined && Date.now() - status.modifiedMs > 2000;
+      : status !== undefined && Date.now() - status.modifiedMs > 1000;
     if (dead) {
       // Renaming decides between several who find it dead: only one rename succeeds.
       const grave = `${path}.${randomHex(12)}`;
@@ -74,7 +75,10 @@ async function acquire(path: string, files: Files, options: WriteOptions): Promi
         if ((error as { readonly code?: string }).code === "ENOENT") continue;
         throw error;
       }
-      await files.remove(grave);
+      // Between reading and renaming somebody else may have buried it and begun to write: then this is his mark.
+      const buried = await files.read(grave, 100);
+      if (sameBytes(buried, held)) await files.remove(grave);
+      else await files.rename(grave, path);
       continue;
     }
     if (Date.now() > until) {
