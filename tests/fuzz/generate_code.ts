@@ -649,6 +649,7 @@ export class BodyGenerator {
     if (targets.length === 0) return undefined;
     const target = random.pick(targets);
     this.#impure++;
+    if (target === this.#self) this.#selfCalls++; // before the arguments: a second call would double the work at every level
     target.signature.params.forEach((type, i) => {
       if (target === this.#self && i === 0 && falling) {
         this.#get(0);
@@ -656,8 +657,7 @@ export class BodyGenerator {
       } else this.#expression(type, depth - 1);
     });
     this.#out.byte(OP.call).u32(target.index);
-    if (target === this.#self) this.#selfCalls++;
-    else this.#cost += target.cost! * this.#weight;
+    if (target !== this.#self) this.#cost += target.cost! * this.#weight;
     return target.signature.results;
   }
 

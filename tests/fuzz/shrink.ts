@@ -100,7 +100,8 @@ function leb(bytes: Uint8Array, at: number): { value: number; next: number } {
   }
 }
 
-function split(bytes: Uint8Array): Parts {
+/** Takes a module apart. */
+export function split(bytes: Uint8Array): Parts {
   const parts: Parts = { sections: [], bodies: [], exports: [] };
   for (let at = 8; at < bytes.length;) {
     const id = bytes[at]!;
@@ -187,7 +188,8 @@ function instructionEnd(code: Uint8Array, at: number): number {
   return at;
 }
 
-function join({ sections, bodies, exports }: Parts): Uint8Array<ArrayBuffer> {
+/** The module that the parts make. */
+export function join({ sections, bodies, exports }: Parts): Uint8Array<ArrayBuffer> {
   const out = new Bytes().bytes([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
   for (const { id, body } of sections) {
     if (id === 10) {

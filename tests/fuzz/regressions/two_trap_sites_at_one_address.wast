@@ -1,0 +1,15 @@
+;; A function that ends in the call of a trap stub, and behind it, without a gap, one that begins with an access.
+(module
+  (memory 1)
+  (func (export "a") (unreachable))
+  (func (export "b") (param i32) (result i32) (i32.load (local.get 0)))
+  (func (export "c") (drop (i32.div_u (i32.const 1) (i32.const 0))))
+  (func (export "d") (result i32) (i32.load (i32.const 65536)))
+  (func (export "e") (unreachable))
+  (func (export "f") (param i32) (i32.store (local.get 0) (i32.const 0))))
+(assert_trap (invoke "a") "unreachable")
+(assert_trap (invoke "b" (i32.const 65536)) "out of bounds memory access")
+(assert_trap (invoke "c") "integer divide by zero")
+(assert_trap (invoke "d") "out of bounds memory access")
+(assert_trap (invoke "e") "unreachable")
+(assert_trap (invoke "f" (i32.const -1)) "out of bounds memory access")
