@@ -36,6 +36,14 @@ export const BUILTIN_ROWS = [
   // table index, segment, destination, source, count
   { name: "table_init", params: [I32, I32, I64, I64, I64], results: [], native: false },
   { name: "elem_drop", params: [I32], results: [], native: false },
+  // tag index; the payload is in the overflow buffer. Does not return
+  { name: "throw", params: [I32], results: [], native: false },
+  // exception or null. Does not return
+  { name: "throw_ref", params: [REF], results: [], native: false },
+  // throws the exception that was caught last, which nothing has replaced yet. Does not return
+  { name: "rethrow", params: [], results: [], native: false },
+  // the exception that was caught last, as a reference
+  { name: "caught", params: [], results: [REF], native: false },
 ] as const satisfies readonly BuiltinRow[];
 
 export type BuiltinName = (typeof BUILTIN_ROWS)[number]["name"];

@@ -11,6 +11,7 @@
  *     imports         a function record each
  *     functions       a function record per defined function whose reference can be taken (all of them, to keep it simple)
  *     typeIds         u32 canonical id per type index
+ *     tags            u64 identity per tag index: equal exactly for the same tag instance
  *
  * A function record is what a funcref points at (and what a null funcref, 0, does not): { code, context, typeId, host }.
  * Table elements are 8 bytes each: the address of a record, a host handle, or 0.
@@ -65,6 +66,7 @@ export const MEMORY = { BASE: 0, LENGTH: 8, SIZE: 16 } as const;
 /** One table in the VM context: base address of its elements, length in elements (u64). */
 export const TABLE = { BASE: 0, LENGTH: 8, SIZE: 16 } as const;
 export const GLOBAL_SIZE = 16;
+export const TAG_SIZE = 8;
 
 /**
  * Thread state: one per thread (JavaScript realm), at a fixed address for its life. `enter` (backend stub) takes its address.
@@ -98,6 +100,8 @@ export const THREAD = {
   CALL_THUNK: 96,
   /** Address of the record of the function that a fresh call is for: host thunks expect it in the record register. */
   CALL_RECORD: 104,
+  /** Identity of the tag of the exception that was caught last; its payload is in the overflow buffer, 16 bytes per value. */
+  CAUGHT_TAG: 112,
   /** Argument and result slots of calls in and out: 16 bytes each (i32 in the low 4 bytes, …, v128 whole). */
   SLOTS: 128,
   SLOT_SIZE: 16,
@@ -111,6 +115,13 @@ export const THREAD = {
 /** What `enter` returns. */
 export const STATUS = { DONE: 0, HOST: 1, TRAP: 2, BUILTIN: 3, POLL: 4 } as const;
 
+/**
+ * What a parked call leaves on the guest stack, from GUEST_SP up: GUEST_SP as it was when the activation began, the VM context of
+ * the parked code, where resume continues (a call site of frame 0), and then the frame of the code there. To continue elsewhere
+ * (at the handler of an exception), the runtime writes such a frame itself.
+ */
+export const PARKED = { ENTRY_SP: 0, CONTEXT: 8, RESUME: 16, FRAME: 24 } as const;
+
 /** What of a module decides the layout of its contexts. */
 export interface ContextShape {
   memories: number;
@@ -119,6 +130,7 @@ export interface ContextShape {
   importedFuncs: number;
   definedFuncs: number;
   types: number;
+  tags?: number;
 }
 
 /** Offsets of the variable part of a VM context. */
@@ -129,6 +141,7 @@ export interface ContextLayout extends ContextShape {
   importsOffset: number;
   functionsOffset: number;
   typeIdsOffset: number;
+  tagsOffset: number;
   size: number;
 }
 
@@ -140,6 +153,17 @@ export function layoutContext(shape: ContextShape): ContextLayout {
   const importsOffset = globalsOffset + shape.globals * GLOBAL_SIZE;
   const functionsOffset = importsOffset + shape.importedFuncs * RECORD.SIZE;
   const typeIdsOffset = functionsOffset + shape.definedFuncs * RECORD.SIZE;
-  const size = (typeIdsOffset + shape.types * 4 + 15) & ~15;
-  return { ...shape, memoriesOffset, tablesOffset, globalsOffset, importsOffset, functionsOffset, typeIdsOffset, size };
+  const tagsOffset = (typeIdsOffset + shape.types * 4 + 7) & ~7;
+  const size = (tagsOffset + (shape.tags ?? 0) * TAG_SIZE + 15) & ~15;
+  return {
+    ...shape,
+    memoriesOffset,
+    tablesOffset,
+    globalsOffset,
+    importsOffset,
+    functionsOffset,
+    typeIdsOffset,
+    tagsOffset,
+    size,
+  };
 }

@@ -16,12 +16,13 @@
 import { X64 } from "./backend_x64/target.ts";
 import { decodeModule } from "./binary/decode.ts";
 import { compileModule } from "./compile.ts";
-import { LinkError, WaftError } from "./errors.ts";
+import { WaftError } from "./errors.ts";
 import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
 import { cpuFeatures } from "./host/cpu.ts";
 import { placeImage } from "./link/image.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
 import { CompiledModule } from "./runtime/compiled_module.ts";
+import { Tag, WasmException } from "./runtime/exception.ts";
 import { EXTERN, ExternGlobal, ExternTable } from "./runtime/externals.ts";
 import type { Instance as RuntimeInstance } from "./runtime/instance.ts";
 import { type Imports, type InstanceLimits, instantiate } from "./runtime/instantiate.ts";
@@ -72,7 +73,7 @@ export interface ExportDescriptor {
 }
 
 /** What an instance exports under a name. */
-export type ExportValue = ((...args: unknown[]) => unknown) | Memory | ExternTable | ExternGlobal;
+export type ExportValue = ((...args: unknown[]) => unknown) | Memory | ExternTable | ExternGlobal | Tag;
 
 let store: Store | undefined;
 
@@ -313,7 +314,7 @@ function exportValue(instance: RuntimeInstance, kind: ExternKind, index: number)
     case "global":
       return ExternGlobal.of(instance.store, instance.globals[index]!);
     case "tag":
-      throw new LinkError("Tags cannot be exported to JavaScript by this build yet");
+      return instance.tags[index]!;
   }
 }
 
@@ -327,10 +328,17 @@ export const host = {
   table(type: "funcref" | "externref", initial: number, maximum?: number): ExternTable {
     return ExternTable.make(realmStore(), type, initial, maximum);
   },
+  /** A tag for exceptions with a payload of the given types, to be imported, or thrown with by `new WasmException(tag, values)`. */
+  tag(...parameters: string[]): Tag {
+    for (const name of parameters) {
+      if (!/^\w+$/.test(name)) throw new TypeError(`"${name}" is not a value type`);
+    }
+    return NewEngine().compile(`(module (tag (export "") (param ${parameters.join(" ")})))`).instantiate().exports[""] as Tag;
+  },
   /** A global of a number or reference type. */
   global(type: string, mutable: boolean, value: unknown): ExternGlobal {
     return ExternGlobal.make(realmStore(), type, mutable, value);
   },
 };
 
-export { EXTERN, WaftError };
+export { EXTERN, Tag, WaftError, WasmException };

@@ -90,6 +90,9 @@ export class ExhaustionError extends TrapError {
   override name = "ExhaustionError";
 }
 
+/** Key of errors that WebAssembly code does not catch: they pass through it to whoever called it, as traps do. */
+export const UNCATCHABLE: unique symbol = Symbol("waft.uncatchable");
+
 /** A state that valid input cannot reach: a defect of waft itself. */
 export class Bug extends Error {
   override name = "Bug";

@@ -13,7 +13,7 @@ export interface FeatureRow {
 /** Every feature, in the order of the specification's list of keys. */
 export const FEATURE_ROWS = [
   { name: "bulk-memory-operations", title: "Bulk memory and table instructions", default: true, compiled: true },
-  { name: "exception-handling", title: "Exceptions, with the legacy instructions", default: true, compiled: false },
+  { name: "exception-handling", title: "Exceptions, with the legacy instructions", default: true, compiled: true },
   { name: "extended-const-expressions", title: "Arithmetic in constant expressions", default: true, compiled: true },
   { name: "gc", title: "Structures, arrays and i31 references", default: true, compiled: false },
   { name: "memory64", title: "Memories with 64-bit addresses", default: true, compiled: true },

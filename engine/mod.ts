@@ -14,6 +14,8 @@ export {
   Instance,
   Module,
   NewEngine,
+  Tag,
+  WasmException,
 } from "./engine.ts";
 export {
   Bug,

@@ -252,11 +252,17 @@ function emitInstruction(e: Emission, i: number, k: number): void {
 /** Where exceptions of a call arrive: no register but those of context and memory holds anything. */
 function emitLanding(e: Emission, edge: number): void {
   const { edgeFirst, editFrom, editTo, editRemat } = e.allocation;
+  // Registers that the moves themselves have written, general ones in the first word.
+  let general = 0;
+  let vector = 0;
   for (let m = edgeFirst[edge]; m < edgeFirst[edge + 1]; m++) {
-    if (editRemat[m] > 0 || editFrom[m] < 0) continue;
-    let written = false;
-    for (let n = edgeFirst[edge]; n < m; n++) written ||= editTo[n] === editFrom[m];
-    if (!written) throw new Error(`A landing wants register ${editFrom[m]}, which no call preserves`);
+    const from = editFrom[m];
+    const to = editTo[m];
+    if (editRemat[m] <= 0 && from >= 0 && (((from < 32 ? general : vector) >>> (from & 31)) & 1) === 0) {
+      throw new Error(`A landing wants register ${from}, which no call preserves`);
+    }
+    if (to >= 32) vector |= 1 << (to & 31);
+    else if (to >= 0) general |= 1 << to;
   }
   emitEdits(e, edgeFirst[edge], edgeFirst[edge + 1]);
   e.jump(ends.target[e.v.edgeTo[edge]]);

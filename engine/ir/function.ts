@@ -12,6 +12,15 @@
  * loop is contiguous (the structural order of WebAssembly), so that "backward edge" is `edgeTo ≤ edgeFrom`; block 0 is the
  * entry, has no predecessors, and its PARAMs are the function's parameters; every block but the entry has a predecessor.
  * Instructions are never moved in the columns: passes rewrite `sched`.
+ *
+ * Exceptions. A call whose exceptions the function wants to see ends its block, all but: call, its RESULTs, `UNWOUND`, and a
+ * BRANCH on that value alone whose first edge leads to the landing and whose second goes on. UNWOUND is no code: the runtime
+ * continues at the landing when the call is left by an exception, and after the call otherwise. What the landing and the
+ * arguments of its edge use must be computed before the call; the call's results do not exist there. At such a
+ * call everything that stays alive is in stack slots, because the unwinder restores no register: selection says so with clobbers of
+ * the call and of the BRANCH (which becomes P.UNWIND), and emission makes the edge's moves at the landing, whose address the call
+ * site's row in the image's table has. A landing is a block like any other: what was caught lies in memory (THREAD.CAUGHT_TAG, the
+ * overflow buffer), good until the next call.
  */
 import { OP } from "./ops.ts";
 import type { Signature } from "./types.ts";

@@ -106,6 +106,7 @@ const ROWS = [
   //                        c = TRAP code when the record may be null (address 0), else 0; it may belong to another instance
   "CALL_IMPORT lnk t x", // imported function c (its function index): its record is embedded in the context; imm = signature id
   "CALL_BUILTIN lnk t x", // runtime routine c (engine/builtins.ts); imm = signature id
+  "UNWOUND ... i x", // 1 when the call before it was left by an exception: see ir/function.ts, "Exceptions"
   "POLL ... _ x", // interruption point (deadline); only when the module is compiled with polling
   // block ends
   "JUMP e.. _ z",

@@ -287,9 +287,27 @@ class Verifier {
       this.#want(i, k, ta === TY.I32, "condition must be i32");
       if (op === OP.TRAP_IF) this.#want(i, k, f.imm[i]! > 0, "trap code missing");
       if (op === OP.SWITCH) this.#want(i, k, f.c[i]! > 0, "a switch needs a default");
-    } else if (op === OP.CONST) this.#want(i, k, ty > 0 && ty <= TY.REF, "a constant needs a type");
+    } else if (op === OP.UNWOUND) this.#checkUnwound(i, k, at);
+    else if (op === OP.CONST) this.#want(i, k, ty > 0 && ty <= TY.REF, "a constant needs a type");
     else if (op === OP.RETURN) this.#checkList(i, k, f.signature.results, "returned");
     else if (op === OP.RESULT) this.#checkResult(i, k, at);
+  }
+
+  /** UNWOUND follows a call and its results and is read by the BRANCH that ends the block, whose landing uses none of them. */
+  #checkUnwound(i: number, k: number, at: number): void {
+    const f = this.#f;
+    const branch = f.sched[f.blockEnd[k]! - 1]!;
+    this.#want(i, k, f.op[branch] === OP.BRANCH && f.a[branch] === i, "the block must end in a branch on it");
+    let s = at - 1;
+    while (s >= f.blockStart[k]! && f.op[f.sched[s]!] === OP.RESULT) s--;
+    const call = s >= f.blockStart[k]! ? f.sched[s]! : 0;
+    this.#want(i, k, hasSignature(f.op[call]!), "it must follow a call");
+    const e = f.b[branch]!;
+    for (let n = 0; n < f.blockParams[f.edgeTo[e]!]!; n++) {
+      const value = f.pool[f.edgeArgs[e]! + n]!;
+      const isResult = value === call || (f.op[value] === OP.RESULT && f.a[value] === call);
+      this.#want(i, k, !isResult, "a landing has no results");
+    }
   }
 
   #checkAccess(i: number, k: number, ta: number): void {

@@ -15,12 +15,24 @@ export interface CodeSite {
   site: number;
 }
 
+/** What a return address means to the unwinder. */
+export interface UnwindSite {
+  /** Bytes from the address above the return address to the next one. */
+  frame: number;
+  /** Address where exceptions are handled, 0 for none. */
+  landing: number;
+  /** Does the caller's VM context lie above the return address? */
+  cross: boolean;
+}
+
 /** Tables of an image; plain typed arrays, so that they serialize as they are. */
 export interface CodeTables {
   callReturn: Int32Array;
   callFrame: Int32Array;
   callPos: Int32Array;
   callSite: Int32Array;
+  callLanding: Int32Array;
+  callCross: Uint8Array;
   trapAt: Int32Array;
   trapCode: Int32Array;
   trapFrame: Int32Array;
@@ -41,6 +53,8 @@ export function codeTables(code: MachineCode): CodeTables {
     callFrame: Int32Array.from(code.callFrame),
     callPos: Int32Array.from(code.callPos),
     callSite: Int32Array.from(code.callSite),
+    callLanding: Int32Array.from(code.callLanding),
+    callCross: Uint8Array.from(code.callCross),
     trapAt: Int32Array.from(code.trapAt),
     trapCode: Int32Array.from(code.trapCode),
     trapFrame: Int32Array.from(code.trapFrame),
@@ -87,6 +101,15 @@ export class CodeImage {
     const { callReturn, callFrame, callPos, callSite } = this.tables;
     const index = indexOf(callReturn, address - this.base);
     return index < 0 ? undefined : { frame: callFrame[index]!, pos: callPos[index]!, site: callSite[index]! };
+  }
+
+  /** The same for the unwinder. */
+  unwindSiteAt(address: number): UnwindSite | undefined {
+    const { callReturn, callFrame, callLanding, callCross } = this.tables;
+    const index = indexOf(callReturn, address - this.base);
+    if (index < 0) return undefined;
+    const landing = callLanding[index]!;
+    return { frame: callFrame[index]!, landing: landing < 0 ? 0 : this.base + landing, cross: callCross[index] === 1 };
   }
 
   /**

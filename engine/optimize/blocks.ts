@@ -11,7 +11,7 @@ import { OP } from "../ir/ops.ts";
 import type { ControlFlow } from "./cfg.ts";
 import { SCRATCH } from "./scratch.ts";
 
-const { JUMP, BRANCH, SWITCH } = OP;
+const { JUMP, BRANCH, SWITCH, UNWOUND } = OP;
 
 /** Cuts edge `e` off: the block end that named it must have been rewritten. */
 export function cutEdge(f: IrFunction, e: number): void {
@@ -137,7 +137,9 @@ function threadJumps(f: IrFunction, flow: ControlFlow): boolean {
       }
       edgeTo[e] = to;
       changed = true;
-      if (op[last] === BRANCH && params === 0 && edgeTo[b[last]!] === edgeTo[c[last]!]) {
+      const same = op[last] === BRANCH && params === 0 && edgeTo[b[last]!] === edgeTo[c[last]!];
+      // An exception must be caught even if it makes no difference.
+      if (same && op[a[last]!] !== UNWOUND) {
         cutEdge(f, c[last]!);
         op[last] = JUMP;
         a[last] = b[last]!;

@@ -41,6 +41,8 @@ export class GuestThread {
   readonly arena: CodeArena;
   readonly contexts: ContextArena;
   readonly handles: HandleTable = new HandleTable();
+  /** Exceptions that compiled code holds as exnref. */
+  readonly exceptions: HandleTable = new HandleTable();
   /** The thread state. */
   readonly state: NativeRegion;
   /** Absolute addresses of code in the process stubs. */
@@ -62,6 +64,8 @@ export class GuestThread {
     throw new Bug("No builtins are installed");
   };
   trapError: () => Error = () => new Bug("No trap decoder is installed");
+  /** Does compiled code catch what the host threw while it is parked? Then resuming continues there. */
+  lands: (error: unknown) => boolean = () => false;
   /** The host function `index` of the instance whose context it is. */
   services: (context: number, index: number) => HostService | undefined = () => undefined;
   /** Called when the last call has ended: a quiet moment for sweeping. */
@@ -129,17 +133,25 @@ export class GuestThread {
     const { resume } = this;
     this.depth++;
     try {
-      do {
-        if (status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo && i32[PARK_CONTEXT + 1] === contextHi) {
-          services[i32[PARK_INDEX]!]!();
-        } else {
-          this.#serveOther(status);
+      while (status !== STATUS.DONE) {
+        try {
+          do {
+            if (status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo && i32[PARK_CONTEXT + 1] === contextHi) {
+              services[i32[PARK_INDEX]!]!();
+            } else {
+              this.#serveOther(status);
+            }
+            status = resume();
+          } while (status !== STATUS.DONE);
+        } catch (error) {
+          if (status === STATUS.TRAP) throw error;
+          if (!this.lands(error)) {
+            this.#abandon();
+            throw error;
+          }
+          status = resume();
         }
-        status = resume();
-      } while (status !== STATUS.DONE);
-    } catch (error) {
-      if (status !== STATUS.TRAP) this.#abandon();
-      throw error;
+      }
     } finally {
       if (--this.depth === 0) this.quiet();
     }

@@ -12,6 +12,7 @@ import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import type { CompiledModule, PreparedElem } from "./compiled_module.ts";
 import { type ConstEnv, type ConstInit, evaluateConst } from "./const_expr.ts";
 import type { ContextBlock } from "./context_arena.ts";
+import { isException, type Tag, WasmException } from "./exception.ts";
 import { registerFunc } from "./func.ts";
 import type { Global } from "./global.ts";
 import type { HostService } from "./guest_thread.ts";
@@ -32,6 +33,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   readonly memories: Memory[] = [];
   readonly tables: Table[] = [];
   readonly globals: Global[] = [];
+  readonly tags: Tag[] = [];
   /** By imported function index: the service of a host function. */
   readonly hostServices: HostService[] = [];
   /** By function index: its exported function, once there is one. Imported wasm functions keep their own. */
@@ -141,6 +143,15 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     for (const table of this.tables) table.markReferences(mark);
   }
 
+  /** Marks every exnref that its globals and tables hold. */
+  markExceptions(mark: (handle: number) => void): void {
+    for (const { type, region, offset } of this.globals) if (isException(type.type)) mark(region.word(offset));
+    for (const table of this.tables) {
+      if (!isException(table.type.element)) continue;
+      for (let i = 0; i < table.length; i++) mark(table.get(i));
+    }
+  }
+
   /** Runs the builtin that compiled code parked for. Arguments are in the slots; results go there. */
   serveBuiltin(row: number): void {
     const { state } = this.store.thread;
@@ -181,6 +192,21 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         return;
       case "elem_drop":
         this.#droppedElems.add(int(0));
+        return;
+      case "throw":
+        this.store.raise(WasmException.thrown(this.tags[int(0)]!, this.store));
+        return;
+      case "throw_ref": {
+        const exception = this.store.exceptionOf(word(0));
+        if (exception === undefined) throw this.#trap(TRAP.NULL_EXCEPTION);
+        this.store.raise(exception);
+        return;
+      }
+      case "rethrow":
+        this.store.raiseAgain();
+        return;
+      case "caught":
+        state.setWord(SLOT(0), this.store.caughtWord());
         return;
       case "memory_move":
       case "memory_set":

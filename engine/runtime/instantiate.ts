@@ -3,9 +3,9 @@
  * In: a CompiledModule and import values. Out: an Instance, or LinkError before any code has run, or the TrapError of a segment or of the
  * start function.
  */
-import { MEMORY, RECORD } from "../context_layout.ts";
+import { MEMORY, RECORD, TAG_SIZE } from "../context_layout.ts";
 import { LinkError } from "../errors.ts";
-import { isSubtypeId, matchesGlobalType, matchesMemoryType, matchesTableType } from "../wasm/subtype.ts";
+import { closeFuncType, isSubtypeId, matchesGlobalType, matchesMemoryType, matchesTableType } from "../wasm/subtype.ts";
 import type { Import } from "../wasm/module.ts";
 import {
   funcTypeName,
@@ -22,6 +22,7 @@ import {
 } from "../wasm/types.ts";
 import type { CompiledModule } from "./compiled_module.ts";
 import { evaluateConst } from "./const_expr.ts";
+import { Tag } from "./exception.ts";
 import { EXTERN, ExternGlobal, ExternTable } from "./externals.ts";
 import { funcInfo } from "./func.ts";
 import { Global } from "./global.ts";
@@ -61,6 +62,7 @@ export function instantiate(
   addFunctions(instance, values);
   addMemories(instance, values, limits);
   addTables(instance, values, limits);
+  addTags(instance, values);
   addGlobals(instance, values);
   const typeIds = (block.offset + layout.typeIdsOffset) >> 2;
   block.region.i32.set(valid.canonicalIds, typeIds);
@@ -103,6 +105,7 @@ function describe(value: unknown): string {
   if (value instanceof Memory) return "a memory";
   if (value instanceof Table) return "a table";
   if (value instanceof Global) return "a global";
+  if (value instanceof Tag) return "a tag";
   return typeof value === "function" ? "a function" : value === null ? "null" : typeof value;
 }
 
@@ -125,7 +128,7 @@ function checkImports(module: CompiledModule, values: readonly unknown[]): void 
     else if (kind === "memory") checkMemory(entry, module.valid.memoryTypes[at]!, value);
     else if (kind === "table") checkTable(entry, module.tableTypes[at]!, value);
     else if (kind === "global") checkGlobal(entry, module.globalTypes[at]!, value);
-    else throw mismatch(entry, "a tag", describe(value));
+    else checkTag(module, entry, at, value);
   });
 }
 
@@ -153,6 +156,15 @@ function checkTable(entry: Import, type: TableType, value: unknown): void {
   const actual = { ...value.type, limits: actualLimits(value.type.limits, value.length) };
   if (!matchesTableType(actual, type)) {
     throw mismatch(entry, wanted, `one of ${limitsName(actual.limits)} ${valTypeName(actual.element)}`);
+  }
+}
+
+function checkTag(module: CompiledModule, entry: Import, index: number, value: unknown): void {
+  const wanted = `a tag ${funcTypeName(module.valid.tagTypes[index]!)}`;
+  if (!(value instanceof Tag)) throw mismatch(entry, wanted, describe(value));
+  const { canonicalIds, tagTypeIndices } = module.valid;
+  if (value.typeId !== canonicalIds[tagTypeIndices[index]!]) {
+    throw mismatch(entry, wanted, `one of type ${funcTypeName(value.type)}`);
   }
 }
 
@@ -256,6 +268,18 @@ function addTables(instance: Instance, values: readonly unknown[], limits: Insta
     table.users.add(instance);
     instance.tableMoved(table);
   }
+}
+
+function addTags(instance: Instance, values: readonly unknown[]): void {
+  const { module, region, block, store } = instance;
+  const { canonicalIds, tagTypes, tagTypeIndices } = module.valid;
+  for (const value of importsOf(module, values, "tag")) instance.tags.push(value as Tag);
+  for (let k = instance.tags.length; k < tagTypes.length; k++) {
+    const type = closeFuncType(tagTypes[k]!, canonicalIds);
+    instance.tags.push(new Tag(type, canonicalIds[tagTypeIndices[k]!]!, store));
+  }
+  const at = block.offset + module.layout.tagsOffset;
+  instance.tags.forEach((tag, k) => region.setWord(at + k * TAG_SIZE, tag.identity));
 }
 
 function addGlobals(instance: Instance, values: readonly unknown[]): void {

@@ -2,13 +2,15 @@
  * The store (specification, 4.2.3) of one JavaScript realm: the guest thread and everything alive on it. It knows which image
  * a code address belongs to, which instance a context belongs to, and how references cross the border.
  */
-import { CONTEXT, RECORD } from "../context_layout.ts";
+import { CONTEXT, RECORD, THREAD } from "../context_layout.ts";
 import type { Target } from "../codegen/target.ts";
-import { Bug, TrapError } from "../errors.ts";
+import { Bug, TrapError, UNCATCHABLE } from "../errors.ts";
 import { currentHost } from "../host/current.ts";
+import type { CodeImage } from "../link/image.ts";
 import { isSubtypeId } from "../wasm/subtype.ts";
 import { HEAP, heapOf, isNullable, type ValType } from "../wasm/types.ts";
 import type { CompiledModule } from "./compiled_module.ts";
+import { WasmException } from "./exception.ts";
 import { funcInfo } from "./func.ts";
 import { GuestThread } from "./guest_thread.ts";
 import type { Global } from "./global.ts";
@@ -16,6 +18,7 @@ import type { Instance } from "./instance.ts";
 import { NativeRegion } from "./native_region.ts";
 import type { Table } from "./table.ts";
 import { parkedFrames, trapError } from "./trap_error.ts";
+import { unwindToLanding } from "./unwind.ts";
 import { type ReferenceBorder, referenceMismatch } from "./values.ts";
 
 export class Store implements ReferenceBorder {
@@ -24,6 +27,8 @@ export class Store implements ReferenceBorder {
   readonly #modules = new Map<number, WeakRef<CompiledModule>>();
   readonly #instances = new Map<number, WeakRef<Instance>>();
   #nextInstance = 1;
+  /** The exception that landed last. */
+  #caught: WasmException | undefined;
   /** Functions that JavaScript gave to compiled code, by record: alive until a sweep finds that nothing holds them. */
   readonly #escaped = new Map<number, Instance>();
   #escapedLimit = 1024;
@@ -36,6 +41,7 @@ export class Store implements ReferenceBorder {
     this.thread.builtins = (index, context) => this.instanceOfContext(context).serveBuiltin(index);
     this.thread.services = (context, index) => this.instanceOfContext(context).hostServices[index];
     this.thread.quiet = () => this.#sweep();
+    this.thread.lands = (error) => this.#lands(error);
   }
 
   addModule(module: CompiledModule): void {
@@ -80,6 +86,9 @@ export class Store implements ReferenceBorder {
   toWord(value: unknown, type: ValType): number {
     if (value === null && isNullable(type)) return 0;
     const heap = heapOf(type);
+    if (heap === HEAP.exn || heap === HEAP.noexn) {
+      throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
+    }
     if (heap === HEAP.extern) {
       if (value === null) throw referenceMismatch(value, type);
       const handle = this.thread.handles.handleOf(value);
@@ -98,7 +107,9 @@ export class Store implements ReferenceBorder {
 
   fromWord(word: number, type: ValType): unknown {
     if (word === 0) return null;
-    if (heapOf(type) === HEAP.extern) return this.thread.handles.valueOf(word);
+    const heap = heapOf(type);
+    if (heap === HEAP.exn) throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
+    if (heap === HEAP.extern) return this.thread.handles.valueOf(word);
     return this.funcOfRecord(word);
   }
 
@@ -124,8 +135,63 @@ export class Store implements ReferenceBorder {
     this.#hostObjects.push(new WeakRef(object));
   }
 
+  /** Throws `exception` in the code that is parked: when this returns, resuming continues where it is caught. */
+  raise(exception: WasmException): void {
+    if (!this.#land(exception)) throw exception.outgoing;
+  }
+
+  /** Throws the exception that landed last once more. */
+  raiseAgain(): void {
+    this.raise(this.#caught!);
+  }
+
+  /** The exception of an exnref, undefined for null. */
+  exceptionOf(word: number): WasmException | undefined {
+    return word === 0 ? undefined : this.thread.exceptions.valueOf(word) as WasmException;
+  }
+
+  /** The exnref of the exception that landed last. */
+  caughtWord(): number {
+    // A loop that catches may go on for ever, without a moment of rest.
+    this.#sweepExceptions();
+    return this.thread.exceptions.handleOf(this.#caught);
+  }
+
+  /** Does compiled code catch what a host function threw? Traps, and what says so itself, pass through. */
+  #lands(error: unknown): boolean {
+    if (error instanceof TrapError || error instanceof Bug) return false;
+    if (typeof error === "object" && error !== null && UNCATCHABLE in error) return false;
+    return this.#land(error instanceof WasmException ? error : WasmException.foreign(error));
+  }
+
+  #land(exception: WasmException): boolean {
+    if (!unwindToLanding(this.thread, this.#imageAt)) return false;
+    exception.deliver(this);
+    this.#caught = exception;
+    return true;
+  }
+
+  readonly #imageAt = (address: number): CodeImage | undefined => this.moduleAt(address)?.image;
+
+  /**
+   * Forgets exceptions that nothing holds, also while compiled code is parked: what it still wants is on its stack, since no
+   * register survives a call. A number there that only looks like an exnref keeps one exception too many.
+   */
+  #sweepExceptions(): void {
+    const { exceptions, stack, stackLow, state } = this.thread;
+    if (!exceptions.full) return;
+    exceptions.sweep((mark) => {
+      for (const ref of this.#instances.values()) ref.deref()?.markExceptions(mark);
+      const { u32 } = stack;
+      for (let at = (state.word(THREAD.GUEST_SP) - stackLow) >> 2; at < u32.length; at += 2) {
+        if (u32[at + 1] === 0 && (u32[at]! & 7) === 0) mark(u32[at]!);
+      }
+    });
+  }
+
   /** Frees host handles and functions that nothing holds; only at rest, when globals and tables are the only roots. */
   #sweep(): void {
+    this.#sweepExceptions();
     if (!this.thread.sweepDue) return;
     this.thread.sweepDue = false;
     const held = new Map<number, Instance>();

@@ -3,7 +3,7 @@
  * or action that is not an assertion counts only when it fails. What needs a feature that this build cannot compile is
  * skipped, with the feature's name.
  */
-import { type Engine, type EngineOptions, type Instance, type Module, NewEngine } from "../engine.ts";
+import { type Engine, type EngineOptions, type Instance, type Module, NewEngine, WasmException } from "../engine.ts";
 import {
   ExhaustionError,
   InvalidError,
@@ -141,9 +141,10 @@ class ScriptRun {
       case "assert_invalid_custom":
         return this.#assertRejected(command.module, InvalidError, command.message);
       case "assert_exception":
+        return this.#assertException(command.action);
       case "thread":
       case "wait":
-        throw new Skip(command.kind === "assert_exception" ? "exception-handling" : "threads");
+        throw new Skip("threads");
     }
   }
 
@@ -280,6 +281,17 @@ class ScriptRun {
       throw new Failure(`expected "${message}", got ${errorText(error)}`);
     }
     throw new Failure(`expected "${message}", but nothing happened`);
+  }
+
+  #assertException(action: Action): boolean {
+    try {
+      this.#act(action);
+    } catch (error) {
+      if (error instanceof WasmException) return true;
+      if (error instanceof Skip) throw error;
+      throw new Failure(`expected an exception, got ${errorText(error)}`);
+    }
+    throw new Failure("expected an exception, but nothing happened");
   }
 
   #assertRejected(module: ScriptModule, kind: new (...args: never[]) => WaftError, message: string): boolean {

@@ -15,6 +15,7 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import { returnResults, trapHere } from "./control.ts";
+import { watchCall } from "./exceptions.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { inlineCall, shouldInline } from "./inline.ts";
 import { takePool } from "./joins.ts";
@@ -65,6 +66,7 @@ function emitCall(
     t.reserve(count);
     for (let k = 0; k < count; k++) t.stack[t.sp++] = t.b.emit(OP.RESULT, results[k]!, call, 0, 0, k);
   }
+  watchCall(t);
   if (tail) returnResults(t);
 }
 

@@ -10,12 +10,13 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { ValType } from "../wasm/types.ts";
+import { endTry, endTryTable } from "./exceptions.ts";
 import { FRAME_KIND, MAX_INSTRUCTIONS, tooLarge } from "./frames.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { edgeToFrame, openJoin, takePool } from "./joins.ts";
 import { tyOf } from "./module_env.ts";
 
-const { BLOCK, LOOP, IF, ELSE, BODY, INLINED } = FRAME_KIND;
+const { BLOCK, LOOP, IF, ELSE, TRY_TABLE, TRY, CATCH, BODY, INLINED } = FRAME_KIND;
 
 /** Stamps br_tables, so that their labels share a snapshot. */
 let tableStamp = 0;
@@ -168,8 +169,8 @@ function scanLoop(t: FunctionTranslator, at: number): void {
   if (t.loops.overflow) throw tooLarge(t.funcIndex, at);
 }
 
-/** The end of the innermost frame. */
-export function endFrame(t: FunctionTranslator): void {
+/** The end of the innermost frame; `delegate` ≥ 0 is the label that ends a legacy try. */
+export function endFrame(t: FunctionTranslator, delegate: number): void {
   const { frames, f, b } = t;
   const n = frames.count - 1;
   const kind = frames.kind[n]!;
@@ -178,6 +179,8 @@ export function endFrame(t: FunctionTranslator): void {
     return;
   }
   if (kind === IF || kind === ELSE) endIf(t, n, kind);
+  else if (kind === TRY_TABLE) endTryTable(t, n);
+  else if (kind === TRY || kind === CATCH) endTry(t, n, delegate);
   const pending = frames.edgeCount[n]!;
   const start = frames.trailStart[n]!;
   const floor = frames.outerFloor[n]!;

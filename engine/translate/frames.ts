@@ -15,8 +15,21 @@
  */
 import { UnsupportedError } from "../errors.ts";
 
-/** Kinds of frames. BODY: the function itself; INLINED: a body walked into another. */
-export const FRAME_KIND = { BLOCK: 0, LOOP: 1, IF: 2, ELSE: 3, BODY: 4, INLINED: 5 } as const;
+/**
+ * Kinds of frames. TRY: a legacy try up to its first catch, and from then on CATCH; BODY: the function itself; INLINED: a body
+ * walked into another.
+ */
+export const FRAME_KIND = {
+  BLOCK: 0,
+  LOOP: 1,
+  IF: 2,
+  ELSE: 3,
+  TRY_TABLE: 4,
+  TRY: 5,
+  CATCH: 6,
+  BODY: 7,
+  INLINED: 8,
+} as const;
 
 /** Most words that the snapshots or the IR lists of one function may take: an implementation limit. */
 export const MAX_POOL: number = 1 << 25;
@@ -54,6 +67,16 @@ export class Frames {
   header: Int32Array = new Int32Array(64);
   loop: Int32Array = new Int32Array(64);
   elseEdge: Int32Array = new Int32Array(64);
+  /** Innermost try whose handlers see what happens around the frame, −1 for none. */
+  outerTry: Int32Array = new Int32Array(64);
+  /** Tries: pending edges of exceptions, as firstEdge and edgeCount; locals beyond `localLimit` are not the try's function's. */
+  firstThrown: Int32Array = new Int32Array(64);
+  thrownCount: Int32Array = new Int32Array(64);
+  localLimit: Int32Array = new Int32Array(64);
+  /** Legacy catches: trail length and value of the tag at the landing; the exception as a reference, 0 where nobody rethrows. */
+  landingTrail: Int32Array = new Int32Array(64);
+  landingTag: Int32Array = new Int32Array(64);
+  caught: Int32Array = new Int32Array(64);
   /** If: where its parameters are saved for the else arm. */
   saved: Int32Array = new Int32Array(64);
   /** Last br_table that made a snapshot for the frame, and that snapshot. */
@@ -63,6 +86,8 @@ export class Frames {
 
   locals: Int32Array = new Int32Array(64);
   loggedAt: Int32Array = new Int32Array(64);
+  /** Innermost open try whose handlers see what happens here, −1 for none. */
+  tryFrame = -1;
   floor = -1;
   trailSlot: Int32Array = new Int32Array(256);
   trailOld: Int32Array = new Int32Array(256);
@@ -82,6 +107,7 @@ export class Frames {
 
   reset(): void {
     this.count = 0;
+    this.tryFrame = -1;
     this.floor = -1;
     this.trailCount = 0;
     this.snapCount = 0;
@@ -103,6 +129,10 @@ export class Frames {
     this.header[n] = -1;
     this.loop[n] = -1;
     this.elseEdge[n] = -1;
+    this.outerTry[n] = this.tryFrame;
+    this.firstThrown[n] = -1;
+    this.thrownCount[n] = 0;
+    this.caught[n] = 0;
     this.saved[n] = 0;
     this.stamp[n] = 0;
     return n;
@@ -122,6 +152,13 @@ export class Frames {
     this.header = grown(this.header, need);
     this.loop = grown(this.loop, need);
     this.elseEdge = grown(this.elseEdge, need);
+    this.outerTry = grown(this.outerTry, need);
+    this.firstThrown = grown(this.firstThrown, need);
+    this.thrownCount = grown(this.thrownCount, need);
+    this.localLimit = grown(this.localLimit, need);
+    this.landingTrail = grown(this.landingTrail, need);
+    this.landingTag = grown(this.landingTag, need);
+    this.caught = grown(this.caught, need);
     this.saved = grown(this.saved, need);
     this.stamp = grown(this.stamp, need);
     this.stampSnap = grown(this.stampSnap, need);
@@ -184,6 +221,29 @@ export class Frames {
 
   /** Adds edge `e`, with a snapshot, to those that wait for frame `n`. */
   addPending(n: number, e: number, snap: number, pairs: number): void {
+    this.#record(e, snap, pairs, this.firstEdge[n]!);
+    this.firstEdge[n] = e;
+    this.edgeCount[n]!++;
+  }
+
+  /** Adds edge `e`, with a snapshot of locals only, to those by which exceptions reach try `n`. */
+  addThrown(n: number, e: number, snap: number, pairs: number): void {
+    this.#record(e, snap, pairs, this.firstThrown[n]!);
+    this.firstThrown[n] = e;
+    this.thrownCount[n]!++;
+  }
+
+  /** Exchanges the edges that wait for frame `n` with those of its exceptions. */
+  swapPending(n: number): void {
+    const first = this.firstEdge[n]!;
+    const count = this.edgeCount[n]!;
+    this.firstEdge[n] = this.firstThrown[n]!;
+    this.edgeCount[n] = this.thrownCount[n]!;
+    this.firstThrown[n] = first;
+    this.thrownCount[n] = count;
+  }
+
+  #record(e: number, snap: number, pairs: number, next: number): void {
     if (e >= this.nextEdge.length) {
       this.edgeSnap = grown(this.edgeSnap, e + 1);
       this.edgePairs = grown(this.edgePairs, e + 1);
@@ -191,9 +251,7 @@ export class Frames {
     }
     this.edgeSnap[e] = snap;
     this.edgePairs[e] = pairs;
-    this.nextEdge[e] = this.firstEdge[n]!;
-    this.firstEdge[n] = e;
-    this.edgeCount[n]!++;
+    this.nextEdge[e] = next;
   }
 
   /** Makes room for `words` of snapshot. */
@@ -202,15 +260,15 @@ export class Frames {
     if (need > this.snaps.length) this.snaps = grown(this.snaps, need);
   }
 
-  /** Records the pairs of what has changed since `start`; returns their number. */
-  snapChanges(start: number): number {
+  /** Records the pairs of what has changed in slots below `limit` since `start`; returns their number. */
+  snapChanges(start: number, limit = 0x7fffffff): number {
     this.reserveSnap((this.trailCount - start) * 2);
     const { snaps, trailSlot, trailPrev, trailOld, locals } = this;
     let at = this.snapCount;
     const first = at;
     for (let n = start; n < this.trailCount; n++) {
       const slot = trailSlot[n]!;
-      if (trailPrev[n]! > start || locals[slot] === trailOld[n]) continue;
+      if (trailPrev[n]! > start || locals[slot] === trailOld[n] || slot >= limit) continue;
       snaps[at++] = slot;
       snaps[at++] = locals[slot]!;
     }

@@ -21,7 +21,7 @@ import { TRAP } from "../traps.ts";
 import { validateBody } from "../validate/code.ts";
 import { type CodeVisitor, FRAME } from "../validate/visitor.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
-import type { Immediates } from "../wasm/immediates.ts";
+import type { CatchClause, Immediates } from "../wasm/immediates.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
 import type { ValType } from "../wasm/types.ts";
 import { translateCall, translateCallIndirect, translateCallRef } from "./calls.ts";
@@ -38,6 +38,7 @@ import {
   returnResults,
   trapHere,
 } from "./control.ts";
+import { enterCatch, enterTry, EXCEPTION_HANDLERS } from "./exceptions.ts";
 import { Frames } from "./frames.ts";
 import { LoopScan } from "./loop_scan.ts";
 import { MEMORY_HANDLERS, translateLoad, translateStore } from "./memory.ts";
@@ -117,7 +118,7 @@ const HANDLERS: (Handler | undefined)[] = [];
 for (const row of OPCODES) {
   const { id, mnemonic, params, results } = row;
   IR_TY[id] = TY_OF_LETTER[results ?? ""] ?? TY.NONE;
-  HANDLERS.push(MEMORY_HANDLERS[mnemonic] ?? SPECIAL_HANDLERS[mnemonic]);
+  HANDLERS.push(MEMORY_HANDLERS[mnemonic] ?? SPECIAL_HANDLERS[mnemonic] ?? EXCEPTION_HANDLERS[mnemonic]);
   const named = NAMED_CASES[mnemonic];
   const access = /^[if](32|64)\.(load|store)(\d*)(_[su])?$/.exec(mnemonic);
   const division = /^i(32|64)\.(div|rem)_([su])$/.exec(mnemonic);
@@ -174,6 +175,8 @@ export class FunctionTranslator implements CodeVisitor {
   inlineDepth = 0;
   /** Function indices of the activations, outermost first. */
   readonly chain: number[] = [];
+  /** Catch clauses of the open try_tables, innermost last. */
+  readonly clauses: (readonly CatchClause[])[] = [];
   /** Calls that stayed calls. */
   keptCalls = 0;
   /** The zero of each type, from the entry block; 0 when there is none. */
@@ -197,6 +200,7 @@ export class FunctionTranslator implements CodeVisitor {
     this.inlineDepth = 0;
     this.inlineBudget = -1;
     this.chain.length = 0;
+    this.clauses.length = 0;
     this.keptCalls = 0;
     this.zeros.fill(0);
   }
@@ -341,30 +345,32 @@ export class FunctionTranslator implements CodeVisitor {
     handler(this, imm, at);
   }
 
-  enter(kind: number, params: readonly ValType[], results: readonly ValType[], _imm: Immediates, at: number): void {
+  enter(kind: number, params: readonly ValType[], results: readonly ValType[], imm: Immediates, at: number): void {
     this.b.pos = at;
     if (kind === FRAME.LOOP) enterLoop(this, params.length, results.length, at);
     else if (!this.reachable) this.deadFrames++;
     else if (kind === FRAME.BLOCK) enterBlock(this, params.length, results.length);
     else if (kind === FRAME.IF) enterIf(this, params.length, results.length);
-    else throw notCompiled("exception-handling", kind === FRAME.TRY ? "try" : "try_table", at);
+    else enterTry(this, params.length, results.length, kind === FRAME.TRY_TABLE ? imm.catches : null);
   }
 
   otherwise(_at: number): void {
     if (this.deadFrames === 0) otherwiseFrame(this);
   }
 
-  handler(_tag: number, at: number): void {
-    if (this.deadFrames === 0) throw notCompiled("exception-handling", "catch", at);
+  handler(tag: number, at: number): void {
+    if (this.deadFrames > 0) return;
+    this.b.pos = at;
+    enterCatch(this, tag);
   }
 
-  end(at: number, _delegate: number): void {
+  end(at: number, delegate: number): void {
     if (this.deadFrames > 0) {
       this.deadFrames--;
       return;
     }
     this.b.pos = at;
-    endFrame(this);
+    endFrame(this, delegate);
   }
 
   finish(): void {}

@@ -55,6 +55,17 @@ export function edgeToFrame(t: FunctionTranslator, n: number, stamp = 0): number
   return e;
 }
 
+/** Creates the edge by which exceptions of the open block reach try `n`: it carries the locals of the try's function. */
+export function edgeToTry(t: FunctionTranslator, n: number): number {
+  const { frames, f } = t;
+  const e = f.addEdge(t.b.block, 0, 0);
+  const start = frames.snapCount;
+  const pairs = frames.snapChanges(frames.trailStart[n]!, frames.localLimit[n]!);
+  if (frames.snapCount > MAX_POOL) throw tooLarge(t.funcIndex, t.b.pos);
+  frames.addThrown(n, e, start, pairs);
+  return e;
+}
+
 /** Room in the pool, within the limits. */
 export function takePool(t: FunctionTranslator, count: number): number {
   const { f } = t;

@@ -52,6 +52,8 @@ export interface ModuleEnv {
   readonly functionSignature: Int32Array;
   /** Signature id by builtin number. */
   readonly builtinSignature: Int32Array;
+  /** Region word of what a throw hands over and a landing reads. */
+  readonly payloadRegion: number;
   /** GLOBAL kind, IR type, slot offset in the context and region word of the value, by global index. */
   readonly globalKind: Uint8Array;
   readonly globalTy: Uint8Array;
@@ -121,6 +123,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     importedFuncs: valid.importedFuncCount,
     definedFuncs: valid.funcs.length,
     types: valid.types.length,
+    tags: valid.tagTypes.length,
   });
   const table = new SignatureTable();
   const typeSignature = Int32Array.from(valid.types, ({ composite }) => {
@@ -129,6 +132,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
   const funcSignature = Int32Array.from(valid.funcTypeIndices, (index) => typeSignature[index]!);
   const builtinSignature = Int32Array.from(BUILTIN_ROWS, (row) => table.idOf(row.params, row.results));
   const classes = new AliasClasses();
+  const payloadRegion = region(REGION.POINTER, classes.take());
   const summaries = summarize(valid);
   const memories = placeMemories(valid, layout, classes);
   const globals = placeGlobals(valid, layout, classes);
@@ -146,6 +150,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     funcSignature,
     functionSignature: funcSignature.slice(valid.importedFuncCount),
     builtinSignature,
+    payloadRegion,
     ...memories,
     ...globals,
     ...placeTables(valid, layout, classes, facts),

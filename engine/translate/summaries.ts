@@ -11,7 +11,7 @@ import { idOf, OPCODES } from "../wasm/opcodes.ts";
 import { readValType } from "../wasm/type_reader.ts";
 
 /** What a body contains: bits of {@linkcode Summaries.flags}. */
-export const BODY = { LOOP: 1, CALL: 2, MEMORY: 4, WRITE: 8, SELF_CALL: 16, EXCEPTIONS: 32 } as const;
+export const BODY = { LOOP: 1, CALL: 2, MEMORY: 4, WRITE: 8, SELF_CALL: 16, EXCEPTIONS: 32, RETHROW: 64 } as const;
 
 export interface Summaries {
   /** Length of the expression in bytes, by defined function. */
@@ -43,6 +43,7 @@ for (const row of OPCODES) {
   if (mnemonic === "loop") bits |= BODY.LOOP;
   if (/call|throw/.test(mnemonic)) bits |= BODY.CALL;
   if (/^(try|catch|delegate|rethrow)/.test(mnemonic)) bits |= BODY.EXCEPTIONS;
+  if (mnemonic === "rethrow") bits |= BODY.RETHROW;
   if (immediates.includes("memarg") || immediates.includes("memory")) bits |= BODY.MEMORY;
   if (/store|\.set|\.grow|\.copy|\.fill|\.init|\.drop|atomic/.test(mnemonic) && mnemonic !== "local.set") {
     bits |= BODY.WRITE;

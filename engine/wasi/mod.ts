@@ -2,6 +2,7 @@
  * WASI preview 1: all functions of `wasi_snapshot_preview1`, on system calls of our own (Linux). In: arguments, environment and the directories
  * that the guest may use. Out: an import namespace; nothing outside those directories can be reached (paths.ts).
  */
+import { UNCATCHABLE } from "../errors.ts";
 import { currentHost } from "../host/current.ts";
 import { type LinuxCalls, linuxCalls } from "../host/linux_calls.ts";
 import type { Instance } from "../engine.ts";
@@ -41,6 +42,7 @@ export interface WasiOptions {
 /** Thrown through the guest by proc_exit. */
 export class WasiExit extends Error {
   override name = "WasiExit";
+  readonly [UNCATCHABLE] = true;
   readonly status: number;
   constructor(status: number) {
     super(`The program ended with status ${status}`);

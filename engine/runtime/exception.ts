@@ -1,0 +1,197 @@
+/**
+ * Tags and exceptions (specification, 4.2.11 and 4.2.13) as JavaScript objects. A tag's identity is a number that compiled code compares;
+ * an exception keeps its payload as bits, so that every value survives, and references as JavaScript values, so that they live.
+ *
+ * What JavaScript throws through compiled code is wrapped in an exception whose tag is no module's (FOREIGN): only catch_all
+ * sees it, and who throws it on throws the original.
+ */
+import { THREAD } from "../context_layout.ts";
+import { F32, F64, type FuncType, HEAP, heapOf, I32, I64, isRef, V128, type ValType, valTypeName } from "../wasm/types.ts";
+import type { HandleTable } from "./handles.ts";
+import type { NativeRegion } from "./native_region.ts";
+import { type ReferenceBorder, referenceMismatch } from "./values.ts";
+
+/** What exceptions need of the store. */
+export interface ExceptionBorder extends ReferenceBorder {
+  readonly thread: { readonly handles: HandleTable; readonly exceptions: HandleTable; readonly state: NativeRegion };
+}
+
+let nextTag = 1;
+
+/** A tag: what tells exceptions of one kind from others, and the types of their payload. */
+export class Tag {
+  /** Its type, closed (wasm/subtype.ts), and the canonical id of that; −1 for the tag of foreign exceptions. */
+  readonly type: FuncType;
+  readonly typeId: number;
+  /** What compiled code compares. */
+  readonly identity: number = nextTag++;
+  readonly border: ExceptionBorder | undefined;
+
+  constructor(type: FuncType, typeId: number, border: ExceptionBorder | undefined) {
+    this.type = type;
+    this.typeId = typeId;
+    this.border = border;
+  }
+
+  /** Types of the payload in the text format's words. */
+  get parameters(): string[] {
+    return this.type.params.map(valTypeName);
+  }
+}
+
+/** The tag of what JavaScript throws. */
+const FOREIGN = new Tag({ params: [], results: [] } as unknown as FuncType, -1, undefined);
+
+/** u32 words per value of a payload. */
+const WORDS = 4;
+const OVERFLOW = THREAD.OVERFLOW;
+const BITS = new DataView(new ArrayBuffer(8));
+
+/** An exception that WebAssembly code threw or may catch. */
+export class WasmException extends Error {
+  override name = "WasmException";
+  readonly tag: Tag;
+  /** Four words per value; those of references are not used. */
+  readonly #cells: Uint32Array;
+  /** By number of the value: references, as JavaScript values. */
+  readonly #references: readonly unknown[];
+  /** What JavaScript threw, for foreign ones. */
+  #thrown: unknown;
+
+  /** An exception of `tag` with the given values, which are converted as arguments are. Throws TypeError when they do not fit. */
+  constructor(tag: Tag, payload: Iterable<unknown>);
+  /** As compiled code throws it. */
+  constructor(tag: Tag, cells: Uint32Array, references: readonly unknown[]);
+  constructor(tag: Tag, payload: Iterable<unknown>, references?: readonly unknown[]) {
+    super("wasm exception");
+    this.tag = tag;
+    if (references !== undefined) {
+      this.#cells = payload as Uint32Array;
+      this.#references = references;
+      return;
+    }
+    const { params } = tag.type;
+    const values = Array.from(payload);
+    if (values.length !== params.length) {
+      throw new TypeError(`The tag has ${params.length} parameters, not ${values.length}`);
+    }
+    const cells = new Uint32Array(params.length * WORDS);
+    this.#references = params.map((type, k) => writeCell(cells, k * WORDS, type, values[k], tag.border));
+    this.#cells = cells;
+  }
+
+  /** The values: numbers, bigints, references; a v128 as its 16 bytes. */
+  get payload(): unknown[] {
+    return this.tag.type.params.map((type, k) => {
+      return isRef(type) ? this.#references[k] : readCell(this.#cells, k * WORDS, type);
+    });
+  }
+
+  /** What JavaScript sees when nobody catches it. */
+  get outgoing(): unknown {
+    return this.tag === FOREIGN ? this.#thrown : this;
+  }
+
+  /** Wraps what JavaScript threw. */
+  static foreign(thrown: unknown): WasmException {
+    const exception = quietly(() => new WasmException(FOREIGN, new Uint32Array(0), []));
+    exception.#thrown = thrown;
+    return exception;
+  }
+
+  /** The exception of `tag` whose payload compiled code has left in the overflow buffer. */
+  static thrown(tag: Tag, border: ExceptionBorder): WasmException {
+    const { params } = tag.type;
+    const { state, exceptions } = border.thread;
+    const cells = state.u32.slice(OVERFLOW >> 2, (OVERFLOW >> 2) + params.length * WORDS);
+    let references = NO_REFERENCES;
+    for (let k = 0; k < params.length; k++) {
+      const type = params[k]!;
+      if (!isRef(type)) continue;
+      if (references === NO_REFERENCES) references = [];
+      const word = state.word(OVERFLOW + k * 16);
+      (references as unknown[])[k] = isException(type)
+        ? exceptions.valueOf(word)
+        : border.fromWord(word, type);
+    }
+    return quietly(() => new WasmException(tag, cells, references));
+  }
+
+  /** Leaves tag and payload where a landing reads them. */
+  deliver(border: ExceptionBorder): void {
+    const { state, exceptions } = border.thread;
+    state.setWord(THREAD.CAUGHT_TAG, this.tag.identity);
+    state.u32.set(this.#cells, OVERFLOW >> 2);
+    for (const k in this.#references) {
+      const value = this.#references[k];
+      const type = this.tag.type.params[k]!;
+      const word = value === null ? 0 : isException(type) ? exceptions.handleOf(value) : border.toWord(value, type);
+      state.setWord(OVERFLOW + Number(k) * 16, word);
+    }
+  }
+}
+
+const NO_REFERENCES: readonly unknown[] = [];
+
+/** Is `type` exnref or one below it? */
+export function isException(type: ValType): boolean {
+  if (!isRef(type)) return false;
+  const heap = heapOf(type);
+  return heap === HEAP.exn || heap === HEAP.noexn;
+}
+
+/** Makes an error without looking at the stack, which costs more than all the rest of a throw. */
+function quietly<T>(make: () => T): T {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return make();
+  } finally {
+    Error.stackTraceLimit = limit;
+  }
+}
+
+/** Writes a number to a cell; returns the value to keep when it is a reference. */
+function writeCell(
+  cells: Uint32Array,
+  at: number,
+  type: ValType,
+  value: unknown,
+  border: ExceptionBorder | undefined,
+): unknown {
+  switch (type) {
+    case I32:
+      cells[at] = (value as number) | 0;
+      return undefined;
+    case I64:
+      BITS.setBigInt64(0, BigInt.asIntN(64, value as bigint), true);
+      break;
+    case F32:
+      BITS.setFloat32(0, +(value as number), true);
+      cells[at] = BITS.getUint32(0, true);
+      return undefined;
+    case F64:
+      BITS.setFloat64(0, +(value as number), true);
+      break;
+    case V128:
+      throw new TypeError("A v128 cannot be converted from a JavaScript value");
+    default: {
+      if (!isException(type)) border!.toWord(value, type);
+      else if (value !== null && !(value instanceof WasmException)) throw referenceMismatch(value, type);
+      return value;
+    }
+  }
+  cells[at] = BITS.getUint32(0, true);
+  cells[at + 1] = BITS.getUint32(4, true);
+  return undefined;
+}
+
+function readCell(cells: Uint32Array, at: number, type: ValType): unknown {
+  BITS.setUint32(0, cells[at]!, true);
+  BITS.setUint32(4, cells[at + 1]!, true);
+  if (type === I32) return BITS.getInt32(0, true);
+  if (type === I64) return BITS.getBigInt64(0, true);
+  if (type === F32) return BITS.getFloat32(0, true);
+  if (type === F64) return BITS.getFloat64(0, true);
+  return new Uint8Array(cells.buffer, cells.byteOffset + at * 4, 16).slice();
+}

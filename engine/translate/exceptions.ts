@@ -1,0 +1,246 @@
+/**
+ * Exceptions (specification, 4.4.8.10 ff., and the legacy instructions). In: throw, throw_ref, rethrow, and the frames of tries. Out: calls
+ * with landings (ir/function.ts, "Exceptions"), and behind each try the landing where its exceptions meet, which tells tags apart.
+ *
+ *     call inside a try       CALL, UNWOUND, BRANCH ──► landing of the innermost try
+ *     landing                 tag = CAUGHT_TAG;  tag = tags[k]? ──► payload from the overflow buffer, then the clause's label
+ *                             … nobody: on to the landing of the next try around, by a jump, or to the caller: `rethrow`
+ *
+ * An edge into a landing carries the locals that have changed since the try began, as every other edge does; operands below the
+ * try are the same all the way. What was caught stays readable until the next call, so landings read it first.
+ *
+ * A legacy try has its catches in place of clauses: each is translated where it stands, with the locals of the landing.
+ */
+import { CONTEXT, TAG_SIZE, THREAD } from "../context_layout.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { TRAP } from "../traps.ts";
+import type { CatchClause, Immediates } from "../wasm/immediates.ts";
+import { branch, jumpToFrame, trapHere } from "./control.ts";
+import { FRAME_KIND } from "./frames.ts";
+import type { FunctionTranslator, Handler } from "./function.ts";
+import { edgeToTry, openJoin } from "./joins.ts";
+import { callBuiltin } from "./memory.ts";
+import { tyOf } from "./module_env.ts";
+import { BODY } from "./summaries.ts";
+
+const { I32, I64, NONE } = TY;
+const { TRY_TABLE, TRY, CATCH } = FRAME_KIND;
+const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
+/** Bytes of a payload value in the overflow buffer. */
+const PAYLOAD_ENTRY = 16;
+/** In elseEdge of a catch: nothing reaches the catches that follow. */
+const NOTHING_LEFT = -1;
+
+/** A try begins; `clauses` of a try_table, else null. */
+export function enterTry(
+  t: FunctionTranslator,
+  params: number,
+  results: number,
+  clauses: readonly CatchClause[] | null,
+): void {
+  const { frames } = t;
+  const n = frames.open(clauses !== null ? TRY_TABLE : TRY, t.sp - params, results, results);
+  frames.floor = frames.trailCount;
+  frames.localLimit[n] = t.localEnd;
+  if (clauses !== null) t.clauses.push(clauses.slice());
+  // A try_table without clauses sees nothing.
+  if (clauses === null || clauses.length > 0) frames.tryFrame = n;
+}
+
+/** After a call and its results: if a try is open, exceptions go to its landing, and the next block goes on. */
+export function watchCall(t: FunctionTranslator): void {
+  const { frames, f, b } = t;
+  if (frames.tryFrame < 0) return;
+  const condition = b.emit(OP.UNWOUND, I32, 0, 0, 0, 0);
+  const thrown = edgeToTry(t, frames.tryFrame);
+  const from = b.block;
+  const other = f.addEdge(from, from + 1, f.poolCount);
+  b.emit(OP.BRANCH, NONE, condition, thrown, other, 2);
+  b.closeBlock();
+  b.openBlock(0, true);
+}
+
+/** Calls a routine that throws; nothing comes after it. */
+function raise(t: FunctionTranslator, name: "throw" | "throw_ref" | "rethrow", ...args: number[]): void {
+  callBuiltin(t, name, ...args);
+  watchCall(t);
+  trapHere(t, TRAP.UNREACHABLE);
+}
+
+/** Hands the exception that has landed here on to try `n`, or to the caller when that is −1. */
+function handOn(t: FunctionTranslator, n: number): void {
+  if (n < 0) {
+    callBuiltin(t, "rethrow");
+    trapHere(t, TRAP.UNREACHABLE);
+    return;
+  }
+  const e = edgeToTry(t, n);
+  t.b.emit(OP.JUMP, NONE, e, 0, 0, 0);
+  t.b.closeBlock();
+  t.reachable = false;
+}
+
+/** Opens the landing of try `n`, at whose entry the locals are those of the exceptions; control before has been dealt with. */
+function openLanding(t: FunctionTranslator, n: number): void {
+  const { frames } = t;
+  frames.undo(frames.trailStart[n]!);
+  frames.swapPending(n);
+  const arity = frames.arity[n]!;
+  frames.arity[n] = 0;
+  openJoin(t, n);
+  frames.arity[n] = arity;
+  frames.swapPending(n);
+  frames.firstThrown[n] = -1;
+  frames.thrownCount[n] = 0;
+  t.reachable = true;
+}
+
+/** Identity of the tag that was caught. */
+function caughtTag(t: FunctionTranslator): number {
+  const thread = t.b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.THREAD);
+  return t.b.emit(OP.LOAD, I64, thread, 0, t.env.payloadRegion, THREAD.CAUGHT_TAG);
+}
+
+function payloadBuffer(t: FunctionTranslator): number {
+  return t.b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.OVERFLOW);
+}
+
+/** Pushes what a clause carries: the payload of `tag` (≥ 0), and the exception if `withRef`. Returns the exception or 0. */
+function pushCaught(t: FunctionTranslator, tag: number, withRef: boolean): void {
+  const { b, env } = t;
+  if (tag >= 0) {
+    const { params } = env.valid.tagTypes[tag]!;
+    t.reserve(params.length + 1);
+    const buffer = params.length > 0 ? payloadBuffer(t) : 0;
+    for (let k = 0; k < params.length; k++) {
+      t.push(b.emit(OP.LOAD, tyOf(params[k]!), buffer, 0, env.payloadRegion, k * PAYLOAD_ENTRY));
+    }
+  }
+  if (withRef) t.push(callBuiltin(t, "caught"));
+}
+
+/** Is the caught tag `tag`? The next block is that of the clause; returns the edge to what is tried otherwise. */
+function testTag(t: FunctionTranslator, caught: number, tag: number): number {
+  const { f, b, env } = t;
+  const own = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, env.layout.tagsOffset + tag * TAG_SIZE);
+  const condition = b.binary(OP.EQ, I32, caught, own);
+  const from = b.block;
+  const taken = f.addEdge(from, from + 1, f.poolCount);
+  const other = f.addEdge(from, 0, f.poolCount);
+  b.emit(OP.BRANCH, NONE, condition, taken, other, 0);
+  b.closeBlock();
+  b.openBlock(0, true);
+  return other;
+}
+
+/** Opens the block that edge `e` leads to. */
+function openAt(t: FunctionTranslator, e: number, n: number): void {
+  const { f, b, frames } = t;
+  f.edgeTo[e] = b.openBlock(0, false);
+  f.edgeArgs[e] = f.poolCount;
+  t.sp = frames.height[n]!;
+  t.reachable = true;
+}
+
+/** The end of try_table `n`, before its edges are joined: its landing. */
+export function endTryTable(t: FunctionTranslator, n: number): void {
+  const { frames } = t;
+  const clauses = t.clauses.pop()!;
+  frames.tryFrame = frames.outerTry[n]!;
+  if (frames.thrownCount[n] === 0) return;
+  if (t.reachable) jumpToFrame(t, n);
+  openLanding(t, n);
+  const caught = caughtTag(t);
+  // The labels of clauses are counted from outside.
+  frames.count = n;
+  for (const { kind, tag, label } of clauses) {
+    const withRef = (kind & 1) !== 0;
+    if (tag < 0) {
+      pushCaught(t, -1, withRef);
+      branch(t, label);
+      break;
+    }
+    const other = testTag(t, caught, tag);
+    pushCaught(t, tag, withRef);
+    branch(t, label);
+    openAt(t, other, n);
+  }
+  if (t.reachable) handOn(t, frames.tryFrame);
+  frames.count = n + 1;
+}
+
+/** catch and catch_all (tag −1) of the innermost frame. */
+export function enterCatch(t: FunctionTranslator, tag: number): void {
+  const { frames, env } = t;
+  const n = frames.count - 1;
+  if (t.reachable) jumpToFrame(t, n);
+  if (frames.kind[n] === TRY) {
+    frames.kind[n] = CATCH;
+    frames.tryFrame = frames.outerTry[n]!;
+    frames.elseEdge[n] = NOTHING_LEFT;
+    if (frames.thrownCount[n] === 0) return;
+    openLanding(t, n);
+    frames.landingTag[n] = caughtTag(t);
+    frames.landingTrail[n] = frames.floor = frames.trailCount;
+  } else {
+    if (frames.elseEdge[n] === NOTHING_LEFT) return;
+    frames.undo(frames.landingTrail[n]!);
+    openAt(t, frames.elseEdge[n]!, n);
+  }
+  frames.elseEdge[n] = tag >= 0 ? testTag(t, frames.landingTag[n]!, tag) : NOTHING_LEFT;
+  pushCaught(t, tag, false);
+  const body = env.summaries.flags[t.funcIndex - env.valid.importedFuncCount]!;
+  frames.caught[n] = (body & BODY.RETHROW) !== 0 ? callBuiltin(t, "caught") : 0;
+}
+
+/** The end of legacy try `n`, before its edges are joined: what no catch has caught goes on, to the try that `delegate` names. */
+export function endTry(t: FunctionTranslator, n: number, delegate: number): void {
+  const { frames } = t;
+  if (frames.kind[n] === TRY) {
+    frames.tryFrame = frames.outerTry[n]!;
+    if (frames.thrownCount[n] === 0) return;
+    if (t.reachable) jumpToFrame(t, n);
+    openLanding(t, n);
+    handOn(t, delegate < 0 ? frames.tryFrame : tryAt(t, n - 1 - delegate));
+  } else if (frames.elseEdge[n] !== NOTHING_LEFT) {
+    if (t.reachable) jumpToFrame(t, n);
+    frames.undo(frames.landingTrail[n]!);
+    openAt(t, frames.elseEdge[n]!, n);
+    handOn(t, frames.tryFrame);
+  }
+}
+
+/** The try that sees exceptions at the label of frame `n`. */
+function tryAt(t: FunctionTranslator, n: number): number {
+  const { frames } = t;
+  const kind = frames.kind[n]!;
+  return kind === TRY || kind === TRY_TABLE ? n : frames.outerTry[n]!;
+}
+
+function translateThrow(t: FunctionTranslator, imm: Immediates): void {
+  const { b, env } = t;
+  const { params } = env.valid.tagTypes[imm.index]!;
+  t.sp -= params.length;
+  const buffer = params.length > 0 ? payloadBuffer(t) : 0;
+  for (let k = 0; k < params.length; k++) {
+    b.emit(OP.STORE, NONE, buffer, t.stack[t.sp + k]!, env.payloadRegion, k * PAYLOAD_ENTRY);
+  }
+  raise(t, "throw", b.i32(imm.index));
+}
+
+function translateThrowRef(t: FunctionTranslator): void {
+  raise(t, "throw_ref", t.pop());
+}
+
+function translateRethrow(t: FunctionTranslator, imm: Immediates): void {
+  raise(t, "throw_ref", t.frames.caught[t.frames.count - 1 - imm.index]!);
+}
+
+/** Handlers by mnemonic. */
+export const EXCEPTION_HANDLERS: Readonly<Record<string, Handler>> = {
+  "throw": translateThrow,
+  "throw_ref": translateThrowRef,
+  "rethrow": translateRethrow,
+};
