@@ -3,7 +3,8 @@
  * guest asked for. No stack trace of ours reaches a user, unless WAFT_DEBUG is set.
  */
 import process from "node:process";
-import { TrapError, WaftError } from "@waft/engine";
+// From its file: the whole engine would be loaded for commands that never compile.
+import { TrapError, WaftError } from "../../engine/errors.ts";
 import { ProjectError } from "../diagnostic.ts";
 
 /** Wrong usage: exit status 2. */
