@@ -1,10 +1,11 @@
 /**
- * Pages that the program writes: the commands from the command tree, the API from its description.
+ * Pages that the program writes: the commands from the command tree, the settings and the API from their tables.
  *
  * In: nothing but the code that runs. Out: Markdown, so that these pages are searched, indexed and shipped like the others.
  */
 import { Command } from "commander";
 import { COMMANDS } from "../../project/commands/table.ts";
+import { FEATURES, OPTIMIZATIONS, RUNTIME_KEYS, type SettingKey } from "../../project/setting_names.ts";
 import { openapiPage } from "../openapi.ts";
 import type { StoredDocument } from "../store/keys.ts";
 
@@ -12,8 +13,41 @@ import type { StoredDocument } from "../store/keys.ts";
 export async function generatedPages(): Promise<StoredDocument[]> {
   return [
     { path: "commands.md", source: await commandPage() },
+    { path: "settings.md", source: settingsPage() },
     { path: "registry-api.md", source: openapiPage() },
   ];
+}
+
+/** Every key of `settings`. */
+function settingsPage(): string {
+  const table = (keys: readonly SettingKey[]): string[] => [
+    "| Key | Default | Meaning |",
+    "| --- | --- | --- |",
+    ...keys.map((k) => `| \`${k.name}\` | ${k.default ? "on" : "off"} | ${cell(sentence(k.meaning))} |`),
+    "",
+  ];
+  return [
+    "# Settings",
+    "",
+    "Every key that `settings` of a manifest may have, written from the tables that the program itself uses.",
+    "",
+    "## Features",
+    "",
+    "A feature that is off rejects modules that need it.",
+    "",
+    ...table(FEATURES),
+    "## Optimizations",
+    "",
+    "An optimization changes speed and size, never results.",
+    "",
+    ...table(OPTIMIZATIONS),
+    "## Runtime",
+    "",
+    "| Key | Default | Meaning |",
+    "| --- | --- | --- |",
+    ...RUNTIME_KEYS.map((k) => `| \`${k.name}\` | \`${cell(k.default)}\` | ${cell(sentence(k.meaning))} |`),
+    "",
+  ].join("\n");
 }
 
 /** The command reference. */

@@ -366,7 +366,7 @@ Deno.test("content: a read me cannot inject markup, load pictures or reorder tex
         page,
         /<script|<img[^>]+(?:onerror|tracker)|<svg|href="(?:javascript|data|vbscript)|<b onclick/i,
       );
-      assert.doesNotMatch(page, /[\u001b\u202e]/);
+      assert.ok(!page.includes("\u001b") && !page.includes("\u202e"));
     }
     assert.match(readme.html, /&lt;script&gt;/);
     assert.match(readme.html, /<a href="https:\/\/example\.com\/" title="t" rel="nofollow noopener ugc">ok<\/a>/);

@@ -8,7 +8,7 @@ import { inspectModule } from "../../project/engine_inspector.ts";
 import { addPlugins } from "../../project/ops/add.ts";
 import { checkProject } from "../../project/ops/check.ts";
 import { publishPackage } from "../../project/ops/publish.ts";
-import { ProjectError } from "../../project/diagnostic.ts";
+import type { ProjectError } from "../../project/diagnostic.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
 import { ALLOW_ALL, TempProject } from "../project/temp_project.ts";
 import { eachDatabase } from "./temp_database.ts";

@@ -1,0 +1,115 @@
+/**
+ * The documentation is true: every example holds, every link leads somewhere, every page is in the order.
+ *
+ * TypeScript examples run as documentation tests (`deno test --doc`); this file checks the others: manifests against the v1
+ * schema, catalogs against the catalog's rules, WAT by assembling it, command lines against the command tree.
+ */
+import assert from "node:assert/strict";
+import { Command } from "commander";
+import { readArchive, writeArchive } from "../../project/archive.ts";
+import { openPackage } from "../../project/catalog.ts";
+import { COMMANDS } from "../../project/commands/table.ts";
+import { assemble } from "../../project/engine_inspector.ts";
+import { checkManifest } from "../../project/manifest.ts";
+import { checkArchive } from "../../registry/publish/check.ts";
+import { DOCS_TOC, GENERATED_PAGES } from "../../registry/docs_toc.ts";
+import { canaryDocuments } from "../../registry/registry.ts";
+import { DocumentSite } from "../../registry/site/documents.ts";
+
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+const PAGES = await canaryDocuments();
+const SITE = new DocumentSite("https://waft.sh", new Map([["canary", PAGES]]));
+/** Commands that other parts of the project bring; the documentation speaks of them already. */
+const COMING = ["version", "auth", "registry"];
+
+interface Block {
+  readonly page: string;
+  readonly info: string;
+  readonly text: string;
+}
+
+const BLOCKS: Block[] = PAGES.flatMap(({ path, source }) =>
+  [...source.matchAll(/^```([^\n]*)\n([\s\S]*?)^```$/gm)].map((m) => ({ page: path, info: m[1]!, text: m[2]! }))
+);
+
+Deno.test("the order names every page, and every page is in the order", () => {
+  const listed = DOCS_TOC.flatMap((g) => g.pages);
+  assert.equal(new Set(listed).size, listed.length);
+  assert.deepEqual([...listed].sort(), PAGES.map((p) => p.path.replace(/\.md$/, "")).sort());
+  for (const page of GENERATED_PAGES) assert.ok(listed.includes(page));
+});
+
+Deno.test("every manifest in the documentation is a valid v1 manifest", async () => {
+  const manifests = BLOCKS.filter((b) => b.info === "json waft.json");
+  assert.ok(manifests.length >= 5, "there are manifests");
+  for (const { page, text } of manifests) {
+    const { diagnostics } = await checkManifest(encode(text), page);
+    assert.deepEqual(diagnostics, []);
+  }
+  for (const { page, info, text } of BLOCKS) {
+    if (!info.startsWith("json")) continue;
+    assert.doesNotThrow(() => JSON.parse(text), `${page}: ${text.slice(0, 60)}`);
+  }
+});
+
+Deno.test("every module in the documentation assembles", () => {
+  const modules = BLOCKS.filter((b) => b.info === "wat");
+  assert.ok(modules.length >= 2, "there are modules");
+  for (const { text } of modules) assert.ok(assemble(text).length > 8);
+});
+
+Deno.test("the plugin of the authoring page can be published as it stands there", async () => {
+  const of = (info: string): string => BLOCKS.find((b) => b.page === "plugin-authoring.md" && b.info === info)!.text;
+  const files = new Map([
+    ["waft.json", encode(of("json waft.json"))],
+    ["register/catalog.json", encode(of("json catalog"))],
+    ["dist/dice.wasm", assemble(of("wat"))],
+  ]);
+  const archive = writeArchive(files);
+  const result = await checkArchive(archive, {
+    package: "github.com/acme/dice",
+    version: "1.0.0",
+    readmeBytes: 1000,
+  });
+  assert.ok(result.ok, JSON.stringify(result));
+  assert.equal((await openPackage(readArchive(archive), "1.0.0")).id, "github.com/acme/dice");
+});
+
+Deno.test("command lines name commands that exist", async () => {
+  const program = new Command("waft").enablePositionalOptions();
+  for (const row of COMMANDS) (await row.load()).addCommand(program);
+  let seen = 0;
+  for (const { page, info, text } of BLOCKS) {
+    if (info !== "sh" || GENERATED_PAGES.includes(page.replace(/\.md$/, ""))) continue;
+    for (const [, line] of text.matchAll(/^waft ([^#\n]+)/gm)) {
+      const words = line!.trim().split(/\s+/);
+      if (COMING.includes(words[0]!)) continue;
+      let command = program.commands.find((c) => c.name() === words[0]);
+      assert.ok(command !== undefined, `${page}: waft ${line}`);
+      const inner = command.commands.find((c) => c.name() === words[1]);
+      if (command.commands.length > 0) assert.ok(inner !== undefined, `${page}: waft ${line}`);
+      command = inner ?? command;
+      const known = command.createHelp().visibleOptions(command).flatMap((o) => [o.long, o.short]);
+      for (const word of words.filter((w) => w.startsWith("--"))) {
+        assert.ok(known.includes(word.split("=")[0]!), `${page}: ${word} in waft ${line}`);
+      }
+      seen++;
+    }
+  }
+  assert.ok(seen >= 10, "there are command lines");
+});
+
+Deno.test("every link inside the documentation leads to a page and a heading", () => {
+  const channel = SITE.channel("canary")!;
+  for (const page of channel.pages) {
+    for (const [, target] of page.html.matchAll(/<a href="([^"]*)"/g)) {
+      if (target!.startsWith("https://")) continue;
+      const [path, fragment] = target!.split("#") as [string, string | undefined];
+      const there = path === "" ? page : SITE.page(path);
+      assert.ok(there !== undefined, `${page.name}: ${target}`);
+      if (fragment !== undefined) assert.ok(there.headings.some((h) => h.id === fragment), `${page.name}: ${target}`);
+    }
+    assert.equal(page.headings.filter((h) => h.level === 1).length, 1, `${page.name} has one title`);
+    assert.ok(page.description.length > 20, `${page.name} begins with a paragraph`);
+  }
+});

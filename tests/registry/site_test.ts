@@ -1,0 +1,200 @@
+/**
+ * The site on loopback: every page of every channel, the index record, raw Markdown, corpus, plugins, comparison, errors.
+ */
+import assert from "node:assert/strict";
+import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
+import { compareReleases } from "../../registry/site/pages/compare_page.ts";
+import { findRelease } from "../../registry/store/packages.ts";
+import type { IndexPage } from "../../registry/site/documents.ts";
+import { type TestRegistry, withRegistry } from "./test_registry.ts";
+
+interface IndexRecord {
+  readonly schemaVersion: number;
+  readonly canonicalUrl: string;
+  readonly pages: readonly IndexPage[];
+}
+
+async function text(r: TestRegistry, path: string, status = 200): Promise<string> {
+  const response = await fetch(path.startsWith("http") ? path : r.url + path, { headers: { accept: "text/html" } });
+  const body = await response.text();
+  assert.equal(response.status, status, `${path}: ${body.slice(0, 200)}`);
+  return body;
+}
+
+/** What every page must have, and what none may have. */
+function checkPage(html: string, path: string): void {
+  assert.match(html, /^<!doctype html>/i, path);
+  assert.match(html, /<html lang="en">/, path);
+  assert.match(html, /<title>[^<]+<\/title>/, path);
+  assert.equal(html.match(/<main id="main"/g)?.length, 1, `${path}: one main`);
+  assert.equal(html.match(/<h1/g)?.length, 1, `${path}: one h1`);
+  assert.doesNotMatch(html, /<script|\sstyle=|\son[a-z]+=/i, `${path}: nothing inline`);
+  assert.doesNotMatch(html, /undefined|\[object|NaN/, path);
+  for (const [image] of html.matchAll(/<img\b[^>]*>/g)) assert.match(image, /\balt="/, path);
+  for (const [field] of html.matchAll(/<(?:input|select)\b[^>]*>/g)) {
+    const labelled = /aria-label=/.test(field) || html.slice(0, html.indexOf(field)).lastIndexOf("<label") >
+        html.slice(0, html.indexOf(field)).lastIndexOf("</label");
+    assert.ok(labelled, `${path}: ${field} has a label`);
+  }
+  const ids = [...html.matchAll(/\sid="([^"]+)"/g)].map((m) => m[1]);
+  assert.equal(new Set(ids).size, ids.length, `${path}: ids are unique`);
+  let level = 1;
+  for (const [, next] of html.replace(/<aside[\s\S]*?<\/aside>|<nav[\s\S]*?<\/nav>/g, "").matchAll(/<h([1-6])/g)) {
+    assert.ok(Number(next) <= level + 1, `${path}: h${next} after h${level}`);
+    level = Number(next);
+  }
+  assert.ok(new TextEncoder().encode(html).length < 100_000, `${path} is under 100 KB`);
+}
+
+Deno.test("the index record has the specification's shape and every address in it resolves", () =>
+  withRegistry(async (r) => {
+    const record = await r.get<IndexRecord>("/data/docs.json");
+    assert.deepEqual(Object.keys(record), ["schemaVersion", "canonicalUrl", "pages"]);
+    assert.equal(record.schemaVersion, 1);
+    assert.equal(record.canonicalUrl, `${r.url}/`);
+    const sections = new Set(record.pages.map((p) => p.section));
+    assert.deepEqual([...sections].sort(), ["Canary channel", "Nightly channel", "Official v0.1.0"]);
+    assert.deepEqual(record.pages.map((p) => p.path), record.pages.map((p) => p.path).sort());
+    const corpus = await text(r, "/llms-full.txt");
+    assert.ok(corpus.startsWith(`Pages: ${record.pages.length}\n`));
+    for (const page of record.pages) {
+      assert.deepEqual(Object.keys(page), ["path", "title", "description", "section", "url", "markdown", "headings"]);
+      const html = await text(r, page.url);
+      if (!/registry-api/.test(page.path)) checkPage(html, page.path);
+      for (const heading of page.headings) assert.equal(typeof heading, "string");
+      const raw = await fetch(page.markdown);
+      assert.equal(raw.headers.get("content-type"), "text/markdown; charset=utf-8");
+      const source = await raw.text();
+      assert.ok(source.startsWith("# "), page.path);
+      assert.ok(corpus.includes(source.trimEnd()), `${page.path} is part of the corpus`);
+      const beside = page.url.endsWith("/") ? `${page.url}index.md` : `${page.url}.md`;
+      assert.equal(await (await fetch(beside)).text(), source);
+    }
+    for (const name of ["index", "getting-started", "configuration"]) {
+      for (const base of ["/", "/nightly/", "/v0.1.0/"]) await text(r, base + (name === "index" ? "" : name));
+    }
+    const nightly = await r.get<IndexRecord>("/nightly/data/docs.json");
+    assert.ok(nightly.pages.every((p) => p.section === "Nightly channel"));
+  }));
+
+Deno.test("channels say which they are, and missing pages say where they exist", () =>
+  withRegistry(async (r) => {
+    assert.match(await text(r, "/nightly/configuration"), /class="banner"[\s\S]*newest release is\s+v0\.1\.0/);
+    assert.match(await text(r, "/configuration"), /<link rel="canonical" href="[^"]*\/v0\.1\.0\/configuration">/);
+    assert.doesNotMatch(await text(r, "/v0.1.0/configuration"), /class="banner"/);
+    await r.database.run("DELETE FROM documents WHERE channel = 'nightly' AND path = 'lockfile.md'");
+    const missing = await text(r, "/v9.9.9/lockfile", 404);
+    assert.match(missing, /other channels/);
+    checkPage(missing, "404");
+    const redirect = await fetch(`${r.url}/nightly`, { redirect: "manual" });
+    assert.equal(redirect.status, 308);
+    assert.equal(redirect.headers.get("location"), "/nightly/");
+  }));
+
+Deno.test("search finds sections and shows what was asked safely", () =>
+  withRegistry(async (r) => {
+    const found = await text(r, "/search?q=strict+reading");
+    assert.match(found, /href="\/lockfile#strict-reading"/);
+    checkPage(found, "search");
+    const hostile = await text(r, `/search?q=${encodeURIComponent('"><script>alert(1)</script>')}`);
+    checkPage(hostile, "hostile search");
+    await text(r, `/search?q=${"x".repeat(101)}`, 400);
+    await text(r, "/search?q=a&other=1", 400);
+  }));
+
+Deno.test("plugin pages: list, filters, page, versions, contract, comparison", () =>
+  withRegistry(async (r) => {
+    const { token } = await r.author("acme", ["github.com/acme"]);
+    assert.equal((await r.publish(token, [codecDefinition("2.0.1")])).status, 201);
+    const before = kvDefinition("1.2.3");
+    const after = {
+      ...kvDefinition("1.3.0"),
+      authorities: [
+        ...before.authorities.filter((a) => a.name !== "clock.wall").map((a) =>
+          a.name === "fs.write" ? { ...a, scope: { roots: ["/"] } } : a
+        ),
+        { name: "random", mode: "required" as const, reason: "Makes <b>keys</b>." },
+      ],
+    };
+    assert.equal((await r.publish(token, [before], { "README.md": "# KV\n\nStores things." })).status, 201);
+    assert.equal((await r.publish(token, [after], { "README.md": "# KV\n\nStores things." })).status, 201);
+    assert.equal(
+      (await r.publish(token, [definition("github.com/acme/none", "1.0.0", { stability: "deprecated" })])).status,
+      201,
+    );
+
+    const list = await text(r, "/plugins?sort=name");
+    checkPage(list, "/plugins");
+    assert.match(list, /3 plugins/);
+    assert.match(await text(r, "/plugins?authority=random"), /1 plugin\b/);
+    assert.match(
+      await text(r, "/plugins?q=&category=&authority=&kind=&stability=deprecated&platform=&sort=name"),
+      /1 plugin\b/,
+    );
+    const page = await text(r, "/plugins/github.com:acme:kv");
+    checkPage(page, "/plugins/kv");
+    assert.match(page, /<code>fs\.write<\/code>/);
+    assert.match(page, /Makes &lt;b&gt;keys&lt;\/b&gt;\./);
+    assert.match(page, /waft add github\.com\/acme\/kv/);
+    assert.match(page, /Stores things\./);
+    checkPage(await text(r, "/plugins/github.com:acme:kv/v/1.2.3"), "version");
+    checkPage(await text(r, "/plugins/github.com:acme:none"), "deprecated");
+    const contract = await text(r, "/contracts/github.com:acme:contracts:kv@1");
+    checkPage(contract, "contract");
+    assert.match(contract, /get: \(i32, i32, i32\)/);
+    const compare = await text(r, "/plugins/github.com:acme:kv/compare/1.2.3...1.3.0");
+    checkPage(compare, "compare");
+    assert.match(compare, /asks for more/);
+    const differences = compareReleases(
+      (await findRelease(r.database, KV, "1.2.3"))!,
+      (await findRelease(r.database, KV, "1.3.0"))!,
+    );
+    assert.deepEqual(differences.map((d) => [d.what, d.change, d.text.split(" ")[0]]), [
+      ["authority", "removed", "clock.wall"],
+      ["authority", "widened", "fs.write:"],
+      ["authority", "added", "random"],
+    ]);
+    assert.match(await text(r, "/plugins/github.com:acme:kv/compare/1.3.0...1.3.0"), /asks for nothing that the older/);
+    await text(r, "/plugins/github.com:acme:kv/compare/1.3.0...9.9.9", 404);
+    await text(r, "/plugins/github.com:acme:kv/compare/x", 400);
+    await text(r, "/plugins/github.com:acme:unknown", 404);
+    const redirect = await fetch(`${r.url}/plugins/github.com/acme/kv`, { redirect: "manual" });
+    assert.equal(redirect.headers.get("location"), "/plugins/github.com:acme:kv");
+    assert.match(await text(r, "/sitemap.xml"), /plugins\/github\.com:acme:kv/);
+    assert.ok((await text(r, "/plugins/github.com:acme:kv")).includes(CODEC));
+  }));
+
+Deno.test("schemas, style, robots, health and security headers", () =>
+  withRegistry(async (r) => {
+    for (const name of ["schema", "lock.schema", "catalog.schema"]) {
+      const schema = await (await fetch(`${r.url}/schemas/v1/${name}.json`)).json() as { $id: string };
+      assert.equal(schema.$id, `https://waft.sh/schemas/v1/${name}.json`);
+    }
+    await text(r, "/schemas/v1/other.json", 404);
+    const home = await text(r, "/");
+    const sheet = /href="(\/static\/site\.[0-9a-f]{12}\.css)"/.exec(home)![1]!;
+    const style = await fetch(r.url + sheet);
+    assert.equal(style.headers.get("cache-control"), "public, max-age=31536000, immutable");
+    assert.match(await style.text(), /prefers-color-scheme: dark/);
+    assert.equal(await text(r, "/healthz"), "ok\n");
+    assert.equal(await text(r, "/readyz"), "ready\n");
+    assert.match(await text(r, "/robots.txt"), /Sitemap: /);
+    const { headers } = await fetch(r.url);
+    assert.match(headers.get("content-security-policy")!, /default-src 'none'; style-src 'self'/);
+    assert.equal(headers.get("x-content-type-options"), "nosniff");
+    assert.ok(headers.has("ratelimit"));
+    assert.match(headers.get("x-request-id")!, /^[0-9a-f]{16}$/);
+    const head = await fetch(r.url, { method: "HEAD" });
+    assert.equal(head.status, 200);
+  }));
+
+Deno.test("metrics count requests by route, on a listener of their own", () =>
+  withRegistry(async (r) => {
+    await text(r, "/plugins");
+    await text(r, "/plugins/github.com:acme:none", 404);
+    assert.equal((await fetch(`${r.url}/metrics`)).status, 404);
+    const metrics = await (await fetch(r.registry.metricsUrl!)).text();
+    assert.match(metrics, /waft_registry_requests_total\{route="GET \/plugins",status="2xx"\} 1/);
+    assert.match(metrics, /waft_registry_requests_total\{route="GET \/plugins\/:name",status="4xx"\} 1/);
+    assert.match(metrics, /waft_registry_request_seconds_count\{route="GET \/plugins"\} 1/);
+  }, { metricsPort: 0 }));
