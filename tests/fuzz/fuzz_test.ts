@@ -15,9 +15,9 @@ import { runScenario } from "./scenario.ts";
 import { join, split } from "./shrink.ts";
 import { V8, waft } from "./subject.ts";
 
-const OWN_CASES = 150;
-const BINARYEN_CASES = 50;
-const MVP_CASES = 40;
+const OWN_CASES = 100;
+const BINARYEN_CASES = 30;
+const MVP_CASES = 20;
 
 Deno.test("generated modules do the same on waft as on V8", () => {
   for (let seed = 0; seed < OWN_CASES; seed++) {

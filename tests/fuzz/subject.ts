@@ -60,6 +60,7 @@ const V8_TRAPS: readonly (readonly [RegExp, string])[] = [
   [/^(table index is|table access) out of bounds/, "out of bounds table access"],
   [/table initializer|element segment|table index/, "out of bounds table access"],
   [/^null function$/, "uninitialized element"],
+  [/^dereferencing a null pointer/, "null reference"],
   [/^function signature mismatch/, "indirect call type mismatch"],
 ];
 
