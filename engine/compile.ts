@@ -71,6 +71,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
     optimizations: options.optimizations,
     cpu: options.cpu,
     stackFence: options.optimizations["stack-fence"],
+    hits: env.hits,
   };
   const code = new MachineCode(valid.funcs.length, env.signatures.length);
   const inlineSites = new Map<number, { parent: number; callPos: number; funcIndex: number }[]>();
@@ -112,7 +113,7 @@ function compileFunction(
   optimize(f, optimizations, env.hits, verify ? (pass) => verifyFunction(f, pass) : undefined);
   target.select(f, v, context, code);
   const registers = target.registers(options.explicitBounds);
-  allocateRegisters(v, registers, optimizations, allocation);
+  allocateRegisters(v, registers, optimizations, allocation, env.hits);
   if (verify) {
     const faults = checkAllocation(v, registers, allocation);
     if (faults.length > 0) throw new Bug(`Register allocation of function ${f.funcIndex} is wrong: ${faults[0]}`);

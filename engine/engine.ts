@@ -318,26 +318,30 @@ function exportValue(instance: RuntimeInstance, kind: ExternKind, index: number)
   }
 }
 
-/** What host programs make for imports. */
-export const host = {
+/** Makes what host programs import into modules. */
+export interface HostObjects {
   /** A memory of `initial` to `maximum` pages of 64 KiB. */
-  memory(initial: number, maximum?: number, bounds: "guard" | "explicit" = "guard"): Memory {
-    return ExternTable.hostMemory(realmStore(), initial, maximum, bounds === "guard");
-  },
+  memory(initial: number, maximum?: number, bounds?: "guard" | "explicit"): Memory;
   /** A table of references of `type` ("funcref" or "externref"). */
-  table(type: "funcref" | "externref", initial: number, maximum?: number): ExternTable {
-    return ExternTable.make(realmStore(), type, initial, maximum);
-  },
+  table(type: "funcref" | "externref", initial: number, maximum?: number): ExternTable;
+  /** A global of a number or reference type. */
+  global(type: string, mutable: boolean, value: unknown): ExternGlobal;
   /** A tag for exceptions with a payload of the given types, to be imported, or thrown with by `new WasmException(tag, values)`. */
-  tag(...parameters: string[]): Tag {
+  tag(...parameters: string[]): Tag;
+}
+
+/** Memories, tables and globals of the host. */
+export const host: HostObjects = {
+  memory: (initial, maximum, bounds = "guard") =>
+    ExternTable.hostMemory(realmStore(), initial, maximum, bounds === "guard"),
+  table: (type, initial, maximum) => ExternTable.make(realmStore(), type, initial, maximum),
+  global: (type, mutable, value) => ExternGlobal.make(realmStore(), type, mutable, value),
+  tag: (...parameters) => {
     for (const name of parameters) {
       if (!/^\w+$/.test(name)) throw new TypeError(`"${name}" is not a value type`);
     }
-    return NewEngine().compile(`(module (tag (export "") (param ${parameters.join(" ")})))`).instantiate().exports[""] as Tag;
-  },
-  /** A global of a number or reference type. */
-  global(type: string, mutable: boolean, value: unknown): ExternGlobal {
-    return ExternGlobal.make(realmStore(), type, mutable, value);
+    return NewEngine().compile(`(module (tag (export "") (param ${parameters.join(" ")})))`).instantiate()
+      .exports[""] as Tag;
   },
 };
 

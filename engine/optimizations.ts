@@ -15,7 +15,7 @@ export interface OptimizationRow {
 }
 
 export const OPTIMIZATION_ROWS = [
-  { name: "affine-lea", target: "x64", state: "later", meaning: "Fold a + ((b ± c) << k) into one LEA" },
+  { name: "affine-lea", target: "x64", state: "on", meaning: "Fold a + ((b ± c) << k) into one LEA" },
   {
     name: "assoc-tree",
     target: "x64",
@@ -25,7 +25,7 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "bmi2-rorx",
     target: "x64",
-    state: "later",
+    state: "on",
     meaning: "Use RORX for rotations by a constant when the processor has BMI2",
   },
   {
@@ -37,19 +37,19 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "branch-fold",
     target: "both",
-    state: "later",
+    state: "on",
     meaning: "Invert and drop branches at emission so that each test has one",
   },
   {
     name: "call-next-use",
-    target: "x64",
-    state: "later",
+    target: "both",
+    state: "on",
     meaning: "Save a value before a call only when it is read after it",
   },
   {
     name: "commute-self-update",
     target: "x64",
-    state: "later",
+    state: "on",
     meaning: "Commute an operation so that its result takes the dying operand's register",
   },
   { name: "compact-i32-frame", target: "x64", state: "later", meaning: "Give i32 and f32 spills slots of 4 bytes" },
@@ -62,19 +62,19 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "entry-arg-pins",
     target: "both",
-    state: "later",
+    state: "on",
     meaning: "Keep parameters of call-free functions in their argument registers",
   },
   {
     name: "ext-fp-pins",
     target: "both",
-    state: "later",
+    state: "on",
     meaning: "Let long-lived floats use the whole vector register file",
   },
   {
     name: "frame-elide",
     target: "x64",
-    state: "later",
+    state: "on",
     meaning: "No stack adjustment in functions that need no frame",
   },
   {
@@ -92,13 +92,13 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "immutable-table",
     target: "both",
-    state: "later",
+    state: "on",
     meaning: "Turn indirect calls through never-written private tables into direct ones",
   },
   {
     name: "immutable-table-type",
     target: "both",
-    state: "later",
+    state: "on",
     meaning: "Leave out the type check when all elements of a table have one type",
   },
   { name: "inline", target: "both", state: "on", meaning: "Inline small functions while their caller is translated" },
@@ -130,8 +130,8 @@ export const OPTIMIZATION_ROWS = [
   },
   {
     name: "loop-region-pins",
-    target: "arm64",
-    state: "later",
+    target: "both",
+    state: "on",
     meaning: "Split intervals at loops so that a spilled value has a register inside",
   },
   { name: "multi-bounds-cert", target: "x64", state: "on", meaning: "Remember all bounds proofs, not only the latest" },
@@ -142,7 +142,7 @@ export const OPTIMIZATION_ROWS = [
     meaning: "Let a result take the register of its second operand",
   },
   { name: "reg-abi", target: "both", state: "later", meaning: "Pass arguments and results in registers" },
-  { name: "reg-merge", target: "both", state: "later", meaning: "Give block results a register on all edges" },
+  { name: "reg-merge", target: "both", state: "on", meaning: "Give block results a register on all edges" },
   {
     name: "small-frame",
     target: "arm64",
@@ -152,16 +152,16 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "st-flags",
     target: "both",
-    state: "later",
+    state: "on",
     meaning: "Fuse a comparison with a branch across neutral instructions",
   },
   {
     name: "stack-fence",
     target: "both",
-    state: "later",
+    state: "on",
     meaning: "Compare the stack pointer at function entry; off = guard page only",
   },
-  { name: "stack-reg", target: "both", state: "later", meaning: "Save and restore values lazily around calls" },
+  { name: "stack-reg", target: "both", state: "on", meaning: "Save and restore values lazily around calls" },
   { name: "store-forward", target: "both", state: "on", meaning: "Use the stored value for a load of the same place" },
   {
     name: "store-load-fwd",
@@ -170,8 +170,8 @@ export const OPTIMIZATION_ROWS = [
     meaning: "Drop a reload right after the store of the same slot",
   },
   { name: "store8-flags", target: "x64", state: "later", meaning: "Store a comparison's result with SETcc to memory" },
-  { name: "tee-sink", target: "both", state: "later", meaning: "Compute a value directly in its local's register" },
-  { name: "tee-spill-elide", target: "x64", state: "later", meaning: "One spill slot for a local and its copies" },
+  { name: "tee-sink", target: "both", state: "on", meaning: "Compute a value directly in its local's register" },
+  { name: "tee-spill-elide", target: "both", state: "on", meaning: "One spill slot for a local and its copies" },
   {
     name: "three-op-sink",
     target: "arm64",
@@ -187,22 +187,22 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "unary-sink",
     target: "both",
-    state: "later",
+    state: "on",
     meaning: "Compute conversions directly in their local's register",
   },
   { name: "uxtw-add", target: "arm64", state: "later", meaning: "Fold a zero extension into an addition" },
-  { name: "v128-const-cache", target: "x64", state: "later", meaning: "Keep repeated vector constants in registers" },
-  { name: "v128-pins", target: "both", state: "later", meaning: "Keep vector locals in registers" },
+  { name: "v128-const-cache", target: "both", state: "on", meaning: "Keep repeated vector constants in registers" },
+  { name: "v128-pins", target: "both", state: "on", meaning: "Keep vector locals in registers" },
   {
     name: "v128-sink",
     target: "both",
-    state: "later",
+    state: "on",
     meaning: "Compute vector values directly in their local's register",
   },
   {
     name: "vex-float-mem",
     target: "x64",
-    state: "later",
+    state: "on",
     meaning: "Use a float's memory operand directly when the processor has AVX",
   },
   { name: "x8-pin", target: "arm64", state: "later", meaning: "Let call-free functions allocate X8" },
