@@ -17,7 +17,7 @@ import { API_ROUTES } from "../../registry/app.ts";
 import { noLog } from "../../registry/log.ts";
 import { segmentOfId } from "../../registry/names.ts";
 import { openapiDocument, OPERATIONS } from "../../registry/openapi.ts";
-import { type Registry, type RegistryChoices, startRegistry } from "../../registry/registry.ts";
+import { canaryDocuments, type Registry, type RegistryChoices, startRegistry } from "../../registry/registry.ts";
 import { createAccount, grantPrefix, type Scope } from "../../registry/store/accounts.ts";
 import type { Database } from "../../registry/store/database.ts";
 import { SqliteDatabase } from "../../registry/store/sqlite.ts";
@@ -191,6 +191,8 @@ export class TestRegistry {
   }
 }
 
+let documents: ReturnType<typeof canaryDocuments> | undefined;
+
 /** Runs a test against a registry of its own. */
 export async function withRegistry(
   test: (registry: TestRegistry) => Promise<void>,
@@ -203,6 +205,7 @@ export async function withRegistry(
     log: noLog,
     now: () => clock.at,
     domains: () => Promise.resolve(false),
+    documents: await (documents ??= canaryDocuments()),
     ...choices,
     settings: { rates: RATES, ...choices.settings },
     database,
