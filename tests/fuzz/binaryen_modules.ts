@@ -83,7 +83,7 @@ export class BinaryenModules {
       ]);
     rmSync(to, { force: true });
     try {
-      make(random.chance(30) ? [random.pick(["-O1", "-O2", "-O3", "-Os", "--flatten"])] : []);
+      make(random.chance(10) ? [random.pick(["-O1", "-O2", "-O3", "-Os", "--flatten"])] : []);
     } catch { // its optimizer sometimes rejects what its generator made
     }
     if (!existsSync(to)) make([]);

@@ -59,6 +59,14 @@ const OPS_BY_RESULT: Readonly<Record<string, readonly NumericOp[]>> = Object.fro
   NUMBERS.map((type) => [type, NUMERIC_OPS.filter((op) => op.result === type)]),
 );
 
+/** Operations for updates in place. */
+const BINARY_OPS: Readonly<Record<string, readonly number[]>> = {
+  i32: [0x6a, 0x6a, 0x6b, 0x6c, 0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78],
+  i64: [0x7c, 0x7c, 0x7d, 0x7e, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a],
+  f32: [0x92, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97],
+  f64: [0xa0, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5],
+};
+
 const OP = {
   unreachable: 0x00,
   nop: 0x01,
@@ -267,7 +275,7 @@ export class BodyGenerator {
         deep ? 4 : 0, // block
         deep && this.#weight < 1000 ? 9 : 0, // loop
         5, // br_if
-        5, // call
+        8, // call
         memory && bulk ? 3 : 0,
         references ? 4 : 0,
         1, // nop
@@ -276,6 +284,8 @@ export class BodyGenerator {
         1, // early return, rarely unreachable
         4, // locals change places
         memory ? 5 : 0, // accesses by one base
+        14, // local or global op= expression
+        memory ? 6 : 0, // memory op= expression
       ])
     ) {
       case 0:
@@ -328,6 +338,10 @@ export class BodyGenerator {
         return this.#permute();
       case 16:
         return this.#accessRun(depth);
+      case 17:
+        return this.#accumulate(depth);
+      case 18:
+        return this.#updateMemory(depth);
       default:
         this.#condition(depth - 1);
         out.byte(OP.if).byte(0x40);
@@ -349,6 +363,43 @@ export class BodyGenerator {
       : this.#random.pick(choices);
     this.#expression(this.#locals[local]!, depth);
     this.#out.byte(OP.localSet).u32(local);
+  }
+
+  /** A local or global that is combined with something again and again: what loops do. */
+  #accumulate(depth: number): void {
+    const random = this.#random;
+    const locals = this.#locals.flatMap((t, i) => !isReference(t) && this.#writable[i]! ? [i] : []);
+    const globals = this.#plan.globals.flatMap((g, i) => g.mutable && !isReference(g.type) ? [i] : []);
+    const global = globals.length > 0 && random.chance(40);
+    if (!global && locals.length === 0) return this.#localSet(depth);
+    const index = random.pick(global ? globals : locals);
+    const type = global ? this.#plan.globals[index]!.type : this.#locals[index]!;
+    const ops = BINARY_OPS[type]!;
+    const swapped = random.chance(20);
+    if (swapped) this.#expression(type, depth - 1);
+    this.#out.byte(global ? OP.globalGet : OP.localGet).u32(index);
+    if (!swapped) random.chance(25) ? this.#leafConstant(type) : this.#expression(type, depth - 1);
+    this.#out.byte(random.pick(ops)).byte(global ? OP.globalSet : OP.localSet).u32(index);
+  }
+
+  /** Reads, changes and writes back one place of the memory. */
+  #updateMemory(depth: number): void {
+    const random = this.#random;
+    const out = this.#out;
+    const store = random.pick(STORES.filter((op) => !isFloat(op.type)));
+    const load = random.pick(LOADS.filter((op) => op.type === store.type && op.align === store.align));
+    const bases = this.#locals.flatMap((t, i) => t === "i32" && this.#writable[i]! ? [i] : []);
+    const base = bases.length === 0 ? this.#newLocal("i32", true) : random.pick(bases);
+    this.#expression("i32", depth - 1);
+    this.#constant("i32", random.pick([0xff, 0xff8]));
+    out.byte(0x71).byte(OP.localSet).u32(base);
+    const offset = random.below(40);
+    this.#get(base);
+    this.#get(base);
+    this.#access(load.code, load.align, random.chance(90) ? offset : offset + 1);
+    random.chance(40) ? this.#leafConstant(store.type) : this.#expression(store.type, depth - 1);
+    out.byte(random.pick(BINARY_OPS[store.type]!));
+    this.#access(store.code, store.align, offset);
   }
 
   /** Locals of one type change places: what makes cycles of moves at the ends of loops. */
@@ -669,7 +720,7 @@ export class BodyGenerator {
     const out = this.#out;
     const memory = this.#plan.memory!;
     const end = memory.min * 65536;
-    switch (random.weighted([30, 12, 25, 6, 1, 1, 10, 6, 5])) {
+    switch (random.weighted([30, 12, 25, 6, 1, 1, 10, 6, 5, 8])) {
       case 0: { // masked
         this.#expression("i32", depth - 1);
         out.byte(0x41).s32(random.pick([0xff, 0xff8, 0x7ff0, 0xfff])).byte(0x71);
@@ -699,6 +750,16 @@ export class BodyGenerator {
       case 4: // anything
         this.#expression("i32", depth - 1);
         return { offset: random.below(16) };
+      case 9: { // base + index × scale
+        this.#expression("i32", depth - 2);
+        out.byte(0x41).s32(random.pick([0xff, 0xfff])).byte(0x71);
+        this.#expression("i32", depth - 2);
+        out.byte(0x41).s32(random.pick([0xf, 0xff])).byte(0x71);
+        if (random.chance(30)) out.byte(0x41).s32(random.pick([3, 5, 8, 12])).byte(0x6c);
+        else out.byte(0x41).s32(random.below(5)).byte(0x74);
+        out.byte(0x6a);
+        return { offset: random.pick([0, 0, 4, 100]) };
+      }
       case 8: // just inside the end as it is now
         if (memory.min === 0) break;
         out.byte(OP.memorySize).byte(0).byte(0x41).s32(16).byte(0x74);
