@@ -191,7 +191,10 @@ function hasLanding(s: Selection): boolean {
  */
 function selectUnwind(s: Selection): void {
   const i = s.plain(P.UNWIND, 0, 0, 0);
-  s.v.clobbers[i] = s.v.addClobbers(ALL_GENERAL & ~s.resultGeneral, ALL_VECTOR & ~s.resultVector);
+  // With stack-reg off values come back right after calls, into the results' registers too.
+  const kept = s.context.optimizations["stack-reg"] !== false;
+  const general = kept ? ALL_GENERAL & ~s.resultGeneral : ALL_GENERAL;
+  s.v.clobbers[i] = s.v.addClobbers(general, kept ? ALL_VECTOR & ~s.resultVector : ALL_VECTOR);
   s.end();
 }
 
