@@ -28,7 +28,7 @@ export const FEATURE_ROWS = [
   },
   { name: "reference-types", title: "References as values, several tables", default: true, compiled: true },
   { name: "sign-extension-ops", title: "Sign-extension instructions", default: true, compiled: true },
-  { name: "simd", title: "128-bit vectors, relaxed ones included", default: true, compiled: false },
+  { name: "simd", title: "128-bit vectors, relaxed ones included", default: true, compiled: true },
   { name: "table64", title: "Tables with 64-bit indices", default: true, compiled: true },
   { name: "tail-call", title: "Tail calls", default: true, compiled: true },
   { name: "threads", title: "Shared memories and atomic instructions", default: true, compiled: false },

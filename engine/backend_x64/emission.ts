@@ -107,7 +107,7 @@ export class Emission {
   coldX: number[] = [];
   coldFrame: number[] = [];
 
-  /** Pool constants: label, size (4, 8, 16) and words. */
+  /** Pool constants: label, size (4, 8, 16) and words; of 16 bytes, the index of the vector constant in poolLow. */
   poolLabel: number[] = [];
   poolSize: number[] = [];
   poolLow: number[] = [];

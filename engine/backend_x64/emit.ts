@@ -173,6 +173,7 @@ function emitInstruction(e: Emission, i: number, k: number): void {
     case P.CONST_I64:
     case P.CONST_F32:
     case P.CONST_F64:
+    case P.CONST_V128:
       emitRematerialized(e, i, e.location[v.firstOperand[i]]);
       break;
     case P.RETURN:

@@ -150,8 +150,9 @@ export function emitData(e: Emission): void {
       if (!aligned) e.mark(KIND.ALIGN, size, 0, 0, 0);
       aligned = true;
       e.bind(poolLabel[k]);
-      asm.int32(poolLow[k]);
-      if (size >= 8) asm.int32(poolHigh[k]);
+      if (size === 16) { for (let w = 0; w < 4; w++) asm.int32(e.v.vectors[poolLow[k] * 4 + w]); }
+      else asm.int32(poolLow[k]);
+      if (size === 8) asm.int32(poolHigh[k]);
     }
   }
   for (let t = 0; t < e.tableLabel.length; t++) {

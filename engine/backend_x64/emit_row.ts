@@ -141,7 +141,10 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
     emitMemory(asm, row, reg, vvvv, BASE_RIP, NO_REGISTER, 0, 0, imm, 0);
     const at = asm.ripAt;
     if (mode === MODE.SHARED) imageMark(e, disp);
-    else e.markFrom(at, KIND.RELATIVE, e.pool(disp, imm, 4 << ((aux >>> AUX_POOL_SHIFT) & 3)), asm.at - at, 0, 0);
+    else {
+      const size = 4 << ((aux >>> AUX_POOL_SHIFT) & 3);
+      e.markFrom(at, KIND.RELATIVE, e.pool(disp, size === 8 ? imm : 0, size), asm.at - at, 0, 0);
+    }
     return;
   }
   const scale = (aux >>> AUX_SCALE_SHIFT) & 3;
@@ -222,10 +225,27 @@ export function emitRematerialized(e: Emission, i: number, to: number): void {
       const at = asm.ripAt;
       e.markFrom(at, KIND.RELATIVE, e.pool(low, wide ? high : 0, wide ? 8 : 4), asm.at - at, 0, 0);
     }
+  } else if (op === P.CONST_V128) {
+    emitVectorConstant(e, d, low);
   } else if (op === X.LEA64) {
     emitMemory(asm, X.LEA64, d, 0, CONTEXT_REGISTER, NO_REGISTER, 0, high, 0, 0);
   } else {
     throw new Error(`Operation ${op} cannot be repeated`);
+  }
+}
+
+/** Loads vector constant `index`: zeros and ones are made, the rest comes from the pool. */
+function emitVectorConstant(e: Emission, d: number, index: number): void {
+  const { vectors } = e.v;
+  const at = index * 4;
+  const word = vectors[at];
+  const uniform = vectors[at + 1] === word && vectors[at + 2] === word && vectors[at + 3] === word;
+  if (uniform && word === 0) vvv(e, X.XORPS, d, d, d);
+  else if (uniform && word === -1) vvv(e, X.PCMPEQD, d, d, d);
+  else {
+    emitMemory(e.asm, vex(e, X.MOVAPS), d, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
+    const patch = e.asm.ripAt;
+    e.markFrom(patch, KIND.RELATIVE, e.pool(index, 0, 16), e.asm.at - patch, 0, 0);
   }
 }
 

@@ -11,6 +11,7 @@ import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import { FOLD, type Selection } from "./selection.ts";
 import { foldAddress } from "./addressing.ts";
+import { foldStoredLane, foldVector } from "./fold_simd.ts";
 
 /** Is `op` a comparison of integers or references? */
 export function isIntegerCompare(op: number): boolean {
@@ -79,12 +80,12 @@ function mayTrap(s: Selection, id: number): boolean {
 }
 
 /** May load `id` be executed at the place of `user` (or of whoever `user` is folded into)? */
-function canMoveTo(s: Selection, id: number, user: number): boolean {
+export function canMoveTo(s: Selection, id: number, user: number): boolean {
   return mayTrap(s, id) ? s.trapGroup[id] === s.trapGroup[user] : s.writeGroup[id] === s.writeGroup[user];
 }
 
 /** Folds value `id` into `user`: it is executed there, and so is what is folded into it. */
-function fold(s: Selection, id: number, user: number, how: number): void {
+export function fold(s: Selection, id: number, user: number, how: number): void {
   s.folded[id] = how;
   s.trapGroup[id] = s.trapGroup[user];
   s.writeGroup[id] = s.writeGroup[user];
@@ -98,7 +99,7 @@ function foldFloatLoad(s: Selection, id: number, user: number, ty: number): bool
 }
 
 /** Folds `id` into `user` as a memory operand if it is a full load of type `ty`. */
-function foldLoad(s: Selection, id: number, user: number, ty: number): boolean {
+export function foldLoad(s: Selection, id: number, user: number, ty: number): boolean {
   if (s.op[id] !== OP.LOAD || s.uses[id] !== 1 || s.folded[id] !== 0) return false;
   const own = s.ty[id];
   if (own !== ty && !(own === TY.REF && ty === TY.I64)) return false;
@@ -320,11 +321,13 @@ export function markFolds(s: Selection): void {
         case OP.STORE16:
         case OP.STORE32:
           foldReadModifyWrite(s, id);
+          foldStoredLane(s, id);
           if (TY_BANK[ty[b[id]]] === 1) foldWrap(s, b[id], id);
           foldAddress(s, id, true);
           break;
         default:
           if (o >= OP.LOAD && o <= OP.LOAD32_U) foldAddress(s, id, true);
+          else if (o >= OP.VSPLAT && o <= OP.VBITSELECT) foldVector(s, id);
           else if (isIntegerCompare(o) && how !== FOLD.REPEATED) foldIntegerCompare(s, id);
       }
     }

@@ -92,7 +92,7 @@ export const MODE = {
   POINTER_INDEX: 5,
   /** [index << scale + disp] without a base: one word (lea only). */
   INDEX: 6,
-  /** A constant of the function's pool: disp = low half, imm = high half. */
+  /** A constant of the function's pool: disp = low half, imm = high half; of 16 bytes, disp = index of the vector constant. */
   POOL: 7,
   /** A constant of the image (image_constants.ts), disp = its offset there. */
   SHARED: 8,

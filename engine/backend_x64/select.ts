@@ -8,14 +8,17 @@ import type { CodegenContext } from "../codegen/target.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import type { IrFunction } from "../ir/function.ts";
-import { FLAG, OP, OP_FLAGS, OP_ROWS, type OpName } from "../ir/ops.ts";
+import { FLAG, OP, OP_FLAGS, OP_ROWS, OP_VALUE_MASK, type OpName } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { countUses, markFolds } from "./folding.ts";
 import * as compare from "./select_compare.ts";
 import * as control from "./select_control.ts";
 import * as float from "./select_float.ts";
 import * as integer from "./select_integer.ts";
+import * as lanes from "./select_lanes.ts";
 import * as memory from "./select_memory.ts";
+import * as shuffle from "./select_shuffle.ts";
+import * as vector from "./select_simd.ts";
 import { Selection } from "./selection.ts";
 
 type Rule = (s: Selection, id: number) => void;
@@ -125,6 +128,91 @@ const RULES = {
   TAIL_CALL: control.selectTailCall,
   TAIL_CALL_RECORD: control.selectTailCallRecord,
   TAIL_CALL_IMPORT: control.selectTailCallImport,
+  VSPLAT: lanes.selectSplat,
+  VFROM_SCALAR: lanes.selectFromScalar,
+  VREPLACE: lanes.selectReplace,
+  VEXTRACT_S: lanes.selectExtract,
+  VEXTRACT_U: lanes.selectExtract,
+  VANY_TRUE: lanes.selectAnyTrue,
+  VALL_TRUE: lanes.selectAllTrue,
+  VBITMASK: lanes.selectBitmask,
+  VSHL: vector.selectShift,
+  VSHR_S: vector.selectShift,
+  VSHR_U: vector.selectShift,
+  VNOT: vector.selectUnary,
+  VNEG: vector.selectUnary,
+  VABS: vector.selectUnary,
+  VPOPCNT: vector.selectUnary,
+  VEXTEND_LOW_S: vector.selectUnary,
+  VEXTEND_LOW_U: vector.selectUnary,
+  VEXTEND_HIGH_S: vector.selectUnary,
+  VEXTEND_HIGH_U: vector.selectUnary,
+  VEXTADD_S: vector.selectUnary,
+  VEXTADD_U: vector.selectUnary,
+  VFABS: vector.selectUnary,
+  VFNEG: vector.selectUnary,
+  VFSQRT: vector.selectUnary,
+  VFCEIL: vector.selectUnary,
+  VFFLOOR: vector.selectUnary,
+  VFTRUNC: vector.selectUnary,
+  VFNEAREST: vector.selectUnary,
+  VFDEMOTE: vector.selectUnary,
+  VFPROMOTE: vector.selectUnary,
+  VCONVERT_S: vector.selectUnary,
+  VCONVERT_U: vector.selectUnary,
+  VTRUNC_SAT_S: vector.selectUnary,
+  VTRUNC_SAT_U: vector.selectUnary,
+  VAND: vector.selectBinary,
+  VANDNOT: vector.selectBinary,
+  VOR: vector.selectBinary,
+  VXOR: vector.selectBinary,
+  VADD: vector.selectBinary,
+  VSUB: vector.selectBinary,
+  VMUL: vector.selectBinary,
+  VADD_SAT_S: vector.selectBinary,
+  VADD_SAT_U: vector.selectBinary,
+  VSUB_SAT_S: vector.selectBinary,
+  VSUB_SAT_U: vector.selectBinary,
+  VMIN_S: vector.selectBinary,
+  VMIN_U: vector.selectBinary,
+  VMAX_S: vector.selectBinary,
+  VMAX_U: vector.selectBinary,
+  VAVGR_U: vector.selectBinary,
+  VQ15MULR_S: vector.selectBinary,
+  VDOT_S: vector.selectBinary,
+  VEXTMUL_LOW_S: vector.selectBinary,
+  VEXTMUL_LOW_U: vector.selectBinary,
+  VEXTMUL_HIGH_S: vector.selectBinary,
+  VEXTMUL_HIGH_U: vector.selectBinary,
+  VNARROW_S: vector.selectBinary,
+  VNARROW_U: vector.selectBinary,
+  VSHUFFLE: shuffle.selectShuffle,
+  VSWIZZLE: shuffle.selectSwizzle,
+  VEQ: vector.selectBinary,
+  VNE: vector.selectBinary,
+  VLT_S: vector.selectBinary,
+  VLT_U: vector.selectBinary,
+  VGT_S: vector.selectBinary,
+  VGT_U: vector.selectBinary,
+  VLE_S: vector.selectBinary,
+  VLE_U: vector.selectBinary,
+  VGE_S: vector.selectBinary,
+  VGE_U: vector.selectBinary,
+  VFADD: vector.selectBinary,
+  VFSUB: vector.selectBinary,
+  VFMUL: vector.selectBinary,
+  VFDIV: vector.selectBinary,
+  VFMIN: vector.selectBinary,
+  VFMAX: vector.selectBinary,
+  VFPMIN: vector.selectBinary,
+  VFPMAX: vector.selectBinary,
+  VFEQ: vector.selectBinary,
+  VFNE: vector.selectBinary,
+  VFLT: vector.selectBinary,
+  VFGT: vector.selectBinary,
+  VFLE: vector.selectBinary,
+  VFGE: vector.selectBinary,
+  VBITSELECT: vector.selectBitselect,
 } as const satisfies Record<OpName, Rule>;
 
 const RULE_BY_OP: readonly Rule[] = OP_ROWS.map((row) => RULES[row.name]);
@@ -195,6 +283,7 @@ function pinConstants(s: Selection): void {
     for (let p = f.blockStart[k]; p < f.blockEnd[k]; p++) {
       const id = sched[p];
       const o = op[id];
+      if (o >= OP.VSPLAT) pinVectorConstants(s, id, depth);
       if (o < OP.FADD || o > OP.FGE) continue;
       const x = a[id];
       const y = b[id];
@@ -203,5 +292,17 @@ function pinConstants(s: Selection): void {
         if (op[y] === OP.CONST && blockDepth[blockOf[y]] < depth) s.constantBlock[y] = -1;
       }
     }
+  }
+}
+
+/** The same for the vector constants that vector operation `id` uses. */
+function pinVectorConstants(s: Selection, id: number, depth: number): void {
+  const { op, ty, blockOf } = s;
+  const { blockDepth } = s.f;
+  const mask = OP_VALUE_MASK[op[id]];
+  for (let k = 0; k < 3; k++) {
+    if ((mask & (1 << k)) === 0) continue;
+    const x = k === 0 ? s.a[id] : k === 1 ? s.b[id] : s.c[id];
+    if (op[x] === OP.CONST && ty[x] === TY.V128 && blockDepth[blockOf[x]] < depth) s.constantBlock[x] = -1;
   }
 }

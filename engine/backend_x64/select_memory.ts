@@ -7,6 +7,7 @@ import { TY } from "../ir/types.ts";
 import { foldAddress } from "./addressing.ts";
 import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
+import { selectLaneStore } from "./select_lanes.ts";
 import { FOLD, type Selection } from "./selection.ts";
 
 /** Resolves value `id` as the source operand of the next instruction. `any`: a stack slot will do. */
@@ -109,6 +110,7 @@ export function selectStore(s: Selection, id: number): void {
     selectModify(s, id, value);
     return;
   }
+  if (selectLaneStore(s, id, value)) return;
   if (ty === TY.F32 || ty === TY.F64 || ty === TY.V128) {
     if (s.op[value] === OP.CONST && ty !== TY.V128 && s.constantBlock[value] >= 0 && storeFloatConstant(s, id, value)) {
       return;

@@ -37,6 +37,7 @@ export class Selection {
 
   // CPU features and switches, resolved once per function.
   avx = false;
+  avx2 = false;
   bmi1 = false;
   bmi2 = false;
   lzcnt = false;
@@ -99,6 +100,7 @@ export class Selection {
     this.code = code;
     const cpu = context.cpu;
     this.avx = cpu.has("avx");
+    this.avx2 = this.avx && cpu.has("avx2");
     this.bmi1 = cpu.has("bmi1");
     this.bmi2 = cpu.has("bmi2");
     this.lzcnt = cpu.has("lzcnt");
@@ -199,7 +201,7 @@ export class Selection {
   constant(id: number, ty: number, scope: number): number {
     const { v } = this;
     const vreg = v.newVreg(ty);
-    const low = id === 0 ? 0 : this.imm[id];
+    const low = ty === TY.V128 ? this.vectorIndex(id) : id === 0 ? 0 : this.imm[id];
     const high = id === 0 ? 0 : this.c[id];
     const op = ty === TY.I32
       ? P.CONST_I32
@@ -210,13 +212,22 @@ export class Selection {
       : ty === TY.V128
       ? P.CONST_V128
       : P.CONST_I64;
-    const i = v.beginInstruction(op, low, ty === TY.F32 || ty === TY.I32 ? 0 : high, 0);
+    const i = v.beginInstruction(op, low, ty === TY.F32 || ty === TY.I32 || ty === TY.V128 ? 0 : high, 0);
     v.operand(operandWord(vreg, ROLE.DEF, CONSTRAINT.REG));
     v.endInstruction();
     v.vregRemat[vreg] = i + 1;
     this.vregs[id] = vreg;
     this.constantBlock[id] = scope;
     return vreg;
+  }
+
+  /** Index among the VCode's vector constants of the one that value `id` is; of UNDEF, zero. */
+  vectorIndex(id: number): number {
+    if (id === 0) return this.v.addVector(0, 0, 0, 0);
+    const { vectors } = this.f;
+    const word = (k: number) => vectors[k] | (vectors[k + 1] << 8) | (vectors[k + 2] << 16) | (vectors[k + 3] << 24);
+    const at = this.imm[id] * 16;
+    return this.v.addVector(word(at), word(at + 4), word(at + 8), word(at + 12));
   }
 
   /** Begins an instruction without a memory operand. */
@@ -233,7 +244,7 @@ export class Selection {
     const { v, f } = this;
     const word = this.mode | (this.scale << AUX_SCALE_SHIFT) | (this.trap << AUX_TRAP_SHIFT) |
       (this.poolSize << AUX_POOL_SHIFT) | aux;
-    const i = v.beginInstruction(row, this.mode === MODE.POOL ? this.high : imm, this.disp, word);
+    const i = v.beginInstruction(row, this.mode === MODE.POOL && this.poolSize < 2 ? this.high : imm, this.disp, word);
     const at = this.origin !== 0 ? this.origin : this.current;
     v.pos[i] = f.pos[at];
     v.site[i] = f.site[at];

@@ -118,6 +118,10 @@ export class VCode {
   pool: Int32Array = new Int32Array(256);
   poolCount = 0;
 
+  /** Vector constants that instructions refer to by index: four words each, all different. */
+  vectors: Int32Array = new Int32Array(64);
+  vectorCount = 0;
+
   /** Clobber table: bit masks of general and vector registers; entry 0 is empty. */
   clobberGeneral: Int32Array = new Int32Array(64);
   clobberVector: Int32Array = new Int32Array(64);
@@ -137,6 +141,7 @@ export class VCode {
     this.succTotal = 0;
     this.edgeCount = 0;
     this.poolCount = 0;
+    this.vectorCount = 0;
     this.clobberCount = 1;
     this.hasCalls = false;
   }
@@ -197,6 +202,21 @@ export class VCode {
     this.clobberGeneral[k] = general;
     this.clobberVector[k] = vector;
     return k;
+  }
+
+  /** Index of the vector constant of these words. Only the latest are searched for an equal one. */
+  addVector(w0: number, w1: number, w2: number, w3: number): number {
+    const known = this.vectors;
+    const n = this.vectorCount;
+    for (let k = 4 * Math.max(0, n - 64); k < 4 * n; k += 4) {
+      if (known[k] === w0 && known[k + 1] === w1 && known[k + 2] === w2 && known[k + 3] === w3) return k >> 2;
+    }
+    if (4 * n + 4 > known.length) this.vectors = grown32(known, known.length * 2);
+    this.vectors[4 * n] = w0;
+    this.vectors[4 * n + 1] = w1;
+    this.vectors[4 * n + 2] = w2;
+    this.vectors[4 * n + 3] = w3;
+    return this.vectorCount++;
   }
 
   /** Makes room for `blocks` blocks and `edges` edges, before the selector fills their columns by index. */

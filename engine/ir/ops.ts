@@ -11,6 +11,8 @@
  *   t may trap · x calls or leaves compiled code (reads and writes everything, may grow memory) · z ends a block · c commutative
  */
 
+import { VECTOR_ROWS } from "./vector_ops.ts";
+
 /** Rows are "NAME operands result flags"; the comment gives the meaning. `imm` is the 32-bit immediate column. */
 const ROWS = [
   "UNDEF ... t p", // id 0 only: no value
@@ -117,6 +119,7 @@ const ROWS = [
   "TAIL_CALL lnk _ zx", // as CALL, results returned to our caller
   "TAIL_CALL_RECORD lnk _ zx",
   "TAIL_CALL_IMPORT lnk _ zx",
+  ...VECTOR_ROWS,
 ] as const;
 
 type NameOf<Row> = Row extends `${infer Name} ${string}` ? Name : never;

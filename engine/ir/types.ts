@@ -15,6 +15,15 @@ export const TY_BYTES: Uint8Array = Uint8Array.of(0, 4, 8, 4, 8, 16, 8);
 /** 1 for types in general registers, 2 for types in vector registers, 0 for none. */
 export const TY_BANK: Uint8Array = Uint8Array.of(0, 1, 1, 2, 2, 2, 1);
 
+/** Shapes of vectors: how their bits are lanes. */
+export const SHAPE = { I8X16: 0, I16X8: 1, I32X4: 2, I64X2: 3, F32X4: 4, F64X2: 5 } as const;
+
+/** Names of shapes, by shape. */
+export const SHAPE_NAMES = ["i8x16", "i16x8", "i32x4", "i64x2", "f32x4", "f64x2"] as const;
+
+/** Type of a lane as a scalar, by shape. */
+export const SHAPE_LANE_TY: Uint8Array = Uint8Array.of(1, 1, 1, 2, 3, 4);
+
 /** Types of parameters and results of a function as compiled code sees it. */
 export interface Signature {
   readonly params: Uint8Array;

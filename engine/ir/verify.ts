@@ -9,7 +9,7 @@ import { Bug } from "../errors.ts";
 import { BLOCK_LOOP, type IrFunction, REGION } from "./function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
 import { hasSignature, isAccess, printInstruction } from "./print.ts";
-import { type Signature, TY, TY_NAMES } from "./types.ts";
+import { type Signature, SHAPE, SHAPE_LANE_TY, TY, TY_NAMES } from "./types.ts";
 
 /** Result types by the letter of an operation row. */
 const RESULT_TYPES: Readonly<Record<string, number>> = {
@@ -291,6 +291,7 @@ class Verifier {
     else if (op === OP.CONST) this.#want(i, k, ty > 0 && ty <= TY.REF, "a constant needs a type");
     else if (op === OP.RETURN) this.#checkList(i, k, f.signature.results, "returned");
     else if (op === OP.RESULT) this.#checkResult(i, k, at);
+    else if (op >= OP.VSPLAT && op <= OP.VBITSELECT) this.#checkVector(i, k, ta, tb);
   }
 
   /** UNWOUND follows a call and its results and is read by the BRANCH that ends the block, whose landing uses none of them. */
@@ -308,6 +309,31 @@ class Verifier {
       const isResult = value === call || (f.op[value] === OP.RESULT && f.a[value] === call);
       this.#want(i, k, !isResult, "a landing has no results");
     }
+  }
+
+  /** Operands are vectors but for the scalar of splats, replacements and shifts; shape and lane exist. */
+  #checkVector(i: number, k: number, ta: number, tb: number): void {
+    const f = this.#f;
+    const op = f.op[i]!;
+    if (op === OP.VSHUFFLE) {
+      this.#want(i, k, f.imm[i]! >= 0 && f.imm[i]! < f.vectorCount, "the lane numbers are not there");
+      this.#want(i, k, ta === TY.V128 && tb === TY.V128, "operands must be vectors");
+      return;
+    }
+    const shape = f.imm[i]! & 0xff, lane = f.imm[i]! >>> 8;
+    this.#want(i, k, shape <= SHAPE.F64X2, "no such shape");
+    const scalar = SHAPE_LANE_TY[shape]!;
+    const extracts = op === OP.VEXTRACT_S || op === OP.VEXTRACT_U;
+    const lanes = [16, 8, 4, 2, 4, 2][shape]!;
+    this.#want(i, k, lane < (extracts || op === OP.VREPLACE ? lanes : 1), "no such lane");
+    const a = op === OP.VSPLAT || op === OP.VFROM_SCALAR ? scalar : TY.V128;
+    this.#want(i, k, ta === a, `the operand must be ${TY_NAMES[a]}`);
+    if (op === OP.VFROM_SCALAR) this.#want(i, k, shape >= SHAPE.F32X4, "the operand must be a float");
+    if (extracts) this.#want(i, k, f.ty[i] === scalar, `the result must be ${TY_NAMES[scalar]}`);
+    if ((OP_VALUE_MASK[op]! & 2) === 0) return;
+    const b = op === OP.VREPLACE ? scalar : op >= OP.VSHL && op <= OP.VSHR_U ? TY.I32 : TY.V128;
+    this.#want(i, k, tb === b, `the second operand must be ${TY_NAMES[b]}`);
+    if (op === OP.VBITSELECT) this.#want(i, k, f.ty[f.c[i]!] === TY.V128, "the mask must be a vector");
   }
 
   #checkAccess(i: number, k: number, ta: number): void {

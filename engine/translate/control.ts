@@ -15,6 +15,7 @@ import { FRAME_KIND, MAX_INSTRUCTIONS, tooLarge } from "./frames.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { edgeToFrame, openJoin, takePool } from "./joins.ts";
 import { tyOf } from "./module_env.ts";
+import { vectorConstant, ZERO_VECTOR } from "./vector.ts";
 
 const { BLOCK, LOOP, IF, ELSE, TRY_TABLE, TRY, CATCH, BODY, INLINED } = FRAME_KIND;
 
@@ -48,7 +49,7 @@ export function beginActivation(
     for (let k = 0; k < params.length; k++) frames.locals[base + k] = b.param(f.signature.params[k]!);
     for (let k = params.length; k < locals.length; k++) {
       const ty = tyOf(locals[k]!);
-      if (t.zeros[ty] === 0) t.zeros[ty] = ty === TY.V128 ? zeroVector(t) : b.constant(ty, 0, 0);
+      if (t.zeros[ty] === 0) t.zeros[ty] = ty === TY.V128 ? vectorConstant(t, ZERO_VECTOR) : b.constant(ty, 0, 0);
     }
   }
   for (let k = params.length; k < locals.length; k++) frames.locals[base + k] = t.zero(tyOf(locals[k]!));
@@ -56,13 +57,6 @@ export function beginActivation(
   t.bodyFrame = frames.open(inlined ? INLINED : BODY, t.sp, results.length, results.length);
   frames.floor = -1;
   t.reachable = true;
-}
-
-function zeroVector(t: FunctionTranslator): number {
-  const { f, b } = t;
-  const index = f.vectorCount++;
-  if (f.vectors.length < f.vectorCount * 16) f.vectors = new Uint8Array(f.vectorCount * 16 * 2);
-  return b.pure(OP.CONST, TY.V128, 0, 0, 0, index);
 }
 
 export function enterBlock(t: FunctionTranslator, params: number, results: number): void {

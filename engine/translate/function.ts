@@ -45,6 +45,7 @@ import { MEMORY_HANDLERS, translateLoad, translateStore } from "./memory.ts";
 import { countHit, type ModuleEnv } from "./module_env.ts";
 import { SPECIAL_HANDLERS, translateGlobalGet, translateGlobalSet } from "./special.ts";
 import { BODY } from "./summaries.ts";
+import { VECTOR_HANDLERS, vectorConstant, ZERO_VECTOR } from "./vector.ts";
 
 /** Translates one instruction that has no case of its own below. Operands are on `t.stack`. */
 export type Handler = (t: FunctionTranslator, imm: Immediates, at: number) => void;
@@ -118,7 +119,10 @@ const HANDLERS: (Handler | undefined)[] = [];
 for (const row of OPCODES) {
   const { id, mnemonic, params, results } = row;
   IR_TY[id] = TY_OF_LETTER[results ?? ""] ?? TY.NONE;
-  HANDLERS.push(MEMORY_HANDLERS[mnemonic] ?? SPECIAL_HANDLERS[mnemonic] ?? EXCEPTION_HANDLERS[mnemonic]);
+  HANDLERS.push(
+    MEMORY_HANDLERS[mnemonic] ?? SPECIAL_HANDLERS[mnemonic] ?? EXCEPTION_HANDLERS[mnemonic] ??
+      VECTOR_HANDLERS[mnemonic],
+  );
   const named = NAMED_CASES[mnemonic];
   const access = /^[if](32|64)\.(load|store)(\d*)(_[su])?$/.exec(mnemonic);
   const division = /^i(32|64)\.(div|rem)_([su])$/.exec(mnemonic);
@@ -222,7 +226,8 @@ export class FunctionTranslator implements CodeVisitor {
   /** The zero of type `ty`, in the entry block if it is there. */
   zero(ty: number): number {
     const zero = this.zeros[ty]!;
-    return zero !== 0 ? zero : this.b.constant(ty, 0, 0);
+    if (zero !== 0) return zero;
+    return ty === TY.V128 ? vectorConstant(this, ZERO_VECTOR) : this.b.constant(ty, 0, 0);
   }
 
   begin(

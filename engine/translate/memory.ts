@@ -42,13 +42,13 @@ for (
 const TYPE_WIDTH = Uint8Array.of(0, 4, 8, 4, 8, 16, 8);
 
 /** The static offset of the access that `checkedAddress` prepared last. */
-let staticOffset = 0;
+export let staticOffset = 0;
 
 /**
  * Emits BOUNDS where the mode or the memory asks for it, and returns the address value for the access; what is left of the
  * static offset is in `staticOffset`.
  */
-function checkedAddress(t: FunctionTranslator, imm: Immediates, operand: number, width: number): number {
+export function checkedAddress(t: FunctionTranslator, imm: Immediates, operand: number, width: number): number {
   const { b, env } = t;
   const { memory } = imm;
   let address = operand;

@@ -1,0 +1,74 @@
+/**
+ * Which operands of vector operations are read from memory by the instruction itself. 16-byte operands need the VEX encoding, since
+ * addresses of WebAssembly are not aligned; scalars and halves are free of that. The instruction must read exactly what the load would.
+ */
+import { OP } from "../ir/ops.ts";
+import { SHAPE, TY } from "../ir/types.ts";
+import { canMoveTo, fold, foldLoad } from "./folding.ts";
+import { FOLD, type Selection } from "./selection.ts";
+import { BINARY_ROW, EXCHANGED, READS_HALF, UNARY_ROW } from "./vector_rows.ts";
+import { FLAG, OP_FLAGS } from "../ir/ops.ts";
+
+/** Folds an unsigned load of a narrow lane into `id`. */
+function foldNarrow(s: Selection, load: number, id: number, op: number): void {
+  if (s.op[load] !== op || s.uses[load] !== 1 || s.folded[load] !== 0 || !canMoveTo(s, load, id)) return;
+  fold(s, load, id, FOLD.ONCE);
+}
+
+/** Folds a scalar of a lane of `shape`. */
+function foldLane(s: Selection, scalar: number, id: number, shape: number): void {
+  if (shape === SHAPE.I8X16) foldNarrow(s, scalar, id, OP.LOAD8_U);
+  else if (shape === SHAPE.I16X8) foldNarrow(s, scalar, id, OP.LOAD16_U);
+  else foldLoad(s, scalar, id, s.ty[scalar]);
+}
+
+/** Marks what vector operation `id` folds. */
+export function foldVector(s: Selection, id: number): void {
+  const { op, a, b, imm } = s;
+  const o = op[id];
+  const shape = imm[id] & 0xff;
+  switch (o) {
+    case OP.VSPLAT:
+      if (s.avx2 || shape === SHAPE.I32X4 || shape === SHAPE.I64X2 || shape === SHAPE.F64X2) {
+        foldLane(s, a[id], id, shape);
+      } else if (s.avx && shape === SHAPE.F32X4) foldLoad(s, a[id], id, TY.F32);
+      return;
+    case OP.VFROM_SCALAR:
+      foldLoad(s, a[id], id, s.ty[a[id]]);
+      return;
+    case OP.VREPLACE:
+      if (shape !== SHAPE.F64X2) foldLane(s, b[id], id, shape);
+      return;
+    case OP.VSHUFFLE:
+      return;
+  }
+  const unary = UNARY_ROW[o * 8 + shape];
+  if (unary !== 0) {
+    if (!READS_HALF.has(unary)) {
+      if (s.avx) foldLoad(s, a[id], id, TY.V128);
+      return;
+    }
+    const low = a[id];
+    if (op[low] !== OP.VFROM_SCALAR || s.uses[low] !== 1 || s.folded[low] !== 0 || s.blockOf[low] !== s.blockOf[id]) {
+      return;
+    }
+    if (s.ty[a[low]] === TY.F64 && foldLoad(s, a[low], id, TY.F64)) fold(s, low, id, FOLD.ONCE);
+    return;
+  }
+  if (!s.avx || BINARY_ROW[o * 8 + shape] === 0) return;
+  const last = EXCHANGED[o] === 1 ? a[id] : b[id];
+  const first = EXCHANGED[o] === 1 ? b[id] : a[id];
+  if (foldLoad(s, last, id, TY.V128)) return;
+  if ((OP_FLAGS[o] & FLAG.COMMUTES) !== 0) foldLoad(s, first, id, TY.V128);
+}
+
+/** Folds a lane into the store of it. */
+export function foldStoredLane(s: Selection, store: number): void {
+  const value = s.b[store];
+  if (s.op[value] !== OP.VEXTRACT_U || s.uses[value] !== 1 || s.blockOf[value] !== s.blockOf[store]) return;
+  if (s.folded[value] !== 0) return;
+  const shape = s.imm[value] & 0xff;
+  const o = s.op[store];
+  const fits = shape === SHAPE.I8X16 ? o === OP.STORE8 : shape === SHAPE.I16X8 ? o === OP.STORE16 : o === OP.STORE;
+  if (fits) fold(s, value, store, FOLD.ONCE);
+}

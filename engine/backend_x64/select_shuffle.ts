@@ -1,0 +1,188 @@
+/**
+ * Rules for shuffles and swizzles. A shuffle of constant lanes is matched against the instructions that do it in one step, cheapest first;
+ * what is left is PSHUFB of each operand, joined by POR. Lanes are bytes: 0-15 of the first operand, 16-31 of the second.
+ */
+import { OP } from "../ir/ops.ts";
+import { X } from "./instructions.ts";
+import type { Selection } from "./selection.ts";
+import { isZeroVector, one, shifted, sourceWords, two, twoSource, twoWords } from "./vector_code.ts";
+
+/** The lanes being matched. */
+const lanes = new Uint8Array(16);
+/** The same as lanes of 2 and 4 bytes, valid while `whole2` and `whole4` say so. */
+const lanes2 = new Uint8Array(8);
+const lanes4 = new Uint8Array(4);
+let whole2 = false;
+let whole4 = false;
+
+/** Finds the wider lanes that the bytes form. */
+function widen(): void {
+  whole2 = true;
+  for (let k = 0; k < 8; k++) {
+    const low = lanes[2 * k];
+    if ((low & 1) !== 0 || lanes[2 * k + 1] !== low + 1) whole2 = false;
+    lanes2[k] = low >> 1;
+  }
+  whole4 = whole2;
+  for (let k = 0; k < 4; k++) {
+    const low = lanes2[2 * k];
+    if ((low & 1) !== 0 || lanes2[2 * k + 1] !== low + 1) whole4 = false;
+    lanes4[k] = low >> 1;
+  }
+}
+
+export function selectShuffle(s: Selection, id: number): void {
+  const at = s.imm[id] * 16;
+  for (let k = 0; k < 16; k++) lanes[k] = s.f.vectors[at + k];
+  const a = s.a[id];
+  const b = s.b[id];
+  widen();
+  if (a === b) s.vregs[id] = shuffleOne(s, s.reg(a));
+  else if (isZeroVector(s, b)) s.vregs[id] = shuffleWithZero(s, s.reg(a), 0);
+  else if (isZeroVector(s, a)) s.vregs[id] = shuffleWithZero(s, s.reg(b), 16);
+  else s.vregs[id] = shuffleTwo(s, s.reg(a), s.reg(b));
+}
+
+/** The immediate of four 2-bit fields. */
+function fields(a: number, b: number, c: number, d: number): number {
+  return (a & 3) | ((b & 3) << 2) | ((c & 3) << 4) | ((d & 3) << 6);
+}
+
+/** PSHUFB of x by the lanes, those outside [first, first + 16) giving 0. */
+function bytes(s: Selection, x: number, first: number): number {
+  const word = (k: number) => {
+    let value = 0;
+    for (let n = 3; n >= 0; n--) {
+      const lane = lanes[4 * k + n] - first;
+      value = (value << 8) | (lane >= 0 && lane < 16 ? lane : 0x80);
+    }
+    return value;
+  };
+  sourceWords(s, word(0), word(1), word(2), word(3));
+  return twoSource(s, X.PSHUFB, x);
+}
+
+// Interleavings: row, bytes per lane, first lane of the half.
+const UNPACKS: readonly (readonly [row: number, width: number, high: boolean])[] = [
+  [X.PUNPCKLBW, 1, false],
+  [X.PUNPCKHBW, 1, true],
+  [X.PUNPCKLWD, 2, false],
+  [X.PUNPCKHWD, 2, true],
+  [X.PUNPCKLDQ, 4, false],
+  [X.PUNPCKHDQ, 4, true],
+  [X.PUNPCKLQDQ, 8, false],
+  [X.PUNPCKHQDQ, 8, true],
+];
+
+/** Do the lanes interleave halves of operands whose bytes begin at `first` and `second`? */
+function interleaves(width: number, high: boolean, first: number, second: number): boolean {
+  for (let k = 0; k < 16; k++) {
+    const element = Math.floor(k / width);
+    const from = (element & 1) === 0 ? first : second;
+    if (lanes[k] !== from + (high ? 8 : 0) + (element >> 1) * width + (k % width)) return false;
+  }
+  return true;
+}
+
+/** Row of the interleaving that the lanes are, or 0. */
+function unpackRow(first: number, second: number): number {
+  for (const [row, width, high] of UNPACKS) if (interleaves(width, high, first, second)) return row;
+  return 0;
+}
+
+/** The distance by which consecutive lanes, modulo `modulus`, are off; 0 if they are not consecutive. */
+function rotation(modulus: number): number {
+  const distance = lanes[0];
+  for (let k = 1; k < 16; k++) if (lanes[k] !== (distance + k) % modulus) return 0;
+  return distance;
+}
+
+/** Rules for shuffles of one operand */
+function shuffleOne(s: Selection, x: number): number {
+  if (whole4) return one(s, X.PSHUFD, x, fields(lanes4[0], lanes4[1], lanes4[2], lanes4[3]));
+  if (whole2) {
+    const n = lanes2;
+    const lowKept = n[0] === 0 && n[1] === 1 && n[2] === 2 && n[3] === 3;
+    const highKept = n[4] === 4 && n[5] === 5 && n[6] === 6 && n[7] === 7;
+    const lowInside = n[0] < 4 && n[1] < 4 && n[2] < 4 && n[3] < 4;
+    const highInside = n[4] > 3 && n[5] > 3 && n[6] > 3 && n[7] > 3;
+    if (highKept && lowInside) return one(s, X.PSHUFLW, x, fields(n[0], n[1], n[2], n[3]));
+    if (lowKept && highInside) return one(s, X.PSHUFHW, x, fields(n[4], n[5], n[6], n[7]));
+  }
+  const unpack = unpackRow(0, 0);
+  if (unpack !== 0) return two(s, unpack, x, x);
+  const distance = rotation(16);
+  if (distance !== 0) return two(s, X.PALIGNR, x, x, distance);
+  return bytes(s, x, 0);
+}
+
+/** Rules for shuffles of x, whose lanes begin at `first`, with zeros */
+function shuffleWithZero(s: Selection, x: number, first: number): number {
+  const zero = (k: number) => lanes[k] < first || lanes[k] >= first + 16;
+  // Whole-register shifts by bytes.
+  for (let n = 1; n < 16; n++) {
+    let left = true;
+    let right = true;
+    for (let k = 0; k < 16; k++) {
+      if (k < n ? !zero(k) : lanes[k] !== first + k - n) left = false;
+      if (k >= 16 - n ? !zero(k) : lanes[k] !== first + k + n) right = false;
+    }
+    if (left) return shifted(s, X.PSLLDQ_I, x, n);
+    if (right) return shifted(s, X.PSRLDQ_I, x, n);
+  }
+  // Zero extensions of the low half.
+  for (const [row, width] of [[X.PMOVZXBW, 1], [X.PMOVZXWD, 2], [X.PMOVZXDQ, 4]] as const) {
+    let fits = true;
+    for (let k = 0; k < 16; k++) {
+      const element = Math.floor(k / width);
+      if ((element & 1) === 0 ? lanes[k] !== first + (element >> 1) * width + (k % width) : !zero(k)) fits = false;
+    }
+    if (fits) return one(s, row, x);
+  }
+  return bytes(s, x, first);
+}
+
+/** Rules for shuffles of two operands */
+function shuffleTwo(s: Selection, x: number, y: number): number {
+  const unpack = unpackRow(0, 16);
+  if (unpack !== 0) return two(s, unpack, x, y);
+  const mirrored = unpackRow(16, 0);
+  if (mirrored !== 0) return two(s, mirrored, y, x);
+  const distance = rotation(32);
+  // The lower bytes come from the second operand of the instruction.
+  if (distance !== 0 && distance < 16) return two(s, X.PALIGNR, y, x, distance);
+  if (distance > 16) return two(s, X.PALIGNR, x, y, distance - 16);
+  if (whole2) {
+    let kept = true;
+    let mask = 0;
+    for (let k = 0; k < 8; k++) {
+      if ((lanes2[k] & 7) !== k) kept = false;
+      if (lanes2[k] >= 8) mask |= 1 << k;
+    }
+    if (kept) return two(s, X.PBLENDW, x, y, mask);
+  }
+  if (whole4) {
+    const n = lanes4;
+    const control = fields(n[0], n[1], n[2], n[3]);
+    const sides = (n[0] >> 2) | (n[1] >> 2 << 1) | (n[2] >> 2 << 2) | (n[3] >> 2 << 3);
+    if (sides === 0b1100) return two(s, X.SHUFPS, x, y, control);
+    if (sides === 0b0011) return two(s, X.SHUFPS, y, x, control);
+    // Both put in order, then the lanes of y taken over those of x.
+    const mask = [0, 1, 2, 3].reduce((bits, k) => bits | ((sides >> k) & 1 ? 3 << (2 * k) : 0), 0);
+    return two(s, X.PBLENDW, one(s, X.PSHUFD, x, control), one(s, X.PSHUFD, y, control), mask);
+  }
+  return two(s, X.POR, bytes(s, x, 0), bytes(s, y, 16));
+}
+
+/** Rules for swizzles: lanes of 16 and more give 0, which PSHUFB does for those whose top bit is set. */
+export function selectSwizzle(s: Selection, id: number): void {
+  const x = s.reg(s.a[id]);
+  const by = s.b[id];
+  if (s.op[by] === OP.CONST) {
+    const at = s.imm[by] * 16;
+    for (let k = 0; k < 16; k++) lanes[k] = s.f.vectors[at + k];
+    s.vregs[id] = bytes(s, x, 0);
+    return;
+  }
+  s.vregs[id] = two(s, X.PSHUFB, x, twoWords(s, X.PADDUSB, s.reg(by), 0x70707070));
+}

@@ -1,0 +1,297 @@
+/**
+ * Vector instructions (specification, 4.4.1.4 and 4.4.7): rows with an IR operation become it, with the shape that the mnemonic names;
+ * the others have a handler here. In: operands on the translator's stack. Out: vector operations (ir/vector_ops.ts), and scalar loads and stores
+ * for accesses of a part of a vector.
+ *
+ * Relaxed instructions give the result of the deterministic profile: the first of the alternatives that the specification lists.
+ */
+import { OP, type OpName } from "../ir/ops.ts";
+import { SHAPE, SHAPE_LANE_TY, SHAPE_NAMES, TY } from "../ir/types.ts";
+import type { Immediates } from "../wasm/immediates.ts";
+import { SIMD_ROWS } from "../wasm/opcodes_simd.ts";
+import type { FunctionTranslator, Handler } from "./function.ts";
+import { checkedAddress, staticOffset, translateLoad, translateStore } from "./memory.ts";
+
+const { I32, NONE, V128 } = TY;
+
+/** The zero vector's bytes. */
+export const ZERO_VECTOR: Uint8Array = new Uint8Array(16);
+
+/** Index in f.vectors, plus one, of the constants met last, by a hash of their words. */
+const RECENT = new Int32Array(256);
+const words = new Int32Array(4);
+const wordBytes = new Uint8Array(words.buffer);
+
+/** Index in f.vectors of the constant with these bytes. */
+function vectorIndex(t: FunctionTranslator, bytes: Uint8Array): number {
+  const { f } = t;
+  wordBytes.set(bytes);
+  let hash = Math.imul(words[0]!, 0x9e3779b1) ^ Math.imul(words[1]!, 0x85ebca6b) ^ Math.imul(words[2]!, 0x27d4eb2f) ^
+    Math.imul(words[3]!, 0x165667b1);
+  hash = (hash ^ (hash >>> 13)) & (RECENT.length - 1);
+  const known = RECENT[hash]! - 1;
+  if (known >= 0 && known < f.vectorCount && sameBytes(f.vectors, known * 16, bytes)) return known;
+  const index = f.vectorCount++;
+  if (f.vectors.length < f.vectorCount * 16) {
+    const grown = new Uint8Array(f.vectorCount * 32);
+    grown.set(f.vectors);
+    f.vectors = grown;
+  }
+  f.vectors.set(bytes, index * 16);
+  RECENT[hash] = index + 1;
+  return index;
+}
+
+function sameBytes(vectors: Uint8Array, at: number, bytes: Uint8Array): boolean {
+  for (let k = 0; k < 16; k++) if (vectors[at + k] !== bytes[k]) return false;
+  return true;
+}
+
+/** The constant with these bytes. */
+export function vectorConstant(t: FunctionTranslator, bytes: Uint8Array): number {
+  return t.b.pure(OP.CONST, V128, 0, 0, 0, vectorIndex(t, bytes));
+}
+
+/** A vector operation with a vector as its result. */
+function vector(t: FunctionTranslator, op: number, shape: number, a: number, b = 0, c = 0): number {
+  return t.b.pure(op, V128, a, b, c, shape);
+}
+
+/** The shape that a mnemonic begins with. */
+function shapeOf(mnemonic: string): number {
+  return Math.max(0, SHAPE_NAMES.indexOf(mnemonic.slice(0, 5) as (typeof SHAPE_NAMES)[number]));
+}
+
+/** Handler of a row that is one operation of `count` operands. */
+function direct(op: number, ty: number, shape: number, count: number): Handler {
+  if (op === OP.VSPLAT) return (t) => t.push(splat(t, shape, t.pop()));
+  return (t) => {
+    const c = count > 2 ? t.pop() : 0;
+    const b = count > 1 ? t.pop() : 0;
+    const a = t.pop();
+    t.push(t.b.pure(op, ty, a, b, c, shape));
+  };
+}
+
+/** All lanes are scalar `x`. */
+function splat(t: FunctionTranslator, shape: number, x: number): number {
+  const { f, b } = t;
+  if (!b.isConst(x)) return vector(t, OP.VSPLAT, shape, x);
+  const bytes = new Uint8Array(16);
+  const width = LANE_BYTES[shape]!;
+  for (let k = 0; k < 16; k++) {
+    const at = k % width;
+    bytes[k] = (at < 4 ? f.imm[x]! >>> (8 * at) : f.c[x]! >>> (8 * (at - 4))) & 0xff;
+  }
+  return vectorConstant(t, bytes);
+}
+
+const LANE_BYTES = Uint8Array.of(1, 2, 4, 8, 4, 8);
+
+// Shifts: counts are taken modulo the width of a lane.
+
+function shift(op: number, shape: number): Handler {
+  const mask = LANE_BYTES[shape]! * 8 - 1;
+  return (t) => {
+    const count = t.b.binary(OP.AND, I32, t.pop(), t.b.i32(mask));
+    const a = t.pop();
+    t.push(t.b.isZero(count) ? a : vector(t, op, shape, a, count));
+  };
+}
+
+// Lanes.
+
+function extract(op: number, shape: number): Handler {
+  const ty = SHAPE_LANE_TY[shape]!;
+  return (t, imm) => t.push(t.b.pure(op, ty, t.pop(), 0, 0, shape | (imm.lane << 8)));
+}
+
+function replace(shape: number): Handler {
+  return (t, imm) => {
+    const scalar = t.pop();
+    const a = t.pop();
+    t.push(vector(t, OP.VREPLACE, shape | (imm.lane << 8), a, scalar));
+  };
+}
+
+/** `i8x16.shuffle`: one operand where only one counts, and nothing for the identity. */
+function shuffle(t: FunctionTranslator, imm: Immediates): void {
+  let b = t.pop();
+  let a = t.pop();
+  const lanes = imm.bytes.slice();
+  let first = 0;
+  for (let k = 0; k < 16; k++) if (lanes[k]! < 16) first++;
+  if (a === b || first === 16) b = a;
+  else if (first === 0) a = b;
+  if (a === b) {
+    let identity = true;
+    for (let k = 0; k < 16; k++) {
+      lanes[k]! &= 15;
+      if (lanes[k] !== k) identity = false;
+    }
+    if (identity) return t.push(a);
+  }
+  t.push(vector(t, OP.VSHUFFLE, vectorIndex(t, lanes), a, b));
+}
+
+function constant(t: FunctionTranslator, imm: Immediates): void {
+  t.push(vectorConstant(t, imm.bytes));
+}
+
+// Memory.
+
+function load(t: FunctionTranslator, imm: Immediates): void {
+  translateLoad(t, OP.LOAD, V128, imm);
+}
+
+function store(t: FunctionTranslator, imm: Immediates): void {
+  translateStore(t, OP.STORE, imm);
+}
+
+/** A scalar of a lane of `shape` from memory. */
+function loadLane(t: FunctionTranslator, shape: number, imm: Immediates): number {
+  const width = LANE_BYTES[shape]!;
+  const op = width === 1 ? OP.LOAD8_U : width === 2 ? OP.LOAD16_U : OP.LOAD;
+  const address = checkedAddress(t, imm, t.pop(), width);
+  return t.b.emit(op, SHAPE_LANE_TY[shape]!, address, 0, t.env.memoryRegion[imm.memory]!, staticOffset);
+}
+
+function loadSplat(shape: number): Handler {
+  return (t, imm) => t.push(vector(t, OP.VSPLAT, shape, loadLane(t, shape, imm)));
+}
+
+function loadZero(shape: number): Handler {
+  return (t, imm) => t.push(vector(t, OP.VFROM_SCALAR, shape, loadLane(t, shape, imm)));
+}
+
+/** Eight bytes, extended to lanes of `shape`. */
+function loadExtended(op: number, shape: number): Handler {
+  return (t, imm) => {
+    const low = vector(t, OP.VFROM_SCALAR, SHAPE.F64X2, loadLane(t, SHAPE.F64X2, imm));
+    t.push(vector(t, op, shape, low));
+  };
+}
+
+function replaceFromMemory(shape: number): Handler {
+  return (t, imm) => {
+    const { lane } = imm;
+    const a = t.pop();
+    const scalar = loadLane(t, shape, imm);
+    t.push(vector(t, OP.VREPLACE, shape | (lane << 8), a, scalar));
+  };
+}
+
+function storeLane(shape: number): Handler {
+  const width = LANE_BYTES[shape]!;
+  const op = width === 1 ? OP.STORE8 : width === 2 ? OP.STORE16 : OP.STORE;
+  return (t, imm) => {
+    const value = t.b.pure(OP.VEXTRACT_U, SHAPE_LANE_TY[shape]!, t.pop(), 0, 0, shape | (imm.lane << 8));
+    const address = checkedAddress(t, imm, t.pop(), width);
+    t.b.emit(op, NONE, address, value, t.env.memoryRegion[imm.memory]!, staticOffset);
+  };
+}
+
+// Relaxed instructions that are several operations; the others are those of strict ones.
+
+/** a × b + c, or c − a × b, rounded twice. */
+function multiplyAdd(shape: number, negated: boolean): Handler {
+  return (t) => {
+    const c = t.pop();
+    const b = t.pop();
+    const product = vector(t, OP.VFMUL, shape, t.pop(), b);
+    t.push(negated ? vector(t, OP.VFSUB, shape, c, product) : vector(t, OP.VFADD, shape, product, c));
+  };
+}
+
+/** Sums of two neighbouring products of signed bytes, saturated to 16 bits. */
+function dotBytes(t: FunctionTranslator, a: number, b: number): number {
+  const half = (op: number) =>
+    vector(t, OP.VDOT_S, SHAPE.I32X4, vector(t, op, SHAPE.I16X8, a), vector(t, op, SHAPE.I16X8, b));
+  return vector(t, OP.VNARROW_S, SHAPE.I16X8, half(OP.VEXTEND_LOW_S), half(OP.VEXTEND_HIGH_S));
+}
+
+function relaxedDot(t: FunctionTranslator): void {
+  const b = t.pop();
+  t.push(dotBytes(t, t.pop(), b));
+}
+
+function relaxedDotAdd(t: FunctionTranslator): void {
+  const c = t.pop();
+  const b = t.pop();
+  const products = dotBytes(t, t.pop(), b);
+  t.push(vector(t, OP.VADD, SHAPE.I32X4, vector(t, OP.VEXTADD_S, SHAPE.I32X4, products), c));
+}
+
+const { I8X16, I16X8, I32X4, I64X2, F32X4, F64X2 } = SHAPE;
+
+/** Relaxed mnemonics that are a strict instruction, but for the shape. */
+const RELAXED: Readonly<Record<string, OpName>> = {
+  "relaxed_swizzle": "VSWIZZLE",
+  "relaxed_laneselect": "VBITSELECT",
+  "relaxed_min": "VFMIN",
+  "relaxed_max": "VFMAX",
+  "relaxed_q15mulr_s": "VQ15MULR_S",
+};
+
+/** Handlers of mnemonics without a shape of their own, or with more to them. */
+const NAMED: Readonly<Record<string, Handler>> = {
+  "v128.load": load,
+  "v128.store": store,
+  "v128.const": constant,
+  "v128.load8x8_s": loadExtended(OP.VEXTEND_LOW_S, I16X8),
+  "v128.load8x8_u": loadExtended(OP.VEXTEND_LOW_U, I16X8),
+  "v128.load16x4_s": loadExtended(OP.VEXTEND_LOW_S, I32X4),
+  "v128.load16x4_u": loadExtended(OP.VEXTEND_LOW_U, I32X4),
+  "v128.load32x2_s": loadExtended(OP.VEXTEND_LOW_S, I64X2),
+  "v128.load32x2_u": loadExtended(OP.VEXTEND_LOW_U, I64X2),
+  "v128.load8_splat": loadSplat(I8X16),
+  "v128.load16_splat": loadSplat(I16X8),
+  "v128.load32_splat": loadSplat(F32X4),
+  "v128.load64_splat": loadSplat(F64X2),
+  "v128.load32_zero": loadZero(F32X4),
+  "v128.load64_zero": loadZero(F64X2),
+  "v128.load8_lane": replaceFromMemory(I8X16),
+  "v128.load16_lane": replaceFromMemory(I16X8),
+  "v128.load32_lane": replaceFromMemory(I32X4),
+  "v128.load64_lane": replaceFromMemory(I64X2),
+  "v128.store8_lane": storeLane(I8X16),
+  "v128.store16_lane": storeLane(I16X8),
+  "v128.store32_lane": storeLane(I32X4),
+  "v128.store64_lane": storeLane(I64X2),
+  "i8x16.shuffle": shuffle,
+  "f32x4.relaxed_madd": multiplyAdd(F32X4, false),
+  "f32x4.relaxed_nmadd": multiplyAdd(F32X4, true),
+  "f64x2.relaxed_madd": multiplyAdd(F64X2, false),
+  "f64x2.relaxed_nmadd": multiplyAdd(F64X2, true),
+  "i16x8.relaxed_dot_i8x16_i7x16_s": relaxedDot,
+  "i32x4.relaxed_dot_i8x16_i7x16_add_s": relaxedDotAdd,
+};
+
+function handlerOf(mnemonic: string, signature: string, ir: string | undefined): Handler | undefined {
+  const named = NAMED[mnemonic];
+  if (named !== undefined) return named;
+  const [params, results] = signature.split("_");
+  const name = mnemonic.slice(mnemonic.indexOf(".") + 1);
+  const shape = shapeOf(mnemonic);
+  const ty = results === "i" ? I32 : V128;
+  const op = ir ?? RELAXED[name];
+  if (op !== undefined) return direct(OP[op as OpName], ty, shape, params!.length);
+  if (name === "shl" || name === "shr_s" || name === "shr_u") {
+    return shift(OP[`V${name.toUpperCase()}` as OpName], shape);
+  }
+  if (name.startsWith("extract_lane")) return extract(name.endsWith("_s") ? OP.VEXTRACT_S : OP.VEXTRACT_U, shape);
+  if (name === "replace_lane") return replace(shape);
+  const truncation = /trunc_(?:sat_)?(f32x4|f64x2)_([su])/.exec(name);
+  if (truncation === null) return undefined;
+  return direct(truncation[2] === "s" ? OP.VTRUNC_SAT_S : OP.VTRUNC_SAT_U, ty, shapeOf(truncation[1]!), 1);
+}
+
+/** Handlers by mnemonic. */
+export const VECTOR_HANDLERS: Readonly<Record<string, Handler>> = Object.fromEntries(
+  SIMD_ROWS.map((row) => {
+    const [, mnemonic, , signature, , ir] = row.split(" ");
+    const handler = handlerOf(mnemonic!, signature!, ir);
+    if (handler === undefined) throw new Error(`No translation of ${mnemonic}`);
+    return [mnemonic!, handler];
+  }),
+);
