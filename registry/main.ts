@@ -11,6 +11,7 @@ import { parseArgs } from "node:util";
 import { machinePaths } from "../project/paths.ts";
 import { canaryDocuments, startRegistry } from "./registry.ts";
 import { seedExamples } from "./seed.ts";
+import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
 import { signingKeyOf } from "./signing.ts";
 import { CHANNEL } from "./site/documents.ts";
 import type { Database } from "./store/database.ts";
@@ -20,7 +21,7 @@ import { PostgresDatabase } from "./store/postgres.ts";
 import { SqliteDatabase } from "./store/sqlite.ts";
 
 const USAGE = `usage: registry [serve] [--port N] [--host ADDRESS] [--data DIR] [--base-url URL]
-                [--metrics-port N] [--trust-proxy]
+                [--metrics-port N] [--trust-proxy] [--rate-factor N]
        registry backup FILE [--data DIR]
        registry publish-docs nightly|v<release> [--data DIR]
 
@@ -69,6 +70,8 @@ function parse(args: readonly string[]) {
       data: { type: "string" },
       "base-url": { type: "string" },
       "metrics-port": { type: "string" },
+      // Multiplies all limits of requests and publications; 1 is the design's.
+      "rate-factor": { type: "string", default: "1" },
       "trust-proxy": { type: "boolean", default: false },
       help: { type: "boolean", short: "h" },
     },
@@ -87,12 +90,18 @@ async function serve(database: Database, values: ReturnType<typeof parse>["value
   const keyFile = process.env.WAFT_REGISTRY_KEY;
   const baseUrl = values["base-url"];
   const metricsPort = values["metrics-port"];
+  // Before anything is served, so that no signal finds a registry that does not listen for it.
+  const stopped = new Promise<void>((done) => {
+    process.once("SIGINT", () => done());
+    process.once("SIGTERM", () => done());
+  });
   const registry = await startRegistry({
     database,
     host: values.host,
     port: portOf(values.port),
     settings: {
       trustProxy: values["trust-proxy"],
+      ...limitsTimes(values["rate-factor"]),
       ...(baseUrl === undefined ? {} : { baseUrl: new URL(baseUrl).href.replace(/\/+$/, "") }),
     },
     ...(metricsPort === undefined ? {} : { metricsPort: portOf(metricsPort) }),
@@ -106,13 +115,28 @@ async function serve(database: Database, values: ReturnType<typeof parse>["value
     for (const line of await seedExamples(registry, registry.adminToken)) process.stdout.write(`example: ${line}\n`);
   }
   registry.services.pool.warm();
-  await new Promise<void>((done) => {
-    process.once("SIGINT", () => done());
-    process.once("SIGTERM", () => done());
-  });
+  await stopped;
   process.stdout.write("registry: stopping\n");
   await registry.close();
   return 0;
+}
+
+/** The limits, a number of times larger. */
+function limitsTimes(text: string): Partial<Settings> {
+  const factor = /^[0-9]{1,6}$/.test(text) ? Number(text) : 0;
+  if (factor < 1) throw new TypeError(`"${text}" is no factor`);
+  const { rates, publishPerHour, publishPerDay } = DEFAULT_SETTINGS;
+  return {
+    rates: {
+      read: rates.read * factor,
+      search: rates.search * factor,
+      installs: rates.installs * factor,
+      write: rates.write * factor,
+      refused: rates.refused * factor,
+    },
+    publishPerHour: publishPerHour * factor,
+    publishPerDay: publishPerDay * factor,
+  };
 }
 
 function portOf(text: string): number {
