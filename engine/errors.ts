@@ -15,7 +15,9 @@ export interface SourcePlace {
 
 /** What every engine error has in common. */
 export class WaftError extends Error {
-  override name = "WaftError";
+  static {
+    this.prototype.name = "WaftError"; // on the prototype: a field per class makes every error slower to make
+  }
   /** The place in the module's bytes or text, when one is known. */
   place: SourcePlace;
 
@@ -35,17 +37,23 @@ export class WaftError extends Error {
 
 /** The bytes or the text are not a module (specification, chapters 5 and 6). */
 export class MalformedError extends WaftError {
-  override name = "MalformedError";
+  static {
+    this.prototype.name = "MalformedError";
+  }
 }
 
 /** The module is well-formed but not valid (specification, chapter 3). */
 export class InvalidError extends WaftError {
-  override name = "InvalidError";
+  static {
+    this.prototype.name = "InvalidError";
+  }
 }
 
 /** The module needs a feature that is switched off or that this build does not have; `feature` is its name. */
 export class UnsupportedError extends InvalidError {
-  override name = "UnsupportedError";
+  static {
+    this.prototype.name = "UnsupportedError";
+  }
   readonly feature: string;
 
   constructor(feature: string, message: string, place: SourcePlace = {}) {
@@ -56,7 +64,9 @@ export class UnsupportedError extends InvalidError {
 
 /** Instantiation failed before any code ran: an import is missing or does not match (specification, 4.7.2). */
 export class LinkError extends WaftError {
-  override name = "LinkError";
+  static {
+    this.prototype.name = "LinkError";
+  }
 }
 
 /** One frame of wasm code on the stack when a trap happened, innermost first. */
@@ -76,7 +86,9 @@ export interface TrapFrame {
 
 /** Execution trapped; the instance stays usable. The message is the specification's own. */
 export class TrapError extends WaftError {
-  override name = "TrapError";
+  static {
+    this.prototype.name = "TrapError";
+  }
   readonly frames: readonly TrapFrame[];
 
   constructor(message: string, frames: readonly TrapFrame[] = []) {
@@ -87,7 +99,9 @@ export class TrapError extends WaftError {
 
 /** The call stack or another resource ran out (specification: "exhaustion"). */
 export class ExhaustionError extends TrapError {
-  override name = "ExhaustionError";
+  static {
+    this.prototype.name = "ExhaustionError";
+  }
 }
 
 /** Key of errors that WebAssembly code does not catch: they pass through it to whoever called it, as traps do. */
@@ -95,5 +109,7 @@ export const UNCATCHABLE: unique symbol = Symbol("waft.uncatchable");
 
 /** A state that valid input cannot reach: a defect of waft itself. */
 export class Bug extends Error {
-  override name = "Bug";
+  static {
+    this.prototype.name = "Bug";
+  }
 }
