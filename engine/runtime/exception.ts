@@ -2,11 +2,23 @@
  * Tags and exceptions (specification, 4.2.11 and 4.2.13) as JavaScript objects. A tag's identity is a number that compiled code compares;
  * an exception keeps its payload as bits, so that every value survives, and references as JavaScript values, so that they live.
  *
- * What JavaScript throws through compiled code is wrapped in an exception whose tag is no module's (FOREIGN): only catch_all
+ * What JavaScript throws through compiled code becomes an exception whose tag is no module's (FOREIGN): only catch_all
  * sees it, and who throws it on throws the original.
  */
 import { THREAD } from "../context_layout.ts";
-import { F32, F64, type FuncType, HEAP, heapOf, I32, I64, isRef, V128, type ValType, valTypeName } from "../wasm/types.ts";
+import {
+  F32,
+  F64,
+  type FuncType,
+  HEAP,
+  heapOf,
+  I32,
+  I64,
+  isRef,
+  V128,
+  type ValType,
+  valTypeName,
+} from "../wasm/types.ts";
 import type { HandleTable } from "./handles.ts";
 import type { NativeRegion } from "./native_region.ts";
 import { type ReferenceBorder, referenceMismatch } from "./values.ts";
@@ -26,9 +38,11 @@ export class Tag {
   /** What compiled code compares. */
   readonly identity: number = nextTag++;
   readonly border: ExceptionBorder | undefined;
+  readonly hasReferences: boolean;
 
   constructor(type: FuncType, typeId: number, border: ExceptionBorder | undefined) {
     this.type = type;
+    this.hasReferences = type.params.some(isRef);
     this.typeId = typeId;
     this.border = border;
   }
@@ -39,116 +53,127 @@ export class Tag {
   }
 }
 
-/** The tag of what JavaScript throws. */
-const FOREIGN = new Tag({ params: [], results: [] } as unknown as FuncType, -1, undefined);
-
 /** u32 words per value of a payload. */
 const WORDS = 4;
 const OVERFLOW = THREAD.OVERFLOW;
 const BITS = new DataView(new ArrayBuffer(8));
+const NO_REFERENCES: readonly unknown[] = [];
+const NO_CELLS = new Uint32Array(0);
 
-/** An exception that WebAssembly code threw or may catch. */
-export class WasmException extends Error {
-  override name = "WasmException";
+/**
+ * An exception inside: an object as light as it can be, since most are caught by compiled code. What JavaScript sees of it, an Error,
+ * is made when one gets there.
+ */
+export class Exception {
   readonly tag: Tag;
   /** Four words per value; those of references are not used. */
-  readonly #cells: Uint32Array;
+  readonly cells: Uint32Array;
   /** By number of the value: references, as JavaScript values. */
-  readonly #references: readonly unknown[];
-  /** What JavaScript threw, for foreign ones. */
-  #thrown: unknown;
+  readonly references: readonly unknown[];
+  /** What JavaScript threw, or sees. */
+  #outside: unknown;
 
-  /** An exception of `tag` with the given values, which are converted as arguments are. Throws TypeError when they do not fit. */
-  constructor(tag: Tag, payload: Iterable<unknown>);
-  /** As compiled code throws it. */
-  constructor(tag: Tag, cells: Uint32Array, references: readonly unknown[]);
-  constructor(tag: Tag, payload: Iterable<unknown>, references?: readonly unknown[]) {
-    super("wasm exception");
+  constructor(tag: Tag, cells: Uint32Array, references: readonly unknown[], outside?: unknown) {
     this.tag = tag;
-    if (references !== undefined) {
-      this.#cells = payload as Uint32Array;
-      this.#references = references;
-      return;
-    }
-    const { params } = tag.type;
-    const values = Array.from(payload);
-    if (values.length !== params.length) {
-      throw new TypeError(`The tag has ${params.length} parameters, not ${values.length}`);
-    }
-    const cells = new Uint32Array(params.length * WORDS);
-    this.#references = params.map((type, k) => writeCell(cells, k * WORDS, type, values[k], tag.border));
-    this.#cells = cells;
+    this.cells = cells;
+    this.references = references;
+    this.#outside = outside;
   }
 
-  /** The values: numbers, bigints, references; a v128 as its 16 bytes. */
-  get payload(): unknown[] {
-    return this.tag.type.params.map((type, k) => {
-      return isRef(type) ? this.#references[k] : readCell(this.#cells, k * WORDS, type);
-    });
-  }
-
-  /** What JavaScript sees when nobody catches it. */
-  get outgoing(): unknown {
-    return this.tag === FOREIGN ? this.#thrown : this;
-  }
-
-  /** Wraps what JavaScript threw. */
-  static foreign(thrown: unknown): WasmException {
-    const exception = quietly(() => new WasmException(FOREIGN, new Uint32Array(0), []));
-    exception.#thrown = thrown;
-    return exception;
+  /** Of what JavaScript threw. */
+  static of(thrown: unknown): Exception {
+    if (thrown instanceof WasmException) return thrown[INSIDE];
+    return new Exception(FOREIGN, NO_CELLS, NO_REFERENCES, thrown);
   }
 
   /** The exception of `tag` whose payload compiled code has left in the overflow buffer. */
-  static thrown(tag: Tag, border: ExceptionBorder): WasmException {
+  static thrown(tag: Tag, border: ExceptionBorder): Exception {
     const { params } = tag.type;
     const { state, exceptions } = border.thread;
     const cells = state.u32.slice(OVERFLOW >> 2, (OVERFLOW >> 2) + params.length * WORDS);
-    let references = NO_REFERENCES;
-    for (let k = 0; k < params.length; k++) {
-      const type = params[k]!;
-      if (!isRef(type)) continue;
-      if (references === NO_REFERENCES) references = [];
+    if (!tag.hasReferences) return new Exception(tag, cells, NO_REFERENCES);
+    const references = params.map((type, k) => {
+      if (!isRef(type)) return undefined;
       const word = state.word(OVERFLOW + k * 16);
-      (references as unknown[])[k] = isException(type)
-        ? exceptions.valueOf(word)
-        : border.fromWord(word, type);
-    }
-    return quietly(() => new WasmException(tag, cells, references));
+      return isException(type) ? exceptions.valueOf(word) : border.fromWord(word, type);
+    });
+    return new Exception(tag, cells, references);
+  }
+
+  /** What JavaScript gets to see when nobody has caught it. */
+  get outgoing(): unknown {
+    if (this.tag === FOREIGN) return this.#outside;
+    return this.#outside ??= new WasmException(this);
   }
 
   /** Leaves tag and payload where a landing reads them. */
   deliver(border: ExceptionBorder): void {
     const { state, exceptions } = border.thread;
-    state.setWord(THREAD.CAUGHT_TAG, this.tag.identity);
-    state.u32.set(this.#cells, OVERFLOW >> 2);
-    for (const k in this.#references) {
-      const value = this.#references[k];
-      const type = this.tag.type.params[k]!;
+    const { identity, hasReferences, type: { params } } = this.tag;
+    state.setWord(THREAD.CAUGHT_TAG, identity);
+    state.u32.set(this.cells, OVERFLOW >> 2);
+    if (!hasReferences) return;
+    for (let k = 0; k < params.length; k++) {
+      const type = params[k]!;
+      if (!isRef(type)) continue;
+      const value = this.references[k];
       const word = value === null ? 0 : isException(type) ? exceptions.handleOf(value) : border.toWord(value, type);
-      state.setWord(OVERFLOW + Number(k) * 16, word);
+      state.setWord(OVERFLOW + k * 16, word);
     }
   }
 }
 
-const NO_REFERENCES: readonly unknown[] = [];
+/** The tag of what JavaScript throws. */
+const FOREIGN = new Tag({ params: [], results: [] } as unknown as FuncType, -1, undefined);
+
+/** Key of the exception that a WasmException shows. */
+export const INSIDE: unique symbol = Symbol("waft.inside");
+
+/** An exception that WebAssembly code threw and nobody in it caught, or one for it to catch. */
+export class WasmException extends Error {
+  override name = "WasmException";
+  readonly [INSIDE]: Exception;
+
+  /** An exception of `tag` with the given values, which are converted as arguments are. Throws TypeError when they do not fit. */
+  constructor(tag: Tag, payload: Iterable<unknown>);
+  /** Shows an exception of compiled code. */
+  constructor(inside: Exception);
+  constructor(of: Tag | Exception, payload: Iterable<unknown> = []) {
+    super("wasm exception");
+    if (of instanceof Exception) {
+      this[INSIDE] = of;
+      return;
+    }
+    const { params } = of.type;
+    const values = Array.from(payload);
+    if (values.length !== params.length) {
+      throw new TypeError(`The tag has ${params.length} parameters, not ${values.length}`);
+    }
+    const cells = new Uint32Array(params.length * WORDS);
+    const references = params.map((type, k) => writeCell(cells, k * WORDS, type, values[k], of.border));
+    this[INSIDE] = new Exception(of, cells, references, this);
+  }
+
+  get tag(): Tag {
+    return this[INSIDE].tag;
+  }
+
+  /** The values: numbers, bigints, references; a v128 as its 16 bytes, an exnref as a WasmException. */
+  get payload(): unknown[] {
+    const { tag, references, cells } = this[INSIDE];
+    return tag.type.params.map((type, k) => {
+      const value = references[k];
+      if (!isRef(type)) return readCell(cells, k * WORDS, type);
+      return value instanceof Exception ? value.outgoing : value;
+    });
+  }
+}
 
 /** Is `type` exnref or one below it? */
 export function isException(type: ValType): boolean {
   if (!isRef(type)) return false;
   const heap = heapOf(type);
   return heap === HEAP.exn || heap === HEAP.noexn;
-}
-
-/** Makes an error without looking at the stack, which costs more than all the rest of a throw. */
-function quietly<T>(make: () => T): T {
-  const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = 0;
-  try {
-    return make();
-  } finally {
-    Error.stackTraceLimit = limit;
-  }
 }
 
 /** Writes a number to a cell; returns the value to keep when it is a reference. */
@@ -177,7 +202,8 @@ function writeCell(
       throw new TypeError("A v128 cannot be converted from a JavaScript value");
     default: {
       if (!isException(type)) border!.toWord(value, type);
-      else if (value !== null && !(value instanceof WasmException)) throw referenceMismatch(value, type);
+      else if (value instanceof WasmException) return value[INSIDE];
+      else if (value !== null) throw referenceMismatch(value, type);
       return value;
     }
   }

@@ -12,7 +12,7 @@ import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import type { CompiledModule, PreparedElem } from "./compiled_module.ts";
 import { type ConstEnv, type ConstInit, evaluateConst } from "./const_expr.ts";
 import type { ContextBlock } from "./context_arena.ts";
-import { isException, type Tag, WasmException } from "./exception.ts";
+import { Exception, isException, type Tag } from "./exception.ts";
 import { registerFunc } from "./func.ts";
 import type { Global } from "./global.ts";
 import type { HostService } from "./guest_thread.ts";
@@ -194,7 +194,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         this.#droppedElems.add(int(0));
         return;
       case "throw":
-        this.store.raise(WasmException.thrown(this.tags[int(0)]!, this.store));
+        this.store.raise(Exception.thrown(this.tags[int(0)]!, this.store));
         return;
       case "throw_ref": {
         const exception = this.store.exceptionOf(word(0));

@@ -10,7 +10,7 @@ import type { CodeImage } from "../link/image.ts";
 import { isSubtypeId } from "../wasm/subtype.ts";
 import { HEAP, heapOf, isNullable, type ValType } from "../wasm/types.ts";
 import type { CompiledModule } from "./compiled_module.ts";
-import { WasmException } from "./exception.ts";
+import { Exception } from "./exception.ts";
 import { funcInfo } from "./func.ts";
 import { GuestThread } from "./guest_thread.ts";
 import type { Global } from "./global.ts";
@@ -27,8 +27,11 @@ export class Store implements ReferenceBorder {
   readonly #modules = new Map<number, WeakRef<CompiledModule>>();
   readonly #instances = new Map<number, WeakRef<Instance>>();
   #nextInstance = 1;
+  /** The instance looked up last; forgotten at rest, so that it is not kept alive. */
+  #lastContext = 0;
+  #lastInstance: Instance | undefined;
   /** The exception that landed last. */
-  #caught: WasmException | undefined;
+  #caught: Exception | undefined;
   /** Functions that JavaScript gave to compiled code, by record: alive until a sweep finds that nothing holds them. */
   readonly #escaped = new Map<number, Instance>();
   #escapedLimit = 1024;
@@ -40,7 +43,7 @@ export class Store implements ReferenceBorder {
     this.thread.trapError = () => trapError(this.thread, (address) => this.moduleAt(address));
     this.thread.builtins = (index, context) => this.instanceOfContext(context).serveBuiltin(index);
     this.thread.services = (context, index) => this.instanceOfContext(context).hostServices[index];
-    this.thread.quiet = () => this.#sweep();
+    this.thread.quiet = () => this.#rest();
     this.thread.lands = (error) => this.#lands(error);
   }
 
@@ -77,9 +80,12 @@ export class Store implements ReferenceBorder {
 
   /** The instance that a VM context belongs to. */
   instanceOfContext(context: number): Instance {
+    if (context === this.#lastContext) return this.#lastInstance!;
     const number = new NativeRegion(this.thread.host, context, CONTEXT.SIZE).i32[CONTEXT.INSTANCE >> 2]!;
     const instance = this.#instances.get(number)?.deref();
     if (instance === undefined) throw new Bug(`Context ${context.toString(16)} has no instance`);
+    this.#lastContext = context;
+    this.#lastInstance = instance;
     return instance;
   }
 
@@ -136,7 +142,7 @@ export class Store implements ReferenceBorder {
   }
 
   /** Throws `exception` in the code that is parked: when this returns, resuming continues where it is caught. */
-  raise(exception: WasmException): void {
+  raise(exception: Exception): void {
     if (!this.#land(exception)) throw exception.outgoing;
   }
 
@@ -146,8 +152,8 @@ export class Store implements ReferenceBorder {
   }
 
   /** The exception of an exnref, undefined for null. */
-  exceptionOf(word: number): WasmException | undefined {
-    return word === 0 ? undefined : this.thread.exceptions.valueOf(word) as WasmException;
+  exceptionOf(word: number): Exception | undefined {
+    return word === 0 ? undefined : this.thread.exceptions.valueOf(word) as Exception;
   }
 
   /** The exnref of the exception that landed last. */
@@ -161,10 +167,10 @@ export class Store implements ReferenceBorder {
   #lands(error: unknown): boolean {
     if (error instanceof TrapError || error instanceof Bug) return false;
     if (typeof error === "object" && error !== null && UNCATCHABLE in error) return false;
-    return this.#land(error instanceof WasmException ? error : WasmException.foreign(error));
+    return this.#land(Exception.of(error));
   }
 
-  #land(exception: WasmException): boolean {
+  #land(exception: Exception): boolean {
     if (!unwindToLanding(this.thread, this.#imageAt)) return false;
     exception.deliver(this);
     this.#caught = exception;
@@ -187,6 +193,14 @@ export class Store implements ReferenceBorder {
         if (u32[at + 1] === 0 && (u32[at]! & 7) === 0) mark(u32[at]!);
       }
     });
+  }
+
+  /** No compiled code is running or parked. */
+  #rest(): void {
+    this.#lastContext = 0;
+    this.#lastInstance = undefined;
+    this.#caught = undefined;
+    if (this.thread.sweepDue || this.thread.exceptions.full) this.#sweep();
   }
 
   /** Frees host handles and functions that nothing holds; only at rest, when globals and tables are the only roots. */
