@@ -14,29 +14,29 @@ export function docsPage(services: Services, page: DocumentPage): string {
   const isHome = page.path === "/";
   const at = channel.pages.indexOf(page);
   const sections = page.headings.filter((h) => h.level === 2);
-  const body = markup`<div class="split">
-${isHome ? "" : navigation(services, channel, page)}
-<main id="main" class="prose">
-${banner(services, channel, page)}
-${isHome ? hero() : ""}
-${trusted(isHome ? page.html.replace(/<h1[^>]*>[\s\S]*?<\/h1>/, "") : page.html)}
-${
-    !isHome && sections.length > 2 && markup`
-      <nav class="toc" aria-label="On this page">
-        <h2>On this page</h2>
-        <ul>${sections.map((h) => markup`<li><a href="#${h.id}">${h.text}</a></li>`)}</ul>
-      </nav>
-    `
-  }
-${!isHome && neighbours(channel.pages[at - 1], channel.pages[at + 1])}
-</main></div>`;
+  const main = markup`<main id="main" class="prose">
+    ${!isHome && markup`<p class="narrow"><a href="#all-pages">All pages</a></p>`}
+    ${banner(services, channel, page)}
+    ${isHome ? hero() : ""}
+    ${trusted(isHome ? page.html.replace(/<h1[^>]*>[\s\S]*?<\/h1>/, "") : page.html)}
+    ${!isHome && neighbours(channel.pages[at - 1], channel.pages[at + 1])}
+  </main>`;
+  const contents = sections.length > 2 &&
+    markup`<nav class="toc" aria-label="On this page"><h2>On this page</h2><ul>${
+      sections.map((h) => markup`<li><a href="#${h.id}">${h.text}</a></li>`)
+    }</ul></nav>`;
+  const body = isHome
+    ? main
+    : markup`<div class="split docs">${main}<div class="side">${
+      navigation(services, channel, page)
+    }${contents}</div></div>`;
   return layout(services, {
     title: page.title,
     description: page.description,
     section: "docs",
     canonical: documents.canonicalPath(page),
     alternates: [{ type: "text/markdown", href: page.rawPath }],
-    body: isHome ? markup`<div>${body}</div>` : body,
+    body,
   });
 }
 
@@ -44,9 +44,8 @@ function hero(): Markup {
   return markup`
     <div class="hero">
       <h1>WebAssembly, compiled to machine code by TypeScript</h1>
-      <p
-        class="lead">A runtime, a compiler and a plugin manager for Deno, Node and Bun. No native addon: machine code is written
-    into executable memory that the host's FFI provides.</p>
+      <p class="lead">A runtime, a compiler and a plugin manager for Deno, Node and Bun. No native addon: machine code is
+      written into executable memory that the host's FFI provides.</p>
       <pre tabindex="0"><code>curl -fsSL https://waft.sh/install.sh | sh</code></pre>
     </div>
   `;
@@ -62,8 +61,8 @@ function navigation(services: Services, channel: Channel, page: DocumentPage): M
       p.name === "index" ? "Overview" : p.title
     }</a></li>`;
   return markup`
-    <nav class="side" aria-label="Documentation">
-      <details open><summary>${channel.label}</summary>
+    <nav id="all-pages" aria-label="Documentation">
+      <h2>${channel.label}</h2>
     ${
     groups.map((g) =>
       markup`
@@ -77,7 +76,7 @@ function navigation(services: Services, channel: Channel, page: DocumentPage): M
       const same = c.pages.find((p) => p.name === page.name) ?? c.pages[0]!;
       return markup`<li><a href="${same.path}" ${c === channel && markup`aria-current="true"`}>${c.label}</a></li>`;
     })
-  }</ul></details>
+  }</ul>
     </nav>
   `;
 }
