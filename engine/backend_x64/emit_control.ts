@@ -11,7 +11,7 @@ import { BLOCK_COLD } from "../ir/function.ts";
 import { COLD, type Emission, KIND } from "./emission.ts";
 import { emitMemory } from "./encoding.ts";
 import { X } from "./instructions.ts";
-import { CC } from "./machine_ops.ts";
+import { AUX_TRAP_SHIFT, CC } from "./machine_ops.ts";
 import { SCRATCH } from "./registers.ts";
 import { branchIf, emitFlags } from "./emit_compare.ts";
 import type { BlockEnds } from "./block_ends.ts";
@@ -60,6 +60,7 @@ export function emitBranch(e: Emission, ends: BlockEnds, i: number, yes: number,
   let movesYes = hasMoves(e, yes);
   let movesNo = hasMoves(e, no);
   if (toYes === toNo && !movesYes && !movesNo) {
+    if (((v.aux[i] >>> AUX_TRAP_SHIFT) & 63) !== 0) emitFlags(e, i, v.firstOperand[i]); // a load that may trap is part of it
     jumpTo(e, ends, toYes);
     return;
   }
