@@ -280,13 +280,17 @@ async function runShrink(options: Options): Promise<void> {
     Deno.exit(1);
   }
   const config = [failing[0]!];
+  mkdirSync(options.out, { recursive: true });
+  const save = (next: readonly Uint8Array[]) =>
+    next.forEach((bytes, i) => writeFileSync(join(options.out, `small-${options.seed}.${i}.wasm`), bytes));
   const small = shrink(
     modules,
     (next) => compareModules(next, options.seed, config).differences.length > 0,
-    (size) => console.error(`${size} bytes`),
+    (next) => {
+      save(next);
+      console.error(`${next.map((bytes) => bytes.length).join(" + ")} bytes`);
+    },
   );
-  mkdirSync(options.out, { recursive: true });
-  small.forEach((bytes, i) => writeFileSync(join(options.out, `small-${options.seed}.${i}.wasm`), bytes));
   console.log(JSON.stringify(config[0]));
   for (const { text } of compareModules(small, options.seed, config).differences) console.log(text);
   console.log(`Written to ${join(options.out, `small-${options.seed}.*.wasm`)}`);

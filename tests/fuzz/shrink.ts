@@ -22,7 +22,11 @@ interface Parts {
 }
 
 /** Shrinks every module of `modules`. `holds` must be true for them. */
-export function shrink(modules: Modules, holds: (modules: Modules) => boolean, note: (size: number) => void): Modules {
+export function shrink(
+  modules: Modules,
+  holds: (modules: Modules) => boolean,
+  note: (modules: Modules) => void,
+): Modules {
   let best = modules.slice();
   const attempt = (index: number, parts: Parts): boolean => {
     const bytes = join(parts);
@@ -30,7 +34,7 @@ export function shrink(modules: Modules, holds: (modules: Modules) => boolean, n
     const next = best.map((m, i) => i === index ? bytes : m);
     if (!holds(next)) return false;
     best = next;
-    note(bytes.length);
+    note(best);
     return true;
   };
   for (let index = modules.length - 1; index >= 0; index--) {
