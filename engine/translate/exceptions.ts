@@ -9,6 +9,8 @@
  * An edge into a landing carries the locals that have changed since the try began, as every other edge does; operands below the
  * try are the same all the way. What was caught stays readable until the next call, so landings read it first.
  *
+ * A throw that a clause around it in the same function certainly catches is a branch (`localCatch`).
+ *
  * A legacy try has its catches in place of clauses: each is translated where it stands, with the locals of the landing.
  */
 import { CONTEXT, TAG_SIZE, THREAD } from "../context_layout.ts";
@@ -44,6 +46,7 @@ export function enterTry(
   const n = frames.open(clauses !== null ? TRY_TABLE : TRY, t.sp - params, results, results);
   frames.floor = frames.trailCount;
   frames.localLimit[n] = t.localEnd;
+  frames.clauses[n] = t.clauses.length;
   if (clauses !== null) t.clauses.push(clauses.slice());
   // A try_table without clauses sees nothing.
   if (clauses === null || clauses.length > 0) frames.tryFrame = n;
@@ -219,9 +222,33 @@ function tryAt(t: FunctionTranslator, n: number): number {
   return kind === TRY || kind === TRY_TABLE ? n : frames.outerTry[n]!;
 }
 
+/**
+ * Branches to the clause that catches a throw of `tag`, if that is known here: a clause of this activation without reference, before
+ * which no clause can be meant. Two imported tags may be one; a tag of the module's own is like no other.
+ */
+function localCatch(t: FunctionTranslator, tag: number): boolean {
+  const { frames, env } = t;
+  const { importedTagCount, tagTypes } = env.valid;
+  for (let n = frames.tryFrame; n >= 0; n = frames.outerTry[n]!) {
+    if (frames.kind[n] !== TRY_TABLE || frames.localLimit[n] !== t.localEnd || n < t.bodyFrame) return false;
+    for (const { kind, tag: wanted, label } of t.clauses[frames.clauses[n]!]!) {
+      if (wanted >= 0 && wanted !== tag) {
+        if (wanted < importedTagCount && tag < importedTagCount) return false;
+        continue;
+      }
+      if ((kind & 1) !== 0) return false;
+      if (wanted < 0) t.sp -= tagTypes[tag]!.params.length;
+      branch(t, frames.count - n + label);
+      return true;
+    }
+  }
+  return false;
+}
+
 function translateThrow(t: FunctionTranslator, imm: Immediates): void {
   const { b, env } = t;
   const { params } = env.valid.tagTypes[imm.index]!;
+  if (localCatch(t, imm.index)) return;
   t.sp -= params.length;
   const buffer = params.length > 0 ? payloadBuffer(t) : 0;
   for (let k = 0; k < params.length; k++) {

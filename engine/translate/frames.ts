@@ -73,6 +73,8 @@ export class Frames {
   firstThrown: Int32Array = new Int32Array(64);
   thrownCount: Int32Array = new Int32Array(64);
   localLimit: Int32Array = new Int32Array(64);
+  /** try_tables: where their clauses are in the translator's list. */
+  clauses: Int32Array = new Int32Array(64);
   /** Legacy catches: trail length and value of the tag at the landing; the exception as a reference, 0 where nobody rethrows. */
   landingTrail: Int32Array = new Int32Array(64);
   landingTag: Int32Array = new Int32Array(64);
@@ -156,6 +158,7 @@ export class Frames {
     this.firstThrown = grown(this.firstThrown, need);
     this.thrownCount = grown(this.thrownCount, need);
     this.localLimit = grown(this.localLimit, need);
+    this.clauses = grown(this.clauses, need);
     this.landingTrail = grown(this.landingTrail, need);
     this.landingTag = grown(this.landingTag, need);
     this.caught = grown(this.caught, need);

@@ -132,13 +132,14 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
   const funcSignature = Int32Array.from(valid.funcTypeIndices, (index) => typeSignature[index]!);
   const builtinSignature = Int32Array.from(BUILTIN_ROWS, (row) => table.idOf(row.params, row.results));
   const classes = new AliasClasses();
-  const payloadRegion = region(REGION.POINTER, classes.take());
   const summaries = summarize(valid);
   const memories = placeMemories(valid, layout, classes);
   const globals = placeGlobals(valid, layout, classes);
   const facts = options.optimizations?.["immutable-table"] === true
     ? tableFacts(valid, summaries, globals.globalValues)
     : [];
+  const tables = placeTables(valid, layout, classes, facts);
+  const payloadRegion = region(REGION.POINTER, classes.take());
   return {
     valid,
     layout,
@@ -153,7 +154,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     payloadRegion,
     ...memories,
     ...globals,
-    ...placeTables(valid, layout, classes, facts),
+    ...tables,
     tableFacts: facts,
     summaries,
   };
