@@ -34,7 +34,8 @@ const STORES: Readonly<Record<string, string>> = {
 };
 const LOCALS = "(local $a v128) (local $b v128)";
 const SET = `(local.set $a ${A}) (local.set $b ${B})`;
-const COPY = "(v128.store offset=80 (local.get $p) (local.get $a)) (v128.store offset=96 (local.get $p) (local.get $b))";
+const COPY =
+  "(v128.store offset=80 (local.get $p) (local.get $a)) (v128.store offset=96 (local.get $p) (local.get $b))";
 
 function literal(bytes: Uint8Array): string {
   return `(v128.const i8x16 ${bytes.join(" ")})`;
