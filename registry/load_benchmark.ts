@@ -48,12 +48,20 @@ const { values } = parseArgs({
 const CLIENTS = Number(values.clients);
 const SECONDS = Number(values.seconds);
 
+/** What the processes logged about their own failures. */
+const FAILURES: string[] = [];
+
 function start(folder: string, databaseUrl: string | undefined, port: number): Promise<App> {
   const child = spawn(
     process.execPath,
     ["run", "-A", MAIN, "--port", String(port), "--data", folder, "--trust-proxy", "--rate-factor", "100000"],
-    { stdio: ["ignore", "pipe", "ignore"], env: { ...process.env, DATABASE_URL: databaseUrl ?? "" } },
+    { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, DATABASE_URL: databaseUrl ?? "" } },
   );
+  child.stderr!.on("data", (chunk: Uint8Array) => {
+    for (const line of new TextDecoder().decode(chunk).split("\n")) {
+      if (/"event":"(?:error|unavailable|refresh-failed)"/.test(line)) FAILURES.push(line);
+    }
+  });
   return new Promise((resolve, reject) => {
     let text = "";
     child.once("exit", (code) => reject(new Error(`the registry ended with ${code}: ${text}`)));
@@ -237,6 +245,7 @@ async function main(): Promise<number> {
     report(load.tally, databaseUrl === undefined ? "SQLite, 1 process" : "PostgreSQL, 2 processes");
     const wrong = await load.verify();
     for (const line of wrong) console.log(`WRONG ${line}`);
+    for (const line of FAILURES.slice(0, 20)) console.log(line);
     return wrong.length === 0 ? 0 : 1;
   } finally {
     for (const { child } of apps) {
