@@ -58,7 +58,7 @@ const WORDS = 4;
 const OVERFLOW = THREAD.OVERFLOW;
 const BITS = new DataView(new ArrayBuffer(8));
 const NO_REFERENCES: readonly unknown[] = [];
-const NO_CELLS = new Uint32Array(0);
+const NO_CELLS: readonly number[] = [];
 
 /**
  * An exception inside: an object as light as it can be, since most are caught by compiled code. What JavaScript sees of it, an Error,
@@ -67,13 +67,13 @@ const NO_CELLS = new Uint32Array(0);
 export class Exception {
   readonly tag: Tag;
   /** Four words per value; those of references are not used. */
-  readonly cells: Uint32Array;
+  readonly cells: readonly number[];
   /** By number of the value: references, as JavaScript values. */
   readonly references: readonly unknown[];
   /** What JavaScript threw, or sees. */
   #outside: unknown;
 
-  constructor(tag: Tag, cells: Uint32Array, references: readonly unknown[], outside?: unknown) {
+  constructor(tag: Tag, cells: readonly number[], references: readonly unknown[], outside?: unknown) {
     this.tag = tag;
     this.cells = cells;
     this.references = references;
@@ -90,7 +90,10 @@ export class Exception {
   static thrown(tag: Tag, border: ExceptionBorder): Exception {
     const { params } = tag.type;
     const { state, exceptions } = border.thread;
-    const cells = state.u32.slice(OVERFLOW >> 2, (OVERFLOW >> 2) + params.length * WORDS);
+    const { u32 } = state;
+    // An array of numbers: a typed array costs a microsecond to make.
+    const cells: number[] = [];
+    for (let n = 0; n < params.length * WORDS; n++) cells.push(u32[(OVERFLOW >> 2) + n]!);
     if (!tag.hasReferences) return new Exception(tag, cells, NO_REFERENCES);
     const references = params.map((type, k) => {
       if (!isRef(type)) return undefined;
@@ -111,7 +114,8 @@ export class Exception {
     const { state, exceptions } = border.thread;
     const { identity, hasReferences, type: { params } } = this.tag;
     state.setWord(THREAD.CAUGHT_TAG, identity);
-    state.u32.set(this.cells, OVERFLOW >> 2);
+    const { u32 } = state;
+    for (let n = 0; n < this.cells.length; n++) u32[(OVERFLOW >> 2) + n] = this.cells[n]!;
     if (!hasReferences) return;
     for (let k = 0; k < params.length; k++) {
       const type = params[k]!;
@@ -149,7 +153,7 @@ export class WasmException extends Error {
     if (values.length !== params.length) {
       throw new TypeError(`The tag has ${params.length} parameters, not ${values.length}`);
     }
-    const cells = new Uint32Array(params.length * WORDS);
+    const cells = new Array<number>(params.length * WORDS).fill(0);
     const references = params.map((type, k) => writeCell(cells, k * WORDS, type, values[k], of.border));
     this[INSIDE] = new Exception(of, cells, references, this);
   }
@@ -178,7 +182,7 @@ export function isException(type: ValType): boolean {
 
 /** Writes a number to a cell; returns the value to keep when it is a reference. */
 function writeCell(
-  cells: Uint32Array,
+  cells: number[],
   at: number,
   type: ValType,
   value: unknown,
@@ -186,7 +190,7 @@ function writeCell(
 ): unknown {
   switch (type) {
     case I32:
-      cells[at] = (value as number) | 0;
+      cells[at] = (value as number) >>> 0;
       return undefined;
     case I64:
       BITS.setBigInt64(0, BigInt.asIntN(64, value as bigint), true);
@@ -212,12 +216,12 @@ function writeCell(
   return undefined;
 }
 
-function readCell(cells: Uint32Array, at: number, type: ValType): unknown {
+function readCell(cells: readonly number[], at: number, type: ValType): unknown {
   BITS.setUint32(0, cells[at]!, true);
   BITS.setUint32(4, cells[at + 1]!, true);
   if (type === I32) return BITS.getInt32(0, true);
   if (type === I64) return BITS.getBigInt64(0, true);
   if (type === F32) return BITS.getFloat32(0, true);
   if (type === F64) return BITS.getFloat64(0, true);
-  return new Uint8Array(cells.buffer, cells.byteOffset + at * 4, 16).slice();
+  return new Uint8Array(Uint32Array.from(cells.slice(at, at + WORDS)).buffer);
 }

@@ -405,6 +405,11 @@ export class InterpretedInstance implements World {
       case "elem_drop":
         this.#droppedElems.add(Number(a));
         return [];
+      case "throw":
+      case "throw_ref":
+      case "rethrow":
+      case "caught":
+        throw new Error(`Exceptions are not interpreted (${name})`);
     }
   }
 
