@@ -175,7 +175,14 @@ Deno.test("schemas, style, robots, health and security headers", () =>
     const sheet = /href="(\/static\/site\.[0-9a-f]{12}\.css)"/.exec(home)![1]!;
     const style = await fetch(r.url + sheet);
     assert.equal(style.headers.get("cache-control"), "public, max-age=31536000, immutable");
-    assert.match(await style.text(), /prefers-color-scheme: dark/);
+    const css = await style.text();
+    assert.match(css, /prefers-color-scheme: dark/);
+    let depth = 0;
+    for (const [brace] of css.matchAll(/[{}]/g)) {
+      depth += brace === "{" ? 1 : -1;
+      assert.ok(depth >= 0 && depth <= 2, "the style sheet's braces match");
+    }
+    assert.equal(depth, 0);
     assert.equal(await text(r, "/healthz"), "ok\n");
     assert.equal(await text(r, "/readyz"), "ready\n");
     assert.match(await text(r, "/robots.txt"), /Sitemap: /);
