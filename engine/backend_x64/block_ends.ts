@@ -17,23 +17,12 @@ const MAX_DEFERRED = 16;
 /** Most copies of the prologue. */
 const MAX_PROLOGUES = 3;
 
-/** First edit whose position is not before `position`. */
-export function firstEdit(e: Emission, position: number): number {
-  const { editAt } = e.allocation;
-  let low = 0;
-  let high = e.editEnd;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (editAt[middle] < position) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 export class BlockEnds {
   /** Where a jump to the block really goes: another block if this one only jumps. */
   target: Int32Array = new Int32Array(64);
   #final: Int32Array = new Int32Array(64);
+  /** The block's first edit, or the first one after it. */
+  firstEdit: Int32Array = new Int32Array(64);
   /** Number of edges into the block. */
   predecessors: Int32Array = new Int32Array(64);
   /** Edge, plus one, whose moves stand at the block's head; 0 none. */
@@ -56,6 +45,7 @@ export class BlockEnds {
     if (this.target.length < n) {
       this.target = new Int32Array(n * 2);
       this.#final = new Int32Array(n * 2);
+      this.firstEdit = new Int32Array(n * 2);
       this.predecessors = new Int32Array(n * 2);
       this.headEdge = new Int32Array(n * 2);
       this.emitted = new Uint8Array(n * 2);
@@ -73,8 +63,21 @@ export class BlockEnds {
     for (let k = 0; k < n; k++) {
       for (let j = 0; j < succCount[k]; j++) this.predecessors[edgeTo[succ[succStart[k] + j]]]++;
     }
+    this.#findEdits(e);
     this.#followJumps(e);
     this.#placePrologue(e);
+  }
+
+  #findEdits(e: Emission): void {
+    const { blockCount, blockFirst } = e.v;
+    const { editAt } = e.allocation;
+    const { firstEdit } = this;
+    const end = e.editEnd;
+    for (let k = 0, edit = 0; k < blockCount; k++) {
+      const position = 2 * blockFirst[k];
+      while (edit < end && editAt[edit] < position) edit++;
+      firstEdit[k] = edit;
+    }
   }
 
   /** Finds the blocks that only jump. */
@@ -103,7 +106,7 @@ export class BlockEnds {
   }
 
   #hasEdits(e: Emission, k: number): boolean {
-    const first = firstEdit(e, 2 * e.v.blockFirst[k]);
+    const first = this.firstEdit[k];
     return first < e.editEnd && e.allocation.editAt[first] < 2 * e.v.blockFirst[k + 1];
   }
 
@@ -147,7 +150,8 @@ export class BlockEnds {
     for (const edit of this.deferred) {
       const register = e.allocation.editFrom[edit];
       for (let k = 0; k < e.v.blockCount; k++) {
-        if (this.frameless[k] !== 0 && writes(e, k, register, k === 0 ? edit : -1)) return false;
+        const first = k === 0 ? edit + 1 : this.firstEdit[k];
+        if (this.frameless[k] !== 0 && writes(e, k, register, k === 0 ? edit : -1, first)) return false;
       }
     }
     return true;
@@ -168,7 +172,7 @@ export class BlockEnds {
       }
     }
     const end = blockFirst[k + 1];
-    for (let m = firstEdit(e, 2 * blockFirst[k]); m < e.editEnd && editAt[m] < 2 * end; m++) {
+    for (let m = this.firstEdit[k]; m < e.editEnd && editAt[m] < 2 * end; m++) {
       if (k === 0 && editTo[m] < 0 && editRemat[m] === 0 && editFrom[m] >= 0) {
         this.deferred.push(m);
         continue;
@@ -183,15 +187,18 @@ export class BlockEnds {
   }
 }
 
-/** Does block `k` write `register`, in code or in moves of its edges? Only what follows edit `after` counts, if that is not −1. */
-function writes(e: Emission, k: number, register: number, after: number): boolean {
+/**
+ * Does block `k` write `register`, in code or in moves of its edges? Only what follows edit `after` counts, if that is not −1.
+ * `firstEdit` is the first edit that counts.
+ */
+function writes(e: Emission, k: number, register: number, after: number, firstEdit: number): boolean {
   const { v, allocation } = e;
   const { location, editTo, editFrom, editRemat, editAt, edgeFirst } = allocation;
   const touches = (m: number) => editTo[m] === register || (editRemat[m] < 0 && editFrom[m] === register);
   const first = v.blockFirst[k];
   const end = v.blockFirst[k + 1];
   const from = after < 0 ? 2 * first : editAt[after];
-  for (let m = after < 0 ? firstEdit(e, from) : after + 1; m < e.editEnd && editAt[m] < 2 * end; m++) {
+  for (let m = firstEdit; m < e.editEnd && editAt[m] < 2 * end; m++) {
     if (touches(m)) return true;
   }
   for (let i = (from + 1) >> 1; i < end; i++) {

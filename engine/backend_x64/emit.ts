@@ -21,7 +21,7 @@ import { AUX_LANDING, CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, RSP, SCRATCH } from "./registers.ts";
 import * as calls from "./emit_calls.ts";
 import { consumerOf, emitCompare } from "./emit_compare.ts";
-import { BlockEnds, firstEdit } from "./block_ends.ts";
+import { BlockEnds } from "./block_ends.ts";
 import { emitBranch, emitData, emitJump, emitSwitch } from "./emit_control.ts";
 import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
@@ -118,7 +118,7 @@ function emitBlock(e: Emission, k: number): void {
   const first = v.blockFirst[k];
   const end = v.blockFirst[k + 1];
   const editEnd = e.editEnd;
-  let edit = firstEdit(e, 2 * first);
+  let edit = ends.firstEdit[k];
   for (let i = first; i < end; i++) {
     const start = edit;
     while (edit < editEnd && editAt[edit] === 2 * i) edit++;

@@ -13,26 +13,30 @@ const LONG_BRANCH = 6;
 
 let sizes = new Int32Array(1024);
 let labels = new Int32Array(1024);
+/** The marks that say where code goes: labels, branches and alignments. The passes below look at no others. */
+let flow = new Int32Array(1024);
+let flowCount = 0;
 
 /** Positions of labels with the current branch sizes; alignments at their largest. */
 function placeLabels(e: Emission): void {
-  const { markCount, markAt, markKind, markX } = e;
+  const { markAt, markKind, markX } = e;
   let added = 0;
-  for (let i = 0; i < markCount; i++) {
-    const kind = markKind[i];
-    if (kind === KIND.LABEL) labels[markX[i]] = markAt[i] + added;
-    else if (kind <= KIND.ALIGN) added += sizes[i];
+  for (let j = 0; j < flowCount; j++) {
+    const i = flow[j];
+    if (markKind[i] === KIND.LABEL) labels[markX[i]] = markAt[i] + added;
+    else added += sizes[i];
   }
 }
 
 /** Shrinks what fits now; returns whether anything changed. */
 function shrink(e: Emission): boolean {
-  const { markCount, markAt, markKind, markX } = e;
+  const { markAt, markKind, markX } = e;
   let added = 0;
   let changed = false;
-  for (let i = 0; i < markCount; i++) {
+  for (let j = 0; j < flowCount; j++) {
+    const i = flow[j];
     const kind = markKind[i];
-    if (kind === KIND.LABEL || kind > KIND.ALIGN) continue;
+    if (kind === KIND.LABEL) continue;
     const size = sizes[i];
     if (kind !== KIND.ALIGN && size !== 0) {
       const end = markAt[i] + added + size;
@@ -97,19 +101,21 @@ function word(out: Uint8Array, at: number, value: number): void {
 /** Appends the finished function to the image. */
 export function finish(e: Emission): void {
   const { asm, code, markCount, markAt, markKind, markX, markY, markZ, markW } = e;
-  if (sizes.length < markCount) sizes = new Int32Array(markCount * 2);
+  if (sizes.length < markCount) {
+    sizes = new Int32Array(markCount * 2);
+    flow = new Int32Array(markCount * 2);
+  }
   if (labels.length < e.labelCount) labels = new Int32Array(e.labelCount * 2);
   let extra = 0;
+  flowCount = 0;
   for (let i = 0; i < markCount; i++) {
     const kind = markKind[i];
-    sizes[i] = kind === KIND.JUMP
-      ? LONG_JUMP
-      : kind === KIND.BRANCH
-      ? LONG_BRANCH
-      : kind === KIND.ALIGN
-      ? markX[i] - 1
-      : 0;
-    extra += sizes[i];
+    if (kind > KIND.ALIGN) continue;
+    flow[flowCount++] = i;
+    if (kind === KIND.LABEL) continue;
+    const size = kind === KIND.JUMP ? LONG_JUMP : kind === KIND.BRANCH ? LONG_BRANCH : markX[i] - 1;
+    sizes[i] = size;
+    extra += size;
   }
   placeLabels(e);
   for (let pass = 0; pass < MAX_PASSES && shrink(e); pass++) placeLabels(e);
@@ -122,9 +128,9 @@ export function finish(e: Emission): void {
   // Final positions of labels, with exact alignments.
   let at = base;
   let copied = 0;
-  for (let i = 0; i < markCount; i++) {
+  for (let j = 0; j < flowCount; j++) {
+    const i = flow[j];
     const kind = markKind[i];
-    if (kind > KIND.ALIGN) continue;
     at += markAt[i] - copied;
     copied = markAt[i];
     if (kind === KIND.LABEL) labels[markX[i]] = at;

@@ -212,6 +212,14 @@ function foldReadModifyWrite(s: Selection, store: number): void {
   }
 }
 
+/** Operations that never fold an operand. They are many, and a long switch tells them last. */
+const FOLDS_NOTHING: Uint8Array = new Uint8Array(OP_FLAGS.length);
+for (
+  const o of [OP.CONST, OP.PARAM, OP.UNDEF, OP.RESULT, OP.CALL, OP.CALL_RECORD, OP.CALL_BUILTIN, OP.JUMP, OP.CONTEXT]
+) {
+  FOLDS_NOTHING[o] = 1;
+}
+
 /** Backward sweep: marks what is folded. Needs {@linkcode countUses}. */
 export function markFolds(s: Selection): void {
   const { f, op, ty, a, b, c, uses, folded } = s;
@@ -226,6 +234,11 @@ export function markFolds(s: Selection): void {
         dropUses(s, id);
         continue;
       }
+      if (o >= OP.LOAD && o <= OP.LOAD32_U) {
+        foldAddress(s, id, true);
+        continue;
+      }
+      if (FOLDS_NOTHING[o] !== 0) continue;
       switch (o) {
         case OP.ADD:
         case OP.MUL:
@@ -326,8 +339,7 @@ export function markFolds(s: Selection): void {
           foldAddress(s, id, true);
           break;
         default:
-          if (o >= OP.LOAD && o <= OP.LOAD32_U) foldAddress(s, id, true);
-          else if (o >= OP.VSPLAT && o <= OP.VBITSELECT) foldVector(s, id);
+          if (o >= OP.VSPLAT && o <= OP.VBITSELECT) foldVector(s, id);
           else if (isIntegerCompare(o) && how !== FOLD.REPEATED) foldIntegerCompare(s, id);
       }
     }

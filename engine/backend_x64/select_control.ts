@@ -272,9 +272,14 @@ export function selectCallImport(s: Selection, id: number): void {
   call(s, id, P.CALL_IMPORT, s.context.signatures[s.imm[id]], -1, ALL_GENERAL, ALL_VECTOR);
 }
 
+/** Signatures of the builtins, made once: the places of arguments are remembered by their lists. */
+const BUILTIN_SIGNATURES: readonly Signature[] = BUILTIN_ROWS.map((row) => (
+  { params: Uint8Array.from(row.params), results: Uint8Array.from(row.results) }
+));
+
 export function selectCallBuiltin(s: Selection, id: number): void {
   const row = BUILTIN_ROWS[s.c[id]];
-  const signature = { params: Uint8Array.from(row.params), results: Uint8Array.from(row.results) };
+  const signature = BUILTIN_SIGNATURES[s.c[id]];
   if (row.native) call(s, id, P.CALL_NATIVE, signature, -1, NATIVE_CLOBBERS.general, NATIVE_CLOBBERS.vector);
   else call(s, id, P.CALL_PARKING, signature, -1, ALL_GENERAL, ALL_VECTOR);
 }

@@ -126,8 +126,9 @@ export class BlockFacts {
 
   #estimateFrequencies(v: VCode): void {
     const blocks = v.blockCount, loop = this.loop, frequency = this.frequency, edgeFrom = v.edgeFrom, edgeTo = v.edgeTo;
+    const blockDepth = v.blockDepth, blockFlags = v.blockFlags, edges = v.edgeCount;
     frequency.fill(0, 0, blocks);
-    for (let e = 0; e < v.edgeCount; e++) {
+    for (let e = 0; e < edges; e++) {
       const from = edgeFrom[e]!, to = edgeTo[e]!;
       if (to > from + 1 && loop[from] === loop[to]) {
         frequency[from + 1]! += 1;
@@ -137,9 +138,9 @@ export class BlockFacts {
     let conditions = 0;
     for (let k = 0; k < blocks; k++) {
       conditions += frequency[k]!;
-      let runs = SHARES[Math.min(conditions, MAX_CONDITIONS)]! * RUNS[Math.min(v.blockDepth[k]!, MAX_DEPTH)]!;
-      if ((v.blockFlags[k]! & BLOCK_COLD) !== 0) runs *= COLD;
-      frequency[k] = runs;
+      const share = conditions < MAX_CONDITIONS ? conditions : MAX_CONDITIONS;
+      const depth = blockDepth[k]! < MAX_DEPTH ? blockDepth[k]! : MAX_DEPTH;
+      frequency[k] = SHARES[share]! * RUNS[depth]! * ((blockFlags[k]! & BLOCK_COLD) !== 0 ? COLD : 1);
     }
   }
 

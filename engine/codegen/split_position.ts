@@ -65,7 +65,10 @@ function lastClobberBefore(live: Liveness, pos: number): number {
   return low;
 }
 
-/** What it costs to be back in a register from the start of block b on, having been in the slot since block `since`. */
+/**
+ * What it costs to be back in a register from the start of block b on, having been in the slot since block `since`: the edges
+ * that cross over. Not counted beyond `enough`, which the nearest edges mostly exceed.
+ */
 function boundaryCost(
   facts: BlockFacts,
   succ: Int32Array,
@@ -74,10 +77,11 @@ function boundaryCost(
   edgeTo: Int32Array,
   since: number,
   b: number,
+  enough: number,
 ): number {
-  const frequency = facts.frequency;
+  const frequency = facts.frequency, stop = since > b - WINDOW ? since : b - WINDOW;
   let cost = 0;
-  for (let x = Math.max(since, b - WINDOW); x < b; x++) {
+  for (let x = b - 1; x >= stop && cost < enough; x--) {
     const n = succCount[x]!, first = succStart[x]!;
     if (n > 8) {
       cost += frequency[x]!;
@@ -85,7 +89,7 @@ function boundaryCost(
     }
     for (let j = 0; j < n; j++) {
       const y = edgeTo[succ[first + j]!]!;
-      if (y >= b) cost += Math.min(frequency[x]!, frequency[y]!);
+      if (y >= b) cost += frequency[x]! < frequency[y]! ? frequency[x]! : frequency[y]!;
     }
   }
   return cost;
@@ -164,7 +168,7 @@ function cheapestBoundary(
   const stop = Math.max(since, block - WINDOW);
   for (let b = block; b > stop; b--) {
     if (!regions && facts.loop[b] === b) continue;
-    const cost = boundaryCost(facts, edges.succ, edges.succStart, edges.succCount, edges.edgeTo, since, b);
+    const cost = boundaryCost(facts, edges.succ, edges.succStart, edges.succCount, edges.edgeTo, since, b, bestCost);
     if (cost < bestCost) {
       best = start[b]!;
       bestCost = cost;
