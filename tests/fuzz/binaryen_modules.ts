@@ -13,6 +13,11 @@ import { Random } from "./random.ts";
 
 /** binaryen's names for our features. */
 const FLAGS: Readonly<Record<string, readonly string[]>> = {
+  "exception-handling": ["--enable-exception-handling"],
+  "memory64": ["--enable-memory64"],
+  "multi-memory": ["--enable-multimemory"],
+  "simd": ["--enable-simd"],
+  "tail-call": ["--enable-tail-call"],
   "bulk-memory-operations": ["--enable-bulk-memory", "--enable-bulk-memory-opt"],
   "extended-const-expressions": ["--enable-extended-const"],
   "multi-value": ["--enable-multivalue"],
@@ -21,6 +26,9 @@ const FLAGS: Readonly<Record<string, readonly string[]>> = {
   "reference-types": ["--enable-reference-types"],
   "sign-extension-ops": ["--enable-sign-ext"],
 };
+
+/** The features that binaryen's modules may have. */
+export const BINARYEN_FEATURES: readonly string[] = Object.keys(FLAGS);
 
 type Main = (args: string[]) => unknown;
 

@@ -17,6 +17,7 @@ export const GENERATED_FEATURES: readonly string[] = [
   "nontrapping-float-to-int-conversion",
   "reference-types",
   "sign-extension-ops",
+  "simd",
 ];
 
 /** What a module exports, as far as another one can import it. */

@@ -81,8 +81,17 @@ export class Bytes {
   }
 }
 
-/** Value types by their byte. */
-export const TYPE = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, funcref: 0x70, externref: 0x6f } as const;
+/** Value types by their byte; our own generator makes neither v128 nor exnref. */
+export const TYPE = {
+  i32: 0x7f,
+  i64: 0x7e,
+  f32: 0x7d,
+  f64: 0x7c,
+  funcref: 0x70,
+  externref: 0x6f,
+  v128: 0x7b,
+  exnref: 0x69,
+} as const;
 /** The name of a value type. */
 export type TypeName = keyof typeof TYPE;
 

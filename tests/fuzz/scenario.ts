@@ -150,6 +150,8 @@ class Scenario {
       }
       case "table":
         return this.#subject.table(type.type, type.min, type.max);
+      case "tag":
+        return this.#subject.tag(type.signature.params);
       case "global": {
         const value = this.#value(type.type) ?? null;
         return this.#subject.global(type.type, type.mutable, value);
@@ -250,6 +252,9 @@ class Scenario {
           : random.pick([undefined, 17, "x", -0]);
       case "funcref":
         return this.#tabled.length === 0 || random.chance(30) ? null : random.pick(this.#tabled);
+      case "v128":
+      case "exnref":
+        return null; // no value of JavaScript is one: the call is refused
     }
   }
 
