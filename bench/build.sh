@@ -6,7 +6,8 @@ cd "$(dirname "$0")"
 mkdir -p wasm
 for source in programs/*.c; do
   name=$(basename "$source" .c)
-  clang --target=wasm32-wasi -O2 -std=c11 -Wall -mbulk-memory -msign-ext -mnontrapping-fptoint -mno-simd128 \
+  case "$name" in simd_*) vectors=-msimd128 ;; *) vectors=-mno-simd128 ;; esac
+  clang --target=wasm32-wasi -O2 -std=c11 -Wall -mbulk-memory -msign-ext -mnontrapping-fptoint $vectors \
     -nostartfiles -Wl,--no-entry -Wl,--gc-sections -Wl,--strip-all -Wl,-z,stack-size=65536 \
     -o "wasm/$name.wasm" "$source" -lm
 done

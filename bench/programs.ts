@@ -52,6 +52,12 @@ const ROWS: readonly (readonly [name: string, kind: string, n: number])[] = [
   ["fft",           "f64",            150],
   ["ray_trace",     "f32",            500],
   ["strings",       "AssemblyScript", 55],
+  ["simd_matrix",     "vectors, f32", 60],
+  ["simd_mandelbrot", "vectors, f64", 700],
+  ["simd_chacha20",   "vectors, i32", 150000],
+  ["simd_image",      "vectors, i16", 200],
+  ["simd_text",       "vectors, i8",  400],
+  ["simd_base64",     "vectors, i8",  600],
 ];
 
 /** All programs, in the order of the table. */
