@@ -8,16 +8,10 @@ import type { ImplementedKeys } from "./settings.ts";
 const FEATURES = new Set<string>(FEATURE_ROWS.filter((row) => row.compiled).map((row) => row.name));
 for (const [alias, name] of FEATURE_ALIASES) if (FEATURES.has(name)) FEATURES.add(alias);
 
-const ROWS = new Map(OPTIMIZATION_ROWS.map((row: OptimizationRow) => [row.name, {
-  default: row.state !== "off",
-  meaning: row.target === "both" ? row.meaning : `${row.meaning} (${row.target})`,
-}]));
-
 /** Features that code can be generated for, optimizations that exist. */
 export const IMPLEMENTED: ImplementedKeys = {
   features: FEATURES,
   optimizations: new Set(
     OPTIMIZATION_ROWS.filter((row: OptimizationRow) => row.state !== "later").map((row) => row.name),
   ),
-  rows: ROWS,
 };

@@ -52,8 +52,6 @@ export interface SettingFlags {
 export interface ImplementedKeys {
   readonly features?: ReadonlySet<string>;
   readonly optimizations?: ReadonlySet<string>;
-  /** What a key does in this build and its default, where the engine says so. */
-  readonly rows?: ReadonlyMap<string, { readonly default: boolean; readonly meaning: string }>;
 }
 
 /** The settings of the nearest manifest; undefined settings when there is no project. Throws for an invalid manifest. */
@@ -96,7 +94,7 @@ export function resolveSettings(
         v !== undefined
       );
       const ready = known === undefined || names.some((n) => known.has(n));
-      const { default: usual, meaning } = implemented.rows?.get(key.name) ?? key;
+      const { default: usual, meaning } = key;
       const value = byFlag ?? byManifest ?? usual;
       const from = byFlag !== undefined ? "flag" : byManifest !== undefined ? "manifest" : "default";
       const said = byFlag !== undefined ? chosen.has(key.name) : set !== undefined && Object.hasOwn(set, key.name);
