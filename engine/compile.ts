@@ -31,6 +31,10 @@ export interface CompileOptions {
   /** Explicit bounds checks instead of guard pages. */
   explicitBounds: boolean;
   cpu: ReadonlySet<string>;
+  /** Poll for deadlines at loop headers and in functions that call. */
+  interruptible?: boolean;
+  /** Charge fuel for every region of instructions. */
+  fuel?: boolean;
   /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
   verify?: boolean;
 }
@@ -62,7 +66,12 @@ let workspace: Workspace | undefined;
 export function compileModule(module: Module, options: CompileOptions): CompiledCode {
   const valid = validateModule(module, options.features, { bodies: false });
   rejectUncompiled(valid);
-  const env = moduleEnv(valid, { explicitBounds: options.explicitBounds, optimizations: options.optimizations });
+  const env = moduleEnv(valid, {
+    explicitBounds: options.explicitBounds,
+    optimizations: options.optimizations,
+    interruptible: options.interruptible ?? false,
+    fuel: options.fuel ?? false,
+  });
   const context: CodegenContext = {
     layout: env.layout,
     explicitBounds: options.explicitBounds,

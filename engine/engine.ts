@@ -45,6 +45,16 @@ export interface EngineOptions {
    * compare per access, little address space: for very many instances). Default `guard`.
    */
   bounds?: "guard" | "explicit";
+  /**
+   * Compile code that a deadline can stop: it polls at loop headers and in functions that call. Default false; a context with a
+   * deadline is refused by instances whose code, or the code they import, does not poll.
+   */
+  interruptible?: boolean;
+  /**
+   * Compile code that charges fuel (fuel_prices.ts: one price per instruction of WebAssembly). Default false; a context with fuel is
+   * refused by instances whose code, or the code they import, does not charge.
+   */
+  fuel?: boolean;
   /** Check the compiler's own work (IR and register allocation) while compiling; slow, for tests. */
   verify?: boolean;
 }
@@ -92,12 +102,16 @@ export class Engine {
   readonly features: FeatureSet;
   readonly optimizations: OptimizationSet;
   readonly bounds: "guard" | "explicit";
+  readonly interruptible: boolean;
+  readonly fuel: boolean;
   readonly #verify: boolean;
 
   constructor(options: EngineOptions = {}) {
     this.features = featureSet(options.features);
     this.optimizations = optimizationSet(options.optimizations);
     this.bounds = options.bounds ?? "guard";
+    this.interruptible = options.interruptible ?? false;
+    this.fuel = options.fuel ?? false;
     this.#verify = options.verify ?? false;
   }
 
@@ -121,6 +135,8 @@ export class Engine {
       optimizations: this.optimizations,
       explicitBounds: this.bounds === "explicit",
       cpu: cpuFeatures(thread.host),
+      interruptible: this.interruptible,
+      fuel: this.fuel,
       verify: this.#verify,
     });
     const image = placeImage(thread.arena, code.bytes, code.tables);

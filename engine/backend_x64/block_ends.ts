@@ -180,7 +180,7 @@ export class BlockEnds {
       if (editTo[m] < 0 || (editRemat[m] === 0 && editFrom[m] < 0)) return false;
     }
     for (let i = blockFirst[k]; i < end; i++) {
-      if (op[i] >= P.POLL && op[i] < P.TAIL_CALL) return false;
+      if (op[i] > P.POLL && op[i] < P.TAIL_CALL) return false;
       for (let o = firstOperand[i]; o < firstOperand[i + 1]; o++) if (location[o] < 0) return false;
     }
     return true;

@@ -45,7 +45,6 @@ export const COLD = {
   /** A call into another instance for instruction `at`; continues at label `back`. */
   CROSS_CALL: 2,
   CROSS_TAIL_CALL: 3,
-  POLL: 4,
   /** Slow path of a float operation `at`. */
   EXTREMUM: 5,
   TRUNCATION: 6,

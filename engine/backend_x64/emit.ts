@@ -301,9 +301,6 @@ function emitCold(e: Emission): void {
       case COLD.CROSS_TAIL_CALL:
         calls.emitCrossTailCall(e);
         break;
-      case COLD.POLL:
-        calls.emitColdPoll(e, i, back);
-        break;
       case COLD.EXTREMUM:
         floats.emitColdExtremum(e, i, coldX[c], back);
         break;

@@ -6,6 +6,7 @@
  */
 import { CONTEXT, MEMORY, RECORD } from "../context_layout.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
+import { TRAP } from "../traps.ts";
 import { COLD, type Emission, KIND } from "./emission.ts";
 import { BASE_RIP, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { X } from "./instructions.ts";
@@ -152,19 +153,14 @@ export function emitCrossTailCall(e: Emission): void {
   emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
 }
 
-/** Interruption point: looks at the poll word; the cold part parks with every register saved. */
+/**
+ * Interruption point: reads the poll page of the code arena, one instruction without flags or registers of its own. The watchdog
+ * takes the page's access rights away, and the fault is the trap.
+ */
 export function emitPoll(e: Emission, i: number): void {
-  const back = e.newLabel();
-  rm(e, X.MOV64_L, SCRATCH, CONTEXT_REGISTER, CONTEXT.POLL);
-  emitMemory(e.asm, X.CMP32_I, 0, 0, SCRATCH, NO_REGISTER, 0, 0, 0, 0);
-  e.branch(CC.NE, e.cold(COLD.POLL, i, 0, back));
-  e.bind(back);
-}
-
-export function emitColdPoll(e: Emission, i: number, back: number): void {
-  relative(e, X.CALL32, RELOC.STUB, STUB.POLL);
-  e.callSite(i, e.frame);
-  e.jump(back);
+  e.trapSite(i, TRAP.INTERRUPTED, e.frame);
+  emitMemory(e.asm, X.MOV32_L, SCRATCH, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
+  e.markFrom(e.asm.ripAt, KIND.RELOCATION, RELOC.POLL_PAGE, 0, 0, 0);
 }
 
 /** `lea reg, [label]` relative to the instruction pointer. */

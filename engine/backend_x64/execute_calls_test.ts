@@ -1,6 +1,6 @@
 /**
  * Calls of every kind, run: overflow parameters and results, records of this and another instance, imports that park, nested
- * entries, builtins, polls, tail calls, traps with their sites and frames, stack exhaustion, fast entries.
+ * entries, builtins, tail calls, traps with their sites and frames, stack exhaustion, fast entries.
  */
 import { deepEqual, equal, notEqual } from "node:assert/strict";
 import { CONTEXT, RECORD, STATUS, THREAD } from "../context_layout.ts";
@@ -252,34 +252,6 @@ b0(v1:i64):
     return [77n];
   };
   deepEqual(instance.call(0, [1000n]).results, [1077n]);
-});
-
-test("a poll parks when asked to and changes no register", (p) => {
-  for (const explicitBounds of [false, true]) {
-    const instance = place(
-      p,
-      [`func 0 (i32 i64 f64) -> (i32 i64 f64 i32)
-b0(v1:i32 v2:i64 v3:f64):
-  v4:i32 = LOAD memory0[v1]
-  v5:f64 = FADD v3 v3
-  POLL @0x44
-  v6:i32 = LOAD memory0[v1]
-  v7:i32 = ADD v4 v6
-  v8:f64 = FSUB v5 v3
-  RETURN (v7 v2 v8 v1)
-`],
-      { explicitBounds },
-    );
-    const word = p.thread.address + 120n;
-    new DataView(p.memory.buffer).setInt32(64, 21, true);
-    for (const flag of [0, 1]) {
-      // The harness answers a poll by pointing the context at a word of zeros.
-      p.thread.view.setInt32(112, flag, true);
-      instance.context.view.setBigUint64(CONTEXT.POLL, flag === 0 ? word : p.thread.address + 112n, true);
-      deepEqual(instance.call(0, [64n, 5n, 0x4004000000000000n]).results, [42n, 5n, 0x4004000000000000n, 64n]);
-      equal(instance.context.view.getBigUint64(CONTEXT.POLL, true), word);
-    }
-  }
 });
 
 const COUNTDOWN = `func 0 (i32 i64) -> (i64)

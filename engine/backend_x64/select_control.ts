@@ -76,7 +76,6 @@ export function selectTrapIf(s: Selection, id: number): void {
 }
 
 export function selectPoll(s: Selection, _id: number): void {
-  s.v.hasCalls = true;
   s.plain(P.POLL, 0, 0, 0);
   s.end();
 }

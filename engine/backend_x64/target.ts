@@ -15,6 +15,10 @@ import { buildFastEntry, emitEntryThunk, emitHostThunk } from "./thunks.ts";
 function relocate(code: MachineCode): void {
   const { bytes, relocAt, relocKind, relocTarget } = code;
   for (let k = 0; k < relocAt.length; k++) {
+    if (relocKind[k] === RELOC.POLL_PAGE) {
+      code.pollAt.push(relocAt[k]);
+      continue;
+    }
     const table = relocKind[k] === RELOC.FUNCTION ? code.functionStart : code.stubStart;
     const start = table[relocTarget[k]];
     if (start === undefined || start < 0) {

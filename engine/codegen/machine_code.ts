@@ -16,6 +16,8 @@ export const RELOC = {
   FUNCTION: 0,
   /** The same to the native builtin or shared stub `target` (see StubName). */
   STUB: 1,
+  /** The same to the poll page of the code arena; resolved when the image is placed. */
+  POLL_PAGE: 2,
 } as const;
 
 /**
@@ -31,6 +33,8 @@ export class MachineCode {
   relocAt: number[] = [];
   relocKind: number[] = [];
   relocTarget: number[] = [];
+  /** Offsets of the displacements that refer to the poll page, once `relocate` has sorted them out. */
+  pollAt: number[] = [];
 
   /** Call sites, ascending by return offset. */
   callReturn: number[] = [];

@@ -9,6 +9,11 @@ const SIZES = [1 << 30, 1 << 28, 1 << 26];
 
 export class CodeArena {
   readonly start: number;
+  /**
+   * A page that interruptible code reads at its polls. It is readable, except after a deadline has passed: then reading it faults. It is
+   * the first of the arena, so that a 32-bit displacement reaches it from anywhere in it.
+   */
+  readonly pollPage: number;
   readonly end: number;
   readonly #host: Host;
   #next: number;
@@ -29,7 +34,9 @@ export class CodeArena {
     }
     this.start = start;
     this.end = start + size;
-    this.#next = start;
+    this.pollPage = start;
+    this.#next = start + host.pageSize;
+    host.protect(start, host.pageSize, PROT.READ);
   }
 
   /** Rounds up to whole pages. */

@@ -109,7 +109,7 @@ const ROWS = [
   "CALL_IMPORT lnk t x", // imported function c (its function index): its record is embedded in the context; imm = signature id
   "CALL_BUILTIN lnk t x", // runtime routine c (engine/builtins.ts); imm = signature id
   "UNWOUND ... i x", // 1 when the call before it was left by an exception: see ir/function.ts, "Exceptions"
-  "POLL ... _ x", // interruption point (deadline); only when the module is compiled with polling
+  "POLL ... _ t", // interruption point: traps when the deadline has passed; only in modules compiled to be interruptible
   // block ends
   "JUMP e.. _ z",
   "BRANCH vee _ z", // a (i32) ≠ 0 → edge b, else edge c; imm = hint: 0 none, 1 likely taken, 2 unlikely taken

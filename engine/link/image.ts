@@ -38,6 +38,8 @@ export interface CodeTables {
   trapFrame: Int32Array;
   trapPos: Int32Array;
   trapSite: Int32Array;
+  /** Offsets of the displacements that refer to the arena's poll page. */
+  pollAt: Int32Array;
   /** Code offsets per defined function. */
   functionStart: Int32Array;
   functionEnd: Int32Array;
@@ -60,6 +62,7 @@ export function codeTables(code: MachineCode): CodeTables {
     trapFrame: Int32Array.from(code.trapFrame),
     trapPos: Int32Array.from(code.trapPos),
     trapSite: Int32Array.from(code.trapSite),
+    pollAt: Int32Array.from(code.pollAt),
     functionStart: code.functionStart,
     functionEnd: code.functionEnd,
     entryThunk: code.entryThunk,
@@ -144,9 +147,18 @@ export class CodeImage {
   #byStart: Int32Array | undefined;
 }
 
-/** Places machine code in executable memory. */
+/** Places machine code in executable memory; `bytes` gets the displacements that depend on the place. */
 export function placeImage(arena: CodeArena, bytes: Uint8Array, tables: CodeTables): CodeImage {
   const base = arena.allocate(bytes.length);
+  const { pollAt } = tables;
+  for (let k = 0; k < pollAt.length; k++) {
+    const at = pollAt[k]!;
+    const displacement = arena.pollPage - (base + at + 4);
+    bytes[at] = displacement;
+    bytes[at + 1] = displacement >> 8;
+    bytes[at + 2] = displacement >> 16;
+    bytes[at + 3] = displacement >> 24;
+  }
   arena.publish(base, bytes);
   return new CodeImage(base, arena.chunkSize(bytes.length), tables);
 }

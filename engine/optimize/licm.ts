@@ -168,7 +168,8 @@ class Hoisting {
             continue;
           }
         }
-        if (effect) clean = false;
+        // A poll may trap at any time anyway: what moves above it traps no earlier than it could.
+        if (effect && o !== OP.POLL) clean = false;
       }
     }
     if (this.#any) this.#rebuild();

@@ -15,6 +15,7 @@ import { FRAME_KIND, MAX_INSTRUCTIONS, tooLarge } from "./frames.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { edgeToFrame, openJoin, takePool } from "./joins.ts";
 import { tyOf } from "./module_env.ts";
+import { BODY as CONTAINS } from "./summaries.ts";
 import { vectorConstant, ZERO_VECTOR } from "./vector.ts";
 
 const { BLOCK, LOOP, IF, ELSE, TRY_TABLE, TRY, CATCH, BODY, INLINED } = FRAME_KIND;
@@ -57,6 +58,13 @@ export function beginActivation(
   t.bodyFrame = frames.open(inlined ? INLINED : BODY, t.sp, results.length, results.length);
   frames.floor = -1;
   t.reachable = true;
+  // A function that calls nothing and loops nowhere ends soon; trees of calls need a poll in every function that calls.
+  if (t.env.interruptible && !inlined && (bodyFlags(t) & CONTAINS.CALL) !== 0) b.emit(OP.POLL, TY.NONE, 0, 0, 0, 0);
+}
+
+/** What the body that is being walked contains. */
+function bodyFlags(t: FunctionTranslator): number {
+  return t.env.summaries.flags[t.funcIndex - t.env.valid.importedFuncCount]!;
 }
 
 export function enterBlock(t: FunctionTranslator, params: number, results: number): void {
@@ -149,6 +157,7 @@ export function enterLoop(t: FunctionTranslator, params: number, results: number
     const slot = t.localBase + loops.list[k]!;
     frames.setLocal(slot, b.param(f.ty[frames.locals[slot]!]!));
   }
+  if (t.env.interruptible) b.emit(OP.POLL, TY.NONE, 0, 0, 0, 0);
 }
 
 /** Looks ahead over the outermost loop whose opcode is at absolute offset `at`. */

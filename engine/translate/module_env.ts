@@ -30,6 +30,10 @@ export const GLOBAL = {
 export interface EnvOptions {
   /** Check the bounds of memory accesses in code instead of by guard pages. */
   explicitBounds?: boolean;
+  /** Emit polls (deadlines). */
+  interruptible?: boolean;
+  /** Charge fuel. */
+  fuel?: boolean;
   /** The `optimizations` keys that are on; absent keys are off. */
   optimizations?: Readonly<Record<string, boolean>>;
   /** Times that each key applied. */
@@ -40,6 +44,10 @@ export interface ModuleEnv {
   readonly valid: ValidModule;
   readonly layout: ContextLayout;
   readonly explicitBounds: boolean;
+  readonly interruptible: boolean;
+  readonly fuel: boolean;
+  /** Region word of the thread's fuel. */
+  readonly fuelRegion: number;
   readonly optimizations: Readonly<Record<string, boolean>>;
   readonly hits: Record<string, number>;
   /** Signatures by id. */
@@ -140,10 +148,14 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     : [];
   const tables = placeTables(valid, layout, classes, facts);
   const payloadRegion = region(REGION.POINTER, classes.take());
+  const fuelRegion = region(REGION.POINTER, classes.take());
   return {
     valid,
     layout,
     explicitBounds: options.explicitBounds ?? false,
+    interruptible: options.interruptible ?? false,
+    fuel: options.fuel ?? false,
+    fuelRegion,
     optimizations: options.optimizations ?? {},
     hits: options.hits ?? {},
     signatures: table.signatures,
