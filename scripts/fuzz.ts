@@ -9,7 +9,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BinaryenModules } from "../tests/fuzz/binaryen_modules.ts";
+import { BINARYEN_FEATURES, BinaryenModules } from "../tests/fuzz/binaryen_modules.ts";
 import { compareModules, configurations, modulesOf, runCase, type Source } from "../tests/fuzz/compare.ts";
 import { GENERATED_FEATURES } from "../tests/fuzz/generate_module.ts";
 import { shrink } from "../tests/fuzz/shrink.ts";
@@ -104,7 +104,7 @@ function readOptions(args: readonly string[]): Options {
         break;
       case "--feature":
         options.features = value.split(",");
-        for (const f of options.features) if (!GENERATED_FEATURES.includes(f)) usage(`There is no feature ${f} here`);
+        for (const f of options.features) if (!BINARYEN_FEATURES.includes(f)) usage(`There is no feature ${f} here`);
         break;
       case "--out":
         options.out = value;

@@ -8,6 +8,7 @@ import { OPTIMIZATION_ROWS, type OptimizationName } from "../../engine/optimizat
 import type { BinaryenModules } from "./binaryen_modules.ts";
 import { generateModules } from "./generate_module.ts";
 import { Random } from "./random.ts";
+import { UnknownInterface } from "./read_interface.ts";
 import { runScenario, type Trace } from "./scenario.ts";
 import { sameEnd, V8, waft } from "./subject.ts";
 
@@ -76,13 +77,30 @@ export function runCase(
   return result;
 }
 
+const NOTHING = {
+  differences: [],
+  nanOnly: false,
+  depthOnly: false,
+  placeOnly: false,
+  unsupported: false,
+  calls: 0,
+  traps: 0,
+  exhausted: false,
+};
+
 /** Compares the scenario of `seed` over `modules`. */
 export function compareModules(
   modules: readonly Uint8Array<ArrayBuffer>[],
   seed: number,
   options: readonly EngineOptions[] = configurations(seed),
 ): CaseResult {
-  const expected = runScenario(modules, seed, V8);
+  let expected: Trace;
+  try {
+    expected = runScenario(modules, seed, V8);
+  } catch (error) {
+    if (!(error instanceof UnknownInterface)) throw error;
+    return { modules, ...NOTHING, unsupported: true };
+  }
   const differences: Difference[] = [];
   let depthOnly = false;
   let placeOnly = false;

@@ -1,6 +1,6 @@
 /**
  * Reads what the fuzzer must know of a module to drive it: types, imports and exported functions (specification, 5.5). In: a
- * valid binary module of WebAssembly 2.0. Out: its interface. Independent of the engine's decoder on purpose.
+ * valid binary module. Out: its interface. Independent of the engine's decoder on purpose.
  */
 import { type Signature, TYPE, type TypeName } from "./module_bytes.ts";
 
@@ -8,7 +8,11 @@ export type ImportType =
   | { kind: "func"; signature: Signature }
   | { kind: "table"; type: TypeName; min: number; max: number | undefined }
   | { kind: "memory"; min: number; max: number | undefined }
-  | { kind: "global"; type: TypeName; mutable: boolean };
+  | { kind: "global"; type: TypeName; mutable: boolean }
+  | { kind: "tag"; signature: Signature };
+
+/** The module has something that the fuzzer does not know. */
+export class UnknownInterface extends Error {}
 
 export interface ModuleInterface {
   readonly imports: readonly { module: string; name: string; type: ImportType }[];
@@ -16,11 +20,11 @@ export interface ModuleInterface {
   readonly functions: readonly Signature[];
   /** Where bodies lie, by function index; nothing for imports. */
   readonly bodies: readonly ({ start: number; end: number } | undefined)[];
-  readonly exports: readonly { name: string; kind: "func" | "table" | "memory" | "global"; index: number }[];
+  readonly exports: readonly { name: string; kind: "func" | "table" | "memory" | "global" | "tag"; index: number }[];
 }
 
 const NAMES = new Map<number, TypeName>(Object.entries(TYPE).map(([name, byte]) => [byte, name as TypeName]));
-const KINDS = ["func", "table", "memory", "global"] as const;
+const KINDS = ["func", "table", "memory", "global", "tag"] as const;
 
 /** Reads the interface of a module that is known to be valid. */
 export function readInterface(bytes: Uint8Array): ModuleInterface {
@@ -36,7 +40,7 @@ export function readInterface(bytes: Uint8Array): ModuleInterface {
   const type = (): TypeName => {
     const name = NAMES.get(bytes[at++]!);
     if (name === undefined) {
-      throw new Error(`type 0x${bytes[at - 1]!.toString(16)} at ${at - 1} is not of WebAssembly 2.0`);
+      throw new UnknownInterface(`type 0x${bytes[at - 1]!.toString(16)}`);
     }
     return name;
   };
@@ -63,7 +67,11 @@ export function readInterface(bytes: Uint8Array): ModuleInterface {
     if (kind === 1) return { kind: "table", type: type(), ...limits() };
     if (kind === 2) return { kind: "memory", ...limits() };
     if (kind === 3) return { kind: "global", type: type(), mutable: bytes[at++] === 1 };
-    throw new Error(`import of kind ${kind}`);
+    if (kind === 4) {
+      at++; // attribute
+      return { kind: "tag", signature: signatures[u32()]! };
+    }
+    throw new UnknownInterface(`import of kind ${kind}`);
   };
   while (at < bytes.length) {
     const id = bytes[at++]!;
@@ -71,7 +79,7 @@ export function readInterface(bytes: Uint8Array): ModuleInterface {
     const end = at + length;
     if (id === 1) {
       for (let n = u32(); n > 0; n--) {
-        if (bytes[at++] !== 0x60) throw new Error(`type definition at ${at - 1} is not a function type`);
+        if (bytes[at++] !== 0x60) throw new UnknownInterface(`type definition 0x${bytes[at - 1]!.toString(16)}`);
         const params = types();
         signatures.push({ params, results: types() });
       }

@@ -4,7 +4,7 @@
  *
  * V8's word for a failed float conversion does not say which of the specification's two messages it is; {@linkcode sameEnd} knows.
  */
-import { Engine, type EngineOptions, host, type Instance as WaftInstance } from "../../engine/engine.ts";
+import { Engine, type EngineOptions, host, type Instance as WaftInstance, WasmException } from "../../engine/engine.ts";
 import { ExhaustionError, LinkError, TrapError } from "../../engine/errors.ts";
 import type { TypeName } from "./module_bytes.ts";
 
@@ -38,6 +38,7 @@ export interface Subject {
   growMemory(memory: LiveMemory, pages: number): number;
   table(type: TypeName, min: number, max: number | undefined): LiveTable;
   global(type: TypeName, mutable: boolean, value: unknown): LiveGlobal;
+  tag(parameters: readonly TypeName[]): unknown;
   /** The kind of trap that an error stands for; undefined for errors that are none. */
   trapKind(error: unknown): string | undefined;
   /** The wasm frames of a trap, innermost first, up to the first that is not wasm. */
@@ -49,6 +50,9 @@ const element = (type: TypeName) => type === "externref" ? "externref" : "anyfun
 // The types that come with Deno know neither initial elements nor globals of reference type.
 const NewTable = WebAssembly.Table as unknown as new (type: object, value: unknown) => LiveTable;
 const NewGlobal = WebAssembly.Global as unknown as new (type: object, value: unknown) => LiveGlobal;
+
+const NewTag = (WebAssembly as unknown as { Tag: new (type: object) => object }).Tag;
+const V8Exception = (WebAssembly as unknown as { Exception: new () => object }).Exception;
 
 const V8_TRAPS: readonly (readonly [RegExp, string])[] = [
   [/^unreachable/, "unreachable"],
@@ -81,7 +85,9 @@ export const V8: Subject = {
   table: (type, initial, maximum) =>
     new NewTable({ element: element(type), ...(maximum === undefined ? { initial } : { initial, maximum }) }, null),
   global: (type, mutable, value) => new NewGlobal({ value: type === "funcref" ? "anyfunc" : type, mutable }, value),
+  tag: (parameters) => new NewTag({ parameters }),
   trapKind(error) {
+    if (error instanceof V8Exception) return "uncaught exception";
     if (error instanceof WebAssembly.RuntimeError) {
       return V8_TRAPS.find(([pattern]) => pattern.test(error.message))?.[1] ?? error.message;
     }
@@ -117,7 +123,9 @@ export function waft(name: string, options: EngineOptions): Subject {
     growMemory: (memory, pages) => (memory as LiveMemory & { grow(pages: number): number }).grow(pages),
     table: (type, min, max) => host.table(type === "externref" ? "externref" : "funcref", min, max),
     global: (type, mutable, value) => host.global(type, mutable, value),
+    tag: (parameters) => host.tag(...parameters),
     trapKind(error) {
+      if (error instanceof WasmException) return "uncaught exception";
       if (error instanceof ExhaustionError) return "call stack exhausted";
       if (error instanceof TrapError) return WAFT_KINDS[error.message] ?? error.message;
       if (error instanceof LinkError) return "link error";
