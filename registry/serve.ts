@@ -5,8 +5,7 @@
  * connection; closing stops taking connections, lets running requests end, then cuts what is left.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { Readable } from "node:stream";
+import type { AddressInfo, Socket } from "node:net";
 
 /** Answers a request; `address` is the peer's. */
 export type Answerer = (request: Request, address: string) => Promise<Response>;
@@ -25,22 +24,36 @@ const MAX_URL = 8000;
 /** Starts to listen. */
 export async function listen(
   answer: Answerer,
-  at: { readonly host: string; readonly port: number },
+  at: { readonly host: string; readonly port: number; readonly headersTimeoutMs?: number },
 ): Promise<Listener> {
   let running = 0;
   let idle: (() => void) | undefined;
   let closing = false;
+  // Deno's node:http takes headersTimeout and does nothing about it, so each connection has a timer of ours: between
+  // two requests, and while the head of one arrives.
+  const waiting = new WeakMap<Socket, ReturnType<typeof setTimeout>>();
+  const expectRequest = (socket: Socket): void => {
+    const timer = setTimeout(() => socket.destroy(), at.headersTimeoutMs ?? HEADERS_TIMEOUT_MS);
+    waiting.set(socket, timer);
+  };
   const server: Server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: 0,
     keepAliveTimeout: 10_000,
     maxHeaderSize: 16 << 10,
   }, (incoming, outgoing) => {
+    const { socket } = incoming;
+    clearTimeout(waiting.get(socket));
     running++;
     void respond(answer, incoming, outgoing, () => closing).finally(() => {
       running--;
+      if (!socket.destroyed) expectRequest(socket);
       if (running === 0) idle?.();
     });
+  });
+  server.on("connection", (socket: Socket) => {
+    expectRequest(socket);
+    socket.once("close", () => clearTimeout(waiting.get(socket)));
   });
   server.on("clientError", (_error, socket) => {
     if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
@@ -122,9 +135,46 @@ function requestOf(incoming: IncomingMessage): Request | undefined {
     return new Request(target, {
       method,
       headers,
-      ...(hasBody ? { body: Readable.toWeb(incoming) as unknown as ReadableStream<Uint8Array>, duplex: "half" } : {}),
+      ...(hasBody ? { body: bodyOf(incoming), duplex: "half" } : {}),
     } as RequestInit);
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The body of a request. Not Readable.toWeb: it throws outside of any handler when data comes after the reader has gone,
+ * which would let every client end the process.
+ */
+function bodyOf(incoming: IncomingMessage): ReadableStream<Uint8Array> {
+  let done = false;
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      const fail = (): void => {
+        if (done) return;
+        done = true;
+        controller.error(new Error("The connection broke off"));
+      };
+      incoming.on("data", (chunk: Uint8Array) => {
+        if (done) return;
+        controller.enqueue(new Uint8Array(chunk));
+        if ((controller.desiredSize ?? 0) <= 0) incoming.pause();
+      });
+      incoming.on("end", () => {
+        if (done) return;
+        done = true;
+        controller.close();
+      });
+      incoming.on("error", fail);
+      incoming.on("close", fail);
+      incoming.pause();
+    },
+    pull() {
+      incoming.resume();
+    },
+    cancel() {
+      done = true;
+      incoming.pause();
+    },
+  });
 }

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import type { Definition } from "../../project/definition.ts";
+import { listen } from "../../registry/serve.ts";
 import { CODEC, codecDefinition, definition } from "../project/sample_plugins.ts";
 import {
   contentDigest,
@@ -175,6 +176,44 @@ Deno.test("HTTP: bodies that are too large, too slow, wrong, or never end", () =
     assert.match(slow, /^HTTP\/1\.1 408 /);
     assert.equal((await r.api(path, good)).response.status, 201);
   }, { settings: { archiveBytes: 1 << 20, bodyTimeoutMs: 400 } }));
+
+Deno.test("HTTP: heads that are too large, broken, ambiguous or never end", async () => {
+  const listener = await listen(() => Promise.resolve(new Response("ok")), {
+    host: "127.0.0.1",
+    port: 0,
+    headersTimeoutMs: 300,
+  });
+  const raw = (text: string): Promise<string> =>
+    new Promise((resolve) => {
+      let got = "";
+      const socket = connect(listener.port, "127.0.0.1", () => socket.write(text));
+      socket.on("data", (d) => got += d.toString());
+      socket.on("error", () => {});
+      socket.on("close", () => resolve(got));
+      setTimeout(() => socket.destroy(new Error("still open")), 5000).unref();
+    });
+  try {
+    const began = performance.now();
+    assert.equal(await raw("GET / HTTP/1.1\r\nHost: x\r\n"), "", "a head that never ends");
+    assert.match(
+      await raw("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+      /^HTTP\/1\.1 200 [\s\S]*ok$/,
+      "an idle connection ends",
+    );
+    assert.ok(performance.now() - began < 3000);
+    const lines = Array.from({ length: 5000 }, (_, i) => `X-${i}: 1\r\n`).join("");
+    for (
+      const head of [
+        `GET / HTTP/1.1\r\nHost: x\r\nX-A: ${"a".repeat(100_000)}\r\n\r\n`,
+        `GET / HTTP/1.1\r\nHost: x\r\n${lines}\r\n`,
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "nonsense\r\n\r\n",
+      ]
+    ) assert.match(await raw(head), /^HTTP\/1\.1 400 /, head.slice(0, 60));
+  } finally {
+    await listener.close(100);
+  }
+});
 
 Deno.test("HTTP: names that climb, are encoded twice, or are no names", () =>
   withRegistry(async (r) => {
