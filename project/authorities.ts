@@ -91,6 +91,8 @@ const HOST_ROWS: readonly (readonly [string, string, string, string, number])[] 
   ["waft:self@1", "config-read", "i32,i32->i32", "", 0],
   ["waft:self@1", "log", "i32,i32,i32->", "", 0],
   ["waft:self@1", "abort", "i32,i32->", "", 0],
+  ["waft:hooks@1", "subject-size", "->i32", "invoke.observe|invoke.intercept|module.observe", -3],
+  ["waft:hooks@1", "subject-read", "i32,i32->i32", "invoke.observe|invoke.intercept|module.observe", -3],
   ["waft:caller@1", "memory-size", "->i64", "caller.memory.read|caller.memory.write", 0],
   ["waft:caller@1", "read", "i64,i32,i32->i32", "caller.memory.read", 3],
   ["waft:caller@1", "write", "i64,i32,i32->i32", "caller.memory.write", 3],
@@ -144,7 +146,19 @@ export const HOST_FUNCTIONS: ReadonlyMap<string, HostFunction> = new Map(HOST_RO
 }));
 
 /** Namespaces of the host; a plugin cannot define or bind them. */
-export const HOST_NAMESPACES: ReadonlySet<string> = new Set(HOST_ROWS.map((row) => row[0]).concat("waft:hooks@1"));
+export const HOST_NAMESPACES: ReadonlySet<string> = new Set(HOST_ROWS.map((row) => row[0]));
+
+/** Types of the functions that the engine calls: `waft:self@1#init`, `#stop` and the hooks of `waft:hooks@1#…`. */
+export const ENGINE_CALLS: { readonly [name: string]: FunctionType } = {
+  "waft:self@1#init": { params: [], results: [] },
+  "waft:self@1#stop": { params: [], results: [] },
+  "waft:hooks@1#before-call": { params: [], results: [] },
+  // 0: returned, 1: trapped or threw.
+  "waft:hooks@1#after-call": { params: ["i32"], results: [] },
+  // 0: let it happen; anything else refuses it.
+  "waft:hooks@1#intercept-call": { params: [], results: ["i32"] },
+  "waft:hooks@1#module-compiled": { params: [], results: [] },
+};
 
 const BY_NAME: ReadonlyMap<string, Authority> = new Map(AUTHORITIES.map((a) => [a.name, a]));
 

@@ -6,7 +6,7 @@
  * a provided namespace (so that reviews stay short); every provided function must be exported. Publish and check both run
  * this; the engine's link table (plugin_grants.ts) refuses the same imports at run time. Design: §1.2, §1.3.
  */
-import { findAuthority, HOST_FUNCTIONS, HOST_NAMESPACES } from "./authorities.ts";
+import { ENGINE_CALLS, findAuthority, HOST_FUNCTIONS, HOST_NAMESPACES } from "./authorities.ts";
 import { contractNamespace, type Definition } from "./definition.ts";
 import { type Diagnostic, quote } from "./diagnostic.ts";
 import { formatType, type FunctionType, type InspectedModule, sameType } from "./module_inspector.ts";
@@ -110,10 +110,9 @@ function checkExports(
       }
     }
   }
-  for (const hook of ["init", "stop"]) {
-    const found = exports.get(`waft:self@1#${hook}`);
-    const right = found === undefined ||
-      found.kind === "function" && sameType(found.type!, { params: [], results: [] });
-    if (!right) add("type", `the export "waft:self@1#${hook}" must be a function () -> ()`);
+  for (const [name, type] of Object.entries(ENGINE_CALLS)) {
+    const found = exports.get(name);
+    const right = found === undefined || found.kind === "function" && sameType(found.type!, type);
+    if (!right) add("type", `the export ${quote(name)} must be a function ${formatType(type)}`);
   }
 }

@@ -1,0 +1,66 @@
+/**
+ * `waft:caller@1`: the memory that the caller exports, named exports of it, and who it is.
+ *
+ * In: a plugin and its grants. Out: its functions. Every copy is checked against both memories as they are at that moment;
+ * out of bounds copies nothing. The caller's addresses are 64 bits wide and unsigned. Design: §1.4.
+ */
+import { STATUS } from "../authorities.ts";
+import { checkRoom, readCells, writeCells } from "./cells.ts";
+import { type HostTopic, type PluginNode, StatusError } from "./node.ts";
+
+/** Functions of `waft:caller@1`. */
+export const callerFunctions: HostTopic = (node, grants) => {
+  const exports = new Set((grants["caller.call"]?.exports as string[] | undefined) ?? []);
+  return {
+    "memory-size": () => node.caller?.instance === undefined ? 0 : sizeOf(node),
+    read: (from: bigint, to: number, length: number) => {
+      const source = callerBytes(node, from, length);
+      node.memory.bytes(to, length).set(source);
+      return STATUS.ok;
+    },
+    write: (to: bigint, from: number, length: number) => {
+      const target = callerBytes(node, to, length);
+      target.set(node.memory.bytes(from, length));
+      return STATUS.ok;
+    },
+    call: (nameAt: number, nameLength: number, args: number, count: number, results: number, room: number) => {
+      const name = node.memory.text(nameAt, nameLength);
+      if (!exports.has(name)) throw new StatusError(STATUS.denied);
+      const { caller } = node;
+      const type = caller?.instance === undefined ? undefined : caller.functionType(name);
+      if (type === undefined) throw new StatusError(STATUS.missing);
+      const values = readCells(node.memory, args, count, type.params);
+      checkRoom(node.memory, results, room, type.results);
+      writeCells(node.memory, results, type.results, caller!.callExport(name, values));
+      return STATUS.ok;
+    },
+    "module-digest": (at: number) => {
+      if (node.caller === undefined) throw new StatusError(STATUS.missing);
+      const hex = node.caller.digest.slice("sha256:".length);
+      const bytes = node.memory.bytes(at, 32);
+      for (let i = 0; i < 32; i++) bytes[i] = parseInt(hex.slice(i * 2, i * 2 + 2), 16);
+      return STATUS.ok;
+    },
+    "instance-number": () => {
+      const { caller } = node;
+      if (caller?.instance === undefined) throw new StatusError(STATUS.missing);
+      return caller.instance.internal.number;
+    },
+  };
+};
+
+function sizeOf(node: PluginNode): number {
+  try {
+    return node.callerMemory.byteLength;
+  } catch (error) {
+    if (error instanceof StatusError) return 0;
+    throw error;
+  }
+}
+
+function callerBytes(node: PluginNode, at: bigint, length: number): Uint8Array {
+  const memory = node.callerMemory;
+  const from = BigInt.asUintN(64, at);
+  if (from + BigInt(length >>> 0) > BigInt(memory.byteLength)) throw new StatusError(STATUS.bounds);
+  return new Uint8Array(memory.buffer, Number(from), length >>> 0);
+}

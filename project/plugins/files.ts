@@ -1,0 +1,262 @@
+/**
+ * `waft:fs@1`: files beneath the directories that a review bound to a plugin's roots.
+ *
+ * In: a plugin and its grants (`{ "/store": "./data" }`: the plugin's name for a root, and the host's directory). Out: its
+ * functions. A plugin's path begins with a root; the longest granted root that fits counts, and what follows is resolved by
+ * the engine's resolver: no `..`, no absolute link, no race leads out. Nothing is kept open between calls but the roots.
+ */
+import { mkdirSync } from "node:fs";
+import { resolve } from "node:path";
+import { currentHost } from "../../engine/host/current.ts";
+import { type LinuxCalls, linuxCalls } from "../../engine/host/linux_calls.ts";
+import { ERRNO, FILETYPE, openFlags } from "../../engine/wasi/abi.ts";
+import { checked, PathResolver, type Place, WasiError } from "../../engine/wasi/paths.ts";
+import { Scratch } from "../../engine/wasi/scratch.ts";
+import { type FileStatus, filetypeOf, readStatus } from "../../engine/wasi/status.ts";
+import { STATUS } from "../authorities.ts";
+import type { JsonObject } from "../json_read.ts";
+import { type HostTopic, type PluginNode, StatusError } from "./node.ts";
+
+interface System {
+  readonly sys: LinuxCalls;
+  readonly scratch: Scratch;
+  readonly open: ReturnType<typeof openFlags>;
+  readonly resolver: PathResolver;
+}
+
+let shared: System | undefined;
+
+/** System calls and their buffers: one set for the process, since calls never overlap. */
+function system(): System {
+  if (shared !== undefined) return shared;
+  const host = currentHost();
+  const sys = linuxCalls(host);
+  const scratch = new Scratch(host);
+  const open = openFlags(host.arch);
+  return shared = { sys, scratch, open, resolver: new PathResolver(sys, scratch, open) };
+}
+
+const STATUS_OF_ERRNO: ReadonlyMap<number, number> = new Map([
+  [ERRNO.noent, STATUS.missing],
+  [ERRNO.notdir, STATUS.missing],
+  [ERRNO.exist, STATUS.exists],
+  [ERRNO.notempty, STATUS.exists],
+  [ERRNO.notcapable, STATUS.denied],
+  [ERRNO.acces, STATUS.denied],
+  [ERRNO.perm, STATUS.denied],
+  [ERRNO.rofs, STATUS.denied],
+  [ERRNO.inval, STATUS.invalid],
+  [ERRNO.isdir, STATUS.invalid],
+  [ERRNO.nametoolong, STATUS.invalid],
+  [ERRNO.ilseq, STATUS.invalid],
+  [ERRNO.loop, STATUS.invalid],
+  [ERRNO.xdev, STATUS.invalid],
+]);
+
+/** Runs `action`; failures of the system become statuses. */
+function withStatus<T>(action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    if (!(error instanceof WasiError)) throw error;
+    throw new StatusError(STATUS_OF_ERRNO.get(error.errno) ?? STATUS.failed);
+  }
+}
+
+/** The directories of one authority, opened on first use. */
+class Roots {
+  readonly #directories: readonly (readonly [string, string])[];
+  readonly #node: PluginNode;
+  readonly #create: boolean;
+  readonly #open = new Map<string, number>();
+
+  constructor(node: PluginNode, scope: JsonObject | undefined, create: boolean) {
+    const roots = (scope?.roots ?? {}) as { readonly [root: string]: string };
+    // The longest first: "/store/cache" before "/store" before "/".
+    this.#directories = Object.entries(roots).sort(([a], [b]) => b.length - a.length);
+    this.#node = node;
+    this.#create = create;
+  }
+
+  /** Resolves a path of the plugin and runs `action` on the place. */
+  at<T>(path: string, follow: boolean, action: (place: Place) => T): T {
+    return withStatus(() => {
+      const found = this.#directories.find(([root]) => root === "/" || path === root || path.startsWith(root + "/"));
+      if (found === undefined || !path.startsWith("/")) throw new StatusError(STATUS.denied);
+      const rest = path.slice(found[0].length).replace(/^\/+/, "");
+      const place = system().resolver.resolve(this.#descriptor(found[1]), rest === "" ? "." : rest, follow);
+      try {
+        return action(place);
+      } finally {
+        place.close();
+      }
+    });
+  }
+
+  #descriptor(directory: string): number {
+    const known = this.#open.get(directory);
+    if (known !== undefined) return known;
+    const full = resolve(this.#node.services.root, directory);
+    if (this.#create) {
+      try {
+        mkdirSync(full, { recursive: true });
+      } catch {
+        // Opening it says why.
+      }
+    }
+    const { sys, scratch, open } = system();
+    const fd = checked(sys("openat", -100, scratch.path(full), open.RDONLY | open.DIRECTORY | open.CLOEXEC));
+    this.#open.set(directory, fd);
+    this.#node.closers.push(() => sys("close", fd));
+    return fd;
+  }
+}
+
+/** Opens a regular file, runs `action` on its descriptor, closes it. A pipe or device is refused, and never waited for. */
+function onFile<T>(place: Place, flags: number, action: (fd: number, status: FileStatus) => T): T {
+  const { sys, scratch, open } = system();
+  const all = flags | open.NOFOLLOW | open.CLOEXEC | open.NONBLOCK;
+  const fd = checked(sys("openat", place.parent, scratch.path(place.name), all, 0o666));
+  try {
+    const status = readStatus(system(), fd);
+    if (place.mustBeDirectory || status === undefined || filetypeOf(status) !== FILETYPE.regular_file) {
+      throw new StatusError(STATUS.invalid);
+    }
+    return action(fd, status);
+  } finally {
+    sys("close", fd);
+  }
+}
+
+/** Repeats a call that a signal interrupted. */
+function again(call: () => number): number {
+  for (;;) {
+    const result = call();
+    if (result !== -4) return checked(result);
+  }
+}
+
+/** Functions of `waft:fs@1`. */
+export const fileFunctions: HostTopic = (node, grants) => {
+  const { memory } = node;
+  const readable = new Roots(node, grants["fs.read"], false);
+  const writable = new Roots(node, grants["fs.write"], true);
+  const offsetOf = (offset: bigint): bigint => {
+    if (offset < 0n) throw new StatusError(STATUS.invalid);
+    return offset;
+  };
+  return {
+    /** Writes kind (0 other, 1 file, 2 directory) as u32, 4 zero bytes, size and time of change (ns) as u64. */
+    stat: (path: number, length: number, out: number) =>
+      readable.at(memory.text(path, length), true, (place) => {
+        const status = readStatus(system(), place.parent, place.name)!;
+        const type = filetypeOf(status);
+        const bytes = memory.bytes(out, 24);
+        const view = new DataView(bytes.buffer, bytes.byteOffset, 24);
+        view.setUint32(0, type === FILETYPE.regular_file ? 1 : type === FILETYPE.directory ? 2 : 0, true);
+        view.setUint32(4, 0, true);
+        view.setBigUint64(8, status.size, true);
+        view.setBigInt64(16, status.modified, true);
+        return STATUS.ok;
+      }),
+    read: (path: number, length: number, offset: bigint, at: number, room: number) =>
+      readable.at(memory.text(path, length), true, (place) => {
+        const address = memory.address(at, room);
+        const { sys, open } = system();
+        return onFile(
+          place,
+          open.RDONLY,
+          (fd) => again(() => sys("pread64", fd, address, room >>> 0, offsetOf(offset))),
+        );
+      }),
+    /** Writes the names, each with a zero byte after it, if all fit; returns the bytes they need. */
+    list: (path: number, length: number, at: number, room: number) =>
+      readable.at(memory.text(path, length), true, (place) => {
+        const names = namesIn(place);
+        const size = names.reduce((sum, name) => sum + name.length + 1, 0);
+        const to = memory.bytes(at, room);
+        if (size > to.length) return size;
+        let end = 0;
+        for (const name of names) {
+          to.set(name, end);
+          to[end + name.length] = 0;
+          end += name.length + 1;
+        }
+        return size;
+      }),
+    /** Offset -1 appends. */
+    write: (path: number, length: number, offset: bigint, at: number, count: number) =>
+      writable.at(memory.text(path, length), true, (place) => {
+        const address = memory.address(at, count);
+        const { sys, open } = system();
+        return onFile(place, open.WRONLY | open.CREAT | (offset === -1n ? open.APPEND : 0), (fd) =>
+          again(() =>
+            offset === -1n
+              ? sys("write", fd, address, count >>> 0)
+              : sys("pwrite64", fd, address, count >>> 0, offsetOf(offset))
+          ));
+      }),
+    truncate: (path: number, length: number, size: bigint) =>
+      writable.at(memory.text(path, length), true, (place) => {
+        const { sys, open } = system();
+        onFile(place, open.WRONLY, (fd) => again(() => sys("ftruncate", fd, offsetOf(size))));
+        return STATUS.ok;
+      }),
+    rename: (from: number, fromLength: number, to: number, toLength: number) =>
+      writable.at(memory.text(from, fromLength), false, (old) =>
+        writable.at(memory.text(to, toLength), false, (next) => {
+          const { sys, scratch } = system();
+          const [a, b] = [scratch.path(old.name), scratch.path(next.name, true)];
+          checked(sys("renameat2", old.parent, a, next.parent, b, 0));
+          return STATUS.ok;
+        })),
+    /** A file, or an empty directory. */
+    remove: (path: number, length: number) =>
+      writable.at(memory.text(path, length), false, (place) => {
+        const { sys, scratch } = system();
+        const status = readStatus(system(), place.parent, place.name)!;
+        const directory = filetypeOf(status) === FILETYPE.directory ? 0x200 : 0;
+        checked(sys("unlinkat", place.parent, scratch.path(place.name), directory));
+        return STATUS.ok;
+      }),
+    "make-dir": (path: number, length: number) =>
+      writable.at(memory.text(path, length), false, (place) => {
+        const { sys, scratch } = system();
+        checked(sys("mkdirat", place.parent, scratch.path(place.name), 0o777));
+        return STATUS.ok;
+      }),
+    sync: (path: number, length: number) =>
+      writable.at(memory.text(path, length), true, (place) => {
+        const { sys, open } = system();
+        onFile(place, open.WRONLY, (fd) => again(() => sys("fsync", fd)));
+        return STATUS.ok;
+      }),
+  };
+};
+
+/** Names in a directory, sorted by their bytes. */
+function namesIn(place: Place): Uint8Array[] {
+  const { sys, scratch, open } = system();
+  const flags = open.RDONLY | open.DIRECTORY | open.NOFOLLOW | open.CLOEXEC;
+  const fd = checked(sys("openat", place.parent, scratch.path(place.name), flags));
+  try {
+    const { address, size, u8, buffer } = scratch.out;
+    const view = new DataView(buffer);
+    const names: Uint8Array[] = [];
+    for (;;) {
+      const length = checked(sys("getdents64", fd, address, size));
+      if (length === 0) break;
+      for (let at = 0; at < length; at += view.getUint16(at + 16, true)) {
+        let end = at + 19;
+        while (u8[end] !== 0) end++;
+        const name = u8.slice(at + 19, end);
+        const dots = name.every((byte) => byte === 46) && name.length < 3;
+        if (!dots) names.push(name);
+      }
+    }
+    const text = new TextDecoder("latin1");
+    return names.sort((a, b) => text.decode(a) < text.decode(b) ? -1 : 1);
+  } finally {
+    sys("close", fd);
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * What plugins may learn of the guest's command line and of the machine: arguments, named variables, clocks, random bytes,
+ * standard streams.
+ *
+ * In: a plugin and its grants. Out: the functions of `waft:guest@1`, `waft:clock-wall@1`, `waft:clock-monotonic@1`,
+ * `waft:random@1` and `waft:stdio@1`. Scopes narrow: variables by name, clocks by resolution, streams by name.
+ */
+import { readSync, writeSync } from "node:fs";
+import { STATUS } from "../authorities.ts";
+import type { JsonObject } from "../json_read.ts";
+import { type HostTopic, StatusError } from "./node.ts";
+
+const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+/** Functions of `waft:guest@1`: the guest's own arguments and environment, never those of the process. */
+export const guestFunctions: HostTopic = (node, grants) => {
+  const { args, env } = node.services;
+  const names = new Set((grants["guest.env"]?.names as string[] | undefined) ?? []);
+  const argument = (index: number): Uint8Array => {
+    const text = args[index >>> 0];
+    if (text === undefined) throw new StatusError(STATUS.missing);
+    return encode(text);
+  };
+  const variable = (at: number, length: number): Uint8Array => {
+    const name = node.memory.text(at, length);
+    if (!names.has(name)) throw new StatusError(STATUS.denied);
+    const found = env.findLast(([known]) => known === name);
+    if (found === undefined) throw new StatusError(STATUS.missing);
+    return encode(found[1]);
+  };
+  return {
+    "args-count": () => args.length,
+    "arg-size": (index: number) => argument(index).length,
+    "arg-read": (index: number, at: number, room: number) => node.memory.fill(at, room, argument(index)),
+    "env-size": (name: number, length: number) => variable(name, length).length,
+    "env-read": (name: number, length: number, at: number, room: number) =>
+      node.memory.fill(at, room, variable(name, length)),
+  };
+};
+
+/** A clock whose readings are multiples of its granted resolution, and never finer than the source. */
+function clock(scope: JsonObject | undefined, source: () => bigint, finest: bigint): ReturnType<HostTopic> {
+  const granted = BigInt((scope?.resolutionNs as number | undefined) ?? 1);
+  const step = granted > finest ? granted : finest;
+  return { now: () => source() / step * step, resolution: () => step };
+}
+
+/** Functions of `waft:clock-wall@1`: nanoseconds since 1970. */
+export const wallClockFunctions: HostTopic = (_node, grants) =>
+  clock(grants["clock.wall"], () => BigInt(Date.now()) * 1_000_000n, 1_000_000n);
+
+const STARTED = process.hrtime.bigint();
+
+/** Functions of `waft:clock-monotonic@1`: nanoseconds since some moment of this process. */
+export const monotonicClockFunctions: HostTopic = (_node, grants) =>
+  clock(grants["clock.monotonic"], () => process.hrtime.bigint() - STARTED, 1n);
+
+/** Functions of `waft:random@1`. */
+export const randomFunctions: HostTopic = (node) => ({
+  fill: (at: number, length: number) => {
+    const bytes = node.memory.bytes(at, length);
+    // The platform gives at most this much at a time, and only into memory of its own.
+    const chunk = new Uint8Array(Math.min(bytes.length, 65536));
+    for (let done = 0; done < bytes.length; done += chunk.length) {
+      const part = chunk.subarray(0, bytes.length - done);
+      crypto.getRandomValues(part);
+      bytes.set(part, done);
+    }
+    return STATUS.ok;
+  },
+});
+
+/** Most bytes that one call moves. */
+const MAX_TRANSFER = 1 << 20;
+
+/** Functions of `waft:stdio@1`. Streams: 0 stdin, 1 stdout, 2 stderr. */
+export const stdioFunctions: HostTopic = (node, grants) => {
+  const streams = new Set((grants.stdio?.streams as string[] | undefined) ?? []);
+  const { stdio } = node.services;
+  return {
+    read: (at: number, room: number) => {
+      if (!streams.has("stdin")) throw new StatusError(STATUS.denied);
+      const to = node.memory.bytes(at, room);
+      const buffer = new Uint8Array(Math.min(to.length, MAX_TRANSFER));
+      const count = transfer(() => readSync(stdio[0], buffer));
+      to.set(buffer.subarray(0, count));
+      return count;
+    },
+    write: (stream: number, at: number, length: number) => {
+      const name = ["stdin", "stdout", "stderr"][stream >>> 0];
+      if (name === undefined || stream === 0) throw new StatusError(STATUS.invalid);
+      if (!streams.has(name)) throw new StatusError(STATUS.denied);
+      // A copy: the runtime's own writing must not meet memory that can be given back.
+      const bytes = node.memory.bytes(at, length).slice(0, MAX_TRANSFER);
+      return transfer(() => writeSync(stdio[stream === 1 ? 1 : 2], bytes));
+    },
+  };
+};
+
+function transfer(move: () => number): number {
+  try {
+    return move();
+  } catch (error) {
+    const code = (error as { readonly code?: unknown }).code;
+    if (code === "EOF") return 0;
+    if (code === "EPIPE") throw new StatusError(STATUS.closed);
+    throw new StatusError(STATUS.failed);
+  }
+}

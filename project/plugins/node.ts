@@ -1,0 +1,147 @@
+/**
+ * One plugin inside one guest instance graph, as its host functions see it.
+ *
+ * In: a loaded plugin and its graph. Out: the plugin's own memory with every range checked, who calls it at the moment, and
+ * what must be given back when the graph ends. The invariant: host functions reach the plugin's first defined memory and
+ * nothing else of it, and the caller only through `callers`. Design: §1.4.
+ */
+import type { Instance } from "@waft/engine";
+import { Memory } from "../../engine/runtime/memory.ts";
+import { STATUS } from "../authorities.ts";
+import type { Digest } from "../integrity.ts";
+import type { JsonObject } from "../json_read.ts";
+import type { LoadedPlugin } from "../ops/load.ts";
+
+/** A host function's failure: becomes the status it returns. */
+export class StatusError extends Error {
+  override readonly name = "StatusError";
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`status ${status}`);
+    this.status = status;
+  }
+}
+
+/** An instance that calls plugins: the guest, or another plugin. */
+export interface Party {
+  /** How traps and logs name it. */
+  readonly label: string;
+  readonly digest: Digest;
+  /** Undefined until instantiation is over: start functions run before. */
+  instance: Instance | undefined;
+  /** Types of an exported function, in the engine's numbers. */
+  functionType(name: string): { readonly params: readonly number[]; readonly results: readonly number[] } | undefined;
+  /** Calls an exported function on behalf of a plugin. */
+  callExport(name: string, args: readonly unknown[]): unknown;
+}
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
+/** Longest text that a host function takes: paths, names, hosts. */
+const MAX_TEXT = 4096;
+
+/** The memory of a plugin, for its host functions. */
+export class PluginMemory {
+  #memory: Memory | undefined;
+
+  /** Connects the first defined memory. No plugin imports one, so it is the first of all. */
+  attach(instance: Instance): void {
+    this.#memory = instance.internal.memories[0];
+  }
+
+  /** `length` bytes at `at`; both as compiled code passes them. */
+  bytes(at: number, length: number): Uint8Array<ArrayBuffer> {
+    this.#check(at >>> 0, length >>> 0);
+    return new Uint8Array(this.#memory!.buffer, at >>> 0, length >>> 0);
+  }
+
+  /** The address of `length` bytes at `at`, for a system call that runs at once. */
+  address(at: number, length: number): number {
+    this.#check(at >>> 0, length >>> 0);
+    return this.#memory!.base + (at >>> 0);
+  }
+
+  /** A short UTF-8 string. */
+  text(at: number, length: number, most: number = MAX_TEXT): string {
+    const bytes = this.bytes(at, length);
+    if (bytes.length > most) throw new StatusError(STATUS.invalid);
+    try {
+      return UTF8.decode(bytes);
+    } catch {
+      throw new StatusError(STATUS.invalid);
+    }
+  }
+
+  /** Copies as much of `from` as fits into `room` bytes at `at`; the number of bytes. */
+  fill(at: number, room: number, from: Uint8Array): number {
+    const to = this.bytes(at, room);
+    const count = Math.min(to.length, from.length);
+    to.set(from.subarray(0, count));
+    return count;
+  }
+
+  #check(at: number, length: number): void {
+    if (this.#memory === undefined) throw new StatusError(STATUS.noMemory);
+    if (at + length > this.#memory.byteLength) throw new StatusError(STATUS.bounds);
+  }
+}
+
+/** What the graph offers to host functions. */
+export interface GraphServices {
+  /** The guest's arguments, the program's name first. */
+  readonly args: readonly string[];
+  readonly env: readonly (readonly [string, string])[];
+  /** Descriptors of the process for stdin, stdout and stderr. */
+  readonly stdio: readonly [number, number, number];
+  /** The project's root: granted directories are relative to it. */
+  readonly root: string;
+  /** Takes one line of a plugin's log. */
+  log(plugin: string, level: number, text: string): void;
+  /** What the hook that runs at the moment is about: the name of an export, or a module's digest. */
+  readonly subject: string | undefined;
+  /** Compiles and instantiates a child module of a plugin, without imports. */
+  instantiateChild(bytes: Uint8Array, maxMemoryPages: number): Child;
+}
+
+/** A child instance that a plugin made. */
+export interface Child {
+  readonly instance: Instance;
+  functionType(name: string): { readonly params: readonly number[]; readonly results: readonly number[] } | undefined;
+}
+
+/** One plugin of one graph. */
+export class PluginNode {
+  readonly plugin: LoadedPlugin;
+  readonly services: GraphServices;
+  readonly memory: PluginMemory = new PluginMemory();
+  /** Who called, innermost last; undefined for the engine itself, which calls `init`, `stop` and hooks. */
+  readonly callers: (Party | undefined)[] = [];
+  /** Run when the graph ends: closes what host functions have open. */
+  readonly closers: (() => void)[] = [];
+
+  constructor(plugin: LoadedPlugin, services: GraphServices) {
+    this.plugin = plugin;
+    this.services = services;
+  }
+
+  /** The instance that made the innermost call into this plugin. */
+  get caller(): Party | undefined {
+    return this.callers.at(-1);
+  }
+
+  /** The memory that the caller exports as `memory`; no other is ever reachable. */
+  get callerMemory(): Memory {
+    const memory = this.caller?.instance?.exports.memory;
+    if (memory instanceof Memory) return memory;
+    throw new StatusError(STATUS.noMemory);
+  }
+}
+
+/** A host function before its status is dealt with: throws StatusError, returns what the plugin gets. */
+export type HostBody = (...args: never[]) => number | bigint | void;
+
+/** The functions of one namespace for one plugin, by name. `grants` are the scopes that opened them. */
+export type HostTopic = (
+  node: PluginNode,
+  grants: { readonly [authority: string]: JsonObject },
+) => { readonly [name: string]: HostBody };

@@ -1,0 +1,26 @@
+/**
+ * What sockets.ts and socket_worker.ts say to each other: requests by message, replies through shared memory.
+ *
+ * The reply is two cells: [done, result]. Statuses are those of authorities.ts, repeated here so that the thread loads little.
+ */
+
+/** Memory that both threads see. */
+export interface SocketShare {
+  readonly reply: SharedArrayBuffer;
+  readonly data: SharedArrayBuffer;
+  /** Longest wait of one operation, in milliseconds. */
+  readonly timeout: number;
+}
+
+/** One request. Fields that an operation does not use are 0 or empty. */
+export interface SocketRequest {
+  readonly operation: "connect" | "listen" | "accept" | "send" | "receive" | "close";
+  readonly host: string;
+  readonly port: number;
+  readonly handle: number;
+  readonly count: number;
+  readonly tls?: boolean;
+}
+
+/** Statuses that the thread gives. */
+export const STATUS_OF = { missing: 4, failed: 7, closed: 8 } as const;

@@ -1,0 +1,132 @@
+/**
+ * `waft:net@1`: TCP and TLS connections to the hosts that were granted, and listeners on granted addresses.
+ *
+ * In: a plugin and its grants (`name:port`, compared exactly, names without regard to case). Out: its functions, which wait for
+ * the answer: a thread of its own holds the sockets (socket_worker.ts). Handles belong to one plugin of one graph; every
+ * wait is bounded. Which address a granted name resolves to is the resolver's business, as with every such list of names.
+ */
+import { Worker } from "node:worker_threads";
+import { STATUS } from "../authorities.ts";
+import { type HostTopic, StatusError } from "./node.ts";
+import type { SocketRequest, SocketShare } from "./socket_wire.ts";
+
+/** Longest wait of one operation in milliseconds. */
+const TIMEOUT = 30_000;
+/** What the thread may be late, before it is given up. */
+const GRACE = 10_000;
+/** Most bytes that one call moves. */
+const MAX_TRANSFER = 1 << 16;
+/** Most handles that one plugin has open. */
+const MAX_HANDLES = 64;
+
+/** The thread of one plugin's sockets. */
+class SocketThread {
+  readonly #cells: Int32Array<SharedArrayBuffer>;
+  readonly data: Uint8Array<SharedArrayBuffer>;
+  readonly #worker: Worker;
+  #ended = false;
+
+  constructor() {
+    const share: SocketShare = {
+      reply: new SharedArrayBuffer(8),
+      data: new SharedArrayBuffer(MAX_TRANSFER),
+      timeout: TIMEOUT,
+    };
+    this.#cells = new Int32Array(share.reply);
+    this.data = new Uint8Array(share.data);
+    this.#worker = new Worker(new URL("./socket_worker.ts", import.meta.url), { workerData: share });
+    this.#worker.on("error", () => this.#ended = true);
+    this.#worker.unref();
+  }
+
+  /** Makes a request and waits: what it gave, or a StatusError. */
+  ask(operation: SocketRequest["operation"], more: Partial<SocketRequest>): number {
+    if (this.#ended) throw new StatusError(STATUS.closed);
+    const cells = this.#cells;
+    Atomics.store(cells, 0, 0);
+    this.#worker.postMessage({ host: "", port: 0, handle: 0, count: 0, ...more, operation });
+    if (Atomics.wait(cells, 0, 0, TIMEOUT + GRACE) === "timed-out") {
+      this.end();
+      throw new StatusError(STATUS.failed);
+    }
+    const result = Atomics.load(cells, 1);
+    if (result < 0) throw new StatusError(-result);
+    return result;
+  }
+
+  end(): void {
+    this.#ended = true;
+    void this.#worker.terminate();
+  }
+}
+
+/** Functions of `waft:net@1`. */
+export const socketFunctions: HostTopic = (node, grants) => {
+  const hosts = (name: string): Set<string> =>
+    new Set(((grants[name]?.hosts as string[] | undefined) ?? []).map((host) => host.toLowerCase()));
+  const connectable = hosts("net.connect");
+  const listenable = hosts("net.listen");
+  let thread: SocketThread | undefined;
+  /** Handles of the plugin: small numbers, each standing for one of the thread's. */
+  const handles: (number | undefined)[] = [];
+  node.closers.push(() => thread?.end());
+
+  const open = (): SocketThread => {
+    if (thread === undefined) thread = new SocketThread();
+    return thread;
+  };
+  const target = (allowed: ReadonlySet<string>, at: number, length: number, port: number) => {
+    const host = node.memory.text(at, length, 260).toLowerCase();
+    if (!allowed.has(`${host}:${port >>> 0}`)) throw new StatusError(STATUS.denied);
+    return { host: host.replace(/^\[(.*)\]$/, "$1"), port: port >>> 0 };
+  };
+  const admit = (make: () => number): number => {
+    let handle = handles.indexOf(undefined);
+    if (handle < 0) handle = handles.length;
+    if (handle >= MAX_HANDLES) throw new StatusError(STATUS.invalid);
+    handles[handle] = make();
+    return handle;
+  };
+  const own = (handle: number): number => {
+    const found = handles[handle >>> 0];
+    if (found === undefined) throw new StatusError(STATUS.missing);
+    return found;
+  };
+  return {
+    connect: (host: number, length: number, port: number) => {
+      const to = target(connectable, host, length, port);
+      return admit(() => open().ask("connect", to));
+    },
+    "connect-tls": (host: number, length: number, port: number) => {
+      const to = target(connectable, host, length, port);
+      return admit(() => open().ask("connect", { ...to, tls: true }));
+    },
+    listen: (host: number, length: number, port: number) => {
+      const to = target(listenable, host, length, port);
+      return admit(() => open().ask("listen", to));
+    },
+    accept: (handle: number) => {
+      const listener = own(handle);
+      return admit(() => open().ask("accept", { handle: listener }));
+    },
+    send: (handle: number, at: number, length: number) => {
+      const socket = own(handle);
+      const bytes = node.memory.bytes(at, length).subarray(0, MAX_TRANSFER);
+      open().data.set(bytes);
+      return open().ask("send", { handle: socket, count: bytes.length });
+    },
+    receive: (handle: number, at: number, room: number) => {
+      const socket = own(handle);
+      const to = node.memory.bytes(at, room);
+      const count = open().ask("receive", { handle: socket, count: Math.min(to.length, MAX_TRANSFER) });
+      to.set(open().data.subarray(0, count));
+      return count;
+    },
+    close: (handle: number) => {
+      const socket = own(handle);
+      handles[handle >>> 0] = undefined;
+      open().ask("close", { handle: socket });
+      return STATUS.ok;
+    },
+  };
+};
