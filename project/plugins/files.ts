@@ -189,12 +189,16 @@ export const fileFunctions: HostTopic = (node, grants) => {
       writable.at(memory.text(path, length), true, (place) => {
         const address = memory.address(at, count);
         const { sys, open } = system();
-        return onFile(place, open.WRONLY | open.CREAT | (offset === -1n ? open.APPEND : 0), (fd) =>
-          again(() =>
-            offset === -1n
-              ? sys("write", fd, address, count >>> 0)
-              : sys("pwrite64", fd, address, count >>> 0, offsetOf(offset))
-          ));
+        return onFile(
+          place,
+          open.WRONLY | open.CREAT | (offset === -1n ? open.APPEND : 0),
+          (fd) =>
+            again(() =>
+              offset === -1n
+                ? sys("write", fd, address, count >>> 0)
+                : sys("pwrite64", fd, address, count >>> 0, offsetOf(offset))
+            ),
+        );
       }),
     truncate: (path: number, length: number, size: bigint) =>
       writable.at(memory.text(path, length), true, (place) => {
@@ -203,13 +207,17 @@ export const fileFunctions: HostTopic = (node, grants) => {
         return STATUS.ok;
       }),
     rename: (from: number, fromLength: number, to: number, toLength: number) =>
-      writable.at(memory.text(from, fromLength), false, (old) =>
-        writable.at(memory.text(to, toLength), false, (next) => {
-          const { sys, scratch } = system();
-          const [a, b] = [scratch.path(old.name), scratch.path(next.name, true)];
-          checked(sys("renameat2", old.parent, a, next.parent, b, 0));
-          return STATUS.ok;
-        })),
+      writable.at(
+        memory.text(from, fromLength),
+        false,
+        (old) =>
+          writable.at(memory.text(to, toLength), false, (next) => {
+            const { sys, scratch } = system();
+            const [a, b] = [scratch.path(old.name), scratch.path(next.name, true)];
+            checked(sys("renameat2", old.parent, a, next.parent, b, 0));
+            return STATUS.ok;
+          }),
+      ),
     /** A file, or an empty directory. */
     remove: (path: number, length: number) =>
       writable.at(memory.text(path, length), false, (place) => {

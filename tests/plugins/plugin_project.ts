@@ -1,0 +1,180 @@
+/**
+ * Projects made of plugins in text form, linked as a lockfile would have it, and guests that run with them. Test data only.
+ *
+ * In: plugin texts with what they request, what is granted, how they are bound. Out: a LoadedProject whose link tables come from
+ * the same functions as a real one's, or the ProjectError of an import that nothing links.
+ */
+import { NewEngine } from "@waft/engine";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { findAuthority, fullGrant } from "../../project/authorities.ts";
+import { loadOrder } from "../../project/contracts.ts";
+import { type ConsumedContract, type ContractFunction, scopeOf } from "../../project/definition.ts";
+import { type Diagnostic, ProjectError } from "../../project/diagnostic.ts";
+import { assemble, inspectModule } from "../../project/engine_inspector.ts";
+import { type Digest, digestBytes, jcs } from "../../project/integrity.ts";
+import type { JsonObject } from "../../project/json_read.ts";
+import type { LoadedPlugin, LoadedProject } from "../../project/ops/load.ts";
+import { effectiveGrants, guestLinks, linkPlugin } from "../../project/plugin_grants.ts";
+import { type Guest, type HostOptions, type InstanceGraph, PluginHost } from "../../project/plugin_host.ts";
+import { definition } from "../project/sample_plugins.ts";
+
+/** Id of the plugin, and of the contract, that most tests have one of. */
+export const PLUGIN = "t.example/p";
+export const CONTRACT = "t.example/c";
+
+/** One plugin of a test. */
+export interface TestPlugin {
+  readonly id?: string;
+  /** Text of the module. */
+  readonly wat: string;
+  /** Functions of the contract that it provides, `name params->results` each, such as `go i32,i32->i32`. */
+  readonly provides?: readonly string[];
+  readonly contract?: string;
+  readonly namespaces?: readonly string[];
+  readonly consumes?: readonly ConsumedContract[];
+  /** Requested authorities with their scopes, all required unless listed in `optional`. */
+  readonly requests?: { readonly [authority: string]: JsonObject };
+  readonly optional?: readonly string[];
+  /** Granted authorities; default: all requests in full. */
+  readonly grants?: { readonly [authority: string]: JsonObject };
+  readonly bindings?: { readonly [namespace: string]: readonly string[] };
+  readonly config?: JsonObject;
+  readonly maxMemoryPages?: number;
+}
+
+/** `name params->results` as a contract function. */
+export function contractFunction(text: string): ContractFunction {
+  const [name, type] = text.split(" ") as [string, string];
+  const [params, results] = type.split("->") as [string, string];
+  const list = (types: string): string[] => types === "" ? [] : types.split(",");
+  return { name, params: list(params), results: list(results) };
+}
+
+/** A project of these plugins; throws a ProjectError for imports that nothing links. */
+export function projectOf(plugins: readonly TestPlugin[], root: string): LoadedProject {
+  const set: { [id: string]: ReturnType<typeof lockedPlugin> } = {};
+  for (const plugin of plugins) set[plugin.id ?? PLUGIN] = lockedPlugin(plugin);
+  const order = loadOrder(set);
+  if ("cycle" in order) throw new Error(`cycle ${order.cycle.join(" ")}`);
+  const diagnostics: Diagnostic[] = [];
+  const loaded: LoadedPlugin[] = order.order.map((id) => {
+    const locked = set[id]!;
+    const bytes = assemble(locked.wat);
+    const module = inspectModule(bytes);
+    const links = linkPlugin(locked, module.imports);
+    diagnostics.push(...links.diagnostics);
+    const hooks = Object.keys(effectiveGrants(locked, [])).flatMap((name) => findAuthority(name)?.hooks ?? []);
+    return {
+      id,
+      version: "1.0.0",
+      bytes,
+      digest: digestBytes(bytes),
+      module,
+      links: links.links,
+      config: new TextEncoder().encode(jcs(locked.config)),
+      maxMemoryPages: locked.maxMemoryPages,
+      hooks: hooks.filter((hook) => module.exports.some((e) => e.name === `waft:hooks@1#${hook}`)),
+    };
+  });
+  if (diagnostics.length > 0) throw new ProjectError(diagnostics);
+  const bindings: { [namespace: string]: string } = {};
+  for (const [id, { definition }] of Object.entries(set)) {
+    for (const p of definition.provides) for (const n of [`${p.id}@1`, ...p.namespaces ?? []]) bindings[n] = id;
+  }
+  return { root, settings: {}, plugins: loaded, guest: guestLinks(bindings, set) };
+}
+
+function lockedPlugin(plugin: TestPlugin) {
+  const requests = plugin.requests ?? {};
+  const id = plugin.id ?? PLUGIN;
+  const made = definition(id, "1.0.0", {
+    authorities: Object.entries(requests).map(([name, scope]) => ({
+      name,
+      mode: plugin.optional?.includes(name) ? "optional" as const : "required" as const,
+      reason: "test",
+      scope,
+    })),
+    provides: plugin.provides === undefined ? [] : [{
+      id: plugin.contract ?? CONTRACT,
+      major: 1,
+      functions: plugin.provides.map(contractFunction),
+      ...(plugin.namespaces === undefined ? {} : { namespaces: [...plugin.namespaces] }),
+    }],
+    consumes: [...plugin.consumes ?? []],
+  });
+  const full = Object.fromEntries(
+    made.authorities.map((a) => [a.name, fullGrant(findAuthority(a.name)!.scope, scopeOf(a))]),
+  );
+  const grants = plugin.grants ?? full;
+  return {
+    wat: plugin.wat,
+    definition: made,
+    grants,
+    denied: Object.keys(requests).filter((name) => !(name in grants)),
+    bindings: plugin.bindings ?? {},
+    config: plugin.config ?? {},
+    maxMemoryPages: plugin.maxMemoryPages ?? 16,
+  };
+}
+
+const engine = NewEngine({ bounds: "explicit" });
+
+/** A running test project. */
+export interface Running {
+  readonly graph: InstanceGraph;
+  readonly root: string;
+  readonly logged: string[];
+  call(name: string, ...args: unknown[]): unknown;
+}
+
+/** Options of `withPlugins`. */
+export interface RunChoices extends HostOptions {
+  readonly guest?: Partial<Guest>;
+}
+
+/** Compiles a guest in text form. */
+export function guestModule(wat: string): { readonly module: Guest["module"]; readonly digest: Digest } {
+  const bytes = new TextEncoder().encode(wat);
+  return { module: engine.compile(wat), digest: digestBytes(bytes) };
+}
+
+/** Runs `work` with a guest and plugins in a project folder of its own, which is removed afterwards. */
+export function withPlugins(
+  plugins: readonly TestPlugin[],
+  guest: string,
+  work: (running: Running) => void,
+  choices: RunChoices = {},
+): void {
+  const root = mkdtempSync(join(tmpdir(), "waft-plugins-"));
+  const logged: string[] = [];
+  let graph: InstanceGraph | undefined;
+  try {
+    const project = projectOf(plugins, root);
+    const log = (plugin: string, level: number, text: string) => void logged.push(`${plugin} ${level} ${text}`);
+    const host = new PluginHost(project, engine, { log, ...choices });
+    graph = host.start({ ...guestModule(guest), args: ["guest.wasm"], ...choices.guest });
+    const live = graph;
+    work({ graph, root, logged, call: (name, ...args) => live.call(name, ...args) });
+  } finally {
+    graph?.close();
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+/** A host for these plugins, for tests of their own guests. */
+export function hostOf(plugins: readonly TestPlugin[], root: string, options: HostOptions = {}): PluginHost {
+  return new PluginHost(projectOf(plugins, root), engine, options);
+}
+
+/** Code of the first finding that `action` throws, or "ok". */
+export function findingOf(action: () => void): string {
+  try {
+    action();
+    return "ok";
+  } catch (error) {
+    if (!(error instanceof ProjectError)) throw error;
+    return error.diagnostics[0]!.code;
+  }
+}
