@@ -25,7 +25,6 @@ const FLAGS: Readonly<Record<string, readonly string[]>> = {
   "nontrapping-float-to-int-conversion": ["--enable-nontrapping-float-to-int"],
   "reference-types": ["--enable-reference-types"],
   "sign-extension-ops": ["--enable-sign-ext"],
-  "simd": ["--enable-simd"],
 };
 
 /** The features that binaryen's modules may have. */

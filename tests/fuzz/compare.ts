@@ -98,7 +98,7 @@ export function compareModules(
   try {
     expected = runScenario(modules, seed, V8);
   } catch (error) {
-    if (!(error instanceof UnknownInterface)) throw error;
+    if (!(error instanceof UnknownInterface || error instanceof WebAssembly.CompileError)) throw error;
     return { modules, ...NOTHING, unsupported: true };
   }
   const differences: Difference[] = [];

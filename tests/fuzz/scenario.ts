@@ -245,8 +245,6 @@ class Scenario {
         return random.float(true);
       case "f64":
         return random.float(false);
-      case "v128":
-        return undefined; // has no value outside: the call must be refused
       case "externref":
         return random.chance(25)
           ? null

@@ -97,6 +97,7 @@ export const V8: Subject = {
   },
   frames(error) {
     const frames: Frame[] = [];
+    if (!(error instanceof WebAssembly.RuntimeError)) return frames;
     for (const line of String((error as Error).stack).split("\n").slice(1)) {
       const match = /wasm-function\[\d+\]:0x([0-9a-f]+)/.exec(line);
       if (match === null || frames.length === MAX_FRAMES) break;
