@@ -99,42 +99,40 @@ export class LinearScan {
     this.#registers = registers;
     this.#switches = switches;
     this.#prepare();
-    const queue = this.#queue,
-      end = this.#facts.numbers * 2,
-      start = this.#facts.start,
-      link = this.#live,
-      loop = this.#facts.loop;
-    for (let p = 0, block = 0; p < end; p++) {
-      if (p === start[block]) {
-        if (loop[block] === block) this.#enterLoop(block, p);
-        block++;
-      }
-      let piece = queue[p]!;
-      if (piece === 0) continue;
-      if (p === start[block - 1]) {
-        // At a block's start first those that get the register they want, so that the others do not take it from them.
-        let later = 0;
-        queue[p] = 0;
+    const queue = this.#queue, live = this.#live, start = this.#facts.start, loop = this.#facts.loop;
+    const blocks = this.#facts.blockCount;
+    for (let block = 0; block < blocks; block++) {
+      const first = start[block]!, end = start[block + 1]!;
+      if (loop[block] === block) this.#enterLoop(block, first);
+      if (queue[first] !== 0) this.#enterBlock(first);
+      for (let p = first; p < end; p++) {
+        let piece = queue[p]!;
         while (piece !== 0) {
-          const next = link.pieceLink[piece]!;
-          if (!this.#allocate(piece, p, true)) {
-            link.pieceLink[piece] = later;
-            later = piece;
-          }
-          piece = next;
+          queue[p] = live.pieceLink[piece]!;
+          this.#allocate(piece, p, false);
+          piece = queue[p]!;
         }
-        while (later !== 0) {
-          const next = link.pieceLink[later]!;
-          this.#allocate(later, p, false);
-          later = next;
-        }
-        piece = queue[p]!;
       }
-      while (piece !== 0) {
-        queue[p] = link.pieceLink[piece]!;
-        this.#allocate(piece, p, false);
-        piece = queue[p]!;
+    }
+  }
+
+  /** At a block's start first those pieces that get the register they want, so that the others do not take it from them. */
+  #enterBlock(p: number): void {
+    const live = this.#live;
+    let piece = this.#queue[p]!, later = 0;
+    this.#queue[p] = 0;
+    while (piece !== 0) {
+      const next = live.pieceLink[piece]!;
+      if (!this.#allocate(piece, p, true)) {
+        live.pieceLink[piece] = later;
+        later = piece;
       }
+      piece = next;
+    }
+    while (later !== 0) {
+      const next = live.pieceLink[later]!;
+      this.#allocate(later, p, false);
+      later = next;
     }
   }
 

@@ -26,6 +26,9 @@ export const RELOC = {
  */
 export const STUB = { PARK: 0, POLL: 1, CONSTANTS: 2, BUILTIN: 16, TRAP: 64 } as const;
 
+const CALL_COLUMNS = 6;
+const TRAP_COLUMNS = 5;
+
 export class MachineCode {
   bytes: Uint8Array = new Uint8Array(1 << 16);
   length = 0;
@@ -36,22 +39,8 @@ export class MachineCode {
   /** Offsets of the displacements that refer to the poll page, once `relocate` has sorted them out. */
   pollAt: number[] = [];
 
-  /** Call sites, ascending by return offset. */
-  callReturn: number[] = [];
-  callFrame: number[] = [];
-  callPos: number[] = [];
-  callSite: number[] = [];
-  /** Code offset where an exception that the call lets out is handled, −1 for none. */
-  callLanding: number[] = [];
-  /** 1: the callee belongs to another instance, and the caller's VM context lies above the return address. */
-  callCross: number[] = [];
-
-  /** Trap sites, ascending by offset. */
-  trapAt: number[] = [];
-  trapCode: number[] = [];
-  trapFrame: number[] = [];
-  trapPos: number[] = [];
-  trapSite: number[] = [];
+  readonly #calls = new Rows(CALL_COLUMNS);
+  readonly #traps = new Rows(TRAP_COLUMNS);
 
   /** Code offset per defined function (−1 until emitted) and its end. */
   functionStart: Int32Array;
@@ -80,6 +69,45 @@ export class MachineCode {
     this.hostThunk = new Int32Array(signatures).fill(-1);
   }
 
+  // Call sites, ascending by return offset.
+  get callReturn(): Int32Array {
+    return this.#calls.column(0);
+  }
+  get callFrame(): Int32Array {
+    return this.#calls.column(1);
+  }
+  get callPos(): Int32Array {
+    return this.#calls.column(2);
+  }
+  get callSite(): Int32Array {
+    return this.#calls.column(3);
+  }
+  /** Code offset where an exception that the call lets out is handled, −1 for none. */
+  get callLanding(): Int32Array {
+    return this.#calls.column(4);
+  }
+  /** 1: the callee belongs to another instance, and the caller's VM context lies above the return address. */
+  get callCross(): Int32Array {
+    return this.#calls.column(5);
+  }
+
+  // Trap sites, ascending by offset.
+  get trapAt(): Int32Array {
+    return this.#traps.column(0);
+  }
+  get trapCode(): Int32Array {
+    return this.#traps.column(1);
+  }
+  get trapFrame(): Int32Array {
+    return this.#traps.column(2);
+  }
+  get trapPos(): Int32Array {
+    return this.#traps.column(3);
+  }
+  get trapSite(): Int32Array {
+    return this.#traps.column(4);
+  }
+
   /** Makes room for `more` bytes beyond `length`. */
   reserve(more: number): void {
     if (this.length + more <= this.bytes.length) return;
@@ -95,19 +123,52 @@ export class MachineCode {
   }
 
   addCallSite(returnOffset: number, frame: number, pos: number, site: number, landing = -1, cross = 0): void {
-    this.callReturn.push(returnOffset);
-    this.callFrame.push(frame);
-    this.callPos.push(pos);
-    this.callSite.push(site);
-    this.callLanding.push(landing);
-    this.callCross.push(cross);
+    const at = this.#calls.add(), words = this.#calls.words;
+    words[at] = returnOffset;
+    words[at + 1] = frame;
+    words[at + 2] = pos;
+    words[at + 3] = site;
+    words[at + 4] = landing;
+    words[at + 5] = cross;
   }
 
   addTrapSite(at: number, code: number, frame: number, pos: number, site: number): void {
-    this.trapAt.push(at);
-    this.trapCode.push(code);
-    this.trapFrame.push(frame);
-    this.trapPos.push(pos);
-    this.trapSite.push(site);
+    const row = this.#traps.add(), words = this.#traps.words;
+    words[row] = at;
+    words[row + 1] = code;
+    words[row + 2] = frame;
+    words[row + 3] = pos;
+    words[row + 4] = site;
+  }
+}
+
+/** A table that grows row by row, rows in one array: sites come by the ten thousand. */
+class Rows {
+  words: Int32Array = new Int32Array(1024);
+  readonly #width: number;
+  #length = 0;
+
+  constructor(width: number) {
+    this.#width = width;
+  }
+
+  /** Index in `words` of a new row. */
+  add(): number {
+    const at = this.#length;
+    this.#length = at + this.#width;
+    if (this.#length > this.words.length) {
+      const next = new Int32Array(this.#length * 2);
+      next.set(this.words);
+      this.words = next;
+    }
+    return at;
+  }
+
+  /** A copy of column `n`. */
+  column(n: number): Int32Array {
+    const words = this.words, width = this.#width, rows = this.#length / width;
+    const column = new Int32Array(rows);
+    for (let k = 0, at = n; k < rows; k++, at += width) column[k] = words[at]!;
+    return column;
   }
 }

@@ -24,8 +24,13 @@ export class Occupancy {
     this.piece.fill(0);
     this.until.fill(0);
     this.kept.fill(0);
-    this.#fixed.set(live.fixedHead);
-    for (let r = 0; r < 64; r++) this.#advance(r, -1);
+    const fixedHead = live.fixedHead, fixedFrom = live.fixedFrom, fixedTo = live.fixedTo;
+    for (let r = 0; r < 64; r++) {
+      const f = fixedHead[r]!;
+      this.#fixed[r] = f;
+      this.#fixedFrom[r] = f !== 0 ? fixedFrom[f]! : FAR;
+      this.#fixedTo[r] = f !== 0 ? fixedTo[f]! : FAR;
+    }
   }
 
   /** Position from `at` on, at most `limit`, at which a fixed range claims register r from virtual register x. */

@@ -90,7 +90,7 @@ function closeGaps(f: IrFunction): void {
   let to = 0;
   for (let k = 0; k < f.blockCount; k++) {
     const start = blockStart[k]!, length = blockEnd[k]! - start;
-    if (start !== to) sched.copyWithin(to, start, start + length);
+    if (start !== to) { for (let n = 0; n < length; n++) sched[to + n] = sched[start + n]!; }
     blockStart[k] = to;
     to += length;
     blockEnd[k] = to;

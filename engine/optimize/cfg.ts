@@ -231,6 +231,11 @@ export class ControlFlow {
 
   /** The same for the many targets of a SWITCH: sorted, so that a deep nest costs one climb and not one per target. */
   #loopsOfSwitch(f: IrFunction, k: number, firstEdge: number, count: number): number {
+    // Mostly all targets are in the same loop.
+    const first = this.#loopReached(k, f.edgeTo[firstEdge]!);
+    let same = 1;
+    while (same < count && this.#loopReached(k, f.edgeTo[firstEdge + same]!) === first) same++;
+    if (same >= count) return first;
     const loops = new Int32Array(count);
     for (let n = 0; n < count; n++) loops[n] = this.#loopReached(k, f.edgeTo[firstEdge + n]!);
     loops.sort();
