@@ -17,7 +17,7 @@ import { ALLOW_ALL, TempProject } from "./temp_project.ts";
 function quick<T>(work: () => T): T {
   const start = performance.now();
   const result = work();
-  assert.ok(performance.now() - start < 500, "too slow");
+  assert.ok(performance.now() - start < 5000, "too slow");
   return result;
 }
 
