@@ -26,6 +26,18 @@ export class TrapSignal extends Error {
   }
 }
 
+/** An exception that the world threw: the identity of its tag and the bytes of its payload. */
+export class ThrownSignal extends Error {
+  readonly tag: bigint;
+  readonly payload: Uint8Array;
+
+  constructor(tag: bigint, payload: Uint8Array) {
+    super(`exception of tag ${tag}`);
+    this.tag = tag;
+    this.payload = payload;
+  }
+}
+
 /** Execution took more steps than the world allows. */
 export class StepLimitSignal extends Error {}
 
@@ -33,6 +45,14 @@ export class StepLimitSignal extends Error {}
 export interface Place {
   view: DataView;
   offset: number;
+}
+
+/** A tail call that the world is to make in place of the function that asked for it. */
+export interface TailRequest {
+  /** CALL, CALL_RECORD or CALL_IMPORT, and its column c (not for records, which are the first argument). */
+  op: number;
+  target: number;
+  args: readonly bigint[];
 }
 
 /** Everything outside the function. Values are bit patterns, unsigned. */
@@ -52,6 +72,10 @@ export interface World {
   callRecord(address: number, args: readonly bigint[]): readonly bigint[];
   callImport(index: number, args: readonly bigint[]): readonly bigint[];
   callBuiltin(index: number, args: readonly bigint[]): readonly bigint[];
+  /** Where a function leaves its tail call, returning no results, if the world makes them; otherwise they nest. */
+  tail?: TailRequest | null;
+  /** An exception has landed in the function: puts it where landings look for it. Absent where nothing throws. */
+  landed?(exception: ThrownSignal): void;
 }
 
 /** Runs `f`; throws {@linkcode TrapSignal} when it traps. */
@@ -66,6 +90,10 @@ class Interpretation {
   readonly #hi: Int32Array;
   /** Results of the last call, for RESULT. */
   #results: readonly bigint[] = [];
+  /** Was the last call left by an exception? */
+  #unwound = false;
+  /** Place of the instruction in hand in the order. */
+  #place0 = 0;
 
   constructor(f: IrFunction, world: World) {
     this.#f = f;
@@ -99,17 +127,27 @@ class Interpretation {
         const i = f.sched[s]!;
         if (--this.#world.steps < 0) throw new StepLimitSignal();
         if ((OP_FLAGS[f.op[i]!]! & FLAG.ENDS) === 0) {
+          this.#place0 = s;
           this.#step(i);
           continue;
         }
         if (f.op[i] === OP.RETURN) return this.#list(f.a[i]!, f.b[i]!);
         if (f.op[i] === OP.TRAP) throw new TrapSignal(f.imm[i]!, f.pos[i]!);
-        if (f.op[i]! >= OP.TAIL_CALL) return this.#call(i, f.op[i]! - OP.TAIL_CALL + OP.CALL);
+        if (f.op[i]! >= OP.TAIL_CALL) return this.#tailCall(i, f.op[i]! - OP.TAIL_CALL + OP.CALL);
         next = this.#follow(this.#edge(i));
       }
       if (next < 0) throw new Bug(`b${block} does not end`);
       block = next;
     }
+  }
+
+  #tailCall(i: number, op: number): readonly bigint[] {
+    const f = this.#f;
+    if (this.#world.tail === undefined) return this.#call(i, op);
+    const args = this.#list(f.a[i]!, f.b[i]!);
+    if (op === OP.CALL_RECORD && args[0] === 0n) throw new TrapSignal(f.c[i]!, f.pos[i]!);
+    this.#world.tail = { op, target: f.c[i]!, args };
+    return [];
   }
 
   #edge(i: number): number {
@@ -160,11 +198,12 @@ class Interpretation {
       case OP.CALL_RECORD:
       case OP.CALL_IMPORT:
       case OP.CALL_BUILTIN:
-        this.#results = this.#call(i, op);
-        if (f.ty[i] !== TY.NONE) this.#set(i, this.#results[0]!);
-        return;
+        return this.#watch(i, op);
       case OP.RESULT:
-        return this.#set(i, this.#results[f.imm[i]!]!);
+        if (!this.#unwound) this.#set(i, this.#results[f.imm[i]!]!);
+        return;
+      case OP.UNWOUND:
+        return this.#set(i, this.#unwound ? 1n : 0n);
       case OP.POLL:
         return;
     }
@@ -175,6 +214,24 @@ class Interpretation {
     if (outcome !== EVAL_DONE && outcome !== EVAL_NAN) throw new Bug(`cannot run ${OP_ROWS[op]!.name}`);
     lo[i] = evalLo;
     hi[i] = evalHi;
+  }
+
+  /** Calls; an exception ends the call if UNWOUND follows it. */
+  #watch(i: number, op: number): void {
+    const f = this.#f;
+    this.#unwound = false;
+    try {
+      this.#results = this.#call(i, op);
+    } catch (error) {
+      if (!(error instanceof ThrownSignal)) throw error;
+      let s = this.#place0 + 1;
+      while (f.op[f.sched[s]!] === OP.RESULT) s++;
+      if (f.op[f.sched[s]!] !== OP.UNWOUND) throw error;
+      this.#world.landed!(error);
+      this.#unwound = true;
+      return;
+    }
+    if (f.ty[i] !== TY.NONE) this.#set(i, this.#results[0]!);
   }
 
   #call(i: number, op: number): readonly bigint[] {

@@ -6,10 +6,18 @@
  * Values are unsigned bit patterns; a funcref is the address of its record, an externref a number the test chose plus 1.
  */
 import { BUILTIN_ROWS, type BuiltinName } from "../../engine/builtins.ts";
-import { MEMORY, RECORD, TABLE } from "../../engine/context_layout.ts";
+import { CONTEXT, MEMORY, RECORD, TABLE, TAG_SIZE, THREAD } from "../../engine/context_layout.ts";
 import { LinkError } from "../../engine/errors.ts";
 import { IrFunction } from "../../engine/ir/function.ts";
-import { interpret, type Place, TrapSignal, type World } from "../../engine/ir/interpret.ts";
+import {
+  interpret,
+  type Place,
+  type TailRequest,
+  ThrownSignal,
+  TrapSignal,
+  type World,
+} from "../../engine/ir/interpret.ts";
+import { OP } from "../../engine/ir/ops.ts";
 import { type ConstValue, constValue } from "../../engine/translate/const_value.ts";
 import { translateFunction } from "../../engine/translate/function.ts";
 import { type EnvOptions, GLOBAL, type ModuleEnv, moduleEnv, recordOffset } from "../../engine/translate/module_env.ts";
@@ -33,6 +41,12 @@ export class AddressSpace {
   readonly #segments: Segment[] = [];
   readonly instances: Map<number, InterpretedInstance> = new Map();
   readonly hostFunctions: HostFunction[] = [];
+  /** The thread state: what throws leave and landings read. */
+  readonly thread: Segment = this.allocate(THREAD.SIZE);
+  tagCount = 0n;
+  /** The exception that landed last; those that an exnref (number + 1) names. */
+  caught: ThrownSignal | undefined;
+  readonly exceptions: ThrownSignal[] = [];
   /** Steps that one call from outside may take. */
   stepLimit = 2_000_000;
 
@@ -150,7 +164,13 @@ export interface PretendFunction {
   record: number;
 }
 
-export type PretendExtern = PretendMemory | PretendTable | PretendGlobal | PretendFunction;
+/** A tag by the number that code compares. */
+export interface PretendTag {
+  kind: "tag";
+  identity: bigint;
+}
+
+export type PretendExtern = PretendMemory | PretendTable | PretendGlobal | PretendFunction | PretendTag;
 
 export interface InterpretOptions extends EnvOptions {
   /** Runs on every function after translation: passes under test. */
@@ -164,11 +184,13 @@ export class InterpretedInstance implements World {
   readonly contextAddress: number;
   readonly context: DataView;
   steps = 0;
+  tail: TailRequest | null = null;
   readonly #options: InterpretOptions;
   readonly #functions: (IrFunction | undefined)[] = [];
   readonly #memories: PretendMemory[] = [];
   readonly #tables: PretendTable[] = [];
   readonly #globals: PretendGlobal[] = [];
+  readonly #tags: PretendTag[] = [];
   readonly #globalValues: ConstValue[] = [];
   readonly #droppedData: Set<number> = new Set();
   readonly #droppedElems: Set<number> = new Set();
@@ -213,9 +235,15 @@ export class InterpretedInstance implements World {
       this.#depth = 0;
       throw new TrapSignal(TRAP.STACK_EXHAUSTED);
     }
-    const results = interpret(this.#functionOf(definedIndex), args, this);
-    this.#depth--;
-    return results;
+    const f = this.#functionOf(definedIndex);
+    const depth = this.#depth;
+    try {
+      let results = interpret(f, args, this);
+      while (this.tail !== null) results = this.#makeTailCall(this.tail);
+      return results;
+    } finally {
+      this.#depth = depth - 1;
+    }
   }
 
   callRecord(address: number, args: readonly bigint[]): readonly bigint[] {
@@ -235,6 +263,26 @@ export class InterpretedInstance implements World {
 
   callBuiltin(index: number, args: readonly bigint[]): readonly bigint[] {
     return this.#builtin(BUILTIN_ROWS[index]!.name, args);
+  }
+
+  #makeTailCall({ op, target, args }: TailRequest): readonly bigint[] {
+    this.tail = null;
+    if (op === OP.CALL) return interpret(this.#functionOf(target), args, this);
+    const isRecord = op === OP.CALL_RECORD;
+    const address = isRecord ? Number(args[0]) : this.contextAddress + recordOffset(this.env, target);
+    const rest = isRecord ? args.slice(1) : args;
+    const { view, offset } = this.space.resolve(address, RECORD.SIZE)!;
+    const own = view.getUint32(offset + RECORD.HOST, true) === 0 &&
+      Number(view.getBigUint64(offset + RECORD.CONTEXT, true)) === this.contextAddress;
+    if (!own) return this.callRecord(address, rest);
+    return interpret(this.#functionOf(Number(view.getBigUint64(offset + RECORD.CODE, true))), rest, this);
+  }
+
+  landed(exception: ThrownSignal): void {
+    const { view } = this.space.thread;
+    view.setBigUint64(THREAD.CAUGHT_TAG, exception.tag, true);
+    new Uint8Array(view.buffer).set(exception.payload, THREAD.OVERFLOW);
+    this.space.caught = exception;
   }
 
   /** Calls the function of a record from outside. */
@@ -272,6 +320,7 @@ export class InterpretedInstance implements World {
       if (extern.kind === "memory") this.#memories.push(extern);
       else if (extern.kind === "table") this.#tables.push(extern);
       else if (extern.kind === "global") this.#globals.push(extern);
+      else if (extern.kind === "tag") this.#tags.push(extern);
       else {
         const from = this.space.resolve(extern.record, RECORD.SIZE)!;
         const to = recordOffset(this.env, funcs);
@@ -308,6 +357,11 @@ export class InterpretedInstance implements World {
       context.setBigUint64(at + RECORD.CONTEXT, BigInt(this.contextAddress), true);
       context.setUint32(at + RECORD.TYPE_ID, valid.canonicalIds[func.typeIndex]!, true);
     });
+    while (this.#tags.length < valid.tagTypes.length) this.#tags.push({ kind: "tag", identity: ++space.tagCount });
+    this.#tags.forEach(({ identity }, k) => context.setBigUint64(layout.tagsOffset + k * TAG_SIZE, identity, true));
+    const { address } = space.thread;
+    context.setBigUint64(CONTEXT.THREAD, BigInt(address), true);
+    context.setBigUint64(CONTEXT.OVERFLOW, BigInt(address + THREAD.OVERFLOW), true);
     valid.canonicalIds.forEach((id, k) => context.setUint32(layout.typeIdsOffset + k * 4, id, true));
     this.#defineGlobals();
     valid.tables.forEach(({ init }, k) => {
@@ -367,6 +421,7 @@ export class InterpretedInstance implements World {
     if (kind === "memory") return this.#memories[index]!;
     if (kind === "table") return this.#tables[index]!;
     if (kind === "global") return this.#globals[index]!;
+    if (kind === "tag") return this.#tags[index]!;
     return { kind: "func", record: this.contextAddress + recordOffset(this.env, index) };
   }
 
@@ -405,11 +460,19 @@ export class InterpretedInstance implements World {
       case "elem_drop":
         this.#droppedElems.add(Number(a));
         return [];
-      case "throw":
+      case "throw": {
+        const { view } = this.space.thread;
+        const bytes = this.env.valid.tagTypes[Number(a)]!.params.length * 16;
+        const payload = new Uint8Array(view.buffer, THREAD.OVERFLOW, bytes).slice();
+        throw new ThrownSignal(this.#tags[Number(a)]!.identity, payload);
+      }
       case "throw_ref":
+        if (a === 0n) throw new TrapSignal(TRAP.NULL_EXCEPTION);
+        throw this.space.exceptions[Number(a) - 1]!;
       case "rethrow":
+        throw this.space.caught!;
       case "caught":
-        throw new Error(`Exceptions are not interpreted (${name})`);
+        return [BigInt(this.space.exceptions.push(this.space.caught!))];
     }
   }
 
