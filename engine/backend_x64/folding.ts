@@ -135,6 +135,8 @@ function foldCondition(s: Selection, id: number, user: number): void {
         s.hit("st-flags");
       }
     }
+  } else if (o === OP.VANY_TRUE || o === OP.VALL_TRUE) {
+    foldPure(s, id, user);
   } else if (o >= OP.LOAD && o <= OP.LOAD16_U) {
     // cmp [m], 0
     if (s.uses[id] === 1 && s.folded[id] === 0 && canMoveTo(s, id, user)) fold(s, id, user, FOLD.ONCE);

@@ -12,6 +12,7 @@ import { isFloatCompare, isIntegerCompare } from "./folding.ts";
 import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CC_SWAPPED, CONSUMER } from "./machine_ops.ts";
 import type { Selection } from "./selection.ts";
+import { testedVector } from "./select_lanes.ts";
 import { source, sourceFloat } from "./select_memory.ts";
 
 // Condition of each integer comparison, in the order of the IR's operations from EQ on.
@@ -31,6 +32,14 @@ function resolveCondition(s: Selection, id: number, invert: boolean): void {
   } else if (op[id] === OP.AND) {
     resolveTest(s, id);
     found.cc = CC.NE;
+  } else if (op[id] === OP.VANY_TRUE || op[id] === OP.VALL_TRUE) {
+    found.register = testedVector(s, id);
+    s.sourceRegister(found.register, false);
+    found.row = s.vex(X.PTEST);
+    found.imm = 0;
+    found.hasRegister = true;
+    found.sourceFirst = false;
+    found.cc = op[id] === OP.VANY_TRUE ? CC.NE : CC.E;
   } else if (s.isFoldedLoad(id)) {
     source(s, id, false);
     found.row = op[id] === OP.LOAD ? X.CMP32_I : op[id] === OP.LOAD8_U || op[id] === OP.LOAD8_S ? X.CMP8_I : X.CMP16_I;

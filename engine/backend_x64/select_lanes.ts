@@ -138,6 +138,13 @@ export function selectLaneStore(s: Selection, id: number, value: number): boolea
 
 // Rules for tests
 
+/** The vector of test `id` that is zero or not: the operand itself, or for VALL_TRUE where its lanes are zero. */
+export function testedVector(s: Selection, id: number): number {
+  const x = s.reg(s.a[id]);
+  if (s.op[id] === OP.VANY_TRUE) return x;
+  return two(s, BINARY_ROW[OP.VEQ * 8 + (s.imm[id] & 0xff)], x, zeros(s));
+}
+
 /** 1 if the flags that `ptest x, x` leaves say `cc`. */
 function tested(s: Selection, id: number, x: number, cc: number): void {
   s.plain(s.vex(X.PTEST), 0, 0, (cc << AUX_CONDITION_SHIFT) | (CONSUMER.SET << AUX_CONSUMER_SHIFT));
@@ -148,12 +155,11 @@ function tested(s: Selection, id: number, x: number, cc: number): void {
 }
 
 export function selectAnyTrue(s: Selection, id: number): void {
-  tested(s, id, s.reg(s.a[id]), CC.NE);
+  tested(s, id, testedVector(s, id), CC.NE);
 }
 
 export function selectAllTrue(s: Selection, id: number): void {
-  const row = BINARY_ROW[OP.VEQ * 8 + (s.imm[id] & 0xff)];
-  tested(s, id, two(s, row, s.reg(s.a[id]), zeros(s)), CC.E);
+  tested(s, id, testedVector(s, id), CC.E);
 }
 
 export function selectBitmask(s: Selection, id: number): void {

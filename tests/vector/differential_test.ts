@@ -14,7 +14,7 @@ const CASES = vectorCases();
 const TEXT = vectorModule(CASES);
 const BYTES = encodeModule(parseModule(TEXT));
 /** Rounds of operands per case. */
-const ROUNDS = 12;
+const ROUNDS = 8;
 /** Not aligned to 16, so that memory operands are not either. */
 const ADDRESS = 1029;
 const REGION = 128;

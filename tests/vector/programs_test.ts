@@ -12,7 +12,7 @@ import { hidingFeatures } from "./hiding_features.ts";
 import { randomProgram } from "./random_program.ts";
 import { randomNumbers, randomVector } from "./random_vectors.ts";
 
-const COUNT = Number(process.env["FUZZ_VECTORS"] ?? 40);
+const COUNT = Number(process.env["FUZZ_VECTORS"] ?? 25);
 const FIRST = Number(process.env["FUZZ_SEED"] ?? 1);
 const ADDRESS = 2053;
 const REGION = 512;
