@@ -48,6 +48,8 @@ export interface CompiledCode {
   /** Signature id per function index, imports included. */
   signatureIds: Int32Array;
   explicitBounds: boolean;
+  interruptible: boolean;
+  fuel: boolean;
   inlineSites: ReadonlyMap<number, readonly { parent: number; callPos: number; funcIndex: number }[]>;
   /** How often each optimization key applied. */
   hits: Readonly<Record<string, number>>;
@@ -102,6 +104,8 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
     tables: codeTables(code),
     signatureIds: env.funcSignature,
     explicitBounds: options.explicitBounds,
+    interruptible: env.interruptible,
+    fuel: env.fuel,
     inlineSites,
     hits: env.hits,
   };

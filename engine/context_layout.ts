@@ -102,6 +102,8 @@ export const THREAD = {
   CALL_RECORD: 104,
   /** Identity of the tag of the exception that was caught last; its payload is in the overflow buffer, 16 bytes per value. */
   CAUGHT_TAG: 112,
+  /** Fuel left, i64; more than anything can use while nothing limits it. */
+  FUEL: 120,
   /** Argument and result slots of calls in and out: 16 bytes each (i32 in the low 4 bytes, …, v128 whole). */
   SLOTS: 128,
   SLOT_SIZE: 16,

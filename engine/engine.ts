@@ -25,7 +25,8 @@ import { CompiledModule } from "./runtime/compiled_module.ts";
 import { Tag, WasmException } from "./runtime/exception.ts";
 import { EXTERN, ExternGlobal, ExternTable } from "./runtime/externals.ts";
 import type { Instance as RuntimeInstance } from "./runtime/instance.ts";
-import { type Imports, type InstanceLimits, instantiate } from "./runtime/instantiate.ts";
+import { type ControlContext, underControl } from "./runtime/control.ts";
+import { DEFAULT_LIMITS, type Imports, type InstanceLimits, instantiate } from "./runtime/instantiate.ts";
 import type { Memory } from "./runtime/memory.ts";
 import { Store } from "./runtime/store.ts";
 import { parseModule } from "./text/parse_module.ts";
@@ -55,14 +56,38 @@ export interface EngineOptions {
    * refused by instances whose code, or the code they import, does not charge.
    */
   fuel?: boolean;
+  /** Limits of instances and of their number, enforced always; these are over the defaults. */
+  limits?: EngineLimits;
   /** Check the compiler's own work (IR and register allocation) while compiling; slow, for tests. */
   verify?: boolean;
 }
 
-/** What a call or an instantiation is subject to. */
-export interface Context {
-  /** Limits of the instance that is made; only read by `instantiate`. */
+/** What a call or an instantiation is subject to; `instantiate` runs the start function under it. */
+export interface Context extends ControlContext {
+  /** Limits of the instance that is made, over the engine's; only read by `instantiate`. */
   limits?: InstanceLimits;
+}
+
+/** Limits that an engine sets for its modules: of each instance, and of how many there are. */
+export interface EngineLimits extends InstanceLimits {
+  /** The most instances that are alive and not closed in this JavaScript realm. Default 100,000. */
+  maxInstances?: number;
+}
+
+const DEFAULT_MAX_INSTANCES = 100_000;
+
+/** `limits` over `defaults`; throws RangeError for what is no limit. */
+function completeLimits<Limits extends object>(defaults: Limits, limits: Partial<Limits> = {}): Limits {
+  const known = { ...defaults } as Record<string, unknown>;
+  for (const [name, value] of Object.entries(limits)) {
+    if (value === undefined) continue;
+    if (!Object.hasOwn(defaults, name)) throw new TypeError(`There is no limit "${name}"`);
+    if (!Number.isSafeInteger(value) || (value as number) < 0) {
+      throw new RangeError(`The limit ${name} must be a whole number, not ${value}`);
+    }
+    known[name] = value;
+  }
+  return known as Limits;
 }
 
 /** One entry of a module's imports. */
@@ -104,6 +129,7 @@ export class Engine {
   readonly bounds: "guard" | "explicit";
   readonly interruptible: boolean;
   readonly fuel: boolean;
+  readonly limits: Required<EngineLimits>;
   readonly #verify: boolean;
 
   constructor(options: EngineOptions = {}) {
@@ -112,6 +138,8 @@ export class Engine {
     this.bounds = options.bounds ?? "guard";
     this.interruptible = options.interruptible ?? false;
     this.fuel = options.fuel ?? false;
+    this.limits = completeLimits({ ...DEFAULT_LIMITS, maxInstances: DEFAULT_MAX_INSTANCES }, options.limits);
+    requireStackFence(this.optimizations, this.limits);
     this.#verify = options.verify ?? false;
   }
 
@@ -146,7 +174,7 @@ export class Engine {
       placeOf: (offset) => places.placeOf(offset),
     });
     space.addModule(compiled);
-    return new Module(space, compiled, code.hits);
+    return new Module(space, compiled, code.hits, this);
   }
 
   /** Checks a module without compiling it; throws as `compile` does, but accepts features that this build cannot compile. */
@@ -172,6 +200,13 @@ export class Engine {
   }
 }
 
+/** Refuses a limit of the stack that code without `stack-fence` does not keep. */
+function requireStackFence(optimizations: OptimizationSet, { maxStackBytes }: InstanceLimits): void {
+  if (maxStackBytes !== DEFAULT_LIMITS.maxStackBytes && optimizations["stack-fence"] !== true) {
+    throw new TypeError("The limit maxStackBytes needs the optimization stack-fence");
+  }
+}
+
 /** Runs `action`; an error in the binary form of a text gets its place in the text. */
 function withPlaces<T>(places: TextPlaces, action: () => T): T {
   try {
@@ -191,12 +226,14 @@ function looksBinary(bytes: Uint8Array): boolean {
 
 /** A compiled module: instantiate it as often as wanted. */
 export class Module {
+  readonly #engine: Engine;
   readonly #store: Store;
   readonly #compiled: CompiledModule;
   /** How often each optimization applied while compiling, by key. */
   readonly hits: Readonly<Record<string, number>>;
 
-  constructor(space: Store, compiled: CompiledModule, hits: Readonly<Record<string, number>>) {
+  constructor(space: Store, compiled: CompiledModule, hits: Readonly<Record<string, number>>, engine: Engine) {
+    this.#engine = engine;
     this.#store = space;
     this.#compiled = compiled;
     this.hits = hits;
@@ -238,10 +275,17 @@ export class Module {
   /**
    * Makes an isolated instance and runs its start function.
    *
-   * Throws LinkError when an import is missing or does not match, TrapError when a segment or the start function traps.
+   * Throws LinkError when an import is missing or does not match, TrapError when a segment or the start function traps (also
+   * when the context's deadline passes or its fuel runs out), RangeError when a limit is exceeded.
    */
   instantiate(context: Context = {}, imports: Imports = {}): Instance {
-    return new Instance(instantiate(this.#store, this.#compiled, imports, context.limits));
+    const { maxInstances, ...own } = this.#engine.limits;
+    if (this.#store.openInstances >= maxInstances) {
+      throw new RangeError(`Too many instances: the limit of ${maxInstances} is reached; close some`);
+    }
+    const limits = context.limits === undefined ? own : completeLimits(own, context.limits);
+    requireStackFence(this.#engine.optimizations, limits);
+    return new Instance(instantiate(this.#store, this.#compiled, imports, limits, context));
   }
 
   #typeName(kind: ExternKind, index: number): string {
@@ -290,16 +334,18 @@ export class Instance {
    * Calls the exported function `name`. Arguments are converted as the JavaScript API does (i64 is a bigint); one result is returned
    * as it is, several as an array, none as undefined.
    *
-   * Throws TrapError when the code traps, and whatever a host function throws.
+   * Throws TrapError when the code traps (`interrupted` when the context's deadline has passed, `out of fuel`), and whatever a
+   * host function throws. The instance stays usable.
    */
-  call(_context: Context, name: string, ...args: unknown[]): unknown {
+  call(context: Context, name: string, ...args: unknown[]): unknown {
     const value = this.#export(name);
     if (typeof value !== "function") {
       throw new TypeError(
         value === undefined ? `There is no export "${name}"` : `The export "${name}" is not a function`,
       );
     }
-    return value(...args);
+    if (context.deadline === undefined && context.fuel === undefined) return value(...args);
+    return underControl(this.#instance, context, () => value(...args));
   }
 
   /** Ends the instance: calling its exports throws an Error from now on. */

@@ -6,6 +6,7 @@
 export {
   type Context,
   Engine,
+  type EngineLimits,
   type EngineOptions,
   type ExportDescriptor,
   type ExportValue,

@@ -25,6 +25,11 @@ const LIBC_SYMBOLS = {
   bsearch: { parameters: ["pointer", "pointer", "usize", "usize", "pointer"], result: "pointer" },
 } as const;
 
+const THREAD_SYMBOLS = {
+  pthread_create: { parameters: ["buffer", "pointer", "u64", "u64"], result: "i32" },
+  pthread_detach: { parameters: ["u64"], result: "i32" },
+} as const;
+
 /**
  * A path to descriptor `fd` that no library was opened by before: the loader takes an equal path for the same library even
  * when the number now stands for another file, so random redundant "/" and "./" make the text unique.
@@ -131,6 +136,14 @@ export function denoHost(): Host {
       const { entry } = openText(text, { entry: { offset, params: ["pointer"], result: "i32" } });
       const enter = entry as unknown as (pointer: Deno.PointerObject) => number;
       return ownClosure(enter, handle);
+    },
+    startThread: (code, argument) => {
+      const threads = Deno.dlopen(system.libc, THREAD_SYMBOLS).symbols;
+      const id = new BigUint64Array(1);
+      if (threads.pthread_create(id, null, BigInt(code), BigInt(argument)) !== 0) {
+        throw new Error("Cannot start a thread: the system refuses another one");
+      }
+      threads.pthread_detach(id[0]!);
     },
     installSignalHandler: (signal, handler) => {
       const action = system.sigactionBytes(handler);

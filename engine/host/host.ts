@@ -50,6 +50,8 @@ export interface Host {
    */
   boundCall(text: Uint8Array, offset: number, pointer: number): () => number;
 
+  /** Starts a detached thread that runs the machine code at `code` with `argument`. Throws an Error when the system refuses. */
+  startThread(code: number, argument: number): void;
   /** Installs `handler` (address) for `signal` with SA_SIGINFO, SA_ONSTACK and SA_NODEFER. */
   installSignalHandler(signal: number, handler: number): void;
   /** Address of the handler that is installed for `signal` now (0 default, 1 ignore). */

@@ -1,5 +1,5 @@
 /**
- * Global promotion: a mutable global that a loop without calls reads and writes becomes an SSA value inside the loop. In: a
+ * Global promotion: a mutable global (or the thread's fuel) that a loop without calls reads and writes becomes an SSA value inside the loop. In: a
  * function, its loops and what they write. Out: the loop's reads are gone; a read in front of the loop and block parameters carry
  * the value.
  *
@@ -9,11 +9,12 @@
  * The control flow is structured, so one forward sweep over the loop's blocks is enough: a header of a loop that writes gets a
  * parameter, another block gets one where its predecessors disagree (those that turn out unused die in dead_code.ts).
  */
-import { type IrFunction, REGION } from "../ir/function.ts";
+import { CLASS_CONSTANT, type IrFunction, REGION, region } from "../ir/function.ts";
 import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
 import { isLoad, isStore, type MemoryState } from "./memory_state.ts";
 
+const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 const { JUMP, LOAD, STORE, PARAM } = OP;
 /** Most promotions and attempts per function, and loops that one crosses: they bound the work, which is a sweep over the loop each. */
 const MOST = 16, MOST_TRIES = 64, MOST_LEVELS = 16;
@@ -29,7 +30,7 @@ export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryS
     if (loopOf[k]! < 0 || memory.loopCalls(loopOf[k]!)) continue;
     for (let s = blockStart[k]!; s < blockEnd[k]! && count < MOST; s++) {
       const i = sched[s]!;
-      if (op[i] !== STORE || (c[i]! & 0xff) !== REGION.CONTEXT) continue;
+      if (op[i] !== STORE || !isCell(f, i)) continue;
       promotion ??= new Promotion(f, flow, memory);
       if (promotion.tries === MOST_TRIES) break;
       if (promotion.tried(i, loopOf[k]!)) continue;
@@ -38,6 +39,17 @@ export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryS
   }
   if (count > 0) promotion!.finish();
   return count;
+}
+
+/**
+ * Does access `i` touch a cell that is mapped for as long as the context is: a slot of the context, or, at a constant offset, what a constant
+ * of the context points at (an imported global's cell, the thread's fuel)?
+ */
+function isCell(f: IrFunction, i: number): boolean {
+  const kind = f.c[i]! & 0xff;
+  if (kind !== REGION.POINTER) return kind === REGION.CONTEXT;
+  const pointer = f.a[i]!;
+  return f.op[pointer] === LOAD && f.c[pointer] === CONSTANT_CONTEXT;
 }
 
 class Promotion {
@@ -54,6 +66,8 @@ class Promotion {
   /** By block: parameters to add, reads to append. */
   readonly #params = new Map<number, number[]>();
   readonly #reads = new Map<number, number[]>();
+  /** Block of each value's definition; made when a pointer's is asked for. */
+  #home: Int32Array | undefined;
 
   constructor(f: IrFunction, flow: ControlFlow, memory: MemoryState) {
     this.#f = f;
@@ -115,11 +129,11 @@ class Promotion {
     this.#markMembers(head);
     if (!this.#fits(store, head)) return false;
     const f = this.#f;
-    const ty = f.ty[f.b[store]!]!, word = f.c[store]!, offset = f.imm[store]!;
+    const ty = f.ty[f.b[store]!]!, word = f.c[store]!, offset = f.imm[store]!, pointer = f.a[store]!;
     const front = this.#front(head);
     const end = this.#flow.loopEnd[head]!;
     f.ensure(f.count + (end - head) + 1);
-    const read = f.append(LOAD, ty, 0, 0, word, offset);
+    const read = f.append(LOAD, ty, pointer, 0, word, offset);
     list(this.#reads, front).push(read);
     const leaving = new Map<number, number>([[front, read]]);
     const added: number[] = [];
@@ -142,11 +156,24 @@ class Promotion {
     return true;
   }
 
+  /** The block in which value `v` is defined. */
+  #homeOf(v: number): number {
+    const f = this.#f;
+    if (this.#home === undefined) {
+      this.#home = new Int32Array(f.count);
+      for (let k = 0; k < f.blockCount; k++) {
+        for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) this.#home[f.sched[s]!] = k;
+      }
+    }
+    return this.#home[v]!;
+  }
+
   /** Is every access of the class in the loop a full one of the same global, and is there a read? */
   #fits(store: number, head: number): boolean {
     const f = this.#f;
-    const { op, ty, b, c, imm } = f;
-    const word = c[store]!, type = ty[b[store]!]!, offset = imm[store]!;
+    const { op, ty, a, b, c, imm } = f;
+    const word = c[store]!, type = ty[b[store]!]!, offset = imm[store]!, pointer = a[store]!;
+    if (pointer !== 0 && this.#homeOf(pointer) >= head) return false;
     const member = this.#member;
     let reads = 0;
     for (let k = head, end = this.#flow.loopEnd[head]!; k < end; k++) {
@@ -155,7 +182,7 @@ class Promotion {
         const i = f.sched[s]!;
         const o = op[i]!;
         if ((!isLoad(o) && !isStore(o)) || c[i]! >>> 8 !== word >>> 8) continue;
-        if (c[i] !== word || imm[i] !== offset) return false;
+        if (c[i] !== word || imm[i] !== offset || a[i] !== pointer) return false;
         if (o === STORE) {
           if (ty[b[i]!] !== type) return false;
         } else if (o === LOAD) {

@@ -39,6 +39,10 @@ export class CompiledModule implements ImageOwner {
   readonly layout: ContextLayout;
   readonly image: CodeImage;
   readonly explicitBounds: boolean;
+  /** Does its code poll for deadlines? */
+  readonly interruptible: boolean;
+  /** Does its code charge fuel? */
+  readonly fuel: boolean;
   /** Signature id per function index, imports included: names thunks. */
   readonly signatureIds: Int32Array;
   readonly funcTypes: readonly FuncType[];
@@ -60,6 +64,8 @@ export class CompiledModule implements ImageOwner {
       layout: ContextLayout;
       image: CodeImage;
       explicitBounds: boolean;
+      interruptible: boolean;
+      fuel: boolean;
       signatureIds: Int32Array;
       inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
       placeOf?: (offset: number) => SourcePlace | undefined;
@@ -70,6 +76,8 @@ export class CompiledModule implements ImageOwner {
     this.layout = parts.layout;
     this.image = parts.image;
     this.explicitBounds = parts.explicitBounds;
+    this.interruptible = parts.interruptible;
+    this.fuel = parts.fuel;
     this.signatureIds = parts.signatureIds;
     this.#inlineSites = parts.inlineSites;
     this.placeOf = parts.placeOf ?? (() => undefined);

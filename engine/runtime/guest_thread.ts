@@ -15,7 +15,9 @@ import { Bug } from "../errors.ts";
 import { CodeArena } from "../host/code_arena.ts";
 import { type Host, PROT } from "../host/host.ts";
 import { OS_CALLS } from "../host/os_calls.ts";
+import type { Watchdog } from "../host/watchdog.ts";
 import { ContextArena } from "./context_arena.ts";
+import { UNLIMITED_FUEL } from "./control.ts";
 import { HandleTable } from "./handles.ts";
 import { NativeRegion } from "./native_region.ts";
 
@@ -57,6 +59,10 @@ export class GuestThread {
   readonly resume: () => number;
   /** References have piled up: sweep at the next quiet moment. */
   sweepDue = false;
+  /** When running code is interrupted, on the clock of performance.now(). */
+  deadline = Infinity;
+  /** Keeps deadlines; made by the first. */
+  watchdog: Watchdog | undefined;
   /** Nested calls from JavaScript that are under way. */
   depth = 0;
   /** Set by the runtime: serves BUILTIN and makes errors of traps. */
@@ -86,6 +92,7 @@ export class GuestThread {
     host.protect(this.stackLow, STACK_BYTES, PROT.READ | PROT.WRITE);
     const top = this.stackHigh - 64;
     this.state.setWord(THREAD.GUEST_SP, top);
+    this.state.i64[THREAD.FUEL >> 3] = UNLIMITED_FUEL;
     this.state.setWord(THREAD.STACK_LOW, this.stackLow);
     this.state.setWord(THREAD.STACK_HIGH, this.stackHigh);
     this.stack = new NativeRegion(host, this.stackLow, STACK_BYTES);
@@ -114,10 +121,11 @@ export class GuestThread {
     return base;
   }
 
-  /** Fills the header of a fresh VM context. */
-  initContext(region: NativeRegion, offset: number, instance: number): void {
+  /** Fills the header of a fresh VM context, whose functions may begin in the uppermost `stackBytes` of the stack. */
+  initContext(region: NativeRegion, offset: number, instance: number, stackBytes: number): void {
     region.setWord(offset + CONTEXT.THREAD, this.state.address);
-    region.setWord(offset + CONTEXT.STACK_LIMIT, this.stackLow + STACK_SLACK_BYTES);
+    const lowest = Math.max(this.stackLow, this.stackHigh - stackBytes) + STACK_SLACK_BYTES;
+    region.setWord(offset + CONTEXT.STACK_LIMIT, Math.min(lowest, this.stackHigh));
     region.setWord(offset + CONTEXT.TRAP_EXIT, this.trapExit);
     region.setWord(offset + CONTEXT.TAIL_RETURN, this.tailReturn);
     region.setWord(offset + CONTEXT.OVERFLOW, this.state.address + THREAD.OVERFLOW);

@@ -66,6 +66,13 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     return this.block.offset + at;
   }
 
+  /** Instances whose functions its code can call without JavaScript in between: owners of what it imports, sharers of its tables. */
+  *neighbours(): Generator<Instance> {
+    for (const kept of this.keep) if (kept instanceof Instance) yield kept;
+    for (const { owner } of this.globals) if (owner instanceof Instance) yield owner;
+    for (const table of this.tables) for (const user of table.users) if (user instanceof Instance) yield user;
+  }
+
   memoryMoved(memory: Memory): void {
     const { region } = this;
     this.memories.forEach((own, index) => {
@@ -248,6 +255,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   close(): void {
     if (this.closed) return;
     this.closed = true;
+    this.store.closeInstance(this.number);
   }
 }
 

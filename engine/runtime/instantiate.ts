@@ -23,14 +23,16 @@ import {
 import type { CompiledModule } from "./compiled_module.ts";
 import { evaluateConst } from "./const_expr.ts";
 import { Tag } from "./exception.ts";
+import { type ControlContext, underControl } from "./control.ts";
 import { EXTERN, ExternGlobal, ExternTable } from "./externals.ts";
 import { funcInfo } from "./func.ts";
 import { Global } from "./global.ts";
+import { STACK_BYTES } from "./guest_thread.ts";
 import { Instance } from "./instance.ts";
 import { makeHostService } from "./marshal.ts";
 import { Memory } from "./memory.ts";
 import type { Store } from "./store.ts";
-import { Table } from "./table.ts";
+import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
 import { writeValue } from "./values.ts";
 
 /** What an import may be: a function, or an object of the engine; numbers and bigints for immutable globals. */
@@ -40,16 +42,28 @@ export type Imports = Readonly<Record<string, Readonly<Record<string, unknown>>>
 
 /** Limits that the host sets for one instance. */
 export interface InstanceLimits {
+  /** The most pages that each of its own memories may have. Default 16,384 (1 GiB). */
   maxMemoryPages?: number;
+  /** The most elements that each of its own tables may have. Default 10,000,000. */
   maxTableElements?: number;
+  /** The most bytes of stack below which its functions may begin; with the optimization `stack-fence` only. Default 1,048,576: the whole stack. */
+  maxStackBytes?: number;
 }
+
+/** The limits of an instance whose host sets none. */
+export const DEFAULT_LIMITS: Required<InstanceLimits> = {
+  maxMemoryPages: 16_384,
+  maxTableElements: MAX_TABLE_ELEMENTS,
+  maxStackBytes: STACK_BYTES,
+};
 
 /** Makes an instance and runs its start function. */
 export function instantiate(
   store: Store,
   module: CompiledModule,
   imports: Imports,
-  limits: InstanceLimits = {},
+  limits: Required<InstanceLimits> = DEFAULT_LIMITS,
+  context: ControlContext = {},
 ): Instance {
   const { valid, layout } = module;
   const { thread } = store;
@@ -58,7 +72,7 @@ export function instantiate(
 
   const block = thread.contexts.allocate(layout.size);
   const instance = new Instance(store, module, block);
-  thread.initContext(block.region, block.offset, instance.number);
+  thread.initContext(block.region, block.offset, instance.number, limits.maxStackBytes);
   addFunctions(instance, values);
   addMemories(instance, values, limits);
   addTables(instance, values, limits);
@@ -67,10 +81,17 @@ export function instantiate(
   const typeIds = (block.offset + layout.typeIdsOffset) >> 2;
   block.region.i32.set(valid.canonicalIds, typeIds);
 
-  fillTables(instance);
-  runSegments(instance);
-  if (valid.start !== undefined) instance.exportedFunc(valid.start)();
-  return instance;
+  try {
+    return underControl(instance, context, () => {
+      fillTables(instance);
+      runSegments(instance);
+      if (valid.start !== undefined) instance.exportedFunc(valid.start)();
+      return instance;
+    });
+  } catch (error) {
+    store.closeInstance(instance.number); // it counts as closed, though what it left in tables still works
+    throw error;
+  }
 }
 
 function nameOf(entry: Import): string {
@@ -231,7 +252,7 @@ function addFunctions(instance: Instance, values: readonly unknown[]): void {
   }
 }
 
-function addMemories(instance: Instance, values: readonly unknown[], limits: InstanceLimits): void {
+function addMemories(instance: Instance, values: readonly unknown[], limits: Required<InstanceLimits>): void {
   const { module, store } = instance;
   for (const value of importsOf(module, values, "memory")) {
     const memory = value as Memory;
@@ -257,7 +278,7 @@ function addMemories(instance: Instance, values: readonly unknown[], limits: Ins
   }
 }
 
-function addTables(instance: Instance, values: readonly unknown[], limits: InstanceLimits): void {
+function addTables(instance: Instance, values: readonly unknown[], limits: Required<InstanceLimits>): void {
   const { module, store } = instance;
   for (const value of importsOf(module, values, "table")) instance.tables.push(value as Table);
   const imported = instance.tables.length;

@@ -27,6 +27,9 @@ export class Store implements ReferenceBorder {
   readonly #modules = new Map<number, WeakRef<CompiledModule>>();
   readonly #instances = new Map<number, WeakRef<Instance>>();
   #nextInstance = 1;
+  /** Instances that are neither closed nor collected. */
+  openInstances = 0;
+  readonly #closed = new Set<number>();
   /** The instance looked up last; forgotten at rest, so that it is not kept alive. */
   #lastContext = 0;
   #lastInstance: Instance | undefined;
@@ -70,12 +73,20 @@ export class Store implements ReferenceBorder {
 
   addInstance(instance: Instance): number {
     const number = this.#nextInstance++;
+    this.openInstances++;
     this.#instances.set(number, new WeakRef(instance));
     return number;
   }
 
   dropInstance(number: number): void {
-    this.#instances.delete(number);
+    if (this.#instances.delete(number) && !this.#closed.delete(number)) this.openInstances--;
+  }
+
+  /** The instance was closed: it counts no longer. */
+  closeInstance(number: number): void {
+    if (this.#closed.has(number)) return;
+    this.#closed.add(number);
+    this.openInstances--;
   }
 
   /** The instance that a VM context belongs to. */

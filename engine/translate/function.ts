@@ -17,6 +17,7 @@ import { Builder } from "../ir/builder.ts";
 import { IrFunction } from "../ir/function.ts";
 import { OP, type OpName } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
+import { FUEL_PRICE_OF_IF } from "../fuel_prices.ts";
 import { TRAP } from "../traps.ts";
 import { validateBody } from "../validate/code.ts";
 import { type CodeVisitor, FRAME } from "../validate/visitor.ts";
@@ -40,6 +41,7 @@ import {
 } from "./control.ts";
 import { enterCatch, enterTry, EXCEPTION_HANDLERS } from "./exceptions.ts";
 import { Frames } from "./frames.ts";
+import { addPrice, closeRegion, meterInstruction } from "./fuel.ts";
 import { LoopScan } from "./loop_scan.ts";
 import { MEMORY_HANDLERS, translateLoad, translateStore } from "./memory.ts";
 import { countHit, type ModuleEnv } from "./module_env.ts";
@@ -181,6 +183,12 @@ export class FunctionTranslator implements CodeVisitor {
   readonly chain: number[] = [];
   /** Catch clauses of the open try_tables, innermost last. */
   readonly clauses: (readonly CatchClause[])[] = [];
+  // Fuel (fuel.ts).
+  metered = false;
+  /** The constant with the price of the open region, 0 when none is open; what it has come to so far; the thread's address. */
+  charge = 0;
+  price = 0;
+  fuelThread = 0;
   /** Calls that stayed calls. */
   keptCalls = 0;
   /** The zero of each type, from the entry block; 0 when there is none. */
@@ -206,6 +214,7 @@ export class FunctionTranslator implements CodeVisitor {
     this.chain.length = 0;
     this.clauses.length = 0;
     this.keptCalls = 0;
+    this.metered = env.fuel;
     this.zeros.fill(0);
   }
 
@@ -240,6 +249,10 @@ export class FunctionTranslator implements CodeVisitor {
   }
 
   instruction(id: number, imm: Immediates, at: number): void {
+    if (this.metered) {
+      this.b.pos = at;
+      meterInstruction(this, id);
+    }
     if (!this.reachable) return;
     const b = this.b;
     const stack = this.stack;
@@ -352,6 +365,10 @@ export class FunctionTranslator implements CodeVisitor {
 
   enter(kind: number, params: readonly ValType[], results: readonly ValType[], imm: Immediates, at: number): void {
     this.b.pos = at;
+    if (this.metered) {
+      if (kind === FRAME.IF) addPrice(this, FUEL_PRICE_OF_IF);
+      if (kind === FRAME.IF || kind === FRAME.LOOP) closeRegion(this);
+    }
     if (kind === FRAME.LOOP) enterLoop(this, params.length, results.length, at);
     else if (!this.reachable) this.deadFrames++;
     else if (kind === FRAME.BLOCK) enterBlock(this, params.length, results.length);
@@ -360,16 +377,19 @@ export class FunctionTranslator implements CodeVisitor {
   }
 
   otherwise(_at: number): void {
+    closeRegion(this);
     if (this.deadFrames === 0) otherwiseFrame(this);
   }
 
   handler(tag: number, at: number): void {
+    closeRegion(this);
     if (this.deadFrames > 0) return;
     this.b.pos = at;
     enterCatch(this, tag);
   }
 
   end(at: number, delegate: number): void {
+    closeRegion(this);
     if (this.deadFrames > 0) {
       this.deadFrames--;
       return;

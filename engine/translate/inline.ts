@@ -66,6 +66,8 @@ export function inlineCall(t: FunctionTranslator, funcIndex: number): void {
   const { env, f, b, loops } = t;
   countHit(env, "inline");
   t.inlineBudget -= env.summaries.bytes[funcIndex - env.valid.importedFuncCount]!;
+  const { charge, price } = t;
+  t.charge = 0;
   const { funcIndex: caller, bodyFrame, localBase, localEnd, openLoops, nextLoop, room } = t;
   const { pos, site, depth } = b;
   const records = loops.loopCount;
@@ -74,6 +76,8 @@ export function inlineCall(t: FunctionTranslator, funcIndex: number): void {
   t.inlineDepth++;
   validateBody(env.valid, funcIndex, t);
   t.inlineDepth--;
+  t.charge = charge;
+  t.price = price;
   t.chain.pop();
   t.funcIndex = caller;
   t.bodyFrame = bodyFrame;

@@ -1,0 +1,50 @@
+/**
+ * What running costs in fuel: one price per instruction of WebAssembly, whatever it compiles to, so that totals are the same under every
+ * optimization setting, bounds mode and target. Instructions that are not listed cost DEFAULT_PRICE; bulk instructions also cost one
+ * unit per 64 bytes (8 table elements), counted from the operand.
+ *
+ * Fuel is charged per region: a run of instructions that begins at a function's start, at a loop, at an arm of an `if`, at a catch
+ * clause, after an `end` or after a branch that was not taken, and ends where the next one begins. A region that cannot be paid for is
+ * not begun, and costs nothing; one that traps half-way has been paid for as a whole. Calls do not end a region.
+ */
+import { OPCODES } from "./wasm/opcodes.ts";
+
+/** The price of an instruction without a row. */
+const DEFAULT_PRICE = 1;
+
+// deno-fmt-ignore
+const PRICE_ROWS: readonly (readonly [price: number, ...mnemonics: string[]])[] = [
+  [0, "nop", "block", "loop", "else", "end", "try", "try_table", "catch", "catch_all", "delegate", "drop"],
+  [2, "call", "return_call"],
+  [3, "call_indirect", "call_ref", "return_call_indirect", "return_call_ref"],
+  [4, "i32.div_s", "i32.div_u", "i32.rem_s", "i32.rem_u", "i64.div_s", "i64.div_u", "i64.rem_s", "i64.rem_u"],
+  [4, "f32.div", "f64.div", "f32.sqrt", "f64.sqrt"],
+  [16, "throw", "throw_ref", "rethrow", "table.grow", "table.init", "table.fill", "table.copy", "memory.init"],
+  [64, "memory.grow"],
+];
+
+/** Instructions whose last operand counts what they touch: log2 of how much of it one unit of fuel buys. */
+// deno-fmt-ignore
+const BULK_ROWS: readonly (readonly [shift: number, ...mnemonics: string[]])[] = [
+  [6, "memory.copy", "memory.fill", "memory.init"],
+  [3, "table.copy", "table.fill", "table.init", "table.grow"],
+];
+
+function column(rows: readonly (readonly [number, ...string[]])[], absent: number): Uint8Array {
+  const values = new Uint8Array(OPCODES.length).fill(absent);
+  for (const [value, ...mnemonics] of rows) {
+    for (const mnemonic of mnemonics) {
+      const row = OPCODES.find((entry) => entry.mnemonic === mnemonic);
+      if (row === undefined) throw new Error(`There is no instruction "${mnemonic}"`);
+      values[row.id] = value;
+    }
+  }
+  return values;
+}
+
+/** Price by opcode row. */
+export const FUEL_PRICE: Uint8Array = column(PRICE_ROWS, DEFAULT_PRICE);
+/** Shift by opcode row, 0 for what is not a bulk instruction. */
+export const FUEL_BULK_SHIFT: Uint8Array = column(BULK_ROWS, 0);
+/** The price of `if`, which the translator sees as a frame. */
+export const FUEL_PRICE_OF_IF: number = FUEL_PRICE[OPCODES.find(({ mnemonic }) => mnemonic === "if")!.id]!;
