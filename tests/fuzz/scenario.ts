@@ -271,6 +271,7 @@ class Scenario {
       const global = exports[name] as LiveGlobal;
       const old = readGlobal(global);
       this.#note(`global ${name} was ${this.#text(old)}`);
+      if (old === "refused") return;
       const value = typeof old === "bigint" ? random.i64() : typeof old === "number" ? random.float(true) : null;
       try {
         global.value = value;
