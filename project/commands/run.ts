@@ -1,17 +1,24 @@
 /**
- * `waft run [options] FILE [ARG…]`: everything after FILE belongs to the guest.
+ * `waft run [options] FILE [ARG…]`: everything after FILE belongs to the guest. In a project the guest gets its settings and plugins,
+ * which are loaded strictly: what differs from the lockfile is refused before anything runs. `--bare` ignores the project.
  */
 import type { Command } from "commander";
 import process from "node:process";
 import { runFile } from "../ops/run.ts";
-import { addEngineOptions, type EngineFlags } from "./engine_options.ts";
+import { addEngineOptions, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { UsageError } from "./failure.ts";
 import { projectEngineOptions } from "./project_defaults.ts";
+import { projectPlugins } from "./project_plugins.ts";
 
 interface RunFlags extends EngineFlags {
   invoke?: string;
   dir: string[];
   env: string[];
+  project?: string;
+  bare?: boolean;
+  locked?: boolean;
+  offline?: boolean;
+  allowPathPlugins?: boolean;
 }
 
 function collect(value: string, list: string[]): string[] {
@@ -27,11 +34,18 @@ export function addCommand(program: Command): void {
     .option("--invoke <name>", "Exported function to call (default: _start, else the only one)")
     .option("--dir <host::guest>", "Give the guest a directory (repeatable)", collect, [])
     .option("--env <name=value>", "Set an environment variable of the guest (repeatable)", collect, [])
+    .option("--project <dir>", "The project's directory (default: the nearest one with waft.json)")
+    .option("--bare", "Ignore the project: no settings, no plugins")
+    .option("--locked", "Refuse plugins from paths, which have no fixed source")
+    .option("--allow-path-plugins", "Accept plugins from paths in spite of --locked")
+    .option("--offline", "Use no network: plugins must be in the cache")
     .passThroughOptions()
     .allowUnknownOption(false);
   addEngineOptions(command).action(async (file: string, args: string[], flags: RunFlags) => {
+    const project = flags.bare === true ? undefined : await projectPlugins(flags);
     const lines = await runFile(file, args, {
-      engine: await projectEngineOptions(flags),
+      engine: flags.bare === true ? engineOptions(flags) : await projectEngineOptions(flags, flags.project),
+      ...(project === undefined ? {} : { project }),
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
       preopens: flags.dir.map(parseDir),
       env: flags.env.map(parseEnv),

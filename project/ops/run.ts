@@ -1,11 +1,15 @@
 /**
- * Runs a module file: reads, compiles, instantiates with WASI when the module imports it, picks the function, converts arguments and
- * results. In: a path and words of the command line. Out: the result lines; throws UsageError, FileFailure or GuestExit.
+ * Runs a module file: reads, compiles, instantiates with WASI when the module imports it and with the project's plugins when there are
+ * any, picks the function, converts arguments and results. In: a path and words of the command line, and what loadProject gave. Out: the
+ * result lines; throws UsageError, FileFailure, GuestExit, or a ProjectError before the guest starts.
  */
 import { type Engine, type EngineOptions, type Instance, type Module, NewEngine } from "@waft/engine";
 import { readFile } from "node:fs/promises";
 import { parseArgument, printResult } from "../commands/arguments.ts";
 import { FileFailure, GuestExit, UsageError } from "../commands/failure.ts";
+import { ProjectError } from "../diagnostic.ts";
+import type { Wasi } from "../../engine/wasi/mod.ts";
+import type { LoadedProject } from "./load.ts";
 
 /** How to run. */
 export interface RunOptions {
@@ -13,6 +17,14 @@ export interface RunOptions {
   invoke?: string;
   preopens: { host: string; guest: string }[];
   env: [string, string][];
+  /** A project with plugins; without it nothing of the plugin host is loaded. */
+  project?: LoadedProject;
+}
+
+/** An instance, or a guest with its plugins. */
+interface Runnable {
+  call(name: string, ...args: unknown[]): unknown;
+  close(): void;
 }
 
 const WASI_MODULES = ["wasi_snapshot_preview1", "wasi_unstable"];
@@ -30,33 +42,63 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   const name = options.invoke ?? defaultExport(file, module);
   const type = functionType(engine, file, module, name);
   const isProgram = module.imports.some((entry) => WASI_MODULES.includes(entry.module));
-  if (!isProgram || type.params.length > 0 || options.invoke !== undefined) {
-    const values = convertArguments(file, name, type.params, args);
-    const instance = await instantiate(file, module, args, options);
-    const result = inFile(file, () => instance.call({}, name, ...values));
+  const isCall = !isProgram || type.params.length > 0 || options.invoke !== undefined;
+  const values = isCall ? convertArguments(file, name, type.params, args) : [];
+  const guest = await instantiate(file, { engine, module, bytes }, args, options);
+  let lines: string[] = [];
+  let failed = true;
+  try {
+    const result = inFile(file, () => guest.call(name, ...values));
     const results = type.results.length === 1 ? [result] : type.results.length === 0 ? [] : result as unknown[];
-    return results.map((value, i) => printResult(value, type.results[i]!));
+    if (isCall) lines = results.map((value, i) => printResult(value, type.results[i]!));
+    failed = false;
+  } finally {
+    end(file, guest, failed);
   }
-  const instance = await instantiate(file, module, args, options);
-  inFile(file, () => instance.call({}, name));
-  return [];
+  return lines;
+}
+
+/** Ends the guest and its plugins; a failure in that is only told when nothing failed before. */
+function end(file: string, guest: Runnable, failed: boolean): void {
+  try {
+    inFile(file, () => guest.close());
+  } catch (error) {
+    if (!failed) throw error;
+  }
 }
 
 async function instantiate(
   file: string,
-  module: Module,
+  { engine, module, bytes }: { engine: Engine; module: Module; bytes: Uint8Array },
   args: readonly string[],
   options: RunOptions,
-): Promise<Instance> {
+): Promise<Runnable> {
   const wanted = module.imports.find((entry) => WASI_MODULES.includes(entry.module));
-  if (wanted === undefined) return inFile(file, () => module.instantiate({}, {}));
-  const { Wasi, WasiExit } = await import("../../engine/wasi/mod.ts");
-  const wasi = new Wasi({ args: [file, ...args], env: options.env, preopens: options.preopens });
-  const imports = Object.fromEntries(WASI_MODULES.map((name) => [name, wasi.imports]));
-  exitClass = WasiExit;
-  const instance = inFile(file, () => module.instantiate({}, imports));
-  wasi.attach(instance);
-  return instance;
+  const programArgs = [file, ...args];
+  let wasi: Wasi | undefined;
+  if (wanted !== undefined) {
+    const { Wasi, WasiExit } = await import("../../engine/wasi/mod.ts");
+    wasi = new Wasi({ args: programArgs, env: options.env, preopens: options.preopens });
+    exitClass = WasiExit;
+  }
+  const functions = wasi?.imports;
+  const imports = functions === undefined ? {} : Object.fromEntries(WASI_MODULES.map((name) => [name, functions]));
+  if (options.project === undefined) {
+    const instance: Instance = inFile(file, () => module.instantiate({}, imports));
+    wasi?.attach(instance);
+    return { call: (name, ...values) => instance.call({}, name, ...values), close: () => instance.close() };
+  }
+  const [{ PluginHost }, { digestBytes }] = await Promise.all([
+    import("../plugin_host.ts"),
+    import("../integrity.ts"),
+  ]);
+  const host = new PluginHost(options.project, engine);
+  const graph = inFile(
+    file,
+    () => host.start({ module, digest: digestBytes(bytes), imports, args: programArgs, env: options.env }),
+  );
+  wasi?.attach(graph.guest);
+  return graph;
 }
 
 let exitClass: (new (status: number) => Error & { status: number }) | undefined;
@@ -67,6 +109,7 @@ function inFile<T>(file: string, action: () => T): T {
     return action();
   } catch (error) {
     if (exitClass !== undefined && error instanceof exitClass) throw new GuestExit(error.status);
+    if (error instanceof ProjectError) throw error;
     throw new FileFailure(file, error);
   }
 }

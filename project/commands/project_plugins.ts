@@ -1,0 +1,43 @@
+/**
+ * The plugins of the project that a run belongs to.
+ *
+ * In: the flags of `run`. Out: the loaded project, or undefined when there is none or it has no plugins; a ProjectError with every
+ * reason to refuse. Without a project nothing but a search for `waft.json` is done, since start-up time counts.
+ */
+import { join } from "node:path";
+import process from "node:process";
+import { DISK } from "../files.ts";
+import type { LoadedProject } from "../ops/load.ts";
+import { findProject, requireProject } from "../project_root.ts";
+import { LOCK_FILE } from "../site.ts";
+
+/** Flags that decide about plugins. */
+export interface PluginFlags {
+  readonly project?: string;
+  readonly locked?: boolean;
+  readonly offline?: boolean;
+  readonly allowPathPlugins?: boolean;
+}
+
+/** Loads the plugins of the nearest project. */
+export async function projectPlugins(flags: PluginFlags): Promise<LoadedProject | undefined> {
+  const root = flags.project === undefined
+    ? await findProject(process.cwd())
+    : await requireProject(process.cwd(), flags.project);
+  if (root === undefined) return undefined;
+  const { readProject, requireManifest, requirementsOf } = await import("../project.ts");
+  if (await DISK.status(join(root, LOCK_FILE)) === undefined) {
+    const { manifest } = requireManifest(await readProject(root));
+    if (Object.keys(requirementsOf(manifest)).length === 0) return undefined;
+  }
+  const [{ makeContext }, { loadProject }, { inspectModule }] = await Promise.all([
+    import("../ops/context.ts"),
+    import("../ops/load.ts"),
+    import("../engine_inspector.ts"),
+  ]);
+  const context = await makeContext({ offline: flags.offline === true, inspect: inspectModule });
+  return await loadProject(context, root, {
+    locked: flags.locked === true,
+    allowPathPlugins: flags.allowPathPlugins === true,
+  });
+}
