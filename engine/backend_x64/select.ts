@@ -20,6 +20,7 @@ import * as memory from "./select_memory.ts";
 import * as shuffle from "./select_shuffle.ts";
 import * as vector from "./select_simd.ts";
 import { Selection } from "./selection.ts";
+import { isZeroVector } from "./vector_code.ts";
 
 type Rule = (s: Selection, id: number) => void;
 
@@ -295,14 +296,17 @@ function pinConstants(s: Selection): void {
   }
 }
 
-/** The same for the vector constants that vector operation `id` uses. */
+/** The same for the vector constants that vector operation `id` uses (key v128-const-cache); a zero is cheaper to make than to keep. */
 function pinVectorConstants(s: Selection, id: number, depth: number): void {
+  if (s.context.optimizations["v128-const-cache"] === false) return;
   const { op, ty, blockOf } = s;
   const { blockDepth } = s.f;
   const mask = OP_VALUE_MASK[op[id]];
   for (let k = 0; k < 3; k++) {
     if ((mask & (1 << k)) === 0) continue;
     const x = k === 0 ? s.a[id] : k === 1 ? s.b[id] : s.c[id];
-    if (op[x] === OP.CONST && ty[x] === TY.V128 && blockDepth[blockOf[x]] < depth) s.constantBlock[x] = -1;
+    if (op[x] === OP.CONST && ty[x] === TY.V128 && blockDepth[blockOf[x]] < depth && !isZeroVector(s, x)) {
+      s.constantBlock[x] = -1;
+    }
   }
 }

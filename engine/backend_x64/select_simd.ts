@@ -396,7 +396,25 @@ function shiftSigned64(s: Selection, x: number, count: number, constant: boolean
 
 // Rules for selection by bits
 
+/** The immediate of PBLENDW that selects like constant mask `id`, or −1. */
+function blendOf(s: Selection, id: number): number {
+  if (s.op[id] !== OP.CONST) return -1;
+  const { vectors } = s.f;
+  let mask = 0;
+  for (let k = 0; k < 8; k++) {
+    const low = vectors[s.imm[id] * 16 + 2 * k];
+    if (low !== vectors[s.imm[id] * 16 + 2 * k + 1] || (low !== 0 && low !== 0xff)) return -1;
+    if (low !== 0) mask |= 1 << k;
+  }
+  return mask;
+}
+
 export function selectBitselect(s: Selection, id: number): void {
+  const blend = blendOf(s, s.c[id]);
+  if (blend >= 0) {
+    s.vregs[id] = two(s, X.PBLENDW, s.reg(s.b[id]), s.reg(s.a[id]), blend);
+    return;
+  }
   const mask = s.reg(s.c[id]);
   const yes = two(s, X.PAND, s.reg(s.a[id]), mask);
   const otherwise = s.reg(s.b[id]);

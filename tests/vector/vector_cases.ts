@@ -47,6 +47,12 @@ const CONSTANTS = [
   ...Array.from({ length: 4 }, () => randomVector(next)),
 ].map(literal);
 
+const MASKS = [
+  ...CONSTANTS,
+  literal(Uint8Array.from({ length: 16 }, (_, k) => (k & 2) === 0 ? 255 : 0)),
+  literal(Uint8Array.from({ length: 16 }, (_, k) => k < 6 ? 0 : 255)),
+];
+
 const ARITHMETIC =
   /^(f\d+x\d)\.(add|sub|mul|div|sqrt|ceil|floor|trunc|nearest|min|max|demote_f64x2_zero|promote_low_f32x4)$/;
 
@@ -145,6 +151,7 @@ export function vectorCases(): VectorCase[] {
         case "vvv":
           add(op, store(`(${op} ${A} ${B} ${C})`));
           add(`${op} kept`, `${LOCALS} ${SET} ${store(`(${op} (local.get $a) (local.get $b) ${C})`)} ${COPY}`);
+          for (const mask of MASKS) add(`${op} constant mask`, store(`(${op} ${A} ${B} ${mask})`));
           add(`${op} mask kept`, `${LOCALS} ${SET} ${store(`(${op} ${C} (local.get $b) (local.get $a))`)} ${COPY}`);
           break;
         default: {
