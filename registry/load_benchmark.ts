@@ -59,7 +59,10 @@ function start(folder: string, databaseUrl: string | undefined, port: number): P
   );
   child.stderr!.on("data", (chunk: Uint8Array) => {
     for (const line of new TextDecoder().decode(chunk).split("\n")) {
-      if (/"event":"(?:error|unavailable|refresh-failed)"/.test(line)) FAILURES.push(line);
+      // Lines that are no JSON are those of a process that dies.
+      if (line !== "" && (!line.startsWith("{") || /"event":"(?:error|refresh-failed)"/.test(line))) {
+        FAILURES.push(line);
+      }
     }
   });
   return new Promise((resolve, reject) => {

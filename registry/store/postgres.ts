@@ -74,7 +74,41 @@ function isContention(error: unknown): boolean {
 const MAX_WAITING = 5000;
 
 /** One connection, used by one caller at a time. */
-type Connection = ReturnType<typeof postgres>;
+interface Connection {
+  readonly sql: ReturnType<typeof postgres>;
+  readonly queries: PostgresQueries;
+  /** How often it was lost; a transaction does not outlive a loss. */
+  losses: number;
+  /** A transaction may still be open on it. */
+  unclean: boolean;
+}
+
+/** The statements of one transaction: none is sent once the connection it began on is lost. */
+class TransactionQueries implements Queries {
+  readonly #connection: Connection;
+  readonly #losses: number;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.#losses = connection.losses;
+  }
+
+  all(sql: string, ...values: readonly SqlValue[]): Promise<Row[]> {
+    return this.lost ? this.#refuse() : this.#connection.queries.all(sql, ...values);
+  }
+
+  run(sql: string, ...values: readonly SqlValue[]): Promise<number> {
+    return this.lost ? this.#refuse() : this.#connection.queries.run(sql, ...values);
+  }
+
+  get lost(): boolean {
+    return this.#connection.losses !== this.#losses;
+  }
+
+  #refuse(): Promise<never> {
+    return Promise.reject(new StoreUnavailable("PostgreSQL: the connection was lost in a transaction"));
+  }
+}
 
 /** A registry's data on a PostgreSQL server. */
 export class PostgresDatabase implements Database {
@@ -92,20 +126,17 @@ export class PostgresDatabase implements Database {
   }
 
   async all(sql: string, ...values: readonly SqlValue[]): Promise<Row[]> {
-    return await this.#use((connection) => new PostgresQueries(connection as unknown as Sql).all(sql, ...values));
+    return await this.#use(({ queries }) => queries.all(sql, ...values));
   }
 
   async run(sql: string, ...values: readonly SqlValue[]): Promise<number> {
-    return await this.#use((connection) => new PostgresQueries(connection as unknown as Sql).run(sql, ...values));
+    return await this.#use(({ queries }) => queries.run(sql, ...values));
   }
 
   async write<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
     for (let attempt = 1;; attempt++) {
       try {
-        return await this.#use(async (connection) =>
-          // Bound to the connection: when that is lost, nothing of the transaction runs on another.
-          await connection.begin((sql) => work(new PostgresQueries(sql as unknown as Sql))) as T
-        );
+        return await this.#use((connection) => transact(connection, work));
       } catch (error) {
         if (!isContention(error) || attempt === ATTEMPTS) throw translated(error);
         await new Promise((resolve) => setTimeout(resolve, attempt * 10));
@@ -116,6 +147,8 @@ export class PostgresDatabase implements Database {
   async #use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = this.#idle.pop() ?? await this.#wait();
     try {
+      if (connection.unclean) await connection.queries.run("ROLLBACK");
+      connection.unclean = false;
       return await work(connection);
     } finally {
       const next = this.#waiting.shift();
@@ -136,13 +169,33 @@ export class PostgresDatabase implements Database {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#connections.map((connection) => connection.end({ timeout: 5 })));
+    await Promise.all(this.#connections.map((connection) => connection.sql.end({ timeout: 5 })));
   }
 }
 
+/** Not the client's own begin: on a lost connection it rolls back into a closed socket, which ends the process. */
+async function transact<T>(connection: Connection, work: (queries: Queries) => Promise<T>): Promise<T> {
+  connection.unclean = true;
+  await connection.queries.run("BEGIN");
+  const transaction = new TransactionQueries(connection);
+  let result: T;
+  try {
+    result = await work(transaction);
+    await transaction.run("COMMIT");
+  } catch (error) {
+    // When the rollback fails, too, `unclean` stays and the next user of the connection begins with another.
+    if (!transaction.lost) await connection.queries.run("ROLLBACK");
+    connection.unclean = false;
+    throw error;
+  }
+  connection.unclean = false;
+  return result;
+}
+
 function connect(url: string, schema: string | undefined): Connection {
-  return postgres(url, {
+  const sql = postgres(url, {
     max: 1,
+    onclose: () => connection.losses++,
     connect_timeout: 10,
     idle_timeout: 60,
     onnotice: () => {},
@@ -162,4 +215,11 @@ function connect(url: string, schema: string | undefined): Connection {
       text: { to: TEXT_OID, from: [TEXT_OID], parse: (text: string) => text, serialize: (text: string) => text },
     },
   });
+  const connection: Connection = {
+    sql,
+    queries: new PostgresQueries(sql as unknown as Sql),
+    losses: 0,
+    unclean: false,
+  };
+  return connection;
 }
