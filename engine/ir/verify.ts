@@ -9,7 +9,7 @@ import { Bug } from "../errors.ts";
 import { BLOCK_LOOP, type IrFunction, REGION } from "./function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
 import { hasSignature, isAccess, printInstruction } from "./print.ts";
-import { type Signature, SHAPE, SHAPE_LANE_TY, TY, TY_NAMES } from "./types.ts";
+import { SHAPE, SHAPE_LANE_TY, type Signature, TY, TY_NAMES } from "./types.ts";
 
 /** Result types by the letter of an operation row. */
 const RESULT_TYPES: Readonly<Record<string, number>> = {

@@ -153,7 +153,8 @@ export class GuestThread {
           } while (status !== STATUS.DONE);
         } catch (error) {
           if (status === STATUS.TRAP) throw error;
-          if (!this.lands(error)) {
+          // What interrupts the guest is not for it to catch.
+          if (status === STATUS.POLL || !this.lands(error)) {
             this.#abandon();
             throw error;
           }

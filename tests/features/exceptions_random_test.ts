@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { encodeModule } from "../../engine/binary/encode.ts";
-import { NewEngine, Tag, WasmException } from "../../engine/mod.ts";
+import { NewEngine, type Tag, WasmException } from "../../engine/mod.ts";
 
 const FUNCTIONS = 5;
 const PROGRAMS = 60;
