@@ -331,6 +331,56 @@ b3(v9:i32):
   { optimizations: { "inline": true }, positions: true },
 );
 
+golden(
+  "a recursive function takes itself in once",
+  `(func $down (param i32) (result i32)
+     (if (result i32) (local.get 0) (then (call $down (i32.sub (local.get 0) (i32.const 1)))) (else (i32.const 7))))`,
+  `
+func 0 (i32) -> (i32)
+sig 0 (i32) -> (i32)
+site 1 parent=0 call=0x22 func=0
+b0(v1:i32):
+  BRANCH v1 b1() b5()
+b1():
+  v3:i32 = CONST 1
+  v4:i32 = CONST -1
+  v5:i32 = ADD v1 v4
+  BRANCH v5 b2() b3()
+b2():
+  v7:i32 = CONST -2
+  v8:i32 = ADD v1 v7
+  v9:i32 = CALL f0(v8) sig0
+  JUMP b4(v9)
+b3():
+  v11:i32 = CONST 7
+  JUMP b4(v11)
+b4(v13:i32):
+  JUMP b6(v13)
+b5():
+  v15:i32 = CONST 7
+  JUMP b6(v15)
+b6(v17:i32):
+  RETURN (v17)
+`,
+  0,
+  { optimizations: { "inline": true } },
+);
+
+golden(
+  "a recursive function that declares many locals does not",
+  `(func $down (param i32) (result i32) (local ${"i64 ".repeat(41)}) (call $down (local.get 0)))`,
+  `
+func 0 (i32) -> (i32)
+sig 0 (i32) -> (i32)
+b0(v1:i32):
+  v2:i64 = CONST 0
+  v3:i32 = CALL f0(v1) sig0
+  RETURN (v3)
+`,
+  0,
+  { optimizations: { "inline": true } },
+);
+
 const KNOWN_TABLE = `(type $t (func (param i32) (result i32))) (table 3 funcref) (elem (i32.const 1) $a $b)
    (func $a (type $t) (unreachable)) (func $b (type $t) (unreachable)) (func $other)`;
 const TABLE_KEYS = { optimizations: { "immutable-table": true, "immutable-table-type": true } };

@@ -6,8 +6,8 @@
  * byte offsets and carry the call in their inline site, so stack traces stay as they were.
  *
  * Policy: small callees that neither loop nor call much, and callees with one call site; constant arguments make a callee
- * worth more; no recursion; growth is bounded per function. A body is walked with its own validation, so nothing unvalidated
- * is ever emitted.
+ * worth more; a small recursive function takes itself in, one level deep; growth is bounded per function. A body is walked
+ * with its own validation, so nothing unvalidated is ever emitted.
  */
 import { validateBody } from "../validate/code.ts";
 import type { FunctionTranslator } from "./function.ts";
@@ -22,6 +22,8 @@ const CONSTANT_BONUS = 40;
 const WRAPPER_BYTES = 24;
 /** Callees with a single call site. */
 const SINGLE_SITE_BYTES = 400;
+/** Recursive functions, into themselves. */
+const RECURSIVE_BYTES = 160;
 /** Locals that a callee may declare: a short body can declare thousands, and each is work at every call site. */
 const MAX_LOCALS = 40;
 /** Nesting of inlined bodies. */
@@ -44,12 +46,15 @@ export function shouldInline(t: FunctionTranslator, funcIndex: number): boolean 
   const defined = funcIndex - valid.importedFuncCount;
   const bytes = summaries.bytes[defined]!;
   const flags = summaries.flags[defined]!;
-  if ((flags & (BODY.SELF_CALL | BODY.EXCEPTIONS)) !== 0 || t.inlineDepth >= MAX_DEPTH) return false;
-  if (t.chain.includes(funcIndex)) return false;
+  if ((flags & BODY.EXCEPTIONS) !== 0 || t.inlineDepth >= MAX_DEPTH) return false;
+  const recursive = (flags & BODY.SELF_CALL) !== 0;
+  // Into itself and no deeper: that halves the calls, which are most of such a function's work.
+  if (recursive ? t.inlineDepth > 0 || t.funcIndex !== funcIndex : t.chain.includes(funcIndex)) return false;
   if (t.inlineBudget < 0) { // the first call of the function itself
     t.inlineBudget = growthBudget(summaries.bytes[t.funcIndex - valid.importedFuncCount]!);
   }
   if (bytes > t.inlineBudget || summaries.locals[defined]! > MAX_LOCALS) return false;
+  if (recursive) return bytes <= RECURSIVE_BYTES;
   const loops = (flags & BODY.LOOP) !== 0;
   if (loops && env.optimizations["inline-loop-callees"] !== true) return false;
   let limit = (flags & BODY.CALL) !== 0 ? WRAPPER_BYTES : LEAF_BYTES;
@@ -68,6 +73,7 @@ export function inlineCall(t: FunctionTranslator, funcIndex: number): void {
   t.inlineBudget -= env.summaries.bytes[funcIndex - env.valid.importedFuncCount]!;
   const { charge, price } = t;
   t.charge = 0;
+  t.price = 0;
   const { funcIndex: caller, bodyFrame, localBase, localEnd, openLoops, nextLoop, room } = t;
   const { pos, site, depth } = b;
   const records = loops.loopCount;
