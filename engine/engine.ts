@@ -13,12 +13,12 @@
  * console.log(instance.call({}, "add", 2, 3)); // 5
  * ```
  */
-import { X64 } from "./backend_x64/target.ts";
 import { decodeModule } from "./binary/decode.ts";
+import type { Target } from "./codegen/target.ts";
 import { compileModule } from "./compile.ts";
 import { WaftError } from "./errors.ts";
 import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
-import { cpuFeatures } from "./host/cpu.ts";
+import { cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { placeImage } from "./link/image.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
 import { CompiledModule } from "./runtime/compiled_module.ts";
@@ -110,11 +110,16 @@ export interface ExportDescriptor {
 /** What an instance exports under a name. */
 export type ExportValue = ((...args: unknown[]) => unknown) | Memory | ExternTable | ExternGlobal | Tag;
 
+/** The backend for this machine: only it is loaded. */
+const TARGET: Target = hostArchitecture() === "arm64"
+  ? (await import("./backend_arm64/target.ts")).ARM64
+  : (await import("./backend_x64/target.ts")).X64;
+
 let store: Store | undefined;
 
 /** The store of this realm: made by the first instantiation or compilation. */
 function realmStore(): Store {
-  return store ??= new Store(X64);
+  return store ??= new Store(TARGET);
 }
 
 /** Makes an engine. */

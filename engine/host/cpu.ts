@@ -53,6 +53,13 @@ const X64_FEATURES: readonly (readonly [number, number, string, boolean])[] = [
   [2, 5, "lzcnt", false],
 ];
 
+/** The architecture of this machine by what the JavaScript runtime says; no host interface is made for it. */
+export function hostArchitecture(): "x64" | "arm64" {
+  const { Deno: deno, process } = globalThis as { Deno?: { build: { arch: string } }; process?: { arch: string } };
+  const arch = deno?.build.arch ?? process?.arch;
+  return arch === "aarch64" || arch === "arm64" ? "arm64" : "x64";
+}
+
 let known: ReadonlySet<string> | undefined;
 
 /** The processor's optional features. */

@@ -1,0 +1,179 @@
+/**
+ * Emission of calls. Direct calls are relative; a record's code runs in line when the record belongs to our context, otherwise
+ * in the cold part, which switches the context registers around the call. Host functions and parking builtins are entered by a
+ * jump with the return address in x30 instead of a call, so that the processor's return stack stays balanced when they leave for
+ * the host (codegen.md §4.3).
+ */
+import { RELOC, STUB } from "../codegen/machine_code.ts";
+import { CONTEXT, MEMORY, RECORD } from "../context_layout.ts";
+import { TRAP } from "../traps.ts";
+import { RECORD_REGISTER } from "./abi.ts";
+import { COLD, type Emission, KIND } from "./emission.ts";
+import { emitAt } from "./emit_row.ts";
+import { X } from "./instructions.ts";
+import { AUX_LANDING, CC, P } from "./machine_ops.ts";
+import { CONTEXT_REGISTER, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
+
+/** Emits B or BL with a displacement that relocation fills in. */
+function relative(e: Emission, row: number, kind: number, target: number): void {
+  e.mark(KIND.RELOCATION, kind, target, 0, 0);
+  e.asm.rrr(row, 0, 0, 0);
+}
+
+/** Loads memory 0 of the context into its registers; the length only when code of this module uses it. */
+function reloadMemory(e: Emission, length: boolean): void {
+  const at = e.context.layout.memoriesOffset;
+  emitAt(e, X.LDR_X_U, MEMORY_BASE, CONTEXT_REGISTER, at + MEMORY.BASE);
+  if (length) emitAt(e, X.LDR_X_U, MEMORY_LENGTH, CONTEXT_REGISTER, at + MEMORY.LENGTH);
+}
+
+function loadRecordField(e: Emission, to: number, field: number): void {
+  emitAt(e, X.LDR_X_U, to, RECORD_REGISTER, field);
+}
+
+/** Puts the address of the record embedded in our context for import `index` into the record register. */
+function importRecord(e: Emission, index: number): void {
+  e.asm.addConstant(RECORD_REGISTER, CONTEXT_REGISTER, e.context.layout.importsOffset + index * RECORD.SIZE, SCRATCH);
+}
+
+/** Takes a frame of `frame` bytes, the return address in its uppermost word. */
+export function takeFrame(e: Emission, frame: number): void {
+  e.asm.pair(X.STP_PRE, ZERO, LINK, SP, -2);
+  if (frame > 16) e.asm.addConstant(SP, SP, 16 - frame, SCRATCH);
+}
+
+export function dropFrame(e: Emission): void {
+  const { asm, frame } = e;
+  if (frame === 0) return;
+  if (frame > 16) asm.addConstant(SP, SP, frame - 16, SCRATCH);
+  asm.pair(X.LDP_POST, ZERO, LINK, SP, 2);
+}
+
+/** Calls the trap stub of `code` for instruction `at`: its return offset is the trap site. */
+export function callTrap(e: Emission, at: number, code: number, frame: number): void {
+  // Without a frame the return address would be lost.
+  if (frame === 0) takeFrame(e, 16);
+  relative(e, X.BL, RELOC.STUB, STUB.TRAP + code);
+  e.trapSite(at, code, frame === 0 ? 16 : frame);
+}
+
+/** Jumps with the address of a label as return address: a call that does not use the return stack. */
+function jumpCall(e: Emission, i: number, jump: () => void): void {
+  const after = e.newLabel();
+  e.address(LINK, after);
+  jump();
+  e.bind(after);
+  e.callSite(i, e.frame);
+}
+
+export function emitCall(e: Emission, i: number, op: number): void {
+  const { v, asm } = e;
+  const target = v.imm[i];
+  switch (op) {
+    case P.CALL:
+      relative(e, X.BL, RELOC.FUNCTION, target);
+      e.callSite(i, e.frame);
+      break;
+    case P.CALL_NATIVE:
+      relative(e, X.BL, RELOC.STUB, STUB.BUILTIN + target);
+      e.callSite(i, e.frame);
+      break;
+    case P.CALL_PARKING:
+      jumpCall(e, i, () => relative(e, X.B, RELOC.STUB, STUB.BUILTIN + target));
+      break;
+    case P.CALL_RECORD: {
+      const back = e.newLabel();
+      const nullCode = v.aux[i] & (AUX_LANDING - 1);
+      if (nullCode !== 0) e.faultSite(i, nullCode);
+      loadRecordField(e, SCRATCH, RECORD.CONTEXT);
+      loadRecordField(e, SCRATCH2, RECORD.CODE);
+      asm.rrr(X.SUBS64, ZERO, SCRATCH, CONTEXT_REGISTER);
+      e.branch(CC.NE, e.cold(COLD.CROSS_CALL, i, e.landing, back));
+      asm.rrr(X.BLR, 0, SCRATCH2, 0);
+      e.callSite(i, e.frame);
+      e.bind(back);
+      break;
+    }
+    case P.CALL_IMPORT: {
+      const back = e.newLabel();
+      importRecord(e, target);
+      emitAt(e, X.LDR_W_U, SCRATCH, RECORD_REGISTER, RECORD.HOST);
+      loadRecordField(e, SCRATCH2, RECORD.CODE);
+      e.branchZero(X.CBZ32, SCRATCH, e.cold(COLD.CROSS_CALL, i, e.landing, back));
+      jumpCall(e, i, () => asm.rrr(X.BR, 0, SCRATCH2, 0));
+      e.bind(back);
+      break;
+    }
+  }
+}
+
+/** `landing` as in Emission.landing: exceptions land with our frame, that is, above the saved context. */
+export function emitCrossCall(e: Emission, i: number, landing: number, back: number): void {
+  const { asm } = e;
+  // The context lies right above the return address that the callee saves; the word above it is padding.
+  asm.pair(X.STP_PRE, CONTEXT_REGISTER, ZERO, SP, -2);
+  loadRecordField(e, CONTEXT_REGISTER, RECORD.CONTEXT);
+  reloadMemory(e, true);
+  loadRecordField(e, SCRATCH, RECORD.CODE);
+  asm.rrr(X.BLR, 0, SCRATCH, 0);
+  e.landing = landing === 0 ? 0 : e.cold(COLD.CROSS_LANDING, i, landing - 1, 0) + 1;
+  e.callSite(i, e.frame + 16, 1);
+  e.landing = 0;
+  asm.pair(X.LDP_POST, CONTEXT_REGISTER, ZERO, SP, 2);
+  // A tail call's caller may be in explicit mode even if we are not, but then it is of our module: ours decides.
+  reloadMemory(e, e.context.explicitBounds);
+  e.jump(back);
+}
+
+export function emitTailCall(e: Emission, i: number, op: number): void {
+  const { v, asm } = e;
+  const target = v.imm[i];
+  if (op === P.TAIL_CALL) {
+    dropFrame(e);
+    relative(e, X.B, RELOC.FUNCTION, target);
+    return;
+  }
+  if (op === P.TAIL_CALL_IMPORT) importRecord(e, target);
+  else if (v.aux[i] !== 0) e.faultSite(i, v.aux[i]);
+  loadRecordField(e, SCRATCH, RECORD.CONTEXT);
+  asm.rrr(X.SUBS64, ZERO, SCRATCH, CONTEXT_REGISTER);
+  e.branch(CC.NE, e.cold(COLD.CROSS_TAIL_CALL, i, 0, 0));
+  dropFrame(e);
+  loadRecordField(e, SCRATCH, RECORD.CODE);
+  asm.rrr(X.BR, 0, SCRATCH, 0);
+}
+
+/**
+ * A tail call into another instance needs a frame after all, to come back to our caller's context (TAIL_FRAME); but not when
+ * our own return address is such a frame's stub, for then nobody is left who wants ours.
+ */
+export function emitCrossTailCall(e: Emission): void {
+  const { asm } = e;
+  const there = e.newLabel();
+  dropFrame(e);
+  emitAt(e, X.LDR_X_U, SCRATCH, CONTEXT_REGISTER, CONTEXT.TAIL_RETURN);
+  asm.rrr(X.SUBS64, ZERO, LINK, SCRATCH);
+  e.branch(CC.EQ, there);
+  asm.pair(X.STP_PRE, CONTEXT_REGISTER, LINK, SP, -2);
+  asm.move(1, LINK, SCRATCH);
+  e.bind(there);
+  loadRecordField(e, CONTEXT_REGISTER, RECORD.CONTEXT);
+  reloadMemory(e, true);
+  loadRecordField(e, SCRATCH, RECORD.CODE);
+  asm.rrr(X.BR, 0, SCRATCH, 0);
+}
+
+/**
+ * Interruption point: reads the poll page of the code arena. The watchdog takes the page's access rights away, and the fault is the
+ * trap. The distance to the page is data behind the function, which is patched when the image is placed.
+ */
+export function emitPoll(e: Emission, i: number): void {
+  const { asm } = e;
+  const word = e.pollWord();
+  e.address(SCRATCH, word);
+  emitAt(e, X.LDRSW_U, SCRATCH2, SCRATCH, 0);
+  asm.rrri(X.ADD64, SCRATCH, SCRATCH, SCRATCH2, 0, 0);
+  e.faultSite(i, TRAP.INTERRUPTED);
+  // The displacement counts from the end of its word.
+  emitAt(e, X.LDR_W_U, ZERO, SCRATCH, 4);
+}

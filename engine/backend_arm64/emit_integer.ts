@@ -1,0 +1,109 @@
+/**
+ * Emission of integer operations that take several instructions: division with its checks, bit counts, explicit bounds checks.
+ */
+import { MEMORY } from "../context_layout.ts";
+import { TRAP } from "../traps.ts";
+import type { Emission } from "./emission.ts";
+import { encode } from "./encoding.ts";
+import { X } from "./instructions.ts";
+import { CC, P } from "./machine_ops.ts";
+import { CONTEXT_REGISTER, MEMORY_LENGTH, SCRATCH, SCRATCH2, SCRATCH_VECTOR, ZERO } from "./registers.ts";
+import { emitAt } from "./emit_row.ts";
+
+// Bits of a division's imm (ir/ops.ts).
+const MAY_BE_ZERO = 1;
+const MAY_OVERFLOW = 2;
+
+/** DIV and REM. The hardware gives 0 for division by zero and wraps on overflow. */
+export function emitDivision(e: Emission, i: number, op: number): void {
+  const { v, asm } = e;
+  const wide = v.aux[i] & 1;
+  const checks = v.imm[i];
+  const o = v.firstOperand[i];
+  const d = e.register(o);
+  const x = e.register(o + 1);
+  const y = e.register(o + 2);
+  if ((checks & MAY_BE_ZERO) !== 0) e.branchZero(X.CBZ32 + wide, y, e.trap(i, TRAP.INTEGER_DIVIDE_BY_ZERO));
+  if (op === P.DIV_S && (checks & MAY_OVERFLOW) !== 0) {
+    // Only the smallest integer overflows when 1 is subtracted; that is compared only if the divisor is −1.
+    asm.rri(X.ADDS_I32 + wide, ZERO, y, 1, 0);
+    asm.word(encode(X.CCMP_I32 + wide, 0, x, 0, 0, 1, 0, CC.EQ, 0));
+    e.branch(CC.VS, e.trap(i, TRAP.INTEGER_OVERFLOW));
+  }
+  const signed = op === P.DIV_S || op === P.REM_S;
+  const row = (signed ? X.SDIV32 : X.UDIV32) + wide;
+  if (op === P.DIV_S || op === P.DIV_U) {
+    asm.rrr(row, d, x, y);
+  } else {
+    asm.rrr(row, SCRATCH, x, y);
+    asm.rrra(X.MSUB32 + wide, d, SCRATCH, y, x);
+  }
+}
+
+/** Operations of a few instructions without traps. */
+export function emitSimple(e: Emission, i: number, op: number): void {
+  const { v, asm } = e;
+  const wide = v.aux[i] & 1;
+  const o = v.firstOperand[i];
+  const d = e.register(o);
+  const x = e.register(o + 1);
+  switch (op) {
+    case P.MUL:
+      asm.rrra(X.MADD32 + wide, d, x, e.register(o + 2), ZERO);
+      break;
+    case P.NOT:
+      asm.rrr(X.ORN32 + wide, d, ZERO, x);
+      break;
+    case P.ROTL:
+      asm.rrr(X.SUB32 + wide, SCRATCH, ZERO, e.register(o + 2));
+      asm.rrr(X.RORV32 + wide, d, x, SCRATCH);
+      break;
+    case P.CTZ:
+      asm.rrr(X.RBIT32 + wide, d, x, 0);
+      asm.rrr(X.CLZ32 + wide, d, d, 0);
+      break;
+    case P.POPCNT:
+      asm.rrr(wide === 1 ? X.FMOV_DX : X.FMOV_SW, SCRATCH_VECTOR, x, 0);
+      asm.rrr(X.CNT_8B, SCRATCH_VECTOR, SCRATCH_VECTOR, 0);
+      asm.rrr(X.ADDV_8B, SCRATCH_VECTOR, SCRATCH_VECTOR, 0);
+      asm.rrr(X.FMOV_WS, d, SCRATCH_VECTOR, 0);
+      break;
+  }
+}
+
+/** Traps unless address + offset + size ≤ length of the memory. */
+export function emitBounds(e: Emission, i: number): void {
+  const { v, asm } = e;
+  const aux = v.aux[i];
+  const memory = aux >>> 8;
+  const trap = e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
+  const lengthAt = e.context.layout.memoriesOffset + memory * MEMORY.SIZE + MEMORY.LENGTH;
+  // With guard pages the register of the length is free for other things.
+  let length: number = MEMORY_LENGTH;
+  if (memory !== 0 || !e.context.explicitBounds) {
+    length = SCRATCH2;
+    emitAt(e, X.LDR_X_U, SCRATCH2, CONTEXT_REGISTER, lengthAt);
+  }
+  if ((aux & 2) !== 0) {
+    if (v.disp[i] < 0x1000) asm.rri(X.SUBS_I64, ZERO, length, v.disp[i], 0);
+    else {
+      asm.constant(SCRATCH, v.disp[i], 0);
+      asm.rrr(X.SUBS64, ZERO, length, SCRATCH);
+    }
+    e.branch(CC.LO, trap);
+    return;
+  }
+  const address = e.register(v.firstOperand[i]);
+  const extent = (v.imm[i] >>> 0) + v.disp[i];
+  const wide = (aux & 1) !== 0;
+  if (extent < 0x1000) {
+    asm.rri(wide ? X.ADDS_I64 : X.ADD_I64, SCRATCH, address, extent, 0);
+  } else {
+    // The extent has 33 bits at most.
+    asm.constant(SCRATCH, extent | 0, extent > 0xffffffff ? 1 : 0);
+    asm.rrr(wide ? X.ADDS64 : X.ADD64, SCRATCH, SCRATCH, address);
+  }
+  if (wide) e.branch(CC.HS, trap);
+  asm.rrr(X.SUBS64, ZERO, SCRATCH, length);
+  e.branch(CC.HI, trap);
+}

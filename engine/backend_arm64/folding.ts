@@ -1,0 +1,208 @@
+/**
+ * Decides which values are computed where they are used instead of in a register of their own: compares at their branch, shifts and
+ * extensions as operands, products that are added, conversions without code. Loads are never folded: arm64 operates on registers.
+ *
+ * Two sweeps over the function: forwards to count uses, backwards, users before producers, to mark. The rules that emit
+ * (select_*.ts) look at the marks and match the same shapes again.
+ */
+import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { TY_BANK } from "../ir/types.ts";
+import { FOLD, type Selection } from "./selection.ts";
+
+/** Is `op` a comparison of integers or references? */
+export function isIntegerCompare(op: number): boolean {
+  return op >= OP.EQ && op <= OP.GE_U;
+}
+
+/** Is `op` a comparison of floats? */
+export function isFloatCompare(op: number): boolean {
+  return op >= OP.FEQ && op <= OP.FGE;
+}
+
+function isCompare(op: number): boolean {
+  return isIntegerCompare(op) || isFloatCompare(op);
+}
+
+/** Forward sweep: uses and blocks of all values. */
+export function countUses(s: Selection): void {
+  const { f, op, a, b, c, uses, conditionUses, blockOf } = s;
+  const { sched, pool, edgeTo, edgeArgs, blockParams } = f;
+  for (let k = 0; k < f.blockCount; k++) {
+    const end = f.blockEnd[k];
+    for (let p = f.blockStart[k]; p < end; p++) {
+      const id = sched[p];
+      const o = op[id];
+      blockOf[id] = k;
+      const mask = OP_VALUE_MASK[o];
+      if ((mask & 1) !== 0) uses[a[id]]++;
+      if ((mask & 2) !== 0) uses[b[id]]++;
+      if ((mask & 4) !== 0) uses[c[id]]++;
+      if (OP_HAS_LIST[o] !== 0) {
+        const first = a[id];
+        for (let i = 0; i < b[id]; i++) uses[pool[first + i]]++;
+      }
+      if (o === OP.SELECT) conditionUses[c[id]]++;
+      else if (o === OP.BRANCH || o === OP.TRAP_IF) conditionUses[a[id]]++;
+      if ((OP_FLAGS[o] & FLAG.ENDS) !== 0) {
+        const n = o === OP.JUMP ? 1 : o === OP.BRANCH ? 2 : o === OP.SWITCH ? c[id] : 0;
+        for (let i = 0; i < n; i++) {
+          const e = o === OP.JUMP ? a[id] : o === OP.BRANCH ? (i === 0 ? b[id] : c[id]) : b[id] + i;
+          const first = edgeArgs[e];
+          const count = blockParams[edgeTo[e]];
+          for (let j = 0; j < count; j++) uses[pool[first + j]]++;
+        }
+      }
+    }
+  }
+}
+
+/** Folds a single-use pure value of the same block. */
+function foldPure(s: Selection, id: number, user: number): boolean {
+  if (s.uses[id] !== 1 || s.blockOf[id] !== s.blockOf[user] || s.folded[id] !== 0) return false;
+  s.folded[id] = FOLD.ONCE;
+  return true;
+}
+
+/** Folds a WRAP whose user needs only the low half of a register. */
+function foldWrap(s: Selection, id: number, user: number): void {
+  if (s.op[id] === OP.WRAP) foldPure(s, id, user);
+}
+
+/** Folds the condition `id` of a branch, select or trap. */
+function foldCondition(s: Selection, id: number, user: number): void {
+  const o = s.op[id];
+  if (o === OP.AND || o === OP.WRAP) {
+    foldPure(s, id, user);
+  } else if (isCompare(o)) {
+    if (s.uses[id] === 1) foldPure(s, id, user);
+    else if (s.uses[id] === s.conditionUses[id] && s.folded[id] === 0 && repeatable(s, id)) {
+      s.folded[id] = FOLD.REPEATED;
+      s.uses[s.a[id]] += s.uses[id] - 1;
+      s.uses[s.b[id]] += s.uses[id] - 1;
+    }
+  }
+}
+
+/** A compare that is only ever a condition is repeated where it is wanted, if it is near. */
+function repeatable(s: Selection, id: number): boolean {
+  return s.uses[id] === 2 && s.op[s.a[id]] !== OP.CONST;
+}
+
+/** Is `id` a shift by a constant (to the left, or either way) that a shifted operand can do? */
+export function isConstantShift(s: Selection, id: number): boolean {
+  const o = s.op[id];
+  return (o === OP.SHL || o === OP.SHR_U || o === OP.SHR_S) && s.op[s.b[id]] === OP.CONST;
+}
+
+/** Can `id` be the second operand of an addition or subtraction: shifted, extended? */
+function foldOperand(s: Selection, id: number, user: number, arithmetic: boolean): boolean {
+  if (isConstantShift(s, id)) return foldPure(s, id, user);
+  if (arithmetic && s.wide(user) === 1 && s.op[id] === OP.EXTEND_S) return foldPure(s, id, user);
+  return false;
+}
+
+/** Backward sweep: marks what is folded. Needs {@linkcode countUses}. */
+export function markFolds(s: Selection): void {
+  const { f, op, ty, a, b, c, uses, folded } = s;
+  const { sched } = f;
+  for (let k = f.blockCount - 1; k >= 0; k--) {
+    for (let p = f.blockEnd[k] - 1; p >= f.blockStart[k]; p--) {
+      const id = sched[p];
+      const o = op[id];
+      if (uses[id] === 0 && (OP_FLAGS[o] & FLAG.PURE) !== 0) {
+        dropUses(s, id);
+        continue;
+      }
+      const x = a[id];
+      const y = b[id];
+      switch (o) {
+        case OP.ADD:
+        case OP.SUB:
+          foldWrap(s, y, id);
+          foldWrap(s, x, id);
+          if (op[y] === OP.MUL && foldPure(s, y, id)) break;
+          if (o === OP.ADD && op[x] === OP.MUL && foldPure(s, x, id)) break;
+          if (foldOperand(s, y, id, true)) break;
+          if (o === OP.ADD) foldOperand(s, x, id, true);
+          break;
+        case OP.AND:
+          foldWrap(s, x, id);
+          foldWrap(s, y, id);
+          // A test of bits takes its operands as they are.
+          if (folded[id] !== 0) break;
+          // A field: (x >> n) & mask.
+          if (op[y] === OP.CONST) {
+            if (op[x] === OP.SHR_U && op[b[x]] === OP.CONST && isLowMask(s, y)) foldPure(s, x, id);
+            break;
+          }
+          if (foldOperand(s, y, id, false)) break;
+          foldOperand(s, x, id, false);
+          break;
+        case OP.OR:
+        case OP.XOR:
+          foldWrap(s, x, id);
+          foldWrap(s, y, id);
+          if (op[y] === OP.CONST) break;
+          if (foldOperand(s, y, id, false)) break;
+          foldOperand(s, x, id, false);
+          break;
+        case OP.MUL:
+        case OP.SHL:
+        case OP.SHR_S:
+        case OP.SHR_U:
+        case OP.ROTL:
+        case OP.ROTR:
+          foldWrap(s, x, id);
+          foldWrap(s, y, id);
+          break;
+        case OP.CLZ:
+        case OP.CTZ:
+        case OP.EXTEND8_S:
+        case OP.EXTEND16_S:
+        case OP.EXTEND_S:
+          foldWrap(s, x, id);
+          break;
+        case OP.SELECT:
+          foldCondition(s, c[id], id);
+          break;
+        case OP.BRANCH:
+        case OP.TRAP_IF:
+          foldCondition(s, x, id);
+          break;
+        case OP.STORE:
+        case OP.STORE8:
+        case OP.STORE16:
+          if (TY_BANK[ty[y]] === 1) foldWrap(s, y, id);
+          break;
+        default:
+          if (isIntegerCompare(o) && folded[id] !== FOLD.REPEATED) {
+            foldWrap(s, x, id);
+            foldWrap(s, y, id);
+            if (s.isZero(y) && (o === OP.EQ || o === OP.NE)) {
+              if ((op[x] === OP.AND || isCompare(op[x])) && foldPure(s, x, id)) break;
+            }
+            if (op[y] !== OP.CONST && isConstantShift(s, y)) foldPure(s, y, id);
+          }
+      }
+    }
+  }
+}
+
+/** Is constant `id` 2^n − 1? */
+export function isLowMask(s: Selection, id: number): boolean {
+  const low = s.imm[id];
+  const high = s.wide(id) === 1 ? s.c[id] : 0;
+  if (high === 0) return low !== 0 && (low & (low + 1)) === 0;
+  return low === -1 && high !== -1 && (high & (high + 1)) === 0;
+}
+
+/** A dead value no longer uses its operands. */
+function dropUses(s: Selection, id: number): void {
+  const mask = OP_VALUE_MASK[s.op[id]];
+  if ((mask & 1) !== 0) s.uses[s.a[id]]--;
+  if ((mask & 2) !== 0) s.uses[s.b[id]]--;
+  if ((mask & 4) !== 0) {
+    s.uses[s.c[id]]--;
+    if (s.op[id] === OP.SELECT) s.conditionUses[s.c[id]]--;
+  }
+}

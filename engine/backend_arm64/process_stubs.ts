@@ -1,0 +1,228 @@
+/**
+ * Machine code that a process needs once: entering and resuming guest code, leaving it by a trap, and the handler of the
+ * hardware's faults. Position-independent; the host copies it into executable memory and fills the fault words.
+ *
+ *     call      save host registers · HOST_SP = sp · sp = GUEST_SP · x28, x26, x27 from CALL_CONTEXT · call CALL_THUNK · DONE
+ *     resume    the same, but takes what a parked call left (abi.ts) and goes on
+ *     tailReturn  restores the context of the caller of a tail call into another instance, and returns to that caller
+ *     trapExit  entered by a jump with the code in w0 and the trap's return address in x30
+ *     fault     in a signal frame: notes program counter, stack pointer and address, and continues at the landing
+ *
+ * x28 always holds a context with a thread while guest code runs, so both exits find the thread state through it.
+ */
+import { MachineCode } from "../codegen/machine_code.ts";
+import type { ProcessStubs } from "../codegen/target.ts";
+import { CONTEXT, PARKED, STATUS, THREAD } from "../context_layout.ts";
+import { FAULT_FRAME } from "./abi.ts";
+import { KIND } from "./emission.ts";
+import { labelOffset } from "./finish.ts";
+import { X } from "./instructions.ts";
+import { CC } from "./machine_ops.ts";
+import { emitCacheMaintenance } from "./native_builtins.ts";
+import { CONTEXT_REGISTER, LINK, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
+import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
+import { THREAD_REGISTER } from "./thunks.ts";
+
+/** Where the kernel keeps what the handler needs: offsets in siginfo and in the saved registers. */
+export interface SignalLayout {
+  /** Offset of si_addr. */
+  address: number;
+  /** The ucontext holds a pointer to the registers at this offset, or, if 0, the registers themselves. */
+  registers: number;
+  pc: number;
+  sp: number;
+  x28: number;
+  x30: number;
+}
+
+/** Layouts by operating system. */
+export const SIGNALS: Readonly<Record<string, SignalLayout>> = {
+  // ucontext: flags, link, stack (40 bytes), mask (128); sigcontext is aligned to 16: fault_address 176, regs[31] 184, sp, pc.
+  linux: { address: 16, registers: 0, pc: 440, sp: 432, x28: 184 + 28 * 8, x30: 184 + 30 * 8 },
+  // ucontext.uc_mcontext is a pointer; mcontext64: 16 bytes of exception state, then x0…x28 fp lr sp pc.
+  darwin: { address: 24, registers: 48, pc: 272, sp: 264, x28: 16 + 28 * 8, x30: 256 },
+};
+
+const SIGFPE = 8;
+const SIGSEGV = 11;
+const SYS_RT_SIGACTION = 134;
+
+/** Byte offsets of the fault words (ProcessStubs.faultWords). */
+export const FAULT_WORDS = { START: 0, END: 8, LANDING: 16, OLD_SEGV: 24, OLD_BUS: 32, OLD_FPE: 40, SIZE: 48 } as const;
+
+/** Builds the stubs for `os` "linux" or "darwin". */
+export function buildProcessStubs(os: string): ProcessStubs {
+  const layout = SIGNALS[os];
+  if (layout === undefined) throw new RangeError(`No arm64 process stubs for operating system "${os}"`);
+  const code = new MachineCode(0, 0);
+  const s = new StubCode(BARE_CONTEXT, code);
+  const labels = {
+    call: s.newLabel(),
+    resume: s.newLabel(),
+    trap: s.newLabel(),
+    landing: s.newLabel(),
+    tail: s.newLabel(),
+  };
+  const handler = s.newLabel();
+  const words = s.newLabel();
+  emitCallStub(s, labels.call);
+  emitResumeStub(s, labels.resume);
+  emitTrapExit(s, labels.trap, labels.landing);
+  emitTailReturn(s, labels.tail);
+  emitFaultHandler(s, handler, words, layout, os);
+  s.mark(KIND.ALIGN, 16, 0, 0, 0);
+  s.bind(words);
+  s.asm.reserve(FAULT_WORDS.SIZE);
+  for (let k = 0; k < FAULT_WORDS.SIZE; k += 4) s.asm.word(0);
+  s.finish();
+  return {
+    bytes: code.bytes.slice(0, code.length),
+    call: labelOffset(labels.call),
+    resume: labelOffset(labels.resume),
+    trapExit: labelOffset(labels.trap),
+    tailReturn: labelOffset(labels.tail),
+    faultHandler: labelOffset(handler),
+    faultWords: labelOffset(words),
+    faultLanding: labelOffset(labels.landing),
+  };
+}
+
+/** A C function void (first, end) that makes freshly written code visible to instruction fetch. */
+export function buildCacheMaintenance(): Uint8Array {
+  const s = new StubCode();
+  emitCacheMaintenance(s);
+  s.finish();
+  return s.code.bytes.slice(0, s.code.length);
+}
+
+function emitCallStub(s: StubCode, label: number): void {
+  s.bind(label);
+  s.move(THREAD_REGISTER, 0);
+  s.saveHost(THREAD_REGISTER);
+  s.enterStack(THREAD_REGISTER);
+  s.at(X.LDR_X_U, CONTEXT_REGISTER, THREAD_REGISTER, THREAD.CALL_CONTEXT);
+  s.loadMemory();
+  s.at(X.LDR_X_U, SCRATCH, THREAD_REGISTER, THREAD.CALL_THUNK);
+  s.rrr(X.BLR, 0, SCRATCH, 0);
+  s.at(X.LDR_X_U, THREAD_REGISTER, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.move(0, ZERO);
+  s.at(X.STR_W_U, 0, THREAD_REGISTER, THREAD.STATUS);
+  s.returnToHost(THREAD_REGISTER);
+}
+
+function emitResumeStub(s: StubCode, label: number): void {
+  s.align();
+  s.bind(label);
+  s.move(THREAD_REGISTER, 0);
+  s.saveHost(THREAD_REGISTER);
+  s.at(X.LDR_X_U, 10, THREAD_REGISTER, THREAD.GUEST_SP);
+  s.at(X.LDR_X_U, 11, 10, PARKED.ENTRY_SP);
+  s.at(X.STR_X_U, 11, THREAD_REGISTER, THREAD.GUEST_SP);
+  s.at(X.LDR_X_U, CONTEXT_REGISTER, 10, PARKED.CONTEXT);
+  s.at(X.LDR_X_U, 11, 10, PARKED.RESUME);
+  s.add(SP, 10, PARKED.FRAME);
+  s.loadMemory();
+  s.rrr(X.BR, 0, 11, 0);
+}
+
+/** Results are in registers or in the overflow buffer of the thread: nothing here touches them. */
+function emitTailReturn(s: StubCode, label: number): void {
+  s.align();
+  s.bind(label);
+  s.pair(X.LDP_POST, CONTEXT_REGISTER, LINK, SP, 2);
+  s.loadMemory();
+  s.ret();
+}
+
+function emitTrapExit(s: StubCode, label: number, landing: number): void {
+  const leave = s.newLabel();
+  s.align();
+  s.bind(label);
+  s.at(X.LDR_X_U, THREAD_REGISTER, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.at(X.STR_X_U, LINK, THREAD_REGISTER, THREAD.TRAP_PC);
+  s.add(SCRATCH, SP, 0);
+  s.at(X.STR_X_U, SCRATCH, THREAD_REGISTER, THREAD.TRAP_SP);
+  s.at(X.STR_X_U, ZERO, THREAD_REGISTER, THREAD.FAULT_ADDRESS);
+  s.at(X.STR_W_U, 0, THREAD_REGISTER, THREAD.TRAP_CODE);
+  s.jump(leave);
+  s.bind(landing);
+  s.at(X.LDR_X_U, THREAD_REGISTER, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.at(X.STR_W_U, ZERO, THREAD_REGISTER, THREAD.TRAP_CODE);
+  s.bind(leave);
+  s.constant(0, BigInt(STATUS.TRAP));
+  s.at(X.STR_W_U, 0, THREAD_REGISTER, THREAD.STATUS);
+  s.returnToHost(THREAD_REGISTER);
+}
+
+/** void handler(int signal: w0, siginfo: x1, ucontext: x2) */
+function emitFaultHandler(s: StubCode, label: number, words: number, layout: SignalLayout, os: string): void {
+  const chain = s.newLabel();
+  const known = s.newLabel();
+  const low = s.newLabel();
+  s.align();
+  s.bind(label);
+  if (layout.registers !== 0) s.at(X.LDR_X_U, 10, 2, layout.registers);
+  else s.move(10, 2);
+  s.at(X.LDR_X_U, 11, 10, layout.pc);
+  s.address(12, words);
+  s.at(X.LDR_X_U, 13, 12, FAULT_WORDS.START);
+  s.rrr(X.SUBS64, ZERO, 11, 13);
+  s.branch(CC.LO, chain);
+  s.at(X.LDR_X_U, 13, 12, FAULT_WORDS.END);
+  s.rrr(X.SUBS64, ZERO, 11, 13);
+  s.branch(CC.HS, chain);
+  // Ours: the guest's context is in its x28.
+  s.at(X.LDR_X_U, 14, 10, layout.x28);
+  s.at(X.LDR_X_U, 14, 14, CONTEXT.THREAD);
+  s.at(X.STR_X_U, 11, 14, THREAD.TRAP_PC);
+  s.at(X.LDR_X_U, 13, 10, layout.sp);
+  s.add(13, 13, -FAULT_FRAME);
+  s.at(X.STR_X_U, 13, 14, THREAD.TRAP_SP);
+  // The return address of a function that has not saved it, if there is room for it on the stack.
+  s.at(X.LDR_X_U, 15, 14, THREAD.STACK_LOW);
+  s.rrr(X.SUBS64, ZERO, 13, 15);
+  s.branch(CC.LO, low);
+  s.at(X.LDR_X_U, 15, 10, layout.x30);
+  s.at(X.STR_X_U, 15, 13, FAULT_FRAME - 8);
+  s.bind(low);
+  s.at(X.LDR_X_U, 13, 1, layout.address);
+  s.at(X.STR_X_U, 13, 14, THREAD.FAULT_ADDRESS);
+  s.at(X.LDR_X_U, 13, 12, FAULT_WORDS.LANDING);
+  s.at(X.STR_X_U, 13, 10, layout.pc);
+  s.ret();
+  // Not ours: the handler that was there before.
+  s.bind(chain);
+  s.at(X.LDR_X_U, SCRATCH2, 12, FAULT_WORDS.OLD_SEGV);
+  s.compare(0, SIGSEGV);
+  s.branch(CC.EQ, known);
+  s.at(X.LDR_X_U, SCRATCH2, 12, FAULT_WORDS.OLD_FPE);
+  s.compare(0, SIGFPE);
+  s.branch(CC.EQ, known);
+  s.at(X.LDR_X_U, SCRATCH2, 12, FAULT_WORDS.OLD_BUS);
+  s.bind(known);
+  const byDefault = s.newLabel();
+  s.compare(SCRATCH2, 1);
+  s.branch(CC.LS, byDefault);
+  s.rrr(X.BR, 0, SCRATCH2, 0);
+  s.bind(byDefault);
+  emitDefaultAction(s, os);
+}
+
+/** Nobody handled the signal before: restore the kernel's default and fault again. */
+function emitDefaultAction(s: StubCode, os: string): void {
+  if (os !== "linux") {
+    s.rri(X.BRK, 0, 0, 0);
+    return;
+  }
+  // rt_sigaction(signal, { SIG_DFL, 0, 0, 0 }, null, 8); the signal number is in w0 already.
+  s.add(SP, SP, -32);
+  s.pair(X.STP_X, ZERO, ZERO, SP, 0);
+  s.pair(X.STP_X, ZERO, ZERO, SP, 2);
+  s.add(1, SP, 0);
+  s.move(2, ZERO);
+  s.constant(3, 8n);
+  s.constant(8, BigInt(SYS_RT_SIGACTION));
+  s.rri(X.SVC, 0, 0, 0);
+  s.add(SP, SP, 32);
+  s.ret();
+}

@@ -1,0 +1,62 @@
+/**
+ * Registers of arm64 as this backend uses them. Physical numbers as in codegen/vcode.ts: 0-31 general, 32-63 vector.
+ *
+ *     sp   guest stack           x26  base of memory 0          x28  VM context
+ *     x27  byte length of memory 0 where bounds are checked explicitly, otherwise allocatable
+ *     x16, x17, v31  scratch of the emitter: never live across a machine operation
+ *     x30  return address: saved by functions that call       x18  the platform's: never touched
+ *     everything else (x29 too) is allocatable, and saved by nobody: a call destroys what its callee writes
+ */
+import type { RegisterFile } from "../codegen/target.ts";
+
+/** Roles with a name. */
+export const MEMORY_BASE = 26;
+export const MEMORY_LENGTH = 27;
+export const CONTEXT_REGISTER = 28;
+export const SCRATCH = 16;
+export const SCRATCH2 = 17;
+export const LINK = 30;
+/** The stack pointer or the register of zeros: the instruction decides. */
+export const SP = 31;
+export const ZERO = 31;
+/** Physical number of v0. */
+export const V0 = 32;
+/** Hardware number of the vector scratch register. */
+export const SCRATCH_VECTOR = 31;
+
+/** Printable names by physical number. */
+export const REGISTER_NAMES: readonly string[] = [
+  ...Array.from({ length: 31 }, (_, i) => `x${i}`),
+  "sp",
+  ...Array.from({ length: 32 }, (_, i) => `v${i}`),
+];
+
+function range(first: number, last: number): number[] {
+  return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+}
+
+// Argument registers stand early so that leaf functions shuffle little.
+const GENERAL_ORDER = [...range(0, 15), ...range(19, 25), 29];
+const VECTOR_ORDER = range(V0, V0 + 30);
+
+function maskOf(registers: readonly number[]): number {
+  return registers.reduce((mask, r) => mask | (1 << (r & 31)), 0);
+}
+
+const GUARDED: RegisterFile = {
+  general: maskOf([...GENERAL_ORDER, MEMORY_LENGTH]),
+  vector: maskOf(VECTOR_ORDER),
+  generalOrder: [...GENERAL_ORDER, MEMORY_LENGTH],
+  vectorOrder: VECTOR_ORDER,
+  names: REGISTER_NAMES,
+};
+
+const EXPLICIT: RegisterFile = { ...GUARDED, general: maskOf(GENERAL_ORDER), generalOrder: GENERAL_ORDER };
+
+/** The registers of functions in a module compiled with or without explicit bounds checks. */
+export function registerFile(explicitBounds: boolean): RegisterFile {
+  return explicitBounds ? EXPLICIT : GUARDED;
+}
+
+/** Everything a call may destroy, whoever is called: all registers that any compiled function may allocate. */
+export const CALL_CLOBBERS = { general: GUARDED.general, vector: GUARDED.vector } as const;

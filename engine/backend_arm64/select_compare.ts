@@ -1,0 +1,206 @@
+/**
+ * Comparisons and what consumes their flags. One VCode instruction does both (compare row plus a consumer in `aux`), so nothing
+ * the allocator inserts can come between: a branch, a CSET, a conditional select, a trap. Branches and traps on zero or on one
+ * bit need no flags: the row is then CBZ, CBNZ, TBZ or TBNZ itself, and the condition is NE by convention (EQ: the other row).
+ */
+import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { isFloatCompare, isIntegerCompare } from "./folding.ts";
+import { arithmeticImmediate } from "./immediates.ts";
+import { X } from "./instructions.ts";
+import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CC_SWAPPED, CONSUMER } from "./machine_ops.ts";
+import { isShifted, logicalField } from "./select_integer.ts";
+import type { Selection } from "./selection.ts";
+
+// Condition of each integer comparison, in the order of the IR's operations from EQ on.
+const INTEGER_CC = Uint8Array.of(CC.EQ, CC.NE, CC.LT, CC.LO, CC.GT, CC.HI, CC.LE, CC.LS, CC.GE, CC.HS);
+// The same for floats, from FEQ on: false when unordered, but for NE.
+const FLOAT_CC = Uint8Array.of(CC.EQ, CC.NE, CC.MI, CC.GT, CC.LS, CC.GE);
+
+/** What `resolveCondition` found; valid until the next call. */
+const found = { row: 0, imm: 0, disp: 0, cc: 0, first: 0, second: 0 };
+
+/** Sets a compare of registers; `second` 0 means that there is none. */
+function set(row: number, first: number, second: number, imm: number, disp: number): void {
+  found.row = row;
+  found.first = first;
+  found.second = second;
+  found.imm = imm;
+  found.disp = disp;
+}
+
+function isFoldedCompare(s: Selection, id: number): boolean {
+  return s.folded[id] !== 0 && (isIntegerCompare(s.op[id]) || isFloatCompare(s.op[id]));
+}
+
+/** Resolves value `id` as a condition (negated if `invert`). `jumps`: the consumer is a branch or trap. */
+function resolveCondition(s: Selection, id: number, invert: boolean, jumps: boolean): void {
+  const { op, a, b, folded } = s;
+  if (folded[id] === 0 || op[id] === OP.WRAP) {
+    resolveZero(s.reg(id), 0, jumps);
+    found.cc = CC.NE;
+  } else if (op[id] === OP.AND) {
+    resolveTest(s, id, jumps);
+    found.cc = CC.NE;
+  } else {
+    // Comparing a folded comparison with zero keeps or changes its sense.
+    while ((op[id] === OP.EQ || op[id] === OP.NE) && s.isZero(b[id]) && isFoldedCompare(s, a[id])) {
+      if (op[id] === OP.EQ) invert = !invert;
+      id = a[id];
+    }
+    resolveCompare(s, id, jumps);
+  }
+  if (invert) found.cc ^= 1;
+}
+
+function resolveZero(vreg: number, wide: number, jumps: boolean): void {
+  if (jumps) set(X.CBNZ32 + wide, vreg, 0, 0, 0);
+  else set(X.SUBS_I32 + wide, vreg, 0, 0, 0);
+}
+
+/** The number of the only 1 bit of constant `id`, or −1. */
+function singleBit(s: Selection, id: number): number {
+  const low = s.imm[id];
+  const high = s.wide(id) === 1 ? s.c[id] : 0;
+  if (high === 0 && low !== 0 && (low & (low - 1)) === 0) return 31 - Math.clz32(low);
+  if (low === 0 && high !== 0 && (high & (high - 1)) === 0) return 63 - Math.clz32(high);
+  return -1;
+}
+
+/** Are there 1 bits in AND `id`? The condition is the caller's (NE or EQ). */
+function resolveTest(s: Selection, id: number, jumps: boolean): void {
+  let x = s.a[id];
+  let y = s.b[id];
+  const wide = s.wide(id);
+  if (s.op[x] === OP.CONST && s.op[y] !== OP.CONST) [x, y] = [y, x];
+  if (s.op[y] === OP.CONST) {
+    const bit = singleBit(s, y);
+    if (bit >= 0 && jumps) return set(X.TBNZ, s.reg(x), 0, 0, bit);
+    const field = logicalField(s, y);
+    if (field >= 0) return set(X.ANDS_I32 + wide, s.reg(x), 0, field, 0);
+  }
+  const first = s.reg(x);
+  set(X.ANDS32 + wide, first, s.reg(y), 0, 0);
+}
+
+/** The compare that value `id` is. */
+function resolveCompare(s: Selection, id: number, jumps: boolean): void {
+  const { op, a, b } = s;
+  let x = a[id];
+  let y = b[id];
+  if (isFloatCompare(op[id])) {
+    found.cc = FLOAT_CC[op[id] - OP.FEQ];
+    const double = s.ty[x] === TY.F64 ? 1 : 0;
+    const first = s.reg(x);
+    if (op[y] === OP.CONST && s.imm[y] === 0 && (double === 0 || s.c[y] === 0)) {
+      return set(X.FCMP0_S + double, first, 0, 0, 0);
+    }
+    return set(X.FCMP_S + double, first, s.reg(y), 0, 0);
+  }
+  const wide = s.wide(x);
+  let cc = INTEGER_CC[op[id] - OP.EQ];
+  if (s.isSmall(x) && !s.isSmall(y)) {
+    [x, y] = [y, x];
+    cc = CC_SWAPPED[cc];
+  }
+  if (s.isSmall(y)) {
+    const value = s.imm[y];
+    if (value === 0) {
+      if (s.folded[x] !== 0 && op[x] === OP.AND) {
+        resolveTest(s, x, jumps);
+        found.cc = cc;
+        return;
+      }
+      if (cc === CC.EQ || cc === CC.NE) {
+        resolveZero(s.reg(x), wide, jumps);
+        found.cc = cc;
+        return;
+      }
+      // The sign alone.
+      if (jumps && (cc === CC.LT || cc === CC.GE)) {
+        set(X.TBNZ, s.reg(x), 0, 0, wide === 1 ? 63 : 31);
+        found.cc = cc === CC.LT ? CC.NE : CC.EQ;
+        return;
+      }
+    }
+    const field = arithmeticImmediate(Math.abs(value));
+    if (field >= 0) {
+      set((value < 0 ? X.ADDS_I32 : X.SUBS_I32) + wide, s.reg(x), 0, field & 0xfff, field >> 12);
+      found.cc = cc;
+      return;
+    }
+  }
+  const first = s.reg(x);
+  if (isShifted(s, y)) {
+    const kind = op[y] === OP.SHL ? 0 : op[y] === OP.SHR_U ? 1 : 2;
+    set(X.SUBS32 + wide, first, s.reg(a[y]), s.imm[b[y]] & (wide === 1 ? 63 : 31), kind);
+  } else {
+    set(X.SUBS32 + wide, first, s.reg(y), 0, 0);
+  }
+  found.cc = cc;
+}
+
+/** Begins the instruction of the compare found last; operands of the consumer follow, then `compareOperands`. */
+function beginCompare(s: Selection, consumer: number, codeBits: number): void {
+  s.plain(
+    found.row,
+    found.imm,
+    found.disp,
+    (found.cc << AUX_CONDITION_SHIFT) | (consumer << AUX_CONSUMER_SHIFT) | codeBits,
+  );
+}
+
+function compareOperands(s: Selection): void {
+  s.use(found.first);
+  if (found.second !== 0) s.use(found.second);
+}
+
+/** A comparison whose result is a value. */
+export function selectCompare(s: Selection, id: number): void {
+  // Not folded itself: resolve its own compare, peeling a folded one inside EQ(x, 0).
+  const { op, a, b } = s;
+  const peels = (op[id] === OP.EQ || op[id] === OP.NE) && s.isZero(b[id]) && isFoldedCompare(s, a[id]);
+  if (peels) resolveCondition(s, a[id], op[id] === OP.EQ, false);
+  else resolveCompare(s, id, false);
+  beginCompare(s, CONSUMER.SET, 0);
+  s.def(id);
+  compareOperands(s);
+  s.end();
+}
+
+/** The compare that ends a block: branches on value `condition`. */
+export function selectBranchCompare(s: Selection, condition: number): void {
+  resolveCondition(s, condition, false, true);
+  beginCompare(s, CONSUMER.BRANCH, 0);
+  compareOperands(s);
+  s.end();
+}
+
+/** Traps with `code` if value `condition` is not zero. */
+export function selectTrapCompare(s: Selection, condition: number, codeBits: number): void {
+  resolveCondition(s, condition, false, true);
+  beginCompare(s, CONSUMER.TRAP, codeBits);
+  compareOperands(s);
+  s.end();
+}
+
+export function selectSelect(s: Selection, id: number): void {
+  const ty = s.ty[id];
+  const then = s.regOf(s.a[id], ty);
+  const otherwise = s.regOf(s.b[id], ty);
+  resolveCondition(s, s.c[id], false, false);
+  const consumer = ty === TY.I32
+    ? CONSUMER.MOVE32
+    : ty === TY.F32
+    ? CONSUMER.MOVE_F32
+    : ty === TY.F64 || ty === TY.V128
+    ? CONSUMER.MOVE_F64
+    : CONSUMER.MOVE64;
+  beginCompare(s, consumer, 0);
+  s.v.operand(operandWord(s.defVreg(id), ROLE.DEF, CONSTRAINT.REG));
+  s.use(then);
+  s.use(otherwise);
+  compareOperands(s);
+  s.end();
+}

@@ -1,0 +1,267 @@
+/**
+ * Rules for integer operations, most specific form first. Rows `…32` and `…64` are neighbours, so `row + s.wide(id)` is the row
+ * of the value's width.
+ */
+import { OP } from "../ir/ops.ts";
+import { isConstantShift, isLowMask } from "./folding.ts";
+import { arithmeticImmediate, logicalImmediate } from "./immediates.ts";
+import { X } from "./instructions.ts";
+import { P } from "./machine_ops.ts";
+import type { Selection } from "./selection.ts";
+
+/** Kind of shift of a shifted operand, by operation. */
+function shiftKind(op: number): number {
+  return op === OP.SHL ? 0 : op === OP.SHR_U ? 1 : 2;
+}
+
+function shiftCount(s: Selection, id: number): number {
+  return s.imm[s.b[id]] & (s.wide(id) === 1 ? 63 : 31);
+}
+
+/** Is value `id` folded as a shifted operand? */
+export function isShifted(s: Selection, id: number): boolean {
+  return s.folded[id] !== 0 && isConstantShift(s, id);
+}
+
+/** def = x row y, where y may be a folded shift. */
+function shiftedBinary(s: Selection, row: number, id: number, x: number, y: number): void {
+  if (!isShifted(s, y)) return s.binary(row, id, x, s.reg(y));
+  const kind = shiftKind(s.op[y]);
+  s.binary(row, id, x, s.reg(s.a[y]), shiftCount(s, y), kind);
+}
+
+/** def = x ± constant, if the constant is an immediate. */
+function addImmediate(s: Selection, id: number, x: number, value: number): boolean {
+  const field = arithmeticImmediate(Math.abs(value));
+  if (field < 0) return false;
+  const row = (value < 0 ? X.SUB_I32 : X.ADD_I32) + s.wide(id);
+  s.unary(row, id, s.reg(x), field & 0xfff, field >> 12);
+  return true;
+}
+
+// Rules for ADD and SUB
+
+function multiplyAdd(s: Selection, row: number, id: number, product: number, addend: number): void {
+  const x = s.reg(s.a[product]);
+  const y = s.reg(s.b[product]);
+  const z = s.reg(addend);
+  s.plain(row + s.wide(id), 0, 0, 0);
+  s.def(id);
+  s.use(x);
+  s.use(y);
+  s.use(z);
+  s.end();
+}
+
+function isFolded(s: Selection, id: number, op: number): boolean {
+  return s.folded[id] !== 0 && s.op[id] === op;
+}
+
+export function selectAdd(s: Selection, id: number): void {
+  let x = s.a[id];
+  let y = s.b[id];
+  if (s.isSmall(x) && !s.isSmall(y)) [x, y] = [y, x];
+  if (s.isSmall(y) && addImmediate(s, id, x, s.imm[y])) return;
+  if (isFolded(s, y, OP.MUL)) return multiplyAdd(s, X.MADD32, id, y, x);
+  if (isFolded(s, x, OP.MUL)) return multiplyAdd(s, X.MADD32, id, x, y);
+  if (isShifted(s, x) || isFolded(s, x, OP.EXTEND_S)) [x, y] = [y, x];
+  if (isFolded(s, y, OP.EXTEND_S)) return s.binary(X.ADD_E64, id, s.reg(x), s.reg(s.a[y]), 0, 6);
+  shiftedBinary(s, X.ADD32 + s.wide(id), id, s.reg(x), y);
+}
+
+export function selectSub(s: Selection, id: number): void {
+  const x = s.a[id];
+  const y = s.b[id];
+  if (s.isSmall(y) && addImmediate(s, id, x, -s.imm[y])) return;
+  if (isFolded(s, y, OP.MUL)) return multiplyAdd(s, X.MSUB32, id, y, x);
+  if (isFolded(s, y, OP.EXTEND_S)) return s.binary(X.SUB_E64, id, s.reg(x), s.reg(s.a[y]), 0, 6);
+  shiftedBinary(s, X.SUB32 + s.wide(id), id, s.reg(x), y);
+}
+
+// Rules for MUL
+
+export function selectMul(s: Selection, id: number): void {
+  const x = s.reg(s.a[id]);
+  const y = s.reg(s.b[id]);
+  s.plain(P.MUL, 0, 0, s.wide(id));
+  s.def(id);
+  s.use(x);
+  s.use(y);
+  s.end();
+}
+
+// Rules for AND, OR, XOR
+
+/** The logical immediate that constant `id` is, or −1. */
+export function logicalField(s: Selection, id: number): number {
+  const low = s.imm[id];
+  return logicalImmediate(low, s.wide(id) === 1 ? s.c[id] : low);
+}
+
+function bitwise(s: Selection, row: number, immediateRow: number, id: number): void {
+  let x = s.a[id];
+  let y = s.b[id];
+  if (s.op[x] === OP.CONST && s.op[y] !== OP.CONST) [x, y] = [y, x];
+  if (s.op[y] === OP.CONST) {
+    const field = logicalField(s, y);
+    if (field >= 0) return s.unary(immediateRow + s.wide(id), id, s.reg(x), field);
+  } else if (isShifted(s, x)) [x, y] = [y, x];
+  shiftedBinary(s, row + s.wide(id), id, s.reg(x), y);
+}
+
+export function selectAnd(s: Selection, id: number): void {
+  const x = s.a[id];
+  const y = s.b[id];
+  if (isShifted(s, x) && s.op[y] === OP.CONST && isLowMask(s, y)) {
+    // (x >> n) & (2^w − 1)
+    const bits = s.wide(id) === 1 ? 64 : 32;
+    const high = s.wide(id) === 1 ? s.c[y] : 0;
+    const width = high === 0 ? 32 - Math.clz32(s.imm[y]) : 64 - Math.clz32(high);
+    const n = shiftCount(s, x);
+    s.unary(X.UBFM32 + s.wide(id), id, s.reg(s.a[x]), n, Math.min(n + width, bits) - 1);
+    return;
+  }
+  bitwise(s, X.AND32, X.AND_I32, id);
+}
+
+export function selectOr(s: Selection, id: number): void {
+  bitwise(s, X.ORR32, X.ORR_I32, id);
+}
+
+export function selectXor(s: Selection, id: number): void {
+  const y = s.b[id];
+  if (s.isSmall(y) && s.imm[y] === -1) {
+    const x = s.reg(s.a[id]);
+    s.plain(P.NOT, 0, 0, s.wide(id));
+    s.def(id);
+    s.use(x);
+    s.end();
+    return;
+  }
+  bitwise(s, X.EOR32, X.EOR_I32, id);
+}
+
+// Rules for shifts and rotates
+
+function shift(s: Selection, id: number, row: number): boolean {
+  const count = s.b[id];
+  const wide = s.wide(id);
+  if (s.op[count] === OP.CONST) return false;
+  const x = s.reg(s.a[id]);
+  s.binary(row + wide, id, x, s.reg(count));
+  return true;
+}
+
+export function selectShl(s: Selection, id: number): void {
+  if (shift(s, id, X.LSLV32)) return;
+  const n = shiftCount(s, id);
+  const last = s.wide(id) === 1 ? 63 : 31;
+  s.unary(X.UBFM32 + s.wide(id), id, s.reg(s.a[id]), -n & last, last - n);
+}
+
+export function selectShrS(s: Selection, id: number): void {
+  if (shift(s, id, X.ASRV32)) return;
+  s.unary(X.SBFM32 + s.wide(id), id, s.reg(s.a[id]), shiftCount(s, id), s.wide(id) === 1 ? 63 : 31);
+}
+
+export function selectShrU(s: Selection, id: number): void {
+  if (shift(s, id, X.LSRV32)) return;
+  s.unary(X.UBFM32 + s.wide(id), id, s.reg(s.a[id]), shiftCount(s, id), s.wide(id) === 1 ? 63 : 31);
+}
+
+function rotateRight(s: Selection, id: number, n: number): void {
+  const x = s.reg(s.a[id]);
+  s.binary(X.EXTR32 + s.wide(id), id, x, x, n);
+}
+
+export function selectRotl(s: Selection, id: number): void {
+  if (s.op[s.b[id]] === OP.CONST) return rotateRight(s, id, -shiftCount(s, id) & (s.wide(id) === 1 ? 63 : 31));
+  const x = s.reg(s.a[id]);
+  const y = s.reg(s.b[id]);
+  s.plain(P.ROTL, 0, 0, s.wide(id));
+  s.def(id);
+  s.use(x);
+  s.use(y);
+  s.end();
+}
+
+export function selectRotr(s: Selection, id: number): void {
+  if (shift(s, id, X.RORV32)) return;
+  rotateRight(s, id, shiftCount(s, id));
+}
+
+// Rules for counting bits
+
+export function selectClz(s: Selection, id: number): void {
+  s.unary(X.CLZ32 + s.wide(id), id, s.reg(s.a[id]));
+}
+
+function pseudoUnary(s: Selection, op: number, id: number): void {
+  const x = s.reg(s.a[id]);
+  s.plain(op, 0, 0, s.wide(id));
+  s.def(id);
+  s.use(x);
+  s.end();
+}
+
+export function selectCtz(s: Selection, id: number): void {
+  pseudoUnary(s, P.CTZ, id);
+}
+
+export function selectPopcnt(s: Selection, id: number): void {
+  pseudoUnary(s, P.POPCNT, id);
+}
+
+// Rules for division
+
+function divide(s: Selection, op: number, id: number): void {
+  const x = s.reg(s.a[id]);
+  const y = s.reg(s.b[id]);
+  s.plain(op, s.imm[id], 0, s.wide(id));
+  s.def(id);
+  s.use(x);
+  s.use(y);
+  s.end();
+}
+
+export function selectDivS(s: Selection, id: number): void {
+  divide(s, P.DIV_S, id);
+}
+
+export function selectDivU(s: Selection, id: number): void {
+  divide(s, P.DIV_U, id);
+}
+
+export function selectRemS(s: Selection, id: number): void {
+  divide(s, P.REM_S, id);
+}
+
+export function selectRemU(s: Selection, id: number): void {
+  divide(s, P.REM_U, id);
+}
+
+// Rules for conversions between integers
+
+export function selectExtend8(s: Selection, id: number): void {
+  s.unary(X.SBFM32 + s.wide(id), id, s.reg(s.a[id]), 0, 7);
+}
+
+export function selectExtend16(s: Selection, id: number): void {
+  s.unary(X.SBFM32 + s.wide(id), id, s.reg(s.a[id]), 0, 15);
+}
+
+export function selectExtend32(s: Selection, id: number): void {
+  s.unary(X.SBFM64, id, s.reg(s.a[id]), 0, 31);
+}
+
+export function selectExtendU(s: Selection, id: number): void {
+  const x = s.reg(s.a[id]);
+  s.plain(P.ZERO_EXTEND, 0, 0, 0);
+  s.defReuse(id, 1);
+  s.use(x);
+  s.end();
+}
+
+export function selectWrap(s: Selection, id: number): void {
+  s.unary(X.UBFM32, id, s.reg(s.a[id]), 0, 31);
+}

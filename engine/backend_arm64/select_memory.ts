@@ -1,0 +1,174 @@
+/**
+ * Rules for loads, stores and explicit bounds checks, and the address modes they use.
+ *
+ * Linear memory: without offset, [x26, w, uxtw] does everything. With one, the sum of base and index is computed once per stretch of
+ * code (until the next call, which may move the memory) and the offset becomes the displacement: objects are read field by
+ * field. The static offset is never added to a 32-bit address first, so nothing wraps.
+ */
+import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
+import { REGION } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { TRAP } from "../traps.ts";
+import { X } from "./instructions.ts";
+import { AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
+import type { Selection } from "./selection.ts";
+
+/** What `resolveAddress` found; valid until the next call. */
+const found = { mode: 0, base: 0, index: 0, scale: 0, disp: 0, trap: 0 };
+
+/** The register of memory base + address `id`, made here unless it is known. */
+function memorySum(s: Selection, id: number): number {
+  if (s.sumRegion[id] === s.region) return s.sumVreg[id];
+  const x = s.reg(id);
+  const sum = s.v.newVreg(TY.I64);
+  s.plain(P.MEMORY_ADDRESS, 0, 0, s.wide(id));
+  s.defOf(sum);
+  s.use(x);
+  s.end();
+  s.sumVreg[id] = sum;
+  s.sumRegion[id] = s.region;
+  return sum;
+}
+
+/** Resolves the address of access `id`. */
+function resolveAddress(s: Selection, id: number): void {
+  const kind = s.c[id] & 0xff;
+  const address = s.a[id];
+  const { op, b, imm } = s;
+  found.disp = imm[id];
+  found.trap = 0;
+  found.scale = 0;
+  if (kind === REGION.CONTEXT) {
+    found.mode = MODE.CONTEXT;
+    return;
+  }
+  if (kind === REGION.MEMORY0) {
+    found.trap = s.explicit ? 0 : TRAP.MEMORY_OUT_OF_BOUNDS;
+    if (op[address] === OP.CONST && (s.wide(address) === 0 || s.c[address] === 0)) {
+      const at = (imm[address] >>> 0) + (imm[id] >>> 0);
+      if (at <= 0x7fffffff) {
+        found.mode = MODE.MEMORY_CONSTANT;
+        found.disp = at;
+        return;
+      }
+    }
+    if (imm[id] === 0 && s.sumRegion[address] !== s.region) {
+      found.base = s.reg(address);
+      found.mode = s.wide(address) === 1 ? MODE.MEMORY_WIDE : MODE.MEMORY;
+    } else {
+      found.base = memorySum(s, address);
+      found.mode = MODE.POINTER;
+    }
+    return;
+  }
+  found.trap = op[id] >= OP.LOAD && op[id] <= OP.LOAD32_U ? b[id] : 0;
+  found.mode = MODE.POINTER;
+  found.base = s.reg(address);
+}
+
+/** The aux word of the address resolved last. */
+function addressAux(): number {
+  return found.mode | (found.scale << AUX_SCALE_SHIFT) | (found.trap << AUX_TRAP_SHIFT);
+}
+
+function addressOperands(s: Selection): void {
+  if (found.mode === MODE.MEMORY_CONSTANT || found.mode === MODE.CONTEXT) return;
+  s.use(found.base);
+  if (found.mode === MODE.POINTER_INDEX) s.use(found.index);
+}
+
+/** Row that loads as IR operation `op` with result type `ty` does. */
+export function loadRow(op: number, ty: number): number {
+  switch (op) {
+    case OP.LOAD:
+      if (ty === TY.I32) return X.LDR_W_U;
+      if (ty === TY.F32) return X.LDR_S_U;
+      if (ty === TY.F64) return X.LDR_D_U;
+      if (ty === TY.V128) return X.LDR_Q_U;
+      return X.LDR_X_U;
+    case OP.LOAD8_S:
+      return ty === TY.I64 ? X.LDRSB_X_U : X.LDRSB_W_U;
+    case OP.LOAD8_U:
+      return X.LDRB_U;
+    case OP.LOAD16_S:
+      return ty === TY.I64 ? X.LDRSH_X_U : X.LDRSH_W_U;
+    case OP.LOAD16_U:
+      return X.LDRH_U;
+    case OP.LOAD32_S:
+      return X.LDRSW_U;
+  }
+  return X.LDR_W_U;
+}
+
+/** Row that stores a whole value of type `ty`. */
+export function storeRow(ty: number): number {
+  switch (ty) {
+    case TY.I32:
+      return X.STR_W_U;
+    case TY.F32:
+      return X.STR_S_U;
+    case TY.F64:
+      return X.STR_D_U;
+    case TY.V128:
+      return X.STR_Q_U;
+  }
+  return X.STR_X_U;
+}
+
+export function selectLoad(s: Selection, id: number): void {
+  const row = loadRow(s.op[id], s.ty[id]);
+  resolveAddress(s, id);
+  s.plain(row, 0, found.disp, addressAux());
+  s.def(id);
+  addressOperands(s);
+  s.end();
+}
+
+export function selectStore(s: Selection, id: number): void {
+  const value = s.b[id];
+  const o = s.op[id];
+  const row = o === OP.STORE8
+    ? X.STRB_U
+    : o === OP.STORE16
+    ? X.STRH_U
+    : o === OP.STORE32
+    ? X.STR_W_U
+    : storeRow(s.ty[value]);
+  // The register of zeros stores a zero.
+  const zero = s.isZero(value);
+  const vreg = zero ? 0 : s.reg(value);
+  resolveAddress(s, id);
+  s.plain(row, zero ? 1 : 0, found.disp, addressAux());
+  if (!zero) s.use(vreg);
+  addressOperands(s);
+  s.end();
+}
+
+/** Explicit mode: the address plus its static offset plus the access size must not exceed the memory's length. */
+export function selectBounds(s: Selection, id: number): void {
+  const address = s.a[id];
+  const memory = s.c[id] & 0xff;
+  const size = s.c[id] >>> 8;
+  const wide = s.ty[address] === TY.I64 ? 1 : 0;
+  if (s.op[address] === OP.CONST && (wide === 0 || s.c[address] === 0)) {
+    const extent = (s.imm[address] >>> 0) + (s.imm[id] >>> 0) + size;
+    if (extent <= 0x7fffffff) {
+      s.plain(P.BOUNDS, 0, extent, (memory << 8) | 2);
+      s.end();
+      return;
+    }
+  }
+  const vreg = s.reg(address);
+  s.plain(P.BOUNDS, s.imm[id], size, (memory << 8) | wide);
+  s.use(vreg);
+  s.end();
+}
+
+/** A load of type `ty` from [base + disp] into vreg `to`. */
+export function loadFrom(s: Selection, to: number, base: number, disp: number, ty: number): void {
+  s.plain(loadRow(OP.LOAD, ty), 0, disp, MODE.POINTER);
+  s.v.operand(operandWord(to, ROLE.DEF, CONSTRAINT.REG));
+  s.use(base);
+  s.end();
+}

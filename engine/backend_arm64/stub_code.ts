@@ -1,0 +1,143 @@
+/**
+ * Building blocks of code that no VCode stands behind: stubs, thunks, native builtins. A StubCode is an Emission whose words go
+ * to the image it is given, with short methods for the few instruction shapes that such code is made of.
+ */
+import { Allocation } from "../codegen/allocation.ts";
+import { MachineCode } from "../codegen/machine_code.ts";
+import type { CodegenContext } from "../codegen/target.ts";
+import { VCode } from "../codegen/vcode.ts";
+import { layoutContext, MEMORY, THREAD } from "../context_layout.ts";
+import { Emission, KIND } from "./emission.ts";
+import { emitAt } from "./emit_row.ts";
+import { finish } from "./finish.ts";
+import { X } from "./instructions.ts";
+import { CONTEXT_REGISTER, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SP, ZERO } from "./registers.ts";
+
+const NO_VCODE = new VCode();
+const NO_ALLOCATION = new Allocation();
+
+/** What code outside any module is compiled for: the least of everything. */
+export const BARE_CONTEXT: CodegenContext = {
+  layout: layoutContext({ memories: 0, tables: 0, globals: 0, importedFuncs: 0, definedFuncs: 0, types: 0 }),
+  explicitBounds: false,
+  signatures: [],
+  functionSignature: new Int32Array(0),
+  optimizations: {},
+  cpu: new Set(),
+  stackFence: false,
+};
+
+/** Bytes that `saveHost` takes: x19-x30 and d8-d15, which the host's calling convention (AAPCS64) wants back. */
+const HOST_SAVED = 160;
+
+export class StubCode extends Emission {
+  /** Where the code will begin. */
+  start: number;
+
+  constructor(context: CodegenContext = BARE_CONTEXT, code: MachineCode = new MachineCode(0, 0)) {
+    super();
+    this.begin(NO_VCODE, NO_ALLOCATION, context, code);
+    this.labelCount = 0;
+    this.start = code.length;
+  }
+
+  /** Moves the code into the image. */
+  finish(): void {
+    finish(this);
+  }
+
+  /** row d, n, m */
+  rrr(row: number, d: number, n: number, m: number): void {
+    this.asm.reserve(64);
+    this.asm.rrr(row, d, n, m);
+  }
+
+  /** row d, n and the fields i and s */
+  rri(row: number, d: number, n: number, i: number, s = 0): void {
+    this.asm.reserve(64);
+    this.asm.rri(row, d, n, i, s);
+  }
+
+  /** Load or store of t at [base + disp]. */
+  at(row: number, t: number, base: number, disp: number): void {
+    this.asm.reserve(64);
+    emitAt(this, row, t, base, disp);
+  }
+
+  /** mov d, n (64 bits) */
+  move(d: number, n: number): void {
+    this.asm.reserve(64);
+    this.asm.move(1, d, n);
+  }
+
+  /** d = n + value; either may be the stack pointer. */
+  add(d: number, n: number, value: number): void {
+    this.asm.reserve(64);
+    this.asm.addConstant(d, n, value, SCRATCH);
+  }
+
+  /** mov register, value */
+  constant(register: number, value: bigint): void {
+    this.asm.reserve(64);
+    this.asm.constant(register, Number(BigInt.asIntN(32, value)), Number(BigInt.asIntN(32, value >> 32n)));
+  }
+
+  /** cmp n, value (64 bits, value below 4096) */
+  compare(n: number, value: number): void {
+    this.rri(X.SUBS_I64, ZERO, n, value);
+  }
+
+  /** row of a pair at [n + 8 × i] */
+  pair(row: number, d: number, a: number, n: number, i: number): void {
+    this.asm.reserve(64);
+    this.asm.pair(row, d, a, n, i);
+  }
+
+  ret(): void {
+    this.rrr(X.RET, 0, LINK, 0);
+  }
+
+  /** Aligns what follows. */
+  align(): void {
+    this.mark(KIND.ALIGN, 16, 1, 0, 0);
+  }
+
+  /** b to a stub of the image, through a relocation. */
+  jumpStub(kind: number, target: number): void {
+    this.mark(KIND.RELOCATION, kind, target, 0, 0);
+    this.rrr(X.B, 0, 0, 0);
+  }
+
+  /** Saves what the host wants back and leaves its stack pointer in the thread state at `thread`. Changes x16. */
+  saveHost(thread: number): void {
+    this.add(SP, SP, -HOST_SAVED);
+    for (let k = 0; k < 6; k++) this.pair(X.STP_X, 19 + 2 * k, 20 + 2 * k, SP, 2 * k);
+    for (let k = 0; k < 4; k++) this.pair(X.STP_D, 8 + 2 * k, 9 + 2 * k, SP, 12 + 2 * k);
+    this.add(SCRATCH, SP, 0);
+    this.at(X.STR_X_U, SCRATCH, thread, THREAD.HOST_SP);
+  }
+
+  /** Back to the host's stack and caller; `thread` holds the thread state, x0 or v0 the answer. Changes x16. */
+  returnToHost(thread: number): void {
+    this.at(X.LDR_X_U, SCRATCH, thread, THREAD.HOST_SP);
+    this.add(SP, SCRATCH, 0);
+    for (let k = 0; k < 6; k++) this.pair(X.LDP_X, 19 + 2 * k, 20 + 2 * k, SP, 2 * k);
+    for (let k = 0; k < 4; k++) this.pair(X.LDP_D, 8 + 2 * k, 9 + 2 * k, SP, 12 + 2 * k);
+    this.add(SP, SP, HOST_SAVED);
+    this.ret();
+  }
+
+  /** sp = GUEST_SP of the thread, aligned. Changes x16. */
+  enterStack(thread: number): void {
+    this.at(X.LDR_X_U, SCRATCH, thread, THREAD.GUEST_SP);
+    // and sp, x16, #~15
+    this.rri(X.AND_I64, SP, SCRATCH, (1 << 12) | (60 << 6) | 59);
+  }
+
+  /** Loads the registers of memory 0 from the context in x28. */
+  loadMemory(): void {
+    const at = BARE_CONTEXT.layout.memoriesOffset;
+    this.at(X.LDR_X_U, MEMORY_BASE, CONTEXT_REGISTER, at + MEMORY.BASE);
+    this.at(X.LDR_X_U, MEMORY_LENGTH, CONTEXT_REGISTER, at + MEMORY.LENGTH);
+  }
+}
