@@ -27,9 +27,7 @@ export const CONTEXT = {
   TRAP_EXIT: 16,
   /** Address of the buffer for arguments and results beyond the registers: 8 bytes each (16 for v128), shared by the thread. */
   OVERFLOW: 24,
-  /** Fuel left, i64 (later). */
-  FUEL: 32,
-  /** Address of the poll word (later): non-zero asks the guest to stop. */
+  /** Address of the poll page (host/code_arena.ts), for code that cannot reach it relative to itself. */
   POLL: 40,
   /** Number of the instance, i32: how the runtime finds it from a parked context. */
   INSTANCE: 48,

@@ -1,5 +1,5 @@
 /**
- * Shows what the compiler makes of a module: `deno task dump FILE [FUNC] [--explicit] [--ir] [--off KEY,…]`: IR as translated and
+ * Shows what the compiler makes of a module: `deno task dump FILE [FUNC] [--explicit] [--interruptible] [--fuel] [--ir] [--off KEY,…]`: IR as translated and
  * as optimized, machine instructions and the bytes disassembled. FUNC is a function index or a name.
  */
 import { readFileSync } from "node:fs";
@@ -22,7 +22,7 @@ const args = process.argv.slice(2);
 const flags = args.filter((arg) => arg.startsWith("--"));
 const [file, wanted] = args.filter((arg) => !arg.startsWith("--"));
 if (file === undefined) {
-  console.error("usage: deno task dump FILE [FUNC] [--explicit] [--ir] [--off=KEY,…]");
+  console.error("usage: deno task dump FILE [FUNC] [--explicit] [--interruptible] [--fuel] [--ir] [--off=KEY,…]");
   process.exit(2);
 }
 const explicitBounds = flags.includes("--explicit");
@@ -30,7 +30,8 @@ const off = flags.find((flag) => flag.startsWith("--off="))?.slice(6).split(",")
 const optimizations = optimizationSet(Object.fromEntries(off.map((key) => [key as OptimizationName, false])));
 const module = NewEngine().parse(readFileSync(file));
 const valid = validateModule(module, featureSet());
-const env = moduleEnv(valid, { explicitBounds, optimizations });
+const control = { interruptible: flags.includes("--interruptible"), fuel: flags.includes("--fuel") };
+const env = moduleEnv(valid, { explicitBounds, optimizations, ...control });
 const exported = valid.exports.find((e) => e.kind === "func" && e.name === wanted)?.index;
 const named = [...valid.names.funcs].find(([, name]) => name === wanted)?.[0];
 const selected = wanted === undefined ? undefined : exported ?? named ?? Number(wanted);
@@ -39,6 +40,7 @@ const code = compileModule(module, {
   features: featureSet(),
   optimizations,
   explicitBounds,
+  ...control,
   cpu: cpuFeatures(currentHost()),
 });
 const f = new IrFunction();

@@ -128,6 +128,7 @@ export class GuestThread {
     region.setWord(offset + CONTEXT.STACK_LIMIT, Math.min(lowest, this.stackHigh));
     region.setWord(offset + CONTEXT.TRAP_EXIT, this.trapExit);
     region.setWord(offset + CONTEXT.TAIL_RETURN, this.tailReturn);
+    region.setWord(offset + CONTEXT.POLL, this.arena.pollPage);
     region.setWord(offset + CONTEXT.OVERFLOW, this.state.address + THREAD.OVERFLOW);
     region.i32[(offset + CONTEXT.INSTANCE) >> 2] = instance;
   }

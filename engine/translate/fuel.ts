@@ -8,7 +8,7 @@
  * regions of its own, within one of its caller's.
  */
 import { CONTEXT, THREAD } from "../context_layout.ts";
-import { FUEL_BULK_SHIFT, FUEL_PRICE } from "../fuel_prices.ts";
+import { FUEL_BULK_SHIFT, FUEL_PRICE } from "./fuel_prices.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";

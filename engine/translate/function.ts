@@ -17,7 +17,7 @@ import { Builder } from "../ir/builder.ts";
 import { IrFunction } from "../ir/function.ts";
 import { OP, type OpName } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { FUEL_PRICE_OF_IF } from "../fuel_prices.ts";
+import { FUEL_PRICE_OF_IF } from "./fuel_prices.ts";
 import { TRAP } from "../traps.ts";
 import { validateBody } from "../validate/code.ts";
 import { type CodeVisitor, FRAME } from "../validate/visitor.ts";

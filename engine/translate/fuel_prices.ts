@@ -7,7 +7,7 @@
  * clause, after an `end` or after a branch that was not taken, and ends where the next one begins. A region that cannot be paid for is
  * not begun, and costs nothing; one that traps half-way has been paid for as a whole. Calls do not end a region.
  */
-import { OPCODES } from "./wasm/opcodes.ts";
+import { OPCODES } from "../wasm/opcodes.ts";
 
 /** The price of an instruction without a row. */
 const DEFAULT_PRICE = 1;
