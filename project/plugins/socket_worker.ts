@@ -2,8 +2,8 @@
  * The thread on which plugins' sockets live, because host functions must answer at once and sockets do not.
  *
  * In: one request at a time by message; the asking thread waits for the reply cell. Out: a handle, a count or a negated status
- * in the reply cell, bytes in the shared buffer. What was asked for has been granted already: nothing here decides. Sockets
- * read only while someone waits, so that a sender cannot fill memory. Started by sockets.ts.
+ * in the reply cell, bytes in the shared buffer. What was asked for has been granted already: nothing here decides. A socket
+ * stops reading when enough waits to be received, so that a sender cannot fill memory. Started by sockets.ts.
  */
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -14,23 +14,41 @@ const { reply, data, timeout } = workerData as SocketShare;
 const cells = new Int32Array(reply);
 const bytes = new Uint8Array(data);
 
+/** Bytes that wait on a socket before it stops reading. */
+const ENOUGH = 1 << 18;
+
 interface Listener {
   readonly server: Server;
-  readonly waiting: Socket[];
+  readonly waiting: Connection[];
 }
-const handles = new Map<number, Socket | Listener>();
+
+/** A socket and what it has received. */
+interface Connection {
+  readonly socket: Socket;
+  readonly chunks: Uint8Array[];
+  size: number;
+  ended: boolean;
+}
+const connections = new Map<number, Connection>();
+const listeners = new Map<number, Listener>();
 let nextHandle = 1;
 
-function isSocket(entry: Socket | Listener): entry is Socket {
-  return !("server" in entry);
+/** Begins to receive. A failed socket must not end the thread: the next use of its handle says so. */
+function connectionOf(socket: Socket): Connection {
+  const connection: Connection = { socket, chunks: [], size: 0, ended: false };
+  socket.on("error", () => {});
+  socket.on("end", () => connection.ended = true);
+  socket.on("data", (chunk: Uint8Array) => {
+    connection.chunks.push(chunk);
+    connection.size += chunk.length;
+    if (connection.size >= ENOUGH) socket.pause();
+  });
+  return connection;
 }
 
-/** A failed socket must not end the thread: the next use of its handle says so. */
-function keep(socket: Socket): number {
-  socket.on("error", () => {});
-  socket.pause();
+function keep(connection: Connection): number {
   const handle = nextHandle++;
-  handles.set(handle, socket);
+  connections.set(handle, connection);
   return handle;
 }
 
@@ -58,38 +76,34 @@ async function connect(request: SocketRequest): Promise<number> {
     : createConnection({ host, port });
   socket.on("error", () => {});
   const event = await firstOf(socket, [tls === true ? "secureConnect" : "connect", "error", "close"]);
-  if (event === "connect" || event === "secureConnect") return keep(socket);
+  if (event === "connect" || event === "secureConnect") return keep(connectionOf(socket));
   socket.destroy();
   return -STATUS_OF.failed;
 }
 
 async function listen({ host, port }: SocketRequest): Promise<number> {
-  const server = createServer({ pauseOnConnect: true });
-  const waiting: Socket[] = [];
+  const waiting: Connection[] = [];
+  const server = createServer((socket) => void waiting.push(connectionOf(socket)));
   server.maxConnections = 64;
-  server.on("connection", (socket) => {
-    socket.on("error", () => {});
-    waiting.push(socket);
-  });
   server.on("error", () => {});
   server.listen({ host, port, exclusive: true });
   if (await firstOf(server, ["listening", "error"]) !== "listening") return -STATUS_OF.failed;
   const handle = nextHandle++;
-  handles.set(handle, { server, waiting });
+  listeners.set(handle, { server, waiting });
   return handle;
 }
 
 async function accept({ handle }: SocketRequest): Promise<number> {
-  const entry = handles.get(handle);
-  if (entry === undefined || isSocket(entry)) return -STATUS_OF.missing;
-  if (entry.waiting.length === 0) await firstOf(entry.server, ["connection", "close"]);
-  const socket = entry.waiting.shift();
-  return socket === undefined ? -STATUS_OF.failed : keep(socket);
+  const listener = listeners.get(handle);
+  if (listener === undefined) return -STATUS_OF.missing;
+  if (listener.waiting.length === 0) await firstOf(listener.server, ["connection", "close"]);
+  const connection = listener.waiting.shift();
+  return connection === undefined ? -STATUS_OF.failed : keep(connection);
 }
 
 async function send({ handle, count }: SocketRequest): Promise<number> {
-  const socket = handles.get(handle);
-  if (socket === undefined || !isSocket(socket)) return -STATUS_OF.missing;
+  const socket = connections.get(handle)?.socket;
+  if (socket === undefined) return -STATUS_OF.missing;
   if (socket.destroyed || !socket.writable) return -STATUS_OF.closed;
   // Copied, because the asker reuses the buffer.
   if (socket.write(bytes.slice(0, count))) return count;
@@ -98,36 +112,38 @@ async function send({ handle, count }: SocketRequest): Promise<number> {
 }
 
 async function receive({ handle, count }: SocketRequest): Promise<number> {
-  const socket = handles.get(handle);
-  if (socket === undefined || !isSocket(socket)) return -STATUS_OF.missing;
-  if (count === 0) return 0;
-  for (;;) {
-    const available = Math.min(count, socket.readableLength);
-    const chunk = available === 0 ? null : socket.read(available) as Uint8Array | null;
-    if (chunk !== null) {
-      bytes.set(chunk);
-      return chunk.length;
-    }
-    if (socket.readableEnded) return 0;
+  const connection = connections.get(handle);
+  if (connection === undefined) return -STATUS_OF.missing;
+  const { socket, chunks } = connection;
+  if (chunks.length === 0 && !connection.ended) {
     if (socket.destroyed) return -STATUS_OF.closed;
-    socket.read(0);
-    const event = await firstOf(socket, ["readable", "end", "error", "close"]);
-    if (event === "timeout") return -STATUS_OF.failed;
-    if (event === "end") return 0;
-    if (event === "error") return -STATUS_OF.closed;
-    if (event === "close" && socket.readableLength === 0) return 0;
+    const event = await firstOf(socket, ["data", "end", "error", "close"]);
+    if (chunks.length === 0 && event !== "end") return event === "timeout" ? -STATUS_OF.failed : -STATUS_OF.closed;
   }
+  let done = 0;
+  while (done < count && chunks.length > 0) {
+    const chunk = chunks[0]!;
+    const part = chunk.subarray(0, count - done);
+    bytes.set(part, done);
+    done += part.length;
+    if (part.length === chunk.length) chunks.shift();
+    else chunks[0] = chunk.subarray(part.length);
+  }
+  connection.size -= done;
+  if (connection.size < ENOUGH) socket.resume();
+  return done;
 }
 
 function close({ handle }: SocketRequest): number {
-  const entry = handles.get(handle);
-  if (entry === undefined) return -STATUS_OF.missing;
-  handles.delete(handle);
-  if (isSocket(entry)) entry.end(() => entry.destroy());
-  else {
-    for (const socket of entry.waiting.splice(0)) socket.destroy();
-    entry.server.close();
-  }
+  const socket = connections.get(handle)?.socket;
+  const listener = listeners.get(handle);
+  connections.delete(handle);
+  listeners.delete(handle);
+  if (socket !== undefined) socket.end(() => socket.destroy());
+  else if (listener !== undefined) {
+    for (const { socket } of listener.waiting.splice(0)) socket.destroy();
+    listener.server.close();
+  } else return -STATUS_OF.missing;
   return 0;
 }
 
