@@ -6,7 +6,7 @@ import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
 import { canMoveTo, fold, foldLoad } from "./folding.ts";
 import { FOLD, type Selection } from "./selection.ts";
-import { BINARY_ROW, EXCHANGED, READS_HALF, UNARY_ROW } from "./vector_rows.ts";
+import { BINARY_ROW, EXCHANGED, invertedComparison, READS_HALF, UNARY_ROW } from "./vector_rows.ts";
 import { FLAG, OP_FLAGS } from "../ir/ops.ts";
 
 /** Folds an unsigned load of a narrow lane into `id`. */
@@ -20,6 +20,14 @@ function foldLane(s: Selection, scalar: number, id: number, shape: number): void
   if (shape === SHAPE.I8X16) foldNarrow(s, scalar, id, OP.LOAD8_U);
   else if (shape === SHAPE.I16X8) foldNarrow(s, scalar, id, OP.LOAD16_U);
   else foldLoad(s, scalar, id, s.ty[scalar]);
+}
+
+/** Folds mask `mask`, if it is the inverse of what the hardware computes, into `id`, which can take that as well. */
+function foldInverse(s: Selection, mask: number, id: number): boolean {
+  if (s.uses[mask] !== 1 || s.blockOf[mask] !== s.blockOf[id] || s.folded[mask] !== 0) return false;
+  if (s.op[mask] !== OP.VNOT && invertedComparison(s.op[mask], s.imm[mask] & 0xff) === 0) return false;
+  fold(s, mask, id, FOLD.ONCE);
+  return true;
 }
 
 /** Marks what vector operation `id` folds. */
@@ -41,6 +49,21 @@ export function foldVector(s: Selection, id: number): void {
       return;
     case OP.VSHUFFLE:
       return;
+    case OP.VBITSELECT:
+      foldInverse(s, s.c[id], id);
+      return;
+    case OP.VAND:
+      if (foldInverse(s, b[id], id)) {
+        if (s.avx) foldLoad(s, a[id], id, TY.V128);
+        return;
+      }
+      if (foldInverse(s, a[id], id)) {
+        if (s.avx) foldLoad(s, b[id], id, TY.V128);
+        return;
+      }
+      break;
+    case OP.VANDNOT:
+      if (foldInverse(s, b[id], id)) return;
   }
   const unary = UNARY_ROW[o * 8 + shape];
   if (unary !== 0) {

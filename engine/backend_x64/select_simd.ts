@@ -23,7 +23,7 @@ import {
   zeros,
 } from "./vector_code.ts";
 import { foldAddress } from "./addressing.ts";
-import { BINARY_ROW, EXCHANGED, READS_HALF, UNARY_ROW, VECTOR_IMMEDIATE } from "./vector_rows.ts";
+import { BINARY_ROW, EXCHANGED, invertedComparison, READS_HALF, UNARY_ROW, VECTOR_IMMEDIATE } from "./vector_rows.ts";
 
 const { I8X16, I16X8, I32X4, I64X2, F32X4 } = SHAPE;
 
@@ -33,8 +33,38 @@ function shapeOf(s: Selection, id: number): number {
 
 // Rules for operations that are one instruction
 
+/** The inverse of mask `id`, which was folded: the comparison that the hardware knows, or what VNOT inverts. */
+function inverseOf(s: Selection, id: number): number {
+  const x = s.reg(s.a[id]);
+  if (s.op[id] === OP.VNOT) return x;
+  const shape = shapeOf(s, id);
+  const o = invertedComparison(s.op[id], shape);
+  const y = s.reg(s.b[id]);
+  const row = BINARY_ROW[o * 8 + shape];
+  if (row === 0) return comparison(s, o, shape, x, y);
+  return EXCHANGED[o] === 1 ? two(s, row, y, x) : two(s, row, x, y);
+}
+
+/** Was value `id` folded as the inverse of a mask? */
+function isInverse(s: Selection, id: number): boolean {
+  return s.folded[id] !== 0 && (s.op[id] === OP.VNOT || invertedComparison(s.op[id], shapeOf(s, id)) !== 0);
+}
+
+/** `a & ~mask`, or `a & mask`, where `mask` is the inverse of a folded operand; false if there is none. */
+function selectMasked(s: Selection, id: number): boolean {
+  const o = s.op[id];
+  if (o !== OP.VAND && o !== OP.VANDNOT) return false;
+  const mask = isInverse(s, s.b[id]) ? s.b[id] : s.a[id];
+  if (!isInverse(s, mask)) return false;
+  const inverse = inverseOf(s, mask);
+  sourceVector(s, mask === s.b[id] ? s.a[id] : s.b[id]);
+  s.vregs[id] = twoSource(s, o === OP.VAND ? X.PANDN : X.PAND, inverse);
+  return true;
+}
+
 /** Emits the single instruction of operation `id`. */
 function single(s: Selection, id: number): void {
+  if (selectMasked(s, id)) return;
   const o = s.op[id];
   const row = BINARY_ROW[o * 8 + shapeOf(s, id)];
   let x = s.a[id];
@@ -110,9 +140,6 @@ function multiply64(s: Selection, x: number, y: number): number {
 }
 
 function extendedProduct(s: Selection, shape: number, x: number, y: number, signed: boolean, high: boolean): number {
-  if (shape === I16X8) {
-    return two(s, X.PMULLW, extended(s, I16X8, x, signed, high), extended(s, I16X8, y, signed, high));
-  }
   if (shape === I32X4) {
     const low = two(s, X.PMULLW, x, y);
     return two(s, high ? X.PUNPCKHWD : X.PUNPCKLWD, low, two(s, signed ? X.PMULHW : X.PMULHUW, x, y));
@@ -415,8 +442,9 @@ export function selectBitselect(s: Selection, id: number): void {
     s.vregs[id] = two(s, X.PBLENDW, s.reg(s.b[id]), s.reg(s.a[id]), blend);
     return;
   }
-  const mask = s.reg(s.c[id]);
-  const yes = two(s, X.PAND, s.reg(s.a[id]), mask);
-  const otherwise = s.reg(s.b[id]);
+  const inverse = isInverse(s, s.c[id]);
+  const mask = inverse ? inverseOf(s, s.c[id]) : s.reg(s.c[id]);
+  const yes = two(s, X.PAND, s.reg(inverse ? s.b[id] : s.a[id]), mask);
+  const otherwise = s.reg(inverse ? s.a[id] : s.b[id]);
   s.vregs[id] = two(s, X.POR, two(s, X.PANDN, mask, otherwise), yes);
 }

@@ -3,6 +3,7 @@
  * instruction takes the operands the other way round. Folding and selection read them.
  */
 import { OP, OP_ROWS, type OpName } from "../ir/ops.ts";
+import { SHAPE } from "../ir/types.ts";
 import { X } from "./instructions.ts";
 
 /**
@@ -86,6 +87,26 @@ function enter(table: Uint16Array, text: string): void {
 
 for (const text of BINARY) enter(BINARY_ROW, text);
 for (const text of UNARY) enter(UNARY_ROW, text);
+
+/**
+ * The comparison whose result operation `op` on `shape` inverts, for lack of an instruction of its own; 0 for the others. What uses the
+ * inverse of a mask anyway spares the inversion.
+ */
+export function invertedComparison(op: number, shape: number): number {
+  switch (op) {
+    case OP.VNE:
+      return OP.VEQ;
+    case OP.VGT_U:
+      return OP.VLE_U;
+    case OP.VLT_U:
+      return OP.VGE_U;
+    case OP.VGE_S:
+      return shape === SHAPE.I64X2 ? OP.VLT_S : 0;
+    case OP.VLE_S:
+      return shape === SHAPE.I64X2 ? OP.VGT_S : 0;
+  }
+  return 0;
+}
 
 /** 1: the row reads only 8 bytes of its last operand. */
 export const READS_HALF: ReadonlySet<number> = new Set(

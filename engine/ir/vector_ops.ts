@@ -63,7 +63,7 @@ export const VECTOR_ROWS = [
   "VAVGR_U vv. v pc",
   "VQ15MULR_S vv. v pc",
   "VDOT_S vv. v pc",
-  "VEXTMUL_LOW_S vv. v pc",
+  "VEXTMUL_LOW_S vv. v pc", // i32x4 and i64x2; the order is that of the extensions
   "VEXTMUL_LOW_U vv. v pc",
   "VEXTMUL_HIGH_S vv. v pc",
   "VEXTMUL_HIGH_U vv. v pc",

@@ -64,12 +64,22 @@ function shapeOf(mnemonic: string): number {
 
 /** Handler of a row that is one operation of `count` operands. */
 function direct(op: number, ty: number, shape: number, count: number): Handler {
+  if (shape === SHAPE.I16X8 && op >= OP.VEXTMUL_LOW_S && op <= OP.VEXTMUL_HIGH_U) return extendedProduct(op);
   if (op === OP.VSPLAT) return (t) => t.push(splat(t, shape, t.pop()));
   return (t) => {
     const c = count > 2 ? t.pop() : 0;
     const b = count > 1 ? t.pop() : 0;
     const a = t.pop();
     t.push(t.b.pure(op, ty, a, b, c, shape));
+  };
+}
+
+/** Products of bytes are those of their extensions, which other instructions may need as well. */
+function extendedProduct(op: number): Handler {
+  const extension = OP.VEXTEND_LOW_S + op - OP.VEXTMUL_LOW_S;
+  return (t) => {
+    const b = vector(t, extension, SHAPE.I16X8, t.pop());
+    t.push(vector(t, OP.VMUL, SHAPE.I16X8, vector(t, extension, SHAPE.I16X8, t.pop()), b));
   };
 }
 

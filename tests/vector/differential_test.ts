@@ -8,9 +8,9 @@ import { NewEngine } from "../../engine/engine.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 import { hidingFeatures } from "./hiding_features.ts";
 import { randomNumbers, randomVector } from "./random_vectors.ts";
-import { vectorCases, vectorModule } from "./vector_cases.ts";
+import { maskCases, vectorCases, vectorModule } from "./vector_cases.ts";
 
-const CASES = vectorCases();
+const CASES = [...vectorCases(), ...maskCases()];
 const TEXT = vectorModule(CASES);
 const BYTES = encodeModule(parseModule(TEXT));
 /** Rounds of operands per case. */

@@ -173,6 +173,27 @@ export function vectorCases(): VectorCase[] {
   return cases;
 }
 
+const INVERSES = [
+  ...["i8x16", "i16x8", "i32x4"].flatMap((shape) => ["ne", "gt_u", "lt_u"].map((name) => `${shape}.${name}`)),
+  ...["i64x2.ne", "i64x2.ge_s", "i64x2.le_s"],
+];
+
+/** Masks whose inverse is what the hardware computes, in the instructions that can use it. */
+export function maskCases(): VectorCase[] {
+  const masks = [...INVERSES.map((name) => `(${name} ${B} ${C})`), `(v128.not ${B})`];
+  return masks.flatMap((mask) =>
+    [
+      `(v128.bitselect ${A} ${C} ${mask})`,
+      `(v128.and ${A} ${mask})`,
+      `(v128.and ${mask} ${A})`,
+      `(v128.and ${mask} ${mask})`,
+      `(v128.andnot ${A} ${mask})`,
+      `(v128.andnot ${mask} ${A})`,
+      `(v128.bitselect ${mask} ${A} ${mask})`,
+    ].map((value) => ({ name: value, body: `(v128.store offset=64 (local.get $p) ${value})`, nanWidth: 0 }))
+  );
+}
+
 /** A module of the cases: function k is exported as `k`, the memory as `m`. */
 export function vectorModule(cases: readonly VectorCase[]): string {
   const functions = cases.map(({ body }, k) => `(func (export "${k}") (param $p i32) ${body})`);
