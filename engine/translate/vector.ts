@@ -65,6 +65,7 @@ function shapeOf(mnemonic: string): number {
 /** Handler of a row that is one operation of `count` operands. */
 function direct(op: number, ty: number, shape: number, count: number): Handler {
   if (shape === SHAPE.I16X8 && op >= OP.VEXTMUL_LOW_S && op <= OP.VEXTMUL_HIGH_U) return extendedProduct(op);
+  if (op === OP.VBITSELECT) return bitselect;
   if (op === OP.VSPLAT) return (t) => t.push(splat(t, shape, t.pop()));
   return (t) => {
     const c = count > 2 ? t.pop() : 0;
@@ -72,6 +73,22 @@ function direct(op: number, ty: number, shape: number, count: number): Handler {
     const a = t.pop();
     t.push(t.b.pure(op, ty, a, b, c, shape));
   };
+}
+
+/** `v128.bitselect`: with nothing to choose on one side, it is a conjunction. */
+function bitselect(t: FunctionTranslator): void {
+  const mask = t.pop();
+  const b = t.pop();
+  const a = t.pop();
+  if (a === b) t.push(a);
+  else if (isZero(t, b)) t.push(vector(t, OP.VAND, 0, a, mask));
+  else if (isZero(t, a)) t.push(vector(t, OP.VANDNOT, 0, b, mask));
+  else t.push(vector(t, OP.VBITSELECT, 0, a, b, mask));
+}
+
+/** Is `v` the zero vector? */
+function isZero(t: FunctionTranslator, v: number): boolean {
+  return t.b.isConst(v) && sameBytes(t.f.vectors, t.f.imm[v]! * 16, ZERO_VECTOR);
 }
 
 /** Products of bytes are those of their extensions, which other instructions may need as well. */

@@ -151,6 +151,11 @@ export function vectorCases(): VectorCase[] {
         case "vvv":
           add(op, store(`(${op} ${A} ${B} ${C})`));
           add(`${op} kept`, `${LOCALS} ${SET} ${store(`(${op} (local.get $a) (local.get $b) ${C})`)} ${COPY}`);
+          for (const constant of CONSTANTS.slice(0, 3)) {
+            add(`${op} constant first`, store(`(${op} ${constant} ${B} ${C})`));
+            add(`${op} constant second`, store(`(${op} ${A} ${constant} ${C})`));
+          }
+          add(`${op} alike`, `${LOCALS} ${SET} ${store(`(${op} (local.get $a) (local.get $a) ${C})`)} ${COPY}`);
           for (const mask of MASKS) add(`${op} constant mask`, store(`(${op} ${A} ${B} ${mask})`));
           add(`${op} mask kept`, `${LOCALS} ${SET} ${store(`(${op} ${C} (local.get $b) (local.get $a))`)} ${COPY}`);
           break;
