@@ -5,12 +5,13 @@
 import type { Command } from "commander";
 import process from "node:process";
 import { runFile } from "../ops/run.ts";
+import { addControlOptions, type ControlFlags, controlledEngine, runContext } from "./control_flags.ts";
 import { addEngineOptions, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { UsageError } from "./failure.ts";
 import { projectEngineOptions } from "./project_defaults.ts";
 import { projectPlugins } from "./project_plugins.ts";
 
-interface RunFlags extends EngineFlags {
+interface RunFlags extends EngineFlags, ControlFlags {
   invoke?: string;
   dir: string[];
   env: string[];
@@ -41,10 +42,12 @@ export function addCommand(program: Command): void {
     .option("--offline", "Use no network: plugins must be in the cache")
     .passThroughOptions()
     .allowUnknownOption(false);
-  addEngineOptions(command).action(async (file: string, args: string[], flags: RunFlags) => {
+  addControlOptions(addEngineOptions(command)).action(async (file: string, args: string[], flags: RunFlags) => {
     const project = flags.bare === true ? undefined : await projectPlugins(flags);
+    const engine = flags.bare === true ? engineOptions(flags) : await projectEngineOptions(flags, flags.project);
     const lines = await runFile(file, args, {
-      engine: flags.bare === true ? engineOptions(flags) : await projectEngineOptions(flags, flags.project),
+      engine: controlledEngine(engine, flags),
+      context: runContext(flags),
       ...(project === undefined ? {} : { project }),
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
       preopens: flags.dir.map(parseDir),

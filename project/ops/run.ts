@@ -3,7 +3,7 @@
  * any, picks the function, converts arguments and results. In: a path and words of the command line, and what loadProject gave. Out: the
  * result lines; throws UsageError, FileFailure, GuestExit, or a ProjectError before the guest starts.
  */
-import { type Engine, type EngineOptions, type Instance, type Module, NewEngine } from "@waft/engine";
+import { type Context, type Engine, type EngineOptions, type Instance, type Module, NewEngine } from "@waft/engine";
 import { readFile } from "node:fs/promises";
 import { parseArgument, printResult } from "../commands/arguments.ts";
 import { FileFailure, GuestExit, UsageError } from "../commands/failure.ts";
@@ -14,6 +14,8 @@ import type { LoadedProject } from "./load.ts";
 /** How to run. */
 export interface RunOptions {
   engine: EngineOptions;
+  /** What the start function and the call are subject to, together. */
+  context: Context;
   invoke?: string;
   preopens: { host: string; guest: string }[];
   env: [string, string][];
@@ -83,10 +85,14 @@ async function instantiate(
   }
   const functions = wasi?.imports;
   const imports = functions === undefined ? {} : Object.fromEntries(WASI_MODULES.map((name) => [name, functions]));
+  const { context } = options;
+  if (options.project !== undefined && (context.deadline !== undefined || context.fuel !== undefined)) {
+    throw new UsageError("--timeout and --fuel do not reach plugins yet: use them with --bare, or without plugins");
+  }
   if (options.project === undefined) {
-    const instance: Instance = inFile(file, () => module.instantiate({}, imports));
+    const instance: Instance = inFile(file, () => module.instantiate(context, imports));
     wasi?.attach(instance);
-    return { call: (name, ...values) => instance.call({}, name, ...values), close: () => instance.close() };
+    return { call: (name, ...values) => instance.call(context, name, ...values), close: () => instance.close() };
   }
   const [{ PluginHost }, { digestBytes }] = await Promise.all([
     import("../plugin_host.ts"),

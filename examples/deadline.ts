@@ -1,0 +1,103 @@
+/**
+ * A runaway guest is stopped soon after its deadline, in this thread, and the same instance answers the next call: a pure loop, an
+ * exponential tree of calls, and a start function. Beside it, what the JavaScript engine's own WebAssembly offers: nothing that returns.
+ * Run: deno run -A examples/deadline.ts [--beside]. Ends with status 1 when a guest was stopped 20 ms late or later.
+ *
+ * With `--beside` the same loop runs on the host's WebAssembly in a worker, which is terminated after the same time; then the process's
+ * own CPU time tells whether the loop really ended.
+ */
+import { NewEngine, TrapError } from "@waft/engine";
+import process from "node:process";
+
+const GUEST = `(module
+  (func (export "loop") (loop (br 0)))
+  (func $tree (param i32)
+    (if (local.get 0) (then
+      (call $tree (i32.sub (local.get 0) (i32.const 1)))
+      (call $tree (i32.sub (local.get 0) (i32.const 1))))))
+  (func (export "tree") (call $tree (i32.const 1000)))
+  (func (export "answer") (result i32) (i32.const 42)))`;
+const DEADLINE_MS = 50;
+const LATEST_MS = 20;
+
+const engine = NewEngine({ interruptible: true });
+const instance = engine.compile(GUEST).instantiate();
+let latest = 0;
+
+/** Runs what never ends by itself, and says when it ended. */
+function stop(what: string, run: () => unknown): void {
+  const start = performance.now();
+  try {
+    run();
+  } catch (error) {
+    if (!(error instanceof TrapError && error.message === "interrupted")) throw error;
+  }
+  const late = performance.now() - start - DEADLINE_MS;
+  latest = Math.max(latest, late);
+  const answer = instance.call({ deadline: DEADLINE_MS }, "answer");
+  console.log(`${what}: stopped ${late.toFixed(1)} ms after its deadline; the same instance then says ${answer}`);
+}
+
+const runaway = engine.compile("(module (func $f (loop (br 0))) (start $f))");
+instance.call({ deadline: DEADLINE_MS }, "answer"); // the first deadline starts the watchdog's thread
+stop("endless loop ", () => instance.call({ deadline: DEADLINE_MS }, "loop"));
+stop("call tree    ", () => instance.call({ deadline: DEADLINE_MS }, "tree"));
+stop("start        ", () => runaway.instantiate({ deadline: DEADLINE_MS }));
+
+if (process.argv.includes("--beside")) await beside();
+process.exit(latest < LATEST_MS ? 0 : 1);
+
+/** The loop on the host's own WebAssembly, in a worker that is terminated. */
+async function beside(): Promise<void> {
+  // (module (func (export "f") (loop (br 0))))
+  const bytes = [
+    0,
+    97,
+    115,
+    109,
+    1,
+    0,
+    0,
+    0,
+    1,
+    4,
+    1,
+    96,
+    0,
+    0,
+    3,
+    2,
+    1,
+    0,
+    7,
+    5,
+    1,
+    1,
+    102,
+    0,
+    0,
+    10,
+    9,
+    1,
+    7,
+    0,
+    3,
+    64,
+    12,
+    0,
+    11,
+    11,
+  ];
+  const code =
+    `postMessage(1); new WebAssembly.Instance(new WebAssembly.Module(new Uint8Array([${bytes}]))).exports.f()`;
+  const worker = new Worker(`data:text/javascript,${encodeURIComponent(code)}`, { type: "module" });
+  await new Promise((resolve) => worker.onmessage = resolve);
+  await new Promise((resolve) => setTimeout(resolve, DEADLINE_MS));
+  worker.terminate();
+  const before = process.cpuUsage();
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  const { user } = process.cpuUsage(before);
+  console.log(
+    `host's own   : worker terminated; in the second after that it used ${(user / 1000).toFixed(0)} ms of CPU time`,
+  );
+}

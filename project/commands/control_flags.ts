@@ -1,0 +1,50 @@
+/**
+ * What a run may use: `--timeout MS`, `--fuel N`, `--max-memory PAGES`. In: the flags' words. Out: the context of the run, and what the
+ * engine must be asked for so that its code keeps it.
+ */
+import type { Context, EngineOptions } from "@waft/engine";
+import type { Command } from "commander";
+import { UsageError } from "./failure.ts";
+
+export interface ControlFlags {
+  timeout?: string;
+  fuel?: string;
+  maxMemory?: string;
+}
+
+/** Adds the options to a command. */
+export function addControlOptions(command: Command): Command {
+  return command
+    .option("--timeout <ms>", "Interrupt the guest after so many milliseconds")
+    .option("--fuel <n>", "Stop the guest when it has used so much fuel, about one unit per instruction")
+    .option("--max-memory <pages>", "The most pages of 64 KiB that each memory may have (default: 16384)");
+}
+
+/** The context that the flags ask for; the time runs from now. */
+export function runContext(flags: ControlFlags): Context {
+  return {
+    ...(flags.timeout === undefined
+      ? {}
+      : { deadline: new Date(Date.now() + wholeNumber("--timeout", flags.timeout)) }),
+    ...(flags.fuel === undefined ? {} : { fuel: wholeNumber("--fuel", flags.fuel) }),
+  };
+}
+
+/** `engine` with what the flags need. */
+export function controlledEngine(engine: EngineOptions, flags: ControlFlags): EngineOptions {
+  return {
+    ...engine,
+    ...(flags.timeout === undefined ? {} : { interruptible: true }),
+    ...(flags.fuel === undefined ? {} : { fuel: true }),
+    ...(flags.maxMemory === undefined
+      ? {}
+      : { limits: { ...engine.limits, maxMemoryPages: wholeNumber("--max-memory", flags.maxMemory) } }),
+  };
+}
+
+function wholeNumber(flag: string, text: string): number {
+  const value = /^\d+$/.test(text) ? Number(text) : NaN;
+  if (!Number.isSafeInteger(value)) throw new UsageError(`${flag} takes a whole number, not "${text}"`);
+  if (flag === "--timeout" && value > 1e12) throw new UsageError(`${flag} takes at most 10^12, not "${text}"`);
+  return value;
+}
