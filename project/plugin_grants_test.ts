@@ -145,8 +145,8 @@ for (const authority of AUTHORITIES) {
         .links[0]?.target.kind === "host"
     );
     assert.deepEqual(opened, functions);
-    const hookOnly = ["import.define", "invoke.observe", "invoke.intercept", "module.observe", "host.code"];
-    assert.equal(functions.length === 0, hookOnly.includes(authority.name));
+    const functionless = ["import.define", "host.code"];
+    assert.equal(functions.length === 0, functionless.includes(authority.name));
   });
 
   Deno.test(`scope of ${authority.name}: a grant lies within its request`, () => {
