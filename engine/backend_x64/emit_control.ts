@@ -4,6 +4,7 @@
  *
  *   - before the jump, if the block has one successor;
  *   - at the head of the successor, if it has no other predecessor;
+ *   - in front of the conditional branch, if it closes a loop and nobody minds (early_moves.ts);
  *   - in line between the conditional branch and the next block, if that is where the edge goes, or in front of a jump to its target;
  *   - out of line, if the target is cold or a switch selects it.
  */
@@ -15,6 +16,7 @@ import { AUX_TRAP_SHIFT, CC } from "./machine_ops.ts";
 import { SCRATCH } from "./registers.ts";
 import { branchIf, emitFlags } from "./emit_compare.ts";
 import type { BlockEnds } from "./block_ends.ts";
+import { mayMoveEarly } from "./early_moves.ts";
 import { emitEdits, ri, rr } from "./emit_row.ts";
 import { leaLabel } from "./emit_calls.ts";
 
@@ -69,7 +71,17 @@ export function emitBranch(e: Emission, ends: BlockEnds, i: number, yes: number,
   if (movesNo && sink(e, ends, no)) movesNo = false;
   const coldYes = (v.blockFlags[toYes] & BLOCK_COLD) !== 0;
   const coldNo = (v.blockFlags[toNo] & BLOCK_COLD) !== 0;
-  if (movesYes && coldYes && !coldNo) {
+  if (movesYes && mayMoveEarly(e, yes, no)) {
+    moves(e, yes);
+    branchIf(e, cc, toYes);
+    if (movesNo) moves(e, no);
+    jumpTo(e, ends, toNo);
+  } else if (movesNo && mayMoveEarly(e, no, yes)) {
+    moves(e, no);
+    branchIf(e, cc ^ 1, toNo);
+    if (movesYes) moves(e, yes);
+    jumpTo(e, ends, toYes);
+  } else if (movesYes && coldYes && !coldNo) {
     branchIf(e, cc, e.cold(COLD.EDGE, -1, yes, toYes));
     if (movesNo) moves(e, no);
     jumpTo(e, ends, toNo);

@@ -1,0 +1,118 @@
+/**
+ * Moves of a loop's back edge that may stand in front of the conditional branch, so that the branch itself goes back and no jump
+ * is needed for them. In: an emission and a branch's two edges. Out: whether all moves of the first leave the flags alone and write
+ * only registers that nobody reads on the way of the second.
+ *
+ * Whether a register is read is found by walking on from the edge through edits and operands as the Allocation gives them, within
+ * narrow limits: what lies beyond counts as a reader. Invariant: edits of other edges that were moved early change nothing here,
+ * for they write only what is not read themselves.
+ */
+import { ROLE } from "../codegen/vcode.ts";
+import type { Emission } from "./emission.ts";
+
+/** Most moves that are made for nothing when the loop ends. */
+const MAX_MOVES = 3;
+/** How many blocks, and instructions of each, are looked at for a reader. */
+const MAX_BLOCKS = 8;
+const MAX_INSTRUCTIONS = 48;
+
+const READ = 0, WRITTEN = 1, NEITHER = 2;
+
+const visited = new Int32Array(MAX_BLOCKS);
+
+/** May the moves of edge `back` be made before the branch that chooses between it and `other`? */
+export function mayMoveEarly(e: Emission, back: number, other: number): boolean {
+  const { v, allocation } = e;
+  const { edgeFirst, editFrom, editTo, editRemat } = allocation;
+  const first = edgeFirst[back];
+  const end = edgeFirst[back + 1];
+  if (v.edgeTo[back] > v.edgeFrom[back] || end - first > MAX_MOVES) return false;
+  for (let m = first; m < end; m++) {
+    // A repeated constant may be made by an instruction that sets the flags; stores are not made for nothing.
+    if (editRemat[m] > 0 || editTo[m] < 0) return false;
+    if (!isUnread(e, other, editTo[m]) || (editRemat[m] < 0 && !isUnread(e, other, editFrom[m]))) return false;
+  }
+  return true;
+}
+
+/** Is `register` written before it is read, or neither, wherever edge `edge` leads? */
+function isUnread(e: Emission, edge: number, register: number): boolean {
+  const { v } = e;
+  let found = edgeEffect(e, edge, register);
+  if (found !== NEITHER) return found === WRITTEN;
+  let count = 1;
+  visited[0] = v.edgeTo[edge];
+  for (let next = 0; next < count; next++) {
+    const k = visited[next];
+    found = blockEffect(e, k, register);
+    if (found === READ) return false;
+    if (found === WRITTEN) continue;
+    const succEnd = v.succStart[k] + v.succCount[k];
+    for (let j = v.succStart[k]; j < succEnd; j++) {
+      found = edgeEffect(e, v.succ[j], register);
+      if (found === READ) return false;
+      if (found === WRITTEN) continue;
+      const to = v.edgeTo[v.succ[j]];
+      let known = false;
+      for (let n = 0; n < count; n++) if (visited[n] === to) known = true;
+      if (known) continue;
+      if (count === MAX_BLOCKS) return false;
+      visited[count++] = to;
+    }
+  }
+  return true;
+}
+
+function edgeEffect(e: Emission, edge: number, register: number): number {
+  const { edgeFirst } = e.allocation;
+  return editsEffect(e, edgeFirst[edge], edgeFirst[edge + 1], register);
+}
+
+/** What a sequence of edits does first with `register`. */
+function editsEffect(e: Emission, first: number, end: number, register: number): number {
+  const { editFrom, editTo, editRemat } = e.allocation;
+  for (let m = first; m < end; m++) {
+    if (editRemat[m] <= 0 && editFrom[m] === register) return READ;
+    if (editTo[m] === register) return editRemat[m] < 0 ? READ : WRITTEN;
+  }
+  return NEITHER;
+}
+
+/** What block `k` does first with `register`. */
+function blockEffect(e: Emission, k: number, register: number): number {
+  const { v, allocation } = e;
+  const { location, editAt, skip } = allocation;
+  const { operands, firstOperand } = v;
+  const first = v.blockFirst[k];
+  const end = v.blockFirst[k + 1];
+  if (end - first > MAX_INSTRUCTIONS) return READ;
+  let edit = 0;
+  for (let low = 0, high = e.editEnd; low < high;) {
+    const middle = (low + high) >>> 1;
+    if (editAt[middle] < 2 * first) edit = low = middle + 1;
+    else high = middle;
+  }
+  for (let i = first; i < end; i++) {
+    const start = edit;
+    while (edit < e.editEnd && editAt[edit] === 2 * i) edit++;
+    const before = editsEffect(e, start, edit, register);
+    if (before !== NEITHER) return before;
+    if (skip[i] === 0) {
+      let written = false;
+      for (let o = firstOperand[i]; o < firstOperand[i + 1]; o++) {
+        if (location[o] !== register) continue;
+        const role = (operands[o] >>> 21) & 3;
+        if (role === ROLE.USE || role === ROLE.LATE_USE) return READ;
+        written = true;
+      }
+      const set = v.clobbers[i];
+      const mask = register < 32 ? v.clobberGeneral[set] : v.clobberVector[set];
+      if (written || (set !== 0 && ((mask >>> (register & 31)) & 1) !== 0)) return WRITTEN;
+    }
+    const from = edit;
+    while (edit < e.editEnd && editAt[edit] === 2 * i + 1) edit++;
+    const after = editsEffect(e, from, edit, register);
+    if (after !== NEITHER) return after;
+  }
+  return NEITHER;
+}
