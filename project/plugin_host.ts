@@ -6,14 +6,14 @@
  * instantiated. The invariant that the sandbox rests on: before any code runs, every import of every module has its entry in
  * the table, and an import value is made from that entry alone. Design: §1.2-1.5.
  */
-import { type Engine, type Instance, type Module, TrapError, WaftError } from "@waft/engine";
+import { type Context, type Engine, type Instance, type Module, TrapError, WaftError } from "@waft/engine";
 import type { Diagnostic } from "./diagnostic.ts";
 import { fail, ProjectError, quote } from "./diagnostic.ts";
 import type { Digest } from "./integrity.ts";
 import { formatType, type FunctionType } from "./module_inspector.ts";
 import type { LoadedPlugin, LoadedProject } from "./ops/load.ts";
 import type { Link } from "./plugin_grants.ts";
-import { type Callable, InstanceGraph, markGuestTrap } from "./plugins/graph.ts";
+import { type Callable, InstanceGraph, instantiateUnder, markGuestTrap } from "./plugins/graph.ts";
 import { type Child, type Party, PluginNode } from "./plugins/node.ts";
 import { LOG_LEVELS } from "./plugins/self.ts";
 import { deniedImport, type HostImport, hostImports, serves } from "./plugins/topics.ts";
@@ -33,8 +33,8 @@ export interface Guest {
   /** The program's name and arguments, as plugins with `guest.args` see them. */
   readonly args?: readonly string[];
   readonly env?: readonly (readonly [string, string])[];
-  /** Limits of the guest's instance. */
-  readonly limits?: { readonly maxMemoryPages?: number; readonly maxTableElements?: number };
+  /** Limits of the guest's instance; deadline and fuel for all start functions, `init`, `stop` and hooks. */
+  readonly context?: Context;
 }
 
 /** What a host may choose. */
@@ -73,7 +73,9 @@ export class PluginHost {
   /** Starts the plugins and the guest; throws a ProjectError before any code has run, or what that code throws. */
   start(guest: Guest): InstanceGraph {
     this.checkGuest(guest.module, Object.keys(guest.imports ?? {}));
+    const control: Context = guest.context ?? {};
     const graph = new InstanceGraph({
+      control,
       args: guest.args ?? [],
       env: guest.env ?? [],
       stdio: this.#options.stdio ?? [0, 1, 2],
@@ -82,7 +84,7 @@ export class PluginHost {
       instantiateChild: (bytes, pages) => instantiateChild(this.#engine, bytes, pages),
     });
     try {
-      for (const compiled of this.#compiled) this.#addPlugin(graph, compiled);
+      for (const compiled of this.#compiled) this.#addPlugin(graph, compiled, control);
       graph.start();
       graph.moduleCompiled(guest.digest);
       this.#addGuest(graph, guest);
@@ -171,7 +173,7 @@ export class PluginHost {
     return undefined;
   }
 
-  #addPlugin(graph: InstanceGraph, { plugin, module, limits }: Compiled): void {
+  #addPlugin(graph: InstanceGraph, { plugin, module, limits }: Compiled, control: Context): void {
     const node = new PluginNode(plugin, graph);
     const party: Party = {
       label: plugin.id,
@@ -187,7 +189,7 @@ export class PluginHost {
       namespace[link.name] = host.get(`${link.module} ${link.name}`) ?? contractImport(graph, party, link);
     }
     try {
-      graph.addPlugin(node, party, () => module.instantiate({ limits }, imports));
+      graph.addPlugin(node, party, () => instantiateUnder(module, control, limits, imports));
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       throw fail("link.limits", `${plugin.id}: ${error.message}`);
@@ -203,7 +205,7 @@ export class PluginHost {
       functionType: (name) => module.functionType(name),
       callExport: (name, args) => {
         try {
-          return graph.call(name, ...args);
+          return graph.call({}, name, ...args);
         } catch (error) {
           throw markGuestTrap(error);
         }
@@ -215,10 +217,7 @@ export class PluginHost {
       (functions as { [name: string]: unknown })[name] = graph.entry(provider, exported, party);
     }
     Object.assign(imports, guest.imports);
-    graph.addGuest(
-      party,
-      () => module.instantiate(guest.limits === undefined ? {} : { limits: guest.limits }, imports),
-    );
+    graph.addGuest(party, () => module.instantiate(guest.context ?? {}, imports));
   }
 }
 

@@ -281,11 +281,11 @@ Deno.test("plugins: init in start order, stop in reverse, state per guest; a fai
   const lines: string[] = [];
   const host = hostOf([a, b], ".", { log: (id, _, line) => lines.push(`${id} ${line}`) });
   const [one, two] = [host.start(guestModule(guest)), host.start(guestModule(guest))];
-  assert.deepEqual([one.call("n"), one.call("n"), two.call("n")], [1, 2, 1]);
+  assert.deepEqual([one.call({}, "n"), one.call({}, "n"), two.call({}, "n")], [1, 2, 1]);
   one.close();
   one.close();
-  assert.throws(() => one.call("n"), /graph is closed/);
-  assert.equal(two.call("n"), 2, "another guest's plugins go on");
+  assert.throws(() => one.call({}, "n"), /graph is closed/);
+  assert.equal(two.call({}, "n"), 2, "another guest's plugins go on");
   two.close();
   const round = ["t.example/z init", "t.example/a init"];
   const end = ["t.example/a stop", "t.example/z stop"];
@@ -327,19 +327,19 @@ Deno.test("plugins: a trap names the innermost plugin, closes its graph only, an
     (func (export "catch") (block (try_table (catch_all 0) (call $throw)))))`;
   const host = hostOf(plugins, ".");
   const [one, two] = [host.start(guestModule(guest)), host.start(guestModule(guest))];
-  assert.throws(() => one.call("own"), { message: "unreachable" });
-  assert.equal(one.call("fine"), 5, "a trap of the guest alone closes nothing");
-  assert.throws(() => one.call("fail"), (error) => {
+  assert.throws(() => one.call({}, "own"), { message: "unreachable" });
+  assert.equal(one.call({}, "fine"), 5, "a trap of the guest alone closes nothing");
+  assert.throws(() => one.call({}, "fail"), (error) => {
     assert.ok(error instanceof TrapError);
     assert.equal(error.message, "unreachable in plugin t.example/inner");
     assert.equal(pluginOf(error), "t.example/inner");
     assert.ok(error.frames.length >= 1);
     return true;
   });
-  assert.throws(() => one.call("fine"), /graph is closed after: unreachable in plugin/);
+  assert.throws(() => one.call({}, "fine"), /graph is closed after: unreachable in plugin/);
   assert.throws(() => one.guest.call({}, "fine"), /closed/);
-  assert.equal(two.call("fine"), 5);
-  assert.throws(() => two.call("catch"), { message: `uncaught exception in plugin ${PLUGIN}` });
+  assert.equal(two.call({}, "fine"), 5);
+  assert.throws(() => two.call({}, "catch"), { message: `uncaught exception in plugin ${PLUGIN}` });
   one.close();
   two.close();
 });

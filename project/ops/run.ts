@@ -86,9 +86,6 @@ async function instantiate(
   const functions = wasi?.imports;
   const imports = functions === undefined ? {} : Object.fromEntries(WASI_MODULES.map((name) => [name, functions]));
   const { context } = options;
-  if (options.project !== undefined && (context.deadline !== undefined || context.fuel !== undefined)) {
-    throw new UsageError("--timeout and --fuel do not reach plugins yet: use them with --bare, or without plugins");
-  }
   if (options.project === undefined) {
     const instance: Instance = inFile(file, () => module.instantiate(context, imports));
     wasi?.attach(instance);
@@ -101,10 +98,10 @@ async function instantiate(
   const host = new PluginHost(options.project, engine);
   const graph = inFile(
     file,
-    () => host.start({ module, digest: digestBytes(bytes), imports, args: programArgs, env: options.env }),
+    () => host.start({ module, digest: digestBytes(bytes), imports, args: programArgs, env: options.env, context }),
   );
   wasi?.attach(graph.guest);
-  return graph;
+  return { call: (name, ...values) => graph.call(context, name, ...values), close: () => graph.close() };
 }
 
 let exitClass: (new (status: number) => Error & { status: number }) | undefined;

@@ -6,7 +6,7 @@
  * after a failure inside a plugin nothing of the graph runs again, since its state may be half updated; nothing that leaves
  * a plugin can be caught by WebAssembly code. Design: §1.4, §1.5.
  */
-import { Bug, ExhaustionError, type Instance, TrapError, WasmException } from "@waft/engine";
+import { Bug, type Context, ExhaustionError, type Instance, type Module, TrapError, WasmException } from "@waft/engine";
 import { UNCATCHABLE } from "../../engine/errors.ts";
 import type { Child, GraphServices, Party, PluginNode } from "./node.ts";
 
@@ -23,8 +23,25 @@ export function pluginOf(error: unknown): string | undefined {
   return typeof error === "object" && error !== null ? PLUGIN_OF.get(error) : undefined;
 }
 
+/** Makes an instance under `control`, whose fuel it uses up. */
+export function instantiateUnder(
+  module: Module,
+  control: Context,
+  limits: NonNullable<Context["limits"]>,
+  imports: Parameters<Module["instantiate"]>[1],
+): Instance {
+  const context: Context = { ...control, limits };
+  try {
+    return module.instantiate(context, imports);
+  } finally {
+    if (context.fuel !== undefined) control.fuel = context.fuel;
+  }
+}
+
 /** What a graph is made of. */
 export interface GraphParts {
+  /** What the plugins' own functions (`init`, `stop`, hooks) are subject to. */
+  readonly control: Context;
   readonly args: readonly string[];
   readonly env: readonly (readonly [string, string])[];
   readonly stdio: readonly [number, number, number];
@@ -49,6 +66,7 @@ export class InstanceGraph implements GraphServices {
   readonly root: string;
   readonly log: GraphServices["log"];
   readonly instantiateChild: GraphServices["instantiateChild"];
+  readonly #control: Context;
   readonly #live: Live[] = [];
   readonly #byId = new Map<string, Live>();
   #guest: Party | undefined;
@@ -59,6 +77,7 @@ export class InstanceGraph implements GraphServices {
   #failure: unknown;
 
   constructor(parts: GraphParts) {
+    this.#control = parts.control;
     this.args = parts.args;
     this.env = parts.env;
     this.stdio = parts.stdio;
@@ -120,8 +139,11 @@ export class InstanceGraph implements GraphServices {
     return this.#inPlugin(node, undefined, () => (instance.exports[name] as Callable)(...args));
   }
 
-  /** Calls an export of the guest; plugins that may observe or refuse it do. */
-  call(name: string, ...args: unknown[]): unknown {
+  /**
+   * Calls an export of the guest; plugins that may observe or refuse it do. What the context limits, it limits for the plugins that the
+   * guest calls, too; their blocking host functions are not disturbed.
+   */
+  call(context: Context, name: string, ...args: unknown[]): unknown {
     this.#mustBeOpen();
     for (const live of this.#live) {
       if (!live.node.plugin.hooks.includes("intercept-call")) continue;
@@ -132,7 +154,7 @@ export class InstanceGraph implements GraphServices {
     this.#hooks("before-call", name);
     let result: unknown;
     try {
-      result = this.guest.call({}, name, ...args);
+      result = this.guest.call(context, name, ...args);
     } catch (error) {
       if (this.#end === "open" && !isExit(error)) this.#hooks("after-call", name, 1);
       throw error;
@@ -172,7 +194,7 @@ export class InstanceGraph implements GraphServices {
 
   #engineCall({ node, instance }: Live, name: string, ...args: unknown[]): unknown {
     if (!node.plugin.module.exports.some((e) => e.name === name)) return undefined;
-    return this.#inPlugin(node, undefined, () => (instance.exports[name] as Callable)(...args));
+    return this.#inPlugin(node, undefined, () => instance.call(this.#control, name, ...args));
   }
 
   #mustBeOpen(): void {

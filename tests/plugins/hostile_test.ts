@@ -1,7 +1,5 @@
 /**
  * Hostile plugins: each tries what it was not granted, gets a clean error, and the host goes on.
- *
- * Endless loops are not here: they need deadlines, which the engine does not have yet.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -65,20 +63,20 @@ Deno.test("hostile: other guests' state, memory and traps stay theirs", () => {
   const host = hostOf([plugin], ".");
   const one = host.start(guestModule(guest("AAAA")));
   const two = host.start(guestModule(guest("BBBB")));
-  one.call("store", 1000);
-  assert.deepEqual([one.call("load"), two.call("load")], [2000, 0]);
+  one.call({}, "store", 1000);
+  assert.deepEqual([one.call({}, "load"), two.call({}, "load")], [2000, 0]);
   // The plugin reads its own caller, whatever the order of calls.
-  assert.deepEqual([one.call("steal", 0n), two.call("steal", 0n), one.call("steal", 0n)], [
+  assert.deepEqual([one.call({}, "steal", 0n), two.call({}, "steal", 0n), one.call({}, "steal", 0n)], [
     0x41414141,
     0x42424242,
     0x41414141,
   ]);
-  assert.equal(two.call("steal", 65536n), -1);
-  assert.throws(() => one.call("die"), { message: `unreachable in plugin ${PLUGIN}` });
-  assert.equal(two.call("steal", 0n), 0x42424242);
+  assert.equal(two.call({}, "steal", 65536n), -1);
+  assert.throws(() => one.call({}, "die"), { message: `unreachable in plugin ${PLUGIN}` });
+  assert.equal(two.call({}, "steal", 0n), 0x42424242);
   // The stack of callers survived the trap: a fresh guest of the same host sees itself.
   const three = host.start(guestModule(guest("CCCC")));
-  assert.equal(three.call("steal", 0n), 0x43434343);
+  assert.equal(three.call({}, "steal", 0n), 0x43434343);
   for (const graph of [one, two, three]) graph.close();
 });
 
@@ -223,4 +221,31 @@ Deno.test("hostile: a directory that turns into a link while a plugin writes lea
   } finally {
     rmSync(outside, { recursive: true, force: true });
   }
+});
+
+Deno.test("hostile: endless loops end at the deadline or with the fuel, wherever the plugin runs", () => {
+  const endless = (name: string) => `(func (export "${name}") (loop $l (br $l)))`;
+  const guest = `(module (import "${NS}" "spin" (func $s)) (func (export "spin") (call $s))
+    (func (export "fine") (result i32) (i32.const 1)))`;
+  const plugin = { provides: ["spin ->"], wat: `(module ${endless(`${NS}#spin`)})` };
+  for (const [context, message] of [[{ deadline: 20 }, "interrupted"], [{ fuel: 100_000 }, "out of fuel"]] as const) {
+    withPlugins([plugin], guest, ({ graph }) => {
+      assert.equal(graph.call({ ...context }, "fine"), 1);
+      const begun = performance.now();
+      assert.throws(() => graph.call({ ...context }, "spin"), { message: `${message} in plugin ${PLUGIN}` });
+      assert.ok(performance.now() - begun < 5000);
+      assert.throws(() => graph.call({}, "fine"), /graph is closed/);
+    });
+    const provided = `(func (export "${NS}#spin"))`;
+    for (
+      const wat of [
+        `(module ${provided} ${endless("waft:self@1#init")})`,
+        `(module ${provided} (func $s (loop $l (br $l))) (start $s))`,
+      ]
+    ) {
+      const start = () => withPlugins([{ ...plugin, wat }], guest, () => {}, { guest: { context: { ...context } } });
+      assert.throws(start, { message: `${message} in plugin ${PLUGIN}` });
+    }
+  }
+  hostGoesOn();
 });

@@ -119,7 +119,7 @@ function lockedPlugin(plugin: TestPlugin) {
   };
 }
 
-const engine = NewEngine({ bounds: "explicit" });
+const engine = NewEngine({ bounds: "explicit", interruptible: true, fuel: true });
 
 /** A running test project. */
 export interface Running {
@@ -156,7 +156,7 @@ export function withPlugins(
     const host = new PluginHost(project, engine, { log, ...choices });
     graph = host.start({ ...guestModule(guest), args: ["guest.wasm"], ...choices.guest });
     const live = graph;
-    work({ graph, root, logged, call: (name, ...args) => live.call(name, ...args) });
+    work({ graph, root, logged, call: (name, ...args) => live.call({}, name, ...args) });
   } finally {
     graph?.close();
     rmSync(root, { recursive: true, force: true });
