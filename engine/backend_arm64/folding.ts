@@ -120,6 +120,8 @@ export function markFolds(s: Selection): void {
         case OP.SUB:
           foldWrap(s, y, id);
           foldWrap(s, x, id);
+          // A constant becomes the immediate, and then the other operand is a register.
+          if (op[y] === OP.CONST || (o === OP.ADD && op[x] === OP.CONST)) break;
           if (op[y] === OP.MUL && foldPure(s, y, id)) break;
           if (o === OP.ADD && op[x] === OP.MUL && foldPure(s, x, id)) break;
           if (foldOperand(s, y, id, true)) break;
@@ -129,9 +131,9 @@ export function markFolds(s: Selection): void {
           foldWrap(s, x, id);
           foldWrap(s, y, id);
           // A test of bits takes its operands as they are.
-          if (folded[id] !== 0) break;
-          // A field: (x >> n) & mask.
+          if (folded[id] !== 0 || op[x] === OP.CONST) break;
           if (op[y] === OP.CONST) {
+            // A field: (x >> n) & mask.
             if (op[x] === OP.SHR_U && op[b[x]] === OP.CONST && isLowMask(s, y)) foldPure(s, x, id);
             break;
           }
@@ -142,7 +144,7 @@ export function markFolds(s: Selection): void {
         case OP.XOR:
           foldWrap(s, x, id);
           foldWrap(s, y, id);
-          if (op[y] === OP.CONST) break;
+          if (op[y] === OP.CONST || op[x] === OP.CONST) break;
           if (foldOperand(s, y, id, false)) break;
           foldOperand(s, x, id, false);
           break;
@@ -181,7 +183,7 @@ export function markFolds(s: Selection): void {
             if (s.isZero(y) && (o === OP.EQ || o === OP.NE)) {
               if ((op[x] === OP.AND || isCompare(op[x])) && foldPure(s, x, id)) break;
             }
-            if (op[y] !== OP.CONST && isConstantShift(s, y)) foldPure(s, y, id);
+            if (op[x] !== OP.CONST && isConstantShift(s, y)) foldPure(s, y, id);
           }
       }
     }

@@ -123,3 +123,23 @@ b0(v1:i32 v2:i32):
 `);
   equal(shifted, "  eor w0, w0, w1, lsl #3\n  ret\n");
 });
+
+Deno.test("an operand beside a constant is never folded", () => {
+  for (const op of ["ADD", "SUB", "AND", "OR", "XOR", "EQ", "LT_S"]) {
+    for (const inner of ["SHL", "SHR_U", "MUL"]) {
+      for (const value of [1, 5, 255, 4096, 65537, -1, -70000]) {
+        for (const operands of ["v4 v3", "v3 v4"]) {
+          const text = listing(`func 0 (i32 i32) -> (i32)
+b0(v1:i32 v2:i32):
+  v6:i32 = CONST 3
+  v4:i32 = ${inner} v1 v6
+  v3:i32 = CONST ${value}
+  v5:i32 = ${op} ${operands}
+  RETURN (v5)
+`);
+          match(text, /ret\n$/);
+        }
+      }
+    }
+  }
+});
