@@ -127,7 +127,7 @@ b0(v1:i32 v2:i32):
 Deno.test("an operand beside a constant is never folded", () => {
   for (const op of ["ADD", "SUB", "AND", "OR", "XOR", "EQ", "LT_S"]) {
     for (const inner of ["SHL", "SHR_U", "MUL"]) {
-      for (const value of [1, 5, 255, 4096, 65537, -1, -70000]) {
+      for (const value of [255, 65537, -1]) {
         for (const operands of ["v4 v3", "v3 v4"]) {
           const text = listing(`func 0 (i32 i32) -> (i32)
 b0(v1:i32 v2:i32):
