@@ -24,7 +24,7 @@ export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryS
   if (flow.loopCount === 0) return 0;
   let promotion: Promotion | undefined;
   let count = 0;
-  const { op, c, sched, blockStart, blockEnd, blockCount } = f;
+  const { op, sched, blockStart, blockEnd, blockCount } = f;
   const { loopOf } = flow;
   for (let k = 0; k < blockCount && count < MOST; k++) {
     if (loopOf[k]! < 0 || memory.loopCalls(loopOf[k]!)) continue;
