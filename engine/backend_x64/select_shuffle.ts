@@ -33,9 +33,11 @@ function widen(): void {
 
 export function selectShuffle(s: Selection, id: number): void {
   const at = s.imm[id] * 16;
-  for (let k = 0; k < 16; k++) lanes[k] = s.f.vectors[at + k];
   const a = s.a[id];
   const b = s.b[id];
+  // Operands may have turned out to be one value since the shuffle was made.
+  const mask = a === b ? 15 : 31;
+  for (let k = 0; k < 16; k++) lanes[k] = s.f.vectors[at + k] & mask;
   widen();
   if (a === b) s.vregs[id] = shuffleOne(s, s.reg(a));
   else if (isZeroVector(s, b)) s.vregs[id] = shuffleWithZero(s, s.reg(a), 0);

@@ -69,7 +69,7 @@ export const VECTOR_ROWS = [
   "VEXTMUL_HIGH_U vv. v pc",
   "VNARROW_S vv. v p",
   "VNARROW_U vv. v p",
-  "VSHUFFLE vv. v p", // imm = index of the 16 lane numbers in f.vectors; with one operand b is a and lanes are below 16
+  "VSHUFFLE vv. v p", // imm = index of the 16 lane numbers in f.vectors; of one value where b is a
   "VSWIZZLE vv. v p",
   "VEQ vv. v pc",
   "VNE vv. v pc",

@@ -53,6 +53,11 @@ function compareProgram(seed: number): void {
   if (seed % 3 === 0) check("all optimizations off", { verify, optimizations: ALL_OFF, bounds: "explicit" });
 }
 
+/** Seeds that have failed. */
+const FAILED = [41274];
+
+Deno.test("random programs that once failed", () => FAILED.forEach(compareProgram));
+
 Deno.test("random programs over vectors leave the memory that V8 leaves", () => {
   for (let seed = FIRST; seed < FIRST + COUNT; seed++) compareProgram(seed);
 });

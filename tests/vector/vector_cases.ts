@@ -138,6 +138,8 @@ export function vectorCases(): VectorCase[] {
           add(op, store(`(${op} ${A} ${B})`));
           add(`${op} kept`, `${LOCALS} ${SET} ${store(`(${op} (local.get $a) (local.get $b))`)} ${COPY}`);
           add(`${op} kept exchanged`, `${LOCALS} ${SET} ${store(`(${op} (local.get $b) (local.get $a))`)} ${COPY}`);
+          // Two loads, which the optimizer finds to be one.
+          add(`${op} alike`, store(`(${op} ${A} ${A})`));
           add(`${op} same`, `${LOCALS} ${SET} ${store(`(${op} (local.get $a) (local.get $a))`)} ${COPY}`);
           add(
             `${op} first from memory`,
