@@ -69,7 +69,9 @@ function single(s: Selection, id: number): void {
   const row = BINARY_ROW[o * 8 + shapeOf(s, id)];
   let x = s.a[id];
   let y = s.b[id];
-  if (EXCHANGED[o] === 1 || s.isFoldedLoad(x) || (isCommutative(o) && s.op[x] === OP.CONST && s.op[y] !== OP.CONST)) {
+  // A constant is best the last operand, unless that is memory already.
+  const constantFirst = s.op[x] === OP.CONST && s.op[y] !== OP.CONST && !s.isFoldedLoad(y);
+  if (EXCHANGED[o] === 1 || s.isFoldedLoad(x) || (isCommutative(o) && constantFirst)) {
     [x, y] = [y, x];
   }
   const first = s.reg(x);
