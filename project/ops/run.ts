@@ -29,7 +29,9 @@ interface Runnable {
   close(): void;
 }
 
-const WASI_MODULES = ["wasi_snapshot_preview1", "wasi_unstable"];
+const WASI = "wasi_snapshot_preview1";
+/** What preview 1 replaced: other numbers and layouts under nearly the same names, so it must not be linked with preview 1. */
+const OLD_WASI = "wasi_unstable";
 
 /** Runs `file` and returns what to print, one line per result. */
 export async function runFile(file: string, args: readonly string[], options: RunOptions): Promise<string[]> {
@@ -41,9 +43,15 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   }
   const engine = NewEngine(options.engine);
   const module = inFile(file, () => engine.compile(bytes));
+  if (module.imports.some((entry) => entry.module === OLD_WASI)) {
+    throw new FileFailure(
+      file,
+      new Error(`it needs ${OLD_WASI}, which ${WASI} has replaced; build it again with a current toolchain`),
+    );
+  }
   const name = options.invoke ?? defaultExport(file, module);
-  const type = functionType(engine, file, module, name);
-  const isProgram = module.imports.some((entry) => WASI_MODULES.includes(entry.module));
+  const type = functionType(file, module, name);
+  const isProgram = module.imports.some((entry) => entry.module === WASI);
   const isCall = !isProgram || type.params.length > 0 || options.invoke !== undefined;
   const values = isCall ? convertArguments(file, name, type.params, args) : [];
   const guest = await instantiate(file, { engine, module, bytes }, args, options);
@@ -75,16 +83,15 @@ async function instantiate(
   args: readonly string[],
   options: RunOptions,
 ): Promise<Runnable> {
-  const wanted = module.imports.find((entry) => WASI_MODULES.includes(entry.module));
+  const wantsWasi = module.imports.some((entry) => entry.module === WASI);
   const programArgs = [file, ...args];
   let wasi: Wasi | undefined;
-  if (wanted !== undefined) {
+  if (wantsWasi) {
     const { Wasi, WasiExit } = await import("../../engine/wasi/mod.ts");
     wasi = new Wasi({ args: programArgs, env: options.env, preopens: options.preopens });
     exitClass = WasiExit;
   }
-  const functions = wasi?.imports;
-  const imports = functions === undefined ? {} : Object.fromEntries(WASI_MODULES.map((name) => [name, functions]));
+  const imports: Record<string, Record<string, unknown>> = wasi === undefined ? {} : { [WASI]: wasi.imports };
   const { context } = options;
   if (options.project === undefined) {
     const instance: Instance = inFile(file, () => module.instantiate(context, imports));
@@ -133,7 +140,7 @@ function defaultExport(file: string, module: Module): string {
   throw new UsageError(`${file} exports several functions; choose one with --invoke NAME:${listOf(functions)}`);
 }
 
-function functionType(_engine: Engine, file: string, module: Module, name: string) {
+function functionType(file: string, module: Module, name: string) {
   const type = module.functionType(name);
   if (type === undefined) {
     throw new UsageError(`${file} exports no function "${name}"; it exports:${listOf(functionsOf(module)) || " none"}`);
