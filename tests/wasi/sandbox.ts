@@ -34,6 +34,7 @@ export function withSandbox(body: (sandbox: Sandbox) => void, options: WasiOptio
     if (readFileSync(join(outside, "secret"), "utf8") !== "secret") throw new Error("the secret was changed");
   } finally {
     guest?.close();
-    rmSync(outside, { recursive: true, force: true });
+    // Again when a program that the test has killed made something meanwhile.
+    rmSync(outside, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
   }
 }
