@@ -1,7 +1,7 @@
 """Runs a command in a pseudo-terminal and types at it.
 
 Usage: typist.py SCRIPT -- COMMAND...   SCRIPT is a JSON list of steps: [expected text, keys to type]. Each step waits for its
-text to appear, then for the program to settle, then types. Everything that the program wrote goes to stdout; the exit
+text to appear, then for the program to settle, then types; an empty text types at once. Everything that the program wrote goes to stdout; the exit
 status is the program's own, 124 when a step's text never came.
 """
 
@@ -25,7 +25,7 @@ if pid == 0:
 fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
 seen = b""
 fresh = 0
-deadline = time.time() + 15
+deadline = time.time() + 60
 timed_out = False
 
 
@@ -55,7 +55,8 @@ for expected, keys in steps:
     if not open_ or timed_out:
         break
     fresh = seen.index(expected.encode(), fresh) + len(expected)
-    while pump(0.15):
+    # A step that waits for nothing types ahead, before the program can have asked anything.
+    while expected and pump(0.15):
         pass
     os.write(fd, keys.encode())
 while open_ and not timed_out:
