@@ -251,7 +251,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       : new TrapError(TRAP_MESSAGES[code]!);
   }
 
-  /** Ends the instance: its exports throw from now on; memory that only it used is given back. */
+  /** Ends the instance: its exports throw from now on. What it holds goes when nothing in JavaScript refers to it any more. */
   close(): void {
     if (this.closed) return;
     this.closed = true;
