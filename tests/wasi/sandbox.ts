@@ -34,7 +34,18 @@ export function withSandbox(body: (sandbox: Sandbox) => void, options: WasiOptio
     if (readFileSync(join(outside, "secret"), "utf8") !== "secret") throw new Error("the secret was changed");
   } finally {
     guest?.close();
-    // Again when a program that the test has killed made something meanwhile.
-    rmSync(outside, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    removeTree(outside);
+  }
+}
+
+/** Removes a folder; again when a program that the test has just killed was still making something in it. */
+function removeTree(folder: string): void {
+  for (let tries = 0;; tries++) {
+    try {
+      return rmSync(folder, { recursive: true, force: true });
+    } catch (error) {
+      if (tries === 100) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+    }
   }
 }
