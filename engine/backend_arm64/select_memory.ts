@@ -6,7 +6,7 @@
  * field. The static offset is never added to a 32-bit address first, so nothing wraps.
  */
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
-import { REGION } from "../ir/function.ts";
+import { boundsBytes, boundsMemory, REGION } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
@@ -148,8 +148,8 @@ export function selectStore(s: Selection, id: number): void {
 /** Explicit mode: the address plus its static offset plus the access size must not exceed the memory's length. */
 export function selectBounds(s: Selection, id: number): void {
   const address = s.a[id];
-  const memory = s.c[id] & 0xff;
-  const size = s.c[id] >>> 8;
+  const memory = boundsMemory(s.c[id]);
+  const size = boundsBytes(s.c[id]);
   const wide = s.ty[address] === TY.I64 ? 1 : 0;
   if (s.op[address] === OP.CONST && (wide === 0 || s.c[address] === 0)) {
     const extent = (s.imm[address] >>> 0) + (s.imm[id] >>> 0) + size;

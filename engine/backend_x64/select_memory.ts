@@ -2,6 +2,7 @@
  * Rules for constants' pool operands, loads, stores and explicit bounds checks. `source` is how every other rule gets an operand
  * that may be memory: a folded load, a pool constant, or a register (or the stack slot the allocator gave it).
  */
+import { boundsBytes, boundsMemory } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { foldAddress } from "./addressing.ts";
@@ -171,8 +172,8 @@ function selectModify(s: Selection, id: number, value: number): void {
 /** Explicit mode: the address plus its static offset plus the access size must not exceed the memory's length. */
 export function selectBounds(s: Selection, id: number): void {
   const address = s.a[id];
-  const memory = s.c[id] & 0xff;
-  const size = s.c[id] >>> 8;
+  const memory = boundsMemory(s.c[id]);
+  const size = boundsBytes(s.c[id]);
   const wide = s.ty[address] === TY.I64 ? 1 : 0;
   if (s.op[address] === OP.CONST && (wide === 0 || s.c[address] === 0)) {
     const extent = (s.imm[address] >>> 0) + (s.imm[id] >>> 0) + size;

@@ -51,6 +51,17 @@ export function region(kind: number, aliasClass: number): number {
   return kind | (aliasClass << 8);
 }
 
+/** What column c of BOUNDS says: the memory, and how many bytes (1 to 16) are accessed. */
+export function boundsWord(memory: number, bytes: number): number {
+  return (memory << 8) | bytes;
+}
+export function boundsMemory(word: number): number {
+  return word >>> 8;
+}
+export function boundsBytes(word: number): number {
+  return word & 0xff;
+}
+
 /** Block flags. */
 export const BLOCK_LOOP = 1;
 /** Ends in a trap, or hinted unlikely: laid out at the end. */

@@ -8,7 +8,7 @@
 import { Bug } from "../errors.ts";
 import { TRAP } from "../traps.ts";
 import { EVAL_DONE, EVAL_NAN, evalHi, evalLo, evaluate } from "./eval.ts";
-import { type IrFunction, REGION } from "./function.ts";
+import { boundsBytes, boundsMemory, type IrFunction, REGION } from "./function.ts";
 import { FLAG, OP, OP_FLAGS, OP_ROWS } from "./ops.ts";
 import { isAccess } from "./print.ts";
 import { TY } from "./types.ts";
@@ -190,8 +190,10 @@ class Interpretation {
         if (lo[f.a[i]!] !== 0) throw new TrapSignal(f.imm[i]!, f.pos[i]!);
         return;
       case OP.BOUNDS: {
-        const end = this.#addressOf(f.a[i]!) + (f.imm[i]! >>> 0) + (f.c[i]! >>> 8);
-        if (end > this.#world.memoryLength(f.c[i]! & 0xff)) throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS, f.pos[i]!);
+        const end = this.#addressOf(f.a[i]!) + (f.imm[i]! >>> 0) + boundsBytes(f.c[i]!);
+        if (end > this.#world.memoryLength(boundsMemory(f.c[i]!))) {
+          throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS, f.pos[i]!);
+        }
         return;
       }
       case OP.CALL:

@@ -99,7 +99,7 @@ const ROWS = [
   "STORE8 vvk _ wt",
   "STORE16 vvk _ wt",
   "STORE32 vvk _ wt", // low half of an i64
-  "BOUNDS v.k _ t", // explicit mode: trap MEMORY_OUT_OF_BOUNDS unless a + imm + (c >> 8) ≤ byte length of memory c & 0xff; a is i32 (zero-extended) or i64, imm unsigned
+  "BOUNDS v.k _ t", // explicit mode: trap MEMORY_OUT_OF_BOUNDS unless a + imm + boundsBytes(c) ≤ byte length of memory boundsMemory(c) (ir/function.ts); a is i32 (zero-extended) or i64, imm unsigned
   "CONTEXT ... t p", // address of the VM context plus imm; ty i64, or ref for the address of a function record in it
   "TRAP_IF v.. _ t", // trap with code imm when a (i32) ≠ 0
   // calls. List = arguments. ty = type of the single result, or 0 when there are none or several (then RESULT instructions follow)

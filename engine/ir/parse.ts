@@ -7,7 +7,7 @@
  */
 import { BUILTIN_ROWS } from "../builtins.ts";
 import { MalformedError } from "../errors.ts";
-import { BLOCK_COLD, BLOCK_LOOP, CLASS_CONSTANT, CLASS_SIZES, IrFunction, region } from "./function.ts";
+import { BLOCK_COLD, BLOCK_LOOP, boundsWord, CLASS_CONSTANT, CLASS_SIZES, IrFunction, region } from "./function.ts";
 import { OP, OP_HAS_LIST, OP_VALUE_MASK, type OpName } from "./ops.ts";
 import { DIVIDE_FLAGS, HINT_NAMES, isAccess, REGION_NAMES, TRAP_NAMES } from "./print.ts";
 import { type Signature, TY, TY_NAMES } from "./types.ts";
@@ -278,7 +278,7 @@ class FunctionParser {
     if (op === OP.BOUNDS) {
       const memory = this.#numbered("memory");
       this.#parseAddress(i);
-      f.c[i] = memory | (this.#integer() << 8);
+      f.c[i] = boundsWord(memory, this.#integer());
       return;
     }
     if (OP_HAS_LIST[op]) return this.#parseCall(i, op);

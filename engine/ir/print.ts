@@ -16,7 +16,7 @@
  */
 import { BUILTIN_ROWS } from "../builtins.ts";
 import { TRAP } from "../traps.ts";
-import { CLASS_CONSTANT, CLASS_SIZES, type IrFunction } from "./function.ts";
+import { boundsBytes, boundsMemory, CLASS_CONSTANT, CLASS_SIZES, type IrFunction } from "./function.ts";
 import { BLOCK_COLD, BLOCK_LOOP } from "./function.ts";
 import { OP, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
 import { type Signature, TY, TY_NAMES } from "./types.ts";
@@ -121,7 +121,7 @@ function printOperands(f: IrFunction, i: number, op: number): string {
     if (op >= OP.STORE) return `${where} v${b[i]}`;
     return b[i] ? `${where} ${TRAP_NAMES[b[i]!] ?? b[i]}` : where;
   }
-  if (op === OP.BOUNDS) return `${printAddress(f, i, `memory${c[i]! & 0xff}`)} ${c[i]! >>> 8}`;
+  if (op === OP.BOUNDS) return `${printAddress(f, i, `memory${boundsMemory(c[i]!)}`)} ${boundsBytes(c[i]!)}`;
   if (OP_HAS_LIST[op]) {
     const list = `(${listText(f, a[i]!, b[i]!)})`;
     if (op === OP.RETURN) return list;

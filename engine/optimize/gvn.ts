@@ -12,7 +12,7 @@
  * Traps keep their order: an operation that may trap goes only when an equal one dominates it or when it is proven not to trap.
  */
 import { BUILTIN } from "../builtins.ts";
-import type { IrFunction } from "../ir/function.ts";
+import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { cutEdge } from "./blocks.ts";
@@ -537,16 +537,16 @@ export class Numbering {
     const f = this.f;
     foldAddress(this, i);
     const { op, a, c, imm } = f;
-    const memory = c[i]! & 0xff;
-    const extent = (imm[i]! >>> 0) + (c[i]! >>> 8);
+    const memory = boundsMemory(c[i]!);
+    const extent = (imm[i]! >>> 0) + boundsBytes(c[i]!);
     const slot = hashOf(BOUNDS, 0, a[i]!, 0, memory, 0) & this.#mask;
     if (this.#options.boundsFacts) {
       const next = this.#next, home = this.home;
       const { domIn, domSize } = this.flow;
       const at = domIn[this.#block]!;
       for (let m = this.#buckets[slot]!, steps = 0; m !== 0 && steps < CHAIN; m = next[m]!, steps++) {
-        if (op[m] !== BOUNDS || a[m] !== a[i] || (c[m]! & 0xff) !== memory) continue;
-        if ((imm[m]! >>> 0) + (c[m]! >>> 8) < extent) continue;
+        if (op[m] !== BOUNDS || a[m] !== a[i] || boundsMemory(c[m]!) !== memory) continue;
+        if ((imm[m]! >>> 0) + boundsBytes(c[m]!) < extent) continue;
         const offset = at - domIn[home[m]!]!;
         if (offset < 0 || offset >= domSize[home[m]!]!) continue;
         if (m !== this.#lastBounds) {

@@ -1,6 +1,6 @@
 /** Functions shaped to make passes slow: each must stay linear, or nearly so. Sizes are such that a quadratic pass takes minutes. */
 import { ok } from "node:assert/strict";
-import { BLOCK_LOOP, IrFunction, REGION, region } from "../ir/function.ts";
+import { BLOCK_LOOP, boundsWord, IrFunction, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
@@ -152,7 +152,7 @@ Deno.test("a straight line of a million instructions, loads and checks of one ad
   let v = m.param;
   for (let k = 0; k < n; k++) {
     const c = m.emit(OP.CONST, TY.I32, 0, 0, 0, k * 7919);
-    m.emit(OP.BOUNDS, TY.NONE, m.param, 0, 4 << 8, n - k);
+    m.emit(OP.BOUNDS, TY.NONE, m.param, 0, boundsWord(0, 4), n - k);
     const load = m.emit(OP.LOAD, TY.I32, m.param, 0, 0, k);
     v = m.emit(OP.XOR, TY.I32, v, load);
     m.emit(OP.STORE, TY.NONE, v, c, 0, 4);

@@ -7,7 +7,7 @@
  * whatever its bits. In explicit mode an access out of bounds that no BOUNDS caught is an error of the test, not a trap.
  */
 import { EVAL_NAN, EVAL_UNKNOWN, evalHi, evalLo, evaluate } from "../ir/eval.ts";
-import { CLASS_SIZES, type IrFunction, REGION } from "../ir/function.ts";
+import { boundsBytes, CLASS_SIZES, type IrFunction, REGION } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_ROWS } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
@@ -127,7 +127,7 @@ class Machine {
     } else if (isLoad(op) || isStore(op)) this.#access(i, op);
     else if (op === OP.BOUNDS) {
       const address = (lo[a]! >>> 0) + (f.ty[a] === TY.I64 ? (hi[a]! >>> 0) * 4294967296 : 0);
-      if (address + (f.imm[i]! >>> 0) + (c >>> 8) > MEMORY_BYTES) throw new Trapped(TRAP.MEMORY_OUT_OF_BOUNDS);
+      if (address + (f.imm[i]! >>> 0) + boundsBytes(c) > MEMORY_BYTES) throw new Trapped(TRAP.MEMORY_OUT_OF_BOUNDS);
     } else if (op === OP.TRAP_IF) {
       if (lo[a] !== 0) throw new Trapped(f.imm[i]!);
     } else if (op === OP.CALL) this.#call(i);

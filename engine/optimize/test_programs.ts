@@ -5,7 +5,7 @@
  * Every block takes all variables as parameters, which is correct and as redundant as can be; values also see each other across
  * blocks where they dominate.
  */
-import { IrFunction, REGION, region } from "../ir/function.ts";
+import { boundsWord, IrFunction, REGION, region } from "../ir/function.ts";
 import { BLOCK_LOOP, CLASS_MEMORY0 } from "../ir/function.ts";
 import { OP, OP_ROWS } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -325,7 +325,7 @@ export class ProgramMaker {
         : ty === TY.I32 || ty === TY.F32
         ? 4
         : 8;
-      this.#emit(OP.BOUNDS, TY.NONE, address, 0, bytes << 8, offset);
+      this.#emit(OP.BOUNDS, TY.NONE, address, 0, boundsWord(0, bytes), offset);
     }
     const word = region(REGION.MEMORY0, CLASS_MEMORY0);
     if (store) this.#emit(op, TY.NONE, address, value, word, offset);

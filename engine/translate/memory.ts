@@ -9,7 +9,7 @@
  */
 import { BUILTIN, type BuiltinName } from "../builtins.ts";
 import { MEMORY } from "../context_layout.ts";
-import { CLASS_SIZES, REGION, region } from "../ir/function.ts";
+import { boundsWord, CLASS_SIZES, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
@@ -60,7 +60,7 @@ export function checkedAddress(t: FunctionTranslator, imm: Immediates, operand: 
     staticOffset = 0;
   }
   if (memory === 0 && !env.explicitBounds && !env.memoryIs64[0]) return address;
-  b.emit(OP.BOUNDS, NONE, address, 0, (width << 8) | memory, staticOffset);
+  b.emit(OP.BOUNDS, NONE, address, 0, boundsWord(memory, width), staticOffset);
   return memory === 0 ? address : pointerInto(t, memory, address);
 }
 
