@@ -44,6 +44,8 @@ export const BUILTIN_ROWS = [
   { name: "rethrow", params: [], results: [], native: false },
   // the exception that was caught last, as a reference
   { name: "caught", params: [], results: [REF], native: false },
+  // size of an object in bytes, header included (an array's may be absurd) → its address; see gc_layout.ts. May collect
+  { name: "gc_allocate", params: [I64], results: [REF], native: false },
 ] as const satisfies readonly BuiltinRow[];
 
 export type BuiltinName = (typeof BUILTIN_ROWS)[number]["name"];

@@ -27,6 +27,8 @@ export const CONTEXT = {
   TRAP_EXIT: 16,
   /** Address of the buffer for arguments and results beyond the registers: 8 bytes each (16 for v128), shared by the thread. */
   OVERFLOW: 24,
+  /** Address of the allocation cells of the thread's collected heap (gc_layout.ts: CELLS). */
+  HEAP: 32,
   /** Address of the poll page (host/code_arena.ts), for code that cannot reach it relative to itself. */
   POLL: 40,
   /** Number of the instance, i32: how the runtime finds it from a parked context. */
@@ -56,6 +58,8 @@ export const RECORD = {
   HOST: 20,
   /** Handle for the runtime: which JavaScript function object stands for this record, u32. */
   HANDLE: 24,
+  /** Number of the last collection that found the record in an object, u32 (gc/). */
+  MARK: 28,
   SIZE: 32,
 } as const;
 
