@@ -1,8 +1,11 @@
 /**
  * Chooses the host interface by what the JavaScript runtime offers; one per realm, made on first use.
  */
-import { denoHost } from "./deno.ts";
+import { bunFfi } from "./bun.ts";
+import { denoFfi } from "./deno.ts";
 import type { Host } from "./host.ts";
+import { nativeHost } from "./native_host.ts";
+import { nodeFfi } from "./node.ts";
 
 let host: Host | undefined;
 
@@ -11,7 +14,11 @@ export function currentHost(): Host {
   return host ??= makeHost();
 }
 
+/** Deno and Bun also say that they are Node, so Node comes last. */
 function makeHost(): Host {
-  if (typeof (globalThis as { Deno?: unknown }).Deno !== "undefined") return denoHost();
-  throw new Error("waft needs Deno with --allow-ffi here; this JavaScript runtime is not supported yet");
+  const { Deno: deno, process } = globalThis as { Deno?: unknown; process?: { versions?: Record<string, string> } };
+  if (deno !== undefined) return nativeHost(denoFfi());
+  if (process?.versions?.["bun"] !== undefined) return nativeHost(bunFfi());
+  if (process?.versions?.["node"] !== undefined) return nativeHost(nodeFfi());
+  throw new Error("waft needs Deno with --allow-ffi, Node 20 or later, or Bun: this JavaScript runtime offers no FFI");
 }

@@ -9,7 +9,7 @@
 export const PROT = { NONE: 0, READ: 1, WRITE: 2, EXEC: 4 } as const;
 
 /** Machine types of native functions: what the C ABI of a symbol says. */
-export type NativeType = "i32" | "i64" | "f32" | "f64" | "pointer" | "void";
+export type NativeType = "i32" | "i64" | "f32" | "f64" | "void";
 
 /** A native function: 64-bit integers are bigints. */
 export type NativeFunction = (...args: (number | bigint)[]) => number | bigint | undefined;

@@ -1,0 +1,180 @@
+/**
+ * The host interface over a foreign function interface: libc for memory, threads and signals, and machine code of ours as an ELF object in
+ * a memfd, which the system's loader opens like any library. In: what differs between runtimes (ffi.ts). Out: a {@linkcode Host}.
+ *
+ * The fastest way in is a call without parameters and with an i32 as its result: every runtime makes a direct machine call of that (design:
+ * "The boundary"). So a function of one pointer that never changes gets an entry of its own, which loads the pointer as a constant.
+ */
+import { writeSharedObject } from "./elf.ts";
+import type { Ffi, ForeignSignature } from "./ffi.ts";
+import type { Host, NativeFunction, NativeSymbol } from "./host.ts";
+import { OS_CALLS } from "./os_calls.ts";
+
+const LIBC = {
+  mmap: { params: ["i64", "i64", "i32", "i32", "i32", "i64"], result: "i64" },
+  mprotect: { params: ["i64", "i64", "i32"], result: "i32" },
+  munmap: { params: ["i64", "i64"], result: "i32" },
+  sigaction: { params: ["i32", "buffer", "buffer"], result: "i32" },
+  sigaltstack: { params: ["buffer", "buffer"], result: "i32" },
+  getpagesize: { params: [], result: "i32" },
+} as const satisfies Record<string, ForeignSignature>;
+
+/** What a memfd needs. */
+const FILES = {
+  memfd_create: { params: ["buffer", "i32"], result: "i32" },
+  write: { params: ["i32", "buffer", "i64"], result: "i64" },
+  close: { params: ["i32"], result: "i32" },
+} as const satisfies Record<string, ForeignSignature>;
+
+const THREADS = {
+  pthread_create: { params: ["buffer", "i64", "i64", "i64"], result: "i32" },
+  pthread_detach: { params: ["i64"], result: "i32" },
+} as const satisfies Record<string, ForeignSignature>;
+
+const MFD_CLOEXEC = 1;
+const SIGNAL_STACK_BYTES = 1 << 16;
+
+/**
+ * A path to descriptor `fd` that no library was opened by before: the loader takes an equal path for the same library even
+ * when the number now stands for another file, so random redundant "/" and "./" make the text unique.
+ */
+function uniqueFdPath(fd: number): string {
+  const random = crypto.getRandomValues(new Uint8Array(6));
+  let path = "/proc/self/fd/";
+  for (const byte of random) for (let bit = 0; bit < 8; bit++) path += (byte >> bit) & 1 ? "./" : "/";
+  return path + fd;
+}
+
+/** `text` followed by an entry that calls `offset` with `pointer` as its only argument; returns the entry's offset. */
+function withBoundEntry(
+  text: Uint8Array,
+  offset: number,
+  pointer: number,
+  arch: "x64" | "arm64",
+): { text: Uint8Array; entry: number } {
+  const entry = Math.ceil(text.length / 16) * 16;
+  const bytes = new Uint8Array(entry + 16);
+  bytes.set(text);
+  const view = new DataView(bytes.buffer);
+  if (arch === "x64") {
+    bytes.set([0x48, 0xbf], entry); // movabs rdi, pointer
+    view.setBigUint64(entry + 2, BigInt(pointer), true);
+    bytes[entry + 10] = 0xe9; // jmp offset
+    view.setInt32(entry + 11, offset - (entry + 15), true);
+  } else {
+    view.setUint32(entry, 0x58000040, true); // ldr x0, pointer
+    view.setUint32(entry + 4, 0x14000000 | (((offset - (entry + 4)) >> 2) & 0x3ffffff), true); // b offset
+    view.setBigUint64(entry + 8, BigInt(pointer), true);
+  }
+  return { text: bytes, entry };
+}
+
+/**
+ * `() => enter()`, as a function of its own source: V8 makes a direct machine call of a foreign symbol only where one symbol is
+ * all that a call site has ever seen, and closures of one literal share their call sites.
+ */
+function ownClosure(enter: () => number): () => number {
+  try {
+    return new Function("enter", "return () => enter();")(enter) as () => number;
+  } catch {
+    return () => enter(); // code from strings is not allowed here
+  }
+}
+
+/** Makes the host interface of a runtime. */
+export function nativeHost(ffi: Ffi): Host {
+  const { os, arch } = ffi;
+  const system = OS_CALLS[os];
+  const libc = ffi.open(system.libc, LIBC);
+  const files = os === "linux" ? ffi.open(system.libc, FILES) : undefined;
+  const pageSize = libc.getpagesize() as number;
+
+  function map(address: number, bytes: number, prot: number, flags: number): number {
+    const at = Number(libc.mmap(BigInt(address), BigInt(bytes), prot, flags, -1, 0n));
+    if (at < 0 || at >= 2 ** 63) throw new RangeError(`Out of address space: cannot map ${bytes} bytes`);
+    return at;
+  }
+
+  function writeAll(fd: number, bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length;) {
+      const part = bytes.subarray(at);
+      const written = Number(files!.write(fd, part, BigInt(part.length)));
+      if (written <= 0) throw new Error("Cannot create executable memory: the system does not take it");
+      at += written;
+    }
+  }
+
+  function nativeLibrary<Name extends string>(
+    text: Uint8Array,
+    symbols: Record<Name, NativeSymbol>,
+  ): Record<Name, NativeFunction> {
+    if (files === undefined) throw new Error("waft needs Linux to run machine code; macOS is not supported yet");
+    const offsets: Record<string, number> = {};
+    for (const name in symbols) offsets[name] = symbols[name].offset;
+    const file = writeSharedObject(text, offsets, arch);
+    const fd = files.memfd_create(new TextEncoder().encode("waft\0"), MFD_CLOEXEC) as number;
+    if (fd < 0) throw new Error("Cannot create executable memory: memfd_create failed");
+    try {
+      writeAll(fd, file);
+      return ffi.open(uniqueFdPath(fd), symbols);
+    } finally {
+      files.close(fd);
+    }
+  }
+
+  return {
+    name: ffi.name,
+    os,
+    arch,
+    pageSize,
+    reserve: (bytes, prot) => map(0, bytes, prot, system.MAP_PRIVATE | system.MAP_ANONYMOUS | system.MAP_NORESERVE),
+    replace: (address, bytes, prot) => {
+      map(address, bytes, prot, system.MAP_PRIVATE | system.MAP_ANONYMOUS | system.MAP_NORESERVE | system.MAP_FIXED);
+    },
+    protect: (address, bytes, prot) => {
+      if (libc.mprotect(BigInt(address), BigInt(bytes), prot) !== 0) {
+        throw new RangeError(`Out of memory: cannot make ${bytes} bytes accessible`);
+      }
+    },
+    release: (address, bytes) => {
+      libc.munmap(BigInt(address), BigInt(bytes));
+    },
+    view: (address, bytes) => {
+      if (bytes === 0) return new ArrayBuffer(0);
+      if (bytes > ffi.maxViewBytes) {
+        throw new RangeError(`A view of ${bytes} bytes is more than the ${ffi.maxViewBytes} that ${ffi.name} allows`);
+      }
+      return ffi.view(address, bytes);
+    },
+    nativeLibrary,
+    boundCall: (text, offset, pointer) => {
+      const bound = withBoundEntry(text, offset, pointer, arch);
+      const { entry } = nativeLibrary(bound.text, { entry: { offset: bound.entry, params: [], result: "i32" } });
+      return ownClosure(entry as () => number);
+    },
+    startThread: (code, argument) => {
+      const threads = ffi.open(system.libc, THREADS);
+      const id = new BigUint64Array(1);
+      if (threads.pthread_create(id, 0n, BigInt(code), BigInt(argument)) !== 0) {
+        throw new Error("Cannot start a thread: the system refuses another one");
+      }
+      threads.pthread_detach(id[0]!);
+    },
+    installSignalHandler: (signal, handler) => {
+      const action = system.sigactionBytes(handler);
+      if (libc.sigaction(signal, action, null) !== 0) throw new Error(`Cannot install a handler for signal ${signal}`);
+    },
+    signalHandler: (signal) => {
+      const old = new Uint8Array(system.SIGACTION_SIZE);
+      libc.sigaction(signal, null, old);
+      return Number(new DataView(old.buffer).getBigUint64(0, true));
+    },
+    ensureSignalStack: () => {
+      const old = new Uint8Array(24);
+      libc.sigaltstack(null, old);
+      if (!system.isSignalStackDisabled(old)) return;
+      const stack = map(0, SIGNAL_STACK_BYTES, 3, system.MAP_PRIVATE | system.MAP_ANONYMOUS);
+      libc.sigaltstack(system.signalStackBytes(stack, SIGNAL_STACK_BYTES), null);
+    },
+  };
+}

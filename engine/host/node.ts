@@ -1,0 +1,113 @@
+/**
+ * Foreign functions on Node: its own `node:ffi` where there is one (Node 26), which compiles a direct machine call for every symbol that takes
+ * only numbers; else the package `koffi`, which is installed beside this one. Calls without parameters are the fastest on both.
+ */
+import { type Ffi, type ForeignFunction, type ForeignType, supportedSystem } from "./ffi.ts";
+
+type Signatures = Parameters<Ffi["open"]>[1];
+type Functions = ReturnType<Ffi["open"]>;
+
+/** What is used of `node:ffi`. */
+interface NodeFfi {
+  dlopen(path: string, definitions: Record<string, { arguments: string[]; return: string }>): {
+    lib: object;
+    functions: object;
+  };
+  toArrayBuffer(pointer: bigint, bytes: number, copy: boolean): ArrayBuffer;
+}
+
+/** What is used of koffi 3. */
+interface Koffi {
+  load(path: string): { func(name: string, result: string, params: string[]): ForeignFunction };
+  view(pointer: bigint, bytes: number): ArrayBuffer;
+}
+
+const NODE_TYPES: Record<ForeignType, string> = {
+  i32: "i32",
+  i64: "i64",
+  f32: "f32",
+  f64: "f64",
+  buffer: "pointer",
+  void: "void",
+};
+
+const KOFFI_TYPES: Record<ForeignType, string> = {
+  i32: "int32",
+  i64: "int64",
+  f32: "float",
+  f64: "double",
+  buffer: "void *",
+  void: "void",
+};
+
+/** The foreign function interface of Node. Throws an Error that says what to install when there is none. */
+export function nodeFfi(): Ffi {
+  const builtin = builtinFfi();
+  return {
+    name: "node",
+    os: supportedSystem(process.platform),
+    arch: process.arch === "x64" ? "x64" : "arm64",
+    ...(builtin === undefined ? withKoffi(installedKoffi()) : withBuiltin(builtin)),
+  };
+}
+
+/**
+ * `node:ffi`, if this Node has it. Loading it prints that it is experimental; that says nothing to the user of a program that merely runs
+ * WebAssembly, and it would be on stderr of every `waft run`, so this one warning is not shown.
+ */
+function builtinFfi(): NodeFfi | undefined {
+  const { emitWarning } = process;
+  try {
+    process.emitWarning = (() => {}) as typeof emitWarning;
+    return process.getBuiltinModule("node:ffi") as unknown as NodeFfi | undefined;
+  } catch {
+    return undefined; // switched off
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+function installedKoffi(): Koffi {
+  const { createRequire } = process.getBuiltinModule("node:module");
+  try {
+    return createRequire(import.meta.url)("koffi") as Koffi;
+  } catch (cause) {
+    throw new Error('waft needs the package "koffi" on this Node: npm install koffi (Node 26 has an FFI of its own)', {
+      cause,
+    });
+  }
+}
+
+function withBuiltin(ffi: NodeFfi): Pick<Ffi, "maxViewBytes" | "open" | "view"> {
+  const opened: object[] = []; // a library that is collected takes its functions with it
+  return {
+    maxViewBytes: Number.MAX_SAFE_INTEGER,
+    open: (path, signatures) => {
+      const definitions: Record<string, { arguments: string[]; return: string }> = {};
+      for (const [name, { params, result }] of Object.entries(signatures as Signatures)) {
+        definitions[name] = { arguments: params.map((type) => NODE_TYPES[type]), return: NODE_TYPES[result] };
+      }
+      const { lib, functions } = ffi.dlopen(path, definitions);
+      opened.push(lib);
+      return functions as Functions;
+    },
+    view: (address, bytes) => ffi.toArrayBuffer(BigInt(address), bytes, false),
+  };
+}
+
+function withKoffi(koffi: Koffi): Pick<Ffi, "maxViewBytes" | "open" | "view"> {
+  return {
+    maxViewBytes: process.getBuiltinModule("node:buffer").constants.MAX_LENGTH,
+    open: (path, signatures) => {
+      const library = koffi.load(path);
+      const functions: Record<string, ForeignFunction> = {};
+      for (const [name, { params, result }] of Object.entries(signatures as Signatures)) {
+        const call = library.func(name, KOFFI_TYPES[result], params.map((type) => KOFFI_TYPES[type]));
+        // koffi gives 64-bit integers as numbers when they are small.
+        functions[name] = result === "i64" ? (...args) => BigInt(call(...args)) : call;
+      }
+      return functions as Functions;
+    },
+    view: (address, bytes) => koffi.view(BigInt(address), bytes),
+  };
+}
