@@ -30,6 +30,8 @@ export interface CompileOptions {
   optimizations: OptimizationSet;
   /** Explicit bounds checks instead of guard pages. */
   explicitBounds: boolean;
+  /** Trust every access of memory 0: for code of our own only (gc/collector_code.ts). */
+  unchecked?: boolean;
   cpu: ReadonlySet<string>;
   /** Poll for deadlines at loop headers and in functions that call. */
   interruptible?: boolean;
@@ -70,6 +72,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
   rejectUncompiled(valid);
   const env = moduleEnv(valid, {
     explicitBounds: options.explicitBounds,
+    unchecked: options.unchecked ?? false,
     optimizations: options.optimizations,
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,

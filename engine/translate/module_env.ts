@@ -30,6 +30,8 @@ export const GLOBAL = {
 export interface EnvOptions {
   /** Check the bounds of memory accesses in code instead of by guard pages. */
   explicitBounds?: boolean;
+  /** Trust every access of memory 0, whatever its address type: for code of our own only. */
+  unchecked?: boolean;
   /** Emit polls (deadlines). */
   interruptible?: boolean;
   /** Charge fuel. */
@@ -44,6 +46,7 @@ export interface ModuleEnv {
   readonly valid: ValidModule;
   readonly layout: ContextLayout;
   readonly explicitBounds: boolean;
+  readonly unchecked: boolean;
   readonly interruptible: boolean;
   readonly fuel: boolean;
   /** Region word of the thread's fuel. */
@@ -153,6 +156,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     valid,
     layout,
     explicitBounds: options.explicitBounds ?? false,
+    unchecked: options.unchecked ?? false,
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     fuelRegion,
