@@ -46,6 +46,11 @@ export const BUILTIN_ROWS = [
   { name: "caught", params: [], results: [REF], native: false },
   // size of an object in bytes, header included (an array's may be absurd) → its address; see gc_layout.ts. May collect
   { name: "gc_allocate", params: [I64], results: [REF], native: false },
+  // memory index, address, expected value, nanoseconds (negative: for ever) → 0 woken, 1 the value differs, 2 time is up
+  { name: "memory_wait32", params: [I32, I64, I32, I64], results: [I32], native: false },
+  { name: "memory_wait64", params: [I32, I64, I64, I64], results: [I32], native: false },
+  // memory index, address, most to wake → how many were woken
+  { name: "memory_notify", params: [I32, I64, I32], results: [I32], native: false },
 ] as const satisfies readonly BuiltinRow[];
 
 export type BuiltinName = (typeof BUILTIN_ROWS)[number]["name"];

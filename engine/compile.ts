@@ -80,6 +80,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
   const context: CodegenContext = {
     layout: env.layout,
     explicitBounds: options.explicitBounds,
+    sharedMemories: env.memoryIsShared,
     signatures: env.signatures,
     functionSignature: env.functionSignature,
     optimizations: options.optimizations,

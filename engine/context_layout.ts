@@ -12,6 +12,8 @@
  *     functions       a function record per defined function whose reference can be taken (all of them, to keep it simple)
  *     typeIds         u32 canonical id per type index
  *     tags            u64 identity per tag index: equal exactly for the same tag instance
+ *     sharedLengths   if any memory is shared: per memory index the address of the word that holds its byte length now, u64. The length
+ *                     among `memories` is then one that it has had; it never shrinks, so only an access beyond that must look
  *
  * A function record is what a funcref points at (and what a null funcref, 0, does not): { code, context, typeId, host }.
  * Table elements are 8 bytes each: the address of a record, a host handle, or 0.
@@ -65,6 +67,8 @@ export const RECORD = {
 
 /** One memory in the VM context. */
 export const MEMORY = { BASE: 0, LENGTH: 8, SIZE: 16 } as const;
+/** Size of an entry of `sharedLengths`. */
+export const SHARED_LENGTH_SIZE = 8;
 /** One table in the VM context: base address of its elements, length in elements (u64). */
 export const TABLE = { BASE: 0, LENGTH: 8, SIZE: 16 } as const;
 export const GLOBAL_SIZE = 16;
@@ -135,6 +139,8 @@ export interface ContextShape {
   definedFuncs: number;
   types: number;
   tags?: number;
+  /** Is any memory shared? */
+  shared?: boolean;
 }
 
 /** Offsets of the variable part of a VM context. */
@@ -146,6 +152,7 @@ export interface ContextLayout extends ContextShape {
   functionsOffset: number;
   typeIdsOffset: number;
   tagsOffset: number;
+  sharedLengthsOffset: number;
   size: number;
 }
 
@@ -158,7 +165,8 @@ export function layoutContext(shape: ContextShape): ContextLayout {
   const functionsOffset = importsOffset + shape.importedFuncs * RECORD.SIZE;
   const typeIdsOffset = functionsOffset + shape.definedFuncs * RECORD.SIZE;
   const tagsOffset = (typeIdsOffset + shape.types * 4 + 7) & ~7;
-  const size = (tagsOffset + (shape.tags ?? 0) * TAG_SIZE + 15) & ~15;
+  const sharedLengthsOffset = tagsOffset + (shape.tags ?? 0) * TAG_SIZE;
+  const size = (sharedLengthsOffset + (shape.shared === true ? shape.memories * SHARED_LENGTH_SIZE : 0) + 15) & ~15;
   return {
     ...shape,
     memoriesOffset,
@@ -168,6 +176,7 @@ export function layoutContext(shape: ContextShape): ContextLayout {
     functionsOffset,
     typeIdsOffset,
     tagsOffset,
+    sharedLengthsOffset,
     size,
   };
 }

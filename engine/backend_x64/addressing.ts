@@ -65,7 +65,7 @@ function fits(disp: number): boolean {
 
 /** Matches the address of access `id`: marks what is folded, or resolves the source operand. */
 export function foldAddress(s: Selection, id: number, marking: boolean): void {
-  const kind = s.c[id] & 0xff;
+  const kind = s.c[id] & 15;
   s.base = 0;
   s.index = 0;
   s.scale = 0;
@@ -82,6 +82,26 @@ export function foldAddress(s: Selection, id: number, marking: boolean): void {
     s.trap = s.op[id] >= OP.LOAD && s.op[id] <= OP.LOAD32_U ? s.b[id] : 0;
     foldPointer(s, id, marking);
   }
+}
+
+/** Resolves value `address` as the address of access `id`, folding nothing. */
+export function plainAddress(s: Selection, id: number, address: number): void {
+  const register = s.reg(address);
+  const offset = s.imm[id] >>> 0;
+  s.base = register;
+  s.index = register;
+  s.scale = 0;
+  s.poolSize = 0;
+  s.origin = id;
+  s.disp = s.imm[id];
+  if ((s.c[id] & 15) === REGION.MEMORY0) {
+    s.mode = MODE.MEMORY;
+    s.trap = s.explicit ? 0 : TRAP.MEMORY_OUT_OF_BOUNDS;
+    return;
+  }
+  s.mode = MODE.POINTER;
+  s.trap = 0;
+  if (offset > 0x7fffffff) farPointer(s, address, offset);
 }
 
 function foldMemoryAddress(s: Selection, id: number, marking: boolean): void {

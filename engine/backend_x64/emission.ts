@@ -53,6 +53,8 @@ export const COLD = {
   STACK: 8,
   /** x = edge: where exceptions of call `at` land; its moves, then a jump to its target. */
   LANDING: 9,
+  /** The end of access `at` lies behind the length that the context knows of a shared memory; continues at label `back`. */
+  BOUNDS: 10,
 } as const;
 
 function grown(old: Int32Array): Int32Array {

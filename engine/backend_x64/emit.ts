@@ -19,6 +19,7 @@ import { emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
 import { AUX_LANDING, CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, RSP, SCRATCH } from "./registers.ts";
+import * as atomics from "./emit_atomic.ts";
 import * as calls from "./emit_calls.ts";
 import { consumerOf, emitCompare } from "./emit_compare.ts";
 import { BlockEnds } from "./block_ends.ts";
@@ -200,6 +201,15 @@ function emitInstruction(e: Emission, i: number, k: number): void {
     case P.BOUNDS:
       integers.emitBounds(e, i);
       break;
+    case P.CMPXCHG:
+      emitRow(e, i, X.CMPXCHG8_M + v.imm[i], v.firstOperand[i] + 2);
+      break;
+    case P.ATOMIC_LOOP:
+      atomics.emitAtomicLoop(e, i);
+      break;
+    case P.ATOMIC_FENCE:
+      atomics.emitFence(e);
+      break;
     case P.FMIN:
     case P.FMAX:
       floats.emitExtremum(e, i, op);
@@ -300,6 +310,9 @@ function emitCold(e: Emission): void {
         break;
       case COLD.CROSS_TAIL_CALL:
         calls.emitCrossTailCall(e);
+        break;
+      case COLD.BOUNDS:
+        integers.emitColdBounds(e, i, back);
         break;
       case COLD.EXTREMUM:
         floats.emitColdExtremum(e, i, coldX[c], back);

@@ -2,13 +2,14 @@
  * Emission of integer operations that take several instructions: constants, division with its checks, bit counts on CPUs without
  * the instructions for them, explicit bounds checks.
  */
-import { MEMORY } from "../context_layout.ts";
+import { MEMORY, SHARED_LENGTH_SIZE } from "../context_layout.ts";
 import { TRAP } from "../traps.ts";
-import type { Emission } from "./emission.ts";
+import { COLD, type Emission } from "./emission.ts";
+import { callTrap } from "./emit_calls.ts";
 import { emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { X } from "./instructions.ts";
 import { CC, P } from "./machine_ops.ts";
-import { CONTEXT_REGISTER, MEMORY_LENGTH, RAX, RDX, SCRATCH } from "./registers.ts";
+import { CONTEXT_REGISTER, MEMORY_BASE, MEMORY_LENGTH, RAX, RDX, SCRATCH } from "./registers.ts";
 import { ri, rm, rr } from "./emit_row.ts";
 
 // Bits of a division's imm (ir/ops.ts).
@@ -102,29 +103,58 @@ export function emitBounds(e: Emission, i: number): void {
   const { v, asm } = e;
   const aux = v.aux[i];
   const memory = aux >>> 8;
-  const trap = e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
+  const shared = e.context.sharedMemories?.[memory] === true;
+  const back = shared ? e.newLabel() : 0;
+  const fail = shared ? e.cold(COLD.BOUNDS, i, 0, back) : e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
+  if ((aux & 2) === 0) {
+    const address = e.register(v.firstOperand[i]);
+    const offset = v.imm[i] >>> 0;
+    const extent = offset + v.disp[i];
+    const wide = (aux & 1) !== 0;
+    if (!wide && extent <= 0x7fffffff) {
+      rm(e, X.LEA64, SCRATCH, address, extent);
+    } else {
+      // The extent has 33 bits at most.
+      emitConstant(asm, SCRATCH, extent | 0, extent > 0xffffffff ? 1 : 0);
+      rr(e, X.ADD64_R, SCRATCH, address);
+      if (wide) e.branch(CC.B, shared ? e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS) : fail);
+    }
+  }
   // With guard pages the register of the length is free for other things.
   const pinned = memory === 0 && e.context.explicitBounds;
-  const lengthAt = e.context.layout.memoriesOffset + memory * MEMORY.SIZE + MEMORY.LENGTH;
+  e.branch(compareLength(e, i, pinned ? MEMORY_LENGTH : -1), fail);
+  if (shared) e.bind(back);
+}
+
+/** Compares the end of the access with the length in a register, or in the context; returns the condition of being out of bounds. */
+function compareLength(e: Emission, i: number, register: number): number {
+  const { v, asm } = e;
+  const aux = v.aux[i];
+  const at = memoryAt(e, aux >>> 8) + MEMORY.LENGTH;
   if ((aux & 2) !== 0) {
-    if (pinned) ri(e, X.CMP64_I, MEMORY_LENGTH, v.disp[i]);
-    else emitMemory(asm, X.CMP64_I, 0, 0, CONTEXT_REGISTER, NO_REGISTER, 0, lengthAt, v.disp[i], 0);
-    e.branch(CC.B, trap);
-    return;
+    if (register >= 0) ri(e, X.CMP64_I, register, v.disp[i]);
+    else emitMemory(asm, X.CMP64_I, 0, 0, CONTEXT_REGISTER, NO_REGISTER, 0, at, v.disp[i], 0);
+    return CC.B;
   }
-  const address = e.register(v.firstOperand[i]);
-  const offset = v.imm[i] >>> 0;
-  const extent = offset + v.disp[i];
-  const wide = (aux & 1) !== 0;
-  if (!wide && extent <= 0x7fffffff) {
-    rm(e, X.LEA64, SCRATCH, address, extent);
-  } else {
-    // The extent has 33 bits at most.
-    emitConstant(asm, SCRATCH, extent | 0, extent > 0xffffffff ? 1 : 0);
-    rr(e, X.ADD64_R, SCRATCH, address);
-    if (wide) e.branch(CC.B, trap);
-  }
-  if (pinned) rr(e, X.CMP64_R, SCRATCH, MEMORY_LENGTH);
-  else rm(e, X.CMP64_R, SCRATCH, CONTEXT_REGISTER, lengthAt);
-  e.branch(CC.A, trap);
+  if (register >= 0) rr(e, X.CMP64_R, SCRATCH, register);
+  else rm(e, X.CMP64_R, SCRATCH, CONTEXT_REGISTER, at);
+  return CC.A;
+}
+
+function memoryAt(e: Emission, memory: number): number {
+  return e.context.layout.memoriesOffset + memory * MEMORY.SIZE;
+}
+
+/** Cold part of a check of a shared memory, which another thread may have grown: looks at its true length, and keeps that. */
+export function emitColdBounds(e: Emission, i: number, back: number): void {
+  const memory = e.v.aux[i] >>> 8;
+  // The base of memory 0 is in the context, too: its register can serve in between.
+  rm(e, X.MOV64_L, MEMORY_BASE, CONTEXT_REGISTER, e.context.layout.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE);
+  rm(e, X.MOV64_L, MEMORY_BASE, MEMORY_BASE, 0);
+  rm(e, X.MOV64_S, MEMORY_BASE, CONTEXT_REGISTER, memoryAt(e, memory) + MEMORY.LENGTH);
+  if (memory === 0 && e.context.explicitBounds) rr(e, X.MOV64_L, MEMORY_LENGTH, MEMORY_BASE);
+  const outside = compareLength(e, i, MEMORY_BASE);
+  rm(e, X.MOV64_L, MEMORY_BASE, CONTEXT_REGISTER, memoryAt(e, 0) + MEMORY.BASE);
+  e.branch(outside ^ 1, back);
+  callTrap(e, i, TRAP.MEMORY_OUT_OF_BOUNDS, e.frame);
 }

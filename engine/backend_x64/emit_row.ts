@@ -20,7 +20,7 @@ import {
   ROW_WIDE,
   X,
 } from "./instructions.ts";
-import { AUX_MODE, AUX_POOL_SHIFT, AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
+import { AUX_LOCK, AUX_MODE, AUX_POOL_SHIFT, AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, MEMORY_BASE, RSP, SCRATCH, SCRATCH_VECTOR } from "./registers.ts";
 
 /** What a row's result, when it is a register, does to the flags: 1 zero and sign, 2 as a test of it would. */
@@ -160,6 +160,8 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
   } else if (mode === MODE.CONTEXT) base = CONTEXT_REGISTER;
   const code = (aux >>> AUX_TRAP_SHIFT) & 63;
   if (code !== 0) e.trapSite(i, code, e.frame);
+  // The prefix is part of the instruction that may fault.
+  if ((aux & AUX_LOCK) !== 0) emitRegister(asm, X.LOCK, 0, 0, 0, 0, 0);
   emitMemory(asm, row, reg, vvvv, base, index, scale, disp, imm, 0);
 }
 

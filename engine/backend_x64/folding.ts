@@ -341,7 +341,8 @@ export function markFolds(s: Selection): void {
           foldAddress(s, id, true);
           break;
         default:
-          if (o >= OP.VSPLAT && o <= OP.VBITSELECT) foldVector(s, id);
+          if (o >= OP.ATOMIC_LOAD && o <= OP.ATOMIC_XCHG) foldAddress(s, id, true);
+          else if (o >= OP.VSPLAT && o <= OP.VBITSELECT) foldVector(s, id);
           else if (isIntegerCompare(o) && how !== FOLD.REPEATED) foldIntegerCompare(s, id);
       }
     }

@@ -4,6 +4,7 @@
  *
  *     aux   bits 0-3 address mode · 4-5 scale · 6-11 trap code of the access (0: cannot trap) · 12-16 condition · 17-19 consumer
  *           21-22 size of a pool constant (4 << n bytes) · 23-28 trap code raised when the condition holds (consumer TRAP)
+ *           29 lock prefix
  *
  * Operand order of a row in VCode: first the operands of the flag consumer (below), then the row's operands from left to right,
  * where `rw` gives two words (DEF REUSE, then USE REG), a register or slot gives one, and a memory operand gives its address
@@ -43,7 +44,9 @@ const PSEUDO_ROWS = [
   "TRUNC_S64",
   "TRUNC_U64",
   "CONVERT_U64", // def vector, use general; aux bit 0: result is f64
-  // memory
+  // atomic memory; the address is like a row's
+  "CMPXCHG", // def rax, use rax, address, use replacement; imm = log2 of the width
+  "ATOMIC_LOOP", // def rax, temp, late uses: address, value; imm = IR operation + 256 × log2 of the width
   "ATOMIC_FENCE",
   // control
   "JUMP",
@@ -105,6 +108,7 @@ export const AUX_CONDITION_SHIFT = 12;
 export const AUX_CONSUMER_SHIFT = 17;
 export const AUX_POOL_SHIFT = 21;
 export const AUX_CODE_SHIFT = 23;
+export const AUX_LOCK: number = 1 << 29;
 
 /** What becomes of the flags that a compare sets. */
 export const CONSUMER = {

@@ -11,6 +11,7 @@ import type { IrFunction } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_ROWS, OP_VALUE_MASK, type OpName } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { countUses, markFolds } from "./folding.ts";
+import * as atomic from "./select_atomic.ts";
 import * as compare from "./select_compare.ts";
 import * as control from "./select_control.ts";
 import * as float from "./select_float.ts";
@@ -121,6 +122,16 @@ const RULES = {
   CALL_IMPORT: control.selectCallImport,
   CALL_BUILTIN: control.selectCallBuiltin,
   POLL: control.selectPoll,
+  ATOMIC_LOAD: atomic.selectAtomicLoad,
+  ATOMIC_STORE: atomic.selectAtomicStore,
+  ATOMIC_ADD: atomic.selectAtomicModify,
+  ATOMIC_SUB: atomic.selectAtomicModify,
+  ATOMIC_AND: atomic.selectAtomicModify,
+  ATOMIC_OR: atomic.selectAtomicModify,
+  ATOMIC_XOR: atomic.selectAtomicModify,
+  ATOMIC_XCHG: atomic.selectAtomicExchange,
+  ATOMIC_CMPXCHG: atomic.selectAtomicCompareExchange,
+  FENCE: atomic.selectFence,
   JUMP: control.selectJump,
   BRANCH: control.selectBranch,
   SWITCH: control.selectSwitch,

@@ -80,7 +80,8 @@ function storeSize(s: Selection, id: number): number {
 
 const STORE_ROWS = [X.MOV8_S, X.MOV16_S, X.MOV32_S, X.MOV64_S];
 const STORE_IMMEDIATE_ROWS = [X.MOV8_SI, X.MOV16_SI, X.MOV32_SI, X.MOV64_SI];
-const MODIFY_ROWS = [
+/** Rows of `op [m], value` by log2 of the width, for a register and for an immediate. */
+export const MODIFY_ROWS = [
   {
     op: OP.ADD,
     rows: [X.ADD8_M, X.ADD16_M, X.ADD32_M, X.ADD64_M],

@@ -18,6 +18,10 @@ export interface CodegenContext {
   layout: ContextLayout;
   /** Explicit bounds checks (memory length register live) or guard pages. */
   explicitBounds: boolean;
+  /**
+   * By memory: is it shared? Then BOUNDS traps only after it has brought the context's length up to date (context_layout.ts: sharedLengths). None when absent.
+   */
+  sharedMemories?: readonly boolean[];
   /** Signatures by id, as IR calls name them. */
   signatures: readonly Signature[];
   /** Signature id per defined function. */

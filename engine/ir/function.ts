@@ -51,6 +51,17 @@ export function region(kind: number, aliasClass: number): number {
   return kind | (aliasClass << 8);
 }
 
+/** Column c of atomic operations: a region, and the width as log2 of its bytes (0 to 3) where regions have zeros. */
+export function atomicWord(regionWord: number, width: number): number {
+  return regionWord | (width << 4);
+}
+export function atomicRegion(word: number): number {
+  return word & ~0xf0;
+}
+export function atomicWidth(word: number): number {
+  return (word >> 4) & 3;
+}
+
 /** What column c of BOUNDS says: the memory, and how many bytes (1 to 16) are accessed. */
 export function boundsWord(memory: number, bytes: number): number {
   return (memory << 8) | bytes;

@@ -8,9 +8,9 @@
 import { Bug } from "../errors.ts";
 import { TRAP } from "../traps.ts";
 import { EVAL_DONE, EVAL_NAN, evalHi, evalLo, evaluate } from "./eval.ts";
-import { boundsBytes, boundsMemory, type IrFunction, REGION } from "./function.ts";
+import { atomicRegion, atomicWidth, boundsBytes, boundsMemory, type IrFunction, REGION } from "./function.ts";
 import { FLAG, OP, OP_FLAGS, OP_ROWS } from "./ops.ts";
-import { isAccess } from "./print.ts";
+import { isAccess, isAtomic } from "./print.ts";
 import { TY } from "./types.ts";
 
 /** Execution trapped with a code of traps.ts. */
@@ -173,6 +173,7 @@ class Interpretation {
     const lo = this.#lo;
     const hi = this.#hi;
     if (isAccess(op)) return this.#access(i, op);
+    if (isAtomic(op)) return this.#atomic(i, op);
     switch (op) {
       case OP.CONST:
         lo[i] = f.imm[i]!;
@@ -207,6 +208,7 @@ class Interpretation {
       case OP.UNWOUND:
         return this.#set(i, this.#unwound ? 1n : 0n);
       case OP.POLL:
+      case OP.FENCE:
         return;
     }
     const a = f.a[i]!;
@@ -260,13 +262,13 @@ class Interpretation {
     return (this.#hi[v]! >>> 0) * 4294967296 + (this.#lo[v]! >>> 0);
   }
 
-  #place(i: number, width: number): Place {
+  #place(i: number, width: number, addressValue: number = this.#f.a[i]!): Place {
     const f = this.#f;
     const world = this.#world;
     const offset = f.imm[i]! >>> 0;
-    const kind = f.c[i]! & 0xff;
+    const kind = atomicRegion(f.c[i]!) & 0xff;
     if (kind === REGION.CONTEXT) return { view: world.context, offset };
-    const address = this.#addressOf(f.a[i]!) + offset;
+    const address = this.#addressOf(addressValue) + offset;
     if (kind === REGION.POINTER) {
       const place = world.resolve(address, width);
       if (place !== undefined) return place;
@@ -299,6 +301,27 @@ class Interpretation {
       default:
         return this.#transfer(i, stored, 4, op === OP.LOAD32_S);
     }
+  }
+
+  /** There is one thread here, so atomic accesses are accesses. */
+  #atomic(i: number, op: number): void {
+    const f = this.#f;
+    const list = op === OP.ATOMIC_CMPXCHG;
+    const first = f.a[i]!;
+    const width = 1 << atomicWidth(f.c[i]!);
+    const { view, offset } = this.#place(i, width, list ? f.pool[first]! : first);
+    let old = 0n;
+    for (let n = width - 1; n >= 0; n--) old = (old << 8n) | BigInt(view.getUint8(offset + n));
+    const b = list ? this.#get(f.pool[first + 2]!) : op === OP.ATOMIC_LOAD ? old : this.#get(f.b[i]!);
+    let value = b;
+    if (op === OP.ATOMIC_ADD) value = old + b;
+    else if (op === OP.ATOMIC_SUB) value = old - b;
+    else if (op === OP.ATOMIC_AND) value = old & b;
+    else if (op === OP.ATOMIC_OR) value = old | b;
+    else if (op === OP.ATOMIC_XOR) value = old ^ b;
+    else if (list && BigInt.asUintN(width * 8, this.#get(f.pool[first + 1]!)) !== old) value = old;
+    for (let n = 0; n < width; n++) view.setUint8(offset + n, Number((value >> BigInt(8 * n)) & 0xffn));
+    if (op !== OP.ATOMIC_STORE) this.#set(i, old);
   }
 
   #transfer(i: number, stored: number, width: number, signed: boolean): void {

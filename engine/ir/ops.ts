@@ -110,6 +110,18 @@ const ROWS = [
   "CALL_BUILTIN lnk t x", // runtime routine c (engine/builtins.ts); imm = signature id
   "UNWOUND ... i x", // 1 when the call before it was left by an exception: see ir/function.ts, "Exceptions"
   "POLL ... _ t", // interruption point: traps when the deadline has passed; only in modules compiled to be interruptible
+  // atomic accesses, sequentially consistent: no access of memory moves across one. imm = unsigned 32-bit static offset; c = region and
+  // width (ir/function.ts: atomicWord); narrow values are zero-extended to ty. Alignment and, in explicit mode, bounds were checked
+  "ATOMIC_LOAD v.k t rwt",
+  "ATOMIC_STORE vvk _ rwt",
+  "ATOMIC_ADD vvk t rwt", // these result in the old value
+  "ATOMIC_SUB vvk t rwt",
+  "ATOMIC_AND vvk t rwt",
+  "ATOMIC_OR vvk t rwt",
+  "ATOMIC_XOR vvk t rwt",
+  "ATOMIC_XCHG vvk t rwt",
+  "ATOMIC_CMPXCHG lnk t rwt", // list = address, expected value (of which the low bytes count), replacement
+  "FENCE ... _ rw",
   // block ends
   "JUMP e.. _ z",
   "BRANCH vee _ z", // a (i32) ≠ 0 → edge b, else edge c; imm = hint: 0 none, 1 likely taken, 2 unlikely taken

@@ -7,9 +7,18 @@
  */
 import { BUILTIN_ROWS } from "../builtins.ts";
 import { MalformedError } from "../errors.ts";
-import { BLOCK_COLD, BLOCK_LOOP, boundsWord, CLASS_CONSTANT, CLASS_SIZES, IrFunction, region } from "./function.ts";
+import {
+  atomicWord,
+  BLOCK_COLD,
+  BLOCK_LOOP,
+  boundsWord,
+  CLASS_CONSTANT,
+  CLASS_SIZES,
+  IrFunction,
+  region,
+} from "./function.ts";
 import { OP, OP_HAS_LIST, OP_VALUE_MASK, type OpName } from "./ops.ts";
-import { DIVIDE_FLAGS, HINT_NAMES, isAccess, REGION_NAMES, TRAP_NAMES } from "./print.ts";
+import { DIVIDE_FLAGS, HINT_NAMES, isAccess, isAtomic, REGION_NAMES, TRAP_NAMES } from "./print.ts";
 import { type Signature, TY, TY_NAMES } from "./types.ts";
 
 const TOKEN = /-?0x[0-9a-f]+|[A-Za-z_][\w.]*|-?\d+|->|[()[\]:=+#@/]/gy;
@@ -275,6 +284,7 @@ class FunctionParser {
     const f = this.#f;
     if (op === OP.CONST) return this.#parseConstant(i);
     if (isAccess(op)) return this.#parseAccess(i, op);
+    if (isAtomic(op)) return this.#parseAtomic(i, op);
     if (op === OP.BOUNDS) {
       const memory = this.#numbered("memory");
       this.#parseAddress(i);
@@ -367,7 +377,7 @@ class FunctionParser {
     this.#expect("]");
   }
 
-  #parseAccess(i: number, op: number): void {
+  #parseRegion(i: number): void {
     const f = this.#f;
     const [kindName, className] = this.#take().split(".");
     const kind = REGION_NAMES.indexOf(kindName as (typeof REGION_NAMES)[number]);
@@ -379,6 +389,32 @@ class FunctionParser {
     if (!Number.isInteger(aliasClass)) throw this.#error(`unknown alias class "${className}"`);
     f.c[i] = region(kind, aliasClass);
     this.#parseAddress(i);
+  }
+
+  #parseAtomic(i: number, op: number): void {
+    const f = this.#f;
+    this.#parseRegion(i);
+    const bytes = this.#integer();
+    const width = [1, 2, 4, 8].indexOf(bytes);
+    if (width < 0) throw this.#error(`no atomic access has ${bytes} bytes`);
+    f.c[i] = atomicWord(f.c[i]!, width);
+    if (op === OP.ATOMIC_LOAD) return;
+    const value = this.#numbered("v");
+    if (op !== OP.ATOMIC_CMPXCHG) {
+      f.b[i] = value;
+      return;
+    }
+    const first = f.allocPool(3);
+    f.pool[first] = f.a[i]!;
+    f.pool[first + 1] = value;
+    f.pool[first + 2] = this.#numbered("v");
+    f.a[i] = first;
+    f.b[i] = 3;
+  }
+
+  #parseAccess(i: number, op: number): void {
+    const f = this.#f;
+    this.#parseRegion(i);
     if (op >= OP.STORE) f.b[i] = this.#numbered("v");
     else if (this.#peek() !== "" && this.#peek() !== "@") f.b[i] = this.#word(TRAP_NAMES, "trap");
   }

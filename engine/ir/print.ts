@@ -16,7 +16,15 @@
  */
 import { BUILTIN_ROWS } from "../builtins.ts";
 import { TRAP } from "../traps.ts";
-import { boundsBytes, boundsMemory, CLASS_CONSTANT, CLASS_SIZES, type IrFunction } from "./function.ts";
+import {
+  atomicRegion,
+  atomicWidth,
+  boundsBytes,
+  boundsMemory,
+  CLASS_CONSTANT,
+  CLASS_SIZES,
+  type IrFunction,
+} from "./function.ts";
 import { BLOCK_COLD, BLOCK_LOOP } from "./function.ts";
 import { OP, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
 import { type Signature, TY, TY_NAMES } from "./types.ts";
@@ -41,6 +49,11 @@ export const HINT_NAMES = ["", "likely", "unlikely"] as const;
 /** Operations whose static data is a memory access. */
 export function isAccess(op: number): boolean {
   return op >= OP.LOAD && op <= OP.STORE32;
+}
+
+/** Atomic accesses; FENCE is none. */
+export function isAtomic(op: number): boolean {
+  return op >= OP.ATOMIC_LOAD && op <= OP.ATOMIC_CMPXCHG;
 }
 
 /** `(i32 i64) -> (f32)`. */
@@ -121,6 +134,7 @@ function printOperands(f: IrFunction, i: number, op: number): string {
     if (op >= OP.STORE) return `${where} v${b[i]}`;
     return b[i] ? `${where} ${TRAP_NAMES[b[i]!] ?? b[i]}` : where;
   }
+  if (isAtomic(op)) return printAtomic(f, i, op);
   if (op === OP.BOUNDS) return `${printAddress(f, i, `memory${boundsMemory(c[i]!)}`)} ${boundsBytes(c[i]!)}`;
   if (OP_HAS_LIST[op]) {
     const list = `(${listText(f, a[i]!, b[i]!)})`;
@@ -169,10 +183,19 @@ function printOperands(f: IrFunction, i: number, op: number): string {
   return parts.join(" ");
 }
 
-function printAddress(f: IrFunction, i: number, space: string): string {
+function printAddress(f: IrFunction, i: number, space: string, address: number = f.a[i]!): string {
   const offset = f.imm[i]! >>> 0;
-  if (f.a[i] === 0) return `${space}[${offset}]`;
-  return offset === 0 ? `${space}[v${f.a[i]}]` : `${space}[v${f.a[i]}+${offset}]`;
+  if (address === 0) return `${space}[${offset}]`;
+  return offset === 0 ? `${space}[v${address}]` : `${space}[v${address}+${offset}]`;
+}
+
+/** `memory0[v3+16] 4 v5`: place, bytes, value operands. */
+function printAtomic(f: IrFunction, i: number, op: number): string {
+  const { a, b, c, pool } = f;
+  const exchange = op === OP.ATOMIC_CMPXCHG;
+  const where = printAddress(f, i, printRegion(atomicRegion(c[i]!)), exchange ? pool[a[i]!]! : a[i]!);
+  const values = exchange ? ` v${pool[a[i]! + 1]} v${pool[a[i]! + 2]}` : op === OP.ATOMIC_LOAD ? "" : ` v${b[i]}`;
+  return `${where} ${1 << atomicWidth(c[i]!)}${values}`;
 }
 
 function printRegion(word: number): string {

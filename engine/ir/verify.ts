@@ -6,9 +6,9 @@
  * Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001); blocks are in reverse postorder already.
  */
 import { Bug } from "../errors.ts";
-import { BLOCK_LOOP, type IrFunction, REGION } from "./function.ts";
+import { atomicRegion, atomicWidth, BLOCK_LOOP, type IrFunction, REGION } from "./function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
-import { hasSignature, isAccess, printInstruction } from "./print.ts";
+import { hasSignature, isAccess, isAtomic, printInstruction } from "./print.ts";
 import { SHAPE, SHAPE_LANE_TY, type Signature, TY, TY_NAMES } from "./types.ts";
 
 /** Result types by the letter of an operation row. */
@@ -257,6 +257,7 @@ class Verifier {
     const isFloat = (t: number) => t === TY.F32 || t === TY.F64;
     if (hasSignature(op)) return this.#checkCall(i, k, at);
     if (isAccess(op)) return this.#checkAccess(i, k, ta);
+    if (isAtomic(op)) return this.#checkAtomic(i, k);
     if (op >= OP.ADD && op <= OP.ROTR || op >= OP.DIV_S && op <= OP.REM_U) {
       this.#want(i, k, isInt(ty) && ta === ty && tb === ty, "integer operands and result must have one type");
     } else if (op >= OP.CLZ && op <= OP.POPCNT || op === OP.EXTEND8_S || op === OP.EXTEND16_S) {
@@ -349,6 +350,24 @@ class Verifier {
     if (wide) this.#want(i, k, value === TY.I64, "the value must be i64");
     else if (op === OP.LOAD || op === OP.STORE) this.#want(i, k, value !== TY.NONE, "an access needs a type");
     else this.#want(i, k, value === TY.I32 || value === TY.I64, "the value must be an integer");
+  }
+
+  /** Address as its region wants it, values of one integer type that is as wide as the access at least. */
+  #checkAtomic(i: number, k: number): void {
+    const f = this.#f;
+    const op = f.op[i]!;
+    const list = op === OP.ATOMIC_CMPXCHG;
+    this.#want(i, k, !list || f.b[i] === 3, "address, expected value and replacement expected");
+    const address = f.ty[list ? f.pool[f.a[i]!]! : f.a[i]!]!;
+    const kind = atomicRegion(f.c[i]!) & 0xff;
+    if (kind === REGION.MEMORY0) {
+      this.#want(i, k, address === TY.I32 || address === TY.I64, "address must be an integer");
+    } else this.#want(i, k, kind === REGION.POINTER && address === TY.I64, "a pointer must be i64");
+    const ty = op === OP.ATOMIC_STORE ? f.ty[f.b[i]!]! : f.ty[i]!;
+    this.#want(i, k, ty === TY.I64 || (ty === TY.I32 && atomicWidth(f.c[i]!) < 3), "the value must be an integer");
+    if (list) {
+      for (const n of [1, 2]) this.#want(i, k, f.ty[f.pool[f.a[i]! + n]!] === ty, "the values' types disagree");
+    } else if (op !== OP.ATOMIC_LOAD) this.#want(i, k, f.ty[f.b[i]!] === ty, "value and result must have one type");
   }
 
   #checkCall(i: number, k: number, at: number): void {

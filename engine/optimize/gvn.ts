@@ -317,7 +317,9 @@ export class Numbering {
   #effect(i: number, op: number): void {
     if (TREATMENT[op] === CALLS) {
       const { c } = this.f;
-      const keepsSizes = op === CALL_BUILTIN && (c[i] === BUILTIN.memory_move || c[i] === BUILTIN.memory_set);
+      const keepsSizes = op !== CALL_BUILTIN
+        ? op >= OP.ATOMIC_LOAD && op <= OP.FENCE
+        : c[i] === BUILTIN.memory_move || c[i] === BUILTIN.memory_set;
       this.memory.call(this.f, !keepsSizes);
       this.#pendingStore = 0;
     } else if ((OP_FLAGS[op]! & (FLAG.READS | FLAG.TRAPS)) !== 0) this.#pendingStore = 0;

@@ -25,6 +25,7 @@ import { CodeReader } from "../wasm/code_reader.ts";
 import type { CatchClause, Immediates } from "../wasm/immediates.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
 import type { ValType } from "../wasm/types.ts";
+import { ATOMIC_HANDLERS } from "./atomics.ts";
 import { translateCall, translateCallIndirect, translateCallRef } from "./calls.ts";
 import {
   beginActivation,
@@ -123,7 +124,7 @@ for (const row of OPCODES) {
   IR_TY[id] = TY_OF_LETTER[results ?? ""] ?? TY.NONE;
   HANDLERS.push(
     MEMORY_HANDLERS[mnemonic] ?? SPECIAL_HANDLERS[mnemonic] ?? EXCEPTION_HANDLERS[mnemonic] ??
-      VECTOR_HANDLERS[mnemonic],
+      VECTOR_HANDLERS[mnemonic] ?? ATOMIC_HANDLERS[mnemonic],
   );
   const named = NAMED_CASES[mnemonic];
   const access = /^[if](32|64)\.(load|store)(\d*)(_[su])?$/.exec(mnemonic);

@@ -8,8 +8,8 @@
  * ones are checked for, before anything is written.
  */
 import { BUILTIN, type BuiltinName } from "../builtins.ts";
-import { MEMORY } from "../context_layout.ts";
-import { boundsWord, CLASS_SIZES, REGION, region } from "../ir/function.ts";
+import { MEMORY, SHARED_LENGTH_SIZE } from "../context_layout.ts";
+import { atomicWord, boundsWord, CLASS_CONSTANT, CLASS_SIZES, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
@@ -19,6 +19,7 @@ import { takePool } from "./joins.ts";
 
 const { I32, I64, NONE } = TY;
 const SIZES = region(REGION.CONTEXT, CLASS_SIZES);
+const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 /** log2 of the page size. */
 const PAGE_SHIFT = 16;
 /** Bulk operations of a constant length up to this become loads and stores. */
@@ -49,6 +50,12 @@ export let staticOffset = 0;
  * static offset is in `staticOffset`.
  */
 export function checkedAddress(t: FunctionTranslator, imm: Immediates, operand: number, width: number): number {
+  const address = checkBounds(t, imm, operand, width);
+  return imm.memory === 0 ? address : pointerInto(t, imm.memory, address);
+}
+
+/** The same, but the address stays one of the memory. */
+export function checkBounds(t: FunctionTranslator, imm: Immediates, operand: number, width: number): number {
   const { b, env } = t;
   const { memory } = imm;
   let address = operand;
@@ -59,9 +66,10 @@ export function checkedAddress(t: FunctionTranslator, imm: Immediates, operand: 
     b.trapIf(b.binary(OP.LT_U, I32, address, operand), TRAP.MEMORY_OUT_OF_BOUNDS);
     staticOffset = 0;
   }
-  if (memory === 0 && !env.explicitBounds && !env.memoryIs64[0]) return address;
-  b.emit(OP.BOUNDS, NONE, address, 0, boundsWord(memory, width), staticOffset);
-  return memory === 0 ? address : pointerInto(t, memory, address);
+  if (memory !== 0 || env.explicitBounds || (env.memoryIs64[0] && !env.unchecked)) {
+    b.emit(OP.BOUNDS, NONE, address, 0, boundsWord(memory, width), staticOffset);
+  }
+  return address;
 }
 
 /** Pointer to byte `address` (i32 or i64) of a memory. */
@@ -105,8 +113,19 @@ export function callBuiltin(t: FunctionTranslator, name: BuiltinName, ...args: n
   return b.emit(OP.CALL_BUILTIN, results.length === 1 ? results[0]! : NONE, list, args.length, number, signature);
 }
 
-/** Byte length of a memory, i64. */
+/** Byte length of a memory, i64; that of a shared one is read anew each time, since any thread may grow it. */
 function byteLength(t: FunctionTranslator, memory: number): number {
+  if (t.env.memoryIsShared[memory]) {
+    const at = t.b.emit(
+      OP.LOAD,
+      I64,
+      0,
+      0,
+      CONSTANT_CONTEXT,
+      t.env.layout.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE,
+    );
+    return t.b.emit(OP.ATOMIC_LOAD, I64, at, 0, atomicWord(t.env.sharedLengthRegion, 3), 0);
+  }
   return t.b.emit(OP.LOAD, I64, 0, 0, SIZES, t.env.memoryOffset[memory]! + MEMORY.LENGTH);
 }
 

@@ -76,6 +76,9 @@ export interface ModuleEnv {
   readonly memoryRegion: Int32Array;
   /** Has the memory 64-bit addresses? */
   readonly memoryIs64: readonly boolean[];
+  /** Is the memory shared? Then its length is in a word outside the context, with this region word. */
+  readonly memoryIsShared: readonly boolean[];
+  readonly sharedLengthRegion: number;
   /** Context offset of a table's base, region word of its elements and of its base and length, length when fixed or −1. */
   readonly tableOffset: Int32Array;
   readonly tableRegion: Int32Array;
@@ -135,6 +138,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     definedFuncs: valid.funcs.length,
     types: valid.types.length,
     tags: valid.tagTypes.length,
+    shared: valid.memoryTypes.some(({ shared }) => shared),
   });
   const table = new SignatureTable();
   const typeSignature = Int32Array.from(valid.types, ({ composite }) => {
@@ -152,6 +156,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
   const tables = placeTables(valid, layout, classes, facts);
   const payloadRegion = region(REGION.POINTER, classes.take());
   const fuelRegion = region(REGION.POINTER, classes.take());
+  const sharedLengthRegion = region(REGION.POINTER, classes.take());
   return {
     valid,
     layout,
@@ -168,6 +173,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     functionSignature: funcSignature.slice(valid.importedFuncCount),
     builtinSignature,
     payloadRegion,
+    sharedLengthRegion,
     ...memories,
     ...globals,
     ...tables,
@@ -195,7 +201,8 @@ function placeMemories(valid: ValidModule, layout: ContextLayout, classes: Alias
     memoryRegion[k] = region(k === 0 ? REGION.MEMORY0 : REGION.POINTER, shared ? CLASS_MEMORY0 : classes.take());
   }
   const memoryIs64 = valid.memoryTypes.map(({ limits }) => limits.address === I64);
-  return { memoryOffset, memoryRegion, memoryIs64 };
+  const memoryIsShared = valid.memoryTypes.map(({ shared }) => shared);
+  return { memoryOffset, memoryRegion, memoryIs64, memoryIsShared };
 }
 
 function placeGlobals(valid: ValidModule, layout: ContextLayout, classes: AliasClasses) {

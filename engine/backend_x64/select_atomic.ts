@@ -1,0 +1,160 @@
+/**
+ * Rules for atomic operations. Stores are exchanges, which lock by themselves; what only changes memory is the locked form of a
+ * read-modify-write instruction; an old value that somebody wants comes from xadd, or for the bitwise operations from a loop around
+ * cmpxchg. Loads are plain loads: this machine keeps them in order, and stores that lock do not pass them.
+ *
+ * In: an atomic IR operation, its address folded like any other access's. Out: rows with AUX_LOCK, or P.CMPXCHG and P.ATOMIC_LOOP.
+ */
+import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
+import { atomicWidth } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { foldAddress, plainAddress } from "./addressing.ts";
+import { X } from "./instructions.ts";
+import { AUX_LOCK, MODE, P } from "./machine_ops.ts";
+import { RAX } from "./registers.ts";
+import { MODIFY_ROWS } from "./select_memory.ts";
+import type { Selection } from "./selection.ts";
+
+// Rows by width.
+const LOAD_ROWS = [X.MOVZX32_8, X.MOVZX32_16, X.MOV32_L, X.MOV64_L];
+const EXCHANGE_ROWS = [X.XCHG8, X.XCHG16, X.XCHG32, X.XCHG64];
+const ADD_ROWS = [X.XADD8_M, X.XADD16_M, X.XADD32_M, X.XADD64_M];
+
+const MODIFIED_BY: Readonly<Record<number, number>> = {
+  [OP.ATOMIC_ADD]: OP.ADD,
+  [OP.ATOMIC_SUB]: OP.SUB,
+  [OP.ATOMIC_AND]: OP.AND,
+  [OP.ATOMIC_OR]: OP.OR,
+  [OP.ATOMIC_XOR]: OP.XOR,
+};
+
+export function selectAtomicLoad(s: Selection, id: number): void {
+  foldAddress(s, id, false);
+  s.withSource(LOAD_ROWS[atomicWidth(s.c[id])], 0, 0);
+  s.def(id);
+  s.sourceOperands();
+  s.end();
+}
+
+export function selectAtomicStore(s: Selection, id: number): void {
+  const value = s.reg(s.b[id]);
+  foldAddress(s, id, false);
+  exchange(s, EXCHANGE_ROWS[atomicWidth(s.c[id])], 0, value, s.ty[s.b[id]]);
+}
+
+export function selectAtomicExchange(s: Selection, id: number): void {
+  const value = s.reg(s.b[id]);
+  foldAddress(s, id, false);
+  const old = exchange(s, EXCHANGE_ROWS[atomicWidth(s.c[id])], 0, value, s.ty[id]);
+  defineOld(s, id, old);
+}
+
+/** Emits `row` on the address resolved last, with a copy of `value` in the register operand; returns the vreg of what was in memory. */
+function exchange(s: Selection, row: number, lock: number, value: number, ty: number): number {
+  const { v } = s;
+  const old = v.newVreg(ty);
+  s.withSource(row, 0, lock);
+  s.sourceOperands();
+  v.operand(operandWord(old, ROLE.DEF, CONSTRAINT.REUSE, addressWords(s) + 1));
+  s.use(value);
+  s.end();
+  return old;
+}
+
+/** How many operand words the address resolved last has. */
+function addressWords(s: Selection): number {
+  return s.mode === MODE.POINTER_INDEX ? 2 : s.mode === MODE.MEMORY || s.mode === MODE.POINTER ? 1 : 0;
+}
+
+/** Defines the result of `id` as the low bytes of `old`, which may have others above them. */
+function defineOld(s: Selection, id: number, old: number): void {
+  const width = atomicWidth(s.c[id]);
+  if (s.uses[id] === 0) return;
+  if (width === 3 || (width === 2 && s.ty[id] === TY.I32)) {
+    s.vregs[id] = old;
+    return;
+  }
+  s.plain(LOAD_ROWS[width], 0, 0, 0);
+  s.def(id);
+  s.use(old);
+  s.end();
+}
+
+/** ATOMIC_ADD and the others that compute. */
+export function selectAtomicModify(s: Selection, id: number): void {
+  const op = s.op[id];
+  if (s.uses[id] === 0) modifyOnly(s, id);
+  else if (op === OP.ATOMIC_ADD || op === OP.ATOMIC_SUB) {
+    const value = op === OP.ATOMIC_ADD ? s.reg(s.b[id]) : negated(s, s.b[id]);
+    foldAddress(s, id, false);
+    defineOld(s, id, exchange(s, ADD_ROWS[atomicWidth(s.c[id])], AUX_LOCK, value, s.ty[id]));
+  } else modifyLoop(s, id);
+}
+
+/** Nobody wants the old value: `lock op [m], value`. */
+function modifyOnly(s: Selection, id: number): void {
+  const rows = MODIFY_ROWS.find((entry) => entry.op === MODIFIED_BY[s.op[id]])!;
+  const width = atomicWidth(s.c[id]);
+  const value = s.b[id];
+  const immediate = s.op[value] === OP.CONST && (width < 3 || s.isImmediate(value));
+  const vreg = immediate ? 0 : s.reg(value);
+  foldAddress(s, id, false);
+  s.withSource(immediate ? rows.immediate[width] : rows.rows[width], immediate ? s.imm[value] : 0, AUX_LOCK);
+  s.sourceOperands();
+  if (!immediate) s.use(vreg);
+  s.end();
+}
+
+/** −value in a register. */
+function negated(s: Selection, value: number): number {
+  const { v } = s;
+  const ty = s.ty[value];
+  const result = v.newVreg(ty);
+  const operand = s.reg(value);
+  s.plain(ty === TY.I64 ? X.NEG64 : X.NEG32, 0, 0, 0);
+  v.operand(operandWord(result, ROLE.DEF, CONSTRAINT.REUSE, 1));
+  s.use(operand);
+  s.end();
+  return result;
+}
+
+/** The old value of a bitwise operation: computed anew until nobody has written in between. */
+function modifyLoop(s: Selection, id: number): void {
+  const { v } = s;
+  const width = atomicWidth(s.c[id]);
+  const value = s.reg(s.b[id]);
+  foldAddress(s, id, false);
+  const old = v.newVreg(s.ty[id]);
+  s.withSource(P.ATOMIC_LOOP, (width << 8) | MODIFIED_BY[s.op[id]], 0);
+  v.operand(operandWord(old, ROLE.DEF, CONSTRAINT.FIXED, RAX));
+  s.temp(TY.I64);
+  if (s.mode === MODE.POINTER || s.mode === MODE.POINTER_INDEX) s.lateUse(s.base);
+  if (s.mode === MODE.MEMORY || s.mode === MODE.POINTER_INDEX) s.lateUse(s.index);
+  s.lateUse(value);
+  s.end();
+  // The loop's own load has extended it.
+  s.vregs[id] = old;
+}
+
+export function selectAtomicCompareExchange(s: Selection, id: number): void {
+  const { v } = s;
+  const { pool } = s.f;
+  const list = s.a[id];
+  const expected = s.reg(pool[list + 1]);
+  const replacement = s.reg(pool[list + 2]);
+  plainAddress(s, id, pool[list]);
+  const old = v.newVreg(s.ty[id]);
+  s.withSource(P.CMPXCHG, atomicWidth(s.c[id]), AUX_LOCK);
+  v.operand(operandWord(old, ROLE.DEF, CONSTRAINT.FIXED, RAX));
+  s.useFixed(expected, RAX);
+  s.sourceOperands();
+  s.use(replacement);
+  s.end();
+  defineOld(s, id, old);
+}
+
+export function selectFence(s: Selection, _id: number): void {
+  s.plain(P.ATOMIC_FENCE, 0, 0, 0);
+  s.end();
+}
