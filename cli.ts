@@ -4,9 +4,15 @@
  */
 import { Command, CommanderError } from "commander";
 import process from "node:process";
-import { COMMANDS } from "./project/commands/table.ts";
+import { type CommandRow, COMMANDS } from "./project/commands/table.ts";
 import { exitStatus, report } from "./project/commands/failure.ts";
 import { VERSION } from "./project/version_string.ts";
+
+/** All commands: the project's, and those of the units that may not know each other. */
+const ROWS: readonly CommandRow[] = [
+  ...COMMANDS,
+  { name: "registry", summary: "Run a plugin registry with its site", load: () => import("./registry/command.ts") },
+];
 
 /** Runs `waft` with `args` (without the program's own name) and returns its exit status. */
 export async function main(args: string[]): Promise<number> {
@@ -21,7 +27,7 @@ export async function main(args: string[]): Promise<number> {
   program.configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "waft: ")) });
   const wanted = args.find((arg) => !arg.startsWith("-"));
   const named = wanted === "help" ? args[args.indexOf("help") + 1] : wanted;
-  for (const row of COMMANDS) {
+  for (const row of ROWS) {
     if (row.name === named) (await row.load()).addCommand(program);
     else program.addCommand(new Command(row.name).description(row.summary).allowUnknownOption());
   }

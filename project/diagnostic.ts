@@ -66,6 +66,7 @@ const EXIT_OF_CODE: readonly (readonly [string, ExitCode])[] = [
   ["registry.removed", EXIT.unresolvable],
   ["registry.untrusted", EXIT.review],
   ["registry.rollback", EXIT.integrity],
+  ["signature.", EXIT.integrity],
   ["auth.", EXIT.authentication],
   ["incompatible.", EXIT.incompatible],
   ["link.", EXIT.project],

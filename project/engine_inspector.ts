@@ -4,12 +4,12 @@
  * In: the bytes of a module. Out: its imports and exports with types; InspectionError for bytes that are no valid module.
  * Only the front end is loaded, no code generator. Nothing is run.
  */
-import { decodeModule } from "../engine/binary/decode.ts";
-import { WaftError } from "../engine/errors.ts";
-import { featureSet } from "../engine/features.ts";
-import { parseModule, textToBinary } from "../engine/text/parse_module.ts";
-import { validateModule } from "../engine/validate/module.ts";
-import { valTypeName } from "../engine/wasm/types.ts";
+import { decodeModule } from "@waft/engine/binary/decode";
+import { WaftError } from "@waft/engine/errors";
+import { featureSet } from "@waft/engine/features";
+import { parseModule, textToBinary } from "@waft/engine/text/parse_module";
+import { validateModule } from "@waft/engine/validate/module";
+import { valTypeName } from "@waft/engine/wasm/types";
 import { type ExternKind, type FunctionType, type InspectedModule, InspectionError } from "./module_inspector.ts";
 
 const KINDS: { readonly [kind: string]: ExternKind } = {

@@ -32,6 +32,8 @@ export interface MachineConfig {
   readonly prefixes: { readonly [prefix: string]: string };
   /** Registries besides those that a lockfile may name. */
   readonly trusted: readonly string[];
+  /** Signing keys (raw, base64) by registry: these and no others, instead of those seen first. */
+  readonly keys: { readonly [registry: string]: readonly string[] };
   /** Releases younger than this are not chosen. */
   readonly minReleaseAgeMs: number;
   readonly policy: Policy;
@@ -49,8 +51,18 @@ const CONFIG_SCHEMA: Schema = {
       additionalProperties: URL_SCHEMA,
     },
     trust: { type: "array", maxItems: 64, items: URL_SCHEMA },
+    keys: {
+      type: "object",
+      propertyNames: URL_SCHEMA,
+      additionalProperties: {
+        type: "array",
+        minItems: 1,
+        maxItems: 16,
+        items: { type: "string", maxLength: 44, pattern: "^[A-Za-z0-9+/]{43}=$" },
+      },
+    },
     minReleaseAge: { type: "string", maxLength: 16, pattern: "^[0-9]{1,6}(?:m|h|d)$" },
-  }, ["registry", "registries", "trust", "minReleaseAge"]),
+  }, ["registry", "registries", "trust", "keys", "minReleaseAge"]),
   definitions: SHARED_DEFINITIONS,
 };
 
@@ -85,9 +97,14 @@ export async function readMachine(
   for (const [prefix, url] of Object.entries((config?.registries ?? {}) as { [prefix: string]: string })) {
     prefixes[prefix.replace(/\/+$/, "")] = trimUrl(url);
   }
+  const keys = Object.create(null) as { [registry: string]: readonly string[] };
+  for (const [url, list] of Object.entries((config?.keys ?? {}) as { [url: string]: string[] })) {
+    keys[trimUrl(url)] = list;
+  }
   return {
     registry: checkRegistryUrl(registry),
     prefixes,
+    keys,
     trusted: ((config?.trust ?? []) as string[]).map(trimUrl),
     minReleaseAgeMs: ageOf(config?.minReleaseAge as string | undefined),
     policy: {

@@ -8,8 +8,8 @@ import { ProjectError } from "./diagnostic.ts";
 import { changedSwitches, engineSettings, nearestSettings, type ResolvedSwitch, resolveSettings } from "./settings.ts";
 import { FEATURES, OPTIMIZATIONS } from "./setting_names.ts";
 import { IMPLEMENTED } from "./implemented_keys.ts";
-import { FEATURE_ALIASES, FEATURE_ROWS } from "../engine/features.ts";
-import { OPTIMIZATION_ROWS } from "../engine/optimizations.ts";
+import { FEATURE_ALIASES, FEATURE_ROWS } from "@waft/engine/features";
+import { OPTIMIZATION_ROWS } from "@waft/engine/optimizations";
 import { TempProject } from "../tests/project/temp_project.ts";
 
 const find = (list: readonly ResolvedSwitch[], name: string): ResolvedSwitch => list.find((s) => s.name === name)!;

@@ -1,6 +1,7 @@
 /**
- * A registry over HTTP: `GET {registry}/api/plugins/{id}/index`, `GET {registry}/api/blobs/sha256/{hex}`,
- * `POST {registry}/api/packages/{name}/installs`, `GET {registry}/api/contracts/{id}@{major}/providers`.
+ * A registry over HTTP: `GET {registry}/api/plugins/{id}/index`, `GET {registry}/api/packages/{name}/versions/{version}`,
+ * `GET {registry}/api/keys`, `GET {registry}/api/blobs/sha256/{hex}`, `POST {registry}/api/packages/{name}/installs`,
+ * `GET {registry}/api/contracts/{id}@{major}/providers`.
  *
  * In: ids and digests. Out: checked releases and bytes. Every answer is bounded in size and time, must have its content
  * type, and is checked for shape; redirects are followed on the same origin only. Answers are kept with their ETag, so that
@@ -61,7 +62,7 @@ export class RegistrySource implements Source {
 
   async #index(id: string): Promise<readonly Release[] | undefined> {
     const url = `${this.name}/api/plugins/${encodeURIComponent(id)}/index`;
-    const path = join(this.#options.paths.cache, "indexes", digestBytes(new TextEncoder().encode(url)).slice(7));
+    const path = this.#keptPath("indexes", url);
     const kept = await this.#readKept(path);
     if (this.#options.offline === true) {
       if (kept === undefined) {
@@ -76,6 +77,37 @@ export class RegistrySource implements Source {
     const releases = parseIndex(answer.bytes, id, url);
     await this.#keep(path, answer);
     return releases;
+  }
+
+  /**
+   * The signed record of a release, as bytes that nobody checked yet; undefined when the registry has none. Records never
+   * change, so what was kept is used unless it is to be `fresh`.
+   */
+  async record(packageId: string, version: string, fresh = false): Promise<Uint8Array | undefined> {
+    const url = `${this.name}/api/packages/${encodeURIComponent(packageId)}/versions/${encodeURIComponent(version)}`;
+    const path = this.#keptPath("records", url);
+    const kept = await this.#readKept(path);
+    if (kept !== undefined && !fresh) return kept.bytes;
+    if (this.#options.offline === true) {
+      throw fail(
+        "registry.offline",
+        `the record of ${packageId} ${version} was never fetched, and --offline forbids it`,
+      );
+    }
+    const answer = await this.#get(url, "application/json", MAX_INDEX_BYTES);
+    if (answer.status === 404) return undefined;
+    if (answer.status !== 200) throw unexpected(url, answer);
+    await this.#keep(path, answer);
+    return answer.bytes;
+  }
+
+  /** The registry's signing keys, as bytes that nobody checked yet; undefined when it has none. */
+  async keys(): Promise<Uint8Array | undefined> {
+    const url = `${this.name}/api/keys`;
+    const answer = await this.#get(url, "application/json", 1 << 16);
+    if (answer.status === 404) return undefined;
+    if (answer.status !== 200) throw unexpected(url, answer);
+    return answer.bytes;
   }
 
   async archive(release: Release): Promise<Uint8Array> {
@@ -205,6 +237,10 @@ export class RegistrySource implements Source {
       return { status: response.status, bytes, ...(tag === null ? {} : { etag: tag }) };
     }
     throw fail("registry.redirect", `${url} redirects more than ${MAX_REDIRECTS} times`);
+  }
+
+  #keptPath(kind: string, url: string): string {
+    return join(this.#options.paths.cache, kind, digestBytes(new TextEncoder().encode(url)).slice("sha256:".length));
   }
 
   /** An answer kept on disk: the ETag in the first line, then the body. */

@@ -156,6 +156,7 @@ export const API_SCHEMAS: { readonly [name: string]: ApiSchema } = {
       publicKey: text,
       createdAt: ref("Time"),
       retiredAt: orNull(ref("Time")),
+      endorsement: orNull(object({ keyId: text, value: text })),
     })),
   }),
   Token: object({

@@ -33,7 +33,8 @@ export interface RegistryChoices {
   /** Port of the metrics listener; none when absent. */
   readonly metricsPort?: number;
   readonly settings?: Partial<Settings>;
-  readonly signingKey?: SigningKey;
+  /** The key that signs, and earlier ones that endorse it. */
+  readonly signingKeys?: readonly [SigningKey, ...SigningKey[]];
   readonly domains?: DomainProof;
   readonly log?: Log;
   readonly now?: () => number;
@@ -62,7 +63,7 @@ export async function startRegistry(choices: RegistryChoices): Promise<Registry>
   const now = choices.now ?? Date.now;
   const log = choices.log ?? logToStderr;
   await migrate(database);
-  const signingKey = await currentKey(database, now(), choices.signingKey);
+  const signingKey = await currentKey(database, now(), choices.signingKeys?.[0], choices.signingKeys?.slice(1));
   const cursorSecret = await sharedSecret(database, "cursor");
   const own = choices.documents ?? await canaryDocuments();
   const adminToken = await firstStart(database, own, now());

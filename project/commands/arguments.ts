@@ -2,8 +2,8 @@
  * Values of WebAssembly on a command line: arguments parsed by a function's parameter types, results printed one a line
  * (integers signed decimal, floats as the shortest text that reads back, `nan`, `inf`).
  */
-import { parseFloatLiteral } from "../../engine/base/float.ts";
-import { EXTERNREF, F32, F64, FUNCREF, I32, I64, type ValType, valTypeName } from "../../engine/wasm/types.ts";
+import { parseFloatLiteral } from "@waft/engine/base/float";
+import { EXTERNREF, F32, F64, FUNCREF, I32, I64, type ValType, valTypeName } from "@waft/engine/wasm/types";
 import { UsageError } from "./failure.ts";
 
 const BITS = { lo: 0, hi: 0 };

@@ -4,7 +4,7 @@
  */
 import process from "node:process";
 // From its file: the whole engine would be loaded for commands that never compile.
-import { TrapError, WaftError } from "../../engine/errors.ts";
+import { TrapError, WaftError } from "@waft/engine/errors";
 import { ProjectError } from "../diagnostic.ts";
 
 /** Wrong usage: exit status 2. */

@@ -5,7 +5,7 @@ import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
 import { readFile, writeFile } from "node:fs/promises";
 import process from "node:process";
-import { printModule } from "../../engine/text/print.ts";
+import { printModule } from "@waft/engine/text/print";
 import { FileFailure } from "./failure.ts";
 
 /** Adds `print`. */

@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
-import { optionsOfScript, runScript } from "../../engine/script/run_script.ts";
+import { optionsOfScript, runScript } from "@waft/engine/script/run_script";
 import { addEngineOptions, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { FileFailure, oneLine } from "./failure.ts";
 

@@ -224,7 +224,7 @@ withProject("a replaced version, a damaged archive, a lying index are integrity 
   const fresh = new TempProject();
   assert.equal(
     await codeOf(addPlugins(await fresh.context(fake), add(fresh, [`${CODEC}@2.0.0`]))),
-    "registry.not-found 6",
+    "signature.disagrees 5",
   );
   fake.tamper = wrong(/blobs/, (b) => b.map((x, i) => i === 30 ? x ^ 1 : x));
   assert.equal(
@@ -245,7 +245,7 @@ withProject("a replaced version, a damaged archive, a lying index are integrity 
   );
   assert.equal(
     await codeOf(addPlugins(await fresh.context(fake), add(fresh, [`${CODEC}@2.0.0`]))),
-    "integrity.definition 5",
+    "signature.disagrees 5",
   );
   assert.equal(fresh.read("waft-lock.json"), undefined);
   fresh.remove();

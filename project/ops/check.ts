@@ -3,7 +3,7 @@
  *
  * In: a project. Out: one line for each group of checks (lockfile, artifacts, engines, policy, links, registry) and findings.
  * Works with a broken lockfile: it is then the first and only failed check. Online it also asks whether the registry still
- * agrees on every digest (which finds a poisoned lockfile) and for yanks; `--offline` skips that and says so.
+ * agrees on every digest (which finds a poisoned lockfile) and signed it, and for yanks; `--offline` skips that and says so.
  */
 import { sameBytes } from "../atomic_write.ts";
 import { type Diagnostic, ProjectError } from "../diagnostic.ts";
@@ -19,6 +19,7 @@ import type { Release } from "../source.ts";
 import { engineSatisfies, satisfies } from "../version.ts";
 import { type OpsContext, SourceSet } from "./context.ts";
 import { fetchPackage, promisedPlugin } from "./fetch.ts";
+import { verifyRelease } from "./verify_release.ts";
 
 /** One group of checks. */
 export interface CheckLine {
@@ -83,7 +84,11 @@ export async function checkProject(context: OpsContext, root: string): Promise<C
   );
   await checkArtifacts(context, root, lock, done);
   if (context.offline) checks.push({ name: "registry", status: "skipped", detail: "--offline" });
-  else done("registry", await registryFindings(context, root, lock), "digests agree, nothing is yanked");
+  else {done(
+      "registry",
+      await registryFindings(context, root, lock),
+      "digests agree, signatures are good, nothing is yanked",
+    );}
   return { checks, diagnostics };
 }
 
@@ -232,7 +237,10 @@ async function registryFindings(context: OpsContext, root: string, lock: Lockfil
             `${pack.source.registry} says that ${id} ${pack.version} is ${release.artifact.digest}; the lockfile says ${pack.artifact.digest}`,
           help: "find out who changed the lockfile or the release before you run it",
         });
-      } else if (release.yanked !== undefined) found.push(await yankFinding(id, pack.version, release, releases, lock));
+      } else {
+        await verifyRelease(context, sources.registry(pack.source.registry), release);
+        if (release.yanked !== undefined) found.push(await yankFinding(id, pack.version, release, releases, lock));
+      }
     } catch (error) {
       if (!(error instanceof ProjectError)) throw error;
       found.push(...error.diagnostics);

@@ -17,8 +17,10 @@ import type { Previous } from "../lock_merge.ts";
 import { InspectionError } from "../module_inspector.ts";
 import { type Resolution, resolve } from "../resolve.ts";
 import type { Release, Source } from "../source.ts";
+import { RegistrySource } from "../source_registry.ts";
 import { type OpsContext, SourceSet } from "./context.ts";
 import { fetchPackage, promisedPlugin } from "./fetch.ts";
+import { verifyRelease } from "./verify_release.ts";
 
 /** What to prepare. */
 export interface PrepareRequest {
@@ -89,6 +91,10 @@ export async function prepare(context: OpsContext, request: PrepareRequest): Pro
   for (const release of resolution.chosen.values()) {
     const source = sources.of(release.id);
     keepsItsDigest(release, previous, source);
+    // Offline, what is locked was verified when it was locked; nothing else can be chosen then.
+    if (source instanceof RegistrySource && !(context.offline && isLocked(release, previous))) {
+      await verifyRelease(context, source, release);
+    }
     const fetched = await fetchPackage(context, release, source);
     if (fetched.downloaded && packages[release.package] === undefined && source.locked.kind === "registry") {
       downloaded++;
@@ -238,6 +244,11 @@ function keepsItsDigest(release: Release, previous: Previous, source: Source): v
         "versions are immutable: find out who changed it; to go on, remove the package with `waft rm` and add it again",
     },
   );
+}
+
+function isLocked(release: Release, previous: Previous): boolean {
+  const locked = previous.packages[release.package];
+  return locked?.version === release.version && locked.artifact.digest === release.artifact.digest;
 }
 
 async function checkAllLinks(

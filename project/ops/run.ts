@@ -8,7 +8,7 @@ import { readFile } from "node:fs/promises";
 import { parseArgument, printResult } from "../commands/arguments.ts";
 import { FileFailure, GuestExit, UsageError } from "../commands/failure.ts";
 import { ProjectError } from "../diagnostic.ts";
-import type { Wasi } from "../../engine/wasi/mod.ts";
+import type { Wasi } from "@waft/engine/wasi";
 import type { LoadedProject } from "./load.ts";
 
 /** How to run. */
@@ -87,7 +87,7 @@ async function instantiate(
   const programArgs = [file, ...args];
   let wasi: Wasi | undefined;
   if (wantsWasi) {
-    const { Wasi, WasiExit } = await import("../../engine/wasi/mod.ts");
+    const { Wasi, WasiExit } = await import("@waft/engine/wasi");
     wasi = new Wasi({ args: programArgs, env: options.env, preopens: options.preopens });
     exitClass = WasiExit;
   }

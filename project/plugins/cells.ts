@@ -4,7 +4,7 @@
  * In: cells of 8 bytes, little endian: an i32 or f32 in the low half, an i64 or f64 whole. Out: JavaScript values for the
  * engine, and back. Other types cannot be passed: status "invalid".
  */
-import { F32, F64, I32, I64 } from "../../engine/wasm/types.ts";
+import { F32, F64, I32, I64 } from "@waft/engine/wasm/types";
 import { STATUS } from "../authorities.ts";
 import { type PluginMemory, StatusError } from "./node.ts";
 

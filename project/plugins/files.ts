@@ -7,12 +7,12 @@
  */
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
-import { currentHost } from "../../engine/host/current.ts";
-import { type LinuxCalls, linuxCalls } from "../../engine/host/linux_calls.ts";
-import { ERRNO, FILETYPE, openFlags } from "../../engine/wasi/abi.ts";
-import { checked, PathResolver, type Place, WasiError } from "../../engine/wasi/paths.ts";
-import { Scratch } from "../../engine/wasi/scratch.ts";
-import { type FileStatus, filetypeOf, readStatus } from "../../engine/wasi/status.ts";
+import { currentHost } from "@waft/engine/host/current";
+import { type LinuxCalls, linuxCalls } from "@waft/engine/host/linux_calls";
+import { ERRNO, FILETYPE, openFlags } from "@waft/engine/wasi/abi";
+import { checked, PathResolver, type Place, WasiError } from "@waft/engine/wasi/paths";
+import { Scratch } from "@waft/engine/wasi/scratch";
+import { type FileStatus, filetypeOf, readStatus } from "@waft/engine/wasi/status";
 import { STATUS } from "../authorities.ts";
 import type { JsonObject } from "../json_read.ts";
 import { type HostTopic, type PluginNode, StatusError } from "./node.ts";

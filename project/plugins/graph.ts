@@ -7,7 +7,7 @@
  * a plugin can be caught by WebAssembly code. Design: §1.4, §1.5.
  */
 import { Bug, type Context, ExhaustionError, type Instance, type Module, TrapError, WasmException } from "@waft/engine";
-import { UNCATCHABLE } from "../../engine/errors.ts";
+import { UNCATCHABLE } from "@waft/engine/errors";
 import type { Child, GraphServices, Party, PluginNode } from "./node.ts";
 
 /** Most calls into plugins that are under way at once. */

@@ -6,7 +6,7 @@
  * nothing else of it, and the caller only through `callers`. Design: §1.4.
  */
 import type { Instance } from "@waft/engine";
-import { Memory } from "../../engine/runtime/memory.ts";
+import { Memory } from "@waft/engine/runtime/memory";
 import { STATUS } from "../authorities.ts";
 import type { Digest } from "../integrity.ts";
 import type { JsonObject } from "../json_read.ts";

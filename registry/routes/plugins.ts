@@ -122,6 +122,7 @@ export async function getKeys(call: Call): Promise<Response> {
       publicKey: k.publicKey,
       createdAt: isoTime(k.createdAt),
       retiredAt: k.retiredAt === undefined ? null : isoTime(k.retiredAt),
+      endorsement: k.endorsement ?? null,
     })),
   };
   return jsonAnswer(call.request, body, { cache: "short" });

@@ -54,6 +54,8 @@ function settingsPage(): string {
 async function commandPage(): Promise<string> {
   const program = new Command("waft").enablePositionalOptions();
   for (const row of COMMANDS) (await row.load()).addCommand(program);
+  // Here and not on top: command.ts starts registries, which load this module.
+  (await import("../command.ts")).addCommand(program);
   const lines = [
     "# Commands",
     "",

@@ -3,7 +3,7 @@
  *
  * In: statements of the subset that SQLite and PostgreSQL share, with `?` for each value. Out: rows as plain objects. A
  * write is a transaction: all of it happens or nothing. Everything else in store/ is written once against this interface,
- * and store/conformance.ts runs it on both.
+ * and tests/registry/store_test.ts runs it on both.
  */
 
 /** A value in a row or a parameter; integers are safe ones. */
@@ -27,8 +27,8 @@ export interface Database extends Queries {
   readonly dialect: "sqlite" | "postgres";
   /** Runs work as one transaction. It may be run again if the database asks for it, so it must not have other effects. */
   write<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
-  /** Writes a consistent copy while the database is in use; SQLite only (PostgreSQL has pg_dump). */
-  backup(path: string): Promise<void>;
+  /** Reads from one consistent state, whatever is written meanwhile. */
+  snapshot<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 

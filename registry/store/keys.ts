@@ -4,7 +4,7 @@
  * Whoever comes first makes a key or a secret; the others read it. Documentation of an official release is written once.
  */
 import { randomBytes } from "node:crypto";
-import { makeSigningKey, type SigningKey } from "../signing.ts";
+import { endorseKey, makeSigningKey, type SigningKey } from "../signing.ts";
 import { type Database, first, maybeNumber, numberOf, type Queries, textOf } from "./database.ts";
 
 /** A public key as the registry shows it. */
@@ -13,10 +13,20 @@ export interface PublicKey {
   readonly publicKey: string;
   readonly createdAt: number;
   readonly retiredAt?: number;
+  /** The key before it says so: its name and signature. */
+  readonly endorsement?: { readonly keyId: string; readonly value: string };
 }
 
-/** The key that signs now; made when there is none. `given` (from the environment) becomes that key. */
-export function currentKey(database: Database, at: number, given?: SigningKey): Promise<SigningKey> {
+/**
+ * The key that signs now; made when there is none. `given` (from the environment) becomes that key, endorsed by the one it
+ * replaces when that one's private half is here or among `earlier`.
+ */
+export function currentKey(
+  database: Database,
+  at: number,
+  given?: SigningKey,
+  earlier: readonly SigningKey[] = [],
+): Promise<SigningKey> {
   return database.write(async (queries) => {
     await lock(queries);
     const row = await first(
@@ -31,14 +41,21 @@ export function currentKey(database: Database, at: number, given?: SigningKey): 
     if (known !== undefined && (given === undefined || given.id === known.id)) return { ...known, ...given };
     const key = given ?? makeSigningKey();
     await queries.run("UPDATE signing_keys SET retired_at = ? WHERE retired_at IS NULL", at);
+    const before = known === undefined
+      ? undefined
+      : known.privateKey === ""
+      ? earlier.find((k) => k.id === known.id)
+      : known;
     await queries.run(
-      `INSERT INTO signing_keys (id, public_key, private_key, created_at) VALUES (?, ?, ?, ?)
-       ON CONFLICT (id) DO UPDATE SET retired_at = NULL`,
+      `INSERT INTO signing_keys (id, public_key, private_key, created_at, endorsed_by, endorsement)
+       VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET retired_at = NULL`,
       key.id,
       key.publicKey,
       // A key from the environment stays there.
       given === undefined ? key.privateKey : "",
       at,
+      before?.id ?? null,
+      before === undefined ? null : endorseKey(key.publicKey, before),
     );
     return key;
   });
@@ -47,7 +64,8 @@ export function currentKey(database: Database, at: number, given?: SigningKey): 
 /** Every key that ever signed, newest first. */
 export async function listKeys(queries: Queries): Promise<PublicKey[]> {
   const rows = await queries.all(
-    "SELECT id, public_key, created_at, retired_at FROM signing_keys ORDER BY created_at DESC, id",
+    `SELECT id, public_key, created_at, retired_at, endorsed_by, endorsement FROM signing_keys
+     ORDER BY created_at DESC, id`,
   );
   return rows.map((row) => {
     const retiredAt = maybeNumber(row, "retired_at");
@@ -56,6 +74,9 @@ export async function listKeys(queries: Queries): Promise<PublicKey[]> {
       publicKey: textOf(row, "public_key"),
       createdAt: numberOf(row, "created_at"),
       ...(retiredAt === undefined ? {} : { retiredAt }),
+      ...(row.endorsement === null
+        ? {}
+        : { endorsement: { keyId: textOf(row, "endorsed_by"), value: textOf(row, "endorsement") } }),
     };
   });
 }

@@ -101,6 +101,13 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX audit_at ON audit (at)`,
     ],
   },
+  {
+    name: "keys endorse those that come after",
+    statements: [
+      `ALTER TABLE signing_keys ADD COLUMN endorsed_by {text}`,
+      `ALTER TABLE signing_keys ADD COLUMN endorsement {text}`,
+    ],
+  },
 ];
 
 const WORDS = {

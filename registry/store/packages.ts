@@ -8,7 +8,7 @@ import type { Definition } from "../../project/definition.ts";
 import type { PackageMetadata } from "../../project/manifest.ts";
 import { compareVersions } from "../../project/version.ts";
 import { containing, first, maybeText, numberOf, type Queries, type Row, type SqlValue, textOf } from "./database.ts";
-import type { ReleaseRecord } from "../signing.ts";
+import type { ReleaseRecord } from "../../project/release_record.ts";
 
 /** How a list can be sorted. */
 export const SORTS = ["relevance", "installs", "recent", "name"] as const;

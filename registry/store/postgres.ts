@@ -164,8 +164,10 @@ export class PostgresDatabase implements Database {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  backup(_path: string): Promise<void> {
-    return Promise.reject(new TypeError("Back a PostgreSQL database up with pg_dump"));
+  async snapshot<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    return await this.#use((connection) =>
+      transact(connection, work, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    );
   }
 
   async close(): Promise<void> {
@@ -174,9 +176,13 @@ export class PostgresDatabase implements Database {
 }
 
 /** Not the client's own begin: on a lost connection it rolls back into a closed socket, which ends the process. */
-async function transact<T>(connection: Connection, work: (queries: Queries) => Promise<T>): Promise<T> {
+async function transact<T>(
+  connection: Connection,
+  work: (queries: Queries) => Promise<T>,
+  begin = "BEGIN",
+): Promise<T> {
   connection.unclean = true;
-  await connection.queries.run("BEGIN");
+  await connection.queries.run(begin);
   const transaction = new TransactionQueries(connection);
   let result: T;
   try {

@@ -58,9 +58,11 @@ export class SqliteDatabase implements Database {
   readonly #reader: Connection;
   #waiting: Job[] = [];
   #running: Promise<void> | undefined;
+  readonly #path: string;
   #closed = false;
 
   constructor(path: string) {
+    this.#path = path;
     this.#writer = new Connection(path, false);
     const { database } = this.#writer;
     database.exec("PRAGMA journal_mode = WAL");
@@ -130,10 +132,16 @@ export class SqliteDatabase implements Database {
     }
   }
 
-  async backup(path: string): Promise<void> {
+  async snapshot<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
     await this.#running;
-    // VACUUM INTO reads one snapshot and refuses to overwrite a file.
-    this.#reader.database.prepare("VACUUM INTO ?").run(path);
+    // A connection of its own: what others read meanwhile is not held back.
+    const connection = new Connection(this.#path, true);
+    try {
+      connection.database.exec("BEGIN");
+      return await work(connection);
+    } finally {
+      connection.close();
+    }
   }
 
   async close(): Promise<void> {

@@ -4,12 +4,14 @@
  * In: packages as definitions. Out: archives made as publishing makes them, indexes, blobs, install counts. Answers can be
  * shuffled, delayed, damaged or yanked by a test.
  */
+import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { writeArchive } from "../../project/archive.ts";
 import { openPackage } from "../../project/catalog.ts";
 import type { Definition } from "../../project/definition.ts";
-import { digestBytes } from "../../project/integrity.ts";
+import { type Digest, digestBytes } from "../../project/integrity.ts";
+import { endorsementBytes, keyIdOf, recordBytes, type ReleaseRecord } from "../../project/release_record.ts";
 import type { Yank } from "../../project/source.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -60,8 +62,32 @@ interface Published {
   yanked?: Yank;
 }
 
+/** A signing key of a test. */
+export class TestKey {
+  readonly #private: KeyObject = generateKeyPairSync("ed25519").privateKey;
+  readonly publicKey: string;
+  readonly id: string;
+  endorsement: { keyId: string; value: string } | undefined;
+
+  constructor() {
+    const { x } = createPublicKey(this.#private).export({ format: "jwk" });
+    this.publicKey = Buffer.from(x!, "base64url").toString("base64");
+    this.id = keyIdOf(this.publicKey)!;
+  }
+  sign(bytes: Uint8Array): string {
+    return sign(null, bytes, this.#private).toString("base64");
+  }
+  endorse(next: TestKey): void {
+    next.endorsement = { keyId: this.id, value: this.sign(endorsementBytes(next.publicKey)) };
+  }
+}
+
+const FIRST_KEY = new TestKey();
+
 /** The registry. */
 export class FakeRegistry {
+  /** Keys that it publishes; the last one signs. */
+  keys: TestKey[] = [FIRST_KEY];
   readonly published: Published[] = [];
   readonly installs: string[] = [];
   readonly requests: string[] = [];
@@ -109,7 +135,32 @@ export class FakeRegistry {
       this.installs.push(decodeURIComponent(installs[1]!));
       return Response.json({ installs: { total: 1, week: 1 } });
     }
+    if (path === "/api/keys") {
+      return Response.json({
+        keys: this.keys.map(({ id, publicKey, endorsement }) => ({ id, algorithm: "Ed25519", publicKey, endorsement })),
+      });
+    }
+    const version = /^\/api\/packages\/([^/]+)\/versions\/([^/]+)$/.exec(path);
+    const release = version &&
+      this.published.find((p) =>
+        p.id === decodeURIComponent(version[1]!) && p.version === decodeURIComponent(version[2]!)
+      );
+    if (release) return Response.json(this.#signed(release));
     return Response.json({ title: "Not found", detail: path, status: 404 }, { status: 404 });
+  }
+
+  #signed(p: Published): object {
+    const record: ReleaseRecord = {
+      schemaVersion: 1,
+      package: p.id,
+      version: p.version,
+      artifact: { digest: digestBytes(p.archive), size: p.archive.length },
+      definitions: Object.fromEntries(Object.entries(p.plugins).map(([id, { digest }]) => [id, digest as Digest])),
+      publisher: p.publisher,
+      publishedAt: p.publishedAt,
+    };
+    const key = this.keys.at(-1)!;
+    return { record, signature: { keyId: key.id, algorithm: "Ed25519", value: key.sign(recordBytes(record)) } };
   }
 
   #index(id: string): Response {

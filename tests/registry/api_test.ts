@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { undocumentedRoutes } from "../../registry/app.ts";
-import { type ReleaseRecord, verifyRecord } from "../../registry/signing.ts";
+import { isSigned, recordBytes, type ReleaseRecord } from "../../project/release_record.ts";
 import type { PackageSummary } from "../../registry/store/packages.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
 import { eachDatabase } from "./temp_database.ts";
@@ -58,9 +58,9 @@ eachDatabase("publish, read, yank, count: the whole life of a package", async (_
     );
     const { keys } = await r.get<{ keys: { id: string; publicKey: string }[] }>("/api/keys");
     const key = keys.find((k) => k.id === release.signature.keyId)!;
-    assert.equal(verifyRecord(release.record, release.signature.value, key.publicKey), true);
+    assert.equal(isSigned(recordBytes(release.record), release.signature.value, key.publicKey), true);
     const forged = { ...release.record, publisher: "github.com/evil" };
-    assert.equal(verifyRecord(forged, release.signature.value, key.publicKey), false);
+    assert.equal(isSigned(recordBytes(forged), release.signature.value, key.publicKey), false);
 
     const blob = await r.get<Uint8Array>(`/api/blobs/sha256/${release.record.artifact.digest.slice(7)}`);
     assert.equal(`sha256:${createHash("sha256").update(blob).digest("hex")}`, release.record.artifact.digest);

@@ -5,7 +5,8 @@ import { writeArchive } from "../../project/archive.ts";
 import { openPackage } from "../../project/catalog.ts";
 import type { Definition } from "../../project/definition.ts";
 import { type Digest, digestBytes, jcs } from "../../project/integrity.ts";
-import { makeSigningKey, type ReleaseRecord, signRecord } from "../../registry/signing.ts";
+import type { ReleaseRecord } from "../../project/release_record.ts";
+import { makeSigningKey, signRecord } from "../../registry/signing.ts";
 import type { NewRelease } from "../../registry/store/releases.ts";
 import { packageFiles } from "../project/fake_registry.ts";
 

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Definition } from "../../project/definition.ts";
@@ -21,10 +21,20 @@ import {
   tokenByHash,
 } from "../../registry/store/accounts.ts";
 import { blobSize, readBlob } from "../../registry/store/blobs.ts";
-import { containing, type Database, first, numberOf, StoreUnavailable } from "../../registry/store/database.ts";
+import { restoreBackup, writeBackup } from "../../registry/store/backup.ts";
+import { copyDatabase, TABLES } from "../../registry/store/copy.ts";
+import {
+  containing,
+  type Database,
+  first,
+  numberOf,
+  type Row,
+  StoreUnavailable,
+} from "../../registry/store/database.ts";
 import { countInstall, DAY, installSeries, refreshCounts } from "../../registry/store/installs.ts";
 import { currentKey, listKeys, readDocuments, sharedSecret, writeDocuments } from "../../registry/store/keys.ts";
 import { migrate, MIGRATIONS } from "../../registry/store/migrations.ts";
+import { endorsementBytes, isSigned } from "../../project/release_record.ts";
 import {
   facetCounts,
   findPackage,
@@ -39,10 +49,10 @@ import {
 } from "../../registry/store/packages.ts";
 import { publishRelease, releaseHold, unyankRelease, yankRelease } from "../../registry/store/releases.ts";
 import { SqliteDatabase } from "../../registry/store/sqlite.ts";
-import { makeSigningKey } from "../../registry/signing.ts";
+import { makeSigningKey, type SigningKey } from "../../registry/signing.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
 import { sampleRelease } from "./sample_release.ts";
-import { eachDatabase } from "./temp_database.ts";
+import { DATABASES, eachDatabase, SQLITE } from "./temp_database.ts";
 
 const AT = Date.UTC(2026, 7, 1);
 const LIMITS = { perHour: 100, perDay: 100 };
@@ -367,6 +377,20 @@ eachDatabase("keys and secrets are made once and shared", async (database, open)
   assert.deepEqual(listed.map((k) => [k.id, k.retiredAt]), [[own.id, undefined], [keys[0]!.id, AT + 1]]);
   const stored = await database.all("SELECT private_key FROM signing_keys WHERE id = ?", own.id);
   assert.equal(stored[0]!.private_key, "", "a key from the environment is not written down");
+  // A key made here endorses the one that replaces it; one from the environment does when it is given along.
+  const endorsed = (id: string, by: SigningKey): void => {
+    const key = all.find((k) => k.id === id)!;
+    assert.equal(key.endorsement?.keyId, by.id);
+    assert.ok(isSigned(endorsementBytes(key.publicKey), key.endorsement.value, by.publicKey));
+  };
+  const next = makeSigningKey();
+  await currentKey(database, AT + 2, next, [own]);
+  const alone = makeSigningKey();
+  await currentKey(database, AT + 3, alone);
+  const all = await listKeys(database);
+  endorsed(own.id, keys[0]!);
+  endorsed(next.id, own);
+  assert.equal(all.find((k) => k.id === alone.id)!.endorsement, undefined);
 });
 
 eachDatabase("documentation of a release is written once", async (database) => {
@@ -379,44 +403,111 @@ eachDatabase("documentation of a release is written once", async (database) => {
   assert.deepEqual([...kept], [["nightly", [{ path: "other.md", source: "# Two" }]], ["v1.0.0", pages]]);
 });
 
-Deno.test("SQLite: a backup taken while writing restores to a whole registry", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "waft-backup-"));
-  const database = new SqliteDatabase(join(folder, "registry.sqlite"));
-  try {
-    await migrate(database);
-    const acme = await account(database);
-    await publish(database, acme, codecDefinition());
-    const writing = Promise.all(
-      Array.from({ length: 200 }, (_, i) => countInstall(database, { package: CODEC, network: `${i}`, at: AT })),
-    );
-    await countInstall(database, { package: CODEC, network: "first", at: AT });
-    const copy = join(folder, "copy.sqlite");
-    await database.backup(copy);
-    await writing;
-    await assert.rejects(database.backup(copy), "an existing file is not overwritten");
-    const restored = new SqliteDatabase(copy);
+eachDatabase(
+  "a backup taken while writing restores to a whole registry, on either database",
+  async (database, open) => {
+    const folder = await mkdtemp(join(tmpdir(), "waft-backup-"));
     try {
-      assert.equal(await migrate(restored), 0);
-      const { summary } = (await findPackage(restored, CODEC))!;
-      const days = await installSeries(restored, CODEC, 1, AT);
-      assert.equal(summary.installs.total, days[0]!.count, "counts agree inside the copy");
-      const release = (await findRelease(restored, CODEC, summary.version))!;
-      assert.equal(await blobSize(restored, release.artifact.digest), release.artifact.size);
+      const acme = await account(database);
+      await publish(database, acme, codecDefinition());
+      await currentKey(database, AT);
+      await writeDocuments(database, "nightly", [{ path: "index.md", source: "# Nightly \u{1f600}" }], AT);
+      await countInstall(database, { package: CODEC, network: "first", at: AT });
+      const other = open();
+      const writing = Promise.all(
+        Array.from({ length: 200 }, (_, i) => countInstall(other, { package: CODEC, network: `${i}`, at: AT })),
+      );
+      const copy = join(folder, "copy.sqlite");
+      const rows = await writeBackup(database, copy);
+      await writing;
+      await assert.rejects(writeBackup(database, copy), /exists already/);
+      assert.deepEqual(await readdir(folder), ["copy.sqlite"], "no piece is left");
+      const bytes = readFileSync(copy);
+      await assert.rejects(restoreBackup(copy, database), /not empty/);
+      for (const kind of DATABASES.filter((k) => k.absent === undefined)) {
+        await kind.use(async (restored) => {
+          assert.equal(await restoreBackup(copy, restored), rows);
+          const { summary } = (await findPackage(restored, CODEC))!;
+          const days = await installSeries(restored, CODEC, 1, AT);
+          assert.equal(summary.installs.total, days[0]!.count, "counts agree inside the copy");
+          assert.ok(summary.installs.total >= 1);
+          const release = (await findRelease(restored, CODEC, summary.version))!;
+          const original = (await findRelease(database, CODEC, summary.version))!;
+          assert.deepEqual(release, original);
+          assert.deepEqual(
+            await readBlob(restored, release.artifact.digest, 0, release.artifact.size),
+            await readBlob(database, release.artifact.digest, 0, release.artifact.size),
+          );
+          assert.deepEqual(await listKeys(restored), await listKeys(database));
+          assert.deepEqual(await readDocuments(restored), await readDocuments(database));
+          assert.equal((await accountByName(restored, "acme"))!.id, acme);
+        });
+      }
+      assert.ok(bytes.equals(readFileSync(copy)), "restoring does not change the backup");
     } finally {
-      await restored.close();
+      await rm(folder, { recursive: true, force: true });
     }
+  },
+);
+
+eachDatabase("copies know every table, and read pieces of any size", async (database) => {
+  const made = database.dialect === "sqlite"
+    ? "SELECT name FROM sqlite_master WHERE type = 'table'"
+    : "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()";
+  const names = (await database.all(made)).map((row) => row.name).filter((name) => name !== "migrations");
+  assert.deepEqual(names.sort(), TABLES.map((t) => t.name).sort());
+  // More rows than one piece, with keys of several columns.
+  for (let i = 0; i < 1203; i++) {
+    await database.run("INSERT INTO install_marks (day, mark) VALUES (?, ?)", i % 7, `m${i}`);
+  }
+  await SQLITE.use(async (target) => {
+    await copyDatabase(database, target);
+    const query = "SELECT day, mark FROM install_marks ORDER BY day, mark";
+    const plain = (rows: readonly Row[]): string => JSON.stringify(rows.map((r) => [r.day, r.mark]));
+    assert.equal(plain(await target.all(query)), plain(await database.all(query)));
+    await assert.rejects(copyDatabase(database, target), /not empty/);
+  });
+});
+
+Deno.test("a damaged backup, and a file that is none, are refused and change nothing", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "waft-backup-"));
+  try {
+    await SQLITE.use(async (database) => {
+      await publish(database, await account(database), codecDefinition());
+      const file = join(folder, "copy.sqlite");
+      await writeBackup(database, file);
+      const bytes = readFileSync(file);
+      const damaged = join(folder, "damaged.sqlite");
+      await writeFile(damaged, bytes.fill(0x5a, 5 * 4096, 9 * 4096));
+      const half = join(folder, "half.sqlite");
+      await writeFile(half, bytes.subarray(0, bytes.length >> 1));
+      const text = join(folder, "text.sqlite");
+      await writeFile(text, "This is no database, but it is long enough to be looked at. ".repeat(99));
+      const empty = join(folder, "empty.sqlite");
+      await writeFile(empty, "");
+      await SQLITE.use(async (target) => {
+        for (const path of [damaged, half, text, empty, join(folder, "absent.sqlite")]) {
+          await assert.rejects(restoreBackup(path, target), /damaged|malformed|not a database|no backup|no file/, path);
+        }
+        assert.equal((await target.all("SELECT id FROM accounts")).length, 0);
+      });
+    });
   } finally {
-    await database.close();
-    await assert.rejects(database.all("SELECT 1"), StoreUnavailable);
-    await assert.rejects(database.run("SELECT 1"), StoreUnavailable);
     await rm(folder, { recursive: true, force: true });
   }
+});
+
+Deno.test("SQLite: what is closed says so", async () => {
+  let closed: Database | undefined;
+  await SQLITE.use((database) => Promise.resolve(void (closed = database)));
+  await assert.rejects(closed!.all("SELECT 1"), StoreUnavailable);
+  await assert.rejects(closed!.run("SELECT 1"), StoreUnavailable);
 });
 
 Deno.test("SQLite: a file that is no database is refused", async () => {
   const folder = await mkdtemp(join(tmpdir(), "waft-backup-"));
   const path = join(folder, "registry.sqlite");
-  await (await import("node:fs/promises")).writeFile(path, readFileSync(new URL(import.meta.url)));
+  await writeFile(path, readFileSync(new URL(import.meta.url)));
   assert.throws(() => new SqliteDatabase(path), /not a database/);
   await rm(folder, { recursive: true, force: true });
 });

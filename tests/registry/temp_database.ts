@@ -22,7 +22,8 @@ export interface DatabaseKind {
   use(test: (database: Database, open: () => Database) => Promise<void>): Promise<void>;
 }
 
-const SQLITE: DatabaseKind = {
+/** SQLite alone. */
+export const SQLITE: DatabaseKind = {
   name: "SQLite",
   async use(test) {
     const folder = await mkdtemp(join(tmpdir(), "waft-store-"));

@@ -1,0 +1,211 @@
+/**
+ * The command `registry`: serving, and what operators do with the data.
+ *
+ * In: arguments and environment (DATABASE_URL, WAFT_REGISTRY_KEY). Out: a running registry until SIGINT or SIGTERM, or one
+ * thing done. Without DATABASE_URL data lies in `--data DIR` as one SQLite file. `waft registry` and `deno task registry`
+ * are both this command.
+ */
+import { type Command, InvalidArgumentError } from "@commander-js/extra-typings";
+import type { Command as AnyCommand } from "commander";
+import { chmodSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import process from "node:process";
+import { machinePaths } from "../project/paths.ts";
+import { canaryDocuments, startRegistry } from "./registry.ts";
+import { seedExamples } from "./seed.ts";
+import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
+import { signingKeysOf } from "./signing.ts";
+import { CHANNEL } from "./site/documents.ts";
+import { restoreBackup, writeBackup } from "./store/backup.ts";
+import { copyDatabase } from "./store/copy.ts";
+import type { Database } from "./store/database.ts";
+import { writeDocuments } from "./store/keys.ts";
+import { migrate } from "./store/migrations.ts";
+import { PostgresDatabase } from "./store/postgres.ts";
+import { SqliteDatabase } from "./store/sqlite.ts";
+
+interface ServeOptions {
+  readonly port: number;
+  readonly host: string;
+  readonly data?: string | undefined;
+  readonly baseUrl?: string | undefined;
+  readonly metricsPort?: number | undefined;
+  readonly rateFactor: number;
+  readonly trustProxy?: true | undefined;
+}
+
+const FILE = "registry.sqlite";
+const DATA = "Folder of the SQLite file; not used with DATABASE_URL";
+
+/** Adds the command. */
+export function addCommand(program: AnyCommand): void {
+  const registry = (program as unknown as Command).command("registry")
+    .description("Run a plugin registry with its site, and look after its data")
+    .addHelpText(
+      "after",
+      `
+Environment:
+  DATABASE_URL       PostgreSQL instead of a file in the folder of --data
+  WAFT_REGISTRY_KEY  file with the Ed25519 key (PKCS#8, PEM) that signs releases; earlier keys may follow in it`,
+    );
+  registry.command("serve", { isDefault: true })
+    .description("Serve until SIGINT or SIGTERM; the first start makes an administrator and shows the token once")
+    .option("--port <n>", "Port of the API and the site", portOf, 8750)
+    .option("--host <address>", "Address to listen on", "127.0.0.1")
+    .option("--data <dir>", DATA)
+    .option("--base-url <url>", "Address under which the site is seen from outside", urlOf)
+    .option("--metrics-port <n>", "Port of a second listener, on loopback, with metrics", portOf)
+    .option("--trust-proxy", "Take the client's address from the last entry of X-Forwarded-For")
+    .option("--rate-factor <n>", "Multiply all limits of requests and publications", factorOf, 1)
+    .action((options) => serve(options));
+  registry.command("migrate")
+    .description("Bring the database up to date, or copy all data into PostgreSQL")
+    .option("--data <dir>", DATA)
+    .option("--to <kind>", "postgres: copy from the SQLite file into the empty database of DATABASE_URL")
+    .action((options) => runMigrate(options.data, options.to));
+  registry.command("backup").argument("<file>", "New file")
+    .description("Write all data into one file while the registry runs")
+    .option("--data <dir>", DATA)
+    .action((file, { data }) =>
+      withDatabase(openDatabase(data), async (database) => {
+        const rows = await writeBackup(database, resolve(file));
+        chmodSync(resolve(file), 0o600);
+        print(`written ${file}: ${rows} rows`);
+      })
+    );
+  registry.command("restore").argument("<file>", "A file that backup wrote")
+    .description("Fill an empty database from a backup")
+    .option("--data <dir>", DATA)
+    .action((file, { data }) =>
+      withDatabase(openDatabase(data), async (database) => {
+        print(`restored ${file}: ${await restoreBackup(resolve(file), database)} rows`);
+      })
+    );
+  registry.command("publish-docs").argument("<channel>", "nightly, or v and a version")
+    .description("Keep the documentation as it is now as that of a channel")
+    .option("--data <dir>", DATA)
+    .action((channel, { data }) => publishDocs(channel, data));
+}
+
+function print(text: string): void {
+  process.stdout.write(`registry: ${text}\n`);
+}
+
+function openDatabase(data: string | undefined): Database {
+  const url = process.env.DATABASE_URL;
+  return url !== undefined && url !== "" ? new PostgresDatabase(url) : openFile(data);
+}
+
+function openFile(data: string | undefined): Database {
+  const folder = dataFolder(data);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return new SqliteDatabase(join(folder, FILE));
+}
+
+function dataFolder(data: string | undefined): string {
+  return resolve(data ?? join(machinePaths().state, "registry"));
+}
+
+async function withDatabase(database: Database, work: (database: Database) => Promise<void>): Promise<void> {
+  try {
+    await work(database);
+  } finally {
+    await database.close();
+  }
+}
+
+async function serve(options: ServeOptions): Promise<void> {
+  const keyFile = process.env.WAFT_REGISTRY_KEY;
+  const { baseUrl, metricsPort } = options;
+  // Before anything is served, so that no signal finds a registry that does not listen for it.
+  const stopped = new Promise<void>((done) => {
+    process.once("SIGINT", () => done());
+    process.once("SIGTERM", () => done());
+  });
+  const registry = await startRegistry({
+    database: openDatabase(options.data),
+    host: options.host,
+    port: options.port,
+    settings: {
+      trustProxy: options.trustProxy === true,
+      ...limitsTimes(options.rateFactor),
+      ...(baseUrl === undefined ? {} : { baseUrl }),
+    },
+    ...(metricsPort === undefined ? {} : { metricsPort }),
+    ...(keyFile === undefined ? {} : { signingKeys: signingKeysOf(readFileSync(keyFile, "utf8")) }),
+  });
+  // Listens from here on; whoever watches the output may rely on this line.
+  print(registry.url);
+  if (registry.metricsUrl !== undefined) process.stdout.write(`metrics: ${registry.metricsUrl}\n`);
+  if (registry.adminToken !== undefined) {
+    process.stdout.write(`admin token, shown only this once: ${registry.adminToken}\n`);
+    for (const line of await seedExamples(registry, registry.adminToken)) process.stdout.write(`example: ${line}\n`);
+  }
+  registry.services.pool.warm();
+  await stopped;
+  print("stopping");
+  await registry.close();
+}
+
+/** The limits, a number of times larger. */
+function limitsTimes(factor: number): Partial<Settings> {
+  const { rates, publishPerHour, publishPerDay } = DEFAULT_SETTINGS;
+  return {
+    rates: {
+      read: rates.read * factor,
+      search: rates.search * factor,
+      installs: rates.installs * factor,
+      write: rates.write * factor,
+      refused: rates.refused * factor,
+    },
+    publishPerHour: publishPerHour * factor,
+    publishPerDay: publishPerDay * factor,
+  };
+}
+
+function portOf(text: string): number {
+  const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : NaN;
+  if (port <= 65535) return port;
+  throw new InvalidArgumentError("It is no port.");
+}
+
+function factorOf(text: string): number {
+  if (/^[1-9][0-9]{0,5}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It is no factor.");
+}
+
+function urlOf(text: string): string {
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return new URL(text).href.replace(/\/+$/, "");
+  throw new InvalidArgumentError("It is no http address.");
+}
+
+async function runMigrate(data: string | undefined, to: string | undefined): Promise<void> {
+  if (to === undefined) {
+    await withDatabase(openDatabase(data), async (database) => {
+      const applied = await migrate(database);
+      print(`${applied} migration${applied === 1 ? "" : "s"} applied`);
+    });
+    return;
+  }
+  const url = process.env.DATABASE_URL;
+  if (to !== "postgres" || url === undefined || url === "") {
+    throw new Error("migrate --to takes the word postgres, and DATABASE_URL says where that is");
+  }
+  if (!existsSync(join(dataFolder(data), FILE))) throw new Error(`there is no registry in ${dataFolder(data)}`);
+  await withDatabase(
+    openFile(data),
+    (from) =>
+      withDatabase(new PostgresDatabase(url), async (target) => {
+        print(`copied ${await copyDatabase(from, target)} rows into PostgreSQL`);
+      }),
+  );
+}
+
+async function publishDocs(channel: string, data: string | undefined): Promise<void> {
+  if (!CHANNEL.test(channel)) throw new Error(`"${channel}" is no channel: nightly, or v and a version`);
+  await withDatabase(openDatabase(data), async (database) => {
+    await migrate(database);
+    if (await writeDocuments(database, channel, await canaryDocuments(), Date.now())) return;
+    throw new Error(`the pages of ${channel} were published before and do not change`);
+  });
+}
