@@ -243,6 +243,8 @@ export const INTEGER_ROWS = [
   "PUSH        | push r:r64               | 50+r",
   "PUSH_M      | push r:m64               | FF /6",
   "POP         | pop w:r64                | 58+r",
+  "PUSHF       | pushfq                   | 9C",
+  "POPF        | popfq                    | 9D",
   "UD2         | ud2                      | 0F 0B",
   "INT3        | int3                     | CC",
   "NOP         | nop                      | 90",

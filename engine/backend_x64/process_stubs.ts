@@ -7,6 +7,7 @@
  *     tailReturn  pops the context of the caller of a tail call into another instance, and returns to that caller
  *     trapExit  entered by a jump with the code in eax and the trap's return address on the stack
  *     fault     in a signal frame: notes program counter, stack pointer and address, and continues at the landing
+ *     poll      where the fault of a poll continues: saves every register on the guest stack and parks, so that the guest can go on
  *
  * r15 always holds a context with a thread while guest code runs, so both exits find the thread state through it.
  */
@@ -17,7 +18,7 @@ import { KIND } from "./emission.ts";
 import { labelOffset } from "./finish.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
-import { CONTEXT_REGISTER, R10, R11, R8, R9, RAX, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";
+import { CONTEXT_REGISTER, R10, R11, R12, R13, R14, R8, R9, RAX, RBP, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";
 import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
 
 /** Where the kernel keeps what the handler needs: offsets in siginfo and in the saved registers. */
@@ -37,6 +38,9 @@ const SIGNALS: Readonly<Record<string, SignalLayout>> = {
   // mcontext64: 16 bytes of exception state, then rax rbx rcx rdx rdi rsi rbp rsp r8…r15 rip.
   darwin: { address: 24, registers: 48, rip: 144, rsp: 72, r15: 136 },
 };
+
+/** The least size of a page; polls read its first word. */
+const POLL_PAGE_BYTES = 4096;
 
 const SIGFPE = 8;
 const SIGSEGV = 11;
@@ -60,11 +64,13 @@ export function buildProcessStubs(os: string): ProcessStubs {
   };
   const handler = s.newLabel();
   const words = s.newLabel();
+  const poll = s.newLabel();
   emitCallStub(s, labels.call);
   emitResumeStub(s, labels.resume);
   emitTrapExit(s, labels.trap, labels.landing);
   emitTailReturn(s, labels.tail);
-  emitFaultHandler(s, handler, words, layout, os);
+  emitPollLanding(s, poll);
+  emitFaultHandler(s, handler, words, poll, layout, os);
   s.mark(KIND.ALIGN, 8, 0, 0, 0);
   s.bind(words);
   s.asm.reserve(FAULT_WORDS.SIZE);
@@ -138,8 +144,48 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
   s.returnToHost(R11);
 }
 
+/** Registers that a poll keeps: all but r15, which parking keeps, rbx, which resume loads, and r11, which polls read into. */
+const POLL_GENERAL = [RAX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R12, R13, R14];
+const POLL_VECTORS = 16;
+
+/** Parks in the middle of a function; resuming goes back to the poll itself, which reads its page again. */
+function emitPollLanding(s: StubCode, label: number): void {
+  const after = s.newLabel();
+  s.mark(KIND.ALIGN, 16, 1, 0, 0);
+  s.bind(label);
+  s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.rm(X.PUSH_M, 0, R11, THREAD.TRAP_PC);
+  s.op(X.PUSHF);
+  for (const register of POLL_GENERAL) s.push(register);
+  s.rm(X.LEA64, RSP, RSP, -POLL_VECTORS * 16);
+  for (let k = 0; k < POLL_VECTORS; k++) s.rm(X.MOVUPS_S, k, RSP, k * 16);
+  s.address(RAX, after);
+  s.push(RAX);
+  s.push(CONTEXT_REGISTER);
+  s.rm(X.PUSH_M, 0, R11, THREAD.GUEST_SP);
+  s.rm(X.MOV64_S, RSP, R11, THREAD.GUEST_SP);
+  s.rm(X.MOV64_S, CONTEXT_REGISTER, R11, THREAD.PARK_CONTEXT);
+  s.constant(RAX, BigInt(STATUS.POLL));
+  s.rm(X.MOV32_S, RAX, R11, THREAD.STATUS);
+  s.returnToHost(R11);
+  s.bind(after);
+  for (let k = 0; k < POLL_VECTORS; k++) s.rm(X.MOVUPS_L, k, RSP, k * 16);
+  s.rm(X.LEA64, RSP, RSP, POLL_VECTORS * 16);
+  for (const register of POLL_GENERAL.toReversed()) s.pop(register);
+  s.op(X.POPF);
+  s.op(X.RET);
+}
+
 /** void handler(int signal: edi, siginfo: rsi, ucontext: rdx) */
-function emitFaultHandler(s: StubCode, label: number, words: number, layout: SignalLayout, os: string): void {
+function emitFaultHandler(
+  s: StubCode,
+  label: number,
+  words: number,
+  poll: number,
+  layout: SignalLayout,
+  os: string,
+): void {
+  const land = s.newLabel();
   const chain = s.newLabel();
   const known = s.newLabel();
   s.mark(KIND.ALIGN, 16, 1, 0, 0);
@@ -160,7 +206,13 @@ function emitFaultHandler(s: StubCode, label: number, words: number, layout: Sig
   s.rm(X.MOV64_S, R9, R8, THREAD.TRAP_SP);
   s.rm(X.MOV64_L, R9, RSI, layout.address);
   s.rm(X.MOV64_S, R9, R8, THREAD.FAULT_ADDRESS);
+  // The first page of the arena is that of polls.
+  s.rm(X.SUB64_R, R9, RCX, FAULT_WORDS.START);
+  s.ri(X.CMP64_I, R9, POLL_PAGE_BYTES);
   s.rm(X.MOV64_L, R9, RCX, FAULT_WORDS.LANDING);
+  s.branch(CC.AE, land);
+  s.address(R9, poll);
+  s.bind(land);
   s.rm(X.MOV64_S, R9, R10, layout.rip);
   s.op(X.RET);
   // Not ours: the handler that was there before.

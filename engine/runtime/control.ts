@@ -7,7 +7,6 @@
  * Invariant: a limit that the code cannot keep is refused before anything runs.
  */
 import { THREAD } from "../context_layout.ts";
-import { Watchdog } from "../host/watchdog.ts";
 import type { GuestThread } from "./guest_thread.ts";
 import type { Instance } from "./instance.ts";
 
@@ -23,6 +22,16 @@ export interface ControlContext {
    * it traps with the message `out of fuel`. Needs an engine with `fuel`. Without it, a call is subject to what its caller has.
    */
   fuel?: number | bigint;
+  /**
+   * Aborts the call: `callAsync` rejects with the signal's reason, whether the guest is waiting for a promise or running (then between two
+   * slices, which needs an engine with `interruptible`). A synchronous call can only find it aborted before it begins.
+   */
+  signal?: AbortSignal;
+  /**
+   * Read by `instantiate`: what a promise is that a host function of the instance returns. `await` (the default): something to wait for,
+   * in calls by `callAsync`; `values`: a value like any other, as in the JavaScript API.
+   */
+  promises?: "await" | "values";
 }
 
 /** More than can be used up. */
@@ -30,8 +39,9 @@ export const UNLIMITED_FUEL: bigint = 2n ** 62n;
 
 /** Runs `action`, which calls into `instance`, subject to `context`. */
 export function underControl<T>(instance: Instance, context: ControlContext, action: () => T): T {
-  const { deadline, fuel } = context;
+  const { deadline, fuel, signal } = context;
   const { thread } = instance.store;
+  signal?.throwIfAborted();
   if (deadline === undefined) return fuel === undefined ? action() : withFuel(instance, thread, context, fuel, action);
   requireControl(instance, "interruptible", "deadline");
   const at = deadlineTime(deadline);
@@ -39,8 +49,8 @@ export function underControl<T>(instance: Instance, context: ControlContext, act
   return at < thread.deadline ? withDeadline(thread, at, inner) : inner();
 }
 
-/** The deadline on the clock of performance.now(). */
-function deadlineTime(deadline: number | Date): number {
+/** A context's deadline on the clock of performance.now(). */
+export function deadlineTime(deadline: number | Date): number {
   if (typeof deadline !== "number" && !(deadline instanceof Date)) {
     throw new TypeError("The deadline of a context must be milliseconds or a Date");
   }
@@ -50,17 +60,14 @@ function deadlineTime(deadline: number | Date): number {
 }
 
 function withDeadline<T>(thread: GuestThread, at: number, action: () => T): T {
-  const outer = thread.deadline;
-  const watchdog = thread.watchdog ??= new Watchdog(thread.host, thread.arena);
-  if (outer !== Infinity) watchdog.disarm();
+  const { deadline, watched } = thread;
+  thread.watch(at);
   try {
     thread.deadline = at;
-    watchdog.arm(at - performance.now());
     return action();
   } finally {
-    watchdog.disarm();
-    thread.deadline = outer;
-    if (outer !== Infinity) watchdog.arm(outer - performance.now());
+    thread.deadline = deadline;
+    thread.watch(watched);
   }
 }
 
@@ -88,7 +95,8 @@ function withFuel<T>(
   }
 }
 
-function fuelUnits(fuel: number | bigint): bigint {
+/** Fuel as a context gives it. Throws RangeError for what is none. */
+export function fuelUnits(fuel: number | bigint): bigint {
   if (typeof fuel === "bigint" ? fuel < 0n || fuel > UNLIMITED_FUEL : !Number.isSafeInteger(fuel) || fuel < 0) {
     throw new RangeError(`The fuel of a context must be a whole number from 0 to 2^62, not ${fuel}`);
   }
@@ -96,7 +104,7 @@ function fuelUnits(fuel: number | bigint): bigint {
 }
 
 /** Refuses a limit that code which `instance` may reach without JavaScript does not keep. */
-function requireControl(instance: Instance, option: "interruptible" | "fuel", limit: string): void {
+export function requireControl(instance: Instance, option: "interruptible" | "fuel", limit: string): void {
   const blind = findWithout(instance, option);
   if (blind === undefined) return;
   throw new TypeError(

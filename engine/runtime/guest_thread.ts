@@ -15,11 +15,12 @@ import { Bug } from "../errors.ts";
 import { CodeArena } from "../host/code_arena.ts";
 import { type Host, PROT } from "../host/host.ts";
 import { OS_CALLS } from "../host/os_calls.ts";
-import type { Watchdog } from "../host/watchdog.ts";
+import { Watchdog } from "../host/watchdog.ts";
 import { ContextArena } from "./context_arena.ts";
 import { UNLIMITED_FUEL } from "./control.ts";
 import { HandleTable } from "./handles.ts";
 import { NativeRegion } from "./native_region.ts";
+import type { SuspendedFrames } from "./suspended_frames.ts";
 
 /** Bytes of guest stack that a thread has by default. */
 export const STACK_BYTES: number = 1 << 20;
@@ -32,7 +33,16 @@ const PARK_INDEX = THREAD.PARK_INDEX >> 2;
 const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
 
 /** Serves one host function: reads arguments from the slots, calls, writes results. Throws what the function throws. */
-export type HostService = () => void;
+export interface HostService {
+  /** A promise instead of results: they are to be delivered when it settles. */
+  (): PromiseLike<unknown> | undefined;
+  /** Converts what a promise has settled to, and writes results. */
+  deliver(value: unknown): void;
+  /** The import in words. */
+  readonly label: string;
+  /** May the promise itself be the result? */
+  readonly takesPromise: boolean;
+}
 
 /** Serves a builtin that parked; may throw a TrapError. */
 export type BuiltinService = (index: number, context: number) => void;
@@ -57,12 +67,16 @@ export class GuestThread {
   /** Begins the call that the CALL_* fields describe. */
   readonly call: () => number;
   readonly resume: () => number;
-  /** References have piled up: sweep at the next quiet moment. */
-  sweepDue = false;
+  /** Frames of calls that wait for a promise or for their next slice: words there are roots of references. */
+  readonly suspended: Set<SuspendedFrames> = new Set();
+  /** A call from JavaScript has something to do first: sweep, or ask whether it may be made now. */
+  attention = false;
+  #sweepDue = false;
+  #preempted = 0;
   /** When running code is interrupted, on the clock of performance.now(). */
   deadline = Infinity;
-  /** Keeps deadlines; made by the first. */
-  watchdog: Watchdog | undefined;
+  #watched = Infinity;
+  #watchdog: Watchdog | undefined;
   /** Nested calls from JavaScript that are under way. */
   depth = 0;
   /** Set by the runtime: serves BUILTIN and makes errors of traps. */
@@ -70,6 +84,8 @@ export class GuestThread {
     throw new Bug("No builtins are installed");
   };
   trapError: () => Error = () => new Bug("No trap decoder is installed");
+  /** The error of a call whose deadline has passed while it was not running; with the frames that are parked, if it has any. */
+  interruption: (parked: boolean) => Error = () => new Bug("No trap decoder is installed");
   /** Does compiled code catch what the host threw while it is parked? Then resuming continues there. */
   lands: (error: unknown) => boolean = () => false;
   /** The host function `index` of the instance whose context it is. */
@@ -133,6 +149,55 @@ export class GuestThread {
     region.i32[(offset + CONTEXT.INSTANCE) >> 2] = instance;
   }
 
+  /** References have piled up: sweep at the next quiet moment. */
+  get sweepDue(): boolean {
+    return this.#sweepDue;
+  }
+
+  set sweepDue(due: boolean) {
+    this.#sweepDue = due;
+    this.attention = due || this.#preempted > 0;
+  }
+
+  /** Calls that are between two slices. */
+  get preempted(): number {
+    return this.#preempted;
+  }
+
+  set preempted(count: number) {
+    this.#preempted = count;
+    this.attention = count > 0 || this.#sweepDue;
+  }
+
+  /** Are deadlines supported here? */
+  get canWatch(): boolean {
+    return this.host.os === "linux" && this.host.arch === "x64";
+  }
+
+  /** When polls begin to fault, on the clock of performance.now(); Infinity for never. */
+  get watched(): number {
+    return this.#watched;
+  }
+
+  /** Lets polls fault from `at` on. Throws an Error where deadlines are not supported. */
+  watch(at: number): void {
+    if (this.#watched !== Infinity) {
+      this.#watched = Infinity;
+      this.#watchdog!.disarm();
+    }
+    if (at === Infinity) return;
+    const watchdog = this.#watchdog ??= new Watchdog(this.host, this.arena);
+    this.#watched = at;
+    watchdog.arm(at - performance.now());
+  }
+
+  /** Guest frames wherever they are: what is parked on the stack, and what suspended calls left. For finding references in them. */
+  *guestFrames(): Generator<{ region: NativeRegion; offset: number; bytes: number }> {
+    const sp = this.state.word(THREAD.GUEST_SP);
+    yield { region: this.stack, offset: sp - this.stackLow, bytes: this.stackHigh - sp };
+    for (const { block, bytes } of this.suspended) yield { region: block.region, offset: block.offset, bytes };
+  }
+
   /**
    * Serves a call that did not end at once; returns when it is done, throws when it traps or a host function throws.
    * `context` (its two halves) and `services` are those of the instance that was called: the usual one to park.
@@ -146,9 +211,13 @@ export class GuestThread {
         try {
           do {
             if (status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo && i32[PARK_CONTEXT + 1] === contextHi) {
-              services[i32[PARK_INDEX]!]!();
+              const service = services[i32[PARK_INDEX]!]!;
+              const promise = service();
+              if (promise !== undefined) refusePromise(service, promise);
+            } else if (status === STATUS.POLL) {
+              this.#polled();
             } else {
-              this.#serveOther(status);
+              this.#serveHere(status);
             }
             status = resume();
           } while (status !== STATUS.DONE);
@@ -156,7 +225,7 @@ export class GuestThread {
           if (status === STATUS.TRAP) throw error;
           // What interrupts the guest is not for it to catch.
           if (status === STATUS.POLL || !this.lands(error)) {
-            this.#abandon();
+            this.abandon();
             throw error;
           }
           status = resume();
@@ -167,21 +236,46 @@ export class GuestThread {
     }
   }
 
-  /** Serves what is not a host function of the instance that was called. */
-  #serveOther(status: number): void {
+  /** A poll has found its page closed: the deadline, or only the end of a slice of a call further out. */
+  #polled(): void {
+    if (performance.now() >= this.deadline) throw this.trapError();
+    this.watch(this.deadline);
+  }
+
+  #serveHere(status: number): void {
+    const service = this.serveOther(status);
+    if (service === undefined) return;
+    const promise = service();
+    if (promise !== undefined) refusePromise(service, promise);
+  }
+
+  /** Serves what is not a host function; returns the service of one. Throws the error of a trap. */
+  serveOther(status: number): HostService | undefined {
     const index = this.state.i32[PARK_INDEX]!;
     const context = this.state.word(THREAD.PARK_CONTEXT);
     if (status === STATUS.TRAP) throw this.trapError();
-    if (status === STATUS.BUILTIN) return this.builtins(index, context);
+    if (status === STATUS.BUILTIN) {
+      this.builtins(index, context);
+      return undefined;
+    }
     if (status !== STATUS.HOST) throw new Bug(`Unknown status ${status}`);
     const service = this.services(context, index);
     if (service === undefined) throw new Bug(`Host function ${index} does not exist`);
-    service();
+    return service;
   }
 
   /** Drops the guest code that is parked: the next call starts where its activation began (the parked frame's first word). */
-  #abandon(): void {
+  abandon(): void {
     const parked = this.state.word(THREAD.GUEST_SP);
     this.state.setWord(THREAD.GUEST_SP, this.stack.word(parked - this.stackLow));
   }
+}
+
+/** A synchronous call has met a promise: the value, where one can be, else an error. */
+function refusePromise(service: HostService, promise: PromiseLike<unknown>): void {
+  if (service.takesPromise) return service.deliver(promise);
+  promise.then(undefined, () => {}); // nobody is left to hear of its rejection
+  throw new TypeError(
+    `The import ${service.label} returned a promise: call the instance with callAsync to wait for it`,
+  );
 }

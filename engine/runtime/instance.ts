@@ -16,7 +16,8 @@ import { Exception, isException, type Tag } from "./exception.ts";
 import { registerFunc } from "./func.ts";
 import type { Global } from "./global.ts";
 import type { HostService } from "./guest_thread.ts";
-import { makeCallIn } from "./marshal.ts";
+import { InstanceGroup } from "./instance_group.ts";
+import { type CallHalves, callHalves, type CallInEnv, makeCallIn } from "./marshal.ts";
 import type { Memory, MemoryUser } from "./memory.ts";
 import type { NativeRegion } from "./native_region.ts";
 import type { Store } from "./store.ts";
@@ -41,6 +42,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** Anything else that must live as long as the instance. */
   readonly keep: Set<unknown> = new Set();
   closed = false;
+  #group: InstanceGroup | undefined;
   readonly #droppedElems: Set<number> = new Set();
   readonly #droppedDatas: Set<number> = new Set();
 
@@ -97,28 +99,10 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   exportedFunc(index: number): (...args: unknown[]) => unknown {
     const known = this.funcs[index];
     if (known !== undefined) return known;
-    const { module, store, region } = this;
-    const { thread } = store;
+    const { module, region } = this;
     const record = this.recordOffset(index);
     const type = module.funcTypes[index]!;
-    const contextLo = this.block.address | 0;
-    const contextHi = (this.block.address / 0x1_0000_0000) | 0;
-    const fn = makeCallIn(type, {
-      state: thread.state,
-      border: store,
-      instance: this,
-      thread,
-      enter: () => {
-        if (this.closed) throw new Error("The instance is closed");
-        if (thread.depth === 0) thread.quiet();
-      },
-      call: thread.call,
-      serve: (status) => thread.serve(status, contextLo, contextHi, this.hostServices),
-      record: region.address + record,
-      code: region.word(record + RECORD.CODE),
-      context: region.word(record + RECORD.CONTEXT),
-      thunk: module.image.base + module.image.tables.entryThunk[module.signatureIds[index]!]!,
-    });
+    const fn = makeCallIn(type, this.#callInEnv(index));
     registerFunc(fn, {
       instance: this,
       funcIndex: index,
@@ -128,6 +112,58 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     });
     this.funcs[index] = fn;
     return fn;
+  }
+
+  /** A call of function `index` in two halves. */
+  callHalves(index: number): CallHalves {
+    return this.#halves[index] ??= callHalves(this.module.funcTypes[index]!, this.#callInEnv(index));
+  }
+  readonly #halves: CallHalves[] = [];
+
+  #callInEnv(index: number): CallInEnv {
+    const { module, store, region } = this;
+    const { thread } = store;
+    const record = this.recordOffset(index);
+    const contextLo = this.block.address | 0;
+    const contextHi = (this.block.address / 0x1_0000_0000) | 0;
+    return {
+      state: thread.state,
+      border: store,
+      instance: this,
+      thread,
+      enter: () => this.enter(),
+      call: thread.call,
+      serve: (status) => thread.serve(status, contextLo, contextHi, this.hostServices),
+      record: region.address + record,
+      code: region.word(record + RECORD.CODE),
+      context: region.word(record + RECORD.CONTEXT),
+      thunk: module.image.base + module.image.tables.entryThunk[module.signatureIds[index]!]!,
+    };
+  }
+
+  /** Throws unless the instance may be called now; sweeps when that is due. */
+  enter(): void {
+    if (this.closed) throw new Error("The instance is closed");
+    const { thread } = this.store;
+    if (thread.preempted > 0 && this.preempted) {
+      throw new Error("The instance is between two slices of an asynchronous call: callAsync waits for its turn");
+    }
+    if (thread.depth === 0 && thread.sweepDue) thread.quiet();
+  }
+
+  /** The instances that can reach this one's state. */
+  get group(): InstanceGroup {
+    return this.#group ??= new InstanceGroup();
+  }
+
+  /** The group, if one has been made: without it, no call of this instance is between slices. */
+  get maybeGroup(): InstanceGroup | undefined {
+    return this.#group;
+  }
+
+  /** Is a call of its group between two slices? */
+  get preempted(): boolean {
+    return this.#group?.preempted !== undefined;
   }
 
   globalWord(index: number): bigint {

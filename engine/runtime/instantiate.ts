@@ -29,6 +29,7 @@ import { funcInfo } from "./func.ts";
 import { Global } from "./global.ts";
 import { STACK_BYTES } from "./guest_thread.ts";
 import { Instance } from "./instance.ts";
+import type { InstanceGroup } from "./instance_group.ts";
 import { makeHostService } from "./marshal.ts";
 import { Memory } from "./memory.ts";
 import type { Store } from "./store.ts";
@@ -73,7 +74,7 @@ export function instantiate(
   const block = thread.contexts.allocate(layout.size);
   const instance = new Instance(store, module, block);
   thread.initContext(block.region, block.offset, instance.number, limits.maxStackBytes);
-  addFunctions(instance, values);
+  addFunctions(instance, values, context.promises === "values");
   addMemories(instance, values, limits);
   addTables(instance, values, limits);
   addTags(instance, values);
@@ -82,6 +83,7 @@ export function instantiate(
   block.region.i32.set(valid.canonicalIds, typeIds);
 
   try {
+    joinGroups(instance);
     return underControl(instance, context, () => {
       fillTables(instance);
       runSegments(instance);
@@ -91,6 +93,35 @@ export function instantiate(
   } catch (error) {
     store.closeInstance(instance.number); // it counts as closed, though what it left in tables still works
     throw error;
+  }
+}
+
+/** Groups of mutable globals that the host made: nothing else says who shares them. */
+const HOST_GLOBALS: WeakMap<Global, InstanceGroup> = new WeakMap();
+
+/** Puts the instance into one group with everything whose state it imports. Throws an Error while a call there is between slices. */
+function joinGroups(instance: Instance): void {
+  const { module: { valid } } = instance;
+  if (valid.imports.length === 0) return;
+  const others = new Set<Instance>();
+  for (const kept of instance.keep) if (kept instanceof Instance) others.add(kept);
+  for (const memory of instance.memories) for (const user of memory.users()) others.add(user as Instance);
+  for (const table of instance.tables) for (const user of table.users) others.add(user as Instance);
+  for (const global of instance.globals) {
+    if (!global.type.mutable) continue;
+    if (global.owner instanceof Instance) others.add(global.owner);
+    else {
+      const group = HOST_GLOBALS.get(global);
+      if (group === undefined) HOST_GLOBALS.set(global, instance.group);
+      else instance.group.join(group);
+    }
+  }
+  others.delete(instance);
+  for (const other of others) instance.group.join(other.group);
+  if (instance.preempted) {
+    throw new Error(
+      "What the instance imports is between two slices of an asynchronous call: wait until that has ended",
+    );
   }
 }
 
@@ -206,10 +237,11 @@ function checkGlobal(entry: Import, type: GlobalType, value: unknown): void {
   if (!fits || type.type === V128) throw mismatch(entry, wanted, describe(value));
 }
 
-function addFunctions(instance: Instance, values: readonly unknown[]): void {
+function addFunctions(instance: Instance, values: readonly unknown[], plainPromises: boolean): void {
   const { module, region, block, store } = instance;
   const { valid, image, layout } = module;
   const { canonicalIds, funcTypeIndices } = valid;
+  const funcLabels = valid.imports.filter(({ desc }) => desc.kind === "func").map(nameOf);
   importsOf(module, values, "func").forEach((value, index) => {
     const record = instance.recordOffset(index);
     const info = funcInfo(value);
@@ -227,6 +259,8 @@ function addFunctions(instance: Instance, values: readonly unknown[]): void {
       state: store.thread.state,
       border: store,
       call: value as (...args: unknown[]) => unknown,
+      label: funcLabels[index]!,
+      plainPromises,
     });
     region.setWord(record + RECORD.CODE, image.base + image.tables.hostThunk[module.signatureIds[index]!]!);
     region.setWord(record + RECORD.CONTEXT, block.address);

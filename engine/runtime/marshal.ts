@@ -7,8 +7,9 @@
  * again; results are read at once after the call for the same reason.
  */
 import { THREAD } from "../context_layout.ts";
-import { F32, F64, type FuncType, I32, I64, isRef, V128, type ValType } from "../wasm/types.ts";
+import { F32, F64, type FuncType, HEAP, heapOf, I32, I64, isRef, V128, type ValType } from "../wasm/types.ts";
 import type { NativeRegion } from "./native_region.ts";
+import type { HostService } from "./guest_thread.ts";
 import { readValue, type ReferenceBorder, writeValue } from "./values.ts";
 
 const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK, CALL_RECORD } = THREAD;
@@ -17,10 +18,10 @@ const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK, CALL_RECORD } = T
 export interface CallInEnv {
   state: NativeRegion;
   border: ReferenceBorder;
-  /** Whose `closed` and `sweepDue` say that `enter` must be called first. */
+  /** Whose `closed` and `attention` say that `enter` must be called first. */
   instance: { readonly closed: boolean };
-  thread: { readonly sweepDue: boolean };
-  /** Throws when the instance is closed; sweeps when that is due. */
+  thread: { readonly attention: boolean };
+  /** Throws when the instance is closed or may not be called now; sweeps when that is due. */
   enter: () => void;
   /** `call` of the guest thread. */
   call: () => number;
@@ -38,10 +39,27 @@ export interface HostEnv {
   state: NativeRegion;
   border: ReferenceBorder;
   call: (...args: unknown[]) => unknown;
+  /** The import in words, for messages. */
+  label: string;
+  /** Is a promise a value like any other (JavaScript API), not something to wait for? */
+  plainPromises: boolean;
+}
+
+/** A call in two halves, for calls that do not end at once: see AsyncCall. */
+export interface CallHalves {
+  /** Converts the arguments and leaves them and the function's addresses in the thread state. */
+  begin: (args: readonly unknown[]) => void;
+  /** Reads the results, first thing after the call has ended. */
+  finish: () => unknown;
 }
 
 type CallInFactory = (env: CallInEnv, types: readonly ValType[]) => (...args: unknown[]) => unknown;
-type HostFactory = (env: HostEnv, types: readonly ValType[]) => () => void;
+type HostFactory = (env: HostEnv & { isHeld: (value: object) => boolean }, types: readonly ValType[]) => ServiceParts;
+
+interface ServiceParts {
+  service: () => PromiseLike<unknown> | undefined;
+  deliver: (value: unknown) => void;
+}
 
 const callInFactories = new Map<string, CallInFactory>();
 const hostFactories = new Map<string, HostFactory>();
@@ -62,12 +80,55 @@ export function makeCallIn(type: FuncType, env: CallInEnv): (...args: unknown[])
   return factory(env, [...type.params, ...type.results]);
 }
 
-/** A service (see GuestThread) that runs a host function of `type`. */
-export function makeHostService(type: FuncType, env: HostEnv): () => void {
-  if (type.params.includes(V128) || type.results.includes(V128)) {
-    return () => {
+/** The halves of a call of `type`. */
+export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
+  const { state, border } = env;
+  const { params, results } = type;
+  if (params.includes(V128) || results.includes(V128)) {
+    const refuse = () => {
       throw new TypeError("A v128 cannot be converted to or from a JavaScript value");
     };
+    return { begin: refuse, finish: refuse };
+  }
+  return {
+    begin: (args) => {
+      const scratch = params.map((t, i) => converted(t, args[i], border));
+      scratch.forEach((value, i) => storeConverted(state, i, params[i]!, value));
+      setCall(env);
+    },
+    finish: () => readResults(type, state, border),
+  };
+}
+
+/** Something to wait for: where a number is wanted, anything with `then`; where a reference is, only a real promise. */
+function isThenable(value: object): boolean {
+  return typeof (value as { then?: unknown }).then === "function";
+}
+
+function isPromise(value: object): boolean {
+  return value instanceof Promise;
+}
+
+function never(): boolean {
+  return false;
+}
+
+/** A service (see GuestThread) that runs a host function of `type`. */
+export function makeHostService(type: FuncType, env: HostEnv): HostService {
+  const { service, deliver } = serviceParts(type, {
+    ...env,
+    isHeld: env.plainPromises ? never : type.results.some(isRef) ? isPromise : isThenable,
+  });
+  const takesPromise = type.results.length === 1 && isRef(type.results[0]!) && heapOf(type.results[0]!) === HEAP.extern;
+  return Object.assign(service, { deliver, label: env.label, takesPromise });
+}
+
+function serviceParts(type: FuncType, env: Parameters<HostFactory>[0]): ServiceParts {
+  if (type.params.includes(V128) || type.results.includes(V128)) {
+    const refuse = () => {
+      throw new TypeError("A v128 cannot be converted to or from a JavaScript value");
+    };
+    return { service: refuse, deliver: refuse };
   }
   const key = `${type.params.join()}>${type.results.join()}`;
   let factory = hostFactories.get(key);
@@ -142,7 +203,7 @@ function callInSource(type: FuncType): string {
   const thunkLo = env.thunk | 0, thunkHi = env.thunk / 4294967296 | 0;
   const recordLo = env.record | 0, recordHi = env.record / 4294967296 | 0;
   return function (${names.join(", ")}) {
-    if (instance.closed || thread.sweepDue) enter();
+    if (instance.closed || thread.attention) enter();
     ${converted.join(" ")}
     ${stored.join(" ")}
     ${half(CALL_CODE, "code")} ${half(CALL_CONTEXT, "context")} ${half(CALL_THUNK, "thunk")} ${
@@ -157,20 +218,30 @@ function callInSource(type: FuncType): string {
 
 function interpretedCallIn(type: FuncType, env: CallInEnv): (...args: unknown[]) => unknown {
   const { state, border } = env;
-  const { params, results } = type;
+  const { params } = type;
   return (...args) => {
     env.enter();
     const scratch = params.map((t, i) => converted(t, args[i], border));
     scratch.forEach((value, i) => storeConverted(state, i, params[i]!, value));
-    state.setWord(CALL_CODE, env.code);
-    state.setWord(CALL_CONTEXT, env.context);
-    state.setWord(CALL_THUNK, env.thunk);
-    state.setWord(CALL_RECORD, env.record);
+    setCall(env);
     const status = env.call();
     if (status !== 0) env.serve(status);
-    const values = results.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, border));
-    return values.length === 0 ? undefined : values.length === 1 ? values[0] : values;
+    return readResults(type, state, border);
   };
+}
+
+function setCall(env: CallInEnv): void {
+  const { state } = env;
+  state.setWord(CALL_CODE, env.code);
+  state.setWord(CALL_CONTEXT, env.context);
+  state.setWord(CALL_THUNK, env.thunk);
+  state.setWord(CALL_RECORD, env.record);
+}
+
+function readResults({ results }: FuncType, state: NativeRegion, border: ReferenceBorder): unknown {
+  if (results.length === 0) return undefined;
+  if (results.length === 1) return readValue(state, SLOTS, results[0]!, border);
+  return results.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, border));
 }
 
 function converted(type: ValType, value: unknown, border: ReferenceBorder): unknown {
@@ -194,32 +265,34 @@ const NO_REFERENCES: ReferenceBorder = {
 function hostSource(type: FuncType): string {
   const args = type.params.map((t, i) => load(t, i, i)).join(", ");
   const base = type.params.length;
-  let after: string;
-  if (type.results.length === 0) after = `call(${args});`;
+  let deliver: string;
+  if (type.results.length === 0) deliver = "";
   else if (type.results.length === 1) {
     const t = type.results[0]!;
-    after = `const r = call(${args}); const v0 = ${convert(t, "r", base)}; ${store(t, 0, "v0")}`;
+    deliver = `const v0 = ${convert(t, "r", base)}; ${store(t, 0, "v0")}`;
   } else {
-    const names = type.results.map((_, i) => `v${i}`);
-    after = `const r = Array.from(call(${args}));
+    deliver = `r = Array.from(r);
     if (r.length !== ${type.results.length}) throw new TypeError("Host function returned " + r.length + " values instead of ${type.results.length}");
     ${type.results.map((t, i) => `const v${i} = ${convert(t, `r[${i}]`, base + i)};`).join(" ")}
-    ${type.results.map((t, i) => store(t, i, names[i]!)).join(" ")}`;
+    ${type.results.map((t, i) => store(t, i, `v${i}`)).join(" ")}`;
   }
   return `return function (env, types) {
   ${VIEWS} ${references(type)}
-  const call = env.call;
-  return function () {
-    ${after}
-  };
+  const { call, isHeld } = env;
+  function deliver(r) { ${deliver} }
+  function service() {
+    const r = call(${args});
+    if (typeof r === "object" && r !== null && isHeld(r)) return r;
+    ${type.results.length === 0 ? "" : "deliver(r);"}
+  }
+  return { service, deliver };
 };`;
 }
 
-function interpretedHost(type: FuncType, env: HostEnv): () => void {
+function interpretedHost(type: FuncType, env: Parameters<HostFactory>[0]): ServiceParts {
   const { state, border } = env;
   const { params, results } = type;
-  return () => {
-    const result = env.call(...params.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, border)));
+  const deliver = (result: unknown) => {
     if (results.length === 0) return;
     const list = results.length === 1 ? [result] : Array.from(result as Iterable<unknown>);
     if (list.length !== results.length) {
@@ -228,4 +301,10 @@ function interpretedHost(type: FuncType, env: HostEnv): () => void {
     const scratch = results.map((t, i) => converted(t, list[i], border));
     scratch.forEach((value, i) => storeConverted(state, i, results[i]!, value));
   };
+  const service = () => {
+    const result = env.call(...params.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, border)));
+    if (typeof result === "object" && result !== null && env.isHeld(result)) return result as PromiseLike<unknown>;
+    deliver(result);
+  };
+  return { service, deliver };
 }

@@ -23,6 +23,8 @@ const EXPLICIT_HEADROOM = 1 << 20;
 /** Someone who keeps a copy of base and length. */
 export interface MemoryUser {
   memoryMoved(memory: Memory): void;
+  /** Has a call stopped in the middle of code that may have the base in a register? */
+  readonly preempted: boolean;
 }
 
 /** Address space of one memory, shared by the memory and the views of it. */
@@ -139,6 +141,14 @@ export class Memory {
     this.#users.push(new WeakRef(user));
   }
 
+  /** Who keeps a copy of base and length. */
+  *users(): Generator<MemoryUser> {
+    for (const ref of this.#users) {
+      const user = ref.deref();
+      if (user !== undefined) yield user;
+    }
+  }
+
   /** Grows by `delta` pages: the old size in pages, or −1 when that cannot be. */
   grow(delta: number): number {
     const old = this.#pages;
@@ -164,6 +174,7 @@ export class Memory {
       range.commit(bytes);
       return;
     }
+    for (const user of this.users()) if (user.preempted) throw new RangeError("The memory is in use between slices");
     const headroom = Math.min(Math.max(bytes * 2, EXPLICIT_HEADROOM), this.maxPages * PAGE_BYTES);
     const next = new Range(this.#host, headroom);
     try {

@@ -11,6 +11,8 @@ export const MAX_TABLE_ELEMENTS = 10_000_000;
 /** Someone who keeps a copy of base and length. */
 export interface TableUser {
   tableMoved(table: Table): void;
+  /** Has a call stopped in the middle of code that may have the base in a register? */
+  readonly preempted: boolean;
 }
 
 const BLOCKS = new FinalizationRegistry<{ arena: ContextArena; block: ContextBlock }>((holder) => {
@@ -91,6 +93,7 @@ export class Table {
     if (length > this.maxElements) return -1;
     const { arena, block } = this.#holder;
     if (length * 8 > block.size) {
+      for (const user of this.users) if (user.preempted) return -1;
       let next: ContextBlock;
       try {
         next = arena.allocate(length * 8);

@@ -1,0 +1,366 @@
+/**
+ * Calls that do not end at once. In: an exported function, its arguments and a context. Out: a promise of the results.
+ *
+ *     begin ──▶ running ──▶ DONE                                                         resolved
+ *                  ├──▶ a host function returns a promise: suspended ── settled ──▶ running
+ *                  ├──▶ end of a slice, at a poll: preempted ── turn of the event loop ──▶ running
+ *                  └──▶ trap, exception, deadline, fuel                                  rejected
+ *
+ * While a call is suspended or preempted its frames are off the stack (suspended_frames.ts), so any number may be in flight, in any
+ * order. A suspended instance may be called again; while a call is preempted, everything that could see its state waits
+ * (instance_group.ts). Deadline, fuel and signal follow the call through all its slices.
+ *
+ * Invariant: an ended call holds no frames, no timer, no listener and no claim on its group, whatever the host's promises do.
+ */
+import { setImmediate } from "node:timers";
+import { STATUS, THREAD } from "../context_layout.ts";
+import { type ControlContext, deadlineTime, fuelUnits, requireControl } from "./control.ts";
+import type { GuestThread, HostService } from "./guest_thread.ts";
+import type { Instance } from "./instance.ts";
+import type { InstanceGroup } from "./instance_group.ts";
+import type { CallHalves } from "./marshal.ts";
+import { dropFrames, putFrames, type SuspendedFrames, takeFrames } from "./suspended_frames.ts";
+
+/** How long interruptible code runs before the event loop gets a turn. */
+const SLICE_MS = 8;
+/** The longest delay of a timer. */
+const MAX_TIMER_MS = 0x7fffffff;
+
+const FUEL = THREAD.FUEL >> 3;
+const PARK_INDEX = THREAD.PARK_INDEX >> 2;
+const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
+
+/** Where the poll was that a preempted call stopped at, for the trap that may become of it. */
+interface PollPlace {
+  pc: number;
+  /** Bytes between the end of the frames and the stack pointer. */
+  depth: number;
+  address: number;
+}
+
+/** What a collected call leaves: its frames. */
+interface Leavings {
+  thread: GuestThread;
+  frames: SuspendedFrames | undefined;
+}
+
+const CALLS = new FinalizationRegistry<Leavings>(({ thread, frames }) => {
+  if (frames !== undefined) dropFrames(thread, frames);
+});
+
+/** Calls function `index` of `instance` subject to `context`; the promise of its results. */
+export function callAsync(
+  instance: Instance,
+  index: number,
+  context: ControlContext,
+  args: readonly unknown[],
+): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    new AsyncCall(instance, instance.callHalves(index), context, resolve, reject).start(args); // what this throws rejects
+  });
+}
+
+class AsyncCall {
+  readonly #instance: Instance;
+  readonly #thread: GuestThread;
+  readonly #halves: CallHalves;
+  readonly #context: ControlContext;
+  readonly #resolve: (value: unknown) => void;
+  readonly #reject: (reason: unknown) => void;
+  readonly #deadline: number;
+  readonly #sliced: boolean;
+  /** Fuel left, undefined when the context has none. */
+  #fuel: bigint | undefined;
+  #done = false;
+  /** For a host function's promise. */
+  #waiting = false;
+  #poll: PollPlace | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #onAbort: (() => void) | undefined;
+  #left: Leavings | undefined;
+
+  constructor(
+    instance: Instance,
+    halves: CallHalves,
+    context: ControlContext,
+    resolve: (value: unknown) => void,
+    reject: (reason: unknown) => void,
+  ) {
+    const { deadline, fuel, signal } = context;
+    signal?.throwIfAborted();
+    if (deadline !== undefined) requireControl(instance, "interruptible", "deadline");
+    if (signal !== undefined) requireControl(instance, "interruptible", "signal");
+    if (fuel !== undefined) {
+      requireControl(instance, "fuel", "fuel");
+      this.#fuel = fuelUnits(fuel);
+      context.fuel = fuel; // a context that cannot be written to is an error now, not afterwards
+    }
+    this.#instance = instance;
+    this.#thread = instance.store.thread;
+    this.#halves = halves;
+    this.#context = context;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#deadline = deadline === undefined ? Infinity : deadlineTime(deadline);
+    this.#sliced = instance.module.interruptible && this.#thread.canWatch;
+  }
+
+  get #group(): InstanceGroup {
+    return this.#instance.group;
+  }
+
+  start(args: readonly unknown[]): void {
+    const { signal } = this.#context;
+    if (signal !== undefined) {
+      this.#onAbort = () => this.#stop(() => signal.reason);
+      signal.addEventListener("abort", this.#onAbort);
+    }
+    this.#whenFree(() => {
+      if (this.#deadline <= performance.now()) return this.#expire();
+      this.#slice(STATUS.DONE, () => {
+        this.#instance.enter();
+        this.#halves.begin(args);
+        return this.#thread.call();
+      });
+    });
+  }
+
+  /** Runs `action` unless the call has ended, once nothing of the group is between slices. */
+  #whenFree(action: () => void): void {
+    const run = () => {
+      if (!this.#done) action();
+    };
+    if (this.#instance.maybeGroup === undefined) run();
+    else this.#group.whenFree(run);
+  }
+
+  /**
+   * Lets the guest run. `enter` makes it: a fresh call (`status` DONE), or frames that are put back first (HOST) and then get what a
+   * promise has settled to; errors of the latter are for the guest to catch.
+   */
+  #slice(status: number, enter: () => number): void {
+    const thread = this.#thread;
+    const { deadline, watched } = thread;
+    const nested = thread.depth > 0;
+    thread.depth++;
+    let failed = false;
+    let outcome: unknown;
+    const outerFuel = this.#fuel === undefined ? 0n : this.#lendFuel(this.#fuel);
+    try {
+      thread.deadline = Math.min(deadline, this.#deadline);
+      // A call that began inside another has the event loop's next turn only after that one has ended.
+      const sliceEnd = this.#sliced && !nested ? performance.now() + SLICE_MS : Infinity;
+      const until = Math.min(sliceEnd, thread.deadline);
+      if (until !== watched) thread.watch(until);
+      if (status === STATUS.HOST) this.#putBack();
+      status = this.#run(status, enter, until);
+      if (status === STATUS.DONE) outcome = this.#halves.finish();
+    } catch (error) {
+      failed = true;
+      outcome = error;
+    } finally {
+      if (this.#fuel !== undefined) this.#takeFuelBack(outerFuel);
+      thread.deadline = deadline;
+      if (thread.watched !== watched) thread.watch(watched);
+      if (--thread.depth === 0) thread.quiet();
+    }
+    if (failed) this.#end(this.#reject, outcome);
+    else if (status === STATUS.DONE) this.#end(this.#resolve, outcome);
+  }
+
+  /** Serves the guest until it is DONE, or its frames have been taken off: HOST (suspended) or POLL (preempted). */
+  #run(status: number, enter: (() => number) | undefined, until: number): number {
+    const thread = this.#thread;
+    const { address } = this.#instance.block;
+    const contextLo = address | 0;
+    const contextHi = (address / 0x1_0000_0000) | 0;
+    const { hostServices } = this.#instance;
+    const { i32 } = thread.state;
+    let fresh = status === STATUS.DONE;
+    for (;;) {
+      try {
+        if (enter !== undefined) {
+          const first = enter;
+          enter = undefined;
+          status = first();
+          fresh = false;
+        }
+        while (status !== STATUS.DONE) {
+          if (status === STATUS.POLL) {
+            if (performance.now() >= this.#deadline) throw thread.trapError();
+            this.#preempt();
+            return status;
+          }
+          const usual = status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo &&
+            i32[PARK_CONTEXT + 1] === contextHi;
+          const service = usual ? hostServices[i32[PARK_INDEX]!]! : thread.serveOther(status);
+          const promise = service?.();
+          if (promise !== undefined) {
+            this.#suspend(service!, promise);
+            return STATUS.HOST;
+          }
+          if (thread.watched !== until) thread.watch(until); // a call inside has had other ideas
+          status = thread.resume();
+        }
+        return status;
+      } catch (error) {
+        if (fresh || status === STATUS.TRAP) throw error;
+        if (status === STATUS.POLL || !thread.lands(error)) {
+          thread.abandon();
+          throw error;
+        }
+        status = thread.resume();
+      }
+    }
+  }
+
+  #suspend(service: HostService, promise: PromiseLike<unknown>): void {
+    this.#takeOff();
+    this.#waiting = true;
+    if (this.#deadline !== Infinity && this.#timer === undefined) this.#setTimer();
+    let settled = false;
+    const go = (enter: () => void) => {
+      if (settled) return;
+      settled = true;
+      this.#settled(enter);
+    };
+    // What is no promise of the language might call back at once, or twice.
+    (promise instanceof Promise ? promise : Promise.resolve(promise)).then(
+      (value) => go(() => service.deliver(value)),
+      (reason) =>
+        go(() => {
+          throw reason;
+        }),
+    );
+  }
+
+  #setTimer(): void {
+    const delay = this.#deadline - performance.now();
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      if (performance.now() >= this.#deadline) this.#expire();
+      else this.#setTimer();
+    }, Math.min(Math.max(0, Math.ceil(delay)), MAX_TIMER_MS));
+  }
+
+  /** The host's promise has settled: `enter` delivers the value, or throws the reason. */
+  #settled(enter: () => void): void {
+    if (this.#done) return;
+    this.#whenFree(() => {
+      if (this.#instance.closed) return this.#stop(() => new Error("The instance is closed"));
+      this.#waiting = false;
+      this.#slice(STATUS.HOST, () => {
+        enter();
+        return this.#thread.resume();
+      });
+    });
+  }
+
+  #takeOff(): void {
+    if (this.#left === undefined) CALLS.register(this, this.#left = { thread: this.#thread, frames: undefined });
+    this.#left.frames = takeFrames(this.#thread);
+  }
+
+  #putBack(): void {
+    const left = this.#left!;
+    putFrames(this.#thread, left.frames!);
+    left.frames = undefined;
+  }
+
+  /** The slice is over: the event loop gets a turn. */
+  #preempt(): void {
+    const thread = this.#thread;
+    const { state } = thread;
+    const address = state.word(THREAD.FAULT_ADDRESS);
+    const pc = state.word(THREAD.TRAP_PC);
+    const sp = state.word(THREAD.TRAP_SP);
+    this.#takeOff();
+    this.#poll = { pc, address, depth: state.word(THREAD.GUEST_SP) - sp };
+    thread.preempted++;
+    this.#group.preempt(this);
+    setImmediate(() => this.#goOn());
+  }
+
+  #goOn(): void {
+    if (this.#done) return;
+    if (performance.now() >= this.#deadline) return this.#expire();
+    if (this.#instance.closed) return this.#stop(() => new Error("The instance is closed"));
+    this.#unpreempt();
+    this.#slice(STATUS.HOST, this.#thread.resume);
+    this.#group.drain();
+  }
+
+  #unpreempt(): void {
+    if (this.#poll === undefined) return;
+    this.#poll = undefined;
+    this.#thread.preempted--;
+    this.#group.unpreempt(this);
+  }
+
+  /** The deadline has passed while the guest was not running. */
+  #expire(): void {
+    this.#stop(() => {
+      const thread = this.#thread;
+      if (this.#left?.frames === undefined) return thread.interruption(false);
+      this.#putBack();
+      try {
+        if (this.#poll === undefined) return thread.interruption(true);
+        const { state } = thread;
+        const { pc, address, depth } = this.#poll;
+        const entry = thread.stack.word(state.word(THREAD.GUEST_SP) - thread.stackLow);
+        state.setWord(THREAD.TRAP_PC, pc);
+        state.setWord(THREAD.TRAP_SP, entry - depth);
+        state.setWord(THREAD.FAULT_ADDRESS, address);
+        return thread.trapError();
+      } finally {
+        thread.abandon();
+      }
+    });
+  }
+
+  /** Ends the call from outside while the guest is not running. */
+  #stop(reason: () => unknown): void {
+    if (this.#done) return;
+    this.#done = true;
+    let error: unknown;
+    try {
+      error = reason();
+    } catch (problem) {
+      error = problem;
+    }
+    const group = this.#poll === undefined ? undefined : this.#group;
+    this.#unpreempt();
+    this.#end(this.#reject, error);
+    group?.drain();
+  }
+
+  #end(settle: (value: unknown) => void, value: unknown): void {
+    this.#done = true;
+    this.#waiting = false;
+    if (this.#left?.frames !== undefined) {
+      dropFrames(this.#thread, this.#left.frames);
+      this.#left.frames = undefined;
+    }
+    if (this.#timer !== undefined) clearTimeout(this.#timer);
+    if (this.#onAbort !== undefined) this.#context.signal!.removeEventListener("abort", this.#onAbort);
+    settle(value);
+  }
+
+  /** Puts the call's fuel in place of what there is; returns that. */
+  #lendFuel(fuel: bigint): bigint {
+    const { i64 } = this.#thread.state;
+    const outer = i64[FUEL]!;
+    i64[FUEL] = fuel < outer ? fuel : outer;
+    return outer;
+  }
+
+  #takeFuelBack(outer: bigint): void {
+    const { i64 } = this.#thread.state;
+    const fuel = this.#fuel!;
+    const used = (fuel < outer ? fuel : outer) - i64[FUEL]!;
+    i64[FUEL] = outer - used;
+    this.#fuel = fuel - used;
+    const context = this.#context;
+    context.fuel = typeof context.fuel === "number" ? Number(this.#fuel) : this.#fuel;
+  }
+}
