@@ -21,9 +21,11 @@ import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
 import { cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { placeImage } from "./link/image.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
+import { callAsync } from "./runtime/async_call.ts";
 import { CompiledModule } from "./runtime/compiled_module.ts";
 import { Tag, WasmException } from "./runtime/exception.ts";
 import { EXTERN, ExternGlobal, ExternTable } from "./runtime/externals.ts";
+import { funcInfo } from "./runtime/func.ts";
 import type { Instance as RuntimeInstance } from "./runtime/instance.ts";
 import { type ControlContext, underControl } from "./runtime/control.ts";
 import { DEFAULT_LIMITS, type Imports, type InstanceLimits, instantiate } from "./runtime/instantiate.ts";
@@ -343,19 +345,42 @@ export class Instance {
    * host function throws. The instance stays usable.
    */
   call(context: Context, name: string, ...args: unknown[]): unknown {
-    const value = this.#export(name);
-    if (typeof value !== "function") {
-      throw new TypeError(
-        value === undefined ? `There is no export "${name}"` : `The export "${name}" is not a function`,
-      );
+    const value = this.#function(name);
+    if (context.deadline === undefined && context.fuel === undefined && context.signal === undefined) {
+      return value(...args);
     }
-    if (context.deadline === undefined && context.fuel === undefined) return value(...args);
     return underControl(this.#instance, context, () => value(...args));
+  }
+
+  /**
+   * Calls the exported function `name` as `call` does, and waits where a host function returns a promise: the guest is suspended, the event
+   * loop goes on, and the guest gets the value, or the rejection as an exception. Any number of calls may be in flight, also on one
+   * instance, which may be called meanwhile in any way. Code of an `interruptible` engine runs in slices of a few milliseconds, so
+   * that the event loop turns and the context's signal is heard; until such a call goes on, synchronous calls of its instance, and
+   * of those that share state with it, throw an Error, and asynchronous ones wait.
+   *
+   * Rejects with whatever `call` throws, and with the signal's reason when it is aborted.
+   */
+  callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
+    try {
+      const info = funcInfo(this.#function(name))!;
+      return callAsync(info.instance, info.funcIndex, context, args);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** Ends the instance: calling its exports throws an Error from now on. */
   close(): void {
     this.#instance.close();
+  }
+
+  #function(name: string): (...args: unknown[]) => unknown {
+    const value = this.#export(name);
+    if (typeof value === "function") return value;
+    throw new TypeError(
+      value === undefined ? `There is no export "${name}"` : `The export "${name}" is not a function`,
+    );
   }
 
   #export(name: string): ExportValue | undefined {

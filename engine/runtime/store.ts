@@ -2,11 +2,12 @@
  * The store (specification, 4.2.3) of one JavaScript realm: the guest thread and everything alive on it. It knows which image
  * a code address belongs to, which instance a context belongs to, and how references cross the border.
  */
-import { CONTEXT, RECORD, THREAD } from "../context_layout.ts";
+import { CONTEXT, RECORD } from "../context_layout.ts";
 import type { Target } from "../codegen/target.ts";
 import { Bug, TrapError, UNCATCHABLE } from "../errors.ts";
 import { currentHost } from "../host/current.ts";
 import type { CodeImage } from "../link/image.ts";
+import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import { isSubtypeId } from "../wasm/subtype.ts";
 import { HEAP, heapOf, isNullable, type ValType } from "../wasm/types.ts";
 import type { CompiledModule } from "./compiled_module.ts";
@@ -44,6 +45,11 @@ export class Store implements ReferenceBorder {
   constructor(target: Target) {
     this.thread = new GuestThread(currentHost(), target);
     this.thread.trapError = () => trapError(this.thread, (address) => this.moduleAt(address));
+    this.thread.interruption = (parked) =>
+      new TrapError(
+        TRAP_MESSAGES[TRAP.INTERRUPTED],
+        parked ? parkedFrames(this.thread, (address) => this.moduleAt(address)) : [],
+      );
     this.thread.builtins = (index, context) => this.instanceOfContext(context).serveBuiltin(index);
     this.thread.services = (context, index) => this.instanceOfContext(context).hostServices[index];
     this.thread.quiet = () => this.#rest();
@@ -195,13 +201,14 @@ export class Store implements ReferenceBorder {
    * register survives a call. A number there that only looks like an exnref keeps one exception too many.
    */
   #sweepExceptions(): void {
-    const { exceptions, stack, stackLow, state } = this.thread;
+    const { exceptions } = this.thread;
     if (!exceptions.full) return;
     exceptions.sweep((mark) => {
       for (const ref of this.#instances.values()) ref.deref()?.markExceptions(mark);
-      const { u32 } = stack;
-      for (let at = (state.word(THREAD.GUEST_SP) - stackLow) >> 2; at < u32.length; at += 2) {
-        if (u32[at + 1] === 0 && (u32[at]! & 7) === 0) mark(u32[at]!);
+      for (const { region: { u32 }, offset, bytes } of this.thread.guestFrames()) {
+        for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
+          if (u32[at + 1] === 0 && (u32[at]! & 7) === 0) mark(u32[at]!);
+        }
       }
     });
   }
@@ -214,7 +221,10 @@ export class Store implements ReferenceBorder {
     if (this.thread.sweepDue || this.thread.exceptions.full) this.#sweep();
   }
 
-  /** Frees host handles and functions that nothing holds; only at rest, when globals and tables are the only roots. */
+  /**
+   * Frees host handles and functions that nothing holds; only at rest, when globals and tables are the only roots, and frames of
+   * suspended calls: any word there that looks like a handle is taken for one, and functions are not looked for.
+   */
   #sweep(): void {
     this.#sweepExceptions();
     if (!this.thread.sweepDue) return;
@@ -228,10 +238,15 @@ export class Store implements ReferenceBorder {
       };
       for (const ref of this.#instances.values()) ref.deref()?.markReferences(markWord);
       for (const ref of this.#hostObjects) ref.deref()?.markReferences(markWord);
+      for (const { block: { region: { u32 }, offset }, bytes } of this.thread.suspended) {
+        for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
+          if (u32[at + 1]! < 8 && (u32[at]! & 7) === 0) mark(u32[at]! + u32[at + 1]! * 0x1_0000_0000);
+        }
+      }
     });
-    this.#escaped.clear();
+    if (this.thread.suspended.size === 0) this.#escaped.clear();
     for (const [record, owner] of held) this.#escaped.set(record, owner);
-    this.#escapedLimit = Math.max(1024, held.size * 2);
+    this.#escapedLimit = Math.max(1024, this.#escaped.size * 2);
     const live = this.#hostObjects.filter((ref) => ref.deref() !== undefined);
     this.#hostObjects.splice(0, this.#hostObjects.length, ...live);
   }
