@@ -43,7 +43,17 @@ function sources(folder: string): string[] {
   return found;
 }
 
+/** Files by the specifier under which the engine's package exports them. */
+function readEngineExports(): Map<string, string> {
+  const { name, exports } = JSON.parse(readFileSync(join(ROOT, "engine/deno.json"), "utf8")) as {
+    name: string;
+    exports: Record<string, string>;
+  };
+  return new Map(Object.entries(exports).map(([path, file]) => [name + path.slice(1), join("engine", file)]));
+}
+
 const UNITS = readRanks();
+const ENGINE_EXPORTS = readEngineExports();
 
 function unitOf(path: string): Unit | undefined {
   return UNITS.find((unit) => unit.paths.some((p) => p.endsWith("/") ? path.startsWith(p) : path === p));
@@ -54,7 +64,8 @@ function importsOf(path: string): string[] {
   const found: string[] = [];
   for (const match of text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)) {
     const target = match[1]!;
-    if (target === "@waft/engine") found.push("engine/mod.ts");
+    if (ENGINE_EXPORTS.has(target)) found.push(ENGINE_EXPORTS.get(target)!);
+    else if (target.startsWith("@waft/")) found.push(`no such export: ${target}`);
     else if (target.startsWith(".")) found.push(relative(ROOT, normalize(join(ROOT, dirname(path), target))));
   }
   return found;
@@ -76,6 +87,17 @@ Deno.test("imports go to a lower rank or stay in their unit", () => {
       if (to === undefined || to === from || to.rank < from.rank) continue;
       wrong.push(`${path} (${from.name}, ${from.rank}) imports ${target} (${to.name}, ${to.rank})`);
     }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+Deno.test("the command's package imports the engine's package by name, and only what that exports", () => {
+  const wrong: string[] = [];
+  for (const path of FILES.filter((path) => path.startsWith("project/") || path === "cli.ts" || path === "mod.ts")) {
+    for (const match of readFileSync(join(ROOT, path), "utf8").matchAll(/"((?:\.\.?\/)+engine\/[^"]+)"/g)) {
+      wrong.push(`${path} imports ${match[1]}`);
+    }
+    for (const target of importsOf(path)) if (target.startsWith("no such export")) wrong.push(`${path}: ${target}`);
   }
   assert.deepEqual(wrong, []);
 });
