@@ -21,8 +21,6 @@ import type { InstanceGroup } from "./instance_group.ts";
 import type { CallHalves } from "./marshal.ts";
 import { dropFrames, putFrames, type SuspendedFrames, takeFrames } from "./suspended_frames.ts";
 
-/** How long interruptible code runs before the event loop gets a turn. */
-const SLICE_MS = 8;
 /** The longest delay of a timer. */
 const MAX_TIMER_MS = 0x7fffffff;
 
@@ -149,7 +147,7 @@ class AsyncCall {
     try {
       thread.deadline = Math.min(deadline, this.#deadline);
       // A call that began inside another has the event loop's next turn only after that one has ended.
-      const sliceEnd = this.#sliced && !nested ? performance.now() + SLICE_MS : Infinity;
+      const sliceEnd = this.#sliced && !nested ? performance.now() + thread.sliceMs : Infinity;
       const until = Math.min(sliceEnd, thread.deadline);
       if (until !== watched) thread.watch(until);
       if (status === STATUS.HOST) this.#putBack();
@@ -277,6 +275,7 @@ class AsyncCall {
     this.#takeOff();
     this.#poll = { pc, address, depth: state.word(THREAD.GUEST_SP) - sp };
     thread.preempted++;
+    thread.preemptions++;
     this.#group.preempt(this);
     setImmediate(() => this.#goOn());
   }

@@ -73,6 +73,10 @@ export class GuestThread {
   attention = false;
   #sweepDue = false;
   #preempted = 0;
+  /** How long the code of an asynchronous call runs before the event loop gets a turn. */
+  sliceMs = 8;
+  /** How often a slice has ended before its call. */
+  preemptions = 0;
   /** When running code is interrupted, on the clock of performance.now(). */
   deadline = Infinity;
   #watched = Infinity;
