@@ -1,41 +1,49 @@
 /**
- * Emission for arm64: VCode and its Allocation → bytes, sites and relocations of one function, appended to the image.
- *
- *     stack check · frame · blocks in layout order, each with its edits and instructions · cold pieces · constants
- *
- * The frame is taken at one place (block_ends.ts: where), and nothing else moves sp but calls into other instances, so that every
- * site's frame size is known.
+ * Emission for arm64: VCode and its Allocation → bytes, sites and relocations of one function, as codegen/emit_function.ts orders them.
+ * Here: the prologue, what each instruction becomes, and the cold pieces of this architecture.
  */
 import type { Allocation } from "../codegen/allocation.ts";
+import type { BlockEnds } from "../codegen/block_ends.ts";
+import { emitFunctionBody } from "../codegen/emit_function.ts";
+import type { Emitter } from "../codegen/emitter.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { CONTEXT } from "../context_layout.ts";
-import { BLOCK_LOOP } from "../ir/function.ts";
-import { TRAP } from "../traps.ts";
 import { STACK_SLACK } from "./abi.ts";
-import { COLD, Emission, KIND } from "./emission.ts";
+import { COLD, Emission } from "./emission.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
-import { AUX_LANDING, CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
+import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, LINK, MEMORY_BASE, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
 import * as calls from "./emit_calls.ts";
-import { consumerOf, emitCompare } from "./emit_compare.ts";
-import { BlockEnds } from "./block_ends.ts";
-import { emitBranch, emitData, emitJump, emitSwitch } from "./emit_control.ts";
+import { branchOn, consumerOf, emitCompare, emitFlags } from "./emit_compare.ts";
+import { emitData, emitSwitch } from "./emit_control.ts";
 import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
 import { emitAt, emitEdits, emitRematerialized, emitRow } from "./emit_row.ts";
 import { finish, labelOffset } from "./finish.ts";
 
 const emission = new Emission();
-const ends = new BlockEnds();
 
 /** Room for the longest expansion of one VCode instruction. */
 const RESERVED = 512;
 const PAGE = 4096;
-/** Functions start at multiples of this; so do the heads of innermost loops. */
-const FUNCTION_ALIGNMENT = 16;
-const LOOP_ALIGNMENT = 16;
+
+const EMITTER: Emitter<Emission> = {
+  filler: 0,
+  reserved: RESERVED,
+  prologue: emitPrologue,
+  instruction: emitInstruction,
+  edits: emitEdits,
+  flags: (e, i) => emitFlags(e, i, e.v.firstOperand[i]),
+  branchOn,
+  movesEarly: () => false,
+  callTrap: calls.callTrap,
+  cold: emitCold,
+  data: emitData,
+  finish,
+  labelOffset,
+};
 
 /** Emits defined function `index`. */
 export function emitFunction(
@@ -46,35 +54,8 @@ export function emitFunction(
   index: number,
 ): void {
   const e = emission;
-  while (code.length % FUNCTION_ALIGNMENT !== 0) {
-    code.reserve(1);
-    code.bytes[code.length++] = 0;
-  }
-  code.functionStart[index] = code.length;
   e.begin(v, allocation, context, code);
-  const { frame } = e;
-  ends.compute(e);
-  if (ends.frameless[0] === 0) emitPrologue(e);
-  const { layout } = v;
-  for (let p = 0; p < v.blockCount; p++) {
-    const k = layout[p];
-    if (ends.target[k] !== k) continue;
-    let next = p + 1;
-    while (next < v.blockCount && ends.target[layout[next]] !== layout[next]) next++;
-    ends.next = next < v.blockCount ? layout[next] : -1;
-    e.frame = ends.frameless[k] !== 0 ? 0 : frame;
-    emitBlock(e, k);
-  }
-  emitCold(e);
-  const end = e.newLabel();
-  e.bind(end);
-  emitData(e);
-  finish(e);
-  code.functionEnd[index] = labelOffset(end);
-  code.functionFrame[index] = Math.max(0, frame - 8);
-  code.writtenGeneral[index] = allocation.writtenGeneral;
-  code.writtenVector[index] = allocation.writtenVector;
-  code.writtenKnown[index] = 1;
+  emitFunctionBody(EMITTER, e, index, Math.max(0, e.frame - 8));
 }
 
 function emitPrologue(e: Emission): void {
@@ -102,71 +83,19 @@ function emitPrologue(e: Emission): void {
   if (frame !== 0) calls.takeFrame(e, frame);
 }
 
-function emitBlock(e: Emission, k: number): void {
-  const { v, allocation, asm } = e;
-  const { editAt, edgeFirst, skip } = allocation;
-  ends.emitted[k] = 1;
-  if ((v.blockFlags[k] & BLOCK_LOOP) !== 0 && isInnermost(v, k)) e.mark(KIND.ALIGN, LOOP_ALIGNMENT, 1, 0, 0);
-  e.bind(k);
-  if (ends.prologue[k] !== 0) {
-    emitPrologue(e);
-    for (const spill of ends.deferred) emitEdits(e, spill, spill + 1);
-  }
-  const head = ends.headEdge[k];
-  if (head !== 0) emitEdits(e, edgeFirst[head - 1], edgeFirst[head]);
-  const first = v.blockFirst[k];
-  const end = v.blockFirst[k + 1];
-  const editEnd = e.editEnd;
-  let edit = ends.firstEdit[k];
-  for (let i = first; i < end; i++) {
-    const start = edit;
-    while (edit < editEnd && editAt[edit] === 2 * i) edit++;
-    if (edit > start) emitUndeferred(e, k, start, edit);
-    asm.reserve(RESERVED);
-    if (skip[i] === 0) emitInstruction(e, i, k);
-    const after = edit;
-    while (edit < editEnd && editAt[edit] === 2 * i + 1) edit++;
-    if (edit > after) emitUndeferred(e, k, after, edit);
-  }
-}
-
-/** Emits edits but those that wait for the prologue. */
-function emitUndeferred(e: Emission, k: number, first: number, end: number): void {
-  if (k !== 0 || ends.deferred.length === 0) {
-    emitEdits(e, first, end);
-    return;
-  }
-  for (let m = first; m < end; m++) if (!ends.deferred.includes(m)) emitEdits(e, m, m + 1);
-}
-
-/** Does the loop that begins at block `k` contain no other? */
-function isInnermost(v: VCode, k: number): boolean {
-  const depth = v.blockDepth[k];
-  for (let j = k + 1; j < v.blockCount && v.blockDepth[j] >= depth; j++) {
-    if ((v.blockFlags[j] & BLOCK_LOOP) !== 0) return v.blockDepth[j] <= depth;
-  }
-  return true;
-}
-
-function emitInstruction(e: Emission, i: number, k: number): void {
+function emitInstruction(e: Emission, ends: BlockEnds, i: number, k: number): void {
   const { v } = e;
   const op = v.op[i];
   if (op < PSEUDO_BASE) {
     const consumer = consumerOf(e, i);
     if (consumer === CONSUMER.NONE) {
       emitRow(e, i, op, v.firstOperand[i]);
-    } else if (consumer === CONSUMER.BRANCH) {
-      const s = v.succStart[k];
-      emitBranch(e, ends, i, v.succ[s], v.succ[s + 1]);
     } else {
       emitCompare(e, i);
     }
     return;
   }
   switch (op) {
-    case P.ENTRY:
-    case P.ZERO_EXTEND:
-      break;
     case P.CONST_I32:
     case P.CONST_I64:
     case P.CONST_F32:
@@ -209,14 +138,8 @@ function emitInstruction(e: Emission, i: number, k: number): void {
     case P.TRUNC_U64:
       floats.emitTruncation(e, i, op);
       break;
-    case P.JUMP:
-      emitJump(e, ends, v.succ[v.succStart[k]]);
-      break;
     case P.SWITCH:
       emitSwitch(e, ends, i, v.succStart[k], v.imm[i]);
-      break;
-    case P.TRAP:
-      calls.callTrap(e, i, v.imm[i], e.frame);
       break;
     case P.POLL:
       calls.emitPoll(e, i);
@@ -226,12 +149,7 @@ function emitInstruction(e: Emission, i: number, k: number): void {
     case P.CALL_IMPORT:
     case P.CALL_NATIVE:
     case P.CALL_PARKING:
-      if ((v.aux[i] & AUX_LANDING) !== 0) e.landing = e.cold(COLD.LANDING, i, v.succ[v.succStart[k]], 0) + 1;
       calls.emitCall(e, i, op);
-      e.landing = 0;
-      break;
-    case P.UNWIND:
-      emitJump(e, ends, v.succ[v.succStart[k] + 1]);
       break;
     case P.TAIL_CALL:
     case P.TAIL_CALL_RECORD:
@@ -243,63 +161,22 @@ function emitInstruction(e: Emission, i: number, k: number): void {
   }
 }
 
-/** Where exceptions of a call arrive: no register but those of context and memory holds anything. */
-function emitLanding(e: Emission, edge: number): void {
-  const { edgeFirst, editFrom, editTo, editRemat } = e.allocation;
-  // Registers that the moves themselves have written, general ones in the first word.
-  let general = 0;
-  let vector = 0;
-  for (let m = edgeFirst[edge]; m < edgeFirst[edge + 1]; m++) {
-    const from = editFrom[m];
-    const to = editTo[m];
-    if (editRemat[m] <= 0 && from >= 0 && (((from < 32 ? general : vector) >>> (from & 31)) & 1) === 0) {
-      throw new Error(`A landing wants register ${from}, which no call preserves`);
-    }
-    if (to >= 32) vector |= 1 << (to & 31);
-    else if (to >= 0) general |= 1 << to;
-  }
-  emitEdits(e, edgeFirst[edge], edgeFirst[edge + 1]);
-  e.jump(ends.target[e.v.edgeTo[edge]]);
-}
-
-/** Cold pieces, in the order they were asked for; they may ask for more. */
-function emitCold(e: Emission): void {
-  const { coldKind, coldLabel, coldBack, coldAt, coldX } = e;
-  ends.next = -1;
-  for (let c = 0; c < coldKind.length; c++) {
-    e.asm.reserve(RESERVED);
-    e.bind(coldLabel[c]);
-    e.frame = e.coldFrame[c];
-    const i = coldAt[c];
-    const back = coldBack[c];
-    switch (coldKind[c]) {
-      case COLD.TRAP:
-        calls.callTrap(e, i, coldX[c], e.frame);
-        break;
-      case COLD.STACK:
-        calls.callTrap(e, i, TRAP.STACK_EXHAUSTED, 0);
-        break;
-      case COLD.EDGE: {
-        const { edgeFirst } = e.allocation;
-        emitEdits(e, edgeFirst[coldX[c]], edgeFirst[coldX[c] + 1]);
-        e.jump(back);
-        break;
-      }
-      case COLD.CROSS_CALL:
-        calls.emitCrossCall(e, i, coldX[c], back);
-        break;
-      case COLD.LANDING:
-        emitLanding(e, coldX[c]);
-        break;
-      case COLD.CROSS_TAIL_CALL:
-        calls.emitCrossTailCall(e);
-        break;
-      case COLD.CROSS_LANDING:
-        // The unwinder left sp where a return address of 8 bytes would have been dropped.
-        e.asm.rri(X.ADD_I64, SP, SP, 8, 0);
-        e.jump(coldX[c]);
-        break;
-    }
+/** Cold piece `c` of the kinds that are arm64's own. */
+function emitCold(e: Emission, c: number): void {
+  const i = e.coldAt[c];
+  const back = e.coldBack[c];
+  switch (e.coldKind[c]) {
+    case COLD.CROSS_CALL:
+      calls.emitCrossCall(e, i, e.coldX[c], back);
+      break;
+    case COLD.CROSS_TAIL_CALL:
+      calls.emitCrossTailCall(e);
+      break;
+    case COLD.CROSS_LANDING:
+      // The unwinder left sp where a return address of 8 bytes would have been dropped.
+      e.asm.rri(X.ADD_I64, SP, SP, 8, 0);
+      e.jump(e.coldX[c]);
+      break;
   }
 }
 

@@ -1,31 +1,30 @@
 /**
- * What the selector says to the emitter beyond instruction rows: operations that expand to several instructions (PSEUDO, numbered
- * after the rows), the packing of VCode's `aux` word, address modes and condition codes.
+ * What the selector says to the emitter beyond instruction rows and what all backends share (codegen/pseudo_ops.ts): pseudo operations
+ * of its own, address modes and condition codes.
  *
- *     aux   bits 0-3 address mode · 4-5 scale · 6-11 trap code of the access (0: cannot trap) · 12-15 condition · 17-19 consumer
- *           23-28 trap code raised when the condition holds (consumer TRAP)
- *
- * Operand order of a row in VCode: first the operands of the flag consumer (below), then the row's registers as its text names
+ * Operand order of a row in VCode: first the operands of the flag consumer, then the row's registers as its text names
  * them; a compare's result register and an address are left out, and the registers of the address come last. `imm` is the
  * row's field i, `disp` its field s; of loads and stores `disp` is the displacement in bytes.
  */
+import { pseudoOps } from "../codegen/pseudo_ops.ts";
 
-/** First number of the operations below; rows are smaller. */
-export const PSEUDO_BASE = 1024;
+export {
+  AUX_CODE_SHIFT,
+  AUX_CONDITION_SHIFT,
+  AUX_CONSUMER_SHIFT,
+  AUX_LANDING,
+  AUX_MODE,
+  AUX_SCALE_SHIFT,
+  AUX_TRAP_SHIFT,
+  CONSUMER,
+  PSEUDO_BASE,
+} from "../codegen/pseudo_ops.ts";
 
-const PSEUDO_ROWS = [
+const OWN = pseudoOps([
   // function boundary and constants
-  "ENTRY", // defs: incoming parameters, fixed
-  "RETURN", // uses: results, fixed; leaves
-  "CONST_I32", // def; imm
-  "CONST_I64", // def; imm = low half, disp = high half
-  "CONST_F32", // def; imm = bits
-  "CONST_F64", // def; imm, disp = bits
-  "CONST_V128", // def; imm = index of the vector constant
   "CONTEXT_ADDRESS", // def = context + imm
   "MEMORY_ADDRESS", // def = base of memory 0 + use; aux bit 0: the use is 64-bit
   "ADD_CONSTANT", // def = use + disp (signed)
-  "ZERO_EXTEND", // def = reuse of use 1: says that an i32 is used as an i64; no code
   // integer; aux bit 0: 64-bit
   "DIV_S", // def, use, use; imm as the IR's
   "DIV_U",
@@ -36,43 +35,19 @@ const PSEUDO_ROWS = [
   "ROTL", // def, use, use
   "CTZ", // def, use
   "POPCNT",
-  "BOUNDS", // use address; imm = offset, disp = access size, aux bit 0: 64-bit address, bit 1: no operand, disp = constant extent; bits 8…: memory
   // floating point; aux bit 0: f64
   "FCOPYSIGN", // def reuse 1, use, late use
   "TRUNC_S32", // def general, use vector; aux bit 0: operand is f64
   "TRUNC_U32",
   "TRUNC_S64",
   "TRUNC_U64",
-  // control
-  "JUMP",
-  "SWITCH", // use index; imm = number of edges; aux bit 0: the index is smaller than that
-  "TRAP", // imm = code
-  "POLL",
-  // calls; imm = function, import or builtin; disp = signature id; aux = trap code of a null record
-  "CALL",
-  "CALL_RECORD", // first use: record, fixed
-  "CALL_IMPORT",
-  "CALL_NATIVE",
-  "CALL_PARKING",
-  "TAIL_CALL",
-  "TAIL_CALL_RECORD",
-  "TAIL_CALL_IMPORT",
-  "UNWIND", // after a call with a landing: successor 0 is the landing, 1 goes on
-] as const;
+]);
 
 /** Numbers of the pseudo operations. */
-export const P: Readonly<Record<(typeof PSEUDO_ROWS)[number], number>> = Object.freeze(
-  Object.fromEntries(PSEUDO_ROWS.map((name, index) => [name, PSEUDO_BASE + index])) as Record<
-    (typeof PSEUDO_ROWS)[number],
-    number
-  >,
-);
+export const P = OWN.numbers;
 
 /** Names by number − PSEUDO_BASE, for dumps. */
-export const PSEUDO_NAMES: readonly string[] = PSEUDO_ROWS;
-
-/** In the aux word of a call, above the trap code: the call has a landing (the block ends in UNWIND). */
-export const AUX_LANDING = 1 << 8;
+export const PSEUDO_NAMES: readonly string[] = OWN.names;
 
 /** Address modes of loads and stores. */
 export const MODE = {
@@ -90,29 +65,6 @@ export const MODE = {
   POINTER: 5,
   /** [base + index << scale]: two words; the scale is 0 or that of the access. */
   POINTER_INDEX: 6,
-} as const;
-
-export const AUX_MODE = 15;
-export const AUX_SCALE_SHIFT = 4;
-export const AUX_TRAP_SHIFT = 6;
-export const AUX_CONDITION_SHIFT = 12;
-export const AUX_CONSUMER_SHIFT = 17;
-export const AUX_CODE_SHIFT = 23;
-
-/** What becomes of the flags that a compare sets, or of a compare-and-branch. */
-export const CONSUMER = {
-  NONE: 0,
-  /** The block ends: edge 0 if the condition holds, else edge 1. */
-  BRANCH: 1,
-  /** First operand: DEF of an i32 0 or 1. */
-  SET: 2,
-  /** First operands: DEF, USE value if the condition holds, USE value otherwise. */
-  MOVE32: 3,
-  MOVE64: 4,
-  MOVE_F32: 5,
-  MOVE_F64: 6,
-  /** Trap with the code in aux when the condition holds. */
-  TRAP: 7,
 } as const;
 
 /** Condition codes of the hardware. Inversion is ^ 1. */

@@ -1,29 +1,28 @@
 /**
- * What the selector says to the emitter beyond instruction rows: operations that expand to several instructions (PSEUDO, numbered
- * after the rows), the packing of VCode's `aux` word, address modes and condition codes.
+ * What the selector says to the emitter beyond instruction rows and what all backends share (codegen/pseudo_ops.ts): pseudo operations
+ * of its own, address modes and condition codes.
  *
- *     aux   bits 0-3 address mode · 4-5 scale · 6-11 trap code of the access (0: cannot trap) · 12-16 condition · 17-19 consumer
- *           21-22 size of a pool constant (4 << n bytes) · 23-28 trap code raised when the condition holds (consumer TRAP)
- *           29 lock prefix
+ * Bits 21-22 of the `aux` word are the size of a pool constant (4 << n bytes); bit 29 is a lock prefix.
  *
- * Operand order of a row in VCode: first the operands of the flag consumer (below), then the row's operands from left to right,
+ * Operand order of a row in VCode: first the operands of the flag consumer, then the row's operands from left to right,
  * where `rw` gives two words (DEF REUSE, then USE REG), a register or slot gives one, and a memory operand gives its address
  * registers (base, then index). Immediates and displacements are in `imm` and `disp`.
  */
+import { pseudoOps } from "../codegen/pseudo_ops.ts";
 
-/** First number of the operations below; rows are smaller. */
-export const PSEUDO_BASE = 1024;
+export {
+  AUX_CODE_SHIFT,
+  AUX_CONDITION_SHIFT,
+  AUX_CONSUMER_SHIFT,
+  AUX_LANDING,
+  AUX_MODE,
+  AUX_SCALE_SHIFT,
+  AUX_TRAP_SHIFT,
+  CONSUMER,
+  PSEUDO_BASE,
+} from "../codegen/pseudo_ops.ts";
 
-const PSEUDO_ROWS = [
-  // function boundary and constants
-  "ENTRY", // defs: incoming parameters, fixed
-  "RETURN", // uses: results, fixed; leaves
-  "CONST_I32", // def; imm
-  "CONST_I64", // def; imm = low half, disp = high half
-  "CONST_F32", // def; imm = bits
-  "CONST_F64", // def; imm, disp = bits
-  "CONST_V128", // def; imm = index of the vector constant
-  "ZERO_EXTEND", // def = reuse of use 1: says that an i32 is used as an i64; no code
+const OWN = pseudoOps([
   // integer
   "DIV_S", // def rax, use rax, use divisor, temp rdx; imm as the IR's; aux bit 0: 64-bit
   "DIV_U",
@@ -34,7 +33,6 @@ const PSEUDO_ROWS = [
   "CLZ_BSR", // def, use; aux bit 0: 64-bit
   "CTZ_BSF",
   "POPCNT_SWAR", // def, late use, temp
-  "BOUNDS", // use address; imm = offset, disp = access size, aux bit 0: 64-bit address, bit 1: no operand, disp = constant extent; bits 8…: memory
   // floating point; aux bit 0: f64
   "FMIN", // def, use, use (avx) or def reuse 1, use, use
   "FMAX",
@@ -48,36 +46,13 @@ const PSEUDO_ROWS = [
   "CMPXCHG", // def rax, use rax, address, use replacement; imm = log2 of the width
   "ATOMIC_LOOP", // def rax, temp, late uses: address, value; imm = IR operation + 256 × log2 of the width
   "ATOMIC_FENCE",
-  // control
-  "JUMP",
-  "SWITCH", // use index, temp; imm = number of edges; aux bit 0: the index is smaller than that
-  "TRAP", // imm = code
-  "POLL",
-  // calls; imm = function, import or builtin; disp = signature id; aux = trap code of a null record
-  "CALL",
-  "CALL_RECORD", // first use: record, fixed
-  "CALL_IMPORT",
-  "CALL_NATIVE",
-  "CALL_PARKING",
-  "TAIL_CALL",
-  "TAIL_CALL_RECORD",
-  "TAIL_CALL_IMPORT",
-  "UNWIND", // after a call with a landing: successor 0 is the landing, 1 goes on
-] as const;
+]);
 
 /** Numbers of the pseudo operations. */
-export const P: Readonly<Record<(typeof PSEUDO_ROWS)[number], number>> = Object.freeze(
-  Object.fromEntries(PSEUDO_ROWS.map((name, index) => [name, PSEUDO_BASE + index])) as Record<
-    (typeof PSEUDO_ROWS)[number],
-    number
-  >,
-);
+export const P = OWN.numbers;
 
 /** Names by number − PSEUDO_BASE, for dumps. */
-export const PSEUDO_NAMES: readonly string[] = PSEUDO_ROWS;
-
-/** In the aux word of a call, above the trap code: the call has a landing (the block ends in UNWIND). */
-export const AUX_LANDING = 1 << 8;
+export const PSEUDO_NAMES: readonly string[] = OWN.names;
 
 /** Address modes: what the r/m operand of a row is. */
 export const MODE = {
@@ -101,31 +76,8 @@ export const MODE = {
   SHARED: 8,
 } as const;
 
-export const AUX_MODE = 15;
-export const AUX_SCALE_SHIFT = 4;
-export const AUX_TRAP_SHIFT = 6;
-export const AUX_CONDITION_SHIFT = 12;
-export const AUX_CONSUMER_SHIFT = 17;
 export const AUX_POOL_SHIFT = 21;
-export const AUX_CODE_SHIFT = 23;
 export const AUX_LOCK: number = 1 << 29;
-
-/** What becomes of the flags that a compare sets. */
-export const CONSUMER = {
-  NONE: 0,
-  /** The block ends: edge 0 if the condition holds, else edge 1. */
-  BRANCH: 1,
-  /** First operand: DEF of an i32 0 or 1. */
-  SET: 2,
-  /** First operands: DEF REUSE 1, USE value otherwise, USE ANY value if the condition holds; general registers, 32 bits. */
-  MOVE32: 3,
-  MOVE64: 4,
-  /** The same for vector registers: by a branch. */
-  MOVE_F32: 5,
-  MOVE_F64: 6,
-  /** Trap with the code in aux when the condition holds. */
-  TRAP: 7,
-} as const;
 
 /** Condition codes of the hardware, and two that need the parity flag too. Inversion is ^ 1. */
 export const CC = {

@@ -6,9 +6,9 @@
  * frame, at the heads of the blocks where the part without a frame is left ("shrink-wrapping"). That part is a tree: every block of
  * it but the first has one predecessor, and so has every block that it leads to.
  */
-import { operandRole, ROLE, type VCode } from "../codegen/vcode.ts";
-import type { Emission } from "./emission.ts";
-import { P } from "./machine_ops.ts";
+import type { FunctionEmission } from "./emission.ts";
+import { PSEUDO } from "./pseudo_ops.ts";
+import { operandRole, ROLE, type VCode } from "./vcode.ts";
 
 /** Longest chain of blocks that only jump that is followed. */
 const MAX_CHAIN_OF_JUMPS = 16;
@@ -39,7 +39,7 @@ export class BlockEnds {
   /** The block that is emitted next, or −1. */
   next = -1;
 
-  compute(e: Emission): void {
+  compute(e: FunctionEmission): void {
     const { v } = e;
     const n = v.blockCount;
     if (this.target.length < n) {
@@ -68,7 +68,7 @@ export class BlockEnds {
     this.#placePrologue(e);
   }
 
-  #findEdits(e: Emission): void {
+  #findEdits(e: FunctionEmission): void {
     const { blockCount, blockFirst } = e.v;
     const { editAt } = e.allocation;
     const { firstEdit } = this;
@@ -81,7 +81,7 @@ export class BlockEnds {
   }
 
   /** Finds the blocks that only jump. */
-  #followJumps(e: Emission): void {
+  #followJumps(e: FunctionEmission): void {
     const { v, allocation } = e;
     const { blockCount, blockFirst, op, succ, succStart, edgeTo } = v;
     const { skip, edgeFirst } = allocation;
@@ -89,7 +89,7 @@ export class BlockEnds {
     for (let k = 0; k < blockCount; k++) {
       this.target[k] = k;
       const last = blockFirst[k + 1] - 1;
-      if (!fold || k === 0 || op[last] !== P.JUMP) continue;
+      if (!fold || k === 0 || op[last] !== PSEUDO.JUMP) continue;
       const edge = succ[succStart[k]];
       if (edgeFirst[edge] !== edgeFirst[edge + 1] || this.#hasEdits(e, k)) continue;
       let i = blockFirst[k];
@@ -105,13 +105,13 @@ export class BlockEnds {
     this.target.set(this.#final.subarray(0, blockCount));
   }
 
-  #hasEdits(e: Emission, k: number): boolean {
+  #hasEdits(e: FunctionEmission, k: number): boolean {
     const first = this.firstEdit[k];
     return first < e.editEnd && e.allocation.editAt[first] < 2 * e.v.blockFirst[k + 1];
   }
 
   /** Decides which blocks run without a frame. */
-  #placePrologue(e: Emission): void {
+  #placePrologue(e: FunctionEmission): void {
     const { v } = e;
     this.deferred.length = 0;
     if ((!v.hasCalls && e.frame === 0) || e.context.optimizations["frame-elide"] === false) return;
@@ -130,7 +130,7 @@ export class BlockEnds {
         continue;
       }
       const last = op[blockFirst[k + 1] - 1];
-      if (last === P.RETURN || last === P.TAIL_CALL) returns = true;
+      if (last === PSEUDO.RETURN || last === PSEUDO.TAIL_CALL) returns = true;
       for (let j = 0; j < succCount[k]; j++) this.frameless[edgeTo[succ[succStart[k] + j]]] = 1;
     }
     if (returns && prologues <= MAX_PROLOGUES && this.frameless[0] !== 0 && this.#spillsKeep(e)) {
@@ -145,7 +145,7 @@ export class BlockEnds {
   }
 
   /** Does every deferred spill's register keep its value wherever there is no frame? */
-  #spillsKeep(e: Emission): boolean {
+  #spillsKeep(e: FunctionEmission): boolean {
     if (this.deferred.length > MAX_DEFERRED) return false;
     for (const edit of this.deferred) {
       const register = e.allocation.editFrom[edit];
@@ -158,7 +158,7 @@ export class BlockEnds {
   }
 
   /** Does block `k` use no slot and no call, and have successors that only it leads to and that are emitted later? */
-  #canLackFrame(e: Emission, k: number): boolean {
+  #canLackFrame(e: FunctionEmission, k: number): boolean {
     const { v, allocation } = e;
     const { location, editFrom, editTo, editRemat, editAt, edgeFirst } = allocation;
     const { op, blockFirst, firstOperand } = v;
@@ -180,7 +180,7 @@ export class BlockEnds {
       if (editTo[m] < 0 || (editRemat[m] === 0 && editFrom[m] < 0)) return false;
     }
     for (let i = blockFirst[k]; i < end; i++) {
-      if (op[i] > P.POLL && op[i] < P.TAIL_CALL) return false;
+      if (op[i] > PSEUDO.POLL && op[i] < PSEUDO.TAIL_CALL) return false;
       for (let o = firstOperand[i]; o < firstOperand[i + 1]; o++) if (location[o] < 0) return false;
     }
     return true;
@@ -191,7 +191,7 @@ export class BlockEnds {
  * Does block `k` write `register`, in code or in moves of its edges? Only what follows edit `after` counts, if that is not −1.
  * `firstEdit` is the first edit that counts.
  */
-function writes(e: Emission, k: number, register: number, after: number, firstEdit: number): boolean {
+function writes(e: FunctionEmission, k: number, register: number, after: number, firstEdit: number): boolean {
   const { v, allocation } = e;
   const { location, editTo, editFrom, editRemat, editAt, edgeFirst } = allocation;
   const touches = (m: number) => editTo[m] === register || (editRemat[m] < 0 && editFrom[m] === register);

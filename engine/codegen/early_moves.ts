@@ -7,8 +7,8 @@
  * narrow limits: what lies beyond counts as a reader. Invariant: edits of other edges that were moved early change nothing here,
  * for they write only what is not read themselves.
  */
-import { ROLE } from "../codegen/vcode.ts";
-import type { Emission } from "./emission.ts";
+import { ROLE } from "./vcode.ts";
+import type { FunctionEmission } from "./emission.ts";
 
 /** Most moves that are made for nothing when the loop ends. */
 const MAX_MOVES = 3;
@@ -21,7 +21,7 @@ const READ = 0, WRITTEN = 1, NEITHER = 2;
 const visited = new Int32Array(MAX_BLOCKS);
 
 /** May the moves of edge `back` be made before the branch that chooses between it and `other`? */
-export function mayMoveEarly(e: Emission, back: number, other: number): boolean {
+export function mayMoveEarly(e: FunctionEmission, back: number, other: number): boolean {
   const { v, allocation } = e;
   const { edgeFirst, editFrom, editTo, editRemat } = allocation;
   const first = edgeFirst[back];
@@ -36,7 +36,7 @@ export function mayMoveEarly(e: Emission, back: number, other: number): boolean 
 }
 
 /** Is `register` written before it is read, or neither, wherever edge `edge` leads? */
-function isUnread(e: Emission, edge: number, register: number): boolean {
+function isUnread(e: FunctionEmission, edge: number, register: number): boolean {
   const { v } = e;
   let found = edgeEffect(e, edge, register);
   if (found !== NEITHER) return found === WRITTEN;
@@ -63,13 +63,13 @@ function isUnread(e: Emission, edge: number, register: number): boolean {
   return true;
 }
 
-function edgeEffect(e: Emission, edge: number, register: number): number {
+function edgeEffect(e: FunctionEmission, edge: number, register: number): number {
   const { edgeFirst } = e.allocation;
   return editsEffect(e, edgeFirst[edge], edgeFirst[edge + 1], register);
 }
 
 /** What a sequence of edits does first with `register`. */
-function editsEffect(e: Emission, first: number, end: number, register: number): number {
+function editsEffect(e: FunctionEmission, first: number, end: number, register: number): number {
   const { editFrom, editTo, editRemat } = e.allocation;
   for (let m = first; m < end; m++) {
     if (editRemat[m] <= 0 && editFrom[m] === register) return READ;
@@ -79,7 +79,7 @@ function editsEffect(e: Emission, first: number, end: number, register: number):
 }
 
 /** What block `k` does first with `register`. */
-function blockEffect(e: Emission, k: number, register: number): number {
+function blockEffect(e: FunctionEmission, k: number, register: number): number {
   const { v, allocation } = e;
   const { location, editAt, skip } = allocation;
   const { operands, firstOperand } = v;

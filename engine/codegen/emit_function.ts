@@ -1,0 +1,208 @@
+/**
+ * Emission of a function: VCode and its Allocation → bytes, sites and relocations, appended to the image. The order is the same
+ * for all backends; what stands there is their Emitter's.
+ *
+ *     stack check · frame · blocks in layout order, each with its edits and instructions · cold pieces · constants and tables
+ *
+ * The frame is taken at one place (block_ends.ts: where) and nothing else moves the stack pointer but calls into other instances,
+ * so that every site's frame size is known.
+ */
+import { BLOCK_LOOP } from "../ir/function.ts";
+import { TRAP } from "../traps.ts";
+import { BlockEnds } from "./block_ends.ts";
+import { emitBranch, emitJump } from "./emit_edges.ts";
+import { COLD_PIECE, type FunctionEmission, MARK } from "./emission.ts";
+import type { Emitter } from "./emitter.ts";
+import type { MachineCode } from "./machine_code.ts";
+import { AUX_LANDING, auxConsumer, CONSUMER, PSEUDO, PSEUDO_BASE } from "./pseudo_ops.ts";
+import type { VCode } from "./vcode.ts";
+
+const ends = new BlockEnds();
+
+/** Functions start at multiples of this; so do the heads of innermost loops. */
+const FUNCTION_ALIGNMENT = 16;
+const LOOP_ALIGNMENT = 16;
+
+/** Fills the image up to a multiple of `boundary`. */
+export function alignImage(code: MachineCode, boundary: number, filler: number): void {
+  while (code.length % boundary !== 0) {
+    code.reserve(1);
+    code.bytes[code.length++] = filler;
+  }
+}
+
+/** Emits defined function `index`, which `e` has begun. `distance` bytes lie between the stack pointer and the return address. */
+export function emitFunctionBody<E extends FunctionEmission>(
+  emitter: Emitter<E>,
+  e: E,
+  index: number,
+  distance: number,
+): void {
+  const { v, code, frame } = e;
+  alignImage(code, FUNCTION_ALIGNMENT, emitter.filler);
+  code.functionStart[index] = code.length;
+  ends.compute(e);
+  if (ends.frameless[0] === 0) emitter.prologue(e);
+  const { layout } = v;
+  for (let p = 0; p < v.blockCount; p++) {
+    const k = layout[p];
+    if (ends.target[k] !== k) continue;
+    let next = p + 1;
+    while (next < v.blockCount && ends.target[layout[next]] !== layout[next]) next++;
+    ends.next = next < v.blockCount ? layout[next] : -1;
+    e.frame = ends.frameless[k] !== 0 ? 0 : frame;
+    emitBlock(emitter, e, k);
+  }
+  emitCold(emitter, e);
+  const end = e.newLabel();
+  e.bind(end);
+  emitter.data(e);
+  emitter.finish(e);
+  code.functionEnd[index] = emitter.labelOffset(end);
+  code.functionFrame[index] = distance;
+  const { writtenGeneral, writtenVector } = e.allocation;
+  code.writtenGeneral[index] = writtenGeneral;
+  code.writtenVector[index] = writtenVector;
+  code.writtenKnown[index] = 1;
+}
+
+function emitBlock<E extends FunctionEmission>(emitter: Emitter<E>, e: E, k: number): void {
+  const { v, allocation, asm } = e;
+  const { editAt, edgeFirst, skip } = allocation;
+  const { reserved } = emitter;
+  ends.emitted[k] = 1;
+  if ((v.blockFlags[k] & BLOCK_LOOP) !== 0 && isInnermost(v, k)) e.mark(MARK.ALIGN, LOOP_ALIGNMENT, 1, 0, 0);
+  e.bind(k);
+  if (ends.prologue[k] !== 0) {
+    emitter.prologue(e);
+    for (const spill of ends.deferred) emitter.edits(e, spill, spill + 1);
+  }
+  const head = ends.headEdge[k];
+  if (head !== 0) emitter.edits(e, edgeFirst[head - 1], edgeFirst[head]);
+  const first = v.blockFirst[k];
+  const end = v.blockFirst[k + 1];
+  const editEnd = e.editEnd;
+  let edit = ends.firstEdit[k];
+  for (let i = first; i < end; i++) {
+    const start = edit;
+    while (edit < editEnd && editAt[edit] === 2 * i) edit++;
+    if (edit > start) emitUndeferred(emitter, e, k, start, edit);
+    asm.reserve(reserved);
+    if (skip[i] === 0) emitInstruction(emitter, e, i, k);
+    const after = edit;
+    while (edit < editEnd && editAt[edit] === 2 * i + 1) edit++;
+    if (edit > after) emitUndeferred(emitter, e, k, after, edit);
+  }
+}
+
+/** Emits edits but those that wait for the prologue. */
+function emitUndeferred<E extends FunctionEmission>(
+  emitter: Emitter<E>,
+  e: E,
+  k: number,
+  first: number,
+  end: number,
+): void {
+  if (k !== 0 || ends.deferred.length === 0) {
+    emitter.edits(e, first, end);
+    return;
+  }
+  for (let m = first; m < end; m++) if (!ends.deferred.includes(m)) emitter.edits(e, m, m + 1);
+}
+
+/** Does the loop that begins at block `k` contain no other? */
+function isInnermost(v: VCode, k: number): boolean {
+  const depth = v.blockDepth[k];
+  for (let j = k + 1; j < v.blockCount && v.blockDepth[j] >= depth; j++) {
+    if ((v.blockFlags[j] & BLOCK_LOOP) !== 0) return v.blockDepth[j] <= depth;
+  }
+  return true;
+}
+
+/** The instructions that end a block or name what lies behind it; all others are the backend's. */
+function emitInstruction<E extends FunctionEmission>(emitter: Emitter<E>, e: E, i: number, k: number): void {
+  const { v } = e;
+  const op = v.op[i];
+  if (op < PSEUDO_BASE) {
+    if (auxConsumer(v.aux[i]) === CONSUMER.BRANCH) {
+      const s = v.succStart[k];
+      emitBranch(emitter, e, ends, i, v.succ[s], v.succ[s + 1]);
+    } else emitter.instruction(e, ends, i, k);
+    return;
+  }
+  switch (op) {
+    case PSEUDO.ENTRY:
+    case PSEUDO.ZERO_EXTEND:
+      break;
+    case PSEUDO.JUMP:
+      emitJump(emitter, e, ends, v.succ[v.succStart[k]]);
+      break;
+    case PSEUDO.UNWIND:
+      emitJump(emitter, e, ends, v.succ[v.succStart[k] + 1]);
+      break;
+    case PSEUDO.TRAP:
+      emitter.callTrap(e, i, v.imm[i], e.frame);
+      break;
+    case PSEUDO.CALL:
+    case PSEUDO.CALL_RECORD:
+    case PSEUDO.CALL_IMPORT:
+    case PSEUDO.CALL_NATIVE:
+    case PSEUDO.CALL_PARKING:
+      if ((v.aux[i] & AUX_LANDING) !== 0) e.landing = e.cold(COLD_PIECE.LANDING, i, v.succ[v.succStart[k]], 0) + 1;
+      emitter.instruction(e, ends, i, k);
+      e.landing = 0;
+      break;
+    default:
+      emitter.instruction(e, ends, i, k);
+  }
+}
+
+/** Where exceptions of a call arrive: no register but those of context and memory holds anything. */
+function emitLanding<E extends FunctionEmission>(emitter: Emitter<E>, e: E, edge: number): void {
+  const { edgeFirst, editFrom, editTo, editRemat } = e.allocation;
+  // Registers that the moves themselves have written, general ones in the first word.
+  let general = 0;
+  let vector = 0;
+  for (let m = edgeFirst[edge]; m < edgeFirst[edge + 1]; m++) {
+    const from = editFrom[m];
+    const to = editTo[m];
+    if (editRemat[m] <= 0 && from >= 0 && (((from < 32 ? general : vector) >>> (from & 31)) & 1) === 0) {
+      throw new Error(`A landing wants register ${from}, which no call preserves`);
+    }
+    if (to >= 32) vector |= 1 << (to & 31);
+    else if (to >= 0) general |= 1 << to;
+  }
+  emitter.edits(e, edgeFirst[edge], edgeFirst[edge + 1]);
+  e.jump(ends.target[e.v.edgeTo[edge]]);
+}
+
+/** Cold pieces, in the order they were asked for; they may ask for more. */
+function emitCold<E extends FunctionEmission>(emitter: Emitter<E>, e: E): void {
+  const { coldKind, coldLabel, coldBack, coldAt, coldX } = e;
+  ends.next = -1;
+  for (let c = 0; c < coldKind.length; c++) {
+    e.asm.reserve(emitter.reserved);
+    e.bind(coldLabel[c]);
+    e.frame = e.coldFrame[c];
+    const i = coldAt[c];
+    switch (coldKind[c]) {
+      case COLD_PIECE.TRAP:
+        emitter.callTrap(e, i, coldX[c], e.frame);
+        break;
+      case COLD_PIECE.STACK:
+        emitter.callTrap(e, i, TRAP.STACK_EXHAUSTED, 0);
+        break;
+      case COLD_PIECE.EDGE: {
+        const { edgeFirst } = e.allocation;
+        emitter.edits(e, edgeFirst[coldX[c]], edgeFirst[coldX[c] + 1]);
+        e.jump(coldBack[c]);
+        break;
+      }
+      case COLD_PIECE.LANDING:
+        emitLanding(emitter, e, coldX[c]);
+        break;
+      default:
+        emitter.cold(e, c);
+    }
+  }
+}
