@@ -31,7 +31,7 @@ export const FEATURE_ROWS = [
   { name: "simd", title: "128-bit vectors, relaxed ones included", default: true, compiled: true },
   { name: "table64", title: "Tables with 64-bit indices", default: true, compiled: true },
   { name: "tail-call", title: "Tail calls", default: true, compiled: true },
-  { name: "threads", title: "Shared memories and atomic instructions", default: true, compiled: false },
+  { name: "threads", title: "Shared memories and atomic instructions", default: true, compiled: true },
   { name: "typed-function-references", title: "Typed function references", default: true, compiled: true },
 ] as const satisfies readonly FeatureRow[];
 

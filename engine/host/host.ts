@@ -39,6 +39,9 @@ export interface Host {
   /** A view of memory, not a copy; it must not outlive the range. */
   view(address: number, bytes: number): ArrayBuffer;
 
+  /** Address of the first byte of a typed array over a buffer that does not move: a SharedArrayBuffer. */
+  addressOf(bytes: Uint8Array): number;
+
   /** Makes `text` (position-independent machine code) callable: one function per symbol. */
   nativeLibrary<Name extends string>(
     text: Uint8Array,

@@ -17,6 +17,7 @@ const LIBC = {
   sigaction: { params: ["i32", "buffer", "buffer"], result: "i32" },
   sigaltstack: { params: ["buffer", "buffer"], result: "i32" },
   getpagesize: { params: [], result: "i32" },
+  memcpy: { params: ["buffer", "buffer", "i64"], result: "i64" },
 } as const satisfies Record<string, ForeignSignature>;
 
 /** What a memfd needs. */
@@ -145,6 +146,11 @@ export function nativeHost(ffi: Ffi): Host {
         throw new RangeError(`A view of ${bytes} bytes is more than the ${ffi.maxViewBytes} that ${ffi.name} allows`);
       }
       return ffi.view(address, bytes);
+    },
+    addressOf: (bytes) => {
+      const address = Number(libc.memcpy(bytes, bytes, 0n)); // returns its first argument
+      if (address === 0) throw new RangeError(`${ffi.name} does not say where an empty buffer is`);
+      return address;
     },
     nativeLibrary,
     boundCall: (text, offset, pointer) => {

@@ -6,7 +6,7 @@
  * alive (its functions may lie in there); the rest goes when nothing in JavaScript refers to it.
  */
 import { BUILTIN_ROWS, type BuiltinName } from "../builtins.ts";
-import { MEMORY, RECORD, TABLE, THREAD } from "../context_layout.ts";
+import { MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../context_layout.ts";
 import { Bug, TrapError } from "../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import type { CompiledModule, PreparedElem } from "./compiled_module.ts";
@@ -19,6 +19,7 @@ import type { HostService } from "./guest_thread.ts";
 import { InstanceGroup } from "./instance_group.ts";
 import { type CallHalves, callHalves, type CallInEnv, makeCallIn } from "./marshal.ts";
 import type { Memory, MemoryUser } from "./memory.ts";
+import { WAIT } from "./shared_pages.ts";
 import type { NativeRegion } from "./native_region.ts";
 import type { Store } from "./store.ts";
 import type { Table, TableUser } from "./table.ts";
@@ -82,6 +83,13 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       const at = this.block.offset + this.module.layout.memoriesOffset + index * MEMORY.SIZE;
       region.setWord(at + MEMORY.BASE, memory.base);
       region.setWord(at + MEMORY.LENGTH, memory.byteLength);
+      if (memory.shared !== undefined) {
+        const { sharedLengthsOffset } = this.module.layout;
+        region.setWord(
+          this.block.offset + sharedLengthsOffset + index * SHARED_LENGTH_SIZE,
+          memory.shared.lengthAddress,
+        );
+      }
     });
   }
 
@@ -251,10 +259,43 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       case "caught":
         state.setWord(SLOT(0), this.store.caughtWord());
         return;
+      case "memory_wait32":
+        state.i32[SLOT(0) >> 2] = this.#wait(int(0), word(1), 4, state.i64[SLOT(2) >> 3]!, state.i64[SLOT(3) >> 3]!);
+        return;
+      case "memory_wait64":
+        state.i32[SLOT(0) >> 2] = this.#wait(int(0), word(1), 8, state.i64[SLOT(2) >> 3]!, state.i64[SLOT(3) >> 3]!);
+        return;
+      case "memory_notify": {
+        const memory = this.#atomicRange(int(0), word(1), 4);
+        // Nobody can wait on a memory that is not shared.
+        state.i32[SLOT(0) >> 2] = memory.shared?.notify(word(1), int(2) >>> 0) ?? 0;
+        return;
+      }
       case "memory_move":
       case "memory_set":
         throw new Bug(`Builtin ${name} has code of its own`);
     }
+  }
+
+  /** The memory of an atomic access; traps when that is out of bounds. */
+  #atomicRange(memoryIndex: number, at: number, bytes: number): Memory {
+    const memory = this.memories[memoryIndex]!;
+    if (at + bytes > memory.byteLength) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
+    return memory;
+  }
+
+  /** memory.atomic.wait: for `nanoseconds`, negative for ever, but not beyond the deadline of the call, which then traps. */
+  #wait(memoryIndex: number, at: number, bytes: number, expected: bigint, nanoseconds: bigint): number {
+    const { shared } = this.#atomicRange(memoryIndex, at, bytes);
+    if (shared === undefined) throw this.#trap(TRAP.EXPECTED_SHARED_MEMORY);
+    const wanted = nanoseconds < 0n ? Infinity : Number(nanoseconds) / 1e6;
+    const left = Math.max(this.store.thread.deadline - performance.now(), 0);
+    const time = Math.min(wanted, left);
+    const outcome = bytes === 4
+      ? shared.wait32(at, Number(BigInt.asIntN(32, expected)), time)
+      : shared.wait64(at, expected, time);
+    if (outcome === WAIT.TIMED_OUT && left < wanted) throw this.#trap(TRAP.INTERRUPTED);
+    return outcome;
   }
 
   /** memory.init: copies `count` bytes of data segment `segment`; traps when either range is out of bounds. */

@@ -5,11 +5,15 @@
  *
  * Contexts of instances hold copies of base and length; `users` are told when they change.
  *
+ * The pages of shared memories are those of a SharedArrayBuffer (shared_pages.ts).
+ *
  * Views: an ArrayBuffer handed out must never outlive its pages, so a range is given back only when the memory is gone and
  * every view of it has been collected; until then it reads as zeros.
  */
 import { type Host, PROT } from "../host/host.ts";
-import { I64, type MemoryType } from "../wasm/types.ts";
+import { I32, I64, type MemoryType } from "../wasm/types.ts";
+import { currentHost } from "../host/current.ts";
+import { type SharedMemoryToken, SharedPages } from "./shared_pages.ts";
 
 export const PAGE_BYTES = 0x10000;
 /** The most pages of a 32-bit memory, and the limit of this implementation for 64-bit ones (16 GiB). */
@@ -78,10 +82,12 @@ const VIEWS = new FinalizationRegistry<Range>((range) => range.viewCollected());
 const MEMORIES = new FinalizationRegistry<{ range: Range }>((holder) => holder.range.retire());
 
 export interface MemoryOptions {
-  /** Guard pages instead of explicit checks; only for unshared 32-bit memories. */
+  /** Guard pages instead of explicit checks; only for 32-bit memories. */
   guarded: boolean;
   /** The most pages the host allows, whatever the type says. */
   maxPages?: number;
+  /** Pages that are there already, of a memory shared with this realm. */
+  pages?: SharedPages;
 }
 
 export class Memory {
@@ -92,8 +98,10 @@ export class Memory {
   /** The most pages it may have. */
   readonly maxPages: number;
   #pages: number;
+  /** The pages of a shared memory; the fields above and below are then not used. */
+  readonly shared: SharedPages | undefined;
   readonly #host: Host;
-  readonly #holder: { range: Range };
+  readonly #holder: { range: Range } | undefined;
   #buffer: ArrayBuffer | undefined;
 
   constructor(host: Host, type: MemoryType, options: MemoryOptions) {
@@ -110,28 +118,64 @@ export class Memory {
     }
     this.#pages = Number(min);
     const bytes = this.#pages * PAGE_BYTES;
+    if (type.shared) {
+      const reservation = options.guarded ? GUARD_RESERVATION : Math.max(this.maxPages, 1) * PAGE_BYTES;
+      this.shared = options.pages ?? SharedPages.make(host, bytes, reservation);
+      return;
+    }
     const range = new Range(host, options.guarded ? GUARD_RESERVATION : Math.max(bytes, host.pageSize));
     range.commit(bytes);
     this.#holder = { range };
     MEMORIES.register(this, this.#holder);
   }
 
+  /** The memory that `token` stands for, which `share` has made, in this realm. Throws TypeError when it is none. */
+  static fromShared(token: SharedMemoryToken): Memory {
+    const { waft, address, min, max, maxPages, guarded, pages, control } = token;
+    if (waft !== "memory" || !(pages instanceof SharedArrayBuffer) || !(control instanceof SharedArrayBuffer)) {
+      throw new TypeError("This is not what Memory.share() returned");
+    }
+    const host = currentHost();
+    const type = { limits: { address: address === "i64" ? I64 : I32, min, max }, shared: true };
+    return new Memory(host, type, { guarded, maxPages, pages: SharedPages.of(host, pages, control) });
+  }
+
+  /** Plain data to send to a Worker, which makes the same memory of it with `Memory.fromShared`. Throws TypeError unless it is shared. */
+  share(): SharedMemoryToken {
+    if (this.shared === undefined) throw new TypeError("Only a shared memory can be used by several threads");
+    const { address, min, max } = this.type.limits;
+    return {
+      waft: "memory",
+      address: address === I64 ? "i64" : "i32",
+      min,
+      max: max!,
+      maxPages: this.maxPages,
+      guarded: this.guarded,
+      pages: this.shared.buffer,
+      control: this.shared.control,
+    };
+  }
+
   get pages(): number {
-    return this.#pages;
+    return this.shared === undefined ? this.#pages : this.shared.byteLength / PAGE_BYTES;
   }
 
   get byteLength(): number {
-    return this.#pages * PAGE_BYTES;
+    return this.shared === undefined ? this.#pages * PAGE_BYTES : this.shared.byteLength;
   }
 
   /** Address of byte 0. */
   get base(): number {
-    return this.#holder.range.address;
+    return this.shared?.address ?? this.#holder!.range.address;
   }
 
-  /** A view of the whole memory as it is now; the same object until the memory grows. */
+  /**
+   * A view of the whole memory as it is now; the same object until the memory grows. Of a shared memory it is one SharedArrayBuffer that
+   * grows with it (declared as the declarations of `WebAssembly.Memory` do).
+   */
   get buffer(): ArrayBuffer {
-    return this.#buffer ??= this.#holder.range.view(this.byteLength);
+    if (this.shared !== undefined) return this.shared.buffer as unknown as ArrayBuffer;
+    return (this.#buffer ??= this.#holder!.range.view(this.byteLength));
   }
 
   addUser(user: MemoryUser): void {
@@ -151,6 +195,7 @@ export class Memory {
 
   /** Grows by `delta` pages: the old size in pages, or −1 when that cannot be. */
   grow(delta: number): number {
+    if (this.shared !== undefined) return this.#growShared(this.shared, delta);
     const old = this.#pages;
     const next = old + delta;
     if (next > this.maxPages) return -1;
@@ -167,9 +212,17 @@ export class Memory {
     return old;
   }
 
+  #growShared(shared: SharedPages, delta: number): number {
+    if (delta > this.maxPages) return -1;
+    const old = shared.grow(delta * PAGE_BYTES, this.maxPages * PAGE_BYTES);
+    if (old >= 0 && delta > 0) { for (const user of this.users()) user.memoryMoved(this); }
+    return old < 0 ? -1 : old / PAGE_BYTES;
+  }
+
   #resize(pages: number): void {
     const bytes = pages * PAGE_BYTES;
-    const range = this.#holder.range;
+    const holder = this.#holder!;
+    const range = holder.range;
     if (bytes <= range.bytes) {
       range.commit(bytes);
       return;
@@ -188,13 +241,13 @@ export class Memory {
         new Uint8Array(this.#host.view(range.address, this.byteLength)),
       );
     }
-    this.#holder.range = next;
+    holder.range = next;
     range.retire();
   }
 
   /** Drops the pages; what is left reads as zeros through views that were kept. Nothing may use the memory any more. */
   close(): void {
-    this.#holder.range.retire();
+    this.#holder?.range.retire(); // pages that other threads may use go when nobody does
     this.#buffer = undefined;
   }
 }

@@ -6,7 +6,7 @@
  * Values are unsigned bit patterns; a funcref is the address of its record, an externref a number the test chose plus 1.
  */
 import { BUILTIN_ROWS, type BuiltinName } from "../../engine/builtins.ts";
-import { CONTEXT, MEMORY, RECORD, TABLE, TAG_SIZE, THREAD } from "../../engine/context_layout.ts";
+import { CONTEXT, MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, TAG_SIZE, THREAD } from "../../engine/context_layout.ts";
 import { LinkError } from "../../engine/errors.ts";
 import { IrFunction } from "../../engine/ir/function.ts";
 import {
@@ -83,13 +83,17 @@ export class PretendMemory {
   readonly segment: Segment;
   readonly max: number;
   readonly users: { context: DataView; offset: number }[] = [];
+  /** Holds the length, as that of a shared memory is read. */
+  readonly length: Segment;
 
   constructor(space: AddressSpace, min: number, max: number) {
     this.segment = space.allocate(min * PAGE, 2 ** 30);
+    this.length = space.allocate(8);
     this.max = Math.min(max, MAX_PAGES);
   }
 
   publish(): void {
+    this.length.view.setBigUint64(0, BigInt(this.segment.view.byteLength), true);
     for (const { context, offset } of this.users) {
       context.setBigUint64(offset + MEMORY.BASE, BigInt(this.segment.address), true);
       context.setBigUint64(offset + MEMORY.LENGTH, BigInt(this.segment.view.byteLength), true);
@@ -346,6 +350,8 @@ export class InterpretedInstance implements World {
     this.#memories.forEach((memory, k) => {
       memory.users.push({ context, offset: layout.memoriesOffset + k * MEMORY.SIZE });
       memory.publish();
+      if (!layout.shared) return;
+      context.setBigUint64(layout.sharedLengthsOffset + k * SHARED_LENGTH_SIZE, BigInt(memory.length.address), true);
     });
     this.#tables.forEach((table, k) => {
       table.users.push({ context, offset: layout.tablesOffset + k * TABLE.SIZE });
@@ -440,6 +446,25 @@ export class InterpretedInstance implements World {
         new Uint8Array(view.buffer).fill(Number(b & 0xffn), offset, offset + Number(c));
         return [];
       }
+      case "memory_wait32":
+      case "memory_wait64": {
+        // One thread alone: a wait ends at once or never, and never is as long as the longest.
+        const bytes = name === "memory_wait32" ? 4n : 8n;
+        const memory = this.#memories[Number(a)]!;
+        if (b + bytes > BigInt(memory.segment.view.byteLength)) throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS);
+        if (!this.env.memoryIsShared[Number(a)]) throw new TrapSignal(TRAP.EXPECTED_SHARED_MEMORY);
+        const bits = Number(bytes) * 8;
+        let value = 0n;
+        for (let k = Number(bytes) - 1; k >= 0; k--) {
+          value = (value << 8n) | BigInt(memory.segment.view.getUint8(Number(b) + k));
+        }
+        return [value === BigInt.asUintN(bits, c) ? 2n : 1n];
+      }
+      case "memory_notify":
+        if (b + 4n > BigInt(this.#memories[Number(a)]!.segment.view.byteLength)) {
+          throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS);
+        }
+        return [0n];
       case "memory_init":
         return this.#memoryInit(Number(a), Number(b), c, d, e);
       case "data_drop":
