@@ -79,7 +79,11 @@ export function foldAddress(s: Selection, id: number, marking: boolean): void {
     s.trap = s.explicit ? 0 : TRAP.MEMORY_OUT_OF_BOUNDS;
     foldMemoryAddress(s, id, marking);
   } else {
-    s.trap = s.op[id] >= OP.LOAD && s.op[id] <= OP.LOAD32_U ? s.b[id] : 0;
+    s.trap = kind === REGION.STRUCT
+      ? TRAP.NULL_STRUCTURE
+      : s.op[id] >= OP.LOAD && s.op[id] <= OP.LOAD32_U
+      ? s.b[id]
+      : 0;
     foldPointer(s, id, marking);
   }
 }
@@ -100,7 +104,7 @@ export function plainAddress(s: Selection, id: number, address: number): void {
     return;
   }
   s.mode = MODE.POINTER;
-  s.trap = 0;
+  s.trap = (s.c[id] & 15) === REGION.STRUCT ? TRAP.NULL_STRUCTURE : 0;
   if (offset > 0x7fffffff) farPointer(s, address, offset);
 }
 

@@ -27,6 +27,8 @@ export const COLD = {
   CONVERSION: 8,
   /** The end of access `at` lies behind the length that the context knows of a shared memory; continues at label `back`. */
   BOUNDS: 9,
+  /** Allocation `at` finds no free slot; continues at label `back`. */
+  ALLOCATION: 10,
 } as const;
 
 export class Emission extends FunctionEmission {

@@ -24,6 +24,7 @@ import { emitData, emitSwitch } from "./emit_control.ts";
 import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
 import { emitEdits, emitRematerialized, emitRow, emitSum, ri, rm } from "./emit_row.ts";
+import { emitAllocation, emitColdAllocation } from "./emit_allocation.ts";
 import { finish, labelOffset } from "./finish.ts";
 
 const emission = new Emission();
@@ -162,6 +163,9 @@ function emitInstruction(e: Emission, ends: BlockEnds, i: number, k: number): vo
     case P.POLL:
       calls.emitPoll(e, i);
       break;
+    case P.GC_ALLOC:
+      emitAllocation(e, i);
+      break;
     case P.CALL:
     case P.CALL_RECORD:
     case P.CALL_IMPORT:
@@ -192,6 +196,9 @@ function emitCold(e: Emission, c: number): void {
       break;
     case COLD.BOUNDS:
       integers.emitColdBounds(e, i, back);
+      break;
+    case COLD.ALLOCATION:
+      emitColdAllocation(e, i, back);
       break;
     case COLD.EXTREMUM:
       floats.emitColdExtremum(e, i, e.coldX[c], back);

@@ -16,7 +16,7 @@ import { RECORD_REGISTER } from "./abi.ts";
 import { ri, rm } from "./emit_row.ts";
 
 /** Emits an opcode with a 32-bit displacement that relocation fills in. */
-function relative(e: Emission, row: number, kind: number, target: number): void {
+export function relative(e: Emission, row: number, kind: number, target: number): void {
   emitRegister(e.asm, row, 0, 0, 0, 0, 0);
   e.markFrom(e.asm.at - 4, KIND.RELOCATION, kind, target, 0, 0);
 }

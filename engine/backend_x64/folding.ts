@@ -76,7 +76,7 @@ export function countUses(s: Selection): void {
 /** May load `id` trap? */
 function mayTrap(s: Selection, id: number): boolean {
   const kind = s.c[id] & 0xff;
-  return kind === REGION.MEMORY0 ? !s.explicit : kind === REGION.POINTER && s.b[id] !== 0;
+  return kind === REGION.MEMORY0 ? !s.explicit : kind !== REGION.CONTEXT && s.b[id] !== 0;
 }
 
 /** May load `id` be executed at the place of `user` (or of whoever `user` is folded into)? */

@@ -2,7 +2,7 @@
  * Code that every image carries once, in front of its functions: constants, the common end of parking, trap stubs, and the
  * builtins, native or parking.
  */
-import { BUILTIN_ROWS, type BuiltinRow } from "../builtins.ts";
+import { BUILTIN, BUILTIN_ROWS, type BuiltinRow } from "../builtins.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, STATUS, THREAD } from "../context_layout.ts";
@@ -24,6 +24,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
   code.length += constants.length;
   stub(context, code, STUB.PARK, emitPark);
   stub(context, code, STUB.POLL, (s) => emitPollStub(s, context.explicitBounds));
+  stub(context, code, STUB.ALLOCATE, (s) => emitAllocateStub(s, context.explicitBounds));
   for (let trap = 1; trap < TRAP_MESSAGES.length; trap++) {
     stub(context, code, STUB.TRAP + trap, (s) => {
       s.constant(RAX, BigInt(trap));
@@ -67,17 +68,44 @@ const POLL_VECTORS = 15;
 /** Parks between any two instructions: everything but the pinned registers, which resume loads afresh, is saved. */
 function emitPollStub(s: StubCode, explicitBounds: boolean): void {
   const saved = explicitBounds ? POLL_SAVED : [...POLL_SAVED, R14];
-  const after = s.newLabel();
+  saveAll(s, saved);
+  s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
+  parkSaved(s, saved, STATUS.POLL);
+  restoreAll(s, saved);
+}
+
+/** Asks the runtime for an object of r11 bytes; its address comes back in r11, and no other register changes. */
+function emitAllocateStub(s: StubCode, explicitBounds: boolean): void {
+  const saved = explicitBounds ? POLL_SAVED : [...POLL_SAVED, R14];
+  saveAll(s, saved);
+  s.rr(X.MOV64_L, RCX, R11);
+  s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.rm(X.MOV64_S, RCX, R11, THREAD.SLOTS);
+  s.constant(RAX, BigInt(BUILTIN.gc_allocate));
+  s.rm(X.MOV32_S, RAX, R11, THREAD.PARK_INDEX);
+  parkSaved(s, saved, STATUS.BUILTIN);
+  s.rm(X.MOV64_L, R11, R11, THREAD.SLOTS);
+  restoreAll(s, saved);
+}
+
+function saveAll(s: StubCode, saved: readonly number[]): void {
   for (const register of saved) s.push(register);
   s.ri(X.SUB64_I, RSP, POLL_VECTORS * 16);
   for (let k = 0; k < POLL_VECTORS; k++) s.rm(X.MOVUPS_S, k, RSP, k * 16);
-  s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
+}
+
+/** Parks with `status`; r11 = thread, before and after. */
+function parkSaved(s: StubCode, saved: readonly number[], status: number): void {
+  const after = s.newLabel();
   s.address(RAX, after);
   s.push(RAX);
-  s.constant(RAX, BigInt(STATUS.POLL));
+  s.constant(RAX, BigInt(status));
   s.jumpStub(RELOC.STUB, STUB.PARK);
   s.bind(after);
   s.mark(KIND.CALL_SITE, POLL_VECTORS * 16 + saved.length * 8, 0, 0, 0);
+}
+
+function restoreAll(s: StubCode, saved: readonly number[]): void {
   for (let k = 0; k < POLL_VECTORS; k++) s.rm(X.MOVUPS_L, k, RSP, k * 16);
   s.ri(X.ADD64_I, RSP, POLL_VECTORS * 16);
   for (const register of saved.toReversed()) s.pop(register);

@@ -122,6 +122,7 @@ const RULES = {
   CALL_IMPORT: control.selectCallImport,
   CALL_BUILTIN: control.selectCallBuiltin,
   POLL: control.selectPoll,
+  GC_ALLOC: control.selectAllocation,
   ATOMIC_LOAD: atomic.selectAtomicLoad,
   ATOMIC_STORE: atomic.selectAtomicStore,
   ATOMIC_ADD: atomic.selectAtomicModify,

@@ -5,6 +5,7 @@
 import { BUILTIN_ROWS } from "../builtins.ts";
 import { CONTEXT } from "../context_layout.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
+import { MAX_SMALL_BYTES, sizeClassOf } from "../gc_layout.ts";
 import { OP } from "../ir/ops.ts";
 import { type Signature, TY, TY_BANK } from "../ir/types.ts";
 import { OVERFLOW_ENTRY, paramPlaces, RECORD_REGISTER, resultPlaces } from "./abi.ts";
@@ -77,6 +78,26 @@ export function selectTrapIf(s: Selection, id: number): void {
 
 export function selectPoll(s: Selection, _id: number): void {
   s.plain(P.POLL, 0, 0, 0);
+  s.end();
+}
+
+/** Allocation in the collected heap: in line but for the slow path, which keeps all registers. */
+export function selectAllocation(s: Selection, id: number): void {
+  s.v.hasCalls = true;
+  const bytes = s.a[id];
+  const known = s.op[bytes] === OP.CONST && s.c[bytes] === 0 && s.imm[bytes] >= 0 && s.imm[bytes] <= MAX_SMALL_BYTES;
+  if (known) {
+    s.plain(P.GC_ALLOC, s.imm[bytes], sizeClassOf(s.imm[bytes]), 0);
+    s.def(id);
+    s.temp(TY.I64);
+  } else {
+    const vreg = s.reg(bytes);
+    s.plain(P.GC_ALLOC, 0, 0, 1);
+    s.def(id);
+    s.temp(TY.I64);
+    s.temp(TY.I64);
+    s.lateUse(vreg);
+  }
   s.end();
 }
 

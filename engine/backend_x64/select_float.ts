@@ -206,7 +206,7 @@ export function selectBitcast(s: Selection, id: number): void {
   const to = s.ty[id];
   if (s.isFoldedLoad(x)) {
     source(s, x, false);
-    const row = to === TY.I32 ? X.MOV32_L : to === TY.I64 ? X.MOV64_L : s.vex(to === TY.F32 ? X.MOVSS_L : X.MOVSD_L);
+    const row = to === TY.I32 ? X.MOV32_L : s.wide(id) === 1 ? X.MOV64_L : s.vex(to === TY.F32 ? X.MOVSS_L : X.MOVSD_L);
     s.withSource(row, 0, 0);
     s.def(id);
     s.sourceOperands();
@@ -214,6 +214,11 @@ export function selectBitcast(s: Selection, id: number): void {
     return;
   }
   const vreg = s.reg(x);
+  if (s.wide(x) === 1 && s.wide(id) === 1) {
+    // A reference is its 64 bits.
+    s.vregs[id] = vreg;
+    return;
+  }
   if (to === TY.F32 || to === TY.F64) {
     s.sourceRegister(vreg, true);
     s.withSource(s.vex(to === TY.F32 ? X.MOVD_X : X.MOVQ_X), 0, 0);

@@ -22,9 +22,10 @@ export const RELOC = {
 
 /**
  * Code that every image carries once, at its start. PARK is the common end of everything that leaves for the host, POLL parks with
- * all registers saved, CONSTANTS is data; `BUILTIN + row` is a builtin's code, `TRAP + code` the trap stub of a code.
+ * all registers saved, CONSTANTS is data, ALLOCATE parks for gc_allocate with
+ * all registers saved; `BUILTIN + row` is a builtin's code, `TRAP + code` the trap stub of a code.
  */
-export const STUB = { PARK: 0, POLL: 1, CONSTANTS: 2, BUILTIN: 16, TRAP: 64 } as const;
+export const STUB = { PARK: 0, POLL: 1, CONSTANTS: 2, ALLOCATE: 3, BUILTIN: 16, TRAP: 64 } as const;
 
 const CALL_COLUMNS = 6;
 const TRAP_COLUMNS = 5;

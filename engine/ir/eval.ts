@@ -72,7 +72,7 @@ export function evaluate(
     case OP.WRAP:
       return done(aLo, 0);
     case OP.BITCAST:
-      return done(aLo, ty === TY.I64 || ty === TY.F64 ? aHi : 0);
+      return done(aLo, ty === TY.I32 || ty === TY.F32 ? 0 : aHi);
     case OP.CONVERT_S:
     case OP.CONVERT_U:
       return convert(ty, from, op === OP.CONVERT_S, aLo, aHi);

@@ -33,6 +33,8 @@ export const REGION = {
   CONTEXT: 1,
   /** Any 64-bit pointer in a (other memories, tables, records, imported globals, objects). */
   POINTER: 2,
+  /** An object of the collected heap, or null, in a: an access of null traps with NULL_STRUCTURE. The offset is below 4096. */
+  STRUCT: 3,
 } as const;
 
 /**

@@ -177,7 +177,7 @@ class Interpretation {
     switch (op) {
       case OP.CONST:
         lo[i] = f.imm[i]!;
-        hi[i] = f.ty[i] === TY.I64 || f.ty[i] === TY.F64 ? f.c[i]! : 0;
+        hi[i] = f.ty[i] === TY.I32 || f.ty[i] === TY.F32 ? 0 : f.c[i]!;
         return;
       case OP.SELECT: {
         const from = lo[f.c[i]!] !== 0 ? f.a[i]! : f.b[i]!;
@@ -269,10 +269,10 @@ class Interpretation {
     const kind = atomicRegion(f.c[i]!) & 0xff;
     if (kind === REGION.CONTEXT) return { view: world.context, offset };
     const address = this.#addressOf(addressValue) + offset;
-    if (kind === REGION.POINTER) {
+    if (kind === REGION.POINTER || kind === REGION.STRUCT) {
       const place = world.resolve(address, width);
       if (place !== undefined) return place;
-      const code = f.op[i]! < OP.STORE ? f.b[i]! : 0;
+      const code = kind === REGION.STRUCT ? TRAP.NULL_STRUCTURE : f.op[i]! < OP.STORE ? f.b[i]! : 0;
       if (code !== 0) throw new TrapSignal(code, f.pos[i]!);
       throw new Bug(`wild access of ${width} bytes at ${address}`);
     }

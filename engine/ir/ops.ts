@@ -84,7 +84,7 @@ const ROWS = [
   "TRUNC_U v.. t t",
   "TRUNC_SAT_S v.. t p",
   "TRUNC_SAT_U v.. t p",
-  "BITCAST v.. t p", // reinterpret between i32/f32 and i64/f64
+  "BITCAST v.. t p", // reinterpret between i32/f32, i64/f64 and i64/ref
   "SELECT vvv t p", // c (i32) ≠ 0 ? a : b
   // memory. a = address, imm = unsigned 32-bit static offset, c = region (ir/function.ts: REGION), b of loads = trap code when
   // the address may be unmapped for another reason than linear memory bounds (TRAP.*), else 0
@@ -122,6 +122,9 @@ const ROWS = [
   "ATOMIC_XCHG vvk t rwt",
   "ATOMIC_CMPXCHG lnk t rwt", // list = address, expected value (of which the low bytes count), replacement
   "FENCE ... _ rw",
+  // collected heap: a = bytes of the object, header included (i64) → its address. All zero but for the header, which must be stored
+  // before anything can collect again. May collect: memory that the program sees stays as it is, but calls the runtime when it must
+  "GC_ALLOC v.. r t",
   // block ends
   "JUMP e.. _ z",
   "BRANCH vee _ z", // a (i32) ≠ 0 → edge b, else edge c; imm = hint: 0 none, 1 likely taken, 2 unlikely taken

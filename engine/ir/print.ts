@@ -39,7 +39,7 @@ export interface PrintOptions {
 export const TRAP_NAMES: readonly string[] = Object.entries(TRAP).sort((x, y) => x[1] - y[1]).map((entry) => entry[0]);
 
 /** Names of region kinds, by kind. */
-export const REGION_NAMES = ["memory0", "context", "pointer"] as const;
+export const REGION_NAMES = ["memory0", "context", "pointer", "struct"] as const;
 
 /** Words for the bits of the immediate of divisions. */
 export const DIVIDE_FLAGS = ["zero", "overflow"] as const;

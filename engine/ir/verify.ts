@@ -280,7 +280,14 @@ class Verifier {
       this.#want(i, k, isFloat(ty) && isInt(ta), "integer to float expected");
     } else if (op >= OP.TRUNC_S && op <= OP.TRUNC_SAT_U) {
       this.#want(i, k, isInt(ty) && isFloat(ta), "float to integer expected");
-    } else if (op === OP.BITCAST) this.#want(i, k, bitcastPartner(ty) === ta && ta !== 0, "bad pair of types");
+    } else if (op === OP.BITCAST) {
+      const fits = ta === TY.REF
+        ? ty === TY.I64
+        : ty === TY.REF
+        ? ta === TY.I64
+        : bitcastPartner(ty) === ta && ta !== 0;
+      this.#want(i, k, fits, "bad pair of types");
+    } else if (op === OP.GC_ALLOC) this.#want(i, k, ta === TY.I64, "the size must be i64");
     else if (op === OP.SELECT) {
       this.#want(i, k, ta === ty && tb === ty && f.ty[f.c[i]!] === TY.I32, "select's types disagree");
     } else if (op === OP.BOUNDS) this.#want(i, k, isInt(ta), "address must be an integer");
@@ -345,6 +352,7 @@ class Verifier {
     if (kind === REGION.MEMORY0) this.#want(i, k, ta === TY.I32 || ta === TY.I64, "address must be an integer");
     else if (kind === REGION.CONTEXT) this.#want(i, k, f.a[i] === 0, "context accesses have no address value");
     else if (kind === REGION.POINTER) this.#want(i, k, ta === TY.I64 || ta === TY.REF, "a pointer must be i64 or ref");
+    else if (kind === REGION.STRUCT) this.#want(i, k, ta === TY.REF && f.imm[i]! >>> 0 < 4096, "an object expected");
     else this.#fail(`b${k}: unknown region kind ${kind}`, i);
     const wide = op === OP.LOAD32_S || op === OP.LOAD32_U || op === OP.STORE32;
     if (wide) this.#want(i, k, value === TY.I64, "the value must be i64");

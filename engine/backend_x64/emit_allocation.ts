@@ -1,0 +1,54 @@
+/**
+ * Emission of allocation in the collected heap (gc_layout.ts): the first free slot of the size class is taken off its list in line. Where
+ * there is none, or the object has no class, a stub of the image asks the runtime and keeps every register, so that nothing has to
+ * be on the stack for the usual case.
+ */
+import { RELOC, STUB } from "../codegen/machine_code.ts";
+import { CONTEXT } from "../context_layout.ts";
+import { CELLS, MAX_SMALL_BYTES } from "../gc_layout.ts";
+import { COLD, type Emission } from "./emission.ts";
+import { emitConstant, emitMemory, NO_REGISTER } from "./encoding.ts";
+import { relative } from "./emit_calls.ts";
+import { ri, rm, rr } from "./emit_row.ts";
+import { X } from "./instructions.ts";
+import { CC } from "./machine_ops.ts";
+import { CONTEXT_REGISTER, SCRATCH } from "./registers.ts";
+
+export function emitAllocation(e: Emission, i: number): void {
+  const { v, asm } = e;
+  const o = v.firstOperand[i];
+  const object = e.register(o);
+  const cells = e.register(o + 1);
+  const back = e.newLabel();
+  const slow = e.cold(COLD.ALLOCATION, i, 0, back);
+  rm(e, X.MOV64_L, cells, CONTEXT_REGISTER, CONTEXT.HEAP);
+  let index = NO_REGISTER;
+  let at = CELLS.FREE + 8 * v.disp[i];
+  if ((v.aux[i] & 1) !== 0) {
+    const bytes = e.register(o + 3);
+    index = e.register(o + 2);
+    at = CELLS.FREE;
+    ri(e, X.CMP64_I, bytes, MAX_SMALL_BYTES);
+    e.branch(CC.A, slow);
+    rm(e, X.LEA64, index, bytes, 7);
+    ri(e, X.SHR64_I, index, 3);
+    emitMemory(asm, X.MOVZX32_8, index, 0, cells, index, 0, CELLS.CLASS_OF, 0, 0);
+  }
+  emitMemory(asm, X.MOV64_L, object, 0, cells, index, index === NO_REGISTER ? 0 : 3, at, 0, 0);
+  rr(e, X.TEST64_M, object, object);
+  e.branch(CC.E, slow);
+  rm(e, X.MOV64_L, SCRATCH, object, 0);
+  emitMemory(asm, X.MOV64_S, SCRATCH, 0, cells, index, index === NO_REGISTER ? 0 : 3, at, 0, 0);
+  e.bind(back);
+}
+
+export function emitColdAllocation(e: Emission, i: number, back: number): void {
+  const { v, asm } = e;
+  const o = v.firstOperand[i];
+  if ((v.aux[i] & 1) !== 0) rr(e, X.MOV64_L, SCRATCH, e.register(o + 3));
+  else emitConstant(asm, SCRATCH, v.imm[i], 0);
+  relative(e, X.CALL32, RELOC.STUB, STUB.ALLOCATE);
+  e.callSite(i, e.frame);
+  rr(e, X.MOV64_L, e.register(o), SCRATCH);
+  e.jump(back);
+}
