@@ -1,0 +1,149 @@
+/**
+ * Builds the npm packages: `deno task build:npm [--out DIR] [--version VERSION]`. In: the packages of this tree, as their deno.json
+ * describes them. Out: `waft-engine-VERSION.tgz` and `waft-cli-VERSION.tgz` in DIR (dist/npm by default), the same bytes for the same tree.
+ *
+ * `deno pack` makes JavaScript and declarations; what npm, Node and Bun want besides is in npm_package.ts and in the tables below.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { writeArchive } from "../project/archive.ts";
+import { type Files, finishModules, importedPackages, lockedVersions, readPack } from "./npm_package.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+/** The runtimes that the packages are tested with. */
+const ENGINES = { node: ">=20.16", bun: ">=1.4", deno: ">=2.9" };
+
+/** The foreign function interface of Nodes that have none of their own. */
+const KOFFI = "3.3.4";
+
+/** How the command starts where `import.meta.main` is not known. */
+const BIN = `#!/usr/bin/env node
+import process from "node:process";
+import { main } from "../cli.js";
+
+process.exit(await main(process.argv.slice(2)));
+`;
+
+interface PackageRow {
+  /** Folder of its deno.json. */
+  folder: string;
+  description: string;
+  /** Files of the tree that it gets besides its own: [from, to]. */
+  extra: readonly (readonly [string, string])[];
+  /** What package.json says besides. */
+  fields: Record<string, unknown>;
+}
+
+const PACKAGES: readonly PackageRow[] = [
+  {
+    folder: "engine",
+    description: "A WebAssembly engine: compiles to machine code in TypeScript; deadlines, fuel, limits",
+    extra: [["LICENSE", "LICENSE"], ["docs/embedding.md", "README.md"]],
+    fields: { optionalDependencies: { koffi: KOFFI }, keywords: ["webassembly", "wasm", "compiler", "sandbox"] },
+  },
+  {
+    folder: ".",
+    description: "waft: run WebAssembly as machine code, and manage projects and plugins",
+    extra: [],
+    fields: { bin: { waft: "bin/waft.js" }, keywords: ["webassembly", "wasm", "cli", "wasi"] },
+  },
+];
+
+/** Runs this Deno; throws an Error with what it printed when it fails. */
+function deno(args: string[], cwd: string): void {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    cwd,
+    encoding: "utf8",
+    env: { ...process.env, NO_COLOR: "1" },
+  });
+  if (status !== 0) throw new Error(`deno ${args[0]} failed in ${cwd}:\n${stdout}${stderr}`);
+}
+
+/** Sources that no module imports (programs of workers and child processes) become JavaScript, too. */
+function transpileRest(files: Files, folder: string, scratch: string): void {
+  const rest = [...files.keys()].filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts"));
+  if (rest.length === 0) return;
+  const out = join(scratch, "rest");
+  deno(["transpile", "--quiet", "--outdir", out, ...rest], folder);
+  for (const path of rest) {
+    const name = path.replace(/\.ts$/, ".js");
+    files.set(name, readFileSync(join(out, name)));
+    files.delete(path);
+  }
+}
+
+/** A package's files for npm. */
+function buildPackage(row: PackageRow, version: string | undefined, scratch: string): Files {
+  const folder = join(ROOT, row.folder);
+  const pack = join(scratch, "pack.tgz");
+  const options = ["--quiet", "--allow-dirty", "--no-source-maps", "--output", pack];
+  deno(["pack", ...options, ...(version === undefined ? [] : ["--set-version", version])], folder);
+  const files = readPack(readFileSync(pack));
+  // The command's archive also holds the engine, which is a package of its own.
+  if (row.folder === ".") { for (const path of [...files.keys()]) if (path.startsWith("engine/")) files.delete(path); }
+  transpileRest(files, folder, scratch);
+  finishModules(files);
+  for (const [from, to] of row.extra) files.set(to, readFileSync(join(ROOT, from)));
+  if (row.fields["bin"] !== undefined) files.set("bin/waft.js", new TextEncoder().encode(BIN));
+  finishManifest(files, row);
+  return files;
+}
+
+/** Writes package.json: `deno pack` made its exports, the lockfile knows the versions. */
+function finishManifest(files: Files, row: PackageRow): void {
+  const manifest = JSON.parse(new TextDecoder().decode(files.get("package.json")!)) as Record<string, unknown> & {
+    name: string;
+    version: string;
+    exports: Record<string, unknown>;
+  };
+  const locked = lockedVersions(readFileSync(join(ROOT, "deno.lock"), "utf8"));
+  const dependencies: Record<string, string> = {};
+  for (const name of [...importedPackages(files)].sort()) {
+    if (name === manifest.name) continue;
+    const exact = name.startsWith("@waft/") ? manifest.version : locked.get(name);
+    if (exact === undefined) throw new Error(`${manifest.name} imports "${name}", which deno.lock does not have`);
+    dependencies[name] = exact;
+  }
+  const finished = {
+    ...manifest,
+    description: row.description,
+    homepage: "https://waft.sh",
+    engines: ENGINES,
+    os: ["linux"],
+    exports: { ...manifest.exports, "./package.json": "./package.json" },
+    dependencies,
+    ...row.fields,
+  };
+  files.set("package.json", new TextEncoder().encode(JSON.stringify(finished, null, 2) + "\n"));
+}
+
+/** Builds both packages into `out`; returns the paths of the archives, the engine's first. */
+export function buildNpm(out: string, version?: string): string[] {
+  mkdirSync(out, { recursive: true });
+  return PACKAGES.map((row) => {
+    const scratch = mkdtempSync(join(tmpdir(), "waft-npm-"));
+    try {
+      const files = buildPackage(row, version, scratch);
+      const { name, version: built } = JSON.parse(new TextDecoder().decode(files.get("package.json")!)) as {
+        name: string;
+        version: string;
+      };
+      const path = join(out, `${name.replace("@", "").replace("/", "-")}-${built}.tgz`);
+      writeFileSync(path, writeArchive(new Map([...files].map(([file, bytes]) => [`package/${file}`, bytes]))));
+      return path;
+    } finally {
+      rmSync(scratch, { recursive: true, force: true });
+    }
+  });
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { out: { type: "string" }, version: { type: "string" } } });
+  for (const path of buildNpm(values.out ?? join(ROOT, "dist", "npm"), values.version)) console.log(path);
+}

@@ -1,0 +1,62 @@
+/**
+ * What makes npm packages of what `deno pack` gives: texts and tables only; the packages themselves are tested by installing them
+ * (scripts/test_hosts.ts).
+ */
+import assert from "node:assert/strict";
+import { type Files, finishModule, finishModules, importedPackages, lockedVersions } from "./npm_package.ts";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+const text = (files: Files, path: string) => new TextDecoder().decode(files.get(path));
+
+Deno.test("finishModule() makes relative names of sources those of JavaScript, and leaves other texts alone", () => {
+  const { text, json } = finishModule(`import { a } from "./a.ts";
+export * from "../b/c.ts";
+const d = await import("./d.ts");
+import "./e.ts";
+new Worker(new URL("./f.ts", import.meta.url));
+const name = "./g.ts"; // from "h.ts"
+import i from "i.ts";
+`);
+  assert.equal(
+    text,
+    `import { a } from "./a.js";
+export * from "../b/c.js";
+const d = await import("./d.js");
+import "./e.js";
+new Worker(new URL("./f.js", import.meta.url));
+const name = "./g.ts"; // from "h.ts"
+import i from "i.ts";
+`,
+  );
+  assert.deepEqual(json, []);
+});
+
+Deno.test("finishModules() turns imported JSON into modules beside it", () => {
+  const files: Files = new Map([
+    ["project/manifest.js", bytes('import schema from "./schema.json" with { type: "json" };')],
+    ["project/schema.json", bytes('{"a": [1]}')],
+  ]);
+  finishModules(files);
+  assert.equal(text(files, "project/manifest.js"), 'import schema from "./schema.json.js";');
+  assert.equal(text(files, "project/schema.json.js"), 'export default {\n  "a": [\n    1\n  ]\n};\n');
+  files.delete("project/schema.json");
+  files.set("project/manifest.js", bytes('import schema from "./schema.json" with { type: "json" };'));
+  assert.throws(() => finishModules(files), /imports "\.\/schema\.json", which the package does not have/);
+});
+
+Deno.test("importedPackages() names packages, not files and not the runtime's own modules", () => {
+  const files: Files = new Map([
+    ["a.js", bytes('import a from "ajv/dist/2020.js";\nimport fs from "node:fs";\nimport "./b.js";\n')],
+    ["b.js", bytes('const { c } = await import("@scope/name/part");\nconst s = "from nowhere";\n')],
+    ["c.d.ts", bytes('import type { Command } from "commander";\n')],
+    ["README.md", bytes('import x from "not-a-module";\n')],
+  ]);
+  assert.deepEqual([...importedPackages(files)].sort(), ["@scope/name", "ajv", "commander"]);
+});
+
+Deno.test("lockedVersions() reads resolved versions, without those of peers", () => {
+  const versions = lockedVersions(
+    '{"specifiers": {"npm:@c/typings@14": "14.0.0_commander@14.0.3", "npm:ajv@^8.17.1": "8.20.0", "jsr:@x/y@1": "1.0.0"}}',
+  );
+  assert.deepEqual([...versions], [["@c/typings", "14.0.0"], ["ajv", "8.20.0"]]);
+});
