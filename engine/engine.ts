@@ -29,7 +29,9 @@ import { funcInfo } from "./runtime/func.ts";
 import type { Instance as RuntimeInstance } from "./runtime/instance.ts";
 import { type ControlContext, underControl } from "./runtime/control.ts";
 import { DEFAULT_LIMITS, type Imports, type InstanceLimits, instantiate } from "./runtime/instantiate.ts";
-import type { Memory } from "./runtime/memory.ts";
+import { Memory } from "./runtime/memory.ts";
+import { adoptModule, type SharedModuleToken, shareModule, unshareModule } from "./runtime/shared_module.ts";
+import type { SharedMemoryToken } from "./runtime/shared_pages.ts";
 import { Store } from "./runtime/store.ts";
 import { parseModule } from "./text/parse_module.ts";
 import { TextPlaces } from "./text/text_places.ts";
@@ -274,6 +276,30 @@ export class Module {
     return entry && valid.funcTypes[entry.index];
   }
 
+  /**
+   * Plain data to send to Workers, each of which makes the same module of it with {@linkcode Module.fromShared}: the machine code is used
+   * where it is. The module stays alive until {@linkcode Module.unshare}.
+   */
+  share(): SharedModuleToken {
+    return shareModule(this.#compiled, this.#engine.features);
+  }
+
+  /** No further Worker will ask for the module; those that have it keep it for as long as they need it. */
+  unshare(): void {
+    unshareModule(this.#compiled);
+  }
+
+  /**
+   * The module that `token` stands for, in this realm. `options` are those of its instances: limits.
+   *
+   * Throws TypeError for what `share` has not made, an Error when the module was unshared and is gone.
+   */
+  static fromShared(token: SharedModuleToken, options: Pick<EngineOptions, "limits"> = {}): Module {
+    const space = realmStore();
+    const compiled = adoptModule(space, token);
+    return new Module(space, compiled, {}, new Engine({ ...options, features: token.features }));
+  }
+
   /** Size of the machine code in bytes. */
   get codeSize(): number {
     return this.#compiled.image.size;
@@ -414,6 +440,8 @@ function exportValue(instance: RuntimeInstance, kind: ExternKind, index: number)
 export interface HostObjects {
   /** A memory of `initial` to `maximum` pages of 64 KiB. */
   memory(initial: number, maximum?: number, bounds?: "guard" | "explicit"): Memory;
+  /** A memory that several Workers can use; it needs a maximum. */
+  sharedMemory(initial: number, maximum: number, bounds?: "guard" | "explicit"): Memory;
   /** A table of references of `type` ("funcref" or "externref"). */
   table(type: "funcref" | "externref", initial: number, maximum?: number): ExternTable;
   /** A global of a number or reference type. */
@@ -426,6 +454,8 @@ export interface HostObjects {
 export const host: HostObjects = {
   memory: (initial, maximum, bounds = "guard") =>
     ExternTable.hostMemory(realmStore(), initial, maximum, bounds === "guard"),
+  sharedMemory: (initial, maximum, bounds = "guard") =>
+    ExternTable.hostMemory(realmStore(), initial, maximum, bounds === "guard", true),
   table: (type, initial, maximum) => ExternTable.make(realmStore(), type, initial, maximum),
   global: (type, mutable, value) => ExternGlobal.make(realmStore(), type, mutable, value),
   tag: (...parameters) => {
@@ -437,4 +467,4 @@ export const host: HostObjects = {
   },
 };
 
-export { EXTERN, Tag, WaftError, WasmException };
+export { EXTERN, Memory, type SharedMemoryToken, type SharedModuleToken, Tag, WaftError, WasmException };

@@ -13,8 +13,11 @@ export {
   host,
   type ImportDescriptor,
   Instance,
+  Memory,
   Module,
   NewEngine,
+  type SharedMemoryToken,
+  type SharedModuleToken,
   Tag,
   WasmException,
 } from "./engine.ts";

@@ -10,6 +10,7 @@ import { closeFuncType, closeGlobalType, closeTableType } from "../wasm/subtype.
 import type { FuncType, GlobalType, TableType } from "../wasm/types.ts";
 import { type ConstInit, prepareConst } from "./const_expr.ts";
 import type { GuestThread } from "./guest_thread.ts";
+import { ImageReferences } from "./image_references.ts";
 import type { ImageOwner } from "./trap_error.ts";
 
 export interface InlineSite {
@@ -54,7 +55,9 @@ export class CompiledModule implements ImageOwner {
   readonly datas: readonly PreparedData[];
   /** Where in the text a byte of the binary form comes from, for modules from text. */
   readonly placeOf: (offset: number) => SourcePlace | undefined;
-  readonly #inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
+  readonly inlineSitesByFunction: ReadonlyMap<number, readonly InlineSite[]>;
+  /** Who else uses the image. */
+  readonly references: ImageReferences;
   #exportNames: Map<number, string> | undefined;
 
   constructor(
@@ -68,6 +71,8 @@ export class CompiledModule implements ImageOwner {
       fuel: boolean;
       signatureIds: Int32Array;
       inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
+      /** Of an image that another realm has placed. */
+      references?: ImageReferences;
       placeOf?: (offset: number) => SourcePlace | undefined;
     },
   ) {
@@ -79,7 +84,8 @@ export class CompiledModule implements ImageOwner {
     this.interruptible = parts.interruptible;
     this.fuel = parts.fuel;
     this.signatureIds = parts.signatureIds;
-    this.#inlineSites = parts.inlineSites;
+    this.inlineSitesByFunction = parts.inlineSites;
+    this.references = parts.references ?? new ImageReferences(true);
     this.placeOf = parts.placeOf ?? (() => undefined);
     const ids = valid.canonicalIds;
     this.funcTypes = valid.funcTypes.map((type) => closeFuncType(type, ids));
@@ -112,7 +118,7 @@ export class CompiledModule implements ImageOwner {
   }
 
   inlineSites(definedIndex: number): readonly InlineSite[] {
-    return this.#inlineSites.get(definedIndex) ?? [];
+    return this.inlineSitesByFunction.get(definedIndex) ?? [];
   }
 
   /** The name section's name, else an export's. */

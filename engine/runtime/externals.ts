@@ -78,8 +78,15 @@ export class ExternTable {
     return new ExternTable(store, table);
   }
 
-  static hostMemory(store: Store, initial: number, maximum: number | undefined, guarded: boolean): Memory {
-    return new Memory(store.thread.host, { limits: limits(initial, maximum, 0x10000), shared: false }, { guarded });
+  static hostMemory(
+    store: Store,
+    initial: number,
+    maximum: number | undefined,
+    guarded: boolean,
+    shared: boolean = false,
+  ): Memory {
+    if (shared && maximum === undefined) throw new TypeError("A shared memory needs a maximum");
+    return new Memory(store.thread.host, { limits: limits(initial, maximum, 0x10000), shared }, { guarded });
   }
 
   /** Number of elements. */

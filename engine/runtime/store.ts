@@ -16,6 +16,8 @@ import { funcInfo } from "./func.ts";
 import { GuestThread } from "./guest_thread.ts";
 import type { Global } from "./global.ts";
 import type { Instance } from "./instance.ts";
+import { PROT } from "../host/host.ts";
+import type { ImageReferences } from "./image_references.ts";
 import { NativeRegion } from "./native_region.ts";
 import type { Table } from "./table.ts";
 import { parkedFrames, trapError } from "./trap_error.ts";
@@ -54,18 +56,70 @@ export class Store implements ReferenceBorder {
     this.thread.services = (context, index) => this.instanceOfContext(context).hostServices[index];
     this.thread.quiet = () => this.#rest();
     this.thread.lands = (error) => this.#lands(error);
+    this.heap = new Heap(this.thread.host, this.#heapRoots(), (control) => {
+      const code = collectorCode(this, this.compileCollector(), control);
+      this.openInstances--; // the program does not see it
+      return code;
+    });
+  }
+
+  /** An object of `bytes` for code that is parked; the heap may have `limit` bytes. Traps when there is no room. */
+  allocate(bytes: number, limit: number): number {
+    return this.#orTrap(() => this.heap.allocate(bytes, limit));
+  }
+
+  /** The same for an instance under construction, whose references nobody knows yet: nothing is collected. */
+  allocateConstant(bytes: number, limit: number): number {
+    return this.#orTrap(() => this.heap.allocateInPeace(bytes, limit));
+  }
+
+  #orTrap(allocate: () => number): number {
+    try {
+      return allocate();
+    } catch (error) {
+      if (!(error instanceof HeapFull)) throw error;
+      throw this.thread.depth > 0 ? this.trapInBuiltin(error.message) : new TrapError(error.message);
+    }
+  }
+
+  #heapRoots(): HeapRoots {
+    return {
+      handleCounts: () => ({ host: this.thread.handles.count, exceptions: this.thread.exceptions.count }),
+      visit: (range, word) => {
+        const { thread } = this;
+        for (const { region, offset, bytes } of thread.guestFrames()) {
+          range(region.address + offset, region.address + offset + bytes);
+        }
+        if (thread.depth > 0) {
+          const { address } = thread.state;
+          range(address + THREAD.SLOTS, address + THREAD.SIZE);
+        }
+        for (const ref of this.#instances.values()) ref.deref()?.visitReferences(range, word);
+        for (const ref of this.#hostObjects) ref.deref()?.visitReferences(range, word);
+        this.#caught?.visitReferences(word);
+        for (const exception of this.shownExceptions) exception.visitReferences(word);
+      },
+      visitException: (number, word) => (this.thread.exceptions.valueAt(number) as Exception).visitReferences(word),
+      marked: (host, exceptions, epoch) => {
+        this.thread.handles.sweepUnmarked(host);
+        this.thread.exceptions.sweepUnmarked(exceptions);
+        if (this.thread.depth === 0) this.#sweepEscaped(epoch);
+      },
+    };
   }
 
   addModule(module: CompiledModule): void {
     const base = module.image.base;
     this.#modules.set(base, new WeakRef(module));
-    MODULES.register(module, { store: this, base, size: module.image.size });
+    MODULES.register(module, { store: this, base, size: module.image.size, references: module.references });
   }
 
-  /** The module's image is unreachable: its code can go. */
-  dropImage(base: number, size: number): void {
+  /** The module's image is unreachable in this realm: its code can go unless others use it. */
+  dropImage(base: number, size: number, references: ImageReferences): void {
     this.#modules.delete(base);
-    this.thread.arena.release(base, size);
+    if (!references.drop()) return;
+    if (references.own) this.thread.arena.release(base, size);
+    else this.thread.host.replace(base, size, PROT.NONE);
   }
 
   /** The module whose image holds a code address. */
@@ -252,6 +306,13 @@ export class Store implements ReferenceBorder {
   }
 }
 
-const MODULES = new FinalizationRegistry<{ store: Store; base: number; size: number }>(({ store, base, size }) => {
-  store.dropImage(base, size);
+interface HeldImage {
+  store: Store;
+  base: number;
+  size: number;
+  references: ImageReferences;
+}
+
+const MODULES = new FinalizationRegistry<HeldImage>(({ store, base, size, references }) => {
+  store.dropImage(base, size, references);
 });

@@ -1,0 +1,123 @@
+/**
+ * One compiled module used by several Workers: they are threads of one process, so another realm can run the code where it is. In: a
+ * CompiledModule. Out: plain data for `postMessage`, and from that, in another realm, a CompiledModule with the same image.
+ *
+ * What is shared by address: machine code. What is shared as memory: the tables that explain it, the binary form. What each realm has of its own:
+ * canonical type ids, contexts, instances. Code that polls for deadlines reads the poll page of its realm, whose distance is written into it,
+ * so it is placed again, as a copy.
+ *
+ * Lifetime: `share` keeps the module until `unshare`, since data on its way holds nothing. Every realm that uses the image holds one of
+ * the references that image_references.ts counts; who gives the last one back drops the pages. Only the realm that placed the image can use its place again.
+ */
+import { decodeModule } from "../binary/decode.ts";
+import type { ContextLayout } from "../context_layout.ts";
+import type { FeatureSet } from "../features.ts";
+import { CodeImage, type CodeTables, placeImage } from "../link/image.ts";
+import { validateModule } from "../validate/module.ts";
+import type { ValidModule } from "../validate/valid_module.ts";
+import { CompiledModule, type InlineSite } from "./compiled_module.ts";
+import { ImageReferences } from "./image_references.ts";
+import type { Store } from "./store.ts";
+
+/** What of a module another realm needs. */
+export interface SharedModuleToken {
+  readonly waft: "module";
+  /** The engine's version: another one may mean other things by the same data. */
+  readonly version: number;
+  readonly base: number;
+  readonly size: number;
+  readonly count: SharedArrayBuffer;
+  readonly binary: SharedArrayBuffer;
+  readonly tables: CodeTables;
+  readonly layout: ContextLayout;
+  readonly signatureIds: Int32Array;
+  readonly explicitBounds: boolean;
+  readonly interruptible: boolean;
+  readonly fuel: boolean;
+  readonly inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
+  readonly features: FeatureSet;
+}
+
+/** Changes whenever the meaning of a token does. */
+const VERSION = 1;
+
+const TOKENS = new WeakMap<CompiledModule, SharedModuleToken>();
+/** Modules that other realms may ask for. */
+const KEPT = new Set<CompiledModule>();
+
+/** The token of a module, which lives until it is unshared. */
+export function shareModule(module: CompiledModule, features: FeatureSet): SharedModuleToken {
+  KEPT.add(module);
+  const known = TOKENS.get(module);
+  if (known !== undefined) return known;
+  const { image, references } = module;
+  const tables = Object.fromEntries(Object.entries(image.tables).map(([name, column]) => [name, sharedColumn(column)]));
+  const token: SharedModuleToken = {
+    waft: "module",
+    version: VERSION,
+    base: image.base,
+    size: image.size,
+    count: references.share(),
+    binary: sharedBytes(module.valid.bytes).buffer,
+    tables: tables as unknown as CodeTables,
+    layout: module.layout,
+    signatureIds: sharedWords(module.signatureIds),
+    explicitBounds: module.explicitBounds,
+    interruptible: module.interruptible,
+    fuel: module.fuel,
+    inlineSites: module.inlineSitesByFunction,
+    features,
+  };
+  TOKENS.set(module, token);
+  return token;
+}
+
+/** No other realm will ask for the module any more. */
+export function unshareModule(module: CompiledModule): void {
+  KEPT.delete(module);
+}
+
+/** The module of a token in this realm. Throws TypeError for what is no token, an Error when the module is gone. */
+export function adoptModule(store: Store, token: SharedModuleToken): CompiledModule {
+  if (token?.waft !== "module" || !(token.count instanceof SharedArrayBuffer)) {
+    throw new TypeError("This is not what Module.share() returned");
+  }
+  if (token.version !== VERSION) throw new TypeError("The shared module comes from another version of waft");
+  const known = store.moduleAt(token.base);
+  if (known !== undefined) return known;
+  const references = ImageReferences.hold(token.count);
+  const valid = validateModule(decodeModule(new Uint8Array(token.binary).slice()), token.features, {
+    bodies: false,
+  }) as ValidModule;
+  const { thread } = store;
+  let image = new CodeImage(token.base, token.size, token.tables);
+  if (token.tables.pollAt.length > 0) {
+    const bytes = new Uint8Array(thread.host.view(token.base, token.size)).slice();
+    image = placeImage(thread.arena, bytes, token.tables);
+    references.drop();
+  }
+  const copied = image.base !== token.base;
+  const module = new CompiledModule(thread, valid, {
+    ...token,
+    image,
+    ...(copied ? {} : { references }),
+  });
+  store.addModule(module);
+  return module;
+}
+
+function sharedBytes(bytes: Uint8Array): Uint8Array<SharedArrayBuffer> {
+  const copy = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  copy.set(bytes);
+  return copy;
+}
+
+function sharedWords(words: Int32Array): Int32Array<SharedArrayBuffer> {
+  const copy = new Int32Array(new SharedArrayBuffer(words.byteLength));
+  copy.set(words);
+  return copy;
+}
+
+function sharedColumn(column: Int32Array | Uint8Array): Int32Array | Uint8Array {
+  return column instanceof Int32Array ? sharedWords(column) : sharedBytes(column);
+}

@@ -1,0 +1,48 @@
+/**
+ * A thread for tests: takes a module and a memory by their tokens, and calls exports as it is told. Answers every message with
+ * `{ result }` or `{ error }`.
+ */
+import { host, type Instance, Memory, Module, type SharedMemoryToken, type SharedModuleToken } from "../../engine/mod.ts";
+
+export type Request =
+  | { kind: "instantiate"; module: SharedModuleToken; memory?: SharedMemoryToken }
+  | { kind: "call"; name: string; args: (number | bigint)[]; deadline?: number }
+  | { kind: "close" }
+  | { kind: "drop" };
+
+export type Reply = { result: unknown } | { error: string };
+
+let instance: Instance | undefined;
+let memory: Memory | undefined;
+
+function answer(request: Request): unknown {
+  switch (request.kind) {
+    case "instantiate":
+      memory = request.memory && Memory.fromShared(request.memory);
+      instance = Module.fromShared(request.module).instantiate({}, {
+        env: { memory: memory ?? host.memory(1), pause: () => {} },
+      });
+      return undefined;
+    case "call": {
+      const context = request.deadline === undefined ? {} : { deadline: request.deadline };
+      return instance!.call(context, request.name, ...request.args);
+    }
+    case "close":
+      instance!.close();
+      return undefined;
+    case "drop":
+      instance = undefined;
+      memory = undefined;
+      return undefined;
+  }
+}
+
+self.addEventListener("message", (event) => {
+  let reply: Reply;
+  try {
+    reply = { result: answer((event as MessageEvent<Request>).data) };
+  } catch (error) {
+    reply = { error: (error as Error).message };
+  }
+  (self as unknown as Worker).postMessage(reply);
+});
