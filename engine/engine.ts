@@ -18,6 +18,7 @@ import type { Target } from "./codegen/target.ts";
 import { compileModule } from "./compile.ts";
 import { WaftError } from "./errors.ts";
 import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
+import { COLLECTOR_CODE } from "./gc/collector_code.ts";
 import { cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { placeImage } from "./link/image.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
@@ -123,7 +124,29 @@ let store: Store | undefined;
 
 /** The store of this realm: made by the first instantiation or compilation. */
 function realmStore(): Store {
-  return store ??= new Store(TARGET);
+  return store ??= makeStore();
+}
+
+function makeStore(): Store {
+  const made = new Store(TARGET);
+  made.compileCollector = () => {
+    const { thread } = made;
+    const code = compileModule(parseModule(COLLECTOR_CODE), {
+      target: thread.target,
+      features: featureSet(),
+      optimizations: optimizationSet(),
+      explicitBounds: false,
+      unchecked: true,
+      cpu: cpuFeatures(thread.host),
+    });
+    const compiled = new CompiledModule(thread, code.valid, {
+      ...code,
+      image: placeImage(thread.arena, code.bytes, code.tables),
+    });
+    made.addModule(compiled);
+    return compiled;
+  };
+  return made;
 }
 
 /** Makes an engine. */
@@ -396,7 +419,21 @@ export class Instance {
     }
   }
 
-  /** Ends the instance: calling its exports throws an Error from now on. */
+  /**
+   * Makes everything that the instance defines (memories, tables, globals, dropped segments) what it was after instantiation; what it imports
+   * is not touched. Views of its memories stay, unless the memory has grown, and then read as zeros.
+   *
+   * Throws an Error when the instance is closed or not at rest (a call of it is under way, waiting ones included), or when it has a start
+   * function and was not instantiated with `resettable`.
+   */
+  reset(): void {
+    this.#instance.reset();
+  }
+
+  /**
+   * Ends the instance: calling its exports throws an Error from now on. The pages of its memories are given back at once, unless other
+   * instances may use them or its own code is just running; views that were kept read as zeros.
+   */
   close(): void {
     this.#instance.close();
   }

@@ -1,6 +1,8 @@
 /**
  * Tags and exceptions (specification, 4.2.11 and 4.2.13) as JavaScript objects. A tag's identity is a number that compiled code compares;
- * an exception keeps its payload as bits, so that every value survives, and references as JavaScript values, so that they live.
+ * an exception keeps its payload as bits, references included: what refers to it, in compiled code or as the WasmException that shows
+ * it to JavaScript, keeps alive what those refer to (visitReferences). So an exception that only compiled code refers to is garbage
+ * as soon as those references are, cycles included.
  *
  * What JavaScript throws through compiled code becomes an exception whose tag is no module's (FOREIGN): only catch_all
  * sees it, and who throws it on throws the original.
@@ -26,6 +28,8 @@ import { type ReferenceBorder, referenceMismatch } from "./values.ts";
 /** What exceptions need of the store. */
 export interface ExceptionBorder extends ReferenceBorder {
   readonly thread: { readonly handles: HandleTable; readonly exceptions: HandleTable; readonly state: NativeRegion };
+  /** Exceptions of compiled code that JavaScript sees: their references are roots. */
+  readonly shownExceptions: Set<Exception>;
 }
 
 let nextTag = 1;
@@ -57,8 +61,6 @@ export class Tag {
 const WORDS = 4;
 const OVERFLOW = THREAD.OVERFLOW;
 const BITS = new DataView(new ArrayBuffer(8));
-const NO_REFERENCES: readonly unknown[] = [];
-const NO_CELLS: readonly number[] = [];
 
 /**
  * An exception inside: an object as light as it can be, since most are caught by compiled code. What JavaScript sees of it, an Error,
@@ -66,63 +68,90 @@ const NO_CELLS: readonly number[] = [];
  */
 export class Exception {
   readonly tag: Tag;
-  /** Four words per value; those of references are not used. */
-  readonly cells: readonly number[];
-  /** By number of the value: references, as JavaScript values. */
-  readonly references: readonly unknown[];
-  /** What JavaScript threw, or sees. */
+  /** Four words per value; references are good while something refers to the exception, or it is shown. */
+  readonly cells: number[];
+  /** What JavaScript threw, or made to throw. */
   #outside: unknown;
+  /** What JavaScript sees of an exception of compiled code. */
+  #shown: WeakRef<WasmException> | undefined;
 
-  constructor(tag: Tag, cells: readonly number[], references: readonly unknown[], outside?: unknown) {
+  constructor(tag: Tag, cells: number[], outside?: unknown) {
     this.tag = tag;
     this.cells = cells;
-    this.references = references;
     this.#outside = outside;
   }
 
   /** Of what JavaScript threw. */
   static of(thrown: unknown): Exception {
-    if (thrown instanceof WasmException) return thrown[INSIDE];
-    return new Exception(FOREIGN, NO_CELLS, NO_REFERENCES, thrown);
+    if (!(thrown instanceof WasmException)) return new Exception(FOREIGN, [], thrown);
+    const inside = thrown[INSIDE];
+    inside.#outside = thrown; // whoever threw it may have given it properties
+    return inside;
   }
 
   /** The exception of `tag` whose payload compiled code has left in the overflow buffer. */
   static thrown(tag: Tag, border: ExceptionBorder): Exception {
     const { params } = tag.type;
-    const { state, exceptions } = border.thread;
-    const { u32 } = state;
+    const { u32 } = border.thread.state;
     // An array of numbers: a typed array costs a microsecond to make.
     const cells: number[] = [];
     for (let n = 0; n < params.length * WORDS; n++) cells.push(u32[(OVERFLOW >> 2) + n]!);
-    if (!tag.hasReferences) return new Exception(tag, cells, NO_REFERENCES);
-    const references = params.map((type, k) => {
-      if (!isRef(type)) return undefined;
-      const word = state.word(OVERFLOW + k * 16);
-      return isException(type) ? exceptions.valueOf(word) : border.fromWord(word, type);
-    });
-    return new Exception(tag, cells, references);
+    return new Exception(tag, cells);
   }
 
   /** What JavaScript gets to see when nobody has caught it. */
   get outgoing(): unknown {
     if (this.tag === FOREIGN) return this.#outside;
-    return this.#outside ??= new WasmException(this);
+    let shown = this.#outside ?? this.#shown?.deref();
+    if (shown === undefined) {
+      shown = new WasmException(this);
+      this.#shown = new WeakRef(shown as WasmException);
+      if (this.tag.hasReferences) this.tag.border!.shownExceptions.add(this);
+      if (this.tag.hasReferences) SHOWN.register(shown as WasmException, this);
+    }
+    return shown;
+  }
+
+  /** The WasmException that showed it is gone. */
+  forget(): void {
+    if (this.#shown?.deref() === undefined) this.tag.border!.shownExceptions.delete(this); // else there is another by now
+  }
+
+  /** Visits the references in the payload. */
+  visitReferences(visit: (word: number) => void): void {
+    if (!this.tag.hasReferences) return;
+    const { cells, tag: { type: { params } } } = this;
+    for (let k = 0; k < params.length; k++) {
+      if (isRef(params[k]!)) visit(cells[k * WORDS]! + cells[k * WORDS + 1]! * 0x1_0000_0000);
+    }
   }
 
   /** Leaves tag and payload where a landing reads them. */
   deliver(border: ExceptionBorder): void {
-    const { state, exceptions } = border.thread;
-    const { identity, hasReferences, type: { params } } = this.tag;
-    state.setWord(THREAD.CAUGHT_TAG, identity);
+    const { state } = border.thread;
+    const { cells, tag } = this;
+    if (tag.hasReferences) this.#renewReferences(border);
+    state.setWord(THREAD.CAUGHT_TAG, tag.identity);
     const { u32 } = state;
-    for (let n = 0; n < this.cells.length; n++) u32[(OVERFLOW >> 2) + n] = this.cells[n]!;
-    if (!hasReferences) return;
+    for (let n = 0; n < cells.length; n++) u32[(OVERFLOW >> 2) + n] = cells[n]!;
+  }
+
+  /** Of an exception that JavaScript made: writes the references to the cells. Compiled code may have let go of them since the last time. */
+  #renewReferences(border: ExceptionBorder): void {
+    const values = (this.#outside as WasmException | undefined)?.[REFERENCES];
+    if (values === undefined) return;
+    const { cells, tag: { type: { params } } } = this;
     for (let k = 0; k < params.length; k++) {
       const type = params[k]!;
       if (!isRef(type)) continue;
-      const value = this.references[k];
-      const word = value === null ? 0 : isException(type) ? exceptions.handleOf(value) : border.toWord(value, type);
-      state.setWord(OVERFLOW + k * 16, word);
+      const value = values[k];
+      const word = value instanceof WasmException && isException(type)
+        ? border.thread.exceptions.handleOf(value[INSIDE])
+        : value === null
+        ? 0
+        : border.toWord(value, type);
+      cells[k * WORDS] = word >>> 0;
+      cells[k * WORDS + 1] = word / 0x1_0000_0000 >>> 0;
     }
   }
 }
@@ -132,11 +161,14 @@ const FOREIGN = new Tag({ params: [], results: [] } as unknown as FuncType, -1, 
 
 /** Key of the exception that a WasmException shows. */
 export const INSIDE: unique symbol = Symbol("waft.inside");
+/** Key of the references of one that JavaScript made, by number of the value. */
+const REFERENCES: unique symbol = Symbol("waft.references");
 
 /** An exception that WebAssembly code threw and nobody in it caught, or one for it to catch. */
 export class WasmException extends Error {
   override name = "WasmException";
   readonly [INSIDE]: Exception;
+  readonly [REFERENCES]: readonly unknown[] | undefined;
 
   /** An exception of `tag` with the given values, which are converted as arguments are. Throws TypeError when they do not fit. */
   constructor(tag: Tag, payload: Iterable<unknown>);
@@ -154,8 +186,8 @@ export class WasmException extends Error {
       throw new TypeError(`The tag has ${params.length} parameters, not ${values.length}`);
     }
     const cells = new Array<number>(params.length * WORDS).fill(0);
-    const references = params.map((type, k) => writeCell(cells, k * WORDS, type, values[k], of.border));
-    this[INSIDE] = new Exception(of, cells, references, this);
+    this[REFERENCES] = params.map((type, k) => writeCell(cells, k * WORDS, type, values[k], of.border));
+    this[INSIDE] = new Exception(of, cells, this);
   }
 
   get tag(): Tag {
@@ -164,14 +196,18 @@ export class WasmException extends Error {
 
   /** The values: numbers, bigints, references; a v128 as its 16 bytes, an exnref as a WasmException. */
   get payload(): unknown[] {
-    const { tag, references, cells } = this[INSIDE];
+    const { tag, cells } = this[INSIDE];
     return tag.type.params.map((type, k) => {
-      const value = references[k];
       if (!isRef(type)) return readCell(cells, k * WORDS, type);
-      return value instanceof Exception ? value.outgoing : value;
+      if (this[REFERENCES] !== undefined) return this[REFERENCES][k];
+      const word = cells[k * WORDS]! + cells[k * WORDS + 1]! * 0x1_0000_0000;
+      if (!isException(type)) return tag.border!.fromWord(word, type);
+      return word === 0 ? null : (tag.border!.thread.exceptions.valueOf(word) as Exception).outgoing;
     });
   }
 }
+
+const SHOWN = new FinalizationRegistry<Exception>((exception) => exception.forget());
 
 /** Is `type` exnref or one below it? */
 export function isException(type: ValType): boolean {
@@ -206,8 +242,7 @@ function writeCell(
       throw new TypeError("A v128 cannot be converted from a JavaScript value");
     default: {
       if (!isException(type)) border!.toWord(value, type);
-      else if (value instanceof WasmException) return value[INSIDE];
-      else if (value !== null) throw referenceMismatch(value, type);
+      else if (value !== null && !(value instanceof WasmException)) throw referenceMismatch(value, type);
       return value;
     }
   }

@@ -28,6 +28,11 @@ export class Global {
     if (word !== 0) mark(word);
   }
 
+  /** The same for the collected heap. */
+  visitReferences(_range: unknown, word: (word: number) => void): void {
+    this.markReferences(word);
+  }
+
   /** Keeps the instance of a function alive that was just stored. */
   keepOwner(value: unknown): void {
     const info = funcInfo(value);

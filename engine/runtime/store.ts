@@ -2,14 +2,16 @@
  * The store (specification, 4.2.3) of one JavaScript realm: the guest thread and everything alive on it. It knows which image
  * a code address belongs to, which instance a context belongs to, and how references cross the border.
  */
-import { CONTEXT, RECORD } from "../context_layout.ts";
+import { CONTEXT, RECORD, THREAD } from "../context_layout.ts";
 import type { Target } from "../codegen/target.ts";
 import { Bug, TrapError, UNCATCHABLE } from "../errors.ts";
+import { Heap, HeapFull, type HeapRoots } from "../gc/heap.ts";
 import { currentHost } from "../host/current.ts";
 import type { CodeImage } from "../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import { isSubtypeId } from "../wasm/subtype.ts";
 import { HEAP, heapOf, isNullable, type ValType } from "../wasm/types.ts";
+import { collectorCode } from "./collector.ts";
 import type { CompiledModule } from "./compiled_module.ts";
 import { Exception } from "./exception.ts";
 import { funcInfo } from "./func.ts";
@@ -38,6 +40,13 @@ export class Store implements ReferenceBorder {
   #lastInstance: Instance | undefined;
   /** The exception that landed last. */
   #caught: Exception | undefined;
+  readonly shownExceptions: Set<Exception> = new Set();
+  /** Structures and arrays. */
+  readonly heap: Heap;
+  /** Makes the module of gc/collector_code.ts; set by who can compile. */
+  compileCollector: () => CompiledModule = () => {
+    throw new Bug("Nobody can compile the collector");
+  };
   /** Functions that JavaScript gave to compiled code, by record: alive until a sweep finds that nothing holds them. */
   readonly #escaped = new Map<number, Instance>();
   #escapedLimit = 1024;
@@ -175,6 +184,8 @@ export class Store implements ReferenceBorder {
     const info = funcInfo(value);
     if (info === undefined) throw referenceMismatch(value, type);
     if (heap === HEAP.func || (heap >= 0 && isSubtypeId(info.typeId, heap))) {
+      if (info.instance.closed) throw new TypeError("Cannot pass a function of a closed instance");
+      info.instance.lent = true;
       this.#escaped.set(info.record, info.instance);
       if (this.#escaped.size >= this.#escapedLimit) this.thread.sweepDue = true;
       return info.record;
@@ -257,13 +268,24 @@ export class Store implements ReferenceBorder {
   #sweepExceptions(): void {
     const { exceptions } = this.thread;
     if (!exceptions.full) return;
-    exceptions.sweep((mark) => {
+    if (this.heap.isOpen) return this.heap.collect();
+    exceptions.sweep((keep) => {
+      const marked = new Set<number>();
+      const mark = (word: number) => {
+        if (!exceptions.owns(word) || marked.has(word)) return;
+        marked.add(word);
+        keep(word);
+      };
       for (const ref of this.#instances.values()) ref.deref()?.markExceptions(mark);
+      this.#caught?.visitReferences(mark);
+      for (const exception of this.shownExceptions) exception.visitReferences(mark);
       for (const { region: { u32 }, offset, bytes } of this.thread.guestFrames()) {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
-          if (u32[at + 1] === 0 && (u32[at]! & 7) === 0) mark(u32[at]!);
+          if (u32[at + 1] === 0) mark(u32[at]!);
         }
       }
+      // What it adds to the set, this loop comes to as well.
+      for (const word of marked) (exceptions.valueOf(word) as Exception | undefined)?.visitReferences(mark);
     });
   }
 
@@ -280,6 +302,11 @@ export class Store implements ReferenceBorder {
    * suspended calls: any word there that looks like a handle is taken for one, and functions are not looked for.
    */
   #sweep(): void {
+    if (this.heap.isOpen) {
+      this.thread.sweepDue = false;
+      this.heap.collect();
+      return;
+    }
     this.#sweepExceptions();
     if (!this.thread.sweepDue) return;
     this.thread.sweepDue = false;
@@ -292,12 +319,36 @@ export class Store implements ReferenceBorder {
       };
       for (const ref of this.#instances.values()) ref.deref()?.markReferences(markWord);
       for (const ref of this.#hostObjects) ref.deref()?.markReferences(markWord);
+      for (const exception of this.shownExceptions) exception.visitReferences(markWord);
+      for (const exception of this.thread.exceptions.values()) (exception as Exception).visitReferences(markWord);
       for (const { block: { region: { u32 }, offset }, bytes } of this.thread.suspended) {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
-          if (u32[at + 1]! < 8 && (u32[at]! & 7) === 0) mark(u32[at]! + u32[at + 1]! * 0x1_0000_0000);
+          if (u32[at + 1]! < 8) mark(u32[at]! + u32[at + 1]! * 0x1_0000_0000);
         }
       }
     });
+    this.#keepEscaped(held);
+  }
+
+  /** Forgets functions that JavaScript gave away and nothing holds, after a collection, which has marked those in objects. */
+  #sweepEscaped(epoch: number): void {
+    const held = new Map<number, Instance>();
+    for (const [record, owner] of this.#escaped) {
+      const { region } = owner;
+      if (region.u32[(record - region.address + RECORD.MARK) >> 2] === epoch) held.set(record, owner);
+    }
+    const markWord = (word: number) => {
+      const owner = this.#escaped.get(word);
+      if (owner !== undefined) held.set(word, owner);
+    };
+    for (const ref of this.#instances.values()) ref.deref()?.markReferences(markWord);
+    for (const ref of this.#hostObjects) ref.deref()?.markReferences(markWord);
+    for (const exception of this.shownExceptions) exception.visitReferences(markWord);
+    for (const exception of this.thread.exceptions.values()) (exception as Exception).visitReferences(markWord);
+    this.#keepEscaped(held);
+  }
+
+  #keepEscaped(held: ReadonlyMap<number, Instance>): void {
     if (this.thread.suspended.size === 0) this.#escaped.clear();
     for (const [record, owner] of held) this.#escaped.set(record, owner);
     this.#escapedLimit = Math.max(1024, this.#escaped.size * 2);

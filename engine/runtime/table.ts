@@ -2,7 +2,8 @@
  * Tables (specification, 4.2.7): elements are 8-byte words outside the JavaScript heap: the address of a function record, a
  * host handle, or 0 for null. Contexts of instances hold copies of base and length; `users` are told when they change.
  */
-import type { TableType } from "../wasm/types.ts";
+import { topHeap } from "../wasm/subtype.ts";
+import { HEAP, heapOf, type TableType } from "../wasm/types.ts";
 import type { ContextArena, ContextBlock } from "./context_arena.ts";
 
 /** The most elements a table may have: V8's limit. */
@@ -73,6 +74,11 @@ export class Table {
     }
   }
 
+  /** For the collected heap: the range of its elements, unless they are functions. */
+  visitReferences(range: (low: number, high: number) => void): void {
+    if (topHeap(heapOf(this.type.element)) !== HEAP.func) range(this.base, this.base + this.#length * 8);
+  }
+
   fill(start: number, count: number, word: number): void {
     for (let i = 0; i < count; i++) this.set(start + i, word);
   }
@@ -84,6 +90,16 @@ export class Table {
     } else {
       for (let i = 0; i < count; i++) this.set(start + i, source.get(from + i));
     }
+  }
+
+  /** Makes it what it was at first: as long, and empty. Its instances must be at rest. */
+  reset(): void {
+    const length = Number(this.type.limits.min);
+    const { region, offset } = this.#holder.block;
+    region.u8.fill(0, offset, offset + this.#length * 8);
+    if (length === this.#length) return;
+    this.#length = length;
+    for (const user of this.users) user.tableMoved(this);
   }
 
   /** Grows by `delta` elements of `word`: the old length, or −1 when that cannot be. */

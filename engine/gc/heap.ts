@@ -1,0 +1,569 @@
+/**
+ * The collected heap of one JavaScript realm: a range of address space cut into blocks of 64 KiB, allocation cells that compiled code
+ * takes slots from, and mark-and-sweep collection, non-moving (gc_layout.ts, collector_layout.ts). In: sizes of objects from the slow path of
+ * allocation, and roots from the store. Out: addresses of zeroed slots; everything that no root leads to is used again.
+ *
+ * A collection happens when as much has been handed out since the last as was alive then (at least COLLECT_AFTER), when a limit is
+ * reached, or on demand; always while no compiled code runs. Sweeping is lazy, a block at a time, when slots are wanted. Blocks
+ * with nothing alive go to any class, and back to the system beyond what the next round will want.
+ *
+ * Invariant: outside a collection, a slot is on a free list, or in a block that waits to be swept and was not marked, or is an object.
+ */
+import { Bug } from "../errors.ts";
+import { CELLS, MAX_OBJECT_BYTES, MAX_SMALL_BYTES, SIZE_CLASSES, sizeClassOf } from "../gc_layout.ts";
+import { type Host, PROT } from "../host/host.ts";
+import type { COLLECTOR_FUNCTIONS } from "./collector_code.ts";
+import { BLOCK, BLOCK_BYTES, CONTROL, LARGE, MARKS_SHIFT } from "./collector_layout.ts";
+import { HeapReferences } from "./references.ts";
+import { TypeTable } from "./type_table.ts";
+
+/** Address space for the heap: the first that the system gives. */
+const RESERVATIONS = [2 ** 36, 2 ** 34, 2 ** 32, 2 ** 30, 2 ** 28, 2 ** 26];
+/** The least that is handed out between two collections. */
+const COLLECT_AFTER = 32 * 2 ** 20;
+/** References that are not objects are small numbers: the heap must lie above them. */
+const LOWEST_BASE = 2 ** 36;
+/** Mark stack that stays committed between collections. */
+const KEPT_STACK = 2 ** 20;
+/** Words of roots that are handed over at once. */
+const ROOT_WORDS = 4096;
+
+/** The collector's machine code: the functions of collector_code.ts. */
+export type CollectorCode = Record<(typeof COLLECTOR_FUNCTIONS)[number], () => number>;
+
+/** What the heap asks of the store. */
+export interface HeapRoots {
+  /** Numbers of host handles and of exceptions are below these. */
+  handleCounts(): { host: number; exceptions: number };
+  /** Says which words may be references: those of ranges, and single ones. */
+  visit(range: (low: number, high: number) => void, word: (word: number) => void): void;
+  /** The references in the payload of exception `number`. */
+  visitException(number: number, word: (word: number) => void): void;
+  /** Marking is over. Marks are a byte per number; function records in objects have `epoch` as their mark. */
+  marked(host: Uint8Array, exceptions: Uint8Array, epoch: number): void;
+}
+
+/** What the collector has done so far. */
+export interface HeapStatistics {
+  collections: number;
+  /** Bytes of all slots that were given to the program to allocate from, ever. */
+  allocatedBytes: number;
+  /** What the last collection found alive. */
+  liveBytes: number;
+  /** Bytes of blocks that are in use now. */
+  heapBytes: number;
+  /** Objects that JavaScript holds. */
+  heldByHost: number;
+  /** Milliseconds that compiled code had to wait for collections: the last one, the longest, all together. */
+  pauses: { last: number; max: number; total: number };
+}
+
+/** A condition that the slow path of allocation turns into a trap. */
+export class HeapFull extends RangeError {
+  override name = "HeapFull";
+}
+
+/** State of a block, for taking one. */
+const FREE_ZERO = 0;
+const FREE = 1;
+const USED = 2;
+
+/** Memory of the heap proper, reserved by the first allocation. */
+interface Space {
+  base: number;
+  blockCount: number;
+  /** Rows of the table of blocks. */
+  rows: Uint32Array;
+  states: Uint8Array;
+  code: CollectorCode;
+  /** Mark bytes for handles: grown as needed. */
+  host: MarkBytes;
+  exceptions: MarkBytes;
+  rootWords: Uint32Array;
+  rootAddress: number;
+}
+
+interface MarkBytes {
+  address: number;
+  queue: number;
+  bytes: Uint8Array;
+  numbers: Uint32Array;
+}
+
+export class Heap {
+  readonly types: TypeTable;
+  readonly references: HeapReferences = new HeapReferences();
+  /** Address of the allocation cells (gc_layout.ts: CELLS). */
+  readonly cells: number;
+  /** A collection before every such allocation, for tests: 0 for none. Every allocation then takes the slow path. */
+  #stress = 0;
+  #untilStress = 0;
+  /** By class: first of the free slots that stress withholds from compiled code. */
+  readonly #withheld: number[] = SIZE_CLASSES.map(() => 0);
+  readonly #host: Host;
+  readonly #roots: HeapRoots;
+  readonly #makeCode: (control: number) => CollectorCode;
+  readonly #control: number;
+  readonly #u32: Uint32Array;
+  readonly #cellWords: Uint32Array;
+  #space: Space | undefined;
+  /** Blocks that have ever been used: numbers below. */
+  #top = 0;
+  #usedBlocks = 0;
+  /** Free blocks below #top, lowest last; may list some that are used by now. */
+  #free: number[] = [];
+  /** First block and number of blocks of large objects. */
+  readonly #large = new Map<number, number>();
+  #searchFrom = 0;
+  #collecting = false;
+  /** Bytes handed out since the last collection; how many there may be. */
+  #allocated = 0;
+  #threshold = COLLECT_AFTER;
+  #epoch = 0;
+  #total = 0;
+  #live = 0;
+  readonly #pauses = { last: 0, max: 0, total: 0 };
+
+  /** `makeCode` makes the collector's machine code, given the address of the control area. */
+  constructor(host: Host, roots: HeapRoots, makeCode: (control: number) => CollectorCode) {
+    this.#host = host;
+    this.#roots = roots;
+    this.#makeCode = makeCode;
+    this.types = new TypeTable(host);
+    const bytes = CELLS.SIZE + CONTROL.SIZE;
+    this.cells = host.reserve(Math.ceil(bytes / host.pageSize) * host.pageSize, PROT.READ | PROT.WRITE);
+    this.#control = this.cells + CELLS.SIZE;
+    this.#cellWords = new Uint32Array(host.view(this.cells, CELLS.SIZE));
+    this.#u32 = new Uint32Array(host.view(this.#control, CONTROL.SIZE));
+    const classOf = new Uint8Array(this.#cellWords.buffer);
+    for (let k = 0; k <= MAX_SMALL_BYTES / 8; k++) classOf[CELLS.CLASS_OF + k] = sizeClassOf(k * 8);
+    setWord(this.#cellWords, CELLS.TYPES, this.types.address);
+    setWord(this.#u32, CONTROL.TYPES, this.types.address);
+    setWord(this.#u32, CONTROL.CELLS, this.cells);
+  }
+
+  /**
+   * Room for an object of `bytes`, header included: its address. Zero but for the first eight bytes. May collect.
+   * Throws HeapFull when the heap would have more than `limit` bytes, or the system has no more.
+   */
+  allocate(bytes: number, limit: number): number {
+    if (this.#stress > 0 && --this.#untilStress <= 0) this.collect();
+    return this.#allocate(bytes, limit);
+  }
+
+  /** The same, but never collects: for who holds references that are no roots. */
+  allocateInPeace(bytes: number, limit: number): number {
+    const threshold = this.#threshold;
+    this.#threshold = Infinity;
+    try {
+      return this.#allocate(bytes, limit);
+    } finally {
+      this.#threshold = threshold;
+    }
+  }
+
+  #allocate(bytes: number, limit: number): number {
+    const space = this.#space ??= this.#open();
+    if (bytes > MAX_SMALL_BYTES) return this.#allocateLarge(space, bytes, limit);
+    const number = sizeClassOf(bytes);
+    const cell = CELLS.FREE + number * 8;
+    const withheld = this.#withheld[number]!;
+    if (withheld !== 0) setWord(this.#cellWords, cell, withheld);
+    if (word(this.#cellWords, cell) === 0) this.#refill(space, number, limit);
+    this.#u32[CONTROL.CLASS >> 2] = number;
+    space.code.take();
+    if (this.#stress > 0) {
+      this.#withheld[number] = word(this.#cellWords, cell);
+      setWord(this.#cellWords, cell, 0);
+    }
+    return word(this.#u32, CONTROL.SLOT);
+  }
+
+  /** Has anything been allocated yet? */
+  get isOpen(): boolean {
+    return this.#space !== undefined;
+  }
+
+  /** Is `address` in the heap? */
+  contains(address: number): boolean {
+    const space = this.#space;
+    return space !== undefined && address >= space.base && address < space.base + this.#top * BLOCK_BYTES;
+  }
+
+  /** Collects before every `interval`th allocation from now on, and lets compiled code allocate by the slow path only; 0 ends that. */
+  stress(interval: number): void {
+    this.#returnWithheld();
+    this.#stress = this.#untilStress = interval;
+    if (interval === 0) return;
+    const cells = CELLS.FREE >> 2;
+    for (let number = 0; number < SIZE_CLASSES.length; number++) {
+      this.#withheld[number] = word(this.#cellWords, CELLS.FREE + number * 8);
+    }
+    this.#cellWords.fill(0, cells, cells + SIZE_CLASSES.length * 2);
+  }
+
+  get statistics(): HeapStatistics & { liveObjects: number } {
+    return {
+      collections: this.#epoch,
+      allocatedBytes: this.#total,
+      liveBytes: this.#live,
+      liveObjects: this.#space === undefined ? 0 : word(this.#u32, CONTROL.LIVE_OBJECTS),
+      heapBytes: this.#usedBlocks * BLOCK_BYTES,
+      heldByHost: this.references.size,
+      pauses: { ...this.#pauses },
+    };
+  }
+
+  /** Frees everything that no root leads to. No compiled code may be running (it may be parked). */
+  collect(): void {
+    const space = this.#space;
+    if (space === undefined) return;
+    if (this.#collecting) throw new Bug("A collection within a collection");
+    this.#collecting = true;
+    const start = performance.now();
+    try {
+      this.#returnWithheld();
+      this.#untilStress = this.#stress;
+      this.#u32[CONTROL.EPOCH >> 2] = ++this.#epoch;
+      this.#mark(space);
+      this.#reclaim(space);
+    } finally {
+      this.#collecting = false;
+    }
+    const pause = performance.now() - start;
+    this.#pauses.last = pause;
+    this.#pauses.max = Math.max(this.#pauses.max, pause);
+    this.#pauses.total += pause;
+  }
+
+  #mark(space: Space): void {
+    const { code } = space;
+    const words = this.#u32;
+    code.begin();
+    const counts = this.#roots.handleCounts();
+    this.#prepareMarks(space, counts);
+    let filled = 0;
+    const flush = () => {
+      if (filled > 0) range(space.rootAddress, space.rootAddress + filled * 8);
+      filled = 0;
+    };
+    const range = (low: number, high: number) => {
+      setWord(words, CONTROL.LOW, low);
+      setWord(words, CONTROL.HIGH, high);
+      code.scan();
+    };
+    const single = (value: number) => {
+      setWord(space.rootWords, filled * 8, value);
+      if (++filled === ROOT_WORDS) flush();
+    };
+    this.#roots.visit(range, single);
+    for (const address of this.references.addresses()) single(address);
+    flush();
+    code.drain();
+    // Exceptions are JavaScript objects: their references come from there, and may lead to more exceptions.
+    for (let count = word(words, CONTROL.EXCEPTION_QUEUED); count > 0; count = word(words, CONTROL.EXCEPTION_QUEUED)) {
+      const numbers = space.exceptions.numbers.slice(0, count);
+      setWord(words, CONTROL.EXCEPTION_QUEUED, 0);
+      for (const number of numbers) this.#roots.visitException(number, single);
+      flush();
+      code.drain();
+    }
+    this.#roots.marked(
+      space.host.bytes.subarray(0, counts.host),
+      space.exceptions.bytes.subarray(0, counts.exceptions),
+      this.#epoch,
+    );
+    const peak = word(words, CONTROL.STACK_PEAK) - word(words, CONTROL.STACK);
+    if (peak > KEPT_STACK) {
+      const bytes = Math.ceil(peak / this.#host.pageSize) * this.#host.pageSize;
+      this.#host.replace(word(words, CONTROL.STACK), bytes, PROT.READ | PROT.WRITE);
+    }
+    setWord(words, CONTROL.STACK_PEAK, word(words, CONTROL.STACK));
+  }
+
+  /** After marking: finds free blocks, and decides when to collect next. */
+  #reclaim(space: Space): void {
+    const { rows, states } = space;
+    space.code.classify();
+    this.#live = word(this.#u32, CONTROL.LIVE_BYTES);
+    for (const [first, count] of this.#large) {
+      if (rows[rowOf(first) + (BLOCK.LIVE >> 2)] !== 0) {
+        this.#live += count * BLOCK_BYTES;
+        continue;
+      }
+      this.#large.delete(first);
+      for (let number = first; number < first + count; number++) rows[rowOf(number)] = 0;
+      this.#release(space, first, count);
+    }
+    this.#threshold = Math.max(COLLECT_AFTER, this.#live);
+    this.#allocated = 0;
+    const free: number[] = [];
+    this.#usedBlocks = 0;
+    for (let number = 0; number < this.#top; number++) {
+      if (states[number] === USED) {
+        if (rows[rowOf(number)] !== 0) {
+          this.#usedBlocks++;
+          continue;
+        }
+        states[number] = FREE;
+      }
+      free.push(number);
+    }
+    this.#releaseSurplus(space, free);
+    this.#free = free.reverse();
+    this.#searchFrom = 0;
+  }
+
+  /** Gives pages of free blocks back beyond what the next round will want. `free` is in ascending order. */
+  #releaseSurplus(space: Space, free: readonly number[]): void {
+    let k = Math.ceil(this.#threshold / BLOCK_BYTES);
+    while (k < free.length) {
+      const first = free[k]!;
+      let count = 0;
+      while (k < free.length && free[k] === first + count && space.states[first + count] === FREE) {
+        count++;
+        k++;
+      }
+      if (count === 0) k++;
+      else this.#release(space, first, count);
+    }
+  }
+
+  /** Gives the pages of blocks back; the blocks are free and zero. */
+  #release(space: Space, first: number, count: number): void {
+    this.#host.replace(space.base + first * BLOCK_BYTES, count * BLOCK_BYTES, PROT.READ | PROT.WRITE);
+    space.states.fill(FREE_ZERO, first, first + count);
+  }
+
+  /** Makes sure that the cell of class `number` has a slot. */
+  #refill(space: Space, number: number, limit: number): void {
+    const { code } = space;
+    if (this.#allocated >= this.#threshold) this.collect();
+    this.#u32[CONTROL.CLASS >> 2] = number;
+    let bytes = code.sweep();
+    if (bytes === 0 && !this.#hasRoom(1, limit)) {
+      this.#collectForRoom(limit);
+      this.#u32[CONTROL.CLASS >> 2] = number;
+      bytes = code.sweep();
+      if (bytes === 0) this.#requireRoom(1, limit);
+    }
+    if (bytes === 0) {
+      const block = this.#takeBlock(space);
+      const size = SIZE_CLASSES[number]!;
+      const row = rowOf(block);
+      const { rows } = space;
+      rows[row + (BLOCK.SLOT_BYTES >> 2)] = size;
+      rows[row + (BLOCK.RECIPROCAL >> 2)] = Math.ceil(0x1_0000_0000 / size);
+      rows[row + (BLOCK.COUNT >> 2)] = Math.floor(BLOCK_BYTES / size);
+      rows[row + (BLOCK.NEXT >> 2)] = 0;
+      rows[row + (BLOCK.ZERO >> 2)] = space.states[block] === FREE_ZERO ? 1 : 0;
+      this.#setUsed(space, block, 1);
+      this.#u32[(CONTROL.PENDING >> 2) + number] = block + 1;
+      bytes = code.sweep();
+    }
+    this.#count(bytes);
+  }
+
+  #allocateLarge(space: Space, bytes: number, limit: number): number {
+    if (bytes > MAX_OBJECT_BYTES) throw new HeapFull("allocation size too large");
+    const count = Math.ceil(bytes / BLOCK_BYTES);
+    if (this.#allocated + count * BLOCK_BYTES > this.#threshold) this.collect();
+    if (!this.#hasRoom(count, limit)) {
+      this.#collectForRoom(limit);
+      this.#requireRoom(count, limit);
+    }
+    const first = this.#findRun(space, count);
+    const { rows, states } = space;
+    for (let k = 0; k < count; k++) {
+      // A dirty block is made zero by the system.
+      if (states[first + k] !== FREE) continue;
+      let end = k + 1;
+      while (end < count && states[first + end] === FREE) end++;
+      this.#release(space, first + k, end - k);
+      k = end;
+    }
+    for (let number = first; number < first + count; number++) {
+      rows[rowOf(number) + (BLOCK.SLOT_BYTES >> 2)] = LARGE;
+      rows[rowOf(number) + (BLOCK.NEXT >> 2)] = first;
+    }
+    this.#setUsed(space, first, count);
+    this.#large.set(first, count);
+    this.#count(count * BLOCK_BYTES);
+    return space.base + first * BLOCK_BYTES;
+  }
+
+  #hasRoom(count: number, limit: number): boolean {
+    return (this.#usedBlocks + count) * BLOCK_BYTES <= this.#mostBytes(limit);
+  }
+
+  /** Collects because of the limit. A program that is left with next to nothing would only collect from there on: it is full. */
+  #collectForRoom(limit: number): void {
+    if (this.#threshold === Infinity) return;
+    this.collect();
+    const most = this.#mostBytes(limit);
+    if (this.#live > most - most / 64) throw this.#full(limit);
+  }
+
+  #requireRoom(count: number, limit: number): void {
+    if (!this.#hasRoom(count, limit)) throw this.#full(limit);
+  }
+
+  #mostBytes(limit: number): number {
+    return Math.min(limit, this.#space!.blockCount * BLOCK_BYTES);
+  }
+
+  #full(limit: number): HeapFull {
+    return new HeapFull(`out of memory: objects need more than the limit of ${this.#mostBytes(limit)} bytes`);
+  }
+
+  #count(bytes: number): void {
+    this.#allocated += bytes;
+    this.#total += bytes;
+  }
+
+  #setUsed(space: Space, first: number, count: number): void {
+    space.states.fill(USED, first, first + count);
+    this.#usedBlocks += count;
+    if (first + count <= this.#top) return;
+    this.#top = first + count;
+    setWord(this.#u32, CONTROL.USED, this.#top * BLOCK_BYTES);
+  }
+
+  /** The number of a free block. */
+  #takeBlock(space: Space): number {
+    for (let number = this.#free.pop(); number !== undefined; number = this.#free.pop()) {
+      if (space.states[number] !== USED) return number;
+    }
+    if (this.#top === space.blockCount) throw new HeapFull("out of memory: the heap's address space is used up");
+    return this.#top;
+  }
+
+  /** The first of `count` free blocks in a row: the next such run after the last, else fresh ones. */
+  #findRun(space: Space, count: number): number {
+    const { states } = space;
+    for (const [from, to] of [[this.#searchFrom, this.#top], [0, this.#searchFrom]] as const) {
+      let run = 0;
+      for (let number = from; number < to; number++) {
+        run = states[number] === USED ? 0 : run + 1;
+        if (run === count) {
+          this.#searchFrom = number + 1;
+          return number + 1 - count;
+        }
+      }
+    }
+    let first = this.#top;
+    while (first > 0 && states[first - 1] !== USED) first--;
+    if (first + count > space.blockCount) {
+      throw new HeapFull(`out of memory: no ${count * BLOCK_BYTES} bytes in a row are free`);
+    }
+    return first;
+  }
+
+  /** Puts the slots that stress withholds back into the cells. */
+  #returnWithheld(): void {
+    this.#withheld.forEach((slot, number) => {
+      if (slot !== 0) setWord(this.#cellWords, CELLS.FREE + number * 8, slot);
+      this.#withheld[number] = 0;
+    });
+  }
+
+  /** Sees to mark bytes for as many handles as there are, all 0. */
+  #prepareMarks(space: Space, counts: { host: number; exceptions: number }): void {
+    space.host = this.#clearMarks(space.host, counts.host);
+    space.exceptions = this.#clearMarks(space.exceptions, counts.exceptions);
+    setWord(this.#u32, CONTROL.HOST_MARKS, space.host.address);
+    setWord(this.#u32, CONTROL.HOST_COUNT, counts.host);
+    setWord(this.#u32, CONTROL.EXCEPTION_MARKS, space.exceptions.address);
+    setWord(this.#u32, CONTROL.EXCEPTION_COUNT, counts.exceptions);
+    setWord(this.#u32, CONTROL.EXCEPTION_QUEUE, space.exceptions.queue);
+    setWord(this.#u32, CONTROL.EXCEPTION_QUEUED, 0);
+  }
+
+  #clearMarks(marks: MarkBytes, count: number): MarkBytes {
+    if (count <= marks.bytes.length) {
+      marks.bytes.fill(0, 0, count);
+      return marks;
+    }
+    const made = this.#makeMarks(count * 2);
+    if (marks.address !== 0) this.#host.release(marks.address, marks.bytes.length * 5);
+    return made;
+  }
+
+  #makeMarks(count: number): MarkBytes {
+    const page = this.#host.pageSize;
+    const size = Math.ceil(count / page) * page;
+    const address = this.#host.reserve(size * 5, PROT.READ | PROT.WRITE);
+    return {
+      address,
+      queue: address + size,
+      bytes: new Uint8Array(this.#host.view(address, size)),
+      numbers: new Uint32Array(this.#host.view(address + size, size * 4)),
+    };
+  }
+
+  /** Reserves the heap's address space and makes the machine code. */
+  #open(): Space {
+    const host = this.#host;
+    const reserve = (bytes: number) => host.reserve(bytes, PROT.READ | PROT.WRITE);
+    for (const bytes of RESERVATIONS) {
+      const taken: [number, number][] = [];
+      const take = (size: number) => {
+        taken.push([reserve(size), size]);
+        return taken.at(-1)![0];
+      };
+      try {
+        const blockCount = bytes / BLOCK_BYTES;
+        const unaligned = take(bytes + BLOCK_BYTES);
+        const base = Math.ceil(unaligned / BLOCK_BYTES) * BLOCK_BYTES;
+        if (base < LOWEST_BASE) throw new RangeError("Out of address space: the heap would lie too low");
+        const words = this.#u32;
+        setWord(words, CONTROL.BASE, base);
+        const rowsAddress = take(blockCount * BLOCK.SIZE_OF);
+        setWord(words, CONTROL.BLOCKS, rowsAddress);
+        setWord(words, CONTROL.MARKS, take(bytes / (1 << MARKS_SHIFT)));
+        // Every object may be on the stack at once; arrays on the second one have at least 4 KiB.
+        const stack = take(bytes / 2);
+        setWord(words, CONTROL.STACK, stack);
+        setWord(words, CONTROL.STACK_PEAK, stack);
+        setWord(words, CONTROL.ARRAYS, take(bytes / 256));
+        const rootAddress = take(ROOT_WORDS * 8);
+        const marks: MarkBytes = {
+          address: 0,
+          queue: 0,
+          bytes: new Uint8Array(0),
+          numbers: new Uint32Array(0),
+        };
+        return {
+          base,
+          blockCount,
+          rows: new Uint32Array(host.view(rowsAddress, blockCount * BLOCK.SIZE_OF)),
+          states: new Uint8Array(blockCount),
+          host: { ...marks },
+          exceptions: { ...marks },
+          rootAddress,
+          rootWords: new Uint32Array(host.view(rootAddress, ROOT_WORDS * 8)),
+          code: this.#makeCode(this.#control),
+        };
+      } catch (error) {
+        for (const [address, size] of taken) host.release(address, size);
+        if (!(error instanceof RangeError) || bytes === RESERVATIONS.at(-1)) throw error;
+      }
+    }
+    throw new Bug("No reservation was tried");
+  }
+}
+
+/** Index of the first word of a block's row. */
+function rowOf(block: number): number {
+  return block * (BLOCK.SIZE_OF >> 2);
+}
+
+/** Reads and writes 64-bit words below 2^53 at byte offset `at`. */
+function word(u32: Uint32Array, at: number): number {
+  return u32[at >> 2]! + u32[(at >> 2) + 1]! * 0x1_0000_0000;
+}
+
+function setWord(u32: Uint32Array, at: number, value: number): void {
+  u32[at >> 2] = value;
+  u32[(at >> 2) + 1] = value / 0x1_0000_0000;
+}
