@@ -12,6 +12,7 @@
 import { CONTEXT, STATUS, THREAD } from "../context_layout.ts";
 import type { ProcessStubs, Target } from "../codegen/target.ts";
 import { Bug } from "../errors.ts";
+import { REF_TAG } from "../gc_layout.ts";
 import { CodeArena } from "../host/code_arena.ts";
 import { type Host, PROT } from "../host/host.ts";
 import { OS_CALLS } from "../host/os_calls.ts";
@@ -52,9 +53,9 @@ export class GuestThread {
   readonly target: Target;
   readonly arena: CodeArena;
   readonly contexts: ContextArena;
-  readonly handles: HandleTable = new HandleTable();
+  readonly handles: HandleTable = new HandleTable(REF_TAG.HOST);
   /** Exceptions that compiled code holds as exnref. */
-  readonly exceptions: HandleTable = new HandleTable();
+  readonly exceptions: HandleTable = new HandleTable(REF_TAG.EXCEPTION);
   /** The thread state. */
   readonly state: NativeRegion;
   /** Absolute addresses of code in the process stubs. */

@@ -42,6 +42,10 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   readonly funcs: ((...args: unknown[]) => unknown)[] = [];
   /** Anything else that must live as long as the instance. */
   readonly keep: Set<unknown> = new Set();
+  /** By element segment that is neither active nor dropped: its references, if they were evaluated already. */
+  readonly elemWords: (number[] | undefined)[] = [];
+  /** The most bytes that the collected heap may have when its code allocates. */
+  maxHeapBytes = 0;
   closed = false;
   #group: InstanceGroup | undefined;
   readonly #droppedElems: Set<number> = new Set();
@@ -194,6 +198,13 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     for (const table of this.tables) table.markReferences(mark);
   }
 
+  /** Visits every reference that may be to an object, a host value or an exception. */
+  visitReferences(range: (low: number, high: number) => void, word: (word: number) => void): void {
+    for (const global of this.globals) global.markReferences(word);
+    for (const table of this.tables) table.visitReferences(range);
+    for (const words of this.elemWords) words?.forEach(word);
+  }
+
   /** Marks every exnref that its globals and tables hold. */
   markExceptions(mark: (handle: number) => void): void {
     for (const { type, region, offset } of this.globals) if (isException(type.type)) mark(region.word(offset));
@@ -271,6 +282,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         state.i32[SLOT(0) >> 2] = memory.shared?.notify(word(1), int(2) >>> 0) ?? 0;
         return;
       }
+      case "gc_allocate":
+        state.setWord(SLOT(0), this.store.allocate(word(0), this.maxHeapBytes));
+        return;
       case "memory_move":
       case "memory_set":
         throw new Bug(`Builtin ${name} has code of its own`);

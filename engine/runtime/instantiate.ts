@@ -3,7 +3,7 @@
  * In: a CompiledModule and import values. Out: an Instance, or LinkError before any code has run, or the TrapError of a segment or of the
  * start function.
  */
-import { MEMORY, RECORD, TAG_SIZE } from "../context_layout.ts";
+import { CONTEXT, MEMORY, RECORD, TAG_SIZE } from "../context_layout.ts";
 import { LinkError } from "../errors.ts";
 import { closeFuncType, isSubtypeId, matchesGlobalType, matchesMemoryType, matchesTableType } from "../wasm/subtype.ts";
 import type { Import } from "../wasm/module.ts";
@@ -49,6 +49,11 @@ export interface InstanceLimits {
   maxTableElements?: number;
   /** The most bytes of stack below which its functions may begin; with the optimization `stack-fence` only. Default 1,048,576: the whole stack. */
   maxStackBytes?: number;
+  /**
+   * The most bytes that structures and arrays may need when one of its functions makes another: those of all instances of the JavaScript
+   * realm, which share one heap. Beyond it, a collection that frees too little is a trap. Default 4 GiB.
+   */
+  maxHeapBytes?: number;
 }
 
 /** The limits of an instance whose host sets none. */
@@ -56,6 +61,7 @@ export const DEFAULT_LIMITS: Required<InstanceLimits> = {
   maxMemoryPages: 16_384,
   maxTableElements: MAX_TABLE_ELEMENTS,
   maxStackBytes: STACK_BYTES,
+  maxHeapBytes: 4 * 2 ** 30,
 };
 
 /** Makes an instance and runs its start function. */
@@ -74,6 +80,9 @@ export function instantiate(
   const block = thread.contexts.allocate(layout.size);
   const instance = new Instance(store, module, block);
   thread.initContext(block.region, block.offset, instance.number, limits.maxStackBytes);
+  block.region.setWord(block.offset + CONTEXT.HEAP, store.heap.cells);
+  store.heap.types.define(valid.canonicalIds);
+  instance.maxHeapBytes = limits.maxHeapBytes;
   addFunctions(instance, values, context.promises === "values");
   addMemories(instance, values, limits);
   addTables(instance, values, limits);
