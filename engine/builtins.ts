@@ -46,6 +46,12 @@ export const BUILTIN_ROWS = [
   { name: "caught", params: [], results: [REF], native: false },
   // size of an object in bytes, header included (an array's may be absurd) → its address; see gc_layout.ts. May collect
   { name: "gc_allocate", params: [I64], results: [REF], native: false },
+  // type index, segment, first byte or element of it, length → a new array
+  { name: "array_new_data", params: [I32, I32, I32, I32], results: [REF], native: false },
+  { name: "array_new_elem", params: [I32, I32, I32, I32], results: [REF], native: false },
+  // type index, segment, array, start (checked), first byte or element of the segment, count
+  { name: "array_init_data", params: [I32, I32, REF, I32, I32, I32], results: [], native: false },
+  { name: "array_init_elem", params: [I32, I32, REF, I32, I32, I32], results: [], native: false },
   // memory index, address, expected value, nanoseconds (negative: for ever) → 0 woken, 1 the value differs, 2 time is up
   { name: "memory_wait32", params: [I32, I64, I32, I64], results: [I32], native: false },
   { name: "memory_wait64", params: [I32, I64, I64, I64], results: [I32], native: false },

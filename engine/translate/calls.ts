@@ -14,6 +14,8 @@ import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
+import { isSubtypeId } from "../wasm/subtype.ts";
+import { typeMatches } from "./casts.ts";
 import { returnResults, trapHere } from "./control.ts";
 import { watchCall } from "./exceptions.ts";
 import type { FunctionTranslator } from "./function.ts";
@@ -140,10 +142,9 @@ export function translateCallIndirect(t: FunctionTranslator, typeIndex: number, 
 
 /** Traps unless the record is not null and of type `typeIndex`. */
 function checkRecordType(t: FunctionTranslator, record: number, typeIndex: number): void {
-  const { b, env } = t;
+  const { b } = t;
   const actual = b.emit(OP.LOAD, I32, record, TRAP.UNINITIALIZED_ELEMENT, CONSTANT_POINTER, RECORD.TYPE_ID);
-  const expected = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + typeIndex * 4);
-  b.trapIf(b.binary(OP.NE, I32, actual, expected), TRAP.INDIRECT_CALL_TYPE);
+  b.trapIf(b.eqz(typeMatches(t, actual, typeIndex)), TRAP.INDIRECT_CALL_TYPE);
 }
 
 /** A call through a table whose content is known: the same traps with fewer checks, and direct where only one function fits. */
@@ -162,7 +163,9 @@ function callKnownTable(
     callKnownElement(t, typeIndex, at < content.length ? content[at]! : NO_ELEMENT, tail);
     return;
   }
-  const target = single.get(env.valid.canonicalIds[typeIndex]!);
+  // A function of a type below is as good, unless there is none.
+  const exact = env.valid.types[typeIndex]!.final || single.size === 1;
+  const target = exact ? single.get(env.valid.canonicalIds[typeIndex]!) : undefined;
   checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
   const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table]!, 0);
   const untyped = target !== undefined && single.size === 1 && env.optimizations["immutable-table-type"] === true;
@@ -185,6 +188,7 @@ function callKnownElement(t: FunctionTranslator, typeIndex: number, func: number
   const { canonicalIds, funcTypeIndices } = t.env.valid;
   if (func === NO_ELEMENT) trapHere(t, TRAP.UNDEFINED_ELEMENT);
   else if (func < 0) trapHere(t, TRAP.UNINITIALIZED_ELEMENT);
-  else if (canonicalIds[funcTypeIndices[func]!] !== canonicalIds[typeIndex]) trapHere(t, TRAP.INDIRECT_CALL_TYPE);
-  else translateCall(t, func, tail);
+  else if (!isSubtypeId(canonicalIds[funcTypeIndices[func]!]!, canonicalIds[typeIndex]!)) {
+    trapHere(t, TRAP.INDIRECT_CALL_TYPE);
+  } else translateCall(t, func, tail);
 }

@@ -25,8 +25,10 @@ import { CodeReader } from "../wasm/code_reader.ts";
 import type { CatchClause, Immediates } from "../wasm/immediates.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
 import type { ValType } from "../wasm/types.ts";
+import { ARRAY_HANDLERS } from "./arrays.ts";
 import { ATOMIC_HANDLERS } from "./atomics.ts";
 import { translateCall, translateCallIndirect, translateCallRef } from "./calls.ts";
+import { CAST_HANDLERS } from "./casts.ts";
 import {
   beginActivation,
   branch,
@@ -46,6 +48,7 @@ import { addPrice, closeRegion, meterInstruction } from "./fuel.ts";
 import { LoopScan } from "./loop_scan.ts";
 import { MEMORY_HANDLERS, translateLoad, translateStore } from "./memory.ts";
 import { countHit, type ModuleEnv } from "./module_env.ts";
+import { OBJECT_HANDLERS } from "./objects.ts";
 import { SPECIAL_HANDLERS, translateGlobalGet, translateGlobalSet } from "./special.ts";
 import { BODY } from "./summaries.ts";
 import { VECTOR_HANDLERS, vectorConstant, ZERO_VECTOR } from "./vector.ts";
@@ -124,7 +127,8 @@ for (const row of OPCODES) {
   IR_TY[id] = TY_OF_LETTER[results ?? ""] ?? TY.NONE;
   HANDLERS.push(
     MEMORY_HANDLERS[mnemonic] ?? SPECIAL_HANDLERS[mnemonic] ?? EXCEPTION_HANDLERS[mnemonic] ??
-      VECTOR_HANDLERS[mnemonic] ?? ATOMIC_HANDLERS[mnemonic],
+      VECTOR_HANDLERS[mnemonic] ?? ATOMIC_HANDLERS[mnemonic] ?? OBJECT_HANDLERS[mnemonic] ?? ARRAY_HANDLERS[mnemonic] ??
+      CAST_HANDLERS[mnemonic],
   );
   const named = NAMED_CASES[mnemonic];
   const access = /^[if](32|64)\.(load|store)(\d*)(_[su])?$/.exec(mnemonic);

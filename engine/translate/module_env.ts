@@ -14,6 +14,7 @@ import { type Signature, TY } from "../ir/types.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { F32, F64, type FuncType, I32, I64, V128, type ValType } from "../wasm/types.ts";
 import { type ConstValue, constValue } from "./const_value.ts";
+import { type ObjectType, objectTypes } from "./object_types.ts";
 import { type Summaries, summarize } from "./summaries.ts";
 import { type TableFacts, tableFacts } from "./table_facts.ts";
 
@@ -65,6 +66,9 @@ export interface ModuleEnv {
   readonly builtinSignature: Int32Array;
   /** Region word of what a throw hands over and a landing reads. */
   readonly payloadRegion: number;
+  /** How structures and arrays lie in memory, by type index; region word of their headers as they are written. */
+  readonly objectTypes: readonly (ObjectType | undefined)[];
+  readonly headerRegion: number;
   /** GLOBAL kind, IR type, slot offset in the context and region word of the value, by global index. */
   readonly globalKind: Uint8Array;
   readonly globalTy: Uint8Array;
@@ -156,6 +160,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
   const tables = placeTables(valid, layout, classes, facts);
   const payloadRegion = region(REGION.POINTER, classes.take());
   const fuelRegion = region(REGION.POINTER, classes.take());
+  const headerRegion = region(REGION.POINTER, classes.take());
   const sharedLengthRegion = region(REGION.POINTER, classes.take());
   return {
     valid,
@@ -174,6 +179,8 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     builtinSignature,
     payloadRegion,
     sharedLengthRegion,
+    objectTypes: objectTypes(valid, () => classes.take()),
+    headerRegion,
     ...memories,
     ...globals,
     ...tables,

@@ -3,7 +3,7 @@
  * and 3.4.3).
  */
 import type { SpecialMnemonic } from "../wasm/opcodes.ts";
-import { closeHeapType, topHeap } from "../wasm/subtype.ts";
+import { closeHeapType, REF_BOTTOM, topHeap } from "../wasm/subtype.ts";
 import {
   EXTERNREF,
   HEAP,
@@ -93,7 +93,12 @@ function castTarget(walker: Walker): ValType {
   const { heap, nullable } = walker.imm;
   const type = refType(nullable, heap);
   walker.useType(type);
+  const { imm, stack } = walker;
+  const found = walker.top > walker.base ? stack[walker.top - 1]! : REF_BOTTOM;
   walker.pop(topRef(walker, heap));
+  // What is cast, for visitors.
+  imm.heap2 = heapOf(found);
+  imm.nullable2 = isNullable(found);
   return type;
 }
 

@@ -40,7 +40,7 @@ export class Immediates {
   /** ref.null, ref.test, ref.cast; first heap type of br_on_cast (source). */
   heap: HeapType = 0;
   nullable = false;
-  /** Second heap type of br_on_cast (target). */
+  /** Second heap type of br_on_cast (target); of ref.test and ref.cast, the operand's static type, as validation saw it. */
   heap2: HeapType = 0;
   nullable2 = false;
   catches: CatchClause[] = [];

@@ -1,0 +1,253 @@
+/**
+ * Arrays (specification, 4.4.6.9 ff.). In: operands on the translator's stack. Out: a load of the length, which is also the null check (it
+ * faults in the first page), a comparison of the index, and accesses at an address inside the object, which keeps it alive; loops
+ * for filling; moves of bytes for copying; calls of the runtime for what reads segments.
+ *
+ * Ranges are compared in 64-bit arithmetic, which 32-bit offsets and lengths cannot overflow.
+ */
+import type { BuiltinName } from "../builtins.ts";
+import { OBJECT } from "../gc_layout.ts";
+import { BLOCK_LOOP, CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { TRAP } from "../traps.ts";
+import type { Immediates } from "../wasm/immediates.ts";
+import type { FunctionTranslator, Handler } from "./function.ts";
+import { takePool } from "./joins.ts";
+import { callBuiltin } from "./memory.ts";
+import type { ObjectType } from "./object_types.ts";
+import { bitsOf, fieldTy, isZeroValue, loadOp, storeOp } from "./objects.ts";
+
+const { I32, I64, NONE, REF } = TY;
+const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
+const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
+/** Arrays of a constant length up to this are filled without a loop. */
+const MAX_UNROLLED = 8;
+
+/** Number of elements of `array`; traps when it is null. */
+function lengthOf(t: FunctionTranslator, array: number): number {
+  return t.b.emit(OP.LOAD, I32, array, TRAP.NULL_ARRAY, CONSTANT_POINTER, OBJECT.LENGTH);
+}
+
+/** Address of element `index` (i32), less the offset of the first. */
+function elementAt(t: FunctionTranslator, array: number, index: number, shift: number): number {
+  return t.b.binary(OP.ADD, I64, bitsOf(t, array), scaled(t, index, shift));
+}
+
+/** i32 `count` times the size of an element, as i64. */
+function scaled(t: FunctionTranslator, count: number, shift: number): number {
+  const { b } = t;
+  return b.binary(OP.SHL, I64, b.unary(OP.EXTEND_U, I64, count), b.i64(shift, 0));
+}
+
+/** Traps unless elements [start, start + count) exist; null too. */
+function checkRange(t: FunctionTranslator, array: number, start: number, count: number): void {
+  const { b } = t;
+  const length = b.unary(OP.EXTEND_U, I64, lengthOf(t, array));
+  const end = b.binary(OP.ADD, I64, b.unary(OP.EXTEND_U, I64, start), b.unary(OP.EXTEND_U, I64, count));
+  b.trapIf(b.binary(OP.GT_U, I32, end, length), TRAP.ARRAY_OUT_OF_BOUNDS);
+}
+
+/** A new array of type `index` with `length` (i32) elements, all zero. */
+function allocate(t: FunctionTranslator, index: number, type: ObjectType, length: number): number {
+  const { b, env } = t;
+  const id = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + index * 4);
+  const bytes = b.binary(OP.ADD, I64, scaled(t, length, type.elementShift), b.i64(OBJECT.FIELDS, 0));
+  const array = b.emit(OP.GC_ALLOC, REF, bytes, 0, 0, 0);
+  b.emit(OP.STORE, NONE, array, id, env.headerRegion, OBJECT.TYPE_ID);
+  b.emit(OP.STORE, NONE, array, length, env.headerRegion, OBJECT.LENGTH);
+  return array;
+}
+
+/** Writes `value` to the `count` (i32) elements from `start` (i32) on, which exist. */
+function fill(
+  t: FunctionTranslator,
+  type: ObjectType,
+  array: number,
+  start: number,
+  value: number,
+  count: number,
+): void {
+  const { b, f } = t;
+  const shift = type.elementShift;
+  const word = type.regions[0]!;
+  const op = storeOp(type.storage[0]!);
+  const first = elementAt(t, array, start, shift);
+  if (b.isConst(count) && f.imm[count]! >>> 0 <= MAX_UNROLLED) {
+    for (let k = 0; k < f.imm[count]!; k++) b.emit(op, NONE, first, value, word, OBJECT.FIELDS + (k << shift));
+    return;
+  }
+  if (shift === 0) {
+    const bytes = b.binary(OP.ADD, I64, first, b.i64(OBJECT.FIELDS, 0));
+    callBuiltin(t, "memory_set", bytes, value, b.unary(OP.EXTEND_U, I64, count));
+    return;
+  }
+  const end = b.binary(OP.ADD, I64, first, scaled(t, count, shift));
+  const size = b.i64(1 << shift, 0);
+  const enter = jumpAhead(t, first);
+  b.depth++;
+  const header = b.openBlock(BLOCK_LOOP, false);
+  f.edgeTo[enter] = header;
+  const at = b.param(I64);
+  const leave = branchAhead(t, b.binary(OP.EQ, I32, at, end));
+  b.emit(op, NONE, at, value, word, OBJECT.FIELDS);
+  f.edgeTo[jumpAhead(t, b.binary(OP.ADD, I64, at, size))] = header;
+  b.depth--;
+  f.edgeTo[leave] = b.openBlock(0, false);
+}
+
+/** Ends the open block with a jump whose target is not known yet; it carries `value`, if that is not 0. Returns the edge. */
+export function jumpAhead(t: FunctionTranslator, value: number): number {
+  const { b, f } = t;
+  const args = takePool(t, 1);
+  f.pool[args] = value;
+  const e = f.addEdge(b.block, 0, args);
+  b.emit(OP.JUMP, NONE, e, 0, 0, 0);
+  b.closeBlock();
+  return e;
+}
+
+/**
+ * Ends the open block with a branch that leads to a target not known yet when `test` (i32) is not zero, carrying `value` if that is not
+ * 0, and goes on in the next block. Returns the edge.
+ */
+export function branchAhead(t: FunctionTranslator, test: number, value = 0): number {
+  const { b, f } = t;
+  const args = takePool(t, 1);
+  f.pool[args] = value;
+  const from = b.block;
+  const taken = f.addEdge(from, 0, args);
+  const other = f.addEdge(from, from + 1, args);
+  const condition = b.condition(test);
+  if (condition > 0) b.emit(OP.BRANCH, NONE, condition, taken, other, 0);
+  else b.emit(OP.BRANCH, NONE, -condition, other, taken, 0);
+  b.closeBlock();
+  b.openBlock(0, true);
+  return taken;
+}
+
+function arrayNew(t: FunctionTranslator, imm: Immediates): void {
+  const type = t.env.objectTypes[imm.index]!;
+  const length = t.pop();
+  const value = t.pop();
+  const array = allocate(t, imm.index, type, length);
+  if (!isZeroValue(t, value)) fill(t, type, array, t.b.i32(0), value, length);
+  t.push(array);
+}
+
+function arrayNewDefault(t: FunctionTranslator, imm: Immediates): void {
+  t.push(allocate(t, imm.index, t.env.objectTypes[imm.index]!, t.pop()));
+}
+
+function arrayNewFixed(t: FunctionTranslator, imm: Immediates): void {
+  const { b, stack } = t;
+  const type = t.env.objectTypes[imm.index]!;
+  const count = imm.index2;
+  const op = storeOp(type.storage[0]!);
+  const array = allocate(t, imm.index, type, b.i32(count));
+  t.sp -= count;
+  for (let k = 0; k < count; k++) {
+    const value = stack[t.sp + k]!;
+    if (isZeroValue(t, value)) continue;
+    b.emit(op, NONE, bitsOf(t, array), value, type.regions[0]!, OBJECT.FIELDS + (k << type.elementShift));
+  }
+  t.reserve(1);
+  t.push(array);
+}
+
+/** array.new_data, array.new_elem: the runtime makes the array. */
+function arrayNewSegment(name: BuiltinName): Handler {
+  return (t, imm) => {
+    const { b } = t;
+    const count = t.pop();
+    const from = t.pop();
+    t.push(callBuiltin(t, name, b.i32(imm.index), b.i32(imm.index2), from, count));
+  };
+}
+
+function arrayInitSegment(name: BuiltinName): Handler {
+  return (t, imm) => {
+    const { b } = t;
+    const count = t.pop();
+    const from = t.pop();
+    const to = t.pop();
+    const array = t.pop();
+    checkRange(t, array, to, count);
+    callBuiltin(t, name, b.i32(imm.index), b.i32(imm.index2), array, to, from, count);
+  };
+}
+
+/** Traps unless element `index` exists. */
+function checkIndex(t: FunctionTranslator, array: number, index: number): void {
+  t.b.trapIf(t.b.binary(OP.GE_U, I32, index, lengthOf(t, array)), TRAP.ARRAY_OUT_OF_BOUNDS);
+}
+
+function arrayGet(signed: boolean): Handler {
+  return (t, imm) => {
+    const { storage, regions, elementShift } = t.env.objectTypes[imm.index]!;
+    const index = t.pop();
+    const array = t.pop();
+    checkIndex(t, array, index);
+    const at = elementAt(t, array, index, elementShift);
+    t.push(t.b.emit(loadOp(storage[0]!, signed), fieldTy(storage[0]!), at, 0, regions[0]!, OBJECT.FIELDS));
+  };
+}
+
+function arraySet(t: FunctionTranslator, imm: Immediates): void {
+  const { storage, regions, elementShift } = t.env.objectTypes[imm.index]!;
+  const value = t.pop();
+  const index = t.pop();
+  const array = t.pop();
+  checkIndex(t, array, index);
+  t.b.emit(storeOp(storage[0]!), NONE, elementAt(t, array, index, elementShift), value, regions[0]!, OBJECT.FIELDS);
+}
+
+function arrayLen(t: FunctionTranslator): void {
+  t.push(lengthOf(t, t.pop()));
+}
+
+function arrayFill(t: FunctionTranslator, imm: Immediates): void {
+  const count = t.pop();
+  const value = t.pop();
+  const start = t.pop();
+  const array = t.pop();
+  checkRange(t, array, start, count);
+  fill(t, t.env.objectTypes[imm.index]!, array, start, value, count);
+}
+
+function arrayCopy(t: FunctionTranslator, imm: Immediates): void {
+  const { b } = t;
+  const shift = t.env.objectTypes[imm.index]!.elementShift;
+  const count = t.pop();
+  const from = t.pop();
+  const source = t.pop();
+  const to = t.pop();
+  const target = t.pop();
+  // Null comes before any range.
+  lengthOf(t, target);
+  lengthOf(t, source);
+  checkRange(t, target, to, count);
+  checkRange(t, source, from, count);
+  const first = b.i64(OBJECT.FIELDS, 0);
+  const writeAt = b.binary(OP.ADD, I64, elementAt(t, target, to, shift), first);
+  const readAt = b.binary(OP.ADD, I64, elementAt(t, source, from, shift), first);
+  callBuiltin(t, "memory_move", writeAt, readAt, scaled(t, count, shift));
+}
+
+/** Handlers by mnemonic. */
+export const ARRAY_HANDLERS: Readonly<Record<string, Handler>> = {
+  "array.new": arrayNew,
+  "array.new_default": arrayNewDefault,
+  "array.new_fixed": arrayNewFixed,
+  "array.new_data": arrayNewSegment("array_new_data"),
+  "array.new_elem": arrayNewSegment("array_new_elem"),
+  "array.get": arrayGet(false),
+  "array.get_s": arrayGet(true),
+  "array.get_u": arrayGet(false),
+  "array.set": arraySet,
+  "array.len": arrayLen,
+  "array.fill": arrayFill,
+  "array.copy": arrayCopy,
+  "array.init_data": arrayInitSegment("array_init_data"),
+  "array.init_elem": arrayInitSegment("array_init_elem"),
+};

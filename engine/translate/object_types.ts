@@ -1,0 +1,75 @@
+/**
+ * How the structures and arrays of a module lie in memory, and which alias class each field has. In: a ValidModule. Out: a row per type
+ * index, which translation reads.
+ *
+ * A field has the class of the topmost supertype that declares it, so that whatever name a field goes by, it is one class; canonical
+ * ids stand for types, since one module may declare the same type twice. What is never written after creation has CLASS_CONSTANT: there is no
+ * reference to an object before it is complete.
+ */
+import { layoutFields } from "../gc_layout.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import type { ValidModule } from "../validate/valid_module.ts";
+import { canonicalType, supertypeId } from "../wasm/subtype.ts";
+import { byteSize, type CompositeType, I16, I8, type ValType } from "../wasm/types.ts";
+
+/** Accesses of null at smaller offsets fault: there is nothing in the first page. */
+export const FIRST_PAGE = 4096;
+
+/** A structure, or an array, whose only field stands for its elements. */
+export interface ObjectType {
+  readonly isArray: boolean;
+  /** Size of a structure, header included; of an array's element as log2. */
+  readonly bytes: number;
+  readonly elementShift: number;
+  /** By field: storage type, offset in the object, region word. */
+  readonly storage: readonly ValType[];
+  readonly offsets: readonly number[];
+  readonly regions: Int32Array;
+}
+
+/** Computes the rows by type index; undefined for function types. `take` hands out alias classes. */
+export function objectTypes(valid: ValidModule, take: () => number): (ObjectType | undefined)[] {
+  const classes = new Map<string, number>();
+  const classOf = (id: number, field: number) => {
+    let owner = id;
+    for (let above = supertypeId(owner); above !== 0; above = supertypeId(above)) {
+      if (fieldCount(canonicalType(above).composite) <= field) break;
+      owner = above;
+    }
+    const key = `${owner}.${field}`;
+    let known = classes.get(key);
+    if (known === undefined) classes.set(key, known = take());
+    return known;
+  };
+  return valid.types.map(({ composite }, index) => {
+    const id = valid.canonicalIds[index]!;
+    if (composite.kind === "func") return undefined;
+    if (composite.kind === "array") {
+      const { storage, mutable } = composite.field;
+      return {
+        isArray: true,
+        bytes: 0,
+        elementShift: Math.log2(byteSize(storage)),
+        storage: [storage],
+        offsets: [0],
+        regions: Int32Array.of(region(REGION.POINTER, mutable ? classOf(id, 0) : CLASS_CONSTANT)),
+      };
+    }
+    const { fields } = composite;
+    const { offsets, bytes } = layoutFields(fields.map(({ storage }) => byteSize(storage)));
+    const regions = Int32Array.from(fields, ({ mutable }, field) => {
+      const kind = offsets[field]! < FIRST_PAGE ? REGION.STRUCT : REGION.POINTER;
+      return region(kind, mutable ? classOf(id, field) : CLASS_CONSTANT);
+    });
+    return { isArray: false, bytes, elementShift: 0, storage: fields.map(({ storage }) => storage), offsets, regions };
+  });
+}
+
+function fieldCount(type: CompositeType): number {
+  return type.kind === "struct" ? type.fields.length : 1;
+}
+
+/** Is `storage` packed? */
+export function isPacked(storage: ValType): boolean {
+  return storage === I8 || storage === I16;
+}

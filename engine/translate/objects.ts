@@ -1,0 +1,146 @@
+/**
+ * Structures and i31 references (specification, 4.4.5 and 4.4.6). In: operands on the translator's stack. Out: allocation, loads and stores of
+ * fields (gc_layout.ts). Null needs no check: the access faults in the first page, and the fault is the trap.
+ */
+import { OBJECT } from "../gc_layout.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { TRAP } from "../traps.ts";
+import type { Immediates } from "../wasm/immediates.ts";
+import { I16, I8, type ValType } from "../wasm/types.ts";
+import type { FunctionTranslator, Handler } from "./function.ts";
+import { tyOf } from "./module_env.ts";
+import { isPacked, type ObjectType } from "./object_types.ts";
+import { vectorConstant, ZERO_VECTOR } from "./vector.ts";
+
+const { I32, I64, NONE, REF } = TY;
+const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
+
+/** The bits of a reference. */
+export function bitsOf(t: FunctionTranslator, reference: number): number {
+  return t.b.unary(OP.BITCAST, I64, reference);
+}
+
+/** Traps with `code` when `reference` is null. */
+export function trapIfNull(t: FunctionTranslator, reference: number, code: number): void {
+  t.b.trapIf(t.b.binary(OP.EQ, I32, reference, t.b.constant(REF, 0, 0)), code);
+}
+
+/** Operation that stores a value of `storage`. */
+export function storeOp(storage: ValType): number {
+  return storage === I8 ? OP.STORE8 : storage === I16 ? OP.STORE16 : OP.STORE;
+}
+
+/** Operation that loads one; `signed` for packed types. */
+export function loadOp(storage: ValType, signed: boolean): number {
+  if (storage === I8) return signed ? OP.LOAD8_S : OP.LOAD8_U;
+  if (storage === I16) return signed ? OP.LOAD16_S : OP.LOAD16_U;
+  return OP.LOAD;
+}
+
+/** The IR type of a field on the operand stack. */
+export function fieldTy(storage: ValType): number {
+  return isPacked(storage) ? I32 : tyOf(storage);
+}
+
+/** Is `value` known to be all zeros? */
+export function isZeroValue(t: FunctionTranslator, value: number): boolean {
+  const { f, b } = t;
+  if (f.ty[value] !== TY.V128) return b.isZero(value);
+  return value === t.zeros[TY.V128] || (b.isConst(value) && value === vectorConstant(t, ZERO_VECTOR));
+}
+
+/** A new structure of type `index`: its header is written, its fields are zero. */
+function allocateStruct(t: FunctionTranslator, index: number, type: ObjectType): number {
+  const { b, env } = t;
+  const id = b.emit(OP.LOAD32_U, I64, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + index * 4);
+  const object = b.emit(OP.GC_ALLOC, REF, b.i64(type.bytes, 0), 0, 0, 0);
+  b.emit(OP.STORE, NONE, object, id, env.headerRegion, OBJECT.TYPE_ID);
+  return object;
+}
+
+function structNew(t: FunctionTranslator, imm: Immediates): void {
+  const { b, env, stack } = t;
+  const type = env.objectTypes[imm.index]!;
+  const count = type.storage.length;
+  const object = allocateStruct(t, imm.index, type);
+  t.sp -= count;
+  for (let k = 0; k < count; k++) {
+    const value = stack[t.sp + k]!;
+    if (isZeroValue(t, value)) continue;
+    b.emit(storeOp(type.storage[k]!), NONE, object, value, type.regions[k]!, type.offsets[k]!);
+  }
+  t.push(object);
+}
+
+function structNewDefault(t: FunctionTranslator, imm: Immediates): void {
+  t.reserve(1);
+  t.push(allocateStruct(t, imm.index, t.env.objectTypes[imm.index]!));
+}
+
+/** The null check of a field that lies beyond the first page. */
+function checkFarField(t: FunctionTranslator, object: number, word: number): void {
+  if ((word & 0xff) !== REGION.STRUCT) trapIfNull(t, object, TRAP.NULL_STRUCTURE);
+}
+
+function structGet(signed: boolean): Handler {
+  return (t, imm) => {
+    const { storage, regions, offsets } = t.env.objectTypes[imm.index]!;
+    const field = imm.index2;
+    const word = regions[field]!;
+    const object = t.pop();
+    checkFarField(t, object, word);
+    const op = loadOp(storage[field]!, signed);
+    t.push(t.b.emit(op, fieldTy(storage[field]!), object, TRAP.NULL_STRUCTURE, word, offsets[field]!));
+  };
+}
+
+function structSet(t: FunctionTranslator, imm: Immediates): void {
+  const { storage, regions, offsets } = t.env.objectTypes[imm.index]!;
+  const field = imm.index2;
+  const word = regions[field]!;
+  const value = t.pop();
+  const object = t.pop();
+  checkFarField(t, object, word);
+  t.b.emit(storeOp(storage[field]!), NONE, object, value, word, offsets[field]!);
+}
+
+function refI31(t: FunctionTranslator): void {
+  const { b } = t;
+  const tagged = b.binary(OP.OR, I32, b.binary(OP.SHL, I32, t.pop(), b.i32(1)), b.i32(1));
+  t.push(b.unary(OP.BITCAST, REF, b.unary(OP.EXTEND_U, I64, tagged)));
+}
+
+function i31Get(op: number): Handler {
+  return (t) => {
+    const { b } = t;
+    const reference = t.pop();
+    trapIfNull(t, reference, TRAP.NULL_I31);
+    t.push(b.binary(op, I32, b.unary(OP.WRAP, I32, bitsOf(t, reference)), b.i32(1)));
+  };
+}
+
+function refEq(t: FunctionTranslator): void {
+  const b = t.pop();
+  t.push(t.b.binary(OP.EQ, I32, t.pop(), b));
+}
+
+/** References are words that say themselves what they are: nothing changes. */
+function convert(): void {}
+
+/** Handlers by mnemonic. */
+export const OBJECT_HANDLERS: Readonly<Record<string, Handler>> = {
+  "struct.new": structNew,
+  "struct.new_default": structNewDefault,
+  "struct.get": structGet(false),
+  "struct.get_s": structGet(true),
+  "struct.get_u": structGet(false),
+  "struct.set": structSet,
+  "ref.i31": refI31,
+  "i31.get_s": i31Get(OP.SHR_S),
+  "i31.get_u": i31Get(OP.SHR_U),
+  "ref.eq": refEq,
+  "any.convert_extern": convert,
+  "extern.convert_any": convert,
+};
