@@ -36,6 +36,14 @@ export interface Host {
   replace(address: number, bytes: number, prot: number): void;
   /** Gives a range back. */
   release(address: number, bytes: number): void;
+  /** Drops the pages of a range, which keeps its protection: they are what they were when it was mapped (zeros, or an image's). */
+  discard(address: number, bytes: number): void;
+  /** Makes a file in memory of `bytes` (whole pages), for `mapImage`. Throws an Error where there is no such thing. */
+  createImage(bytes: Uint8Array): number;
+  /** Maps the first `bytes` of an image to `address`, in place of what is there: readable, writable, copied when written to. */
+  mapImage(address: number, bytes: number, image: number): void;
+  /** Forgets an image; where it is mapped it stays. */
+  closeImage(image: number): void;
   /** A view of memory, not a copy; it must not outlive the range. */
   view(address: number, bytes: number): ArrayBuffer;
 
@@ -55,8 +63,8 @@ export interface Host {
 
   /** Starts a detached thread that runs the machine code at `code` with `argument`. Throws an Error when the system refuses. */
   startThread(code: number, argument: number): void;
-  /** Installs `handler` (address) for `signal` with SA_SIGINFO, SA_ONSTACK and SA_NODEFER. */
-  installSignalHandler(signal: number, handler: number): void;
+  /** Installs `handler` (address) for `signal` with SA_SIGINFO, SA_ONSTACK and SA_NODEFER; returns the one that it replaces. */
+  installSignalHandler(signal: number, handler: number): number;
   /** Address of the handler that is installed for `signal` now (0 default, 1 ignore). */
   signalHandler(signal: number): number;
   /** Makes sure that the calling thread has an alternate signal stack. */

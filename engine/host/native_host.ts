@@ -7,13 +7,14 @@
  */
 import { writeSharedObject } from "./elf.ts";
 import type { Ffi, ForeignSignature } from "./ffi.ts";
-import type { Host, NativeFunction, NativeSymbol } from "./host.ts";
+import { type Host, type NativeFunction, type NativeSymbol, PROT } from "./host.ts";
 import { OS_CALLS } from "./os_calls.ts";
 
 const LIBC = {
   mmap: { params: ["i64", "i64", "i32", "i32", "i32", "i64"], result: "i64" },
   mprotect: { params: ["i64", "i64", "i32"], result: "i32" },
   munmap: { params: ["i64", "i64"], result: "i32" },
+  madvise: { params: ["i64", "i64", "i32"], result: "i32" },
   sigaction: { params: ["i32", "buffer", "buffer"], result: "i32" },
   sigaltstack: { params: ["buffer", "buffer"], result: "i32" },
   getpagesize: { params: [], result: "i32" },
@@ -33,6 +34,7 @@ const THREADS = {
 } as const satisfies Record<string, ForeignSignature>;
 
 const MFD_CLOEXEC = 1;
+const MADV_DONTNEED = 4;
 const SIGNAL_STACK_BYTES = 1 << 16;
 
 /**
@@ -140,6 +142,31 @@ export function nativeHost(ffi: Ffi): Host {
     release: (address, bytes) => {
       libc.munmap(BigInt(address), BigInt(bytes));
     },
+    discard: (address, bytes) => {
+      if (libc.madvise(BigInt(address), BigInt(bytes), MADV_DONTNEED) !== 0) {
+        throw new RangeError(`Out of memory: cannot drop ${bytes} bytes`);
+      }
+    },
+    createImage: (bytes) => {
+      if (files === undefined) throw new Error("Files in memory need Linux");
+      const fd = files.memfd_create(new TextEncoder().encode("waft\0"), MFD_CLOEXEC) as number;
+      if (fd < 0) throw new Error("Cannot make a file in memory: memfd_create failed");
+      try {
+        writeAll(fd, bytes);
+      } catch (error) {
+        files.close(fd);
+        throw error;
+      }
+      return fd;
+    },
+    mapImage: (address, bytes, image) => {
+      const flags = system.MAP_PRIVATE | system.MAP_FIXED;
+      const at = Number(libc.mmap(BigInt(address), BigInt(bytes), PROT.READ | PROT.WRITE, flags, image, 0n));
+      if (at !== address) throw new RangeError(`Out of address space: cannot map ${bytes} bytes`);
+    },
+    closeImage: (image) => {
+      files!.close(image);
+    },
     view: (address, bytes) => {
       if (bytes === 0) return new ArrayBuffer(0);
       if (bytes > ffi.maxViewBytes) {
@@ -168,7 +195,9 @@ export function nativeHost(ffi: Ffi): Host {
     },
     installSignalHandler: (signal, handler) => {
       const action = system.sigactionBytes(handler);
-      if (libc.sigaction(signal, action, null) !== 0) throw new Error(`Cannot install a handler for signal ${signal}`);
+      const old = new Uint8Array(system.SIGACTION_SIZE);
+      if (libc.sigaction(signal, action, old) !== 0) throw new Error(`Cannot install a handler for signal ${signal}`);
+      return Number(new DataView(old.buffer).getBigUint64(0, true));
     },
     signalHandler: (signal) => {
       const old = new Uint8Array(system.SIGACTION_SIZE);

@@ -22,6 +22,7 @@ export class ContextArena {
   readonly #free = new Map<number, ContextBlock[]>();
   #slab: NativeRegion | undefined;
   #used = 0;
+  #later: ContextBlock[] | undefined;
 
   constructor(host: Host) {
     this.#host = host;
@@ -46,8 +47,23 @@ export class ContextArena {
     return block;
   }
 
+  /** Keeps blocks that are released from now on as they are: registers of a stopped call may hold their addresses. */
+  hold(): void {
+    this.#later = [];
+  }
+
+  letGo(): void {
+    const blocks = this.#later!;
+    this.#later = undefined;
+    for (const block of blocks) this.release(block);
+  }
+
   /** Takes a block back; nothing may point into it any more. */
   release(block: ContextBlock): void {
+    if (this.#later !== undefined) {
+      this.#later.push(block);
+      return;
+    }
     const list = this.#free.get(block.size);
     if (list === undefined) this.#free.set(block.size, [block]);
     else list.push(block);

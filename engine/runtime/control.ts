@@ -32,6 +32,8 @@ export interface ControlContext {
    * in calls by `callAsync`; `values`: a value like any other, as in the JavaScript API.
    */
   promises?: "await" | "values";
+  /** Read by `instantiate`: record what a start function leaves, so that the instance can be reset to it. */
+  resettable?: boolean;
 }
 
 /** More than can be used up. */

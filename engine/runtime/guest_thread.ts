@@ -19,6 +19,7 @@ import { OS_CALLS } from "../host/os_calls.ts";
 import { Watchdog } from "../host/watchdog.ts";
 import { ContextArena } from "./context_arena.ts";
 import { UNLIMITED_FUEL } from "./control.ts";
+import { holdRanges } from "./memory_range.ts";
 import { HandleTable } from "./handles.ts";
 import { NativeRegion } from "./native_region.ts";
 import type { SuspendedFrames } from "./suspended_frames.ts";
@@ -29,6 +30,9 @@ export const STACK_BYTES: number = 1 << 20;
 export const STACK_GUARD_BYTES: number = 1 << 16;
 /** Bytes above the stack limit that small leaf functions may use without a check. */
 const STACK_SLACK_BYTES = 4096;
+
+/** Offset behind the thread state of the previous handlers of the fault signals, 8 bytes each. */
+const OLD_HANDLERS = THREAD.SIZE;
 
 const PARK_INDEX = THREAD.PARK_INDEX >> 2;
 const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
@@ -104,7 +108,7 @@ export class GuestThread {
     const system = OS_CALLS[host.os];
     this.arena = new CodeArena(host);
     this.contexts = new ContextArena(host);
-    const stateBytes = Math.ceil(THREAD.SIZE / host.pageSize) * host.pageSize;
+    const stateBytes = Math.ceil((OLD_HANDLERS + 24) / host.pageSize) * host.pageSize;
     this.state = new NativeRegion(host, host.reserve(stateBytes, PROT.READ | PROT.WRITE), stateBytes);
 
     const stack = host.reserve(STACK_GUARD_BYTES + STACK_BYTES, PROT.NONE);
@@ -120,23 +124,26 @@ export class GuestThread {
 
     const stubs = target.processStubs(host.os);
     host.ensureSignalStack();
-    const base = this.#placeStubs(
-      stubs,
-      [system.SIGSEGV, system.SIGBUS, system.SIGFPE].map((n) => host.signalHandler(n)),
-    );
-    for (const signal of system.faultSignals) host.installSignalHandler(signal, base + stubs.faultHandler);
+    // Each realm's handler chains to the one before it. Several may be installed at once, so who was before is only known afterwards.
+    const signals = [system.SIGSEGV, system.SIGBUS, system.SIGFPE];
+    signals.forEach((signal, k) => this.state.setWord(OLD_HANDLERS + 8 * k, host.signalHandler(signal)));
+    const base = this.#placeStubs(stubs);
+    for (const signal of system.faultSignals) {
+      const old = host.installSignalHandler(signal, base + stubs.faultHandler);
+      this.state.setWord(OLD_HANDLERS + 8 * signals.indexOf(signal), old);
+    }
     this.trapExit = base + stubs.trapExit;
     this.tailReturn = base + stubs.tailReturn;
     this.call = host.boundCall(stubs.bytes, stubs.call, this.state.address);
     this.resume = host.boundCall(stubs.bytes, stubs.resume, this.state.address);
   }
 
-  /** Places the process stubs in the arena; the fault handler chains to `previous` (SIGSEGV, SIGBUS, SIGFPE). */
-  #placeStubs(stubs: ProcessStubs, previous: readonly number[]): number {
+  /** Places the process stubs in the arena. */
+  #placeStubs(stubs: ProcessStubs): number {
     const base = this.arena.allocate(stubs.bytes.length);
     const bytes = stubs.bytes.slice();
     const view = new DataView(bytes.buffer);
-    const words = [this.arena.start, this.arena.end, base + stubs.faultLanding, ...previous];
+    const words = [this.arena.start, this.arena.end, base + stubs.faultLanding, this.state.address + OLD_HANDLERS];
     words.forEach((word, i) => view.setBigUint64(stubs.faultWords + 8 * i, BigInt(word), true));
     this.arena.publish(base, bytes);
     return base;
@@ -170,6 +177,13 @@ export class GuestThread {
   }
 
   set preempted(count: number) {
+    if (this.#preempted === 0 && count > 0) {
+      holdRanges(1);
+      this.contexts.hold();
+    } else if (this.#preempted > 0 && count === 0) {
+      holdRanges(-1);
+      this.contexts.letGo();
+    }
     this.#preempted = count;
     this.attention = count > 0 || this.#sweepDue;
   }
@@ -194,6 +208,18 @@ export class GuestThread {
     const watchdog = this.#watchdog ??= new Watchdog(this.host, this.arena);
     this.#watched = at;
     watchdog.arm(at - performance.now());
+  }
+
+  /** Is a word anywhere in guest frames? */
+  holdsWord(word: number): boolean {
+    const low = word >>> 0;
+    const high = (word / 0x1_0000_0000) >>> 0;
+    for (const { region: { u32 }, offset, bytes } of this.guestFrames()) {
+      for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
+        if (u32[at] === low && u32[at + 1] === high) return true;
+      }
+    }
+    return false;
   }
 
   /** Guest frames wherever they are: what is parked on the stack, and what suspended calls left. For finding references in them. */

@@ -21,7 +21,6 @@ import {
   valTypeName,
 } from "../wasm/types.ts";
 import type { CompiledModule } from "./compiled_module.ts";
-import { evaluateConst } from "./const_expr.ts";
 import { Tag } from "./exception.ts";
 import { type ControlContext, underControl } from "./control.ts";
 import { EXTERN, ExternGlobal, ExternTable } from "./externals.ts";
@@ -29,10 +28,13 @@ import { funcInfo } from "./func.ts";
 import { Global } from "./global.ts";
 import { STACK_BYTES } from "./guest_thread.ts";
 import { Instance } from "./instance.ts";
+import { captureState } from "./instance_state.ts";
 import type { InstanceGroup } from "./instance_group.ts";
 import { makeHostService } from "./marshal.ts";
 import { Memory } from "./memory.ts";
 import type { Store } from "./store.ts";
+import { startImageOf } from "./start_image.ts";
+import { fillTables, initGlobal, runSegments } from "./start_state.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
 import { writeValue } from "./values.ts";
 
@@ -95,8 +97,11 @@ export function instantiate(
     joinGroups(instance);
     return underControl(instance, context, () => {
       fillTables(instance);
-      runSegments(instance);
-      if (valid.start !== undefined) instance.exportedFunc(valid.start)();
+      runSegments(instance, false);
+      if (valid.start !== undefined) {
+        instance.exportedFunc(valid.start)();
+        if (context.resettable) instance.startState = captureState(instance);
+      }
       return instance;
     });
   } catch (error) {
@@ -126,7 +131,11 @@ function joinGroups(instance: Instance): void {
     }
   }
   others.delete(instance);
-  for (const other of others) instance.group.join(other.group);
+  for (const other of others) {
+    instance.group.join(other.group);
+    other.lent = true;
+    instance.lent = true;
+  }
   if (instance.preempted) {
     throw new Error(
       "What the instance imports is between two slices of an asynchronous call: wait until that has ended",
@@ -198,6 +207,7 @@ function checkFunc(module: CompiledModule, entry: Import, index: number, value: 
   if (typeof value !== "function") throw mismatch(entry, `a function ${funcTypeName(type)}`, describe(value));
   const info = funcInfo(value);
   if (info === undefined) return;
+  if (info.instance.closed) throw mismatch(entry, `a function ${funcTypeName(type)}`, "one of a closed instance");
   const wanted = module.valid.canonicalIds[module.valid.funcTypeIndices[index]!]!;
   if (!isSubtypeId(info.typeId, wanted)) {
     throw mismatch(entry, `a function ${funcTypeName(type)}`, `one of type ${funcTypeName(info.type)}`);
@@ -305,14 +315,15 @@ function addMemories(instance: Instance, values: readonly unknown[], limits: Req
     instance.memories.push(memory);
     memory.addUser(instance);
   }
-  for (const type of module.valid.memories) {
+  module.valid.memories.forEach((type, i) => {
     const memory = new Memory(store.thread.host, type, {
+      image: startImageOf(store.thread.host, module, module.valid.importedMemoryCount + i),
       guarded: !module.explicitBounds && type.limits.address !== I64,
       maxPages: limits.maxMemoryPages,
     });
     instance.memories.push(memory);
     memory.addUser(instance);
-  }
+  });
   for (const memory of new Set(instance.memories)) instance.memoryMoved(memory);
   if (instance.memories.length === 0) {
     const at = instance.block.offset + module.layout.memoriesOffset;
@@ -366,37 +377,8 @@ function addGlobals(instance: Instance, values: readonly unknown[]): void {
     }
   });
   const imported = instance.globals.length;
-  module.globalInits.forEach((init, i) => {
-    const at = cell(imported + i);
-    const type = module.globalTypes[imported + i]!;
-    if (init.kind === "vector") region.u8.set(init.bytes, at);
-    else if (type.type === V128 && init.kind === "global") region.u8.set(instance.globalVector(init.index), at);
-    else region.i64[at >> 3] = BigInt.asIntN(64, evaluateConst(init, instance));
-    instance.globals.push(new Global(type, region, at, instance));
-  });
-}
-
-function fillTables(instance: Instance): void {
-  const imported = instance.tables.length - instance.module.tableInits.length;
-  instance.module.tableInits.forEach((init, i) => {
-    if (init === undefined) return;
-    const table = instance.tables[imported + i]!;
-    table.fill(0, table.length, Number(evaluateConst(init, instance)));
-  });
-}
-
-function runSegments(instance: Instance): void {
-  instance.module.elems.forEach((elem, i) => {
-    if (elem.mode === "active") {
-      const start = Number(evaluateConst(elem.start!, instance));
-      instance.initTable(elem.table, i, start, 0, elem.init.length);
-    }
-    if (elem.mode !== "passive") instance.dropElem(i);
-  });
-  instance.module.datas.forEach((data, i) => {
-    if (!data.active) return;
-    const start = Number(evaluateConst(data.start!, instance));
-    instance.initMemory(data.memory, i, start, 0, data.bytes.length);
-    instance.dropData(i);
-  });
+  for (let i = 0; i < module.globalInits.length; i++) {
+    initGlobal(instance, i);
+    instance.globals.push(new Global(module.globalTypes[imported + i]!, region, cell(imported + i), instance));
+  }
 }

@@ -10,17 +10,17 @@
  * Views: an ArrayBuffer handed out must never outlive its pages, so a range is given back only when the memory is gone and
  * every view of it has been collected; until then it reads as zeros.
  */
-import { type Host, PROT } from "../host/host.ts";
+import type { Host } from "../host/host.ts";
 import { I32, I64, type MemoryType } from "../wasm/types.ts";
 import { currentHost } from "../host/current.ts";
+import { GUARD_RESERVATION, nowhereAddress, Range } from "./memory_range.ts";
 import { type SharedMemoryToken, SharedPages } from "./shared_pages.ts";
+import type { StartImage } from "./start_image.ts";
 
 export const PAGE_BYTES = 0x10000;
 /** The most pages of a 32-bit memory, and the limit of this implementation for 64-bit ones (16 GiB). */
 const MAX_PAGES_32 = 0x10000;
 const MAX_PAGES_64 = 0x40000;
-/** Address space of a guarded memory: 4 GiB of index, 4 GiB of offset, and the widest access. */
-const GUARD_RESERVATION = 2 ** 33 + PAGE_BYTES;
 /** Fewest bytes that an unguarded memory reserves ahead when it grows. */
 const EXPLICIT_HEADROOM = 1 << 20;
 
@@ -31,61 +31,15 @@ export interface MemoryUser {
   readonly preempted: boolean;
 }
 
-/** Address space of one memory, shared by the memory and the views of it. */
-class Range {
-  readonly host: Host;
-  readonly address: number;
-  readonly bytes: number;
-  #views = 0;
-  #retired = false;
-  committed = 0;
-
-  constructor(host: Host, bytes: number) {
-    this.host = host;
-    this.bytes = bytes;
-    this.address = host.reserve(bytes, PROT.NONE);
-  }
-
-  commit(bytes: number): void {
-    if (bytes <= this.committed) return;
-    this.host.protect(this.address + this.committed, bytes - this.committed, PROT.READ | PROT.WRITE);
-    this.committed = bytes;
-  }
-
-  view(bytes: number): ArrayBuffer {
-    const buffer = this.host.view(this.address, bytes);
-    if (bytes > 0) {
-      this.#views++;
-      VIEWS.register(buffer, this);
-    }
-    return buffer;
-  }
-
-  viewCollected(): void {
-    this.#views--;
-    if (this.#retired && this.#views === 0) this.host.release(this.address, this.bytes);
-  }
-
-  /** The memory no longer uses the range. */
-  retire(): void {
-    if (this.#retired) return;
-    this.#retired = true;
-    if (this.#views === 0) {
-      this.host.release(this.address, this.bytes);
-    } else if (this.committed > 0) {
-      this.host.replace(this.address, this.committed, PROT.READ | PROT.WRITE);
-    }
-  }
-}
-
-const VIEWS = new FinalizationRegistry<Range>((range) => range.viewCollected());
-const MEMORIES = new FinalizationRegistry<{ range: Range }>((holder) => holder.range.retire());
+const MEMORIES = new FinalizationRegistry<{ range: Range | undefined }>((holder) => holder.range?.retire());
 
 export interface MemoryOptions {
   /** Guard pages instead of explicit checks; only for 32-bit memories. */
   guarded: boolean;
   /** The most pages the host allows, whatever the type says. */
   maxPages?: number;
+  /** What it holds at first, if not zeros. */
+  image?: StartImage;
   /** Pages that are there already, of a memory shared with this realm. */
   pages?: SharedPages;
 }
@@ -101,8 +55,9 @@ export class Memory {
   /** The pages of a shared memory; the fields above and below are then not used. */
   readonly shared: SharedPages | undefined;
   readonly #host: Host;
-  readonly #holder: { range: Range } | undefined;
+  readonly #holder: { range: Range | undefined } | undefined;
   #buffer: ArrayBuffer | undefined;
+  readonly #reservation: number = 0;
 
   constructor(host: Host, type: MemoryType, options: MemoryOptions) {
     const { min, max, address } = type.limits;
@@ -123,9 +78,8 @@ export class Memory {
       this.shared = options.pages ?? SharedPages.make(host, bytes, reservation);
       return;
     }
-    const range = new Range(host, options.guarded ? GUARD_RESERVATION : Math.max(bytes, host.pageSize));
-    range.commit(bytes);
-    this.#holder = { range };
+    this.#reservation = options.guarded ? GUARD_RESERVATION : Math.max(bytes, host.pageSize);
+    this.#holder = { range: Range.take(host, this.#reservation, bytes, options.image) };
     MEMORIES.register(this, this.#holder);
   }
 
@@ -166,7 +120,7 @@ export class Memory {
 
   /** Address of byte 0. */
   get base(): number {
-    return this.shared?.address ?? this.#holder!.range.address;
+    return this.shared?.address ?? this.#holder!.range?.address ?? nowhereAddress(this.#host);
   }
 
   /**
@@ -175,7 +129,38 @@ export class Memory {
    */
   get buffer(): ArrayBuffer {
     if (this.shared !== undefined) return this.shared.buffer as unknown as ArrayBuffer;
-    return (this.#buffer ??= this.#holder!.range.view(this.byteLength));
+    return (this.#buffer ??= this.#holder!.range?.view(this.byteLength) ?? new ArrayBuffer(0));
+  }
+
+  /** All bytes, for the runtime's own use before the next instruction of a guest. */
+  get bytes(): Uint8Array {
+    if (this.shared !== undefined) return new Uint8Array(this.shared.buffer);
+    const own = this.#holder!.range?.own ?? NO_BYTES;
+    return own.length === this.byteLength ? own : own.subarray(0, this.byteLength);
+  }
+
+  /** Does it begin as an image says, so that segments need not be copied? */
+  get hasImage(): boolean {
+    return this.#holder?.range?.image !== undefined;
+  }
+
+  /** Makes it what it was at first: as long, and as full. Its instances must be at rest. */
+  reset(): void {
+    const holder = this.#holder;
+    const range = holder?.range;
+    if (holder === undefined || range === undefined) return;
+    const pages = Number(this.type.limits.min);
+    if (this.#pages === pages) return range.clear();
+    // Views of what it has grown to must stay readable, and nothing behind the end may be.
+    holder.range = Range.take(this.#host, this.#reservation, pages * PAGE_BYTES, range.image);
+    range.retire();
+    this.#setPages(pages);
+  }
+
+  #setPages(pages: number): void {
+    this.#pages = pages;
+    this.#buffer = undefined;
+    for (const user of this.#users) user.deref()?.memoryMoved(this);
   }
 
   addUser(user: MemoryUser): void {
@@ -206,9 +191,7 @@ export class Memory {
       if (error instanceof RangeError) return -1;
       throw error;
     }
-    this.#pages = next;
-    this.#buffer = undefined;
-    for (const user of this.#users) user.deref()?.memoryMoved(this);
+    this.#setPages(next);
     return old;
   }
 
@@ -223,31 +206,30 @@ export class Memory {
     const bytes = pages * PAGE_BYTES;
     const holder = this.#holder!;
     const range = holder.range;
+    if (range === undefined) throw new RangeError("The memory is closed");
     if (bytes <= range.bytes) {
       range.commit(bytes);
       return;
     }
     for (const user of this.users()) if (user.preempted) throw new RangeError("The memory is in use between slices");
     const headroom = Math.min(Math.max(bytes * 2, EXPLICIT_HEADROOM), this.maxPages * PAGE_BYTES);
-    const next = new Range(this.#host, headroom);
-    try {
-      next.commit(bytes);
-    } catch (error) {
-      next.retire();
-      throw error;
-    }
-    if (this.byteLength > 0) {
-      new Uint8Array(this.#host.view(next.address, this.byteLength)).set(
-        new Uint8Array(this.#host.view(range.address, this.byteLength)),
-      );
-    }
+    const next = Range.take(this.#host, headroom, bytes);
+    if (this.byteLength > 0) next.own.set(range.own.subarray(0, this.byteLength));
     holder.range = next;
     range.retire();
   }
 
-  /** Drops the pages; what is left reads as zeros through views that were kept. Nothing may use the memory any more. */
+  /**
+   * Gives the pages back; views that were kept read as zeros from now on, and accesses of code that still uses the memory are out of
+   * bounds. (Shared pages go when no thread uses them.)
+   */
   close(): void {
-    this.#holder?.range.retire(); // pages that other threads may use go when nobody does
-    this.#buffer = undefined;
+    const range = this.#holder?.range;
+    if (range === undefined) return;
+    this.#holder!.range = undefined;
+    range.give(Number(this.type.limits.min) * PAGE_BYTES);
+    this.#setPages(0);
   }
 }
+
+const NO_BYTES = new Uint8Array(0);
