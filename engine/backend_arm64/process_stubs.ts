@@ -48,7 +48,10 @@ const SIGSEGV = 11;
 const SYS_RT_SIGACTION = 134;
 
 /** Byte offsets of the fault words (ProcessStubs.faultWords). */
-export const FAULT_WORDS = { START: 0, END: 8, LANDING: 16, OLD_SEGV: 24, OLD_BUS: 32, OLD_FPE: 40, SIZE: 48 } as const;
+export const FAULT_WORDS = { START: 0, END: 8, LANDING: 16, OLD_HANDLERS: 24, SIZE: 32 } as const;
+
+/** Byte offsets of the previous handlers, in memory that the host can write while other threads fault. */
+export const OLD_HANDLERS = { SEGV: 0, BUS: 8, FPE: 16, SIZE: 24 } as const;
 
 /** Builds the stubs for `os` "linux" or "darwin". */
 export function buildProcessStubs(os: string): ProcessStubs {
@@ -192,13 +195,14 @@ function emitFaultHandler(s: StubCode, label: number, words: number, layout: Sig
   s.ret();
   // Not ours: the handler that was there before.
   s.bind(chain);
-  s.at(X.LDR_X_U, SCRATCH2, 12, FAULT_WORDS.OLD_SEGV);
+  s.at(X.LDR_X_U, 12, 12, FAULT_WORDS.OLD_HANDLERS);
+  s.at(X.LDR_X_U, SCRATCH2, 12, OLD_HANDLERS.SEGV);
   s.compare(0, SIGSEGV);
   s.branch(CC.EQ, known);
-  s.at(X.LDR_X_U, SCRATCH2, 12, FAULT_WORDS.OLD_FPE);
+  s.at(X.LDR_X_U, SCRATCH2, 12, OLD_HANDLERS.FPE);
   s.compare(0, SIGFPE);
   s.branch(CC.EQ, known);
-  s.at(X.LDR_X_U, SCRATCH2, 12, FAULT_WORDS.OLD_BUS);
+  s.at(X.LDR_X_U, SCRATCH2, 12, OLD_HANDLERS.BUS);
   s.bind(known);
   const byDefault = s.newLabel();
   s.compare(SCRATCH2, 1);

@@ -57,7 +57,7 @@ Deno.test("buildProcessStubs() gives entry points of instructions on both system
       ok(!instructionText(wordAt(stubs.bytes, at)).startsWith(".word"));
     }
     equal(stubs.faultWords % 8, 0);
-    equal(stubs.bytes.length, stubs.faultWords + 48);
+    equal(stubs.bytes.length, stubs.faultWords + 32);
   }
   throws(() => buildProcessStubs("plan9"), RangeError);
 });

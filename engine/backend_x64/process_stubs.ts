@@ -47,7 +47,10 @@ const SIGSEGV = 11;
 const SYS_RT_SIGACTION = 13;
 
 /** Byte offsets of the fault words (ProcessStubs.faultWords). */
-export const FAULT_WORDS = { START: 0, END: 8, LANDING: 16, OLD_SEGV: 24, OLD_BUS: 32, OLD_FPE: 40, SIZE: 48 } as const;
+export const FAULT_WORDS = { START: 0, END: 8, LANDING: 16, OLD_HANDLERS: 24, SIZE: 32 } as const;
+
+/** Byte offsets of the previous handlers, in memory that the host can write while other threads fault. */
+export const OLD_HANDLERS = { SEGV: 0, BUS: 8, FPE: 16, SIZE: 24 } as const;
 
 /** Builds the stubs for `os` "linux" or "darwin". */
 export function buildProcessStubs(os: string): ProcessStubs {
@@ -217,13 +220,14 @@ function emitFaultHandler(
   s.op(X.RET);
   // Not ours: the handler that was there before.
   s.bind(chain);
-  s.rm(X.MOV64_L, RAX, RCX, FAULT_WORDS.OLD_SEGV);
+  s.rm(X.MOV64_L, RCX, RCX, FAULT_WORDS.OLD_HANDLERS);
+  s.rm(X.MOV64_L, RAX, RCX, OLD_HANDLERS.SEGV);
   s.ri(X.CMP32_I, RDI, SIGSEGV);
   s.branch(CC.E, known);
-  s.rm(X.MOV64_L, RAX, RCX, FAULT_WORDS.OLD_FPE);
+  s.rm(X.MOV64_L, RAX, RCX, OLD_HANDLERS.FPE);
   s.ri(X.CMP32_I, RDI, SIGFPE);
   s.branch(CC.E, known);
-  s.rm(X.MOV64_L, RAX, RCX, FAULT_WORDS.OLD_BUS);
+  s.rm(X.MOV64_L, RAX, RCX, OLD_HANDLERS.BUS);
   s.bind(known);
   const byDefault = s.newLabel();
   s.ri(X.CMP64_I, RAX, 1);

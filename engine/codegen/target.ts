@@ -61,8 +61,8 @@ export interface ProcessStubs {
   /** void handler(signal, info, ucontext) for SIGSEGV, SIGBUS and SIGFPE. Patched by `configureFaultHandler`. */
   faultHandler: number;
   /**
-   * Offset of six u64 words in `bytes` that the host fills: code arena start, code arena end, absolute address of `faultLanding`,
-   * previous handlers of SIGSEGV, SIGBUS and SIGFPE (0 and 1 mean the default action).
+   * Offset of four u64 words in `bytes` that the host fills: code arena start, code arena end, absolute address of `faultLanding`, and
+   * that of three words with the previous handlers of SIGSEGV, SIGBUS and SIGFPE (0 and 1 mean the default action).
    */
   faultWords: number;
   /** Code offset of the landing that a fault continues at (leaves with STATUS.TRAP; THREAD.TRAP_* were written by the handler). */

@@ -10,7 +10,7 @@ import { BUILTIN_ROWS } from "../../builtins.ts";
 import { CONTEXT, MEMORY, RECORD, STATUS, THREAD } from "../../context_layout.ts";
 import { type Signature, TY } from "../../ir/types.ts";
 import { STACK_SLACK } from "../abi.ts";
-import { buildProcessStubs, FAULT_WORDS } from "../process_stubs.ts";
+import { buildProcessStubs, FAULT_WORDS, OLD_HANDLERS } from "../process_stubs.ts";
 
 const SYMBOLS = {
   mmap: { parameters: ["pointer", "usize", "i32", "i32", "i32", "i64"], result: "pointer" },
@@ -61,14 +61,17 @@ export class NativeProcess {
     const stubs = buildProcessStubs("linux");
     this.#arena = this.#map(ARENA_SIZE, READ_WRITE);
     this.#arena.bytes.set(stubs.bytes);
-    this.#used = (stubs.bytes.length + 4095) & ~4095;
+    // The previous handlers stand behind the stubs.
+    const old = (stubs.bytes.length + 7) & ~7;
+    this.#used = (old + OLD_HANDLERS.SIZE + 4095) & ~4095;
     const arena = this.#arena;
     const previous = [11, 7, 8].map((signal) => this.#signalHandler(signal));
     const words = stubs.faultWords;
     arena.view.setBigUint64(words + FAULT_WORDS.START, arena.address + BigInt(this.#used), true);
     arena.view.setBigUint64(words + FAULT_WORDS.END, arena.address + BigInt(ARENA_SIZE), true);
     arena.view.setBigUint64(words + FAULT_WORDS.LANDING, arena.address + BigInt(stubs.faultLanding), true);
-    previous.forEach((old, k) => arena.view.setBigUint64(words + FAULT_WORDS.OLD_SEGV + 8 * k, old, true));
+    arena.view.setBigUint64(words + FAULT_WORDS.OLD_HANDLERS, arena.address + BigInt(old), true);
+    previous.forEach((handler, k) => arena.view.setBigUint64(old + 8 * k, handler, true));
     this.#libc.symbols.mprotect(arena.pointer, BigInt(this.#used), READ_EXECUTE);
     for (const signal of [11, 7]) this.#installHandler(signal, arena.address + BigInt(stubs.faultHandler));
     const entry = (offset: number) =>
