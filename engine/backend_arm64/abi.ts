@@ -21,11 +21,7 @@
  * writes x30 to [sp − 8] and reports sp − 16; therefore the frame of a faulting site is FAULT_FRAME greater than its distance to
  * where the return address is (or would be, right below the frame, in functions that have not saved it: distance −8).
  */
-import { TY_BANK } from "../ir/types.ts";
-import { V0 } from "./registers.ts";
-
-const PARAMS = 8;
-const RESULTS = 2;
+import { places } from "../codegen/places.ts";
 
 /** The register that holds a record's address at a call through it. */
 export const RECORD_REGISTER = 15;
@@ -39,31 +35,8 @@ export const OVERFLOW_ENTRY = 16;
 /** How far below sp the stack pointer lies that the fault handler reports. */
 export const FAULT_FRAME = 16;
 
-function assign(types: Uint8Array, count: number): Int8Array {
-  const places = new Int8Array(types.length);
-  let g = 0;
-  let v = 0;
-  for (let i = 0; i < types.length; i++) {
-    if (TY_BANK[types[i]] === 1) places[i] = g < count ? g++ : -1;
-    else places[i] = v < count ? V0 + v++ : -1;
-  }
-  return places;
-}
-
-/** Places by the list they are for: every call asks for those of its signature. */
-const PARAM_PLACES: WeakMap<Uint8Array, Int8Array> = new WeakMap();
-const RESULT_PLACES: WeakMap<Uint8Array, Int8Array> = new WeakMap();
-
 /** Physical register per parameter, −1 for the overflow buffer. */
-export function paramPlaces(types: Uint8Array): Int8Array {
-  let places = PARAM_PLACES.get(types);
-  if (places === undefined) PARAM_PLACES.set(types, places = assign(types, PARAMS));
-  return places;
-}
+export const paramPlaces: (types: Uint8Array) => Int8Array = places([0, 1, 2, 3, 4, 5, 6, 7], 8);
 
 /** Physical register per result, −1 for the overflow buffer. */
-export function resultPlaces(types: Uint8Array): Int8Array {
-  let places = RESULT_PLACES.get(types);
-  if (places === undefined) RESULT_PLACES.set(types, places = assign(types, RESULTS));
-  return places;
-}
+export const resultPlaces: (types: Uint8Array) => Int8Array = places([0, 1], 2);

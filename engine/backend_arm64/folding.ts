@@ -2,66 +2,12 @@
  * Decides which values are computed where they are used instead of in a register of their own: compares at their branch, shifts and
  * extensions as operands, products that are added, conversions without code. Loads are never folded: arm64 operates on registers.
  *
- * Two sweeps over the function: forwards to count uses, backwards, users before producers, to mark. The rules that emit
- * (select_*.ts) look at the marks and match the same shapes again.
+ * The backward sweep of codegen/folding.ts. The rules that emit (select_*.ts) look at the marks and match the same shapes again.
  */
-import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { dropUses, foldPure, isCompare, isIntegerCompare } from "../codegen/folding.ts";
+import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
 import { TY_BANK } from "../ir/types.ts";
 import { FOLD, type Selection } from "./selection.ts";
-
-/** Is `op` a comparison of integers or references? */
-export function isIntegerCompare(op: number): boolean {
-  return op >= OP.EQ && op <= OP.GE_U;
-}
-
-/** Is `op` a comparison of floats? */
-export function isFloatCompare(op: number): boolean {
-  return op >= OP.FEQ && op <= OP.FGE;
-}
-
-function isCompare(op: number): boolean {
-  return isIntegerCompare(op) || isFloatCompare(op);
-}
-
-/** Forward sweep: uses and blocks of all values. */
-export function countUses(s: Selection): void {
-  const { f, op, a, b, c, uses, conditionUses, blockOf } = s;
-  const { sched, pool, edgeTo, edgeArgs, blockParams } = f;
-  for (let k = 0; k < f.blockCount; k++) {
-    const end = f.blockEnd[k];
-    for (let p = f.blockStart[k]; p < end; p++) {
-      const id = sched[p];
-      const o = op[id];
-      blockOf[id] = k;
-      const mask = OP_VALUE_MASK[o];
-      if ((mask & 1) !== 0) uses[a[id]]++;
-      if ((mask & 2) !== 0) uses[b[id]]++;
-      if ((mask & 4) !== 0) uses[c[id]]++;
-      if (OP_HAS_LIST[o] !== 0) {
-        const first = a[id];
-        for (let i = 0; i < b[id]; i++) uses[pool[first + i]]++;
-      }
-      if (o === OP.SELECT) conditionUses[c[id]]++;
-      else if (o === OP.BRANCH || o === OP.TRAP_IF) conditionUses[a[id]]++;
-      if ((OP_FLAGS[o] & FLAG.ENDS) !== 0) {
-        const n = o === OP.JUMP ? 1 : o === OP.BRANCH ? 2 : o === OP.SWITCH ? c[id] : 0;
-        for (let i = 0; i < n; i++) {
-          const e = o === OP.JUMP ? a[id] : o === OP.BRANCH ? (i === 0 ? b[id] : c[id]) : b[id] + i;
-          const first = edgeArgs[e];
-          const count = blockParams[edgeTo[e]];
-          for (let j = 0; j < count; j++) uses[pool[first + j]]++;
-        }
-      }
-    }
-  }
-}
-
-/** Folds a single-use pure value of the same block. */
-function foldPure(s: Selection, id: number, user: number): boolean {
-  if (s.uses[id] !== 1 || s.blockOf[id] !== s.blockOf[user] || s.folded[id] !== 0) return false;
-  s.folded[id] = FOLD.ONCE;
-  return true;
-}
 
 /** Folds a WRAP whose user needs only the low half of a register. */
 function foldWrap(s: Selection, id: number, user: number): void {
@@ -196,15 +142,4 @@ export function isLowMask(s: Selection, id: number): boolean {
   const high = s.wide(id) === 1 ? s.c[id] : 0;
   if (high === 0) return low !== 0 && (low & (low + 1)) === 0;
   return low === -1 && high !== -1 && (high & (high + 1)) === 0;
-}
-
-/** A dead value no longer uses its operands. */
-function dropUses(s: Selection, id: number): void {
-  const mask = OP_VALUE_MASK[s.op[id]];
-  if ((mask & 1) !== 0) s.uses[s.a[id]]--;
-  if ((mask & 2) !== 0) s.uses[s.b[id]]--;
-  if ((mask & 4) !== 0) {
-    s.uses[s.c[id]]--;
-    if (s.op[id] === OP.SELECT) s.conditionUses[s.c[id]]--;
-  }
 }

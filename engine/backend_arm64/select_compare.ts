@@ -6,7 +6,7 @@
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { isFloatCompare, isIntegerCompare } from "./folding.ts";
+import { isFloatCompare, isIntegerCompare } from "../codegen/folding.ts";
 import { arithmeticImmediate } from "./immediates.ts";
 import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CC_SWAPPED, CONSUMER } from "./machine_ops.ts";
@@ -100,11 +100,11 @@ function resolveCompare(s: Selection, id: number, jumps: boolean): void {
   }
   const wide = s.wide(x);
   let cc = INTEGER_CC[op[id] - OP.EQ];
-  if (s.isSmall(x) && !s.isSmall(y)) {
+  if (s.isImmediate(x) && !s.isImmediate(y)) {
     [x, y] = [y, x];
     cc = CC_SWAPPED[cc];
   }
-  if (s.isSmall(y)) {
+  if (s.isImmediate(y)) {
     const value = s.imm[y];
     if (value === 0) {
       if (s.folded[x] !== 0 && op[x] === OP.AND) {

@@ -60,8 +60,8 @@ function isFolded(s: Selection, id: number, op: number): boolean {
 export function selectAdd(s: Selection, id: number): void {
   let x = s.a[id];
   let y = s.b[id];
-  if (s.isSmall(x) && !s.isSmall(y)) [x, y] = [y, x];
-  if (s.isSmall(y) && addImmediate(s, id, x, s.imm[y])) return;
+  if (s.isImmediate(x) && !s.isImmediate(y)) [x, y] = [y, x];
+  if (s.isImmediate(y) && addImmediate(s, id, x, s.imm[y])) return;
   if (isFolded(s, y, OP.MUL)) return multiplyAdd(s, X.MADD32, id, y, x);
   if (isFolded(s, x, OP.MUL)) return multiplyAdd(s, X.MADD32, id, x, y);
   if (isShifted(s, x) || isFolded(s, x, OP.EXTEND_S)) [x, y] = [y, x];
@@ -72,7 +72,7 @@ export function selectAdd(s: Selection, id: number): void {
 export function selectSub(s: Selection, id: number): void {
   const x = s.a[id];
   const y = s.b[id];
-  if (s.isSmall(y) && addImmediate(s, id, x, -s.imm[y])) return;
+  if (s.isImmediate(y) && addImmediate(s, id, x, -s.imm[y])) return;
   if (isFolded(s, y, OP.MUL)) return multiplyAdd(s, X.MSUB32, id, y, x);
   if (isFolded(s, y, OP.EXTEND_S)) return s.binary(X.SUB_E64, id, s.reg(x), s.reg(s.a[y]), 0, 6);
   shiftedBinary(s, X.SUB32 + s.wide(id), id, s.reg(x), y);
@@ -130,7 +130,7 @@ export function selectOr(s: Selection, id: number): void {
 
 export function selectXor(s: Selection, id: number): void {
   const y = s.b[id];
-  if (s.isSmall(y) && s.imm[y] === -1) {
+  if (s.isImmediate(y) && s.imm[y] === -1) {
     const x = s.reg(s.a[id]);
     s.plain(P.NOT, 0, 0, s.wide(id));
     s.def(id);

@@ -5,7 +5,6 @@
  * code (until the next call, which may move the memory) and the offset becomes the displacement: objects are read field by
  * field. The static offset is never added to a 32-bit address first, so nothing wraps.
  */
-import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { boundsBytes, boundsMemory, REGION } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -168,7 +167,24 @@ export function selectBounds(s: Selection, id: number): void {
 /** A load of type `ty` from [base + disp] into vreg `to`. */
 export function loadFrom(s: Selection, to: number, base: number, disp: number, ty: number): void {
   s.plain(loadRow(OP.LOAD, ty), 0, disp, MODE.POINTER);
-  s.v.operand(operandWord(to, ROLE.DEF, CONSTRAINT.REG));
+  s.defOf(to);
   s.use(base);
   s.end();
+}
+
+/** A store of vreg `value` of type `ty` to [base + disp]. */
+export function storeTo(s: Selection, value: number, base: number, disp: number, ty: number): void {
+  s.plain(storeRow(ty), 0, disp, MODE.POINTER);
+  s.use(value);
+  s.use(base);
+  s.end();
+}
+
+/** Loads the 64-bit field of the context at `offset` into a new vreg. */
+export function loadContext(s: Selection, offset: number): number {
+  const vreg = s.v.newVreg(TY.I64);
+  s.plain(X.LDR_X_U, 0, offset, MODE.CONTEXT);
+  s.defOf(vreg);
+  s.end();
+  return vreg;
 }

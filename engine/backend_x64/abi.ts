@@ -19,13 +19,11 @@
  * While guest code runs, THREAD.GUEST_SP still says where its activation began, so a trap needs no unwinding and an abandoned
  * parked call is undone by writing [GUEST_SP] back to GUEST_SP.
  */
-import { TY_BANK } from "../ir/types.ts";
-import { R10, R8, R9, RAX, RCX, RDI, RDX, RSI, XMM0 } from "./registers.ts";
+import { places } from "../codegen/places.ts";
+import { R10, R8, R9, RAX, RCX, RDI, RDX, RSI } from "./registers.ts";
 
 const GENERAL_PARAMS = [RAX, RCX, RDX, RSI, RDI, R8, R9];
-const VECTOR_PARAM_COUNT = 8;
 const GENERAL_RESULTS = [RAX, RCX];
-const VECTOR_RESULT_COUNT = 2;
 
 /** The register that holds a record's address at a call through it. */
 export const RECORD_REGISTER = R10;
@@ -36,31 +34,8 @@ export const STACK_SLACK = 1024;
 /** Size of one entry of the overflow buffer. */
 export const OVERFLOW_ENTRY = 16;
 
-function assign(types: Uint8Array, general: readonly number[], vectors: number): Int8Array {
-  const places = new Int8Array(types.length);
-  let g = 0;
-  let v = 0;
-  for (let i = 0; i < types.length; i++) {
-    if (TY_BANK[types[i]] === 1) places[i] = g < general.length ? general[g++] : -1;
-    else places[i] = v < vectors ? XMM0 + v++ : -1;
-  }
-  return places;
-}
-
-/** Places by the list they are for: every call asks for those of its signature. */
-const PARAM_PLACES: WeakMap<Uint8Array, Int8Array> = new WeakMap();
-const RESULT_PLACES: WeakMap<Uint8Array, Int8Array> = new WeakMap();
-
 /** Physical register per parameter, −1 for the overflow buffer. */
-export function paramPlaces(types: Uint8Array): Int8Array {
-  let places = PARAM_PLACES.get(types);
-  if (places === undefined) PARAM_PLACES.set(types, places = assign(types, GENERAL_PARAMS, VECTOR_PARAM_COUNT));
-  return places;
-}
+export const paramPlaces: (types: Uint8Array) => Int8Array = places(GENERAL_PARAMS, 8);
 
 /** Physical register per result, −1 for the overflow buffer. */
-export function resultPlaces(types: Uint8Array): Int8Array {
-  let places = RESULT_PLACES.get(types);
-  if (places === undefined) RESULT_PLACES.set(types, places = assign(types, GENERAL_RESULTS, VECTOR_RESULT_COUNT));
-  return places;
-}
+export const resultPlaces: (types: Uint8Array) => Int8Array = places(GENERAL_RESULTS, 2);

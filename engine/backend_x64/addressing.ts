@@ -6,6 +6,7 @@
  * A 32-bit address wraps at 2^32 and the hardware's sum does not, so additions and shifts of i32 addresses are folded only when
  * the value ranges show that no bit is lost. 64-bit pointers wrap alike.
  */
+import { upperBound } from "../codegen/folding.ts";
 import { REGION } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -14,41 +15,6 @@ import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
 import { FOLD, type Selection } from "./selection.ts";
 import { TRAP } from "../traps.ts";
-
-const RANGE_DEPTH = 4;
-
-/** An upper bound (a number below 2^32) of the i32 value `id` as unsigned. */
-export function upperBound(s: Selection, id: number, depth: number = RANGE_DEPTH): number {
-  const { op, a, b, imm } = s;
-  switch (op[id]) {
-    case OP.CONST:
-      return imm[id] >>> 0;
-    case OP.AND: {
-      if (depth === 0) return 0xffffffff;
-      return Math.min(upperBound(s, a[id], depth - 1), upperBound(s, b[id], depth - 1));
-    }
-    case OP.SHR_U:
-      if (op[b[id]] === OP.CONST && depth > 0) {
-        return Math.floor(upperBound(s, a[id], depth - 1) / 2 ** (imm[b[id]] & 31));
-      }
-      return 0xffffffff;
-    case OP.SHL: {
-      if (op[b[id]] !== OP.CONST || depth === 0) return 0xffffffff;
-      const bound = upperBound(s, a[id], depth - 1) * 2 ** (imm[b[id]] & 31);
-      return bound > 0xffffffff ? 0xffffffff : bound;
-    }
-    case OP.ADD: {
-      if (depth === 0) return 0xffffffff;
-      const bound = upperBound(s, a[id], depth - 1) + upperBound(s, b[id], depth - 1);
-      return bound > 0xffffffff ? 0xffffffff : bound;
-    }
-    case OP.LOAD8_U:
-      return 0xff;
-    case OP.LOAD16_U:
-      return 0xffff;
-  }
-  return op[id] >= OP.EQ && op[id] <= OP.GE_U ? 1 : 0xffffffff;
-}
 
 /** Claims pure value `id` while marking; when emitting, tells whether it was claimed. */
 function claim(s: Selection, id: number, user: number, marking: boolean): boolean {
@@ -124,7 +90,7 @@ function foldMemoryAddress(s: Selection, id: number, marking: boolean): void {
   if (ty[address] === TY.I32) {
     if (op[address] === OP.ADD && op[b[address]] === OP.CONST) {
       const addend = imm[b[address]] >>> 0;
-      const safe = upperBound(s, a[address], RANGE_DEPTH) + addend <= 0xffffffff && disp + addend <= 0x7fffffff;
+      const safe = upperBound(s, a[address]) + addend <= 0xffffffff && disp + addend <= 0x7fffffff;
       if (safe && claim(s, address, id, marking)) {
         disp += addend;
         address = a[address];
@@ -132,7 +98,7 @@ function foldMemoryAddress(s: Selection, id: number, marking: boolean): void {
     }
     if (op[address] === OP.SHL && op[b[address]] === OP.CONST) {
       const count = imm[b[address]] & 31;
-      const safe = count >= 1 && count <= 3 && upperBound(s, a[address], RANGE_DEPTH) * 2 ** count <= 0xffffffff;
+      const safe = count >= 1 && count <= 3 && upperBound(s, a[address]) * 2 ** count <= 0xffffffff;
       if (safe && claim(s, address, id, marking)) {
         s.scale = count;
         address = a[address];

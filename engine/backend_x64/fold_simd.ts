@@ -4,7 +4,8 @@
  */
 import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
-import { canMoveTo, fold, foldLoad } from "./folding.ts";
+import { fold } from "../codegen/folding.ts";
+import { canMoveTo, foldLoad } from "./folding.ts";
 import { FOLD, type Selection } from "./selection.ts";
 import { BINARY_ROW, EXCHANGED, invertedComparison, READS_HALF, UNARY_ROW } from "./vector_rows.ts";
 import { FLAG, OP_FLAGS } from "../ir/ops.ts";

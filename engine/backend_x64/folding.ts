@@ -2,76 +2,16 @@
  * Decides which values are computed where they are used instead of in a register of their own: loads as memory operands,
  * compares at their branch, address arithmetic in address modes, arithmetic of read-modify-write stores.
  *
- * Two sweeps over the function: forwards to count uses and number effect groups, then backwards, users before producers, to
- * mark. A load may move down to its user past pure operations and other loads only; past a trap only if it cannot trap itself.
+ * The backward sweep of codegen/folding.ts. A load may move down to its user past pure operations and other loads only; past a trap only if it cannot trap itself.
  * The rules that emit (select_*.ts) look at the marks and match the same shapes again.
  */
+import { dropUses, fold, foldPure, isCompare, isIntegerCompare } from "../codegen/folding.ts";
 import { REGION } from "../ir/function.ts";
-import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import { FOLD, type Selection } from "./selection.ts";
 import { foldAddress } from "./addressing.ts";
 import { foldStoredLane, foldVector } from "./fold_simd.ts";
-
-/** Is `op` a comparison of integers or references? */
-export function isIntegerCompare(op: number): boolean {
-  return op >= OP.EQ && op <= OP.GE_U;
-}
-
-/** Is `op` a comparison of floats? */
-export function isFloatCompare(op: number): boolean {
-  return op >= OP.FEQ && op <= OP.FGE;
-}
-
-function isCompare(op: number): boolean {
-  return isIntegerCompare(op) || isFloatCompare(op);
-}
-
-/** Forward sweep: uses, blocks and effect groups of all values. */
-export function countUses(s: Selection): void {
-  const { f, op, a, b, c, uses, conditionUses, blockOf, trapGroup, writeGroup } = s;
-  const { sched, pool, edgeTo, edgeArgs, blockParams } = f;
-  let trap = 0;
-  let write = 0;
-  for (let k = 0; k < f.blockCount; k++) {
-    trap++;
-    write++;
-    const end = f.blockEnd[k];
-    for (let p = f.blockStart[k]; p < end; p++) {
-      const id = sched[p];
-      const o = op[id];
-      blockOf[id] = k;
-      trapGroup[id] = trap;
-      writeGroup[id] = write;
-      const mask = OP_VALUE_MASK[o];
-      if ((mask & 1) !== 0) uses[a[id]]++;
-      if ((mask & 2) !== 0) uses[b[id]]++;
-      if ((mask & 4) !== 0) uses[c[id]]++;
-      if (OP_HAS_LIST[o] !== 0) {
-        const first = a[id];
-        for (let i = 0; i < b[id]; i++) uses[pool[first + i]]++;
-      }
-      if (o === OP.SELECT) conditionUses[c[id]]++;
-      else if (o === OP.BRANCH || o === OP.TRAP_IF) conditionUses[a[id]]++;
-      const flags = OP_FLAGS[o];
-      if ((flags & (FLAG.WRITES | FLAG.CALLS)) !== 0) {
-        trap++;
-        write++;
-      } else if ((flags & FLAG.TRAPS) !== 0 && ((flags & FLAG.READS) === 0)) {
-        trap++;
-      }
-      if ((flags & FLAG.ENDS) !== 0) {
-        const n = o === OP.JUMP ? 1 : o === OP.BRANCH ? 2 : o === OP.SWITCH ? c[id] : 0;
-        for (let i = 0; i < n; i++) {
-          const e = o === OP.JUMP ? a[id] : o === OP.BRANCH ? (i === 0 ? b[id] : c[id]) : b[id] + i;
-          const first = edgeArgs[e];
-          const count = blockParams[edgeTo[e]];
-          for (let j = 0; j < count; j++) uses[pool[first + j]]++;
-        }
-      }
-    }
-  }
-}
 
 /** May load `id` trap? */
 function mayTrap(s: Selection, id: number): boolean {
@@ -82,13 +22,6 @@ function mayTrap(s: Selection, id: number): boolean {
 /** May load `id` be executed at the place of `user` (or of whoever `user` is folded into)? */
 export function canMoveTo(s: Selection, id: number, user: number): boolean {
   return mayTrap(s, id) ? s.trapGroup[id] === s.trapGroup[user] : s.writeGroup[id] === s.writeGroup[user];
-}
-
-/** Folds value `id` into `user`: it is executed there, and so is what is folded into it. */
-export function fold(s: Selection, id: number, user: number, how: number): void {
-  s.folded[id] = how;
-  s.trapGroup[id] = s.trapGroup[user];
-  s.writeGroup[id] = s.writeGroup[user];
 }
 
 /** The same for a float operand of arithmetic. */
@@ -113,13 +46,6 @@ function foldWrap(s: Selection, id: number, user: number): void {
   if (s.op[id] === OP.WRAP && s.uses[id] === 1 && s.blockOf[id] === s.blockOf[user] && s.folded[id] === 0) {
     s.folded[id] = FOLD.ONCE;
   }
-}
-
-/** Folds a single-use pure value of the same block. */
-function foldPure(s: Selection, id: number, user: number): boolean {
-  if (s.uses[id] !== 1 || s.blockOf[id] !== s.blockOf[user] || s.folded[id] !== 0) return false;
-  fold(s, id, user, FOLD.ONCE);
-  return true;
 }
 
 /** Folds the condition `id` of a branch, select or trap. */
@@ -346,17 +272,6 @@ export function markFolds(s: Selection): void {
           else if (isIntegerCompare(o) && how !== FOLD.REPEATED) foldIntegerCompare(s, id);
       }
     }
-  }
-}
-
-/** A dead value no longer uses its operands. */
-function dropUses(s: Selection, id: number): void {
-  const mask = OP_VALUE_MASK[s.op[id]];
-  if ((mask & 1) !== 0) s.uses[s.a[id]]--;
-  if ((mask & 2) !== 0) s.uses[s.b[id]]--;
-  if ((mask & 4) !== 0) {
-    s.uses[s.c[id]]--;
-    if (s.op[id] === OP.SELECT) s.conditionUses[s.c[id]]--;
   }
 }
 

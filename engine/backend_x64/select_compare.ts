@@ -8,7 +8,7 @@
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
-import { isFloatCompare, isIntegerCompare } from "./folding.ts";
+import { isFloatCompare, isIntegerCompare } from "../codegen/folding.ts";
 import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CC_SWAPPED, CONSUMER } from "./machine_ops.ts";
 import type { Selection } from "./selection.ts";

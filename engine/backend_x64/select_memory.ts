@@ -4,7 +4,7 @@
  */
 import { boundsBytes, boundsMemory } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
-import { TY } from "../ir/types.ts";
+import { TY, TY_BANK } from "../ir/types.ts";
 import { foldAddress } from "./addressing.ts";
 import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
@@ -187,5 +187,35 @@ export function selectBounds(s: Selection, id: number): void {
   const vreg = s.reg(address);
   s.plain(P.BOUNDS, s.imm[id], size, (memory << 8) | wide);
   s.use(vreg);
+  s.end();
+}
+
+/** Loads the 64-bit field of the context at `offset` into a new vreg. */
+export function loadContext(s: Selection, offset: number): number {
+  const vreg = s.v.newVreg(TY.I64);
+  s.plain(X.MOV64_L, 0, offset, MODE.CONTEXT);
+  s.defOf(vreg);
+  s.end();
+  return vreg;
+}
+
+/** A load of type `ty` from [base + disp] into vreg `to`. */
+export function loadFrom(s: Selection, to: number, base: number, disp: number, ty: number): void {
+  s.plain(loadRow(s, OP.LOAD, ty), 0, disp, MODE.POINTER);
+  s.defOf(to);
+  s.use(base);
+  s.end();
+}
+
+/** A store of vreg `value` of type `ty` to [base + disp]. */
+export function storeTo(s: Selection, value: number, base: number, disp: number, ty: number): void {
+  const row = ty === TY.I32
+    ? X.MOV32_S
+    : TY_BANK[ty] === 1
+    ? X.MOV64_S
+    : s.vex(ty === TY.F32 ? X.MOVSS_S : ty === TY.F64 ? X.MOVSD_S : X.MOVUPS_S);
+  s.plain(row, 0, disp, MODE.POINTER);
+  s.use(base);
+  s.use(value);
   s.end();
 }

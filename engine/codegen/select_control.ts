@@ -1,25 +1,22 @@
 /**
- * Rules for block ends, traps and calls. Arguments and results beyond the registers go through the overflow buffer: stored right
- * before the call, loaded right after it (abi.ts).
+ * Rules for block ends, traps and calls, the same for all backends. Arguments and results beyond the registers go through the overflow
+ * buffer: stored right before the call, loaded right after it (the backend's abi.ts).
  */
 import { BUILTIN_ROWS } from "../builtins.ts";
 import { CONTEXT } from "../context_layout.ts";
-import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { MAX_SMALL_BYTES, sizeClassOf } from "../gc_layout.ts";
 import { OP } from "../ir/ops.ts";
-import { type Signature, TY, TY_BANK } from "../ir/types.ts";
-import { OVERFLOW_ENTRY, paramPlaces, RECORD_REGISTER, resultPlaces } from "./abi.ts";
-import { upperBound } from "./addressing.ts";
-import { X } from "./instructions.ts";
-import { AUX_CODE_SHIFT, AUX_LANDING, MODE, P } from "./machine_ops.ts";
-import { CALL_CLOBBERS, XMM0 } from "./registers.ts";
-import { NATIVE_CLOBBERS } from "./native_builtins.ts";
-import { loadRow } from "./select_memory.ts";
-import { selectBranchCompare, selectTrapCompare } from "./select_compare.ts";
-import type { Selection } from "./selection.ts";
+import { type Signature, TY } from "../ir/types.ts";
+import { upperBound } from "./folding.ts";
+import { AUX_CODE_SHIFT, AUX_LANDING, PSEUDO } from "./pseudo_ops.ts";
+import type { FunctionSelection } from "./selection.ts";
+import { CONSTRAINT, operandWord, ROLE } from "./vcode.ts";
+
+/** Physical number of the first vector register. */
+const FIRST_VECTOR = 32;
 
 /** The vregs that edge `e` passes, written into the VCode's pool. */
-function edgeArguments(s: Selection, e: number): void {
+function edgeArguments(s: FunctionSelection, e: number): void {
   const { f, v } = s;
   const to = f.edgeTo[e];
   const n = f.blockParams[to];
@@ -33,66 +30,66 @@ function edgeArguments(s: Selection, e: number): void {
 }
 
 /** Declares edge `e` the next successor of the block. */
-function successor(s: Selection, e: number): void {
+function successor(s: FunctionSelection, e: number): void {
   edgeArguments(s, e);
   s.v.succ[s.v.succTotal++] = e;
 }
 
-export function selectJump(s: Selection, id: number): void {
+export function selectJump(s: FunctionSelection, id: number): void {
   successor(s, s.a[id]);
-  s.plain(P.JUMP, 0, 0, 0);
+  s.plain(PSEUDO.JUMP, 0, 0, 0);
   s.end();
 }
 
-export function selectBranch(s: Selection, id: number): void {
+export function selectBranch(s: FunctionSelection, id: number): void {
   successor(s, s.b[id]);
   successor(s, s.c[id]);
   if (s.op[s.a[id]] === OP.UNWOUND) selectUnwind(s);
-  else selectBranchCompare(s, s.a[id]);
+  else s.lowering.branchCompare(s, s.a[id]);
 }
 
-export function selectSwitch(s: Selection, id: number): void {
+export function selectSwitch(s: FunctionSelection, id: number): void {
   const n = s.c[id];
   const first = s.b[id];
   for (let i = 0; i < n; i++) successor(s, first + i);
   if (n === 1) {
-    s.plain(P.JUMP, 0, 0, 0);
+    s.plain(PSEUDO.JUMP, 0, 0, 0);
     s.end();
     return;
   }
   const index = s.reg(s.a[id]);
-  s.plain(P.SWITCH, n, 0, upperBound(s, s.a[id]) < n ? 1 : 0);
+  s.plain(PSEUDO.SWITCH, n, 0, upperBound(s, s.a[id]) < n ? 1 : 0);
   s.use(index);
-  s.temp(TY.I64);
+  s.lowering.switchOperands(s);
   s.end();
 }
 
-export function selectTrap(s: Selection, id: number): void {
-  s.plain(P.TRAP, s.imm[id], 0, 0);
+export function selectTrap(s: FunctionSelection, id: number): void {
+  s.plain(PSEUDO.TRAP, s.imm[id], 0, 0);
   s.end();
 }
 
-export function selectTrapIf(s: Selection, id: number): void {
-  selectTrapCompare(s, s.a[id], s.imm[id] << AUX_CODE_SHIFT);
+export function selectTrapIf(s: FunctionSelection, id: number): void {
+  s.lowering.trapCompare(s, s.a[id], s.imm[id] << AUX_CODE_SHIFT);
 }
 
-export function selectPoll(s: Selection, _id: number): void {
-  s.plain(P.POLL, 0, 0, 0);
+export function selectPoll(s: FunctionSelection, _id: number): void {
+  s.plain(PSEUDO.POLL, 0, 0, 0);
   s.end();
 }
 
 /** Allocation in the collected heap: in line but for the slow path, which keeps all registers. */
-export function selectAllocation(s: Selection, id: number): void {
+export function selectAllocation(s: FunctionSelection, id: number): void {
   s.v.hasCalls = true;
   const bytes = s.a[id];
   const known = s.op[bytes] === OP.CONST && s.c[bytes] === 0 && s.imm[bytes] >= 0 && s.imm[bytes] <= MAX_SMALL_BYTES;
   if (known) {
-    s.plain(P.GC_ALLOC, s.imm[bytes], sizeClassOf(s.imm[bytes]), 0);
+    s.plain(PSEUDO.GC_ALLOC, s.imm[bytes], sizeClassOf(s.imm[bytes]), 0);
     s.def(id);
     s.temp(TY.I64);
   } else {
     const vreg = s.reg(bytes);
-    s.plain(P.GC_ALLOC, 0, 0, 1);
+    s.plain(PSEUDO.GC_ALLOC, 0, 0, 1);
     s.def(id);
     s.temp(TY.I64);
     s.temp(TY.I64);
@@ -101,21 +98,21 @@ export function selectAllocation(s: Selection, id: number): void {
   s.end();
 }
 
-export function selectContext(s: Selection, id: number): void {
-  const i = s.plain(X.LEA64, 0, s.imm[id], MODE.CONTEXT);
+export function selectContext(s: FunctionSelection, id: number): void {
+  const i = s.lowering.beginContextAddress(s, id);
   s.def(id);
   s.end();
   s.v.vregRemat[s.vregs[id]] = i + 1;
 }
 
 /** The function's parameters: block 0's PARAMs, from registers and from the overflow buffer. */
-export function selectEntry(s: Selection): void {
+export function selectEntry(s: FunctionSelection): void {
   const { f, v } = s;
   const params = f.signature.params;
-  const places = paramPlaces(params);
+  const places = s.lowering.convention.params(params);
   const first = f.blockStart[0];
   const count = f.blockParams[0];
-  s.plain(P.ENTRY, 0, 0, 0);
+  s.plain(PSEUDO.ENTRY, 0, 0, 0);
   for (let i = 0; i < count; i++) {
     const id = f.sched[first + i];
     const place = places[f.imm[id]];
@@ -128,77 +125,49 @@ export function selectEntry(s: Selection): void {
   for (let i = 0; i < count; i++) {
     const id = f.sched[first + i];
     if (places[f.imm[id]] >= 0 || s.uses[id] === 0) continue;
-    if (buffer === 0) buffer = overflowBuffer(s);
-    overflowLoad(s, buffer, f.imm[id], s.ty[id]);
-    s.def(id);
-    s.use(buffer);
-    s.end();
+    if (buffer === 0) buffer = s.lowering.loadContext(s, CONTEXT.OVERFLOW);
+    s.lowering.loadFrom(s, s.defVreg(id), buffer, f.imm[id] * s.lowering.convention.overflowEntry, s.ty[id]);
   }
 }
 
-/** Loads the address of the overflow buffer into a new vreg. */
-function overflowBuffer(s: Selection): number {
-  const { v } = s;
-  const buffer = v.newVreg(TY.I64);
-  s.plain(X.MOV64_L, 0, CONTEXT.OVERFLOW, MODE.CONTEXT);
-  v.operand(operandWord(buffer, ROLE.DEF, CONSTRAINT.REG));
-  s.end();
-  return buffer;
-}
-
-function overflowLoad(s: Selection, _buffer: number, index: number, ty: number): void {
-  s.plain(loadRow(s, OP.LOAD, ty), 0, index * OVERFLOW_ENTRY, MODE.POINTER);
-}
-
-function overflowStore(s: Selection, buffer: number, index: number, ty: number, vreg: number): void {
-  const row = ty === TY.I32
-    ? X.MOV32_S
-    : TY_BANK[ty] === 1
-    ? X.MOV64_S
-    : s.vex(ty === TY.F32 ? X.MOVSS_S : ty === TY.F64 ? X.MOVSD_S : X.MOVUPS_S);
-  s.plain(row, 0, index * OVERFLOW_ENTRY, MODE.POINTER);
-  s.use(buffer);
-  s.use(vreg);
-  s.end();
-}
-
 /** Where the values of one kind (parameters or results) go: vregs by index, then FIXED uses for those in registers. */
-function storeOverflow(s: Selection, types: Uint8Array, places: Int8Array, list: number): void {
+function storeOverflow(s: FunctionSelection, types: Uint8Array, places: Int8Array, list: number): void {
   let buffer = 0;
   for (let i = 0; i < types.length; i++) {
     if (places[i] >= 0) continue;
-    if (buffer === 0) buffer = overflowBuffer(s);
-    overflowStore(s, buffer, i, types[i], s.regOf(s.f.pool[list + i], types[i]));
+    if (buffer === 0) buffer = s.lowering.loadContext(s, CONTEXT.OVERFLOW);
+    const value = s.regOf(s.f.pool[list + i], types[i]);
+    s.lowering.storeTo(s, value, buffer, i * s.lowering.convention.overflowEntry, types[i]);
   }
 }
 
 const vregsOfList: number[] = [];
 
 /** Puts the list's values that travel in registers into vregs, so that no constant is made after the call is begun. */
-function resolveList(s: Selection, types: Uint8Array, places: Int8Array, list: number): void {
+function resolveList(s: FunctionSelection, types: Uint8Array, places: Int8Array, list: number): void {
   vregsOfList.length = 0;
   for (let i = 0; i < types.length; i++) {
     vregsOfList.push(places[i] >= 0 ? s.regOf(s.f.pool[list + i], types[i]) : 0);
   }
 }
 
-function fixedUses(s: Selection, types: Uint8Array, places: Int8Array): void {
+function fixedUses(s: FunctionSelection, types: Uint8Array, places: Int8Array): void {
   for (let i = 0; i < types.length; i++) if (places[i] >= 0) s.useFixed(vregsOfList[i], places[i]);
 }
 
-export function selectReturn(s: Selection, id: number): void {
+export function selectReturn(s: FunctionSelection, id: number): void {
   const types = s.f.signature.results;
-  const places = resultPlaces(types);
+  const places = s.lowering.convention.results(types);
   const list = s.a[id];
   storeOverflow(s, types, places, list);
   resolveList(s, types, places, list);
-  s.plain(P.RETURN, 0, 0, 0);
+  s.plain(PSEUDO.RETURN, 0, 0, 0);
   fixedUses(s, types, places);
   s.end();
 }
 
 /** Is the call at the place in hand followed by UNWOUND? */
-function hasLanding(s: Selection): boolean {
+function hasLanding(s: FunctionSelection): boolean {
   const { sched } = s.f;
   let p = s.place + 1;
   while (s.op[sched[p]] === OP.RESULT) p++;
@@ -209,18 +178,21 @@ function hasLanding(s: Selection): boolean {
  * Nothing but the call's results may be in a register behind the call, or the landing might look for it there: registers are as the
  * unwinder leaves them.
  */
-function selectUnwind(s: Selection): void {
-  const i = s.plain(P.UNWIND, 0, 0, 0);
+function selectUnwind(s: FunctionSelection): void {
+  const i = s.plain(PSEUDO.UNWIND, 0, 0, 0);
   // With stack-reg off values come back right after calls, into the results' registers too.
   const kept = s.context.optimizations["stack-reg"] !== false;
-  const general = kept ? ALL_GENERAL & ~s.resultGeneral : ALL_GENERAL;
-  s.v.clobbers[i] = s.v.addClobbers(general, kept ? ALL_VECTOR & ~s.resultVector : ALL_VECTOR);
+  const { general, vector } = s.lowering.convention.clobbers;
+  s.v.clobbers[i] = s.v.addClobbers(
+    kept ? general & ~s.resultGeneral : general,
+    kept ? vector & ~s.resultVector : vector,
+  );
   s.end();
 }
 
 /** Emits call operation `op` of `signature`; `record` is the value of a record operand, or −1. */
 function call(
-  s: Selection,
+  s: FunctionSelection,
   id: number,
   op: number,
   signature: Signature,
@@ -229,23 +201,26 @@ function call(
   vectorClobbers: number,
 ): void {
   const { v } = s;
-  const params = paramPlaces(signature.params);
-  const results = resultPlaces(signature.results);
+  const { convention } = s.lowering;
+  const params = convention.params(signature.params);
+  const results = convention.results(signature.results);
   const list = s.a[id] + (record >= 0 ? 1 : 0);
   v.hasCalls = true;
+  // The callee may move the memory.
+  s.region++;
   const recordVreg = record >= 0 ? s.reg(record) : 0;
   storeOverflow(s, signature.params, params, list);
   resolveList(s, signature.params, params, list);
-  const nullCode = op === P.CALL_RECORD ? s.c[id] : 0;
+  const nullCode = op === PSEUDO.CALL_RECORD ? s.c[id] : 0;
   const landing = hasLanding(s);
   if (landing) {
-    generalClobbers = ALL_GENERAL;
-    vectorClobbers = ALL_VECTOR;
+    generalClobbers = convention.clobbers.general;
+    vectorClobbers = convention.clobbers.vector;
   }
   const i = s.plain(op, s.c[id], s.imm[id], landing ? nullCode | AUX_LANDING : nullCode);
   s.resultGeneral = s.resultVector = 0;
   for (let k = 0; k < results.length; k++) {
-    if (results[k] >= XMM0) s.resultVector |= 1 << (results[k] - XMM0);
+    if (results[k] >= FIRST_VECTOR) s.resultVector |= 1 << (results[k] - FIRST_VECTOR);
     else if (results[k] >= 0) s.resultGeneral |= 1 << results[k];
   }
   generalClobbers &= ~s.resultGeneral;
@@ -259,37 +234,34 @@ function call(
   for (let k = 0; k < n; k++) {
     if (results[k] >= 0) v.operand(operandWord(firstVreg + k, ROLE.DEF, CONSTRAINT.FIXED, results[k]));
   }
-  if (record >= 0) s.useFixed(recordVreg, RECORD_REGISTER);
+  if (record >= 0) s.useFixed(recordVreg, s.lowering.convention.record);
   fixedUses(s, signature.params, params);
   s.end();
   let buffer = 0;
   for (let k = 0; k < n; k++) {
     if (results[k] >= 0) continue;
-    if (buffer === 0) buffer = overflowBuffer(s);
-    overflowLoad(s, buffer, k, signature.results[k]);
-    v.operand(operandWord(firstVreg + k, ROLE.DEF, CONSTRAINT.REG));
-    s.use(buffer);
-    s.end();
+    if (buffer === 0) buffer = s.lowering.loadContext(s, CONTEXT.OVERFLOW);
+    s.lowering.loadFrom(s, firstVreg + k, buffer, k * convention.overflowEntry, signature.results[k]);
   }
 }
 
-const ALL_GENERAL = CALL_CLOBBERS.general;
-const ALL_VECTOR = CALL_CLOBBERS.vector;
-
-export function selectCall(s: Selection, id: number): void {
+export function selectCall(s: FunctionSelection, id: number): void {
   const callee = s.c[id];
   const known = s.code.writtenKnown[callee] !== 0;
-  const general = known ? s.code.writtenGeneral[callee] : ALL_GENERAL;
-  const vector = known ? s.code.writtenVector[callee] : ALL_VECTOR;
-  call(s, id, P.CALL, s.context.signatures[s.imm[id]], -1, general, vector);
+  const { clobbers } = s.lowering.convention;
+  const general = known ? s.code.writtenGeneral[callee] : clobbers.general;
+  const vector = known ? s.code.writtenVector[callee] : clobbers.vector;
+  call(s, id, PSEUDO.CALL, s.context.signatures[s.imm[id]], -1, general, vector);
 }
 
-export function selectCallRecord(s: Selection, id: number): void {
-  call(s, id, P.CALL_RECORD, s.context.signatures[s.imm[id]], s.f.pool[s.a[id]], ALL_GENERAL, ALL_VECTOR);
+export function selectCallRecord(s: FunctionSelection, id: number): void {
+  const { general, vector } = s.lowering.convention.clobbers;
+  call(s, id, PSEUDO.CALL_RECORD, s.context.signatures[s.imm[id]], s.f.pool[s.a[id]], general, vector);
 }
 
-export function selectCallImport(s: Selection, id: number): void {
-  call(s, id, P.CALL_IMPORT, s.context.signatures[s.imm[id]], -1, ALL_GENERAL, ALL_VECTOR);
+export function selectCallImport(s: FunctionSelection, id: number): void {
+  const { general, vector } = s.lowering.convention.clobbers;
+  call(s, id, PSEUDO.CALL_IMPORT, s.context.signatures[s.imm[id]], -1, general, vector);
 }
 
 /** Signatures of the builtins, made once: the places of arguments are remembered by their lists. */
@@ -297,20 +269,21 @@ const BUILTIN_SIGNATURES: readonly Signature[] = BUILTIN_ROWS.map((row) => (
   { params: Uint8Array.from(row.params), results: Uint8Array.from(row.results) }
 ));
 
-export function selectCallBuiltin(s: Selection, id: number): void {
+export function selectCallBuiltin(s: FunctionSelection, id: number): void {
   const row = BUILTIN_ROWS[s.c[id]];
   const signature = BUILTIN_SIGNATURES[s.c[id]];
-  if (row.native) call(s, id, P.CALL_NATIVE, signature, -1, NATIVE_CLOBBERS.general, NATIVE_CLOBBERS.vector);
-  else call(s, id, P.CALL_PARKING, signature, -1, ALL_GENERAL, ALL_VECTOR);
+  const { clobbers, nativeClobbers } = s.lowering.convention;
+  const { general, vector } = row.native ? nativeClobbers : clobbers;
+  call(s, id, row.native ? PSEUDO.CALL_NATIVE : PSEUDO.CALL_PARKING, signature, -1, general, vector);
 }
 
-export function selectResult(s: Selection, id: number): void {
+export function selectResult(s: FunctionSelection, id: number): void {
   s.vregs[id] = s.vregs[s.a[id]] + s.imm[id];
 }
 
 /** A tail call destroys nothing that we still want, but our caller has to know what it writes: that counts as ours. */
 function tailCall(
-  s: Selection,
+  s: FunctionSelection,
   id: number,
   op: number,
   record: number,
@@ -318,33 +291,36 @@ function tailCall(
   vectorClobbers: number,
 ): void {
   const signature = s.context.signatures[s.imm[id]];
-  const places = paramPlaces(signature.params);
+  const places = s.lowering.convention.params(signature.params);
   const list = s.a[id] + (record >= 0 ? 1 : 0);
   s.v.hasCalls = true;
   const recordVreg = record >= 0 ? s.reg(record) : 0;
   storeOverflow(s, signature.params, places, list);
   resolveList(s, signature.params, places, list);
-  const i = s.plain(op, s.c[id], s.imm[id], op === P.TAIL_CALL_RECORD ? s.c[id] : 0);
+  const i = s.plain(op, s.c[id], s.imm[id], op === PSEUDO.TAIL_CALL_RECORD ? s.c[id] : 0);
   if ((generalClobbers | vectorClobbers) !== 0) s.v.clobbers[i] = s.v.addClobbers(generalClobbers, vectorClobbers);
-  if (record >= 0) s.useFixed(recordVreg, RECORD_REGISTER);
+  if (record >= 0) s.useFixed(recordVreg, s.lowering.convention.record);
   fixedUses(s, signature.params, places);
   s.end();
 }
 
-export function selectTailCall(s: Selection, id: number): void {
+export function selectTailCall(s: FunctionSelection, id: number): void {
   const callee = s.c[id];
   const known = s.code.writtenKnown[callee] !== 0;
   // Ourselves: what we write is counted anyway.
   const self = callee + s.context.layout.importedFuncs === s.f.funcIndex;
-  const general = self ? 0 : known ? s.code.writtenGeneral[callee] : ALL_GENERAL;
-  const vector = self ? 0 : known ? s.code.writtenVector[callee] : ALL_VECTOR;
-  tailCall(s, id, P.TAIL_CALL, -1, general, vector);
+  const { clobbers } = s.lowering.convention;
+  const general = self ? 0 : known ? s.code.writtenGeneral[callee] : clobbers.general;
+  const vector = self ? 0 : known ? s.code.writtenVector[callee] : clobbers.vector;
+  tailCall(s, id, PSEUDO.TAIL_CALL, -1, general, vector);
 }
 
-export function selectTailCallRecord(s: Selection, id: number): void {
-  tailCall(s, id, P.TAIL_CALL_RECORD, s.f.pool[s.a[id]], ALL_GENERAL, ALL_VECTOR);
+export function selectTailCallRecord(s: FunctionSelection, id: number): void {
+  const { general, vector } = s.lowering.convention.clobbers;
+  tailCall(s, id, PSEUDO.TAIL_CALL_RECORD, s.f.pool[s.a[id]], general, vector);
 }
 
-export function selectTailCallImport(s: Selection, id: number): void {
-  tailCall(s, id, P.TAIL_CALL_IMPORT, -1, ALL_GENERAL, ALL_VECTOR);
+export function selectTailCallImport(s: FunctionSelection, id: number): void {
+  const { general, vector } = s.lowering.convention.clobbers;
+  tailCall(s, id, PSEUDO.TAIL_CALL_IMPORT, -1, general, vector);
 }

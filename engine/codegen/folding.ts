@@ -1,0 +1,128 @@
+/**
+ * Uses of values, and values that are computed where they are used: what the backends' folding.ts have in common.
+ *
+ * A forward sweep counts uses and numbers effect groups; a backend's backward sweep then marks, users before producers, by `fold`.
+ */
+import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { FOLDING, type FunctionSelection } from "./selection.ts";
+
+/** Is `op` a comparison of integers or references? */
+export function isIntegerCompare(op: number): boolean {
+  return op >= OP.EQ && op <= OP.GE_U;
+}
+
+/** Is `op` a comparison of floats? */
+export function isFloatCompare(op: number): boolean {
+  return op >= OP.FEQ && op <= OP.FGE;
+}
+
+export function isCompare(op: number): boolean {
+  return isIntegerCompare(op) || isFloatCompare(op);
+}
+
+/** Forward sweep: uses, blocks and effect groups of all values. */
+export function countUses(s: FunctionSelection): void {
+  const { f, op, a, b, c, uses, conditionUses, blockOf, trapGroup, writeGroup } = s;
+  const { sched, pool, edgeTo, edgeArgs, blockParams } = f;
+  let trap = 0;
+  let write = 0;
+  for (let k = 0; k < f.blockCount; k++) {
+    trap++;
+    write++;
+    const end = f.blockEnd[k];
+    for (let p = f.blockStart[k]; p < end; p++) {
+      const id = sched[p];
+      const o = op[id];
+      blockOf[id] = k;
+      trapGroup[id] = trap;
+      writeGroup[id] = write;
+      const mask = OP_VALUE_MASK[o];
+      if ((mask & 1) !== 0) uses[a[id]]++;
+      if ((mask & 2) !== 0) uses[b[id]]++;
+      if ((mask & 4) !== 0) uses[c[id]]++;
+      if (OP_HAS_LIST[o] !== 0) {
+        const first = a[id];
+        for (let i = 0; i < b[id]; i++) uses[pool[first + i]]++;
+      }
+      if (o === OP.SELECT) conditionUses[c[id]]++;
+      else if (o === OP.BRANCH || o === OP.TRAP_IF) conditionUses[a[id]]++;
+      const flags = OP_FLAGS[o];
+      if ((flags & (FLAG.WRITES | FLAG.CALLS)) !== 0) {
+        trap++;
+        write++;
+      } else if ((flags & FLAG.TRAPS) !== 0 && ((flags & FLAG.READS) === 0)) {
+        trap++;
+      }
+      if ((flags & FLAG.ENDS) !== 0) {
+        const n = o === OP.JUMP ? 1 : o === OP.BRANCH ? 2 : o === OP.SWITCH ? c[id] : 0;
+        for (let i = 0; i < n; i++) {
+          const e = o === OP.JUMP ? a[id] : o === OP.BRANCH ? (i === 0 ? b[id] : c[id]) : b[id] + i;
+          const first = edgeArgs[e];
+          const count = blockParams[edgeTo[e]];
+          for (let j = 0; j < count; j++) uses[pool[first + j]]++;
+        }
+      }
+    }
+  }
+}
+
+/** Folds value `id` into `user`: it is executed there, and so is what is folded into it. */
+export function fold(s: FunctionSelection, id: number, user: number, how: number): void {
+  s.folded[id] = how;
+  s.trapGroup[id] = s.trapGroup[user];
+  s.writeGroup[id] = s.writeGroup[user];
+}
+
+/** Folds a single-use pure value of the same block. */
+export function foldPure(s: FunctionSelection, id: number, user: number): boolean {
+  if (s.uses[id] !== 1 || s.blockOf[id] !== s.blockOf[user] || s.folded[id] !== 0) return false;
+  fold(s, id, user, FOLDING.ONCE);
+  return true;
+}
+
+/** A dead value no longer uses its operands. */
+export function dropUses(s: FunctionSelection, id: number): void {
+  const mask = OP_VALUE_MASK[s.op[id]];
+  if ((mask & 1) !== 0) s.uses[s.a[id]]--;
+  if ((mask & 2) !== 0) s.uses[s.b[id]]--;
+  if ((mask & 4) !== 0) {
+    s.uses[s.c[id]]--;
+    if (s.op[id] === OP.SELECT) s.conditionUses[s.c[id]]--;
+  }
+}
+
+/** How far the operands of a value are looked at. */
+const RANGE_DEPTH = 4;
+
+/** An upper bound (a number below 2^32) of the i32 value `id` as unsigned. */
+export function upperBound(s: FunctionSelection, id: number, depth: number = RANGE_DEPTH): number {
+  const { op, a, b, imm } = s;
+  switch (op[id]) {
+    case OP.CONST:
+      return imm[id] >>> 0;
+    case OP.AND: {
+      if (depth === 0) return 0xffffffff;
+      return Math.min(upperBound(s, a[id], depth - 1), upperBound(s, b[id], depth - 1));
+    }
+    case OP.SHR_U:
+      if (op[b[id]] === OP.CONST && depth > 0) {
+        return Math.floor(upperBound(s, a[id], depth - 1) / 2 ** (imm[b[id]] & 31));
+      }
+      return 0xffffffff;
+    case OP.SHL: {
+      if (op[b[id]] !== OP.CONST || depth === 0) return 0xffffffff;
+      const bound = upperBound(s, a[id], depth - 1) * 2 ** (imm[b[id]] & 31);
+      return bound > 0xffffffff ? 0xffffffff : bound;
+    }
+    case OP.ADD: {
+      if (depth === 0) return 0xffffffff;
+      const bound = upperBound(s, a[id], depth - 1) + upperBound(s, b[id], depth - 1);
+      return bound > 0xffffffff ? 0xffffffff : bound;
+    }
+    case OP.LOAD8_U:
+      return 0xff;
+    case OP.LOAD16_U:
+      return 0xffff;
+  }
+  return op[id] >= OP.EQ && op[id] <= OP.GE_U ? 1 : 0xffffffff;
+}

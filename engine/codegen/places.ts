@@ -1,0 +1,30 @@
+/**
+ * Where the parameters or results of a signature travel: registers in order, as many as the convention has of each bank, then the overflow
+ * buffer.
+ */
+import { TY_BANK } from "../ir/types.ts";
+
+/** Physical number of the first vector register. */
+const FIRST_VECTOR = 32;
+
+/**
+ * A function from a list of types to physical registers, −1 for the overflow buffer: `general` in this order, and the first `vectors` vector
+ * registers. Lists are remembered, for every call asks for that of its signature.
+ */
+export function places(general: readonly number[], vectors: number): (types: Uint8Array) => Int8Array {
+  const known = new WeakMap<Uint8Array, Int8Array>();
+  return (types) => {
+    let list = known.get(types);
+    if (list === undefined) {
+      list = new Int8Array(types.length);
+      let g = 0;
+      let v = 0;
+      for (let i = 0; i < types.length; i++) {
+        if (TY_BANK[types[i]] === 1) list[i] = g < general.length ? general[g++] : -1;
+        else list[i] = v < vectors ? FIRST_VECTOR + v++ : -1;
+      }
+      known.set(types, list);
+    }
+    return list;
+  };
+}
