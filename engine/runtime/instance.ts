@@ -16,11 +16,13 @@ import { Exception, isException, type Tag } from "./exception.ts";
 import { registerFunc } from "./func.ts";
 import type { Global } from "./global.ts";
 import type { HostService } from "./guest_thread.ts";
+import { applyState, type InstanceState, visitState } from "./instance_state.ts";
 import { InstanceGroup } from "./instance_group.ts";
 import { type CallHalves, callHalves, type CallInEnv, makeCallIn } from "./marshal.ts";
 import type { Memory, MemoryUser } from "./memory.ts";
 import { WAIT } from "./shared_pages.ts";
 import type { NativeRegion } from "./native_region.ts";
+import { rebuild } from "./start_state.ts";
 import type { Store } from "./store.ts";
 import type { Table, TableUser } from "./table.ts";
 
@@ -48,8 +50,12 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   maxHeapBytes = 0;
   closed = false;
   #group: InstanceGroup | undefined;
-  readonly #droppedElems: Set<number> = new Set();
-  readonly #droppedDatas: Set<number> = new Set();
+  readonly droppedElems: Set<number> = new Set();
+  readonly droppedDatas: Set<number> = new Set();
+  /** Others may use its functions or its state without JavaScript in between: what it has must outlive it. */
+  lent = false;
+  /** What `reset` goes back to, where that is not what the module prescribes. */
+  startState: InstanceState | undefined;
 
   constructor(store: Store, module: CompiledModule, block: ContextBlock) {
     this.store = store;
@@ -196,6 +202,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   markReferences(mark: (word: number) => void): void {
     for (const global of this.globals) global.markReferences(mark);
     for (const table of this.tables) table.markReferences(mark);
+    if (this.startState !== undefined) visitState(this, this.startState, mark);
   }
 
   /** Visits every reference that may be to an object, a host value or an exception. */
@@ -203,6 +210,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     for (const global of this.globals) global.markReferences(word);
     for (const table of this.tables) table.visitReferences(range);
     for (const words of this.elemWords) words?.forEach(word);
+    if (this.startState !== undefined) visitState(this, this.startState, word);
   }
 
   /** Marks every exnref that its globals and tables hold. */
@@ -228,7 +236,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         this.initMemory(int(0), int(1), word(2), word(3), word(4));
         return;
       case "data_drop":
-        this.#droppedDatas.add(int(0));
+        this.droppedDatas.add(int(0));
         return;
       case "table_grow":
         state.i64[SLOT(0) >> 3] = BigInt(this.tables[int(0)]!.grow(word(2), word(1)));
@@ -253,7 +261,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         this.initTable(int(0), int(1), word(2), word(3), word(4));
         return;
       case "elem_drop":
-        this.#droppedElems.add(int(0));
+        this.droppedElems.add(int(0));
         return;
       case "throw":
         this.store.raise(Exception.thrown(this.tags[int(0)]!, this.store));
@@ -314,26 +322,26 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   /** memory.init: copies `count` bytes of data segment `segment`; traps when either range is out of bounds. */
   initMemory(memoryIndex: number, segment: number, to: number, from: number, count: number): void {
-    const bytes = this.#droppedDatas.has(segment) ? EMPTY : this.module.datas[segment]!.bytes;
+    const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment]!.bytes;
     const memory = this.memories[memoryIndex]!;
     if (from + count > bytes.length || to + count > memory.byteLength) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
-    if (count > 0) new Uint8Array(memory.buffer).set(bytes.subarray(from, from + count), to);
+    if (count > 0) memory.bytes.set(bytes.subarray(from, from + count), to);
   }
 
   dropData(segment: number): void {
-    this.#droppedDatas.add(segment);
+    this.droppedDatas.add(segment);
   }
 
   /** table.init; traps when either range is out of bounds. */
   initTable(tableIndex: number, segment: number, to: number, from: number, count: number): void {
-    const init = this.#droppedElems.has(segment) ? NO_ELEMENTS : this.module.elems[segment]!.init;
+    const init = this.droppedElems.has(segment) ? NO_ELEMENTS : this.module.elems[segment]!.init;
     const table = this.tables[tableIndex]!;
     if (from + count > init.length || to + count > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
     for (let i = 0; i < count; i++) table.set(to + i, Number(evaluateConst(init[from + i]!, this)));
   }
 
   dropElem(segment: number): void {
-    this.#droppedElems.add(segment);
+    this.droppedElems.add(segment);
   }
 
   #trap(code: number): TrapError {
@@ -342,11 +350,50 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       : new TrapError(TRAP_MESSAGES[code]!);
   }
 
-  /** Ends the instance: its exports throw from now on. What it holds goes when nothing in JavaScript refers to it any more. */
+  /**
+   * Ends the instance: its exports throw from now on. Its memories go at once, unless its code is running or others may use them; the rest
+   * when nothing in JavaScript refers to it any more.
+   */
   close(): void {
     if (this.closed) return;
     this.closed = true;
+    this.startState = undefined;
     this.store.closeInstance(this.number);
+    if (this.lent || this.isActive) return;
+    const { importedMemoryCount } = this.module.valid;
+    for (let i = importedMemoryCount; i < this.memories.length; i++) this.memories[i]!.close();
+  }
+
+  /** Is its code on the stack? Whatever runs has left its context there: as what is parked, or for a call to come back to. */
+  get isActive(): boolean {
+    const { thread } = this.store;
+    return thread.depth > 0 && thread.holdsWord(this.block.address);
+  }
+
+  /** Throws unless it is at rest: no call of its code is under way, not even one that waits. */
+  requireRest(): void {
+    if (this.closed) throw new Error("The instance is closed");
+    const { thread } = this.store;
+    if ((thread.depth > 0 || thread.suspended.size > 0) && thread.holdsWord(this.block.address)) {
+      throw new Error("The instance is not at rest: a call of it is under way");
+    }
+  }
+
+  /** Makes what the instance defines what it was after instantiation. */
+  reset(): void {
+    this.requireRest();
+    const { module: { valid } } = this;
+    const state = this.startState;
+    if (state !== undefined) return applyState(this, state);
+    if (valid.start !== undefined) {
+      throw new Error("The instance has a start function: instantiate it with { resettable: true } to reset it");
+    }
+    this.elemWords.length = 0;
+    this.droppedElems.clear();
+    this.droppedDatas.clear();
+    for (let i = valid.importedMemoryCount; i < this.memories.length; i++) this.memories[i]!.reset();
+    for (let i = valid.importedTableCount; i < this.tables.length; i++) this.tables[i]!.reset();
+    rebuild(this);
   }
 }
 
