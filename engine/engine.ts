@@ -30,7 +30,7 @@ import { funcInfo } from "./runtime/func.ts";
 import type { Instance as RuntimeInstance } from "./runtime/instance.ts";
 import { type ControlContext, underControl } from "./runtime/control.ts";
 import { DEFAULT_LIMITS, type Imports, type InstanceLimits, instantiate } from "./runtime/instantiate.ts";
-import { Memory } from "./runtime/memory.ts";
+import { guardsShared, Memory } from "./runtime/memory.ts";
 import { adoptModule, type SharedModuleToken, shareModule, unshareModule } from "./runtime/shared_module.ts";
 import type { SharedMemoryToken } from "./runtime/shared_pages.ts";
 import { Store } from "./runtime/store.ts";
@@ -149,6 +149,12 @@ function makeStore(): Store {
   return made;
 }
 
+/** Does `module` define or import a shared memory? */
+function hasSharedMemory(module: WasmModule): boolean {
+  return module.memories.some(({ shared }) => shared) ||
+    module.imports.some(({ desc }) => desc.kind === "memory" && desc.type.shared);
+}
+
 /** Makes an engine. */
 export function NewEngine(options: EngineOptions = {}): Engine {
   return new Engine(options);
@@ -193,7 +199,7 @@ export class Engine {
       target: thread.target,
       features: this.features,
       optimizations: this.optimizations,
-      explicitBounds: this.bounds === "explicit",
+      explicitBounds: this.bounds === "explicit" || (hasSharedMemory(module) && !guardsShared(thread.host)),
       cpu: cpuFeatures(thread.host),
       interruptible: this.interruptible,
       fuel: this.fuel,

@@ -27,6 +27,8 @@ export interface Host {
   readonly os: "linux" | "darwin";
   readonly arch: "x64" | "arm64";
   readonly pageSize: number;
+  /** The most bytes that one ArrayBuffer or SharedArrayBuffer can have. */
+  readonly maxViewBytes: number;
 
   /** Reserves `bytes` of address space with `prot`; lazily committed. Throws RangeError when there is none. */
   reserve(bytes: number, prot: number): number;

@@ -130,6 +130,7 @@ export function nativeHost(ffi: Ffi): Host {
     os,
     arch,
     pageSize,
+    maxViewBytes: ffi.maxViewBytes,
     reserve: (bytes, prot) => map(0, bytes, prot, system.MAP_PRIVATE | system.MAP_ANONYMOUS | system.MAP_NORESERVE),
     replace: (address, bytes, prot) => {
       map(address, bytes, prot, system.MAP_PRIVATE | system.MAP_ANONYMOUS | system.MAP_NORESERVE | system.MAP_FIXED);

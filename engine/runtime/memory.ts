@@ -44,6 +44,11 @@ export interface MemoryOptions {
   pages?: SharedPages;
 }
 
+/** Can a shared memory have guard pages? Not where no SharedArrayBuffer is as large as what they take (Node 20, Bun). */
+export function guardsShared(host: Host): boolean {
+  return GUARD_RESERVATION <= host.maxViewBytes;
+}
+
 export class Memory {
   readonly type: MemoryType;
   readonly guarded: boolean;
@@ -64,7 +69,7 @@ export class Memory {
     const limit = address === I64 ? MAX_PAGES_64 : MAX_PAGES_32;
     this.#host = host;
     this.type = type;
-    this.guarded = options.guarded;
+    this.guarded = options.guarded && (!type.shared || guardsShared(host));
     this.maxPages = Math.min(limit, options.maxPages ?? limit, max === undefined ? limit : Number(max));
     if (min > BigInt(Math.min(limit, options.maxPages ?? limit))) {
       throw new RangeError(
