@@ -1,6 +1,6 @@
 /**
- * `deno task fuzz [--count N] [--seed S] [--source own|binaryen] [--feature A,B…] [--jobs J] [--out DIR]`: random modules on waft and on V8
- * side by side. Cases run in child processes, so that a crash or a hang of machine code is caught and put down to a seed. What
+ * `deno task fuzz [--count N] [--seed S] [--source own|binaryen] [--feature A,B…] [--only A,B…] [--jobs J] [--out DIR]`: random modules on waft and on V8
+ * side by side. `--feature` names what every module must use (own modules; binaryen's may use it), `--only` all that may be used. Cases run in child processes, so that a crash or a hang of machine code is caught and put down to a seed. What
  * differs is written to DIR: the modules, and what differed.
  *
  * `--shrink` with `--seed S` makes the modules of one seed smaller while they still differ; `--files A.wasm,B.wasm` takes the modules from files.
@@ -15,7 +15,7 @@ import { GENERATED_FEATURES } from "../tests/fuzz/generate_module.ts";
 import { shrink } from "../tests/fuzz/shrink.ts";
 
 const USAGE =
-  "usage: deno task fuzz [--count N] [--seed S] [--source own|binaryen] [--feature A,B…] [--jobs J] [--out DIR] [--shrink] [--files A.wasm,…]";
+  "usage: deno task fuzz [--count N] [--seed S] [--source own|binaryen] [--feature A,B…] [--only A,B…] [--jobs J] [--out DIR] [--shrink] [--files A.wasm,…]";
 /** Cases per child process, and how long one case may take. */
 const BATCH = 400;
 const CASE_MS = 30_000;
@@ -25,6 +25,7 @@ interface Options {
   seed: number;
   source: Source | undefined;
   features: readonly string[];
+  forced: readonly string[];
   jobs: number;
   out: string;
   child: boolean;
@@ -46,6 +47,8 @@ interface Totals {
   placeOnly: number;
   found: number;
   crashed: number;
+  /** Own cases that executed an instruction of a feature, by feature. */
+  readonly executed: Record<string, number>;
 }
 
 function emptyTotals(): Totals {
@@ -62,6 +65,7 @@ function emptyTotals(): Totals {
     placeOnly: 0,
     found: 0,
     crashed: 0,
+    executed: {},
   };
 }
 
@@ -76,6 +80,7 @@ function readOptions(args: readonly string[]): Options {
     seed: 1,
     source: undefined,
     features: GENERATED_FEATURES,
+    forced: [],
     jobs: 2,
     out: join(tmpdir(), "waft-fuzz-findings"),
     child: false,
@@ -102,10 +107,15 @@ function readOptions(args: readonly string[]): Options {
         if (value !== "own" && value !== "binaryen") usage(`--source is own or binaryen, not ${value}`);
         options.source = value;
         break;
-      case "--feature":
-        options.features = value.split(",");
-        for (const f of options.features) if (!BINARYEN_FEATURES.includes(f)) usage(`There is no feature ${f} here`);
+      case "--only":
+      case "--feature": {
+        const names = value === "" ? [] : value.split(",");
+        for (const f of names) {
+          if (!GENERATED_FEATURES.includes(f) && !BINARYEN_FEATURES.includes(f)) usage(`There is no feature ${f} here`);
+        }
+        options[name === "--only" ? "features" : "forced"] = names;
         break;
+      }
       case "--out":
         options.out = value;
         break;
@@ -138,7 +148,8 @@ async function runChild(options: Options): Promise<void> {
   for (let seed = options.seed; seed < options.seed + options.count; seed++) {
     say(`start ${seed}`);
     const source = sourceOf(seed, options);
-    const result = runCase(seed, source, options.features, binaryen);
+    const result = runCase(seed, source, options.features, binaryen, options.forced);
+    for (const name of result.executed) totals.executed[name] = (totals.executed[name] ?? 0) + 1;
     totals[source]++;
     totals.runs += result.unsupported ? 0 : 2;
     totals.calls += result.calls;
@@ -181,7 +192,7 @@ async function runBatch(batch: Batch, options: Options, totals: Totals): Promise
     "--count",
     `${batch.count}`,
   ];
-  args.push("--out", options.out, "--feature", options.features.join());
+  args.push("--out", options.out, "--only", options.features.join(), "--feature", options.forced.join());
   if (options.source !== undefined) args.push("--source", options.source);
   const child = new Deno.Command(Deno.execPath(), { args, stdout: "piped", stderr: "piped" }).spawn();
   const errors = new Response(child.stderr).text();
@@ -213,7 +224,10 @@ async function runBatch(batch: Batch, options: Options, totals: Totals): Promise
       } else if (word === "totals") {
         finished = true;
         const part = JSON.parse(line.slice(7)) as Totals;
-        for (const key of Object.keys(totals) as (keyof Totals)[]) totals[key] += part[key];
+        for (const key of Object.keys(totals) as (keyof Totals)[]) if (key !== "executed") totals[key] += part[key];
+        for (const [name, count] of Object.entries(part.executed)) {
+          totals.executed[name] = (totals.executed[name] ?? 0) + count;
+        }
       }
     }
   }
@@ -249,7 +263,10 @@ async function runParent(options: Options): Promise<void> {
   };
   await Promise.all(Array.from({ length: Math.max(1, options.jobs) }, worker));
   const seconds = (performance.now() - started) / 1000;
-  console.log(JSON.stringify(totals));
+  const { executed, ...counts } = totals;
+  console.log(JSON.stringify(counts));
+  console.log("Own cases that executed an instruction of");
+  for (const [name, count] of Object.entries(executed).sort()) console.log(`  ${name.padEnd(28)} ${count}`);
   console.log(
     `${totals.own + totals.binaryen} cases in ${seconds.toFixed(0)} s (${
       (seconds * 1000 / options.count).toFixed(1)
@@ -270,7 +287,7 @@ async function runShrink(options: Options): Promise<void> {
     : undefined;
   const modules = options.files.length > 0
     ? options.files.map((path) => new Uint8Array(readFileSync(path)))
-    : modulesOf(options.seed, sourceOf(options.seed, options), options.features, binaryen);
+    : modulesOf(options.seed, sourceOf(options.seed, options), options.features, binaryen, undefined, options.forced);
   binaryen?.close();
   const failing = configurations(options.seed).filter((o) =>
     compareModules(modules, options.seed, [o]).differences.length > 0

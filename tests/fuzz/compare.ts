@@ -6,6 +6,7 @@ import type { EngineOptions } from "../../engine/engine.ts";
 import { UnsupportedError } from "../../engine/errors.ts";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "../../engine/optimizations.ts";
 import type { BinaryenModules } from "./binaryen_modules.ts";
+import { MARKED } from "./generate/plan.ts";
 import { generateModules } from "./generate_module.ts";
 import { Random } from "./random.ts";
 import { UnknownInterface } from "./read_interface.ts";
@@ -34,6 +35,8 @@ export interface CaseResult {
   readonly calls: number;
   readonly traps: number;
   readonly exhausted: boolean;
+  /** The features whose instructions were reached, by name. */
+  readonly executed: readonly string[];
 }
 
 /** Makes the modules of a seed. */
@@ -43,8 +46,9 @@ export function modulesOf(
   features: readonly string[],
   binaryen: BinaryenModules | undefined,
   nans = seed % 2 === 0,
+  forced: readonly string[] = [],
 ): readonly Uint8Array<ArrayBuffer>[] {
-  if (source === "own") return generateModules(seed, features);
+  if (source === "own") return generateModules(seed, features, forced);
   return [binaryen!.module(seed, features, nans)];
 }
 
@@ -67,8 +71,9 @@ export function runCase(
   source: Source,
   features: readonly string[],
   binaryen?: BinaryenModules,
+  forced: readonly string[] = [],
 ): CaseResult {
-  const modules = modulesOf(seed, source, features, binaryen);
+  const modules = modulesOf(seed, source, features, binaryen, undefined, forced);
   const result = compareModules(modules, seed);
   if (result.differences.length > 0 && source === "binaryen" && seed % 2 === 0) {
     const again = compareModules(modulesOf(seed, source, features, binaryen, false), seed);
@@ -86,6 +91,7 @@ const NOTHING = {
   calls: 0,
   traps: 0,
   exhausted: false,
+  executed: [],
 };
 
 /** Compares the scenario of `seed` over `modules`. */
@@ -102,6 +108,7 @@ export function compareModules(
     return { modules, ...NOTHING, unsupported: true };
   }
   const differences: Difference[] = [];
+  const traces: { option: EngineOptions; trace: Trace }[] = [];
   let depthOnly = false;
   let placeOnly = false;
   let unsupported = false;
@@ -118,14 +125,23 @@ export function compareModules(
       differences.push({ options: option, text: `escaped: ${text}` });
       continue;
     }
+    traces.push({ option, trace: actual });
     const text = firstDifference(expected, actual);
     if (text === undefined) continue;
     if (expected.exhausted !== actual.exhausted) depthOnly = true;
     else if (firstDifference(withoutPlaces(expected), withoutPlaces(actual)) === undefined) placeOnly = true;
     else differences.push({ options: option, text });
   }
-  const { calls, traps, exhausted } = expected;
-  return { modules, differences, nanOnly: false, depthOnly, placeOnly, unsupported, calls, traps, exhausted };
+  // What V8 leaves open must still be the same in every configuration of ours.
+  const [first, ...others] = traces;
+  for (const { option, trace } of differences.length > 0 || first === undefined ? [] : others) {
+    if (trace.exhausted || first.trace.exhausted) continue;
+    const text = firstDifference(withoutPlaces(first.trace), withoutPlaces(trace));
+    if (text !== undefined) differences.push({ options: option, text: `between two configurations:\n${text}` });
+  }
+  const { calls, traps, exhausted, marks } = expected;
+  const executed = MARKED.filter((_, bit) => (marks >>> bit & 1) !== 0);
+  return { modules, differences, nanOnly: false, depthOnly, placeOnly, unsupported, calls, traps, exhausted, executed };
 }
 
 /** The trace with the offsets of traps removed; a wrong function stays. */

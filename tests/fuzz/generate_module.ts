@@ -1,15 +1,31 @@
 /**
- * Random modules of WebAssembly 2.0 without vectors, from a seed. In: a seed and the features that may be used. Out: one or two
+ * Random modules of WebAssembly 3.0 and threads, from a seed. In: a seed and the features that may or must be used. Out: one or two
  * binary modules; the second imports what the first exports (module name "m0"). Imports of module "host" are the fuzzer's own.
  *
- * Exports whose name begins with "t" may be put into tables by the host: they make no indirect calls.
+ * Exports whose name begins with "t" may be put into tables by the host: they make no indirect calls. The exported global "marks"
+ * says by its bits (plan.ts) which features' instructions were reached.
  */
-import { BodyGenerator, type ModulePlan, type PlannedFunction } from "./generate_code.ts";
-import { Bytes, isReference, type Signature, TYPE, type TypeName } from "./module_bytes.ts";
+import { type ConstantScope, writeConstant } from "./generate/constants.ts";
+import { generateBody } from "./generate/control.ts";
+import { generateDefinitions, writeDefinitions, writeSignature } from "./generate/definitions.ts";
+import type { ModulePlan, PlannedFunction, PlannedMemory, PlannedTable } from "./generate/plan.ts";
+import { generateData, generateElements } from "./generate/segments.ts";
+import { Bytes } from "./module_bytes.ts";
 import { Random } from "./random.ts";
+import {
+  type Definition,
+  definitionOf,
+  heapOf,
+  isNullable,
+  isReference,
+  refType,
+  type Signature,
+  type TypeName,
+  writeType,
+} from "./value_types.ts";
 
-/** Features the generator knows, by the names of engine/features.ts. */
-export const GENERATED_FEATURES: readonly string[] = [
+/** Features of WebAssembly 2.0 without vectors: what every module uses when it may. */
+const BASE: readonly string[] = [
   "bulk-memory-operations",
   "extended-const-expressions",
   "multi-value",
@@ -17,39 +33,77 @@ export const GENERATED_FEATURES: readonly string[] = [
   "nontrapping-float-to-int-conversion",
   "reference-types",
   "sign-extension-ops",
-  "simd",
 ];
+/** Features that a case uses or not. */
+const DRAWN: readonly string[] = [
+  "exception-handling",
+  "gc",
+  "memory64",
+  "multi-memory",
+  "simd",
+  "table64",
+  "tail-call",
+  "threads",
+  "typed-function-references",
+];
+
+/** Features the generator knows, by the names of engine/features.ts. */
+export const GENERATED_FEATURES: readonly string[] = [...BASE, ...DRAWN];
 
 /** What a module exports, as far as another one can import it. */
 interface Offer {
-  functions: { name: string; signature: Signature; cost: number; tabled: boolean }[];
+  functions: { name: string; signature: Signature; definition: number | undefined; cost: number; tabled: boolean }[];
   globals: { name: string; type: TypeName; mutable: boolean }[];
-  memory: { name: string; min: number; max: number } | undefined;
-  tables: { name: string; type: TypeName; min: number; max: number }[];
+  memories: ({ name: string } & PlannedMemory)[];
+  tables: ({ name: string } & PlannedTable)[];
+  tags: { name: string; params: readonly TypeName[] }[];
 }
 
-const NOTHING: Offer = { functions: [], globals: [], memory: undefined, tables: [] };
+function nothing(): Offer {
+  return { functions: [], globals: [], memories: [], tables: [], tags: [] };
+}
+
+/** What the modules of a case have in common. */
+interface Common {
+  readonly features: ReadonlySet<string>;
+  readonly forced: readonly string[];
+  readonly definitions: readonly Definition[];
+}
+
 const HOST_COST = 60;
 
-/** The modules of a seed, in the order in which they are to be instantiated. */
+/** The modules of a seed, in the order in which they are to be instantiated; what is `forced` is used for certain. */
 export function generateModules(
   seed: number,
   features: readonly string[] = GENERATED_FEATURES,
+  forced: readonly string[] = [],
 ): Uint8Array<ArrayBuffer>[] {
   const random = new Random(seed);
-  const set = new Set(features);
-  const first = generateModule(random, set, NOTHING, 0);
+  const set = new Set(features.filter((f) => !DRAWN.includes(f)));
+  // Some cases use few of the features, some most of them.
+  const share = random.pick([15, 50, 50, 80]);
+  for (const feature of DRAWN) {
+    if (features.includes(feature) && (forced.includes(feature) || random.chance(share))) set.add(feature);
+  }
+  for (const feature of forced) set.add(feature);
+  const common: Common = { features: set, forced, definitions: generateDefinitions(random, set) };
+  const first = generateModule(random, common, nothing(), 0);
   if (random.chance(5)) return [first.bytes, first.bytes]; // two instances that must not meet
-  if (!random.chance(12)) return [first.bytes];
-  return [first.bytes, generateModule(random, set, first.offer, 1).bytes];
+  const other = set.has("exception-handling") || set.has("tail-call") || set.has("typed-function-references") ? 25 : 12;
+  if (!random.chance(other)) return [first.bytes];
+  return [first.bytes, generateModule(random, common, first.offer, 1).bytes];
 }
 
 function generateModule(
   random: Random,
-  features: ReadonlySet<string>,
+  { features, forced, definitions }: Common,
   given: Offer,
   number: number,
 ): { bytes: Uint8Array<ArrayBuffer>; offer: Offer } {
+  const has = (feature: string) => features.has(feature);
+  // Types: some that only move the others, the definitions, then signatures as they come.
+  const gc = has("gc");
+  const shift = definitions.length > 0 && random.chance(40) ? random.between(1, 3) : 0;
   const types: Signature[] = [];
   const keys = new Map<string, number>();
   const typeIndex = (signature: Signature) => {
@@ -59,33 +113,91 @@ function generateModule(
       index = types.push(signature) - 1;
       keys.set(key, index);
     }
-    return index;
+    return index + shift + definitions.length;
   };
   const imports: Bytes[] = [];
   const exports: Bytes[] = [];
   const name = (module: string, field: string) => new Bytes().name(module).name(field);
   const exported = (field: string, kind: number, index: number) =>
     exports.push(new Bytes().name(field).byte(kind).u32(index));
-  const references = features.has("reference-types");
-  const valueTypes: TypeName[] = ["i32", "i32", "i64", "f32", "f64"];
-  if (references && random.chance(50)) valueTypes.push("funcref", "externref");
+  const typed = (out: Bytes, type: TypeName) => {
+    writeType(out, type, shift);
+    return out;
+  };
+  const references = has("reference-types");
+  const exceptions = has("exception-handling");
+  const legacy = exceptions && random.chance(45);
 
-  const offer: Offer = { functions: [], globals: [], memory: undefined, tables: [] };
+  // What the host can make, what may be exchanged between functions, what locals may be.
+  const hostTypes: TypeName[] = ["i32", "i32", "i64", "f32", "f64"];
+  if (references && random.chance(50)) hostTypes.push("funcref", "externref");
+  const valueTypes = hostTypes.slice();
+  const types64: TypeName[] = has("memory64") || has("table64") ? ["i64", "i64"] : [];
+  const locals: TypeName[] = ["i32", "i32", "i32", "i64", "i64", "f32", "f64", "f64", ...types64];
+  if (references) locals.push("funcref", "externref");
+  if (has("simd")) {
+    locals.push("v128", "v128", "v128");
+    if (random.chance(50)) valueTypes.push("v128");
+  }
+  if (exceptions && !legacy) locals.push("exnref");
+  for (const { index } of definitions) {
+    locals.push(refType(index, true));
+    if (random.chance(50)) valueTypes.push(refType(index, random.chance(50)));
+  }
+  if (gc) {
+    for (const heap of ["any", "eq", "i31", "struct", "array"]) {
+      locals.push(refType(heap, true));
+      if (random.chance(20)) valueTypes.push(refType(heap, random.chance(60)));
+    }
+    if (random.chance(20)) locals.push(random.pick(["(ref null none)", "(ref null nofunc)", "(ref null noextern)"]));
+  }
+
+  const offer = nothing();
 
   // Functions: imported, then defined ones in random order of generation.
   const functions: PlannedFunction[] = [];
   const hostCount = random.below(4);
   for (let i = 0; i < hostCount; i++) {
-    const signature = randomSignature(random, features, valueTypes);
+    const signature = randomSignature(random, features, hostTypes);
     imports.push(name("host", `f${i}`).byte(0).u32(typeIndex(signature)));
-    functions.push({ index: functions.length, signature, tabled: true, style: "plain", cost: HOST_COST });
+    functions.push({
+      index: functions.length,
+      signature,
+      definition: undefined,
+      tabled: true,
+      style: "plain",
+      cost: HOST_COST,
+    });
   }
-  for (const { name: field, signature, cost, tabled } of given.functions) {
+  let foreignCost = 0;
+  for (const { name: field, signature, definition, cost, tabled } of given.functions) {
+    if (tabled) foreignCost = Math.max(foreignCost, cost);
     if (!random.chance(60)) continue;
-    imports.push(name("m0", field).byte(0).u32(typeIndex(signature)));
-    functions.push({ index: functions.length, signature, tabled, style: "plain", cost });
+    imports.push(name("m0", field).byte(0).u32(definition === undefined ? typeIndex(signature) : definition + shift));
+    functions.push({ index: functions.length, signature, definition, tabled, style: "plain", cost });
   }
   const importedFunctions = functions.length;
+  const define = (
+    signature: Signature,
+    tabled: boolean,
+    style: PlannedFunction["style"],
+    definition?: number,
+    forced?: readonly string[],
+  ) => {
+    functions.push({
+      index: functions.length,
+      signature,
+      definition,
+      tabled,
+      style,
+      cost: undefined,
+      ...(forced === undefined ? {} : { forced }),
+    });
+    if (definition === undefined) typeIndex(signature);
+  };
+  for (const { kind, index, signature } of definitions) {
+    if (kind === "func") define(signature!, true, "plain", index);
+  }
   const definedCount = random.chance(10) ? random.between(6, 14) : random.between(1, 6);
   const tabledCount = Math.ceil(definedCount / 2);
   for (let i = 0; i < definedCount; i++) {
@@ -93,157 +205,204 @@ function generateModule(
     const style = random.chance(10) ? "falling" : !tabled && random.chance(3) ? "endless" : "plain";
     let signature = randomSignature(random, features, valueTypes);
     if (style === "falling") signature = { params: ["i32", ...signature.params], results: signature.results };
-    functions.push({ index: functions.length, signature, tabled, style, cost: undefined });
-    typeIndex(signature);
+    define(signature, tabled, style);
+  }
+  if (has("tail-call") && random.chance(40)) {
+    const { results } = randomSignature(random, features, valueTypes);
+    for (let i = random.between(1, 3); i > 0; i--) {
+      define(
+        { params: ["i32", ...randomSignature(random, features, valueTypes).params], results },
+        false,
+        "ring",
+      );
+    }
+  }
+  if (forced.length > 0) { // its results are another's, so that it can end in a call of that
+    const like = random.pick(functions.filter((f) => f.style !== "endless"));
+    const simple = hostTypes.slice(0, 5);
+    define(
+      { params: Array.from({ length: random.below(3) }, () => random.pick(simple)), results: like.signature.results },
+      false,
+      "plain",
+      undefined,
+      forced,
+    );
   }
 
   // Globals.
   const globals: { type: TypeName; mutable: boolean; imported: boolean }[] = [];
   for (let i = random.below(3); i > 0; i--) {
-    const type = random.pick(valueTypes);
-    const mutable = features.has("mutable-global") && random.chance(40);
+    const type = random.pick(hostTypes);
+    const mutable = has("mutable-global") && random.chance(40);
     imports.push(
-      name("host", `g${globals.length}_${type}_${mutable ? 1 : 0}`).byte(3).byte(TYPE[type]).byte(mutable ? 1 : 0),
+      typed(name("host", `g${globals.length}_${type}_${mutable ? 1 : 0}`).byte(3), type).byte(mutable ? 1 : 0),
     );
     globals.push({ type, mutable, imported: true });
   }
   for (const { name: field, type, mutable } of [...given.globals, ...given.globals]) { // twice: two names for one cell
     if (!random.chance(50)) continue;
-    imports.push(name("m0", field).byte(3).byte(TYPE[type]).byte(mutable ? 1 : 0));
+    imports.push(typed(name("m0", field).byte(3), type).byte(mutable ? 1 : 0));
     globals.push({ type, mutable, imported: true });
   }
 
-  // Memory and tables, imported or own.
-  let memory: { min: number; max: number } | undefined;
-  let memoryImported = false;
-  if (given.memory !== undefined && random.chance(70)) {
-    memory = { min: given.memory.min, max: given.memory.max };
-    imports.push(name("m0", given.memory.name).byte(2).bytes(limits(memory.min, memory.max).taken()));
-    memoryImported = true;
-  } else if (random.chance(85)) {
-    memory = { min: random.pick([1, 1, 1, 1, 2, 3, 0]), max: random.between(3, 6) };
-    if (random.chance(20)) {
-      imports.push(
-        name("host", `mem_${memory.min}_${memory.max}`).byte(2).bytes(limits(memory.min, memory.max).taken()),
-      );
-      memoryImported = true;
+  // Memories and tables, imported or own.
+  const memories: (PlannedMemory & { imported: boolean })[] = [];
+  const wantedMemories = has("multi-memory")
+    ? random.between(2, 4)
+    : forced.some((f) => f !== "gc")
+    ? 1
+    : random.chance(85)
+    ? 1
+    : 0;
+  for (const { name: field, ...memory } of given.memories) {
+    if (memories.length === wantedMemories || !random.chance(70)) continue;
+    imports.push(name("m0", field).byte(2).bytes(memoryLimits(memory)));
+    memories.push({ ...memory, imported: true });
+  }
+  while (memories.length < wantedMemories) {
+    const min = random.pick([1, 1, 1, 1, 2, 3, 0]);
+    const max = random.between(3, 6);
+    if (memories.every((m) => m.imported) && random.chance(20)) {
+      imports.push(name("host", `mem${memories.length}_${min}_${max}`).byte(2).u32(1).u32(min).u32(max));
+      memories.push({ min, max, is64: false, shared: false, imported: true });
+      continue;
     }
+    memories.push({
+      min,
+      max,
+      is64: has("memory64") && random.chance(55),
+      shared: has("threads") && random.chance(65),
+      imported: false,
+    });
   }
-  const tables: { type: TypeName; min: number; max: number; imported: boolean }[] = [];
-  for (const { name: field, type, min, max } of references ? [...given.tables, ...given.tables] : given.tables) {
+  if (has("memory64") && memories.length > 0 && !memories.some((m) => m.is64)) {
+    const last = memories.length - 1;
+    if (memories[last]!.imported) {
+      if (has("multi-memory")) memories.push({ min: 1, max: 3, is64: true, shared: false, imported: false });
+    } else memories[last] = { ...memories[last]!, is64: true };
+  }
+
+  const tables: (PlannedTable & { imported: boolean; initial: boolean })[] = [];
+  for (const { name: field, ...table } of references ? [...given.tables, ...given.tables] : given.tables) {
     if (!random.chance(60) || (!references && tables.length > 0)) continue;
-    imports.push(name("m0", field).byte(1).byte(TYPE[type]).bytes(limits(min, max).taken()));
-    tables.push({ type, min, max, imported: true });
+    imports.push(typed(name("m0", field).byte(1), table.type).bytes(tableLimits(table)));
+    tables.push({ ...table, imported: true, initial: false });
   }
+  const tabled = functions.filter((f) => f.tabled);
   for (let i = references ? random.below(4) : random.below(2); i > 0; i--) {
     if (!references && tables.length > 0) break;
-    const type = references && random.chance(30) ? "externref" : "funcref";
+    let type: TypeName = references && random.chance(30) ? "externref" : "funcref";
     const min = random.pick([0, 1, 4, 8, 10]);
     const max = min + random.below(12);
-    const imported = tables.every((t) => t.imported) && random.chance(15);
-    if (imported) {
+    if (tables.every((t) => t.imported) && random.chance(15)) {
       imports.push(
-        name("host", `tab${tables.length}_${type}_${min}_${max}`).byte(1).byte(TYPE[type]).bytes(
-          limits(min, max).taken(),
-        ),
+        typed(name("host", `tab${tables.length}_${type}_${min}_${max}`).byte(1), type).u32(1).u32(min).u32(max),
       );
+      tables.push({ type, min, max, is64: false, imported: true, initial: false });
+      continue;
     }
-    tables.push({ type, min, max, imported });
+    let initial = false;
+    if (definitions.length > 0 && random.chance(45)) {
+      initial = random.chance(40);
+      const heap = gc && random.chance(30)
+        ? random.pick(["any", "eq", "struct", "i31"])
+        : random.pick(definitions).index;
+      type = refType(heap, !initial);
+    }
+    tables.push({ type, min, max, is64: has("table64") && random.chance(55), imported: false, initial });
+  }
+  if (has("table64") && !tables.some((t) => t.is64)) {
+    tables.push({ type: "funcref", min: 8, max: 16, is64: true, imported: false, initial: false });
+  }
+  // Tags.
+  const tags: { params: readonly TypeName[]; imported: boolean }[] = [];
+  if (exceptions) {
+    for (let i = random.below(3); i > 0; i--) {
+      const params = Array.from({ length: random.below(4) }, () => random.pick(hostTypes));
+      // A tag of the host is one for all modules: its name is its type.
+      imports.push(name("host", `tag_${params.join("_")}`).byte(4).byte(0).u32(typeIndex({ params, results: [] })));
+      tags.push({ params, imported: true });
+    }
+    for (const { name: field, params } of [...given.tags, ...given.tags]) {
+      if (!random.chance(60)) continue;
+      imports.push(name("m0", field).byte(4).byte(0).u32(typeIndex({ params, results: [] })));
+      tags.push({ params, imported: true });
+    }
+    for (let i = random.between(tags.length === 0 ? 1 : 0, 3); i > 0; i--) {
+      const params = Array.from({ length: random.pick([0, 1, 1, 2, 3, 7]) }, () => random.pick(valueTypes));
+      typeIndex({ params, results: [] });
+      tags.push({ params, imported: false });
+    }
   }
 
   // Definitions of globals: constants, earlier immutable imports, references.
-  const tabledFunctions = functions.filter((f) => f.tabled).map((f) => f.index);
+  const scope: ConstantScope = {
+    random,
+    features,
+    definitions,
+    shift,
+    globals: globals.slice(),
+    functions: tabled,
+    extended: false,
+  };
   const globalSection: Bytes[] = [];
-  const importedGlobals = globals.length;
   for (let i = random.below(6); i > 0; i--) {
     const type = random.pick(valueTypes);
+    if (isReference(type) && !isNullable(type) && !makeable(type, definitions, tabled)) continue;
     const mutable = random.chance(75);
-    const entry = new Bytes().byte(TYPE[type]).byte(mutable ? 1 : 0);
-    constant(entry, type, { random, features, globals: globals.slice(0, importedGlobals), functions: tabledFunctions });
+    const entry = typed(new Bytes(), type).byte(mutable ? 1 : 0);
+    writeConstant(entry, type, scope);
     globalSection.push(entry);
     globals.push({ type, mutable, imported: false });
+    if (gc) scope.globals.push({ type, mutable }); // earlier ones of the module itself may be named
+  }
+  const marks = has("mutable-global") ? globals.length : undefined;
+  const data = generateData(memories, scope);
+  const { section: elemSection, elems } = generateElements(tables, scope);
+  if (marks !== undefined) {
+    globalSection.push(new Bytes().byte(0x7f).byte(1).byte(0x41).s32(scope.extended ? 1 << 9 : 0).byte(0x0b));
   }
 
-  // Segments.
-  const dataSection: Bytes[] = [];
-  const dataLengths: number[] = [];
-  const bulk = features.has("bulk-memory-operations");
-  if (memory !== undefined) {
-    for (let i = random.below(4); i > 0; i--) {
-      const bytes = Array.from({ length: random.below(40) }, () => random.bits() & 255);
-      const entry = new Bytes();
-      if (bulk && random.chance(40)) entry.byte(1);
-      else {
-        const end = memory.min * 65536 - bytes.length;
-        const at = random.chance(2)
-          ? end + random.between(0, 2)
-          : end > 0
-          ? random.below(random.chance(80) ? Math.min(end, 300) : end)
-          : 0;
-        offset(entry.byte(0), at, features, random);
-        if (end < 0) bytes.length = 0;
-      }
-      dataSection.push(entry.u32(bytes.length).bytes(bytes));
-      dataLengths.push(bytes.length);
-    }
-  }
-  const elemSection: Bytes[] = [];
-  const elems: { type: TypeName; length: number }[] = [];
-  tables.forEach((table, index) => {
-    if (!random.chance(85)) return;
-    if (!references && index > 0) return;
-    const count = random.below(table.min + 1);
-    const at = random.below(table.min - count + 1) + (random.chance(2) ? 20 : 0);
-    elemSection.push(activeElem(random, features, table.type, index, at, count, tabledFunctions));
-    elems.push({ type: table.type, length: references ? 0 : count });
-  });
-  if (references) {
-    for (let i = random.below(3); i > 0; i--) {
-      const type = random.chance(75) ? "funcref" : "externref";
-      const count = random.below(8);
-      if (type === "funcref" && random.chance(40) && tabledFunctions.length > 0) {
-        const entry = new Bytes().byte(random.chance(50) ? 1 : 3).byte(0).u32(count);
-        for (let n = 0; n < count; n++) entry.u32(random.pick(tabledFunctions));
-        elemSection.push(entry);
-      } else {
-        const entry = new Bytes().byte(random.chance(70) ? 5 : 7).byte(TYPE[type]).u32(count);
-        for (let n = 0; n < count; n++) {
-          constant(entry, type, { random, features, globals: [], functions: tabledFunctions });
-        }
-        elemSection.push(entry);
-      }
-      elems.push({ type, length: count });
-    }
-    if (tabledFunctions.length > 0) { // declares everything that ref.func names
-      const entry = new Bytes().byte(3).byte(0).u32(tabledFunctions.length);
-      for (const index of tabledFunctions) entry.u32(index);
-      elemSection.push(entry);
-      elems.push({ type: "funcref", length: 0 });
-    }
+  // A table that only the ring's functions are in.
+  const ring = functions.filter((f) => f.style === "ring");
+  const ringTable = ring.length > 0 && references ? tables.length : undefined;
+  if (ringTable !== undefined) {
+    const entry = new Bytes().byte(2).u32(ringTable).byte(0x41).s32(0).byte(0x0b).byte(0).u32(ring.length);
+    for (const { index } of ring) entry.u32(index);
+    elemSection.push(entry);
   }
 
-  // Bodies: those that may lie in tables first, in random order.
+  // Bodies: those that may lie in tables first, in random order; the forced one last.
   const plan: ModulePlan = {
     random,
     features,
+    definitions,
+    shift,
     functions,
     globals,
-    memory,
+    memories,
     tables,
-    dataLengths,
+    tags,
+    legacy,
+    dataLengths: has("bulk-memory-operations") ? data.lengths : [],
     elems: references ? elems : [],
-    referable: references ? tabledFunctions : [],
+    referable: references ? tabled.map((f) => f.index) : [],
+    ringTable,
+    marks,
+    foreignCost,
+    types: locals,
     typeIndex,
   };
   const defined = functions.slice(importedFunctions);
   const order = [
     ...random.shuffled(defined.filter((f) => f.tabled)),
-    ...random.shuffled(defined.filter((f) => !f.tabled)),
+    ...random.shuffled(defined.filter((f) => !f.tabled && f.forced === undefined)),
+    ...defined.filter((f) => f.forced !== undefined),
   ];
   const bodies: Bytes[] = [];
   for (const f of order) {
     const budget = random.pick([10, 20, 30, 60, 60, 100, 200, random.chance(20) ? 700 : 60]);
-    const { code, cost } = new BodyGenerator(plan, f, budget).generate();
+    const { code, cost } = generateBody(plan, f, f.style === "ring" ? Math.min(budget, 60) : budget);
     f.cost = cost;
     bodies[f.index - importedFunctions] = code;
   }
@@ -253,21 +412,27 @@ function generateModule(
     const field = `${f.tabled ? "t" : "f"}${number}_${f.index}`;
     exported(field, 0, f.index);
     if (f.style !== "endless") {
-      offer.functions.push({ name: field, signature: f.signature, cost: f.cost!, tabled: f.tabled });
+      const { signature, definition, cost } = f;
+      offer.functions.push({ name: field, signature, definition, cost: cost!, tabled: f.tabled });
     }
   }
   globals.forEach((g, i) => {
-    if (g.mutable && !features.has("mutable-global")) return;
+    if (g.mutable && !has("mutable-global")) return;
     exported(`g${number}_${i}`, 3, i);
     if (!g.imported) offer.globals.push({ name: `g${number}_${i}`, type: g.type, mutable: g.mutable });
   });
-  if (memory !== undefined) {
-    exported(`mem${number}`, 2, 0);
-    if (!memoryImported) offer.memory = { name: `mem${number}`, ...memory };
-  }
-  tables.forEach((t, i) => {
+  if (marks !== undefined) exported("marks", 3, marks);
+  memories.forEach(({ imported, ...memory }, i) => {
+    exported(`mem${number}_${i}`, 2, i);
+    if (!imported) offer.memories.push({ name: `mem${number}_${i}`, ...memory });
+  });
+  tables.forEach(({ imported, type, min, max, is64 }, i) => {
     exported(`tab${number}_${i}`, 1, i);
-    if (!t.imported) offer.tables.push({ name: `tab${number}_${i}`, type: t.type, min: t.min, max: t.max });
+    if (!imported) offer.tables.push({ name: `tab${number}_${i}`, type, min, max, is64 });
+  });
+  tags.forEach(({ imported, params }, i) => {
+    exported(`tag${number}_${i}`, 4, i);
+    if (!imported) offer.tags.push({ name: `tag${number}_${i}`, params });
   });
   const starters = defined.filter((f) =>
     f.signature.params.length + f.signature.results.length === 0 && f.style === "plain"
@@ -275,37 +440,72 @@ function generateModule(
   const start = starters.length > 0 && random.chance(40) ? random.pick(starters) : undefined;
 
   const out = new Bytes().bytes([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
-  out.section(1, new Bytes().vector(types.map(functionType)));
+  const functionTypes = new Bytes().vector(
+    defined.map((f) => new Bytes().u32(f.definition === undefined ? typeIndex(f.signature) : f.definition + shift)),
+  );
+  out.section(
+    1,
+    new Bytes().vector([
+      ...Array.from({ length: shift }, (_, i) => new Bytes().bytes([0x60, i, ...Array(i).fill(0x7f), 0])),
+      ...writeDefinitions(definitions, shift, gc),
+      ...types.map((signature) => writeSignature(new Bytes(), signature, shift)),
+    ]),
+  );
   if (imports.length > 0) out.section(2, new Bytes().vector(imports));
-  out.section(3, new Bytes().vector(defined.map((f) => new Bytes().u32(typeIndex(f.signature)))));
-  const ownTables = tables.filter((t) => !t.imported);
-  if (ownTables.length > 0) {
+  out.section(3, functionTypes);
+  const ownTables = tables.filter((t) => !t.imported).map((table) => {
+    const entry = new Bytes();
+    if (table.initial) entry.byte(0x40).byte(0);
+    typed(entry, table.type).bytes(tableLimits(table));
+    if (table.initial) writeConstant(entry, table.type, { ...scope, globals: globals.filter((g) => g.imported) });
+    return entry;
+  });
+  if (ringTable !== undefined) ownTables.push(new Bytes().byte(0x70).byte(0).u32(ring.length));
+  if (ownTables.length > 0) out.section(4, new Bytes().vector(ownTables));
+  const ownMemories = memories.filter((m) => !m.imported);
+  if (ownMemories.length > 0) {
+    out.section(5, new Bytes().vector(ownMemories.map((m) => new Bytes().bytes(memoryLimits(m)))));
+  }
+  const ownTags = tags.filter((t) => !t.imported);
+  if (ownTags.length > 0) {
     out.section(
-      4,
-      new Bytes().vector(ownTables.map((t) => new Bytes().byte(TYPE[t.type]).bytes(limits(t.min, t.max).taken()))),
+      13,
+      new Bytes().vector(ownTags.map(({ params }) => new Bytes().byte(0).u32(typeIndex({ params, results: [] })))),
     );
   }
-  if (memory !== undefined && !memoryImported) out.section(5, new Bytes().vector([limits(memory.min, memory.max)]));
   if (globalSection.length > 0) out.section(6, new Bytes().vector(globalSection));
   out.section(7, new Bytes().vector(exports));
   if (start !== undefined) out.section(8, new Bytes().u32(start.index));
   if (elemSection.length > 0) out.section(9, new Bytes().vector(elemSection));
-  if (bulk && dataSection.length > 0) out.section(12, new Bytes().u32(dataSection.length));
+  if (has("bulk-memory-operations") && data.section.length > 0) out.section(12, new Bytes().u32(data.section.length));
   out.section(10, new Bytes().vector(bodies));
-  if (dataSection.length > 0) out.section(11, new Bytes().vector(dataSection));
+  if (data.section.length > 0) out.section(11, new Bytes().vector(data.section));
   return { bytes: out.taken() as Uint8Array<ArrayBuffer>, offer };
 }
 
-function limits(min: number, max: number): Bytes {
-  return new Bytes().byte(1).u32(min).u32(max);
+/** Whether a constant expression can make a value of a type that has no null. */
+function makeable(
+  type: TypeName,
+  definitions: readonly Definition[],
+  functions: readonly { definition: number | undefined }[],
+): boolean {
+  const heap = heapOf(type);
+  if (heap === "extern" || heap === "exn") return false;
+  const definition = definitionOf(heap, definitions);
+  if (heap === "func") return functions.length > 0;
+  if (definition?.kind === "func") return functions.some((f) => f.definition === definition.index);
+  return (definition?.fields ?? []).every(({ storage }) =>
+    storage === "i8" || storage === "i16" || !isReference(storage) || isNullable(storage) ||
+    makeable(storage, definitions, functions)
+  );
 }
 
-function functionType({ params, results }: Signature): Bytes {
-  const entry = new Bytes().byte(0x60).u32(params.length);
-  for (const type of params) entry.byte(TYPE[type]);
-  entry.u32(results.length);
-  for (const type of results) entry.byte(TYPE[type]);
-  return entry;
+function memoryLimits({ min, max, is64, shared }: PlannedMemory): Uint8Array {
+  return new Bytes().u32(1 | (shared ? 2 : 0) | (is64 ? 4 : 0)).u32(min).u32(max).taken();
+}
+
+function tableLimits({ min, max, is64 }: PlannedTable): Uint8Array {
+  return new Bytes().u32(is64 ? 5 : 1).u32(min).u32(max).taken();
 }
 
 function randomSignature(random: Random, features: ReadonlySet<string>, types: readonly TypeName[]): Signature {
@@ -315,82 +515,4 @@ function randomSignature(random: Random, features: ReadonlySet<string>, types: r
     ? random.pick([0, 1, 1, 1, 2, 3, random.chance(20) ? random.between(4, 20) : 2])
     : random.below(2);
   return { params, results: Array.from({ length: most }, () => random.pick(types)) };
-}
-
-interface ConstantScope {
-  random: Random;
-  features: ReadonlySet<string>;
-  globals: readonly { type: TypeName; mutable: boolean }[];
-  functions: readonly number[];
-}
-
-/** A constant expression of `type`, its end included. */
-function constant(out: Bytes, type: TypeName, { random, features, globals, functions }: ConstantScope): void {
-  const usable = globals.flatMap((g, i) => g.type === type && !g.mutable ? [i] : []);
-  if (usable.length > 0 && random.chance(60)) {
-    out.byte(0x23).u32(random.pick(usable));
-    if (type === "i32" && features.has("extended-const-expressions") && random.chance(50)) {
-      out.byte(0x41).s32(random.i32()).byte(random.pick([0x6a, 0x6b, 0x6c]));
-    }
-    out.byte(0x0b);
-    return;
-  }
-  if (type === "i32") {
-    out.byte(0x41).s32(random.i32());
-    if (features.has("extended-const-expressions") && random.chance(20)) {
-      out.byte(0x41).s32(random.i32()).byte(random.pick([0x6a, 0x6b, 0x6c]));
-    }
-  } else if (type === "i64") {
-    out.byte(0x42).s64(random.i64());
-    if (features.has("extended-const-expressions") && random.chance(20)) {
-      out.byte(0x42).s64(random.i64()).byte(random.pick([0x7c, 0x7d, 0x7e]));
-    }
-  } else if (type === "f32") out.byte(0x43).f32(random.float(true));
-  else if (type === "f64") out.byte(0x44).f64(random.float(false));
-  else if (isReference(type) && type === "funcref" && functions.length > 0 && random.chance(70)) {
-    out.byte(0xd2).u32(random.pick(functions));
-  } else out.byte(0xd0).byte(TYPE[type]);
-  out.byte(0x0b);
-}
-
-/** The offset expression of an active segment. */
-function offset(out: Bytes, at: number, features: ReadonlySet<string>, random: Random): void {
-  if (features.has("extended-const-expressions") && random.chance(20)) {
-    const part = random.i32();
-    out.byte(0x41).s32(at - part).byte(0x41).s32(part).byte(0x6a).byte(0x0b);
-  } else out.byte(0x41).s32(at).byte(0x0b);
-}
-
-function activeElem(
-  random: Random,
-  features: ReadonlySet<string>,
-  type: TypeName,
-  table: number,
-  at: number,
-  count: number,
-  functions: readonly number[],
-): Bytes {
-  const entry = new Bytes();
-  const plain = type === "funcref" && functions.length > 0 && (!features.has("reference-types") || random.chance(60));
-  if (plain) {
-    if (table === 0 && random.chance(80)) entry.byte(0);
-    else entry.byte(2).u32(table);
-    if (!features.has("reference-types") && entry.length > 1) {
-      return activeElem(random, features, type, table, at, count, functions);
-    }
-    const explicit = entry.length > 1;
-    offset(entry, at, features, random);
-    if (explicit) entry.byte(0);
-    entry.u32(count);
-    for (let i = 0; i < count; i++) entry.u32(random.pick(functions));
-    return entry;
-  }
-  const short = table === 0 && type === "funcref";
-  if (short) entry.byte(4);
-  else entry.byte(6).u32(table);
-  offset(entry, at, features, random);
-  if (!short) entry.byte(TYPE[type]);
-  entry.u32(count);
-  for (let i = 0; i < count; i++) constant(entry, type, { random, features, globals: [], functions });
-  return entry;
 }

@@ -32,6 +32,16 @@ export class Bytes {
     return this.byte(n);
   }
 
+  /** An unsigned integer below 2⁵³, or a bigint below 2⁶⁴. */
+  u64(value: number | bigint): this {
+    let n = BigInt(value);
+    while (n > 127n) {
+      this.byte(Number(n & 127n) | 128);
+      n >>= 7n;
+    }
+    return this.byte(Number(n));
+  }
+
   s32(value: number): this {
     let n = value | 0;
     for (;;) {
@@ -79,31 +89,4 @@ export class Bytes {
   taken(start = 0): Uint8Array {
     return this.#bytes.slice(start, this.length);
   }
-}
-
-/** Value types by their byte; our own generator makes neither v128 nor exnref. */
-export const TYPE = {
-  i32: 0x7f,
-  i64: 0x7e,
-  f32: 0x7d,
-  f64: 0x7c,
-  funcref: 0x70,
-  externref: 0x6f,
-  v128: 0x7b,
-  exnref: 0x69,
-} as const;
-/** The name of a value type. */
-export type TypeName = keyof typeof TYPE;
-
-export interface Signature {
-  readonly params: readonly TypeName[];
-  readonly results: readonly TypeName[];
-}
-
-export function isReference(type: TypeName): boolean {
-  return type === "funcref" || type === "externref";
-}
-
-export function isFloat(type: TypeName): boolean {
-  return type === "f32" || type === "f64";
 }

@@ -2,7 +2,7 @@
  * The numeric instructions of WebAssembly 2.0 without vectors, one row per run of opcodes with the same type: first opcode, how
  * many, parameters, result (specification, 5.4.6). Instructions that may trap and those that show the bits of a NaN are marked by opcode.
  */
-import type { TypeName } from "./module_bytes.ts";
+import type { TypeName } from "./value_types.ts";
 
 export interface NumericOp {
   /** Opcode; 0xfc00 + n for those behind the 0xfc prefix. */

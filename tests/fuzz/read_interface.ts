@@ -2,12 +2,12 @@
  * Reads what the fuzzer must know of a module to drive it: types, imports and exported functions (specification, 5.5). In: a
  * valid binary module. Out: its interface. Independent of the engine's decoder on purpose.
  */
-import { type Signature, TYPE, type TypeName } from "./module_bytes.ts";
+import { readType, type Signature, type TypeName } from "./value_types.ts";
 
 export type ImportType =
   | { kind: "func"; signature: Signature }
-  | { kind: "table"; type: TypeName; min: number; max: number | undefined }
-  | { kind: "memory"; min: number; max: number | undefined }
+  | { kind: "table"; type: TypeName; min: number; max: number | undefined; is64: boolean }
+  | { kind: "memory"; min: number; max: number | undefined; is64: boolean; shared: boolean }
   | { kind: "global"; type: TypeName; mutable: boolean }
   | { kind: "tag"; signature: Signature };
 
@@ -20,10 +20,13 @@ export interface ModuleInterface {
   readonly functions: readonly Signature[];
   /** Where bodies lie, by function index; nothing for imports. */
   readonly bodies: readonly ({ start: number; end: number } | undefined)[];
+  /** Signatures of tags by tag index. */
+  readonly tags: readonly Signature[];
+  /** Function types by type index. */
+  readonly types: readonly (Signature | undefined)[];
   readonly exports: readonly { name: string; kind: "func" | "table" | "memory" | "global" | "tag"; index: number }[];
 }
 
-const NAMES = new Map<number, TypeName>(Object.entries(TYPE).map(([name, byte]) => [byte, name as TypeName]));
 const KINDS = ["func", "table", "memory", "global", "tag"] as const;
 
 /** Reads the interface of a module that is known to be valid. */
@@ -37,11 +40,15 @@ export function readInterface(bytes: Uint8Array): ModuleInterface {
       if (byte < 128) return value;
     }
   };
+  const signed = () => {
+    const start = at;
+    const value = u32();
+    return (bytes[at - 1]! & 64) === 0 ? value : value - 2 ** (7 * (at - start));
+  };
   const type = (): TypeName => {
-    const name = NAMES.get(bytes[at++]!);
-    if (name === undefined) {
-      throw new UnknownInterface(`type 0x${bytes[at - 1]!.toString(16)}`);
-    }
+    const start = at;
+    const name = readType(() => bytes[at++]!, signed);
+    if (name === undefined) throw new UnknownInterface(`type 0x${bytes[start]!.toString(16)}`);
     return name;
   };
   const text = () => {
@@ -52,15 +59,39 @@ export function readInterface(bytes: Uint8Array): ModuleInterface {
   const limits = () => {
     const flags = u32();
     const min = u32();
-    return { min, max: (flags & 1) !== 0 ? u32() : undefined };
+    const max = (flags & 1) !== 0 ? u32() : undefined;
+    return { min, max, shared: (flags & 2) !== 0, is64: (flags & 4) !== 0 };
   };
-  const signatures: Signature[] = [];
+  const signatures: (Signature | undefined)[] = [];
   const imports: { module: string; name: string; type: ImportType }[] = [];
   const functions: Signature[] = [];
+  const tags: Signature[] = [];
   const bodies: { start: number; end: number }[] = [];
   let imported = 0;
   const exports: { name: string; kind: (typeof KINDS)[number]; index: number }[] = [];
   const types = () => Array.from({ length: u32() }, type);
+  const storage = () => {
+    if (bytes[at] === 0x78 || bytes[at] === 0x77) at++;
+    else type();
+    at++; // mutability
+  };
+  /** One definition of the type section; only function types are kept. */
+  const definition = () => {
+    if (bytes[at] === 0x50 || bytes[at] === 0x4f) {
+      at++;
+      for (let n = u32(); n > 0; n--) u32();
+    }
+    const form = bytes[at++]!;
+    if (form === 0x60) {
+      const params = types();
+      signatures.push({ params, results: types() });
+      return;
+    }
+    if (form === 0x5f) { for (let n = u32(); n > 0; n--) storage(); }
+    else if (form === 0x5e) storage();
+    else throw new UnknownInterface(`type definition 0x${form.toString(16)}`);
+    signatures.push(undefined);
+  };
   const readImport = (): ImportType => {
     const kind = bytes[at++]!;
     if (kind === 0) return { kind: "func", signature: signatures[u32()]! };
@@ -79,18 +110,26 @@ export function readInterface(bytes: Uint8Array): ModuleInterface {
     const end = at + length;
     if (id === 1) {
       for (let n = u32(); n > 0; n--) {
-        if (bytes[at++] !== 0x60) throw new UnknownInterface(`type definition 0x${bytes[at - 1]!.toString(16)}`);
-        const params = types();
-        signatures.push({ params, results: types() });
+        if (bytes[at] !== 0x4e) definition();
+        else {
+          at++;
+          for (let m = u32(); m > 0; m--) definition();
+        }
       }
     } else if (id === 2) {
       for (let n = u32(); n > 0; n--) {
         const entry = { module: text(), name: text(), type: readImport() };
         imports.push(entry);
         if (entry.type.kind === "func") imported = functions.push(entry.type.signature);
+        if (entry.type.kind === "tag") tags.push(entry.type.signature);
       }
     } else if (id === 3) { for (let n = u32(); n > 0; n--) functions.push(signatures[u32()]!); }
-    else if (id === 7) {
+    else if (id === 13) {
+      for (let n = u32(); n > 0; n--) {
+        at++; // attribute
+        tags.push(signatures[u32()]!);
+      }
+    } else if (id === 7) {
       for (let n = u32(); n > 0; n--) {
         const name = text();
         const kind = KINDS[bytes[at++]!];
@@ -107,5 +146,5 @@ export function readInterface(bytes: Uint8Array): ModuleInterface {
     }
     at = end;
   }
-  return { imports, functions, bodies, exports };
+  return { imports, functions, bodies, tags, types: signatures, exports };
 }

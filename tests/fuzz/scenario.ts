@@ -6,13 +6,15 @@
  * What happens depends only on the seed and on what the engine did so far, so the first difference between two traces is where
  * the engines part.
  */
-import type { Signature, TypeName } from "./module_bytes.ts";
+import { heapOf, isNullable, type Signature, type TypeName } from "./value_types.ts";
 import { Random } from "./random.ts";
 import { type ImportType, type ModuleInterface, readInterface } from "./read_interface.ts";
 import type { Exports, ImportObject, LiveGlobal, LiveMemory, LiveTable, Subject, WasmFunction } from "./subject.ts";
 
 export interface Trace {
   readonly entries: readonly string[];
+  /** The features whose instructions were reached, by bit. */
+  readonly marks: number;
   /** The stack was used up: depth is the engine's own affair, so the trace ends there. */
   readonly exhausted: boolean;
   readonly calls: number;
@@ -43,6 +45,13 @@ class Scenario {
   readonly #functions = new Map<unknown, { name: string; signature: Signature }>();
   readonly #tabled: WasmFunction[] = [];
   readonly #memories: LiveMemory[] = [];
+  /** Tags by import name: one for all modules. */
+  readonly #tags = new Map<string, unknown>();
+  /** Tags that may be those of exceptions, with what their payload is. */
+  readonly #known: { name: string; tag: unknown; params: readonly TypeName[] }[] = [];
+  /** Objects of the collected heap, by when they were first seen. */
+  readonly #made: unknown[] = [];
+  #fatal: Error | undefined;
   #face: ModuleInterface | undefined;
   #reentries = 0;
   #depth = 0;
@@ -83,13 +92,14 @@ class Scenario {
       } else if (error instanceof TooMuch) this.#entries.push("too many entries");
       else throw error;
     }
-    return { entries: this.#entries, exhausted, calls: this.#calls, traps: this.#traps };
+    return { entries: this.#entries, exhausted, calls: this.#calls, traps: this.#traps, marks: this.#marks() };
   }
 
   /** After exhaustion the engine must still work: calls everything once more, without a record. */
   #callOn(): void {
     const length = this.#entries.length;
     this.#depth = 0;
+    this.#fatal = undefined;
     this.#instances.forEach((exports, i) => {
       for (const { name, kind, index } of this.#interfaces[i]!.exports) {
         if (kind !== "func") continue;
@@ -104,8 +114,19 @@ class Scenario {
     this.#entries.length = length;
   }
 
+  /** Every bit that a module has set in its global "marks". */
+  #marks(): number {
+    let marks = 0;
+    for (const exports of this.#instances) {
+      const global = exports?.["marks"];
+      if (global !== undefined) marks |= Number((global as LiveGlobal).value);
+    }
+    return marks;
+  }
+
   #note(entry: string): void {
-    if (this.#entries.length >= MAX_ENTRIES) throw new TooMuch("The trace is full");
+    if (this.#fatal !== undefined) throw this.#fatal; // a module has caught it: nothing after it counts
+    if (this.#entries.length >= MAX_ENTRIES) throw this.#fatal = new TooMuch("The trace is full");
     this.#entries.push(entry);
   }
 
@@ -133,6 +154,7 @@ class Scenario {
     for (const { name, kind, index } of face.exports) {
       const value = exports[name];
       if (kind === "memory") this.#memories.push(value as LiveMemory);
+      if (kind === "tag") this.#known.push({ name, tag: value, params: face.tags[index]!.params });
       if (kind !== "func") continue;
       if (!this.#functions.has(value)) this.#functions.set(value, { name, signature: face.functions[index]! });
       if (name.startsWith("t")) this.#tabled.push(value as WasmFunction);
@@ -151,7 +173,7 @@ class Scenario {
       case "table":
         return this.#subject.table(type.type, type.min, type.max);
       case "tag":
-        return this.#subject.tag(type.signature.params);
+        return this.#hostTag(name, type.signature.params);
       case "global": {
         const value = this.#value(type.type) ?? null;
         return this.#subject.global(type.type, type.mutable, value);
@@ -159,11 +181,20 @@ class Scenario {
     }
   }
 
+  #hostTag(name: string, params: readonly TypeName[]): unknown {
+    const old = this.#tags.get(name);
+    if (old !== undefined) return old;
+    const tag = this.#subject.tag(params);
+    this.#tags.set(name, tag);
+    this.#known.push({ name, tag, params });
+    return tag;
+  }
+
   // ---- calls --------------------------------------------------------------------------------------------------------
 
   #call(name: string, f: WasmFunction, signature: Signature): void {
     // References to exceptions do not cross to JavaScript; whether a call is refused or null is given is looked at elsewhere.
-    if (signature.params.includes("exnref") || signature.results.includes("exnref")) return;
+    if ([...signature.params, ...signature.results].some((type) => heapOf(type) === "exn")) return;
     const args = signature.params.map((type) => this.#value(type));
     this.#note(`call ${name}(${args.map((a) => this.#text(a)).join(", ")})`);
     this.#calls++;
@@ -186,8 +217,15 @@ class Scenario {
     if (error instanceof HostError) return error.message;
     if (error instanceof TooMuch || error instanceof Exhausted) throw error;
     const kind = this.#subject.trapKind(error);
-    if (kind === "call stack exhausted") throw new Exhausted(kind);
+    if (kind === "call stack exhausted") throw this.#fatal = new Exhausted(kind);
     if (kind === undefined) throw error;
+    if (kind === "uncaught exception") {
+      for (const { name, tag, params } of this.#known) {
+        const payload = this.#subject.payload(error, tag, params);
+        if (payload !== undefined) return `exception ${name}(${payload.map((v) => this.#text(v)).join(", ")})`;
+      }
+      return "exception of an unknown tag";
+    }
     if (kind === "TypeError") return kind; // of the boundary: its frames are no trap's
     const frames = this.#subject.frames(error).map(({ offset, func }) => {
       const wrong = func !== undefined && this.#modules.length === 1 && !this.#holds(func, offset);
@@ -205,7 +243,13 @@ class Scenario {
   #hostCall(name: string, signature: Signature, args: unknown[]): unknown {
     this.#note(`host ${name}(${args.map((a) => this.#text(a)).join(", ")})`);
     const random = this.#random;
-    if (random.chance(2)) throw new HostError(`host error ${this.#entries.length}`);
+    if (random.chance(this.#known.length > 0 ? 6 : 2)) throw new HostError(`host error ${this.#entries.length}`);
+    if (this.#known.length > 0 && random.chance(12)) {
+      const { tag, params } = random.pick(this.#known);
+      if (params.every((type) => HOST_TYPES.has(type))) {
+        throw this.#subject.exception(tag, params.map((type) => this.#value(type)));
+      }
+    }
     if (this.#memories.length > 0 && random.chance(15)) this.#touchMemory();
     if (this.#depth < 4 && this.#reentries < MAX_REENTRIES && random.chance(20)) this.#reenter();
     const { results } = signature;
@@ -258,13 +302,36 @@ class Scenario {
       case "v128":
       case "exnref":
         return null; // no value of JavaScript is one: the call is refused
+      default:
+        return this.#referenceOf(type);
     }
+  }
+
+  /** A reference for the engine: mostly one that fits, else the call is refused. */
+  #referenceOf(type: TypeName): unknown {
+    const random = this.#random;
+    if (isNullable(type) && random.chance(40)) return null;
+    const heap = heapOf(type);
+    if (heap === "i31" || ((heap === "any" || heap === "eq") && random.chance(30))) return random.between(-100, 100);
+    const functions = [...this.#functions].filter(([, { signature, name }]) =>
+      name.startsWith("t") && `${signature.params}>${signature.results}` === this.#typeText(heap)
+    );
+    if (functions.length > 0) return random.pick(functions)[0];
+    if (this.#made.length > 0) return random.pick(this.#made);
+    return null;
+  }
+
+  /** The signature of a function type by its index in the module that runs; modules of a case have most in common. */
+  #typeText(heap: string): string {
+    const signature = this.#interfaces[0]?.types[Number(heap)];
+    return signature === undefined ? "" : `${signature.params}>${signature.results}`;
   }
 
   /** Changes an exported global, table or memory from outside. */
   #touchExport(exports: Exports, face: ModuleInterface): void {
     const random = this.#random;
     const { name, kind } = random.pick(face.exports);
+    if (name === "marks") return;
     if (kind === "memory") {
       this.#note(`grow ${this.#subject.growMemory(exports[name] as LiveMemory, random.below(3))}`);
     } else if (kind === "global") {
@@ -281,10 +348,18 @@ class Scenario {
       }
     } else if (kind === "table") {
       const table = exports[name] as LiveTable;
-      if (table.length === 0) return;
-      const at = random.below(table.length);
-      this.#note(`element ${at} of ${name} was ${this.#text(table.get(at))}`);
-      table.set(at, this.#tabled.length > 0 && typeof table.get(at) === "function" ? random.pick(this.#tabled) : null);
+      const length = Number(table.length);
+      if (length === 0) return;
+      const at = element(table, random.below(length));
+      const old = table.get(at);
+      this.#note(`element ${at} of ${name} was ${this.#text(old)}`);
+      const next = this.#tabled.length > 0 && typeof old === "function" ? random.pick(this.#tabled) : null;
+      try {
+        table.set(at, next);
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error;
+        this.#note("it does not fit");
+      }
     }
   }
 
@@ -301,7 +376,9 @@ class Scenario {
       case "object": {
         if (value === null) return "null";
         const index = this.#objects.indexOf(value);
-        return index < 0 ? "object?" : `object ${index}`;
+        if (index >= 0) return `object ${index}`;
+        const seen = this.#made.indexOf(value);
+        return `made ${seen < 0 ? this.#made.push(value) - 1 : seen}`;
       }
       default:
         return String(value);
@@ -317,8 +394,12 @@ class Scenario {
           this.#entries.push(`global ${name} = ${this.#text(readGlobal(exports[name] as LiveGlobal))}`);
         } else if (kind === "table") {
           const table = exports[name] as LiveTable;
-          const shown = Array.from({ length: Math.min(table.length, 200) }, (_, n) => this.#text(table.get(n)));
-          this.#entries.push(`table ${name} = ${table.length}: ${shown.join(", ")}`);
+          const length = Number(table.length);
+          const shown = Array.from(
+            { length: Math.min(length, 200) },
+            (_, n) => this.#text(table.get(element(table, n))),
+          );
+          this.#entries.push(`table ${name} = ${length}: ${shown.join(", ")}`);
         }
       }
     });
@@ -330,6 +411,14 @@ class Scenario {
 }
 
 class Exhausted extends Error {}
+
+/** Types whose values the host makes. */
+const HOST_TYPES: ReadonlySet<TypeName> = new Set(["i32", "i64", "f32", "f64", "funcref", "externref"]);
+
+/** An index in the form that the table takes: a bigint when its length is one. */
+function element(table: LiveTable, index: number): number {
+  return typeof table.length === "number" ? index : BigInt(index) as unknown as number;
+}
 
 /** The value of a global; of a vector, which has none outside, the fact that reading is refused. */
 function readGlobal(global: LiveGlobal): unknown {

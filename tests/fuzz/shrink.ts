@@ -143,7 +143,8 @@ function splitBodies(section: Uint8Array): Parts["bodies"] {
     at = runs.next;
     for (let n = runs.value; n > 0; n--) {
       runs = leb(section, at);
-      at = runs.next + 1;
+      const type = section[runs.next]!;
+      at = type === 0x63 || type === 0x64 ? leb(section, runs.next + 1).next : runs.next + 1;
     }
     const locals = section.slice(start, at);
     const code: Uint8Array[] = [];
@@ -157,7 +158,13 @@ function splitBodies(section: Uint8Array): Parts["bodies"] {
   return list;
 }
 
-/** The offset behind the instruction at `at` (WebAssembly 2.0 without vectors). */
+/** Immediates of the instructions behind 0xfb: how many LEBs (the flags of casts are like one). */
+const GC_IMMEDIATES: readonly number[] = [
+  ...[1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 2, 1, 1, 1, 1, 0],
+  ...[1, 2, 2, 2, 1, 1, 1, 1, 4, 4, 0, 0, 0, 0, 0],
+];
+
+/** The offset behind the instruction at `at`. */
 function instructionEnd(code: Uint8Array, at: number): number {
   const op = code[at++]!;
   const skip = (count: number) => {
@@ -170,24 +177,58 @@ function instructionEnd(code: Uint8Array, at: number): number {
     if (sub.value < 8) return at;
     return skip([8, 10, 12, 14].includes(sub.value) ? 2 : 1);
   }
-  if (op >= 0x02 && op <= 0x04) return skip(1);
+  // A block type or value type: one byte or LEB, or a reference type of two parts.
+  const blockType = () => code[at] === 0x63 || code[at] === 0x64 ? skip(2) : skip(1);
+  const memarg = () => {
+    const flags = leb(code, at);
+    return skip((flags.value & 0x40) !== 0 ? 3 : 2);
+  };
+  if (op === 0xfb) {
+    const sub = leb(code, at);
+    at = sub.next;
+    return skip(GC_IMMEDIATES[sub.value] ?? 0);
+  }
+  if (op === 0xfd) {
+    const sub = leb(code, at);
+    at = sub.next;
+    if (sub.value <= 11 || sub.value === 92 || sub.value === 93) return memarg();
+    if (sub.value === 12 || sub.value === 13) return at + 16;
+    if (sub.value >= 21 && sub.value <= 34) return at + 1;
+    if (sub.value >= 84 && sub.value <= 91) return memarg() + 1;
+    return at;
+  }
+  if (op === 0xfe) {
+    const sub = leb(code, at);
+    at = sub.next;
+    return sub.value === 3 ? at + 1 : memarg();
+  }
+  if (op >= 0x02 && op <= 0x04 || op === 0x06) return blockType();
+  if (op === 0x1f) {
+    blockType();
+    const count = leb(code, at);
+    at = count.next;
+    for (let n = count.value; n > 0; n--) skip(code[at++]! < 2 ? 2 : 1);
+    return at;
+  }
   if (op === 0x0e) {
     const count = leb(code, at);
     at = count.next;
     return skip(count.value + 1);
   }
-  if (op === 0x11) return skip(2);
+  if (op === 0x11 || op === 0x13) return skip(2);
   if (op === 0x1c) {
     const count = leb(code, at);
-    return count.next + count.value;
+    at = count.next;
+    for (let n = count.value; n > 0; n--) blockType();
+    return at;
   }
-  if (op >= 0x28 && op <= 0x3e) return skip(2);
+  if (op >= 0x28 && op <= 0x3e) return memarg();
   if (op === 0x43) return at + 4;
   if (op === 0x44) return at + 8;
   if (
     op === 0x0c || op === 0x0d || op === 0x10 || (op >= 0x20 && op <= 0x26) || (op >= 0x3f && op <= 0x42) ||
-    op === 0xd0 ||
-    op === 0xd2
+    (op >= 0x07 && op <= 0x09) || op === 0x12 || op === 0x14 || op === 0x15 || op === 0x18 ||
+    op === 0xd0 || op === 0xd2 || op === 0xd5 || op === 0xd6
   ) return skip(1);
   return at;
 }

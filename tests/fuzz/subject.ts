@@ -4,9 +4,16 @@
  *
  * V8's word for a failed float conversion does not say which of the specification's two messages it is; {@linkcode sameEnd} knows.
  */
-import { Engine, type EngineOptions, host, type Instance as WaftInstance, WasmException } from "../../engine/engine.ts";
+import {
+  Engine,
+  type EngineOptions,
+  host,
+  type Instance as WaftInstance,
+  type Tag,
+  WasmException,
+} from "../../engine/engine.ts";
 import { ExhaustionError, LinkError, TrapError } from "../../engine/errors.ts";
-import type { TypeName } from "./module_bytes.ts";
+import { heapOf, type TypeName } from "./value_types.ts";
 
 export type WasmFunction = (...args: unknown[]) => unknown;
 export interface LiveGlobal {
@@ -39,6 +46,10 @@ export interface Subject {
   table(type: TypeName, min: number, max: number | undefined): LiveTable;
   global(type: TypeName, mutable: boolean, value: unknown): LiveGlobal;
   tag(parameters: readonly TypeName[]): unknown;
+  /** An exception for a host function to throw. */
+  exception(tag: unknown, payload: readonly unknown[]): unknown;
+  /** The payload of an exception if it is of `tag`; what JavaScript cannot see of it as "?". */
+  payload(error: unknown, tag: unknown, params: readonly TypeName[]): unknown[] | undefined;
   /** The kind of trap that an error stands for; undefined for errors that are none. */
   trapKind(error: unknown): string | undefined;
   /** The wasm frames of a trap, innermost first, up to the first that is not wasm. */
@@ -52,7 +63,17 @@ const NewTable = WebAssembly.Table as unknown as new (type: object, value: unkno
 const NewGlobal = WebAssembly.Global as unknown as new (type: object, value: unknown) => LiveGlobal;
 
 const NewTag = (WebAssembly as unknown as { Tag: new (type: object) => object }).Tag;
-const V8Exception = (WebAssembly as unknown as { Exception: new () => object }).Exception;
+interface Thrown {
+  is(tag: unknown): boolean;
+  getArg(tag: unknown, index: number): unknown;
+}
+const V8Exception = (WebAssembly as unknown as { Exception: new (tag: unknown, payload: readonly unknown[]) => Thrown })
+  .Exception;
+
+/** Types whose values JavaScript can see. */
+function isVisible(type: TypeName): boolean {
+  return type !== "v128" && heapOf(type) !== "exn";
+}
 
 const V8_TRAPS: readonly (readonly [RegExp, string])[] = [
   [/^unreachable/, "unreachable"],
@@ -80,13 +101,25 @@ export const V8: Subject = {
       return (memory as WebAssembly.Memory).grow(pages);
     } catch (error) {
       if (error instanceof RangeError) return -1;
+      if (!(error instanceof TypeError)) throw error;
+    }
+    try { // a memory of 64 bits takes a bigint
+      return Number((memory as WebAssembly.Memory).grow(BigInt(pages) as unknown as number));
+    } catch (error) {
+      if (error instanceof RangeError) return -1;
       throw error;
     }
   },
   table: (type, initial, maximum) =>
     new NewTable({ element: element(type), ...(maximum === undefined ? { initial } : { initial, maximum }) }, null),
   global: (type, mutable, value) => new NewGlobal({ value: type === "funcref" ? "anyfunc" : type, mutable }, value),
-  tag: (parameters) => new NewTag({ parameters }),
+  tag: (parameters) => new NewTag({ parameters: parameters.map((p) => p === "funcref" ? "anyfunc" : p) }),
+  exception: (tag, payload) => new V8Exception(tag, payload),
+  payload(error, tag, params) {
+    const thrown = error as Thrown;
+    if (!thrown.is(tag)) return undefined;
+    return params.map((type, i) => isVisible(type) ? thrown.getArg(tag, i) : "?");
+  },
   trapKind(error) {
     if (error instanceof V8Exception) return "uncaught exception";
     if (error instanceof WebAssembly.RuntimeError) {
@@ -113,6 +146,10 @@ const MAX_FRAMES = 8;
 
 const WAFT_KINDS: Readonly<Record<string, string>> = {
   "undefined element": "out of bounds table access",
+  "null function reference": "null reference",
+  "null structure reference": "null reference",
+  "null array reference": "null reference",
+  "null i31 reference": "null reference",
 };
 
 /** waft with the given options. */
@@ -126,6 +163,13 @@ export function waft(name: string, options: EngineOptions): Subject {
     table: (type, min, max) => host.table(type === "externref" ? "externref" : "funcref", min, max),
     global: (type, mutable, value) => host.global(type, mutable, value),
     tag: (parameters) => host.tag(...parameters),
+    exception: (tag, payload) => new WasmException(tag as Tag, payload),
+    payload(error, tag, params) {
+      const thrown = error as WasmException;
+      if (thrown.tag !== tag) return undefined;
+      const { payload } = thrown;
+      return params.map((type, i) => isVisible(type) ? payload[i] : "?");
+    },
     trapKind(error) {
       if (error instanceof WasmException) return "uncaught exception";
       if (error instanceof ExhaustionError) return "call stack exhausted";

@@ -1,0 +1,100 @@
+/**
+ * Atomic instructions: loads, stores, read-modify-write, waiting and notifying. In: the state of a body. Out: instructions.
+ *
+ * One thread runs, so a wait is told another value than there is, or has no time.
+ */
+import type { AccessOp } from "../numeric_rows.ts";
+import type { Body } from "./body.ts";
+import { expression } from "./expressions.ts";
+import { OP } from "./opcodes.ts";
+import { consume } from "./statements.ts";
+
+/** The widths in the order in which every group of atomic instructions has them. */
+const WIDTHS: readonly Omit<AccessOp, "code">[] = [
+  { type: "i32", align: 2 },
+  { type: "i64", align: 3 },
+  { type: "i32", align: 0 },
+  { type: "i32", align: 1 },
+  { type: "i64", align: 0 },
+  { type: "i64", align: 1 },
+  { type: "i64", align: 2 },
+];
+const LOAD = 0xfe10;
+const STORE = 0xfe17;
+/** add, sub, and, or, xor, xchg; then cmpxchg. */
+const MODIFY = [0xfe1e, 0xfe25, 0xfe2c, 0xfe33, 0xfe3a, 0xfe41];
+const EXCHANGE = 0xfe48;
+
+/** An address that is mostly aligned, and its offset. */
+function place(b: Body, depth: number, align: number, memory: number): number {
+  const type = b.addressType(memory);
+  expression(b, type, depth - 1);
+  const width = 1 << align;
+  b.mask(type, b.random.chance(97) ? 0xfff & -width : 0xfff);
+  return b.random.chance(97) ? b.random.pick([0, 0, 8, 64, 4096]) : b.random.below(9);
+}
+
+/** An atomic instruction that leaves a value. */
+export function atomicValue(b: Body, type: "i32" | "i64", depth: number): void {
+  const random = b.random;
+  if (type === "i32" && random.chance(12)) return waitOrNotify(b, depth);
+  const memory = b.memory()!;
+  const width = random.pick(WIDTHS.map((w, i) => ({ ...w, i })).filter((w) => w.type === type));
+  const kind = random.pick(["load", "modify", "modify", "exchange"]);
+  const offset = place(b, depth, width.align, memory);
+  b.impure++;
+  let code = LOAD;
+  if (kind === "modify") {
+    expression(b, type, depth - 1);
+    code = random.pick(MODIFY);
+  } else if (kind === "exchange") {
+    // What is expected is often what is there: zero, or the same place read before.
+    if (random.chance(50)) b.constant(type, 0);
+    else expression(b, type, depth - 1);
+    expression(b, type, depth - 1);
+    code = EXCHANGE;
+  }
+  b.access(code + width.i, width.align, offset, memory, true);
+  b.mark("threads");
+}
+
+export function atomicStatement(b: Body, depth: number): void {
+  const random = b.random;
+  if (random.chance(8)) {
+    b.opcode(OP.fence).out.byte(0);
+    return b.mark("threads");
+  }
+  if (random.chance(55)) {
+    const type = random.pick(["i32", "i64"] as const);
+    atomicValue(b, type, depth);
+    return consume(b, [type]);
+  }
+  const memory = b.memory()!;
+  const i = random.below(WIDTHS.length);
+  const { type, align } = WIDTHS[i]!;
+  const offset = place(b, depth, align, memory);
+  expression(b, type, depth - 1);
+  b.impure++;
+  b.access(STORE + i, align, offset, memory, true);
+  b.mark("threads");
+}
+
+function waitOrNotify(b: Body, depth: number): void {
+  const random = b.random;
+  b.impure++;
+  const wide = random.chance(40);
+  const memory = b.memory((m) => m.shared);
+  if (memory === undefined || random.chance(50)) { // waiting on a memory that is not shared traps
+    const any = b.memory()!;
+    const offset = place(b, depth, 2, any);
+    expression(b, "i32", depth - 1);
+    b.access(OP.notify, 2, offset, any, true);
+    return b.mark("threads");
+  }
+  const offset = place(b, depth, wide ? 3 : 2, memory);
+  expression(b, wide ? "i64" : "i32", depth - 1);
+  b.constant("i64", random.pick([0, 0, 1, 1000]));
+  b.cost += 100 * b.weight;
+  b.access(wide ? OP.wait64 : OP.wait32, wide ? 3 : 2, offset, memory, true);
+  b.mark("threads");
+}

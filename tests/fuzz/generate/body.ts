@@ -1,0 +1,252 @@
+/**
+ * The state of a body while it is generated: bytes so far, locals, labels, what is left of the budget, what running it may cost.
+ * In: a plan and a function of it. Out: the code entry.
+ *
+ * Every run ends: a loop has a counter that nothing else writes, direct calls go to functions that are finished (so their cost is
+ * known) or recurse on a falling argument, indirect calls reach only functions that make none themselves. NaN bits stay
+ * invisible: whatever stores, reinterprets or takes the sign of a computed float makes a NaN canonical first.
+ */
+import { Bytes } from "../module_bytes.ts";
+import type { Random } from "../random.ts";
+import { heapOf, isNullable, isReference, matches, type TypeName, writeHeap, writeType } from "../value_types.ts";
+import { OP } from "./opcodes.ts";
+import { MARKED, type ModulePlan, type PlannedFunction, type PlannedMemory } from "./plan.ts";
+
+export interface Label {
+  /** What a branch to it carries; undefined when branching there is not allowed. */
+  readonly types: readonly TypeName[] | undefined;
+  /** A legacy handler, which rethrow may name. */
+  readonly handler?: boolean;
+}
+
+/** The integer types an address may have. */
+export type AddressType = "i32" | "i64";
+
+export class Body {
+  readonly plan: ModulePlan;
+  readonly self: PlannedFunction;
+  readonly random: Random;
+  readonly out = new Bytes();
+  readonly locals: TypeName[];
+  /** Locals that statements may write. */
+  readonly writable: boolean[];
+  /** Locals that must be set before anything else, since they have no default. */
+  readonly unset: number[] = [];
+  readonly labels: Label[] = [];
+  readonly snippets: { type: TypeName; code: Uint8Array }[] = [];
+  readonly scratch: Partial<Record<string, number>> = {};
+  readonly counters: number[] = [];
+  readonly marked = new Map<string, number>();
+  /** Whether this body tells what it executes. */
+  readonly telling: boolean;
+  budget: number;
+  weight = 1;
+  cost = 0;
+  /** Grows with everything that must not be repeated elsewhere: writes, labels. */
+  impure = 0;
+  selfCalls = 0;
+
+  constructor(plan: ModulePlan, self: PlannedFunction, budget: number) {
+    this.plan = plan;
+    this.self = self;
+    this.random = plan.random;
+    this.budget = budget;
+    const random = plan.random;
+    const count = random.chance(1)
+      ? random.between(100, 1200)
+      : random.chance(15)
+      ? random.between(12, 40)
+      : random.below(9);
+    this.locals = [...self.signature.params, ...Array.from({ length: count }, () => random.pick(plan.types))];
+    this.writable = this.locals.map((_, i) => !(self.style !== "plain" && i === 0));
+    this.telling = plan.marks !== undefined && (self.forced !== undefined || random.chance(75));
+  }
+
+  /** The code entry. */
+  entry(): Bytes {
+    const declared = this.locals.slice(this.self.signature.params.length);
+    const runs: Bytes[] = [];
+    for (let i = 0; i < declared.length;) {
+      let n = 1;
+      while (i + n < declared.length && declared[i + n] === declared[i]) n++;
+      const run = new Bytes().u32(n);
+      writeType(run, declared[i]!, this.plan.shift);
+      runs.push(run);
+      i += n;
+    }
+    const entry = new Bytes().vector(runs).bytes(this.out.taken());
+    return new Bytes().u32(entry.length).bytes(entry.taken());
+  }
+
+  has(feature: string): boolean {
+    return this.plan.features.has(feature);
+  }
+
+  /** Whether there are typed references to functions. */
+  get typed(): boolean {
+    return this.plan.definitions.length > 0;
+  }
+
+  matches(sub: TypeName, over: TypeName): boolean {
+    return sub === over || matches(sub, over, this.plan.definitions);
+  }
+
+  allMatch(subs: readonly TypeName[], overs: readonly TypeName[]): boolean {
+    return subs.length === overs.length && subs.every((type, i) => this.matches(type, overs[i]!));
+  }
+
+  // ---- locals -------------------------------------------------------------------------------------------------------
+
+  newLocal(type: TypeName, writable: boolean): number {
+    this.locals.push(type);
+    this.writable.push(writable);
+    return this.locals.length - 1;
+  }
+
+  /** Locals whose value is one of `type`; scratch ones left out. */
+  readable(type: TypeName): number[] {
+    const scratch = this.scratch[type];
+    const found: number[] = [];
+    for (let i = 0; i < this.locals.length; i++) {
+      if (i !== scratch && this.matches(this.locals[i]!, type)) found.push(i);
+    }
+    return found;
+  }
+
+  /** Locals that may be given a value of `type`. */
+  settable(type: TypeName): number[] {
+    const found: number[] = [];
+    for (let i = 0; i < this.locals.length; i++) {
+      if (this.writable[i]! && this.matches(type, this.locals[i]!)) found.push(i);
+    }
+    return found;
+  }
+
+  get(local: number): void {
+    this.out.byte(OP.localGet).u32(local);
+  }
+
+  // ---- accounts -----------------------------------------------------------------------------------------------------
+
+  step(): void {
+    this.budget--;
+    this.cost += this.weight;
+  }
+
+  /** Tells, at most three times in a body, that an instruction of `feature` is reached. */
+  mark(feature: (typeof MARKED)[number]): void {
+    const before = this.marked.get(feature) ?? 0;
+    if (!this.telling || before === 3) return;
+    this.marked.set(feature, before + 1);
+    const global = this.plan.marks!;
+    this.out.byte(OP.globalGet).u32(global).byte(0x41).s32(1 << MARKED.indexOf(feature)).byte(OP.i32Or);
+    this.out.byte(OP.globalSet).u32(global);
+    this.impure++;
+  }
+
+  // ---- instructions -------------------------------------------------------------------------------------------------
+
+  /** An opcode; 0xfb00 … 0xfcff and 0xfe00 … behind a prefix, vectors from 0xfd000 on. */
+  opcode(code: number): this {
+    if (code >= 0xfd000) this.out.byte(0xfd).u32(code - 0xfd000);
+    else if (code >= 0xfb00) this.out.byte(code >> 8).u32(code & 255);
+    else this.out.byte(code);
+    return this;
+  }
+
+  constant(type: TypeName, value: number): void {
+    if (type === "i32") this.out.byte(0x41).s32(value);
+    else this.out.byte(0x42).s64(BigInt(value));
+  }
+
+  /** `and` with a constant. */
+  mask(type: AddressType, value: number): void {
+    this.constant(type, value);
+    this.out.byte(type === "i32" ? 0x71 : 0x83);
+  }
+
+  type(type: TypeName): void {
+    writeType(this.out, type, this.plan.shift);
+  }
+
+  heap(heap: string): void {
+    writeHeap(this.out, heap, this.plan.shift);
+  }
+
+  null(type: TypeName): void {
+    this.out.byte(OP.refNull);
+    this.heap(heapOf(type));
+  }
+
+  /** The type index of a definition. */
+  index(definition: number): number {
+    return definition + this.plan.shift;
+  }
+
+  /** The type index of a function's type. */
+  functionType({ definition, signature }: { definition: number | undefined; signature: PlannedFunction["signature"] }) {
+    return definition === undefined ? this.plan.typeIndex(signature) : this.index(definition);
+  }
+
+  addressType(memory: number): AddressType {
+    return this.plan.memories[memory]!.is64 ? "i64" : "i32";
+  }
+
+  /** A memory, mostly the first; undefined when there is none. */
+  memory(fits: (memory: PlannedMemory) => boolean = () => true): number | undefined {
+    const found = this.plan.memories.flatMap((m, i) => fits(m) ? [i] : []);
+    return found.length === 0 ? undefined : this.random.pick(found);
+  }
+
+  /** The opcode and immediates of a load or store. */
+  access(code: number, align: number, offset: number | bigint, memory: number, exact = false): void {
+    this.opcode(code);
+    const log = exact || this.random.chance(85) ? align : this.random.below(align + 1);
+    if (memory > 0 || (this.has("multi-memory") && this.random.chance(5))) this.out.u32(log | 0x40).u32(memory);
+    else this.out.u32(log);
+    this.out.u64(offset);
+    this.markMemory(memory);
+  }
+
+  /** What an instruction on `memory` shows to be used; written behind the instruction. */
+  markMemory(memory: number): void {
+    if (this.plan.memories[memory]!.is64) this.mark("memory64");
+    if (memory > 0) this.mark("multi-memory");
+  }
+
+  // ---- labels -------------------------------------------------------------------------------------------------------
+
+  /** Depths of the labels that may be branched to. */
+  branchTargets(): number[] {
+    const depths: number[] = [];
+    this.labels.forEach((label, i) => {
+      if (label.types !== undefined) depths.push(this.labels.length - 1 - i);
+    });
+    return depths;
+  }
+
+  /** Depths of the labels that `types` may be carried to. */
+  targetsOf(types: readonly TypeName[]): number[] {
+    return this.branchTargets().filter((depth) => this.allMatch(types, this.labelTypes(depth)));
+  }
+
+  labelTypes(depth: number): readonly TypeName[] {
+    return this.labels[this.labels.length - 1 - depth]!.types!;
+  }
+
+  blockType(params: readonly TypeName[], results: readonly TypeName[]): void {
+    if (params.length === 0 && results.length === 0) this.out.byte(0x40);
+    else if (params.length === 0 && results.length === 1 && this.random.chance(95)) this.type(results[0]!);
+    else this.out.s32(this.plan.typeIndex({ params, results }));
+  }
+
+  /** A type for a local: one with a default. */
+  anyType(): TypeName {
+    return this.random.pick(this.plan.types);
+  }
+
+  /** Whether a local of this type has a value from the start. */
+  static hasDefault(type: TypeName): boolean {
+    return !isReference(type) || isNullable(type);
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * The use of one feature that must not be missing: the first statement of a function that every run calls. In: the state of a body and
+ * a feature. Out: a statement that uses it without a trap in between, mostly.
+ */
+import { isReference, type TypeName } from "../value_types.ts";
+import { atomicStatement } from "./atomics.ts";
+import type { Body } from "./body.ts";
+import { tailCall } from "./calls.ts";
+import { exceptionStatement } from "./exceptions.ts";
+import { expression } from "./expressions.ts";
+import { store } from "./memories.ts";
+import { OP } from "./opcodes.ts";
+import { construct, nullBranch } from "./references.ts";
+import { consume } from "./statements.ts";
+import { tableSizeOrGrowth } from "./tables.ts";
+import { vector } from "./vectors.ts";
+
+/** Leaves the stack as it was. */
+export function forceFeature(b: Body, feature: string): void {
+  const drop = (type: TypeName) => consume(b, [type]);
+  switch (feature) {
+    case "simd":
+      vector(b, 2);
+      return drop("v128");
+    case "exception-handling":
+      return exceptionStatement(b, 2);
+    case "gc":
+      construct(b, "(ref any)", 2);
+      return drop("(ref any)");
+    case "typed-function-references":
+      if (b.plan.types.some((type) => isReference(type))) return nullBranch(b, 1);
+      return;
+    case "tail-call":
+      b.impure++;
+      expression(b, "i32", 1);
+      b.out.byte(OP.if).byte(0x40);
+      b.labels.push({ types: [] });
+      tailCall(b, 1);
+      b.labels.pop();
+      b.out.byte(OP.end);
+      return;
+    case "memory64":
+      return store(b, 1, b.memory((m) => m.is64));
+    case "multi-memory":
+      return store(b, 1, b.plan.memories.length - 1);
+    case "table64":
+      tableSizeOrGrowth(b, b.plan.tables.findIndex((t) => t.is64), 1);
+      return drop("i64");
+    case "threads":
+      return atomicStatement(b, 1);
+  }
+}

@@ -1,0 +1,232 @@
+/**
+ * Instructions on memories: loads, stores and bulk operations at addresses of either type. In: the state of a body. Out: instructions.
+ */
+import { LOADS, STORES } from "../numeric_rows.ts";
+import { isFloat } from "../value_types.ts";
+import type { AddressType, Body } from "./body.ts";
+import { expression, leafConstant } from "./expressions.ts";
+import { BINARY_OPS, canonical } from "./numbers.ts";
+import { OP, WIDE } from "./opcodes.ts";
+import { statement } from "./statements.ts";
+import { index } from "./tables.ts";
+
+/** An address and the static offset that goes with it. */
+export function address(b: Body, depth: number, width: number, memory: number): { offset: number | bigint } {
+  const random = b.random;
+  const type = b.addressType(memory);
+  const wide = type === "i64" ? WIDE : 0;
+  const constant = (value: number) => b.constant(type, value);
+  const op = (code: number) => b.out.byte(code + wide);
+  const { min, is64 } = b.plan.memories[memory]!;
+  const end = min * 65536;
+  switch (random.weighted([30, 12, 25, 6, 1, 1, 10, 6, 5, 8])) {
+    case 0: { // masked
+      expression(b, type, depth - 1);
+      b.mask(type, random.pick([0xff, 0xff8, 0x7ff0, 0xfff]));
+      return { offset: random.pick([0, 0, 4, 8, 16, 1000, 4095]) };
+    }
+    case 1: { // just inside the end
+      const offset = random.pick([0, 1, 8, 100, 65528]);
+      const address = end - width - offset - random.below(4);
+      if (address < 0) break;
+      constant(address);
+      return { offset };
+    }
+    case 2: { // by a loop counter
+      const counters = b.counters.filter((c) => b.locals[c] === type || (is64 && b.locals[c] === "i32"));
+      if (counters.length === 0) break;
+      const counter = random.pick(counters);
+      b.get(counter);
+      if (b.locals[counter] !== type) b.out.byte(random.pick([0xac, 0xad])); // extended
+      b.mask(type, random.pick([0xff, 0xfff]));
+      const shift = random.below(4);
+      if (random.chance(70)) constant(shift), op(0x74);
+      if (random.chance(40)) constant(random.between(0, 64)), op(0x6a);
+      return { offset: random.pick([0, 0, 4, 8, 256]) };
+    }
+    case 3: { // unsigned edge: address + offset must not wrap around at 2³²
+      constant(random.below(64));
+      return { offset: random.pick([0, 1, 65528 - 64]) };
+    }
+    case 4: // anything
+      expression(b, type, depth - 1);
+      return { offset: random.below(16) };
+    case 9: { // base + index × scale
+      expression(b, type, depth - 2);
+      b.mask(type, random.pick([0xff, 0xfff]));
+      if (is64 && random.chance(40)) { // an index of 32 bits, extended
+        expression(b, "i32", depth - 2);
+        b.mask("i32", random.pick([0xf, 0xff]));
+        b.out.byte(random.pick([0xac, 0xad]));
+      } else {
+        expression(b, type, depth - 2);
+        b.mask(type, random.pick([0xf, 0xff]));
+      }
+      if (random.chance(30)) constant(random.pick([3, 5, 8, 12])), op(0x6c);
+      else constant(random.below(5)), op(0x74);
+      op(0x6a);
+      return { offset: random.pick([0, 0, 4, 100]) };
+    }
+    case 8: // just inside the end as it is now
+      if (min === 0) break;
+      b.out.byte(OP.memorySize).u32(memory);
+      constant(16);
+      op(0x74);
+      constant(width + random.below(20));
+      op(0x6b);
+      return { offset: random.pick([0, 0, 0, 1]) };
+    case 7: { // a sum that wraps around at 2³² or 2⁶⁴, so is no sum of more bits
+      const part = is64
+        ? random.pick([-4n, -64n, 0x7fffffffn, 0x100000000n, -0x8000000000000000n, random.i64()])
+        : random.pick([-4, -64, 0x7fffffff, -0x80000000, random.i32()]);
+      const place = () => typeof part === "bigint" ? b.out.byte(0x42).s64(part) : b.out.byte(0x41).s32(part);
+      expression(b, type, depth - 1);
+      b.mask(type, random.pick([0xff, 0xff8]));
+      place();
+      op(0x6b);
+      if (random.chance(30) && depth > 1) {
+        const local = b.newLocal(type, true);
+        b.out.byte(OP.localSet).u32(local);
+        b.impure++;
+        b.get(local);
+      }
+      place();
+      op(0x6a);
+      return { offset: random.pick([0, 4, 16]) };
+    }
+    case 5: // far outside
+      expression(b, type, depth - 1);
+      if (is64 && random.chance(60)) {
+        return {
+          offset: random.pick([2n ** 32n, 2n ** 48n, 2n ** 63n, 2n ** 64n - 1n, 2n ** 64n - 8n, 2n ** 40n - 1n]),
+        };
+      }
+      return { offset: random.pick([0xffffffff, 0x80000000, 0x7fffffff, 0xfffffff8, Math.max(end - 1, 0), end]) };
+  }
+  const locals = b.locals.flatMap((t, i) => t === type ? [i] : []);
+  if (locals.length > 0) b.get(random.pick(locals));
+  else constant(random.below(1000));
+  b.mask(type, 0x3ff8);
+  return { offset: random.pick([0, 0, 0, 1, 2, 4, 8, 12, 64]) };
+}
+
+export function store(b: Body, depth: number, memory = b.memory()!): void {
+  const random = b.random;
+  const op = random.pick(STORES);
+  const { offset } = address(b, depth, 1 << op.align, memory);
+  if (isFloat(op.type)) {
+    if (random.chance(15)) { // bits of a NaN in memory survive being copied
+      const load = LOADS.find((l) => l.type === op.type)!;
+      const other = b.memory()!;
+      const from = address(b, depth, 8, other);
+      b.access(load.code, load.align, from.offset, other);
+    } else canonical(b, op.type, depth - 1);
+  } else expression(b, op.type, depth - 1);
+  b.access(op.code, op.align, offset, memory);
+}
+
+/** Reads, changes and writes back one place of the memory. */
+export function updateMemory(b: Body, depth: number): void {
+  const random = b.random;
+  const out = b.out;
+  const store = random.pick(STORES.filter((op) => !isFloat(op.type)));
+  const load = random.pick(LOADS.filter((op) => op.type === store.type && op.align === store.align));
+  const memory = b.memory()!;
+  const type = b.addressType(memory);
+  const bases = b.settable(type);
+  const base = bases.length === 0 ? b.newLocal(type, true) : random.pick(bases);
+  expression(b, type, depth - 1);
+  b.mask(type, random.pick([0xff, 0xff8]));
+  out.byte(OP.localSet).u32(base);
+  const offset = random.below(40);
+  b.get(base);
+  b.get(base);
+  b.access(load.code, load.align, random.chance(90) ? offset : offset + 1, memory);
+  random.chance(40) ? leafConstant(b, store.type) : expression(b, store.type, depth - 1);
+  out.byte(random.pick(BINARY_OPS[store.type]!));
+  b.access(store.code, store.align, offset, memory);
+}
+
+/** Loads and stores of all widths by one base, near to and over each other, sometimes across the end of the memory. */
+export function accessRun(b: Body, depth: number): void {
+  const random = b.random;
+  const out = b.out;
+  const memory = b.memory()!;
+  const type = b.addressType(memory);
+  const bases = b.settable(type);
+  const base = bases.length === 0 || random.chance(10) ? b.newLocal(type, true) : random.pick(bases);
+  const end = b.plan.memories[memory]!.min * 65536;
+  if (random.chance(12)) b.constant(type, end - random.between(0, 40));
+  else {
+    expression(b, type, depth - 1);
+    b.mask(type, random.pick([0xff, 0xfff8]));
+  }
+  out.byte(OP.localSet).u32(base);
+  const near = random.pick([8, 16, 64]);
+  for (let n = random.between(2, 6); n > 0 && b.budget > 0; n--) {
+    const offset = random.below(near);
+    if (random.chance(50)) {
+      const op = random.pick(STORES);
+      b.get(base);
+      if (isFloat(op.type)) canonical(b, op.type, depth - 2);
+      else expression(b, op.type, depth - 2);
+      b.access(op.code, op.align, offset, memory);
+    } else {
+      const op = random.pick(LOADS);
+      const targets = b.locals.flatMap((t, i) => t === op.type && b.writable[i]! && i !== base ? [i] : []);
+      b.get(base);
+      b.access(op.code, op.align, offset, memory);
+      if (targets.length > 0) out.byte(OP.localSet).u32(random.pick(targets));
+      else out.byte(OP.drop);
+    }
+    if (random.chance(15)) statement(b, depth - 2);
+    b.step();
+  }
+}
+
+export function bulkMemory(b: Body, depth: number): void {
+  const random = b.random;
+  const memory = b.memory()!;
+  const type = b.addressType(memory);
+  const place = (address: AddressType) => {
+    expression(b, address, depth - 2);
+    b.mask(address, random.pick([0xff, 0xffff, 0xfff]));
+  };
+  const length = (address: AddressType) => {
+    if (random.chance(60)) b.constant(address, random.pick([0, 1, 2, 3, 4, 7, 8, 16, 17, 31, 64, 100]));
+    else {
+      expression(b, address, depth - 2);
+      b.mask(address, random.pick([0xf, 0xff]));
+    }
+  };
+  const segments = b.plan.dataLengths;
+  b.cost += 20 * b.weight;
+  switch (random.below(segments.length > 0 ? 4 : 2)) {
+    case 0: {
+      const source = b.memory()!;
+      place(type);
+      place(b.addressType(source));
+      length(type === "i64" && b.addressType(source) === "i64" ? "i64" : "i32");
+      b.opcode(OP.memoryCopy).out.u32(memory).u32(source);
+      b.markMemory(source);
+      return b.markMemory(memory);
+    }
+    case 1:
+      place(type);
+      expression(b, "i32", depth - 2);
+      length(type);
+      b.opcode(OP.memoryFill).out.u32(memory);
+      return b.markMemory(memory);
+    case 2: {
+      const segment = random.below(segments.length);
+      place(type);
+      index(b, segments[segment]!, depth - 2);
+      b.constant("i32", random.below(4));
+      b.opcode(OP.memoryInit).out.u32(segment).u32(memory);
+      return b.markMemory(memory);
+    }
+    default:
+      if (random.chance(20)) b.opcode(OP.dataDrop).out.u32(random.below(segments.length));
+      else b.out.byte(OP.nop);
+  }
+}
