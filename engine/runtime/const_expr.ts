@@ -1,7 +1,7 @@
 /**
  * Constant expressions (specification, 3.3.10 and 4.6): evaluated in JavaScript when an instance is made, into 64-bit words as the cells of
  * globals and tables hold them. In: a valid expression in binary form. Nearly all are one constant, which is folded
- * once per module; the rest run on a small stack of bigints (v128 never needs arithmetic, so it is a folded constant only).
+ * once per module; the rest run on a small stack of bigints, of 128 bits for v128, which needs no arithmetic.
  */
 import { Bug } from "../errors.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
@@ -22,6 +22,12 @@ export interface ConstEnv {
   /** The whole cell of a v128 global. */
   globalVector(index: number): Uint8Array;
   funcWord(index: number): bigint;
+  /** Objects of a type of the module: their addresses. Fields that are not given are zero. */
+  newStruct(typeIndex: number, fields?: readonly bigint[]): bigint;
+  newArray(typeIndex: number, length: number, fill?: bigint): bigint;
+  newFixedArray(typeIndex: number, elements: readonly bigint[]): bigint;
+  /** Number of fields of a structure type. */
+  fieldCount(typeIndex: number): number;
 }
 
 const END = idOf("end");
@@ -39,6 +45,14 @@ const I32_MUL = idOf("i32.mul");
 const I64_ADD = idOf("i64.add");
 const I64_SUB = idOf("i64.sub");
 const I64_MUL = idOf("i64.mul");
+const REF_I31 = idOf("ref.i31");
+const STRUCT_NEW = idOf("struct.new");
+const STRUCT_NEW_DEFAULT = idOf("struct.new_default");
+const ARRAY_NEW = idOf("array.new");
+const ARRAY_NEW_DEFAULT = idOf("array.new_default");
+const ARRAY_NEW_FIXED = idOf("array.new_fixed");
+const ANY_CONVERT_EXTERN = idOf("any.convert_extern");
+const EXTERN_CONVERT_ANY = idOf("extern.convert_any");
 
 function word64(lo: number, hi: number): bigint {
   return BigInt.asUintN(32, BigInt(lo)) | (BigInt.asUintN(32, BigInt(hi)) << 32n);
@@ -76,6 +90,13 @@ export function evaluateConst(init: ConstInit, env: ConstEnv): bigint {
   }
 }
 
+/** 16 bytes as one number. */
+function vectorBits(bytes: Uint8Array): bigint {
+  let bits = 0n;
+  for (let k = 15; k >= 0; k--) bits = (bits << 8n) | BigInt(bytes[k]!);
+  return bits;
+}
+
 function run(expr: Expr, env: ConstEnv): bigint {
   const reader = new CodeReader(expr.bytes, 0, expr.bytes.length, expr.offset);
   const { imm } = reader;
@@ -89,7 +110,7 @@ function run(expr: Expr, env: ConstEnv): bigint {
     const id = reader.next();
     switch (id) {
       case END:
-        return stack.pop()!;
+        return BigInt.asUintN(64, stack.pop()!);
       case I32_CONST:
       case F32_CONST:
         stack.push(word64(imm.lo, 0));
@@ -98,14 +119,42 @@ function run(expr: Expr, env: ConstEnv): bigint {
       case F64_CONST:
         stack.push(word64(imm.lo, imm.hi));
         break;
+      case V128_CONST:
+        stack.push(vectorBits(imm.bytes));
+        break;
       case REF_NULL:
         stack.push(0n);
+        break;
+      case REF_I31:
+        stack.push(BigInt.asUintN(32, (stack.pop()! << 1n) | 1n));
+        break;
+      case STRUCT_NEW: {
+        const count = env.fieldCount(imm.index);
+        stack.push(env.newStruct(imm.index, stack.splice(stack.length - count, count)));
+        break;
+      }
+      case STRUCT_NEW_DEFAULT:
+        stack.push(env.newStruct(imm.index));
+        break;
+      case ARRAY_NEW: {
+        const length = Number(BigInt.asUintN(32, stack.pop()!));
+        stack.push(env.newArray(imm.index, length, stack.pop()!));
+        break;
+      }
+      case ARRAY_NEW_DEFAULT:
+        stack.push(env.newArray(imm.index, Number(BigInt.asUintN(32, stack.pop()!))));
+        break;
+      case ARRAY_NEW_FIXED:
+        stack.push(env.newFixedArray(imm.index, stack.splice(stack.length - imm.index2, imm.index2)));
+        break;
+      case ANY_CONVERT_EXTERN:
+      case EXTERN_CONVERT_ANY:
         break;
       case REF_FUNC:
         stack.push(env.funcWord(imm.index));
         break;
       case GLOBAL_GET:
-        stack.push(env.globalWord(imm.index));
+        stack.push(vectorBits(env.globalVector(imm.index)));
         break;
       case I32_ADD:
         binary(32, (a, b) => a + b);

@@ -9,12 +9,22 @@ import { BUILTIN_ROWS, type BuiltinName } from "../builtins.ts";
 import { MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../context_layout.ts";
 import { Bug, TrapError } from "../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
-import type { CompiledModule, PreparedElem } from "./compiled_module.ts";
-import { type ConstEnv, type ConstInit, evaluateConst } from "./const_expr.ts";
+import type { CompiledModule } from "./compiled_module.ts";
+import { type ConstEnv, evaluateConst } from "./const_expr.ts";
 import type { ContextBlock } from "./context_arena.ts";
 import { Exception, isException, type Tag } from "./exception.ts";
 import { registerFunc } from "./func.ts";
 import type { Global } from "./global.ts";
+import {
+  elementBytes,
+  newArrayOfBytes,
+  newArrayOfWords,
+  newFilledArray,
+  newFixedArray,
+  newStruct,
+  writeBytes,
+  writeWords,
+} from "./heap_objects.ts";
 import type { HostService } from "./guest_thread.ts";
 import { applyState, type InstanceState, visitState } from "./instance_state.ts";
 import { InstanceGroup } from "./instance_group.ts";
@@ -198,6 +208,25 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     return BigInt(this.region.address + this.recordOffset(index));
   }
 
+  newStruct(typeIndex: number, fields?: readonly bigint[]): bigint {
+    return BigInt(newStruct(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex]!, fields));
+  }
+
+  newArray(typeIndex: number, length: number, fill = 0n): bigint {
+    return BigInt(newFilledArray(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex]!, length, fill));
+  }
+
+  newFixedArray(typeIndex: number, elements: readonly bigint[]): bigint {
+    return BigInt(newFixedArray(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex]!, elements));
+  }
+
+  fieldCount(typeIndex: number): number {
+    const { composite } = this.module.valid.types[typeIndex]!;
+    return composite.kind === "struct" ? composite.fields.length : 0;
+  }
+
+  readonly #allocateConstant = (bytes: number): number => this.store.allocateConstant(bytes, this.maxHeapBytes);
+
   /** Marks every reference that its globals and tables hold. */
   markReferences(mark: (word: number) => void): void {
     for (const global of this.globals) global.markReferences(mark);
@@ -261,7 +290,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         this.initTable(int(0), int(1), word(2), word(3), word(4));
         return;
       case "elem_drop":
-        this.droppedElems.add(int(0));
+        this.dropElem(int(0));
         return;
       case "throw":
         this.store.raise(Exception.thrown(this.tags[int(0)]!, this.store));
@@ -293,6 +322,25 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       case "gc_allocate":
         state.setWord(SLOT(0), this.store.allocate(word(0), this.maxHeapBytes));
         return;
+      case "array_new_data": {
+        const typeId = this.module.valid.canonicalIds[int(0)]!;
+        const bytes = this.#dataBytes(int(1), int(2) >>> 0, (int(3) >>> 0) * elementBytes(typeId));
+        state.setWord(SLOT(0), newArrayOfBytes(this.#allocate, typeId, int(3) >>> 0, bytes));
+        return;
+      }
+      case "array_new_elem": {
+        const words = this.#elemRange(int(1), int(2) >>> 0, int(3) >>> 0);
+        state.setWord(SLOT(0), newArrayOfWords(this.#allocate, this.module.valid.canonicalIds[int(0)]!, words));
+        return;
+      }
+      case "array_init_data": {
+        const size = elementBytes(this.module.valid.canonicalIds[int(0)]!);
+        writeBytes(word(2), (int(3) >>> 0) * size, this.#dataBytes(int(1), int(4) >>> 0, (int(5) >>> 0) * size));
+        return;
+      }
+      case "array_init_elem":
+        writeWords(word(2), int(3) >>> 0, this.#elemRange(int(1), int(4) >>> 0, int(5) >>> 0));
+        return;
       case "memory_move":
       case "memory_set":
         throw new Bug(`Builtin ${name} has code of its own`);
@@ -320,6 +368,30 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     return outcome;
   }
 
+  readonly #allocate = (bytes: number): number => this.store.allocate(bytes, this.maxHeapBytes);
+
+  /** Bytes of a data segment; traps when they are not there. */
+  #dataBytes(segment: number, from: number, count: number): Uint8Array {
+    const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment]!.bytes;
+    if (from + count > bytes.length) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
+    return bytes.subarray(from, from + count);
+  }
+
+  /** References of an element segment; traps when they are not there. */
+  #elemRange(segment: number, from: number, count: number): number[] {
+    const words = this.#wordsOf(segment);
+    if (from + count > words.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
+    return words.slice(from, from + count);
+  }
+
+  /** The references of an element segment: evaluated once, since each expression makes one object. */
+  #wordsOf(segment: number): number[] {
+    if (this.droppedElems.has(segment)) return NO_WORDS;
+    return this.elemWords[segment] ??= this.module.elems[segment]!.init.map((init) =>
+      Number(evaluateConst(init, this))
+    );
+  }
+
   /** memory.init: copies `count` bytes of data segment `segment`; traps when either range is out of bounds. */
   initMemory(memoryIndex: number, segment: number, to: number, from: number, count: number): void {
     const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment]!.bytes;
@@ -334,14 +406,15 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   /** table.init; traps when either range is out of bounds. */
   initTable(tableIndex: number, segment: number, to: number, from: number, count: number): void {
-    const init = this.droppedElems.has(segment) ? NO_ELEMENTS : this.module.elems[segment]!.init;
+    const words = this.#wordsOf(segment);
     const table = this.tables[tableIndex]!;
-    if (from + count > init.length || to + count > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
-    for (let i = 0; i < count; i++) table.set(to + i, Number(evaluateConst(init[from + i]!, this)));
+    if (from + count > words.length || to + count > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
+    for (let i = 0; i < count; i++) table.set(to + i, words[from + i]!);
   }
 
   dropElem(segment: number): void {
     this.droppedElems.add(segment);
+    this.elemWords[segment] = undefined;
   }
 
   #trap(code: number): TrapError {
@@ -398,7 +471,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 }
 
 const EMPTY = new Uint8Array(0);
-const NO_ELEMENTS: PreparedElem["init"] & ConstInit[] = [];
+const NO_WORDS: number[] = [];
 
 const INSTANCES = new FinalizationRegistry<{ store: Store; number: number; block: ContextBlock }>((held) => {
   held.store.dropInstance(held.number);
