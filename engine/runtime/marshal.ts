@@ -92,7 +92,7 @@ export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
   }
   return {
     begin: (args) => {
-      const scratch = params.map((t, i) => converted(t, args[i], border));
+      const scratch = convertAll(params, args, border);
       scratch.forEach((value, i) => storeConverted(state, i, params[i]!, value));
       setCall(env);
     },
@@ -152,6 +152,22 @@ function compileSource<T>(source: string): T | undefined {
   }
 }
 
+/**
+ * The order in which values of `types` are converted: references last, since a word of one that nobody holds yet must not wait while
+ * the conversion of a number runs code of the program's, and with it perhaps a collection.
+ */
+function conversionOrder(types: readonly ValType[]): number[] {
+  const indices = [...types.keys()];
+  return [...indices.filter((i) => !isRef(types[i]!)), ...indices.filter((i) => isRef(types[i]!))];
+}
+
+/** Values converted to `types`. */
+function convertAll(types: readonly ValType[], values: readonly unknown[], border: ReferenceBorder): unknown[] {
+  const words = new Array<unknown>(types.length);
+  for (const i of conversionOrder(types)) words[i] = converted(types[i]!, values[i], border);
+  return words;
+}
+
 const VIEWS = "const { i32, f32, f64, i64 } = env.state;";
 
 /** Source of a conversion from JavaScript (expression `value`) to a primitive of `type` number `index` in `types`. */
@@ -190,7 +206,7 @@ function references(type: FuncType): string {
 
 function callInSource(type: FuncType): string {
   const names = type.params.map((_, i) => `a${i}`);
-  const converted = type.params.map((t, i) => `const v${i} = ${convert(t, `a${i}`, i)};`);
+  const converted = conversionOrder(type.params).map((i) => `const v${i} = ${convert(type.params[i]!, `a${i}`, i)};`);
   const stored = type.params.map((t, i) => store(t, i, `v${i}`));
   const loads = type.results.map((t, i) => load(t, i, type.params.length + i));
   const result = loads.length === 0 ? "" : loads.length === 1 ? `return ${loads[0]};` : `return [${loads.join(", ")}];`;
@@ -221,7 +237,7 @@ function interpretedCallIn(type: FuncType, env: CallInEnv): (...args: unknown[])
   const { params } = type;
   return (...args) => {
     env.enter();
-    const scratch = params.map((t, i) => converted(t, args[i], border));
+    const scratch = convertAll(params, args, border);
     scratch.forEach((value, i) => storeConverted(state, i, params[i]!, value));
     setCall(env);
     const status = env.call();
@@ -273,7 +289,11 @@ function hostSource(type: FuncType): string {
   } else {
     deliver = `r = Array.from(r);
     if (r.length !== ${type.results.length}) throw new TypeError("Host function returned " + r.length + " values instead of ${type.results.length}");
-    ${type.results.map((t, i) => `const v${i} = ${convert(t, `r[${i}]`, base + i)};`).join(" ")}
+    ${
+      conversionOrder(type.results).map((i) => `const v${i} = ${convert(type.results[i]!, `r[${i}]`, base + i)};`).join(
+        " ",
+      )
+    }
     ${type.results.map((t, i) => store(t, i, `v${i}`)).join(" ")}`;
   }
   return `return function (env, types) {
@@ -298,7 +318,7 @@ function interpretedHost(type: FuncType, env: Parameters<HostFactory>[0]): Servi
     if (list.length !== results.length) {
       throw new TypeError(`Host function returned ${list.length} values instead of ${results.length}`);
     }
-    const scratch = results.map((t, i) => converted(t, list[i], border));
+    const scratch = convertAll(results, list, border);
     scratch.forEach((value, i) => storeConverted(state, i, results[i]!, value));
   };
   const service = () => {
