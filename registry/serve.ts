@@ -2,10 +2,12 @@
  * The listener: node:http on the outside, Request and Response on the inside.
  *
  * In: connections. Out: calls of a handler. Headers that take too long, too many headers and broken requests end the
- * connection; closing stops taking connections, lets running requests end, then cuts what is left.
+ * connection; closing stops taking connections, lets running requests end, then cuts what is left. Text with an ETag is sent
+ * compressed to clients that take it, with a tag of its own.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { Compressor, forHandler } from "./compress.ts";
 
 /** Answers a request; `address` is the peer's. */
 export type Answerer = (request: Request, address: string) => Promise<Response>;
@@ -36,6 +38,7 @@ export async function listen(
     const timer = setTimeout(() => socket.destroy(), at.headersTimeoutMs ?? HEADERS_TIMEOUT_MS);
     waiting.set(socket, timer);
   };
+  const compressor = new Compressor();
   const server: Server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: 0,
@@ -45,7 +48,7 @@ export async function listen(
     const { socket } = incoming;
     clearTimeout(waiting.get(socket));
     running++;
-    void respond(answer, incoming, outgoing, () => closing).finally(() => {
+    void respond(answer, incoming, outgoing, compressor, () => closing).finally(() => {
       running--;
       if (!socket.destroyed) expectRequest(socket);
       if (running === 0) idle?.();
@@ -89,6 +92,7 @@ async function respond(
   answer: Answerer,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
+  compressor: Compressor,
   closing: () => boolean,
 ): Promise<void> {
   try {
@@ -100,14 +104,15 @@ async function respond(
     for (const [name, value] of response.headers) headers[name] = value;
     // A body that was not read to its end would be taken for the next request.
     if (closing() || (!incoming.complete && incoming.method !== "GET")) headers.connection = "close";
-    const bodyless = incoming.method === "HEAD" || response.status === 304 || response.status === 204;
-    const body = bodyless ? undefined : new Uint8Array(await response.arrayBuffer());
+    const bodyless = response.status === 304 || response.status === 204;
+    const plain = bodyless ? undefined : new Uint8Array(await response.arrayBuffer());
+    const body = compressor.compress(incoming.headers, response.status, headers, plain);
     if (body !== undefined) headers["content-length"] = String(body.length);
     outgoing.writeHead(response.status, headers);
     await new Promise<void>((resolve) => {
       outgoing.once("close", resolve);
       outgoing.once("error", () => resolve());
-      outgoing.end(body, () => resolve());
+      outgoing.end(incoming.method === "HEAD" ? undefined : body, () => resolve());
     });
   } catch {
     // The peer is gone, or the answer cannot be sent.
@@ -127,6 +132,7 @@ function requestOf(incoming: IncomingMessage): Request | undefined {
       return undefined;
     }
   }
+  forHandler(headers);
   // The Host field is the client's word; addresses in answers come from the settings.
   const target = `http://registry.invalid${url.startsWith("//") ? `/.${url}` : url}`;
   if (!URL.canParse(target)) return undefined;

@@ -251,7 +251,12 @@ function sectionsOf(page: DocumentPage): Section[] {
 }
 
 function excerptOf(text: string, words: readonly string[]): string {
-  const flat = text.replace(/\s+/g, " ").trim();
+  // As a reader sees it: without the marks of tables, code, emphasis and links.
+  const flat = text.replace(/\|(?:\s*:?-+:?\s*\|)+/g, " ").replace(/\\?\||`|\*\*/g, " ").replace(
+    /\]\([^)\s]*\)|\[/g,
+    " ",
+  )
+    .replace(/\s+/g, " ").trim();
   const lower = flat.toLowerCase();
   const at = Math.max(0, Math.min(...words.map((w) => lower.indexOf(w)).filter((i) => i >= 0), flat.length) - 60);
   const cut = flat.slice(at, at + 200);

@@ -51,7 +51,7 @@ export function layout(services: Services, page: Page): string {
                 <li><a href="/plugins" ${current("plugins")}>Plugins</a></li>
               </ul>
             </nav>
-            <form action="/search" method="get" role="search">
+            <form action="/search" method="get" role="search" aria-label="Documentation">
               <input type="search" name="q" value="${
     page.query ??
       ""

@@ -5,6 +5,7 @@
  * and, in our own pages, relative ones. Raw HTML is text. Characters that reorder text become visible escapes.
  */
 import MarkdownIt from "markdown-it";
+import { highlight } from "./highlight.ts";
 
 /** What the renderer needs of a token. */
 interface Token {
@@ -29,8 +30,8 @@ export interface RenderedPage {
   readonly headings: readonly Heading[];
 }
 
-const AUTHOR = new MarkdownIt({ html: false, linkify: false, typographer: false, maxNesting: 40 });
-const OWN = new MarkdownIt({ html: false, linkify: false, typographer: false });
+const AUTHOR = new MarkdownIt({ html: false, linkify: false, typographer: false, maxNesting: 40, highlight });
+const OWN = new MarkdownIt({ html: false, linkify: false, typographer: false, highlight });
 
 AUTHOR.validateLink = (url: string): boolean => /^(?:https?:\/\/|mailto:)/i.test(url.trim());
 OWN.validateLink = (url: string): boolean =>
@@ -64,7 +65,7 @@ const HOSTILE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u20
 /** Renders what an author wrote. Its headings begin one level below the page's own. */
 export function renderAuthorText(markdown: string): string {
   const text = markdown.replace(HOSTILE, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`);
-  return AUTHOR.render(text).replace(
+  return scrollable(AUTHOR.render(text)).replace(
     /<(\/?)h([1-6])>/g,
     (_, slash: string, level: string) => `<${slash}h${Math.min(6, Number(level) + 2)}>`,
   );
@@ -87,11 +88,13 @@ export function renderDocument(markdown: string, resolve: (link: string) => stri
     token.attrSet("id", id);
     headings.push({ level: Number(token.tag.slice(1)), text, id });
   }
-  const html = OWN.renderer.render(tokens, OWN.options, environment)
-    .replaceAll("<table>", '<div class="wide" tabindex="0" role="region" aria-label="table"><table>')
-    .replaceAll("</table>", "</table></div>")
+  return { html: scrollable(OWN.renderer.render(tokens, OWN.options, environment)), headings };
+}
+
+/** Wide tables and code scroll by themselves, and by keyboard. What authors wrote holds no tags but the renderer's. */
+function scrollable(html: string): string {
+  return html.replaceAll("<table>", '<div class="wide" tabindex="0"><table>').replaceAll("</table>", "</table></div>")
     .replaceAll("<pre>", '<pre tabindex="0">');
-  return { html, headings };
 }
 
 function plainText(token: Token): string {

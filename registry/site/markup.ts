@@ -30,6 +30,11 @@ export function escapeHtml(text: string): string {
   return escapeHostile(text.replace(/\s*[\r\n]\s*/g, " ")).replace(/[&<>"']/g, (c) => ENTITIES[c]!);
 }
 
+/** Text as HTML, with its line ends: for code, and for what the Markdown renderer has made safe. */
+export function escapeText(text: string): string {
+  return text.replace(/[&<>"']/g, (c) => ENTITIES[c]!);
+}
+
 /** A template. */
 export function markup(parts: TemplateStringsArray, ...values: readonly Content[]): Markup {
   let text = parts[0]!;

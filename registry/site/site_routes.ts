@@ -145,7 +145,7 @@ export function siteFallback(call: Call): Response {
   const path = call.url.pathname;
   const file = staticFile(path);
   if (file !== undefined) {
-    return new Response(file.bytes, { headers: { "content-type": file.type, "cache-control": CACHE.immutable } });
+    return textAnswer(call.request, file.bytes, { type: file.type, cache: "immutable" });
   }
   const found = documents.page(path);
   if (found !== undefined) {

@@ -3,6 +3,8 @@
  * against the OpenAPI description by the harness.
  */
 import assert from "node:assert/strict";
+import { type IncomingHttpHeaders, request } from "node:http";
+import { gunzipSync } from "node:zlib";
 import { createHash } from "node:crypto";
 import { undocumentedRoutes } from "../../registry/app.ts";
 import { isSigned, recordBytes, type ReleaseRecord } from "../../project/release_record.ts";
@@ -21,6 +23,13 @@ const DAY = 86_400_000;
 
 async function acme(r: TestRegistry): Promise<string> {
   return (await r.author("acme", ["github.com/acme"])).token;
+}
+
+/** An answer as it came over the wire. */
+interface Raw {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly bytes: Uint8Array;
 }
 
 Deno.test("every route has an operation in the OpenAPI document, and the other way round", () => {
@@ -136,7 +145,7 @@ Deno.test("strong ETags answer 304, and change when the answer does", () =>
     ) {
       const first = await r.api(path);
       const etag = first.response.headers.get("etag")!;
-      assert.match(etag, /^"[A-Za-z0-9_-]{43}"$/);
+      assert.match(etag, /^"[A-Za-z0-9_-]{43}(?:\.gz)?"$/);
       assert.equal(first.response.headers.get("cache-control"), "public, max-age=60, stale-while-revalidate=600");
       const same = await r.api(path, { headers: { "if-none-match": `"other", ${etag}` } });
       assert.equal(same.response.status, 304);
@@ -150,6 +159,53 @@ Deno.test("strong ETags answer 304, and change when the answer does", () =>
     assert.equal((await r.api(path, { headers: { "if-none-match": before } })).response.status, 200);
     const release = (await r.api("/api/packages/github.com:acme:codec/versions/2.0.1")).response;
     assert.equal(release.headers.get("cache-control"), "public, max-age=31536000, immutable");
+  }));
+
+Deno.test("text is compressed for those who take it, under a tag of its own; secrets and archives are not", () =>
+  withRegistry(async (r) => {
+    const { token } = await r.author("acme", ["github.com/acme"]);
+    await r.publish(token, [codecDefinition()]);
+    // Not fetch: it decompresses and hides that.
+    const get = (path: string, headers: Record<string, string>, method = "GET", body = ""): Promise<Raw> =>
+      new Promise((resolve, reject) => {
+        const sent = request(r.url + path, { headers, method, agent: false }, (answer) => {
+          const parts: Uint8Array[] = [];
+          answer.on("data", (part) => parts.push(part));
+          answer.on(
+            "end",
+            () => resolve({ status: answer.statusCode!, headers: answer.headers, bytes: Buffer.concat(parts) }),
+          );
+        });
+        sent.on("error", reject);
+        sent.end(body);
+      });
+    const path = "/api/openapi.json";
+    const plain = await get(path, {});
+    const packed = await get(path, { "accept-encoding": "br, gzip;q=0.5" });
+    assert.equal(plain.headers["content-encoding"], undefined);
+    assert.equal(packed.headers["content-encoding"], "gzip");
+    assert.ok(packed.bytes.length < plain.bytes.length / 3);
+    assert.ok(gunzipSync(packed.bytes).equals(plain.bytes));
+    assert.deepEqual([plain.headers.vary, packed.headers.vary], ["accept-encoding", "accept-encoding"]);
+    assert.notEqual(packed.headers.etag, plain.headers.etag);
+    for (const { headers } of [plain, packed]) {
+      const again = await get(path, { "if-none-match": headers.etag!, "accept-encoding": "gzip" });
+      assert.deepEqual([again.status, again.headers.etag, again.bytes.length], [304, headers.etag, 0]);
+    }
+    for (const refused of ["", "br", "gzip;q=0", "identity"]) {
+      assert.equal((await get(path, { "accept-encoding": refused })).headers["content-encoding"], undefined, refused);
+    }
+    const head = await get(path, { "accept-encoding": "gzip" }, "HEAD");
+    assert.deepEqual([head.status, head.bytes.length], [200, 0]);
+    const { artifact } = (await r.get<{ versions: { artifact: { digest: string } }[] }>(
+      "/api/packages/github.com:acme:codec/versions",
+    )).versions[0]!;
+    const blob = await get(`/api/blobs/sha256/${artifact.digest.slice(7)}`, { "accept-encoding": "gzip" });
+    assert.equal(blob.headers["content-encoding"], undefined);
+    const authorization = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const secret = JSON.stringify({ label: "x".repeat(100), scopes: ["publish"], prefix: "github.com/acme" });
+    const minted = await get("/api/tokens", { ...authorization, "accept-encoding": "gzip" }, "POST", secret);
+    assert.deepEqual([minted.status, minted.headers["content-encoding"]], [201, undefined]);
   }));
 
 Deno.test("archives are sent in ranges", () =>

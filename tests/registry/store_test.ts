@@ -457,9 +457,11 @@ eachDatabase("copies know every table, and read pieces of any size", async (data
   const names = (await database.all(made)).map((row) => row.name).filter((name) => name !== "migrations");
   assert.deepEqual(names.sort(), TABLES.map((t) => t.name).sort());
   // More rows than one piece, with keys of several columns.
-  for (let i = 0; i < 1203; i++) {
-    await database.run("INSERT INTO install_marks (day, mark) VALUES (?, ?)", i % 7, `m${i}`);
-  }
+  await database.write(async (queries) => {
+    for (let i = 0; i < 1203; i++) {
+      await queries.run("INSERT INTO install_marks (day, mark) VALUES (?, ?)", i % 7, `m${i}`);
+    }
+  });
   await SQLITE.use(async (target) => {
     await copyDatabase(database, target);
     const query = "SELECT day, mark FROM install_marks ORDER BY day, mark";

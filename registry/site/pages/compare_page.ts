@@ -40,7 +40,7 @@ export async function comparePage(call: Call): Promise<string> {
   const segment = segmentOfId(id);
   const body = markup`<main id="main"><h1>${summary.displayName}: ${from} to ${to}</h1>
 <p><a href="/plugins/${segment}">${id}</a></p>
-<p class="${grown.length > 0 ? "banner" : "lead"}" role="status">${
+<p class="${grown.length > 0 ? "banner" : "banner good"}" role="status">${
     grown.length === 0
       ? "The newer version asks for nothing that the older one did not ask for."
       : `The newer version asks for more: ${grown.map((d) => d.text).join("; ")}. An update has to be reviewed.`
@@ -64,7 +64,7 @@ function section(title: string, differences: readonly Difference[]): Markup {
   return markup`<h2>${title}</h2>${
     differences.length === 0
       ? markup`<p>No change.</p>`
-      : markup`<ul>${
+      : markup`<ul class="changes">${
         differences.map((d) =>
           markup`<li><strong class="${
             d.change === "added" || d.change === "widened"

@@ -30,7 +30,7 @@ export async function contractPage(call: Call): Promise<string> {
         <h1>Contract <code>${namespace}</code></h1>
         <h2>Functions</h2>
         <p>As ${firstProvider!.id} ${firstProvider!.version} provides them:</p>
-        <ul>${
+        <ul class="signatures">${
       (contract?.functions ?? []).map((f) =>
         markup`<li><code>${f.name}: (${f.params.join(", ")}) → (${f.results.join(", ")})</code></li>`
       )

@@ -5,31 +5,32 @@ import { DOCS_TOC } from "../../docs_toc.ts";
 import type { Services } from "../../services.ts";
 import type { Channel, DocumentPage } from "../documents.ts";
 import { layout } from "../layout.ts";
+import { homePage } from "./home_page.ts";
 import { type Markup, markup, trusted } from "../markup.ts";
 
 /** Renders a page. */
 export function docsPage(services: Services, page: DocumentPage): string {
   const { documents } = services;
+  if (page.path === "/") return homePage(services, page);
   const channel = documents.channel(page.channel)!;
-  const isHome = page.path === "/";
   const at = channel.pages.indexOf(page);
   const sections = page.headings.filter((h) => h.level === 2);
-  const main = markup`<main id="main" class="prose">
-    ${!isHome && markup`<p class="narrow"><a href="#all-pages">All pages</a></p>`}
-    ${banner(services, channel, page)}
-    ${isHome ? hero() : ""}
-    ${trusted(isHome ? page.html.replace(/<h1[^>]*>[\s\S]*?<\/h1>/, "") : page.html)}
-    ${!isHome && neighbours(channel.pages[at - 1], channel.pages[at + 1])}
-  </main>`;
-  const contents = sections.length > 2 &&
+  const contents = sections.length > 1 &&
     markup`<nav class="toc" aria-label="On this page"><h2>On this page</h2><ul>${
       sections.map((h) => markup`<li><a href="#${h.id}">${h.text}</a></li>`)
     }</ul></nav>`;
-  const body = isHome
-    ? main
-    : markup`<div class="split docs">${main}<div class="side">${
-      navigation(services, channel, page)
-    }${contents}</div></div>`;
+  const body = markup`
+    <div class="split docs">
+      <main id="main" class="prose">
+        <p class="narrow"><a class="button quiet" href="#all-pages">All pages</a></p>
+        ${banner(services, channel, page)}
+        ${trusted(page.html)}
+        <p class="source"><a href="${page.rawPath}">This page as Markdown</a></p>
+        ${neighbours(channel.pages[at - 1], channel.pages[at + 1])}
+      </main>
+      <div class="side">${navigation(services, channel, page)}</div>
+      <div class="contents">${contents}</div>
+    </div>`;
   return layout(services, {
     title: page.title,
     description: page.description,
@@ -38,17 +39,6 @@ export function docsPage(services: Services, page: DocumentPage): string {
     alternates: [{ type: "text/markdown", href: page.rawPath }],
     body,
   });
-}
-
-function hero(): Markup {
-  return markup`
-    <div class="hero">
-      <h1>WebAssembly, compiled to machine code by TypeScript</h1>
-      <p class="lead">A runtime, a compiler and a plugin manager for Deno, Node and Bun. No native addon: machine code is
-      written into executable memory that the host's FFI provides.</p>
-      <pre tabindex="0"><code>curl -fsSL https://waft.sh/install.sh | sh</code></pre>
-    </div>
-  `;
 }
 
 function navigation(services: Services, channel: Channel, page: DocumentPage): Markup {
@@ -62,7 +52,6 @@ function navigation(services: Services, channel: Channel, page: DocumentPage): M
     }</a></li>`;
   return markup`
     <nav id="all-pages" aria-label="Documentation">
-      <h2>${channel.label}</h2>
     ${
     groups.map((g) =>
       markup`
@@ -91,8 +80,8 @@ function banner(services: Services, channel: Channel, page: DocumentPage): Marku
 
 function neighbours(before: DocumentPage | undefined, after: DocumentPage | undefined): Markup {
   return markup`<nav class="pages" aria-label="Neighbouring pages">
-<span>${before !== undefined && markup`Before: <a rel="prev" href="${before.path}">${before.title}</a>`}</span>
-<span>${after !== undefined && markup`Next: <a rel="next" href="${after.path}">${after.title}</a>`}</span></nav>`;
+${before !== undefined && markup`<a rel="prev" href="${before.path}"><span>Before</span>${before.title}</a>`}
+${after !== undefined && markup`<a rel="next" href="${after.path}"><span>Next</span>${after.title}</a>`}</nav>`;
 }
 
 /** The page for an address that a channel does not have. */

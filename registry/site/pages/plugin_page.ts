@@ -29,7 +29,7 @@ export async function pluginPage(call: Call): Promise<string> {
     <div class="split right">
       <main id="main">
     <h1>${metadata.name}</h1>
-    <p><code>${id}</code> ${release.version} ${
+    <p class="title"><code>${id}</code> ${release.version} ${
     metadata.stability !== undefined &&
     stabilityBadge(metadata.stability)
   }</p>
@@ -84,7 +84,7 @@ ${
       ? markup`<p>Nothing: it can compute, and reach no file, network, clock or memory of others.</p>`
       : markup`
         <div class="wide" tabindex="0" role="region" aria-label="Authorities of ${d.id}">
-          <table>
+          <table class="stack">
             <thead>
               <tr>
                 <th scope="col">Authority</th>
@@ -98,11 +98,11 @@ ${
         d.authorities.map((a) =>
           markup`
                 <tr>
-                  <td><code>${a.name}</code></td>
-                  <td>${findAuthority(a.name)?.meaning ?? ""}</td>
-                  <td>${scopeText(a.scope)}</td>
-                  <td>${a.mode}</td>
-                  <td>${a.reason}</td>
+                  <th scope="row"><code>${a.name}</code></th>
+                  <td data-label="Allows to">${findAuthority(a.name)?.meaning ?? ""}</td>
+                  <td data-label="Scope">${scopeText(a.scope)}</td>
+                  <td data-label="Needed">${a.mode}</td>
+                  <td data-label="Reason">${a.reason}</td>
                 </tr>
               `
         )
@@ -136,7 +136,7 @@ function contracts(title: string, list: Definition["provides"] | Definition["con
         "mode" in c &&
         ` (${c.mode})`
       }</p>
-        <ul>${
+        <ul class="signatures">${
         c.functions.map((f) =>
           markup`<li><code>${f.name}: (${f.params.join(", ")}) → (${f.results.join(", ")})</code></li>`
         )

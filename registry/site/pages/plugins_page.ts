@@ -91,14 +91,21 @@ function withChosen(
 function card(p: PackageSummary): Markup {
   return markup`
     <li>
-      <h2><a href="/plugins/${segmentOfId(p.name)}">${p.displayName}</a></h2>
-      <p><code>${p.name}</code> ${p.version} ${p.stability !== null && stabilityBadge(p.stability)}</p>
+      <div class="title">
+        <h2><a href="/plugins/${segmentOfId(p.name)}">${p.displayName}</a></h2>
+        <span>${p.version}</span> ${p.stability !== null && stabilityBadge(p.stability)}
+      </div>
       <p>${p.description}</p>
+      <ul class="asks" aria-label="Asks for">${
+    p.authorities.length === 0
+      ? markup`<li class="badge">asks for nothing</li>`
+      : p.authorities.map((name) => markup`<li class="badge">${name}</li>`)
+  }</ul>
       <ul class="meta">
-        <li>${p.installs.total} installs</li>
+        <li>${p.name}</li>
+        <li>${p.installs.total} ${p.installs.total === 1 ? "install" : "installs"}</li>
         <li>${p.publishedAt.slice(0, 10)}</li>
         <li>${p.license}</li>
-        <li>asks for: ${p.authorities.length === 0 ? "nothing" : p.authorities.join(", ")}</li>
       </ul>
     </li>
   `;

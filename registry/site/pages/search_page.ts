@@ -17,7 +17,7 @@ export function searchPage(services: Services, query: string, channel: Channel):
     hidden: true,
     query,
     body: markup`<main id="main" class="prose"><h1>Search the documentation</h1>
-<form action="/search" method="get" class="filters">
+<form action="/search" method="get" class="filters row">
 <label>Words <input type="search" name="q" value="${query}" maxlength="100"></label>
 <label>Channel <select name="channel">${
       channels.map((c) => markup`<option value="${c.id}" ${c === channel && markup`selected`}>${c.label}</option>`)

@@ -1,0 +1,55 @@
+/**
+ * The first page: what waft is, how to install it, what it looks like, and then what docs/index.md says.
+ */
+import type { Services } from "../../services.ts";
+import type { DocumentPage } from "../documents.ts";
+import { layout } from "../layout.ts";
+import { escapeText, markup, trusted } from "../markup.ts";
+
+/** What a terminal shows; a test runs the first two commands. */
+export const TERMINAL: readonly { readonly command: string; readonly output: string }[] = [
+  { command: "waft run gcd.wat 1071 462", output: "21" },
+  {
+    command: "waft run --fuel 1000 endless.wat",
+    output: "waft: endless.wat: trap: out of fuel\n    at spin (1:44)",
+  },
+  {
+    command: "waft add plugins.waft.example/kv",
+    output: `  + caller.memory.read  required  Reads keys and values
+  + fs.write  /store    optional  Keeps the store
+Allow? [y] all  [s] select  [n] none`,
+  },
+];
+
+/** Renders the first page of the canary channel. */
+export function homePage(services: Services, page: DocumentPage): string {
+  // The title and the first paragraph are what the top of this page says.
+  const rest = page.html.replace(/<h1[^>]*>[\s\S]*?<\/h1>\s*<p>[\s\S]*?<\/p>/, "");
+  return layout(services, {
+    title: page.title,
+    description: page.description,
+    canonical: services.documents.canonicalPath(page),
+    alternates: [{ type: "text/markdown", href: page.rawPath }],
+    body: markup`
+    <main id="main" class="home">
+      <div class="hero">
+        <div>
+          <h1>WebAssembly, compiled to machine code by TypeScript</h1>
+          <p class="lead">${page.description}</p>
+          <p class="actions">
+            <a class="button" href="/getting-started">Get started</a>
+            <a class="button quiet" href="/plugins">Browse plugins</a>
+          </p>
+          <pre class="install" tabindex="0"><code>curl -fsSL ${services.settings.baseUrl}/install.sh | sh</code></pre>
+        </div>
+        <figure class="terminal">
+          <figcaption>In a terminal</figcaption>
+          <pre tabindex="0"><code>${
+      TERMINAL.map(({ command, output }) => trusted(`<b>$ ${escapeText(command)}</b>\n${escapeText(output)}\n\n`))
+    }</code></pre>
+        </figure>
+      </div>
+      <div class="prose">${trusted(rest)}</div>
+    </main>`,
+  });
+}

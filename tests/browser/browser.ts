@@ -1,0 +1,99 @@
+/**
+ * Headless Chromium for tests: finds Debian's, opens pages, and keeps what they print, load and shift.
+ *
+ * Out: a browser, or the plain reason why there is none here. A page is loaded as for the first time.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import process from "node:process";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+
+const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+/** Chromium's program, if there is one: CHROMIUM, or where distributions put it. */
+export const CHROMIUM: string | undefined = process.env.CHROMIUM ?? PLACES.find((path) => existsSync(path));
+
+/** How wide a page is looked at, and in which light. */
+export const VIEWS: { readonly [name: string]: BrowserContextOptions } = {
+  "desktop": { viewport: { width: 1280, height: 900 }, colorScheme: "light" },
+  "phone, dark": { viewport: { width: 360, height: 740 }, colorScheme: "dark", isMobile: true, hasTouch: true },
+};
+
+/** A page and what it did so far. */
+export interface OpenPage {
+  readonly page: Page;
+  /** Messages of the console, errors of the page, requests that failed or left the site. */
+  readonly complaints: string[];
+  /** Bytes that the last page took over the wire, headers included. */
+  bytes(): number;
+  /** Goes to another page, as with an empty cache; what was counted and complained about is forgotten. */
+  visit(url: string): Promise<void>;
+}
+
+/** One test in a browser; ignored with the reason where there is none. */
+export function browserTest(name: string, run: (browser: Browser) => Promise<void>): void {
+  Deno.test({
+    name: `browser: ${name}${CHROMIUM === undefined ? " (ignored: no Chromium; set CHROMIUM or install it)" : ""}`,
+    ignore: CHROMIUM === undefined,
+    // The client keeps timers and pipes of its own until the process ends.
+    sanitizeOps: false,
+    sanitizeResources: false,
+    async fn() {
+      const browser = await chromium.launch({ executablePath: CHROMIUM!, args: ["--no-sandbox"] });
+      try {
+        await run(browser);
+      } finally {
+        await browser.close();
+      }
+    },
+  });
+}
+
+/** Opens an address in a new context, without a cache. */
+export async function openPage(browser: Browser, url: string, view: BrowserContextOptions): Promise<OpenPage> {
+  const context = await browser.newContext(view);
+  const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
+  const complaints: string[] = [];
+  const { origin } = new URL(url);
+  page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
+  page.on("requestfailed", (request) => complaints.push(`failed: ${request.url()}`));
+  page.on("request", (request) => {
+    if (new URL(request.url()).origin !== origin) complaints.push(`leaves the site: ${request.url()}`);
+  });
+  let bytes = 0;
+  const session = await context.newCDPSession(page);
+  await session.send("Network.enable");
+  await session.send("Network.setCacheDisabled", { cacheDisabled: true });
+  session.on("Network.loadingFinished", ({ encodedDataLength }) => bytes += encodedDataLength);
+  const visit = async (to: string): Promise<void> => {
+    bytes = 0;
+    complaints.length = 0;
+    await page.goto(to, { waitUntil: "load" });
+  };
+  await visit(url);
+  return { page, complaints, visit, bytes: () => bytes };
+}
+
+/** The sum of all shifts of the layout since the page began to load. */
+export async function layoutShift(page: Page): Promise<number> {
+  return await page.evaluate(`new Promise((done) => {
+    let sum = 0;
+    new PerformanceObserver((list) => { for (const entry of list.getEntries()) sum += entry.value; })
+      .observe({ type: "layout-shift", buffered: true });
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(sum), 50)));
+  })`) as number;
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** What axe finds: rule, element, message. All its rules are on, those of best practice too. */
+export async function accessibilityFindings(page: Page): Promise<string[]> {
+  // Not a script element: the site's policy would refuse it, as it should.
+  await page.evaluate(`${AXE}; undefined`);
+  return await page.evaluate(`axe.run(document, {
+    rules: { "target-size": { enabled: true }, "color-contrast-enhanced": { enabled: false } },
+  }).then(({ violations }) => violations.flatMap((v) => v.nodes.map((n) =>
+    v.id + " " + n.target.join(" ") + ": " + n.failureSummary.replace(/\\s+/g, " ").slice(0, 300))))`) as string[];
+}

@@ -1,0 +1,227 @@
+/**
+ * The site as people meet it, in Chromium: search, plugins and their comparison, documentation, phones, the dark, the
+ * keyboard alone; nothing in the console, nothing that axe finds, little to load and nothing that moves.
+ */
+import assert from "node:assert/strict";
+import type { Page } from "playwright-core";
+import { codecDefinition, kvDefinition } from "../project/sample_plugins.ts";
+import type { IndexPage } from "../../registry/site/documents.ts";
+import { type TestRegistry, withRegistry } from "../registry/test_registry.ts";
+import { accessibilityFindings, browserTest, layoutShift, type OpenPage, openPage, VIEWS } from "./browser.ts";
+
+const README = `# Key-value store
+
+Stores *values*. | wide
+
+| Function | Result that is rather long, as tables of authors tend to be when they explain what comes back |
+| --- | --- |
+| \`get(key, key_length, to, room)\` | the value's size, or -4 |
+
+\`\`\`ts
+const a_very_long_line_of_code = await something.that({ does: "not fit", on: "a phone", of: "any kind", at: "all" });
+\`\`\`
+`;
+
+async function withSite(run: (r: TestRegistry) => Promise<void>): Promise<void> {
+  await withRegistry(async (r) => {
+    const { token } = await r.author("acme", ["github.com/acme"]);
+    const older = kvDefinition("1.2.3");
+    const newer = {
+      ...kvDefinition("1.3.0"),
+      authorities: [...older.authorities, { name: "random", mode: "required" as const, reason: "Makes keys." }],
+    };
+    const files = { "README.md": README };
+    for (const definitions of [[codecDefinition("2.0.1")], [older], [newer]]) {
+      assert.equal((await r.publish(token, definitions, files)).status, 201);
+    }
+    const yank = r.json("POST", { reason: "Loses values", severity: "broken" }, token);
+    await r.get("/api/packages/github.com:acme:kv/versions/1.2.3/yank", yank);
+    await run(r);
+  }, { settings: { rates: { read: 1e6, search: 1e6, installs: 1e6, write: 1e6, refused: 1e6 } } });
+}
+
+/** One page of each kind. */
+const KINDS = [
+  "/",
+  "/getting-started",
+  "/commands",
+  "/nightly/security",
+  "/search?q=plugin",
+  "/plugins",
+  "/plugins?q=nothing+like+this",
+  "/plugins/github.com:acme:kv",
+  "/plugins/github.com:acme:kv/v/1.2.3",
+  "/plugins/github.com:acme:kv/compare/1.2.3...1.3.0",
+  "/contracts/github.com:acme:contracts:kv@1",
+  "/errors/version.unknown",
+  "/nowhere",
+];
+
+function complaintsOf({ complaints, page }: OpenPage): string[] {
+  // Chromium itself reports the status of a page that does not exist.
+  return new URL(page.url()).pathname === "/nowhere"
+    ? complaints.filter((c) => !c.includes("status of 404"))
+    : complaints;
+}
+
+browserTest(
+  "every kind of page: accessible, quiet, small, still; light on a desktop, dark on a phone",
+  (browser) =>
+    withSite(async (r) => {
+      for (const [view, options] of Object.entries(VIEWS)) {
+        const opened = await openPage(browser, r.url, options);
+        const { page } = opened;
+        for (const path of KINDS) {
+          await opened.visit(r.url + path);
+          const at = `${path} (${view})`;
+          assert.equal(await layoutShift(page), 0, `${at}: nothing moves`);
+          const [width, room] = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]") as number[];
+          assert.ok(width! <= room!, `${at}: ${width} pixels in ${room}`);
+          assert.equal(await page.evaluate("document.scripts.length"), 0, `${at}: no scripts`);
+          const ground = await page.evaluate("getComputedStyle(document.body).backgroundColor") as string;
+          const light = Math.max(...ground.match(/\d+/g)!.map(Number));
+          assert.equal(light < 64, view.endsWith("dark"), `${at}: the ground is ${ground}`);
+          assert.deepEqual(await accessibilityFindings(page), [], at);
+          assert.deepEqual(complaintsOf(opened), [], at);
+          assert.ok(opened.bytes() > 1000 && opened.bytes() < 100_000, `${at}: ${opened.bytes()} bytes`);
+        }
+        // So that the empty lists above mean something.
+        await page.evaluate("document.querySelector('h1').insertAdjacentHTML('afterend', '<img src=data:>')");
+        assert.match((await accessibilityFindings(page)).join(), /image-alt/);
+        await page.context().close();
+      }
+    }),
+);
+
+browserTest("every page of the documentation loads quietly and is small", (browser) =>
+  withSite(async (r) => {
+    const { pages } = await r.get<{ pages: IndexPage[] }>("/data/docs.json");
+    const canary = pages.filter((p) => p.section === "Canary channel");
+    assert.ok(canary.length > 10);
+    const opened = await openPage(browser, r.url, VIEWS["phone, dark"]!);
+    for (const { url, title } of canary) {
+      await opened.visit(url);
+      assert.equal(await opened.page.locator("h1").count(), 1, url);
+      const [width, room] = await opened.page.evaluate(
+        "[document.documentElement.scrollWidth, innerWidth]",
+      ) as number[];
+      assert.ok(width! <= room!, `${title}: ${width} pixels in ${room}`);
+      assert.deepEqual(opened.complaints, [], url);
+      assert.ok(opened.bytes() < 100_000, `${url}: ${opened.bytes()} bytes`);
+    }
+  }));
+
+browserTest(
+  "a visitor searches, finds a plugin, reads what it asks for, compares versions",
+  (browser) =>
+    withSite(async (r) => {
+      const { page, complaints } = await openPage(browser, r.url, VIEWS.desktop!);
+      await page.getByRole("link", { name: "Plugins", exact: true }).click();
+      assert.equal(await page.getByRole("status").textContent(), "2 plugins");
+      await page.getByRole("combobox", { name: "Asks for" }).selectOption("fs.write");
+      await page.getByRole("button", { name: "Show" }).click();
+      assert.match((await page.getByRole("status").textContent())!, /^1 plugin /);
+      assert.equal(
+        await page.getByRole("combobox", { name: "Asks for" }).inputValue(),
+        "fs.write",
+        "the choice is kept",
+      );
+      await page.getByRole("link", { name: "KV" }).click();
+      await page.getByRole("row", { name: /fs\.write/ }).waitFor();
+      assert.match((await page.getByRole("row", { name: /^1\.2\.3/ }).textContent())!, /withdrawn: broken/);
+      await page.getByRole("link", { name: "compare with 1.2.3" }).click();
+      assert.match((await page.getByRole("status").textContent())!, /asks for more: random/);
+      assert.deepEqual(complaints, []);
+
+      await page.getByRole("searchbox", { name: "Search documentation" }).fill("lockfile conflict");
+      await page.getByRole("searchbox", { name: "Search documentation" }).press("Enter");
+      assert.match((await page.getByRole("status").textContent())!, /^[1-9][0-9]* sections? found/);
+      await page.getByRole("main").getByRole("link", { name: /lockfile/i }).first().click();
+      assert.match(page.url(), /\/lockfile/);
+    }),
+);
+
+browserTest("the documentation is read from page to page and across channels", (browser) =>
+  withSite(async (r) => {
+    const { page, complaints } = await openPage(browser, `${r.url}/getting-started`, VIEWS.desktop!);
+    const seen = [await page.title()];
+    for (let next = page.locator("a[rel=next]"); await next.count() > 0; next = page.locator("a[rel=next]")) {
+      await next.click();
+      seen.push(await page.title());
+      assert.ok(seen.length < 50);
+    }
+    assert.equal(new Set(seen).size, seen.length, "no page comes twice");
+    const { pages } = await r.get<{ pages: IndexPage[] }>("/data/docs.json");
+    assert.equal(seen.length, pages.filter((p) => p.section === "Canary channel").length - 1, "all but the first page");
+    const navigation = page.getByRole("navigation", { name: "Documentation" });
+    await navigation.getByRole("link", { name: "Security model" }).click();
+    await navigation.getByRole("link", { name: "Nightly channel" }).click();
+    assert.equal(new URL(page.url()).pathname, "/nightly/security", "the same page of the other channel");
+    await page.getByRole("link", { name: /newest release/ }).click();
+    assert.match(new URL(page.url()).pathname, /^\/v[0-9.]+\/security$/);
+    await page.getByRole("navigation", { name: "On this page" }).getByRole("link").last().click();
+    assert.match(page.url(), /#./);
+    assert.deepEqual(complaints, []);
+    await page.context().close();
+
+    const phone = await openPage(browser, `${r.url}/getting-started`, VIEWS["phone, dark"]!);
+    await phone.page.getByRole("link", { name: "All pages", exact: true }).tap();
+    assert.ok(await phone.page.getByRole("link", { name: "Configuration" }).first().isVisible());
+  }));
+
+/** What has the focus: its text or name, and whether that can be seen. */
+async function focused(page: Page): Promise<{ readonly text: string; readonly isVisible: boolean }> {
+  return await page.evaluate(`(() => {
+    const e = document.activeElement, s = getComputedStyle(e), box = e.getBoundingClientRect();
+    return {
+      text: (e.getAttribute("aria-label") ?? e.textContent).trim(),
+      isVisible: s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2 && box.right > 0 && box.width > 0,
+    };
+  })()`) as { readonly text: string; readonly isVisible: boolean };
+}
+
+browserTest(
+  "the keyboard alone reaches everything, and the focus is always to be seen",
+  (browser) =>
+    withSite(async (r) => {
+      const { page } = await openPage(browser, `${r.url}/plugins/github.com:acme:kv`, VIEWS.desktop!);
+      const order: string[] = [];
+      for (;;) {
+        await page.keyboard.press("Tab");
+        const { text, isVisible } = await focused(page);
+        if (await page.evaluate("document.activeElement === document.body")) break;
+        assert.ok(isVisible, `the focus on "${text}" is to be seen`);
+        order.push(text);
+        assert.ok(order.length < 200, "the focus goes round");
+      }
+      const total = await page.evaluate("document.querySelectorAll('a[href], button, input, select').length") as number;
+      assert.ok(order.length >= total, `${order.length} stops for ${total} links and fields`);
+      assert.deepEqual(order.slice(0, 6), [
+        "Skip to content",
+        "waft",
+        "Documentation",
+        "Plugins",
+        "Search documentation",
+        "Search",
+      ]);
+
+      await page.goto(`${r.url}/getting-started`);
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      assert.match(page.url(), /#main$/);
+      await page.keyboard.press("Tab");
+      const inMain = await page.evaluate("document.querySelector('main').contains(document.activeElement)");
+      assert.equal(inMain, true, "what follows the skip link is in the page's main part");
+
+      await page.goto(r.url);
+      for (let i = 0; i < 5; i++) await page.keyboard.press("Tab");
+      await page.keyboard.type("grants");
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/\/search\?q=grants/);
+      const first = page.getByRole("main").getByRole("listitem").getByRole("link").first();
+      const title = await first.textContent();
+      for (let i = 0; i < 40 && (await focused(page)).text !== title; i++) await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      await page.waitForURL((url) => url.pathname !== "/search");
+    }),
+);
