@@ -19,6 +19,7 @@ import { compileModule } from "./compile.ts";
 import { WaftError } from "./errors.ts";
 import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
 import { COLLECTOR_CODE } from "./gc/collector_code.ts";
+import type { HeapStatistics } from "./gc/heap.ts";
 import { cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { placeImage } from "./link/image.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
@@ -153,6 +154,19 @@ function makeStore(): Store {
 function hasSharedMemory(module: WasmModule): boolean {
   return module.memories.some(({ shared }) => shared) ||
     module.imports.some(({ desc }) => desc.kind === "memory" && desc.type.shared);
+}
+
+/**
+ * Frees the structures, arrays, host references and exceptions that nothing holds, now instead of when it is due, and gives memory back to
+ * the system. What a host function that is running calls it for is safe.
+ */
+export function collectGarbage(): void {
+  realmStore().collect();
+}
+
+/** What the collector of structures and arrays has done in this JavaScript realm so far, and how long its pauses were. */
+export function gcStatistics(): HeapStatistics {
+  return realmStore().heap.statistics;
 }
 
 /** Makes an engine. */

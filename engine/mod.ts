@@ -4,12 +4,14 @@
  * @module
  */
 export {
+  collectGarbage,
   type Context,
   Engine,
   type EngineLimits,
   type EngineOptions,
   type ExportDescriptor,
   type ExportValue,
+  gcStatistics,
   host,
   type ImportDescriptor,
   Instance,
@@ -33,5 +35,6 @@ export {
   UnsupportedError,
   WaftError,
 } from "./errors.ts";
+export type { HeapStatistics } from "./gc/heap.ts";
 export { FEATURE_ROWS, type FeatureName, type FeatureRow, featureSet } from "./features.ts";
 export { OPTIMIZATION_ROWS, type OptimizationName, type OptimizationRow, optimizationSet } from "./optimizations.ts";

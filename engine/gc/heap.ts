@@ -48,8 +48,9 @@ export interface HeapStatistics {
   collections: number;
   /** Bytes of all slots that were given to the program to allocate from, ever. */
   allocatedBytes: number;
-  /** What the last collection found alive. */
+  /** What the last collection found alive; of objects, those up to 32 KiB are counted. */
   liveBytes: number;
+  liveObjects: number;
   /** Bytes of blocks that are in use now. */
   heapBytes: number;
   /** Objects that JavaScript holds. */
@@ -202,7 +203,7 @@ export class Heap {
     this.#cellWords.fill(0, cells, cells + SIZE_CLASSES.length * 2);
   }
 
-  get statistics(): HeapStatistics & { liveObjects: number } {
+  get statistics(): HeapStatistics {
     return {
       collections: this.#epoch,
       allocatedBytes: this.#total,

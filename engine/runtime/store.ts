@@ -82,6 +82,15 @@ export class Store implements ReferenceBorder {
     return this.#orTrap(() => this.heap.allocateInPeace(bytes, limit));
   }
 
+  /** Frees what nothing holds; compiled code may be parked. */
+  collect(): void {
+    if (this.heap.isOpen) this.heap.collect();
+    else if (this.thread.depth === 0) {
+      this.thread.sweepDue = true;
+      this.#sweep();
+    }
+  }
+
   #orTrap(allocate: () => number): number {
     try {
       return allocate();
