@@ -12,9 +12,11 @@ import {
   I32,
   I64,
   isRef,
+  refType,
   type ValType,
   valTypeName,
 } from "../wasm/types.ts";
+import { topHeap } from "../wasm/subtype.ts";
 import { Global } from "./global.ts";
 import { Memory } from "./memory.ts";
 import type { Store } from "./store.ts";
@@ -35,6 +37,11 @@ const TYPES: Readonly<Record<string, ValType>> = {
   funcref: FUNCREF,
   anyfunc: FUNCREF,
   externref: EXTERNREF,
+  anyref: refType(true, HEAP.any),
+  eqref: refType(true, HEAP.eq),
+  i31ref: refType(true, HEAP.i31),
+  structref: refType(true, HEAP.struct),
+  arrayref: refType(true, HEAP.array),
 };
 
 function typeNamed(name: string): ValType {
@@ -120,7 +127,7 @@ export class ExternTable {
   #word(value: unknown): number {
     const table = this[EXTERN];
     const word = this.#store.toWord(value, table.type.element);
-    if (word !== 0 && heapOf(table.type.element) !== HEAP.extern) table.keep(this.#store.ownerOfRecord(word));
+    if (word !== 0 && topHeap(heapOf(table.type.element)) === HEAP.func) table.keep(this.#store.ownerOfRecord(word));
     return word;
   }
 

@@ -5,7 +5,7 @@
  */
 import { CONTEXT, MEMORY, RECORD, TAG_SIZE } from "../context_layout.ts";
 import { LinkError } from "../errors.ts";
-import { closeFuncType, isSubtypeId, matchesGlobalType, matchesMemoryType, matchesTableType } from "../wasm/subtype.ts";
+import { closeFuncType, isSubtypeId, matchesGlobalType, matchesMemoryType, matchesTableType, topHeap } from "../wasm/subtype.ts";
 import type { Import } from "../wasm/module.ts";
 import {
   funcTypeName,
@@ -249,7 +249,7 @@ function checkGlobal(entry: Import, type: GlobalType, value: unknown): void {
   }
   if (type.mutable) throw mismatch(entry, wanted, describe(value));
   const fits = isRef(type.type)
-    ? heapOf(type.type) === HEAP.extern || value === null || funcInfo(value) !== undefined
+    ? topHeap(heapOf(type.type)) !== HEAP.func || value === null || funcInfo(value) !== undefined
     : type.type === I64
     ? typeof value === "bigint"
     : typeof value === "number";

@@ -5,18 +5,20 @@
 import { CONTEXT, RECORD, THREAD } from "../context_layout.ts";
 import type { Target } from "../codegen/target.ts";
 import { Bug, TrapError, UNCATCHABLE } from "../errors.ts";
+import { REF_TAG } from "../gc_layout.ts";
 import { Heap, HeapFull, type HeapRoots } from "../gc/heap.ts";
 import { currentHost } from "../host/current.ts";
 import type { CodeImage } from "../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
-import { isSubtypeId } from "../wasm/subtype.ts";
-import { HEAP, heapOf, isNullable, type ValType } from "../wasm/types.ts";
+import { heapMatches, isSubtypeId, topHeap } from "../wasm/subtype.ts";
+import { HEAP, heapOf, type HeapType, isNullable, type ValType } from "../wasm/types.ts";
 import { collectorCode } from "./collector.ts";
 import type { CompiledModule } from "./compiled_module.ts";
 import { Exception } from "./exception.ts";
 import { funcInfo } from "./func.ts";
 import { GuestThread } from "./guest_thread.ts";
 import type { Global } from "./global.ts";
+import { typeIdAt } from "./heap_objects.ts";
 import type { Instance } from "./instance.ts";
 import { PROT } from "../host/host.ts";
 import type { ImageReferences } from "./image_references.ts";
@@ -184,11 +186,13 @@ export class Store implements ReferenceBorder {
     if (heap === HEAP.exn || heap === HEAP.noexn) {
       throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
     }
-    if (heap === HEAP.extern) {
-      if (value === null) throw referenceMismatch(value, type);
-      const handle = this.thread.handles.handleOf(value);
-      if (this.thread.handles.full) this.thread.sweepDue = true;
-      return handle;
+    const top = topHeap(heap);
+    if (top !== HEAP.func) {
+      const word = value === null ? 0 : this.#wordOf(value);
+      if (word === 0 || !this.wordMatches(word, top === HEAP.extern && heap !== HEAP.noextern ? HEAP.any : heap)) {
+        throw referenceMismatch(value, type);
+      }
+      return word;
     }
     const info = funcInfo(value);
     if (info === undefined) throw referenceMismatch(value, type);
@@ -202,12 +206,33 @@ export class Store implements ReferenceBorder {
     throw referenceMismatch(value, type);
   }
 
+  /** The reference to any JavaScript value but null, as anyref and externref share it (JavaScript API, "ToWebAssemblyValue"). */
+  #wordOf(value: unknown): number {
+    if (typeof value === "number" && (value << 1 >> 1) === value && !Object.is(value, -0)) {
+      return ((value << 1) | REF_TAG.I31) >>> 0;
+    }
+    const address = this.heap.references.addressOf(value);
+    if (address !== undefined) return address;
+    const { handles } = this.thread;
+    const word = handles.handleOf(value);
+    if (handles.full) this.thread.sweepDue = true;
+    return word;
+  }
+
+  /** Does a reference of the hierarchy of any, not null, belong to closed heap type `heap`? */
+  wordMatches(word: number, heap: HeapType): boolean {
+    if ((word & 1) !== 0) return heapMatches(HEAP.i31, heap);
+    if ((word & 7) !== 0) return heap === HEAP.any;
+    return heap === HEAP.any || heapMatches(typeIdAt(word), heap);
+  }
+
   fromWord(word: number, type: ValType): unknown {
     if (word === 0) return null;
-    const heap = heapOf(type);
-    if (heap === HEAP.exn) throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
-    if (heap === HEAP.extern) return this.thread.handles.valueOf(word);
-    return this.funcOfRecord(word);
+    const top = topHeap(heapOf(type));
+    if (top === HEAP.exn) throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
+    if (top === HEAP.func) return this.funcOfRecord(word);
+    if ((word & 1) !== 0) return (word | 0) >> 1;
+    return (word & 7) !== 0 ? this.thread.handles.valueOf(word) : this.heap.references.objectAt(word);
   }
 
   /** The instance that a function record belongs to. */
