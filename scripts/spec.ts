@@ -26,12 +26,17 @@ let failures = 0;
 type Switches = Partial<Record<OptimizationName, boolean>>;
 
 /** Runs everything once; prints failures and counts. */
-function runAll(label: string, bounds: "guard" | "explicit", optimizations: Switches, verify: boolean): void {
+async function runAll(
+  label: string,
+  bounds: "guard" | "explicit",
+  optimizations: Switches,
+  verify: boolean,
+): Promise<void> {
   let passed = 0;
   let failed = 0;
   const skipped = new Map<string, number>();
   for (const { file, text } of scripts) {
-    const result = runScript(text, optionsOfScript(file, { bounds, verify, optimizations }));
+    const result = await runScript(text, optionsOfScript(file, { bounds, verify, optimizations }));
     passed += result.passed;
     failed += result.failures.length;
     for (const { line, message } of result.failures) console.log(`${label}: ${file}:${line}: ${message}`);
@@ -45,13 +50,13 @@ function runAll(label: string, bounds: "guard" | "explicit", optimizations: Swit
 }
 
 for (const bounds of ["guard", "explicit"] as const) {
-  runAll(bounds, bounds, {}, true);
+  await runAll(bounds, bounds, {}, true);
   if (!matrix) continue;
   const keys = OPTIMIZATION_ROWS.filter((row) => row.state === "on" || row.state === "off");
   for (const { name, state } of keys) {
-    runAll(`${bounds}, ${name} ${state === "on" ? "off" : "on"}`, bounds, { [name]: state !== "on" }, false);
+    await runAll(`${bounds}, ${name} ${state === "on" ? "off" : "on"}`, bounds, { [name]: state !== "on" }, false);
   }
-  runAll(`${bounds}, all off`, bounds, Object.fromEntries(keys.map(({ name }) => [name, false])), false);
-  runAll(`${bounds}, all on`, bounds, Object.fromEntries(keys.map(({ name }) => [name, true])), false);
+  await runAll(`${bounds}, all off`, bounds, Object.fromEntries(keys.map(({ name }) => [name, false])), false);
+  await runAll(`${bounds}, all on`, bounds, Object.fromEntries(keys.map(({ name }) => [name, true])), false);
 }
 process.exit(failures > 0 ? 1 : 0);

@@ -3,8 +3,19 @@
  * or action that is not an assertion counts only when it fails. What needs a feature that this build cannot compile is
  * skipped, with the feature's name.
  */
-import { type Engine, type EngineOptions, type Instance, type Module, NewEngine, WasmException } from "../engine.ts";
+import { Worker } from "node:worker_threads";
 import {
+  type Engine,
+  type EngineOptions,
+  type Instance,
+  Memory,
+  type Module,
+  NewEngine,
+  type SharedMemoryToken,
+  WasmException,
+} from "../engine.ts";
+import {
+  Bug,
   ExhaustionError,
   InvalidError,
   LinkError,
@@ -18,6 +29,7 @@ import { callRaw } from "../runtime/raw_call.ts";
 import { type Action, type Command, parseScript, type ScriptModule } from "../text/script.ts";
 import type { ConstValue } from "../text/script_values.ts";
 import { cellText, matches } from "./match.ts";
+import type { ThreadReply, ThreadTask } from "./script_thread.ts";
 import { SPECTEST, SPECTEST_EXTRAS } from "./spectest.ts";
 
 export interface ScriptFailure {
@@ -33,9 +45,30 @@ export interface ScriptResult {
 }
 
 /** Runs one script. Throws MalformedError when the script itself cannot be read. */
-export function runScript(text: string | Uint8Array, options: EngineOptions = {}): ScriptResult {
-  const run = new ScriptRun(options);
-  for (const command of parseScript(text)) run.run(command);
+export async function runScript(text: string | Uint8Array, options: EngineOptions = {}): Promise<ScriptResult> {
+  return await runCommands({ text, path: [], commands: parseScript(text), options, foreign: new Map() });
+}
+
+/** A list of commands and where it comes from. */
+export interface CommandList {
+  text: string | Uint8Array;
+  /** Indices of the `thread` commands around it. */
+  path: readonly number[];
+  commands: readonly Command[];
+  options: EngineOptions;
+  /** Shared memories of modules of the thread around it. */
+  foreign: ReadonlyMap<string, Readonly<Record<string, Memory>>>;
+}
+
+/** Runs commands in order; those of `thread` commands run meanwhile in Workers, which are waited for at the end at the latest. */
+export async function runCommands(list: CommandList): Promise<ScriptResult> {
+  const run = new ScriptRun(list);
+  for (const [index, command] of list.commands.entries()) {
+    if (command.kind === "thread") await run.startThread(command, index);
+    else if (command.kind === "wait") await run.waitFor(command);
+    else run.run(command);
+  }
+  await run.waitForAll();
   return run.result;
 }
 
@@ -54,10 +87,17 @@ class Skip extends Error {}
 /** Thrown when an assertion does not hold. */
 class Failure extends Error {}
 
+/** A thread whose result was not asked for yet. */
+interface StartedThread {
+  readonly id: string | undefined;
+  readonly line: number;
+  readonly end: Promise<ThreadReply>;
+}
+
 class ScriptRun {
   readonly result: ScriptResult = { passed: 0, failures: [], skipped: new Map() };
   readonly #engine: Engine;
-  readonly #imports: Record<string, Record<string, unknown>> = Object.create(null);
+  readonly #imports: Record<string, Readonly<Record<string, unknown>>> = Object.create(null);
   readonly #named = new Map<string, Instance>();
   readonly #definitions = new Map<string, Module>();
   #latest: Instance | undefined;
@@ -68,9 +108,13 @@ class ScriptRun {
   #tainted: string | undefined;
   /** Why the latest module is missing, when it was skipped or failed. */
   #missing: string | undefined;
+  readonly #list: CommandList;
+  /** Threads under way, the latest last. */
+  readonly #threads: StartedThread[] = [];
 
-  constructor(options: EngineOptions) {
-    this.#engine = NewEngine(options);
+  constructor(list: CommandList) {
+    this.#list = list;
+    this.#engine = NewEngine(list.options);
     const spectest: Record<string, unknown> = { ...this.#engine.compile(SPECTEST).instantiate().exports };
     for (const { feature, name, text } of SPECTEST_EXTRAS) {
       if (!FEATURE_ROWS.find((row) => row.name === feature)!.compiled) {
@@ -80,6 +124,71 @@ class ScriptRun {
       spectest[name] = this.#engine.compile(text).instantiate().exports[name];
     }
     this.#imports["spectest"] = spectest;
+  }
+
+  /** Starts the Worker of a `thread` command; it has begun to run when this returns. */
+  async startThread(command: Command & { kind: "thread" }, index: number): Promise<void> {
+    const { text, path, options } = this.#list;
+    const shared = command.shared.map((module) => ({ module, memories: this.#sharedMemories(module) }));
+    const task: ThreadTask = { text, path: [...path, index], options, shared };
+    const suffix = import.meta.url.endsWith(".ts") ? "ts" : "js";
+    const worker = new Worker(new URL(`./script_thread.${suffix}`, import.meta.url), { workerData: task });
+    const end = new Promise<ThreadReply>((resolve) => {
+      worker.once("message", resolve);
+      worker.once("error", (error: Error) => resolve({ error: errorText(error) }));
+    }).finally(() => worker.terminate());
+    this.#threads.push({ id: command.id, line: command.line, end });
+    await new Promise<void>((resolve) => {
+      worker.once("online", resolve);
+      worker.once("error", () => resolve());
+    });
+  }
+
+  /** Waits for the thread that a `wait` command names, else the latest. */
+  async waitFor(command: Command & { kind: "wait" }): Promise<void> {
+    const index = command.thread === undefined
+      ? this.#threads.length - 1
+      : this.#threads.findLastIndex(({ id }) => id === command.thread);
+    if (index < 0) {
+      this.result.failures.push({
+        line: command.line,
+        message: `there is no thread ${command.thread === undefined ? "to wait for" : "$" + command.thread}`,
+      });
+      return;
+    }
+    for (const { line, end } of this.#threads.splice(index, 1)) this.#count(line, await end);
+  }
+
+  async waitForAll(): Promise<void> {
+    for (const { line, end } of this.#threads.splice(0)) this.#count(line, await end);
+  }
+
+  /** Adds what a thread has counted. */
+  #count(line: number, reply: ThreadReply): void {
+    if ("error" in reply) {
+      this.result.failures.push({ line, message: `thread: ${reply.error}` });
+      return;
+    }
+    this.result.passed += reply.result.passed;
+    this.result.failures.push(...reply.result.failures);
+    for (const [reason, count] of reply.result.skipped) {
+      this.result.skipped.set(reason, (this.result.skipped.get(reason) ?? 0) + count);
+    }
+  }
+
+  /** What a thread sees of a module of ours. */
+  #sharedMemories(module: string): Record<string, SharedMemoryToken> {
+    const memories: Record<string, SharedMemoryToken> = {};
+    for (const [name, value] of Object.entries(this.#exportsOf(module))) {
+      if (value instanceof Memory && value.shared !== undefined) memories[name] = value.share();
+    }
+    return memories;
+  }
+
+  /** Exports of the module named `id` of this thread, or of the one around it; of the latest when there is no name. */
+  #exportsOf(id: string | undefined): Readonly<Record<string, unknown>> {
+    const foreign = id === undefined || this.#named.has(id) ? undefined : this.#list.foreign.get(id);
+    return foreign ?? this.#find(id).exports;
   }
 
   run(command: Command): void {
@@ -118,7 +227,7 @@ class ScriptRun {
         return false;
       case "register":
         this.#skippedImports.push(`"${command.as}"`);
-        this.#imports[command.as] = this.#find(command.module).exports;
+        this.#imports[command.as] = this.#exportsOf(command.module);
         this.#skippedImports.pop();
         return false;
       case "action":
@@ -144,7 +253,7 @@ class ScriptRun {
         return this.#assertException(command.action);
       case "thread":
       case "wait":
-        throw new Skip("threads");
+        throw new Bug("Threads are not run here");
     }
   }
 

@@ -22,7 +22,7 @@ export function addCommand(program: Command): void {
     let skipped = 0;
     for (const file of (await Promise.all(paths.map(scriptsOf))).flat()) {
       try {
-        const result = runScript(await readFile(file), optionsOfScript(file, options));
+        const result = await runScript(await readFile(file), optionsOfScript(file, options));
         for (const { line, message } of result.failures) process.stdout.write(`${file}:${line}: ${oneLine(message)}\n`);
         const left = [...result.skipped.values()].reduce((sum, n) => sum + n, 0);
         if (flags.verbose) {

@@ -85,10 +85,10 @@ const CONFIGURATIONS: Readonly<Record<string, EngineOptions>> = {
 
 const REGRESSIONS = new URL("./regressions/", import.meta.url);
 for (const name of readdirSync(REGRESSIONS).filter((name) => name.endsWith(".wast"))) {
-  Deno.test(`what the fuzzer found: ${name}`, () => {
+  Deno.test(`what the fuzzer found: ${name}`, async () => {
     const text = readFileSync(new URL(name, REGRESSIONS));
     for (const [configuration, options] of Object.entries(CONFIGURATIONS)) {
-      const { passed, failures, skipped } = runScript(text, options);
+      const { passed, failures, skipped } = await runScript(text, options);
       assert.deepEqual(failures, [], configuration);
       assert.equal(skipped.size, 0, configuration);
       assert(passed > 0, configuration);
