@@ -31,15 +31,18 @@ import { funcInfo } from "./runtime/func.ts";
 import type { Instance as RuntimeInstance } from "./runtime/instance.ts";
 import { type ControlContext, underControl } from "./runtime/control.ts";
 import { DEFAULT_LIMITS, type Imports, type InstanceLimits, instantiate } from "./runtime/instantiate.ts";
+import { InstancePool } from "./runtime/instance_pool.ts";
 import { guardsShared, Memory } from "./runtime/memory.ts";
+import { hasGuardRoom } from "./runtime/memory_range.ts";
 import { adoptModule, type SharedModuleToken, shareModule, unshareModule } from "./runtime/shared_module.ts";
 import type { SharedMemoryToken } from "./runtime/shared_pages.ts";
+import { readSnapshot, writeSnapshot } from "./runtime/snapshot.ts";
 import { Store } from "./runtime/store.ts";
 import { parseModule } from "./text/parse_module.ts";
 import { TextPlaces } from "./text/text_places.ts";
 import { validateModule } from "./validate/module.ts";
 import type { ExternKind, Module as WasmModule } from "./wasm/module.ts";
-import { funcTypeName, valTypeName } from "./wasm/types.ts";
+import { funcTypeName, I64, valTypeName } from "./wasm/types.ts";
 
 /** How an engine compiles; every field has a default. */
 export interface EngineOptions {
@@ -49,9 +52,10 @@ export interface EngineOptions {
   optimizations?: Partial<Record<OptimizationName, boolean>>;
   /**
    * How accesses to 32-bit memories are kept in bounds: `guard` (8 GiB of address space per memory, no checks in code) or `explicit` (a
-   * compare per access, little address space: for very many instances). Default `guard`.
+   * compare per access, little address space: for very many instances). Default `auto`: guard while there is address space for it; a module
+   * with memories is compiled for `explicit` too when there is none left, or from some thousands of live memories on.
    */
-  bounds?: "guard" | "explicit";
+  bounds?: "guard" | "explicit" | "auto";
   /**
    * Compile code that a deadline can stop: it polls at loop headers and in functions that call. Default false; a context with a
    * deadline is refused by instances whose code, or the code they import, does not poll.
@@ -178,7 +182,7 @@ export function NewEngine(options: EngineOptions = {}): Engine {
 export class Engine {
   readonly features: FeatureSet;
   readonly optimizations: OptimizationSet;
-  readonly bounds: "guard" | "explicit";
+  readonly bounds: "guard" | "explicit" | "auto";
   readonly interruptible: boolean;
   readonly fuel: boolean;
   readonly limits: Required<EngineLimits>;
@@ -187,7 +191,7 @@ export class Engine {
   constructor(options: EngineOptions = {}) {
     this.features = featureSet(options.features);
     this.optimizations = optimizationSet(options.optimizations);
-    this.bounds = options.bounds ?? "guard";
+    this.bounds = options.bounds ?? "auto";
     this.interruptible = options.interruptible ?? false;
     this.fuel = options.fuel ?? false;
     this.limits = completeLimits({ ...DEFAULT_LIMITS, maxInstances: DEFAULT_MAX_INSTANCES }, options.limits);
@@ -208,12 +212,29 @@ export class Engine {
   /** Compiles what `parse` returned. `places` are those of the text it came from, if any. */
   compileParsed(module: WasmModule, places: TextPlaces = new TextPlaces()): Module {
     const space = realmStore();
+    const { host } = space.thread;
+    const explicit = this.bounds === "explicit" || (hasSharedMemory(module) && !guardsShared(host)) ||
+      (this.bounds === "auto" && !hasGuardRoom(host));
+    const { compiled, hits } = this.#compileFor(space, module, places, explicit);
+    const hasMemory = module.memories.some(({ limits }) => limits.address !== I64);
+    const spare = this.bounds === "auto" && !explicit && hasMemory
+      ? () => this.#compileFor(space, module, places, true).compiled
+      : undefined;
+    return new Module(space, compiled, hits, this, spare);
+  }
+
+  #compileFor(
+    space: Store,
+    module: WasmModule,
+    places: TextPlaces,
+    explicitBounds: boolean,
+  ): { compiled: CompiledModule; hits: Readonly<Record<string, number>> } {
     const { thread } = space;
     const code = compileModule(module, {
       target: thread.target,
       features: this.features,
       optimizations: this.optimizations,
-      explicitBounds: this.bounds === "explicit" || (hasSharedMemory(module) && !guardsShared(thread.host)),
+      explicitBounds,
       cpu: cpuFeatures(thread.host),
       interruptible: this.interruptible,
       fuel: this.fuel,
@@ -226,7 +247,7 @@ export class Engine {
       placeOf: (offset) => places.placeOf(offset),
     });
     space.addModule(compiled);
-    return new Module(space, compiled, code.hits, this);
+    return { compiled, hits: code.hits };
   }
 
   /** Checks a module without compiling it; throws as `compile` does, but accepts features that this build cannot compile. */
@@ -283,8 +304,18 @@ export class Module {
   readonly #compiled: CompiledModule;
   /** How often each optimization applied while compiling, by key. */
   readonly hits: Readonly<Record<string, number>>;
+  /** Makes the form of the module with explicit bounds, for when there is no address space for guards. */
+  readonly #makeSpare: (() => CompiledModule) | undefined;
+  #spare: CompiledModule | undefined;
 
-  constructor(space: Store, compiled: CompiledModule, hits: Readonly<Record<string, number>>, engine: Engine) {
+  constructor(
+    space: Store,
+    compiled: CompiledModule,
+    hits: Readonly<Record<string, number>>,
+    engine: Engine,
+    makeSpare?: () => CompiledModule,
+  ) {
+    this.#makeSpare = makeSpare;
     this.#engine = engine;
     this.#store = space;
     this.#compiled = compiled;
@@ -355,13 +386,48 @@ export class Module {
    * when the context's deadline passes or its fuel runs out), RangeError when a limit is exceeded.
    */
   instantiate(context: Context = {}, imports: Imports = {}): Instance {
+    return this.#make(this.#fitting(), context, imports);
+  }
+
+  /**
+   * Makes an instance whose state is that of `snapshot`, which `Instance.snapshot` of this module returned, in this process or another. No
+   * segment and no start function runs; `reset` goes back to this state.
+   *
+   * Throws WaftError for bytes that are no snapshot of this module, and what `instantiate` throws.
+   */
+  restore(snapshot: Uint8Array, context: Context = {}, imports: Imports = {}): Instance {
+    const compiled = this.#fitting();
+    return this.#make(compiled, context, imports, readSnapshot(snapshot, compiled));
+  }
+
+  /**
+   * A pool of instances, of which at most `size` (default 16) wait for use. All are made with the same context, which applies to each
+   * instantiation anew, and imports.
+   */
+  pool(options: { size?: number; context?: Context; imports?: Imports } = {}): InstancePool<Instance> {
+    const { size = 16, context, imports } = options;
+    return new InstancePool(() => this.instantiate({ resettable: true, ...context }, imports), size);
+  }
+
+  /** The form of the module for whose memories there is address space. */
+  #fitting(): CompiledModule {
+    if (this.#makeSpare === undefined || hasGuardRoom(this.#store.thread.host)) return this.#compiled;
+    return this.#spare ??= this.#makeSpare();
+  }
+
+  #make(
+    compiled: CompiledModule,
+    context: Context,
+    imports: Imports,
+    restored?: Parameters<typeof instantiate>[5],
+  ): Instance {
     const { maxInstances, ...own } = this.#engine.limits;
     if (this.#store.openInstances >= maxInstances) {
       throw new RangeError(`Too many instances: the limit of ${maxInstances} is reached; close some`);
     }
     const limits = context.limits === undefined ? own : completeLimits(own, context.limits);
     requireStackFence(this.#engine.optimizations, limits);
-    return new Instance(instantiate(this.#store, this.#compiled, imports, limits, context));
+    return new Instance(instantiate(this.#store, compiled, imports, limits, context, restored));
   }
 
   #typeName(kind: ExternKind, index: number): string {
@@ -448,6 +514,17 @@ export class Instance {
    */
   reset(): void {
     this.#instance.reset();
+  }
+
+  /**
+   * The state that the instance defines, as bytes for `Module.restore`: its memories, tables, mutable globals and dropped segments. What is on
+   * no stack is not in it, so the instance must be at rest.
+   *
+   * Throws an Error that names what cannot be saved: imported memories, tables and mutable globals, and references to host values, to
+   * objects, or to functions that are not the module's own.
+   */
+  snapshot(): Uint8Array<ArrayBuffer> {
+    return writeSnapshot(this.#instance);
   }
 
   /**
