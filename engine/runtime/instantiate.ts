@@ -5,7 +5,14 @@
  */
 import { CONTEXT, MEMORY, RECORD, TAG_SIZE } from "../context_layout.ts";
 import { LinkError } from "../errors.ts";
-import { closeFuncType, isSubtypeId, matchesGlobalType, matchesMemoryType, matchesTableType, topHeap } from "../wasm/subtype.ts";
+import {
+  closeFuncType,
+  isSubtypeId,
+  matchesGlobalType,
+  matchesMemoryType,
+  matchesTableType,
+  topHeap,
+} from "../wasm/subtype.ts";
 import type { Import } from "../wasm/module.ts";
 import {
   funcTypeName,
@@ -28,7 +35,7 @@ import { funcInfo } from "./func.ts";
 import { Global } from "./global.ts";
 import { STACK_BYTES } from "./guest_thread.ts";
 import { Instance } from "./instance.ts";
-import { captureState } from "./instance_state.ts";
+import { applyState, captureState, type InstanceState } from "./instance_state.ts";
 import type { InstanceGroup } from "./instance_group.ts";
 import { makeHostService } from "./marshal.ts";
 import { Memory } from "./memory.ts";
@@ -66,13 +73,14 @@ export const DEFAULT_LIMITS: Required<InstanceLimits> = {
   maxHeapBytes: 4 * 2 ** 30,
 };
 
-/** Makes an instance and runs its start function. */
+/** Makes an instance and runs its start function; or gives it the state that `restored` makes, and runs nothing. */
 export function instantiate(
   store: Store,
   module: CompiledModule,
   imports: Imports,
   limits: Required<InstanceLimits> = DEFAULT_LIMITS,
   context: ControlContext = {},
+  restored?: (instance: Instance) => InstanceState,
 ): Instance {
   const { valid, layout } = module;
   const { thread } = store;
@@ -95,6 +103,11 @@ export function instantiate(
 
   try {
     joinGroups(instance);
+    if (restored !== undefined) {
+      instance.startState = restored(instance);
+      applyState(instance, instance.startState);
+      return instance;
+    }
     return underControl(instance, context, () => {
       fillTables(instance);
       runSegments(instance, false);

@@ -27,6 +27,23 @@ export function holdRanges(delta: 1 | -1): void {
   if (held === 0) { for (const range of later.splice(0)) range.retire(); }
 }
 
+/** Guarded ranges that exist. From FEW on, address space is looked for before it is used; MANY leave room for everything else. */
+let guarded = 0;
+const FEW_GUARDED = 512;
+const MANY_GUARDED = 8192;
+
+/** Is there address space for another guarded memory? */
+export function hasGuardRoom(host: Host, sure = guarded > 0 && guarded < FEW_GUARDED): boolean {
+  if (sure) return true;
+  if (guarded >= MANY_GUARDED) return false;
+  try {
+    host.release(host.reserve(GUARD_RESERVATION, PROT.NONE), GUARD_RESERVATION);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Address space of one memory, shared by the memory and the views of it. */
 export class Range {
   readonly host: Host;
@@ -39,18 +56,26 @@ export class Range {
   #committed = 0;
   #own: Uint8Array<ArrayBuffer> | undefined;
 
-  private constructor(host: Host, bytes: number, image?: StartImage) {
+  private constructor(host: Host, bytes: number, committed: number, image?: StartImage) {
     this.host = host;
     this.bytes = bytes;
     this.image = image;
-    this.address = host.reserve(bytes, PROT.NONE);
+    // A range that is never more than its pages needs no second call to make them accessible.
+    this.#committed = bytes < GUARD_RESERVATION && committed === bytes ? bytes : 0;
+    this.address = host.reserve(bytes, this.#committed > 0 ? PROT.READ | PROT.WRITE : PROT.NONE);
+    if (bytes === GUARD_RESERVATION) guarded++;
+  }
+
+  #release(): void {
+    this.host.release(this.address, this.bytes);
+    if (this.bytes === GUARD_RESERVATION) guarded--;
   }
 
   /** A range of `bytes` whose first `committed` are zeros, or what `image` says. Throws RangeError when there is no room. */
   static take(host: Host, bytes: number, committed: number, image?: StartImage): Range {
     const pooled = (image?.pool ?? POOLS.get(`${bytes} ${committed}`))?.pop();
     if (pooled !== undefined) return pooled;
-    const range = new Range(host, bytes, image);
+    const range = new Range(host, bytes, committed, image);
     try {
       range.commit(committed);
       image?.map(range.address);
@@ -93,7 +118,7 @@ export class Range {
 
   viewCollected(): void {
     this.#views--;
-    if (this.#retired && this.#views === 0) this.host.release(this.address, this.bytes);
+    if (this.#retired && this.#views === 0) this.#release();
   }
 
   /** Makes every committed byte what it was at first. */
@@ -128,7 +153,7 @@ export class Range {
     }
     this.#retired = true;
     this.#own = undefined;
-    if (this.#views === 0) this.host.release(this.address, this.bytes);
+    if (this.#views === 0) this.#release();
     else if (this.#committed > 0) this.host.replace(this.address, this.#committed, PROT.READ | PROT.WRITE);
   }
 }
