@@ -15,7 +15,7 @@ export const FEATURE_ROWS = [
   { name: "bulk-memory-operations", title: "Bulk memory and table instructions", default: true, compiled: true },
   { name: "exception-handling", title: "Exceptions, with the legacy instructions", default: true, compiled: true },
   { name: "extended-const-expressions", title: "Arithmetic in constant expressions", default: true, compiled: true },
-  { name: "gc", title: "Structures, arrays and i31 references", default: true, compiled: false },
+  { name: "gc", title: "Structures, arrays and i31 references", default: true, compiled: true },
   { name: "memory64", title: "Memories with 64-bit addresses", default: true, compiled: true },
   { name: "multi-memory", title: "More than one memory", default: true, compiled: true },
   { name: "multi-value", title: "Several results and block parameters", default: true, compiled: true },

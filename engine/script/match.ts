@@ -48,7 +48,8 @@ export function matches(cells: Uint32Array, at: number, expected: ExpectedValue,
     case "ref":
       if (lo === 0 && hi === 0) return false;
       if (expected.host === undefined) return true;
-      return expected.heap === HEAP.extern && view.hostValue(wordAt(cells, at)) === expected.host;
+      return (expected.heap === HEAP.extern || expected.heap === HEAP.any) &&
+        view.hostValue(wordAt(cells, at)) === expected.host;
     case "either":
       return expected.options.some((option) => matches(cells, at, option, view));
   }

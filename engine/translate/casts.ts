@@ -59,8 +59,8 @@ function ask(t: FunctionTranslator, source: HeapType, nullable: boolean, heap: H
   }
   // A constant is null or an i31.
   if (!t.b.isConst(value)) return;
-  if (t.b.isZero(value)) sourceNullable = true;
-  else kind = heapMatches(HEAP.i31, to) ? ALWAYS : NEVER;
+  sourceNullable = t.b.isZero(value);
+  kind = !sourceNullable && heapMatches(HEAP.i31, to) ? ALWAYS : NEVER;
 }
 
 function isBottom(heap: HeapType): boolean {
