@@ -5,6 +5,7 @@
  */
 import { NewEngine } from "@waft/engine";
 import { writeFileSync } from "node:fs";
+import { cpus } from "node:os";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { encodeModule } from "../engine/binary/encode.ts";
@@ -35,6 +36,14 @@ let failures = 0;
 function failed(what: string, error: unknown): void {
   failures++;
   results.notes.push(`${what} failed: ${error instanceof Error ? error.message.split("\n")[0] : error}`);
+}
+
+/** What the figures were measured on; they mean nothing without it. */
+function machine(): string {
+  const { versions, platform, arch } = process;
+  return `${
+    cpus()[0]?.model.trim() ?? "unknown processor"
+  }, ${platform} ${arch}, Deno ${versions.deno}, V8 ${versions.v8}`;
 }
 
 function progress(text: string): void {
@@ -84,6 +93,6 @@ progress("");
 console.log(report(results));
 if (options.json !== undefined) {
   const summary = summarize(results).map(({ name, value, limit }) => ({ name, value, limit }));
-  writeFileSync(options.json, JSON.stringify({ summary, ...results }, null, 2) + "\n");
+  writeFileSync(options.json, JSON.stringify({ machine: machine(), summary, ...results }, null, 2) + "\n");
 }
 process.exit(failures > 0 ? 1 : 0);

@@ -1,7 +1,7 @@
 /**
  * The order of the documentation's pages. A page that is not listed here is a mistake that a test finds.
  *
- * Pages are `docs/<name>.md`; `commands`, `settings` and `registry-api` are written by the program itself (site/generated_pages.ts).
+ * Pages are `docs/<name>.md`; those of GENERATED_PAGES are written by the program itself (site/generated_pages.ts).
  */
 
 /** A group of pages in the navigation. */
@@ -15,8 +15,8 @@ export const DOCS_TOC: readonly TocGroup[] = [
   { title: "Start", pages: ["index", "getting-started", "configuration"] },
   { title: "Use", pages: ["commands", "embedding", "manifest", "settings", "lockfile"] },
   { title: "Plugins", pages: ["plugin-authoring", "registry", "registry-api"] },
-  { title: "Understand", pages: ["security", "architecture"] },
+  { title: "Understand", pages: ["performance", "security", "architecture"] },
 ];
 
 /** Pages that the program writes. */
-export const GENERATED_PAGES: readonly string[] = ["commands", "registry-api", "settings"];
+export const GENERATED_PAGES: readonly string[] = ["commands", "performance", "registry-api", "settings"];

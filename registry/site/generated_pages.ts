@@ -1,5 +1,5 @@
 /**
- * Pages that the program writes: the commands from the command tree, the settings and the API from their tables.
+ * Pages that the program writes: the commands from the command tree, the settings and the API from their tables, speed from figures.
  *
  * In: nothing but the code that runs. Out: Markdown, so that these pages are searched, indexed and shipped like the others.
  */
@@ -7,6 +7,7 @@ import { Command } from "commander";
 import { COMMANDS } from "../../project/commands/table.ts";
 import { FEATURES, OPTIMIZATIONS, RUNTIME_KEYS, type SettingKey } from "../../project/setting_names.ts";
 import { openapiPage } from "../openapi.ts";
+import { performancePage } from "./performance_page.ts";
 import type { StoredDocument } from "../store/keys.ts";
 
 /** All generated pages. */
@@ -15,6 +16,7 @@ export async function generatedPages(): Promise<StoredDocument[]> {
     { path: "commands.md", source: await commandPage() },
     { path: "settings.md", source: settingsPage() },
     { path: "registry-api.md", source: openapiPage() },
+    { path: "performance.md", source: performancePage() },
   ];
 }
 

@@ -2,23 +2,23 @@
  * Colours for code in pages: comments, strings, words, numbers.
  *
  * In: code and its language. Out: HTML in which every character of the code is escaped and only our own spans are added; an
- * unknown language is plain text. One pass with one regular expression for each language, without nested repetition, so the
- * time is linear in the code. Colours are classes, since the site's policy allows no inline styles.
+ * unknown language is plain text. One pass with one regular expression for each language; what is opened and never closed
+ * goes on to the end, so that nothing is looked at twice and the time is linear in the code. Colours are classes, since the site's policy allows no inline styles.
  */
 import { escapeText } from "./markup.ts";
 
 /** A token's class and how it looks, in the order in which they are tried. */
 type Rule = readonly [kind: "comment" | "string" | "word" | "number" | "name", pattern: string];
 
-const DOUBLE: Rule = ["string", String.raw`"(?:[^"\\\n]|\\.)*"`];
-const SINGLE: Rule = ["string", String.raw`'(?:[^'\\\n]|\\.)*'`];
+const DOUBLE: Rule = ["string", String.raw`"(?:[^"\\\n]|\\.)*"?`];
+const SINGLE: Rule = ["string", String.raw`'(?:[^'\\\n]|\\.)*'?`];
 const NUMBER: Rule = ["number", String.raw`\b(?:0x[0-9a-fA-F_]+|[0-9][0-9_]*(?:\.[0-9]+)?n?)\b`];
 
 const SCRIPT: readonly Rule[] = [
-  ["comment", String.raw`\/\/[^\n]*|\/\*[\s\S]*?\*\/`],
+  ["comment", String.raw`\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|(?![\s\S]))`],
   DOUBLE,
   SINGLE,
-  ["string", "`(?:[^`\\\\]|\\\\[\\s\\S])*`"],
+  ["string", "`(?:[^`\\\\]|\\\\[\\s\\S])*`?"],
   [
     "word",
     String
@@ -46,7 +46,7 @@ const RULES: { readonly [language: string]: readonly Rule[] } = {
     NUMBER,
   ],
   wat: [
-    ["comment", String.raw`;;[^\n]*|\(;[\s\S]*?;\)`],
+    ["comment", String.raw`;;[^\n]*|\(;[\s\S]*?(?:;\)|(?![\s\S]))`],
     DOUBLE,
     ["name", String.raw`\$[^\s()";]+`],
     ["word", String.raw`(?<=\()[a-z][a-z0-9_.]*`],

@@ -60,7 +60,28 @@ Deno.test("code: hostile code stays text in every language", () => {
 });
 
 Deno.test("code: a hundred thousand characters of anything are quick", () => {
-  const pieces = ['"', "'", "`", "\\", "/*", "(;", "#", "--a", "$", "a", " ", "\n", "9"];
+  const pieces = [
+    '"',
+    "'",
+    "`",
+    "\\",
+    "/*",
+    "(;",
+    '\\"',
+    "\\'",
+    "\\`",
+    "/*/",
+    "(;)",
+    '"a" ',
+    "| ",
+    "#",
+    "--a",
+    "$",
+    "a",
+    " ",
+    "\n",
+    "9",
+  ];
   for (const piece of pieces) {
     const code = piece.repeat(Math.floor(100_000 / piece.length));
     for (const language of LANGUAGES) {

@@ -6,6 +6,7 @@
  */
 import MarkdownIt from "markdown-it";
 import { highlight } from "./highlight.ts";
+import { drawPlot } from "./plot.ts";
 
 /** What the renderer needs of a token. */
 interface Token {
@@ -44,6 +45,12 @@ AUTHOR.renderer.rules.image = (tokens, i) => {
   const source = token.attrGet("src") ?? "";
   const escape = AUTHOR.utils.escapeHtml;
   return `<a href="${escape(source)}" rel="nofollow noopener ugc">[${escape(text)}]</a>`;
+};
+
+const plainFence = OWN.renderer.rules.fence!;
+OWN.renderer.rules.fence = (tokens, i, ...more) => {
+  const token = tokens[i]!;
+  return (token.info.trim() === "plot" ? drawPlot(token.content) : undefined) ?? plainFence(tokens, i, ...more);
 };
 
 AUTHOR.core.ruler.push("outside_links", (state) => {
