@@ -5,11 +5,27 @@
  *
  * Invariant: an address stays a root until that report, which never comes while JavaScript is on the stack; so the word of an
  * argument or a result stays good on its way between JavaScript and the slots.
+ *
+ * Objects hold functions, whose instance must live as long. Instances that import from each other keep each other alive anyway (runtime/);
+ * those that get to share an object through JavaScript do from then on, which is seen here: by whom an object was given away,
+ * and to whom.
  */
+
+/** An instance, or what instances share: what must live as long as the functions in the objects that it can reach. */
+export interface Sharer {
+  /** Keeps `other` alive as long as itself. */
+  keepAlive(other: Sharer): void;
+}
+
+interface Holder {
+  readonly address: number;
+  /** Who has the object: they keep each other alive, and this keeps them. */
+  readonly sharers: Sharer[];
+}
 
 export class HeapReferences {
   readonly #byAddress = new Map<number, WeakRef<object>>();
-  readonly #holders = new WeakMap<object, number>();
+  readonly #holders = new WeakMap<object, Holder>();
   readonly #gone: FinalizationRegistry<number>;
 
   constructor() {
@@ -19,20 +35,35 @@ export class HeapReferences {
     });
   }
 
-  /** The object for the reference `address`. */
-  objectAt(address: number): object {
+  /** The object for the reference `address`, which comes from `sharer`. */
+  objectAt(address: number, sharer?: Sharer): object {
     const known = this.#byAddress.get(address)?.deref();
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      if (sharer !== undefined) this.lend(known, sharer);
+      return known;
+    }
     const made = Object.freeze(Object.create(null) as object);
     this.#byAddress.set(address, new WeakRef(made));
-    this.#holders.set(made, address);
+    this.#holders.set(made, { address, sharers: sharer === undefined ? [] : [sharer] });
     this.#gone.register(made, address);
     return made;
   }
 
   /** The reference that `value` stands for, if it is such an object. */
   addressOf(value: unknown): number | undefined {
-    return typeof value === "object" && value !== null ? this.#holders.get(value) : undefined;
+    return typeof value === "object" && value !== null ? this.#holders.get(value)?.address : undefined;
+  }
+
+  /** `sharer` has from now on what `object` stands for. */
+  lend(object: object, sharer: Sharer): void {
+    const { sharers } = this.#holders.get(object)!;
+    if (sharers.includes(sharer)) return;
+    const other = sharers[0];
+    if (other !== undefined) {
+      other.keepAlive(sharer);
+      sharer.keepAlive(other);
+    }
+    sharers.push(sharer);
   }
 
   /** Addresses that JavaScript holds. */

@@ -21,6 +21,7 @@ import {
   type ValType,
   valTypeName,
 } from "../wasm/types.ts";
+import type { Sharer } from "../gc/references.ts";
 import type { HandleTable } from "./handles.ts";
 import type { NativeRegion } from "./native_region.ts";
 import { type ReferenceBorder, referenceMismatch } from "./values.ts";
@@ -50,6 +51,12 @@ export class Tag {
     this.typeId = typeId;
     this.border = border;
   }
+
+  /** Keeps `other` alive: it can get at references that others throw with this tag. */
+  keepAlive(other: Sharer): void {
+    this.#kept.add(other);
+  }
+  readonly #kept: Set<Sharer> = new Set();
 
   /** Types of the payload in the text format's words. */
   get parameters(): string[] {
@@ -149,7 +156,7 @@ export class Exception {
         ? border.thread.exceptions.handleOf(value[INSIDE])
         : value === null
         ? 0
-        : border.toWord(value, type);
+        : border.toWord(value, type, this.tag);
       cells[k * WORDS] = word >>> 0;
       cells[k * WORDS + 1] = word / 0x1_0000_0000 >>> 0;
     }
@@ -201,7 +208,7 @@ export class WasmException extends Error {
       if (!isRef(type)) return readCell(cells, k * WORDS, type);
       if (this[REFERENCES] !== undefined) return this[REFERENCES][k];
       const word = cells[k * WORDS]! + cells[k * WORDS + 1]! * 0x1_0000_0000;
-      if (!isException(type)) return tag.border!.fromWord(word, type);
+      if (!isException(type)) return tag.border!.fromWord(word, type, tag);
       return word === 0 ? null : (tag.border!.thread.exceptions.valueOf(word) as Exception).outgoing;
     });
   }

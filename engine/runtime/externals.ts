@@ -21,7 +21,7 @@ import { Global } from "./global.ts";
 import { Memory } from "./memory.ts";
 import type { Store } from "./store.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
-import { defaultValue, readValue, writeValue } from "./values.ts";
+import { defaultValue, readValue, type ReferenceBorder, writeValue } from "./values.ts";
 
 /** Key under which an external object holds the runtime's object. */
 export const EXTERN: unique symbol = Symbol("waft.extern");
@@ -105,7 +105,7 @@ export class ExternTable {
   get(index: number): unknown {
     const table = this[EXTERN];
     this.#check(index);
-    return this.#store.fromWord(table.get(index), table.type.element);
+    return this.#store.fromWord(table.get(index), table.type.element, table);
   }
 
   /** Sets the element at `index`; throws RangeError for an index, TypeError for a value that does not fit. */
@@ -126,7 +126,7 @@ export class ExternTable {
 
   #word(value: unknown): number {
     const table = this[EXTERN];
-    const word = this.#store.toWord(value, table.type.element);
+    const word = this.#store.toWord(value, table.type.element, table);
     if (word !== 0 && topHeap(heapOf(table.type.element)) === HEAP.func) table.keep(this.#store.ownerOfRecord(word));
     return word;
   }
@@ -141,10 +141,13 @@ export class ExternTable {
 /** A global variable. */
 export class ExternGlobal {
   readonly [EXTERN]: Global;
-  readonly #store: Store;
+  readonly #border: ReferenceBorder;
 
   private constructor(store: Store, global: Global) {
-    this.#store = store;
+    this.#border = {
+      toWord: (value, type) => store.toWord(value, type, global),
+      fromWord: (word, type) => store.fromWord(word, type, global),
+    };
     this[EXTERN] = global;
     OBJECTS.set(global, this);
   }
@@ -158,10 +161,11 @@ export class ExternGlobal {
     const type = typeNamed(typeName);
     const block = store.thread.contexts.allocate(16);
     const initial = value === undefined ? defaultValue(type) : value;
-    writeValue(block.region, block.offset, type, initial, store);
     const global = new Global({ type, mutable }, block.region, block.offset, block);
+    const made = new ExternGlobal(store, global);
+    writeValue(block.region, block.offset, type, initial, made.#border);
     store.addHostObject(global);
-    return new ExternGlobal(store, global);
+    return made;
   }
 
   get type(): string {
@@ -170,14 +174,14 @@ export class ExternGlobal {
 
   get value(): unknown {
     const { region, offset, type } = this[EXTERN];
-    return readValue(region, offset, type.type, this.#store);
+    return readValue(region, offset, type.type, this.#border);
   }
 
   /** Throws TypeError when the global is immutable or the value does not fit. */
   set value(value: unknown) {
     const { region, offset, type } = this[EXTERN];
     if (!type.mutable) throw new TypeError("The global is immutable");
-    writeValue(region, offset, type.type, value, this.#store);
+    writeValue(region, offset, type.type, value, this.#border);
     this[EXTERN].keepOwner(value);
   }
 }

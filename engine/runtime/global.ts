@@ -2,6 +2,7 @@
  * Global instances (specification, 4.2.9): a 16-byte cell outside the JavaScript heap, which lies in the VM context of the
  * instance that defines the global, or in a block of its own when the host made it.
  */
+import type { Sharer } from "../gc/references.ts";
 import { type GlobalType, isRef } from "../wasm/types.ts";
 import { funcInfo } from "./func.ts";
 import type { NativeRegion } from "./native_region.ts";
@@ -32,6 +33,11 @@ export class Global {
   visitReferences(_range: unknown, word: (word: number) => void): void {
     this.markReferences(word);
   }
+
+  keepAlive(other: Sharer): void {
+    this.#kept.add(other);
+  }
+  readonly #kept: Set<Sharer> = new Set();
 
   /** Keeps the instance of a function alive that was just stored. */
   keepOwner(value: unknown): void {

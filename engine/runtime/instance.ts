@@ -6,6 +6,9 @@
  * alive (its functions may lie in there); the rest goes when nothing in JavaScript refers to it.
  */
 import { BUILTIN_ROWS, type BuiltinName } from "../builtins.ts";
+import type { Sharer } from "../gc/references.ts";
+import type { ValType } from "../wasm/types.ts";
+import type { ReferenceBorder } from "./values.ts";
 import { MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../context_layout.ts";
 import { Bug, TrapError } from "../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
@@ -54,6 +57,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   readonly funcs: ((...args: unknown[]) => unknown)[] = [];
   /** Anything else that must live as long as the instance. */
   readonly keep: Set<unknown> = new Set();
+  /** How references cross between JavaScript and its code. */
+  readonly border: ReferenceBorder;
   /** By element segment that is neither active nor dropped: its references, if they were evaluated already. */
   readonly elemWords: (number[] | undefined)[] = [];
   /** The most bytes that the collected heap may have when its code allocates. */
@@ -70,6 +75,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   constructor(store: Store, module: CompiledModule, block: ContextBlock) {
     this.store = store;
     this.module = module;
+    this.border = new InstanceBorder(store, this);
     this.block = block;
     this.number = store.addInstance(this);
     INSTANCES.register(this, { store, number: this.number, block });
@@ -156,7 +162,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     const contextHi = (this.block.address / 0x1_0000_0000) | 0;
     return {
       state: thread.state,
-      border: store,
+      border: this.border,
       instance: this,
       thread,
       enter: () => this.enter(),
@@ -232,6 +238,10 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     for (const global of this.globals) global.markReferences(mark);
     for (const table of this.tables) table.markReferences(mark);
     if (this.startState !== undefined) visitState(this, this.startState, mark);
+  }
+
+  keepAlive(other: Sharer): void {
+    this.keep.add(other);
   }
 
   /** Visits every reference that may be to an object, a host value or an exception. */
@@ -467,6 +477,25 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     for (let i = valid.importedMemoryCount; i < this.memories.length; i++) this.memories[i]!.reset();
     for (let i = valid.importedTableCount; i < this.tables.length; i++) this.tables[i]!.reset();
     rebuild(this);
+  }
+}
+
+/** The store's border, as seen from one instance. */
+class InstanceBorder implements ReferenceBorder {
+  readonly #store: Store;
+  readonly #instance: Instance;
+
+  constructor(store: Store, instance: Instance) {
+    this.#store = store;
+    this.#instance = instance;
+  }
+
+  toWord(value: unknown, type: ValType): number {
+    return this.#store.toWord(value, type, this.#instance);
+  }
+
+  fromWord(word: number, type: ValType): unknown {
+    return this.#store.fromWord(word, type, this.#instance);
   }
 }
 

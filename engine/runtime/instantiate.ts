@@ -289,7 +289,7 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
     const type = module.funcTypes[index]!;
     instance.hostServices[index] = makeHostService(type, {
       state: store.thread.state,
-      border: store,
+      border: instance.border,
       call: value as (...args: unknown[]) => unknown,
       label: funcLabels[index]!,
       plainPromises,
@@ -361,7 +361,11 @@ function addTables(instance: Instance, values: readonly unknown[], limits: Requi
 function addTags(instance: Instance, values: readonly unknown[]): void {
   const { module, region, block, store } = instance;
   const { canonicalIds, tagTypes, tagTypeIndices } = module.valid;
-  for (const value of importsOf(module, values, "tag")) instance.tags.push(value as Tag);
+  for (const value of importsOf(module, values, "tag")) {
+    const tag = value as Tag;
+    instance.tags.push(tag);
+    if (tag.hasReferences) tag.keepAlive(instance);
+  }
   for (let k = instance.tags.length; k < tagTypes.length; k++) {
     const type = closeFuncType(tagTypes[k]!, canonicalIds);
     instance.tags.push(new Tag(type, canonicalIds[tagTypeIndices[k]!]!, store));
@@ -371,21 +375,25 @@ function addTags(instance: Instance, values: readonly unknown[]): void {
 }
 
 function addGlobals(instance: Instance, values: readonly unknown[]): void {
-  const { module, region, block, store } = instance;
+  const { module, region, block } = instance;
   const cell = (index: number) => block.offset + module.layout.globalsOffset + index * 16;
   importsOf(module, values, "global").forEach((value, index) => {
     const type = module.globalTypes[index]!;
     const at = cell(index);
     if (value instanceof Global) {
       instance.globals.push(value);
+      // What it refers to may come to hold functions of the instance.
+      if (isRef(type.type) && (type.mutable || topHeap(heapOf(type.type)) === HEAP.any)) {
+        value.keepAlive(instance);
+        if (value.owner instanceof Instance) value.owner.keepAlive(instance);
+      }
       if (type.mutable) {
         region.setWord(at, value.address);
-        if (isRef(type.type) && value.owner instanceof Instance) value.owner.keep.add(instance);
       } else {
         region.u8.set(value.region.u8.subarray(value.offset, value.offset + 16), at);
       }
     } else {
-      writeValue(region, at, type.type, value, store);
+      writeValue(region, at, type.type, value, instance.border);
       instance.globals.push(new Global(type, region, at, instance));
     }
   });

@@ -7,6 +7,7 @@ import type { Target } from "../codegen/target.ts";
 import { Bug, TrapError, UNCATCHABLE } from "../errors.ts";
 import { REF_TAG } from "../gc_layout.ts";
 import { Heap, HeapFull, type HeapRoots } from "../gc/heap.ts";
+import type { Sharer } from "../gc/references.ts";
 import { currentHost } from "../host/current.ts";
 import type { CodeImage } from "../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
@@ -180,7 +181,8 @@ export class Store implements ReferenceBorder {
     return instance;
   }
 
-  toWord(value: unknown, type: ValType): number {
+  /** `receiver`: who gets the reference, so that it lives as long as the functions in what it refers to. */
+  toWord(value: unknown, type: ValType, receiver?: Sharer): number {
     if (value === null && isNullable(type)) return 0;
     const heap = heapOf(type);
     if (heap === HEAP.exn || heap === HEAP.noexn) {
@@ -192,6 +194,7 @@ export class Store implements ReferenceBorder {
       if (word === 0 || !this.wordMatches(word, top === HEAP.extern && heap !== HEAP.noextern ? HEAP.any : heap)) {
         throw referenceMismatch(value, type);
       }
+      if (receiver !== undefined && (word & 7) === 0 && word !== 0) this.heap.references.lend(value as object, receiver);
       return word;
     }
     const info = funcInfo(value);
@@ -226,13 +229,14 @@ export class Store implements ReferenceBorder {
     return heap === HEAP.any || heapMatches(typeIdAt(word), heap);
   }
 
-  fromWord(word: number, type: ValType): unknown {
+  /** `giver`: whom the reference comes from. */
+  fromWord(word: number, type: ValType, giver?: Sharer): unknown {
     if (word === 0) return null;
     const top = topHeap(heapOf(type));
     if (top === HEAP.exn) throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
     if (top === HEAP.func) return this.funcOfRecord(word);
     if ((word & 1) !== 0) return (word | 0) >> 1;
-    return (word & 7) !== 0 ? this.thread.handles.valueOf(word) : this.heap.references.objectAt(word);
+    return (word & 7) !== 0 ? this.thread.handles.valueOf(word) : this.heap.references.objectAt(word, giver);
   }
 
   /** The instance that a function record belongs to. */

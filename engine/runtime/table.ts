@@ -2,6 +2,7 @@
  * Tables (specification, 4.2.7): elements are 8-byte words outside the JavaScript heap: the address of a function record, a
  * host handle, or 0 for null. Contexts of instances hold copies of base and length; `users` are told when they change.
  */
+import type { Sharer } from "../gc/references.ts";
 import { topHeap } from "../wasm/subtype.ts";
 import { HEAP, heapOf, type TableType } from "../wasm/types.ts";
 import type { ContextArena, ContextBlock } from "./context_arena.ts";
@@ -43,6 +44,10 @@ export class Table {
   /** Keeps `owner` alive as long as the table: one of its functions was stored in it. */
   keep(owner: unknown): void {
     this.#kept.add(owner);
+  }
+
+  keepAlive(other: Sharer): void {
+    this.#kept.add(other);
   }
   readonly #kept: Set<unknown> = new Set();
 

@@ -3,6 +3,7 @@
  * each type is read from and written to 16-byte cells (slots of the thread state, globals) of a region.
  */
 import { Bug } from "../errors.ts";
+import type { Sharer } from "../gc/references.ts";
 import {
   EXTERNREF,
   F32,
@@ -25,8 +26,8 @@ export type WasmValue = number | bigint | string | boolean | symbol | object | n
 /** How references cross: to words of compiled code and back. */
 export interface ReferenceBorder {
   /** The word of a JavaScript value for reference type `type` (closed). Throws TypeError when it does not belong to it. */
-  toWord(value: unknown, type: ValType): number;
-  fromWord(word: number, type: ValType): unknown;
+  toWord(value: unknown, type: ValType, receiver?: Sharer): number;
+  fromWord(word: number, type: ValType, giver?: Sharer): unknown;
 }
 
 /** Writes `value`, converted to `type`, to the cell at `offset`. Throws TypeError when there is no conversion. */
