@@ -339,8 +339,10 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         return;
       }
       case "array_new_elem": {
+        // Before anything allocates: that uses the slots.
+        const typeId = this.module.valid.canonicalIds[int(0)]!;
         const words = this.#elemRange(int(1), int(2) >>> 0, int(3) >>> 0);
-        state.setWord(SLOT(0), newArrayOfWords(this.#allocate, this.module.valid.canonicalIds[int(0)]!, words));
+        state.setWord(SLOT(0), newArrayOfWords(this.#allocate, typeId, words));
         return;
       }
       case "array_init_data": {

@@ -120,7 +120,9 @@ export class Store implements ReferenceBorder {
         this.#caught?.visitReferences(word);
         for (const exception of this.shownExceptions) exception.visitReferences(word);
       },
-      visitException: (number, word) => (this.thread.exceptions.valueAt(number) as Exception).visitReferences(word),
+      // A word on the stack may be the number of one that is gone.
+      visitException: (number, word) =>
+        (this.thread.exceptions.valueAt(number) as Exception | undefined)?.visitReferences(word),
       marked: (host, exceptions, epoch) => {
         this.thread.handles.sweepUnmarked(host);
         this.thread.exceptions.sweepUnmarked(exceptions);
