@@ -19,8 +19,12 @@ import { TypeTable } from "./type_table.ts";
 
 /** Address space for the heap: the first that the system gives. */
 const RESERVATIONS = [2 ** 36, 2 ** 34, 2 ** 32, 2 ** 30, 2 ** 28, 2 ** 26];
-/** The least that is handed out between two collections. */
+/**
+ * The least that is handed out between two collections; a heap with next to nothing alive, whose collections take no time, stays
+ * within SMALL_ROUND, which caches hold.
+ */
 const COLLECT_AFTER = 32 * 2 ** 20;
+const SMALL_ROUND = 8 * 2 ** 20;
 /** References that are not objects are small numbers: the heap must lie above them. */
 const LOWEST_BASE = 2 ** 36;
 /** Mark stack that stays committed between collections. */
@@ -119,7 +123,7 @@ export class Heap {
   #collecting = false;
   /** Bytes handed out since the last collection; how many there may be. */
   #allocated = 0;
-  #threshold = COLLECT_AFTER;
+  #threshold = SMALL_ROUND;
   #epoch = 0;
   #total = 0;
   #live = 0;
@@ -296,7 +300,7 @@ export class Heap {
       for (let number = first; number < first + count; number++) rows[rowOf(number)] = 0;
       this.#release(space, first, count);
     }
-    this.#threshold = Math.max(COLLECT_AFTER, this.#live);
+    this.#threshold = Math.max(SMALL_ROUND, Math.min(COLLECT_AFTER, this.#live * 16), this.#live);
     this.#allocated = 0;
     const free: number[] = [];
     this.#usedBlocks = 0;

@@ -77,6 +77,7 @@ export class Store implements ReferenceBorder {
 
   /** An object of `bytes` for code that is parked; the heap may have `limit` bytes. Traps when there is no room. */
   allocate(bytes: number, limit: number): number {
+    if (this.thread.sweepDue) this.collect(); // a program that takes host references for ever has no moment of rest
     return this.#orTrap(() => this.heap.allocate(bytes, limit));
   }
 
@@ -87,8 +88,10 @@ export class Store implements ReferenceBorder {
 
   /** Frees what nothing holds; compiled code may be parked. */
   collect(): void {
-    if (this.heap.isOpen) this.heap.collect();
-    else if (this.thread.depth === 0) {
+    if (this.heap.isOpen) {
+      this.thread.sweepDue = false;
+      this.heap.collect();
+    } else if (this.thread.depth === 0) {
       this.thread.sweepDue = true;
       this.#sweep();
     }
