@@ -27,21 +27,26 @@ export function holdRanges(delta: 1 | -1): void {
   if (held === 0) { for (const range of later.splice(0)) range.retire(); }
 }
 
-/** Guarded ranges that exist. From FEW on, address space is looked for before it is used; MANY leave room for everything else. */
+/** Guarded ranges that exist. The address space of a process has room for 16,000; many leave room for everything else. */
 let guarded = 0;
 const FEW_GUARDED = 512;
 const MANY_GUARDED = 8192;
+let isRoomy: boolean | undefined;
 
-/** Is there address space for another guarded memory? */
-export function hasGuardRoom(host: Host, sure = guarded > 0 && guarded < FEW_GUARDED): boolean {
-  if (sure) return true;
-  if (guarded >= MANY_GUARDED) return false;
+function canReserve(host: Host, bytes: number): boolean {
   try {
-    host.release(host.reserve(GUARD_RESERVATION, PROT.NONE), GUARD_RESERVATION);
+    host.release(host.reserve(bytes, PROT.NONE), bytes);
     return true;
   } catch {
     return false;
   }
+}
+
+/** Is there address space for another guarded memory, and not only for a few? */
+export function hasGuardRoom(host: Host): boolean {
+  isRoomy ??= canReserve(host, GUARD_RESERVATION * FEW_GUARDED);
+  if (!isRoomy || guarded >= MANY_GUARDED) return false;
+  return guarded < FEW_GUARDED || canReserve(host, GUARD_RESERVATION);
 }
 
 /** Address space of one memory, shared by the memory and the views of it. */

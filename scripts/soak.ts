@@ -1,0 +1,121 @@
+/**
+ * Soak: `deno task soak [CYCLES] [--json FILE]` (10⁶ by default, some minutes): each cycle makes an instance, calls it, lets it trap, resets it, calls
+ * it again and closes it; every 16th also suspends a call and aborts it, takes from a pool, restores a snapshot. Memory, descriptors,
+ * mappings and what the runtime itself counts must be no more at the end than after the first tenth. Fails when something grows.
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { type Instance, type Module, NewEngine, TrapError } from "@waft/engine";
+
+/** What must not grow. */
+export interface Usage {
+  residentMiB: number;
+  descriptors: number;
+  mappings: number;
+  /** Suspended calls whose frames are held. */
+  suspended: number;
+  handles: number;
+}
+
+const TEXT = `(module
+  (import "h" "wait" (func $wait (result i32)))
+  (import "h" "seen" (func $seen (param externref)))
+  (memory (export "memory") 1 8) (table 4 8 funcref) (global $g (mut i32) (i32.const 7))
+  (elem (i32.const 0) $f $f) (data (i32.const 8) "some bytes of data") (data $late "more")
+  (func $f (export "f") (param i32) (result i32)
+    (global.set $g (i32.add (global.get $g) (i32.const 1)))
+    (i32.store (i32.const 4096) (i32.add (i32.load (i32.const 4096)) (local.get 0)))
+    (i32.load (i32.const 4096)))
+  (func (export "grow") (result i32)
+    (memory.init $late (i32.const 0) (i32.const 0) (i32.const 4)) (data.drop $late)
+    (table.set (i32.const 1) (ref.null func)) (drop (table.grow (ref.null func) (i32.const 2)))
+    (memory.grow (i32.const 1)))
+  (func (export "trap") (param i32) (result i32) (i32.load (local.get 0)))
+  (func (export "wait") (param externref) (result i32) (call $seen (local.get 0)) (call $wait)))`;
+
+function check(is: unknown, wanted: unknown, what: string): void {
+  if (is !== wanted) throw new Error(`${what}: ${is}, not ${wanted}`);
+}
+
+function mustTrap(instance: Instance): void {
+  try {
+    instance.call({}, "trap", -4);
+  } catch (error) {
+    if (error instanceof TrapError) return;
+    throw error;
+  }
+  throw new Error("No trap");
+}
+
+const IMPORTS = { h: { wait: () => new Promise(() => {}), seen: () => {} } };
+
+/** One cycle. */
+export async function cycle(module: Module, number: number, special: () => Promise<void>): Promise<void> {
+  const instance = module.instantiate({}, IMPORTS);
+  check(instance.call({}, "f", number), number, "the first call");
+  mustTrap(instance);
+  if (number % 4 === 0) check(instance.call({}, "grow"), 1, "growing");
+  instance.reset();
+  check(instance.call({}, "f", 5), 5, "a call after reset");
+  instance.close();
+  if (number % 16 === 0) await special();
+}
+
+/** Runs `cycles` cycles; `report` gets the usage now and then. */
+export async function soak(cycles: number, report: (done: number, usage: Usage) => void): Promise<void> {
+  const module = NewEngine({ interruptible: true }).compile(TEXT);
+  const pool = module.pool({ size: 4, imports: IMPORTS });
+  const waiting = module.instantiate({}, IMPORTS);
+  const snapshot = waiting.snapshot();
+  const { thread } = waiting.internal.store;
+  const special = async () => {
+    const controller = new AbortController();
+    const call = waiting.callAsync({ signal: controller.signal }, "wait", {});
+    controller.abort();
+    await call.catch(() => {});
+    const [a, b] = [pool.take(), pool.take()];
+    check(a.call({}, "f", 1) as number + (b.call({}, "f", 2) as number), 3, "instances of a pool");
+    pool.put(a);
+    pool.put(b);
+    const restored = module.restore(snapshot, {}, IMPORTS);
+    check(restored.call({}, "f", 9), 9, "a restored instance");
+    restored.close();
+  };
+  const every = Math.max(1, Math.floor(cycles / 10));
+  for (let done = 1; done <= cycles; done++) {
+    await cycle(module, done, special);
+    // Finalizers run in turns of the event loop.
+    if (done % 256 === 0) await new Promise((resolve) => setTimeout(resolve));
+    if (done % every === 0) report(done, usage(thread));
+  }
+}
+
+function usage(thread: Instance["internal"]["store"]["thread"]): Usage {
+  return {
+    residentMiB: Math.round(process.memoryUsage().rss / 2 ** 20),
+    descriptors: readdirSync("/proc/self/fd").length,
+    mappings: readFileSync("/proc/self/maps", "utf8").split("\n").length,
+    suspended: thread.suspended.size,
+    handles: thread.handles.size,
+  };
+}
+
+if (import.meta.main) {
+  const { values, positionals } = parseArgs({ options: { json: { type: "string" } }, allowPositionals: true });
+  const reports: (Usage & { done: number })[] = [];
+  const start = performance.now();
+  await soak(Number(positionals[0] ?? 1_000_000), (done, now) => {
+    reports.push({ done, ...now });
+    console.log(Object.entries({ done, ...now }).map(([name, value]) => `${name} ${value}`).join(", "));
+  });
+  const [early, last] = [reports[0]!, reports.at(-1)!];
+  const room = { residentMiB: 32, descriptors: 2, mappings: 64, suspended: 0, handles: 1024 };
+  const grown = (Object.keys(room) as (keyof Usage)[]).filter((name) => last[name] > early[name] + room[name]);
+  const seconds = Math.round((performance.now() - start) / 1000);
+  console.log(
+    `${last.done} cycles in ${seconds} s: ${grown.length === 0 ? "nothing grows" : `${grown.join(", ")} grow`}`,
+  );
+  if (values.json !== undefined) writeFileSync(values.json, JSON.stringify({ seconds, reports }, null, 2) + "\n");
+  process.exit(grown.length === 0 ? 0 : 1);
+}
