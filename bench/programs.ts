@@ -3,6 +3,8 @@
  * what it exercises, and the n that keeps V8's optimized code busy for some 5 to 25 ms.
  */
 
+import { readFileSync } from "node:fs";
+
 /** One program. */
 export interface Program {
   name: string;
@@ -65,5 +67,5 @@ export const PROGRAMS: readonly Program[] = ROWS.map(([name, kind, n]) => ({ nam
 
 /** The module of `program`. */
 export function programBytes(program: Program): Uint8Array<ArrayBuffer> {
-  return Deno.readFileSync(new URL(`wasm/${program.name}.wasm`, import.meta.url));
+  return new Uint8Array(readFileSync(new URL(`wasm/${program.name}.wasm`, import.meta.url)));
 }

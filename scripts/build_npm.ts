@@ -12,7 +12,14 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { writeArchive } from "../project/archive.ts";
-import { type Files, finishModules, importedPackages, lockedVersions, readPack } from "./npm_package.ts";
+import {
+  type Files,
+  finishModules,
+  importedPackages,
+  lockedVersions,
+  missingExports,
+  readPack,
+} from "./npm_package.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -120,6 +127,12 @@ function finishManifest(files: Files, row: PackageRow): void {
     dependencies,
     ...row.fields,
   };
+  const missing = missingExports(files, manifest.exports);
+  if (missing.length > 0) {
+    throw new Error(
+      `${manifest.name} lacks ${missing.join(", ")}: see "deno publish --dry-run" for types that are not written out`,
+    );
+  }
   files.set("package.json", new TextEncoder().encode(JSON.stringify(finished, null, 2) + "\n"));
 }
 

@@ -89,6 +89,12 @@ export function importedPackages(files: Files): Set<string> {
   return names;
 }
 
+/** Files that `exports` of a package.json names and `files` does not have, such as declarations of a module whose types are not written out. */
+export function missingExports(files: Files, exports: unknown): string[] {
+  if (typeof exports === "string") return files.has(exports.replace(/^\.\//, "")) ? [] : [exports];
+  return Object.values(exports as Record<string, unknown>).flatMap((value) => missingExports(files, value));
+}
+
 /** Resolved versions by package name, from a deno.lock. */
 export function lockedVersions(lock: string): Map<string, string> {
   const { specifiers } = JSON.parse(lock) as { specifiers: Record<string, string> };

@@ -3,7 +3,14 @@
  * (scripts/test_hosts.ts).
  */
 import assert from "node:assert/strict";
-import { type Files, finishModule, finishModules, importedPackages, lockedVersions } from "./npm_package.ts";
+import {
+  type Files,
+  finishModule,
+  finishModules,
+  importedPackages,
+  lockedVersions,
+  missingExports,
+} from "./npm_package.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const text = (files: Files, path: string) => new TextDecoder().decode(files.get(path));
@@ -52,6 +59,12 @@ Deno.test("importedPackages() names packages, not files and not the runtime's ow
     ["README.md", bytes('import x from "not-a-module";\n')],
   ]);
   assert.deepEqual([...importedPackages(files)].sort(), ["@scope/name", "ajv", "commander"]);
+});
+
+Deno.test("missingExports() finds what package.json promises and the package does not have", () => {
+  const files: Files = new Map([["a.js", bytes("")], ["a.d.ts", bytes("")], ["b.js", bytes("")]]);
+  const exports = { "./a": { types: "./a.d.ts", default: "./a.js" }, "./b": { types: "./b.d.ts", default: "./b.js" } };
+  assert.deepEqual(missingExports(files, exports), ["./b.d.ts"]);
 });
 
 Deno.test("lockedVersions() reads resolved versions, without those of peers", () => {

@@ -7,8 +7,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { OPTIMIZATION_ROWS, type OptimizationName } from "../engine/optimizations.ts";
-import { optionsOfScript, runScript } from "../engine/script/run_script.ts";
+import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/optimizations";
+import { optionsOfScript, runScript } from "@waft/engine/script/run_script";
 
 const folder = process.env["WASM_TESTSUITE"] ?? "tests/spec/testsuite";
 if (!existsSync(folder)) {

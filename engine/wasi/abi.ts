@@ -225,8 +225,25 @@ export const FSTFLAG = { atim: 1, atim_now: 2, mtim: 4, mtim_now: 8 } as const;
 export const WHENCE = { set: 0, cur: 1, end: 2 } as const;
 export const EVENTTYPE = { clock: 0, fd_read: 1, fd_write: 2 } as const;
 
+/** Names of the flags of openat. */
+export type OpenFlag =
+  | "RDONLY"
+  | "WRONLY"
+  | "RDWR"
+  | "CREAT"
+  | "EXCL"
+  | "TRUNC"
+  | "APPEND"
+  | "NONBLOCK"
+  | "DSYNC"
+  | "SYNC"
+  | "DIRECTORY"
+  | "NOFOLLOW"
+  | "CLOEXEC"
+  | "PATH";
+
 /** Flags of Linux's openat. The directory and nofollow bits differ between x64 and arm64. */
-export function openFlags(arch: "x64" | "arm64") {
+export function openFlags(arch: "x64" | "arm64"): Readonly<Record<OpenFlag, number>> {
   return {
     RDONLY: 0,
     WRONLY: 1,
@@ -242,5 +259,5 @@ export function openFlags(arch: "x64" | "arm64") {
     NOFOLLOW: arch === "x64" ? 0o400000 : 0o100000,
     CLOEXEC: 0o2000000,
     PATH: 0o10000000,
-  } as const;
+  };
 }

@@ -3,6 +3,7 @@
  */
 import { spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { hostArguments } from "../support/host_arguments.ts";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 const TYPIST = fileURLToPath(new URL("./typist.py", import.meta.url));
@@ -52,7 +53,7 @@ export function waft(
   home: string,
   env: { readonly [name: string]: string } = {},
 ): Promise<Run> {
-  return run(process.execPath, ["run", "-A", CLI, ...args], cwd, environment(home, env));
+  return run(process.execPath, [...hostArguments(CLI), ...args], cwd, environment(home, env));
 }
 
 /** Runs in a pseudo-terminal; each step waits for a text and types keys. */
@@ -63,7 +64,7 @@ export function waftTyped(
   home: string,
   env: { readonly [name: string]: string } = {},
 ): Promise<Run> {
-  const command = [process.execPath, "run", "-A", CLI, ...args];
+  const command = [process.execPath, ...hostArguments(CLI), ...args];
   return run("python3", ["-B", TYPIST, JSON.stringify(steps), "--", ...command], cwd, environment(home, env));
 }
 

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Module, NewEngine } from "../../engine/engine.ts";
 import { Wasi, WasiExit } from "../../engine/wasi/mod.ts";
+import { hostArguments } from "../support/host_arguments.ts";
 import { closeDescriptor, openFile } from "./system_call.ts";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -34,7 +35,7 @@ function command({ box, env = [] }: Surroundings, program: string, args: string[
     ...(box === undefined ? [] : ["--dir", `${box}::/box`]),
     ...env.flatMap((pair) => ["--env", pair.join("=")]),
   ];
-  return ["run", "-A", "--quiet", CLI, "run", ...flags, fileURLToPath(new URL(`${program}.wasm`, EXAMPLES)), ...args];
+  return [...hostArguments(CLI), "run", ...flags, fileURLToPath(new URL(`${program}.wasm`, EXAMPLES)), ...args];
 }
 
 /** Runs an example with `waft run` in a process of its own. */

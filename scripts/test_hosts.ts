@@ -1,0 +1,189 @@
+/**
+ * Tests the npm packages where they are used: `deno task test:hosts [--quick] [--host NAME] [--keep]`. Builds them, installs the archives in empty
+ * projects, type-checks a program that imports them, and on every host (Node 20, the current Node, Bun; all from npm) runs the command, the example
+ * of deadlines, tests of this tree, and the specification suite in both bounds modes (WASM_TESTSUITE names its folder). `--quick` runs a part
+ * of the suite. Out: what was run, with times; status 1 when anything failed.
+ */
+import { spawnSync, type SpawnSyncReturns } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { buildNpm } from "./build_npm.ts";
+import { finishModule } from "./npm_package.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+/** The hosts: name, npm package, the program in it. */
+const HOSTS = [
+  ["node20", "node@20.20.2", "node"],
+  ["node", "node@26.10.0", "node"],
+  ["bun", "bun@1.4.5", "bun"],
+] as const;
+
+const TYPESCRIPT = "typescript@7.0.2";
+
+/** Folders of tests that run on every host. */
+const TEST_FOLDERS = [
+  "tests/embedding",
+  "tests/engine",
+  "tests/features",
+  "tests/hostile",
+  "tests/plugins",
+  "tests/threads",
+  "tests/vector",
+  "tests/wasi",
+];
+
+/** Test files in those folders that stay with Deno, and why. */
+const DENO_ONLY: Readonly<Record<string, string>> = {};
+
+/** Parts of the suite that `--quick` runs: every way across the boundary, and every kind of memory. */
+const QUICK = [
+  "imports",
+  "linking",
+  "memory",
+  "float",
+  "call",
+  "trap",
+  "start",
+  "try",
+  "simd_load",
+  "atomic",
+  "table_",
+];
+
+const { values: options } = parseArgs({
+  options: { quick: { type: "boolean" }, keep: { type: "boolean" }, host: { type: "string", multiple: true } },
+});
+const folder = mkdtempSync(join(tmpdir(), "waft-hosts-"));
+const started = performance.now();
+let failures = 0;
+
+/** Runs a program; its output is shown when it fails, or when `lines` of its end are asked for. */
+function run(what: string, command: string, args: string[], cwd: string, lines = 0): boolean {
+  const start = performance.now();
+  const result: SpawnSyncReturns<string> = spawnSync(command, args, {
+    cwd,
+    encoding: "utf8",
+    env: { ...process.env, NO_COLOR: "1", npm_config_update_notifier: "false" },
+    timeout: 280_000,
+    maxBuffer: 1 << 28,
+  });
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
+  const good = result.status === 0;
+  const shown = `${result.stdout}${result.stderr}`.trimEnd().split("\n");
+  console.log(`${good ? "ok    " : "FAILED"} ${what} (${seconds} s)`);
+  if (!good) failures++;
+  const tail = good ? shown.slice(shown.length - lines) : shown.slice(-60);
+  for (const line of tail) console.log(`         ${line}`);
+  return good;
+}
+
+/** The program of an npm package, which npx installs into its cache. */
+function programOf(spec: string, name: string): string {
+  const args = ["-y", "-p", spec, "--", "sh", "-c", `command -v ${name}`];
+  const { status, stdout, stderr } = spawnSync("npx", args, { cwd: folder, encoding: "utf8" });
+  const path = stdout.trim().split("\n").at(-1)!;
+  if (status !== 0 || !existsSync(path)) throw new Error(`Cannot get ${spec} from npm:\n${stderr}`);
+  return path;
+}
+
+/** An empty project with the packages installed. */
+function makeProject(name: string, archives: string[]): string {
+  const project = join(folder, name);
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), '{ "private": true, "type": "module" }\n');
+  run(`${name}: npm install`, "npm", ["install", "--no-audit", "--no-fund", ...archives], project);
+  return project;
+}
+
+/** JavaScript of sources of this tree, in the same places below `project`, with `Deno.test` replaced. */
+function placeSources(project: string, paths: string[]): void {
+  const { status, stderr } = spawnSync(process.execPath, ["transpile", "--quiet", "--outdir", project, ...paths], {
+    cwd: ROOT,
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(`deno transpile failed: ${stderr}`);
+  for (const path of paths) {
+    const target = join(project, path.replace(/\.ts$/, ".js"));
+    let { text } = finishModule(readFileSync(target, "utf8"));
+    if (text.includes("Deno.test(")) {
+      const runner = `${"../".repeat(path.split("/").length - 1)}tests/hosts/test_runner.js`;
+      text = `import { registerTest } from "${runner}";\n${text.replaceAll("Deno.test(", "registerTest(")}`;
+    }
+    writeFileSync(target, text);
+  }
+}
+
+function sourcesIn(path: string): string[] {
+  return readdirSync(join(ROOT, path), { recursive: true }).map((name) => join(path, String(name)))
+    .filter((name) => name.endsWith(".ts"));
+}
+
+/** Puts tests, examples and the suite's runner into a project, where the packages' files stand in for the tree's. */
+function placeTests(project: string): string[] {
+  mkdirSync(join(project, "bench"));
+  for (const [from, to] of [["engine", "engine"], ["cli/project", "project"], ["cli/registry", "registry"]] as const) {
+    symlinkSync(join(project, "node_modules/@waft", from), join(project, to));
+  }
+  writeFileSync(
+    join(project, "cli.js"),
+    'import { main } from "@waft/cli";\nprocess.exit(await main(process.argv.slice(2)));\n',
+  );
+  symlinkSync(join(ROOT, "bench/wasm"), join(project, "bench/wasm"));
+  cpSync(join(ROOT, "examples"), join(project, "examples"), { recursive: true });
+  cpSync(join(ROOT, "tests"), join(project, "tests"), { recursive: true, filter: (path) => !path.endsWith(".ts") });
+  placeSources(project, [...sourcesIn("tests"), "bench/programs.ts", "scripts/spec.ts", "examples/deadline.ts"]);
+  return TEST_FOLDERS.flatMap(sourcesIn).filter((path) => path.endsWith("_test.ts") && DENO_ONLY[path] === undefined)
+    .map((path) => join(project, path.replace(/\.ts$/, ".js")));
+}
+
+/** A program that uses the packages, checked as npm's TypeScript resolves them. */
+function checkTypes(project: string): void {
+  cpSync(join(ROOT, "tests/hosts/types"), join(project, "types"), { recursive: true });
+  for (const resolution of ["nodenext", "bundler"]) {
+    const args = ["-y", "-p", TYPESCRIPT, "--", "tsc", "--noEmit", "-p", `types/tsconfig.${resolution}.json`];
+    run(`types: moduleResolution ${resolution}`, "npx", args, project);
+  }
+}
+
+function testHost(name: string, program: string, project: string, tests: string[]): void {
+  const bin = join(project, "node_modules/@waft/cli/bin/waft.js");
+  run(`${name}: waft run`, program, [bin, "run", "examples/fib.wat", "30"], project, 1);
+  run(`${name}: deadline`, program, ["examples/deadline.js"], project, 3);
+  run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...tests], project, 1);
+  run(`${name}: specification suite`, program, ["scripts/spec.js", ...(options.quick ? QUICK : [])], project, 4);
+}
+
+try {
+  const archives = buildNpm(join(folder, "npm"));
+  console.log(`built ${archives.map((path) => path.slice(dirname(path).length + 1)).join(", ")}`);
+  const project = makeProject("project", archives);
+  run("npx waft run", "npx", ["waft", "run", join(ROOT, "examples/fib.wat"), "10"], project, 1);
+  run("npx @waft/cli run", "npx", ["@waft/cli", "run", join(ROOT, "examples/fib.wat"), "10"], project, 1);
+  checkTypes(project);
+  const tests = placeTests(project);
+  for (const [name, spec, program] of HOSTS) {
+    if (options.host !== undefined && !options.host.includes(name)) continue;
+    testHost(name, programOf(spec, program), project, tests);
+  }
+} finally {
+  if (options.keep) console.log(`kept ${folder}`);
+  else rmSync(folder, { recursive: true, force: true });
+}
+const minutes = ((performance.now() - started) / 60_000).toFixed(1);
+console.log(failures === 0 ? `all hosts pass (${minutes} min)` : `${failures} failed (${minutes} min)`);
+process.exit(failures === 0 ? 0 : 1);

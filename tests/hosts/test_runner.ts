@@ -1,0 +1,73 @@
+/**
+ * Runs test files of this tree on a JavaScript runtime that has no `Deno.test`: `run_tests.js FILE…`. The files have been made JavaScript, and
+ * `Deno.test` in them has become `registerTest` (scripts/test_hosts.ts). Out: one line per test, the counts last; status 1 when any failed, also
+ * when a file registered nothing, which no test file does on purpose.
+ */
+import process from "node:process";
+import { pathToFileURL } from "node:url";
+
+/** What tests use of Deno's test context. */
+export interface TestContext {
+  step(name: string, run: (context: TestContext) => unknown): Promise<boolean>;
+}
+
+type TestFunction = (context: TestContext) => unknown;
+
+interface Test {
+  readonly name: string;
+  readonly ignore?: boolean;
+  readonly fn: TestFunction;
+}
+
+const tests: Test[] = [];
+
+/** Stands in for `Deno.test` in the forms that this tree uses. */
+export function registerTest(
+  first: string | (Omit<Test, "name"> & { readonly name: string }),
+  second?: TestFunction | { readonly ignore?: boolean },
+  third?: TestFunction,
+): void {
+  if (typeof first !== "string") tests.push(first);
+  else if (typeof second === "function") tests.push({ name: first, fn: second });
+  else tests.push({ name: first, ...second, fn: third! });
+}
+
+const CONTEXT: TestContext = {
+  step: async (_, run) => {
+    await run(CONTEXT);
+    return true;
+  },
+};
+
+/** Runs what the files register; returns the exit status. */
+async function runFiles(files: readonly string[]): Promise<number> {
+  let [passed, failed, ignored] = [0, 0, 0];
+  for (const file of files) {
+    tests.length = 0;
+    await import(pathToFileURL(file).href);
+    if (tests.length === 0) {
+      console.log(`FAILED ${file} registers no test`);
+      failed++;
+    }
+    for (const { name, ignore, fn } of tests) {
+      if (ignore === true) {
+        ignored++;
+        console.log(`ignored ${name}`);
+        continue;
+      }
+      const start = performance.now();
+      try {
+        await fn(CONTEXT);
+        passed++;
+        console.log(`ok ${name} (${(performance.now() - start).toFixed(0)} ms)`);
+      } catch (error) {
+        failed++;
+        console.log(`FAILED ${file}: ${name}\n${error instanceof Error ? error.stack : String(error)}`);
+      }
+    }
+  }
+  console.log(`${passed} passed, ${failed} failed, ${ignored} ignored`);
+  return failed === 0 ? 0 : 1;
+}
+
+if (process.argv[1]?.endsWith("test_runner.js")) process.exit(await runFiles(process.argv.slice(2)));

@@ -1,0 +1,37 @@
+// A program as a user of the packages writes it: every public entry point is imported by its name, and its types are what the
+// documentation says. It is only checked, with the declarations of the installed packages (scripts/test_hosts.ts).
+import {
+  type Context,
+  type Engine,
+  type EngineOptions,
+  host,
+  type Instance,
+  type Module,
+  NewEngine,
+  TrapError,
+} from "@waft/engine";
+import { Wasi } from "@waft/engine/wasi";
+import { main } from "@waft/cli";
+import { NewEngine as sameEngine, VERSION } from "@waft/cli/project";
+
+const options: EngineOptions = { interruptible: true, fuel: true, bounds: "explicit", limits: { maxMemoryPages: 16 } };
+const engine: Engine = NewEngine(options);
+const module: Module = engine.compile(new Uint8Array(8));
+const context: Context = { deadline: 50, fuel: 1000n };
+const memory = host.memory(1, 2);
+const bytes: ArrayBuffer = memory.buffer;
+const instance: Instance = module.instantiate(context, { env: { memory, log: (n: number) => n + 1 } });
+const result: unknown = instance.call(context, "run", 1, 2n);
+const text: string = VERSION;
+const status: Promise<number> = main(["--version"]);
+const engines: (typeof NewEngine)[] = [sameEngine];
+try {
+  instance.call({}, "run");
+} catch (error) {
+  if (error instanceof TrapError) console.log(error.message.toUpperCase());
+}
+// @ts-expect-error There is no such option.
+NewEngine({ bound: "guard" });
+// @ts-expect-error A deadline is a number of milliseconds or a Date.
+instance.call({ deadline: "soon" }, "run");
+console.log(bytes, result, text, status, engines, Wasi);
