@@ -14,9 +14,9 @@ export interface TocGroup {
 export const DOCS_TOC: readonly TocGroup[] = [
   { title: "Start", pages: ["index", "getting-started", "configuration"] },
   { title: "Use", pages: ["commands", "embedding", "manifest", "settings", "lockfile"] },
-  { title: "Plugins", pages: ["plugin-authoring", "registry", "registry-api"] },
+  { title: "Plugins", pages: ["plugin-authoring", "plugin-abi", "registry", "registry-api"] },
   { title: "Understand", pages: ["performance", "security", "architecture"] },
 ];
 
 /** Pages that the program writes. */
-export const GENERATED_PAGES: readonly string[] = ["commands", "performance", "registry-api", "settings"];
+export const GENERATED_PAGES: readonly string[] = ["commands", "performance", "plugin-abi", "registry-api", "settings"];

@@ -7,6 +7,8 @@ import { Command } from "commander";
 import { COMMANDS } from "../../project/commands/table.ts";
 import { FEATURES, OPTIMIZATIONS, RUNTIME_KEYS, type SettingKey } from "../../project/setting_names.ts";
 import { openapiPage } from "../openapi.ts";
+import { abiPage } from "./abi_page.ts";
+import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
 import { performancePage } from "./performance_page.ts";
 import type { StoredDocument } from "../store/keys.ts";
 
@@ -17,6 +19,7 @@ export async function generatedPages(): Promise<StoredDocument[]> {
     { path: "settings.md", source: settingsPage() },
     { path: "registry-api.md", source: openapiPage() },
     { path: "performance.md", source: performancePage() },
+    { path: "plugin-abi.md", source: abiPage() },
   ];
 }
 
@@ -67,6 +70,11 @@ async function commandPage(): Promise<string> {
     "Exit codes: 0 success, 1 other failure, 2 usage, 3 project invalid or stale, 4 review needed, 5 integrity failure, " +
     "6 not found or not resolvable, 7 network, 8 authentication, 9 incompatible, 10 changes pending (`plugin plan` only). " +
     "`waft run` ends with the guest's own code, or 134 after a trap.",
+    "",
+    "With `--json` the commands of projects print one document: `schemaVersion`, `command`, `ok`, `data`, `diagnostics`. " +
+    `Their schemas: ${
+      Object.keys(OUTPUT_SCHEMAS).map((c) => `[${c}](/schemas/v1/output/${c}.schema.json)`).join(", ")
+    }.`,
     "",
   ];
   for (const command of program.commands) describe(command, "waft", lines);

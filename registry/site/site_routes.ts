@@ -6,6 +6,7 @@ import { CATALOG_JSON_SCHEMA } from "../../project/catalog.ts";
 import { isPluginId } from "../../project/grammar.ts";
 import { LOCKFILE_SCHEMA } from "../../project/lock_schema.ts";
 import { MANIFEST_JSON_SCHEMA } from "../../project/manifest.ts";
+import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
 import { CATALOG_SCHEMA, LOCK_SCHEMA, MANIFEST_SCHEMA } from "../../project/site.ts";
 import { CACHE, jsonAnswer, textAnswer } from "../answer.ts";
 import type { Route } from "../app.ts";
@@ -38,6 +39,7 @@ export const SITE_ROUTES: readonly Route[] = [
   { method: "GET", path: "/search", rate: "search", handler: getSearch },
   { method: "GET", path: "/errors/:code", rate: "read", handler: getError },
   { method: "GET", path: "/schemas/v1/:schema", rate: "read", handler: getSchema },
+  { method: "GET", path: "/schemas/v1/output/:schema", rate: "read", handler: getOutputSchema },
   { method: "GET", path: "/data/docs.json", rate: "read", handler: (call) => getIndex(call, "canary", true) },
   {
     method: "GET",
@@ -91,15 +93,29 @@ const SCHEMAS: { readonly [name: string]: object } = {
   },
 };
 
+const OUTPUT = /^([a-z.]+)\.schema\.json$/;
+
+function getOutputSchema(call: Call): Response {
+  const command = OUTPUT.exec(call.params.schema ?? "")?.[1] ?? "";
+  if (!Object.hasOwn(OUTPUT_SCHEMAS, command)) {
+    throw new Problem("route.unknown", `there are schemas of ${Object.keys(OUTPUT_SCHEMAS).join(", ")}`);
+  }
+  return schemaAnswer(call, OUTPUT_SCHEMAS[command]!);
+}
+
+function schemaAnswer(call: Call, schema: object): Response {
+  return textAnswer(call.request, JSON.stringify(schema, null, 2) + "\n", {
+    type: "application/schema+json",
+    cache: "short",
+  });
+}
+
 function getSchema(call: Call): Response {
   const name = call.params.schema ?? "";
   if (!Object.hasOwn(SCHEMAS, name)) {
     throw new Problem("route.unknown", "the schemas are schema.json, lock.schema.json and catalog.schema.json");
   }
-  return textAnswer(call.request, JSON.stringify(SCHEMAS[name], null, 2) + "\n", {
-    type: "application/schema+json",
-    cache: "short",
-  });
+  return schemaAnswer(call, SCHEMAS[name]!);
 }
 
 function getIndex(call: Call, id: string, all = false): Response {

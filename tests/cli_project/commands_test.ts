@@ -1,11 +1,13 @@
 /**
  * The project commands as processes, from init to rm, against a registry on loopback: output, JSON, exit codes.
  */
+import { Ajv } from "ajv";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { assemble } from "../../project/engine_inspector.ts";
 import type { Definition } from "../../project/definition.ts";
+import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
 import { FakeRegistry } from "../project/fake_registry.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
 import { TempProject } from "../project/temp_project.ts";
@@ -64,7 +66,9 @@ function commandTest(
             const { code, out, err } = await run(...args, "--json");
             const lines = out.trimEnd().split("\n");
             assert.equal(lines.length, 1, `one JSON document on stdout: ${out} ${err}`);
-            return { ...JSON.parse(lines[0]!) as Envelope, code };
+            const envelope = JSON.parse(lines[0]!) as Envelope;
+            assertOutputSchema(envelope);
+            return { ...envelope, code };
           },
         });
       } finally {
@@ -74,6 +78,18 @@ function commandTest(
     },
   });
 }
+const ajv = new Ajv({ allErrors: true, strict: false });
+const seenCommands = new Set<string>();
+
+/** What a command prints has the shape that the site publishes. */
+function assertOutputSchema(envelope: Envelope): void {
+  const schema = OUTPUT_SCHEMAS[envelope.command];
+  assert.ok(schema !== undefined, `${envelope.command} has a schema`);
+  const validate = ajv.getSchema((schema as { $id: string }).$id) ?? ajv.compile(schema);
+  assert.ok(validate(envelope), `${JSON.stringify(validate.errors, null, 1)}\n${JSON.stringify(envelope)}`);
+  if (envelope.data !== null) seenCommands.add(envelope.command);
+}
+
 const codes = (e: Envelope): string[] => e.diagnostics.map((d) => d.code);
 
 commandTest(
@@ -368,4 +384,23 @@ commandTest("run takes its defaults from the nearest manifest, flags override th
     invalid.err,
     /waft\.json:1:\d+: manifest\.type: settings\.features\["multi-value"\] must be a boolean, not a string\n {2}help: write true or false\n$/,
   );
+});
+
+commandTest("every command that prints JSON prints what its published schema says", async ({ run, json }) => {
+  const ok = async (...args: string[]): Promise<void> => {
+    const { code, diagnostics } = await json(...args);
+    assert.equal(code, 0, `${args.join(" ")}: ${JSON.stringify(diagnostics)}`);
+  };
+  await ok("add", `${KV}@^1.2.0`, "--allow-requested");
+  await ok("plugin", "list");
+  await ok("plugin", "inspect", KV);
+  await ok("plugin", "inspect", `${CODEC}@2.0.0`);
+  await ok("plugin", "plan", "--update");
+  await ok("plugin", "grant", KV, "--allow-requested", "--deny", "clock.wall");
+  await ok("plugin", "update");
+  await ok("rm", KV);
+  // The other tests of this file run the rest.
+  assert.deepEqual([...seenCommands].sort(), Object.keys(OUTPUT_SCHEMAS).sort());
+  const listed = (await run("plugin", "--help")).out.match(/^ {2}([a-z]+) /gm)!.map((line) => `plugin.${line.trim()}`);
+  assert.deepEqual(listed.filter((c) => c !== "plugin.help" && OUTPUT_SCHEMAS[c] === undefined), []);
 });

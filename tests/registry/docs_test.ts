@@ -12,6 +12,9 @@ import { COMMANDS } from "../../project/commands/table.ts";
 import { assemble } from "../../project/engine_inspector.ts";
 import { checkManifest } from "../../project/manifest.ts";
 import { checkArchive } from "../../registry/publish/check.ts";
+import { HOST_FUNCTIONS } from "../../project/authorities.ts";
+import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
+import { abiPage, FUNCTION_WORDS } from "../../registry/site/abi_page.ts";
 import { DOCS_TOC, GENERATED_PAGES } from "../../registry/docs_toc.ts";
 import { canaryDocuments } from "../../registry/registry.ts";
 import { DocumentSite } from "../../registry/site/documents.ts";
@@ -37,6 +40,15 @@ Deno.test("the order names every page, and every page is in the order", () => {
   assert.equal(new Set(listed).size, listed.length);
   assert.deepEqual([...listed].sort(), PAGES.map((p) => p.path.replace(/\.md$/, "")).sort());
   for (const page of GENERATED_PAGES) assert.ok(listed.includes(page));
+});
+
+Deno.test("the page of the plugin ABI has every function, with a name for each parameter", () => {
+  assert.deepEqual(Object.keys(FUNCTION_WORDS).sort(), [...HOST_FUNCTIONS.keys()].sort());
+  for (const [name, { type }] of HOST_FUNCTIONS) {
+    const names = FUNCTION_WORDS[name]![0].split(", ").filter((n) => n !== "");
+    assert.equal(names.length, type.params.length, name);
+  }
+  assert.doesNotMatch(abiPage(), /undefined/);
 });
 
 Deno.test("every manifest in the documentation is a valid v1 manifest", async () => {
@@ -104,6 +116,8 @@ Deno.test("every link inside the documentation leads to a page and a heading", (
   for (const page of channel.pages) {
     for (const [, target] of page.html.matchAll(/<a href="([^"]*)"/g)) {
       if (target!.startsWith("https://")) continue;
+      const schema = /^\/schemas\/v1\/output\/([a-z.]+)\.schema\.json$/.exec(target!)?.[1];
+      if (schema !== undefined && Object.hasOwn(OUTPUT_SCHEMAS, schema)) continue;
       const [path, fragment] = target!.split("#") as [string, string | undefined];
       const there = path === "" ? page : SITE.page(path);
       assert.ok(there !== undefined, `${page.name}: ${target}`);

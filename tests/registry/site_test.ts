@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
 import { compareReleases } from "../../registry/site/pages/compare_page.ts";
 import { findRelease } from "../../registry/store/packages.ts";
+import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
 import type { IndexPage } from "../../registry/site/documents.ts";
 import { type TestRegistry, withRegistry } from "./test_registry.ts";
 
@@ -171,6 +172,14 @@ Deno.test("schemas, style, robots, health and security headers", () =>
       assert.equal(schema.$id, `https://waft.sh/schemas/v1/${name}.json`);
     }
     await text(r, "/schemas/v1/other.json", 404);
+    for (const command of Object.keys(OUTPUT_SCHEMAS)) {
+      const path = `/schemas/v1/output/${command}.schema.json`;
+      const schema = await (await fetch(r.url + path)).json() as { $id: string };
+      assert.equal(schema.$id, `https://waft.sh${path}`);
+    }
+    for (const wrong of ["fly.schema.json", "__proto__.schema.json", "add.json"]) {
+      await text(r, `/schemas/v1/output/${wrong}`, 404);
+    }
     const home = await text(r, "/");
     const sheet = /href="(\/static\/site\.[0-9a-f]{12}\.css)"/.exec(home)![1]!;
     const style = await fetch(r.url + sheet);

@@ -1,0 +1,209 @@
+/**
+ * The shape of what commands print with `--json`, one JSON Schema for each command, as the site publishes them.
+ *
+ * In: nothing. Out: schemas by command. Every document has the same envelope; `data` is null when the command failed. Objects
+ * are closed, so a test that runs the commands finds what is printed and not said here. Within `schemaVersion` 1 properties
+ * are only added. Design: §2.3, §2.4.
+ */
+import { record, SHARED_DEFINITIONS } from "./definition.ts";
+import type { Schema } from "./schema_walk.ts";
+import { SCHEMA_BASE } from "./site.ts";
+
+const text: Schema = { type: "string" };
+const flag: Schema = { type: "boolean" };
+const count: Schema = { type: "integer", minimum: 0 };
+const id: Schema = { $ref: "#/definitions/pluginID" };
+const version: Schema = { $ref: "#/definitions/version" };
+const digest: Schema = { $ref: "#/definitions/digest" };
+const grants: Schema = { type: "object", additionalProperties: { type: "object" } };
+
+function list(items: Schema): Schema {
+  return { type: "array", items };
+}
+function oneOf(...words: string[]): Schema {
+  return { type: "string", enum: words };
+}
+/** The draft has no other way that our own walker knows, too: a value, or null. */
+function orNull(schema: Schema): object {
+  return { anyOf: [{ type: "null" }, schema] };
+}
+
+const diagnostic = record({
+  code: { type: "string", pattern: "^[a-z-]+\\.[a-z-]+$" },
+  severity: oneOf("error", "warning", "note"),
+  message: text,
+  file: text,
+  line: { type: "integer", minimum: 1 },
+  column: { type: "integer", minimum: 1 },
+  pointer: text,
+  help: text,
+}, ["file", "line", "column", "pointer", "help"]);
+
+const change = record({
+  id,
+  action: oneOf("add", "update", "remove", "keep"),
+  from: version,
+  to: version,
+  reasons: list(text),
+  skipped: list(record({ version, reason: text })),
+  authority: record({ added: list(text), removed: list(text), widened: list(text) }),
+  needsReview: flag,
+}, ["from", "to"]);
+
+const changed = {
+  root: text,
+  changes: list(change),
+  loadOrder: list(id),
+  written: list(text),
+  cancelled: flag,
+  linksChecked: flag,
+};
+
+const switchState = record({
+  name: text,
+  value: flag,
+  default: flag,
+  from: oneOf("default", "manifest", "flag"),
+  meaning: text,
+  implemented: flag,
+  state: oneOf("on", "off", "not yet"),
+});
+const source = oneOf("default", "manifest", "flag");
+
+const signature = record({ params: list(text), results: list(text) });
+const externKind = oneOf("function", "table", "memory", "global", "tag");
+const moduleShape = record({
+  imports: list(record({ module: text, name: text, kind: externKind, type: signature }, ["type"])),
+  exports: list(record({ name: text, kind: externKind, type: signature }, ["type"])),
+});
+const entry = record({ path: text, digest, size: count });
+
+/** `data` by command, as the `command` of the document says it. */
+const DATA: { readonly [command: string]: object } = {
+  "init": {
+    anyOf: [
+      record({ kind: oneOf("quick", "application", "plugin"), root: text, created: list(text) }),
+      record({ changes: list(text), written: list(text) }),
+    ],
+  },
+  "add": record({ ...changed, reported: list(id) }),
+  "rm": record(changed),
+  "plugin.update": record(changed),
+  "plugin.grant": record(changed),
+  "plugin.list": record({
+    plugins: list(record({
+      id,
+      version,
+      kind: oneOf("wasm", "host"),
+      direct: flag,
+      requiredBy: list(id),
+      grants,
+      denied: list(text),
+      state: oneOf("ok", "yanked", "deprecated", "denied", "missing blob"),
+      yanked: { type: "object", required: ["reason", "severity"] },
+    }, ["yanked"])),
+  }),
+  "plugin.check": record({
+    checks: list(record({ name: text, status: oneOf("ok", "warning", "failed", "skipped"), detail: text })),
+  }),
+  "plugin.plan": record({
+    changes: list(change),
+    loadOrder: list(id),
+    links: list(record({ importer: text, module: text, name: text, by: text })),
+    pending: flag,
+  }),
+  "plugin.inspect": record({
+    plugins: list(record({
+      definition: { $ref: "#/definitions/definition" },
+      definitionDigest: digest,
+      package: id,
+      entry,
+      from: oneOf("lockfile", "registry", "directory"),
+      publisher: text,
+      publishedAt: text,
+      grants,
+      denied: list(text),
+      module: moduleShape,
+    }, ["publisher", "publishedAt", "grants", "denied", "module"])),
+  }),
+  "plugin.catalog": record({ file: text, text, written: flag, todo: list(text) }),
+  "plugin.publish": record({
+    package: id,
+    version,
+    versionSource: oneOf("package.version", "git tag"),
+    files: list(record({ path: text, size: count, digest })),
+    artifact: record({ digest, size: count }),
+    plugins: list(record({ id, definitionDigest: digest, entry: text, authorities: list(text) })),
+    dirty: list(text),
+    linksChecked: flag,
+    dryRun: flag,
+    registry: text,
+    created: flag,
+    url: text,
+  }, ["created", "url"]),
+  "status": {
+    type: "object",
+    additionalProperties: false,
+    required: ["runtime", "project", "manifest", "lockfile", "plugins", "registry", "policy"],
+    properties: {
+      runtime: record({ version: text, channel: oneOf("official", "nightly", "canary"), path: text }),
+      project: orNull(record({ root: text })),
+      manifest: orNull(record({ state: oneOf("ok", "broken"), requirements: count })),
+      lockfile: orNull(record({
+        state: oneOf("up to date", "missing", "none", "stale", "conflict", "needs review", "broken", "unknown"),
+        code: text,
+      }, ["code"])),
+      plugins: record({ total: count, direct: count, needsReview: count }),
+      registry: orNull(text),
+      policy: orNull(record({ file: text, deny: list(text) })),
+    },
+  },
+  "features": {
+    type: "object",
+    additionalProperties: false,
+    required: ["file", "keys"],
+    properties: { file: orNull(text), keys: list(switchState) },
+  },
+  "opts": {
+    type: "object",
+    additionalProperties: false,
+    required: ["file", "keys", "runtime"],
+    properties: {
+      file: orNull(text),
+      keys: list(switchState),
+      runtime: {
+        type: "object",
+        additionalProperties: false,
+        required: ["parallel", "deferredBoundsChecking"],
+        properties: {
+          parallel: {
+            type: "object",
+            required: ["value", "from"],
+            properties: { value: { anyOf: [{ const: "auto" }, count] }, from: source },
+          },
+          deferredBoundsChecking: record({ value: flag, from: source }),
+        },
+      },
+    },
+  },
+};
+
+/** The schemas, by command. */
+export const OUTPUT_SCHEMAS: { readonly [command: string]: object } = Object.fromEntries(
+  Object.entries(DATA).map(([command, data]) => [command, {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    $id: `${SCHEMA_BASE}/v1/output/${command}.schema.json`,
+    title: `waft ${command.replace(".", " ")} --json`,
+    type: "object",
+    additionalProperties: false,
+    required: ["schemaVersion", "command", "ok", "data", "diagnostics"],
+    properties: {
+      schemaVersion: { const: 1 },
+      command: { const: command },
+      ok: flag,
+      data: { anyOf: [{ type: "null" }, data] },
+      diagnostics: list(diagnostic),
+    },
+    definitions: SHARED_DEFINITIONS,
+  }]),
+);
