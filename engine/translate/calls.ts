@@ -26,7 +26,6 @@ import type { TableFacts } from "./table_facts.ts";
 
 const { I32, I64, NONE } = TY;
 const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
-const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 
 /** The tail call of a call operation. */
 function tailOf(op: number): number {
@@ -46,6 +45,7 @@ function emitCall(
   tail: boolean,
 ): void {
   const { params, results } = t.env.signatures[signature]!;
+  if (t.deterministic) leaveDepth(t, tail);
   const extra = record !== 0 ? 1 : 0;
   const list = takePool(t, params.length + extra);
   const { pool } = t.f;
@@ -144,7 +144,7 @@ export function translateCallIndirect(t: FunctionTranslator, typeIndex: number, 
 function checkRecordType(t: FunctionTranslator, record: number, typeIndex: number): void {
   const { b } = t;
   const actual = b.emit(OP.LOAD, I32, record, TRAP.UNINITIALIZED_ELEMENT, CONSTANT_POINTER, RECORD.TYPE_ID);
-  b.trapIf(b.eqz(typeMatches(t, actual, typeIndex)), TRAP.INDIRECT_CALL_TYPE);
+  b.trapIf(typeMatches(t, actual, typeIndex, OP.NE), TRAP.INDIRECT_CALL_TYPE);
 }
 
 /** A call through a table whose content is known: the same traps with fewer checks, and direct where only one function fits. */

@@ -89,27 +89,33 @@ function tagCondition(t: FunctionTranslator, value: number, heap: HeapType, null
   return b.binary(OP.AND, I32, test, b.eqz(isNull(t, value)));
 }
 
-/** Is the object or function `value` of type `heap`? An i32. When `value` may be null, reading its type traps with `nullCode`. */
-function typeCondition(t: FunctionTranslator, value: number, heap: HeapType, nullCode: number): number {
+/**
+ * Is the object or function `value` of type `heap`? An i32: 1 for yes when `op` is EQ, for no when it is NE. When `value` may be null,
+ * reading its type traps with `nullCode`.
+ */
+function typeCondition(t: FunctionTranslator, value: number, heap: HeapType, op: number, nullCode: number): number {
   const isFunc = topHeap(closeHeapType(heap, t.env.valid.canonicalIds)) === HEAP.func;
   const offset = isFunc ? RECORD.TYPE_ID : OBJECT.TYPE_ID;
   const id = t.b.emit(OP.LOAD, I32, value, nullCode, CONSTANT_POINTER, offset);
-  if (heap >= 0) return typeMatches(t, id, heap);
+  if (heap >= 0) return typeMatches(t, id, heap, op);
   const wanted = heap === HEAP.struct ? TYPE_KIND.STRUCT : TYPE_KIND.ARRAY;
-  return t.b.binary(OP.EQ, I32, loadOfDescriptor(t, id, DESCRIPTOR.KIND), t.b.i32(wanted));
+  return t.b.binary(op, I32, loadOfDescriptor(t, id, DESCRIPTOR.KIND), t.b.i32(wanted));
 }
 
-/** Is the type with canonical id `id` (i32) type `index` of the module or one below it? An i32. */
-export function typeMatches(t: FunctionTranslator, id: number, index: number): number {
+/**
+ * Is the type with canonical id `id` (i32) type `index` of the module or one below it? An i32: 1 for yes when `op` is EQ, for no when it
+ * is NE.
+ */
+export function typeMatches(t: FunctionTranslator, id: number, index: number, op: number): number {
   const { b, env } = t;
   const expected = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + index * 4);
-  if (env.valid.types[index]!.final) return b.binary(OP.EQ, I32, id, expected);
+  if (env.valid.types[index]!.final) return b.binary(op, I32, id, expected);
   const depth = subtypeDepth(env.valid.canonicalIds[index]!);
   if (depth < DISPLAY_LENGTH) {
-    return b.binary(OP.EQ, I32, loadOfDescriptor(t, id, DESCRIPTOR.DISPLAY + depth * 4), expected);
+    return b.binary(op, I32, loadOfDescriptor(t, id, DESCRIPTOR.DISPLAY + depth * 4), expected);
   }
   const deep = b.emit(OP.LOAD, I64, descriptorOf(t, id), 0, CONSTANT_POINTER, DESCRIPTOR.DEEP);
-  return b.binary(OP.EQ, I32, b.emit(OP.LOAD, I32, deep, 0, CONSTANT_POINTER, depth * 4), expected);
+  return b.binary(op, I32, b.emit(OP.LOAD, I32, deep, 0, CONSTANT_POINTER, depth * 4), expected);
 }
 
 function descriptorOf(t: FunctionTranslator, id: number): number {
@@ -137,7 +143,7 @@ function refTest(t: FunctionTranslator, imm: Immediates): void {
     const away: number[] = [];
     if (sourceNullable) away.push(branchAhead(t, isNull(t, value), b.i32(nullable ? 1 : 0)));
     if (tagged) away.push(branchAhead(t, lowBits(t, value, OBJECT_TAG_MASK), b.i32(0)));
-    const result = typeCondition(t, value, heap, 0);
+    const result = typeCondition(t, value, heap, OP.EQ, 0);
     if (away.length === 0) {
       t.push(result);
       return;
@@ -169,7 +175,7 @@ function refCast(t: FunctionTranslator, imm: Immediates): void {
   } else {
     const past = sourceNullable && nullable ? branchAhead(t, isNull(t, value)) : -1;
     if (tagged) failIf(t, lowBits(t, value, OBJECT_TAG_MASK));
-    failIf(t, b.eqz(typeCondition(t, value, heap, sourceNullable && !nullable ? TRAP.CAST_FAILURE : 0)));
+    failIf(t, typeCondition(t, value, heap, OP.NE, sourceNullable && !nullable ? TRAP.CAST_FAILURE : 0));
     if (past >= 0) join(t, [past, jumpAhead(t, 0)], 0);
   }
 }
@@ -208,8 +214,7 @@ function branchOnCast(onFail: boolean): Handler {
     };
     if (sourceNullable) leave(isNull(t, value), nullable);
     if (tagged) leave(lowBits(t, value, OBJECT_TAG_MASK), false);
-    const passes = typeCondition(t, value, heap, 0);
-    branchWhen(t, onFail ? b.eqz(passes) : passes, label);
+    branchWhen(t, typeCondition(t, value, heap, onFail ? OP.NE : OP.EQ, 0), label);
     if (on.length === 0) return;
     if (t.reachable) on.push(jumpAhead(t, 0));
     join(t, on, 0);

@@ -12,6 +12,7 @@ import type { Immediates } from "../wasm/immediates.ts";
 import type { ValType } from "../wasm/types.ts";
 import { endTry, endTryTable } from "./exceptions.ts";
 import { FRAME_KIND, MAX_INSTRUCTIONS, tooLarge } from "./frames.ts";
+import { takeDepth } from "./deterministic.ts";
 import { beginFuel } from "./fuel.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { edgeToFrame, openJoin, takePool } from "./joins.ts";
@@ -59,6 +60,7 @@ export function beginActivation(
   t.bodyFrame = frames.open(inlined ? INLINED : BODY, t.sp, results.length, results.length);
   frames.floor = -1;
   t.reachable = true;
+  if (t.deterministic) takeDepth(t, locals.length, inlined);
   if (t.metered && !inlined) beginFuel(t);
   // A function that calls nothing and loops nowhere ends soon; trees of calls need a poll in every function that calls.
   if (t.env.interruptible && !inlined && (bodyFlags(t) & CONTAINS.CALL) !== 0) b.emit(OP.POLL, TY.NONE, 0, 0, 0, 0);

@@ -194,6 +194,11 @@ export class FunctionTranslator implements CodeVisitor {
   charge = 0;
   price = 0;
   fuelThread = 0;
+  // Determinism (deterministic.ts): the thread's address, the stack that the open activation got and leaves.
+  deterministic = false;
+  depthThread = 0;
+  depthGot = 0;
+  depthLeft = 0;
   /** Calls that stayed calls. */
   keptCalls = 0;
   /** The zero of each type, from the entry block; 0 when there is none. */
@@ -220,6 +225,7 @@ export class FunctionTranslator implements CodeVisitor {
     this.clauses.length = 0;
     this.keptCalls = 0;
     this.metered = env.fuel;
+    this.deterministic = env.deterministic;
     this.zeros.fill(0);
   }
 
@@ -259,6 +265,13 @@ export class FunctionTranslator implements CodeVisitor {
       meterInstruction(this, id);
     }
     if (!this.reachable) return;
+    if (this.deterministic && MAKES_NAN[id] !== 0) {
+      this.#one(id, imm, at);
+      canonicalize(this, id);
+    } else this.#one(id, imm, at);
+  }
+
+  #one(id: number, imm: Immediates, at: number): void {
     const b = this.b;
     const stack = this.stack;
     switch (CASE[id]) {

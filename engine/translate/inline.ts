@@ -71,7 +71,7 @@ export function inlineCall(t: FunctionTranslator, funcIndex: number): void {
   const { env, f, b, loops } = t;
   countHit(env, "inline");
   t.inlineBudget -= env.summaries.bytes[funcIndex - env.valid.importedFuncCount]!;
-  const { charge, price } = t;
+  const { charge, price, depthGot, depthLeft } = t;
   t.charge = 0;
   t.price = 0;
   const { funcIndex: caller, bodyFrame, localBase, localEnd, openLoops, nextLoop, room } = t;
@@ -82,6 +82,8 @@ export function inlineCall(t: FunctionTranslator, funcIndex: number): void {
   t.inlineDepth++;
   validateBody(env.valid, funcIndex, t);
   t.inlineDepth--;
+  t.depthGot = depthGot;
+  t.depthLeft = depthLeft;
   t.charge = charge;
   t.price = price;
   t.chain.pop();

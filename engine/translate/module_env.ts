@@ -37,6 +37,8 @@ export interface EnvOptions {
   interruptible?: boolean;
   /** Charge fuel. */
   fuel?: boolean;
+  /** Leave nothing to the machine or the compiler: canonical NaNs, counted depth of calls. */
+  deterministic?: boolean;
   /** The `optimizations` keys that are on; absent keys are off. */
   optimizations?: Readonly<Record<string, boolean>>;
   /** Times that each key applied. */
@@ -52,6 +54,9 @@ export interface ModuleEnv {
   readonly fuel: boolean;
   /** Region word of the thread's fuel. */
   readonly fuelRegion: number;
+  readonly deterministic: boolean;
+  /** Region word of the thread's count of the stack that is left. */
+  readonly depthRegion: number;
   readonly optimizations: Readonly<Record<string, boolean>>;
   readonly hits: Record<string, number>;
   /** Signatures by id. */
@@ -160,6 +165,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
   const tables = placeTables(valid, layout, classes, facts);
   const payloadRegion = region(REGION.POINTER, classes.take());
   const fuelRegion = region(REGION.POINTER, classes.take());
+  const depthRegion = region(REGION.POINTER, classes.take());
   const headerRegion = region(REGION.POINTER, classes.take());
   const sharedLengthRegion = region(REGION.POINTER, classes.take());
   return {
@@ -170,6 +176,8 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     fuelRegion,
+    deterministic: options.deterministic ?? false,
+    depthRegion,
     optimizations: options.optimizations ?? {},
     hits: options.hits ?? {},
     signatures: table.signatures,

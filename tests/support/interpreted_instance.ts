@@ -7,7 +7,7 @@
  */
 import { BUILTIN_ROWS, type BuiltinName } from "../../engine/builtins.ts";
 import { CONTEXT, MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, TAG_SIZE, THREAD } from "../../engine/context_layout.ts";
-import { LinkError } from "../../engine/errors.ts";
+import { Bug, LinkError } from "../../engine/errors.ts";
 import { IrFunction } from "../../engine/ir/function.ts";
 import {
   interpret,
@@ -498,6 +498,12 @@ export class InterpretedInstance implements World {
         throw this.space.caught!;
       case "caught":
         return [BigInt(this.space.exceptions.push(this.space.caught!))];
+      case "gc_allocate":
+      case "array_new_data":
+      case "array_new_elem":
+      case "array_init_data":
+      case "array_init_elem":
+        throw new Bug("There is no collected heap here");
     }
   }
 
