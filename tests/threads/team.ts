@@ -1,5 +1,5 @@
 /** A number of Workers that run one shared module on one shared memory, each with an instance of its own. */
-import { NewEngine, type EngineOptions, type Memory, type Module } from "../../engine/mod.ts";
+import { type EngineOptions, type Memory, type Module, NewEngine } from "../../engine/mod.ts";
 import { host } from "../../engine/mod.ts";
 import type { Reply, Request } from "./worker.ts";
 
@@ -41,11 +41,18 @@ export interface Team extends Disposable {
   readonly module: Module;
 }
 
+/** How the module is compiled, and the limits of the memory. */
+export type TeamOptions = Omit<EngineOptions, "bounds"> & {
+  bounds?: "guard" | "explicit";
+  pages?: number;
+  maximum?: number;
+};
+
 /** `size` Workers with an instance each of the module in `text`, which imports the memory "env" "memory". */
 export async function assemble(
   size: number,
   text: string,
-  { pages = 1, maximum = 16, ...options }: EngineOptions & { pages?: number; maximum?: number } = {},
+  { pages = 1, maximum = 16, ...options }: TeamOptions = {},
 ): Promise<Team> {
   const module = NewEngine(options).compile(text);
   const memory = host.sharedMemory(pages, maximum, options.bounds);

@@ -2,12 +2,19 @@
  * A thread for tests: takes a module and a memory by their tokens, and calls exports as it is told. Answers every message with
  * `{ result }` or `{ error }`.
  */
-import { host, type Instance, Memory, Module, type SharedMemoryToken, type SharedModuleToken } from "../../engine/mod.ts";
+import {
+  host,
+  type Instance,
+  Memory,
+  Module,
+  type SharedMemoryToken,
+  type SharedModuleToken,
+} from "../../engine/mod.ts";
 
 export type Request =
   | { kind: "instantiate"; module: SharedModuleToken; memory?: SharedMemoryToken }
   | { kind: "call"; name: string; args: (number | bigint)[]; deadline?: number }
-  | { kind: "close" }
+  | { kind: "make"; pages: number; maximum: number }
   | { kind: "drop" };
 
 export type Reply = { result: unknown } | { error: string };
@@ -27,9 +34,10 @@ function answer(request: Request): unknown {
       const context = request.deadline === undefined ? {} : { deadline: request.deadline };
       return instance!.call(context, request.name, ...request.args);
     }
-    case "close":
-      instance!.close();
-      return undefined;
+    case "make":
+      memory = host.sharedMemory(request.pages, request.maximum);
+      new Uint8Array(memory.buffer).fill(7);
+      return memory.share();
     case "drop":
       instance = undefined;
       memory = undefined;

@@ -1,0 +1,34 @@
+/**
+ * `deno task torture [--count N]`: the torture of threads (tests/threads/torture.ts) N times over, default 20, in both bounds modes. Fails with the
+ * first assertion that does not hold; whether threads meet is up to the scheduler, so a long run sees more than a short one.
+ */
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { assemble } from "../tests/threads/team.ts";
+import * as torture from "../tests/threads/torture.ts";
+
+const { values } = parseArgs({ options: { count: { type: "string", default: "20" } } });
+const count = Number(values.count);
+if (!Number.isInteger(count) || count < 1) {
+  console.error(`--count must be a positive whole number, not ${values.count}`);
+  process.exit(2);
+}
+for (const bounds of ["guard", "explicit"] as const) {
+  const start = performance.now();
+  for (let n = 0; n < count; n++) {
+    using team = await assemble(4, torture.TORTURE, { pages: 18, maximum: 64, bounds });
+    for (let round = 0; round < 5; round++) {
+      await torture.storeBuffering(team, torture.MOST_ROUNDS);
+      await torture.loadBuffering(team, torture.MOST_ROUNDS);
+      await torture.messagePassing(team, torture.MOST_ROUNDS);
+      await torture.counters(team, 50_000);
+      await torture.locks(team, 20_000);
+      await torture.queue(team, 10_000);
+      await torture.pingPong(team, 1000);
+      await torture.wakeUps(team);
+    }
+    await torture.growing(team);
+  }
+  console.log(`${bounds}: ${count} times, ${((performance.now() - start) / 1000).toFixed(1)} s, nothing found`);
+}
+process.exit(0);

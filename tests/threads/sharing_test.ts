@@ -1,0 +1,161 @@
+/** Memories and modules that several Workers use: what is handed over, what is kept alive, and what happens when a Worker goes. */
+import { deepEqual, equal, ok, rejects, throws } from "node:assert/strict";
+import {
+  host,
+  Memory,
+  Module,
+  NewEngine,
+  type SharedMemoryToken,
+  type SharedModuleToken,
+  TrapError,
+} from "../../engine/mod.ts";
+import { assemble, Member } from "./team.ts";
+
+const PROGRAM = `(module $program (import "env" "memory" (memory 1 16 shared)) (import "env" "pause" (func $pause))
+  (global $calls (mut i32) (i32.const 0))
+  (func (export "calls") (result i32)
+    (global.set $calls (i32.add (global.get $calls) (i32.const 1))) (global.get $calls))
+  (func (export "host") (call $pause))
+  (func $deep (export "load") (param i32) (result i32) (i32.load (local.get 0)))
+  (func (export "store") (param i32 i32) (i32.store (local.get 0) (local.get 1)))
+  (func (export "wait") (param i32 i64) (result i32)
+    (memory.atomic.wait32 (local.get 0) (i32.const 0) (local.get 1)))
+  (func (export "spin") (param $n i64) (loop $l
+    (drop (i32.atomic.rmw.add (i32.const 64) (i32.const 1)))
+    (br_if $l (i64.ne (i64.const 0) (local.tee $n (i64.sub (local.get $n) (i64.const 1)))))))
+  (func (export "for_ever") (loop $l (br $l))))`;
+
+Deno.test("a shared memory's buffer is a SharedArrayBuffer that grows with it", () => {
+  const memory = host.sharedMemory(1, 3);
+  const bytes = new Uint8Array(memory.buffer);
+  ok((memory.buffer as unknown) instanceof SharedArrayBuffer);
+  equal(memory.grow(1), 1);
+  equal(bytes.length, 0x20000);
+  equal(memory.buffer.byteLength, 0x20000);
+  equal(memory.grow(2), -1);
+  equal(memory.grow(0), 2);
+  equal(memory.pages, 2);
+});
+
+Deno.test("the same memory by its token: one length, one content; growing is seen by code of both", () => {
+  for (const bounds of ["guard", "explicit"] as const) {
+    const engine = NewEngine({ bounds });
+    const module = engine.compile(`(module (import "m" "m" (memory 0 4 shared))
+      (func (export "size") (result i32) (memory.size))
+      (func (export "load") (param i32) (result i32) (i32.load8_u (local.get 0))))`);
+    const memory = host.sharedMemory(0, 4, bounds);
+    const other = Memory.fromShared(memory.share());
+    const [a, b] = [memory, other].map((m) => module.instantiate({}, { m: { m } }));
+    throws(() => a!.call({}, "load", 0), /out of bounds memory access/);
+    equal(other.grow(2), 0);
+    new Uint8Array(other.buffer)[0x1ffff] = 9;
+    for (const instance of [a!, b!]) {
+      equal(instance.call({}, "size"), 2);
+      equal(instance.call({}, "load", 0x1ffff), 9);
+      throws(() => instance.call({}, "load", 0x20000), /out of bounds memory access/);
+    }
+  }
+});
+
+Deno.test("what is no token, or cannot be shared, is refused", () => {
+  throws(() => host.memory(1).share(), /Only a shared memory/);
+  throws(() => host.sharedMemory(1, undefined as unknown as number), /needs a maximum/);
+  for (const token of [{}, null, { waft: "memory" }, { waft: "module", count: 1 }]) {
+    throws(() => Memory.fromShared(token as unknown as SharedMemoryToken), TypeError);
+    throws(() => Module.fromShared(token as unknown as SharedModuleToken), TypeError);
+  }
+  const token = NewEngine().compile("(module)").share();
+  throws(() => Module.fromShared({ ...token, version: 0 }), /another version/);
+});
+
+Deno.test("a module by its token in the realm that made it is that module", () => {
+  const module = NewEngine().compile(`(module (func (export "f") (result i32) (i32.const 5)))`);
+  const again = Module.fromShared(module.share());
+  equal(again.instantiate().call({}, "f"), 5);
+  equal(again.codeSize, module.codeSize);
+  module.unshare();
+});
+
+for (const bounds of ["guard", "explicit"] as const) {
+  Deno.test(`${bounds}: one module in two Workers: instances of their own, traps with names, host functions`, async () => {
+    using team = await assemble(2, PROGRAM, { bounds });
+    const [a, b] = team.members;
+    equal(await a!.call("calls"), 1);
+    equal(await a!.call("calls"), 2);
+    equal(await b!.call("calls"), 1);
+    await a!.call("host");
+    await a!.call("store", 128, 77);
+    equal(await b!.call("load", 128), 77);
+    await rejects(b!.call("load", 0x10000), /out of bounds memory access/);
+    // The realm that compiled it runs it, too.
+    const own = team.module.instantiate({}, { env: { memory: team.memory, pause: () => {} } });
+    equal(own.call({}, "load", 128), 77);
+    throws(() => own.call({}, "load", -4), (error) => {
+      deepEqual((error as TrapError).frames.map(({ funcName }) => funcName), ["deep"]);
+      return true;
+    });
+  });
+}
+
+Deno.test("waiting ends with the deadline of the call, in every realm; the instance stays usable", async () => {
+  using team = await assemble(1, PROGRAM, { interruptible: true });
+  const [member] = team.members;
+  const own = team.module.instantiate({}, { env: { memory: team.memory, pause: () => {} } });
+  throws(() => own.call({ deadline: 20 }, "wait", 256, -1n), /interrupted/);
+  throws(() => own.call({ deadline: 20 }, "for_ever"), /interrupted/);
+  equal(own.call({ deadline: 10_000 }, "wait", 256, 1_000_000n), 2);
+  for (const [name, ...args] of [["wait", 256, -1n], ["for_ever"]] as [string, ...(number | bigint)[]][]) {
+    await rejects(member!.ask({ kind: "call", name, args, deadline: 20 }), /interrupted/);
+  }
+  // Its own deadline, not that of the realm that compiled it.
+  const busy = member!.call("wait", 256, 60_000_000n);
+  throws(() => own.call({ deadline: 20 }, "for_ever"), /interrupted/);
+  equal(await busy, 2);
+  equal(await member!.call("calls"), 1);
+});
+
+Deno.test("times: a wait of 20 ms takes as long, one for another value none", () => {
+  const memory = host.sharedMemory(1, 16);
+  const instance = NewEngine().compile(PROGRAM).instantiate({}, { env: { memory, pause: () => {} } });
+  const start = performance.now();
+  equal(instance.call({}, "wait", 0, 20_000_000n), 2);
+  ok(performance.now() - start >= 19);
+  new Int32Array(memory.buffer)[0] = 1;
+  equal(instance.call({}, "wait", 0, -1n), 1);
+});
+
+Deno.test("a Worker that is terminated while it waits, or while it works, takes nothing with it", async () => {
+  using team = await assemble(3, PROGRAM);
+  const [waiting, working, left] = team.members;
+  const forgotten = [waiting!.call("wait", 512, -1n), working!.call("spin", 3_000_000n)];
+  while (new Int32Array(team.memory.buffer)[16] === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  waiting!.terminate();
+  working!.terminate();
+  await left!.call("store", 1024, 5);
+  equal(new Int32Array(team.memory.buffer)[256], 5);
+  equal(await left!.call("load", 1024), 5);
+  equal(team.memory.grow(1), 1);
+  await left!.call("store", 0x10000, 6);
+  ok(forgotten.length === 2); // never settled
+});
+
+Deno.test("a memory outlives the Worker that made it", async () => {
+  const member = new Member();
+  const token = await member.ask({ kind: "make", pages: 2, maximum: 4 }) as SharedMemoryToken;
+  member.terminate();
+  const memory = Memory.fromShared(token);
+  ok(new Uint8Array(memory.buffer).every((byte) => byte === 7));
+  equal(memory.grow(2), 2);
+});
+
+Deno.test("Workers that start at once each get their faults", async () => {
+  const text =
+    `(module (import "env" "memory" (memory 1)) (func (export "load") (param i32) (drop (i32.load (local.get 0)))))`;
+  const module = NewEngine().compile(text);
+  const members = Array.from({ length: 4 }, () => new Member());
+  await Promise.all(members.map(async (member) => {
+    await member.ask({ kind: "instantiate", module: module.share() });
+    for (let n = 0; n < 50; n++) await rejects(member.call("load", 0x10000 + n), /out of bounds memory access/);
+  }));
+  for (const member of members) member.terminate();
+});
