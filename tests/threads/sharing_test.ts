@@ -7,7 +7,7 @@ import {
   NewEngine,
   type SharedMemoryToken,
   type SharedModuleToken,
-  TrapError,
+  type TrapError,
 } from "../../engine/mod.ts";
 import { assemble, Member } from "./team.ts";
 
