@@ -116,6 +116,14 @@ function immediateText(f: Decoded, kind: string, word: number): string {
     }
     case "F":
       return `#${floatImmediate(f.i).toFixed(8)}`;
+    case "R":
+      return `#${(8 << INSTRUCTION_ROWS[f.row].scale) - f.i}`;
+    case "V":
+      return `#${(f.s << 5) | f.i}`;
+    case "U": {
+      const byte = (f.s << 5) | f.i;
+      return `#0x${[7, 6, 5, 4, 3, 2, 1, 0].map((k) => (byte >> k) & 1 ? "ff" : "00").join("")}`;
+    }
     case "~J":
       return `#${(signed(f.i, 19) * 4) | ((word >>> 29) & 3)}`;
     case "s":
@@ -132,9 +140,10 @@ export function instructionText(word: number): string {
   if (f === undefined) return `.word 0x${(word >>> 0).toString(16).padStart(8, "0")}`;
   let text = INSTRUCTION_ROWS[f.row].text;
   const registers: Readonly<Record<string, number>> = { d: f.d, n: f.n, m: f.m, a: f.a };
+  text = text.replace("[i]", `[${f.i}]`).replace("[s]", `[${f.s}]`);
   text = text.replace(/\bc$|\.c\b/, (found) => found.replace("c", CC_NAMES[f.c]));
   text = text.replace(
-    /\b([wxsdqbvWX])([dnma])\b|#(~?)i\*(\d+)|#(~[iJ]|[SELAHTFXsi])(?![\w0-9])/g,
+    /\b([wxshdqbvWX])([dnma])\b|#(~?)i\*(\d+)|#(~[iJ]|[SELAHTFXRVUsi])(?![\w0-9])/g,
     (_, kind: string, letter: string, sign: string, factor: string, special: string) => {
       if (kind !== undefined) return registerName(kind, registers[letter]);
       if (factor !== undefined) {

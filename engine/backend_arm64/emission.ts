@@ -29,6 +29,10 @@ export const COLD = {
   ...COLD_PIECE,
   /** x = label of a landing: where exceptions of a call into another instance land, 8 bytes below the frame. */
   CROSS_LANDING: COLD_PIECE.OWN,
+  /** The slow path of allocation `at`; continues at label `back`. */
+  ALLOCATION: 7,
+  /** The end of access `at` lies behind the length that the context knows of a shared memory; continues at label `back`. */
+  BOUNDS: 8,
 } as const;
 
 export class Emission extends FunctionEmission {

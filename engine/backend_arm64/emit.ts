@@ -15,6 +15,8 @@ import { COLD, Emission } from "./emission.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
 import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, LINK, MEMORY_BASE, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
+import { emitAllocation, emitColdAllocation } from "./emit_allocation.ts";
+import * as atomics from "./emit_atomic.ts";
 import * as calls from "./emit_calls.ts";
 import { branchOn, consumerOf, emitCompare, emitFlags } from "./emit_compare.ts";
 import { emitData, emitSwitch } from "./emit_control.ts";
@@ -119,8 +121,14 @@ function emitInstruction(e: Emission, ends: BlockEnds, i: number, k: number): vo
     case P.REM_U:
       integers.emitDivision(e, i, op);
       break;
+    case P.ADD_CONSTANT: {
+      const o = v.firstOperand[i];
+      e.asm.addConstant(e.register(o), e.register(o + 1), v.disp[i] >>> 0, SCRATCH);
+      break;
+    }
     case P.MUL:
     case P.NOT:
+    case P.NEGATE:
     case P.ROTL:
     case P.CTZ:
     case P.POPCNT:
@@ -137,6 +145,15 @@ function emitInstruction(e: Emission, ends: BlockEnds, i: number, k: number): vo
     case P.TRUNC_S64:
     case P.TRUNC_U64:
       floats.emitTruncation(e, i, op);
+      break;
+    case P.ATOMIC_LOOP:
+      atomics.emitAtomicLoop(e, i);
+      break;
+    case P.ATOMIC_SWAP:
+      atomics.emitAtomicSwap(e, i);
+      break;
+    case P.GC_ALLOC:
+      emitAllocation(e, i);
       break;
     case P.SWITCH:
       emitSwitch(e, ends, i, v.succStart[k], v.imm[i]);
@@ -171,6 +188,12 @@ function emitCold(e: Emission, c: number): void {
       break;
     case COLD.CROSS_TAIL_CALL:
       calls.emitCrossTailCall(e);
+      break;
+    case COLD.BOUNDS:
+      integers.emitColdBounds(e, i, back);
+      break;
+    case COLD.ALLOCATION:
+      emitColdAllocation(e, i, back);
       break;
     case COLD.CROSS_LANDING:
       // The unwinder left sp where a return address of 8 bytes would have been dropped.

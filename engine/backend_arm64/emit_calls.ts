@@ -15,7 +15,7 @@ import { AUX_LANDING, CC, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
 
 /** Emits B or BL with a displacement that relocation fills in. */
-function relative(e: Emission, row: number, kind: number, target: number): void {
+export function relative(e: Emission, row: number, kind: number, target: number): void {
   e.mark(KIND.RELOCATION, kind, target, 0, 0);
   e.asm.rrr(row, 0, 0, 0);
 }

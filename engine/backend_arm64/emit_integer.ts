@@ -1,9 +1,10 @@
 /**
  * Emission of integer operations that take several instructions: division with its checks, bit counts, explicit bounds checks.
  */
-import { MEMORY } from "../context_layout.ts";
+import { MEMORY, SHARED_LENGTH_SIZE } from "../context_layout.ts";
 import { TRAP } from "../traps.ts";
-import type { Emission } from "./emission.ts";
+import { callTrap } from "./emit_calls.ts";
+import { COLD, type Emission } from "./emission.ts";
 import { encode } from "./encoding.ts";
 import { X } from "./instructions.ts";
 import { CC, P } from "./machine_ops.ts";
@@ -51,6 +52,9 @@ export function emitSimple(e: Emission, i: number, op: number): void {
     case P.MUL:
       asm.rrra(X.MADD32 + wide, d, x, e.register(o + 2), ZERO);
       break;
+    case P.NEGATE:
+      asm.rrr(X.SUB32 + wide, d, ZERO, x);
+      break;
     case P.NOT:
       asm.rrr(X.ORN32 + wide, d, ZERO, x);
       break;
@@ -73,25 +77,35 @@ export function emitSimple(e: Emission, i: number, op: number): void {
 
 /** Traps unless address + offset + size ≤ length of the memory. */
 export function emitBounds(e: Emission, i: number): void {
-  const { v, asm } = e;
-  const aux = v.aux[i];
-  const memory = aux >>> 8;
-  const trap = e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
-  const lengthAt = e.context.layout.memoriesOffset + memory * MEMORY.SIZE + MEMORY.LENGTH;
+  const memory = e.v.aux[i] >>> 8;
+  const shared = e.context.sharedMemories?.[memory] === true;
+  const back = shared ? e.newLabel() : 0;
+  const fail = shared ? e.cold(COLD.BOUNDS, i, 0, back) : e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
   // With guard pages the register of the length is free for other things.
   let length: number = MEMORY_LENGTH;
   if (memory !== 0 || !e.context.explicitBounds) {
     length = SCRATCH2;
-    emitAt(e, X.LDR_X_U, SCRATCH2, CONTEXT_REGISTER, lengthAt);
+    emitAt(e, X.LDR_X_U, SCRATCH2, CONTEXT_REGISTER, lengthAt(e, memory));
   }
+  e.branch(compareLength(e, i, length, fail), fail);
+  if (shared) e.bind(back);
+}
+
+function lengthAt(e: Emission, memory: number): number {
+  return e.context.layout.memoriesOffset + memory * MEMORY.SIZE + MEMORY.LENGTH;
+}
+
+/** Compares the end of the access with the length in a register; returns the condition of being out of bounds. Changes x16. */
+function compareLength(e: Emission, i: number, length: number, overflow: number): number {
+  const { v, asm } = e;
+  const aux = v.aux[i];
   if ((aux & 2) !== 0) {
     if (v.disp[i] < 0x1000) asm.rri(X.SUBS_I64, ZERO, length, v.disp[i], 0);
     else {
       asm.constant(SCRATCH, v.disp[i], 0);
       asm.rrr(X.SUBS64, ZERO, length, SCRATCH);
     }
-    e.branch(CC.LO, trap);
-    return;
+    return CC.LO;
   }
   const address = e.register(v.firstOperand[i]);
   const extent = (v.imm[i] >>> 0) + v.disp[i];
@@ -103,7 +117,21 @@ export function emitBounds(e: Emission, i: number): void {
     asm.constant(SCRATCH, extent | 0, extent > 0xffffffff ? 1 : 0);
     asm.rrr(wide ? X.ADDS64 : X.ADD64, SCRATCH, SCRATCH, address);
   }
-  if (wide) e.branch(CC.HS, trap);
+  if (wide) e.branch(CC.HS, overflow);
   asm.rrr(X.SUBS64, ZERO, SCRATCH, length);
-  e.branch(CC.HI, trap);
+  return CC.HI;
+}
+
+/** Cold part of a check of a shared memory, which another thread may have grown: looks at its true length, and keeps that. */
+export function emitColdBounds(e: Emission, i: number, back: number): void {
+  const memory = e.v.aux[i] >>> 8;
+  const trap = e.newLabel();
+  emitAt(e, X.LDR_X_U, SCRATCH2, CONTEXT_REGISTER, e.context.layout.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE);
+  emitAt(e, X.LDR_X_U, SCRATCH2, SCRATCH2, 0);
+  emitAt(e, X.STR_X_U, SCRATCH2, CONTEXT_REGISTER, lengthAt(e, memory));
+  if (memory === 0 && e.context.explicitBounds) e.asm.move(1, MEMORY_LENGTH, SCRATCH2);
+  const outside = compareLength(e, i, SCRATCH2, trap);
+  e.branch(outside ^ 1, back);
+  e.bind(trap);
+  callTrap(e, i, TRAP.MEMORY_OUT_OF_BOUNDS, e.frame);
 }

@@ -5,7 +5,8 @@
  * Only x16, x17 and v31 may be changed besides what the instruction defines.
  */
 import { TY } from "../ir/types.ts";
-import { type Emission, KIND } from "./emission.ts";
+import type { Emission } from "./emission.ts";
+import { emitLiteral, emitVectorConstant, LITERAL_LIMIT } from "./emit_vector.ts";
 import { encode } from "./encoding.ts";
 import { constantPlan, float32Immediate, float64Immediate } from "./immediates.ts";
 import { ROW_REGISTERS, ROW_SCALE, X } from "./instructions.ts";
@@ -15,9 +16,6 @@ import { CONTEXT_REGISTER, MEMORY_BASE, SCRATCH, SCRATCH_VECTOR, SP, ZERO } from
 // Options of index registers and extended operands.
 const UXTW = 2;
 const UXTX = 3;
-
-/** Functions with more VCode than this may be too long for literal loads, which reach 1 MiB. */
-const LITERAL_LIMIT = 12000;
 
 /** Byte offset of slot location `location` (< 0) from sp. */
 export function slotOffset(location: number): number {
@@ -31,6 +29,8 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
     emitAccess(e, i, row, o);
     return;
   }
+  const trap = (v.aux[i] >>> AUX_TRAP_SHIFT) & 63;
+  if (trap !== 0) e.faultSite(i, trap);
   let word = encode(row, 0, 0, 0, 0, v.imm[i], v.disp[i], 0, 0);
   for (let fields = ROW_REGISTERS[row]; fields !== 0; fields >>= 4) {
     word |= (location[o++] & 31) << FIELD_SHIFTS[fields & 15];
@@ -151,12 +151,6 @@ function emitSwap(e: Emission, a: number, b: number): void {
   }
 }
 
-/** A literal load of a pool constant. */
-function emitLiteral(e: Emission, row: number, d: number, label: number): void {
-  e.mark(KIND.LITERAL, label, 0, 0, 0);
-  e.asm.rrr(row, d, 0, 0);
-}
-
 /** d = f64 (or, with `double` 0, f32) of given bits. */
 export function emitFloatConstant(e: Emission, d: number, low: number, high: number, double: number): void {
   const { asm } = e;
@@ -170,19 +164,6 @@ export function emitFloatConstant(e: Emission, d: number, low: number, high: num
     asm.constant(SCRATCH, low, high);
     asm.rrr(double === 1 ? X.FMOV_DX : X.FMOV_SW, d, SCRATCH, 0);
   } else emitLiteral(e, double === 1 ? X.LDR_LD : X.LDR_LS, d, e.pool(low, high, double === 1 ? 8 : 4));
-}
-
-function emitVectorConstant(e: Emission, d: number, index: number): void {
-  const { vectors } = e.v;
-  const at = index * 4;
-  if ((vectors[at] | vectors[at + 1] | vectors[at + 2] | vectors[at + 3]) === 0) {
-    e.asm.rrr(X.MOVI_ZERO_2D, d, 0, 0);
-  } else if (e.v.count > LITERAL_LIMIT) {
-    e.asm.constant(SCRATCH, vectors[at], vectors[at + 1]);
-    e.asm.rrr(X.FMOV_DX, d, SCRATCH, 0);
-    e.asm.constant(SCRATCH, vectors[at + 2], vectors[at + 3]);
-    e.asm.rrr(X.INS_D1, d, SCRATCH, 0);
-  } else emitLiteral(e, X.LDR_LQ, d, e.pool(index, 0, 16));
 }
 
 /** Emits repeatable instruction `i` with its result in physical register `to`. */

@@ -14,10 +14,15 @@ function foldWrap(s: Selection, id: number, user: number): void {
   if (s.op[id] === OP.WRAP) foldPure(s, id, user);
 }
 
+/** Folds an inversion into a vector operation that can do it as well. */
+function foldInverse(s: Selection, id: number, user: number): boolean {
+  return s.op[id] === OP.VNOT && foldPure(s, id, user);
+}
+
 /** Folds the condition `id` of a branch, select or trap. */
 function foldCondition(s: Selection, id: number, user: number): void {
   const o = s.op[id];
-  if (o === OP.AND || o === OP.WRAP) {
+  if (o === OP.AND || o === OP.WRAP || o === OP.VANY_TRUE || o === OP.VALL_TRUE) {
     foldPure(s, id, user);
   } else if (isCompare(o)) {
     if (s.uses[id] === 1) foldPure(s, id, user);
@@ -121,6 +126,16 @@ export function markFolds(s: Selection): void {
         case OP.STORE8:
         case OP.STORE16:
           if (TY_BANK[ty[y]] === 1) foldWrap(s, y, id);
+          break;
+        case OP.VAND:
+        case OP.VOR:
+          if (!foldInverse(s, y, id)) foldInverse(s, x, id);
+          break;
+        case OP.VANDNOT:
+          foldInverse(s, y, id);
+          break;
+        case OP.VBITSELECT:
+          foldInverse(s, c[id], id);
           break;
         default:
           if (isIntegerCompare(o) && folded[id] !== FOLD.REPEATED) {

@@ -2,20 +2,22 @@
  * Code that every image carries once, in front of its functions: the common end of parking, trap stubs, and the builtins, native
  * or parking.
  */
-import { BUILTIN_ROWS, type BuiltinRow } from "../builtins.ts";
-import { type MachineCode, STUB } from "../codegen/machine_code.ts";
+import { BUILTIN, BUILTIN_ROWS, type BuiltinRow } from "../builtins.ts";
+import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, PARKED, STATUS, THREAD } from "../context_layout.ts";
 import { TRAP_MESSAGES } from "../traps.ts";
+import { KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { emitMemoryMove, emitMemorySet } from "./native_builtins.ts";
-import { CONTEXT_REGISTER, SCRATCH, SCRATCH2, SP } from "./registers.ts";
+import { CONTEXT_REGISTER, LINK, registerFile, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
 import { StubCode } from "./stub_code.ts";
 import { emitParkingThunk, THREAD_REGISTER } from "./thunks.ts";
 
 /** Appends the shared code to the (empty) image. */
 export function emitImageStubs(context: CodegenContext, code: MachineCode): void {
   stub(context, code, STUB.PARK, emitPark);
+  stub(context, code, STUB.ALLOCATE, (s) => emitAllocateStub(s, context.explicitBounds));
   for (let trap = 1; trap < TRAP_MESSAGES.length; trap++) {
     stub(context, code, STUB.TRAP + trap, (s) => {
       s.constant(0, BigInt(trap));
@@ -51,6 +53,39 @@ function emitPark(s: StubCode): void {
   s.at(X.STR_X_U, CONTEXT_REGISTER, thread, THREAD.PARK_CONTEXT);
   s.at(X.STR_W_U, 0, thread, THREAD.STATUS);
   s.returnToHost(thread);
+}
+
+/** Bytes of the vector registers that {@linkcode emitAllocateStub} saves: v0 to v30. */
+const VECTOR_BYTES = 32 * 16;
+
+/** Asks the runtime for an object of x16 bytes; its address comes back in x16, and no register but x17, x30 and v31 changes. */
+function emitAllocateStub(s: StubCode, explicitBounds: boolean): void {
+  const { generalOrder } = registerFile(explicitBounds);
+  const saved = generalOrder.length % 2 === 0 ? generalOrder : [...generalOrder, generalOrder[0]];
+  const frame = saved.length * 8 + VECTOR_BYTES;
+  const after = s.newLabel();
+  s.pair(X.STP_PRE, ZERO, LINK, SP, -2);
+  s.add(SP, SP, -frame);
+  for (let k = 0; k < saved.length; k += 2) s.pair(X.STP_X, saved[k], saved[k + 1], SP, k);
+  s.add(SCRATCH2, SP, saved.length * 8);
+  for (let k = 0; k < 32; k += 2) s.pair(X.STP_Q, k, k + 1, SCRATCH2, k);
+  s.at(X.LDR_X_U, THREAD_REGISTER, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.at(X.STR_X_U, SCRATCH, THREAD_REGISTER, THREAD.SLOTS);
+  s.constant(SCRATCH2, BigInt(BUILTIN.gc_allocate));
+  s.at(X.STR_W_U, SCRATCH2, THREAD_REGISTER, THREAD.PARK_INDEX);
+  s.address(SCRATCH2, after);
+  s.constant(0, BigInt(STATUS.BUILTIN));
+  s.jumpStub(RELOC.STUB, STUB.PARK);
+  s.bind(after);
+  s.mark(KIND.CALL_SITE, frame + 8, 0, 0, 0);
+  // Resuming leaves the thread in x9.
+  s.at(X.LDR_X_U, SCRATCH, THREAD_REGISTER, THREAD.SLOTS);
+  s.add(SCRATCH2, SP, saved.length * 8);
+  for (let k = 0; k < 32; k += 2) s.pair(X.LDP_Q, k, k + 1, SCRATCH2, k);
+  for (let k = 0; k < saved.length; k += 2) s.pair(X.LDP_X, saved[k], saved[k + 1], SP, k);
+  s.add(SP, SP, frame);
+  s.pair(X.LDP_POST, ZERO, LINK, SP, 2);
+  s.rrr(X.BR, 0, LINK, 0);
 }
 
 function emitBuiltin(s: StubCode, row: BuiltinRow, index: number): void {

@@ -1,17 +1,25 @@
 /**
  * The instruction rows of arm64 as columns by row number: fixed bits, and where the fields are. Rows are written in insts_*.ts,
- * 32 bits read left to right; this file expands widths (z), precisions (y) and access forms, and checks every row once.
+ * 32 bits read left to right; this file expands widths (z), precisions (y), lane sizes and access forms, and checks every row once.
  *
  * Register fields always have the same places: d at bit 0, n at 5, a at 10, m at 16.
  */
+import { ATOMIC_ROWS } from "./insts_atomic.ts";
 import { FLOAT_ROWS } from "./insts_float.ts";
 import { INTEGER_ROWS } from "./insts_integer.ts";
 import { ACCESS_ROWS, MEMORY_ROWS } from "./insts_memory.ts";
+import { SIZED_ROWS, VECTOR_ROWS } from "./insts_vector.ts";
 
 type Precision<Key extends string, Bits extends string> = Bits extends `${string}y${string}` ? `${Key}_S` | `${Key}_D`
   : Key;
 type Expanded<Row> = Row extends `${infer Key}|${string}|z${infer Bits}` ? Precision<`${Key}32` | `${Key}64`, Bits>
   : Row extends `${infer Key}|${string}|${infer Bits}` ? Precision<Key, Bits>
+  : never;
+type Letters<Sizes> = Sizes extends `${infer Letter}${infer Rest}` ? Letter | Letters<Rest> : never;
+type LaneKey<Row> = Row extends `${infer Key}|${string}|${string}|${infer Sizes}`
+  ? `${Key}_${{ B: "16B"; H: "8H"; S: "4S"; D: "2D" }[Letters<Sizes> & ("B" | "H" | "S" | "D")]}`
+  : never;
+type AtomicKey<Row> = Row extends `${infer Key}|${string}|${string}|${infer Sizes}` ? `${Key}_${Letters<Sizes>}`
   : never;
 type AccessKey<Row> = Row extends `${infer Key}|${string}` ? `${Key}_U` | `${Key}_N` | `${Key}_X` : never;
 
@@ -20,6 +28,9 @@ export type InstructionKey =
   | Expanded<(typeof INTEGER_ROWS)[number]>
   | Expanded<(typeof FLOAT_ROWS)[number]>
   | Expanded<(typeof MEMORY_ROWS)[number]>
+  | Expanded<(typeof VECTOR_ROWS)[number]>
+  | LaneKey<(typeof SIZED_ROWS)[number]>
+  | AtomicKey<(typeof ATOMIC_ROWS)[number]>
   | AccessKey<(typeof ACCESS_ROWS)[number]>;
 
 export interface InstructionRow {
@@ -28,7 +39,7 @@ export interface InstructionRow {
   readonly text: string;
   /** 32 characters, bit 31 first. */
   readonly bits: string;
-  /** log2 of the bytes that a load or store with an immediate scales by. */
+  /** log2 of the bytes of an access or of a lane. */
   readonly scale: number;
 }
 
@@ -57,6 +68,36 @@ function expandRow(line: string): InstructionRow[] {
   });
 }
 
+/** By size: arrangement, its lower half, that of lanes twice as wide. */
+const ARRANGEMENTS = [["16b", "8b", "8h"], ["8h", "4h", "4s"], ["4s", "2s", "2d"], ["2d", "1d", "1q"]];
+
+function expandSizes(line: string): InstructionRow[] {
+  const [key, text, bits, sizes] = line.split("|");
+  return [...sizes].map((letter) => {
+    const size = "BHSD".indexOf(letter);
+    const [whole, half, wide] = ARRANGEMENTS[size];
+    const lane = letter.toLowerCase();
+    const named = text.replace(/\.T\b/g, `.${whole}`).replace(/\.L\b/g, `.${half}`).replace(/\.W\b/g, `.${wide}`)
+      .replace(/\.E\[/g, `.${lane}[`).replace(/\bE(?=[dn]\b)/g, lane).replace(/\br(?=[dn]\b)/g, size === 3 ? "x" : "w");
+    const filled = bits.replace("ZZ", size.toString(2).padStart(2, "0")).replace("y", `${size & 1}`)
+      .replace("q", size === 3 ? "1" : "0")
+      .replace("hhhhhhh", "1".padStart(4 - size, "0").padEnd(7, "i"))
+      .replace("lllll", "1".padEnd(size + 1, "0").padStart(5, "i"))
+      .replace("jjjjj", "1".padEnd(size + 1, "0").padStart(5, "0"))
+      .replace("eeee", "".padEnd(size, "0").padStart(4, "s"));
+    return row(`${key}_${whole.toUpperCase()}`, named, filled, size);
+  });
+}
+
+function expandAtomic(line: string): InstructionRow[] {
+  const [key, text, bits, sizes] = line.split("|");
+  return [...sizes].map((letter) => {
+    const size = "BHWX".indexOf(letter);
+    const named = text.replace("~", ["b", "h", "", ""][size]).replace(/\br(?=[dm]\b)/g, size === 3 ? "x" : "w");
+    return row(`${key}_${letter}`, named, bits.replace("ZZ", size.toString(2).padStart(2, "0")), size);
+  });
+}
+
 function expandAccess(line: string): InstructionRow[] {
   const [key, text, bits, scale] = line.split("|");
   const [size, opc, vector] = bits.split(" ");
@@ -79,6 +120,9 @@ export const INSTRUCTION_ROWS: readonly InstructionRow[] = [
   ...FLOAT_ROWS.flatMap(expandRow),
   ...MEMORY_ROWS.flatMap(expandRow),
   ...ACCESS_ROWS.flatMap(expandAccess),
+  ...VECTOR_ROWS.flatMap(expandRow),
+  ...SIZED_ROWS.flatMap(expandSizes),
+  ...ATOMIC_ROWS.flatMap(expandAtomic),
 ];
 
 /** Row numbers by key: `X.ADD32`. */
@@ -96,7 +140,7 @@ export const ROW_I_WIDTH = new Uint8Array(COUNT);
 export const ROW_S = new Uint8Array(COUNT);
 export const ROW_C = new Uint8Array(COUNT);
 export const ROW_K = new Uint8Array(COUNT);
-/** log2 of the size of an access. */
+/** log2 of the size of an access or of a lane. */
 export const ROW_SCALE = new Uint8Array(COUNT);
 /** Register fields in the order of the text, four bits each, + 1: d 1, n 2, m 3, a 4. */
 export const ROW_REGISTERS = new Uint16Array(COUNT);
@@ -126,7 +170,7 @@ INSTRUCTION_ROWS.forEach(({ key, text, bits, scale }, n) => {
   ROW_MASK[n] = mask;
   ROW_SCALE[n] = scale;
   let shift = 0;
-  for (const found of text.matchAll(/\b[wxsdqbvWX]([dnma])\b/g)) {
+  for (const found of text.matchAll(/\b[wxshdqbvWX]([dnma])\b/g)) {
     ROW_REGISTERS[n] |= ("dnma".indexOf(found[1]) + 1) << shift;
     shift += 4;
   }

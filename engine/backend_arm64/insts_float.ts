@@ -35,11 +35,7 @@ export const FLOAT_ROWS = [
   "FMOV_XD|fmov xd, dn|1001111001100110000000nnnnnddddd",
   // vectors
   "MOVI_ZERO|movi dd, #0000000000000000|001011110000000011100100000ddddd",
-  "MOVI_ZERO_2D|movi vd.2d, #0000000000000000|011011110000000011100100000ddddd",
   "BIT_8B|bit vd.8b, vn.8b, vm.8b|00101110101mmmmm000111nnnnnddddd",
   "CNT_8B|cnt vd.8b, vn.8b|0000111000100000010110nnnnnddddd",
   "ADDV_8B|addv bd, vn.8b|0000111000110001101110nnnnnddddd",
-  "ORR_16B|orr vd.16b, vn.16b, vm.16b|01001110101mmmmm000111nnnnnddddd",
-  "DUP_16B|dup vd.16b, wn|0100111000000001000011nnnnnddddd",
-  "INS_D1|mov vd.d[1], xn|0100111000011000000111nnnnnddddd",
 ] as const;

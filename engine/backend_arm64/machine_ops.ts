@@ -24,7 +24,7 @@ const OWN = pseudoOps([
   // function boundary and constants
   "CONTEXT_ADDRESS", // def = context + imm
   "MEMORY_ADDRESS", // def = base of memory 0 + use; aux bit 0: the use is 64-bit
-  "ADD_CONSTANT", // def = use + disp (signed)
+  "ADD_CONSTANT", // def = use + disp (unsigned)
   // integer; aux bit 0: 64-bit
   "DIV_S", // def, use, use; imm as the IR's
   "DIV_U",
@@ -32,6 +32,7 @@ const OWN = pseudoOps([
   "REM_U",
   "MUL", // def, use, use
   "NOT", // def, use
+  "NEGATE", // def, use
   "ROTL", // def, use, use
   "CTZ", // def, use
   "POPCNT",
@@ -41,6 +42,9 @@ const OWN = pseudoOps([
   "TRUNC_U32",
   "TRUNC_S64",
   "TRUNC_U64",
+  // atomic memory without LSE
+  "ATOMIC_LOOP", // def, late uses: address, value; imm = number of the operation from ATOMIC_ADD on + 256 × log2 of the width
+  "ATOMIC_SWAP", // def, late uses: address, expected, replacement; imm = log2 of the width
 ]);
 
 /** Numbers of the pseudo operations. */

@@ -105,7 +105,7 @@ export function emitMemorySet(s: StubCode): void {
   const short = s.newLabel();
   const loop = s.newLabel();
   const end = s.newLabel();
-  s.rrr(X.DUP_16B, 0, FROM, 0);
+  s.rrr(X.DUP_R_16B, 0, FROM, 0);
   s.rrr(X.FMOV_XD, 3, 0, 0);
   s.compare(COUNT, 16);
   s.branch(CC.LO, short);

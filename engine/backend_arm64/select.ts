@@ -2,7 +2,7 @@
  * Instruction selection for arm64: IrFunction → VCode. Two analysis sweeps (folding.ts), then one walk over the blocks that applies
  * the rule of each operation. Blocks and edges keep their numbers.
  *
- * Operations without a rule are those of vectors: they end compilation with an error that says so.
+ * The rule table has a row for every IR operation, so a new operation without a rule does not compile.
  */
 import type { Lowering } from "../codegen/lowering.ts";
 import { selectBlocks, SHARED_RULES } from "../codegen/select_function.ts";
@@ -11,16 +11,19 @@ import type { MachineCode } from "../codegen/machine_code.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import type { IrFunction } from "../ir/function.ts";
 import { OP_ROWS, type OpName } from "../ir/ops.ts";
-import { UnsupportedError } from "../errors.ts";
 import { OVERFLOW_ENTRY, paramPlaces, RECORD_REGISTER, resultPlaces } from "./abi.ts";
 import { markFolds } from "./folding.ts";
 import { P } from "./machine_ops.ts";
 import { NATIVE_CLOBBERS } from "./native_builtins.ts";
 import { CALL_CLOBBERS } from "./registers.ts";
+import * as atomic from "./select_atomic.ts";
 import * as compare from "./select_compare.ts";
 import * as float from "./select_float.ts";
 import * as integer from "./select_integer.ts";
+import * as lanes from "./select_lanes.ts";
 import * as memory from "./select_memory.ts";
+import { selectShuffle } from "./select_shuffle.ts";
+import * as vector from "./select_vector.ts";
 import { Selection } from "./selection.ts";
 
 type Rule = (s: Selection, id: number) => void;
@@ -103,18 +106,104 @@ const RULES = {
   STORE16: memory.selectStore,
   STORE32: memory.selectStore,
   BOUNDS: memory.selectBounds,
-} as const satisfies Partial<Record<OpName, Rule>>;
+  ATOMIC_LOAD: atomic.selectAtomicLoad,
+  ATOMIC_STORE: atomic.selectAtomicStore,
+  ATOMIC_ADD: atomic.selectAtomicModify,
+  ATOMIC_SUB: atomic.selectAtomicModify,
+  ATOMIC_AND: atomic.selectAtomicModify,
+  ATOMIC_OR: atomic.selectAtomicModify,
+  ATOMIC_XOR: atomic.selectAtomicModify,
+  ATOMIC_XCHG: atomic.selectAtomicModify,
+  ATOMIC_CMPXCHG: atomic.selectAtomicCompareExchange,
+  FENCE: atomic.selectFence,
+  VSPLAT: lanes.selectSplat,
+  VFROM_SCALAR: lanes.selectFromScalar,
+  VREPLACE: lanes.selectReplace,
+  VEXTRACT_S: lanes.selectExtract,
+  VEXTRACT_U: lanes.selectExtract,
+  VANY_TRUE: lanes.selectTest,
+  VALL_TRUE: lanes.selectTest,
+  VBITMASK: lanes.selectBitmask,
+  VSHL: vector.selectShift,
+  VSHR_S: vector.selectShift,
+  VSHR_U: vector.selectShift,
+  VNOT: vector.selectUnary,
+  VNEG: vector.selectUnary,
+  VABS: vector.selectUnary,
+  VPOPCNT: vector.selectUnary,
+  VEXTEND_LOW_S: vector.selectUnary,
+  VEXTEND_LOW_U: vector.selectUnary,
+  VEXTEND_HIGH_S: vector.selectUnary,
+  VEXTEND_HIGH_U: vector.selectUnary,
+  VEXTADD_S: vector.selectUnary,
+  VEXTADD_U: vector.selectUnary,
+  VFABS: vector.selectUnary,
+  VFNEG: vector.selectUnary,
+  VFSQRT: vector.selectUnary,
+  VFCEIL: vector.selectUnary,
+  VFFLOOR: vector.selectUnary,
+  VFTRUNC: vector.selectUnary,
+  VFNEAREST: vector.selectUnary,
+  VFDEMOTE: vector.selectUnary,
+  VFPROMOTE: vector.selectUnary,
+  VCONVERT_S: vector.selectUnary,
+  VCONVERT_U: vector.selectUnary,
+  VTRUNC_SAT_S: vector.selectUnary,
+  VTRUNC_SAT_U: vector.selectUnary,
+  VAND: vector.selectBinary,
+  VANDNOT: vector.selectBinary,
+  VOR: vector.selectBinary,
+  VXOR: vector.selectBinary,
+  VADD: vector.selectBinary,
+  VSUB: vector.selectBinary,
+  VMUL: vector.selectBinary,
+  VADD_SAT_S: vector.selectBinary,
+  VADD_SAT_U: vector.selectBinary,
+  VSUB_SAT_S: vector.selectBinary,
+  VSUB_SAT_U: vector.selectBinary,
+  VMIN_S: vector.selectBinary,
+  VMIN_U: vector.selectBinary,
+  VMAX_S: vector.selectBinary,
+  VMAX_U: vector.selectBinary,
+  VAVGR_U: vector.selectBinary,
+  VQ15MULR_S: vector.selectBinary,
+  VDOT_S: vector.selectBinary,
+  VEXTMUL_LOW_S: vector.selectBinary,
+  VEXTMUL_LOW_U: vector.selectBinary,
+  VEXTMUL_HIGH_S: vector.selectBinary,
+  VEXTMUL_HIGH_U: vector.selectBinary,
+  VNARROW_S: vector.selectBinary,
+  VNARROW_U: vector.selectBinary,
+  VSHUFFLE: selectShuffle,
+  VSWIZZLE: vector.selectBinary,
+  VEQ: vector.selectBinary,
+  VNE: vector.selectBinary,
+  VLT_S: vector.selectBinary,
+  VLT_U: vector.selectBinary,
+  VGT_S: vector.selectBinary,
+  VGT_U: vector.selectBinary,
+  VLE_S: vector.selectBinary,
+  VLE_U: vector.selectBinary,
+  VGE_S: vector.selectBinary,
+  VGE_U: vector.selectBinary,
+  VFADD: vector.selectBinary,
+  VFSUB: vector.selectBinary,
+  VFMUL: vector.selectBinary,
+  VFDIV: vector.selectBinary,
+  VFMIN: vector.selectBinary,
+  VFMAX: vector.selectBinary,
+  VFPMIN: vector.selectBinary,
+  VFPMAX: vector.selectBinary,
+  VFEQ: vector.selectBinary,
+  VFNE: vector.selectBinary,
+  VFLT: vector.selectBinary,
+  VFGT: vector.selectBinary,
+  VFLE: vector.selectBinary,
+  VFGE: vector.selectBinary,
+  VBITSELECT: vector.selectBitselect,
+} as const satisfies Record<OpName, Rule>;
 
-/** Vectors are not compiled for arm64 yet. */
-function unsupported(s: Selection, id: number): void {
-  const name = OP_ROWS[s.op[id]].name;
-  throw new UnsupportedError("simd", `Operation ${name} is not compiled for arm64 by this build`, {
-    offset: s.f.pos[id],
-  });
-}
-
-const RULE_LIST: Readonly<Partial<Record<OpName, Rule>>> = RULES;
-const RULE_BY_OP: readonly Rule[] = OP_ROWS.map((row) => RULE_LIST[row.name] ?? unsupported);
+const RULE_BY_OP: readonly Rule[] = OP_ROWS.map((row) => RULES[row.name]);
 
 /** The instructions that the shared rules need. */
 const LOWERING: Lowering = {

@@ -10,6 +10,7 @@ import { isFloatCompare, isIntegerCompare } from "../codegen/folding.ts";
 import { arithmeticImmediate } from "./immediates.ts";
 import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CC_SWAPPED, CONSUMER } from "./machine_ops.ts";
+import { tested, testedRegister } from "./select_lanes.ts";
 import { isShifted, logicalField } from "./select_integer.ts";
 import type { Selection } from "./selection.ts";
 
@@ -43,6 +44,10 @@ function resolveCondition(s: Selection, id: number, invert: boolean, jumps: bool
   } else if (op[id] === OP.AND) {
     resolveTest(s, id, jumps);
     found.cc = CC.NE;
+  } else if (op[id] === OP.VANY_TRUE || op[id] === OP.VALL_TRUE) {
+    const x = testedRegister(s, id);
+    resolveZero(x, tested.wide, jumps);
+    found.cc = tested.cc;
   } else {
     // Comparing a folded comparison with zero keeps or changes its sense.
     while ((op[id] === OP.EQ || op[id] === OP.NE) && s.isZero(b[id]) && isFoldedCompare(s, a[id])) {

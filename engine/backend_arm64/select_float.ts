@@ -131,6 +131,11 @@ export function selectTruncU(s: Selection, id: number): void {
 
 export function selectBitcast(s: Selection, id: number): void {
   const to = s.ty[id];
+  if (s.wide(id) === 1 && s.wide(s.a[id]) === 1) {
+    // A reference is its 64 bits.
+    s.vregs[id] = s.reg(s.a[id]);
+    return;
+  }
   const row = to === TY.F32 ? X.FMOV_SW : to === TY.F64 ? X.FMOV_DX : to === TY.I32 ? X.FMOV_WS : X.FMOV_XD;
   s.unary(row, id, s.reg(s.a[id]));
 }

@@ -17,7 +17,7 @@ import type { Selection } from "./selection.ts";
 const found = { mode: 0, base: 0, index: 0, scale: 0, disp: 0, trap: 0 };
 
 /** The register of memory base + address `id`, made here unless it is known. */
-function memorySum(s: Selection, id: number): number {
+export function memorySum(s: Selection, id: number): number {
   if (s.sumRegion[id] === s.region) return s.sumVreg[id];
   const x = s.reg(id);
   const sum = s.v.newVreg(TY.I64);
@@ -61,7 +61,7 @@ function resolveAddress(s: Selection, id: number): void {
     }
     return;
   }
-  found.trap = op[id] >= OP.LOAD && op[id] <= OP.LOAD32_U ? b[id] : 0;
+  found.trap = kind === REGION.STRUCT ? TRAP.NULL_STRUCTURE : op[id] >= OP.LOAD && op[id] <= OP.LOAD32_U ? b[id] : 0;
   found.mode = MODE.POINTER;
   found.base = s.reg(address);
 }

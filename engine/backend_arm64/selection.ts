@@ -17,12 +17,15 @@ export class Selection extends FunctionSelection {
     super();
   }
 
+  /** Are there atomic instructions that do it all (feature LSE)? */
+  lse = false;
   /** For an address: the register of memory base + address, and the region of code for which it holds. */
   sumVreg: Int32Array = new Int32Array(0);
   sumRegion: Int32Array = new Int32Array(0);
 
   begin(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void {
     this.beginFunction(f, v, context, code);
+    this.lse = context.cpu.has("lse");
     if (this.sumVreg.length < this.uses.length) {
       this.sumVreg = new Int32Array(this.uses.length);
       this.sumRegion = new Int32Array(this.uses.length);

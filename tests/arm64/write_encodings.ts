@@ -41,7 +41,7 @@ function wordsOf(row: number): number[] {
 
 async function assemble(texts: string[]): Promise<(number | undefined)[]> {
   const process = new Deno.Command("llvm-mc", {
-    args: ["-triple=aarch64", "-show-encoding"],
+    args: ["-triple=aarch64", "-mattr=+v8.1a", "-show-encoding"],
     stdin: "piped",
     stdout: "piped",
     stderr: "piped",

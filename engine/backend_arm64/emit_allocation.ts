@@ -1,0 +1,57 @@
+/**
+ * Emission of allocation in the collected heap (gc_layout.ts): the first free slot of the size class is taken off its list in line. Where
+ * there is none, or the object has no class, a stub of the image asks the runtime and keeps every register but the scratch ones.
+ */
+import { RELOC, STUB } from "../codegen/machine_code.ts";
+import { CONTEXT } from "../context_layout.ts";
+import { CELLS, MAX_SMALL_BYTES } from "../gc_layout.ts";
+import { relative } from "./emit_calls.ts";
+import { emitAt } from "./emit_row.ts";
+import { COLD, type Emission } from "./emission.ts";
+import { X } from "./instructions.ts";
+import { CC } from "./machine_ops.ts";
+import { CONTEXT_REGISTER, SCRATCH, SCRATCH2, ZERO } from "./registers.ts";
+
+export function emitAllocation(e: Emission, i: number): void {
+  const { v, asm } = e;
+  const o = v.firstOperand[i];
+  const object = e.register(o);
+  const cells = e.register(o + 1);
+  const back = e.newLabel();
+  const slow = e.cold(COLD.ALLOCATION, i, 0, back);
+  emitAt(e, X.LDR_X_U, cells, CONTEXT_REGISTER, CONTEXT.HEAP);
+  let at = CELLS.FREE + 8 * v.disp[i];
+  if ((v.aux[i] & 1) !== 0) {
+    const bytes = e.register(o + 3);
+    at = CELLS.FREE;
+    // The limit has no low 12 bits.
+    asm.rri(X.SUBS_I64, ZERO, bytes, MAX_SMALL_BYTES >> 12, 1);
+    e.branch(CC.HI, slow);
+    asm.rri(X.ADD_I64, SCRATCH, bytes, 7, 0);
+    asm.rrri(X.ADD64, SCRATCH, cells, lsr3(e), 0, 0);
+    emitAt(e, X.LDRB_U, SCRATCH, SCRATCH, CELLS.CLASS_OF);
+    asm.rrri(X.ADD64, cells, cells, SCRATCH, 3, 0);
+  }
+  emitAt(e, X.LDR_X_U, object, cells, at);
+  e.branchZero(X.CBZ64, object, slow);
+  emitAt(e, X.LDR_X_U, SCRATCH, object, 0);
+  emitAt(e, X.STR_X_U, SCRATCH, cells, at);
+  e.bind(back);
+}
+
+/** x17 = x16 >> 3 */
+function lsr3(e: Emission): number {
+  e.asm.rri(X.UBFM64, SCRATCH2, SCRATCH, 3, 63);
+  return SCRATCH2;
+}
+
+export function emitColdAllocation(e: Emission, i: number, back: number): void {
+  const { v, asm } = e;
+  const o = v.firstOperand[i];
+  if ((v.aux[i] & 1) !== 0) asm.move(1, SCRATCH, e.register(o + 3));
+  else asm.constant(SCRATCH, v.imm[i], 0);
+  relative(e, X.BL, RELOC.STUB, STUB.ALLOCATE);
+  e.callSite(i, e.frame);
+  asm.move(1, e.register(o), SCRATCH);
+  e.jump(back);
+}

@@ -1,0 +1,67 @@
+/**
+ * Vector instructions on virtual registers, for rules that need several: every function emits one and returns the register of its result.
+ */
+import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
+import { TY } from "../ir/types.ts";
+import { P } from "./machine_ops.ts";
+import type { Selection } from "./selection.ts";
+
+/** A new register of type `ty`, which the instruction in hand defines. */
+function result(s: Selection, ty: number): number {
+  const vreg = s.v.newVreg(ty);
+  s.v.operand(operandWord(vreg, ROLE.DEF, CONSTRAINT.REG));
+  return vreg;
+}
+
+/** row d, x; `imm` and `disp` are the fields i and s, `ty` the result's type. */
+export function one(s: Selection, row: number, x: number, imm = 0, disp = 0, ty: number = TY.V128): number {
+  s.plain(row, imm, disp, 0);
+  const d = result(s, ty);
+  s.use(x);
+  s.end();
+  return d;
+}
+
+/** row d, x, y */
+export function two(s: Selection, row: number, x: number, y: number, imm = 0): number {
+  s.plain(row, imm, 0, 0);
+  const d = result(s, TY.V128);
+  s.use(x);
+  s.use(y);
+  s.end();
+  return d;
+}
+
+/** row d, x where d begins as `old`. */
+export function oneInto(s: Selection, row: number, old: number, x: number, imm = 0, disp = 0): number {
+  s.plain(row, imm, disp, 0);
+  const d = s.v.newVreg(TY.V128);
+  s.v.operand(operandWord(d, ROLE.DEF, CONSTRAINT.REUSE, 2));
+  s.use(x);
+  s.use(old);
+  s.end();
+  return d;
+}
+
+/** row d, x, y where d begins as `old`. */
+export function twoInto(s: Selection, row: number, old: number, x: number, y: number): number {
+  s.plain(row, 0, 0, 0);
+  const d = s.v.newVreg(TY.V128);
+  s.v.operand(operandWord(d, ROLE.DEF, CONSTRAINT.REUSE, 3));
+  s.use(x);
+  s.use(y);
+  s.use(old);
+  s.end();
+  return d;
+}
+
+/** A vector constant in a register. */
+export function constantVector(s: Selection, w0: number, w1: number, w2: number, w3: number): number {
+  const { v } = s;
+  const vreg = v.newVreg(TY.V128);
+  const i = v.beginInstruction(P.CONST_V128, v.addVector(w0, w1, w2, w3), 0, 0);
+  v.operand(operandWord(vreg, ROLE.DEF, CONSTRAINT.REG));
+  v.endInstruction();
+  v.vregRemat[vreg] = i + 1;
+  return vreg;
+}
