@@ -60,6 +60,9 @@ const ROWS: readonly (readonly [name: string, kind: string, n: number])[] = [
   ["simd_image",      "vectors, i16", 200],
   ["simd_text",       "vectors, i8",  400],
   ["simd_base64",     "vectors, i8",  600],
+  ["gc_trees",  "objects",  13],
+  ["gc_shapes", "objects, casts", 40],
+  ["gc_sort",   "objects, arrays", 30000],
 ];
 
 /** All programs, in the order of the table. */
