@@ -8,6 +8,7 @@
  * being in SSA form, the slot stays valid from then on.
  */
 import { Bug } from "../errors.ts";
+import { TY } from "../ir/types.ts";
 import type { Allocation } from "./allocation.ts";
 import { type AllocatorSwitches, countHit } from "./allocator_switches.ts";
 import type { BlockFacts } from "./block_facts.ts";
@@ -39,6 +40,7 @@ export class Resolver {
   #moveFrom: Int32Array = new Int32Array(256);
   #moveTo: Int32Array = new Int32Array(256);
   #moveVreg: Int32Array = new Int32Array(256);
+  #moveTy: Int32Array = new Int32Array(256);
   #moveNext: Int32Array = new Int32Array(256);
   #moveCount = 1;
 
@@ -117,11 +119,13 @@ export class Resolver {
       this.#moveFrom = grown(this.#moveFrom, m * 2);
       this.#moveTo = grown(this.#moveTo, m * 2);
       this.#moveVreg = grown(this.#moveVreg, m * 2);
+      this.#moveTy = grown(this.#moveTy, m * 2);
       this.#moveNext = grown(this.#moveNext, m * 2);
     }
     this.#moveFrom[m] = from;
     this.#moveTo[m] = to;
     this.#moveVreg[m] = x;
+    this.#moveTy[m] = this.#v.vregTy[x]!;
     return m;
   }
 
@@ -131,8 +135,9 @@ export class Resolver {
     this.#gapHead[n] = m;
   }
 
-  #moveOnEdge(e: number, from: number, to: number, x: number): void {
+  #moveOnEdge(e: number, from: number, to: number, x: number, ty: number = this.#v.vregTy[x]!): void {
     const m = this.#newMove(from, to, x);
+    this.#moveTy[m] = ty;
     this.#moveNext[m] = this.#edgeHead[e]!;
     this.#edgeHead[e] = m;
   }
@@ -383,7 +388,7 @@ export class Resolver {
 
   #addMove(m: number): void {
     const x = this.#moveVreg[m]!, to = this.#moveTo[m]!;
-    this.#moves.add(this.#moveFrom[m]!, this.#v.vregRemat[x]!, to, this.#v.vregTy[x]!);
+    this.#moves.add(this.#moveFrom[m]!, this.#v.vregRemat[x]!, to, this.#moveTy[m]!);
   }
 
   /** Moves of arguments to parameters on the edges out of block k. */
@@ -396,11 +401,13 @@ export class Resolver {
         const a = v.pool[v.argStart[e]! + p]!, param = v.pool[v.paramStart[to]! + p]!;
         const head = live.pieceHead[param]!;
         if (head === 0) continue;
+        // A parameter that is a reference gets one, though its bits may come from an integer (an i31).
+        const ty = v.vregTy[param] === TY.REF ? TY.REF : v.vregTy[a]!;
         const target = this.#locationOf(head),
           from = v.vregRemat[a] !== 0 ? IN_SLOT : this.#locationOf(this.#reach(a, pos));
-        if (target >= 0 || !this.#isStored(a, target)) this.#moveOnEdge(e, from, target, a);
+        if (target >= 0 || !this.#isStored(a, target)) this.#moveOnEdge(e, from, target, a, ty);
         if (this.#stored[param] === STORED_ON_EDGES && !this.#isStored(a, this.#slots[param]!)) {
-          this.#moveOnEdge(e, from, this.#slots[param]!, a);
+          this.#moveOnEdge(e, from, this.#slots[param]!, a, ty);
         }
       }
     }

@@ -116,7 +116,8 @@ export class SpillSlots {
     this.#next[x] = this.#first[c]![slot]!;
     this.#first[c]![slot] = x;
     const a = live.affinity[x]!;
-    if (a !== 0 && this.#wanted[a] === 0) this.#wanted[a] = slot + 1;
+    // Slots are numbered within their class: a reference made of an integer has nothing to do with the integer's slot.
+    if (a !== 0 && this.#wanted[a] === 0 && classOf(v.vregTy[a]!) === c) this.#wanted[a] = slot + 1;
   }
 
   /** The slot of a value that x is passed to or comes from, if x never lives at the same time as what is in it; −1 none. */

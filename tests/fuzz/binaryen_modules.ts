@@ -17,6 +17,7 @@ const FLAGS: Readonly<Record<string, readonly string[]>> = {
   "memory64": ["--enable-memory64"],
   "multi-memory": ["--enable-multimemory"],
   "simd": ["--enable-simd"],
+  "threads": ["--enable-threads"],
   "tail-call": ["--enable-tail-call"],
   "bulk-memory-operations": ["--enable-bulk-memory", "--enable-bulk-memory-opt"],
   "extended-const-expressions": ["--enable-extended-const"],
@@ -85,6 +86,8 @@ export class BinaryenModules {
         "--mvp-features",
         ...features.flatMap((name) => FLAGS[name] ?? []),
         ...(nans ? [] : ["--denan"]),
+        // V8 takes only one form of exceptions in a module, and this tool makes both.
+        ...(features.includes("exception-handling") ? ["--emit-exnref"] : []),
         ...passes,
         "-o",
         to,

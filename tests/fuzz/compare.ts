@@ -4,10 +4,11 @@
  */
 import type { EngineOptions } from "../../engine/engine.ts";
 import { UnsupportedError } from "../../engine/errors.ts";
+import { FEATURE_ROWS } from "../../engine/features.ts";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "../../engine/optimizations.ts";
 import type { BinaryenModules } from "./binaryen_modules.ts";
 import { MARKED } from "./generate/plan.ts";
-import { generateModules } from "./generate_module.ts";
+import { GENERATED_FEATURES, generateModules } from "./generate_module.ts";
 import { Random } from "./random.ts";
 import { UnknownInterface } from "./read_interface.ts";
 import { runScenario, type Trace } from "./scenario.ts";
@@ -38,6 +39,11 @@ export interface CaseResult {
   /** The features whose instructions were reached, by name. */
   readonly executed: readonly string[];
 }
+
+/** What the generator knows and this build compiles. */
+export const COMPILED_FEATURES: readonly string[] = GENERATED_FEATURES.filter((name) =>
+  FEATURE_ROWS.some((row) => row.name === name && row.compiled)
+);
 
 /** Makes the modules of a seed. */
 export function modulesOf(

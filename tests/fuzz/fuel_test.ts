@@ -7,6 +7,7 @@ import process from "node:process";
 import { THREAD } from "../../engine/context_layout.ts";
 import { type EngineOptions, NewEngine } from "../../engine/engine.ts";
 import { OPTIMIZATION_ROWS } from "../../engine/optimizations.ts";
+import { COMPILED_FEATURES } from "./compare.ts";
 import { generateModules } from "./generate_module.ts";
 import { runScenario, type Trace } from "./scenario.ts";
 import { waft } from "./subject.ts";
@@ -36,7 +37,7 @@ Deno.test("generated modules use the same fuel under every setting, and do what 
   const plain = waft("plain", {});
   let total = 0n;
   for (let seed = FROM; seed < TO; seed++) {
-    const modules = generateModules(seed);
+    const modules = generateModules(seed, COMPILED_FEATURES);
     const expected = runScenario(modules, seed, plain);
     if (expected.exhausted) continue; // depth is a setting's own affair
     const runs: { trace: Trace; used: bigint }[] = SUBJECTS.map((subject) => {

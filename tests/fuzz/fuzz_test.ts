@@ -8,8 +8,9 @@ import type { EngineOptions } from "../../engine/engine.ts";
 import { OPTIMIZATION_ROWS } from "../../engine/optimizations.ts";
 import { runScript } from "../../engine/script/run_script.ts";
 import { BinaryenModules } from "./binaryen_modules.ts";
-import { runCase } from "./compare.ts";
+import { COMPILED_FEATURES, runCase } from "./compare.ts";
 import { GENERATED_FEATURES, generateModules } from "./generate_module.ts";
+import { MARKED } from "./generate/plan.ts";
 import { Random } from "./random.ts";
 import { runScenario } from "./scenario.ts";
 import { join, split } from "./shrink.ts";
@@ -18,12 +19,34 @@ import { V8, waft } from "./subject.ts";
 const OWN_CASES = 100;
 const BINARYEN_CASES = 30;
 const MVP_CASES = 20;
+const FORCED_CASES = 10;
 
 Deno.test("generated modules do the same on waft as on V8", () => {
   for (let seed = 0; seed < OWN_CASES; seed++) {
-    const { differences, unsupported } = runCase(seed, "own", GENERATED_FEATURES);
+    const { differences, unsupported } = runCase(seed, "own", COMPILED_FEATURES);
     assert.deepEqual(differences, [], `seed ${seed}`);
     assert(!unsupported, `seed ${seed} needs an unsupported feature`);
+  }
+});
+
+Deno.test("a feature that is asked for is used, and the run says so", () => {
+  const drawn = COMPILED_FEATURES.filter((name) =>
+    (MARKED as readonly string[]).includes(name) && !name.startsWith("ext")
+  );
+  for (const name of drawn) {
+    let executed = 0;
+    for (let seed = 0; seed < FORCED_CASES; seed++) {
+      const result = runCase(seed, "own", COMPILED_FEATURES, undefined, [name]);
+      assert.deepEqual(result.differences, [], `${name}, seed ${seed}`);
+      if (result.executed.includes(name)) executed++;
+    }
+    assert(executed > FORCED_CASES * 0.5, `${name} was executed in ${executed} of ${FORCED_CASES} cases`);
+  }
+});
+
+Deno.test("every module that the generator makes is one", () => {
+  for (let seed = 0; seed < 300; seed++) {
+    for (const bytes of generateModules(seed, GENERATED_FEATURES)) assert(WebAssembly.validate(bytes), `seed ${seed}`);
   }
 });
 
@@ -37,7 +60,7 @@ Deno.test("binaryen's random modules do the same on waft as on V8", async () => 
   const binaryen = await BinaryenModules.open();
   let run = 0;
   for (let seed = 0; seed < BINARYEN_CASES; seed++) {
-    const { differences, unsupported } = runCase(seed, "binaryen", GENERATED_FEATURES, binaryen);
+    const { differences, unsupported } = runCase(seed, "binaryen", COMPILED_FEATURES, binaryen);
     assert.deepEqual(differences, [], `seed ${seed}`);
     if (!unsupported) run++;
   }

@@ -203,7 +203,8 @@ function generateModule(
   for (let i = 0; i < definedCount; i++) {
     const tabled = i < tabledCount;
     const style = random.chance(10) ? "falling" : !tabled && random.chance(3) ? "endless" : "plain";
-    let signature = randomSignature(random, features, valueTypes);
+    // What the host can call runs more often than what it cannot.
+    let signature = randomSignature(random, features, random.chance(65) ? hostTypes : valueTypes);
     if (style === "falling") signature = { params: ["i32", ...signature.params], results: signature.results };
     define(signature, tabled, style);
   }
@@ -217,15 +218,15 @@ function generateModule(
       );
     }
   }
-  if (forced.length > 0) { // its results are another's, so that it can end in a call of that
-    const like = random.pick(functions.filter((f) => f.style !== "endless"));
+  for (const feature of forced) { // one function each: a trap in one must not hide another
+    const like = random.pick(functions.filter((f) => f.style !== "endless")); // so that it can end in a call of that
     const simple = hostTypes.slice(0, 5);
     define(
       { params: Array.from({ length: random.below(3) }, () => random.pick(simple)), results: like.signature.results },
       false,
       "plain",
       undefined,
-      forced,
+      [feature],
     );
   }
 

@@ -8,7 +8,7 @@
  */
 import { heapOf, isNullable, type Signature, type TypeName } from "./value_types.ts";
 import { Random } from "./random.ts";
-import { type ImportType, type ModuleInterface, readInterface } from "./read_interface.ts";
+import { type ImportType, type ModuleInterface, readInterface, UnknownInterface } from "./read_interface.ts";
 import type { Exports, ImportObject, LiveGlobal, LiveMemory, LiveTable, Subject, WasmFunction } from "./subject.ts";
 
 export interface Trace {
@@ -166,15 +166,18 @@ class Scenario {
       case "func":
         return (...args: unknown[]) => this.#hostCall(name, type.signature, args);
       case "memory": {
+        if (type.is64 || type.shared) throw new UnknownInterface("an imported memory of 64 bits or shared");
         const memory = this.#subject.memory(type.min, type.max);
         this.#memories.push(memory);
         return memory;
       }
       case "table":
+        if (type.is64 || !HOST_TYPES.has(type.type)) throw new UnknownInterface(`an imported table of ${type.type}`);
         return this.#subject.table(type.type, type.min, type.max);
       case "tag":
         return this.#hostTag(name, type.signature.params);
       case "global": {
+        if (!HOST_TYPES.has(type.type)) throw new UnknownInterface(`an imported global of ${type.type}`);
         const value = this.#value(type.type) ?? null;
         return this.#subject.global(type.type, type.mutable, value);
       }

@@ -194,7 +194,9 @@ export class Body {
 
   /** A memory, mostly the first; undefined when there is none. */
   memory(fits: (memory: PlannedMemory) => boolean = () => true): number | undefined {
-    const found = this.plan.memories.flatMap((m, i) => fits(m) ? [i] : []);
+    let found = this.plan.memories.flatMap((m, i) => fits(m) ? [i] : []);
+    const filled = found.filter((i) => this.plan.memories[i]!.min > 0);
+    if (filled.length > 0 && this.random.chance(96)) found = filled;
     return found.length === 0 ? undefined : this.random.pick(found);
   }
 
