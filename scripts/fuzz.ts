@@ -10,7 +10,14 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BINARYEN_FEATURES, BinaryenModules } from "../tests/fuzz/binaryen_modules.ts";
-import { compareModules, configurations, modulesOf, runCase, type Source } from "../tests/fuzz/compare.ts";
+import {
+  compareModules,
+  COMPILED_FEATURES,
+  configurations,
+  modulesOf,
+  runCase,
+  type Source,
+} from "../tests/fuzz/compare.ts";
 import { GENERATED_FEATURES } from "../tests/fuzz/generate_module.ts";
 import { shrink } from "../tests/fuzz/shrink.ts";
 
@@ -79,7 +86,7 @@ function readOptions(args: readonly string[]): Options {
     count: 2000,
     seed: 1,
     source: undefined,
-    features: GENERATED_FEATURES,
+    features: COMPILED_FEATURES,
     forced: [],
     jobs: 2,
     out: join(tmpdir(), "waft-fuzz-findings"),
