@@ -52,6 +52,8 @@ export interface SettingFlags {
 export interface ImplementedKeys {
   readonly features?: ReadonlySet<string>;
   readonly optimizations?: ReadonlySet<string>;
+  /** False when code is compiled on one thread, whatever is asked for. */
+  readonly parallel?: boolean;
 }
 
 /** The settings of the nearest manifest; undefined settings when there is no project. Throws for an invalid manifest. */
@@ -111,6 +113,15 @@ export function resolveSettings(
   };
   const runtime = settings?.runtime;
   const parallel = flags.parallel ?? runtime?.parallel;
+  const threads = parseParallel(parallel);
+  if (implemented.parallel === false && threads !== "auto" && threads > 1) {
+    diagnostics.push({
+      code: "settings.not-implemented",
+      severity: "warning",
+      message: `parallel is set to ${threads}, but this build compiles on one thread`,
+      ...(flags.parallel === undefined && file !== undefined ? { file } : {}),
+    });
+  }
   const deferred = flags.deferredBoundsChecking ?? runtime?.deferredBoundsChecking;
   return {
     ...(file === undefined ? {} : { file }),
@@ -122,7 +133,7 @@ export function resolveSettings(
       "--opt",
       implemented.optimizations,
     ),
-    parallel: { value: parseParallel(parallel), from: from(flags.parallel, runtime?.parallel) },
+    parallel: { value: threads, from: from(flags.parallel, runtime?.parallel) },
     deferredBoundsChecking: {
       value: deferred ?? true,
       from: from(flags.deferredBoundsChecking, runtime?.deferredBoundsChecking),

@@ -9,22 +9,35 @@ import process from "node:process";
 import { findProject } from "../project_root.ts";
 import { type EngineFlags, engineOptions } from "./engine_options.ts";
 
-/** Engine options from flags and the nearest manifest; throws for an invalid manifest. */
+/** What decides about a run's settings. */
+export interface SettingsFlags extends EngineFlags {
+  readonly parallel?: string;
+}
+
+/**
+ * Engine options from flags and the nearest manifest; throws for an invalid manifest. With `bare` flags alone decide.
+ */
 export async function projectEngineOptions(
-  flags: EngineFlags,
+  flags: SettingsFlags,
   directory: string = process.cwd(),
+  bare = false,
 ): Promise<EngineOptions> {
   const own = engineOptions(flags);
-  if (await findProject(directory) === undefined) return own;
+  const hasProject = !bare && await findProject(directory) !== undefined;
+  if (!hasProject && flags.parallel === undefined) return own;
   const [{ engineSettings, nearestSettings, resolveSettings }, { IMPLEMENTED }, { formatDiagnostic }] = await Promise
     .all([
       import("../settings.ts"),
       import("../implemented_keys.ts"),
       import("../diagnostic.ts"),
     ]);
-  const nearest = await nearestSettings(directory);
-  if (nearest.settings === undefined) return own;
-  const settings = resolveSettings(nearest, { features: flags.feature, optimizations: flags.opt }, IMPLEMENTED);
+  const nearest = hasProject ? await nearestSettings(directory) : {};
+  if (nearest.settings === undefined && flags.parallel === undefined) return own;
+  const settings = resolveSettings(nearest, {
+    features: flags.feature,
+    optimizations: flags.opt,
+    ...(flags.parallel === undefined ? {} : { parallel: flags.parallel }),
+  }, IMPLEMENTED);
   for (const d of settings.diagnostics) process.stderr.write(`${formatDiagnostic(d)}\n`);
   const { features, optimizations, bounds } = engineSettings(settings);
   return { features, optimizations, bounds, ...own.bounds === undefined ? {} : { bounds: own.bounds } };

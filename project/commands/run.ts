@@ -6,12 +6,12 @@ import type { Command } from "commander";
 import process from "node:process";
 import { runFile } from "../ops/run.ts";
 import { addControlOptions, type ControlFlags, controlledEngine, runContext } from "./control_flags.ts";
-import { addEngineOptions, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { addEngineOptions } from "./engine_options.ts";
 import { UsageError } from "./failure.ts";
-import { projectEngineOptions } from "./project_defaults.ts";
+import { projectEngineOptions, type SettingsFlags } from "./project_defaults.ts";
 import { projectPlugins } from "./project_plugins.ts";
 
-interface RunFlags extends EngineFlags, ControlFlags {
+interface RunFlags extends SettingsFlags, ControlFlags {
   invoke?: string;
   dir: string[];
   env: string[];
@@ -37,6 +37,7 @@ export function addCommand(program: Command): void {
     .option("--env <name=value>", "Set an environment variable of the guest (repeatable)", collect, [])
     .option("--project <dir>", "The project's directory (default: the nearest one with waft.json)")
     .option("--bare", "Ignore the project: no settings, no plugins")
+    .option("--parallel <n>", "Compiler threads: auto, or a number")
     .option("--locked", "Refuse plugins from paths, which have no fixed source")
     .option("--allow-path-plugins", "Accept plugins from paths in spite of --locked")
     .option("--offline", "Use no network: plugins must be in the cache")
@@ -44,7 +45,7 @@ export function addCommand(program: Command): void {
     .allowUnknownOption(false);
   addControlOptions(addEngineOptions(command)).action(async (file: string, args: string[], flags: RunFlags) => {
     const project = flags.bare === true ? undefined : await projectPlugins(flags);
-    const engine = flags.bare === true ? engineOptions(flags) : await projectEngineOptions(flags, flags.project);
+    const engine = await projectEngineOptions(flags, flags.project, flags.bare === true);
     const lines = await runFile(file, args, {
       engine: controlledEngine(engine, flags),
       context: runContext(flags),

@@ -61,7 +61,8 @@ export function addKeysCommand(program: Command, group: "opts" | "features"): vo
       const { parallel, deferredBoundsChecking } = settings;
       const where = (from: string): string => from === "manifest" ? "waft.json" : from;
       if (group === "opts") {
-        table.push("", `runtime.parallel ${parallel.value} (${where(parallel.from)})`);
+        const later = implemented.IMPLEMENTED.parallel === false ? "; not yet: one thread compiles" : "";
+        table.push("", `runtime.parallel ${parallel.value} (${where(parallel.from)}${later})`);
         table.push(
           `runtime.deferredBoundsChecking ${deferredBoundsChecking.value} (${where(deferredBoundsChecking.from)})`,
         );
