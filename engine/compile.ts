@@ -37,6 +37,8 @@ export interface CompileOptions {
   interruptible?: boolean;
   /** Charge fuel for every region of instructions. */
   fuel?: boolean;
+  /** Leave nothing to the machine or the compiler: canonical NaNs, counted depth of calls. */
+  deterministic?: boolean;
   /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
   verify?: boolean;
 }
@@ -52,6 +54,7 @@ export interface CompiledCode {
   explicitBounds: boolean;
   interruptible: boolean;
   fuel: boolean;
+  deterministic: boolean;
   inlineSites: ReadonlyMap<number, readonly { parent: number; callPos: number; funcIndex: number }[]>;
   /** How often each optimization key applied. */
   hits: Readonly<Record<string, number>>;
@@ -76,6 +79,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
     optimizations: options.optimizations,
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
+    deterministic: options.deterministic ?? false,
   });
   const context: CodegenContext = {
     layout: env.layout,
@@ -110,6 +114,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
     explicitBounds: options.explicitBounds,
     interruptible: env.interruptible,
     fuel: env.fuel,
+    deterministic: env.deterministic,
     inlineSites,
     hits: env.hits,
   };

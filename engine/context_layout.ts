@@ -96,6 +96,8 @@ export const THREAD = {
   CALL_CONTEXT: 48,
   /** While parked: number of the host function or builtin wanted, u32; its context. */
   PARK_INDEX: 56,
+  /** Stack left to the next call, in units of wasm, i32: only deterministic code counts (translate/deterministic.ts). */
+  DEPTH_LEFT: 60,
   PARK_CONTEXT: 64,
   /** Lowest usable address of the current guest stack, and its guard range end, for the fault handler. */
   STACK_LOW: 72,

@@ -66,6 +66,14 @@ export interface EngineOptions {
    * refused by instances whose code, or the code they import, does not charge.
    */
   fuel?: boolean;
+  /**
+   * Leave nothing to the machine, the compiler or chance: NaNs that arithmetic makes are the positive canonical one, the depth of calls is
+   * limited by a count of the instructions' own units (the limit maxStackBytes, whatever frames of machine code need), memories and tables
+   * fail to grow by limits only (where the system has no more, the call ends with a RangeError), relaxed instructions have the one result
+   * that they always have here, and modules with shared memories are refused. The same module gives the same results, traps and fuel
+   * everywhere. Default false.
+   */
+  deterministic?: boolean;
   /** Limits of instances and of their number, enforced always; these are over the defaults. */
   limits?: EngineLimits;
   /** Check the compiler's own work (IR and register allocation) while compiling; slow, for tests. */
@@ -185,12 +193,21 @@ export class Engine {
   readonly bounds: "guard" | "explicit" | "auto";
   readonly interruptible: boolean;
   readonly fuel: boolean;
+  readonly deterministic: boolean;
   readonly limits: Required<EngineLimits>;
   readonly #verify: boolean;
 
   constructor(options: EngineOptions = {}) {
-    this.features = featureSet(options.features);
-    this.optimizations = optimizationSet(options.optimizations);
+    this.deterministic = options.deterministic ?? false;
+    if (this.deterministic && options.features?.threads === true) {
+      throw new TypeError(
+        "Threads are not deterministic: the options deterministic and features.threads exclude each other",
+      );
+    }
+    this.features = featureSet(this.deterministic ? { ...options.features, threads: false } : options.features);
+    this.optimizations = optimizationSet(
+      this.deterministic ? { ...options.optimizations, "stack-fence": true } : options.optimizations,
+    );
     this.bounds = options.bounds ?? "auto";
     this.interruptible = options.interruptible ?? false;
     this.fuel = options.fuel ?? false;
@@ -238,6 +255,7 @@ export class Engine {
       cpu: cpuFeatures(thread.host),
       interruptible: this.interruptible,
       fuel: this.fuel,
+      deterministic: this.deterministic,
       verify: this.#verify,
     });
     const image = placeImage(thread.arena, code.bytes, code.tables);
@@ -573,9 +591,9 @@ function exportValue(instance: RuntimeInstance, kind: ExternKind, index: number)
 /** Makes what host programs import into modules. */
 export interface HostObjects {
   /** A memory of `initial` to `maximum` pages of 64 KiB. */
-  memory(initial: number, maximum?: number, bounds?: "guard" | "explicit"): Memory;
+  memory(initial: number, maximum?: number, bounds?: "guard" | "explicit" | "auto"): Memory;
   /** A memory that several Workers can use; it needs a maximum. */
-  sharedMemory(initial: number, maximum: number, bounds?: "guard" | "explicit"): Memory;
+  sharedMemory(initial: number, maximum: number, bounds?: "guard" | "explicit" | "auto"): Memory;
   /** A table of references of `type` ("funcref" or "externref"). */
   table(type: "funcref" | "externref", initial: number, maximum?: number): ExternTable;
   /** A global of a number or reference type. */
@@ -584,12 +602,16 @@ export interface HostObjects {
   tag(...parameters: string[]): Tag;
 }
 
+function isGuarded(bounds: "guard" | "explicit" | "auto"): boolean {
+  return bounds === "guard" || (bounds === "auto" && hasGuardRoom(realmStore().thread.host));
+}
+
 /** Memories, tables and globals of the host. */
 export const host: HostObjects = {
-  memory: (initial, maximum, bounds = "guard") =>
-    ExternTable.hostMemory(realmStore(), initial, maximum, bounds === "guard"),
-  sharedMemory: (initial, maximum, bounds = "guard") =>
-    ExternTable.hostMemory(realmStore(), initial, maximum, bounds === "guard", true),
+  memory: (initial, maximum, bounds = "auto") =>
+    ExternTable.hostMemory(realmStore(), initial, maximum, isGuarded(bounds)),
+  sharedMemory: (initial, maximum, bounds = "auto") =>
+    ExternTable.hostMemory(realmStore(), initial, maximum, isGuarded(bounds), true),
   table: (type, initial, maximum) => ExternTable.make(realmStore(), type, initial, maximum),
   global: (type, mutable, value) => ExternGlobal.make(realmStore(), type, mutable, value),
   tag: (...parameters) => {

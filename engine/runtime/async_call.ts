@@ -25,6 +25,7 @@ import { dropFrames, putFrames, type SuspendedFrames, takeFrames } from "./suspe
 const MAX_TIMER_MS = 0x7fffffff;
 
 const FUEL = THREAD.FUEL >> 3;
+const DEPTH_LEFT = THREAD.DEPTH_LEFT >> 2;
 const PARK_INDEX = THREAD.PARK_INDEX >> 2;
 const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
 
@@ -118,6 +119,10 @@ class AsyncCall {
       this.#slice(STATUS.DONE, () => {
         this.#instance.enter();
         this.#halves.begin(args);
+        const { i32 } = this.#thread.state;
+        if (this.#instance.module.deterministic) {
+          i32[DEPTH_LEFT] = Math.min(i32[DEPTH_LEFT]!, this.#instance.stackUnits);
+        }
         return this.#thread.call();
       });
     });
@@ -139,6 +144,8 @@ class AsyncCall {
   #slice(status: number, enter: () => number): void {
     const thread = this.#thread;
     const { deadline, watched } = thread;
+    const { i32 } = thread.state;
+    const depthLeft = i32[DEPTH_LEFT]!;
     const nested = thread.depth > 0;
     thread.depth++;
     let failed = false;
@@ -158,6 +165,7 @@ class AsyncCall {
       outcome = error;
     } finally {
       if (this.#fuel !== undefined) this.#takeFuelBack(outerFuel);
+      i32[DEPTH_LEFT] = depthLeft;
       thread.deadline = deadline;
       if (thread.watched !== watched) thread.watch(watched);
       if (--thread.depth === 0) thread.quiet();

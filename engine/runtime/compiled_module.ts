@@ -44,6 +44,8 @@ export class CompiledModule implements ImageOwner {
   readonly interruptible: boolean;
   /** Does its code charge fuel? */
   readonly fuel: boolean;
+  /** Does it leave nothing to the machine? Then its calls count the depth, and memories fail to grow by limits only. */
+  readonly deterministic: boolean;
   /** Signature id per function index, imports included: names thunks. */
   readonly signatureIds: Int32Array;
   readonly funcTypes: readonly FuncType[];
@@ -69,6 +71,7 @@ export class CompiledModule implements ImageOwner {
       explicitBounds: boolean;
       interruptible: boolean;
       fuel: boolean;
+      deterministic: boolean;
       signatureIds: Int32Array;
       inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
       /** Of an image that another realm has placed. */
@@ -83,6 +86,7 @@ export class CompiledModule implements ImageOwner {
     this.explicitBounds = parts.explicitBounds;
     this.interruptible = parts.interruptible;
     this.fuel = parts.fuel;
+    this.deterministic = parts.deterministic;
     this.signatureIds = parts.signatureIds;
     this.inlineSitesByFunction = parts.inlineSites;
     this.references = parts.references ?? new ImageReferences(true);

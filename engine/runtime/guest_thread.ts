@@ -24,8 +24,15 @@ import { HandleTable } from "./handles.ts";
 import { NativeRegion } from "./native_region.ts";
 import type { SuspendedFrames } from "./suspended_frames.ts";
 
-/** Bytes of guest stack that a thread has by default. */
+/** Bytes of guest stack that an instance may use at most. */
 export const STACK_BYTES: number = 1 << 20;
+/**
+ * Bytes of guest stack that a thread has. Code that counts the depth of calls itself, in units of wasm, may use all of it: frames of machine
+ * code are smaller than 16 times what they count for.
+ */
+const THREAD_STACK_BYTES = 1 << 24;
+/** Stack left, in units of wasm, while nothing counts. */
+const UNCOUNTED_DEPTH = 0x7fffffff;
 /** Inaccessible bytes below the stack: any prologue that moves the stack pointer further probes it. */
 export const STACK_GUARD_BYTES: number = 1 << 16;
 /** Bytes above the stack limit that small leaf functions may use without a check. */
@@ -36,6 +43,7 @@ const OLD_HANDLERS = THREAD.SIZE;
 
 const PARK_INDEX = THREAD.PARK_INDEX >> 2;
 const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
+const DEPTH_LEFT = THREAD.DEPTH_LEFT >> 2;
 
 /** Serves one host function: reads arguments from the slots, calls, writes results. Throws what the function throws. */
 export interface HostService {
@@ -111,16 +119,17 @@ export class GuestThread {
     const stateBytes = Math.ceil((OLD_HANDLERS + 24) / host.pageSize) * host.pageSize;
     this.state = new NativeRegion(host, host.reserve(stateBytes, PROT.READ | PROT.WRITE), stateBytes);
 
-    const stack = host.reserve(STACK_GUARD_BYTES + STACK_BYTES, PROT.NONE);
+    const stack = host.reserve(STACK_GUARD_BYTES + THREAD_STACK_BYTES, PROT.NONE);
     this.stackLow = stack + STACK_GUARD_BYTES;
-    this.stackHigh = this.stackLow + STACK_BYTES;
-    host.protect(this.stackLow, STACK_BYTES, PROT.READ | PROT.WRITE);
+    this.stackHigh = this.stackLow + THREAD_STACK_BYTES;
+    host.protect(this.stackLow, THREAD_STACK_BYTES, PROT.READ | PROT.WRITE);
     const top = this.stackHigh - 64;
     this.state.setWord(THREAD.GUEST_SP, top);
     this.state.i64[THREAD.FUEL >> 3] = UNLIMITED_FUEL;
     this.state.setWord(THREAD.STACK_LOW, this.stackLow);
     this.state.setWord(THREAD.STACK_HIGH, this.stackHigh);
-    this.stack = new NativeRegion(host, this.stackLow, STACK_BYTES);
+    this.state.i32[DEPTH_LEFT] = UNCOUNTED_DEPTH;
+    this.stack = new NativeRegion(host, this.stackLow, THREAD_STACK_BYTES);
 
     const stubs = target.processStubs(host.os);
     host.ensureSignalStack();
@@ -159,6 +168,18 @@ export class GuestThread {
     region.setWord(offset + CONTEXT.POLL, this.arena.pollPage);
     region.setWord(offset + CONTEXT.OVERFLOW, this.state.address + THREAD.OVERFLOW);
     region.i32[(offset + CONTEXT.INSTANCE) >> 2] = instance;
+  }
+
+  /** Runs `call` with at most `units` of stack for code that counts the depth of calls. */
+  withDepth<T>(units: number, call: () => T): T {
+    const { i32 } = this.state;
+    const before = i32[DEPTH_LEFT]!;
+    i32[DEPTH_LEFT] = Math.min(before, units);
+    try {
+      return call();
+    } finally {
+      i32[DEPTH_LEFT] = before;
+    }
   }
 
   /** References have piled up: sweep at the next quiet moment. */

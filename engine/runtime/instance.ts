@@ -10,7 +10,7 @@ import type { Sharer } from "../gc/references.ts";
 import type { ValType } from "../wasm/types.ts";
 import type { ReferenceBorder } from "./values.ts";
 import { MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../context_layout.ts";
-import { Bug, TrapError } from "../errors.ts";
+import { Bug, TrapError, UNCATCHABLE } from "../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import type { CompiledModule } from "./compiled_module.ts";
 import { type ConstEnv, evaluateConst } from "./const_expr.ts";
@@ -63,6 +63,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   readonly elemWords: (number[] | undefined)[] = [];
   /** The most bytes that the collected heap may have when its code allocates. */
   maxHeapBytes = 0;
+  /** What its calls may use of the stack, in units of wasm; for deterministic code only. */
+  stackUnits = 0;
   closed = false;
   #group: InstanceGroup | undefined;
   readonly droppedElems: Set<number> = new Set();
@@ -136,7 +138,11 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     const { module, region } = this;
     const record = this.recordOffset(index);
     const type = module.funcTypes[index]!;
-    const fn = makeCallIn(type, this.#callInEnv(index));
+    let fn = makeCallIn(type, this.#callInEnv(index));
+    if (module.deterministic) {
+      const plain = fn;
+      fn = (...args) => this.store.thread.withDepth(this.stackUnits, () => plain(...args));
+    }
     registerFunc(fn, {
       instance: this,
       funcIndex: index,
@@ -269,7 +275,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     const word = (slot: number) => state.word(SLOT(slot));
     switch (name) {
       case "memory_grow":
-        state.i64[SLOT(0) >> 3] = BigInt(this.memories[int(0)]!.grow(word(1)));
+        state.i64[SLOT(0) >> 3] = BigInt(this.#growMemory(this.memories[int(0)]!, word(1)));
         return;
       case "memory_init":
         this.initMemory(int(0), int(1), word(2), word(3), word(4));
@@ -278,7 +284,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         this.droppedDatas.add(int(0));
         return;
       case "table_grow":
-        state.i64[SLOT(0) >> 3] = BigInt(this.tables[int(0)]!.grow(word(2), word(1)));
+        state.i64[SLOT(0) >> 3] = BigInt(this.#growTable(this.tables[int(0)]!, word(2), word(1)));
         return;
       case "table_fill": {
         const table = this.tables[int(0)]!;
@@ -412,6 +418,18 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     if (count > 0) memory.bytes.set(bytes.subarray(from, from + count), to);
   }
 
+  #growMemory(memory: Memory, delta: number): number {
+    const old = memory.grow(delta);
+    if (old < 0 && this.module.deterministic && memory.pages + delta <= memory.maxPages) throw outOfMemory();
+    return old;
+  }
+
+  #growTable(table: Table, delta: number, word: number): number {
+    const old = table.grow(delta, word);
+    if (old < 0 && this.module.deterministic && table.length + delta <= table.maxElements) throw outOfMemory();
+    return old;
+  }
+
   dropData(segment: number): void {
     this.droppedDatas.add(segment);
   }
@@ -499,6 +517,13 @@ class InstanceBorder implements ReferenceBorder {
   fromWord(word: number, type: ValType): unknown {
     return this.#store.fromWord(word, type, this.#instance);
   }
+}
+
+/** What deterministic code must not see: it ends. */
+function outOfMemory(): Error {
+  return Object.assign(new RangeError("Out of memory: a limit allows what the system does not have"), {
+    [UNCATCHABLE]: true,
+  });
 }
 
 const EMPTY = new Uint8Array(0);

@@ -89,7 +89,13 @@ export function instantiate(
 
   const block = thread.contexts.allocate(layout.size);
   const instance = new Instance(store, module, block);
-  thread.initContext(block.region, block.offset, instance.number, limits.maxStackBytes);
+  thread.initContext(
+    block.region,
+    block.offset,
+    instance.number,
+    module.deterministic ? Infinity : limits.maxStackBytes,
+  );
+  instance.stackUnits = Math.min(limits.maxStackBytes, STACK_BYTES);
   block.region.setWord(block.offset + CONTEXT.HEAP, store.heap.cells);
   store.heap.types.define(valid.canonicalIds);
   instance.maxHeapBytes = limits.maxHeapBytes;
@@ -389,6 +395,7 @@ function addGlobals(instance: Instance, values: readonly unknown[]): void {
       }
       if (type.mutable) {
         region.setWord(at, value.address);
+        if (isRef(type.type) && value.owner instanceof Instance) value.owner.keep.add(instance);
       } else {
         region.u8.set(value.region.u8.subarray(value.offset, value.offset + 16), at);
       }

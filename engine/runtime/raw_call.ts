@@ -10,6 +10,11 @@ import type { Instance } from "./instance.ts";
  * the same form. Throws as an exported function would.
  */
 export function callRaw(instance: Instance, funcIndex: number, args: Uint32Array): Uint32Array {
+  if (!instance.module.deterministic) return call(instance, funcIndex, args);
+  return instance.store.thread.withDepth(instance.stackUnits, () => call(instance, funcIndex, args));
+}
+
+function call(instance: Instance, funcIndex: number, args: Uint32Array): Uint32Array {
   const { module, region, store } = instance;
   const { thread } = store;
   const { state } = thread;

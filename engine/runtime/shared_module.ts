@@ -34,6 +34,7 @@ export interface SharedModuleToken {
   readonly explicitBounds: boolean;
   readonly interruptible: boolean;
   readonly fuel: boolean;
+  readonly deterministic: boolean;
   readonly inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
   readonly features: FeatureSet;
 }
@@ -65,6 +66,7 @@ export function shareModule(module: CompiledModule, features: FeatureSet): Share
     explicitBounds: module.explicitBounds,
     interruptible: module.interruptible,
     fuel: module.fuel,
+    deterministic: module.deterministic,
     inlineSites: module.inlineSitesByFunction,
     features,
   };

@@ -17,6 +17,7 @@ import { TRAP } from "../traps.ts";
 import { isSubtypeId } from "../wasm/subtype.ts";
 import { typeMatches } from "./casts.ts";
 import { returnResults, trapHere } from "./control.ts";
+import { leaveDepth } from "./deterministic.ts";
 import { watchCall } from "./exceptions.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { inlineCall, shouldInline } from "./inline.ts";

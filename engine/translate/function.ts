@@ -44,6 +44,7 @@ import {
 } from "./control.ts";
 import { enterCatch, enterTry, EXCEPTION_HANDLERS } from "./exceptions.ts";
 import { Frames } from "./frames.ts";
+import { canonicalize, MAKES_NAN } from "./deterministic.ts";
 import { addPrice, closeRegion, meterInstruction } from "./fuel.ts";
 import { LoopScan } from "./loop_scan.ts";
 import { MEMORY_HANDLERS, translateLoad, translateStore } from "./memory.ts";
