@@ -21,7 +21,7 @@ const { LOAD8_S, LOAD8_U, LOAD16_S, LOAD16_U, LOAD32_S, LOAD32_U } = OP;
 const { I32, I64, F32 } = TY;
 
 /** The comparison that is true exactly when the one at the index is not; 0 for operations without one. */
-const INVERSE: Uint8Array = new Uint8Array(256);
+export const INVERSE: Uint8Array = new Uint8Array(256);
 /** The comparison with its operands exchanged. */
 const MIRROR: Uint8Array = new Uint8Array(256);
 for (

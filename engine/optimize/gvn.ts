@@ -13,6 +13,7 @@
  */
 import { BUILTIN } from "../builtins.ts";
 import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
+import { INVERSE } from "../ir/builder.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { cutEdge } from "./blocks.ts";
@@ -334,6 +335,10 @@ export class Numbering {
     if (value !== i) return value;
     const f = this.f;
     const { op, ty, a, b, c, imm } = f;
+    if (op[i]! <= OP.GE_U && INVERSE[op[i]!] !== 0 && this.room) {
+      const truth = this.#decided(INVERSE[op[i]!]!, a[i]!, b[i]!);
+      if (truth >= 0) return this.constant(TY.I32, 1 - truth, 0);
+    }
     const next = this.#next, home = this.home;
     const { domIn, domSize } = this.flow;
     const o = op[i]!, t = ty[i]!, va = a[i]!, vb = b[i]!, vc = c[i]!;
@@ -363,6 +368,17 @@ export class Numbering {
     buckets[slot] = i;
     this.#place(i, o);
     return i;
+  }
+
+  /** Is comparison `o` of `x` and `y` known to be true (1) or false (0) here? −1 when it is neither. */
+  #decided(o: number, x: number, y: number): number {
+    const { op, a, b } = this.f;
+    const next = this.#next;
+    const slot = hashOf(o, TY.I32, x, y, 0, 0) & this.#mask;
+    for (let m = this.#buckets[slot]!, steps = 0; m !== 0 && steps < CHAIN; m = next[m]!, steps++) {
+      if (op[m] === o && a[m] === x && b[m] === y) return this.facts.truth(m);
+    }
+    return -1;
   }
 
   #place(i: number, op: number): void {
