@@ -92,7 +92,7 @@ if (parts.includes("compile") && options.filter === "") {
 progress("");
 console.log(report(results));
 if (options.json !== undefined) {
-  const summary = summarize(results).map(({ name, value, limit }) => ({ name, value, limit }));
-  writeFileSync(options.json, JSON.stringify({ machine: machine(), summary, ...results }, null, 2) + "\n");
+  const figures = { machine: machine(), summary: summarize(results), ...results };
+  writeFileSync(options.json, JSON.stringify(figures, null, 2) + "\n");
 }
 process.exit(failures > 0 ? 1 : 0);

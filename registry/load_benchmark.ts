@@ -1,10 +1,11 @@
 /**
- * Load: many clients against real processes, mixed reads, installs and publications, one process killed on the way.
+ * Load: many clients against real processes, mixed reads, installs and publications, something killed on the way.
  *
- * In: `--clients N --seconds N`, and DATABASE_URL for two processes on PostgreSQL instead of one on SQLite (a schema of its
- * own is made and dropped). Out: figures, and a failure unless: no answer was 5xx, every acknowledged install is counted
- * exactly once, every acknowledged release is there with its bytes. What a killed process did not answer may or may not
- * have happened; it is counted apart.
+ * In: `--clients N --seconds N --kill app|postgres|none`, and DATABASE_URL for two processes on PostgreSQL instead of one on
+ * SQLite (a schema of its own is made and dropped). `postgres` kills a process of the server, which then ends all others and
+ * recovers from its log; it must run here. Out: figures, and a failure unless: no answer was 5xx (503 while PostgreSQL is
+ * down), every acknowledged install is counted exactly once, every acknowledged release is there with its bytes. What was
+ * not answered, or with 503, may or may not have happened; it is counted apart.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
@@ -42,7 +43,7 @@ const { values } = parseArgs({
   options: {
     clients: { type: "string", default: "200" },
     seconds: { type: "string", default: "60" },
-    "no-kill": { type: "boolean", default: false },
+    kill: { type: "string", default: "app" },
   },
 });
 const CLIENTS = Number(values.clients);
@@ -168,7 +169,7 @@ class Load {
       headers: { "x-forwarded-for": address },
     });
     const count = this.tally.installs.get(id) ?? { acknowledged: 0, unknown: 0 };
-    if (response === undefined) count.unknown++;
+    if (response === undefined || response.status === 503) count.unknown++;
     else if (response.status === 200) count.acknowledged++;
     this.tally.installs.set(id, count);
   }
@@ -191,7 +192,10 @@ class Load {
   /** What is not as it should be. */
   async verify(): Promise<string[]> {
     const wrong: string[] = [];
-    for (const [status, count] of this.tally.statuses) if (status >= 400) wrong.push(`${count} answers ${status}`);
+    for (const [status, count] of this.tally.statuses) {
+      const isExpected = status === 503 && values.kill === "postgres";
+      if (status >= 400 && !isExpected) wrong.push(`${count} answers ${status}`);
+    }
     for (const [id, { acknowledged, unknown }] of this.tally.installs) {
       const answer = await fetch(`${this.urls[0]}/api/packages/${segmentOfId(id)}`);
       const { installs } = await answer.json() as { installs: { total: number } };
@@ -236,8 +240,9 @@ async function main(): Promise<number> {
     load.tally.latencies.clear();
     const until = performance.now() + SECONDS * 1000;
     const clients = Array.from({ length: CLIENTS }, () => load.client(until));
-    if (!values["no-kill"]) {
-      await new Promise((resolve) => setTimeout(resolve, SECONDS * 400));
+    await new Promise((resolve) => setTimeout(resolve, SECONDS * 400));
+    if (values.kill === "postgres") await killPostgres(given!);
+    if (values.kill === "app") {
       const victim = apps.pop()!;
       victim.child.removeAllListeners("exit");
       victim.child.kill("SIGKILL");
@@ -264,6 +269,14 @@ async function main(): Promise<number> {
       await admin.close();
     }
   }
+}
+
+/** Kills the server's process for one connection: the server takes that for damaged memory and starts all anew. */
+async function killPostgres(url: string): Promise<void> {
+  const victim = new PostgresDatabase(url, { connections: 1 });
+  const [row] = await victim.all("SELECT pg_backend_pid() AS pid");
+  process.kill(Number(row!.pid), "SIGKILL");
+  await victim.close();
 }
 
 function report(tally: Tally, what: string): void {

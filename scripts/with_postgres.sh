@@ -16,6 +16,7 @@ if [ "$(id -u)" = 0 ]; then
   as=(setpriv --reuid=postgres --regid=postgres --clear-groups --)
 fi
 stop() {
+  cd /
   "${as[@]}" "$bin/pg_ctl" -D "$folder/data" -m immediate -s stop || true
   rm -rf "$folder"
 }

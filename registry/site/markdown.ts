@@ -98,9 +98,15 @@ export function renderDocument(markdown: string, resolve: (link: string) => stri
   return { html: scrollable(OWN.renderer.render(tokens, OWN.options, environment)), headings };
 }
 
-/** Wide tables and code scroll by themselves, and by keyboard. What authors wrote holds no tags but the renderer's. */
+/**
+ * Wide tables and code scroll by themselves, and by keyboard; alignment is a class, since the site's policy refuses inline
+ * styles. What was written holds no tags and no quotes but the renderer's.
+ */
 function scrollable(html: string): string {
-  return html.replaceAll("<table>", '<div class="wide" tabindex="0"><table>').replaceAll("</table>", "</table></div>")
+  return html.replaceAll(/ style="text-align:(left|right|center)"/g, ' class="to-$1"').replaceAll(
+    "<table>",
+    '<div class="wide" tabindex="0"><table>',
+  ).replaceAll("</table>", "</table></div>")
     .replaceAll("<pre>", '<pre tabindex="0">');
 }
 

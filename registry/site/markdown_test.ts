@@ -31,6 +31,13 @@ Deno.test("renderAuthorText() keeps text and drops what acts", () => {
   assert.ok(deep.length < 1_000_000);
 });
 
+Deno.test("tables scroll, and align without inline styles", () => {
+  const html = renderAuthorText('| a | b |\n| --- | ---: |\n| 1 | 2 style="text-align:left" |\n');
+  assert.match(html, /^<div class="wide" tabindex="0"><table>/);
+  assert.match(html, /<td class="to-right">2 style=&quot;text-align:left&quot;<\/td>/);
+  assert.doesNotMatch(html, /style="/);
+});
+
 Deno.test("renderDocument() gives headings ids and resolves links", () => {
   const page = renderDocument("# T\n\n## A `b`\n\n## A b\n\n[x](other.md#y)", (l) => l.replace("other.md", "/other"));
   assert.deepEqual(page.headings, [

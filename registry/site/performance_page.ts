@@ -11,7 +11,12 @@ const FIGURES = new URL("../../bench/figures.json", import.meta.url);
 /** What the page takes from the figures. */
 interface Figures {
   readonly machine: string;
-  readonly summary: readonly { readonly name: string; readonly value: number; readonly limit: number | null }[];
+  readonly summary: readonly {
+    readonly name: string;
+    readonly value: number;
+    readonly limit: number | null;
+    readonly atLeast: boolean;
+  }[];
   readonly programs: readonly {
     readonly name: string;
     readonly kind: string;
@@ -51,7 +56,7 @@ Measured on ${figures.machine}, by \`deno task bench\`. Times on a shared machin
 ${
     table(
       ["Geometric mean", "Value", "Target"],
-      summary.map((s) => [s.name, fixed(s.value), s.limit === null ? "" : String(s.limit)]),
+      summary.map((s) => [s.name, fixed(s.value), s.limit === null ? "" : `${s.atLeast ? "≥" : "≤"} ${s.limit}`]),
     )
   }
 
@@ -60,7 +65,7 @@ ${
 The time of a program once V8 has tiered up, as a multiple of V8's: below 1 waft is faster. Of ${programs.length} programs
 ${wins} ${wins === 1 ? "is" : "are"} at least as fast as on V8.
 
-${plot("Run time relative to V8; shorter to the left is better", slowest.map((p) => [p.name, p.runRatio]))}
+${plot("Run time relative to V8 (left of 1×: waft is faster)", slowest.map((p) => [p.name, p.runRatio]))}
 
 ${
     table(
@@ -74,7 +79,7 @@ ${
 Calls between JavaScript and WebAssembly go through the host's FFI, which V8's own WebAssembly does not need. A guest
 that does much for each call does not notice.
 
-${plot("Cost relative to V8; shorter is better", boundary.map((b) => [b.name, b.ratio]))}
+${plot("Cost relative to V8 (left of 1×: waft is cheaper)", boundary.map((b) => [b.name, b.ratio]))}
 
 ${
     table(

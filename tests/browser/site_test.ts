@@ -14,7 +14,7 @@ const README = `# Key-value store
 Stores *values*. | wide
 
 | Function | Result that is rather long, as tables of authors tend to be when they explain what comes back |
-| --- | --- |
+| --- | ---: |
 | \`get(key, key_length, to, room)\` | the value's size, or -4 |
 
 \`\`\`ts
