@@ -392,6 +392,18 @@ export class Module {
     return new Module(space, compiled, {}, new Engine({ ...options, features: token.features }));
   }
 
+  /** A memory as the import `name` of namespace `module` asks for. Throws TypeError when there is no such import. */
+  memoryForImport(module: string, name: string): Memory {
+    const { valid, explicitBounds } = this.#compiled;
+    const entry = valid.imports.find((e) => e.module === module && e.name === name && e.desc.kind === "memory");
+    if (entry?.desc.kind !== "memory") throw new TypeError(`The module does not import a memory "${module}" "${name}"`);
+    const { type } = entry.desc;
+    return new Memory(this.#store.thread.host, type, {
+      guarded: !explicitBounds && type.limits.address !== I64,
+      maxPages: this.#engine.limits.maxMemoryPages,
+    });
+  }
+
   /** Size of the machine code in bytes. */
   get codeSize(): number {
     return this.#compiled.image.size;

@@ -51,7 +51,8 @@ export class GuestMemory {
   text(at: number, length: number): string {
     const bytes = this.bytes(at, length);
     try {
-      return DECODER.decode(bytes);
+      // Not every decoder takes bytes that may change meanwhile.
+      return DECODER.decode((this.#buffer as object) instanceof SharedArrayBuffer ? bytes.slice() : bytes);
     } catch {
       throw new WasiError(ERRNO.ilseq);
     }

@@ -64,6 +64,7 @@ export interface WasiState {
 export type WasiFunction = (...args: never[]) => number | void;
 
 const ENCODER = new TextEncoder();
+const POLLIN = 1, POLLOUT = 4;
 
 /** One guest's WASI. */
 export class Wasi {
@@ -121,6 +122,29 @@ export class Wasi {
   attach(instance: Instance): void {
     const { memory } = instance.exports;
     if (memory instanceof Memory) this.#state.memory.attach(memory);
+  }
+
+  /** The same for a guest that imports its memory. */
+  attachMemory(memory: Memory): void {
+    this.#state.memory.attach(memory);
+  }
+
+  /** Would reading from (or writing to) descriptor `fd` of the guest end at once, if only with an error? */
+  isReady(fd: number, writes: boolean): boolean {
+    const { descriptors, scratch: { out }, sys } = this.#state;
+    let own: number;
+    try {
+      own = descriptors.get(fd).fd;
+    } catch (error) {
+      if (error instanceof WasiError) return true;
+      throw error;
+    }
+    const view = new DataView(out.buffer);
+    view.setInt32(0, own, true);
+    view.setInt32(4, writes ? POLLOUT : POLLIN, true); // and no result yet
+    view.setBigUint64(8, 0n, true);
+    view.setBigUint64(16, 0n, true);
+    return sys("ppoll", out.address, 1, out.address + 8, 0, 0) !== 0;
   }
 
   /** Closes every descriptor that the guest has open. */

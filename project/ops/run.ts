@@ -54,6 +54,10 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   const isProgram = module.imports.some((entry) => entry.module === WASI);
   const isCall = !isProgram || type.params.length > 0 || options.invoke !== undefined;
   const values = isCall ? convertArguments(file, name, type.params, args) : [];
+  if (module.imports.some((entry) => entry.module === "wasi" && entry.name === "thread-spawn")) {
+    await runWithThreads(file, module, name, [file, ...args], options);
+    return [];
+  }
   const guest = await instantiate(file, { engine, module, bytes }, args, options);
   let lines: string[] = [];
   let failed = true;
@@ -66,6 +70,26 @@ export async function runFile(file: string, args: readonly string[], options: Ru
     end(file, guest, failed);
   }
   return lines;
+}
+
+/** Runs a program that starts threads (wasi-threads), every one of them in a Worker. */
+async function runWithThreads(
+  file: string,
+  module: Module,
+  name: string,
+  args: string[],
+  { project, context, env, preopens }: RunOptions,
+): Promise<void> {
+  if (name !== "_start") throw new UsageError(`${file} starts threads: only its _start can be run`);
+  if (project !== undefined) throw new FileFailure(file, new Error("a program with threads cannot use plugins"));
+  const { runThreads } = await import("@waft/engine/wasi/threads");
+  let status: number;
+  try {
+    status = await runThreads(module, { args, env, preopens }, context);
+  } catch (error) {
+    throw new FileFailure(file, error);
+  }
+  if (status !== 0) throw new GuestExit(status);
 }
 
 /** Ends the guest and its plugins; a failure in that is only told when nothing failed before. */

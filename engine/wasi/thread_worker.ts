@@ -1,0 +1,97 @@
+/**
+ * One thread of a guest with threads, in a Worker (threads.ts). In: {@linkcode ThreadStart} as worker data. Out: messages; WASI calls that
+ * touch descriptors are made by the realm that started it, and this one sleeps meanwhile. What needs no descriptor is done here.
+ */
+import { parentPort, workerData } from "node:worker_threads";
+import { Memory, Module } from "../engine.ts";
+import { TrapError } from "../errors.ts";
+import { ERRNO } from "./abi.ts";
+import { Wasi, WasiExit } from "./mod.ts";
+import { REPLY, SHARED, SPAWN, type ThreadMessage, type ThreadStart } from "./threads.ts";
+
+/** Calls that are made here. */
+const OWN = new Set([
+  "args_get",
+  "args_sizes_get",
+  "environ_get",
+  "environ_sizes_get",
+  "clock_res_get",
+  "clock_time_get",
+  "random_get",
+  "sched_yield",
+  "proc_exit",
+  "proc_raise",
+]);
+
+/** Of poll_oneoff's subscriptions: their size, and where the type is; 0 is a clock. */
+const SUBSCRIPTION_BYTES = 48, SUBSCRIPTION_TYPE = 8;
+
+/** The largest number of a thread (wasi-threads: 29 bits). */
+const MAX_ID = 0x1fffffff;
+
+function runThread(start: ThreadStart, tell: (message: ThreadMessage) => void): void {
+  const { memoryImport, thread, maxThreads, until } = start;
+  const memory = Memory.fromShared(start.memory);
+  const shared = new Int32Array(start.shared);
+  const reply = new Int32Array(start.reply);
+  const wasi = new Wasi({ ...start.wasi, stdio: [0, 1, 2] });
+  wasi.attachMemory(memory);
+
+  function remote(name: string): (...args: (number | bigint)[]) => number {
+    return (...args) => {
+      tell({ kind: "call", name, args });
+      Atomics.wait(reply, REPLY.READY, 0);
+      Atomics.store(reply, REPLY.READY, 0);
+      return reply[REPLY.RESULT]!;
+    };
+  }
+
+  const calls: Record<string, (...args: never[]) => unknown> = {};
+  for (const [name, own] of Object.entries(wasi.imports)) calls[name] = OWN.has(name) ? own : remote(name);
+  const pollThere = remote("poll_oneoff");
+  calls["poll_oneoff"] = (at: number, out: number, count: number, used: number) => {
+    const types = new Uint8Array(memory.buffer);
+    let clocksOnly = true;
+    for (let n = 0; n < count >>> 0 && clocksOnly; n++) {
+      clocksOnly = (types[(at >>> 0) + n * SUBSCRIPTION_BYTES + SUBSCRIPTION_TYPE] ?? 0) === 0;
+    }
+    const poll = clocksOnly ? wasi.imports["poll_oneoff"]! as typeof pollThere : pollThere;
+    return poll(at, out, count, used);
+  };
+
+  function spawn(argument: number): number {
+    if (Atomics.add(shared, SHARED.ALIVE, 1) + 1 >= maxThreads) {
+      Atomics.sub(shared, SHARED.ALIVE, 1);
+      return -ERRNO.again;
+    }
+    const id = Atomics.add(shared, SHARED.LAST_ID, 1) % MAX_ID + 1;
+    tell({ kind: "spawn", id, argument });
+    return id;
+  }
+
+  const context = () => until === undefined ? {} : { deadline: new Date(until) };
+  const imports: Record<string, Record<string, unknown>> = {
+    [SPAWN.module]: { [SPAWN.name]: spawn },
+    wasi_snapshot_preview1: calls,
+  };
+  (imports[memoryImport.module] ??= {})[memoryImport.name] = memory;
+  const instance = Module.fromShared(start.module).instantiate(context(), imports);
+  if (thread === undefined) instance.call(context(), "_start");
+  else {
+    instance.call(context(), "wasi_thread_start", thread.id, thread.argument);
+    Atomics.sub(shared, SHARED.ALIVE, 1);
+  }
+  tell({ kind: "end" });
+}
+
+if (parentPort !== null) {
+  const port = parentPort;
+  const tell = (message: ThreadMessage) => port.postMessage(message);
+  try {
+    runThread(workerData as ThreadStart, tell);
+  } catch (error) {
+    if (error instanceof WasiExit) tell({ kind: "exit", status: error.status });
+    else if (error instanceof TrapError) tell({ kind: "trap", message: error.message, frames: error.frames });
+    else tell({ kind: "error", message: error instanceof Error ? error.message : String(error) });
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * Programs with threads (wasi-threads): every thread of the guest, the first one too, is a Worker with an instance of its own of one
+ * shared module on one shared memory. In: a module that imports its memory and `wasi` `thread-spawn`, and exports
+ * `wasi_thread_start`. Out: the exit status, or the TrapError of whichever thread trapped.
+ *
+ * The realm that calls `runThreads` runs no guest code, so its event loop turns: it starts Workers, and it makes the WASI calls of
+ * all threads that touch descriptors, one after the other on one table, so that no thread can pull a descriptor from under another. A call
+ * that would block is tried again until it would not, and the others go on.
+ *
+ * The process of the guest ends when its first thread returns, when any thread calls proc_exit, and when any thread traps. Workers are then
+ * terminated; one that runs compiled code at that moment ends when it next calls out or waits.
+ */
+import { Worker } from "node:worker_threads";
+import type { Context, Module } from "../engine.ts";
+import { TrapError, type TrapFrame } from "../errors.ts";
+import type { SharedMemoryToken } from "../runtime/shared_pages.ts";
+import type { SharedModuleToken } from "../runtime/shared_module.ts";
+import { Wasi, type WasiOptions } from "./mod.ts";
+
+/** Words of the block that all threads share: thread numbers given out, threads that live. */
+export const SHARED = { LAST_ID: 0, ALIVE: 1, WORDS: 2 } as const;
+/** Words of a thread's own block: 1 when the answer is there, and the answer. */
+export const REPLY = { READY: 0, RESULT: 1, WORDS: 2 } as const;
+
+/** What a Worker is started with. */
+export interface ThreadStart {
+  module: SharedModuleToken;
+  memory: SharedMemoryToken;
+  memoryImport: { module: string; name: string };
+  wasi: WasiOptions;
+  shared: SharedArrayBuffer;
+  reply: SharedArrayBuffer;
+  maxThreads: number;
+  /** Until when it may run, on the clock of Date.now(). */
+  until?: number;
+  /** Number and argument of the thread; the first one calls `_start` instead. */
+  thread?: { id: number; argument: number };
+}
+
+/** What a Worker tells. */
+export type ThreadMessage =
+  | { kind: "call"; name: string; args: (number | bigint)[] }
+  | { kind: "spawn"; id: number; argument: number }
+  | { kind: "exit"; status: number }
+  | { kind: "trap"; message: string; frames: readonly TrapFrame[] }
+  | { kind: "error"; message: string }
+  | { kind: "end" };
+
+/** The namespace and the name of what starts a thread. */
+export const SPAWN = { module: "wasi", name: "thread-spawn" } as const;
+
+/** The most threads that live at once, when nothing else is said. */
+const MAX_THREADS = 64;
+/** Milliseconds between two tries of a call that would block. */
+const RETRY_MS = 1;
+
+/** Calls that may block, and whether they write. Their first argument is the descriptor. */
+const BLOCKING: ReadonlyMap<string, boolean> = new Map([
+  ["fd_read", false],
+  ["sock_recv", false],
+  ["sock_accept", false],
+  ["fd_write", true],
+  ["sock_send", true],
+]);
+
+export interface ThreadsOptions extends WasiOptions {
+  /** The most threads that live at once, the first one included. Default 64. */
+  maxThreads?: number;
+}
+
+/** Does the module start threads in the way of wasi-threads? */
+export function usesThreads(module: Module): boolean {
+  return module.imports.some((entry) => entry.module === SPAWN.module && entry.name === SPAWN.name);
+}
+
+/** Runs a program with threads to its end. `context` can have a deadline, for all threads together. */
+export async function runThreads(module: Module, options: ThreadsOptions = {}, context: Context = {}): Promise<number> {
+  const process = new GuestProcess(module, options, context);
+  try {
+    return await process.run();
+  } finally {
+    process.close();
+  }
+}
+
+class GuestProcess {
+  readonly #wasi: Wasi;
+  readonly #start: Omit<ThreadStart, "reply" | "thread">;
+  readonly #module: Module;
+  readonly #workers = new Set<Worker>();
+  #ended = false;
+  #end: (outcome: number | Error) => void = () => {};
+
+  constructor(module: Module, options: ThreadsOptions, { deadline, fuel, signal }: Context) {
+    if (fuel !== undefined || signal !== undefined) {
+      throw new TypeError("A program with threads can have a deadline, but no fuel and no signal");
+    }
+    const memoryImport = module.imports.find((entry) => entry.kind === "memory");
+    if (memoryImport === undefined) throw new TypeError("A program with threads must import its memory");
+    const memory = module.memoryForImport(memoryImport.module, memoryImport.name);
+    const { maxThreads = MAX_THREADS, args, env } = options;
+    this.#module = module;
+    this.#wasi = new Wasi(options);
+    this.#wasi.attachMemory(memory);
+    const until = deadline === undefined
+      ? undefined
+      : deadline instanceof Date
+      ? deadline.getTime()
+      : Date.now() + deadline;
+    this.#start = {
+      module: module.share(),
+      memory: memory.share(),
+      memoryImport: { module: memoryImport.module, name: memoryImport.name },
+      // Descriptors stay here.
+      wasi: { ...(args === undefined ? {} : { args }), ...(env === undefined ? {} : { env }) },
+      shared: new SharedArrayBuffer(SHARED.WORDS * 4),
+      maxThreads,
+      ...(until === undefined ? {} : { until }),
+    };
+  }
+
+  async run(): Promise<number> {
+    const outcome = await new Promise<number | Error>((resolve) => {
+      this.#end = resolve;
+      this.#startThread(undefined);
+    });
+    if (outcome instanceof Error) throw outcome;
+    return outcome;
+  }
+
+  close(): void {
+    this.#ended = true;
+    for (const worker of this.#workers) worker.terminate();
+    this.#workers.clear();
+    this.#module.unshare();
+    this.#wasi.close();
+  }
+
+  #startThread(thread: ThreadStart["thread"]): void {
+    const reply = new SharedArrayBuffer(REPLY.WORDS * 4);
+    const workerData: ThreadStart = { ...this.#start, reply, ...(thread === undefined ? {} : { thread }) };
+    const suffix = import.meta.url.endsWith(".ts") ? "ts" : "js";
+    let worker: Worker;
+    try {
+      worker = new Worker(new URL(`./thread_worker.${suffix}`, import.meta.url), { workerData });
+    } catch (error) {
+      this.#end(error as Error);
+      return;
+    }
+    this.#workers.add(worker);
+    worker.on("error", (error: Error) => this.#end(error));
+    worker.on("message", (message: ThreadMessage) => {
+      if (!this.#ended) this.#serve(worker, message, new Int32Array(reply), thread === undefined);
+    });
+  }
+
+  #serve(worker: Worker, message: ThreadMessage, reply: Int32Array, first: boolean): void {
+    switch (message.kind) {
+      case "call":
+        this.#call(message.name, message.args, reply);
+        return;
+      case "spawn":
+        this.#startThread({ id: message.id, argument: message.argument });
+        return;
+      case "exit":
+        this.#end(message.status);
+        return;
+      case "trap":
+        this.#end(new TrapError(message.message, message.frames));
+        return;
+      case "error":
+        this.#end(new Error(message.message));
+        return;
+      case "end":
+        this.#workers.delete(worker);
+        worker.terminate();
+        if (first) this.#end(0);
+    }
+  }
+
+  /** Makes a WASI call for a thread that sleeps until the answer is there. */
+  #call(name: string, args: (number | bigint)[], reply: Int32Array): void {
+    const writes = BLOCKING.get(name);
+    if (writes !== undefined && !this.#wasi.isReady(Number(args[0]) >>> 0, writes)) {
+      setTimeout(() => {
+        if (!this.#ended) this.#call(name, args, reply);
+      }, RETRY_MS);
+      return;
+    }
+    try {
+      reply[REPLY.RESULT] = this.#wasi.imports[name]!(...args as never[]) as number;
+    } catch (error) {
+      this.#end(error as Error);
+      return;
+    }
+    Atomics.store(reply, REPLY.READY, 1);
+    Atomics.notify(reply, REPLY.READY);
+  }
+}
