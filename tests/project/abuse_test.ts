@@ -2,16 +2,21 @@
  * Hostile input that reaches the project through ids, ranges, versions, graphs and names: each gives one clear error, soon.
  */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { addPlugins } from "../../project/ops/add.ts";
+import { checkProject } from "../../project/ops/check.ts";
+import { SourceSet } from "../../project/ops/context.ts";
+import { loadProject } from "../../project/ops/load.ts";
+import { machinePaths } from "../../project/paths.ts";
 import { reviewText } from "../../project/commands/change_output.ts";
 import { ProjectError } from "../../project/diagnostic.ts";
 import { isPluginId } from "../../project/grammar.ts";
 import type { ReviewRequest } from "../../project/ops/decide.ts";
 import { palette } from "../../project/terminal.ts";
 import { canonicalVersion, explainRange, explainVersion, satisfies } from "../../project/version.ts";
-import { parseIndex } from "../../project/source_registry.ts";
+import { parseIndex, RegistrySource } from "../../project/source_registry.ts";
 import { FakeRegistry } from "./fake_registry.ts";
-import { definition } from "./sample_plugins.ts";
+import { CODEC, codecDefinition, definition, KV, kvDefinition } from "./sample_plugins.ts";
 import { ALLOW_ALL, TempProject } from "./temp_project.ts";
 
 function quick<T>(work: () => T): T {
@@ -158,4 +163,130 @@ Deno.test("abuse: names that hide, reorder or imitate are shown as what they are
   assert.match(text, /the host is written in punycode and reads аррӏе\.com/);
   assert.match(text, /this publisher has published nothing else/);
   assert.match(text, /published less than a day ago/);
+});
+
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  try {
+    await work;
+    return "ok";
+  } catch (error) {
+    if (!(error instanceof ProjectError)) throw error;
+    return `${error.diagnostics[0]!.code} ${error.exitCode}`;
+  }
+}
+
+/** A project with the codec locked at 2.0.0. */
+async function lockedProject(fake: FakeRegistry): Promise<TempProject> {
+  await fake.publish([kvDefinition()]);
+  await fake.publish([codecDefinition("2.0.0")]);
+  const project = new TempProject();
+  await addPlugins(await project.context(fake), {
+    root: project.root,
+    directory: project.root,
+    specs: [`${KV}@^1.0.0`],
+    decider: ALLOW_ALL,
+  });
+  return project;
+}
+
+Deno.test("abuse: a token goes to its registry only, and never across a redirect", async () => {
+  const asked: { readonly origin: string; readonly token: string | null }[] = [];
+  const fetch: typeof globalThis.fetch = (input, init) => {
+    asked.push({ origin: new URL(String(input)).origin, token: new Headers(init?.headers).get("authorization") });
+    assert.notEqual(init?.redirect ?? "follow", "follow", "no redirect is followed unseen");
+    return Promise.resolve(new Response("", { status: 307, headers: { location: "https://evil.example/steal" } }));
+  };
+  const project = new TempProject();
+  try {
+    const paths = machinePaths({ env: { WAFT_HOME: join(project.home, "waft") }, os: "linux", home: project.home });
+    const source = new RegistrySource("https://plugins.example", { paths, fetch, token: "waft_secret" });
+    await assert.rejects(source.publish("github.com/acme/kv", "1.0.0", Uint8Array.of(1)), ProjectError);
+    assert.deepEqual(asked, [{ origin: "https://plugins.example", token: "Bearer waft_secret" }]);
+    asked.length = 0;
+    assert.equal(await codeOf(source.releases("github.com/acme/kv")), "registry.redirect 7");
+    assert.deepEqual(asked, [{ origin: "https://plugins.example", token: null }], "reading needs no token");
+    // Another registry than the one that the token was made for gets none.
+    asked.length = 0;
+    const context = await project.context(undefined, { fetch, env: { WAFT_TOKEN: "waft_secret" } });
+    const other = new SourceSet(context, project.root).registry("https://other.example");
+    assert.equal(await codeOf(other.publish("github.com/acme/kv", "1.0.0", Uint8Array.of(1))), "auth.missing 8");
+    assert.deepEqual(asked, []);
+  } finally {
+    project.remove();
+  }
+});
+
+Deno.test("abuse: a lockfile with a foreign registry, a swapped digest, a wider scope, a grant nobody asked for", async () => {
+  const fake = new FakeRegistry();
+  const project = await lockedProject(fake);
+  const good = project.read("waft-lock.json")!;
+  const context = await project.context(fake, { inspect: () => ({ imports: [], exports: [] }) });
+  const outcome = async (from: string | RegExp, to: string): Promise<string> => {
+    const changed = good.replace(from, to);
+    assert.notEqual(changed, good);
+    project.write("waft-lock.json", changed);
+    fake.requests.length = 0;
+    const code = await codeOf(loadProject(context, project.root));
+    assert.deepEqual(fake.requests, [], "nothing is fetched for a lockfile that was tampered with");
+    return code;
+  };
+  try {
+    // The seal of the entry finds each of these; whoever can write seals too is stopped by the checks behind it.
+    const digest = /"artifact": \{\s*"digest": "sha256:[0-9a-f]{4}/;
+    assert.match(await outcome(digest, '"artifact": { "digest": "sha256:beef'), /^lock\.(?:digest|review) /);
+    assert.match(await outcome("https://plugins.example", "https://evil.example"), /^(?:lock\.|registry\.untrusted)/);
+    assert.match(await outcome('"/store": "./store"', '"/store": "."'), /^lock\./);
+    assert.match(await outcome('"caller.memory.read": {}', '"caller.memory.read": {}, "random": {}'), /^lock\.grant /);
+  } finally {
+    project.remove();
+  }
+});
+
+Deno.test("abuse: an old index played again moves nothing that is locked; what is yanked later stays and is told", async () => {
+  const fake = new FakeRegistry();
+  const project = await lockedProject(fake);
+  try {
+    const locked = project.read("waft-lock.json");
+    fake.yank(CODEC, "2.0.0", { reason: "leaks keys", severity: "security" });
+    const checked = await checkProject(await project.context(fake), project.root);
+    assert.deepEqual(checked.diagnostics.map((d) => [d.code, d.severity]), [["registry.yanked", "warning"]]);
+    const again = await addPlugins(await project.context(fake), {
+      root: project.root,
+      directory: project.root,
+      specs: [],
+      decider: ALLOW_ALL,
+    });
+    assert.deepEqual([again.written, project.read("waft-lock.json")], [[], locked]);
+    // An index from before the release: nothing is downgraded silently, and check says what is missing.
+    const old = codecDefinition("1.9.0");
+    fake.published.splice(0, fake.published.length);
+    await fake.publish([kvDefinition()]);
+    await fake.publish([old]);
+    const { diagnostics } = await checkProject(await project.context(fake), project.root);
+    assert.deepEqual(diagnostics.map((d) => d.code), ["registry.removed"]);
+    assert.equal(
+      await codeOf(addPlugins(await project.context(fake), {
+        root: project.root,
+        directory: project.root,
+        specs: [],
+        decider: ALLOW_ALL,
+      })),
+      "resolve.conflict 6",
+    );
+    assert.equal(project.read("waft-lock.json"), locked);
+  } finally {
+    project.remove();
+  }
+});
+
+Deno.test("abuse: a manifest of schema v0 is told apart, and never guessed at", async () => {
+  const project = new TempProject(
+    '{ "$schema": "https://waft.sh/schemas/v0/schema.json", "plugins": { "acme/kv": "^0.0.0" } }',
+  );
+  try {
+    const { diagnostics } = await checkProject(await project.context(new FakeRegistry()), project.root);
+    assert.ok(diagnostics.some((d) => d.code === "manifest.schema-version" && /init --upgrade/.test(d.help ?? "")));
+  } finally {
+    project.remove();
+  }
 });
