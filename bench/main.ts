@@ -13,6 +13,7 @@ import { measureBoundary } from "./boundary.ts";
 import { measureCompile } from "./compile_speed.ts";
 import { FULL, QUICK } from "./measure.ts";
 import { BIG_MODULES, fetchModule } from "./modules.ts";
+import { measureParallel } from "./parallel.ts";
 import { PROGRAMS } from "./programs.ts";
 import { report, type Results, summarize } from "./report.ts";
 import { measureProgram } from "./run_time.ts";
@@ -59,6 +60,14 @@ if (parts.includes("run")) {
     } catch (error) {
       failed(program.name, error);
     }
+  }
+}
+if (parts.includes("run") && "parallel_mandelbrot".includes(options.filter)) {
+  progress("parallel_mandelbrot");
+  try {
+    results.notes.push(...await measureParallel(effort));
+  } catch (error) {
+    failed("parallel_mandelbrot", error);
   }
 }
 if (parts.includes("boundary") && options.filter === "") {

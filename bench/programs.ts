@@ -63,6 +63,8 @@ const ROWS: readonly (readonly [name: string, kind: string, n: number])[] = [
   ["gc_trees",  "objects",  13],
   ["gc_shapes", "objects, casts", 40],
   ["gc_sort",   "objects, arrays", 30000],
+  ["atomics_counters", "threads", 150],
+  ["atomics_ring",     "threads", 300],
 ];
 
 /** All programs, in the order of the table. */

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { NewEngine, TrapError } from "../../engine/mod.ts";
+import { NewEngine, type TrapError } from "../../engine/mod.ts";
 import { runThreads } from "../../engine/wasi/threads.ts";
 import { hostArguments } from "../support/host_arguments.ts";
 
