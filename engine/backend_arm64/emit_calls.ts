@@ -176,4 +176,8 @@ export function emitPoll(e: Emission, i: number): void {
   e.faultSite(i, TRAP.INTERRUPTED);
   // The displacement counts from the end of its word.
   emitAt(e, X.LDR_W_U, ZERO, SCRATCH, 4);
+  // The guest may have been parked here while others made the memory longer; its register came back as it was.
+  if (e.context.explicitBounds) {
+    emitAt(e, X.LDR_X_U, MEMORY_LENGTH, CONTEXT_REGISTER, e.context.layout.memoriesOffset + MEMORY.LENGTH);
+  }
 }

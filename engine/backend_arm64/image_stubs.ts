@@ -5,14 +5,15 @@
 import { BUILTIN, BUILTIN_ROWS, type BuiltinRow } from "../builtins.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
-import { CONTEXT, PARKED, STATUS, THREAD } from "../context_layout.ts";
+import { CONTEXT, STATUS, THREAD } from "../context_layout.ts";
 import { TRAP_MESSAGES } from "../traps.ts";
 import { KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { emitMemoryMove, emitMemorySet } from "./native_builtins.ts";
-import { CONTEXT_REGISTER, LINK, registerFile, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
+import { CONTEXT_REGISTER, LINK, registerFile, SCRATCH, SCRATCH2, SP, THREAD_REGISTER, ZERO } from "./registers.ts";
 import { StubCode } from "./stub_code.ts";
-import { emitParkingThunk, THREAD_REGISTER } from "./thunks.ts";
+import { emitPark } from "./park.ts";
+import { emitParkingThunk } from "./thunks.ts";
 
 /** Appends the shared code to the (empty) image. */
 export function emitImageStubs(context: CodegenContext, code: MachineCode): void {
@@ -39,20 +40,6 @@ function stub(context: CodegenContext, code: MachineCode, number: number, emit: 
   const s = new StubCode(context, code);
   emit(s);
   s.finish();
-}
-
-/** Leaves for the host with status w0; x9 = thread, x17 = where to resume. The frame of the parked code begins at sp. */
-function emitPark(s: StubCode): void {
-  const thread = THREAD_REGISTER;
-  s.add(SCRATCH, SP, -PARKED.FRAME);
-  s.at(X.STR_X_U, SCRATCH2, SCRATCH, PARKED.RESUME);
-  s.at(X.STR_X_U, CONTEXT_REGISTER, SCRATCH, PARKED.CONTEXT);
-  s.at(X.LDR_X_U, SCRATCH2, thread, THREAD.GUEST_SP);
-  s.at(X.STR_X_U, SCRATCH2, SCRATCH, PARKED.ENTRY_SP);
-  s.at(X.STR_X_U, SCRATCH, thread, THREAD.GUEST_SP);
-  s.at(X.STR_X_U, CONTEXT_REGISTER, thread, THREAD.PARK_CONTEXT);
-  s.at(X.STR_W_U, 0, thread, THREAD.STATUS);
-  s.returnToHost(thread);
 }
 
 /** Bytes of the vector registers that {@linkcode emitAllocateStub} saves: v0 to v30. */

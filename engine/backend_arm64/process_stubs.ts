@@ -7,6 +7,7 @@
  *     tailReturn  restores the context of the caller of a tail call into another instance, and returns to that caller
  *     trapExit  entered by a jump with the code in w0 and the trap's return address in x30
  *     fault     in a signal frame: notes program counter, stack pointer and address, and continues at the landing
+ *     poll      where the fault of a poll continues: saves every register on the guest stack and parks, so that the guest can go on
  *
  * x28 always holds a context with a thread while guest code runs, so both exits find the thread state through it.
  */
@@ -19,9 +20,9 @@ import { labelOffset } from "./finish.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { emitCacheMaintenance } from "./native_builtins.ts";
-import { CONTEXT_REGISTER, LINK, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
+import { emitPark } from "./park.ts";
+import { CONTEXT_REGISTER, LINK, registerFile, SCRATCH, SCRATCH2, SP, THREAD_REGISTER, ZERO } from "./registers.ts";
 import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
-import { THREAD_REGISTER } from "./thunks.ts";
 
 /** Where the kernel keeps what the handler needs: offsets in siginfo and in the saved registers. */
 export interface SignalLayout {
@@ -42,6 +43,9 @@ export const SIGNALS: Readonly<Record<string, SignalLayout>> = {
   // ucontext.uc_mcontext is a pointer; mcontext64: 16 bytes of exception state, then x0…x28 fp lr sp pc.
   darwin: { address: 24, registers: 48, pc: 272, sp: 264, x28: 16 + 28 * 8, x30: 256 },
 };
+
+/** log2 of the least size of a page; polls read its first word. */
+const POLL_PAGE_SHIFT = 12;
 
 const SIGFPE = 8;
 const SIGSEGV = 11;
@@ -68,11 +72,13 @@ export function buildProcessStubs(os: string): ProcessStubs {
   };
   const handler = s.newLabel();
   const words = s.newLabel();
+  const poll = s.newLabel();
   emitCallStub(s, labels.call);
   emitResumeStub(s, labels.resume);
   emitTrapExit(s, labels.trap, labels.landing);
   emitTailReturn(s, labels.tail);
-  emitFaultHandler(s, handler, words, layout, os);
+  emitPollLanding(s, poll);
+  emitFaultHandler(s, handler, words, poll, layout, os);
   s.mark(KIND.ALIGN, 16, 0, 0, 0);
   s.bind(words);
   s.asm.reserve(FAULT_WORDS.SIZE);
@@ -157,8 +163,57 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
   s.returnToHost(THREAD_REGISTER);
 }
 
+/** Registers that a poll keeps besides x30: all that may be allocated, and x16, from which polls read. */
+const POLL_GENERAL = [...registerFile(false).generalOrder, SCRATCH];
+/** Bytes of their frame: the vectors, the general registers, x30 and where to go on, and what the fault handler wrote. */
+const POLL_VECTORS = 32;
+const POLL_PAIRS = POLL_VECTORS * 2;
+const POLL_LINK = POLL_PAIRS + POLL_GENERAL.length + (POLL_GENERAL.length & 1);
+const POLL_FRAME = (POLL_LINK + 2) * 8 + FAULT_FRAME;
+
+/** Stores or loads the registers of a poll; x17 points to the frame. */
+function pollRegisters(s: StubCode, vectors: number, general: number): void {
+  for (let k = 0; k < POLL_VECTORS; k += 2) s.pair(vectors, k, k + 1, SCRATCH2, k);
+  s.add(SCRATCH2, SCRATCH2, POLL_PAIRS * 8);
+  for (let k = 0; k < POLL_GENERAL.length; k += 2) {
+    s.pair(general, POLL_GENERAL[k], POLL_GENERAL[k + 1] ?? ZERO, SCRATCH2, k);
+  }
+}
+
+/** Parks in the middle of a function; resuming goes back to the poll itself, which reads its page again. x17 is free at a poll. */
+function emitPollLanding(s: StubCode, label: number): void {
+  const after = s.newLabel();
+  s.align();
+  s.bind(label);
+  s.add(SP, SP, -POLL_FRAME);
+  s.add(SCRATCH2, SP, 0);
+  pollRegisters(s, X.STP_Q, X.STP_X);
+  s.at(X.LDR_X_U, THREAD_REGISTER, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.at(X.LDR_X_U, SCRATCH2, THREAD_REGISTER, THREAD.TRAP_PC);
+  s.at(X.STR_X_U, LINK, SP, POLL_LINK * 8);
+  s.at(X.STR_X_U, SCRATCH2, SP, POLL_LINK * 8 + 8);
+  s.address(SCRATCH2, after);
+  s.constant(0, BigInt(STATUS.POLL));
+  emitPark(s);
+  s.bind(after);
+  s.add(SCRATCH2, SP, 0);
+  pollRegisters(s, X.LDP_Q, X.LDP_X);
+  s.at(X.LDR_X_U, LINK, SP, POLL_LINK * 8);
+  s.at(X.LDR_X_U, SCRATCH2, SP, POLL_LINK * 8 + 8);
+  s.add(SP, SP, POLL_FRAME);
+  s.rrr(X.BR, 0, SCRATCH2, 0);
+}
+
 /** void handler(int signal: w0, siginfo: x1, ucontext: x2) */
-function emitFaultHandler(s: StubCode, label: number, words: number, layout: SignalLayout, os: string): void {
+function emitFaultHandler(
+  s: StubCode,
+  label: number,
+  words: number,
+  poll: number,
+  layout: SignalLayout,
+  os: string,
+): void {
+  const land = s.newLabel();
   const chain = s.newLabel();
   const known = s.newLabel();
   const low = s.newLabel();
@@ -190,7 +245,14 @@ function emitFaultHandler(s: StubCode, label: number, words: number, layout: Sig
   s.bind(low);
   s.at(X.LDR_X_U, 13, 1, layout.address);
   s.at(X.STR_X_U, 13, 14, THREAD.FAULT_ADDRESS);
+  // The first page of the arena is that of polls.
+  s.at(X.LDR_X_U, 15, 12, FAULT_WORDS.START);
+  s.rrr(X.SUB64, 13, 13, 15);
+  s.rri(X.SUBS_I64, ZERO, 13, 1 << (POLL_PAGE_SHIFT - 12), 1);
   s.at(X.LDR_X_U, 13, 12, FAULT_WORDS.LANDING);
+  s.branch(CC.HS, land);
+  s.address(13, poll);
+  s.bind(land);
   s.at(X.STR_X_U, 13, 10, layout.pc);
   s.ret();
   // Not ours: the handler that was there before.

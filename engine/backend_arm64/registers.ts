@@ -16,6 +16,8 @@ export const CONTEXT_REGISTER = 28;
 export const SCRATCH = 16;
 export const SCRATCH2 = 17;
 export const LINK = 30;
+/** Holds the thread state in thunks and stubs: no parameter or result travels in it. */
+export const THREAD_REGISTER = 9;
 /** The stack pointer or the register of zeros: the instruction decides. */
 export const SP = 31;
 export const ZERO = 31;

@@ -11,11 +11,9 @@ import { encode } from "./encoding.ts";
 import { KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
-import { CONTEXT_REGISTER, LINK, SCRATCH, SCRATCH2, SCRATCH_VECTOR, SP, ZERO } from "./registers.ts";
+import { CONTEXT_REGISTER, LINK, SCRATCH, SCRATCH2, SCRATCH_VECTOR, SP, THREAD_REGISTER, ZERO } from "./registers.ts";
 import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
 
-/** Holds the thread state in thunks: no parameter or result travels in it. */
-export const THREAD_REGISTER = 9;
 const BUFFER = 10;
 const INDEX = 11;
 const CODE = 12;

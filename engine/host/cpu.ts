@@ -1,6 +1,7 @@
 /**
  * Which optional instructions the processor has. On x64 by CPUID (Intel SDM volume 2, "CPUID"), with the operating system's consent for
- * the vector state by XGETBV; names are those of the manual in lower case. The probe is machine code, since JavaScript cannot ask.
+ * the vector state by XGETBV; names are those of the manual in lower case. On 64-bit Arm by ID_AA64ISAR0_EL1, which Linux lets programs
+ * read since 4.11; every Mac with such a processor has what we ask for. The probe is machine code, since JavaScript cannot ask.
  */
 import { type Host, PROT } from "./host.ts";
 
@@ -53,6 +54,16 @@ const X64_FEATURES: readonly (readonly [number, number, string, boolean])[] = [
   [2, 5, "lzcnt", false],
 ];
 
+/** void probe(uint64_t out[1]): out[0] = ID_AA64ISAR0_EL1. */
+// deno-fmt-ignore
+const ARM64_PROBE = Uint8Array.of(
+  0x01, 0x06, 0x38, 0xd5, // mrs x1, ID_AA64ISAR0_EL1
+  0x01, 0x00, 0x00, 0xf9, // str x1, [x0]
+  0xc0, 0x03, 0x5f, 0xd6, // ret
+);
+/** Bit position in ID_AA64ISAR0_EL1 of the field that says whether there are atomic instructions (2 or more: LSE). */
+const ATOMIC_FIELD = 20;
+
 /** The architecture of this machine by what the JavaScript runtime says; no host interface is made for it. */
 export function hostArchitecture(): "x64" | "arm64" {
   const { Deno: deno, process } = globalThis as { Deno?: { build: { arch: string } }; process?: { arch: string } };
@@ -64,7 +75,7 @@ let known: ReadonlySet<string> | undefined;
 
 /** The processor's optional features. */
 export function cpuFeatures(host: Host): ReadonlySet<string> {
-  return known ??= host.arch === "x64" ? probeX64(host) : new Set<string>();
+  return known ??= host.arch === "x64" ? probeX64(host) : probeArm64(host);
 }
 
 function probeX64(host: Host): ReadonlySet<string> {
@@ -78,4 +89,13 @@ function probeX64(host: Host): ReadonlySet<string> {
     if ((words[word]! >>> bit) & 1 && (!needsAvx || avxState)) found.add(name);
   }
   return found;
+}
+
+function probeArm64(host: Host): ReadonlySet<string> {
+  if (host.os === "darwin") return new Set(["lse"]);
+  const page = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
+  host.boundCall(ARM64_PROBE, 0, page)();
+  const words = new Uint32Array(host.view(page, 8)).slice();
+  host.release(page, host.pageSize);
+  return new Set(((words[0]! >>> ATOMIC_FIELD) & 15) >= 2 ? ["lse"] : []);
 }

@@ -1,0 +1,22 @@
+/**
+ * The common end of all guest code that leaves for the host and wants to come back (abi.ts: a parked call). In: w0 = status, x9 = thread,
+ * x17 = where to resume; the frame of the parked code begins at sp. Changes x16 and x17.
+ */
+import { PARKED, THREAD } from "../context_layout.ts";
+import { X } from "./instructions.ts";
+import { CONTEXT_REGISTER, SCRATCH, SCRATCH2, SP, THREAD_REGISTER } from "./registers.ts";
+import type { StubCode } from "./stub_code.ts";
+
+/** Leaves for the host with status w0; x9 = thread, x17 = where to resume. The frame of the parked code begins at sp. */
+export function emitPark(s: StubCode): void {
+  const thread = THREAD_REGISTER;
+  s.add(SCRATCH, SP, -PARKED.FRAME);
+  s.at(X.STR_X_U, SCRATCH2, SCRATCH, PARKED.RESUME);
+  s.at(X.STR_X_U, CONTEXT_REGISTER, SCRATCH, PARKED.CONTEXT);
+  s.at(X.LDR_X_U, SCRATCH2, thread, THREAD.GUEST_SP);
+  s.at(X.STR_X_U, SCRATCH2, SCRATCH, PARKED.ENTRY_SP);
+  s.at(X.STR_X_U, SCRATCH, thread, THREAD.GUEST_SP);
+  s.at(X.STR_X_U, CONTEXT_REGISTER, thread, THREAD.PARK_CONTEXT);
+  s.at(X.STR_W_U, 0, thread, THREAD.STATUS);
+  s.returnToHost(thread);
+}
