@@ -188,11 +188,12 @@ export class Store implements ReferenceBorder {
 
   /** `receiver`: who gets the reference, so that it lives as long as the functions in what it refers to. */
   toWord(value: unknown, type: ValType, receiver?: Sharer): number {
-    if (value === null && isNullable(type)) return 0;
     const heap = heapOf(type);
+    // Not even null (JavaScript API, "ToWebAssemblyValue").
     if (heap === HEAP.exn || heap === HEAP.noexn) {
       throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
     }
+    if (value === null && isNullable(type)) return 0;
     const top = topHeap(heap);
     if (top !== HEAP.func) {
       const word = value === null ? 0 : this.#wordOf(value);
@@ -236,9 +237,9 @@ export class Store implements ReferenceBorder {
 
   /** `giver`: whom the reference comes from. */
   fromWord(word: number, type: ValType, giver?: Sharer): unknown {
-    if (word === 0) return null;
     const top = topHeap(heapOf(type));
     if (top === HEAP.exn) throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
+    if (word === 0) return null;
     if (top === HEAP.func) return this.funcOfRecord(word);
     if ((word & 1) !== 0) return (word | 0) >> 1;
     return (word & 7) !== 0 ? this.thread.handles.valueOf(word) : this.heap.references.objectAt(word, giver);

@@ -5,32 +5,7 @@
  */
 import process from "node:process";
 import { pathToFileURL } from "node:url";
-
-/** What tests use of Deno's test context. */
-export interface TestContext {
-  step(name: string, run: (context: TestContext) => unknown): Promise<boolean>;
-}
-
-type TestFunction = (context: TestContext) => unknown;
-
-interface Test {
-  readonly name: string;
-  readonly ignore?: boolean;
-  readonly fn: TestFunction;
-}
-
-const tests: Test[] = [];
-
-/** Stands in for `Deno.test` in the forms that this tree uses. */
-export function registerTest(
-  first: string | (Omit<Test, "name"> & { readonly name: string }),
-  second?: TestFunction | { readonly ignore?: boolean },
-  third?: TestFunction,
-): void {
-  if (typeof first !== "string") tests.push(first);
-  else if (typeof second === "function") tests.push({ name: first, fn: second });
-  else tests.push({ name: first, ...second, fn: third! });
-}
+import { type TestContext, tests } from "./registered_tests.ts";
 
 const CONTEXT: TestContext = {
   step: async (_, run) => {
@@ -43,13 +18,13 @@ const CONTEXT: TestContext = {
 async function runFiles(files: readonly string[]): Promise<number> {
   let [passed, failed, ignored] = [0, 0, 0];
   for (const file of files) {
-    tests.length = 0;
     await import(pathToFileURL(file).href);
-    if (tests.length === 0) {
+    const registered = tests.splice(0);
+    if (registered.length === 0) {
       console.log(`FAILED ${file} registers no test`);
       failed++;
     }
-    for (const { name, ignore, fn } of tests) {
+    for (const { name, ignore, fn } of registered) {
       if (ignore === true) {
         ignored++;
         console.log(`ignored ${name}`);
@@ -70,4 +45,4 @@ async function runFiles(files: readonly string[]): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-if (process.argv[1]?.endsWith("test_runner.js")) process.exit(await runFiles(process.argv.slice(2)));
+process.exit(await runFiles(process.argv.slice(2)));

@@ -1,0 +1,47 @@
+/**
+ * A Worker with an engine of its own, for hostile_host_test.ts. In: a name of a deed. Out: what came of it.
+ */
+import { NewEngine, TrapError } from "@waft/engine";
+
+const TEXT = `(module (memory (export "m") 1) (func (export "spin") (loop (br 0)))
+  (func (export "load") (param i32) (result i32) (i32.load (local.get 0)))
+  (func $deep (export "deep") (param i32) (result i32) (i32.add (call $deep (local.get 0)) (i32.const 1)))
+  (func (export "work") (param i32) (result i32) (local i32)
+    (loop (local.set 1 (i32.add (local.get 1) (local.get 0)))
+      (br_if 0 (local.tee 0 (i32.sub (local.get 0) (i32.const 1))))) (local.get 1)))`;
+
+function messageOf(action: () => unknown): string {
+  try {
+    return `no error but ${action()}`;
+  } catch (error) {
+    return error instanceof TrapError ? error.message : String(error);
+  }
+}
+
+const scope = self as unknown as {
+  onmessage: (event: MessageEvent<string>) => void;
+  postMessage: (message: unknown) => void;
+};
+
+scope.onmessage = async ({ data }) => {
+  const instance = NewEngine({ interruptible: true }).compile(TEXT).instantiate();
+  if (data === "spin for ever") {
+    scope.postMessage("spinning");
+    instance.call({}, "spin");
+  }
+  const answers = [];
+  for (let round = 0; round < 20; round++) {
+    answers.push(
+      messageOf(() => instance.call({}, "load", -4)),
+      messageOf(() => instance.call({}, "deep", 0)),
+      messageOf(() => instance.call({ deadline: 2 }, "spin")),
+      instance.call({}, "work", 1000),
+      await instance.callAsync({ deadline: 1000 }, "work", 1000),
+    );
+  }
+  // A view that goes to another thread is a copy or moves; what stays behind must not be of memory that is gone.
+  const view = new Uint8Array((instance.exports["m"] as { buffer: ArrayBuffer }).buffer);
+  view[0] = 7;
+  scope.postMessage({ answers, copy: view.slice() });
+  instance.close();
+};
