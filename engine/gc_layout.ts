@@ -101,15 +101,20 @@ export const DESCRIPTOR = {
    * LONG_WORDS words, the address of such a bitmap with a u64 per 64 words. Array: 1 when elements are references.
    */
   REFERENCES: 8,
+  /**
+   * Those of them that can only lead to objects without references, as their static type says: the collector need not look into these.
+   * 0 when the bitmap is elsewhere.
+   */
+  LEAVES: 16,
   /** u32 each: the supertypes from the root down, and the type itself. */
-  DISPLAY: 16,
+  DISPLAY: 24,
   /** Address of the whole display. */
   DEEP: 56,
   SIZE: 64,
 } as const;
 
 /** Entries of a descriptor's own display. */
-export const DISPLAY_LENGTH = 10;
+export const DISPLAY_LENGTH = 8;
 
 /** Words of a structure's fields that the bitmap in its descriptor covers. */
 export const LONG_WORDS = 64;

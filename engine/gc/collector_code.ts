@@ -42,12 +42,15 @@ const push = (object: string) => `
   (i64.store ${get("sp")} ${object})
   (local.set $sp (i64.add ${get("sp")} (i64.const 8)))`;
 
-/** Follows the reference $w, which a field or element holds. */
-const visit = `
+/** Follows the reference $w, which a field or element holds; `then` runs for an object that was not marked. */
+const follow = (then: string) => `
   (local.set $d (i64.sub ${get("w")} ${get("base")}))
   (if (i64.lt_u ${get("d")} ${get("used")})
-    (then ${mark(push(get("w")))})
+    (then ${mark(then)})
     (else (if (i64.ne ${get("w")} (i64.const 0)) (then (call $visit_other ${get("w")})))))`;
+const visit = follow(push(get("w")));
+/** The same for a reference to an object without references: it is not even looked at. */
+const visitLeaf = follow("");
 
 const MARK_LOCALS =
   `(local $base i64) (local $used i64) (local $marks i64) (local $sp i64) (local $w i64) (local $d i64)
@@ -122,7 +125,7 @@ const SCAN = `
 
 const DRAIN = `
 (func (export "drain") ${MARK_LOCALS} (local $types i64) (local $bottom i64) (local $peak i64) (local $arrays i64)
-  (local $object i64) (local $type i64) (local $bits i64) (local $at i64) (local $end i64) (local $words i64) (local $map i64)
+  (local $object i64) (local $type i64) (local $bits i64) (local $leaves i64) (local $at i64) (local $end i64) (local $words i64) (local $map i64)
   ${LOAD_MARK_LOCALS}
   (local.set $types ${control(CONTROL.TYPES)})
   (local.set $bottom ${control(CONTROL.STACK)})
@@ -135,6 +138,7 @@ const DRAIN = `
         (br_if $done (i64.eq ${get("arrays")} ${control(CONTROL.ARRAYS)}))
         (local.set $object (i64.load offset=0 (i64.sub ${get("arrays")} (i64.const 16))))
         (local.set $at (i64.load offset=8 (i64.sub ${get("arrays")} (i64.const 16))))
+        (local.set $leaves (i64.const 0))
         (local.set $words (i64.sub ${wide(`(i32.load offset=${OBJECT.LENGTH} ${get("object")})`)} ${get("at")}))
         (if (i64.gt_u ${get("words")} (i64.const ${PIECE}))
           (then
@@ -152,9 +156,10 @@ const DRAIN = `
         (i64.mul ${wide(`(i32.load offset=${OBJECT.TYPE_ID} ${get("object")})`)} (i64.const ${DESCRIPTOR.SIZE}))))
       (local.set $bits (i64.load offset=${DESCRIPTOR.REFERENCES} ${get("type")}))
       (br_if $next (i64.eqz ${get("bits")}))
+      (local.set $leaves (i64.load offset=${DESCRIPTOR.LEAVES} ${get("type")}))
       (if (i32.eq (i32.load offset=${DESCRIPTOR.KIND} ${get("type")}) (i32.const ${TYPE_KIND.ARRAY})) (then
         (local.set $words ${wide(`(i32.load offset=${OBJECT.LENGTH} ${get("object")})`)})
-        (if (i64.gt_u ${get("words")} (i64.const ${PIECE})) (then
+        (if (i32.and (i64.gt_u ${get("words")} (i64.const ${PIECE})) (i64.eqz ${get("leaves")})) (then
           (i64.store offset=0 ${get("arrays")} ${get("object")})
           (i64.store offset=8 ${get("arrays")} (i64.const 0))
           (local.set $arrays (i64.add ${get("arrays")} (i64.const 16)))
@@ -185,14 +190,28 @@ const DRAIN = `
           (local.set $map (i64.add ${get("map")} (i64.const 8)))
           (br_if $maps (i64.lt_u ${get("map")} ${get("end")})))
         (br $next)))
-      (loop $fields
+      (local.set $bits (i64.xor ${get("bits")} ${get("leaves")}))
+      (block $empty (loop $fields
+        (br_if $empty (i64.eqz ${get("bits")}))
         (local.set $w (i64.load (i64.add ${get("at")} (i64.shl (i64.ctz ${get("bits")}) (i64.const 3)))))
         (local.set $bits (i64.and ${get("bits")} (i64.sub ${get("bits")} (i64.const 1))))
         ${visit}
-        (br_if $fields (i64.ne ${get("bits")} (i64.const 0))))
-      (br $next))
+        (br $fields)))
+      (loop $fields
+        (br_if $next (i64.eqz ${get("leaves")}))
+        (local.set $w (i64.load (i64.add ${get("at")} (i64.shl (i64.ctz ${get("leaves")}) (i64.const 3)))))
+        (local.set $leaves (i64.and ${get("leaves")} (i64.sub ${get("leaves")} (i64.const 1))))
+        ${visitLeaf}
+        (br $fields)))
     ;; $words references from $at on.
     (local.set $end (i64.add ${get("at")} (i64.shl ${get("words")} (i64.const 3))))
+    (if (i64.ne ${get("leaves")} (i64.const 0)) (then
+      (loop $elements
+        (br_if $next (i64.ge_u ${get("at")} ${get("end")}))
+        (local.set $w (i64.load ${get("at")}))
+        (local.set $at (i64.add ${get("at")} (i64.const 8)))
+        ${visitLeaf}
+        (br $elements))))
     (loop $elements
       (br_if $next (i64.ge_u ${get("at")} ${get("end")}))
       (local.set $w (i64.load ${get("at")}))

@@ -5,7 +5,7 @@
 import { DESCRIPTOR, DISPLAY_LENGTH, layoutFields, LONG_WORDS, OBJECT, TYPE_KIND } from "../gc_layout.ts";
 import { type Host, PROT } from "../host/host.ts";
 import { canonicalType, MAX_SUBTYPE_DEPTH, supertypeDisplay } from "../wasm/subtype.ts";
-import { byteSize, type FieldType, isRef } from "../wasm/types.ts";
+import { byteSize, type FieldType, heapOf, isRef, type ValType } from "../wasm/types.ts";
 
 /** How many types there is room for: as many as the system gives address space for. */
 const CAPACITIES = [1 << 24, 1 << 20, 1 << 16];
@@ -58,6 +58,7 @@ export class TypeTable {
     else if (composite.kind === "array") {
       u32[at + (DESCRIPTOR.BYTES >> 2)] = byteSize(composite.field.storage);
       u32[at + (DESCRIPTOR.REFERENCES >> 2)] = isRef(composite.field.storage) ? 1 : 0;
+      u32[at + (DESCRIPTOR.LEAVES >> 2)] = isLeaf(composite.field.storage) ? 1 : 0;
     }
     u32.set(display.subarray(0, DISPLAY_LENGTH), at + (DESCRIPTOR.DISPLAY >> 2));
     const deep = this.#take(DEEP_BYTES);
@@ -81,6 +82,12 @@ export class TypeTable {
       first = long.at;
     }
     for (const word of words) map[first + (word >> 5)]! |= 1 << (word & 31);
+    if (count > LONG_WORDS) return;
+    const leaves = at + (DESCRIPTOR.LEAVES >> 2);
+    fields.forEach(({ storage }, k) => {
+      const word = (offsets[k]! - OBJECT.FIELDS) >> 3;
+      if (isLeaf(storage)) u32[leaves + (word >> 5)]! |= 1 << (word & 31);
+    });
   }
 
   #row(id: number): { u32: Uint32Array; at: number } {
@@ -104,6 +111,15 @@ export class TypeTable {
     side.used += bytes;
     return { u32: side.u32, at: at >> 2, address: side.address + at };
   }
+}
+
+/** Is everything of (closed) storage type `storage` an object without references, or none? */
+function isLeaf(storage: ValType): boolean {
+  if (!isRef(storage) || heapOf(storage) < 0) return false;
+  const { final, composite } = canonicalType(heapOf(storage));
+  // Elements of an array's subtypes are numbers as well; a structure's may have more fields.
+  if (composite.kind === "array") return !isRef(composite.field.storage);
+  return composite.kind === "struct" && final && !composite.fields.some((field) => isRef(field.storage));
 }
 
 /** Writes an address as two halves. */
