@@ -19,6 +19,8 @@ const PRICE_ROWS: readonly (readonly [price: number, ...mnemonics: string[]])[] 
   [3, "call_indirect", "call_ref", "return_call_indirect", "return_call_ref"],
   [4, "i32.div_s", "i32.div_u", "i32.rem_s", "i32.rem_u", "i64.div_s", "i64.div_u", "i64.rem_s", "i64.rem_u"],
   [4, "f32.div", "f64.div", "f32.sqrt", "f64.sqrt"],
+  [4, "struct.new", "struct.new_default", "array.new", "array.new_default", "array.new_fixed"],
+  [16, "array.new_data", "array.new_elem", "array.init_data", "array.init_elem"],
   [16, "throw", "throw_ref", "rethrow", "table.grow", "table.init", "table.fill", "table.copy", "memory.init"],
   [64, "memory.grow"],
 ];
@@ -28,6 +30,8 @@ const PRICE_ROWS: readonly (readonly [price: number, ...mnemonics: string[]])[] 
 const BULK_ROWS: readonly (readonly [shift: number, ...mnemonics: string[]])[] = [
   [6, "memory.copy", "memory.fill", "memory.init"],
   [3, "table.copy", "table.fill", "table.init", "table.grow"],
+  [3, "array.new", "array.new_default", "array.new_data", "array.new_elem"],
+  [3, "array.fill", "array.copy", "array.init_data", "array.init_elem"],
 ];
 
 function column(rows: readonly (readonly [number, ...string[]])[], absent: number): Uint8Array {
