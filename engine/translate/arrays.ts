@@ -54,8 +54,8 @@ function allocate(t: FunctionTranslator, index: number, type: ObjectType, length
   const id = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + index * 4);
   const bytes = b.binary(OP.ADD, I64, scaled(t, length, type.elementShift), b.i64(OBJECT.FIELDS, 0));
   const array = b.emit(OP.GC_ALLOC, REF, bytes, 0, 0, 0);
-  b.emit(OP.STORE, NONE, array, id, env.headerRegion, OBJECT.TYPE_ID);
-  b.emit(OP.STORE, NONE, array, length, env.headerRegion, OBJECT.LENGTH);
+  b.emit(OP.STORE, NONE, array, id, CONSTANT_POINTER, OBJECT.TYPE_ID);
+  b.emit(OP.STORE, NONE, array, length, CONSTANT_POINTER, OBJECT.LENGTH);
   return array;
 }
 

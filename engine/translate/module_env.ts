@@ -71,9 +71,8 @@ export interface ModuleEnv {
   readonly builtinSignature: Int32Array;
   /** Region word of what a throw hands over and a landing reads. */
   readonly payloadRegion: number;
-  /** How structures and arrays lie in memory, by type index; region word of their headers as they are written. */
+  /** How structures and arrays lie in memory, by type index. */
   readonly objectTypes: readonly (ObjectType | undefined)[];
-  readonly headerRegion: number;
   /** GLOBAL kind, IR type, slot offset in the context and region word of the value, by global index. */
   readonly globalKind: Uint8Array;
   readonly globalTy: Uint8Array;
@@ -166,7 +165,6 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
   const payloadRegion = region(REGION.POINTER, classes.take());
   const fuelRegion = region(REGION.POINTER, classes.take());
   const depthRegion = region(REGION.POINTER, classes.take());
-  const headerRegion = region(REGION.POINTER, classes.take());
   const sharedLengthRegion = region(REGION.POINTER, classes.take());
   return {
     valid,
@@ -188,7 +186,6 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     payloadRegion,
     sharedLengthRegion,
     objectTypes: objectTypes(valid, () => classes.take()),
-    headerRegion,
     ...memories,
     ...globals,
     ...tables,

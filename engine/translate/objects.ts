@@ -16,6 +16,8 @@ import { vectorConstant, ZERO_VECTOR } from "./vector.ts";
 
 const { I32, I64, NONE, REF } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
+/** Headers: nobody else writes one once the object is there. */
+const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
 
 /** The bits of a reference. */
 export function bitsOf(t: FunctionTranslator, reference: number): number {
@@ -56,7 +58,7 @@ function allocateStruct(t: FunctionTranslator, index: number, type: ObjectType):
   const { b, env } = t;
   const id = b.emit(OP.LOAD32_U, I64, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + index * 4);
   const object = b.emit(OP.GC_ALLOC, REF, b.i64(type.bytes, 0), 0, 0, 0);
-  b.emit(OP.STORE, NONE, object, id, env.headerRegion, OBJECT.TYPE_ID);
+  b.emit(OP.STORE, NONE, object, id, CONSTANT_POINTER, OBJECT.TYPE_ID);
   return object;
 }
 
