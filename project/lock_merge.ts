@@ -15,6 +15,7 @@ import { type LockedPackage, type LockedPlugin, type Lockfile, LOCKFILE_SCHEMA }
 import { MAX_LOCK_BYTES } from "./lockfile.ts";
 import { reviewDigest, type Reviewed, sealPackage } from "./review.ts";
 import { walkSchema } from "./schema_walk.ts";
+import { WASI_GROUP_NAMES } from "./wasi_groups.ts";
 
 /** What `add` may build on. */
 export interface Previous {
@@ -22,6 +23,8 @@ export interface Previous {
   readonly packages: { readonly [id: string]: LockedPackage };
   readonly plugins: { readonly [id: string]: LockedPlugin };
   readonly guest: { readonly [namespace: string]: string };
+  /** Groups of WASI that guests may use; absent: all. */
+  readonly wasi?: readonly string[];
   /** Decisions that still count. */
   readonly reviewed: ReadonlyMap<string, Reviewed>;
 }
@@ -31,7 +34,7 @@ export const NO_PREVIOUS: Previous = { packages: {}, plugins: {}, guest: {}, rev
 
 /** The state of a valid lockfile. */
 export function fromLockfile(lock: Lockfile): Previous {
-  return collect(lock.packages, lock.plugins, lock.guest.bindings);
+  return collect(lock.packages, lock.plugins, lock.guest.bindings, lock.guest.wasi);
 }
 
 /** Salvages entries from bytes that the strict parse rejected. */
@@ -66,7 +69,9 @@ function mergeConflict(text: string): Previous {
   if (ours === undefined || theirs === undefined) return ours ?? theirs ?? NO_PREVIOUS;
   const packages = agree(ours.packages, theirs.packages);
   const plugins = agree(ours.plugins, theirs.plugins);
-  const merged = collect(packages, plugins, agree(ours.guest, theirs.guest));
+  // What either side takes away is taken away.
+  const wasi = ours.wasi === undefined ? theirs.wasi : ours.wasi.filter((g) => theirs.wasi?.includes(g) ?? true);
+  const merged = collect(packages, plugins, agree(ours.guest, theirs.guest), wasi);
   const reviewed = new Map(merged.reviewed);
   for (const [id, before] of ours.reviewed) {
     // Two versions under the same decision: the decision stays, the version is resolved again.
@@ -126,7 +131,12 @@ function fromValue(value: JsonValue): Previous {
   }
   const guest = isObject(value.guest) && isObject(value.guest.bindings) ? value.guest.bindings : {};
   const strings = Object.entries(guest).filter((pair): pair is [string, string] => typeof pair[1] === "string");
-  return collect(packages, plugins, Object.fromEntries(strings));
+  const groups = isObject(value.guest) ? value.guest.wasi : undefined;
+  // A list that is damaged keeps what can be read of it, and never becomes "all".
+  const wasi = groups === undefined
+    ? undefined
+    : WASI_GROUP_NAMES.filter((name) => Array.isArray(groups) && groups.includes(name));
+  return collect(packages, plugins, Object.fromEntries(strings), wasi);
 }
 
 function grantsHaveShape(plugin: LockedPlugin): boolean {
@@ -140,6 +150,7 @@ function collect(
   packages: { readonly [id: string]: LockedPackage },
   plugins: { readonly [id: string]: LockedPlugin },
   guest: { readonly [namespace: string]: string },
+  wasi?: readonly string[],
 ): Previous {
   const reviewed = new Map<string, Reviewed>();
   for (const [id, plugin] of Object.entries(plugins)) {
@@ -149,5 +160,5 @@ function collect(
     const intact = reviewDigest(id, plugin, pack.publisher, plugins) === plugin.review;
     reviewed.set(id, { plugin, package: pack, reach: reachOf(id, plugins), intact });
   }
-  return { packages, plugins, guest, reviewed };
+  return { packages, plugins, guest, reviewed, ...(wasi === undefined ? {} : { wasi }) };
 }

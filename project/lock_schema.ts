@@ -2,7 +2,8 @@
  * The shape of `waft-lock.json` v1 as a JSON Schema, and its types.
  *
  * This is the schema that the site publishes; lockfile.ts walks it and then checks what a schema cannot say. Every key is
- * required (but `publisher`, which a path source has not), so a lockfile has one spelling. `seal` is SHA-256 over the
+ * required (but `publisher`, which a path source has not, and `wasi`, which only a narrowed project has), so a lockfile has
+ * one spelling. `seal` is SHA-256 over the
  * canonical form of its entry, so that no hand edit goes unnoticed although there is no whole-file hash to conflict in
  * merges.
  */
@@ -11,6 +12,7 @@ import type { Digest } from "./integrity.ts";
 import type { JsonObject } from "./json_read.ts";
 import type { Schema } from "./schema_walk.ts";
 import { LOCK_SCHEMA } from "./site.ts";
+import { WASI_GROUP_NAMES } from "./wasi_groups.ts";
 
 /** Where a package comes from. */
 export type LockedSource =
@@ -47,7 +49,14 @@ export interface Lockfile {
   requirements: { [id: string]: string };
   packages: { [id: string]: LockedPackage };
   plugins: { [id: string]: LockedPlugin };
-  guest: { bindings: { [namespace: string]: string } };
+  guest: LockedGuest;
+}
+
+/** What guests of the project get. */
+export interface LockedGuest {
+  bindings: { [namespace: string]: string };
+  /** Groups of WASI that guests may use (wasi_groups.ts); absent: all. */
+  wasi?: string[];
 }
 
 /** The lockfile's schema. `lockVersion` is checked by lockfile.ts alone, since it has its own code. */
@@ -58,7 +67,15 @@ export const LOCKFILE_SCHEMA: Schema = {
     requirements: { $ref: "#/definitions/requires" },
     packages: closedMap("pluginID", "package"),
     plugins: closedMap("pluginID", "plugin"),
-    guest: record({ bindings: closedMap("namespace", "pluginID") }),
+    guest: record({
+      bindings: closedMap("namespace", "pluginID"),
+      wasi: {
+        type: "array",
+        maxItems: WASI_GROUP_NAMES.length,
+        uniqueItems: true,
+        items: { type: "string", enum: WASI_GROUP_NAMES },
+      },
+    }, ["wasi"]),
   }),
   definitions: {
     ...SHARED_DEFINITIONS,

@@ -7,7 +7,7 @@
  */
 import { type Definition, definitionDigest, normalizeDefinition } from "./definition.ts";
 import type { JsonObject, JsonValue } from "./json_read.ts";
-import type { LockedPackage, LockedPlugin, Lockfile } from "./lock_schema.ts";
+import type { LockedGuest, LockedPackage, LockedPlugin, Lockfile } from "./lock_schema.ts";
 import { reviewDigest, sealPackage, sealPlugin, sortGrants } from "./review.ts";
 import { LOCK_SCHEMA } from "./site.ts";
 
@@ -16,7 +16,7 @@ export interface LockDraft {
   requirements: { [id: string]: string };
   packages: { [id: string]: Omit<LockedPackage, "seal"> };
   plugins: { [id: string]: Omit<LockedPlugin, "seal" | "review" | "definitionDigest"> };
-  guest: { bindings: { [namespace: string]: string } };
+  guest: LockedGuest;
 }
 
 /** Key orders of the format's own objects; everything else is a map and gets sorted. */
@@ -114,7 +114,9 @@ export function writeLockfile(lock: Lockfile): Uint8Array {
     };
     return ordered(whole, ORDERS.plugin);
   });
-  const top = ordered({ ...lock, packages, plugins }, ORDERS.top);
+  const { bindings, wasi } = lock.guest;
+  const guest = { bindings, ...(wasi === undefined ? {} : { wasi: [...wasi].sort() }) };
+  const top = ordered({ ...lock, packages, plugins, guest }, ORDERS.top);
   return new TextEncoder().encode(`${print(top, "\n")}\n`);
 }
 

@@ -16,6 +16,7 @@ import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_comman
 
 interface AddFlags extends GlobalFlags, DecisionOptions {
   readonly exact?: boolean;
+  readonly wasi?: string;
 }
 
 /** Adds `add`. */
@@ -25,11 +26,13 @@ export function addCommand(program: Command): void {
       "Add plugins after a review of what they may do; without arguments, bring the lockfile in line with waft.json.",
     )
     .argument("[plugins...]", "<id>, <id>@<range>, or a directory of the project such as ./plugins/kv")
-    .option("--exact", "Write the exact version into waft.json");
+    .option("--exact", "Write the exact version into waft.json")
+    .option("--wasi <groups>", "What guests may use of WASI: all, none, or some of args,clock,env,fs,random,stdio");
   addGlobalOptions(addDecisionOptions(command)).action((specs: string[], flags: AddFlags) =>
     runCommand("add", flags, async (env) => {
       const { addPlugins } = await import("../ops/add.ts");
       const { changeText } = await import("./change_output.ts");
+      const { parseWasiGroups } = await import("../wasi_groups.ts");
       const root = await env.root();
       const { decide, finish } = await deciderFor(env, flags, ["add", ...specs]);
       const result = await addPlugins(await env.context({ inspect: true }), {
@@ -45,6 +48,7 @@ export function addCommand(program: Command): void {
         report: mayReport(flags, process.env),
         bind: bindingsFrom(flags),
         config: configFrom(flags),
+        ...(flags.wasi === undefined ? {} : { wasi: parseWasiGroups(flags.wasi) ?? "all" as const }),
       });
       const { warnings, ...data } = result;
       return {

@@ -35,6 +35,8 @@ export interface ChangeRequest {
   readonly bind?: ReadonlyMap<string, readonly string[]>;
   readonly config?: ReadonlyMap<string, JsonObject>;
   readonly allowYanked?: boolean;
+  /** Groups of WASI that guests may use; absent: as before. */
+  readonly wasi?: readonly string[] | "all";
   readonly decider: Decider;
   /** Runs when everything is decided and before anything is written; may throw. */
   readonly beforeWrite?: () => void;
@@ -101,7 +103,8 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
     writes.push({ name: MANIFEST_FILE, bytes: manifestBytes, before: { bytes: state.manifestBytes } });
   }
   // A project without plugins needs no lockfile.
-  const needless = state.lockBytes === undefined && Object.keys(final).length === 0;
+  const needless = state.lockBytes === undefined && Object.keys(final).length === 0 &&
+    wasiGroups(previous, request) === undefined;
   if (!needless && !sameBytes(lockBytes, state.lockBytes)) {
     writes.push({
       name: LOCK_FILE,
@@ -194,16 +197,26 @@ function lockFor(
       config: p.config,
     };
   }
+  const wasi = wasiGroups(previous, request);
   const draft: LockDraft = {
     requirements: { ...requirements },
     packages: { ...prepared.packages },
     plugins,
-    guest: { bindings: guestBindings(prepared, requirements, previous, request) },
+    guest: {
+      bindings: guestBindings(prepared, requirements, previous, request),
+      ...(wasi === undefined ? {} : { wasi }),
+    },
   };
   const bytes = writeLockfile(sealLockfile(draft));
   const check = checkLockfile(bytes, { requirements });
   if (check.lockfile === undefined) throw new ProjectError(check.diagnostics);
   return bytes;
+}
+
+/** The groups of WASI that guests keep; undefined for all. */
+function wasiGroups(previous: Previous, request: ChangeRequest): string[] | undefined {
+  const groups = request.wasi === undefined ? previous.wasi : request.wasi === "all" ? undefined : request.wasi;
+  return groups === undefined ? undefined : [...groups];
 }
 
 function guestBindings(

@@ -82,6 +82,10 @@ export async function checkProject(context: OpsContext, root: string): Promise<C
     policyFindings(context, lock),
     context.machine.policyFile === undefined ? "none" : `${context.machine.policy.deny.length} denied`,
   );
+  const { wasi } = lock.guest;
+  if (wasi !== undefined) {
+    done("wasi", [], wasi.length === 0 ? "guests may use nothing of it" : `only ${wasi.join(", ")}`);
+  }
   await checkArtifacts(context, root, lock, done);
   if (context.offline) checks.push({ name: "registry", status: "skipped", detail: "--offline" });
   else {done(

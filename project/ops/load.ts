@@ -53,6 +53,8 @@ export interface LoadedProject {
   /** In start order. */
   readonly plugins: readonly LoadedPlugin[];
   readonly guest: readonly GuestLink[];
+  /** Groups of WASI that guests may use; absent: all. */
+  readonly wasi?: readonly string[];
   readonly lockfile?: Lockfile;
 }
 
@@ -88,7 +90,8 @@ export async function loadProject(
   for (const id of order.order) plugins.push(await loadPlugin(context, root, lockfile, id, diagnostics));
   if (diagnostics.length > 0) throw new ProjectError(diagnostics);
   const guest = guestLinks(lockfile.guest.bindings, lockfile.plugins, context.machine.policy.deny);
-  return { root, settings, plugins, guest, lockfile };
+  const { wasi } = lockfile.guest;
+  return { root, settings, plugins, guest, lockfile, ...(wasi === undefined ? {} : { wasi }) };
 }
 
 /** What can be refused without reading a package. */

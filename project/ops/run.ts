@@ -9,6 +9,7 @@ import { parseArgument, printResult } from "../commands/arguments.ts";
 import { FileFailure, GuestExit, UsageError } from "../commands/failure.ts";
 import { ProjectError } from "../diagnostic.ts";
 import type { Wasi } from "@waft/engine/wasi";
+import { narrowedInputs, narrowedWasi } from "../wasi_groups.ts";
 import type { LoadedProject } from "./load.ts";
 
 /** How to run. */
@@ -110,12 +111,15 @@ async function instantiate(
   const wantsWasi = module.imports.some((entry) => entry.module === WASI);
   const programArgs = [file, ...args];
   let wasi: Wasi | undefined;
+  let wasiImports: Wasi["imports"] = {};
   if (wantsWasi) {
     const { Wasi, WasiExit } = await import("@waft/engine/wasi");
-    wasi = new Wasi({ args: programArgs, env: options.env, preopens: options.preopens });
+    const groups = options.project?.wasi;
+    wasi = new Wasi(narrowedInputs({ args: programArgs, env: options.env, preopens: options.preopens }, groups));
+    wasiImports = narrowedWasi(wasi.imports, groups);
     exitClass = WasiExit;
   }
-  const imports: Record<string, Record<string, unknown>> = wasi === undefined ? {} : { [WASI]: wasi.imports };
+  const imports: Record<string, Record<string, unknown>> = wasi === undefined ? {} : { [WASI]: wasiImports };
   const { context } = options;
   if (options.project === undefined) {
     const instance: Instance = inFile(file, () => module.instantiate(context, imports));

@@ -386,6 +386,41 @@ commandTest("run takes its defaults from the nearest manifest, flags override th
   );
 });
 
+commandTest("a project narrows WASI for its guests", async ({ project, run, json }) => {
+  project.write(
+    "guest.wat",
+    `(module
+      (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
+      (import "wasi_snapshot_preview1" "clock_time_get" (func $clock (param i32 i64 i32) (result i32)))
+      (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+      (memory (export "memory") 1)
+      (func (export "errors") (result i32 i32 i32)
+        (call $random (i32.const 0) (i32.const 8))
+        (call $clock (i32.const 0) (i64.const 1) (i32.const 8))
+        (call $write (i32.const 1) (i32.const 16) (i32.const 0) (i32.const 32))))`,
+  );
+  const errors = async (...flags: string[]): Promise<string> =>
+    (await run("run", ...flags, "--invoke", "errors", "guest.wat")).out.trim().replace(/\s+/g, " ");
+  assert.equal(await errors(), "0 0 0");
+  const narrowed = await json("add", "--wasi", "none");
+  assert.deepEqual([narrowed.code, narrowed.data.written], [0, ["waft-lock.json"]]);
+  assert.match(project.read("waft-lock.json")!, /"guest": \{\s+"bindings": \{\},\s+"wasi": \[\]\s+\}/);
+  assert.equal(await errors(), "76 76 8", "not capable, and no such descriptor");
+  assert.equal(await errors("--bare"), "0 0 0");
+  const refused = await run("run", "--dir", ".::/", "--invoke", "errors", "guest.wat");
+  assert.deepEqual([refused.code, refused.out], [4, ""]);
+  assert.match(refused.err, /authority\.wasi: the project does not allow its guests --dir \(fs\)/);
+  assert.equal((await json("add", "--wasi", "stdio,clock")).code, 0);
+  assert.equal(await errors(), "76 0 0");
+  assert.match((await run("plugin", "check")).out, /ok +wasi +only clock, stdio/);
+  assert.equal((await json("add", CODEC)).code, 0);
+  assert.match(project.read("waft-lock.json")!, /"wasi": \[\s+"clock",\s+"stdio"\s+\]/, "other changes keep it");
+  assert.equal((await json("add", "--wasi", "fs,fly")).code, 2);
+  assert.equal((await json("add", "--wasi", "all")).code, 0);
+  assert.equal(await errors(), "0 0 0");
+  assert.doesNotMatch(project.read("waft-lock.json")!, /"wasi"/);
+});
+
 commandTest("every command that prints JSON prints what its published schema says", async ({ run, json }) => {
   const ok = async (...args: string[]): Promise<void> => {
     const { code, diagnostics } = await json(...args);
