@@ -158,5 +158,10 @@ export function buildNpm(out: string, version?: string): string[] {
 
 if (import.meta.main) {
   const { values } = parseArgs({ options: { out: { type: "string" }, version: { type: "string" } } });
-  for (const path of buildNpm(values.out ?? join(ROOT, "dist", "npm"), values.version)) console.log(path);
+  try {
+    for (const path of buildNpm(values.out ?? join(ROOT, "dist", "npm"), values.version)) console.log(path);
+  } catch (error) {
+    console.error(`error: ${(error as Error).message}`);
+    process.exit(1);
+  }
 }

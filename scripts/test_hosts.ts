@@ -37,6 +37,7 @@ const TYPESCRIPT = "typescript@7.0.2";
 
 /** Folders of tests that run on every host. */
 const TEST_FOLDERS = [
+  "tests/cli_project",
   "tests/embedding",
   "tests/engine",
   "tests/features",
@@ -47,8 +48,13 @@ const TEST_FOLDERS = [
   "tests/wasi",
 ];
 
-/** Test files in those folders that stay with Deno, and why. */
-const DENO_ONLY: Readonly<Record<string, string>> = {};
+/** Those of them that `--quick` runs. */
+const QUICK_FOLDERS = ["tests/cli_project", "tests/embedding", "tests/engine", "tests/threads", "tests/wasi"];
+
+/** Test files in those folders that a host cannot run, and why. */
+const NOT_THERE: readonly (readonly [file: string, host: string, why: string])[] = [
+  ["tests/features/exceptions_random_test.ts", "node20", "it compares with V8, which had no try_table then"],
+];
 
 /** Parts of the suite that `--quick` runs: every way across the boundary, and every kind of memory. */
 const QUICK = [
@@ -72,24 +78,24 @@ const folder = mkdtempSync(join(tmpdir(), "waft-hosts-"));
 const started = performance.now();
 let failures = 0;
 
-/** Runs a program; its output is shown when it fails, or when `lines` of its end are asked for. */
-function run(what: string, command: string, args: string[], cwd: string, lines = 0): boolean {
+/** Runs a program, again if it fails and has more `tries`; its output is shown when it fails, or `lines` of its end. */
+function run(what: string, command: string, args: string[], cwd: string, lines = 0, tries = 1): void {
   const start = performance.now();
   const result: SpawnSyncReturns<string> = spawnSync(command, args, {
     cwd,
     encoding: "utf8",
     env: { ...process.env, NO_COLOR: "1", npm_config_update_notifier: "false" },
-    timeout: 280_000,
+    timeout: 600_000,
     maxBuffer: 1 << 28,
   });
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   const good = result.status === 0;
   const shown = `${result.stdout}${result.stderr}`.trimEnd().split("\n");
   console.log(`${good ? "ok    " : "FAILED"} ${what} (${seconds} s)`);
+  if (!good && tries > 1) return run(`${what}, once more`, command, args, cwd, lines, tries - 1);
   if (!good) failures++;
   const tail = good ? shown.slice(shown.length - lines) : shown.slice(-60);
   for (const line of tail) console.log(`         ${line}`);
-  return good;
 }
 
 /** The program of an npm package, which npx installs into its cache. */
@@ -121,8 +127,8 @@ function placeSources(project: string, paths: string[]): void {
     const target = join(project, path.replace(/\.ts$/, ".js"));
     let { text } = finishModule(readFileSync(target, "utf8"));
     if (text.includes("Deno.test(")) {
-      const runner = `${"../".repeat(path.split("/").length - 1)}tests/hosts/test_runner.js`;
-      text = `import { registerTest } from "${runner}";\n${text.replaceAll("Deno.test(", "registerTest(")}`;
+      const list = `${"../".repeat(path.split("/").length - 1)}tests/hosts/registered_tests.js`;
+      text = `import { registerTest } from "${list}";\n${text.replaceAll("Deno.test(", "registerTest(")}`;
     }
     writeFileSync(target, text);
   }
@@ -147,8 +153,8 @@ function placeTests(project: string): string[] {
   cpSync(join(ROOT, "examples"), join(project, "examples"), { recursive: true });
   cpSync(join(ROOT, "tests"), join(project, "tests"), { recursive: true, filter: (path) => !path.endsWith(".ts") });
   placeSources(project, [...sourcesIn("tests"), "bench/programs.ts", "scripts/spec.ts", "examples/deadline.ts"]);
-  return TEST_FOLDERS.flatMap(sourcesIn).filter((path) => path.endsWith("_test.ts") && DENO_ONLY[path] === undefined)
-    .map((path) => join(project, path.replace(/\.ts$/, ".js")));
+  return (options.quick ? QUICK_FOLDERS : TEST_FOLDERS).flatMap(sourcesIn).filter((path) => path.endsWith("_test.ts"))
+    .sort();
 }
 
 /** A program that uses the packages, checked as npm's TypeScript resolves them. */
@@ -161,10 +167,16 @@ function checkTypes(project: string): void {
 }
 
 function testHost(name: string, program: string, project: string, tests: string[]): void {
+  for (const [file, host, why] of NOT_THERE) {
+    if (host === name) console.log(`       ${name} does not run ${file}: ${why}`);
+  }
+  const files = tests.filter((test) => !NOT_THERE.some(([file, host]) => file === test && host === name))
+    .map((path) => join(project, path.replace(/\.ts$/, ".js")));
   const bin = join(project, "node_modules/@waft/cli/bin/waft.js");
   run(`${name}: waft run`, program, [bin, "run", "examples/fib.wat", "30"], project, 1);
-  run(`${name}: deadline`, program, ["examples/deadline.js"], project, 3);
-  run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...tests], project, 1);
+  // On a machine that does other things as well, a guest may be late: the process itself does not get to run.
+  run(`${name}: deadline`, program, ["examples/deadline.js"], project, 3, 3);
+  run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 1);
   run(`${name}: specification suite`, program, ["scripts/spec.js", ...(options.quick ? QUICK : [])], project, 4);
 }
 
