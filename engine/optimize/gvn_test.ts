@@ -380,3 +380,53 @@ Deno.test("a trap that is certain ends its block", () => {
        TRAP UNDEFINED_ELEMENT`,
   );
 });
+
+Deno.test("nothing is forwarded, merged or overwritten across an atomic access or a fence", () => {
+  for (const barrier of ["v9:i32 = ATOMIC_LOAD memory0[v2] 4", "ATOMIC_STORE memory0[v2] 4 v2", "FENCE"]) {
+    becomes(
+      `func 0 (i32 i32) -> (i32 i32 i32)
+       b0(v1:i32 v2:i32):
+         v3:i32 = LOAD memory0[v1+8]
+         STORE memory0[v1] v2
+         ${barrier}
+         v4:i32 = LOAD memory0[v1]
+         v5:i32 = LOAD memory0[v1+8]
+         STORE memory0[v1] v1
+         RETURN (v3 v4 v5)`,
+      `b0(v1:i32 v2:i32):
+         v3:i32 = LOAD memory0[v1+8]
+         STORE memory0[v1] v2
+         ${barrier}
+         v4:i32 = LOAD memory0[v1]
+         v5:i32 = LOAD memory0[v1+8]
+         STORE memory0[v1] v1
+         RETURN (v3 v4 v5)`,
+    );
+  }
+});
+
+Deno.test("equal atomic operations stay two, and unused ones stay", () => {
+  const text = `b0(v1:i32 v2:i32):
+       v3:i32 = ATOMIC_LOAD memory0[v1] 4
+       v4:i32 = ATOMIC_LOAD memory0[v1] 4
+       v5:i32 = ATOMIC_ADD memory0[v1] 4 v2
+       v6:i32 = ATOMIC_ADD memory0[v1] 4 v2
+       v7:i32 = ATOMIC_CMPXCHG memory0[v1+4] 1 v3 v2
+       RETURN (v4)`;
+  becomes(`func 0 (i32 i32) -> (i32)\n${text}`, text);
+});
+
+Deno.test("what code knows of lengths outlives atomic accesses", () => {
+  becomes(
+    `func 0 (i32 i64) -> (i64 i64)
+     b0(v1:i32 v2:i64):
+       v3:i64 = LOAD context.sizes[72]
+       v4:i64 = ATOMIC_LOAD pointer.7[v2] 8
+       v5:i64 = LOAD context.sizes[72]
+       RETURN (v3 v5)`,
+    `b0(v1:i32 v2:i64):
+       v3:i64 = LOAD context.sizes[72]
+       v4:i64 = ATOMIC_LOAD pointer.7[v2] 8
+       RETURN (v3 v3)`,
+  );
+});
