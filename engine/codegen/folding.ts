@@ -3,7 +3,9 @@
  *
  * A forward sweep counts uses and numbers effect groups; a backend's backward sweep then marks, users before producers, by `fold`.
  */
+import { REGION } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { TRAP } from "../traps.ts";
 import { FOLDING, type FunctionSelection } from "./selection.ts";
 
 /** Is `op` a comparison of integers or references? */
@@ -20,20 +22,37 @@ export function isCompare(op: number): boolean {
   return isIntegerCompare(op) || isFloatCompare(op);
 }
 
+/** How a load traps: 0 not at all, 1 as an access of a linear memory, otherwise by the trap in its column b, plus 2. */
+function loadKind(word: number, b: number): number {
+  const kind = word & 0xff;
+  if (kind === REGION.CONTEXT) return 0;
+  if (kind === REGION.MEMORY0) return 1;
+  return b === 0 ? 0 : b === TRAP.MEMORY_OUT_OF_BOUNDS ? 1 : b + 2;
+}
+
 /** Forward sweep: uses, blocks and effect groups of all values. */
 export function countUses(s: FunctionSelection): void {
   const { f, op, a, b, c, uses, conditionUses, blockOf, trapGroup, writeGroup } = s;
   const { sched, pool, edgeTo, edgeArgs, blockParams } = f;
   let trap = 0;
   let write = 0;
+  // Loads may change places with each other only if they would trap alike.
+  let kind = 0;
   for (let k = 0; k < f.blockCount; k++) {
     trap++;
     write++;
+    kind = 0;
     const end = f.blockEnd[k];
     for (let p = f.blockStart[k]; p < end; p++) {
       const id = sched[p];
       const o = op[id];
       blockOf[id] = k;
+      const flags = OP_FLAGS[o];
+      if ((flags & (FLAG.READS | FLAG.WRITES | FLAG.TRAPS)) === (FLAG.READS | FLAG.TRAPS)) {
+        const own = loadKind(c[id], b[id]);
+        if (own !== 0 && kind !== 0 && own !== kind) trap++;
+        if (own !== 0) kind = own;
+      }
       trapGroup[id] = trap;
       writeGroup[id] = write;
       const mask = OP_VALUE_MASK[o];
@@ -46,7 +65,6 @@ export function countUses(s: FunctionSelection): void {
       }
       if (o === OP.SELECT) conditionUses[c[id]]++;
       else if (o === OP.BRANCH || o === OP.TRAP_IF) conditionUses[a[id]]++;
-      const flags = OP_FLAGS[o];
       if ((flags & (FLAG.WRITES | FLAG.CALLS)) !== 0) {
         trap++;
         write++;
