@@ -193,6 +193,9 @@ export function waft(name: string, options: EngineOptions): Subject {
 export function sameEnd(v8: string, other: string): boolean {
   if (v8 === other) return true;
   if (/^global .* (=|was) refused$/.test(v8)) return true; // of a type that JavaScript has no values for
+  // array.copy from null to an array that is too short: the specification asks for both references before any length, V8 does not.
+  const arrays = "trap out of bounds array access";
+  if (v8.includes(arrays) && v8.replace(arrays, "trap null reference") === other) return true;
   if (!v8.includes("trap float unrepresentable")) return false;
   return v8 === other.replace(/trap (integer overflow|invalid conversion to integer)/, "trap float unrepresentable");
 }
