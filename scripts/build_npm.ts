@@ -102,21 +102,22 @@ function buildPackage(row: PackageRow, version: string | undefined, scratch: str
   return files;
 }
 
-/** Writes package.json: `deno pack` made its exports, the lockfile knows the versions. */
+/** Writes package.json: `deno pack` knows its exports and what it imports, the lockfile the exact versions. */
 function finishManifest(files: Files, row: PackageRow): void {
   const manifest = JSON.parse(new TextDecoder().decode(files.get("package.json")!)) as Record<string, unknown> & {
     name: string;
     version: string;
     exports: Record<string, unknown>;
+    dependencies?: Record<string, string>;
   };
   const locked = lockedVersions(readFileSync(join(ROOT, "deno.lock"), "utf8"));
   const dependencies: Record<string, string> = {};
-  for (const name of [...importedPackages(files)].sort()) {
-    if (name === manifest.name) continue;
-    const exact = name.startsWith("@waft/") ? manifest.version : locked.get(name);
+  for (const name of Object.keys(manifest.dependencies ?? {})) {
+    const exact = locked.get(name);
     if (exact === undefined) throw new Error(`${manifest.name} imports "${name}", which deno.lock does not have`);
     dependencies[name] = exact;
   }
+  if (row.folder === ".") dependencies["@waft/engine"] = manifest.version;
   const finished = {
     ...manifest,
     description: row.description,

@@ -76,19 +76,6 @@ export function finishModules(files: Files): void {
   }
 }
 
-/** Names of the packages that the modules of `files` import. */
-export function importedPackages(files: Files): Set<string> {
-  const names = new Set<string>();
-  for (const [path, bytes] of files) {
-    if (!path.endsWith(".js") && !path.endsWith(".d.ts")) continue;
-    const text = decoder.decode(bytes);
-    for (const match of text.matchAll(/(?:\bfrom|^\s*import|\bimport\s*\()\s*"([^".:][^":]*)"/gm)) {
-      names.add(match[1]!.split("/").slice(0, match[1]!.startsWith("@") ? 2 : 1).join("/"));
-    }
-  }
-  return names;
-}
-
 /** Files that `exports` of a package.json names and `files` does not have, such as declarations of a module whose types are not written out. */
 export function missingExports(files: Files, exports: unknown): string[] {
   if (typeof exports === "string") return files.has(exports.replace(/^\.\//, "")) ? [] : [exports];

@@ -51,16 +51,6 @@ Deno.test("finishModules() turns imported JSON into modules beside it", () => {
   assert.throws(() => finishModules(files), /imports "\.\/schema\.json", which the package does not have/);
 });
 
-Deno.test("importedPackages() names packages, not files and not the runtime's own modules", () => {
-  const files: Files = new Map([
-    ["a.js", bytes('import a from "ajv/dist/2020.js";\nimport fs from "node:fs";\nimport "./b.js";\n')],
-    ["b.js", bytes('const { c } = await import("@scope/name/part");\nconst s = "from nowhere";\n')],
-    ["c.d.ts", bytes('import type { Command } from "commander";\n')],
-    ["README.md", bytes('import x from "not-a-module";\n')],
-  ]);
-  assert.deepEqual([...importedPackages(files)].sort(), ["@scope/name", "ajv", "commander"]);
-});
-
 Deno.test("missingExports() finds what package.json promises and the package does not have", () => {
   const files: Files = new Map([["a.js", bytes("")], ["a.d.ts", bytes("")], ["b.js", bytes("")]]);
   const exports = { "./a": { types: "./a.d.ts", default: "./a.js" }, "./b": { types: "./b.d.ts", default: "./b.js" } };

@@ -1,8 +1,9 @@
 /**
- * Tests the npm packages where they are used: `deno task test:hosts [--quick] [--host NAME] [--keep]`. Builds them, installs the archives in empty
- * projects, type-checks a program that imports them, and on every host (Node 20, the current Node, Bun; all from npm) runs the command, the example
- * of deadlines, tests of this tree, and the specification suite in both bounds modes (WASM_TESTSUITE names its folder). `--quick` runs a part
- * of the suite. Out: what was run, with times; status 1 when anything failed.
+ * Tests the npm packages where they are used: `deno task test:hosts [--quick] [--costs] [--host NAME] [--keep]`. Builds them, installs the
+ * archives in an empty project, type-checks a program that imports them, and on every host (Node 20, the current Node, Bun; all from npm)
+ * runs the command, the example of deadlines, tests of this tree, and the specification suite in both bounds modes (WASM_TESTSUITE names its
+ * folder). `--quick` runs a part of the tests and of the suite, `--costs` measures calls instead (bench/call_costs.ts). Out: what was run, with
+ * times; status 1 when anything failed.
  */
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
 import {
@@ -72,7 +73,12 @@ const QUICK = [
 ];
 
 const { values: options } = parseArgs({
-  options: { quick: { type: "boolean" }, keep: { type: "boolean" }, host: { type: "string", multiple: true } },
+  options: {
+    quick: { type: "boolean" },
+    costs: { type: "boolean" },
+    keep: { type: "boolean" },
+    host: { type: "string", multiple: true },
+  },
 });
 const folder = mkdtempSync(join(tmpdir(), "waft-hosts-"));
 const started = performance.now();
@@ -152,7 +158,13 @@ function placeTests(project: string): string[] {
   symlinkSync(join(ROOT, "bench/wasm"), join(project, "bench/wasm"));
   cpSync(join(ROOT, "examples"), join(project, "examples"), { recursive: true });
   cpSync(join(ROOT, "tests"), join(project, "tests"), { recursive: true, filter: (path) => !path.endsWith(".ts") });
-  placeSources(project, [...sourcesIn("tests"), "bench/programs.ts", "scripts/spec.ts", "examples/deadline.ts"]);
+  placeSources(project, [
+    ...sourcesIn("tests"),
+    "bench/programs.ts",
+    "bench/call_costs.ts",
+    "scripts/spec.ts",
+    "examples/deadline.ts",
+  ]);
   return (options.quick ? QUICK_FOLDERS : TEST_FOLDERS).flatMap(sourcesIn).filter((path) => path.endsWith("_test.ts"))
     .sort();
 }
@@ -176,6 +188,7 @@ function testHost(name: string, program: string, project: string, tests: string[
   run(`${name}: waft run`, program, [bin, "run", "examples/fib.wat", "30"], project, 1);
   // On a machine that does other things as well, a guest may be late: the process itself does not get to run.
   run(`${name}: deadline`, program, ["examples/deadline.js"], project, 3, 3);
+  if (options.costs) return run(`${name}: costs of crossing`, program, ["bench/call_costs.js"], project, 5);
   run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 1);
   run(`${name}: specification suite`, program, ["scripts/spec.js", ...(options.quick ? QUICK : [])], project, 4);
 }
