@@ -25,6 +25,8 @@ const RESERVATIONS = [2 ** 36, 2 ** 34, 2 ** 32, 2 ** 30, 2 ** 28, 2 ** 26];
  */
 const COLLECT_AFTER = 32 * 2 ** 20;
 const SMALL_ROUND = 8 * 2 ** 20;
+/** Blocks that a program may fill before the collector's machine code is made. */
+const BLOCKS_WITHOUT_CODE = 24;
 /** References that are not objects are small numbers: the heap must lie above them. */
 const LOWEST_BASE = 2 ** 36;
 /** Mark stack that stays committed between collections. */
@@ -80,7 +82,6 @@ interface Space {
   /** Rows of the table of blocks. */
   rows: Uint32Array;
   states: Uint8Array;
-  code: CollectorCode;
   /** Mark bytes for handles: grown as needed. */
   host: MarkBytes;
   exceptions: MarkBytes;
@@ -112,6 +113,7 @@ export class Heap {
   readonly #u32: Uint32Array;
   readonly #cellWords: Uint32Array;
   #space: Space | undefined;
+  #code: CollectorCode | undefined;
   /** Blocks that have ever been used: numbers below. */
   #top = 0;
   #usedBlocks = 0;
@@ -175,13 +177,20 @@ export class Heap {
     const withheld = this.#withheld[number]!;
     if (withheld !== 0) setWord(this.#cellWords, cell, withheld);
     if (word(this.#cellWords, cell) === 0) this.#refill(space, number, limit);
-    this.#u32[CONTROL.CLASS >> 2] = number;
-    space.code.take();
-    if (this.#stress > 0) {
-      this.#withheld[number] = word(this.#cellWords, cell);
-      setWord(this.#cellWords, cell, 0);
+    const slot = word(this.#cellWords, cell);
+    let next: number;
+    if (this.#code === undefined) next = word(new Uint32Array(this.#host.view(slot, 8)), 0);
+    else {
+      this.#u32[CONTROL.CLASS >> 2] = number;
+      this.#code.take();
+      next = word(this.#cellWords, cell);
     }
-    return word(this.#u32, CONTROL.SLOT);
+    if (this.#stress > 0) {
+      this.#withheld[number] = next;
+      next = 0;
+    }
+    setWord(this.#cellWords, cell, next);
+    return slot;
   }
 
   /** Has anything been allocated yet? */
@@ -242,7 +251,7 @@ export class Heap {
   }
 
   #mark(space: Space): void {
-    const { code } = space;
+    const code = this.#machine();
     const words = this.#u32;
     code.begin();
     const counts = this.#roots.handleCounts();
@@ -289,7 +298,7 @@ export class Heap {
   /** After marking: finds free blocks, and decides when to collect next. */
   #reclaim(space: Space): void {
     const { rows, states } = space;
-    space.code.classify();
+    this.#machine().classify();
     this.#live = word(this.#u32, CONTROL.LIVE_BYTES);
     for (const [first, count] of this.#large) {
       if (rows[rowOf(first) + (BLOCK.LIVE >> 2)] !== 0) {
@@ -342,14 +351,11 @@ export class Heap {
 
   /** Makes sure that the cell of class `number` has a slot. */
   #refill(space: Space, number: number, limit: number): void {
-    const { code } = space;
     if (this.#allocated >= this.#threshold) this.collect();
-    this.#u32[CONTROL.CLASS >> 2] = number;
-    let bytes = code.sweep();
+    let bytes = this.#sweep(number);
     if (bytes === 0 && !this.#hasRoom(1, limit)) {
       this.#collectForRoom(limit);
-      this.#u32[CONTROL.CLASS >> 2] = number;
-      bytes = code.sweep();
+      bytes = this.#sweep(number);
       if (bytes === 0) this.#requireRoom(1, limit);
     }
     if (bytes === 0) {
@@ -363,10 +369,38 @@ export class Heap {
       rows[row + (BLOCK.NEXT >> 2)] = 0;
       rows[row + (BLOCK.ZERO >> 2)] = space.states[block] === FREE_ZERO ? 1 : 0;
       this.#setUsed(space, block, 1);
-      this.#u32[(CONTROL.PENDING >> 2) + number] = block + 1;
-      bytes = code.sweep();
+      if (this.#code === undefined && block < BLOCKS_WITHOUT_CODE) {
+        rows[row + (BLOCK.ZERO >> 2)] = 0;
+        bytes = this.#link(space.base + block * BLOCK_BYTES, number);
+      } else {
+        this.#machine();
+        this.#u32[(CONTROL.PENDING >> 2) + number] = block + 1;
+        bytes = this.#sweep(number);
+      }
     }
     this.#count(bytes);
+  }
+
+  /** Gives the cell of class `number` the free slots of a block that waits for it; returns their bytes, 0 when there is none. */
+  #sweep(number: number): number {
+    if (this.#code === undefined) return 0;
+    this.#u32[CONTROL.CLASS >> 2] = number;
+    return this.#code.sweep();
+  }
+
+  /** The same for all slots of the fresh block at `first`, without the machine code. */
+  #link(first: number, number: number): number {
+    const size = SIZE_CLASSES[number]!;
+    const count = Math.floor(BLOCK_BYTES / size);
+    const u32 = new Uint32Array(this.#host.view(first, BLOCK_BYTES));
+    for (let k = 0; k < count - 1; k++) setWord(u32, k * size, first + (k + 1) * size);
+    setWord(this.#cellWords, CELLS.FREE + number * 8, first);
+    return count * size;
+  }
+
+  /** The collector's machine code; making it takes longer than many a program runs. */
+  #machine(): CollectorCode {
+    return this.#code ??= this.#makeCode(this.#control);
   }
 
   #allocateLarge(space: Space, bytes: number, limit: number): number {
@@ -506,7 +540,7 @@ export class Heap {
     };
   }
 
-  /** Reserves the heap's address space and makes the machine code. */
+  /** Reserves the heap's address space. */
   #open(): Space {
     const host = this.#host;
     const reserve = (bytes: number) => host.reserve(bytes, PROT.READ | PROT.WRITE);
@@ -547,7 +581,6 @@ export class Heap {
           exceptions: { ...marks },
           rootAddress,
           rootWords: new Uint32Array(host.view(rootAddress, ROOT_WORDS * 8)),
-          code: this.#makeCode(this.#control),
         };
       } catch (error) {
         for (const [address, size] of taken) host.release(address, size);
