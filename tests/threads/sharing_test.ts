@@ -1,5 +1,7 @@
 /** Memories and modules that several Workers use: what is handed over, what is kept alive, and what happens when a Worker goes. */
 import { deepEqual, equal, ok, rejects, throws } from "node:assert/strict";
+import v8 from "node:v8";
+import vm from "node:vm";
 import {
   host,
   Memory,
@@ -158,4 +160,34 @@ Deno.test("Workers that start at once each get their faults", async () => {
     for (let n = 0; n < 50; n++) await rejects(member.call("load", 0x10000 + n), /out of bounds memory access/);
   }));
   for (const member of members) member.terminate();
+});
+
+Deno.test("a module that its maker has let go lives on in a Worker, and ends with it", async () => {
+  v8.setFlagsFromString("--expose-gc");
+  const collect = vm.runInNewContext("gc") as () => void;
+  const member = new Member();
+  // Nothing of this frame may keep the module.
+  const makeToken = (): [SharedModuleToken, () => void] => {
+    const module = NewEngine().compile(`(module (func (export "f") (result i32) (i32.const 41)))`);
+    return [module.share(), () => module.unshare()];
+  };
+  let [token, unshare]: [SharedModuleToken, (() => void) | undefined] = makeToken();
+  await member.ask({ kind: "instantiate", module: token });
+  const users = new Int32Array(token.count);
+  equal(users[0], 2);
+  unshare!();
+  unshare = undefined;
+  token = { ...token };
+  for (let n = 0; n < 200 && Atomics.load(users, 0) !== 1; n++) {
+    collect();
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  equal(Atomics.load(users, 0), 1);
+  // Others do not take the place of its code.
+  for (let n = 0; n < 20; n++) NewEngine().compile(`(module (func (export "f") (result i32) (i32.const ${n})))`);
+  equal(await member.call("f"), 41);
+  member.terminate();
+  // Whoever asks when nobody has it any more is told so.
+  users[0] = 0;
+  throws(() => Module.fromShared(token), /is gone/);
 });
