@@ -60,12 +60,40 @@ const ROWS: readonly (readonly [name: string, kind: string, n: number])[] = [
   ["simd_image",      "vectors, i16", 200],
   ["simd_text",       "vectors, i8",  400],
   ["simd_base64",     "vectors, i8",  600],
+  ["simd_utf8",       "vectors, i8",  1300],
+  ["simd_filter",     "vectors, i16", 500],
+  ["exceptions_rare",    "exceptions",  8000],
+  ["exceptions_often",   "exceptions",  20000],
+  ["exceptions_payload", "exceptions",  100000],
+  ["tail_vm",            "tail calls",  4000],
+  ["tail_machine",       "tail calls",  1000],
+  ["memory64_sort",      "memory64",    20000],
+  ["memory64_stencil",   "memory64",    300],
+  ["memory64_hash",      "memory64",    300000],
+  ["memories",           "multi-memory", 100],
+  ["refs_dispatch",      "function references", 800],
   ["gc_trees",  "objects",  13],
   ["gc_shapes", "objects, casts", 40],
   ["gc_sort",   "objects, arrays", 30000],
   ["atomics_counters", "threads", 150],
   ["atomics_ring",     "threads", 300],
 ];
+
+/** Groups of kinds, each with a mean of its own; what is in none of them is core WebAssembly. */
+const GROUPS: readonly (readonly [kind: string, group: string])[] = [
+  ["vectors", "simd"],
+  ["exceptions", "exception-handling"],
+  ["objects", "gc"],
+  ["tail calls", "tail-call"],
+  ["memory64", "memory64"],
+  ["multi-memory", "multi-memory"],
+  ["function references", "typed-function-references"],
+];
+
+/** The feature that programs of `kind` are about, or "core". */
+export function groupOf(kind: string): string {
+  return GROUPS.find(([prefix]) => kind.startsWith(prefix))?.[1] ?? "core";
+}
 
 /** All programs, in the order of the table. */
 export const PROGRAMS: readonly Program[] = ROWS.map(([name, kind, n]) => ({ name, kind, n }));

@@ -16,7 +16,7 @@ function names(folder: string, ending: RegExp): string[] {
 Deno.test("every program has a source, a module and a row", () => {
   const rows = PROGRAMS.map(({ name }) => name).sort();
   assert.deepEqual(names("wasm", /\.wasm$/), rows);
-  assert.deepEqual(names("programs", /\.(c|wat|ts)$/), rows);
+  assert.deepEqual(names("programs", /\.(c|cpp|wat|ts)$/), rows);
   assert.equal(new Set(rows).size, rows.length);
 });
 
