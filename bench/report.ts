@@ -4,6 +4,7 @@
 import type { BoundaryResult } from "./boundary.ts";
 import type { CompileResult } from "./compile_speed.ts";
 import { geometricMean } from "./measure.ts";
+import { groupOf } from "./programs.ts";
 import type { ProgramResult } from "./run_time.ts";
 
 /** Everything that was measured, and what could not be. */
@@ -32,7 +33,16 @@ export function summarize({ programs, compile, boundary }: Results): Summary[] {
   };
   const group = (wanted: BoundaryResult["group"]) =>
     boundary.filter((row) => row.group === wanted).map((row) => row.ratio);
-  add("run time / V8 after tier-up", programs.map((row) => row.runRatio), 1.6);
+  // Each feature has a mean of its own; the first one is that of core WebAssembly.
+  const groups = new Map<string, number[]>();
+  for (const { kind, runRatio } of programs) {
+    const name = groupOf(kind);
+    groups.set(name, [...groups.get(name) ?? [], runRatio]);
+  }
+  for (const [name, ratios] of [...groups].sort(([a], [b]) => Number(b === "core") - Number(a === "core"))) {
+    const what = name === "core" ? "run time / V8 after tier-up" : `run time of ${name} / V8 (${ratios.length})`;
+    add(what, ratios, name === "gc" ? 2 : 1.6);
+  }
   add("first call to finish / V8", programs.map((row) => row.firstRatio), Infinity);
   add("warm compile speed / V8 optimizing", compile.map((row) => row.warmToV8), 6, true);
   add("JS → wasm / V8", group("JS to wasm"), 6);
