@@ -12,14 +12,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { writeArchive } from "../project/archive.ts";
-import {
-  type Files,
-  finishModules,
-  importedPackages,
-  lockedVersions,
-  missingExports,
-  readPack,
-} from "./npm_package.ts";
+import { type Files, finishModules, lockedVersions, missingExports, readPack } from "./npm_package.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 

@@ -3,14 +3,7 @@
  * (scripts/test_hosts.ts).
  */
 import assert from "node:assert/strict";
-import {
-  type Files,
-  finishModule,
-  finishModules,
-  importedPackages,
-  lockedVersions,
-  missingExports,
-} from "./npm_package.ts";
+import { type Files, finishModule, finishModules, lockedVersions, missingExports } from "./npm_package.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const text = (files: Files, path: string) => new TextDecoder().decode(files.get(path));
