@@ -17,7 +17,6 @@ import { STATUS, THREAD } from "../context_layout.ts";
 import { type ControlContext, deadlineTime, fuelUnits, requireControl } from "./control.ts";
 import type { GuestThread, HostService } from "./guest_thread.ts";
 import type { Instance } from "./instance.ts";
-import type { InstanceGroup } from "./instance_group.ts";
 import type { CallHalves } from "./marshal.ts";
 import { dropFrames, putFrames, type SuspendedFrames, takeFrames } from "./suspended_frames.ts";
 
@@ -39,13 +38,24 @@ interface PollPlace {
 
 /** What a collected call leaves: its frames. */
 interface Leavings {
-  thread: GuestThread;
+  readonly thread: GuestThread;
   frames: SuspendedFrames | undefined;
 }
 
 const CALLS = new FinalizationRegistry<Leavings>(({ thread, frames }) => {
   if (frames !== undefined) dropFrames(thread, frames);
 });
+
+/** How a slice begins. */
+const ENTER = {
+  /** The call itself. */
+  CALL: 0,
+  /** Where it was stopped. */
+  AGAIN: 1,
+  /** With what the promise has settled to. */
+  VALUE: 2,
+  REASON: 3,
+} as const;
 
 /** Calls function `index` of `instance` subject to `context`; the promise of its results. */
 export function callAsync(
@@ -70,13 +80,17 @@ class AsyncCall {
   readonly #sliced: boolean;
   /** Fuel left, undefined when the context has none. */
   #fuel: bigint | undefined;
+  #args: readonly unknown[] = NO_ARGUMENTS;
   #done = false;
-  /** For a host function's promise. */
-  #waiting = false;
+  /** The host function whose promise it waits for, what that has settled to. */
+  #service: HostService | undefined;
+  #settled: unknown;
   #poll: PollPlace | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #onAbort: (() => void) | undefined;
   #left: Leavings | undefined;
+  #onValue: ((value: unknown) => void) | undefined;
+  #onReason: ((reason: unknown) => void) | undefined;
 
   constructor(
     instance: Instance,
@@ -104,62 +118,52 @@ class AsyncCall {
     this.#sliced = instance.module.interruptible && this.#thread.canWatch;
   }
 
-  get #group(): InstanceGroup {
-    return this.#instance.group;
-  }
-
   start(args: readonly unknown[]): void {
     const { signal } = this.#context;
     if (signal !== undefined) {
       this.#onAbort = () => this.#stop(() => signal.reason);
       signal.addEventListener("abort", this.#onAbort);
     }
-    this.#whenFree(() => {
-      if (this.#deadline <= performance.now()) return this.#expire();
-      this.#slice(STATUS.DONE, () => {
-        this.#instance.enter();
-        this.#halves.begin(args);
-        const { i32 } = this.#thread.state;
-        if (this.#instance.module.deterministic) {
-          i32[DEPTH_LEFT] = Math.min(i32[DEPTH_LEFT]!, this.#instance.stackUnits);
-        }
-        return this.#thread.call();
-      });
-    });
+    this.#args = args;
+    this.#whenFree(ENTER.CALL);
   }
 
-  /** Runs `action` unless the call has ended, once nothing of the group is between slices. */
-  #whenFree(action: () => void): void {
-    const run = () => {
-      if (!this.#done) action();
-    };
-    if (this.#instance.maybeGroup === undefined) run();
-    else this.#group.whenFree(run);
+  /** Goes on unless the call has ended, once nothing of the group is between slices. */
+  #whenFree(how: number): void {
+    const group = this.#instance.maybeGroup;
+    if (group === undefined) this.#goOn(how);
+    else group.whenFree(() => this.#goOn(how));
   }
 
-  /**
-   * Lets the guest run. `enter` makes it: a fresh call (`status` DONE), or frames that are put back first (HOST) and then get what a
-   * promise has settled to; errors of the latter are for the guest to catch.
-   */
-  #slice(status: number, enter: () => number): void {
+  #goOn(how: number): void {
+    if (this.#done) return;
+    if (this.#instance.closed) return this.#stop(() => new Error("The instance is closed"));
+    if (this.#deadline !== Infinity && this.#deadline <= performance.now()) return this.#expire();
+    this.#unpreempt();
+    this.#slice(how);
+  }
+
+  /** Lets the guest run until the call ends, or waits. */
+  #slice(how: number): void {
     const thread = this.#thread;
-    const { deadline, watched } = thread;
+    const { deadline } = thread;
     const { i32 } = thread.state;
     const depthLeft = i32[DEPTH_LEFT]!;
     const nested = thread.depth > 0;
     thread.depth++;
     let failed = false;
+    let ended = false;
     let outcome: unknown;
     const outerFuel = this.#fuel === undefined ? 0n : this.#lendFuel(this.#fuel);
     try {
-      thread.deadline = Math.min(deadline, this.#deadline);
+      if (this.#deadline < deadline) thread.deadline = this.#deadline;
       // A call that began inside another has the event loop's next turn only after that one has ended.
       const sliceEnd = this.#sliced && !nested ? performance.now() + thread.sliceMs : Infinity;
       const until = Math.min(sliceEnd, thread.deadline);
-      if (until !== watched) thread.watch(until);
-      if (status === STATUS.HOST) this.#putBack();
-      status = this.#run(status, enter, until);
-      if (status === STATUS.DONE) outcome = this.#halves.finish();
+      if (thread.watched > until) thread.watch(until);
+      if (how !== ENTER.CALL) putFrames(thread, this.#left!.frames!);
+      ended = this.#run(how, until);
+      if (ended) outcome = this.#halves.finish();
     } catch (error) {
       failed = true;
       outcome = error;
@@ -167,50 +171,81 @@ class AsyncCall {
       if (this.#fuel !== undefined) this.#takeFuelBack(outerFuel);
       i32[DEPTH_LEFT] = depthLeft;
       thread.deadline = deadline;
-      if (thread.watched !== watched) thread.watch(watched);
       if (--thread.depth === 0) thread.quiet();
     }
     if (failed) this.#end(this.#reject, outcome);
-    else if (status === STATUS.DONE) this.#end(this.#resolve, outcome);
+    else if (ended) this.#end(this.#resolve, outcome);
   }
 
-  /** Serves the guest until it is DONE, or its frames have been taken off: HOST (suspended) or POLL (preempted). */
-  #run(status: number, enter: (() => number) | undefined, until: number): number {
+  /** Enters the guest: a STATUS. What it throws is for the guest to catch, unless the call has not begun. */
+  #enter(how: number): number {
+    if (how === ENTER.CALL) return this.#begin();
+    if (how === ENTER.AGAIN) return this.#thread.resume();
+    const settled = this.#settled;
+    const service = this.#service!;
+    this.#settled = undefined;
+    this.#service = undefined;
+    if (how === ENTER.REASON) throw settled;
+    service.deliver(settled);
+    return this.#thread.resume();
+  }
+
+  #begin(): number {
+    const instance = this.#instance;
+    const thread = this.#thread;
+    instance.enter();
+    this.#halves.begin(this.#args);
+    this.#args = NO_ARGUMENTS;
+    if (instance.module.deterministic) {
+      const { i32 } = thread.state;
+      i32[DEPTH_LEFT] = Math.min(i32[DEPTH_LEFT]!, instance.stackUnits);
+    }
+    return thread.call();
+  }
+
+  /** Serves the guest until the call has ended (true) or its frames have been taken off (false). */
+  #run(how: number, until: number): boolean {
     const thread = this.#thread;
     const { address } = this.#instance.block;
     const contextLo = address | 0;
     const contextHi = (address / 0x1_0000_0000) | 0;
     const { hostServices } = this.#instance;
     const { i32 } = thread.state;
-    let fresh = status === STATUS.DONE;
+    let status: number = STATUS.HOST;
+    let entered = false;
     for (;;) {
       try {
-        if (enter !== undefined) {
-          const first = enter;
-          enter = undefined;
-          status = first();
-          fresh = false;
+        if (!entered) {
+          // Only a call that has begun has somebody to catch what goes wrong.
+          entered = how !== ENTER.CALL;
+          status = this.#enter(how);
+          entered = true;
         }
         while (status !== STATUS.DONE) {
           if (status === STATUS.POLL) {
-            if (performance.now() >= this.#deadline) throw thread.trapError();
-            this.#preempt();
-            return status;
+            const now = performance.now();
+            if (now >= this.#deadline) throw thread.trapError();
+            if (now >= until) {
+              this.#preempt();
+              return false;
+            }
+            thread.watch(until);
+          } else {
+            const usual = status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo &&
+              i32[PARK_CONTEXT + 1] === contextHi;
+            const service = usual ? hostServices[i32[PARK_INDEX]!]! : thread.serveOther(status);
+            const promise = service?.();
+            if (promise !== undefined) {
+              this.#suspend(service!, promise);
+              return false;
+            }
+            if (thread.watched > until) thread.watch(until); // a call inside had a deadline of its own
           }
-          const usual = status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo &&
-            i32[PARK_CONTEXT + 1] === contextHi;
-          const service = usual ? hostServices[i32[PARK_INDEX]!]! : thread.serveOther(status);
-          const promise = service?.();
-          if (promise !== undefined) {
-            this.#suspend(service!, promise);
-            return STATUS.HOST;
-          }
-          if (thread.watched !== until) thread.watch(until); // a call inside has had other ideas
           status = thread.resume();
         }
-        return status;
+        return true;
       } catch (error) {
-        if (fresh || status === STATUS.TRAP) throw error;
+        if (!entered || status === STATUS.TRAP) throw error;
         if (status === STATUS.POLL || !thread.lands(error)) {
           thread.abandon();
           throw error;
@@ -222,22 +257,28 @@ class AsyncCall {
 
   #suspend(service: HostService, promise: PromiseLike<unknown>): void {
     this.#takeOff();
-    this.#waiting = true;
+    this.#service = service;
     if (this.#deadline !== Infinity && this.#timer === undefined) this.#setTimer();
-    let settled = false;
-    const go = (enter: () => void) => {
-      if (settled) return;
-      settled = true;
-      this.#settled(enter);
-    };
+    const onValue = this.#onValue ??= (value) => this.#hear(value, ENTER.VALUE);
+    const onReason = this.#onReason ??= (reason) => this.#hear(reason, ENTER.REASON);
     // What is no promise of the language might call back at once, or twice.
-    (promise instanceof Promise ? promise : Promise.resolve(promise)).then(
-      (value) => go(() => service.deliver(value)),
-      (reason) =>
-        go(() => {
-          throw reason;
-        }),
-    );
+    (promise instanceof Promise ? promise : Promise.resolve(promise)).then(onValue, onReason);
+  }
+
+  /** The host's promise has settled. */
+  #hear(settled: unknown, how: number): void {
+    if (this.#done) return;
+    this.#settled = settled;
+    this.#whenFree(how);
+  }
+
+  #takeOff(): void {
+    const left = this.#left;
+    if (left !== undefined) left.frames = takeFrames(this.#thread, left.frames);
+    else {
+      this.#left = { thread: this.#thread, frames: takeFrames(this.#thread, undefined) };
+      CALLS.register(this, this.#left);
+    }
   }
 
   #setTimer(): void {
@@ -247,30 +288,6 @@ class AsyncCall {
       if (performance.now() >= this.#deadline) this.#expire();
       else this.#setTimer();
     }, Math.min(Math.max(0, Math.ceil(delay)), MAX_TIMER_MS));
-  }
-
-  /** The host's promise has settled: `enter` delivers the value, or throws the reason. */
-  #settled(enter: () => void): void {
-    if (this.#done) return;
-    this.#whenFree(() => {
-      if (this.#instance.closed) return this.#stop(() => new Error("The instance is closed"));
-      this.#waiting = false;
-      this.#slice(STATUS.HOST, () => {
-        enter();
-        return this.#thread.resume();
-      });
-    });
-  }
-
-  #takeOff(): void {
-    if (this.#left === undefined) CALLS.register(this, this.#left = { thread: this.#thread, frames: undefined });
-    this.#left.frames = takeFrames(this.#thread);
-  }
-
-  #putBack(): void {
-    const left = this.#left!;
-    putFrames(this.#thread, left.frames!);
-    left.frames = undefined;
   }
 
   /** The slice is over: the event loop gets a turn. */
@@ -284,32 +301,27 @@ class AsyncCall {
     this.#poll = { pc, address, depth: state.word(THREAD.GUEST_SP) - sp };
     thread.preempted++;
     thread.preemptions++;
-    this.#group.preempt(this);
-    setImmediate(() => this.#goOn());
-  }
-
-  #goOn(): void {
-    if (this.#done) return;
-    if (performance.now() >= this.#deadline) return this.#expire();
-    if (this.#instance.closed) return this.#stop(() => new Error("The instance is closed"));
-    this.#unpreempt();
-    this.#slice(STATUS.HOST, this.#thread.resume);
-    this.#group.drain();
+    this.#instance.group.preempt(this);
+    setImmediate(() => {
+      this.#goOn(ENTER.AGAIN);
+      this.#instance.group.drain();
+    });
   }
 
   #unpreempt(): void {
     if (this.#poll === undefined) return;
     this.#poll = undefined;
     this.#thread.preempted--;
-    this.#group.unpreempt(this);
+    this.#instance.group.unpreempt(this);
   }
 
   /** The deadline has passed while the guest was not running. */
   #expire(): void {
     this.#stop(() => {
       const thread = this.#thread;
-      if (this.#left?.frames === undefined) return thread.interruption(false);
-      this.#putBack();
+      const frames = this.#left?.frames;
+      if (frames === undefined) return thread.interruption(false);
+      putFrames(thread, frames);
       try {
         if (this.#poll === undefined) return thread.interruption(true);
         const { state } = thread;
@@ -335,18 +347,21 @@ class AsyncCall {
     } catch (problem) {
       error = problem;
     }
-    const group = this.#poll === undefined ? undefined : this.#group;
+    const wasPreempted = this.#poll !== undefined;
     this.#unpreempt();
     this.#end(this.#reject, error);
-    group?.drain();
+    if (wasPreempted) this.#instance.group.drain();
   }
 
   #end(settle: (value: unknown) => void, value: unknown): void {
     this.#done = true;
-    this.#waiting = false;
-    if (this.#left?.frames !== undefined) {
-      dropFrames(this.#thread, this.#left.frames);
-      this.#left.frames = undefined;
+    this.#service = undefined;
+    this.#settled = undefined;
+    this.#args = NO_ARGUMENTS;
+    const left = this.#left;
+    if (left?.frames !== undefined) {
+      dropFrames(this.#thread, left.frames);
+      left.frames = undefined;
     }
     if (this.#timer !== undefined) clearTimeout(this.#timer);
     if (this.#onAbort !== undefined) this.#context.signal!.removeEventListener("abort", this.#onAbort);
@@ -371,3 +386,5 @@ class AsyncCall {
     context.fuel = typeof context.fuel === "number" ? Number(this.#fuel) : this.#fuel;
   }
 }
+
+const NO_ARGUMENTS: readonly unknown[] = [];

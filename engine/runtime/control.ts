@@ -62,14 +62,14 @@ export function deadlineTime(deadline: number | Date): number {
 }
 
 function withDeadline<T>(thread: GuestThread, at: number, action: () => T): T {
-  const { deadline, watched } = thread;
+  const outer = thread.deadline;
   thread.watch(at);
   try {
     thread.deadline = at;
     return action();
   } finally {
-    thread.deadline = deadline;
-    thread.watch(watched);
+    thread.deadline = outer;
+    thread.watch(outer);
   }
 }
 

@@ -214,7 +214,10 @@ export class GuestThread {
     return this.host.os === "linux" && this.host.arch === "x64";
   }
 
-  /** When polls begin to fault, on the clock of performance.now(); Infinity for never. */
+  /**
+   * When polls begin to fault, on the clock of performance.now(); Infinity for never. It is never later than the deadline; a poll that
+   * faults earlier than anybody wanted it to only sets it anew.
+   */
   get watched(): number {
     return this.#watched;
   }

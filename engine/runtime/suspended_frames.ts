@@ -14,23 +14,30 @@ import type { GuestThread } from "./guest_thread.ts";
 /** Up to so many bytes are copied word by word: making views costs more. */
 const SHORT_BYTES = 512;
 
-/** The frames of one suspended call, in memory of ours: words there are roots of references. */
+/** Where the frames of one call are kept while it waits, in memory of ours: words there are roots of references. */
 export interface SuspendedFrames {
-  readonly block: ContextBlock;
-  readonly bytes: number;
+  block: ContextBlock;
+  /** 0 while the call is running. */
+  bytes: number;
 }
 
-/** Takes the innermost activation, which must be parked, off the stack. */
-export function takeFrames(thread: GuestThread): SuspendedFrames {
-  const { state, stack, stackLow, contexts, suspended } = thread;
+/** Takes the innermost activation, which must be parked, off the stack. Returns where it is: `frames`, if they are given. */
+export function takeFrames(thread: GuestThread, frames: SuspendedFrames | undefined): SuspendedFrames {
+  const { state, stack, stackLow, contexts } = thread;
   const parked = state.word(THREAD.GUEST_SP) - stackLow;
   const entry = stack.word(parked + PARKED.ENTRY_SP);
   const bytes = entry - stackLow - parked;
-  const block = contexts.allocate(bytes);
-  copy(stack.u32, parked, block.region.u32, block.offset, bytes);
+  if (frames === undefined) {
+    frames = { block: contexts.allocate(bytes), bytes: 0 };
+    thread.suspended.add(frames);
+  } else if (frames.block.size < bytes) {
+    contexts.release(frames.block);
+    frames.block = contexts.allocate(bytes);
+  }
+  const { region, offset } = frames.block;
+  copy(stack.u32, parked, region.u32, offset, bytes);
+  frames.bytes = bytes;
   state.setWord(THREAD.GUEST_SP, entry);
-  const frames = { block, bytes };
-  suspended.add(frames);
   return frames;
 }
 
@@ -40,13 +47,14 @@ export function putFrames(thread: GuestThread, frames: SuspendedFrames): void {
   const entry = state.word(THREAD.GUEST_SP);
   const parked = entry - stackLow - frames.bytes;
   if (parked < 0) throw new ExhaustionError(TRAP_MESSAGES[TRAP.STACK_EXHAUSTED]!);
-  copy(frames.block.region.u32, frames.block.offset, stack.u32, parked, frames.bytes);
+  const { region, offset } = frames.block;
+  copy(region.u32, offset, stack.u32, parked, frames.bytes);
   stack.setWord(parked + PARKED.ENTRY_SP, entry);
   state.setWord(THREAD.GUEST_SP, stackLow + parked);
-  dropFrames(thread, frames);
+  frames.bytes = 0;
 }
 
-/** Forgets frames that will not go on, or have been put back. */
+/** The call has ended, or will not go on. */
 export function dropFrames(thread: GuestThread, frames: SuspendedFrames): void {
   if (thread.suspended.delete(frames)) thread.contexts.release(frames.block);
 }
