@@ -1,5 +1,5 @@
 /**
- * The benchmark: `deno task bench [--quick] [--filter TEXT] [--only run,boundary,compile] [--json FILE]`. Runs every program on waft and on V8's
+ * The benchmark: `deno task bench [--quick] [--filter TEXT] [--only run,boundary,control,compile] [--json FILE]`. Runs every program on waft and on V8's
  * WebAssembly in this process, then crossings of the boundary, then compile speed in child processes; prints one table. The exit status is 1 when
  * a program fails or the sides disagree, never because of a time.
  */
@@ -10,6 +10,7 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { encodeModule } from "../engine/binary/encode.ts";
 import { measureBoundary } from "./boundary.ts";
+import { measureControl } from "./control.ts";
 import { measureCompile } from "./compile_speed.ts";
 import { FULL, QUICK } from "./measure.ts";
 import { BIG_MODULES, fetchModule } from "./modules.ts";
@@ -23,13 +24,13 @@ const { values: options } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
     filter: { type: "string", default: "" },
-    only: { type: "string", default: "run,boundary,compile" },
+    only: { type: "string", default: "run,boundary,control,compile" },
     json: { type: "string" },
   },
 });
 const parts = options.only.split(",");
 const effort = options.quick ? QUICK : FULL;
-const results: Results = { programs: [], compile: [], boundary: [], notes: [] };
+const results: Results = { programs: [], compile: [], boundary: [], control: [], notes: [] };
 const engine = NewEngine();
 const waft = waftSide(engine);
 let failures = 0;
@@ -77,6 +78,14 @@ if (parts.includes("boundary") && options.filter === "") {
     results.boundary = await measureBoundary(waft, V8, encode, effort);
   } catch (error) {
     failed("boundary", error);
+  }
+}
+if (parts.includes("control") && options.filter === "") {
+  progress("control");
+  try {
+    results.control = await measureControl((text) => new Uint8Array(encodeModule(engine.parse(text))), effort);
+  } catch (error) {
+    failed("control", error);
   }
 }
 if (parts.includes("compile") && options.filter === "") {

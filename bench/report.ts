@@ -3,6 +3,7 @@
  */
 import type { BoundaryResult } from "./boundary.ts";
 import type { CompileResult } from "./compile_speed.ts";
+import { type ControlResult, summarizeControl } from "./control.ts";
 import { geometricMean } from "./measure.ts";
 import { groupOf } from "./programs.ts";
 import type { ProgramResult } from "./run_time.ts";
@@ -12,6 +13,7 @@ export interface Results {
   programs: ProgramResult[];
   compile: CompileResult[];
   boundary: BoundaryResult[];
+  control: ControlResult[];
   /** What was left out or failed, and why. */
   notes: string[];
 }
@@ -26,7 +28,7 @@ export interface Summary {
 }
 
 /** The figures that have targets. */
-export function summarize({ programs, compile, boundary }: Results): Summary[] {
+export function summarize({ programs, compile, boundary, control }: Results): Summary[] {
   const list: Summary[] = [];
   const add = (name: string, values: number[], limit: number, atLeast = false) => {
     if (values.length > 0) list.push({ name, value: geometricMean(values), limit, atLeast });
@@ -49,6 +51,7 @@ export function summarize({ programs, compile, boundary }: Results): Summary[] {
   add("wasm → JS / V8", group("wasm to JS"), 8);
   add("trap / V8", group("trap"), Infinity);
   add("instantiate / V8", group("instantiate"), 3);
+  for (const figure of summarizeControl(control)) list.push({ ...figure, atLeast: false });
   return list;
 }
 
@@ -83,6 +86,18 @@ export function report(results: Results): string {
     parts.push(table(
       ["boundary", "waft ns", "V8 ns", "ratio"],
       results.boundary.map((row) => [row.name, fixed(row.waftNs, 1), fixed(row.v8Ns, 1), fixed(row.ratio)]),
+    ));
+  }
+  if (results.control.length > 0) {
+    parts.push(table(
+      ["control", "waft", "against", "unit", "ratio"],
+      results.control.map((row) => [
+        row.name,
+        fixed(row.waft, row.unit === "ns" ? 0 : 2),
+        fixed(row.against, row.unit === "ns" ? 0 : 2),
+        row.unit,
+        fixed(row.ratio),
+      ]),
     ));
   }
   if (results.compile.length > 0) {
