@@ -1,9 +1,10 @@
 /**
- * Shows what the compiler makes of a module: `deno task dump FILE [FUNC] [--explicit] [--interruptible] [--fuel] [--ir] [--off KEY,…]`: IR as translated and
+ * Shows what the compiler makes of a module: `deno task dump FILE [FUNC] [--explicit] [--interruptible] [--fuel] [--ir] [--arm64] [--off KEY,…]`: IR as translated and
  * as optimized, machine instructions and the bytes disassembled. FUNC is a function index or a name.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
+import { ARM64 } from "../engine/backend_arm64/target.ts";
 import { X64 } from "../engine/backend_x64/target.ts";
 import { compileModule } from "../engine/compile.ts";
 import { NewEngine } from "../engine/engine.ts";
@@ -25,6 +26,7 @@ if (file === undefined) {
   console.error("usage: deno task dump FILE [FUNC] [--explicit] [--interruptible] [--fuel] [--ir] [--off=KEY,…]");
   process.exit(2);
 }
+const target = flags.includes("--arm64") ? ARM64 : X64;
 const explicitBounds = flags.includes("--explicit");
 const off = flags.find((flag) => flag.startsWith("--off="))?.slice(6).split(",") ?? [];
 const optimizations = optimizationSet(Object.fromEntries(off.map((key) => [key as OptimizationName, false])));
@@ -36,12 +38,12 @@ const exported = valid.exports.find((e) => e.kind === "func" && e.name === wante
 const named = [...valid.names.funcs].find(([, name]) => name === wanted)?.[0];
 const selected = wanted === undefined ? undefined : exported ?? named ?? Number(wanted);
 const code = compileModule(module, {
-  target: X64,
+  target,
   features: featureSet(),
   optimizations,
   explicitBounds,
   ...control,
-  cpu: cpuFeatures(currentHost()),
+  cpu: target === ARM64 ? new Set(["lse"]) : cpuFeatures(currentHost()),
 });
 const f = new IrFunction();
 for (let i = 0; i < valid.funcs.length; i++) {
@@ -52,5 +54,5 @@ for (let i = 0; i < valid.funcs.length; i++) {
   if (flags.includes("--ir")) console.log(printFunction(f));
   optimize(f, optimizations, {});
   console.log(printFunction(f));
-  console.log(X64.disassemble(code.bytes, code.tables.functionStart[i]!, code.tables.functionEnd[i]!));
+  console.log(target.disassemble(code.bytes, code.tables.functionStart[i]!, code.tables.functionEnd[i]!));
 }

@@ -4,6 +4,7 @@
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import type { BlockEnds } from "../codegen/block_ends.ts";
+import { mayMoveEarly } from "../codegen/early_moves.ts";
 import { emitFunctionBody } from "../codegen/emit_function.ts";
 import type { Emitter } from "../codegen/emitter.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
@@ -18,7 +19,7 @@ import { CONTEXT_REGISTER, LINK, MEMORY_BASE, SCRATCH, SCRATCH2, SP, ZERO } from
 import { emitAllocation, emitColdAllocation } from "./emit_allocation.ts";
 import * as atomics from "./emit_atomic.ts";
 import * as calls from "./emit_calls.ts";
-import { branchOn, consumerOf, emitCompare, emitFlags } from "./emit_compare.ts";
+import { branchesItself, branchOn, consumerOf, emitCompare, emitFlags } from "./emit_compare.ts";
 import { emitData, emitSwitch } from "./emit_control.ts";
 import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
@@ -39,13 +40,25 @@ const EMITTER: Emitter<Emission> = {
   edits: emitEdits,
   flags: (e, i) => emitFlags(e, i, e.v.firstOperand[i]),
   branchOn,
-  movesEarly: () => false,
+  movesEarly,
   callTrap: calls.callTrap,
   cold: emitCold,
   data: emitData,
   finish,
   labelOffset,
 };
+
+/** Moves and constants leave the flags alone; a branch on a register must still find that as it was. */
+function movesEarly(e: Emission, i: number, back: number, other: number): boolean {
+  if (branchesItself(e.v.op[i])) {
+    const { edgeFirst, editTo, editFrom, editRemat } = e.allocation;
+    const tested = e.location[e.v.firstOperand[i]];
+    for (let m = edgeFirst[back]; m < edgeFirst[back + 1]; m++) {
+      if (editTo[m] === tested || (editRemat[m] < 0 && editFrom[m] === tested)) return false;
+    }
+  }
+  return mayMoveEarly(e, back, other);
+}
 
 /** Emits defined function `index`. */
 export function emitFunction(

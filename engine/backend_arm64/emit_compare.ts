@@ -20,7 +20,8 @@ export function conditionOf(e: Emission, i: number): number {
   return (e.v.aux[i] >>> AUX_CONDITION_SHIFT) & 15;
 }
 
-function branchesItself(row: number): boolean {
+/** Is `row` a branch on a register, which needs no flags? */
+export function branchesItself(row: number): boolean {
   return row === X.CBNZ32 || row === X.CBNZ64 || row === X.TBNZ;
 }
 

@@ -53,6 +53,8 @@ export function emitFunctionBody<E extends FunctionEmission>(
     e.frame = ends.frameless[k] !== 0 ? 0 : frame;
     emitBlock(emitter, e, k);
   }
+  const cold = e.newLabel();
+  e.bind(cold);
   emitCold(emitter, e);
   const end = e.newLabel();
   e.bind(end);
@@ -60,6 +62,10 @@ export function emitFunctionBody<E extends FunctionEmission>(
   emitter.finish(e);
   code.functionEnd[index] = emitter.labelOffset(end);
   code.functionFrame[index] = distance;
+  if (code.blockStarts !== undefined) {
+    const starts = Int32Array.from({ length: v.blockCount }, (_, k) => ends.emitted[k] ? emitter.labelOffset(k) : -1);
+    code.blockStarts[index] = Int32Array.of(...starts, emitter.labelOffset(cold));
+  }
   const { writtenGeneral, writtenVector } = e.allocation;
   code.writtenGeneral[index] = writtenGeneral;
   code.writtenVector[index] = writtenVector;

@@ -59,6 +59,12 @@ export class MachineCode {
   /** Code offset of the host-call thunk (wasm → host) per signature id, −1 if absent. */
   hostThunk: Int32Array;
 
+  /**
+   * When it is an array, emission leaves in it, per defined function, where its blocks begin (−1: it has no code of its own) and, last, where
+   * the cold pieces do: for tools that count.
+   */
+  blockStarts: Int32Array[] | undefined;
+
   constructor(definedFuncs: number, signatures: number) {
     this.functionStart = new Int32Array(definedFuncs).fill(-1);
     this.functionEnd = new Int32Array(definedFuncs).fill(-1);

@@ -74,6 +74,8 @@ export interface World {
   callBuiltin(index: number, args: readonly bigint[]): readonly bigint[];
   /** Where a function leaves its tail call, returning no results, if the world makes them; otherwise they nest. */
   tail?: TailRequest | null;
+  /** A block of a function is entered: for whoever counts. */
+  entered?(f: IrFunction, block: number): void;
   /** An exception has landed in the function: puts it where landings look for it. Absent where nothing throws. */
   landed?(exception: ThrownSignal): void;
 }
@@ -123,6 +125,7 @@ class Interpretation {
     for (let n = 0; n < f.blockParams[0]!; n++) this.#set(f.sched[f.blockStart[0]! + n]!, args[n]!);
     for (let block = 0;;) {
       let next = -1;
+      this.#world.entered?.(f, block);
       for (let s = f.blockStart[block]! + f.blockParams[block]!; s < f.blockEnd[block]!; s++) {
         const i = f.sched[s]!;
         if (--this.#world.steps < 0) throw new StepLimitSignal();

@@ -179,6 +179,8 @@ export type PretendExtern = PretendMemory | PretendTable | PretendGlobal | Prete
 export interface InterpretOptions extends EnvOptions {
   /** Runs on every function after translation: passes under test. */
   prepare?: (f: IrFunction, env: ModuleEnv) => void;
+  /** Called whenever a block is entered. */
+  entered?: (f: IrFunction, block: number) => void;
 }
 
 export class InterpretedInstance implements World {
@@ -280,6 +282,10 @@ export class InterpretedInstance implements World {
       Number(view.getBigUint64(offset + RECORD.CONTEXT, true)) === this.contextAddress;
     if (!own) return this.callRecord(address, rest);
     return interpret(this.#functionOf(Number(view.getBigUint64(offset + RECORD.CODE, true))), rest, this);
+  }
+
+  entered(f: IrFunction, block: number): void {
+    this.#options.entered?.(f, block);
   }
 
   landed(exception: ThrownSignal): void {
