@@ -1,5 +1,5 @@
 /** Encoding: decoding and encoding again gives the same bytes, and modules made by hand come out as the format wants. */
-import wabtInit from "wabt";
+import { loadWabt } from "../../tests/support/test_packages.ts";
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { binaryForms } from "../../tests/support/binary_forms.ts";
@@ -46,7 +46,7 @@ const SOURCE = `(module $m
 )`;
 
 Deno.test("encodeModule() gives back what wabt wrote, byte for byte", async () => {
-  const wabt = await wabtInit();
+  const wabt = await loadWabt();
   const features = { exceptions: true, reference_types: true, simd: true, bulk_memory: true, multi_memory: true };
   for (const names of [false, true]) {
     const parsed = wabt.parseWat("m.wat", SOURCE, features);

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
-import wabt from "wabt";
+import { loadWabt } from "../../tests/support/test_packages.ts";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts, TESTSUITE } from "../../tests/support/testsuite.ts";
 import { decodeModule } from "../binary/decode.ts";
 import { encodeModule } from "../binary/encode.ts";
@@ -100,7 +100,7 @@ const WABT_DIFFERS =
   /^(table_(init|copy)(64)?|elem|bulk|ref_func)\.wast|^(if|try_table|legacy.try_(catch|delegate))\.wast|^(block|loop)\.wast|^(data[01]|data_drop0|linking[123]|float_(memory0|exprs1)|start0|memory_copy[01]|load[01]|store2|memory_trap1|imports[12]|address[01])\.wast|^(type-(equivalence|rec)|linking|struct|array|table|ref|func)\.wast|^select\.wast/;
 
 suiteTest("wabt reads the same binaries out of the texts that it knows", async () => {
-  const { parseWat } = await wabt();
+  const { parseWat } = await loadWabt();
   const features = {
     ...{ exceptions: true, mutable_globals: true, sat_float_to_int: true, sign_extension: true, simd: true },
     ...{ threads: true, function_references: true, multi_value: true, tail_call: true, bulk_memory: true, gc: true },

@@ -2,8 +2,7 @@
  * The opcode rows against three independent judges: npm wabt and binaryen say which name a code has, V8's validator says
  * which operands and results it takes, and the spec suite says whether a name is missing.
  */
-import binaryen from "binaryen";
-import wabtInit from "wabt";
+import { loadBinaryen, loadWabt } from "../../tests/support/test_packages.ts";
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts } from "../../tests/support/testsuite.ts";
@@ -186,7 +185,7 @@ const STRUCTURED: Record<string, number[]> = {
 const OPENS_FRAME = ["block", "loop", "if", "try", "try_table"];
 
 Deno.test("wabt gives every code outside prefix fb the name that the row has", async () => {
-  const wabt = await wabtInit();
+  const wabt = await loadWabt();
   const features = {
     threads: true,
     exceptions: true,
@@ -256,10 +255,8 @@ const AGGREGATE_USES: readonly (readonly [string, number[], (number | number[])[
   ["return_call_ref", [3], [[0x63, 3]], []],
 ];
 
-/** Its type declarations lack the second parameter. */
-const readBinary = binaryen.readBinary as (bytes: Uint8Array, features: number) => binaryen.Module;
-
-Deno.test("V8 accepts and binaryen names every row of prefix fb", () => {
+Deno.test("V8 accepts and binaryen names every row of prefix fb", async () => {
+  const binaryen = await loadBinaryen();
   const covered = new Set(AGGREGATE_USES.map(([name]) => name));
   for (const row of OPCODES) if (row.prefix === 0xfb) assert.ok(covered.has(row.mnemonic), row.mnemonic);
   for (const [name, immediates, params, results] of AGGREGATE_USES) {
@@ -280,7 +277,7 @@ Deno.test("V8 accepts and binaryen names every row of prefix fb", () => {
     writer.raw(plain.subarray(codeAt + 6));
     const bytes = writer.finish();
     assert.ok(WebAssembly.validate(bytes), name);
-    const module = readBinary(bytes, binaryen.Features.All);
+    const module = binaryen.readBinary(bytes, binaryen.Features.All);
     const text = module.emitText();
     module.dispose();
     assert.ok(text.includes(`(${keywordOf(row.id)}`), `${name}:\n${text}`);

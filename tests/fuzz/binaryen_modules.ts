@@ -8,7 +8,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { packageFolder } from "../support/test_packages.ts";
 import { Random } from "./random.ts";
 
 /** binaryen's names for our features. */
@@ -44,7 +44,7 @@ export class BinaryenModules {
   }
 
   static async open(): Promise<BinaryenModules> {
-    const path = fileURLToPath(new URL("./bin/wasm-opt", import.meta.resolve("binaryen")));
+    const path = join(packageFolder("binaryen"), "bin/wasm-opt");
     const source = readFileSync(path, "utf8").replace(/^#!.*\n/, "\n");
     const hooks: { callMain?: Main } = {};
     await new Promise<void>((resolve) => {
