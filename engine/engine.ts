@@ -28,9 +28,16 @@ import { CompiledModule } from "./runtime/compiled_module.ts";
 import { Tag, WasmException } from "./runtime/exception.ts";
 import { EXTERN, ExternGlobal, ExternTable } from "./runtime/externals.ts";
 import { funcInfo } from "./runtime/func.ts";
+import { SUSPENDING } from "./runtime/marshal.ts";
 import type { Instance as RuntimeInstance } from "./runtime/instance.ts";
 import { type ControlContext, underControl } from "./runtime/control.ts";
-import { DEFAULT_LIMITS, type Imports, type InstanceLimits, instantiate } from "./runtime/instantiate.ts";
+import {
+  DEFAULT_LIMITS,
+  type Imports,
+  type InstanceLimits,
+  instantiate,
+  instantiateAsync,
+} from "./runtime/instantiate.ts";
 import { InstancePool } from "./runtime/instance_pool.ts";
 import { guardsShared, Memory } from "./runtime/memory.ts";
 import { hasGuardRoom } from "./runtime/memory_range.ts";
@@ -420,6 +427,16 @@ export class Module {
   }
 
   /**
+   * Makes an instance as `instantiate` does, with a start function that may wait: it is called as `Instance.callAsync` calls. Rejects with what
+   * `instantiate` throws.
+   */
+  async instantiateAsync(context: Context = {}, imports: Imports = {}): Promise<Instance> {
+    return new Instance(
+      await instantiateAsync(this.#store, this.#fitting(), imports, this.#instanceLimits(context), context),
+    );
+  }
+
+  /**
    * Makes an instance whose state is that of `snapshot`, which `Instance.snapshot` of this module returned, in this process or another. No
    * segment and no start function runs; `reset` goes back to this state.
    *
@@ -451,13 +468,18 @@ export class Module {
     imports: Imports,
     restored?: Parameters<typeof instantiate>[5],
   ): Instance {
+    return new Instance(instantiate(this.#store, compiled, imports, this.#instanceLimits(context), context, restored));
+  }
+
+  /** Limits of an instance that is about to be made. Throws RangeError when there are too many. */
+  #instanceLimits(context: Context): Required<InstanceLimits> {
     const { maxInstances, ...own } = this.#engine.limits;
     if (this.#store.openInstances >= maxInstances) {
       throw new RangeError(`Too many instances: the limit of ${maxInstances} is reached; close some`);
     }
     const limits = context.limits === undefined ? own : completeLimits(own, context.limits);
     requireStackFence(this.#engine.optimizations, limits);
-    return new Instance(instantiate(this.#store, compiled, imports, limits, context, restored));
+    return limits;
   }
 
   #typeName(kind: ExternKind, index: number): string {
@@ -598,6 +620,19 @@ function exportValue(instance: RuntimeInstance, kind: ExternKind, index: number)
     case "tag":
       return instance.tags[index]!;
   }
+}
+
+/**
+ * The asynchronous form of an exported function: calls of it are made as `Instance.callAsync` makes them, subject to `context`. Throws TypeError
+ * for what is no exported function of an instance.
+ */
+export function promising(
+  exported: (...args: never[]) => unknown,
+  context: Context = {},
+): (...args: unknown[]) => Promise<unknown> {
+  const info = funcInfo(exported);
+  if (info === undefined) throw new TypeError("Only exported functions of instances can be made asynchronous");
+  return (...args) => callAsync(info.instance, info.funcIndex, { ...context }, args);
 }
 
 /** Makes what host programs import into modules. */

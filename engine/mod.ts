@@ -18,6 +18,7 @@ export {
   Memory,
   Module,
   NewEngine,
+  promising,
   type SharedMemoryToken,
   type SharedModuleToken,
   Tag,

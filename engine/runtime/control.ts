@@ -29,7 +29,7 @@ export interface ControlContext {
   signal?: AbortSignal;
   /**
    * Read by `instantiate`: what a promise is that a host function of the instance returns. `await` (the default): something to wait for,
-   * in calls by `callAsync`; `values`: a value like any other, as in the JavaScript API.
+   * in calls by `callAsync`; `values`: a value like any other, as in the JavaScript API, except for functions with the property SUSPENDING.
    */
   promises?: "await" | "values";
   /** Read by `instantiate`: record what a start function leaves, so that the instance can be reset to it. */

@@ -27,6 +27,7 @@ import {
   V128,
   valTypeName,
 } from "../wasm/types.ts";
+import { callAsync } from "./async_call.ts";
 import type { CompiledModule } from "./compiled_module.ts";
 import { Tag } from "./exception.ts";
 import { type ControlContext, underControl } from "./control.ts";
@@ -37,7 +38,7 @@ import { STACK_BYTES } from "./guest_thread.ts";
 import { Instance } from "./instance.ts";
 import { applyState, captureState, type InstanceState } from "./instance_state.ts";
 import type { InstanceGroup } from "./instance_group.ts";
-import { makeHostService } from "./marshal.ts";
+import { makeHostService, SUSPENDING } from "./marshal.ts";
 import { Memory } from "./memory.ts";
 import type { Store } from "./store.ts";
 import { startImageOf } from "./start_image.ts";
@@ -81,6 +82,7 @@ export function instantiate(
   limits: Required<InstanceLimits> = DEFAULT_LIMITS,
   context: ControlContext = {},
   restored?: (instance: Instance) => InstanceState,
+  startsLater = false,
 ): Instance {
   const { valid, layout } = module;
   const { thread } = store;
@@ -99,15 +101,14 @@ export function instantiate(
   block.region.setWord(block.offset + CONTEXT.HEAP, store.heap.cells);
   store.heap.types.define(valid.canonicalIds);
   instance.maxHeapBytes = limits.maxHeapBytes;
-  addFunctions(instance, values, context.promises === "values");
-  addMemories(instance, values, limits);
-  addTables(instance, values, limits);
-  addTags(instance, values);
-  addGlobals(instance, values);
-  const typeIds = (block.offset + layout.typeIdsOffset) >> 2;
-  block.region.i32.set(valid.canonicalIds, typeIds);
-
   try {
+    addFunctions(instance, values, context.promises === "values");
+    addMemories(instance, values, limits);
+    addTables(instance, values, limits);
+    addTags(instance, values);
+    addGlobals(instance, values);
+    const typeIds = (block.offset + layout.typeIdsOffset) >> 2;
+    block.region.i32.set(valid.canonicalIds, typeIds);
     joinGroups(instance);
     if (restored !== undefined) {
       instance.startState = restored(instance);
@@ -117,7 +118,7 @@ export function instantiate(
     return underControl(instance, context, () => {
       fillTables(instance);
       runSegments(instance, false);
-      if (valid.start !== undefined) {
+      if (valid.start !== undefined && !startsLater) {
         instance.exportedFunc(valid.start)();
         if (context.resettable) instance.startState = captureState(instance);
       }
@@ -127,6 +128,28 @@ export function instantiate(
     store.closeInstance(instance.number); // it counts as closed, though what it left in tables still works
     throw error;
   }
+}
+
+/** Makes an instance and calls its start function as `callAsync` does. */
+export async function instantiateAsync(
+  store: Store,
+  module: CompiledModule,
+  imports: Imports,
+  limits: Required<InstanceLimits>,
+  context: ControlContext,
+): Promise<Instance> {
+  const instance = instantiate(store, module, imports, limits, context, undefined, true);
+  const { start } = module.valid;
+  if (start === undefined) return instance;
+  try {
+    const info = funcInfo(instance.exportedFunc(start))!;
+    await callAsync(info.instance, info.funcIndex, context, []);
+  } catch (error) {
+    store.closeInstance(instance.number);
+    throw error;
+  }
+  if (context.resettable) instance.startState = captureState(instance);
+  return instance;
 }
 
 /** Groups of mutable globals that the host made: nothing else says who shares them. */
@@ -279,7 +302,7 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
   const { module, region, block, store } = instance;
   const { valid, image, layout } = module;
   const { canonicalIds, funcTypeIndices } = valid;
-  const funcLabels = valid.imports.filter(({ desc }) => desc.kind === "func").map(nameOf);
+  const entries = valid.imports.filter(({ desc }) => desc.kind === "func");
   importsOf(module, values, "func").forEach((value, index) => {
     const record = instance.recordOffset(index);
     const info = funcInfo(value);
@@ -297,8 +320,8 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
       state: store.thread.state,
       border: instance.border,
       call: value as (...args: unknown[]) => unknown,
-      label: funcLabels[index]!,
-      plainPromises,
+      label: nameOf(entries[index]!),
+      plainPromises: plainPromises && !(SUSPENDING in (value as object)),
     });
     region.setWord(record + RECORD.CODE, image.base + image.tables.hostThunk[module.signatureIds[index]!]!);
     region.setWord(record + RECORD.CONTEXT, block.address);

@@ -53,6 +53,9 @@ export interface CallHalves {
   finish: () => unknown;
 }
 
+/** A host function with this property is waited for, whatever its instance does with other promises. */
+export const SUSPENDING: unique symbol = Symbol("waft.suspending");
+
 type CallInFactory = (env: CallInEnv, types: readonly ValType[]) => (...args: unknown[]) => unknown;
 type HostFactory = (env: HostEnv & { isHeld: (value: object) => boolean }, types: readonly ValType[]) => ServiceParts;
 

@@ -3,7 +3,7 @@
  * meanwhile; and that an ended call holds nothing.
  */
 import assert from "node:assert/strict";
-import { host, type Instance, NewEngine, TrapError } from "@waft/engine";
+import { host, type Instance, NewEngine, promising, TrapError } from "@waft/engine";
 import { programBytes, PROGRAMS } from "../../bench/programs.ts";
 
 const engine = NewEngine();
@@ -359,4 +359,28 @@ Deno.test("an asynchronous call from inside a synchronous one", async () => {
   assert.equal(instance.call({ deadline: 1000 }, "outer"), 5);
   gate.resolve(10);
   assert.deepEqual(await Promise.all(inside), [11, 11]);
+});
+
+Deno.test("a start function that waits, and functions that are made asynchronous", async () => {
+  const module = sliced.compile(
+    `(module (import "h" "wait" (func $wait (result i32))) (global $g (export "g") (mut i32) (i32.const 0))
+    (func $start (global.set $g (call $wait))) (start $start)
+    (func (export "f") (param i32) (result i32) (i32.add (call $wait) (local.get 0))))`,
+  );
+  const imports = { h: { wait: () => new Promise((resolve) => setTimeout(() => resolve(5), 1)) } };
+  assert.throws(() => module.instantiate({}, imports), /returned a promise/);
+  const instance = await module.instantiateAsync({ deadline: 1000, resettable: true }, imports);
+  const global = instance.exports["g"] as { value: number };
+  assert.equal(global.value, 5);
+  global.value = 9;
+  instance.reset();
+  assert.equal(global.value, 5);
+  const f = promising(instance.exports["f"] as () => unknown, { deadline: 1000 });
+  assert.deepEqual(await Promise.all([f(1), f(2)]), [6, 7]);
+  assert.throws(() => promising(() => 1), TypeError);
+  const never = { h: { wait: () => new Promise(() => {}) } };
+  await assert.rejects(module.instantiateAsync({ deadline: 5 }, never), /interrupted/);
+  const { openInstances } = instance.internal.store;
+  await assert.rejects(module.instantiateAsync({ signal: AbortSignal.timeout(5) }, never), { name: "TimeoutError" });
+  assert.equal(instance.internal.store.openInstances, openInstances);
 });
