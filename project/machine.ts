@@ -179,7 +179,7 @@ export function requireTrusted(registry: string, config: MachineConfig): void {
   const known = [config.registry, BASE_URL, ...Object.values(config.prefixes), ...config.trusted];
   if (!known.includes(registry)) {
     throw fail("registry.untrusted", `the lockfile names the registry ${registry}, which this machine does not trust`, {
-      help: 'add it to "trust" in config.json of the machine, or pass --registry',
+      help: 'add it to "trust" in config.json of the machine, pass --registry, or set WAFT_REGISTRY',
     });
   }
   const allowed = config.policy.registries;

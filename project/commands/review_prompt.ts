@@ -70,10 +70,14 @@ async function chooseAuthorities(request: ReviewRequest): Promise<AuthorityReque
   return authorities.filter((a) => names.includes(a.name));
 }
 
-/** Asks for the host directory of each root; every other scope is granted as it was requested. */
+/**
+ * Asks for the host directory of each root, once for all authorities that name it; every other scope is granted as it was
+ * requested.
+ */
 async function withScopes(request: ReviewRequest, chosen: readonly AuthorityRequest[]): Promise<Decision | undefined> {
   const grants = Object.create(null) as { [name: string]: JsonObject };
   const { plugin } = request;
+  const answered = new Map<string, string>();
   for (const a of chosen) {
     const kind = findAuthority(a.name)!.scope;
     const full = fullGrant(kind, scopeOf(a));
@@ -82,20 +86,32 @@ async function withScopes(request: ReviewRequest, chosen: readonly AuthorityRequ
     const before = plugin.grants[a.name]?.roots as JsonObject | undefined;
     const pairs: string[] = [];
     for (const [root, proposed] of Object.entries(full.roots as JsonObject)) {
+      const earlier = answered.get(root);
+      if (earlier !== undefined) {
+        pairs.push(`${root}=${earlier}`);
+        continue;
+      }
       await drainInput();
       const known = String(before?.[root] ?? proposed);
+      const names = chosen.filter((c) => rootsOf(c).includes(root)).map((c) => c.name).join(" and ");
       const directory = await text({
-        message: `${a.name}: which directory of this machine is ${root} of ${plugin.id}?`,
+        message: `${names}: which directory of this machine is ${root} of ${plugin.id}?`,
         output,
         placeholder: known,
         defaultValue: known,
       });
       if (isCancel(directory)) return undefined;
+      answered.set(root, directory);
       pairs.push(`${root}=${directory}`);
     }
     grants[a.name] = grantFrom(a, pairs.join(","), a.name);
   }
   return { grants, denied: plugin.definition.authorities.filter((a) => !(a.name in grants)).map((a) => a.name) };
+}
+
+function rootsOf(request: AuthorityRequest): string[] {
+  if (findAuthority(request.name)!.scope !== "roots") return [];
+  return Object.keys(fullGrant("roots", scopeOf(request)).roots as JsonObject);
 }
 
 /** Throws away what was typed before the question was shown. */

@@ -5,6 +5,13 @@
  * schema, catalogs against the catalog's rules, WAT by assembling it, command lines against the command tree.
  */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { TERMINAL } from "../../registry/site/pages/home_page.ts";
 import { Command } from "commander";
 import { readArchive, writeArchive } from "../../project/archive.ts";
 import { openPackage } from "../../project/catalog.ts";
@@ -40,6 +47,23 @@ Deno.test("the order names every page, and every page is in the order", () => {
   assert.equal(new Set(listed).size, listed.length);
   assert.deepEqual([...listed].sort(), PAGES.map((p) => p.path.replace(/\.md$/, "")).sort());
   for (const page of GENERATED_PAGES) assert.ok(listed.includes(page));
+});
+
+Deno.test("what the first page shows in a terminal is what waft prints", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "waft-docs-"));
+  try {
+    const gcd = BLOCKS.find((b) => b.page === "getting-started.md" && b.info === "wat")!;
+    await writeFile(join(folder, "gcd.wat"), gcd.text);
+    await writeFile(join(folder, "endless.wat"), '(module (func $spin (export "spin") (loop (br 0))))');
+    const cli = fileURLToPath(new URL("../../cli.ts", import.meta.url));
+    for (const { command, output } of TERMINAL.slice(0, 2)) {
+      const args = ["run", "-A", "--no-check", cli, ...command.split(" ").slice(1)];
+      const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
+      assert.equal((stdout + stderr).trimEnd(), output, command);
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 });
 
 Deno.test("the page of the plugin ABI has every function, with a name for each parameter", () => {

@@ -17,7 +17,8 @@ export const TERMINAL: readonly { readonly command: string; readonly output: str
     command: "waft add plugins.waft.example/kv",
     output: `  + caller.memory.read  required  Reads keys and values
   + fs.write  /store    optional  Keeps the store
-Allow? [y] all  [s] select  [n] none`,
+Allow plugins.waft.example/kv?
+  ○ all that it asks for  ○ select  ● no, change nothing`,
   },
 ];
 
