@@ -670,4 +670,14 @@ export const host: HostObjects = {
   },
 };
 
-export { EXTERN, Memory, type SharedMemoryToken, type SharedModuleToken, Tag, WaftError, WasmException };
+export {
+  EXTERN,
+  InstancePool,
+  Memory,
+  type SharedMemoryToken,
+  type SharedModuleToken,
+  SUSPENDING,
+  Tag,
+  WaftError,
+  WasmException,
+};

@@ -15,6 +15,7 @@ export {
   host,
   type ImportDescriptor,
   Instance,
+  InstancePool,
   Memory,
   Module,
   NewEngine,
