@@ -561,8 +561,8 @@ export class Instance {
    * Makes everything that the instance defines (memories, tables, globals, dropped segments) what it was after instantiation; what it imports
    * is not touched. Views of its memories stay, unless the memory has grown, and then read as zeros.
    *
-   * Throws an Error when the instance is closed or not at rest (a call of it is under way, waiting ones included), or when it has a start
-   * function and was not instantiated with `resettable`.
+   * Throws an Error when the instance is closed or not at rest (a call of it is under way, waiting ones included), when it has a start
+   * function and was not instantiated with `resettable`, or when a memory of its own is shared.
    */
   reset(): void {
     this.#instance.reset();

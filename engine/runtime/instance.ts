@@ -486,6 +486,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   reset(): void {
     this.requireRest();
     const { module: { valid } } = this;
+    if (valid.memories.some(({ shared }) => shared)) {
+      throw new Error("The instance has a shared memory, which other threads may be using: it cannot be reset");
+    }
     const state = this.startState;
     if (state !== undefined) return applyState(this, state);
     if (valid.start !== undefined) {

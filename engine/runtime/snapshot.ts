@@ -40,6 +40,9 @@ function moduleHash(module: CompiledModule): Uint8Array {
 
 /** Refuses modules whose instances have state that is not theirs. */
 function requireOwnState(module: CompiledModule): void {
+  if (module.valid.memories.some(({ shared }) => shared)) {
+    throw new Error("The instance cannot be saved: it has a shared memory, which other threads may be using");
+  }
   const foreign = module.valid.imports.find(({ desc }) =>
     desc.kind === "memory" || desc.kind === "table" || (desc.kind === "global" && desc.type.mutable)
   );

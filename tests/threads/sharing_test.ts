@@ -59,6 +59,16 @@ Deno.test("the same memory by its token: one length, one content; growing is see
   }
 });
 
+Deno.test("an instance with a shared memory of its own is neither reset nor saved", () => {
+  const instance = NewEngine().compile(`(module (memory 1 1 shared))`).instantiate();
+  throws(() => instance.reset(), /cannot be reset/);
+  throws(() => instance.snapshot(), /cannot be saved/);
+  const importing = NewEngine().compile(
+    `(module (import "m" "m" (memory 1 1 shared)) (global (mut i32) (i32.const 3)))`,
+  );
+  importing.instantiate({}, { m: { m: host.sharedMemory(1, 1) } }).reset();
+});
+
 Deno.test("what is no token, or cannot be shared, is refused", () => {
   throws(() => host.memory(1).share(), /Only a shared memory/);
   throws(() => host.sharedMemory(1, undefined as unknown as number), /needs a maximum/);
