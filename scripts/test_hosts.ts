@@ -100,7 +100,8 @@ function run(what: string, command: string, args: string[], cwd: string, lines =
   console.log(`${good ? "ok    " : "FAILED"} ${what} (${seconds} s)`);
   if (!good && tries > 1) return run(`${what}, once more`, command, args, cwd, lines, tries - 1);
   if (!good) failures++;
-  const tail = good ? shown.slice(shown.length - lines) : shown.slice(-60);
+  const first = shown.findIndex((line) => line.startsWith("FAILED"));
+  const tail = good ? shown.slice(shown.length - lines) : first < 0 ? shown.slice(-40) : shown.slice(first, first + 40);
   for (const line of tail) console.log(`         ${line}`);
 }
 
@@ -158,13 +159,7 @@ function placeTests(project: string): string[] {
   symlinkSync(join(ROOT, "bench/wasm"), join(project, "bench/wasm"));
   cpSync(join(ROOT, "examples"), join(project, "examples"), { recursive: true });
   cpSync(join(ROOT, "tests"), join(project, "tests"), { recursive: true, filter: (path) => !path.endsWith(".ts") });
-  placeSources(project, [
-    ...sourcesIn("tests"),
-    "bench/programs.ts",
-    "bench/call_costs.ts",
-    "scripts/spec.ts",
-    "examples/deadline.ts",
-  ]);
+  placeSources(project, [...["tests", "scripts", "bench"].flatMap(sourcesIn), "examples/deadline.ts"]);
   return (options.quick ? QUICK_FOLDERS : TEST_FOLDERS).flatMap(sourcesIn).filter((path) => path.endsWith("_test.ts"))
     .sort();
 }

@@ -18,7 +18,13 @@ const CONTEXT: TestContext = {
 async function runFiles(files: readonly string[]): Promise<number> {
   let [passed, failed, ignored] = [0, 0, 0];
   for (const file of files) {
-    await import(pathToFileURL(file).href);
+    try {
+      await import(pathToFileURL(file).href);
+    } catch (error) {
+      console.log(`FAILED ${file} cannot be loaded\n${error instanceof Error ? error.stack : String(error)}`);
+      failed++;
+      continue;
+    }
     const registered = tests.splice(0);
     if (registered.length === 0) {
       console.log(`FAILED ${file} registers no test`);
