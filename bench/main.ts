@@ -10,6 +10,7 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { encodeModule } from "../engine/binary/encode.ts";
 import { measureBoundary } from "./boundary.ts";
+import { measureCollector } from "./collector.ts";
 import { measureControl } from "./control.ts";
 import { measureCompile } from "./compile_speed.ts";
 import { FULL, QUICK } from "./measure.ts";
@@ -61,6 +62,14 @@ if (parts.includes("run")) {
     } catch (error) {
       failed(program.name, error);
     }
+  }
+}
+if (parts.includes("run") && "collector".includes(options.filter)) {
+  progress("collector");
+  try {
+    results.notes.push(...measureCollector(options.quick));
+  } catch (error) {
+    failed("collector", error);
   }
 }
 if (parts.includes("run") && "parallel_mandelbrot".includes(options.filter)) {
