@@ -18,7 +18,7 @@ import { HeapReferences } from "./references.ts";
 import { TypeTable } from "./type_table.ts";
 
 /** Address space for the heap: the first that the system gives. */
-const RESERVATIONS = [2 ** 36, 2 ** 34, 2 ** 32, 2 ** 30, 2 ** 28, 2 ** 26];
+const RESERVATIONS = [2 ** 34, 2 ** 32, 2 ** 30, 2 ** 28, 2 ** 26];
 /**
  * The least that is handed out between two collections; a heap with next to nothing alive, whose collections take no time, stays
  * within SMALL_ROUND, which caches hold.
