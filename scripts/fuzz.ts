@@ -25,7 +25,7 @@ const USAGE =
   "usage: deno task fuzz [--count N] [--seed S] [--source own|binaryen] [--feature A,B…] [--only A,B…] [--jobs J] [--out DIR] [--shrink] [--files A.wasm,…]";
 /** Cases per child process, and how long one case may take. */
 const BATCH = 400;
-const CASE_MS = 30_000;
+const CASE_MS = 120_000;
 
 interface Options {
   count: number;
