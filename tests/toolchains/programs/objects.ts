@@ -1,3 +1,5 @@
+// deno-lint-ignore-file
+// @ts-nocheck: AssemblyScript, compiled by the test
 // AssemblyScript with its own garbage collector: maps, strings, closures over classes, enough garbage to collect several times.
 class Node {
   next: Node | null = null;
