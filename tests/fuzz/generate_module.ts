@@ -137,6 +137,7 @@ function generateModule(
   if (references) locals.push("funcref", "externref");
   if (has("simd")) {
     locals.push("v128", "v128", "v128");
+    if (forced.includes("simd")) locals.push("v128", "v128", "v128", "v128");
     if (random.chance(50)) valueTypes.push("v128");
   }
   if (exceptions && !legacy) locals.push("exnref");

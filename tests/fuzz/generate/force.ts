@@ -20,8 +20,11 @@ export function forceFeature(b: Body, feature: string): void {
   const drop = (type: TypeName) => consume(b, [type]);
   switch (feature) {
     case "simd":
-      vector(b, 2);
-      return drop("v128");
+      for (let i = b.random.between(2, 8); i > 0; i--) { // there are 280 of them
+        vector(b, 3);
+        drop("v128");
+      }
+      return;
     case "exception-handling":
       return exceptionStatement(b, 2);
     case "gc":
