@@ -4,7 +4,7 @@
  * missing. In this order:
  *
  *     code       the same bytes from both hosts (tests/arm64/code_hash.ts)
- *     spec       the specification suite in both bounds modes, so many files a process: qemu keeps what guests reserve
+ *     spec       the specification suite in both bounds modes, so many files a process
  *     tests      the runtime's own tests and WASI programs
  *     replay     random modules against V8's results on this host (tests/arm64/replay.ts)
  *
@@ -16,6 +16,11 @@ import process from "node:process";
 
 const PACKAGES = ["qemu-user", "libc6-arm64-cross", "libgcc-s1-arm64-cross", "libstdc++6-arm64-cross"];
 const EMULATOR = "qemu-aarch64";
+/**
+ * Addresses of emulated programs are below this. qemu 7 keeps a record of every page that was ever mapped, at any address: with a small space
+ * those of memories that are gone serve again, and reserving gigabytes costs nothing.
+ */
+const SPACE = "0x8000000000";
 const LIBRARIES = "/usr/aarch64-linux-gnu";
 const NPM_NAME = "@deno/linux-arm64-glibc";
 const NPM_VERSION = "2.9.5";
@@ -77,7 +82,7 @@ const filters = args.filter((arg) => !arg.startsWith("--"));
 const native = Deno.build.arch === "aarch64";
 if (!native && Deno.build.os !== "linux") fail("Emulating arm64 needs Linux");
 if (!native) installEmulator();
-const program = native ? [Deno.execPath()] : [EMULATOR, arm64Deno()];
+const program = native ? [Deno.execPath()] : [EMULATOR, "-R", SPACE, arm64Deno()];
 const environment: Record<string, string> = native ? {} : { QEMU_LD_PREFIX: LIBRARIES };
 
 interface Result {
