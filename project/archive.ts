@@ -20,6 +20,9 @@ export const ARCHIVE_LIMITS = {
   fileBytes: 32 << 20,
 } as const;
 
+/** Bounds of one kind of archive. */
+export type ArchiveLimits = { readonly [name in keyof typeof ARCHIVE_LIMITS]: number };
+
 const BLOCK = 512;
 const RESERVED = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)/i;
 
@@ -28,13 +31,13 @@ function bad(code: string, message: string, help?: string): ProjectError {
 }
 
 /** Reads a `.tar.gz`; throws a ProjectError with an `archive.*` code. */
-export function readArchive(packed: Uint8Array): Map<string, Uint8Array> {
-  return readTar(gunzip(packed));
+export function readArchive(packed: Uint8Array, limits: ArchiveLimits = ARCHIVE_LIMITS): Map<string, Uint8Array> {
+  return readTar(gunzip(packed, limits), limits);
 }
 
 /** The one member of a gzip file; more members, trailing bytes and wrong checksums are refused. */
-function gunzip(packed: Uint8Array): Uint8Array {
-  const { packedBytes } = ARCHIVE_LIMITS;
+function gunzip(packed: Uint8Array, limits: ArchiveLimits): Uint8Array {
+  const { packedBytes } = limits;
   if (packed.length > packedBytes) {
     throw bad("too-large", `the archive has ${packed.length} bytes; at most ${packedBytes} are allowed`);
   }
@@ -44,7 +47,7 @@ function gunzip(packed: Uint8Array): Uint8Array {
   const flags = packed[3]!;
   if (flags !== 0) throw bad("gzip", "the gzip header has a name, a comment or an extra field");
   // Never more than 100 times what came in, and never more than the limit.
-  const limit = unpackedLimit(packed.length);
+  const limit = unpackedLimit(packed.length, limits);
   const body = packed.subarray(10);
   let unpacked: Uint8Array;
   let used: number;
@@ -70,11 +73,11 @@ function gunzip(packed: Uint8Array): Uint8Array {
 }
 
 /** How much an archive of that size may unpack to; small ones may be very compressible. */
-function unpackedLimit(packedLength: number): number {
-  return Math.min(ARCHIVE_LIMITS.unpackedBytes, Math.max(packedLength * ARCHIVE_LIMITS.ratio, 1 << 20));
+function unpackedLimit(packedLength: number, limits: ArchiveLimits): number {
+  return Math.min(limits.unpackedBytes, Math.max(packedLength * limits.ratio, 1 << 20));
 }
 
-function readTar(tar: Uint8Array): Map<string, Uint8Array> {
+function readTar(tar: Uint8Array, limits: ArchiveLimits): Map<string, Uint8Array> {
   const files = new Map<string, Uint8Array>();
   const folded = new Map<string, string>();
   let offset = 0;
@@ -83,8 +86,8 @@ function readTar(tar: Uint8Array): Map<string, Uint8Array> {
     const header = tar.subarray(offset, offset + BLOCK);
     offset += BLOCK;
     if (header.every((byte) => byte === 0)) break;
-    if (files.size >= ARCHIVE_LIMITS.files) {
-      throw bad("too-many", `the archive holds more than ${ARCHIVE_LIMITS.files} files`);
+    if (files.size >= limits.files) {
+      throw bad("too-many", `the archive holds more than ${limits.files} files`);
     }
     const { path, size } = readHeader(header);
     checkPath(path);
@@ -99,8 +102,8 @@ function readTar(tar: Uint8Array): Map<string, Uint8Array> {
       );
     }
     folded.set(key, path);
-    if (size > ARCHIVE_LIMITS.fileBytes) {
-      throw bad("too-large", `${quote(path)} has ${size} bytes; at most ${ARCHIVE_LIMITS.fileBytes} are allowed`);
+    if (size > limits.fileBytes) {
+      throw bad("too-large", `${quote(path)} has ${size} bytes; at most ${limits.fileBytes} are allowed`);
     }
     if (offset + size > tar.length) throw bad("tar", `${quote(path)} is longer than the archive`);
     files.set(path, tar.subarray(offset, offset + size));
@@ -215,20 +218,23 @@ function pathFault(path: string): string | undefined {
 }
 
 /** Writes a canonical `.tar.gz`. */
-export function writeArchive(files: ReadonlyMap<string, Uint8Array>): Uint8Array {
-  const { packedBytes, unpackedBytes } = ARCHIVE_LIMITS;
-  if (files.size > ARCHIVE_LIMITS.files) {
-    throw bad("too-many", `the package holds more than ${ARCHIVE_LIMITS.files} files`);
+export function writeArchive(
+  files: ReadonlyMap<string, Uint8Array>,
+  limits: ArchiveLimits = ARCHIVE_LIMITS,
+): Uint8Array {
+  const { packedBytes, unpackedBytes } = limits;
+  if (files.size > limits.files) {
+    throw bad("too-many", `the package holds more than ${limits.files} files`);
   }
   const blocks: Uint8Array[] = [];
   let total = 0;
   for (const path of [...files.keys()].sort()) {
     checkPath(path);
     const bytes = files.get(path)!;
-    if (bytes.length > ARCHIVE_LIMITS.fileBytes) {
+    if (bytes.length > limits.fileBytes) {
       throw bad(
         "too-large",
-        `${quote(path)} has ${bytes.length} bytes; at most ${ARCHIVE_LIMITS.fileBytes} are allowed`,
+        `${quote(path)} has ${bytes.length} bytes; at most ${limits.fileBytes} are allowed`,
       );
     }
     const padding = new Uint8Array((BLOCK - bytes.length % BLOCK) % BLOCK);
@@ -246,8 +252,8 @@ export function writeArchive(files: ReadonlyMap<string, Uint8Array>): Uint8Array
   // The header's time and operating system would differ between machines.
   packed.fill(0, 4, 8);
   packed[9] = 0xff;
-  if (tar.length > unpackedLimit(packed.length)) {
-    throw bad("bomb", `the package compresses more than ${ARCHIVE_LIMITS.ratio} times, which readers refuse`);
+  if (tar.length > unpackedLimit(packed.length, limits)) {
+    throw bad("bomb", `the package compresses more than ${limits.ratio} times, which readers refuse`);
   }
   if (packed.length > packedBytes) {
     throw bad("too-large", `the archive has ${packed.length} bytes; at most ${packedBytes} are allowed`);
