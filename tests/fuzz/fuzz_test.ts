@@ -30,9 +30,7 @@ Deno.test("generated modules do the same on waft as on V8", () => {
 });
 
 Deno.test("a feature that is asked for is used, and the run says so", () => {
-  const drawn = COMPILED_FEATURES.filter((name) =>
-    (MARKED as readonly string[]).includes(name) && !name.startsWith("ext")
-  );
+  const drawn = COMPILED_FEATURES.filter((name) => (MARKED as readonly string[]).includes(name));
   for (const name of drawn) {
     let executed = 0;
     for (let seed = 0; seed < FORCED_CASES; seed++) {

@@ -358,6 +358,14 @@ function generateModule(
     globals.push({ type, mutable, imported: false });
     if (gc) scope.globals.push({ type, mutable }); // earlier ones of the module itself may be named
   }
+  if (forced.includes("extended-const-expressions")) {
+    const entry = new Bytes().byte(0x7e).byte(0); // an i64: sum, difference and product
+    for (let i = 0; i < 4; i++) entry.byte(0x42).s64(random.i64());
+    for (let i = 0; i < 3; i++) entry.byte(random.pick([0x7c, 0x7d, 0x7e]));
+    globalSection.push(entry.byte(0x0b));
+    globals.push({ type: "i64", mutable: false, imported: false });
+    scope.extended = true;
+  }
   const marks = has("mutable-global") ? globals.length : undefined;
   const data = generateData(memories, scope);
   const { section: elemSection, elems } = generateElements(tables, scope);
