@@ -60,10 +60,25 @@ export class Project {
     return this.startModule(this.engine.compile(guest), guest, options);
   }
 
+  /** The same where plugins may wait: use `callAsync` and `closeAsync` of what this resolves to. */
+  startAsync(guest: Uint8Array | string, options: GuestOptions = {}): Promise<InstanceGraph> {
+    return this.startModuleAsync(this.engine.compile(guest), guest, options);
+  }
+
   /** The same for a module that `engine` compiled from these bytes. */
   startModule(module: Module, source: Uint8Array | string, options: GuestOptions = {}): InstanceGraph {
     const bytes = typeof source === "string" ? new TextEncoder().encode(source) : source;
     return this.#host.start({ module, digest: digestBytes(bytes), ...options });
+  }
+
+  /** The same for a module that `engine` compiled from these bytes, where plugins may wait. */
+  async startModuleAsync(
+    module: Module,
+    source: Uint8Array | string,
+    options: GuestOptions = {},
+  ): Promise<InstanceGraph> {
+    const bytes = typeof source === "string" ? new TextEncoder().encode(source) : source;
+    return await this.#host.startAsync({ module, digest: digestBytes(bytes), ...options });
   }
 }
 

@@ -13,15 +13,19 @@ import type { Digest } from "./integrity.ts";
 import { formatType, type FunctionType } from "./module_inspector.ts";
 import type { LoadedPlugin, LoadedProject } from "./ops/load.ts";
 import type { Link } from "./plugin_grants.ts";
-import { type Callable, InstanceGraph, instantiateUnder, markGuestTrap } from "./plugins/graph.ts";
-import { type Child, type Party, PluginNode } from "./plugins/node.ts";
+import { markGuestTrap } from "./plugins/blame.ts";
+import { type Callable, InstanceGraph, instantiateUnder } from "./plugins/graph.ts";
+import { type Child, type HostedPlugin, type Party, PluginNode } from "./plugins/node.ts";
 import { LOG_LEVELS } from "./plugins/self.ts";
 import { deniedImport, type HostImport, hostImports, serves } from "./plugins/topics.ts";
 
-export { InstanceGraph, pluginOf } from "./plugins/graph.ts";
+export { pluginOf } from "./plugins/blame.ts";
+export { InstanceGraph } from "./plugins/graph.ts";
 
 /** Most elements of all tables of one plugin together. */
 const MAX_TABLE_ELEMENTS = 1_000_000;
+/** What structures and arrays of the whole process may take before those of plugins are refused. */
+const MAX_HEAP_BYTES = 256 * 2 ** 20;
 
 /** A guest, compiled by the engine that the host was made with. */
 export interface Guest {
@@ -46,9 +50,9 @@ export interface HostOptions {
 }
 
 interface Compiled {
-  readonly plugin: LoadedPlugin;
+  readonly plugin: HostedPlugin;
   readonly module: Module;
-  readonly limits: { readonly maxMemoryPages: number; readonly maxTableElements: number };
+  readonly limits: NonNullable<Context["limits"]>;
 }
 
 type Namespaces = { [module: string]: { [name: string]: HostImport | Callable } };
@@ -59,6 +63,8 @@ export class PluginHost {
   readonly #engine: Engine;
   readonly #options: HostOptions;
   readonly #compiled: Compiled[];
+  /** Is there a plugin that waits for the network, so that calls of guests had better be asynchronous? */
+  readonly waits: boolean;
 
   /** Compiles the plugins and checks their links; throws a ProjectError with every reason to refuse. Nothing runs. */
   constructor(project: LoadedProject, engine: Engine, options: HostOptions = {}) {
@@ -67,24 +73,18 @@ export class PluginHost {
     this.#options = options;
     const diagnostics = project.plugins.flatMap((plugin) => this.#checkPlugin(plugin));
     if (diagnostics.length > 0) throw new ProjectError(diagnostics);
-    this.#compiled = project.plugins.map((plugin) => compilePlugin(engine, plugin));
+    const waiting = waitingPlugins(project.plugins);
+    this.#compiled = project.plugins.map((plugin) =>
+      compilePlugin(engine, { ...plugin, waits: waiting.has(plugin.id) })
+    );
+    this.waits = project.plugins.some(usesNetwork);
   }
 
   /** Starts the plugins and the guest; throws a ProjectError before any code has run, or what that code throws. */
   start(guest: Guest): InstanceGraph {
-    this.checkGuest(guest.module, Object.keys(guest.imports ?? {}));
-    const control: Context = guest.context ?? {};
-    const graph = new InstanceGraph({
-      control,
-      args: guest.args ?? [],
-      env: guest.env ?? [],
-      stdio: this.#options.stdio ?? [0, 1, 2],
-      root: this.#project.root,
-      log: this.#options.log ?? logToStderr,
-      instantiateChild: (bytes, pages) => instantiateChild(this.#engine, bytes, pages),
-    });
+    const graph = this.#makeGraph(guest);
     try {
-      for (const compiled of this.#compiled) this.#addPlugin(graph, compiled, control);
+      this.#addPlugins(graph, guest);
       graph.start();
       graph.moduleCompiled(guest.digest);
       this.#addGuest(graph, guest);
@@ -93,6 +93,39 @@ export class PluginHost {
       throw error;
     }
     return graph;
+  }
+
+  /** The same for plugins that may wait in `init`, and a guest that may in its start function. Start functions of plugins block. */
+  async startAsync(guest: Guest): Promise<InstanceGraph> {
+    const graph = this.#makeGraph(guest);
+    try {
+      this.#addPlugins(graph, guest);
+      await graph.startAsync();
+      await graph.moduleCompiledAsync(guest.digest);
+      await this.#addGuestAsync(graph, guest);
+    } catch (error) {
+      await graph.closeAsync();
+      throw error;
+    }
+    return graph;
+  }
+
+  #makeGraph(guest: Guest): InstanceGraph {
+    this.checkGuest(guest.module, Object.keys(guest.imports ?? {}));
+    const control: Context = guest.context ?? {};
+    return new InstanceGraph({
+      control,
+      args: guest.args ?? [],
+      env: guest.env ?? [],
+      stdio: this.#options.stdio ?? [0, 1, 2],
+      root: this.#project.root,
+      log: this.#options.log ?? logToStderr,
+      instantiateChild: (bytes, pages) => instantiateChild(this.#engine, bytes, pages),
+    });
+  }
+
+  #addPlugins(graph: InstanceGraph, guest: Guest): void {
+    for (const compiled of this.#compiled) this.#addPlugin(graph, compiled, guest.context ?? {});
   }
 
   /** Refuses a guest that imports what neither `given` namespaces nor the project's plugins offer. */
@@ -197,32 +230,72 @@ export class PluginHost {
   }
 
   #addGuest(graph: InstanceGraph, guest: Guest): void {
-    const { module, digest } = guest;
-    const party: Party = {
-      label: "guest",
-      digest,
-      instance: undefined,
-      functionType: (name) => module.functionType(name),
-      callExport: (name, args) => {
-        try {
-          return graph.call({}, name, ...args);
-        } catch (error) {
-          throw markGuestTrap(error);
-        }
-      },
-    };
+    const party = guestParty(graph, guest);
+    const imports = this.#guestImports(graph, guest, party);
+    graph.addGuest(party, () => guest.module.instantiate(guest.context ?? {}, imports));
+  }
+
+  #addGuestAsync(graph: InstanceGraph, guest: Guest): Promise<void> {
+    const party = guestParty(graph, guest);
+    const imports = this.#guestImports(graph, guest, party);
+    return graph.addGuestAsync(
+      party,
+      (context) => guest.module.instantiateAsync(Object.assign(context, { ...guest.context, ...context }), imports),
+    );
+  }
+
+  #guestImports(graph: InstanceGraph, guest: Guest, party: Party) {
     const imports: { [module: string]: { readonly [name: string]: unknown } } = Object.create(null);
     for (const { module: namespace, name, provider, export: exported } of this.#project.guest) {
       const functions = imports[namespace] ??= Object.create(null) as { [name: string]: unknown };
       (functions as { [name: string]: unknown })[name] = graph.entry(provider, exported, party);
     }
-    Object.assign(imports, guest.imports);
-    graph.addGuest(party, () => module.instantiate(guest.context ?? {}, imports));
+    return Object.assign(imports, guest.imports);
   }
 }
 
+function guestParty(graph: InstanceGraph, { module, digest }: Guest): Party {
+  const blame = (error: unknown): never => {
+    throw markGuestTrap(error);
+  };
+  return {
+    label: "guest",
+    digest,
+    instance: undefined,
+    functionType: (name) => module.functionType(name),
+    callExport: (name, args) => {
+      try {
+        const result = graph.callGuest(name, args);
+        return result instanceof Promise ? result.catch(blame) : result;
+      } catch (error) {
+        return blame(error);
+      }
+    },
+  };
+}
+
+/** Does it use host functions that wait? */
+function usesNetwork({ links }: LoadedPlugin): boolean {
+  return links.some(({ module, target }) => module === "waft:net@1" && target.kind === "host");
+}
+
+/** Plugins a call of which can wait: those that use the network or call back into who calls them, and all that call such ones. */
+function waitingPlugins(plugins: readonly LoadedPlugin[]): Set<string> {
+  const calls = ({ target }: Link): readonly string[] =>
+    target.kind === "provider" ? [target.provider] : target.kind === "providers" ? target.ordinals : [];
+  const callsBack = ({ module, name, target }: Link) =>
+    module === "waft:caller@1" && name === "call" && target.kind === "host";
+  const found = new Set<string>();
+  // Providers come before their consumers in start order.
+  for (const plugin of plugins) {
+    const { id, links } = plugin;
+    if (usesNetwork(plugin) || links.some((l) => callsBack(l) || calls(l).some((to) => found.has(to)))) found.add(id);
+  }
+  return found;
+}
+
 /** Compiles a plugin; its memory and tables are limited together, however many there are. */
-function compilePlugin(engine: Engine, plugin: LoadedPlugin): Compiled {
+function compilePlugin(engine: Engine, plugin: HostedPlugin): Compiled {
   try {
     const parsed = engine.parse(plugin.bytes);
     return {
@@ -231,6 +304,7 @@ function compilePlugin(engine: Engine, plugin: LoadedPlugin): Compiled {
       limits: {
         maxMemoryPages: Math.floor(plugin.maxMemoryPages / Math.max(1, parsed.memories.length)),
         maxTableElements: Math.floor(MAX_TABLE_ELEMENTS / Math.max(1, parsed.tables.length)),
+        maxHeapBytes: MAX_HEAP_BYTES,
       },
     };
   } catch (error) {
@@ -269,6 +343,7 @@ function instantiateChild(engine: Engine, bytes: Uint8Array, maxMemoryPages: num
   const limits = {
     maxMemoryPages: Math.floor(maxMemoryPages / Math.max(1, parsed.memories.length)),
     maxTableElements: Math.floor(MAX_TABLE_ELEMENTS / Math.max(1, parsed.tables.length)),
+    maxHeapBytes: MAX_HEAP_BYTES,
   };
   const instance: Instance = module.instantiate({ limits });
   return { instance, functionType: (name) => module.functionType(name) };

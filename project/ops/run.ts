@@ -1,6 +1,7 @@
 /**
  * Runs a module file: reads, compiles, instantiates with WASI when the module imports it and with the project's plugins when there are
- * any, picks the function, converts arguments and results. In: a path and words of the command line, and what loadProject gave. Out: the
+ * any, picks the function, converts arguments and results. Where plugins use the network the calls are asynchronous, so that a deadline ends
+ * waiting, too; elsewhere synchronous, which is faster. In: a path and words of the command line, and what loadProject gave. Out: the
  * result lines; throws UsageError, FileFailure, GuestExit, or a ProjectError before the guest starts.
  */
 import { type Context, type Engine, type EngineOptions, type Instance, type Module, NewEngine } from "@waft/engine";
@@ -27,7 +28,8 @@ export interface RunOptions {
 /** An instance, or a guest with its plugins. */
 interface Runnable {
   call(name: string, ...args: unknown[]): unknown;
-  close(): void;
+  /** Waits for what the plugins' `stop` functions wait for. */
+  close(): void | Promise<void>;
 }
 
 const WASI = "wasi_snapshot_preview1";
@@ -63,12 +65,12 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   let lines: string[] = [];
   let failed = true;
   try {
-    const result = inFile(file, () => guest.call(name, ...values));
+    const result = await inFile(file, () => guest.call(name, ...values));
     const results = type.results.length === 1 ? [result] : type.results.length === 0 ? [] : result as unknown[];
     if (isCall) lines = results.map((value, i) => printResult(value, type.results[i]!));
     failed = false;
   } finally {
-    end(file, guest, failed);
+    await end(file, guest, failed);
   }
   return lines;
 }
@@ -94,9 +96,9 @@ async function runWithThreads(
 }
 
 /** Ends the guest and its plugins; a failure in that is only told when nothing failed before. */
-function end(file: string, guest: Runnable, failed: boolean): void {
+async function end(file: string, guest: Runnable, failed: boolean): Promise<void> {
   try {
-    inFile(file, () => guest.close());
+    await inFile(file, () => guest.close());
   } catch (error) {
     if (!failed) throw error;
   }
@@ -131,25 +133,33 @@ async function instantiate(
     import("../integrity.ts"),
   ]);
   const host = new PluginHost(options.project, engine);
-  const graph = inFile(
-    file,
-    () => host.start({ module, digest: digestBytes(bytes), imports, args: programArgs, env: options.env, context }),
-  );
+  const started = { module, digest: digestBytes(bytes), imports, args: programArgs, env: options.env, context };
+  if (host.waits) {
+    const graph = await inFile(file, () => host.startAsync(started));
+    wasi?.attach(graph.guest);
+    return { call: (name, ...values) => graph.callAsync(context, name, ...values), close: () => graph.closeAsync() };
+  }
+  const graph = inFile(file, () => host.start(started));
   wasi?.attach(graph.guest);
   return { call: (name, ...values) => graph.call(context, name, ...values), close: () => graph.close() };
 }
 
 let exitClass: (new (status: number) => Error & { status: number }) | undefined;
 
-/** Runs `action`; what it throws is a failure of `file`. */
+/** Runs `action`; what it throws, or rejects with, is a failure of `file`. */
 function inFile<T>(file: string, action: () => T): T {
   try {
-    return action();
+    const result = action();
+    return result instanceof Promise ? result.catch((error) => refuse(file, error)) as T : result;
   } catch (error) {
-    if (exitClass !== undefined && error instanceof exitClass) throw new GuestExit(error.status);
-    if (error instanceof ProjectError) throw error;
-    throw new FileFailure(file, error);
+    return refuse(file, error);
   }
+}
+
+function refuse(file: string, error: unknown): never {
+  if (exitClass !== undefined && error instanceof exitClass) throw new GuestExit(error.status);
+  if (error instanceof ProjectError) throw error;
+  throw new FileFailure(file, error);
 }
 
 function functionsOf(module: Module): { name: string; type: string }[] {

@@ -7,6 +7,7 @@
 import { STATUS } from "../authorities.ts";
 import { checkRoom, readCells, writeCells } from "./cells.ts";
 import { type HostTopic, type PluginNode, StatusError } from "./node.ts";
+import { whenThere } from "./waiting.ts";
 
 /** Functions of `waft:caller@1`. */
 export const callerFunctions: HostTopic = (node, grants) => {
@@ -31,8 +32,10 @@ export const callerFunctions: HostTopic = (node, grants) => {
       if (type === undefined) throw new StatusError(STATUS.missing);
       const values = readCells(node.memory, args, count, type.params);
       checkRoom(node.memory, results, room, type.results);
-      writeCells(node.memory, results, type.results, caller!.callExport(name, values));
-      return STATUS.ok;
+      return whenThere(caller!.callExport(name, values), (result) => {
+        writeCells(node.memory, results, type.results, result);
+        return STATUS.ok;
+      });
     },
     "module-digest": (at: number) => {
       if (node.caller === undefined) throw new StatusError(STATUS.missing);

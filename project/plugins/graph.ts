@@ -5,23 +5,21 @@
  * plugin they happened. Invariants: a plugin's stack of callers is the same after a call as before it, whatever the call did;
  * after a failure inside a plugin nothing of the graph runs again, since its state may be half updated; nothing that leaves
  * a plugin can be caught by WebAssembly code. Design: §1.4, §1.5.
+ *
+ * Two forms of each call. The synchronous one blocks where a plugin waits for the network. In the asynchronous one the guest and the
+ * plugins between are suspended; plugins that cannot wait (node.ts) are called synchronously even then. Asynchronous calls of a
+ * graph take turns, and while a plugin is suspended nothing but what it calls runs in the graph.
  */
-import { Bug, type Context, ExhaustionError, type Instance, type Module, TrapError, WasmException } from "@waft/engine";
-import { UNCATCHABLE } from "@waft/engine/errors";
+import { Bug, type Context, ExhaustionError, type Instance, type Module, TrapError } from "@waft/engine";
+import { attribute, isExit } from "./blame.ts";
 import type { Child, GraphServices, Party, PluginNode } from "./node.ts";
+import { Waiting } from "./waiting.ts";
 
 /** Most calls into plugins that are under way at once. */
 const MAX_DEPTH = 100;
 
 /** A function of an instance, as JavaScript calls it. */
 export type Callable = (...args: unknown[]) => unknown;
-
-const PLUGIN_OF = new WeakMap<object, string>();
-
-/** The plugin in which a trap happened; undefined when it was none. */
-export function pluginOf(error: unknown): string | undefined {
-  return typeof error === "object" && error !== null ? PLUGIN_OF.get(error) : undefined;
-}
 
 /** Makes an instance under `control`, whose fuel it uses up. */
 export function instantiateUnder(
@@ -73,6 +71,12 @@ export class InstanceGraph implements GraphServices {
   #subjects: string[] = [];
   #depth = 0;
   #end: "open" | "closed" | "failed" = "open";
+  /** The asynchronous call under way; undefined while a synchronous one runs. */
+  #waiting: Waiting | undefined;
+  /** Who runs in it, innermost last. */
+  readonly #running: Party[] = [];
+  /** Resolves when the asynchronous calls so far have ended. */
+  #turn: Promise<unknown> = Promise.resolve();
   /** What ended the graph. */
   #failure: unknown;
 
@@ -88,6 +92,10 @@ export class InstanceGraph implements GraphServices {
 
   get subject(): string | undefined {
     return this.#subjects.at(-1);
+  }
+
+  get mayWait(): boolean {
+    return this.#waiting !== undefined;
   }
 
   /** The guest's instance. */
@@ -115,9 +123,24 @@ export class InstanceGraph implements GraphServices {
     }
   }
 
+  /** The same, where plugins may wait. */
+  startAsync(): Promise<void> {
+    return this.#inTurn(this.#control, async (waiting) => {
+      for (const live of this.#live) {
+        await this.#engineCallWaiting(live, waiting, "waft:self@1#init", []);
+        live.started = true;
+      }
+    });
+  }
+
   /** Tells the plugins that may know of a module that was compiled. */
   moduleCompiled(digest: string): void {
     this.#hooks("module-compiled", digest);
+  }
+
+  /** The same, where plugins may wait. */
+  moduleCompiledAsync(digest: string): Promise<void> {
+    return this.#inTurn(this.#control, (waiting) => this.#hooksWaiting(waiting, "module-compiled", digest));
   }
 
   /** Makes the guest's instance, whose start function may run. */
@@ -126,16 +149,35 @@ export class InstanceGraph implements GraphServices {
     party.instance = instantiate();
   }
 
+  /** The same, with a start function that may wait. */
+  addGuestAsync(party: Party, instantiate: (context: Context) => Promise<Instance>): Promise<void> {
+    this.#guest = party;
+    return this.#inTurn(this.#control, async (waiting) => {
+      party.instance = await this.#runGuest(waiting, instantiate);
+    });
+  }
+
   /** The function by which `caller` calls an export of a plugin. */
   entry(id: string, name: string, caller: Party): Callable {
-    const { node, instance } = this.#byId.get(id)!;
+    const live = this.#byId.get(id)!;
+    const { node, instance } = live;
     const fn = instance.exports[name] as Callable;
-    return (...args) => this.#inPlugin(node, caller, () => fn(...args));
+    if (!node.plugin.waits) return (...args) => this.#inPlugin(node, caller, () => fn(...args));
+    return (...args) => {
+      const waiting = this.#waiting;
+      if (waiting === undefined) return this.#inPlugin(node, caller, () => fn(...args));
+      return this.#inPluginWaiting(live, waiting, caller, (context) => instance.callAsync(context, name, ...args));
+    };
   }
 
   /** Calls an export of a plugin that a plugin which it called may call back. */
   callPlugin(id: string, name: string, args: readonly unknown[]): unknown {
-    const { node, instance } = this.#byId.get(id)!;
+    const live = this.#byId.get(id)!;
+    const { node, instance } = live;
+    const waiting = this.#waiting;
+    if (waiting !== undefined && node.plugin.waits) {
+      return this.#inPluginWaiting(live, waiting, undefined, (context) => instance.callAsync(context, name, ...args));
+    }
     return this.#inPlugin(node, undefined, () => (instance.exports[name] as Callable)(...args));
   }
 
@@ -145,6 +187,20 @@ export class InstanceGraph implements GraphServices {
    */
   call(context: Context, name: string, ...args: unknown[]): unknown {
     this.#mustBeOpen();
+    const waiting = this.#waiting;
+    if (waiting === undefined) return this.#call(context, name, args);
+    if (this.#running.at(-1) !== this.#guest) {
+      throw new Error("A plugin of the graph is waiting in an asynchronous call: callAsync waits for its turn");
+    }
+    this.#waiting = undefined;
+    try {
+      return this.#call(context, name, args);
+    } finally {
+      this.#waiting = waiting;
+    }
+  }
+
+  #call(context: Context, name: string, args: readonly unknown[]): unknown {
     for (const live of this.#live) {
       if (!live.node.plugin.hooks.includes("intercept-call")) continue;
       if (this.#hook(live, "intercept-call", name) !== 0) {
@@ -161,6 +217,57 @@ export class InstanceGraph implements GraphServices {
     }
     this.#hooks("after-call", name, 0);
     return result;
+  }
+
+  /**
+   * Calls an export of the guest as `call` does, and waits where the guest's host functions or its plugins do; the event loop goes on.
+   * Calls take turns: one that a host function makes and waits for, inside another, would wait for itself. A deadline or a signal
+   * that ends the call while a plugin is at work ends the graph, too.
+   */
+  callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
+    return this.#inTurn(context, (waiting) => this.#callWaiting(waiting, name, args));
+  }
+
+  /** Calls an export of the guest on behalf of a plugin: the result, or a promise of it where plugins may wait. */
+  callGuest(name: string, args: readonly unknown[]): unknown {
+    const waiting = this.#waiting;
+    return waiting === undefined ? this.call({}, name, ...args) : this.#callWaiting(waiting, name, args);
+  }
+
+  async #callWaiting(waiting: Waiting, name: string, args: readonly unknown[]): Promise<unknown> {
+    this.#mustBeOpen();
+    for (const live of this.#live) {
+      if (!live.node.plugin.hooks.includes("intercept-call")) continue;
+      if (await this.#hookWaiting(live, waiting, "intercept-call", name) !== 0) {
+        throw new TrapError(`the call of "${name}" was refused by plugin ${live.node.plugin.id}`);
+      }
+    }
+    await this.#hooksWaiting(waiting, "before-call", name);
+    let result: unknown;
+    try {
+      result = await this.#runGuest(waiting, (context) => this.guest.callAsync(context, name, ...args));
+    } catch (error) {
+      if (this.#end === "open" && !isExit(error)) await this.#hooksWaiting(waiting, "after-call", name, 1);
+      throw error;
+    }
+    await this.#hooksWaiting(waiting, "after-call", name, 0);
+    return result;
+  }
+
+  /** Ends the graph as `close` does; `stop` may wait. */
+  closeAsync(): Promise<void> {
+    return this.#inTurn(this.#control, async (waiting) => {
+      if (this.#end === "closed") return;
+      try {
+        if (this.#end === "open") {
+          for (const live of this.#live.toReversed()) {
+            if (live.started) await this.#engineCallWaiting(live, waiting, "waft:self@1#stop", []);
+          }
+        }
+      } finally {
+        this.#release("closed");
+      }
+    });
   }
 
   /** Ends the graph: runs `stop` in reverse order unless a plugin failed, and gives everything back. */
@@ -195,6 +302,95 @@ export class InstanceGraph implements GraphServices {
   #engineCall({ node, instance }: Live, name: string, ...args: unknown[]): unknown {
     if (!node.plugin.module.exports.some((e) => e.name === name)) return undefined;
     return this.#inPlugin(node, undefined, () => instance.call(this.#control, name, ...args));
+  }
+
+  async #hooksWaiting(waiting: Waiting, hook: string, subject: string, ...args: unknown[]): Promise<void> {
+    for (const live of this.#live) {
+      if (live.node.plugin.hooks.includes(hook)) await this.#hookWaiting(live, waiting, hook, subject, ...args);
+    }
+  }
+
+  async #hookWaiting(
+    live: Live,
+    waiting: Waiting,
+    hook: string,
+    subject: string,
+    ...args: unknown[]
+  ): Promise<unknown> {
+    this.#subjects.push(subject);
+    try {
+      return await this.#engineCallWaiting(live, waiting, `waft:hooks@1#${hook}`, args);
+    } finally {
+      this.#subjects.pop();
+    }
+  }
+
+  #engineCallWaiting(live: Live, waiting: Waiting, name: string, args: readonly unknown[]): unknown {
+    const { node, instance } = live;
+    if (!node.plugin.waits) return this.#engineCall(live, name, ...args);
+    if (!node.plugin.module.exports.some((e) => e.name === name)) return undefined;
+    return this.#inPluginWaiting(live, waiting, undefined, (context) => instance.callAsync(context, name, ...args));
+  }
+
+  /** Makes an asynchronous call when the ones before it have ended. */
+  async #inTurn<T>(context: Context, action: (waiting: Waiting) => Promise<T>): Promise<T> {
+    const waiting = new Waiting(context);
+    const before = this.#turn;
+    let ended = (): void => {};
+    this.#turn = new Promise<void>((resolve) => ended = resolve);
+    try {
+      await before;
+      this.#waiting = waiting;
+      return await action(waiting);
+    } finally {
+      this.#waiting = undefined;
+      const fuel = waiting.fuelLeft;
+      if (fuel !== undefined) context.fuel = fuel;
+      ended();
+    }
+  }
+
+  /** Runs the guest in an asynchronous call; what ended the graph meanwhile is what it fails with. */
+  async #runGuest<T>(waiting: Waiting, action: (context: Context) => Promise<T>): Promise<T> {
+    const outermost = this.#running.length === 0;
+    this.#running.push(this.#guest!);
+    try {
+      return await (outermost ? action(waiting.context) : waiting.inside(action as never) as Promise<T>);
+    } catch (error) {
+      throw this.#failure !== undefined && !isExit(error) ? this.#failure : error;
+    } finally {
+      this.#running.pop();
+    }
+  }
+
+  /** Every way into a plugin that may wait, in an asynchronous call. */
+  async #inPluginWaiting(
+    { node, party }: Live,
+    waiting: Waiting,
+    caller: Party | undefined,
+    action: (context: Context) => Promise<unknown>,
+  ): Promise<unknown> {
+    this.#mustBeOpen();
+    if (this.#depth >= MAX_DEPTH) throw new ExhaustionError("call stack exhausted");
+    if (caller !== undefined && this.#running.at(-1) !== caller) {
+      throw new TrapError(`plugin ${node.plugin.id} was called while another call of the graph was waiting`);
+    }
+    const outermost = this.#running.length === 0;
+    this.#depth++;
+    node.callers.push(caller);
+    this.#running.push(party);
+    try {
+      return await (outermost ? action(waiting.context) : waiting.inside(action));
+    } catch (error) {
+      const failure = waiting.aborted(error) ? error : attribute(node.plugin.id, error);
+      this.#failure ??= failure;
+      this.#release("failed");
+      throw failure;
+    } finally {
+      this.#running.pop();
+      node.callers.pop();
+      this.#depth--;
+    }
   }
 
   #mustBeOpen(): void {
@@ -232,43 +428,4 @@ export class InstanceGraph implements GraphServices {
     }
     this.#end = end;
   }
-}
-
-/** An exit of the guest, which passes through everything. */
-function isExit(error: unknown): boolean {
-  return typeof error === "object" && error !== null && UNCATCHABLE in error;
-}
-
-/** What leaves a plugin: a trap with the plugin's name, unless a plugin further in or the guest caused it. */
-function attribute(id: string, error: unknown): unknown {
-  if (error instanceof Bug || isExit(error) || pluginOf(error) !== undefined || GUEST_TRAPS.has(error as object)) {
-    return error;
-  }
-  let trap: TrapError;
-  if (error instanceof ExhaustionError || isStackOverflow(error)) {
-    const frames = error instanceof ExhaustionError ? error.frames : [];
-    trap = new ExhaustionError(`call stack exhausted in plugin ${id}`, frames);
-  } else if (error instanceof TrapError) trap = new TrapError(`${error.message} in plugin ${id}`, error.frames);
-  else if (error instanceof WasmException) trap = new TrapError(`uncaught exception in plugin ${id}`);
-  else if (isRefusal(error)) return error;
-  else trap = new TrapError(`${error instanceof Error ? error.message : String(error)} in plugin ${id}`);
-  PLUGIN_OF.set(trap, id);
-  return trap;
-}
-
-/** Instantiation that failed before any code ran: limits and links, which plugin_host.ts words. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof RangeError;
-}
-
-function isStackOverflow(error: unknown): boolean {
-  return error instanceof RangeError && /call stack/i.test(error.message);
-}
-
-const GUEST_TRAPS = new WeakSet<object>();
-
-/** Marks a trap of the guest, so that a plugin which it passes through is not blamed. */
-export function markGuestTrap(error: unknown): unknown {
-  if (error instanceof TrapError && pluginOf(error) === undefined) GUEST_TRAPS.add(error);
-  return error;
 }

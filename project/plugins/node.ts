@@ -12,6 +12,11 @@ import type { Digest } from "../integrity.ts";
 import type { JsonObject } from "../json_read.ts";
 import type { LoadedPlugin } from "../ops/load.ts";
 
+/** A plugin of a host, which knows whether calls of it can wait: for the network, or for others whom it calls. */
+export interface HostedPlugin extends LoadedPlugin {
+  readonly waits: boolean;
+}
+
 /** A host function's failure: becomes the status it returns. */
 export class StatusError extends Error {
   override readonly name = "StatusError";
@@ -32,7 +37,7 @@ export interface Party {
   instance: Instance | undefined;
   /** Types of an exported function, in the engine's numbers. */
   functionType(name: string): { readonly params: readonly number[]; readonly results: readonly number[] } | undefined;
-  /** Calls an exported function on behalf of a plugin. */
+  /** Calls an exported function on behalf of a plugin: the result, or a promise of it where that may wait. */
   callExport(name: string, args: readonly unknown[]): unknown;
 }
 
@@ -97,6 +102,8 @@ export interface GraphServices {
   readonly root: string;
   /** Takes one line of a plugin's log. */
   log(plugin: string, level: number, text: string): void;
+  /** Is the call under way asynchronous, so that host functions may return promises? */
+  readonly mayWait: boolean;
   /** What the hook that runs at the moment is about: the name of an export, or a module's digest. */
   readonly subject: string | undefined;
   /** Compiles and instantiates a child module of a plugin, without imports. */
@@ -111,7 +118,7 @@ export interface Child {
 
 /** One plugin of one graph. */
 export class PluginNode {
-  readonly plugin: LoadedPlugin;
+  readonly plugin: HostedPlugin;
   readonly services: GraphServices;
   readonly memory: PluginMemory = new PluginMemory();
   /** Who called, innermost last; undefined for the engine itself, which calls `init`, `stop` and hooks. */
@@ -119,7 +126,7 @@ export class PluginNode {
   /** Run when the graph ends: closes what host functions have open. */
   readonly closers: (() => void)[] = [];
 
-  constructor(plugin: LoadedPlugin, services: GraphServices) {
+  constructor(plugin: HostedPlugin, services: GraphServices) {
     this.plugin = plugin;
     this.services = services;
   }
@@ -137,8 +144,8 @@ export class PluginNode {
   }
 }
 
-/** A host function before its status is dealt with: throws StatusError, returns what the plugin gets. */
-export type HostBody = (...args: never[]) => number | bigint | void;
+/** A host function before its status is dealt with: throws StatusError, returns what the plugin gets, or a promise if it may. */
+export type HostBody = (...args: never[]) => number | bigint | void | Promise<number>;
 
 /** The functions of one namespace for one plugin, by name. `grants` are the scopes that opened them. */
 export type HostTopic = (

@@ -1,7 +1,7 @@
 /**
- * What sockets.ts and socket_worker.ts say to each other: requests by message, replies through shared memory.
+ * What sockets.ts and socket_worker.ts say to each other: requests by message, replies by message or through shared memory.
  *
- * The reply is two cells: [done, result]. Statuses are those of authorities.ts, repeated here so that the thread loads little.
+ * An asker that blocks reads two cells: [done, result]. Statuses are those of authorities.ts, repeated here so that the thread loads little.
  */
 
 /** Memory that both threads see. */
@@ -20,6 +20,8 @@ export interface SocketRequest {
   readonly handle: number;
   readonly count: number;
   readonly tls?: boolean;
+  /** The asker does not block: the result comes by message. */
+  readonly byMessage?: boolean;
 }
 
 /** Statuses that the thread gives. */

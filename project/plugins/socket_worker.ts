@@ -1,8 +1,8 @@
 /**
- * The thread on which plugins' sockets live, because host functions must answer at once and sockets do not.
+ * The thread on which plugins' sockets live, because a synchronous call must be answered at once and sockets do not.
  *
- * In: one request at a time by message; the asking thread waits for the reply cell. Out: a handle, a count or a negated status
- * in the reply cell, bytes in the shared buffer. What was asked for has been granted already: nothing here decides. A socket
+ * In: one request at a time by message; the asking thread blocks at the reply cell, or waits for a message. Out: a handle, a count
+ * or a negated status there, bytes in the shared buffer. What was asked for has been granted already: nothing here decides. A socket
  * stops reading when enough waits to be received, so that a sender cannot fill memory. Started by sockets.ts.
  */
 import { createConnection, createServer, type Server, type Socket } from "node:net";
@@ -163,6 +163,7 @@ parentPort!.on("message", async (request: SocketRequest) => {
   } catch {
     result = -STATUS_OF.failed;
   }
+  if (request.byMessage === true) return parentPort!.postMessage(result);
   Atomics.store(cells, 1, result);
   Atomics.store(cells, 0, 1);
   Atomics.notify(cells, 0);

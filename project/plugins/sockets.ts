@@ -1,14 +1,15 @@
 /**
  * `waft:net@1`: TCP and TLS connections to the hosts that were granted, and listeners on granted addresses.
  *
- * In: a plugin and its grants (`name:port`, compared exactly, names without regard to case). Out: its functions, which wait for
- * the answer: a thread of its own holds the sockets (socket_worker.ts). Handles belong to one plugin of one graph; every
+ * In: a plugin and its grants (`name:port`, compared exactly, names without regard to case). Out: its functions, which return
+ * promises in asynchronous calls and block in others: a thread of its own holds the sockets (socket_worker.ts). Handles belong to one plugin of one graph; every
  * wait is bounded. Which address a granted name resolves to is the resolver's business, as with every such list of names.
  */
 import { Worker } from "node:worker_threads";
 import { STATUS } from "../authorities.ts";
 import { type HostTopic, StatusError } from "./node.ts";
 import type { SocketRequest, SocketShare } from "./socket_wire.ts";
+import { whenThere } from "./waiting.ts";
 
 /** Longest wait of one operation in milliseconds. */
 const TIMEOUT = 30_000;
@@ -25,6 +26,8 @@ class SocketThread {
   readonly data: Uint8Array<SharedArrayBuffer>;
   readonly #worker: Worker;
   #ended = false;
+  /** Takes the answer of the request under way whose asker has not blocked. */
+  #answer: ((result: number) => void) | undefined;
 
   constructor() {
     const share: SocketShare = {
@@ -35,29 +38,54 @@ class SocketThread {
     this.#cells = new Int32Array(share.reply);
     this.data = new Uint8Array(share.data);
     this.#worker = new Worker(new URL("./socket_worker.ts", import.meta.url), { workerData: share });
-    this.#worker.on("error", () => this.#ended = true);
+    this.#worker.on("error", () => this.end());
+    this.#worker.on("message", (result: number) => this.#answer?.(result));
     this.#worker.unref();
   }
 
-  /** Makes a request and waits: what it gave, or a StatusError. */
-  ask(operation: SocketRequest["operation"], more: Partial<SocketRequest>): number {
+  /** Makes a request: what it gives, or a StatusError; a promise if the asker may wait. */
+  ask(
+    operation: SocketRequest["operation"],
+    mayWait: boolean,
+    more: Partial<SocketRequest>,
+  ): number | Promise<number> {
     if (this.#ended) throw new StatusError(STATUS.closed);
+    if (this.#answer !== undefined) throw new StatusError(STATUS.failed);
     const cells = this.#cells;
     Atomics.store(cells, 0, 0);
-    this.#worker.postMessage({ host: "", port: 0, handle: 0, count: 0, ...more, operation });
+    this.#worker.postMessage({ host: "", port: 0, handle: 0, count: 0, ...more, operation, byMessage: mayWait });
+    if (mayWait) return this.#answered();
     if (Atomics.wait(cells, 0, 0, TIMEOUT + GRACE) === "timed-out") {
       this.end();
       throw new StatusError(STATUS.failed);
     }
-    const result = Atomics.load(cells, 1);
-    if (result < 0) throw new StatusError(-result);
-    return result;
+    return checked(Atomics.load(cells, 1));
   }
 
-  end(): void {
+  #answered(): Promise<number> {
+    return new Promise<number>((resolve) => {
+      const timer = setTimeout(() => this.end(STATUS.failed), TIMEOUT + GRACE);
+      this.#worker.ref();
+      this.#answer = (result) => {
+        this.#answer = undefined;
+        clearTimeout(timer);
+        this.#worker.unref();
+        resolve(result);
+      };
+    }).then(checked);
+  }
+
+  /** Ends the thread and its sockets; who waits gets `status`. */
+  end(status: number = STATUS.closed): void {
     this.#ended = true;
+    this.#answer?.(-status);
     void this.#worker.terminate();
   }
+}
+
+function checked(result: number): number {
+  if (result < 0) throw new StatusError(-result);
+  return result;
 }
 
 /** Functions of `waft:net@1`. */
@@ -80,12 +108,16 @@ export const socketFunctions: HostTopic = (node, grants) => {
     if (!allowed.has(`${host}:${port >>> 0}`)) throw new StatusError(STATUS.denied);
     return { host: host.replace(/^\[(.*)\]$/, "$1"), port: port >>> 0 };
   };
-  const admit = (make: () => number): number => {
+  const ask = (operation: SocketRequest["operation"], more: Partial<SocketRequest>) =>
+    open().ask(operation, node.services.mayWait, more);
+  const admit = (make: () => number | Promise<number>): number | Promise<number> => {
     let handle = handles.indexOf(undefined);
     if (handle < 0) handle = handles.length;
     if (handle >= MAX_HANDLES) throw new StatusError(STATUS.invalid);
-    handles[handle] = make();
-    return handle;
+    return whenThere(make(), (made) => {
+      handles[handle] = made;
+      return handle;
+    });
   };
   const own = (handle: number): number => {
     const found = handles[handle >>> 0];
@@ -95,38 +127,39 @@ export const socketFunctions: HostTopic = (node, grants) => {
   return {
     connect: (host: number, length: number, port: number) => {
       const to = target(connectable, host, length, port);
-      return admit(() => open().ask("connect", to));
+      return admit(() => ask("connect", to));
     },
     "connect-tls": (host: number, length: number, port: number) => {
       const to = target(connectable, host, length, port);
-      return admit(() => open().ask("connect", { ...to, tls: true }));
+      return admit(() => ask("connect", { ...to, tls: true }));
     },
     listen: (host: number, length: number, port: number) => {
       const to = target(listenable, host, length, port);
-      return admit(() => open().ask("listen", to));
+      return admit(() => ask("listen", to));
     },
     accept: (handle: number) => {
       const listener = own(handle);
-      return admit(() => open().ask("accept", { handle: listener }));
+      return admit(() => ask("accept", { handle: listener }));
     },
     send: (handle: number, at: number, length: number) => {
       const socket = own(handle);
       const bytes = node.memory.bytes(at, length).subarray(0, MAX_TRANSFER);
       open().data.set(bytes);
-      return open().ask("send", { handle: socket, count: bytes.length });
+      return ask("send", { handle: socket, count: bytes.length });
     },
     receive: (handle: number, at: number, room: number) => {
       const socket = own(handle);
       const to = node.memory.bytes(at, room);
-      const count = open().ask("receive", { handle: socket, count: Math.min(to.length, MAX_TRANSFER) });
-      to.set(open().data.subarray(0, count));
-      return count;
+      const { data } = open();
+      return whenThere(ask("receive", { handle: socket, count: Math.min(to.length, MAX_TRANSFER) }), (count) => {
+        to.set(data.subarray(0, count));
+        return count;
+      });
     },
     close: (handle: number) => {
       const socket = own(handle);
       handles[handle >>> 0] = undefined;
-      open().ask("close", { handle: socket });
-      return STATUS.ok;
+      return whenThere(ask("close", { handle: socket }), () => STATUS.ok);
     },
   };
 };

@@ -64,15 +64,18 @@ function guarded(body: HostBody, namespace: string, name: string): HostImport {
   const counts = row.denied < 0 || namespace === "waft:self@1" || namespace === "waft:hooks@1";
   const wide = row.type.results[0] === "i64";
   const none = row.type.results.length === 0;
+  const given = (result: number | bigint | void) => none ? undefined : wide ? BigInt(result!) : result;
+  const failed = (error: unknown) => {
+    if (!(error instanceof StatusError)) throw error;
+    return given(counts ? -error.status : error.status);
+  };
   return (...args) => {
-    let result: number | bigint | void;
     try {
-      result = body(...args);
+      const result = body(...args);
+      return result instanceof Promise ? result.then(given, failed) : given(result);
     } catch (error) {
-      if (!(error instanceof StatusError)) throw error;
-      result = counts ? -error.status : error.status;
+      return failed(error);
     }
-    return none ? undefined : wide ? BigInt(result!) : result;
   };
 }
 
