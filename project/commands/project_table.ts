@@ -21,6 +21,8 @@ export const PROJECT_COMMANDS: readonly ProjectCommandRow[] = [
     load: () => import("./plugin.ts"),
   },
   { name: "status", summary: "Show runtime, project, lockfile and plugins", load: () => import("./status.ts") },
+  { name: "version", summary: "Install and choose versions of waft", load: () => import("./version.ts") },
+  { name: "self", summary: "Install and remove waft itself", load: () => import("./self.ts") },
   { name: "opts", summary: "List the compiler's optimizations and their state", load: () => import("./opts.ts") },
   { name: "features", summary: "List WebAssembly features and their state", load: () => import("./features.ts") },
 ];

@@ -1,0 +1,25 @@
+# How this version of waft starts; read by the launcher and by the script `waft` beside it.
+# In: waft_dir (this directory), waft_cache (may be empty), the arguments.
+# shellcheck shell=sh disable=SC2154
+if [ -z "${waft_cache:-}" ]; then
+  if [ -n "${WAFT_HOME:-}" ]; then
+    waft_cache=$WAFT_HOME/cache
+  elif [ "$(uname -s)" = Linux ]; then
+    case ${XDG_CACHE_HOME:-} in /*) waft_cache=$XDG_CACHE_HOME/waft ;; *) waft_cache=$HOME/.cache/waft ;; esac
+  else
+    waft_cache=$HOME/.waft/cache
+  fi
+fi
+# Deno keeps compiled code there; nothing of the user's own Deno is touched.
+DENO_DIR=$waft_cache/deno
+DENO_NO_UPDATE_CHECK=1
+export DENO_DIR DENO_NO_UPDATE_CHECK
+if [ "${1:-}" = self ] && [ "${2:-}" = uninstall ]; then
+  # Deno writes to its directory when it ends, which would be after everything was removed.
+  DENO_DIR=$(mktemp -d "${TMPDIR:-/tmp}/waft-uninstall.XXXXXX") || exit 1
+  "$waft_dir/deno" run -A --quiet --no-config --no-lock --no-check "$waft_dir/lib/waft.js" "$@"
+  waft_status=$?
+  rm -rf "$DENO_DIR"
+  exit $waft_status
+fi
+exec "$waft_dir/deno" run -A --quiet --no-config --no-lock --no-check "$waft_dir/lib/waft.js" "$@"

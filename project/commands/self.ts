@@ -1,0 +1,151 @@
+/**
+ * `waft self install|uninstall`: waft itself. `install` is what install.sh runs out of the unpacked bundle; it asks on the terminal what flags leave open.
+ */
+import type { Command } from "commander";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import process from "node:process";
+import { createInterface } from "node:readline/promises";
+import { fileURLToPath } from "node:url";
+import { fail } from "../diagnostic.ts";
+import { VERSION } from "../version_string.ts";
+import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
+
+interface SelfFlags extends GlobalFlags {
+  readonly yes?: boolean;
+  readonly dir?: string;
+  readonly base?: string;
+  readonly modifyPath?: boolean;
+  readonly sha256?: string;
+  readonly commit?: string;
+  readonly kind?: string;
+  readonly purge?: boolean;
+}
+
+/** Adds `self`. */
+export function addCommand(program: Command): void {
+  const self = program.command("self").description("Install and remove waft itself.");
+  addGlobalOptions(self.command("install").description("Install this unpacked bundle (install.sh calls it)"))
+    .option("--yes", "Ask nothing, take the defaults")
+    .option("--dir <dir>", "Where the command goes")
+    .option("--base <url>", "The site that offers releases")
+    .option("--no-modify-path", "Do not touch start-up files of the shell")
+    .option("--sha256 <hex>", "Digest of the archive")
+    .option("--commit <hash>", "The commit it was built from")
+    .option("--kind <kind>", "bundle or source")
+    .action((flags: SelfFlags) => runCommand("self install", flags, (env) => install(flags, env.interactive)));
+  addGlobalOptions(self.command("uninstall").description("Remove waft, all its versions and what it changed"))
+    .option("--yes", "Do not ask")
+    .option("--purge", "Also configuration and credentials")
+    .action((flags: SelfFlags) => runCommand("self uninstall", flags, (env) => uninstall(flags, env.interactive)));
+}
+
+async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unknown; text: string }> {
+  const [{ installSelf }, { planPath }, { machinePaths, platformName, thisMachine }, { startVersion }, download] =
+    await Promise.all([
+      import("../ops/self_install.ts"),
+      import("../ops/path_edit.ts"),
+      import("../paths.ts"),
+      import("../ops/version_start.ts"),
+      import("../release_download.ts"),
+    ]);
+  const from = bundleRoot();
+  const facts = thisMachine();
+  const paths = machinePaths(facts);
+  const interactive = canAsk && flags.yes !== true;
+  let bin = flags.dir ?? paths.bin;
+  if (flags.dir === undefined && interactive) {
+    const answer = await ask(`Directory of the command [${bin}]: `);
+    if (answer !== "") bin = answer.startsWith("~/") ? join(facts.home, answer.slice(2)) : answer;
+  }
+  if (!isAbsolute(bin)) bin = resolve(bin);
+  if (/[:\n\r]/.test(bin)) throw fail("usage.dir", "a directory on the PATH holds no colon and no line break");
+  const plan = await planPath(bin, facts.env, facts.home);
+  let path = plan.edits.length > 0 && flags.modifyPath !== false && flags.yes === true ? plan : undefined;
+  if (interactive && flags.modifyPath !== false && plan.edits.length > 0) {
+    process.stderr.write(`${bin} is not on your PATH. These lines can be added:\n`);
+    for (const { file, block } of plan.edits) {
+      process.stderr.write(`  ${file}\n${block.trim().split("\n").map((l) => `    + ${l}`).join("\n")}\n`);
+    }
+    const answer = await ask("Add them? [Y/n] ");
+    if (/^(?:|y|yes)$/i.test(answer)) path = plan;
+  }
+  const base = flags.base === undefined ? undefined : download.checkReleaseBase(flags.base);
+  if (flags.dryRun === true) {
+    return {
+      data: { version: VERSION, bin, edits: path?.edits ?? [] },
+      text: `would install ${VERSION} in ${join(paths.versions, VERSION)} and the command in ${bin}`,
+    };
+  }
+  const result = await installSelf(
+    {
+      paths,
+      platform: platformName(),
+      start: startVersion,
+      site: () => {
+        throw fail("release.offline", "not used");
+      },
+    },
+    facts,
+    {
+      from,
+      bin,
+      receipt: {
+        schemaVersion: 1,
+        version: VERSION,
+        kind: flags.kind === "source" ? "source" : "bundle",
+        platform: platformName(),
+        commit: flags.commit ?? "",
+        sha256: flags.sha256 ?? "",
+        installedAt: new Date().toISOString(),
+      },
+      ...(base === undefined ? {} : { base }),
+      ...(path === undefined ? {} : { path }),
+    },
+  );
+  const lines = [`installed waft ${result.version}; the command is ${join(bin, "waft")}`];
+  if (path !== undefined) {
+    lines.push(`${bin} is on the PATH of new shells (${path.edits.map((e) => e.file).join(", ")})`);
+  } else if (!plan.onPath) lines.push(`add this line to your shell's start-up file:`, `  ${plan.line}`);
+  for (const reason of plan.refused) lines.push(`not changed: ${reason}`);
+  return { data: { ...result, edits: path?.edits ?? [] }, text: lines.join("\n") };
+}
+
+/** The root of the bundle that this program is part of. */
+function bundleRoot(): string {
+  const lib = fileURLToPath(new URL(".", import.meta.url));
+  if (!lib.endsWith("/lib/")) {
+    throw fail("install.source", "this waft runs from source; only a bundle can install itself", {
+      help: "use install.sh (with --from-source to build one first)",
+    });
+  }
+  return dirname(lib.slice(0, -1));
+}
+
+async function uninstall(flags: SelfFlags, canAsk: boolean): Promise<{ data: unknown; text: string }> {
+  const [{ planUninstall, uninstallSelf }, { machinePaths }] = await Promise.all([
+    import("../ops/self_install.ts"),
+    import("../paths.ts"),
+  ]);
+  const paths = machinePaths();
+  const plan = await planUninstall(paths, flags.purge === true);
+  const list = [...plan.remove, ...plan.edits.map((e) => `the lines for waft in ${e.file}`)];
+  const kept = plan.keep.length === 0 ? "" : `\nkept: ${plan.keep.join(", ")} (--purge removes it, too)`;
+  if (flags.dryRun === true) return { data: plan, text: `would remove:\n  ${list.join("\n  ")}${kept}` };
+  if (flags.yes !== true) {
+    if (!canAsk) throw fail("usage.yes", "nothing was removed: give --yes, or run it in a terminal");
+    process.stderr.write(`This removes:\n  ${list.join("\n  ")}${kept}\n`);
+    if (!/^(?:y|yes)$/i.test(await ask("Remove them? [y/N] "))) return { data: null, text: "nothing was removed" };
+  }
+  const left = await uninstallSelf(paths, plan);
+  return { data: { ...plan, left }, text: [`waft is removed${kept}`, ...left].join("\n") };
+}
+
+/** One line from the terminal. */
+async function ask(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return (await lines.question(question)).trim();
+  } finally {
+    lines.close();
+  }
+}

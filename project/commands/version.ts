@@ -1,0 +1,171 @@
+/**
+ * `waft version install|list|use|which|update|rollback|uninstall|prune`: the versions of waft on this machine.
+ */
+import type { Command } from "commander";
+import process from "node:process";
+import { join } from "node:path";
+import { fail } from "../diagnostic.ts";
+import type { VersionContext } from "../ops/version.ts";
+import { addGlobalOptions, type CommandEnvironment, type GlobalFlags, runCommand } from "./project_command.ts";
+
+interface VersionFlags extends GlobalFlags {
+  readonly base?: string;
+  readonly force?: boolean;
+  readonly use?: boolean;
+}
+
+/** Adds `version`. */
+export function addCommand(program: Command): void {
+  const version = program.command("version").description("Install and choose versions of waft.");
+  const add = (usage: string, summary: string): Command =>
+    addGlobalOptions(version.command(usage).description(summary));
+  const site = (command: Command): Command =>
+    command.option("--base <url>", "The site that offers releases (also WAFT_RELEASE_BASE)");
+
+  site(add("install", "Install canary, nightly, latest or an exact version").argument("<target>"))
+    .option("--use", "Make it the active version, too")
+    .action((target: string, flags: VersionFlags) =>
+      runCommand("version install", flags, async (env) => {
+        const { installVersion, useVersion } = await import("../ops/version.ts");
+        const context = await versionContext(env, flags);
+        const result = await installVersion(context, target);
+        if (flags.use === true) await useVersion(context, result.version);
+        const done = result.already ? `${result.version} is already installed` : `installed ${result.version}`;
+        const next = flags.use === true || result.activated
+          ? `; it is the active version`
+          : `\nto make it the active version: waft version use ${result.version}`;
+        return { data: result, text: done + next };
+      })
+    );
+  add("list", "List installed versions").action((flags: VersionFlags) =>
+    runCommand("version list", flags, async (env) => {
+      const [{ listVersions }, { machinePaths }, { layoutTable, safe }] = await Promise.all([
+        import("../ops/version.ts"),
+        import("../paths.ts"),
+        import("../terminal.ts"),
+      ]);
+      const versions = await listVersions(machinePaths());
+      const rows = versions.map((v) => [
+        v.active ? "*" : v.previous ? "-" : " ",
+        v.active ? env.colors.bold(v.version) : v.version,
+        v.channel,
+        safe(v.receipt.kind),
+        safe(v.receipt.commit.slice(0, 12)),
+      ]);
+      const text = rows.length === 0
+        ? "no versions are installed"
+        : [...layoutTable(rows), env.colors.dim("* active, - the one before")].join("\n");
+      return { data: { versions }, text };
+    })
+  );
+  add("use", "Make an installed version the active one").argument("<target>")
+    .action((target: string, flags: VersionFlags) =>
+      runCommand("version use", flags, async (env) => {
+        const { useVersion } = await import("../ops/version.ts");
+        const result = await useVersion(await versionContext(env, flags), target);
+        return { data: result, text: `${result.version} is the active version` };
+      })
+    );
+  add("which", "Print the directory of the active version, or of another one").argument("[target]")
+    .action((target: string | undefined, flags: VersionFlags) =>
+      runCommand("version which", flags, async () => {
+        const [{ installedTarget }, { readActive }, { machinePaths }] = await Promise.all([
+          import("../ops/version.ts"),
+          import("../version_store.ts"),
+          import("../paths.ts"),
+        ]);
+        const paths = machinePaths();
+        const named = target ?? (await readActive(paths)).current;
+        if (named === undefined) throw fail("release.unknown", "no version is active");
+        const version = await installedTarget(paths, named);
+        const directory = join(paths.versions, version);
+        return { data: { version, directory }, text: directory };
+      })
+    );
+  site(add("update", "Install and use what the active version's channel offers now")).action((flags: VersionFlags) =>
+    runCommand("version update", flags, async (env) => {
+      const { updateVersion } = await import("../ops/version.ts");
+      const result = await updateVersion(await versionContext(env, flags));
+      const text = result.activated
+        ? `updated ${result.from ?? "nothing"} to ${result.version}`
+        : `${result.version} is the newest version of its channel`;
+      return { data: result, text };
+    })
+  );
+  add("rollback", "Go back to the version that was active before").action((flags: VersionFlags) =>
+    runCommand("version rollback", flags, async (env) => {
+      const { rollbackVersion } = await import("../ops/version.ts");
+      const result = await rollbackVersion(await versionContext(env, flags));
+      return { data: result, text: `${result.version} is the active version again` };
+    })
+  );
+  add("uninstall", "Remove an installed version").argument("<version>")
+    .option("--force", "Also the active one; the one before becomes active")
+    .action((target: string, flags: VersionFlags) =>
+      runCommand("version uninstall", flags, async (env) => {
+        const { uninstallVersion } = await import("../ops/version.ts");
+        const result = await uninstallVersion(await versionContext(env, flags), target, flags.force === true);
+        return { data: result, text: `removed ${result.version}` };
+      })
+    );
+  add("prune", "Remove all versions but the active one and the one before").action((flags: VersionFlags) =>
+    runCommand("version prune", flags, async (env) => {
+      const { pruneVersions } = await import("../ops/version.ts");
+      const result = await pruneVersions(await versionContext(env, flags));
+      return {
+        data: result,
+        text: result.removed.length === 0 ? "nothing to remove" : `removed ${result.removed.join(", ")}`,
+      };
+    })
+  );
+}
+
+/** What the operations need of this machine and these flags. */
+async function versionContext(env: CommandEnvironment, flags: VersionFlags): Promise<VersionContext> {
+  const [{ machinePaths, platformName }, { startVersion }] = await Promise.all([
+    import("../paths.ts"),
+    import("../ops/version_start.ts"),
+  ]);
+  const paths = machinePaths();
+  const [{ trustedReleaseKeys }, { checkReleaseBase }, { readInstallReceipt }, { BASE_URL }] = await Promise.all([
+    import("../release_keys.ts"),
+    import("../release_download.ts"),
+    import("../ops/self_install.ts"),
+    import("../site.ts"),
+  ]);
+  const recorded = (await readInstallReceipt(paths))?.base;
+  const bar = progressBar(env, flags);
+  return {
+    paths,
+    platform: platformName(),
+    start: startVersion,
+    site: () => {
+      if (flags.offline === true) throw fail("release.offline", "--offline forbids to look for releases");
+      return {
+        base: checkReleaseBase(flags.base ?? (process.env.WAFT_RELEASE_BASE || undefined) ?? recorded ?? BASE_URL),
+        keys: trustedReleaseKeys(process.env),
+        paths,
+        ...(bar === undefined ? {} : { onProgress: bar }),
+      };
+    },
+  };
+}
+
+/** A bar on stderr where a person sees it. */
+function progressBar(
+  env: CommandEnvironment,
+  flags: GlobalFlags,
+): ((done: number, total: number) => void) | undefined {
+  if (process.stderr.isTTY !== true || flags.quiet === true || flags.json === true) return undefined;
+  const width = 30;
+  let last = -1;
+  return (done, total) => {
+    const percent = Math.floor(done * 100 / total);
+    if (percent === last) return;
+    last = percent;
+    const full = Math.floor(done * width / total);
+    const bar = "#".repeat(full) + ".".repeat(width - full);
+    const text = `${env.errorColors.dim(bar)} ${percent} % of ${Math.ceil(total / (1 << 20))} MiB`;
+    process.stderr.write(done >= total ? "\r\u001b[K" : `\r${text}`);
+  };
+}

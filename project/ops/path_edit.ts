@@ -1,0 +1,113 @@
+/**
+ * The line that puts waft's directory on the PATH, in the login shell's start-up files.
+ *
+ * In: the shell, the home directory, the directory. Out: which files get which block; applied and undone exactly. A file that is a symbolic
+ * link or cannot be written is left alone, and the user is told the line. The block is guarded: reading it twice adds nothing.
+ */
+import { access, constants, lstat, mkdir, readFile, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { replaceFile } from "../release_download.ts";
+
+/** One block in one file. */
+export interface PathEdit {
+  readonly file: string;
+  /** True when the file did not exist. */
+  readonly created: boolean;
+  /** Exactly what was added. */
+  readonly block: string;
+}
+
+/** What could be done about the PATH. */
+export interface PathPlan {
+  /** True when the directory is on the PATH already. */
+  readonly onPath: boolean;
+  readonly edits: readonly PathEdit[];
+  /** What to add by hand where nothing may be written. */
+  readonly line: string;
+  /** Files that would have been edited, with the reason why not. */
+  readonly refused: readonly string[];
+}
+
+const BEGIN = "# >>> waft >>>";
+const END = "# <<< waft <<<";
+
+function quoted(path: string): string {
+  return `'${path.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Finds out what to write where. */
+export async function planPath(
+  bin: string,
+  env: { readonly [name: string]: string | undefined },
+  home: string,
+): Promise<PathPlan> {
+  const onPath = (env.PATH ?? "").split(":").includes(bin);
+  const shell = basename(env.SHELL ?? "sh");
+  const posix = `case ":$PATH:" in *:${quoted(bin)}:*) ;; *) PATH=${quoted(bin)}:"$PATH"; export PATH ;; esac`;
+  const fish = `contains -- ${quoted(bin)} $PATH; or set -gx PATH ${quoted(bin)} $PATH`;
+  const line = shell === "fish" ? fish : posix;
+  if (onPath) return { onPath, edits: [], line, refused: [] };
+  const edits: PathEdit[] = [];
+  const refused: string[] = [];
+  for (const file of await filesOf(shell, env, home)) {
+    const before = await readFile(file, "utf8").catch((error: { code?: string }) => {
+      if (error.code === "ENOENT") return undefined;
+      return null;
+    });
+    const link = await lstat(file).then((s) => s.isSymbolicLink(), () => false);
+    const writable = before === undefined || await access(file, constants.W_OK).then(() => true, () => false);
+    if (link || before === null || !writable) {
+      refused.push(`${file} ${link ? "is a symbolic link" : "cannot be written"}`);
+      continue;
+    }
+    if (before?.includes(BEGIN) === true) continue;
+    const gap = before === undefined || before === "" || before.endsWith("\n") ? "" : "\n";
+    edits.push({ file, created: before === undefined, block: `${gap}${BEGIN}\n${line}\n${END}\n` });
+  }
+  return { onPath, edits, line, refused };
+}
+
+/** The start-up files of a shell that are to set the PATH. */
+async function filesOf(
+  shell: string,
+  env: { readonly [name: string]: string | undefined },
+  home: string,
+): Promise<string[]> {
+  if (shell === "zsh") return [join(env.ZDOTDIR || home, ".zshenv")];
+  if (shell === "fish") return [join(env.XDG_CONFIG_HOME || join(home, ".config"), "fish", "conf.d", "waft.fish")];
+  if (shell === "bash") {
+    for (const name of [".bash_profile", ".bash_login"]) {
+      if (await lstat(join(home, name)).then(() => true, () => false)) return [join(home, ".bashrc"), join(home, name)];
+    }
+    return [join(home, ".bashrc"), join(home, ".profile")];
+  }
+  return ["sh", "dash", "ash", "ksh", "busybox"].includes(shell) ? [join(home, ".profile")] : [];
+}
+
+/** Adds the blocks. */
+export async function applyEdits(edits: readonly PathEdit[]): Promise<void> {
+  for (const { file, block } of edits) {
+    await mkdir(dirname(file), { recursive: true });
+    const before = await readFile(file, "utf8").catch(() => "");
+    const { mode } = await lstat(file).catch(() => ({ mode: 0o644 }));
+    await replaceFile(file, before + block, mode & 0o777);
+  }
+}
+
+/** Takes the blocks away again; what others wrote since stays. Returns what could not be undone. */
+export async function undoEdits(edits: readonly PathEdit[]): Promise<string[]> {
+  const left: string[] = [];
+  for (const { file, created, block } of edits) {
+    const text = await readFile(file, "utf8").catch(() => undefined);
+    if (text === undefined || !text.includes(BEGIN)) continue;
+    const at = text.indexOf(block);
+    if (at < 0) {
+      left.push(`${file}: the lines between "${BEGIN}" and "${END}" were changed; remove them by hand`);
+      continue;
+    }
+    const rest = text.slice(0, at) + text.slice(at + block.length);
+    if (created && rest === "") await rm(file, { force: true });
+    else await replaceFile(file, rest, (await lstat(file)).mode & 0o777);
+  }
+  return left;
+}

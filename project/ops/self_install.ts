@@ -1,0 +1,204 @@
+/**
+ * Putting waft itself on a machine, and taking it off again.
+ *
+ * In: the directory of an unpacked bundle whose archive install.sh has checked. Out: the version in place and active, the launcher in the chosen
+ * directory, and a receipt of everything that was done outside of waft's own directories, from which `self uninstall`
+ * undoes exactly that. The receipt is written before what it records, so that a killed installation can be undone. Design: §5.
+ */
+import { mkdir, readFile, rm, rmdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fail } from "../diagnostic.ts";
+import { DISK } from "../files.ts";
+import { type MachineFacts, type MachinePaths, machinePaths } from "../paths.ts";
+import { replaceFile } from "../release_download.ts";
+import {
+  diskError,
+  namesIn,
+  placeVersion,
+  readActive,
+  readReceipt,
+  type Receipt,
+  withVersionLock,
+  writeActive,
+} from "../version_store.ts";
+import { applyEdits, type PathEdit, type PathPlan, undoEdits } from "./path_edit.ts";
+import { bundleFiles, tryVersion, type VersionContext } from "./version.ts";
+
+/** What an installation did outside of waft's directories. */
+export interface InstallReceipt {
+  readonly schemaVersion: 1;
+  /** The release site; absent for the default one. */
+  readonly base?: string;
+  /** The launcher's directory. */
+  readonly bin: string;
+  /** Directories that did not exist before; removed when nothing else is in them. */
+  readonly created: readonly string[];
+  readonly path: readonly PathEdit[];
+}
+
+const MARK = "# waft's launcher:";
+
+function receiptFile(paths: MachinePaths): string {
+  return join(paths.state, "install-receipt.json");
+}
+
+/** The receipt; undefined when waft was not installed by its installer. */
+export async function readInstallReceipt(paths: MachinePaths): Promise<InstallReceipt | undefined> {
+  const bytes = await DISK.read(receiptFile(paths), 1 << 20);
+  if (bytes === undefined) return undefined;
+  try {
+    const receipt = JSON.parse(new TextDecoder().decode(bytes)) as InstallReceipt;
+    if (receipt?.schemaVersion === 1 && typeof receipt.bin === "string" && Array.isArray(receipt.created)) {
+      return receipt;
+    }
+  } catch {
+    // Said below.
+  }
+  throw fail("install.state", "the receipt of the installation is damaged", { file: receiptFile(paths) });
+}
+
+/** What is to be installed. */
+export interface SelfInstall {
+  /** The unpacked bundle. */
+  readonly from: string;
+  readonly receipt: Receipt;
+  readonly bin: string;
+  readonly base?: string;
+  /** What to do about the PATH; nothing when absent. */
+  readonly path?: PathPlan;
+}
+
+/** Installs the bundle in a directory and activates it. */
+export async function installSelf(
+  context: VersionContext,
+  facts: MachineFacts,
+  install: SelfInstall,
+): Promise<{ readonly version: string; readonly bin: string }> {
+  const paths = machinePaths(facts);
+  const { step } = context;
+  const { version } = install.receipt;
+  const launcher = join(install.bin, "waft");
+  const existing = await readFile(launcher, "utf8").catch(() => undefined);
+  if (existing !== undefined && !existing.includes(MARK) || (await DISK.status(launcher))?.kind === "directory") {
+    throw fail("install.exists", "there is another program of that name", {
+      file: launcher,
+      help: "remove it, or choose another directory with --dir",
+    });
+  }
+  const folder = `waft-${version}/`;
+  const bundle = bundleFiles(await readTree(install.from, folder), version);
+  const created = await missingParents([
+    paths.state,
+    paths.versions,
+    paths.config,
+    paths.cache,
+    install.bin,
+    ...(install.path?.edits ?? []).map((e) => dirname(e.file)),
+  ]);
+  try {
+    await withVersionLock(paths, async () => {
+      const before = await readInstallReceipt(paths);
+      step?.("install receipt");
+      const receipt: InstallReceipt = {
+        schemaVersion: 1,
+        ...(install.base === undefined ? {} : { base: install.base }),
+        bin: install.bin,
+        created: [...new Set([...(before?.created ?? []), ...created])],
+        path: [...(before?.path ?? []), ...(install.path?.edits ?? [])],
+      };
+      await replaceFile(receiptFile(paths), `${JSON.stringify(receipt, null, 2)}\n`);
+      if (await readReceipt(paths, version) === undefined) {
+        await placeVersion(paths, install.receipt, bundle, (dir) => tryVersion(context, dir, version), step);
+      }
+      const active = await readActive(paths).catch(() => ({}) as { current?: string });
+      if (active.current !== version) {
+        await writeActive(
+          paths,
+          { current: version, ...(active.current === undefined ? {} : { previous: active.current }) },
+          step,
+        );
+      }
+      step?.("launcher");
+      const text = new TextDecoder().decode(bundle.files.get("lib/installer/launcher.sh")!)
+        .replace(/^waft_layout=.*$/m, `waft_layout=${facts.os === "linux" ? "xdg" : "home"}`);
+      await mkdir(install.bin, { recursive: true });
+      await replaceFile(launcher, text, 0o755);
+      step?.("path");
+      await applyEdits(install.path?.edits ?? []);
+      step?.("done");
+      if (before !== undefined && before.bin !== install.bin) await removeLauncher(before.bin);
+    });
+  } catch (error) {
+    throw diskError(error, paths.versions);
+  }
+  return { version, bin: install.bin };
+}
+
+async function removeLauncher(bin: string): Promise<void> {
+  const launcher = join(bin, "waft");
+  const text = await readFile(launcher, "utf8").catch(() => "");
+  if (text.includes(MARK)) await rm(launcher, { force: true });
+}
+
+/** The files below a directory, by path. */
+async function readTree(root: string, prefix: string): Promise<Map<string, Uint8Array>> {
+  const files = new Map<string, Uint8Array>();
+  const walk = async (directory: string, name: string): Promise<void> => {
+    for (const entry of await DISK.list(directory)) {
+      const path = join(directory, entry);
+      const status = await DISK.status(path);
+      if (status?.kind === "directory") await walk(path, `${name}${entry}/`);
+      else if (status?.kind === "file") files.set(`${name}${entry}`, (await DISK.read(path))!);
+      else throw fail("archive.contents", "a bundle consists of plain files", { file: path });
+    }
+  };
+  await walk(root, prefix);
+  return files;
+}
+
+/** Directories, and those above them, that do not exist. */
+async function missingParents(directories: readonly string[]): Promise<string[]> {
+  const missing = new Set<string>();
+  for (let directory of directories) {
+    while (await DISK.status(directory) === undefined && dirname(directory) !== directory) {
+      missing.add(directory);
+      directory = dirname(directory);
+    }
+  }
+  return [...missing];
+}
+
+/** What an uninstallation would remove, and what it keeps. */
+export interface UninstallPlan {
+  readonly remove: readonly string[];
+  readonly edits: readonly PathEdit[];
+  readonly keep: readonly string[];
+}
+
+/** Finds out what to remove. */
+export async function planUninstall(paths: MachinePaths, purge: boolean): Promise<UninstallPlan> {
+  const receipt = await readInstallReceipt(paths);
+  const bin = receipt?.bin ?? paths.bin;
+  const config = await namesIn(paths.config);
+  const keepConfig = !purge && config.length > 0;
+  return {
+    remove: [join(bin, "waft"), paths.versions, paths.cache, paths.state, ...(keepConfig ? [] : [paths.config])],
+    edits: receipt?.path ?? [],
+    keep: keepConfig ? [paths.config] : [],
+  };
+}
+
+/** Removes waft; returns what could not be undone. Projects are not touched. */
+export async function uninstallSelf(paths: MachinePaths, plan: UninstallPlan): Promise<string[]> {
+  const receipt = await readInstallReceipt(paths);
+  const left = await undoEdits(plan.edits);
+  await removeLauncher(receipt?.bin ?? paths.bin);
+  // The receipt goes last, so that a killed uninstallation can be run again.
+  for (const directory of plan.remove.slice(1).filter((d) => d !== paths.state)) {
+    await rm(directory, { recursive: true, force: true });
+  }
+  await rm(paths.state, { recursive: true, force: true });
+  const longestFirst = [...(receipt?.created ?? [])].sort((a, b) => b.length - a.length);
+  for (const directory of longestFirst) await rmdir(directory).catch(() => {}); // Not empty: others use it.
+  return left;
+}

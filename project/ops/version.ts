@@ -1,0 +1,323 @@
+/**
+ * The version manager: install, use, roll back, remove versions of waft.
+ *
+ * In: targets (`canary`, `nightly`, `latest`, an exact version) and the machine's directories. Out: what was done. A version is installed only
+ * after signature, freshness, size, SHA-256, the archive's form and a first start were right; until its one rename, and whatever
+ * happens before, the machine is as it was. Versions lie side by side: `use` and `rollback` only move a pointer. Design: §5.
+ */
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import semver from "semver";
+import { ARCHIVE_LIMITS, readArchive } from "../archive.ts";
+import { fail, quote } from "../diagnostic.ts";
+import { DISK } from "../files.ts";
+import type { MachinePaths } from "../paths.ts";
+import { downloadArtifact, fetchIndex, type ReleaseSite } from "../release_download.ts";
+import { artifactFor, type ReleaseIndex, versionOfTarget } from "../release_index.ts";
+import { canonicalVersion, isCanonicalVersion } from "../version.ts";
+import {
+  type ActiveState,
+  diskError,
+  installedVersions,
+  placeVersion,
+  readActive,
+  readReceipt,
+  type Receipt,
+  removeVersion,
+  type Step,
+  type VersionFiles,
+  withVersionLock,
+  writeActive,
+} from "../version_store.ts";
+import { channelOf } from "./status.ts";
+
+/** What the operations work on. */
+export interface VersionContext {
+  readonly paths: MachinePaths;
+  readonly platform: string;
+  readonly libc?: string;
+  readonly site: () => ReleaseSite;
+  /** Starts the version in a directory; the text that its `--version` prints. */
+  readonly start: (directory: string) => Promise<string>;
+  readonly step?: Step;
+  readonly now?: () => number;
+}
+
+/** Bounds of a bundle's archive. */
+export const BUNDLE_LIMITS = {
+  ...ARCHIVE_LIMITS,
+  packedBytes: 256 << 20,
+  unpackedBytes: 512 << 20,
+  fileBytes: 320 << 20,
+  files: 2000,
+} as const;
+
+/** What a bundle may hold, and what it must. */
+const ALLOWED = /^(?:waft|deno|start|LICENSE|README\.md|lib\/[0-9A-Za-z_][0-9A-Za-z._/-]*)$/;
+const REQUIRED = ["waft", "deno", "start", "lib/waft.js", "lib/release-keys.json", "lib/installer/launcher.sh"];
+const EXECUTABLES: ReadonlySet<string> = new Set(["waft", "deno"]);
+
+/** The files of a bundle without the folder they are in; throws unless they are what a bundle consists of. */
+export function bundleFiles(archive: ReadonlyMap<string, Uint8Array>, version: string): VersionFiles {
+  const folder = `waft-${version}/`;
+  const files = new Map<string, Uint8Array>();
+  for (const [path, bytes] of archive) {
+    const name = path.startsWith(folder) ? path.slice(folder.length) : undefined;
+    if (name === undefined || !ALLOWED.test(name)) {
+      throw fail("archive.contents", `${quote(path)} does not belong into a bundle of ${version}`);
+    }
+    files.set(name, bytes);
+  }
+  for (const name of REQUIRED) {
+    if (!files.has(name)) throw fail("archive.contents", `the bundle of ${version} lacks ${name}`);
+  }
+  return { files, executables: EXECUTABLES };
+}
+
+/** What an installation did. */
+export interface InstallResult {
+  readonly version: string;
+  readonly already: boolean;
+  /** True when nothing was active before, so that it is now. */
+  readonly activated: boolean;
+}
+
+/** Installs what `target` means now. */
+export async function installVersion(context: VersionContext, target: string): Promise<InstallResult> {
+  const { paths } = context;
+  const exact = canonicalVersion(target);
+  if (exact !== undefined && await readReceipt(paths, exact) !== undefined) {
+    return { version: exact, already: true, activated: false };
+  }
+  if (exact === undefined && !["canary", "nightly", "latest", "official", "stable"].includes(target)) {
+    throw fail("usage.target", `${quote(target)} is neither a channel nor a version`, {
+      help: "canary, nightly, latest, or an exact version such as 0.3.1",
+    });
+  }
+  const site = context.site();
+  try {
+    const index = await fetchIndex(site);
+    return await installFrom(context, site, index, versionOfTarget(index, exact ?? target));
+  } catch (error) {
+    throw diskError(error, paths.cache);
+  }
+}
+
+async function installFrom(
+  context: VersionContext,
+  site: ReleaseSite,
+  index: ReleaseIndex,
+  version: string,
+): Promise<InstallResult> {
+  const { paths, step } = context;
+  if (await readReceipt(paths, version) !== undefined) return { version, already: true, activated: false };
+  const artifact = artifactFor(index, version, context.platform, context.libc);
+  step?.("download");
+  const packed = await downloadArtifact(site, artifact);
+  step?.("downloaded");
+  const bytes = (await DISK.read(packed, BUNDLE_LIMITS.packedBytes))!;
+  const files = bundleFiles(readArchive(bytes, BUNDLE_LIMITS), version);
+  return await withVersionLock(paths, async () => {
+    if (await readReceipt(paths, version) !== undefined) return { version, already: true, activated: false };
+    await placeVersion(
+      paths,
+      {
+        schemaVersion: 1,
+        version,
+        kind: "bundle",
+        platform: context.platform,
+        commit: index.releases[version]!.commit,
+        sha256: artifact.sha256,
+        installedAt: new Date((context.now ?? Date.now)()).toISOString(),
+      },
+      files,
+      (directory) => tryVersion(context, directory, version),
+      step,
+    );
+    // Only the download of what is installed is of no use any more.
+    await rm(packed, { force: true });
+    const active = await readActive(paths).catch(() => ({} as ActiveState));
+    if (active.current !== undefined) return { version, already: false, activated: false };
+    await writeActive(paths, { current: version }, step);
+    return { version, already: false, activated: true };
+  });
+}
+
+/** Throws unless the version in a directory starts and says that it is that version. */
+export async function tryVersion(context: VersionContext, directory: string, version: string): Promise<void> {
+  let printed: string;
+  try {
+    printed = (await context.start(directory)).trim();
+  } catch (error) {
+    throw fail(
+      "install.start",
+      `${version} does not start on this machine: ${quote(String((error as Error).message))}`,
+      {
+        help: "nothing was installed; what was active before still is",
+      },
+    );
+  }
+  if (printed !== version) {
+    throw fail("install.start", `the bundle of ${version} says that it is ${quote(printed)}`, {
+      help: "nothing was installed",
+    });
+  }
+}
+
+/** The installed version that a target means: exact, `previous`, or the newest one of a channel. */
+export async function installedTarget(paths: MachinePaths, target: string): Promise<string> {
+  const installed = await installedVersions(paths);
+  const exact = canonicalVersion(target);
+  if (exact !== undefined && installed.some((r) => r.version === exact)) return exact;
+  const channel = target === "latest" || target === "stable" ? "official" : target;
+  const ofChannel = installed.filter((r) => channelOf(r.version) === channel);
+  if (ofChannel.length > 0) return ofChannel.at(-1)!.version;
+  const names = installed.map((r) => r.version).join(", ") || "none";
+  throw fail("release.unknown", `${quote(target)} is not installed (installed: ${names})`, {
+    help: isCanonicalVersion(target) || ["canary", "nightly", "official"].includes(channel)
+      ? `waft version install ${target}`
+      : "give canary, nightly, latest or an exact version",
+  });
+}
+
+/** Makes an installed version the active one. */
+export async function useVersion(
+  context: VersionContext,
+  target: string,
+): Promise<{ readonly version: string; readonly previous?: string }> {
+  const { paths } = context;
+  return await withVersionLock(paths, async () => {
+    const version = await installedTarget(paths, target);
+    // A damaged record is what this command repairs.
+    const active = await readActive(paths).catch(() => ({} as ActiveState));
+    if (active.current === version) return { version };
+    await writeActive(
+      paths,
+      { current: version, ...(active.current === undefined ? {} : { previous: active.current }) },
+      context.step,
+    );
+    return { version, ...(active.current === undefined ? {} : { previous: active.current }) };
+  });
+}
+
+/** Goes back to the version that was active before. */
+export async function rollbackVersion(
+  context: VersionContext,
+): Promise<{ readonly version: string; readonly previous?: string }> {
+  const { paths } = context;
+  return await withVersionLock(paths, async () => {
+    const { current, previous } = await readActive(paths);
+    if (previous === undefined) throw fail("release.unknown", "there is no version to go back to");
+    if (await readReceipt(paths, previous) === undefined) {
+      throw fail("release.unknown", `the version before, ${previous}, is not installed any more`, {
+        help: `waft version install ${previous}`,
+      });
+    }
+    await writeActive(
+      paths,
+      { current: previous, ...(current === undefined ? {} : { previous: current }) },
+      context.step,
+    );
+    return { version: previous, ...(current === undefined ? {} : { previous: current }) };
+  });
+}
+
+/** Installs and activates what the active version's channel offers now. */
+export async function updateVersion(
+  context: VersionContext,
+): Promise<InstallResult & { readonly from?: string }> {
+  const { current } = await readActive(context.paths);
+  const channel = current === undefined ? "latest" : channelOf(current);
+  const site = context.site();
+  let result: InstallResult;
+  try {
+    const index = await fetchIndex(site);
+    const version = versionOfTarget(index, channel);
+    if (current !== undefined && semver.compareBuild(version, current) < 0) {
+      throw fail("release.rollback", `${channel} offers ${version}, which is older than the active ${current}`, {
+        help: `if that is meant: waft version install ${version} && waft version use ${version}`,
+      });
+    }
+    result = await installFrom(context, site, index, version);
+  } catch (error) {
+    throw diskError(error, context.paths.cache);
+  }
+  if (result.version !== current) await useVersion(context, result.version);
+  return {
+    ...result,
+    activated: result.version !== current,
+    ...(current === undefined ? {} : { from: current }),
+  };
+}
+
+/** Removes an installed version; the active one only when that is meant. */
+export async function uninstallVersion(
+  context: VersionContext,
+  version: string,
+  force = false,
+): Promise<{ readonly version: string; readonly active?: string }> {
+  const { paths } = context;
+  return await withVersionLock(paths, async () => {
+    const exact = canonicalVersion(version) ?? version;
+    const installed = await installedVersions(paths);
+    if (!installed.some((r) => r.version === exact)) {
+      throw fail("release.unknown", `${quote(version)} is not installed`, { help: "waft version list" });
+    }
+    const { current, previous } = await readActive(paths);
+    if (current === exact) {
+      const next = previous !== undefined && previous !== exact && installed.some((r) => r.version === previous)
+        ? previous
+        : undefined;
+      if (!force || next === undefined) {
+        throw fail("usage.active", `${exact} is the active version`, {
+          help: next === undefined
+            ? "use another version first, or remove everything with `waft self uninstall`"
+            : `use another version first, or give --force to go back to ${next}`,
+        });
+      }
+      await writeActive(paths, { current: next }, context.step);
+      await removeVersion(paths, exact, context.step);
+      return { version: exact, active: next };
+    }
+    if (previous === exact && current !== undefined) await writeActive(paths, { current }, context.step);
+    await removeVersion(paths, exact, context.step);
+    return { version: exact, ...(current === undefined ? {} : { active: current }) };
+  });
+}
+
+/** Removes all versions but the active one and the one before, and broken-off downloads. */
+export async function pruneVersions(context: VersionContext): Promise<{ readonly removed: readonly string[] }> {
+  const { paths } = context;
+  return await withVersionLock(paths, async () => {
+    const { current, previous } = await readActive(paths);
+    const removed: string[] = [];
+    for (const { version } of await installedVersions(paths)) {
+      if (version === current || version === previous) continue;
+      await removeVersion(paths, version, context.step);
+      removed.push(version);
+    }
+    await rm(join(paths.cache, "downloads"), { recursive: true, force: true });
+    return { removed };
+  });
+}
+
+/** One row of the list. */
+export interface ListedVersion {
+  readonly version: string;
+  readonly channel: string;
+  readonly active: boolean;
+  readonly previous: boolean;
+  readonly receipt: Receipt;
+}
+
+/** What is installed. */
+export async function listVersions(paths: MachinePaths): Promise<ListedVersion[]> {
+  const { current, previous } = await readActive(paths);
+  return (await installedVersions(paths)).map((receipt) => ({
+    version: receipt.version,
+    channel: channelOf(receipt.version),
+    active: receipt.version === current,
+    previous: receipt.version === previous,
+    receipt,
+  }));
+}

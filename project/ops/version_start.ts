@@ -1,0 +1,33 @@
+/**
+ * Starting another version of waft: to try it before it is installed, and for a project that asks for it.
+ *
+ * In: a version's directory. Out: what `waft --version` of it prints. It gets no input, a time limit, and the environment without what
+ * chooses a version.
+ */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import process from "node:process";
+
+const LIMIT_MS = 60_000;
+
+/** The text that `waft --version` of the version in a directory prints. */
+export function startVersion(directory: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const { WAFT_RUNTIME: _, ...env } = process.env;
+    const child = spawn(join(directory, "waft"), ["--version"], { env, stdio: ["ignore", "pipe", "pipe"] });
+    const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
+    let out = "";
+    let err = "";
+    child.stdout.on("data", (chunk) => out = (out + String(chunk)).slice(0, 1000));
+    child.stderr.on("data", (chunk) => err = (err + String(chunk)).slice(0, 1000));
+    child.on("error", (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+    child.on("close", (status, signal) => {
+      clearTimeout(timer);
+      if (status === 0) resolve(out);
+      else reject(new Error(`it ended with ${signal ?? `status ${status}`}: ${err.trim()}`));
+    });
+  });
+}
