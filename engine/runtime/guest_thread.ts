@@ -107,8 +107,11 @@ export class GuestThread {
   lands: (error: unknown) => boolean = () => false;
   /** The host function `index` of the instance whose context it is. */
   services: (context: number, index: number) => HostService | undefined = () => undefined;
-  /** Called when the last call has ended: a quiet moment for sweeping. */
-  quiet: () => void = () => {};
+  /**
+   * Called when the last call has ended: a quiet moment for sweeping, unless results are still waiting in the slots, where nothing holds what
+   * they refer to.
+   */
+  quiet: (resultsWait?: boolean) => void = () => {};
 
   constructor(host: Host, target: Target) {
     this.host = host;
@@ -261,6 +264,7 @@ export class GuestThread {
     const { i32 } = this.state;
     const { resume } = this;
     this.depth++;
+    let ended = false;
     try {
       while (status !== STATUS.DONE) {
         try {
@@ -286,8 +290,9 @@ export class GuestThread {
           status = resume();
         }
       }
+      ended = true;
     } finally {
-      if (--this.depth === 0) this.quiet();
+      if (--this.depth === 0) this.quiet(ended);
     }
   }
 

@@ -473,12 +473,25 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     return thread.depth > 0 && thread.holdsWord(this.block.address);
   }
 
-  /** Throws unless it is at rest: no call of its code is under way, not even one that waits. */
+  /**
+   * Throws unless it is at rest: no call of its code is under way, not even one that waits, and none of code that uses its memories or
+   * tables, which may have checked an address against a length that they would lose.
+   */
   requireRest(): void {
     if (this.closed) throw new Error("The instance is closed");
     const { thread } = this.store;
-    if ((thread.depth > 0 || thread.suspended.size > 0) && thread.holdsWord(this.block.address)) {
+    if (thread.depth === 0 && thread.suspended.size === 0) return;
+    if (thread.holdsWord(this.block.address)) {
       throw new Error("The instance is not at rest: a call of it is under way");
+    }
+    const { importedMemoryCount, importedTableCount } = this.module.valid;
+    const users = new Set<unknown>();
+    for (const memory of this.memories.slice(importedMemoryCount)) for (const user of memory.users()) users.add(user);
+    for (const table of this.tables.slice(importedTableCount)) for (const user of table.users) users.add(user);
+    users.delete(this);
+    for (const user of users) {
+      if (!(user instanceof Instance) || !thread.holdsWord(user.block.address)) continue;
+      throw new Error("The instance is not at rest: a call of another that uses its memory or table is under way");
     }
   }
 

@@ -66,7 +66,7 @@ export class Store implements ReferenceBorder {
       );
     this.thread.builtins = (index, context) => this.instanceOfContext(context).serveBuiltin(index);
     this.thread.services = (context, index) => this.instanceOfContext(context).hostServices[index];
-    this.thread.quiet = () => this.#rest();
+    this.thread.quiet = (resultsWait = false) => this.#rest(resultsWait);
     this.thread.lands = (error) => this.#lands(error);
     this.heap = new Heap(this.thread.host, this.#heapRoots(), (control) => {
       const code = collectorCode(this, this.compileCollector(), control);
@@ -200,7 +200,9 @@ export class Store implements ReferenceBorder {
       if (word === 0 || !this.wordMatches(word, top === HEAP.extern && heap !== HEAP.noextern ? HEAP.any : heap)) {
         throw referenceMismatch(value, type);
       }
-      if (receiver !== undefined && (word & 7) === 0 && word !== 0) this.heap.references.lend(value as object, receiver);
+      if (receiver !== undefined && (word & 7) === 0 && word !== 0) {
+        this.heap.references.lend(value as object, receiver);
+      }
       return word;
     }
     const info = funcInfo(value);
@@ -333,12 +335,14 @@ export class Store implements ReferenceBorder {
     });
   }
 
-  /** No compiled code is running or parked. */
-  #rest(): void {
+  /** No compiled code is running or parked. Results in the slots are no roots: while they wait there, a sweep is left to the next call. */
+  #rest(resultsWait: boolean): void {
     this.#lastContext = 0;
     this.#lastInstance = undefined;
     this.#caught = undefined;
-    if (this.thread.sweepDue || this.thread.exceptions.full) this.#sweep();
+    if (!this.thread.sweepDue && !this.thread.exceptions.full) return;
+    if (resultsWait) this.thread.sweepDue = true;
+    else this.#sweep();
   }
 
   /**
