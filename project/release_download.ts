@@ -161,9 +161,13 @@ async function request(site: ReleaseSite, url: string, headers: { [name: string]
           response,
           async *body() {
             if (body === null) return;
-            for await (const chunk of body) {
-              again();
-              yield chunk;
+            try {
+              for await (const chunk of body) {
+                again();
+                yield chunk;
+              }
+            } catch (error) {
+              throw networkError(url, error, signal.aborted);
             }
           },
           stop() {
