@@ -21,6 +21,7 @@ import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
 import { COLLECTOR_CODE } from "./gc/collector_code.ts";
 import type { HeapStatistics } from "./gc/heap.ts";
 import { cpuFeatures, hostArchitecture } from "./host/cpu.ts";
+import { ArtifactError } from "./link/artifact.ts";
 import { placeImage } from "./link/image.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
 import { callAsync } from "./runtime/async_call.ts";
@@ -42,6 +43,7 @@ import { InstancePool } from "./runtime/instance_pool.ts";
 import { guardsShared, Memory } from "./runtime/memory.ts";
 import { hasGuardRoom } from "./runtime/memory_range.ts";
 import { adoptModule, type SharedModuleToken, shareModule, unshareModule } from "./runtime/shared_module.ts";
+import { loadModule, serializeModule } from "./runtime/saved_module.ts";
 import type { SharedMemoryToken } from "./runtime/shared_pages.ts";
 import { readSnapshot, writeSnapshot } from "./runtime/snapshot.ts";
 import { Store } from "./runtime/store.ts";
@@ -142,8 +144,8 @@ const TARGET: Target = hostArchitecture() === "arm64"
 
 let store: Store | undefined;
 
-/** The store of this realm: made by the first instantiation or compilation. */
-function realmStore(): Store {
+/** The store of this realm, for other parts of the engine: made by the first instantiation or compilation. */
+export function realmStore(): Store {
   return store ??= makeStore();
 }
 
@@ -236,15 +238,36 @@ export class Engine {
   /** Compiles what `parse` returned. `places` are those of the text it came from, if any. */
   compileParsed(module: WasmModule, places: TextPlaces = new TextPlaces()): Module {
     const space = realmStore();
-    const { host } = space.thread;
-    const explicit = this.bounds === "explicit" || (hasSharedMemory(module) && !guardsShared(host)) ||
-      (this.bounds === "auto" && !hasGuardRoom(host));
+    const explicit = this.#wantsExplicit(space, module);
     const { compiled, hits } = this.#compileFor(space, module, places, explicit);
     const hasMemory = module.memories.some(({ limits }) => limits.address !== I64);
     const spare = this.bounds === "auto" && !explicit && hasMemory
       ? () => this.#compileFor(space, module, places, true).compiled
       : undefined;
     return new Module(space, compiled, hits, this, spare);
+  }
+
+  /**
+   * The module of an artifact, which `Module.serialize` returned for an engine with the same options, in this process or another: nothing is
+   * compiled. The bytes must not change while the module is in use.
+   *
+   * An artifact is machine code. One that is damaged, or made by another version, for another machine or with other options, is refused
+   * with an ArtifactError; beyond that its source is trusted, as that of a program that you run.
+   */
+  load(artifact: Uint8Array | ArrayBuffer): Module {
+    const space = realmStore();
+    const bytes = artifact instanceof ArrayBuffer ? new Uint8Array(artifact) : artifact;
+    const { compiled, hits } = loadModule(space, bytes, this, (valid) => this.#wantsExplicit(space, valid));
+    if (this.bounds === "guard" && compiled.explicitBounds) {
+      throw new ArtifactError("The artifact's code checks bounds, this engine's option bounds is guard");
+    }
+    return new Module(space, compiled, hits, this);
+  }
+
+  /** Is code with explicit bounds the one to use for `module`? */
+  #wantsExplicit({ thread: { host } }: Store, module: WasmModule): boolean {
+    return this.bounds === "explicit" || (hasSharedMemory(module) && !guardsShared(host)) ||
+      (this.bounds === "auto" && !hasGuardRoom(host));
   }
 
   #compileFor(
@@ -409,6 +432,14 @@ export class Module {
       guarded: !explicitBounds && type.limits.address !== I64,
       maxPages: this.#engine.limits.maxMemoryPages,
     });
+  }
+
+  /**
+   * The compiled module as bytes, for `Engine.load` of an engine with the same options: the same version of waft, the same system, a processor
+   * that can what this one can. The same module and options give the same bytes.
+   */
+  serialize(): Uint8Array<ArrayBuffer> {
+    return serializeModule(this.#compiled, this.#engine, this.hits);
   }
 
   /** Size of the machine code in bytes. */
@@ -671,6 +702,7 @@ export const host: HostObjects = {
 };
 
 export {
+  ArtifactError,
   EXTERN,
   InstancePool,
   Memory,

@@ -4,6 +4,7 @@
  * @module
  */
 export {
+  ArtifactError,
   collectGarbage,
   type Context,
   Engine,

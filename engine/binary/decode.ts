@@ -58,7 +58,7 @@ function readCustom(reader: CodeReader, decoding: Decoding, after: number): void
   const name = reader.name();
   const offset = reader.offset;
   const bytes = reader.take(reader.left);
-  if (name === NAME_SECTION && !decoding.named) {
+  if (name === NAME_SECTION && !decoding.named && !decoding.outline) {
     decoding.named = true;
     readNames(bytes, module.names);
   }
@@ -83,6 +83,7 @@ function readSection(reader: CodeReader, decoding: Decoding, last: number): numb
   const moduleEnd = reader.end;
   reader.end = reader.pos + size;
   if (id === SECTION.custom) readCustom(reader, decoding, last);
+  else if (id === SECTION.code && decoding.outline) reader.pos = reader.end;
   else SECTION_READERS[id]!(reader, decoding);
   if (reader.left > 0) reader.fail(`section size mismatch: ${reader.left} bytes of section ${id} are left over`);
   reader.end = moduleEnd;
@@ -90,20 +91,26 @@ function readSection(reader: CodeReader, decoding: Decoding, last: number): numb
 }
 
 /** Pairs the function section with the code section, and checks what other sections promised. */
-function joinSections(reader: CodeReader, { module, funcTypes, bodies }: Decoding): void {
-  if (funcTypes.length !== bodies.length) {
+function joinSections(reader: CodeReader, { module, funcTypes, bodies, outline }: Decoding): void {
+  if (outline) {
+    const body = { bytes: new Uint8Array(0), offset: 0 };
+    for (const typeIndex of funcTypes) module.funcs.push({ typeIndex, body });
+  } else if (funcTypes.length !== bodies.length) {
     const counts = `${funcTypes.length} and ${bodies.length}`;
     reader.fail(`function and code section have inconsistent lengths: ${counts}`);
   }
-  for (let i = 0; i < bodies.length; i++) module.funcs.push({ typeIndex: funcTypes[i]!, body: bodies[i]! });
+  for (let i = 0; i < bodies.length && !outline; i++) module.funcs.push({ typeIndex: funcTypes[i]!, body: bodies[i]! });
   if (module.dataCount !== undefined && module.dataCount !== module.datas.length) {
     const counts = `${module.dataCount} and ${module.datas.length}`;
     reader.fail(`data count and data section have inconsistent lengths: ${counts}`);
   }
 }
 
-/** Decodes a core module in binary form. */
-export function decodeModule(bytes: Uint8Array): Module {
+/**
+ * Decodes a core module in binary form. With `bodies: false` the code section may be missing and is not looked at, bodies are empty, and
+ * names are left to who needs them: for modules that are compiled already (link/outline.ts).
+ */
+export function decodeModule(bytes: Uint8Array, options: { bodies?: boolean } = {}): Module {
   const reader = new CodeReader(bytes);
   const decoding: Decoding = {
     module: emptyModule(bytes),
@@ -112,6 +119,7 @@ export function decodeModule(bytes: Uint8Array): Module {
     elements: 0,
     locals: 0,
     named: false,
+    outline: options.bodies === false,
   };
   readHeader(reader);
   for (let last: number = SECTION.custom; reader.left > 0;) {

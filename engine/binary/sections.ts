@@ -37,6 +37,8 @@ export interface Decoding {
   locals: number;
   /** Has there been a name section? Only the first counts. */
   named: boolean;
+  /** Are bodies and names left out? */
+  readonly outline: boolean;
 }
 
 /** Reads one section's content. */

@@ -57,7 +57,12 @@ export class CompiledModule implements ImageOwner {
   readonly datas: readonly PreparedData[];
   /** Where in the text a byte of the binary form comes from, for modules from text. */
   readonly placeOf: (offset: number) => SourcePlace | undefined;
-  readonly inlineSitesByFunction: ReadonlyMap<number, readonly InlineSite[]>;
+  /** Where the content of the code section begins in the binary form, when `valid` holds only its outline (link/outline.ts). */
+  readonly codeOffset: number | undefined;
+  readonly #inlineSites:
+    | ReadonlyMap<number, readonly InlineSite[]>
+    | (() => ReadonlyMap<number, readonly InlineSite[]>);
+  #inlineSitesRead: ReadonlyMap<number, readonly InlineSite[]> | undefined;
   /** Who else uses the image. */
   readonly references: ImageReferences;
   #exportNames: Map<number, string> | undefined;
@@ -73,7 +78,8 @@ export class CompiledModule implements ImageOwner {
       fuel: boolean;
       deterministic: boolean;
       signatureIds: Int32Array;
-      inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
+      inlineSites: ReadonlyMap<number, readonly InlineSite[]> | (() => ReadonlyMap<number, readonly InlineSite[]>);
+      codeOffset?: number;
       /** Of an image that another realm has placed. */
       references?: ImageReferences;
       placeOf?: (offset: number) => SourcePlace | undefined;
@@ -88,7 +94,8 @@ export class CompiledModule implements ImageOwner {
     this.fuel = parts.fuel;
     this.deterministic = parts.deterministic;
     this.signatureIds = parts.signatureIds;
-    this.inlineSitesByFunction = parts.inlineSites;
+    this.#inlineSites = parts.inlineSites;
+    this.codeOffset = parts.codeOffset;
     this.references = parts.references ?? new ImageReferences(true);
     this.placeOf = parts.placeOf ?? (() => undefined);
     const ids = valid.canonicalIds;
@@ -119,6 +126,11 @@ export class CompiledModule implements ImageOwner {
 
   get moduleName(): string | undefined {
     return this.valid.names.module;
+  }
+
+  get inlineSitesByFunction(): ReadonlyMap<number, readonly InlineSite[]> {
+    const sites = this.#inlineSites;
+    return this.#inlineSitesRead ??= typeof sites === "function" ? sites() : sites;
   }
 
   inlineSites(definedIndex: number): readonly InlineSite[] {

@@ -13,10 +13,11 @@ import { decodeModule } from "../binary/decode.ts";
 import type { ContextLayout } from "../context_layout.ts";
 import type { FeatureSet } from "../features.ts";
 import { CodeImage, type CodeTables, placeImage } from "../link/image.ts";
+import { readOutline } from "../link/outline.ts";
 import { validateModule } from "../validate/module.ts";
-import type { ValidModule } from "../validate/valid_module.ts";
 import { CompiledModule, type InlineSite } from "./compiled_module.ts";
 import { ImageReferences } from "./image_references.ts";
+import { moduleHash, rememberModuleHash } from "./snapshot.ts";
 import type { Store } from "./store.ts";
 
 /** What of a module another realm needs. */
@@ -37,6 +38,8 @@ export interface SharedModuleToken {
   readonly deterministic: boolean;
   readonly inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
   readonly features: FeatureSet;
+  /** Of a module from an artifact, whose binary form is only an outline. */
+  readonly outline?: { codeOffset: number; hash: Uint8Array };
 }
 
 /** Changes whenever the meaning of a token does. */
@@ -69,6 +72,9 @@ export function shareModule(module: CompiledModule, features: FeatureSet): Share
     deterministic: module.deterministic,
     inlineSites: module.inlineSitesByFunction,
     features,
+    ...(module.codeOffset === undefined
+      ? {}
+      : { outline: { codeOffset: module.codeOffset, hash: moduleHash(module) } }),
   };
   TOKENS.set(module, token);
   return token;
@@ -88,9 +94,11 @@ export function adoptModule(store: Store, token: SharedModuleToken): CompiledMod
   const known = store.moduleAt(token.base);
   if (known !== undefined) return known;
   const references = ImageReferences.hold(token.count);
-  const valid = validateModule(decodeModule(new Uint8Array(token.binary).slice()), token.features, {
-    bodies: false,
-  }) as ValidModule;
+  const { outline } = token;
+  const binary = new Uint8Array(token.binary).slice();
+  const valid = outline === undefined
+    ? validateModule(decodeModule(binary), token.features, { bodies: false })
+    : readOutline(binary, token.features);
   const { thread } = store;
   let image = new CodeImage(token.base, token.size, token.tables);
   if (token.tables.pollAt.length > 0) {
@@ -103,7 +111,9 @@ export function adoptModule(store: Store, token: SharedModuleToken): CompiledMod
     ...token,
     image,
     ...(copied ? {} : { references }),
+    ...(outline === undefined ? {} : { codeOffset: outline.codeOffset }),
   });
+  if (outline !== undefined) rememberModuleHash(module, outline.hash);
   store.addModule(module);
   return module;
 }

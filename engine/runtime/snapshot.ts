@@ -15,6 +15,7 @@ import { isSubtypeId } from "../wasm/subtype.ts";
 import { HEAP, heapOf, isNullable, isRef, V128, type ValType, valTypeName } from "../wasm/types.ts";
 import { RECORD } from "../context_layout.ts";
 import type { CompiledModule } from "./compiled_module.ts";
+import { evaluateConst } from "./const_expr.ts";
 import type { Instance } from "./instance.ts";
 import { captureState, type InstanceState } from "./instance_state.ts";
 
@@ -32,10 +33,16 @@ function sha256(bytes: Uint8Array): Uint8Array {
 
 const HASHES: WeakMap<CompiledModule, Uint8Array> = new WeakMap();
 
-function moduleHash(module: CompiledModule): Uint8Array {
+/** What says that two modules are the same one. */
+export function moduleHash(module: CompiledModule): Uint8Array {
   let hash = HASHES.get(module);
   if (hash === undefined) HASHES.set(module, hash = sha256(encodeModule(module.valid)));
   return hash;
+}
+
+/** Sets the hash of a module that has no bodies any more (link/outline.ts). */
+export function rememberModuleHash(module: CompiledModule, hash: Uint8Array): void {
+  HASHES.set(module, hash);
 }
 
 /** Refuses modules whose instances have state that is not theirs. */
@@ -212,14 +219,30 @@ function readContent(reader: ByteReader, module: CompiledModule): (instance: Ins
       if (value instanceof Uint8Array) cells.set(value, at);
       else view.setBigUint64(at, BigInt(word(value)), true);
     }
+    const tableWords = tables.map((elements) => Float64Array.from(elements, word));
+    for (const table of module.layout.knownTables ?? []) {
+      requirePrescribed(instance, table, tableWords[table - valid.importedTableCount]!);
+    }
     return {
       memories,
-      tables: tables.map((elements) => Float64Array.from(elements, word)),
+      tables: tableWords,
       globals: cells,
       droppedElems,
       droppedDatas,
     };
   };
+}
+
+/** Refuses a table that code calls through without checks when it is not what the module's segments make it. */
+function requirePrescribed(instance: Instance, table: number, words: Float64Array): void {
+  const prescribed = new Float64Array(Number(instance.module.tableTypes[table]!.limits.min));
+  for (const elem of instance.module.elems) {
+    if (elem.mode !== "active" || elem.table !== table) continue;
+    const start = Number(evaluateConst(elem.start!, instance));
+    elem.init.forEach((init, k) => prescribed[start + k] = Number(evaluateConst(init, instance)));
+  }
+  if (words.length === prescribed.length && words.every((word, k) => word === prescribed[k])) return;
+  refuse(`table ${table} is not what the module makes it, and nothing could have changed it`);
 }
 
 function readBlocks(reader: ByteReader, pages: number): Uint8Array {

@@ -1,0 +1,52 @@
+/**
+ * The outline of a module: its binary form without the code section, which is all that instances need once there is machine code. In: a binary
+ * form. Out: a shorter one, and from that a ValidModule whose bodies are empty and whose names are read when the first one is asked for.
+ *
+ * Invariant: nothing that the outline of a valid module says differs from what the module says, but for offsets in it.
+ */
+import { ByteReader, ByteWriter } from "../base/bytes.ts";
+import { decodeModule } from "../binary/decode.ts";
+import { readNames } from "../binary/names.ts";
+import { SECTION } from "../binary/section_ids.ts";
+import type { FeatureSet } from "../features.ts";
+import { validateModule } from "../validate/module.ts";
+import type { ValidModule } from "../validate/valid_module.ts";
+import { emptyNames, type Names } from "../wasm/module.ts";
+
+const HEADER_BYTES = 8;
+
+/** `binary` without its code section, and where the content of that begins (0: there is none): what DWARF counts from. */
+export function outlineOf(binary: Uint8Array): { bytes: Uint8Array; codeOffset: number } {
+  const writer = new ByteWriter(1024);
+  writer.raw(binary.subarray(0, HEADER_BYTES));
+  const reader = new ByteReader(binary, HEADER_BYTES);
+  let codeOffset = 0;
+  while (reader.left > 0) {
+    const start = reader.pos;
+    const id = reader.u8();
+    const size = reader.u32();
+    if (id === SECTION.code) codeOffset = reader.pos;
+    reader.take(size);
+    if (id !== SECTION.code) writer.raw(binary.subarray(start, reader.pos));
+  }
+  return { bytes: writer.finish(), codeOffset };
+}
+
+/** The module of an outline, or of a whole binary form; bodies are not looked at. Throws as decoding and validation do. */
+export function readOutline(bytes: Uint8Array, features: FeatureSet): ValidModule {
+  const valid = validateModule(decodeModule(bytes, { bodies: false }), features, { bodies: false });
+  let names: Names | undefined;
+  Object.defineProperty(valid, "names", {
+    get: () => names ??= namesOf(valid),
+    enumerable: true,
+    configurable: true,
+  });
+  return valid;
+}
+
+function namesOf({ customs }: ValidModule): Names {
+  const names = emptyNames();
+  const section = customs.find(({ name }) => name === "name");
+  if (section !== undefined) readNames(section.bytes, names);
+  return names;
+}
