@@ -249,3 +249,67 @@ Deno.test("hostile: endless loops end at the deadline or with the fuel, wherever
   }
   hostGoesOn();
 });
+
+Deno.test("hostile: endless allocation of structures, arrays and exceptions ends in a trap", () => {
+  const grab = (body: string, more = "") => ({
+    provides: ["grab ->"],
+    wat:
+      `(module (type $bytes (array (mut i8))) (rec (type $list (struct (field (ref null $list)) (field (ref $bytes)))))
+      (global $kept (mut (ref null $list)) (ref.null $list)) ${more}
+      (func (export "${NS}#grab") (loop $l ${body} (br $l))))`,
+  });
+  const guest = `(module (import "${NS}" "grab" (func $g)) (type $t (struct (field i32)))
+    (func (export "grab") (call $g))
+    (func (export "make") (result i32) (struct.get $t 0 (struct.new $t (i32.const 5)))))`;
+  for (
+    const plugin of [
+      grab(`(global.set $kept (struct.new $list (global.get $kept) (array.new_default $bytes (i32.const 4194304))))`),
+      grab(`(drop (array.new_default $bytes (i32.const -1)))`),
+      grab(
+        `(block $caught (result exnref)
+          (try_table (catch_all_ref $caught) (throw $big (array.new_default $bytes (i32.const 1048576)))) (unreachable))
+        (drop) (global.set $kept (struct.new $list (global.get $kept) (array.new_default $bytes (i32.const 4194304))))`,
+        `(tag $big (param (ref $bytes)))`,
+      ),
+    ]
+  ) {
+    withPlugins([plugin], guest, ({ call, graph }) => {
+      assert.throws(
+        () => call("grab"),
+        (error) =>
+          error instanceof TrapError && /in plugin t\.example\/p$/.test(error.message) &&
+          /allocat|heap|memory|array|exhaust/i.test(error.message),
+      );
+      assert.throws(() => graph.call({}, "make"), /graph is closed/);
+    });
+    // What it took is free again: another guest of the same process allocates.
+    withPlugins([{ provides: ["grab ->"], wat: `(module (func (export "${NS}#grab")))` }], guest, ({ call }) => {
+      assert.equal(call("make"), 5);
+    });
+  }
+  hostGoesOn();
+});
+
+Deno.test("hostile: re-entry through caller.call ends in exhaustion, and never while the graph fails", () => {
+  withPlugins(
+    [{
+      provides: ["bounce ->i32"],
+      requests: { "caller.call": { exports: ["bounce", "boom"] } },
+      wat: `(module (import "waft:caller@1" "call" (func $call (param i32 i32 i32 i32 i32 i32) (result i32)))
+        (memory 1) (data (i32.const 0) "bounceboomother")
+        (func (export "${NS}#bounce") (result i32)
+          ;; An export that was not granted, then one that was.
+          (if (i32.ne (call $call (i32.const 10) (i32.const 5) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))
+            (i32.const 3)) (then unreachable))
+          (drop (call $call (i32.const 0) (i32.const 6) (i32.const 64) (i32.const 0) (i32.const 128) (i32.const 1)))
+          (i32.const 1)))`,
+    }],
+    `(module (import "${NS}" "bounce" (func $b (result i32))) (func (export "bounce") (result i32) (call $b))
+      (func (export "other")))`,
+    ({ call }) => {
+      assert.throws(() => call("bounce"), (error) => error instanceof TrapError && /exhausted/.test(error.message));
+      assert.throws(() => call("other"), /graph is closed/);
+    },
+  );
+  hostGoesOn();
+});
