@@ -32,6 +32,8 @@ export interface ControlContext {
    * in calls by `callAsync`; `values`: a value like any other, as in the JavaScript API, except for functions with the property SUSPENDING.
    */
   promises?: "await" | "values";
+  /** Read by `instantiate`: what callers of the instance's exports get instead of the errors that these calls throw. */
+  errors?: (error: unknown) => unknown;
   /** Read by `instantiate`: record what a start function leaves, so that the instance can be reset to it. */
   resettable?: boolean;
 }

@@ -4,11 +4,12 @@
  * it to JavaScript, keeps alive what those refer to (visitReferences). So an exception that only compiled code refers to is garbage
  * as soon as those references are, cycles included.
  *
- * What JavaScript throws through compiled code becomes an exception whose tag is no module's (FOREIGN): only catch_all
- * sees it, and who throws it on throws the original.
+ * What JavaScript throws through compiled code becomes an exception with a tag of its own (JS_TAG): only catch_all and modules that
+ * import that tag see it, and who throws it on throws the original.
  */
 import { THREAD } from "../context_layout.ts";
 import {
+  EXTERNREF,
   F32,
   F64,
   type FuncType,
@@ -21,6 +22,7 @@ import {
   type ValType,
   valTypeName,
 } from "../wasm/types.ts";
+import { canonicalFuncTypeId } from "../wasm/subtype.ts";
 import type { Sharer } from "../gc/references.ts";
 import type { HandleTable } from "./handles.ts";
 import type { NativeRegion } from "./native_region.ts";
@@ -47,7 +49,7 @@ export class Tag {
 
   constructor(type: FuncType, typeId: number, border: ExceptionBorder | undefined) {
     this.type = type;
-    this.hasReferences = type.params.some(isRef);
+    this.hasReferences = border !== undefined && type.params.some(isRef);
     this.typeId = typeId;
     this.border = border;
   }
@@ -90,7 +92,7 @@ export class Exception {
 
   /** Of what JavaScript threw. */
   static of(thrown: unknown): Exception {
-    if (!(thrown instanceof WasmException)) return new Exception(FOREIGN, [], thrown);
+    if (!isWasmException(thrown)) return new Exception(JS_TAG, [], thrown);
     const inside = thrown[INSIDE];
     inside.#outside = thrown; // whoever threw it may have given it properties
     return inside;
@@ -100,6 +102,9 @@ export class Exception {
   static thrown(tag: Tag, border: ExceptionBorder): Exception {
     const { params } = tag.type;
     const { u32 } = border.thread.state;
+    if (tag === JS_TAG) {
+      return new Exception(JS_TAG, [], border.fromWord(border.thread.state.word(OVERFLOW), EXTERNREF));
+    }
     // An array of numbers: a typed array costs a microsecond to make.
     const cells: number[] = [];
     for (let n = 0; n < params.length * WORDS; n++) cells.push(u32[(OVERFLOW >> 2) + n]!);
@@ -108,7 +113,7 @@ export class Exception {
 
   /** What JavaScript gets to see when nobody has caught it. */
   get outgoing(): unknown {
-    if (this.tag === FOREIGN) return this.#outside;
+    if (this.tag === JS_TAG) return this.#outside;
     let shown = this.#outside ?? this.#shown?.deref();
     if (shown === undefined) {
       shown = new WasmException(this);
@@ -139,6 +144,7 @@ export class Exception {
     const { cells, tag } = this;
     if (tag.hasReferences) this.#renewReferences(border);
     state.setWord(THREAD.CAUGHT_TAG, tag.identity);
+    if (tag === JS_TAG) state.setWord(OVERFLOW, border.toWord(this.#outside, EXTERNREF));
     const { u32 } = state;
     for (let n = 0; n < cells.length; n++) u32[(OVERFLOW >> 2) + n] = cells[n]!;
   }
@@ -152,7 +158,7 @@ export class Exception {
       const type = params[k]!;
       if (!isRef(type)) continue;
       const value = values[k];
-      const word = value instanceof WasmException && isException(type)
+      const word = isWasmException(value) && isException(type)
         ? border.thread.exceptions.handleOf(value[INSIDE])
         : value === null
         ? 0
@@ -163,8 +169,10 @@ export class Exception {
   }
 }
 
-/** The tag of what JavaScript throws. */
-const FOREIGN = new Tag({ params: [], results: [] } as unknown as FuncType, -1, undefined);
+const JS_TYPE: FuncType = { kind: "func", params: [EXTERNREF], results: [] };
+
+/** The tag of what JavaScript throws: the value itself is the payload of a module that imports it (JavaScript API, "JSTag"). */
+export const JS_TAG: Tag = new Tag(JS_TYPE, canonicalFuncTypeId(JS_TYPE), undefined);
 
 /** Key of the exception that a WasmException shows. */
 export const INSIDE: unique symbol = Symbol("waft.inside");
@@ -173,7 +181,9 @@ const REFERENCES: unique symbol = Symbol("waft.references");
 
 /** An exception that WebAssembly code threw and nobody in it caught, or one for it to catch. */
 export class WasmException extends Error {
-  override name = "WasmException";
+  static {
+    this.prototype.name = "WasmException";
+  }
   readonly [INSIDE]: Exception;
   readonly [REFERENCES]: readonly unknown[] | undefined;
 
@@ -214,6 +224,11 @@ export class WasmException extends Error {
   }
 }
 
+/** Is `value` one, whatever its prototype (webassembly/exception.ts gives it another)? */
+export function isWasmException(value: unknown): value is WasmException {
+  return typeof value === "object" && value !== null && INSIDE in value;
+}
+
 const SHOWN = new FinalizationRegistry<Exception>((exception) => exception.forget());
 
 /** Is `type` exnref or one below it? */
@@ -249,7 +264,7 @@ function writeCell(
       throw new TypeError("A v128 cannot be converted from a JavaScript value");
     default: {
       if (!isException(type)) border!.toWord(value, type);
-      else if (value !== null && !(value instanceof WasmException)) throw referenceMismatch(value, type);
+      else if (value !== null && !isWasmException(value)) throw referenceMismatch(value, type);
       return value;
     }
   }

@@ -63,6 +63,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   readonly elemWords: (number[] | undefined)[] = [];
   /** The most bytes that the collected heap may have when its code allocates. */
   maxHeapBytes = 0;
+  /** What its callers get instead of an error, if they asked for something else. */
+  outward: ((error: unknown) => unknown) | undefined;
   /** What its calls may use of the stack, in units of wasm; for deterministic code only. */
   stackUnits = 0;
   closed = false;
@@ -166,6 +168,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     const record = this.recordOffset(index);
     const contextLo = this.block.address | 0;
     const contextHi = (this.block.address / 0x1_0000_0000) | 0;
+    const serve = (status: number) => thread.serve(status, contextLo, contextHi, this.hostServices);
+    const { outward } = this;
     return {
       state: thread.state,
       border: this.border,
@@ -173,7 +177,13 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       thread,
       enter: () => this.enter(),
       call: thread.call,
-      serve: (status) => thread.serve(status, contextLo, contextHi, this.hostServices),
+      serve: outward === undefined ? serve : (status) => {
+        try {
+          serve(status);
+        } catch (error) {
+          throw outward(error);
+        }
+      },
       record: region.address + record,
       code: region.word(record + RECORD.CODE),
       context: region.word(record + RECORD.CONTEXT),

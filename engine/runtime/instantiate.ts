@@ -101,6 +101,7 @@ export function instantiate(
   block.region.setWord(block.offset + CONTEXT.HEAP, store.heap.cells);
   store.heap.types.define(valid.canonicalIds);
   instance.maxHeapBytes = limits.maxHeapBytes;
+  instance.outward = context.errors;
   try {
     addFunctions(instance, values, context.promises === "values");
     addMemories(instance, values, limits);

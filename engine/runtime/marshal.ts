@@ -216,22 +216,22 @@ function callInSource(type: FuncType): string {
   const half = (field: number, name: string) => `i32[${field >> 2}] = ${name}Lo; i32[${(field >> 2) + 1}] = ${name}Hi;`;
   return `return function (env, types) {
   ${VIEWS} ${references(type)}
-  const { instance, thread, enter, call, serve } = env;
+  const { instance, thread, enter, call: run, serve } = env;
   const codeLo = env.code | 0, codeHi = env.code / 4294967296 | 0;
   const contextLo = env.context | 0, contextHi = env.context / 4294967296 | 0;
   const thunkLo = env.thunk | 0, thunkHi = env.thunk / 4294967296 | 0;
   const recordLo = env.record | 0, recordHi = env.record / 4294967296 | 0;
-  return function (${names.join(", ")}) {
+  return { call(${names.join(", ")}) {
     if (instance.closed || thread.attention) enter();
     ${converted.join(" ")}
     ${stored.join(" ")}
     ${half(CALL_CODE, "code")} ${half(CALL_CONTEXT, "context")} ${half(CALL_THUNK, "thunk")} ${
     half(CALL_RECORD, "record")
   }
-    const status = call();
+    const status = run();
     if (status !== 0) serve(status);
     ${result}
-  };
+  } }.call; // a method: no constructor, as the JavaScript API says
 };`;
 }
 

@@ -62,6 +62,8 @@ export class Memory {
   readonly #host: Host;
   readonly #holder: { range: Range | undefined } | undefined;
   #buffer: ArrayBuffer | undefined;
+  /** Is a view detached when the memory grows (JavaScript API, "refresh the memory buffer"), not just out of date? */
+  detaches = false;
   readonly #reservation: number = 0;
 
   constructor(host: Host, type: MemoryType, options: MemoryOptions) {
@@ -164,8 +166,15 @@ export class Memory {
 
   #setPages(pages: number): void {
     this.#pages = pages;
+    if (this.detaches) this.#forgetBuffer();
     this.#buffer = undefined;
     for (const user of this.#users) user.deref()?.memoryMoved(this);
+  }
+
+  #forgetBuffer(): void {
+    if (!this.detaches || this.#buffer === undefined) return;
+    detach(this.#buffer);
+    this.#buffer = undefined;
   }
 
   addUser(user: MemoryUser): void {
@@ -189,7 +198,10 @@ export class Memory {
     const old = this.#pages;
     const next = old + delta;
     if (next > this.maxPages) return -1;
-    if (delta === 0) return old;
+    if (delta === 0) {
+      this.#forgetBuffer();
+      return old;
+    }
     try {
       this.#resize(next);
     } catch (error) {
@@ -235,6 +247,12 @@ export class Memory {
     range.give(Number(this.type.limits.min) * PAGE_BYTES);
     this.#setPages(0);
   }
+}
+
+/** Detaches `buffer`, under which the pages stay. (Node 20 has no `transfer`.) */
+function detach(buffer: ArrayBuffer): void {
+  if (typeof buffer.transfer === "function") buffer.transfer(0);
+  else structuredClone(buffer, { transfer: [buffer] });
 }
 
 const NO_BYTES = new Uint8Array(0);

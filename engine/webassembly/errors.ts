@@ -1,0 +1,72 @@
+/**
+ * CompileError, LinkError and RuntimeError of the JavaScript API, which are native errors like TypeError, and what becomes of the engine's own
+ * errors. In: what the engine or a guest threw. Out: what a program that expects `WebAssembly` gets: traps as RuntimeErrors, exhausted stacks
+ * as the RangeError of JavaScript, exceptions as WebAssembly.Exception; everything else as it is.
+ *
+ * Invariant: an error made of a trap is not caught by WebAssembly code that it passes through on its way.
+ */
+import { ExhaustionError, TrapError, type TrapFrame, UNCATCHABLE, WaftError } from "../errors.ts";
+import { isWasmException } from "../runtime/exception.ts";
+import { dressException } from "./exception.ts";
+
+/** The constructor of a kind of error. */
+export interface ErrorClass {
+  new (message?: unknown, options?: unknown): Error;
+  (message?: unknown, options?: unknown): Error;
+  readonly prototype: Error;
+}
+
+function nativeError(name: string): ErrorClass {
+  const make = function (this: unknown, ...given: unknown[]): Error {
+    return Reflect.construct(Error, given, new.target ?? make) as Error;
+  };
+  const hidden = { writable: true, enumerable: false, configurable: true };
+  const prototype = Object.create(Error.prototype, {
+    constructor: { ...hidden, value: make },
+    name: { ...hidden, value: name },
+    message: { ...hidden, value: "" },
+  }) as Error;
+  Object.setPrototypeOf(make, Error);
+  Object.defineProperties(make, {
+    prototype: { value: prototype, writable: false },
+    name: { value: name, configurable: true },
+    length: { value: 1, configurable: true },
+  });
+  return make as unknown as ErrorClass;
+}
+
+/** The bytes are not a valid module. */
+export const CompileError: ErrorClass = nativeError("CompileError");
+/** An import is missing or does not match. */
+export const LinkError: ErrorClass = nativeError("LinkError");
+/** A trap. `frames` (not in the specification) says where, innermost first. */
+export const RuntimeError: ErrorClass = nativeError("RuntimeError");
+
+/** The error for a trap. */
+export function runtimeError(message: string, frames: readonly TrapFrame[] = []): Error {
+  const error = new RuntimeError(message);
+  Object.defineProperties(error, {
+    frames: { value: frames, writable: true, enumerable: false, configurable: true },
+    [UNCATCHABLE]: { value: true },
+  });
+  return error;
+}
+
+/** What a caller gets of an error that a guest's call ended with. */
+export function outward(error: unknown): unknown {
+  if (error instanceof ExhaustionError) {
+    const range = new RangeError("Maximum call stack size exceeded");
+    Object.defineProperty(range, UNCATCHABLE, { value: true });
+    return range;
+  }
+  if (error instanceof TrapError) return runtimeError(error.message, error.frames);
+  if (isWasmException(error)) return dressException(error);
+  return error;
+}
+
+/** An error of the engine as one of `kind`; others as they are. */
+export function as(kind: ErrorClass, error: unknown, where: string): unknown {
+  if (!(error instanceof WaftError) || error instanceof TrapError) return outward(error);
+  const place = error.where === "" ? "" : ` (${error.where})`;
+  return new kind(`${where}: ${error.message}${place}`);
+}

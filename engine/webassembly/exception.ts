@@ -1,0 +1,113 @@
+/**
+ * WebAssembly.Tag, WebAssembly.Exception and JSTag (JavaScript API, "Tags" and "Exceptions"). An exception is the engine's WasmException with
+ * another prototype, so that the one object goes through compiled code and back; a tag is an object of its own.
+ */
+import { isException, isWasmException, JS_TAG, Tag as RuntimeTag, WasmException } from "../runtime/exception.ts";
+import { realmStore } from "../engine.ts";
+import { canonicalFuncTypeId } from "../wasm/subtype.ts";
+import { type FuncType, V128 } from "../wasm/types.ts";
+import { defineInterface, requireObject, Slot, toU32 } from "./interface.ts";
+import { valueType } from "./value_types.ts";
+
+/** What stands behind tags. */
+export const TAGS: Slot<Tag, RuntimeTag> = new Slot("Tag");
+
+/** The iterable `value` as an array. */
+function sequence(value: unknown, where: string): unknown[] {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null || !(Symbol.iterator in value)) {
+    throw new TypeError(`${where} must be iterable`);
+  }
+  return [...value as Iterable<unknown>];
+}
+
+/** Tells exceptions of one kind from others. */
+export class Tag {
+  constructor(descriptor: unknown) {
+    const where = "WebAssembly.Tag()";
+    const { parameters } = requireObject(descriptor, `${where}: the first argument`);
+    const params = sequence(parameters, `${where}: the property 'parameters'`)
+      .map((name) => valueType(name, `${where}: a parameter`));
+    const type: FuncType = { kind: "func", params, results: [] };
+    TAGS.put(this, new RuntimeTag(type, canonicalFuncTypeId(type), realmStore()));
+  }
+}
+
+/** Views of an exception as the engine has it. */
+const PAYLOAD = Object.getOwnPropertyDescriptor(WasmException.prototype, "payload")!.get!;
+const OWN_TAG = Object.getOwnPropertyDescriptor(WasmException.prototype, "tag")!.get!;
+
+function tagOf(value: unknown, where: string): RuntimeTag {
+  if (!isWasmException(value)) throw new TypeError(`${where}: the receiver must be a WebAssembly.Exception`);
+  return OWN_TAG.call(value) as RuntimeTag;
+}
+
+/** An exception with a tag and values. */
+export class Exception {
+  constructor(tag: unknown, payload: unknown, ...options: unknown[]) {
+    const where = "WebAssembly.Exception()";
+    const runtimeTag = TAGS.require(tag, `${where}: the first argument`);
+    if (runtimeTag === JS_TAG) throw new TypeError(`${where}: the first argument must not be WebAssembly.JSTag`);
+    const values = sequence(payload, `${where}: the second argument`);
+    const traceStack = options[0] === undefined || options[0] === null
+      ? false
+      : Boolean(requireObject(options[0], `${where}: the third argument`).traceStack);
+    const { params } = runtimeTag.type;
+    if (values.length !== params.length) {
+      throw new TypeError(`${where}: the tag has ${params.length} parameters, not ${values.length}`);
+    }
+    if (params.some((type) => type === V128 || isException(type))) {
+      throw new TypeError(`${where}: v128 and exnref have no JavaScript values`);
+    }
+    params.forEach((_, k) => void values[k]);
+    const error = new WasmException(runtimeTag, values);
+    return dress(error, new.target.prototype, traceStack) as Exception;
+  }
+
+  /** Is it an exception of `tag`? */
+  is(tag: unknown): boolean {
+    const own = tagOf(this, "WebAssembly.Exception.is()");
+    return TAGS.require(tag, "WebAssembly.Exception.is(): the first argument") === own;
+  }
+
+  /** The value number `index` of an exception of `tag`. */
+  getArg(tag: unknown, index: unknown): unknown {
+    const where = "WebAssembly.Exception.getArg()";
+    const own = tagOf(this, where);
+    const wanted = TAGS.require(tag, `${where}: the first argument`);
+    const at = toU32(index, `${where}: the index`);
+    if (wanted !== own) throw new TypeError(`${where}: the exception has another tag`);
+    const { params } = own.type;
+    if (at >= params.length) {
+      throw new RangeError(`${where}: the exception has ${params.length} values, there is no ${at}`);
+    }
+    if (params[at] === V128 || isException(params[at]!)) {
+      throw new TypeError(`${where}: v128 and exnref have no JavaScript values`);
+    }
+    return (PAYLOAD.call(this) as unknown[])[at];
+  }
+
+  /** Where it was made, when that was asked for. */
+  get stack(): string | undefined {
+    tagOf(this, "WebAssembly.Exception.stack");
+    return STACKS.get(this);
+  }
+}
+
+const STACKS = new WeakMap<object, string>();
+
+function dress(error: WasmException, prototype: object, traceStack: boolean): object {
+  if (traceStack) STACKS.set(error, error.stack ?? "");
+  for (const key of ["stack", "message", "line", "column", "sourceURL"]) Reflect.deleteProperty(error, key);
+  return Object.setPrototypeOf(error, prototype) as object;
+}
+
+/** An exception that a guest threw, as WebAssembly.Exception. */
+export function dressException(error: WasmException): object {
+  return error instanceof WasmException ? dress(error, Exception.prototype, false) : error;
+}
+
+defineInterface("Tag", Tag);
+defineInterface("Exception", Exception);
+
+/** The tag of what JavaScript throws. */
+export const JSTag: Tag = TAGS.outerOf(JS_TAG, Tag.prototype);

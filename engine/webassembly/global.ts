@@ -1,0 +1,52 @@
+/**
+ * WebAssembly.Global (JavaScript API, "Globals") over the engine's globals.
+ */
+import { realmStore } from "../engine.ts";
+import { EXTERN, ExternGlobal } from "../runtime/externals.ts";
+import { FUNCREF, isRef, V128, valTypeName } from "../wasm/types.ts";
+import { defineInterface, requireObject, Slot } from "./interface.ts";
+import { valueType } from "./value_types.ts";
+
+/** What stands behind globals. */
+export const GLOBALS: Slot<Global, ExternGlobal> = new Slot("Global");
+
+/** A variable of WebAssembly. */
+export class Global {
+  constructor(descriptor: unknown, ...value: unknown[]) {
+    const where = "WebAssembly.Global()";
+    const given = requireObject(descriptor, `${where}: the first argument`);
+    const mutable = Boolean(given.mutable);
+    const type = valueType(given.value, `${where}: the property 'value'`);
+    if (type === V128) throw new TypeError(`${where}: v128 has no JavaScript values`);
+    const name = type === FUNCREF ? "funcref" : valTypeName(type);
+    const store = realmStore();
+    const global = ExternGlobal.make(store, name, mutable, value[0]);
+    if (value.length > 0 && value[0] === undefined && isRef(type)) { // a value like any other
+      const { region, offset } = global[EXTERN];
+      region.setWord(offset, store.toWord(undefined, type, global[EXTERN]));
+    }
+    GLOBALS.put(this, global);
+  }
+
+  /** The value. */
+  valueOf(): unknown {
+    return GLOBALS.require(this, "WebAssembly.Global.valueOf(): the receiver").value;
+  }
+
+  get value(): unknown {
+    return GLOBALS.require(this, "get WebAssembly.Global.value: the receiver").value;
+  }
+
+  set value(value: unknown) {
+    const global = GLOBALS.require(this, "set WebAssembly.Global.value: the receiver");
+    if (!global[EXTERN].type.mutable) throw new TypeError("set WebAssembly.Global.value: the global is immutable");
+    global.value = value;
+  }
+}
+
+/** The object for a global of the engine. */
+export function globalObject(inner: ExternGlobal): Global {
+  return GLOBALS.outerOf(inner, Global.prototype);
+}
+
+defineInterface("Global", Global);

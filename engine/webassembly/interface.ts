@@ -1,0 +1,150 @@
+/**
+ * What interfaces and operations of the JavaScript API have in common because Web IDL says so: attributes of properties, what stands behind an
+ * object (its "internal slot"), and conversions of arguments. In: values of any kind from a program. Out: a value of the wanted kind, or the
+ * TypeError that Web IDL prescribes, with `where` in front.
+ *
+ * Invariant: conversions run in the order of the arguments, before anything has an effect.
+ */
+
+/** What stands behind the objects of an interface, and the one object for each. */
+export class Slot<Outer extends object, Inner extends object> {
+  readonly #inner = new WeakMap<object, Inner>();
+  readonly #outer = new WeakMap<Inner, Outer>();
+  readonly #name: string;
+
+  /** `name`: that of the interface. */
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  put(outer: Outer, inner: Inner): void {
+    this.#inner.set(outer, inner);
+    this.#outer.set(inner, outer);
+  }
+
+  /** What stands behind `value`, undefined when it is no object of the interface. */
+  of(value: unknown): Inner | undefined {
+    return typeof value === "object" && value !== null ? this.#inner.get(value) : undefined;
+  }
+
+  /** The same for a receiver or an argument that must be one. */
+  require(value: unknown, where: string): Inner {
+    const inner = this.of(value);
+    if (inner === undefined) throw new TypeError(`${where} must be a WebAssembly.${this.#name}`);
+    return inner;
+  }
+
+  /** The object for `inner`, made with `prototype` when there is none yet. */
+  outerOf(inner: Inner, prototype: Outer): Outer {
+    let outer = this.#outer.get(inner);
+    if (outer === undefined) {
+      outer = Object.create(prototype) as Outer;
+      this.put(outer, inner);
+    }
+    return outer;
+  }
+}
+
+/** Gives an interface the attributes of properties that Web IDL prescribes: members are enumerable, and the prototype has a name. */
+export function defineInterface(name: string, constructor: { readonly prototype: object }): void {
+  const { prototype } = constructor;
+  for (const key of Object.getOwnPropertyNames(prototype)) {
+    if (key !== "constructor") Object.defineProperty(prototype, key, { enumerable: true });
+  }
+  for (const key of Object.getOwnPropertyNames(constructor)) {
+    if (key !== "length" && key !== "name" && key !== "prototype") {
+      Object.defineProperty(constructor, key, { enumerable: true });
+    }
+  }
+  Object.defineProperty(prototype, Symbol.toStringTag, { value: `WebAssembly.${name}`, configurable: true });
+}
+
+/** A dictionary argument. */
+export function requireObject(value: unknown, where: string): Record<string, unknown> {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) {
+    throw new TypeError(`${where} must be an object`);
+  }
+  return value as Record<string, unknown>;
+}
+
+/** `[EnforceRange] unsigned long`. */
+export function toU32(value: unknown, where: string): number {
+  const number = Math.trunc(Number(typeof value === "bigint" ? refuseBigInt(where) : value));
+  if (!(number >= 0 && number <= 0xffff_ffff)) {
+    throw new TypeError(`${where} must be a whole number between 0 and 2^32 - 1`);
+  }
+  return number + 0;
+}
+
+function refuseBigInt(where: string): never {
+  throw new TypeError(`${where} must be a number, not a bigint`);
+}
+
+/** A size or an index of what has addresses of 64 bits: a bigint. */
+function toU64(value: unknown, where: string): bigint {
+  if (typeof value === "number") throw new TypeError(`${where} must be a bigint, not a number`);
+  const bits = BigInt(value as bigint); // undefined and symbols are TypeErrors
+  if (bits < 0n || bits > 0xffff_ffff_ffff_ffffn) throw new TypeError(`${where} must be between 0 and 2^64 - 1`);
+  return bits;
+}
+
+/** An address as a number: one beyond 2^53 is beyond all limits anyway. */
+export function toAddress(value: unknown, wide: boolean, where: string): number {
+  return wide ? Number(toU64(value, where)) : toU32(value, where);
+}
+
+/** A number as an address. */
+export function fromAddress(value: number, wide: boolean): number | bigint {
+  return wide ? BigInt(value) : value;
+}
+
+/** Sizes of memories and tables. */
+export interface SizeDescriptor {
+  wide: boolean;
+  min: bigint;
+  max: bigint | undefined;
+}
+
+/** Reads `address`, `initial` and `maximum` of a descriptor; neither may be more than `most`. */
+export function readSizes(
+  descriptor: Record<string, unknown>,
+  most: (wide: boolean) => bigint,
+  where: string,
+): SizeDescriptor {
+  const { address } = descriptor;
+  if (address !== undefined && String(address) !== "i32" && String(address) !== "i64") {
+    throw new TypeError(`${where}: the property 'address' must be "i32" or "i64"`);
+  }
+  const wide = address !== undefined && String(address) === "i64";
+  const size = (name: string): bigint | undefined => {
+    const value = descriptor[name];
+    if (value === undefined) return undefined;
+    const text = `${where}: the property '${name}'`;
+    return wide ? toU64(value, text) : BigInt(toU32(value, text));
+  };
+  const min = size("initial");
+  const max = size("maximum");
+  if (min === undefined) throw new TypeError(`${where}: the property 'initial' is required`);
+  if (min > most(wide)) throw new RangeError(`${where}: the property 'initial' must be at most ${most(wide)}`);
+  if (max !== undefined && max < min) {
+    throw new RangeError(`${where}: the property 'maximum' must be at least ${min}, the initial size`);
+  }
+  return { wide, min, max };
+}
+
+/** A copy of the bytes of an ArrayBuffer or a view. */
+export function bytesOf(source: unknown, where: string): Uint8Array<ArrayBuffer> {
+  if (
+    source instanceof ArrayBuffer || (typeof SharedArrayBuffer === "function" && source instanceof SharedArrayBuffer)
+  ) {
+    return new Uint8Array(source).slice();
+  }
+  if (ArrayBuffer.isView(source)) {
+    return new Uint8Array(source.buffer, source.byteOffset, source.byteLength).slice();
+  }
+  const tag = Object.prototype.toString.call(source);
+  if (tag === "[object ArrayBuffer]" || tag === "[object SharedArrayBuffer]") { // of another realm
+    return new Uint8Array(source as ArrayBuffer).slice();
+  }
+  throw new TypeError(`${where}: the first argument must be an ArrayBuffer or a typed array object`);
+}

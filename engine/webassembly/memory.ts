@@ -1,0 +1,69 @@
+/**
+ * WebAssembly.Memory (JavaScript API, "Memories"): the engine's memory, whose buffer is the same object until the memory grows, and is detached
+ * then. The buffer of a shared memory is one SharedArrayBuffer that grows with it.
+ */
+import { realmStore } from "../engine.ts";
+import { Memory as RuntimeMemory } from "../runtime/memory.ts";
+import { hasGuardRoom } from "../runtime/memory_range.ts";
+import { I32, I64 } from "../wasm/types.ts";
+import { defineInterface, fromAddress, readSizes, requireObject, Slot, toAddress } from "./interface.ts";
+
+/** What stands behind memories. */
+export const MEMORIES: Slot<Memory, RuntimeMemory> = new Slot("Memory");
+
+/** The most pages that a descriptor may ask for; how many there are is another matter. */
+function mostPages(wide: boolean): bigint {
+  return wide ? 2n ** 37n - 1n : 65536n;
+}
+
+function isWide(memory: RuntimeMemory): boolean {
+  return memory.type.limits.address === I64;
+}
+
+/** Linear memory. */
+export class Memory {
+  constructor(descriptor: unknown) {
+    const where = "WebAssembly.Memory()";
+    const given = requireObject(descriptor, `${where}: the first argument`);
+    const { wide, min, max } = readSizes(given, mostPages, where);
+    if (max !== undefined && max > mostPages(wide)) {
+      throw new RangeError(`${where}: the property 'maximum' must be at most ${mostPages(wide)}`);
+    }
+    const shared = Boolean(given.shared);
+    if (shared && max === undefined) {
+      throw new TypeError(`${where}: the property 'maximum' of a shared memory is required`);
+    }
+    const { host } = realmStore().thread;
+    const limits = { address: wide ? I64 : I32, min, ...(max === undefined ? {} : { max }) };
+    adopt(this, new RuntimeMemory(host, { limits, shared }, { guarded: !wide && hasGuardRoom(host) }));
+  }
+
+  /** A view of the pages. */
+  get buffer(): ArrayBuffer | SharedArrayBuffer {
+    return MEMORIES.require(this, "WebAssembly.Memory.buffer: the receiver").buffer;
+  }
+
+  /** Grows by `delta` pages; returns the old size in pages. */
+  grow(delta: unknown): number | bigint {
+    const where = "WebAssembly.Memory.grow()";
+    const memory = MEMORIES.require(this, `${where}: the receiver`);
+    const wide = isWide(memory);
+    const by = toAddress(delta, wide, `${where}: the first argument`);
+    const old = by > 2 ** 32 ? -1 : memory.grow(by);
+    if (old < 0) throw new RangeError(`${where}: the memory cannot grow by ${by} pages beyond ${memory.pages}`);
+    return fromAddress(old, wide);
+  }
+}
+
+function adopt(outer: Memory, inner: RuntimeMemory): void {
+  inner.detaches = true;
+  MEMORIES.put(outer, inner);
+}
+
+/** The object for a memory of the engine. */
+export function memoryObject(inner: RuntimeMemory): Memory {
+  inner.detaches = true;
+  return MEMORIES.outerOf(inner, Memory.prototype);
+}
+
+defineInterface("Memory", Memory);

@@ -1,0 +1,57 @@
+/**
+ * A namespace with the interface of the global `WebAssembly`, on waft's engine: for programs that were written for it.
+ *
+ * @example
+ * ```ts
+ * import { WebAssembly } from "@waft/engine/webassembly";
+ *
+ * const bytes = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0);
+ * const { instance } = await WebAssembly.instantiate(bytes) as { instance: { exports: object } };
+ * console.log(instance.exports); // [Object: null prototype] {}
+ * ```
+ *
+ * @module
+ */
+import { OPERATIONS } from "./compile.ts";
+import { CompileError, LinkError, RuntimeError } from "./errors.ts";
+import { Exception, JSTag, Tag } from "./exception.ts";
+import { Global } from "./global.ts";
+import { Instance } from "./instance.ts";
+import { Memory } from "./memory.ts";
+import { Module } from "./module.ts";
+import { PROMISING, Suspending } from "./suspending.ts";
+import { Table } from "./table.ts";
+
+const INTERFACES = {
+  Module,
+  Instance,
+  Memory,
+  Table,
+  Global,
+  Tag,
+  Exception,
+  CompileError,
+  LinkError,
+  RuntimeError,
+  Suspending,
+};
+
+/** The type of the global `WebAssembly`. */
+type Namespace = typeof globalThis.WebAssembly;
+
+function makeNamespace(): Namespace {
+  const namespace = {};
+  for (const [name, value] of Object.entries({ ...OPERATIONS, ...PROMISING })) {
+    Object.defineProperty(namespace, name, { value, writable: true, enumerable: true, configurable: true });
+  }
+  for (const [name, value] of Object.entries(INTERFACES)) {
+    Object.defineProperty(namespace, name, { value, writable: true, enumerable: false, configurable: true });
+  }
+  Object.defineProperty(namespace, "JSTag", { value: JSTag, configurable: true });
+  Object.defineProperty(namespace, Symbol.toStringTag, { value: "WebAssembly", configurable: true });
+  return namespace as Namespace;
+}
+
+/** What to use in place of the global `WebAssembly`; assign it to `globalThis.WebAssembly` for packages that name no other. */
+export const WebAssembly: Namespace = makeNamespace();
+export default WebAssembly;

@@ -1,0 +1,118 @@
+/**
+ * WebAssembly.Module (JavaScript API, "Modules"): compiles bytes, with the options for JavaScript's strings, and tells what is in them.
+ */
+import { decodeModule } from "../binary/decode.ts";
+import { Engine, type Module as EngineModule } from "../engine.ts";
+import type { CustomSection, ExternKind } from "../wasm/module.ts";
+import { as, CompileError } from "./errors.ts";
+import { bytesOf, defineInterface, requireObject, Slot } from "./interface.ts";
+import { checkStringImports, NO_STRINGS, type StringOptions } from "./js_string.ts";
+
+/** What is known of a module. */
+export interface ModuleInside {
+  module: EngineModule;
+  customs: readonly CustomSection[];
+  strings: StringOptions;
+}
+
+/** What stands behind modules. */
+export const MODULES: Slot<Module, ModuleInside> = new Slot("Module");
+
+/** The most pages that a module's memory may have: those of 32 bits, as in V8, and the engine's limit for 64. */
+const MOST_PAGES = 0x40000;
+
+/** Made by the first compilation: finding out what the machine can do takes time. */
+let engine: Engine | undefined;
+
+function theEngine(): Engine {
+  return engine ??= new Engine({ limits: { maxMemoryPages: MOST_PAGES } });
+}
+
+/** Reads `builtins` and `importedStringConstants` of the options of a compilation. */
+export function readStringOptions(options: unknown, where: string): StringOptions {
+  if (options === undefined || options === null) return NO_STRINGS;
+  const { builtins, importedStringConstants } = requireObject(options, `${where}: the options`);
+  const named = builtins === undefined || builtins === null ? [] : [...builtins as Iterable<unknown>].map(String);
+  return {
+    builtins: named.includes("js-string"),
+    constants: importedStringConstants === undefined || importedStringConstants === null
+      ? undefined
+      : String(importedStringConstants),
+  };
+}
+
+/** Compiles bytes. Throws CompileError. */
+export function compileBytes(bytes: Uint8Array<ArrayBuffer>, strings: StringOptions, where: string): ModuleInside {
+  try {
+    if (bytes.length === 0) throw new CompileError(`${where}: BufferSource argument is empty`);
+    const parsed = decodeModule(bytes);
+    checkStringImports(parsed, strings);
+    return { module: theEngine().compileParsed(parsed), customs: parsed.customs, strings };
+  } catch (error) {
+    throw as(CompileError, error, where);
+  }
+}
+
+/** Are the bytes those of a valid module? */
+export function isValid(bytes: Uint8Array<ArrayBuffer>, strings: StringOptions): boolean {
+  try {
+    const parsed = decodeModule(bytes);
+    checkStringImports(parsed, strings);
+    theEngine().validateParsed(parsed);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The object for what was compiled. */
+export function moduleObject(inside: ModuleInside): Module {
+  return MODULES.outerOf(inside, Module.prototype);
+}
+
+/** External kinds as the JavaScript API names them. */
+const KINDS: Readonly<Record<ExternKind, string>> = {
+  func: "function",
+  table: "table",
+  memory: "memory",
+  global: "global",
+  tag: "tag",
+};
+
+/** A compiled module. */
+export class Module {
+  constructor(bytes: unknown, ...options: unknown[]) {
+    const where = "WebAssembly.Module()";
+    const copy = bytesOf(bytes, where);
+    MODULES.put(this, compileBytes(copy, readStringOptions(options[0], where), where));
+  }
+
+  /** What it exports, in order. */
+  static exports(module: unknown): { name: string; kind: string }[] {
+    const { module: inner } = MODULES.require(module, "WebAssembly.Module.exports(): the first argument");
+    return inner.exports.map(({ name, kind }) => ({ name, kind: KINDS[kind] }));
+  }
+
+  /** What it imports, in order, without what its options provide. */
+  static imports(module: unknown): { module: string; name: string; kind: string }[] {
+    const { module: inner, strings } = MODULES.require(module, "WebAssembly.Module.imports(): the first argument");
+    return inner.imports.filter((entry) => !isProvided(strings, entry.module))
+      .map(({ module, name, kind }) => ({ module, name, kind: KINDS[kind] }));
+  }
+
+  /** Copies of the custom sections called `name`. */
+  static customSections(module: unknown, name: unknown): ArrayBuffer[] {
+    const where = "WebAssembly.Module.customSections()";
+    const { customs } = MODULES.require(module, `${where}: the first argument`);
+    if (name === undefined) throw new TypeError(`${where}: the second argument is required`);
+    const wanted = String(name);
+    return customs.filter((section) => section.name === wanted).map(({ bytes }) => bytes.slice().buffer as ArrayBuffer);
+  }
+}
+
+/** Do the module's options provide what it imports from `namespace`? */
+export function isProvided(strings: StringOptions, namespace: string): boolean {
+  return (strings.builtins && namespace === "wasm:js-string") || namespace === strings.constants;
+}
+
+defineInterface("Module", Module);

@@ -1,0 +1,46 @@
+/**
+ * Suspending and promising (JavaScript Promise Integration): a function that returns promises, marked so that the code that imports it waits for
+ * them, and an exported function in the form in which it can wait.
+ */
+import { promising as enginePromising } from "../engine.ts";
+import { funcInfo } from "../runtime/func.ts";
+import { SUSPENDING } from "../runtime/marshal.ts";
+import { outward } from "./errors.ts";
+import { defineInterface, Slot } from "./interface.ts";
+
+type AnyFunction = (...args: unknown[]) => unknown;
+
+const FUNCTIONS: Slot<Suspending, AnyFunction> = new Slot("Suspending");
+
+/** A function for import whose promises are waited for. */
+export class Suspending {
+  constructor(callable: unknown) {
+    if (typeof callable !== "function") {
+      throw new TypeError("WebAssembly.Suspending(): the first argument must be a function");
+    }
+    const call: AnyFunction = (...args) => Reflect.apply(callable, undefined, args);
+    FUNCTIONS.put(this, Object.assign(call, { [SUSPENDING]: true }));
+  }
+}
+
+/** The function to import for `value` when that is a Suspending. */
+export function suspendingFunction(value: unknown): AnyFunction | undefined {
+  return FUNCTIONS.of(value);
+}
+
+/** The operation that makes the form of an exported function that returns a promise, and waits where what it calls does. */
+export const PROMISING = {
+  promising(exported: unknown): AnyFunction {
+    if (funcInfo(exported) === undefined) {
+      throw new TypeError("WebAssembly.promising(): the first argument must be a WebAssembly exported function");
+    }
+    const call = enginePromising(exported as AnyFunction);
+    const later: AnyFunction = (...args) =>
+      call(...args).catch((error: unknown) => {
+        throw outward(error);
+      });
+    return Object.defineProperty(later, "length", { value: (exported as AnyFunction).length, configurable: true });
+  },
+};
+
+defineInterface("Suspending", Suspending);
