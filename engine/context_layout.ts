@@ -156,6 +156,8 @@ export interface ContextLayout extends ContextShape {
   tagsOffset: number;
   sharedLengthsOffset: number;
   size: number;
+  /** Tables whose content the code takes for what the module's segments say (translate/table_facts.ts): nothing else may fill them. */
+  knownTables?: readonly number[];
 }
 
 /** Lays a VM context out. */

@@ -162,6 +162,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     ? tableFacts(valid, summaries, globals.globalValues)
     : [];
   const tables = placeTables(valid, layout, classes, facts);
+  layout.knownTables = [...facts.keys()].filter((k) => facts[k] !== undefined);
   const payloadRegion = region(REGION.POINTER, classes.take());
   const fuelRegion = region(REGION.POINTER, classes.take());
   const depthRegion = region(REGION.POINTER, classes.take());

@@ -1,0 +1,57 @@
+/**
+ * Snapshots made up by somebody else: tables through which code calls without looking at types hold what the module says, or the snapshot is
+ * refused. (They were filled with functions of other types once, which took numbers for references.)
+ */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { NewEngine, WaftError } from "@waft/engine";
+
+const TEXT = `(module
+  (type $a (func (param i64) (result i64)))
+  (type $s (struct (field (mut i64))))
+  (type $b (func (param (ref null $s)) (result i64)))
+  (table $t 3 3 funcref)
+  (elem (i32.const 0) $f $g)
+  (elem (i32.const 2) funcref (ref.func $f))
+  (elem declare func $reads)
+  (func $f (type $a) (i64.mul (local.get 0) (i64.const 3)))
+  (func $g (type $a) (i64.mul (local.get 0) (i64.const 5)))
+  (func $reads (type $b) (struct.get $s 0 (local.get 0)))
+  (func (export "call") (param i32 i64) (result i64) (call_indirect (type $a) (local.get 1) (local.get 0))))`;
+
+/** How a table of functions 0, 1, 0 stands in a snapshot: length, then kind and index of each. */
+const CONTENT = [3, 1, 0, 1, 1, 1, 0];
+
+function withContent(snapshot: Uint8Array, content: readonly number[]): Uint8Array {
+  const end = snapshot.length - 32;
+  const text = String.fromCharCode(...snapshot.subarray(0, end));
+  const at = text.lastIndexOf(String.fromCharCode(...CONTENT));
+  assert(at > 0);
+  const body = Uint8Array.of(...snapshot.subarray(0, at), ...content, ...snapshot.subarray(at + CONTENT.length, end));
+  return Uint8Array.of(...body, ...createHash("sha256").update(body).digest());
+}
+
+for (const bounds of ["guard", "explicit"] as const) {
+  Deno.test(`${bounds}: the content of a table that code relies on cannot come from a snapshot`, () => {
+    const engine = NewEngine({ bounds });
+    const module = engine.compile(TEXT);
+    assert(module.hits["immutable-table-type"]! > 0);
+    const snapshot = module.instantiate().snapshot();
+    for (const same of [module, engine.load(module.serialize())]) {
+      const back = same.restore(withContent(snapshot, CONTENT));
+      assert.equal(back.call({}, "call", 2, 7n), 21n);
+      for (
+        const content of [
+          [3, 1, 2, 1, 1, 1, 0], // a function of another type
+          [3, 1, 1, 1, 1, 1, 0], // one of the same type, but of another content
+          [3, 0, 1, 1, 1, 0], // null
+        ]
+      ) {
+        assert.throws(
+          () => same.restore(withContent(snapshot, content)),
+          (e) => e instanceof WaftError && /table 0 is not what the module makes it/.test(e.message),
+        );
+      }
+    }
+  });
+}
