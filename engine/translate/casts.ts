@@ -57,10 +57,10 @@ function ask(t: FunctionTranslator, source: HeapType, nullable: boolean, heap: H
     kind = BY_TYPE;
     tagged = topHeap(to) === HEAP.any && heapMatches(HEAP.i31, from);
   }
-  // A constant is null or an i31.
+  // A constant is null or an i31, which may have become an externref.
   if (!t.b.isConst(value)) return;
   sourceNullable = t.b.isZero(value);
-  kind = !sourceNullable && heapMatches(HEAP.i31, to) ? ALWAYS : NEVER;
+  kind = !sourceNullable && (heapMatches(HEAP.i31, to) || to === HEAP.extern) ? ALWAYS : NEVER;
 }
 
 function isBottom(heap: HeapType): boolean {
