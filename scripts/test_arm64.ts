@@ -83,7 +83,7 @@ const native = Deno.build.arch === "aarch64";
 if (!native && Deno.build.os !== "linux") fail("Emulating arm64 needs Linux");
 if (!native) installEmulator();
 const program = native ? [Deno.execPath()] : [EMULATOR, "-R", SPACE, arm64Deno()];
-const environment: Record<string, string> = native ? {} : { QEMU_LD_PREFIX: LIBRARIES };
+const environment: Record<string, string> = native ? {} : { QEMU_LD_PREFIX: LIBRARIES, WAFT_EMULATED: "1" };
 
 interface Result {
   code: number;

@@ -161,6 +161,10 @@ export function emitPoll(e: Emission, i: number): void {
   e.trapSite(i, TRAP.INTERRUPTED, e.frame);
   emitMemory(e.asm, X.MOV32_L, SCRATCH, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
   e.markFrom(e.asm.ripAt, KIND.RELOCATION, RELOC.POLL_PAGE, 0, 0, 0);
+  // The guest may have been parked here while others made the memory longer; its register came back as it was.
+  if (e.context.explicitBounds) {
+    rm(e, X.MOV64_L, MEMORY_LENGTH, CONTEXT_REGISTER, e.context.layout.memoriesOffset + MEMORY.LENGTH);
+  }
 }
 
 /** `lea reg, [label]` relative to the instruction pointer. */

@@ -16,7 +16,7 @@ import { REF_TAG } from "../gc_layout.ts";
 import { CodeArena } from "../host/code_arena.ts";
 import { type Host, PROT } from "../host/host.ts";
 import { OS_CALLS } from "../host/os_calls.ts";
-import { Watchdog } from "../host/watchdog.ts";
+import { canWatch, Watchdog } from "../host/watchdog.ts";
 import { ContextArena } from "./context_arena.ts";
 import { UNLIMITED_FUEL } from "./control.ts";
 import { holdRanges } from "./memory_range.ts";
@@ -214,7 +214,7 @@ export class GuestThread {
 
   /** Are deadlines supported here? */
   get canWatch(): boolean {
-    return this.host.os === "linux" && this.host.arch === "x64";
+    return canWatch(this.host);
   }
 
   /**

@@ -277,6 +277,29 @@ Deno.test("what shares state with a call between slices waits or is refused; the
   assert.equal(a.call({}, "answer"), 42);
 });
 
+for (const bounds of ["guard", "explicit"] as const) {
+  Deno.test(`${bounds}: memory that grows while a call is between slices is there when the call goes on`, async () => {
+    const instance = NewEngine({ interruptible: true, bounds }).compile(`(module
+      (memory (export "m") 1 4)
+      (func (export "run") (result i32) (local $at i32)
+        (loop $wait
+          (local.set $at (i32.or (i32.const 64) (i32.and (i32.add (local.get $at) (i32.const 4)) (i32.const 1020))))
+          (i32.store (local.get $at) (i32.const 1))
+          (br_if $wait (i32.eqz (i32.load (i32.const 0)))))
+        (i32.store (i32.const 140000) (i32.const 42))
+        (i32.load (i32.add (local.get $at) (i32.sub (i32.const 140000) (local.get $at))))))`).instantiate();
+    const memory = instance.exports["m"] as unknown as { grow(pages: number): number; buffer: ArrayBuffer };
+    assert.equal(memory.grow(1), 1); // an unguarded one now has room to grow without moving
+    await withSlices(instance, 1, async () => {
+      const result = instance.callAsync({ deadline: 5000 }, "run");
+      while (threadOf(instance).preempted === 0) await new Promise((done) => setTimeout(done, 1));
+      assert.equal(memory.grow(1), 2);
+      new Int32Array(memory.buffer)[0] = 1;
+      assert.equal(await result, 42);
+    });
+  });
+}
+
 Deno.test("programs compute the same in slices as in one go", async () => {
   const names = ["ackermann", "fft", "simd_matrix", "sha256", "json", "simd_chacha20", "binary_trees", "float_format"];
   const thread = threadOf(sliced.compile("(module)").instantiate());
