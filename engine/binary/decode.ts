@@ -83,7 +83,7 @@ function readSection(reader: CodeReader, decoding: Decoding, last: number): numb
   const moduleEnd = reader.end;
   reader.end = reader.pos + size;
   if (id === SECTION.custom) readCustom(reader, decoding, last);
-  else if (id === SECTION.code && decoding.outline) reader.pos = reader.end;
+  else if (decoding.outline && (id === SECTION.code || id === SECTION.data)) reader.pos = reader.end;
   else SECTION_READERS[id]!(reader, decoding);
   if (reader.left > 0) reader.fail(`section size mismatch: ${reader.left} bytes of section ${id} are left over`);
   reader.end = moduleEnd;
@@ -100,7 +100,7 @@ function joinSections(reader: CodeReader, { module, funcTypes, bodies, outline }
     reader.fail(`function and code section have inconsistent lengths: ${counts}`);
   }
   for (let i = 0; i < bodies.length && !outline; i++) module.funcs.push({ typeIndex: funcTypes[i]!, body: bodies[i]! });
-  if (module.dataCount !== undefined && module.dataCount !== module.datas.length) {
+  if (!outline && module.dataCount !== undefined && module.dataCount !== module.datas.length) {
     const counts = `${module.dataCount} and ${module.datas.length}`;
     reader.fail(`data count and data section have inconsistent lengths: ${counts}`);
   }
@@ -108,7 +108,7 @@ function joinSections(reader: CodeReader, { module, funcTypes, bodies, outline }
 
 /**
  * Decodes a core module in binary form. With `bodies: false` the code section may be missing and is not looked at, bodies are empty, and
- * names are left to who needs them: for modules that are compiled already (link/outline.ts).
+ * names and data segments are left to who needs them: for modules that are compiled already (link/outline.ts).
  */
 export function decodeModule(bytes: Uint8Array, options: { bodies?: boolean } = {}): Module {
   const reader = new CodeReader(bytes);

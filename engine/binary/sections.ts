@@ -37,7 +37,7 @@ export interface Decoding {
   locals: number;
   /** Has there been a name section? Only the first counts. */
   named: boolean;
-  /** Are bodies and names left out? */
+  /** Are bodies, names and data segments left out? */
   readonly outline: boolean;
 }
 
@@ -269,8 +269,13 @@ function readDataSegment(reader: CodeReader): DataSegment {
 }
 
 function readData(reader: CodeReader, { module }: Decoding): void {
+  readDatas(reader, module.datas);
+}
+
+/** Adds the segments of a data section to `datas`. */
+export function readDatas(reader: CodeReader, datas: DataSegment[]): void {
   readEntries(reader, "data segments", () => {
-    module.datas.push(readDataSegment(reader));
+    datas.push(readDataSegment(reader));
   });
 }
 

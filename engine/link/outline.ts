@@ -1,17 +1,20 @@
 /**
  * The outline of a module: its binary form without the code section, which is all that instances need once there is machine code. In: a binary
- * form. Out: a shorter one, and from that a ValidModule whose bodies are empty and whose names are read when the first one is asked for.
+ * form. Out: a shorter one, and from that a ValidModule whose bodies are empty and whose names and
+ * data segments are read when they are asked for.
  *
  * Invariant: nothing that the outline of a valid module says differs from what the module says, but for offsets in it.
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { decodeModule } from "../binary/decode.ts";
 import { readNames } from "../binary/names.ts";
+import { readDatas } from "../binary/sections.ts";
 import { SECTION } from "../binary/section_ids.ts";
 import type { FeatureSet } from "../features.ts";
 import { validateModule } from "../validate/module.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
-import { emptyNames, type Names } from "../wasm/module.ts";
+import { CodeReader } from "../wasm/code_reader.ts";
+import { type DataSegment, emptyNames, type Names } from "../wasm/module.ts";
 
 const HEADER_BYTES = 8;
 
@@ -35,13 +38,32 @@ export function outlineOf(binary: Uint8Array): { bytes: Uint8Array; codeOffset: 
 /** The module of an outline, or of a whole binary form; bodies are not looked at. Throws as decoding and validation do. */
 export function readOutline(bytes: Uint8Array, features: FeatureSet): ValidModule {
   const valid = validateModule(decodeModule(bytes, { bodies: false }), features, { bodies: false });
-  let names: Names | undefined;
-  Object.defineProperty(valid, "names", {
-    get: () => names ??= namesOf(valid),
-    enumerable: true,
-    configurable: true,
-  });
+  defineLazily(valid, "names", () => namesOf(valid));
+  defineLazily(valid, "datas", () => datasOf(bytes));
   return valid;
+}
+
+/** A property that is computed when it is read first. */
+function defineLazily<Key extends "names" | "datas">(
+  valid: ValidModule,
+  key: Key,
+  compute: () => ValidModule[Key],
+): void {
+  let value: ValidModule[Key] | undefined;
+  Object.defineProperty(valid, key, { get: () => value ??= compute(), enumerable: true, configurable: true });
+}
+
+/** There may be a hundred thousand: they are most of what there is to decode. */
+function datasOf(bytes: Uint8Array): DataSegment[] {
+  const datas: DataSegment[] = [];
+  const reader = new ByteReader(bytes, HEADER_BYTES);
+  while (reader.left > 0) {
+    const id = reader.u8();
+    const size = reader.u32();
+    if (id === SECTION.data) readDatas(new CodeReader(bytes, reader.pos, reader.pos + size), datas);
+    reader.take(size);
+  }
+  return datas;
 }
 
 function namesOf({ customs }: ValidModule): Names {

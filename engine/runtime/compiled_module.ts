@@ -54,7 +54,7 @@ export class CompiledModule implements ImageOwner {
   readonly globalInits: readonly ConstInit[];
   readonly tableInits: readonly (ConstInit | undefined)[];
   readonly elems: readonly PreparedElem[];
-  readonly datas: readonly PreparedData[];
+  #datas: readonly PreparedData[] | undefined;
   /** Where in the text a byte of the binary form comes from, for modules from text. */
   readonly placeOf: (offset: number) => SourcePlace | undefined;
   /** Where the content of the code section begins in the binary form, when `valid` holds only its outline (link/outline.ts). */
@@ -112,7 +112,11 @@ export class CompiledModule implements ImageOwner {
         ? init.indices.map((index): ConstInit => ({ kind: "func", index }))
         : init.exprs.map(prepareConst),
     }));
-    this.datas = valid.datas.map(({ bytes, mode }) => ({
+  }
+
+  /** The data segments, prepared by the first instantiation. */
+  get datas(): readonly PreparedData[] {
+    return this.#datas ??= this.valid.datas.map(({ bytes, mode }) => ({
       active: mode.kind === "active",
       memory: mode.kind === "active" ? mode.memory : 0,
       start: mode.kind === "active" ? prepareConst(mode.start) : undefined,
