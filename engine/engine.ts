@@ -14,6 +14,8 @@
  * ```
  */
 import { decodeModule } from "./binary/decode.ts";
+import { cacheKey, type CacheOptions, CodeCache } from "./cache/code_cache.ts";
+import { sourceStamp } from "./cache/source_stamp.ts";
 import type { Target } from "./codegen/target.ts";
 import { compileModule } from "./compile.ts";
 import { WaftError } from "./errors.ts";
@@ -22,6 +24,7 @@ import { COLLECTOR_CODE } from "./gc/collector_code.ts";
 import type { HeapStatistics } from "./gc/heap.ts";
 import { cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { ArtifactError } from "./link/artifact.ts";
+import { engineStamp } from "./link/engine_stamp.ts";
 import { placeImage } from "./link/image.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
 import { callAsync } from "./runtime/async_call.ts";
@@ -43,7 +46,7 @@ import { InstancePool } from "./runtime/instance_pool.ts";
 import { guardsShared, Memory } from "./runtime/memory.ts";
 import { hasGuardRoom } from "./runtime/memory_range.ts";
 import { adoptModule, type SharedModuleToken, shareModule, unshareModule } from "./runtime/shared_module.ts";
-import { loadModule, serializeModule } from "./runtime/saved_module.ts";
+import { loadModule, machineName, optionNames, serializeModule } from "./runtime/saved_module.ts";
 import type { SharedMemoryToken } from "./runtime/shared_pages.ts";
 import { readSnapshot, writeSnapshot } from "./runtime/snapshot.ts";
 import { Store } from "./runtime/store.ts";
@@ -85,6 +88,11 @@ export interface EngineOptions {
   deterministic?: boolean;
   /** Limits of instances and of their number, enforced always; these are over the defaults. */
   limits?: EngineLimits;
+  /**
+   * A folder for compiled modules: what was compiled before, from the same bytes with the same options, is loaded from there. It must be the
+   * user's own, since it holds machine code (cache/code_cache.ts); what is damaged in it is compiled again. Default: none.
+   */
+  cache?: CacheOptions;
   /** Check the compiler's own work (IR and register allocation) while compiling; slow, for tests. */
   verify?: boolean;
 }
@@ -205,6 +213,7 @@ export class Engine {
   readonly deterministic: boolean;
   readonly limits: Required<EngineLimits>;
   readonly #verify: boolean;
+  readonly #cache: CodeCache | undefined;
 
   constructor(options: EngineOptions = {}) {
     this.deterministic = options.deterministic ?? false;
@@ -223,6 +232,7 @@ export class Engine {
     this.limits = completeLimits({ ...DEFAULT_LIMITS, maxInstances: DEFAULT_MAX_INSTANCES }, options.limits);
     requireStackFence(this.optimizations, this.limits);
     this.#verify = options.verify ?? false;
+    this.#cache = options.cache && new CodeCache(options.cache);
   }
 
   /**
@@ -231,8 +241,43 @@ export class Engine {
    * Throws MalformedError, InvalidError or UnsupportedError with the place in the input.
    */
   compile(source: Uint8Array | ArrayBuffer | string): Module {
+    if (this.#cache !== undefined && typeof source !== "string") {
+      const bytes = source instanceof ArrayBuffer ? new Uint8Array(source) : source;
+      if (looksBinary(bytes)) return this.#compileCached(bytes, this.#cache);
+    }
     const places = new TextPlaces();
     return withPlaces(places, () => this.compileParsed(this.#parse(source, places), places));
+  }
+
+  /** Compiles a binary form, or takes what the cache has of it. Text is not cached: artifacts do not know its lines. */
+  #compileCached(bytes: Uint8Array, cache: CodeCache): Module {
+    const space = realmStore();
+    const { host } = space.thread;
+    const key = cacheKey(bytes, [
+      engineStamp(),
+      sourceStamp(),
+      machineName(host),
+      this.bounds,
+      String(this.bounds === "auto" && !hasGuardRoom(host)),
+      ...cpuFeatures(host),
+      ...optionNames(this),
+    ]);
+    const artifact = cache.read(key);
+    if (artifact !== undefined) {
+      try {
+        const { compiled, hits } = loadModule(space, artifact, this, (valid) => this.#wantsExplicit(space, valid));
+        const spare = () => this.#compileFor(space, decodeModule(bytes), new TextPlaces(), true).compiled;
+        const hasMemory = compiled.valid.memories.some(({ limits }) => limits.address !== I64);
+        const wantsSpare = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
+        return new Module(space, compiled, hits, this, wantsSpare ? spare : undefined);
+      } catch (error) {
+        if (!(error instanceof ArtifactError)) throw error;
+        cache.remove(key);
+      }
+    }
+    const module = this.compileParsed(decodeModule(bytes));
+    cache.write(key, module.serialize());
+    return module;
   }
 
   /** Compiles what `parse` returned. `places` are those of the text it came from, if any. */

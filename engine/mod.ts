@@ -38,6 +38,7 @@ export {
   UnsupportedError,
   WaftError,
 } from "./errors.ts";
+export { type CacheEntry, type CacheOptions, CodeCache } from "./cache/code_cache.ts";
 export type { HeapStatistics } from "./gc/heap.ts";
 export { FEATURE_ROWS, type FeatureName, type FeatureRow, featureSet } from "./features.ts";
 export { OPTIMIZATION_ROWS, type OptimizationName, type OptimizationRow, optimizationSet } from "./optimizations.ts";
