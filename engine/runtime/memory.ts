@@ -81,7 +81,7 @@ export class Memory {
     this.#pages = Number(min);
     const bytes = this.#pages * PAGE_BYTES;
     if (type.shared) {
-      const reservation = options.guarded ? GUARD_RESERVATION : Math.max(this.maxPages, 1) * PAGE_BYTES;
+      const reservation = this.guarded ? GUARD_RESERVATION : Math.max(this.maxPages, 1) * PAGE_BYTES;
       this.shared = options.pages ?? SharedPages.make(host, bytes, reservation);
       return;
     }
