@@ -1,0 +1,197 @@
+/**
+ * Putting waft on a machine and taking it off: on both layouts, with and without WAFT_HOME, under each shell that is here. The bundle is a
+ * small one of the fixture, with the real launcher; afterwards the home directory is what it was, byte for byte.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { readArchive } from "../../project/archive.ts";
+import { applyEdits, planPath } from "../../project/ops/path_edit.ts";
+import { installSelf, planUninstall, uninstallSelf } from "../../project/ops/self_install.ts";
+import { machinePaths } from "../../project/paths.ts";
+import { contextFor, fakeBundle } from "./release_fixture.ts";
+
+const LAUNCHER = readFileSync(fileURLToPath(new URL("../../installer/launcher.sh", import.meta.url)), "utf8");
+const VERSION = "0.1.0";
+
+function has(command: string): boolean {
+  return spawnSync("sh", ["-c", `command -v ${command}`]).status === 0;
+}
+
+/** The shells of this machine, as arguments to start a script with. */
+const SHELLS: readonly (readonly string[])[] = [["dash"], ["bash"], ["zsh"], ["busybox", "sh"]].filter(([name]) =>
+  has(name!)
+);
+
+/** All names below a directory with what they hold. */
+function snapshot(root: string, below = ""): string[] {
+  return readdirSync(join(root, below)).sort().flatMap((name) => {
+    const path = join(below, name);
+    const status = statSync(join(root, path));
+    return status.isDirectory()
+      ? [`${path}/`, ...snapshot(root, path)]
+      : [`${path} ${status.mode & 0o777} ${readFileSync(join(root, path), "utf8")}`];
+  });
+}
+
+function unpackBundle(version: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "waft-unpacked-"));
+  for (const [path, bytes] of readArchive(fakeBundle(version, { "lib/installer/launcher.sh": LAUNCHER }))) {
+    const file = join(folder, path.slice(`waft-${version}/`.length));
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, bytes);
+  }
+  return folder;
+}
+
+const RECEIPT = {
+  schemaVersion: 1,
+  kind: "bundle",
+  platform: "linux/amd64",
+  commit: "a".repeat(40),
+  sha256: "",
+  installedAt: "2026-09-01T00:00:00Z",
+} as const;
+
+for (const os of ["linux", "darwin"]) {
+  for (const withHome of [false, true]) {
+    Deno.test(`self install and uninstall, ${os}${withHome ? ", WAFT_HOME" : ""}: nothing is left`, async () => {
+      const home = mkdtempSync(join(tmpdir(), "waft-home with space-"));
+      const from = unpackBundle(VERSION);
+      try {
+        writeFileSync(join(home, ".bashrc"), "echo mine"); // Without a final newline.
+        chmodSync(join(home, ".bashrc"), 0o600);
+        mkdirSync(join(home, ".config"));
+        const before = snapshot(home);
+        const env: { [name: string]: string } = { PATH: "/usr/bin:/bin", SHELL: "/bin/bash", HOME: home };
+        if (withHome) env.WAFT_HOME = join(home, "over there");
+        const facts = { env, os, home };
+        const paths = machinePaths(facts);
+        const path = await planPath(paths.bin, env, home);
+        assert.deepEqual(path.edits.map((e) => [e.file.slice(home.length), e.created]), [
+          ["/.bashrc", false],
+          ["/.profile", true],
+        ]);
+        const context = contextFor(paths, { base: "http://127.0.0.1:1", keys: { threshold: 1, keys: [] } });
+        const install = { from, receipt: { ...RECEIPT, version: VERSION }, bin: paths.bin, path };
+        await installSelf(context, facts, install);
+        // Again: nothing changes.
+        const installed = snapshot(home);
+        await installSelf(context, facts, { ...install, path: await planPath(paths.bin, env, home) });
+        assert.deepEqual(snapshot(home), installed);
+
+        for (const shell of SHELLS) {
+          const run = (args: string[], more: object = {}) =>
+            spawnSync(shell[0]!, [...shell.slice(1), join(paths.bin, "waft"), ...args], {
+              env: { ...env, ...more },
+              encoding: "utf8",
+            });
+          assert.equal(run(["a", "b c"]).stdout, `started ${VERSION} a b c\n`, shell.join(" "));
+          assert.equal(run([`+${VERSION}`, "x"]).stdout, `started ${VERSION} x\n`);
+          assert.match(run(["+9.9.9"]).stderr, /version 9\.9\.9 \(named by \+9\.9\.9\) is not installed/);
+          assert.match(run([], { WAFT_RUNTIME: "../../x" }).stderr, /named by WAFT_RUNTIME has no valid name/);
+          assert.equal(run(["+9.9.9"]).status, 1);
+        }
+        const shell = spawnSync(
+          "bash",
+          ["-c", '. "$HOME/.bashrc"; . "$HOME/.profile"; command -v waft; echo "$PATH"'],
+          {
+            env,
+            encoding: "utf8",
+          },
+        ).stdout.split("\n");
+        assert.deepEqual(shell.slice(0, 3), ["mine", join(paths.bin, "waft"), `${paths.bin}:${env.PATH}`]);
+
+        const plan = await planUninstall(paths, false);
+        assert.deepEqual(await uninstallSelf(paths, plan), []);
+        assert.deepEqual(snapshot(home), before);
+      } finally {
+        rmSync(home, { recursive: true, force: true });
+        rmSync(from, { recursive: true, force: true });
+      }
+    });
+  }
+}
+
+Deno.test("self uninstall: keeps configuration unless told otherwise, and lines that the user changed", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-home-"));
+  const from = unpackBundle(VERSION);
+  try {
+    const env = { PATH: "/usr/bin", SHELL: "/bin/zsh", HOME: home };
+    const facts = { env, os: "linux", home };
+    const paths = machinePaths(facts);
+    const path = await planPath(paths.bin, env, home);
+    const context = contextFor(paths, { base: "http://127.0.0.1:1", keys: { threshold: 1, keys: [] } });
+    await installSelf(context, facts, { from, receipt: { ...RECEIPT, version: VERSION }, bin: paths.bin, path });
+    mkdirSync(paths.config, { recursive: true });
+    writeFileSync(join(paths.config, "credentials.json"), "{}");
+    const rc = join(home, ".zshenv");
+    writeFileSync(rc, `${readFileSync(rc, "utf8").replace("PATH=", "MYPATH=")}echo more\n`);
+    const plan = await planUninstall(paths, false);
+    assert.deepEqual(plan.keep, [paths.config]);
+    assert.match((await uninstallSelf(paths, plan)).join(), /\.zshenv: the lines .* were changed; remove them by hand/);
+    assert.deepEqual(readdirSync(home).sort(), [".config", ".zshenv"]);
+    await uninstallSelf(paths, await planUninstall(paths, true));
+    assert.equal(existsSync(paths.config), false);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+    rmSync(from, { recursive: true, force: true });
+  }
+});
+
+Deno.test("self install: another program of that name is not replaced", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-home-"));
+  const from = unpackBundle(VERSION);
+  try {
+    const facts = { env: { PATH: "", HOME: home }, os: "linux", home };
+    const paths = machinePaths(facts);
+    mkdirSync(paths.bin, { recursive: true });
+    writeFileSync(join(paths.bin, "waft"), "#!/bin/sh\n");
+    const context = contextFor(paths, { base: "http://127.0.0.1:1", keys: { threshold: 1, keys: [] } });
+    await assert.rejects(
+      installSelf(context, facts, { from, receipt: { ...RECEIPT, version: VERSION }, bin: paths.bin }),
+      /there is another program of that name/,
+    );
+    assert.deepEqual(readdirSync(home), [".waft"]);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+    rmSync(from, { recursive: true, force: true });
+  }
+});
+
+Deno.test("path: symbolic links and unwritable files are left alone, a directory on the PATH needs nothing", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-home-"));
+  try {
+    writeFileSync(join(home, "dotfiles"), "");
+    symlinkSync(join(home, "dotfiles"), join(home, ".zshenv"));
+    const plan = await planPath("/opt/w/bin", { PATH: "/usr/bin", SHELL: "/bin/zsh" }, home);
+    assert.deepEqual(plan.edits, []);
+    assert.match(plan.refused.join(), /\.zshenv is a symbolic link/);
+    assert.equal((await planPath("/opt/w/bin", { PATH: "/usr/bin:/opt/w/bin", SHELL: "/bin/zsh" }, home)).onPath, true);
+    const quoted = await planPath("/opt/it's/bin", { PATH: "/usr/bin", SHELL: "/bin/sh" }, home);
+    await applyEdits(quoted.edits);
+    const out = spawnSync("sh", ["-c", `. "${home}/.profile"; echo "$PATH"`], { env: { PATH: "/usr/bin:/bin" } });
+    assert.equal(out.stdout.toString(), "/opt/it's/bin:/usr/bin:/bin\n");
+    if (process.getuid?.() !== 0) {
+      chmodSync(join(home, ".profile"), 0o400);
+      assert.match((await planPath("/x", { SHELL: "/bin/sh" }, home)).refused.join(), /cannot be written/);
+    }
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+});
