@@ -58,6 +58,17 @@ const NOT_THERE: readonly (readonly [file: string, host: string, why: string])[]
   ["tests/embedding/soak_test.ts", "*", "it starts a program of scripts/ with Deno's arguments"],
   ["tests/embedding/hostile_host_test.ts", "node20", "it starts web Workers, which Node does not have"],
   ["tests/embedding/hostile_host_test.ts", "node", "it starts web Workers, which Node does not have"],
+  ...["sharing_test.ts", "torture_test.ts"].flatMap((file) =>
+    ["node20", "node"].map((host) =>
+      [`tests/threads/${file}`, host, "it starts web Workers, which Node does not have"] as const
+    )
+  ),
+  ["tests/threads/differential_test.ts", "bun", "it compares with V8"],
+  [
+    "tests/wasi/threads_test.ts",
+    "node",
+    "Node 26 ends with a failed check of V8 in it, with either FFI: not explained yet",
+  ],
   [
     "tests/embedding/hostile_host_test.ts",
     "bun",
