@@ -68,6 +68,11 @@ export function blobPath(paths: MachinePaths, hex: string): string {
   return join(paths.cache, "blobs", "sha256", hex);
 }
 
+/** Where compiled modules are kept: the engine's cache/code_cache.ts reads and writes them. */
+export function codeCacheOptions(paths: MachinePaths = machinePaths()): { directory: string } {
+  return { directory: join(paths.cache, "compiled") };
+}
+
 /** The platform in the specification's words, such as `linux/amd64`. */
 export function platformName(os: string = process.platform, arch: string = process.arch): string {
   const system = os === "win32" ? "windows" : os;

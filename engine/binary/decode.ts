@@ -108,7 +108,7 @@ function joinSections(reader: CodeReader, { module, funcTypes, bodies, outline }
 
 /**
  * Decodes a core module in binary form. With `bodies: false` the code section may be missing and is not looked at, bodies are empty, and
- * names and data segments are left to who needs them: for modules that are compiled already (link/outline.ts).
+ * names and data segments are left to who needs them: for modules that are compiled already (runtime/outline.ts).
  */
 export function decodeModule(bytes: Uint8Array, options: { bodies?: boolean } = {}): Module {
   const reader = new CodeReader(bytes);

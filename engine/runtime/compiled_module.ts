@@ -57,7 +57,7 @@ export class CompiledModule implements ImageOwner {
   #datas: readonly PreparedData[] | undefined;
   /** Where in the text a byte of the binary form comes from, for modules from text. */
   readonly placeOf: (offset: number) => SourcePlace | undefined;
-  /** Where the content of the code section begins in the binary form, when `valid` holds only its outline (link/outline.ts). */
+  /** Where the content of the code section begins in the binary form, when `valid` holds only its outline (runtime/outline.ts). */
   readonly codeOffset: number | undefined;
   readonly #inlineSites:
     | ReadonlyMap<number, readonly InlineSite[]>

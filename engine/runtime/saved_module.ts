@@ -10,7 +10,7 @@ import { FEATURE_ROWS, type FeatureSet } from "../features.ts";
 import { ArtifactError, readArtifact, writeArtifact } from "../link/artifact.ts";
 import { engineStamp } from "../link/engine_stamp.ts";
 import { placeImage } from "../link/image.ts";
-import { outlineOf, readOutline } from "../link/outline.ts";
+import { outlineOf, readOutline } from "./outline.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet } from "../optimizations.ts";
 import { cpuFeatures } from "../host/cpu.ts";
 import type { Host } from "../host/host.ts";

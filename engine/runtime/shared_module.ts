@@ -13,7 +13,7 @@ import { decodeModule } from "../binary/decode.ts";
 import type { ContextLayout } from "../context_layout.ts";
 import type { FeatureSet } from "../features.ts";
 import { CodeImage, type CodeTables, placeImage } from "../link/image.ts";
-import { readOutline } from "../link/outline.ts";
+import { readOutline } from "./outline.ts";
 import { validateModule } from "../validate/module.ts";
 import { CompiledModule, type InlineSite } from "./compiled_module.ts";
 import { ImageReferences } from "./image_references.ts";

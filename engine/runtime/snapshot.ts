@@ -40,7 +40,7 @@ export function moduleHash(module: CompiledModule): Uint8Array {
   return hash;
 }
 
-/** Sets the hash of a module that has no bodies any more (link/outline.ts). */
+/** Sets the hash of a module that has no bodies any more (runtime/outline.ts). */
 export function rememberModuleHash(module: CompiledModule, hash: Uint8Array): void {
   HASHES.set(module, hash);
 }

@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import process from "node:process";
 import { runFile } from "../ops/run.ts";
 import { addControlOptions, type ControlFlags, controlledEngine, runContext } from "./control_flags.ts";
+import { codeCacheOptions } from "../paths.ts";
 import { addEngineOptions } from "./engine_options.ts";
 import { UsageError } from "./failure.ts";
 import { projectEngineOptions, type SettingsFlags } from "./project_defaults.ts";
@@ -20,6 +21,7 @@ interface RunFlags extends SettingsFlags, ControlFlags {
   locked?: boolean;
   offline?: boolean;
   allowPathPlugins?: boolean;
+  cache: boolean;
 }
 
 function collect(value: string, list: string[]): string[] {
@@ -37,6 +39,7 @@ export function addCommand(program: Command): void {
     .option("--env <name=value>", "Set an environment variable of the guest (repeatable)", collect, [])
     .option("--project <dir>", "The project's directory (default: the nearest one with waft.json)")
     .option("--bare", "Ignore the project: no settings, no plugins")
+    .option("--no-cache", "Compile anew: neither use nor fill the cache of compiled modules")
     .option("--parallel <n>", "Compiler threads: auto, or a number")
     .option("--locked", "Refuse plugins from paths, which have no fixed source")
     .option("--allow-path-plugins", "Accept plugins from paths in spite of --locked")
@@ -47,7 +50,7 @@ export function addCommand(program: Command): void {
     const project = flags.bare === true ? undefined : await projectPlugins(flags);
     const engine = await projectEngineOptions(flags, flags.project, flags.bare === true);
     const lines = await runFile(file, args, {
-      engine: controlledEngine(engine, flags),
+      engine: { ...controlledEngine(engine, flags), ...(flags.cache ? { cache: codeCacheOptions() } : {}) },
       context: runContext(flags),
       ...(project === undefined ? {} : { project }),
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),

@@ -18,6 +18,7 @@ export interface CommandRow {
 
 export const COMMANDS: readonly CommandRow[] = [
   { name: "run", summary: "Compile a module and call one of its functions", load: () => import("./run.ts") },
+  { name: "cache", summary: "Show or clear the cache of compiled modules", load: () => import("./cache.ts") },
   { name: "validate", summary: "Check modules without running them", load: () => import("./validate.ts") },
   { name: "parse", summary: "Translate a module's text to binary form", load: () => import("./parse.ts") },
   { name: "print", summary: "Print a module as text", load: () => import("./print.ts") },

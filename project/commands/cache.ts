@@ -1,0 +1,46 @@
+/**
+ * `waft cache [dir|list|clear]`: the cache of compiled modules, which `waft run` uses. In: the folder, as paths.ts names it. Out: its
+ * name, what is in it, or how much was removed. Loads nothing of the compiler.
+ */
+import { CodeCache } from "@waft/engine/cache";
+import type { Command } from "commander";
+import process from "node:process";
+import { codeCacheOptions } from "../paths.ts";
+
+/** Adds `cache`. */
+export function addCommand(program: Command): void {
+  const command = program.command("cache").description("The cache of compiled modules, which `waft run` uses.");
+  command.command("dir").description("Print the cache's folder").action(() => print([codeCacheOptions().directory]));
+  command.command("list", { isDefault: true }).description("List what is in the cache, what was used last first")
+    .action(() => print(listing(new CodeCache(codeCacheOptions()))));
+  command.command("clear").description("Remove all compiled modules").action(() => {
+    const cache = new CodeCache(codeCacheOptions());
+    const bytes = total(cache);
+    const count = cache.clear();
+    print([`removed ${count} compiled module${count === 1 ? "" : "s"}, ${sizeText(bytes)}`]);
+  });
+}
+
+function print(lines: string[]): void {
+  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+}
+
+function total(cache: CodeCache): number {
+  return cache.entries().reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+function listing(cache: CodeCache): string[] {
+  const entries = cache.entries();
+  return [
+    ...entries.map(({ name, bytes, usedAt }) =>
+      `${name.slice(0, 16)}  ${sizeText(bytes).padStart(9)}  ${new Date(usedAt).toISOString().slice(0, 19)}Z`
+    ),
+    `${entries.length} compiled module${entries.length === 1 ? "" : "s"}, ${sizeText(total(cache))} of at most ${
+      sizeText(cache.maxBytes)
+    } in ${cache.directory}`,
+  ];
+}
+
+function sizeText(bytes: number): string {
+  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
