@@ -203,6 +203,12 @@ values(["package", "platforms"], [[], ["linux/amd64", "linux/arm64"]], [[["a/b",
   "manifest.type",
 ]]);
 
+values(
+  ["package", "subpackages", 0, "platforms", 0],
+  ["linux/amd64", "darwin/arm64", "a/0"],
+  all(["linux", "Linux/amd64", "linux/amd64/v2"]),
+);
+
 // P6: 1 to 39 characters.
 values(["package", "authors", 0], [
   { name: "A", forge: "a" },
@@ -300,6 +306,9 @@ for (const email of ["a", "@b.c", "a@", "a b@c.d", ""]) {
     withValue(["package", "authors", 0], { name: "A", email }),
     "manifest.value /package/authors/0/email",
   );
+}
+for (const url of ["https://ada.example", "http://a.example/~ada?x#y", "mailto:ada@a.example"]) {
+  accept(`author url ${url}`, withValue(["package", "authors", 0], { name: "A", url }));
 }
 for (const url of ["nowhere", "", "a b"]) {
   reject(

@@ -352,15 +352,25 @@ export class InstanceGraph implements GraphServices {
 
   /** Runs the guest in an asynchronous call; what ended the graph meanwhile is what it fails with. */
   async #runGuest<T>(waiting: Waiting, action: (context: Context) => Promise<T>): Promise<T> {
-    const outermost = this.#running.length === 0;
-    this.#running.push(this.#guest!);
+    const depth = this.#running.push(this.#guest!);
     try {
-      return await (outermost ? action(waiting.context) : waiting.inside(action as never) as Promise<T>);
+      return await (depth === 1 ? action(waiting.context) : waiting.inside(action as never) as Promise<T>);
     } catch (error) {
+      // A deadline or a signal may end the guest's call first: then the plugin that it waited for was in the middle of something.
+      const inner = this.#running.length > depth ? this.#running.at(-1)! : undefined;
+      if (inner !== undefined && this.#end === "open") {
+        this.#failure ??= waiting.aborted(error) ? error : attribute(inner.label, error);
+        this.#release("failed");
+      }
       throw this.#failure !== undefined && !isExit(error) ? this.#failure : error;
     } finally {
-      this.#running.pop();
+      this.#leave(depth);
     }
+  }
+
+  /** Takes away what runs from `depth` on; a call that was ended from outside may still be among it. */
+  #leave(depth: number): void {
+    if (this.#running.length >= depth) this.#running.length = depth - 1;
   }
 
   /** Every way into a plugin that may wait, in an asynchronous call. */
@@ -375,19 +385,18 @@ export class InstanceGraph implements GraphServices {
     if (caller !== undefined && this.#running.at(-1) !== caller) {
       throw new TrapError(`plugin ${node.plugin.id} was called while another call of the graph was waiting`);
     }
-    const outermost = this.#running.length === 0;
     this.#depth++;
     node.callers.push(caller);
-    this.#running.push(party);
+    const depth = this.#running.push(party);
     try {
-      return await (outermost ? action(waiting.context) : waiting.inside(action));
+      return await (depth === 1 ? action(waiting.context) : waiting.inside(action));
     } catch (error) {
       const failure = waiting.aborted(error) ? error : attribute(node.plugin.id, error);
       this.#failure ??= failure;
       this.#release("failed");
       throw failure;
     } finally {
-      this.#running.pop();
+      this.#leave(depth);
       node.callers.pop();
       this.#depth--;
     }

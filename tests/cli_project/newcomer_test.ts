@@ -6,11 +6,11 @@
 import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createSilentServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { waft } from "./waft.ts";
+import { startWaft, waft } from "./waft.ts";
 
 const EXAMPLES = fileURLToPath(new URL("../../examples", import.meta.url));
 const PLUGINS = ["./plugins/kv", "./plugins/log", "./plugins/http"];
@@ -20,6 +20,8 @@ interface Place {
   run(...args: string[]): ReturnType<typeof waft>;
   /** Runs and expects this exit code. */
   expect(code: number, ...args: string[]): ReturnType<typeof waft>;
+  /** Starts it and does not wait. */
+  start(...args: string[]): ReturnType<typeof startWaft>;
 }
 
 async function inNewDirectory(work: (place: Place) => Promise<void>): Promise<void> {
@@ -33,6 +35,7 @@ async function inNewDirectory(work: (place: Place) => Promise<void>): Promise<vo
     await work({
       root,
       run,
+      start: (...args) => startWaft(args, root, home, env),
       async expect(code, ...args) {
         const result = await run(...args);
         assert.equal(result.code, code, `waft ${args.join(" ")}\n${result.out}${result.err}`);
@@ -152,4 +155,32 @@ Deno.test("a newcomer: denied optional authorities, and a trap in a plugin, at t
     const trapped = await expect(134, "run", "p/test/guest.wat");
     assert.match(trapped.err, /unreachable in plugin t\.example\/greeter/);
   });
+});
+
+Deno.test("a newcomer: a server that never answers holds up a run no longer than its deadline, or Ctrl-C", async () => {
+  const sockets = new Set<Socket>();
+  const server = createSilentServer((socket) => void sockets.add(socket.on("error", () => {})));
+  await new Promise<void>((resolve) => server.listen(0, "localhost", resolve));
+  const { port } = server.address() as AddressInfo;
+  try {
+    await inNewDirectory(async ({ root, expect, start }) => {
+      await expect(0, "init", "--quick");
+      copyExamples(root, port);
+      await expect(0, "add", ...PLUGINS, "--allow-requested");
+      const begun = Date.now();
+      const late = await expect(134, "run", "--timeout", "1500", "--invoke", "fetch", "visits.wasm", String(port));
+      assert.match(late.err, /interrupted in plugin plugins\.waft\.example\/http/);
+      assert.ok(Date.now() - begun < 15_000, "not as long as a socket may wait");
+
+      const waiting = sockets.size;
+      const child = start("run", "--invoke", "fetch", "visits.wasm", String(port));
+      const ended = new Promise<string | null>((resolve) => child.on("close", (_, signal) => resolve(signal)));
+      while (sockets.size === waiting) await new Promise((resolve) => setTimeout(resolve, 20));
+      child.kill("SIGINT");
+      assert.equal(await ended, "SIGINT");
+    });
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  }
 });

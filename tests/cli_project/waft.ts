@@ -1,7 +1,7 @@
 /**
  * Runs the command `waft` as a user does: a process of its own, with its own home, with or without a terminal. Test data only.
  */
-import { spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
 
@@ -56,6 +56,20 @@ export function waft(
   return run(process.execPath, [...hostArguments(CLI), ...args], cwd, environment(home, env));
 }
 
+/** Starts it without a terminal; nobody reads what it says. */
+export function startWaft(
+  args: readonly string[],
+  cwd: string,
+  home: string,
+  env: { readonly [name: string]: string } = {},
+): ChildProcess {
+  return spawn(process.execPath, [...hostArguments(CLI), ...args], {
+    cwd,
+    env: environment(home, env),
+    stdio: "ignore",
+  });
+}
+
 /** Runs in a pseudo-terminal; each step waits for a text and types keys. */
 export function waftTyped(
   args: readonly string[],
@@ -64,8 +78,24 @@ export function waftTyped(
   home: string,
   env: { readonly [name: string]: string } = {},
 ): Promise<Run> {
-  const command = [process.execPath, ...hostArguments(CLI), ...args];
+  return typed([process.execPath, ...hostArguments(CLI), ...args], steps, cwd, home, env);
+}
+
+/** Runs any command in a pseudo-terminal. */
+export function typed(
+  command: readonly string[],
+  steps: readonly (readonly [string, string])[],
+  cwd: string,
+  home: string,
+  env: { readonly [name: string]: string } = {},
+): Promise<Run> {
   return run("python3", ["-B", TYPIST, JSON.stringify(steps), "--", ...command], cwd, environment(home, env));
+}
+
+/** Text of a shell script that is the command `waft`. */
+export function waftProgram(): string {
+  const quoted = [process.execPath, ...hostArguments(CLI)].map((word) => `'${word.replaceAll("'", "'\\''")}'`);
+  return `#!/bin/sh\nexec ${quoted.join(" ")} "$@"\n`;
 }
 
 /** True when a pseudo-terminal can be made here. */
