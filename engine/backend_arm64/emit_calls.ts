@@ -97,9 +97,12 @@ export function emitCall(e: Emission, i: number, op: number): void {
     case P.CALL_IMPORT: {
       const back = e.newLabel();
       importRecord(e, target);
-      emitAt(e, X.LDR_W_U, SCRATCH, RECORD_REGISTER, RECORD.HOST);
+      // A record with our context is a host function of ours. Host functions that another instance imports are called in that one's
+      // context, by whose table of host functions they are numbered.
+      loadRecordField(e, SCRATCH, RECORD.CONTEXT);
       loadRecordField(e, SCRATCH2, RECORD.CODE);
-      e.branchZero(X.CBZ32, SCRATCH, e.cold(COLD.CROSS_CALL, i, e.landing, back));
+      asm.rrr(X.SUBS64, ZERO, SCRATCH, CONTEXT_REGISTER);
+      e.branch(CC.NE, e.cold(COLD.CROSS_CALL, i, e.landing, back));
       jumpCall(e, i, () => asm.rrr(X.BR, 0, SCRATCH2, 0));
       e.bind(back);
       break;

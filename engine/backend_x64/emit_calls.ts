@@ -85,8 +85,10 @@ export function emitCall(e: Emission, i: number, op: number): void {
       const back = e.newLabel();
       const record = importRecord(e, target);
       rm(e, X.LEA64, RECORD_REGISTER, CONTEXT_REGISTER, record);
-      emitMemory(e.asm, X.CMP32_I, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.HOST, 0, 0);
-      e.branch(CC.E, e.cold(COLD.CROSS_CALL, i, e.landing, back));
+      // A record with our context is a host function of ours. Host functions that another instance imports are called in that one's
+      // context, by whose table of host functions they are numbered.
+      rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
+      e.branch(CC.NE, e.cold(COLD.CROSS_CALL, i, e.landing, back));
       jumpCall(e, i, () => emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0));
       e.bind(back);
       break;
