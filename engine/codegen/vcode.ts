@@ -16,6 +16,8 @@
  * Physical registers: 0-31 general, 32-63 vector.
  */
 
+import { UnsupportedError } from "../errors.ts";
+
 /** Roles of an operand. */
 export const ROLE = {
   /** Read at the start of the instruction: its register may be reused for a def. */
@@ -150,6 +152,10 @@ export class VCode {
   newVreg(ty: number): number {
     const v = this.vregCount++;
     if (v >= this.vregTy.length) {
+      // The capacity doubles, so this comes before any number that operand words have no room for.
+      if (v > MAX_VREGS) {
+        throw new UnsupportedError("function size", "a function is too large to compile: it needs too many registers");
+      }
       const size = v * 2;
       const vregTy = new Uint8Array(size);
       vregTy.set(this.vregTy);

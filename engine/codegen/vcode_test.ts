@@ -1,0 +1,15 @@
+/** Limits of VCode: what operand words have no room for is refused. */
+import { equal, throws } from "node:assert/strict";
+import { UnsupportedError } from "../errors.ts";
+import { TY } from "../ir/types.ts";
+import { CONSTRAINT, MAX_VREGS, operandRole, operandVreg, operandWord, ROLE, VCode } from "./vcode.ts";
+
+Deno.test("a virtual register that an operand word cannot name is refused", () => {
+  const v = new VCode();
+  for (let k = 1; k < MAX_VREGS; k++) v.newVreg(TY.I64);
+  const last = v.newVreg(TY.I64);
+  const word = operandWord(last, ROLE.DEF, CONSTRAINT.REG);
+  equal(operandVreg(word), last);
+  equal(operandRole(word), ROLE.DEF);
+  throws(() => v.newVreg(TY.I64), UnsupportedError);
+});
