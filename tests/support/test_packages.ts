@@ -1,6 +1,7 @@
 /**
  * npm packages that only tests use, 110 MB of them, which no user of the command is to download: so they are in packages/package.json and not in
- * deno.json. In: a package's name. Out: the package, installed with `npm ci` into .cache/ of the tree when it is not there yet.
+ * deno.json. In: a package's name, or a folder with such a list. Out: the package, installed with `npm ci` into .cache/ of the tree when it
+ * is not there yet.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -12,16 +13,16 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 const LISTS = fileURLToPath(new URL("./packages/", import.meta.url));
 const CACHE = fileURLToPath(new URL("../../.cache/test-packages/", import.meta.url));
 
-/** The folder whose node_modules holds the packages. Throws an Error with what npm said when they cannot be installed. */
-function installed(): string {
-  const lock = readFileSync(join(LISTS, "package-lock.json"));
+/** The folder whose node_modules holds the packages that `lists` locks. Throws an Error with what npm said when they cannot be installed. */
+export function installPackages(lists: string): string {
+  const lock = readFileSync(join(lists, "package-lock.json"));
   const folder = join(CACHE, createHash("sha256").update(lock).digest("hex").slice(0, 16));
   if (existsSync(folder)) return folder;
   mkdirSync(CACHE, { recursive: true });
   // Several test processes may come here at once: each installs for itself, the first to finish names the folder.
   const scratch = mkdtempSync(join(CACHE, "new-"));
   try {
-    for (const name of ["package.json", "package-lock.json"]) copyFileSync(join(LISTS, name), join(scratch, name));
+    for (const name of ["package.json", "package-lock.json"]) copyFileSync(join(lists, name), join(scratch, name));
     const args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
     const { status, stderr, error } = spawnSync("npm", args, { cwd: scratch, encoding: "utf8" });
     if (status !== 0) throw new Error(`Cannot install the packages of the tests: ${error?.message ?? stderr}`);
@@ -38,7 +39,7 @@ function installed(): string {
 
 /** The folder of a package. */
 export function packageFolder(name: "binaryen" | "wabt"): string {
-  return join(installed(), "node_modules", name);
+  return join(installPackages(LISTS), "node_modules", name);
 }
 
 /** What is used of wabt. */
@@ -55,7 +56,7 @@ export interface Wabt {
 
 /** Loads wabt. */
 export function loadWabt(): Promise<Wabt> {
-  return (createRequire(join(installed(), "package.json"))("wabt") as () => Promise<Wabt>)();
+  return (createRequire(join(installPackages(LISTS), "package.json"))("wabt") as () => Promise<Wabt>)();
 }
 
 /** What is used of binaryen. */
