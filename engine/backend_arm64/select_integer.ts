@@ -2,7 +2,9 @@
  * Rules for integer operations, most specific form first. Rows `…32` and `…64` are neighbours, so `row + s.wide(id)` is the row
  * of the value's width.
  */
+import { selectDivisionByConstant } from "../codegen/divide_constant.ts";
 import { OP } from "../ir/ops.ts";
+import { DIVISION } from "./divide_constant.ts";
 import { isConstantShift, isLowMask } from "./folding.ts";
 import { arithmeticImmediate, logicalImmediate } from "./immediates.ts";
 import { X } from "./instructions.ts";
@@ -215,6 +217,7 @@ export function selectPopcnt(s: Selection, id: number): void {
 // Rules for division
 
 function divide(s: Selection, op: number, id: number): void {
+  if (selectDivisionByConstant(s, id, DIVISION)) return;
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
   s.plain(op, s.imm[id], 0, s.wide(id));

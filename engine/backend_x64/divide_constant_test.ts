@@ -3,7 +3,7 @@ import { equal } from "node:assert/strict";
 import { randomNumbers } from "../optimize/test_programs.ts";
 import { compileIr } from "./testing/compile_ir.ts";
 import { CAN_RUN, NativeProcess } from "./testing/native_process.ts";
-import { signedMagic, unsignedMagic } from "./divide_constant.ts";
+import { signedMagic, unsignedMagic } from "../codegen/divide_constant.ts";
 
 const DIVISORS = [
   3n,

@@ -3,9 +3,10 @@
  * of the value's width. Additions use the three-operand LEA throughout: the emitter turns it into ADD where the result's
  * register is one of the operands'.
  */
+import { selectDivisionByConstant } from "../codegen/divide_constant.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { selectDivisionByConstant } from "./divide_constant.ts";
+import { DIVISION } from "./divide_constant.ts";
 import { X } from "./instructions.ts";
 import { AUX_SCALE_SHIFT, MODE, P } from "./machine_ops.ts";
 import { RAX, RCX, RDX } from "./registers.ts";
@@ -278,7 +279,7 @@ export function selectDivU(s: Selection, id: number): void {
 }
 
 function divide(s: Selection, op: number, id: number): void {
-  if (selectDivisionByConstant(s, id)) return;
+  if (selectDivisionByConstant(s, id, DIVISION)) return;
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
   s.plain(op, s.imm[id], 0, s.wide(id));
@@ -298,7 +299,7 @@ export function selectRemU(s: Selection, id: number): void {
 }
 
 function remainder(s: Selection, op: number, id: number): void {
-  if (selectDivisionByConstant(s, id)) return;
+  if (selectDivisionByConstant(s, id, DIVISION)) return;
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
   const i = s.plain(op, s.imm[id], 0, s.wide(id));

@@ -1,87 +1,17 @@
 /**
- * Compiles IR functions (objects or text) to an image, for tests of the backend: verifier and allocation checker on.
+ * Compiles IR functions (objects or text) to an image for x64, with all that a modern processor has unless the settings say otherwise.
  */
-import { allocateRegisters } from "../../codegen/allocate.ts";
-import { Allocation } from "../../codegen/allocation.ts";
-import { checkAllocation } from "../../codegen/check_allocation.ts";
-import { MachineCode } from "../../codegen/machine_code.ts";
-import type { CodegenContext } from "../../codegen/target.ts";
-import { VCode } from "../../codegen/vcode.ts";
-import { type ContextShape, layoutContext } from "../../context_layout.ts";
+import { type CompiledIr, compileFor, type CompileSettings } from "../../codegen/testing/compile_ir.ts";
 import type { IrFunction } from "../../ir/function.ts";
-import { parseFunction } from "../../ir/parse.ts";
-import type { Signature } from "../../ir/types.ts";
-import { verifyFunction } from "../../ir/verify.ts";
 import { X64 } from "../target.ts";
+
+export type { CompiledIr, CompileSettings } from "../../codegen/testing/compile_ir.ts";
 
 /** CPUs to test on: the least that the backend supports, and everything. */
 export const BASELINE: ReadonlySet<string> = new Set();
 export const MODERN: ReadonlySet<string> = new Set(["avx", "bmi1", "bmi2", "lzcnt", "popcnt"]);
 
-export interface CompileSettings {
-  cpu?: ReadonlySet<string>;
-  explicitBounds?: boolean;
-  stackFence?: boolean;
-  optimizations?: Record<string, boolean>;
-  shape?: Partial<ContextShape>;
-  /** Signatures by id; the functions' own are added behind them. */
-  signatures?: Signature[];
-}
-
-export interface CompiledIr {
-  code: MachineCode;
-  context: CodegenContext;
-}
-
-function sameTypes(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((ty, i) => ty === b[i]);
-}
-
 /** Compiles functions, in order; function k is defined function k. */
 export function compileIr(functions: readonly (IrFunction | string)[], settings: CompileSettings = {}): CompiledIr {
-  const parsed = functions.map((f) => typeof f === "string" ? parseFunction(f) : f);
-  const signatures: Signature[] = [...(settings.signatures ?? [])];
-  for (const f of parsed) f.signatures.forEach((signature, id) => signatures[id] ??= signature);
-  const ids = parsed.map((f) => {
-    const known = signatures.findIndex((s) =>
-      s !== undefined && sameTypes(s.params, f.signature.params) && sameTypes(s.results, f.signature.results)
-    );
-    return known >= 0 ? known : signatures.push(f.signature) - 1;
-  });
-  const context: CodegenContext = {
-    layout: layoutContext({
-      memories: 1,
-      tables: 0,
-      globals: 8,
-      importedFuncs: 2,
-      definedFuncs: parsed.length,
-      types: 4,
-      ...settings.shape,
-    }),
-    explicitBounds: settings.explicitBounds ?? false,
-    signatures,
-    functionSignature: Int32Array.from(ids),
-    optimizations: settings.optimizations ?? {},
-    cpu: settings.cpu ?? MODERN,
-    stackFence: settings.stackFence ?? true,
-  };
-  const code = new MachineCode(parsed.length, signatures.length);
-  X64.emitStubs(context, code);
-  const v = new VCode();
-  const allocation = new Allocation();
-  const registers = X64.registers(context.explicitBounds);
-  parsed.forEach((f, index) => {
-    verifyFunction(f);
-    X64.select(f, v, context, code);
-    allocateRegisters(v, registers, context.optimizations, allocation);
-    const wrong = checkAllocation(v, registers, allocation);
-    if (wrong.length > 0) throw new Error(`Allocation of function ${index}: ${wrong.join("; ")}`);
-    X64.emit(v, allocation, context, code, index);
-  });
-  signatures.forEach((_, id) => {
-    X64.emitEntryThunk(id, context, code);
-    X64.emitHostThunk(id, context, code);
-  });
-  X64.relocate(code);
-  return { code, context };
+  return compileFor(X64, functions, { cpu: MODERN, ...settings });
 }
