@@ -1,0 +1,266 @@
+/**
+ * install.sh under each shell that is here, piped, against a server on loopback that serves a small bundle: what it passes on, what it refuses, and
+ * that it leaves nothing behind when it does.
+ */
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { installerFor } from "../../scripts/release.ts";
+import { fakeBundle, ReleaseFixture } from "./release_fixture.ts";
+
+const SCRIPT = readFileSync(fileURLToPath(new URL("../../installer/install.sh", import.meta.url)), "utf8");
+const VERSION = "0.3.0";
+/** Says what it was started with, as the real one would install itself. */
+const PROGRAM = `#!/bin/sh\necho "waft $*"\n[ ! -e "$FAIL" ] || exit 3\n`;
+
+function which(command: string): string | undefined {
+  const found = spawnSync("sh", ["-c", `command -v ${command}`], { encoding: "utf8" }).stdout.trim();
+  return found.startsWith("/") ? found : undefined;
+}
+
+const SHELLS: readonly (readonly string[])[] = [["dash"], ["bash"], ["zsh"], ["busybox", "sh"]].filter(([name]) =>
+  which(name!) !== undefined
+);
+
+interface Result {
+  readonly status: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs a script from standard input, as `curl … | sh` does. */
+function pipe(
+  shell: readonly string[],
+  script: string,
+  args: readonly string[],
+  env: { [name: string]: string },
+): Promise<Result> {
+  return new Promise((resolve) => {
+    const child = spawn(which(shell[0]!)!, [...shell.slice(1), "-s", "--", ...args], { env, detached: true });
+    let out = "";
+    let err = "";
+    child.stdout.on("data", (chunk) => out += String(chunk));
+    child.stderr.on("data", (chunk) => err += String(chunk));
+    child.stdin.on("error", () => {}); // A shell that ends early does not read the rest.
+    child.on("close", (status) => resolve({ status, out, err }));
+    child.stdin.end(script);
+  });
+}
+
+async function prepared(
+  work: (all: {
+    site: ReleaseFixture;
+    script: string;
+    run: (
+      shell: readonly string[],
+      args?: readonly string[],
+      more?: { script?: string; env?: { [name: string]: string } },
+    ) => Promise<Result>;
+    /** Fails with this message and leaves nothing. */
+    refuses: (
+      message: RegExp,
+      args?: readonly string[],
+      env?: { [name: string]: string },
+      shells?: readonly (readonly string[])[],
+    ) => Promise<void>;
+  }) => Promise<void>,
+): Promise<void> {
+  const site = new ReleaseFixture([], {});
+  site.add(VERSION, fakeBundle(VERSION, { waft: PROGRAM }));
+  await site.listen();
+  const home = mkdtempSync(join(tmpdir(), "waft-script-"));
+  const scratch = join(home, "tmp");
+  mkdirSync(scratch);
+  const entry = site.index.releases[VERSION]!;
+  const script = installerFor(SCRIPT, { version: VERSION, entry, base: site.base, repository: "", keys: site.keys });
+  const run = (
+    shell: readonly string[],
+    args: readonly string[] = [],
+    more: { script?: string; env?: { [name: string]: string } } = {},
+  ) =>
+    pipe(shell, more.script ?? script, args, {
+      PATH: "/usr/local/bin:/usr/bin:/bin",
+      HOME: home,
+      TMPDIR: scratch,
+      FAIL: "/nonexistent",
+      ...more.env,
+    });
+  try {
+    await work({
+      site,
+      script,
+      run,
+      async refuses(message, args = ["--yes"], env = {}, shells = SHELLS) {
+        for (const shell of shells) {
+          const { status, err, out } = await run(shell, args, { env });
+          assert.equal(status, 1, `${shell.join(" ")}: ${out}${err}`);
+          assert.match(err, message, shell.join(" "));
+          assert.equal(out, "");
+          assert.deepEqual(readdirSync(home), ["tmp"], "nothing outside of the temporary directory");
+          assert.deepEqual(readdirSync(scratch), [], "nothing in it, either");
+        }
+      },
+    });
+  } finally {
+    await site.close();
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+/** The platform of these tests' bundle. */
+const ignore = Deno.build.os !== "linux" || Deno.build.arch !== "x86_64";
+
+Deno.test({
+  name: "install.sh: checks, unpacks, lets waft install itself, cleans up; under each shell",
+  ignore,
+  fn: () =>
+    prepared(async ({ site, run }) => {
+      const digest = site.index.releases[VERSION]!.artifacts[0]!.sha256;
+      const common = `waft self install --base ${site.base} --sha256 ${digest} --commit ${
+        "a".repeat(40)
+      } --kind bundle`;
+      for (const shell of SHELLS) {
+        const yes = await run(shell, ["--yes", "--dir=/x y"]);
+        assert.equal(yes.out, `${common} --dir /x y --yes\n`, yes.err);
+        const byVariables = await run(shell, [], {
+          env: { WAFT_INSTALL_YES: "1", WAFT_INSTALL_DIR: "/d", WAFT_NO_MODIFY_PATH: "1" },
+        });
+        assert.equal(byVariables.out, `${common} --dir /d --no-modify-path --yes\n`);
+        // No terminal, no --yes: nothing but waft's own directories is touched.
+        assert.equal((await run(shell)).out, `${common} --no-input --no-modify-path\n`);
+        const other = await run(shell, ["-y", "--version", "nightly"]);
+        assert.equal(other.out, `${common} --yes\nwaft version install nightly --use --base ${site.base}\n`);
+        const failed = await run(shell, ["-y"], { env: { FAIL: "/" } });
+        assert.equal(failed.status, 1);
+        assert.match(failed.err, /nothing was activated/);
+      }
+    }),
+});
+
+Deno.test({
+  name: "install.sh: a script that was cut off anywhere runs nothing",
+  ignore,
+  fn: () =>
+    prepared(async ({ script, run, site }) => {
+      for (let part = 1; part < 8; part++) {
+        const cut = script.slice(0, Math.floor(script.length * part / 8));
+        const { out } = await run(SHELLS[part % SHELLS.length]!, ["--yes"], { script: cut });
+        assert.equal(out, "");
+      }
+      const { out } = await run(SHELLS[0]!, ["--yes"], { script: script.slice(0, script.lastIndexOf("main")) });
+      assert.equal(out, "");
+      assert.deepEqual(site.requests, []);
+    }),
+});
+
+Deno.test({
+  name: "install.sh: wrong hash, web page, missing file, redirect to plain http elsewhere, truncated body",
+  ignore,
+  fn: () =>
+    prepared(async ({ site, refuses }) => {
+      const path = site.path(VERSION);
+      const good = site.served.get(path)!;
+      const bad = good.slice();
+      bad[bad.length - 30]! ^= 1;
+      site.served.set(path, bad);
+      await refuses(/is not what the release has\n.*SHA-256.*\n.*expected.*\n.*nothing was changed/);
+      site.served.set(path, new TextEncoder().encode("<!DOCTYPE html><html>log in</html>"));
+      await refuses(/is a web page, not an archive/);
+      site.served.delete(path);
+      await refuses(/cannot be downloaded/);
+      site.served.set(path, good);
+      site.intercept = (_, response) => {
+        response.writeHead(302, { location: "ftp://127.0.0.1/x" }).end();
+        return true;
+      };
+      await refuses(/cannot be downloaded/);
+      site.intercept = (_, response) => {
+        response.writeHead(200);
+        response.end(good.subarray(0, 200));
+        return true;
+      };
+      await refuses(/is not what the release has/);
+    }),
+});
+
+Deno.test({
+  name: "install.sh: missing tools, wrong options, unsafe addresses, other systems are explained",
+  ignore,
+  fn: () =>
+    prepared(async ({ refuses, run }) => {
+      await refuses(/unknown option --wrong/, ["--wrong"]);
+      await refuses(/--dir needs a value/, ["--dir"]);
+      await refuses(/must use https/, ["--base", "http://example.com", "--yes"]);
+      await refuses(/no standalone build/, ["--kind", "standalone"]);
+      await refuses(/waft is not installed here/, ["--uninstall", "--yes"]);
+      await refuses(/neither HOME nor WAFT_HOME is set/, ["--yes"], { HOME: "" });
+      // busybox has its own tools whatever the PATH says.
+      const others = SHELLS.filter(([name]) => name !== "busybox");
+      const folder = mkdtempSync(join(tmpdir(), "waft-tools-"));
+      try {
+        const tools = (names: readonly string[]): string => {
+          const bin = mkdtempSync(join(folder, "bin-"));
+          for (const name of names) symlinkSync(which(name)!, join(bin, name));
+          return bin;
+        };
+        const base = ["uname", "id", "getconf", "mktemp", "rm", "gzip", "tar", "cut", "chmod"];
+        await refuses(/neither curl nor wget is there/, ["--yes"], { PATH: tools(base) }, others);
+        await refuses(/none of sha256sum, shasum and openssl/, ["--yes"], { PATH: tools([...base, "curl"]) }, others);
+        const noTar = base.filter((name) => name !== "tar");
+        await refuses(/tar is not there/, ["--yes"], { PATH: tools([...noTar, "curl", "sha256sum"]) }, others);
+        for (const fetcher of ["curl", "wget"]) {
+          if (which(fetcher) === undefined) continue;
+          for (const hasher of ["sha256sum", "openssl"]) {
+            const path = tools([...base, fetcher, hasher]);
+            const { out, err } = await run(["dash"], ["--yes"], { env: { PATH: path } });
+            assert.match(out, /^waft self install/, `${fetcher} ${hasher} ${err}`);
+          }
+        }
+        const system = (name: string, machine: string): string => {
+          const bin = mkdtempSync(join(folder, "bin-"));
+          spawnSync("sh", [
+            "-c",
+            `printf '#!/bin/sh\\ncase $1 in -s) echo ${name};; *) echo ${machine};; esac' >${bin}/uname; chmod 755 ${bin}/uname`,
+          ]);
+          return `${bin}:/usr/bin:/bin`;
+        };
+        await refuses(/waft does not run on Plan9/, ["--yes"], { PATH: system("Plan9", "x86_64") }, others);
+        await refuses(/no build for riscv64/, ["--yes"], { PATH: system("Linux", "riscv64") }, others);
+        await refuses(/has no bundle for darwin\/arm64\n.*--from-source/, ["--yes"], {
+          PATH: system("Darwin", "arm64"),
+        }, others);
+        await refuses(/and there is no deno on the PATH/, ["--yes", "--from-source"], {
+          PATH: tools([...base, "curl", "sha256sum"]),
+        }, others);
+        const old = tools([...base, "curl", "sha256sum", "sed"]);
+        spawnSync("sh", [
+          "-c",
+          `printf '#!/bin/sh\\necho deno 2.8.10' >${old}/deno; chmod 755 ${old}/deno; ln -s /bin/sh ${old}/sh`,
+        ]);
+        await refuses(
+          /needs Deno 2\.9\.0 or newer; .*deno is 2\.8\.10/,
+          ["--yes", "--from-source"],
+          { PATH: old },
+          others,
+        );
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    }),
+});
+
+Deno.test({
+  name: "install.sh: shellcheck has nothing to say",
+  ignore: which("shellcheck") === undefined,
+  fn() {
+    const folder = fileURLToPath(new URL("../../installer/", import.meta.url));
+    const files = readdirSync(folder).filter((name) => name.endsWith(".sh")).map((name) => join(folder, name));
+    assert.ok(files.length >= 4);
+    const { stdout, status } = spawnSync("shellcheck", ["-s", "sh", ...files], { encoding: "utf8" });
+    assert.equal(stdout, "");
+    assert.equal(status, 0);
+  },
+});
