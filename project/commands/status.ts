@@ -47,7 +47,7 @@ export function addCommand(program: Command): void {
           `waft.json ${manifest?.state ?? "?"}, ${plural(manifest?.requirements ?? 0, "requirement")}`,
         ]);
         const count = lockfile?.state === "up to date"
-          ? `${plural(plugins.total, "plugin")}, ${plugins.direct} direct`
+          ? `${plural(plugins.total, "plugin")}, ${plugins.needsReview} need review`
           : lockfile?.code ?? "";
         rows.push([env.colors.bold("lockfile"), lockfile?.state ?? "none", count]);
       }

@@ -65,7 +65,7 @@ Deno.test({
       assert.match(answers.at(-4)!, /"message":"visited/, out);
       assert.match(answers.at(-4)!, /\n1\n/, out);
       assert.match(answers.at(-3)!, /\n2\n/, out);
-      assert.match(answers.at(-2)!, /up to date\s+3 plugins/, out);
+      assert.match(answers.at(-2)!, /up to date\s+3 plugins, 0 need review/, out);
       assert.ok(Date.now() - begun < 60_000, "all in under a minute");
     } finally {
       rmSync(home, { recursive: true, force: true });
