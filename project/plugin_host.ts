@@ -7,6 +7,7 @@
  * the table, and an import value is made from that entry alone. Design: §1.2-1.5.
  */
 import { type Context, type Engine, type Instance, type Module, TrapError, WaftError } from "@waft/engine";
+import type { Memory } from "@waft/engine/runtime/memory";
 import type { Diagnostic } from "./diagnostic.ts";
 import { fail, ProjectError, quote } from "./diagnostic.ts";
 import type { Digest } from "./integrity.ts";
@@ -14,6 +15,7 @@ import { formatType, type FunctionType } from "./module_inspector.ts";
 import type { LoadedPlugin, LoadedProject } from "./ops/load.ts";
 import type { Link } from "./plugin_grants.ts";
 import { markGuestTrap } from "./plugins/blame.ts";
+import { CallerSlot, slotFault } from "./plugins/caller_slot.ts";
 import { type Callable, InstanceGraph, instantiateUnder } from "./plugins/graph.ts";
 import { type Child, type HostedPlugin, type Party, PluginNode } from "./plugins/node.ts";
 import { LOG_LEVELS } from "./plugins/self.ts";
@@ -53,9 +55,11 @@ interface Compiled {
   readonly plugin: HostedPlugin;
   readonly module: Module;
   readonly limits: NonNullable<Context["limits"]>;
+  /** With which type it imports its caller's memory. */
+  readonly callerMemory: Memory["type"] | undefined;
 }
 
-type Namespaces = { [module: string]: { [name: string]: HostImport | Callable } };
+type Namespaces = { [module: string]: { [name: string]: HostImport | Callable | Memory } };
 
 /** The plugins of a project, ready to serve guests. */
 export class PluginHost {
@@ -176,8 +180,6 @@ export class PluginHost {
 
   #linkFault({ module, type, target }: Link): string | undefined {
     switch (target.kind) {
-      case "caller-memory":
-        return "importing the caller's memory is not supported yet; use read and write of waft:caller@1";
       case "host":
       case "self":
         return serves({ module }) ? undefined : "the host does not serve it";
@@ -191,6 +193,7 @@ export class PluginHost {
         }
         return undefined;
       }
+      case "caller-memory": // compilePlugin knows its type
       case "denied":
       case "count":
         return undefined;
@@ -206,8 +209,10 @@ export class PluginHost {
     return undefined;
   }
 
-  #addPlugin(graph: InstanceGraph, { plugin, module, limits }: Compiled, control: Context): void {
-    const node = new PluginNode(plugin, graph);
+  #addPlugin(graph: InstanceGraph, compiled: Compiled, control: Context): void {
+    const { plugin, module, limits, callerMemory } = compiled;
+    const slot = callerMemory === undefined ? undefined : new CallerSlot(callerMemory);
+    const node = new PluginNode(plugin, graph, slot);
     const party: Party = {
       label: plugin.id,
       digest: plugin.digest,
@@ -219,7 +224,9 @@ export class PluginHost {
     const imports: Namespaces = Object.create(null);
     for (const link of plugin.links) {
       const namespace = imports[link.module] ??= Object.create(null) as Namespaces[string];
-      namespace[link.name] = host.get(`${link.module} ${link.name}`) ?? contractImport(graph, party, link);
+      namespace[link.name] = link.target.kind === "caller-memory"
+        ? slot!.nobody
+        : host.get(`${link.module} ${link.name}`) ?? contractImport(graph, party, link);
     }
     try {
       graph.addPlugin(node, party, () => instantiateUnder(module, control, limits, imports));
@@ -298,7 +305,11 @@ function waitingPlugins(plugins: readonly LoadedPlugin[]): Set<string> {
 function compilePlugin(engine: Engine, plugin: HostedPlugin): Compiled {
   try {
     const parsed = engine.parse(plugin.bytes);
+    const imported = parsed.imports.flatMap(({ desc }) => desc.kind === "memory" ? [desc.type] : []);
+    const fault = imported.length > 1 ? "it imports its caller's memory twice" : imported.map(slotFault)[0];
+    if (fault !== undefined) throw fail("link.type", `${plugin.id}: ${fault}`);
     return {
+      callerMemory: imported[0],
       plugin,
       module: engine.compileParsed(parsed),
       limits: {

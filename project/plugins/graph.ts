@@ -12,6 +12,7 @@
  */
 import { Bug, type Context, ExhaustionError, type Instance, type Module, TrapError } from "@waft/engine";
 import { attribute, isExit } from "./blame.ts";
+import type { CallerSlot } from "./caller_slot.ts";
 import type { Child, GraphServices, Party, PluginNode } from "./node.ts";
 import { Waiting } from "./waiting.ts";
 
@@ -109,7 +110,8 @@ export class InstanceGraph implements GraphServices {
   addPlugin(node: PluginNode, party: Party, instantiate: () => Instance): void {
     const instance = this.#inPlugin(node, undefined, instantiate);
     party.instance = instance;
-    node.memory.attach(instance);
+    node.memory.attach(instance, node.slot === undefined ? 0 : 1);
+    node.slot?.attach(instance);
     const live = { node, party, instance, started: false };
     this.#live.push(live);
     this.#byId.set(node.plugin.id, live);
@@ -388,7 +390,9 @@ export class InstanceGraph implements GraphServices {
     this.#depth++;
     node.callers.push(caller);
     const depth = this.#running.push(party);
+    let slot: ReturnType<CallerSlot["enter"]> | undefined;
     try {
+      slot = node.slot?.enter(caller);
       return await (depth === 1 ? action(waiting.context) : waiting.inside(action));
     } catch (error) {
       const failure = waiting.aborted(error) ? error : attribute(node.plugin.id, error);
@@ -397,6 +401,7 @@ export class InstanceGraph implements GraphServices {
       throw failure;
     } finally {
       this.#leave(depth);
+      if (slot !== undefined) node.slot!.leave(slot);
       node.callers.pop();
       this.#depth--;
     }
@@ -414,7 +419,9 @@ export class InstanceGraph implements GraphServices {
     if (this.#depth >= MAX_DEPTH) throw new ExhaustionError("call stack exhausted");
     this.#depth++;
     node.callers.push(caller);
+    let slot: ReturnType<CallerSlot["enter"]> | undefined;
     try {
+      slot = node.slot?.enter(caller);
       return action();
     } catch (error) {
       const failure = attribute(node.plugin.id, error);
@@ -422,6 +429,7 @@ export class InstanceGraph implements GraphServices {
       this.#release("failed");
       throw failure;
     } finally {
+      if (slot !== undefined) node.slot!.leave(slot);
       node.callers.pop();
       this.#depth--;
     }

@@ -11,6 +11,7 @@ import { STATUS } from "../authorities.ts";
 import type { Digest } from "../integrity.ts";
 import type { JsonObject } from "../json_read.ts";
 import type { LoadedPlugin } from "../ops/load.ts";
+import type { CallerSlot } from "./caller_slot.ts";
 
 /** A plugin of a host, which knows whether calls of it can wait: for the network, or for others whom it calls. */
 export interface HostedPlugin extends LoadedPlugin {
@@ -49,9 +50,9 @@ const MAX_TEXT = 4096;
 export class PluginMemory {
   #memory: Memory | undefined;
 
-  /** Connects the first defined memory. No plugin imports one, so it is the first of all. */
-  attach(instance: Instance): void {
-    this.#memory = instance.internal.memories[0];
+  /** Connects the first defined memory: the one after those that are imported. */
+  attach(instance: Instance, imported: number): void {
+    this.#memory = instance.internal.memories[imported];
   }
 
   /** `length` bytes at `at`; both as compiled code passes them. */
@@ -125,10 +126,13 @@ export class PluginNode {
   readonly callers: (Party | undefined)[] = [];
   /** Run when the graph ends: closes what host functions have open. */
   readonly closers: (() => void)[] = [];
+  /** Of a plugin that imports its caller's memory. */
+  readonly slot: CallerSlot | undefined;
 
-  constructor(plugin: HostedPlugin, services: GraphServices) {
+  constructor(plugin: HostedPlugin, services: GraphServices, slot?: CallerSlot) {
     this.plugin = plugin;
     this.services = services;
+    this.slot = slot;
   }
 
   /** The instance that made the innermost call into this plugin. */

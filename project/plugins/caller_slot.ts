@@ -1,0 +1,94 @@
+/**
+ * `waft:caller@1 memory`: the caller's exported memory as memory 0 of a plugin, whoever calls.
+ *
+ * In: the type with which a plugin imports the memory, its instance, and each call into it. Out: nothing; while a call runs, memory 0
+ * of the instance is what the caller exports as `memory`, and an empty one while nobody calls or the caller exports none, so that
+ * every access is out of bounds. Calls nest, and on each return and trap the memory is what it was before, so within one
+ * activation it never changes. Invariant: code compiled for guard pages never meets a memory without them. Design: §1.4.
+ */
+import { type Instance, TrapError } from "@waft/engine";
+import { currentHost } from "@waft/engine/host/current";
+import { Memory } from "@waft/engine/runtime/memory";
+import { I32, I64 } from "@waft/engine/wasm/types";
+import type { Party } from "./node.ts";
+
+type MemoryType = Memory["type"];
+type RuntimeInstance = Instance["internal"];
+
+/** Why a memory cannot be imported as the caller's with this type; undefined if it can. */
+export function slotFault({ limits, shared }: MemoryType): string | undefined {
+  if (shared) return "the caller's memory cannot be imported as a shared one";
+  return limits.min === 0n && limits.max === undefined
+    ? undefined
+    : "the caller's memory must be imported with the minimum 0 and no maximum, since callers differ";
+}
+
+/** Memory 0 of one plugin that imports it. */
+export class CallerSlot {
+  /** What the plugin is instantiated with. */
+  readonly nobody: Memory;
+  readonly #address: number;
+  #instance: RuntimeInstance | undefined;
+  #bound: Memory;
+  /** Memories that the instance hears of. */
+  readonly #known = new WeakSet<Memory>();
+
+  constructor(type: MemoryType) {
+    this.#address = type.limits.address;
+    this.nobody = emptyMemory(type);
+    this.#bound = this.nobody;
+    this.#known.add(this.nobody);
+  }
+
+  /** The instance is there. */
+  attach(instance: Instance): void {
+    this.#instance = instance.internal;
+  }
+
+  /** A call by `caller` begins: what `leave` needs when it ends. Throws TrapError for a memory of another kind. */
+  enter(caller: Party | undefined): Memory {
+    const before = this.#bound;
+    const memory = caller?.instance?.exports.memory;
+    this.#bind(memory instanceof Memory ? memory : this.nobody);
+    return before;
+  }
+
+  /** The call has ended. */
+  leave(before: Memory): void {
+    this.#bind(before);
+  }
+
+  #bind(memory: Memory): void {
+    const instance = this.#instance;
+    if (instance === undefined || memory === this.#bound) return;
+    if (!this.#known.has(memory)) {
+      const { address } = memory.type.limits;
+      if (address !== this.#address) {
+        const named = (type: number) => type === I64 ? "64-bit" : "32-bit";
+        throw new TrapError(`the caller's memory is a ${named(address)} one, not a ${named(this.#address)} one`);
+      }
+      if (memory.shared !== undefined) throw new TrapError("the caller's memory is shared");
+      if (!instance.module.explicitBounds && address === I32 && !memory.guarded) {
+        throw new TrapError("the caller's memory has no guard pages, which the plugin was compiled for");
+      }
+      // What has the memory must keep it while the plugin may run, and say when it moves.
+      for (const user of memory.users()) (user as RuntimeInstance).lent = true;
+      memory.addUser(instance);
+      this.#known.add(memory);
+    }
+    this.#bound = memory;
+    instance.memories[0] = memory;
+    instance.memoryMoved(memory);
+  }
+}
+
+function emptyMemory(type: MemoryType): Memory {
+  const host = currentHost();
+  if (type.limits.address === I64) return new Memory(host, type, { guarded: false });
+  try {
+    return new Memory(host, type, { guarded: true });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return new Memory(host, type, { guarded: false }); // no address space: then the code does not count on it either
+  }
+}
