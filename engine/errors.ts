@@ -6,8 +6,12 @@
  * Invariant: a message is one line, says what is wrong first, and never contains our own stack.
  */
 
-/** Where in the input an error lies: a byte offset of a binary, or a line and column (both from 1) of a text. */
+/**
+ * Where in the input an error lies: a byte offset of a binary, or a line and column (both from 1) of a text; or of the source file that a
+ * module was made from, when the module says so.
+ */
 export interface SourcePlace {
+  file?: string;
   offset?: number;
   line?: number;
   column?: number;
@@ -79,7 +83,9 @@ export interface TrapFrame {
   moduleName?: string;
   /** Byte offset of the instruction in the module's binary. */
   offset: number;
-  /** Line and column of the instruction, for modules that were compiled from text. */
+  /** The source file, for modules with DWARF line tables. */
+  file?: string;
+  /** Line and column of the instruction: in that file, or in the text that the module was compiled from. */
   line?: number;
   column?: number;
 }

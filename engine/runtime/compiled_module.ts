@@ -9,8 +9,10 @@ import type { ValidModule } from "../validate/valid_module.ts";
 import { closeFuncType, closeGlobalType, closeTableType } from "../wasm/subtype.ts";
 import type { FuncType, GlobalType, TableType } from "../wasm/types.ts";
 import { type ConstInit, prepareConst } from "./const_expr.ts";
+import { type DebugLines, debugLines } from "./debug_lines.ts";
 import type { GuestThread } from "./guest_thread.ts";
 import { ImageReferences } from "./image_references.ts";
+import { outlineOf } from "./outline.ts";
 import type { ImageOwner } from "./trap_error.ts";
 
 export interface InlineSite {
@@ -54,8 +56,10 @@ export class CompiledModule implements ImageOwner {
   readonly globalInits: readonly ConstInit[];
   readonly tableInits: readonly (ConstInit | undefined)[];
   readonly elems: readonly PreparedElem[];
+  #lines: DebugLines | undefined;
+  #codeStart = 0;
   #datas: readonly PreparedData[] | undefined;
-  /** Where in the text a byte of the binary form comes from, for modules from text. */
+  /** Where a byte of the binary form comes from: in the text of modules from text, else in the source that DWARF names. */
   readonly placeOf: (offset: number) => SourcePlace | undefined;
   /** Where the content of the code section begins in the binary form, when `valid` holds only its outline (runtime/outline.ts). */
   readonly codeOffset: number | undefined;
@@ -97,7 +101,7 @@ export class CompiledModule implements ImageOwner {
     this.#inlineSites = parts.inlineSites;
     this.codeOffset = parts.codeOffset;
     this.references = parts.references ?? new ImageReferences(true);
-    this.placeOf = parts.placeOf ?? (() => undefined);
+    this.placeOf = (offset) => parts.placeOf?.(offset) ?? this.#debugPlace(offset);
     const ids = valid.canonicalIds;
     this.funcTypes = valid.funcTypes.map((type) => closeFuncType(type, ids));
     this.globalTypes = valid.globalTypes.map((type) => closeGlobalType(type, ids));
@@ -130,6 +134,17 @@ export class CompiledModule implements ImageOwner {
 
   get moduleName(): string | undefined {
     return this.valid.names.module;
+  }
+
+  /** Line tables are read by the first trap. */
+  #debugPlace(offset: number): SourcePlace | undefined {
+    if (this.#lines === undefined) {
+      const { customs, bytes } = this.valid;
+      const lines = debugLines(customs);
+      this.#codeStart = lines === undefined ? 0 : this.codeOffset ?? outlineOf(bytes).codeOffset;
+      this.#lines = lines ?? (() => undefined);
+    }
+    return this.#lines(offset - this.#codeStart);
   }
 
   get inlineSitesByFunction(): ReadonlyMap<number, readonly InlineSite[]> {

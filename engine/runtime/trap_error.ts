@@ -86,6 +86,7 @@ function frameOf(owner: ImageOwner, funcIndex: number, offset: number): TrapFram
     offset,
     ...(funcName === undefined ? {} : { funcName }),
     ...(owner.moduleName === undefined ? {} : { moduleName: owner.moduleName }),
+    ...(place?.file === undefined ? {} : { file: place.file }),
     ...(place?.line === undefined ? {} : { line: place.line, column: place.column ?? 1 }),
   };
 }

@@ -70,8 +70,9 @@ export function describe(error: unknown): string {
 
 function trapLines(file: string, trap: TrapError): string {
   const lines = [`waft: ${oneLine(file)}: trap: ${trap.message}`];
-  for (const { funcIndex, funcName, offset, line, column } of trap.frames) {
-    const place = line === undefined ? `offset 0x${offset.toString(16)}` : `${line}:${column}`;
+  for (const { funcIndex, funcName, offset, file, line, column } of trap.frames) {
+    const source = file === undefined ? "" : `${oneLine(file)}:`;
+    const place = line === undefined ? `offset 0x${offset.toString(16)}` : `${source}${line}:${column}`;
     lines.push(`    at ${funcName === undefined ? `func[${funcIndex}]` : oneLine(funcName)} (${place})`);
   }
   return lines.join("\n");

@@ -1,0 +1,3 @@
+static inline int inner(int *p, int d) {
+  return *p / d;
+}
