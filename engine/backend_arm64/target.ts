@@ -6,7 +6,7 @@ import type { Target } from "../codegen/target.ts";
 import { disassemble } from "./disassemble.ts";
 import { emitFunction } from "./emit.ts";
 import { emitImageStubs } from "./image_stubs.ts";
-import { buildProcessStubs } from "./process_stubs.ts";
+import { buildCacheMaintenance, buildProcessStubs } from "./process_stubs.ts";
 import { registerFile } from "./registers.ts";
 import { selectFunction } from "./select.ts";
 import { buildFastEntry, emitEntryThunk, emitHostThunk } from "./thunks.ts";
@@ -55,6 +55,7 @@ export const ARM64: Target = {
   emitHostThunk,
   relocate,
   processStubs: buildProcessStubs,
+  cacheMaintenance: buildCacheMaintenance,
   fastEntry: buildFastEntry,
   disassemble,
 };

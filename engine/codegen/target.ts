@@ -88,6 +88,11 @@ export interface Target {
   /** Process-wide stubs, for `os` "linux" or "darwin". */
   processStubs(os: string): ProcessStubs;
   /**
+   * A C function void (i64 first, i64 end) that makes freshly written code visible to instruction fetch; absent where the hardware keeps
+   * its caches coherent.
+   */
+  cacheMaintenance?(): Uint8Array;
+  /**
    * A C function with exactly the machine types of `signature` after a leading i32 slot number, for hot exports: slot s is a
    * 16-byte record { code, context } at `slotsAddress + 16 × s` (absolute, baked in). It enters the guest, passes the arguments
    * in registers and returns the result; THREAD.STATUS says how it ended (DONE, or parked/trapped: the result is then void).

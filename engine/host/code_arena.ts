@@ -1,11 +1,15 @@
 /**
  * Executable memory: one reserved range of address space per realm in which code images are placed, so that "is this program
  * counter ours" is one comparison in the fault handler. Pages are written while not executable and made executable after
- * (W^X); a freed chunk loses its access rights and is used again.
+ * (W^X); a freed chunk loses its access rights and is used again. Where instruction fetch does not see what was stored (arm64), a routine of
+ * the backend makes it do so before anybody can run the code.
  */
 import { type Host, PROT } from "./host.ts";
 
 const SIZES = [1 << 30, 1 << 28, 1 << 26];
+
+/** Makes what was written to [first, end) visible to instruction fetch on all processors. */
+export type CacheMaintenance = (first: number, end: number) => void;
 
 export class CodeArena {
   readonly start: number;
@@ -16,12 +20,14 @@ export class CodeArena {
   readonly pollPage: number;
   readonly end: number;
   readonly #host: Host;
+  readonly #maintain: CacheMaintenance | undefined;
   #next: number;
   /** Freed chunks by size in bytes. */
   readonly #free = new Map<number, number[]>();
 
-  constructor(host: Host) {
+  constructor(host: Host, maintain?: CacheMaintenance) {
     this.#host = host;
+    this.#maintain = maintain;
     let start = 0;
     let size = 0;
     for (size of SIZES) {
@@ -62,6 +68,7 @@ export class CodeArena {
     this.#host.protect(address, size, PROT.READ | PROT.WRITE);
     new Uint8Array(this.#host.view(address, size)).set(code);
     this.#host.protect(address, size, PROT.READ | PROT.EXEC);
+    this.#maintain?.(address, address + code.length);
   }
 
   /** Gives a chunk of `bytes` back; its pages are dropped. */

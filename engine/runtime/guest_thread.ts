@@ -13,7 +13,7 @@ import { CONTEXT, STATUS, THREAD } from "../context_layout.ts";
 import type { ProcessStubs, Target } from "../codegen/target.ts";
 import { Bug } from "../errors.ts";
 import { REF_TAG } from "../gc_layout.ts";
-import { CodeArena } from "../host/code_arena.ts";
+import { type CacheMaintenance, CodeArena } from "../host/code_arena.ts";
 import { type Host, PROT } from "../host/host.ts";
 import { OS_CALLS } from "../host/os_calls.ts";
 import { canWatch, Watchdog } from "../host/watchdog.ts";
@@ -59,6 +59,14 @@ export interface HostService {
 
 /** Serves a builtin that parked; may throw a TrapError. */
 export type BuiltinService = (index: number, context: number) => void;
+
+/** The target's cache maintenance, callable; undefined where none is needed. */
+function cacheMaintenance(host: Host, target: Target): CacheMaintenance | undefined {
+  const text = target.cacheMaintenance?.();
+  if (text === undefined) return undefined;
+  const { maintain } = host.nativeLibrary(text, { maintain: { offset: 0, params: ["i64", "i64"], result: "void" } });
+  return (first, end) => void maintain(BigInt(first), BigInt(end));
+}
 
 export class GuestThread {
   readonly host: Host;
@@ -117,7 +125,7 @@ export class GuestThread {
     this.host = host;
     this.target = target;
     const system = OS_CALLS[host.os];
-    this.arena = new CodeArena(host);
+    this.arena = new CodeArena(host, cacheMaintenance(host, target));
     this.contexts = new ContextArena(host);
     const stateBytes = Math.ceil((OLD_HANDLERS + 24) / host.pageSize) * host.pageSize;
     this.state = new NativeRegion(host, host.reserve(stateBytes, PROT.READ | PROT.WRITE), stateBytes);
