@@ -96,8 +96,12 @@ export function translateCallRef(t: FunctionTranslator, typeIndex: number, tail:
     // The reference of a function of this instance: nothing else has an address in the context.
     const defined = (f.imm[record]! - layout.functionsOffset) / RECORD.SIZE;
     const imported = (f.imm[record]! - layout.importsOffset) / RECORD.SIZE;
-    translateCall(t, defined >= 0 ? defined + env.valid.importedFuncCount : imported, tail);
-    return;
+    const funcIndex = defined >= 0 ? defined + env.valid.importedFuncCount : imported;
+    // Another signature: a cast before has trapped, and nothing comes here.
+    if (env.funcSignature[funcIndex] === env.typeSignature[typeIndex]) {
+      translateCall(t, funcIndex, tail);
+      return;
+    }
   }
   emitCall(t, OP.CALL_RECORD, TRAP.NULL_FUNCTION, env.typeSignature[typeIndex]!, record, tail);
 }
