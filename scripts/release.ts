@@ -72,6 +72,8 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ["`./script_thread.${suffix}`", '"./script_thread.js"'],
   ['"./release-keys.json"', '"./release-keys.json"'],
   ['"."', '"."'],
+  // The engine's files, whose names and times are part of what the cache of compiled modules goes by.
+  ['".."', '"."'],
 ];
 
 /** The first module: what needs no command is answered before anything is loaded. */

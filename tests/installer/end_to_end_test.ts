@@ -1,0 +1,237 @@
+/**
+ * The whole way, on loopback, in temporary home directories: release → serve → `curl … | sh` in a terminal → a new shell finds waft → another version
+ * → run → use → roll back → uninstall, which leaves nothing; under each shell, with and without WAFT_HOME. Builds two real
+ * releases of HEAD with this machine's Deno, so it runs only when WAFT_TEST_INSTALLER is `whole` (`deno task test:installer`).
+ */
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import {
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { platformName } from "../../project/paths.ts";
+import type { ReleaseIndex } from "../../project/release_index.ts";
+import { releaseKey } from "./release_fixture.ts";
+
+const RELEASE = fileURLToPath(new URL("../../scripts/release.ts", import.meta.url));
+const WHOLE = process.env["WAFT_TEST_INSTALLER"] === "whole";
+
+function has(command: string): boolean {
+  return spawnSync("sh", ["-c", `command -v ${command}`]).status === 0;
+}
+
+function release(out: string, key: string, channel: string, base: string): string {
+  const args = ["--out", out, "--key", key, "--channel", channel, "--base", base, "--own-deno", "--no-npm"];
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [
+      "run",
+      "-A",
+      "--no-check",
+      RELEASE,
+      ...args,
+      "--platform",
+      platformName(),
+      "--now",
+      "2026-11-01T00:00:00Z",
+      "--expire-days",
+      "36500",
+    ],
+    { encoding: "utf8" },
+  );
+  assert.equal(status, 0, stderr);
+  return stdout.trim();
+}
+
+/** Runs a program to its end; the server of this process goes on meanwhile. */
+function finish(
+  program: string,
+  args: readonly string[],
+  options: { env: { [name: string]: string | undefined }; cwd?: string },
+): Promise<{ status: number | null; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
+    let stdout = "";
+    let stderr = "";
+    const timer = setTimeout(() => child.kill("SIGKILL"), 60_000);
+    child.stdout.on("data", (chunk) => stdout += String(chunk));
+    child.stderr.on("data", (chunk) => stderr += String(chunk));
+    child.on("close", (status) => {
+      clearTimeout(timer);
+      resolve({ status, stdout, stderr });
+    });
+  });
+}
+
+/** Runs a command in a terminal and answers its questions: [what it asks, the answer]. */
+function inTerminal(
+  command: string,
+  env: { [name: string]: string },
+  answers: readonly (readonly [question: RegExp, answer: string])[],
+): Promise<{ status: number | null; text: string }> {
+  return new Promise((resolve) => {
+    const child = spawn("script", ["-qec", command, "/dev/null"], { env });
+    let text = "";
+    let answered = 0;
+    const timer = setTimeout(() => child.kill("SIGKILL"), 90_000);
+    child.stdout.on("data", (chunk) => {
+      text += String(chunk);
+      const next = answers[answered];
+      if (next !== undefined && next[0].test(text)) {
+        answered++;
+        child.stdin.write(`${next[1]}\r`);
+      }
+    });
+    child.on("close", (status) => {
+      clearTimeout(timer);
+      resolve({
+        status,
+        text: answered === answers.length ? text : `${text}\n[asked ${answered} of ${answers.length}]`,
+      });
+    });
+  });
+}
+
+Deno.test({
+  name: WHOLE
+    ? "end to end: from a release to an uninstallation that leaves nothing"
+    : "end to end (ignored: builds real releases; run `deno task test:installer`)",
+  ignore: !WHOLE || Deno.build.os !== "linux" || !["script", "curl"].every(has),
+  async fn(t) {
+    const folder = mkdtempSync(join(tmpdir(), "waft-e2e-"));
+    const out = join(folder, "site");
+    const key = join(folder, "key.pem");
+    writeFileSync(key, releaseKey().pem);
+    const server = createServer((request, response) => {
+      const path = join(out, decodeURIComponent(request.url ?? "/"));
+      if (path.includes("..") || !existsSync(path) || !statSync(path).isFile()) {
+        response.writeHead(404).end();
+        return;
+      }
+      response.writeHead(200, { "content-length": statSync(path).size });
+      createReadStream(path).pipe(response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const clean = { PATH: "/usr/local/bin:/usr/bin:/bin", TERM: "xterm", LANG: "C.UTF-8" };
+    try {
+      let nightly = "";
+      let canary = "";
+      const made = await t.step("two releases; the same commit gives the same bytes", () => {
+        nightly = release(out, key, "nightly", base);
+        const again = join(folder, "again");
+        assert.equal(release(again, key, "nightly", base), nightly);
+        for (const name of ["install.sh", "releases/index.json", "releases/index.json.sig"]) {
+          assert.equal(readFileSync(join(again, name), "utf8"), readFileSync(join(out, name), "utf8"), name);
+        }
+        const sums = (site: string): string => readFileSync(join(site, "releases", nightly, "SHA256SUMS"), "utf8");
+        assert.equal(sums(again), sums(out));
+        rmSync(again, { recursive: true });
+        canary = release(out, key, "canary", base);
+        const index = JSON.parse(readFileSync(join(out, "releases", "index.json"), "utf8")) as ReleaseIndex;
+        assert.equal(index.sequence, 2);
+        assert.deepEqual(index.channels, { nightly, canary });
+      });
+      if (!made) return;
+      const module = join(folder, "add.wat");
+      writeFileSync(
+        module,
+        '(module (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))',
+      );
+      const shells = ["dash", "bash", "zsh", "busybox sh"].filter((shell) => has(shell.split(" ")[0]!));
+      for (const shell of shells) {
+        for (const withHome of shell === "bash" ? [false, true] : [false]) {
+          await t.step(`${shell}${withHome ? ", WAFT_HOME" : ""}`, async () => {
+            const home = mkdtempSync(join(folder, "home "));
+            const scratch = join(home, "tmp");
+            mkdirSync(scratch);
+            const env: { [name: string]: string } = {
+              ...clean,
+              HOME: home,
+              TMPDIR: scratch,
+              SHELL: `/bin/${shell === "busybox sh" ? "sh" : shell}`,
+              ...(withHome ? { WAFT_HOME: join(home, "w") } : {}),
+            };
+            const installed = await inTerminal(`curl -fsSL ${base}/install.sh | ${shell}`, env, [
+              [/Directory of the command \[.*\]: /, ""],
+              [/Add them\? \[Y\/n\] /, "y"],
+            ]);
+            assert.equal(installed.status, 0, installed.text);
+            assert.match(installed.text, /installed waft .*is on the PATH of new shells/s);
+            assert.deepEqual(readdirSync(scratch), []);
+            const start = shell === "bash" ? ".bashrc" : shell === "zsh" ? ".zshenv" : ".profile";
+            /** In a new shell. */
+            const fresh = async (command: string): Promise<string> => {
+              const [program, ...args] = shell.split(" ");
+              const { stdout, stderr, status } = await finish(
+                program!,
+                [...args, "-c", `${shell === "zsh" ? "" : `. "$HOME/${start}"; `}${command}`],
+                { env, cwd: home },
+              );
+              assert.equal(status, 0, `${command}: ${stdout}${stderr}`);
+              return stdout;
+            };
+            const bin = withHome ? join(home, "w", "bin") : join(home, ".waft", "bin");
+            assert.equal(await fresh("command -v waft"), `${join(bin, "waft")}\n`);
+            assert.equal(await fresh("waft --version"), `${canary}\n`);
+            assert.match(
+              await fresh("waft version install nightly"),
+              new RegExp(`installed ${nightly.replaceAll(".", "\\.")}`),
+            );
+            assert.equal(await fresh(`waft run --invoke add "${module}" 2 3`), "5\n");
+            await fresh("waft version use nightly");
+            assert.equal(await fresh("waft --version"), `${nightly}\n`);
+            assert.equal(await fresh(`waft run --invoke add "${module}" 2 3`), "5\n");
+            assert.equal(await fresh(`waft +${canary} --version`), `${canary}\n`);
+            await fresh("waft version rollback");
+            assert.equal(await fresh("waft --version"), `${canary}\n`);
+            assert.match(await fresh("waft version list"), /\* .*canary[\s\S]*- .*nightly/);
+            assert.match(await fresh("waft self uninstall --yes"), /waft is removed/);
+            assert.deepEqual(readdirSync(home), ["tmp"]);
+            assert.deepEqual(readdirSync(scratch), []);
+          });
+        }
+      }
+      await t.step("from source: the archive, since there is no repository", async () => {
+        const home = mkdtempSync(join(folder, "home "));
+        const env = {
+          ...process.env,
+          ...clean,
+          HOME: home,
+          DENO_DIR: process.env["DENO_DIR"] ?? join(process.env["HOME"]!, ".cache", "deno"),
+          SHELL: "/bin/sh",
+        };
+        const { status, stderr } = await finish(
+          "sh",
+          ["-c", `curl -fsSL ${base}/install.sh | sh -s -- --yes --from-source`],
+          { env },
+        );
+        assert.equal(status, 0, stderr);
+        const waft = join(home, ".waft", "bin", "waft");
+        const run = async (...args: string[]): Promise<string> => (await finish(waft, args, { env })).stdout;
+        assert.equal(await run("--version"), `${canary}\n`);
+        assert.equal(await run("run", "--invoke", "add", module, "2", "3"), "5\n");
+        assert.match(await run("version", "install", "nightly"), /installed/, "it trusts the release's keys");
+        await run("self", "uninstall", "--yes");
+        assert.deepEqual(readdirSync(home).filter((name) => name !== ".npm"), []);
+      });
+    } finally {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+});
