@@ -1,7 +1,8 @@
 // Fetches pages: GET over HTTP or HTTPS, from the hosts that were granted and no others.
 //
-// It speaks HTTP/1.0, so a body ends where the connection does and never comes in chunks. Calls wait for the answer. When a
-// logging plugin is bound, every fetch is reported there: plugins reach plugins as guests do, through a contract.
+// It speaks HTTP/1.0, so a body ends where the connection does and never comes in chunks. While it waits for the answer, the host
+// suspends it and its callers (in asynchronous calls, which `waft run` makes). When a logging plugin is bound, every fetch is
+// reported there: plugins reach plugins as guests do, through a contract.
 #include "../waft.h"
 
 enum { MAX_URL = 2000, RESPONSES = 8, ROOM = 1 << 20 };
