@@ -46,6 +46,7 @@ import { InstancePool } from "./runtime/instance_pool.ts";
 import { guardsShared, Memory } from "./runtime/memory.ts";
 import { hasGuardRoom } from "./runtime/memory_range.ts";
 import { adoptModule, type SharedModuleToken, shareModule, unshareModule } from "./runtime/shared_module.ts";
+import { addToPerfMap } from "./runtime/perf_map.ts";
 import { loadModule, machineName, optionNames, serializeModule } from "./runtime/saved_module.ts";
 import type { SharedMemoryToken } from "./runtime/shared_pages.ts";
 import { readSnapshot, writeSnapshot } from "./runtime/snapshot.ts";
@@ -93,6 +94,11 @@ export interface EngineOptions {
    * user's own, since it holds machine code (cache/code_cache.ts); what is damaged in it is compiled again. Default: none.
    */
   cache?: CacheOptions;
+  /**
+   * Name the functions of all modules in `/tmp/perf-PID.map`, where `perf report` looks for them. Default false. Throws an Error while
+   * compiling when the file cannot be written.
+   */
+  perfMap?: boolean;
   /** Check the compiler's own work (IR and register allocation) while compiling; slow, for tests. */
   verify?: boolean;
 }
@@ -214,6 +220,7 @@ export class Engine {
   readonly limits: Required<EngineLimits>;
   readonly #verify: boolean;
   readonly #cache: CodeCache | undefined;
+  readonly #perfMap: boolean;
 
   constructor(options: EngineOptions = {}) {
     this.deterministic = options.deterministic ?? false;
@@ -232,6 +239,7 @@ export class Engine {
     this.limits = completeLimits({ ...DEFAULT_LIMITS, maxInstances: DEFAULT_MAX_INSTANCES }, options.limits);
     requireStackFence(this.optimizations, this.limits);
     this.#verify = options.verify ?? false;
+    this.#perfMap = options.perfMap ?? false;
     this.#cache = options.cache && new CodeCache(options.cache);
   }
 
@@ -266,6 +274,7 @@ export class Engine {
     if (artifact !== undefined) {
       try {
         const { compiled, hits } = loadModule(space, artifact, this, (valid) => this.#wantsExplicit(space, valid));
+        if (this.#perfMap) addToPerfMap(compiled);
         const spare = () => this.#compileFor(space, decodeModule(bytes), new TextPlaces(), true).compiled;
         const hasMemory = compiled.valid.memories.some(({ limits }) => limits.address !== I64);
         const wantsSpare = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
@@ -303,6 +312,7 @@ export class Engine {
     const space = realmStore();
     const bytes = artifact instanceof ArrayBuffer ? new Uint8Array(artifact) : artifact;
     const { compiled, hits } = loadModule(space, bytes, this, (valid) => this.#wantsExplicit(space, valid));
+    if (this.#perfMap) addToPerfMap(compiled);
     if (this.bounds === "guard" && compiled.explicitBounds) {
       throw new ArtifactError("The artifact's code checks bounds, this engine's option bounds is guard");
     }
@@ -340,6 +350,7 @@ export class Engine {
       placeOf: (offset) => places.placeOf(offset),
     });
     space.addModule(compiled);
+    if (this.#perfMap) addToPerfMap(compiled);
     return { compiled, hits: code.hits };
   }
 

@@ -22,6 +22,7 @@ interface RunFlags extends SettingsFlags, ControlFlags {
   offline?: boolean;
   allowPathPlugins?: boolean;
   cache: boolean;
+  perfMap?: boolean;
 }
 
 function collect(value: string, list: string[]): string[] {
@@ -40,6 +41,7 @@ export function addCommand(program: Command): void {
     .option("--project <dir>", "The project's directory (default: the nearest one with waft.json)")
     .option("--bare", "Ignore the project: no settings, no plugins")
     .option("--no-cache", "Compile anew: neither use nor fill the cache of compiled modules")
+    .option("--perf-map", "Name the guest's functions for perf, in /tmp/perf-PID.map")
     .option("--parallel <n>", "Compiler threads: auto, or a number")
     .option("--locked", "Refuse plugins from paths, which have no fixed source")
     .option("--allow-path-plugins", "Accept plugins from paths in spite of --locked")
@@ -50,7 +52,11 @@ export function addCommand(program: Command): void {
     const project = flags.bare === true ? undefined : await projectPlugins(flags);
     const engine = await projectEngineOptions(flags, flags.project, flags.bare === true);
     const lines = await runFile(file, args, {
-      engine: { ...controlledEngine(engine, flags), ...(flags.cache ? { cache: codeCacheOptions() } : {}) },
+      engine: {
+        ...controlledEngine(engine, flags),
+        ...(flags.cache ? { cache: codeCacheOptions() } : {}),
+        perfMap: flags.perfMap === true,
+      },
       context: runContext(flags),
       ...(project === undefined ? {} : { project }),
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
