@@ -249,8 +249,9 @@ export class Memory {
   }
 }
 
-/** Detaches `buffer`, under which the pages stay. (Node 20 has no `transfer`.) */
+/** Detaches `buffer`, under which the pages stay, unless a program has done so. (Node 20 has neither `transfer` nor `detached`.) */
 function detach(buffer: ArrayBuffer): void {
+  if (buffer.byteLength === 0 && buffer.detached !== false) return;
   if (typeof buffer.transfer === "function") buffer.transfer(0);
   else structuredClone(buffer, { transfer: [buffer] });
 }

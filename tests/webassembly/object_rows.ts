@@ -112,6 +112,17 @@ export const OBJECT_ROWS: readonly Row[] = [
     const { buffer } = m;
     return [m.grow(0), m.buffer === buffer, buffer.byteLength, m.buffer.byteLength];
   }],
+  ["a buffer that a program transfers", (W) => {
+    const m = memory(W);
+    new Uint8Array(m.buffer)[1] = 5;
+    const moved = m.buffer.transfer();
+    return [moved.byteLength, m.buffer.byteLength, m.grow(1), m.buffer.byteLength, new Uint8Array(m.buffer)[1]];
+  }],
+  ["a buffer of nothing grows", (W) => {
+    const m = memory(W, { initial: 0 });
+    const { buffer } = m;
+    return [m.grow(0), m.buffer === buffer, m.grow(1), m.buffer.byteLength];
+  }],
   ["memory.grow detaches the buffer", (W) => {
     const { m, grow } = run(W, GROWER);
     const { buffer } = m;
