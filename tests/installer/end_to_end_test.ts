@@ -33,8 +33,24 @@ function has(command: string): boolean {
   return spawnSync("sh", ["-c", `command -v ${command}`]).status === 0;
 }
 
+/** What is released, whatever is committed meanwhile. */
+const COMMIT = WHOLE ? spawnSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).stdout.trim() : "";
+
 function release(out: string, key: string, channel: string, base: string): string {
-  const args = ["--out", out, "--key", key, "--channel", channel, "--base", base, "--own-deno", "--no-npm"];
+  const args = [
+    "--commit",
+    COMMIT,
+    "--out",
+    out,
+    "--key",
+    key,
+    "--channel",
+    channel,
+    "--base",
+    base,
+    "--own-deno",
+    "--no-npm",
+  ];
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     [
