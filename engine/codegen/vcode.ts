@@ -201,6 +201,9 @@ export class VCode {
       if (this.clobberGeneral[k] === general && this.clobberVector[k] === vector) return k;
     }
     const k = this.clobberCount++;
+    if (k > 0xffff) {
+      throw new UnsupportedError("function size", "a function is too large to compile: its calls differ too much");
+    }
     if (k >= this.clobberGeneral.length) {
       this.clobberGeneral = grown32(this.clobberGeneral, k * 2);
       this.clobberVector = grown32(this.clobberVector, k * 2);

@@ -13,3 +13,9 @@ Deno.test("a virtual register that an operand word cannot name is refused", () =
   equal(operandRole(word), ROLE.DEF);
   throws(() => v.newVreg(TY.I64), UnsupportedError);
 });
+
+Deno.test("a set of clobbers that an instruction cannot name is refused", () => {
+  const v = new VCode();
+  v.clobberCount = 0x10000;
+  throws(() => v.addClobbers(1, 1), UnsupportedError);
+});
