@@ -96,6 +96,11 @@ export class Memory {
     if (waft !== "memory" || !(pages instanceof SharedArrayBuffer) || !(control instanceof SharedArrayBuffer)) {
       throw new TypeError("This is not what Memory.share() returned");
     }
+    // Code without checks relies on the address space behind the pages, and all code on the length.
+    const room = guarded ? GUARD_RESERVATION : Math.max(maxPages, 1) * PAGE_BYTES;
+    if (!pages.growable || !(pages.maxByteLength >= room) || !SharedPages.fits(pages, control)) {
+      throw new TypeError("This is not what Memory.share() returned: its pages are not those of a memory");
+    }
     const host = currentHost();
     const type = { limits: { address: address === "i64" ? I64 : I32, min, max }, shared: true };
     return new Memory(host, type, { guarded, maxPages, pages: SharedPages.of(host, pages, control) });

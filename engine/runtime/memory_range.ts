@@ -167,13 +167,16 @@ const VIEWS = new FinalizationRegistry<Range>((range) => range.viewCollected());
 
 let nowhere: number | undefined;
 
-/** Where the code of a closed instance finds its memory: every access faults. 0 where there is no room for that. */
+/** An address that no program can have anything at, nor within 8 GiB behind it: beyond what processors translate. */
+const UNREACHABLE = 2 ** 52;
+
+/** Where the code of a closed instance finds its memory: every access faults. */
 export function nowhereAddress(host: Host): number {
   if (nowhere === undefined) {
     try {
       nowhere = host.reserve(GUARD_RESERVATION, PROT.NONE);
     } catch {
-      nowhere = 0;
+      nowhere = UNREACHABLE;
     }
   }
   return nowhere;

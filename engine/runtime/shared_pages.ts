@@ -69,6 +69,13 @@ export class SharedPages {
     return new SharedPages(host, buffer, control);
   }
 
+  /** Are there as many pages as the control word says? */
+  static fits(buffer: SharedArrayBuffer, control: SharedArrayBuffer): boolean {
+    if (control.byteLength !== CONTROL_BYTES) return false;
+    const length = Atomics.load(new BigInt64Array(control), LENGTH);
+    return length >= 0n && length <= BigInt(buffer.byteLength);
+  }
+
   get byteLength(): number {
     return Number(Atomics.load(this.#words, LENGTH));
   }
