@@ -170,7 +170,12 @@ commandTest(
       const list = await json("plugin", "list");
       assert.deepEqual([list.code, codes(list)[0]], [exit, code]);
     }
-    project.write("waft-lock.json", good);
+    // Another form of the same content is a warning, and add writes the canonical one again.
+    project.write("waft-lock.json", JSON.stringify(JSON.parse(good)));
+    const reformed = await json("plugin", "check", "--offline");
+    assert.deepEqual([reformed.code, codes(reformed), reformed.ok], [0, ["lock.format"], true]);
+    assert.equal((await json("add")).code, 0);
+    assert.equal(project.read("waft-lock.json"), good);
     project.write("waft.json", '{ "plugins": { "acme/kv": "^1" }, "x": 1 }');
     const broken = await json("add");
     assert.deepEqual([broken.code, codes(broken)], [3, ["manifest.value", "manifest.unknown-key"]]);
