@@ -19,6 +19,10 @@ const DIFFERENCES: Readonly<Record<string, readonly [outcome: unknown, reason: s
     [65536, 0, 1, 131072, 5],
     "JavaScript API: the buffer's detach key forbids it; JavaScript has no way to set one",
   ],
+  "the buffer of a shared memory that grows": [
+    [1, true, 131072, 131072, false],
+    "pages shared between Workers are those of one growable SharedArrayBuffer; views of it stay good",
+  ],
   "an empty table with a first value of another type": [
     "TypeError",
     "JavaScript API, Table(): the value is converted, however many elements there are; V8 converts it for each",

@@ -118,6 +118,11 @@ export const OBJECT_ROWS: readonly Row[] = [
     const moved = m.buffer.transfer();
     return [moved.byteLength, m.buffer.byteLength, m.grow(1), m.buffer.byteLength, new Uint8Array(m.buffer)[1]];
   }],
+  ["the buffer of a shared memory that grows", (W) => {
+    const m = memory(W, { initial: 1, maximum: 3, shared: true });
+    const { buffer } = m;
+    return [m.grow(1), m.buffer === buffer, buffer.byteLength, m.buffer.byteLength, Object.isFrozen(buffer)];
+  }],
   ["a buffer of nothing grows", (W) => {
     const m = memory(W, { initial: 0 });
     const { buffer } = m;
