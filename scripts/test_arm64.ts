@@ -205,7 +205,9 @@ function specJob(files: readonly string[]): Job {
 // Tests and random modules.
 
 const TESTS = [
+  "tests/embedding/async_test.ts",
   "tests/engine/control_test.ts",
+  "tests/engine/division_test.ts",
   "tests/engine/embedding_test.ts",
   "tests/features/exceptions_test.ts",
   "tests/features/tail_calls_test.ts",
