@@ -10,6 +10,7 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { encodeModule } from "../engine/binary/encode.ts";
 import { measureBoundary } from "./boundary.ts";
+import { measureArtifacts } from "./artifacts.ts";
 import { measureCollector } from "./collector.ts";
 import { measureControl } from "./control.ts";
 import { measureCompile } from "./compile_speed.ts";
@@ -95,6 +96,14 @@ if (parts.includes("control") && options.filter === "") {
     results.control = await measureControl((text) => new Uint8Array(encodeModule(engine.parse(text))), effort);
   } catch (error) {
     failed("control", error);
+  }
+}
+if (parts.includes("compile") && options.filter === "" && !options.quick) {
+  progress("artifact");
+  try {
+    results.notes.push(...measureArtifacts());
+  } catch (error) {
+    failed("artifact", error);
   }
 }
 if (parts.includes("compile") && options.filter === "") {

@@ -13,7 +13,7 @@ export interface TocGroup {
 /** All pages in order. */
 export const DOCS_TOC: readonly TocGroup[] = [
   { title: "Start", pages: ["index", "getting-started", "installing", "configuration"] },
-  { title: "Use", pages: ["commands", "embedding", "control", "manifest", "settings", "lockfile"] },
+  { title: "Use", pages: ["commands", "embedding", "artifacts", "control", "manifest", "settings", "lockfile"] },
   { title: "Plugins", pages: ["plugin-authoring", "plugin-abi", "registry", "registry-api"] },
   { title: "Understand", pages: ["performance", "security", "architecture"] },
 ];
