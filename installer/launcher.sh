@@ -30,6 +30,9 @@ case ${1:-} in
   +?*)
     waft_version=${1#+} waft_why="named by $1"
     shift
+    # A choice for this call comes before what a project asks for.
+    WAFT_RUNTIME=$waft_version
+    export WAFT_RUNTIME
     ;;
   *)
     if [ -n "${WAFT_RUNTIME:-}" ]; then

@@ -81,9 +81,27 @@ const ENTRY = (version: string): string =>
   `import process from "node:process";
 const args = process.argv.slice(2);
 if (args.length === 1 && (args[0] === "--version" || args[0] === "-V")) console.log(${JSON.stringify(version)});
-else {
-  const { main } = await import("./cli.ts");
-  process.exit(await main(args));
+else process.exit(await start());
+
+async function start() {
+  const { pinnedVersion } = await import("./project/ops/pinned_version.ts");
+  const { machinePaths } = await import("./project/paths.ts");
+  const paths = machinePaths();
+  let pinned;
+  try {
+    pinned = await pinnedVersion(process.cwd(), args, ${JSON.stringify(version)}, paths, process.env);
+  } catch (error) {
+    console.error(error.message);
+    return error.exitCode ?? 1;
+  }
+  if (pinned === undefined) return await (await import("./cli.ts")).main(args);
+  console.error(\`waft: using \${pinned.version}, since \${pinned.file} asks for \${pinned.range}\`);
+  const { spawnSync } = await import("node:child_process");
+  const { status } = spawnSync(paths.versions + "/" + pinned.version + "/waft", args, {
+    stdio: "inherit",
+    env: { ...process.env, WAFT_RUNTIME: pinned.version },
+  });
+  return status ?? 1;
 }
 `;
 

@@ -1,0 +1,62 @@
+/**
+ * The version of waft that a project asks for: `package.engines.waft` of the nearest `waft.json`.
+ *
+ * In: a directory, the running version, the machine's directories. Out: nothing to do, another installed version to start instead, or a
+ * ProjectError (exit 9) that says which range is asked for and what to install. A manifest that cannot be read is left to the command, which reports
+ * it with its place. Nothing heavy is loaded unless the project asks for another version. Design: §5.
+ */
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fail, quote } from "../diagnostic.ts";
+import type { MachinePaths } from "../paths.ts";
+
+/** Commands that are about waft itself, so that they work in every project. */
+const OWN = new Set(["version", "self", "init", "help", "registry"]);
+
+/** The range that the nearest manifest asks for, and where it is. */
+export function askedRange(start: string): { readonly range: string; readonly file: string } | undefined {
+  for (let directory = start;; directory = dirname(directory)) {
+    const file = join(directory, "waft.json");
+    let text: string | undefined;
+    try {
+      text = readFileSync(file, "utf8");
+    } catch {
+      if (dirname(directory) === directory) return undefined;
+      continue;
+    }
+    if (!text.includes('"engines"') || text.length > 1 << 20) return undefined;
+    try {
+      const manifest = JSON.parse(text) as { package?: { engines?: { waft?: unknown } } } | null;
+      const range = manifest?.package?.engines?.waft;
+      return typeof range === "string" && range !== "" && range.length <= 200 ? { range, file } : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** The installed version to start instead of this one; undefined when this one is right, or was chosen by the user. */
+export async function pinnedVersion(
+  start: string,
+  args: readonly string[],
+  running: string,
+  paths: MachinePaths,
+  env: { readonly [name: string]: string | undefined },
+): Promise<{ readonly version: string; readonly range: string; readonly file: string } | undefined> {
+  const command = args.find((arg) => !arg.startsWith("-"));
+  if (command === undefined || OWN.has(command) || (env.WAFT_RUNTIME ?? "") !== "") return undefined;
+  const asked = askedRange(start);
+  if (asked === undefined) return undefined;
+  const [{ installedVersions }, { explainRange, engineSatisfies }] = await Promise.all([
+    import("../version_store.ts"),
+    import("../version.ts"),
+  ]);
+  if (explainRange(asked.range) !== undefined || engineSatisfies(running, asked.range)) return undefined;
+  const fitting = (await installedVersions(paths)).filter((r) => engineSatisfies(r.version, asked.range));
+  if (fitting.length > 0) return { version: fitting.at(-1)!.version, ...asked };
+  throw fail("incompatible.engine", `this project asks for waft ${quote(asked.range)}; ${running} is running`, {
+    file: asked.file,
+    help:
+      "install a version that fits (`waft version install <version>`), or choose one for this call with `waft +<version>`",
+  });
+}
