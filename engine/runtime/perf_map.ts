@@ -10,7 +10,7 @@ import process from "node:process";
 import type { CompiledModule } from "./compiled_module.ts";
 
 /** Adds the functions of `module` to the map of this process. Throws an Error when the file cannot be written. */
-export function addToPerfMap(module: CompiledModule, path = `/tmp/perf-${process.pid}.map`): void {
+export function addToPerfMap(module: CompiledModule, path: string = `/tmp/perf-${process.pid}.map`): void {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW |
     constants.O_NONBLOCK;
   const file = openSync(path, flags, 0o600);
