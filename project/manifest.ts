@@ -197,7 +197,9 @@ const MAX_FINDINGS = 200;
 const TELLING = ["pattern", "format", "enum", "const", "maxLength", "minLength", "type"];
 
 async function compileSchema(): Promise<ValidateFunction> {
-  const { Ajv } = await import("ajv");
+  const loaded = await import("ajv");
+  // In a bundle a CommonJS package has its default export only.
+  const Ajv = loaded.Ajv ?? (loaded.default as unknown as typeof loaded).Ajv;
   const addFormats = (await import("ajv-formats")).default as unknown as (ajv: object, formats: string[]) => void;
   const ajv = new Ajv({ allErrors: true, strict: true, verbose: true });
   // ajv's own uniqueItems calls valueOf of the items, which a hostile manifest can set to a non-function.

@@ -78,12 +78,13 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
 
 /** The first module: what needs no command is answered before anything is loaded. */
 const ENTRY = (version: string): string =>
-  `import process from "node:process";
-const args = process.argv.slice(2);
+  `// A bundle runs on its own Deno; what is not loaded takes no time.
+const args = Deno.args;
 if (args.length === 1 && (args[0] === "--version" || args[0] === "-V")) console.log(${JSON.stringify(version)});
-else process.exit(await start());
+else Deno.exit(await start());
 
 async function start() {
+  const { default: process } = await import("node:process");
   const { pinnedVersion } = await import("./project/ops/pinned_version.ts");
   const { machinePaths } = await import("./project/paths.ts");
   const paths = machinePaths();
