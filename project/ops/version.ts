@@ -143,11 +143,26 @@ async function installFrom(
   });
 }
 
+/**
+ * Starts a program that has just been written. A process that another thread forks meanwhile may hold the file open for writing until it executes
+ * something else (ETXTBSY): then it is tried again.
+ */
+async function startWritten(start: () => Promise<string>): Promise<string> {
+  for (let attempt = 0;; attempt++) {
+    try {
+      return await start();
+    } catch (error) {
+      if (attempt === 20 || !/text file busy|ETXTBSY/i.test(String((error as Error).message))) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
 /** Throws unless the version in a directory starts and says that it is that version. */
 export async function tryVersion(context: VersionContext, directory: string, version: string): Promise<void> {
   let printed: string;
   try {
-    printed = (await context.start(directory)).trim();
+    printed = (await startWritten(() => context.start(directory))).trim();
   } catch (error) {
     throw fail(
       "install.start",

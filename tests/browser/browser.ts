@@ -58,7 +58,10 @@ export async function openPage(browser: Browser, url: string, view: BrowserConte
   const { origin } = new URL(url);
   page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
-  page.on("requestfailed", (request) => complaints.push(`failed: ${request.url()}`));
+  page.on("requestfailed", (request) => {
+    // Leaving a page ends what it still loads.
+    if (request.failure()?.errorText !== "net::ERR_ABORTED") complaints.push(`failed: ${request.url()}`);
+  });
   page.on("request", (request) => {
     if (new URL(request.url()).origin !== origin) complaints.push(`leaves the site: ${request.url()}`);
   });
