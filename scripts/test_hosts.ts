@@ -55,6 +55,9 @@ const QUICK_FOLDERS = ["tests/cli_project", "tests/embedding", "tests/engine", "
 /** Test files in those folders that a host cannot run, and why. */
 const NOT_THERE: readonly (readonly [file: string, host: string, why: string])[] = [
   ["tests/features/exceptions_random_test.ts", "node20", "it compares with V8, which had no try_table then"],
+  ["tests/cli_project/readme_test.ts", "*", "it reads the repository's README, not the package's"],
+  ["tests/cli_project/publish_test.ts", "node20", "its registry needs node:sqlite, which Node 20 does not have"],
+  ["tests/cli_project/publish_test.ts", "node", "its registry checks archives in a process of Deno's size"],
   ["tests/embedding/soak_test.ts", "*", "it starts a program of scripts/ with Deno's arguments"],
   ["tests/embedding/hostile_host_test.ts", "node20", "it starts web Workers, which Node does not have"],
   ["tests/embedding/hostile_host_test.ts", "node", "it starts web Workers, which Node does not have"],
