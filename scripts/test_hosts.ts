@@ -66,6 +66,7 @@ const NOT_THERE: readonly (readonly [file: string, host: string, why: string])[]
       [`tests/threads/${file}`, host, "it starts web Workers, which Node does not have"] as const
     )
   ),
+  ["tests/threads/differential_test.ts", "node20", "it compares with V8, which had no second memory then"],
   ["tests/threads/differential_test.ts", "bun", "it compares with V8"],
   ["tests/threads/sharing_test.ts", "bun", "Bun drops what is sent to a Worker whose module still awaits an import"],
   ["tests/threads/torture_test.ts", "bun", "Bun drops what is sent to a Worker whose module still awaits an import"],
