@@ -184,3 +184,9 @@ export function layoutContext(shape: ContextShape): ContextLayout {
     size,
   };
 }
+
+/** Words behind the process stubs that tell the fault handler what it serves (ProcessStubs.faultWords): byte offsets of addresses. */
+export const FAULT_WORDS = { START: 0, END: 8, LANDING: 16, OLD_HANDLERS: 24, SIZE: 32 } as const;
+
+/** Byte offsets of the previous handlers of the fault signals, in memory that the host can write while other threads fault. */
+export const OLD_HANDLERS = { SEGV: 0, BUS: 8, FPE: 16, SIZE: 24 } as const;

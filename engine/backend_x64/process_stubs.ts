@@ -13,7 +13,7 @@
  */
 import type { ProcessStubs } from "../codegen/target.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
-import { CONTEXT, STATUS, THREAD } from "../context_layout.ts";
+import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD } from "../context_layout.ts";
 import { KIND } from "./emission.ts";
 import { labelOffset } from "./finish.ts";
 import { X } from "./instructions.ts";
@@ -45,12 +45,6 @@ const POLL_PAGE_BYTES = 4096;
 const SIGFPE = 8;
 const SIGSEGV = 11;
 const SYS_RT_SIGACTION = 13;
-
-/** Byte offsets of the fault words (ProcessStubs.faultWords). */
-export const FAULT_WORDS = { START: 0, END: 8, LANDING: 16, OLD_HANDLERS: 24, SIZE: 32 } as const;
-
-/** Byte offsets of the previous handlers, in memory that the host can write while other threads fault. */
-export const OLD_HANDLERS = { SEGV: 0, BUS: 8, FPE: 16, SIZE: 24 } as const;
 
 /** Builds the stubs for `os` "linux" or "darwin". */
 export function buildProcessStubs(os: string): ProcessStubs {

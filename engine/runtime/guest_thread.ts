@@ -9,7 +9,7 @@
  * Invariant: no JavaScript runs while the stack pointer is on the guest stack. A nested call begins below what is parked:
  * whenever the host is in control, GUEST_SP is where the next fresh call starts. Parking moves it down, resuming back up.
  */
-import { CONTEXT, STATUS, THREAD } from "../context_layout.ts";
+import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD } from "../context_layout.ts";
 import type { ProcessStubs, Target } from "../codegen/target.ts";
 import { Bug } from "../errors.ts";
 import { REF_TAG } from "../gc_layout.ts";
@@ -38,8 +38,8 @@ export const STACK_GUARD_BYTES: number = 1 << 16;
 /** Bytes above the stack limit that small leaf functions may use without a check. */
 const STACK_SLACK_BYTES = 4096;
 
-/** Offset behind the thread state of the previous handlers of the fault signals, 8 bytes each. */
-const OLD_HANDLERS = THREAD.SIZE;
+/** Offset behind the thread state of the previous handlers of the fault signals. */
+const HANDLERS = THREAD.SIZE;
 
 const PARK_INDEX = THREAD.PARK_INDEX >> 2;
 const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
@@ -127,7 +127,7 @@ export class GuestThread {
     const system = OS_CALLS[host.os];
     this.arena = new CodeArena(host, cacheMaintenance(host, target));
     this.contexts = new ContextArena(host);
-    const stateBytes = Math.ceil((OLD_HANDLERS + 24) / host.pageSize) * host.pageSize;
+    const stateBytes = Math.ceil((HANDLERS + OLD_HANDLERS.SIZE) / host.pageSize) * host.pageSize;
     this.state = new NativeRegion(host, host.reserve(stateBytes, PROT.READ | PROT.WRITE), stateBytes);
 
     const stack = host.reserve(STACK_GUARD_BYTES + THREAD_STACK_BYTES, PROT.NONE);
@@ -145,12 +145,16 @@ export class GuestThread {
     const stubs = target.processStubs(host.os);
     host.ensureSignalStack();
     // Each realm's handler chains to the one before it. Several may be installed at once, so who was before is only known afterwards.
-    const signals = [system.SIGSEGV, system.SIGBUS, system.SIGFPE];
-    signals.forEach((signal, k) => this.state.setWord(OLD_HANDLERS + 8 * k, host.signalHandler(signal)));
+    const places = new Map([
+      [system.SIGSEGV, HANDLERS + OLD_HANDLERS.SEGV],
+      [system.SIGBUS, HANDLERS + OLD_HANDLERS.BUS],
+      [system.SIGFPE, HANDLERS + OLD_HANDLERS.FPE],
+    ]);
+    for (const [signal, place] of places) this.state.setWord(place, host.signalHandler(signal));
     const base = this.#placeStubs(stubs);
     for (const signal of system.faultSignals) {
       const old = host.installSignalHandler(signal, base + stubs.faultHandler);
-      this.state.setWord(OLD_HANDLERS + 8 * signals.indexOf(signal), old);
+      this.state.setWord(places.get(signal)!, old);
     }
     this.trapExit = base + stubs.trapExit;
     this.tailReturn = base + stubs.tailReturn;
@@ -163,8 +167,11 @@ export class GuestThread {
     const base = this.arena.allocate(stubs.bytes.length);
     const bytes = stubs.bytes.slice();
     const view = new DataView(bytes.buffer);
-    const words = [this.arena.start, this.arena.end, base + stubs.faultLanding, this.state.address + OLD_HANDLERS];
-    words.forEach((word, i) => view.setBigUint64(stubs.faultWords + 8 * i, BigInt(word), true));
+    const put = (offset: number, word: number) => view.setBigUint64(stubs.faultWords + offset, BigInt(word), true);
+    put(FAULT_WORDS.START, this.arena.start);
+    put(FAULT_WORDS.END, this.arena.end);
+    put(FAULT_WORDS.LANDING, base + stubs.faultLanding);
+    put(FAULT_WORDS.OLD_HANDLERS, this.state.address + HANDLERS);
     this.arena.publish(base, bytes);
     return base;
   }

@@ -7,10 +7,10 @@
 import type { CodegenContext } from "../../codegen/target.ts";
 import type { MachineCode } from "../../codegen/machine_code.ts";
 import { BUILTIN_ROWS } from "../../builtins.ts";
-import { CONTEXT, MEMORY, RECORD, STATUS, THREAD } from "../../context_layout.ts";
+import { CONTEXT, FAULT_WORDS, MEMORY, OLD_HANDLERS, RECORD, STATUS, THREAD } from "../../context_layout.ts";
 import { type Signature, TY } from "../../ir/types.ts";
 import { STACK_SLACK } from "../abi.ts";
-import { buildProcessStubs, FAULT_WORDS, OLD_HANDLERS } from "../process_stubs.ts";
+import { buildProcessStubs } from "../process_stubs.ts";
 
 const SYMBOLS = {
   mmap: { parameters: ["pointer", "usize", "i32", "i32", "i32", "i64"], result: "pointer" },
