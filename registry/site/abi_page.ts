@@ -93,7 +93,8 @@ export function abiPage(): string {
     }. ` +
     "What counts returns a negated status on failure. Out of bounds copies nothing.",
     "- The caller is the instance that made the innermost call into the plugin. Its memory is the one that it exports as " +
-    "`memory`. `init`, `stop` and hooks have no caller.",
+    "`memory`. `init`, `stop` and hooks have no caller. With both of the caller's memory authorities, a plugin may also " +
+    'import it as `(import "waft:caller@1" "memory" (memory 0))`: it is bound during a call only.',
     "- Values of `call` lie in cells of 8 bytes: an i32 or f32 in the low half, an i64 or f64 whole.",
     "- Calls of the network wait, 30 seconds at most.",
     "- When an optional authority was denied, its functions are there and return the value of the last column.",
