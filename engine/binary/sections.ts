@@ -1,11 +1,11 @@
 /**
- * One reader per section (specification, 5.5): each takes a CodeReader that ends where its section ends and adds what it
+ * One reader per section (specification, 5.5): each takes a reader that ends where its section ends and adds what it
  * reads to the module. Function bodies and constant expressions stay bytes; of constant expressions the extent is found
  * by walking them, so their opcodes and immediates are known to be well-formed.
  *
  * Establishes: no allocation exceeds a small multiple of the section's size, whatever counts it claims.
  */
-import { UNEXPECTED_END } from "../base/bytes.ts";
+import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { InvalidError } from "../errors.ts";
 import type { CodeReader } from "../wasm/code_reader.ts";
 import { MAX_ENTRIES } from "../wasm/limits.ts";
@@ -39,33 +39,43 @@ export interface Decoding {
   named: boolean;
   /** Are bodies, names and data segments left out? */
   readonly outline: boolean;
+  /** May the data section be missing? */
+  readonly prefix: boolean;
+}
+
+/** What sections are read with: bytes, and the instructions of constant expressions. Only a CodeReader reads bodies. */
+export interface ModuleReader extends ByteReader {
+  /** Absolute offset of the instruction that `next` returned last. */
+  readonly at: number;
+  /** Reads the next instruction with its immediates. */
+  next(): number;
 }
 
 /** Reads one section's content. */
-export type SectionReader = (reader: CodeReader, decoding: Decoding) => void;
+export type SectionReader = (reader: ModuleReader, decoding: Decoding) => void;
 
 const EXTERN_KINDS = Object.keys(EXTERN_KIND) as ExternKind[];
 
-function view(reader: CodeReader, start: number): RawBytes {
+function view(reader: ModuleReader, start: number): RawBytes {
   return { bytes: reader.bytes.subarray(start, reader.pos), offset: reader.base + start };
 }
 
 /** The length of a vector of `what`, bounded by the bytes left and by the engine's limit. */
-function entryCount(reader: CodeReader, what: keyof typeof MAX_ENTRIES, already = 0): number {
+function entryCount(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, already = 0): number {
   const pos = reader.pos;
   const count = reader.count();
   checkEntries(reader, what, count + already, pos);
   return count;
 }
 
-function checkEntries(reader: CodeReader, what: keyof typeof MAX_ENTRIES, count: number, pos: number): void {
+function checkEntries(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, count: number, pos: number): void {
   const most = MAX_ENTRIES[what];
   if (count <= most) return;
   throw new InvalidError(`too many ${what}: ${count}, at most ${most} are possible`, { offset: reader.base + pos });
 }
 
 /** Reads a vector of `what`, entry by entry. */
-function readEntries(reader: CodeReader, what: keyof typeof MAX_ENTRIES, read: () => void): void {
+function readEntries(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, read: () => void): void {
   for (let left = entryCount(reader, what); left > 0; left--) {
     if (reader.left === 0) reader.fail(`${UNEXPECTED_END}: length out of bounds: ${left} more ${what} declared`);
     read();
@@ -73,7 +83,7 @@ function readEntries(reader: CodeReader, what: keyof typeof MAX_ENTRIES, read: (
 }
 
 /** Reads to the `end` that closes the expression. Nesting is counted, not recursed into. */
-export function readExpr(reader: CodeReader): Expr {
+export function readExpr(reader: ModuleReader): Expr {
   const start = reader.pos;
   for (let depth = 0; depth >= 0;) {
     reader.next();
@@ -102,7 +112,7 @@ export function readExpr(reader: CodeReader): Expr {
   return view(reader, start);
 }
 
-function readTypes(reader: CodeReader, { module }: Decoding): void {
+function readTypes(reader: ModuleReader, { module }: Decoding): void {
   const { types, recGroups } = module;
   readEntries(reader, "types", () => {
     const start = types.length;
@@ -115,7 +125,7 @@ function readTypes(reader: CodeReader, { module }: Decoding): void {
   checkEntries(reader, "types", types.length, reader.pos);
 }
 
-function readImportDesc(reader: CodeReader): ImportDesc {
+function readImportDesc(reader: ModuleReader): ImportDesc {
   switch (reader.u8()) {
     case EXTERN_KIND.func:
       return { kind: "func", typeIndex: reader.u32() };
@@ -132,7 +142,7 @@ function readImportDesc(reader: CodeReader): ImportDesc {
   }
 }
 
-function readImports(reader: CodeReader, { module }: Decoding): void {
+function readImports(reader: ModuleReader, { module }: Decoding): void {
   readEntries(reader, "imports", () => {
     const offset = reader.offset;
     const entry: Import = { module: reader.name(), name: reader.name(), desc: readImportDesc(reader), offset };
@@ -140,14 +150,14 @@ function readImports(reader: CodeReader, { module }: Decoding): void {
   });
 }
 
-function readFunctions(reader: CodeReader, { funcTypes }: Decoding): void {
+function readFunctions(reader: ModuleReader, { funcTypes }: Decoding): void {
   readEntries(reader, "functions", () => funcTypes.push(reader.u32()));
 }
 
 /** 0x40 0x00 before a table type says that an initial value follows it. */
 const TABLE_WITH_INIT = 0x40;
 
-function readTables(reader: CodeReader, { module }: Decoding): void {
+function readTables(reader: ModuleReader, { module }: Decoding): void {
   readEntries(reader, "tables", () => {
     if (reader.left > 0 && reader.bytes[reader.pos] === TABLE_WITH_INIT) {
       reader.pos++;
@@ -158,22 +168,22 @@ function readTables(reader: CodeReader, { module }: Decoding): void {
   });
 }
 
-function readMemories(reader: CodeReader, { module }: Decoding): void {
+function readMemories(reader: ModuleReader, { module }: Decoding): void {
   readEntries(reader, "memories", () => module.memories.push(readMemoryType(reader)));
 }
 
-function readTags(reader: CodeReader, { module }: Decoding): void {
+function readTags(reader: ModuleReader, { module }: Decoding): void {
   readEntries(reader, "tags", () => module.tags.push(readTagType(reader)));
 }
 
-function readGlobals(reader: CodeReader, { module }: Decoding): void {
+function readGlobals(reader: ModuleReader, { module }: Decoding): void {
   readEntries(reader, "globals", () => {
     const type = readGlobalType(reader);
     module.globals.push({ type, init: readExpr(reader) });
   });
 }
 
-function readExports(reader: CodeReader, { module }: Decoding): void {
+function readExports(reader: ModuleReader, { module }: Decoding): void {
   readEntries(reader, "exports", () => {
     const offset = reader.offset;
     const name = reader.name();
@@ -183,7 +193,7 @@ function readExports(reader: CodeReader, { module }: Decoding): void {
   });
 }
 
-function readStart(reader: CodeReader, { module }: Decoding): void {
+function readStart(reader: ModuleReader, { module }: Decoding): void {
   module.start = reader.u32();
 }
 
@@ -192,7 +202,7 @@ const NOT_ACTIVE = 1;
 const EXPLICIT = 2; // active: a table index follows; otherwise: declarative
 const EXPRESSIONS = 4;
 
-function readElementSegment(reader: CodeReader, decoding: Decoding): ElementSegment {
+function readElementSegment(reader: ModuleReader, decoding: Decoding): ElementSegment {
   const offset = reader.offset;
   const flags = reader.u32();
   if (flags > 7) reader.fail("malformed elements segment kind", offset - reader.base);
@@ -218,13 +228,13 @@ function readElementSegment(reader: CodeReader, decoding: Decoding): ElementSegm
   return { type, init: { kind: "exprs", exprs }, mode, offset };
 }
 
-function readElements(reader: CodeReader, decoding: Decoding): void {
+function readElements(reader: ModuleReader, decoding: Decoding): void {
   readEntries(reader, "element segments", () => {
     decoding.module.elems.push(readElementSegment(reader, decoding));
   });
 }
 
-function readDataCount(reader: CodeReader, { module }: Decoding): void {
+function readDataCount(reader: ModuleReader, { module }: Decoding): void {
   module.dataCount = reader.u32();
 }
 
@@ -254,11 +264,11 @@ function readBody(reader: CodeReader, decoding: Decoding): void {
   decoding.bodies.push(view(reader, start));
 }
 
-function readCode(reader: CodeReader, decoding: Decoding): void {
-  readEntries(reader, "functions", () => readBody(reader, decoding));
+function readCode(reader: ModuleReader, decoding: Decoding): void {
+  readEntries(reader, "functions", () => readBody(reader as CodeReader, decoding));
 }
 
-function readDataSegment(reader: CodeReader): DataSegment {
+function readDataSegment(reader: ModuleReader): DataSegment {
   const offset = reader.offset;
   const flags = reader.u32();
   if (flags > 2) reader.fail("malformed data segment kind", offset - reader.base);
@@ -268,12 +278,12 @@ function readDataSegment(reader: CodeReader): DataSegment {
   return { mode, bytes: reader.take(reader.u32()), offset };
 }
 
-function readData(reader: CodeReader, { module }: Decoding): void {
+function readData(reader: ModuleReader, { module }: Decoding): void {
   readDatas(reader, module.datas);
 }
 
 /** Adds the segments of a data section to `datas`. */
-export function readDatas(reader: CodeReader, datas: DataSegment[]): void {
+export function readDatas(reader: ModuleReader, datas: DataSegment[]): void {
   readEntries(reader, "data segments", () => {
     datas.push(readDataSegment(reader));
   });

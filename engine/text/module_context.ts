@@ -5,7 +5,7 @@
  * Invariant: every explicit type definition is in `module.types` before the first type use is parsed, so that a type use
  * without `(type …)` finds the smallest index that fits, or comes after all of them.
  */
-import { emptyNames, type Module, type Names } from "../wasm/module.ts";
+import { emptyModule, type Module, type Names } from "../wasm/module.ts";
 import { type FuncType, funcTypeName, type SubType, type ValType } from "../wasm/types.ts";
 import { INTEGER } from "./number_text.ts";
 import { Scope } from "./scopes.ts";
@@ -22,22 +22,7 @@ export interface BranchHint {
 
 export class ModuleContext {
   readonly cursor: TokenCursor;
-  readonly module: Module = {
-    types: [],
-    recGroups: [],
-    imports: [],
-    funcs: [],
-    tables: [],
-    memories: [],
-    tags: [],
-    globals: [],
-    exports: [],
-    elems: [],
-    datas: [],
-    customs: [],
-    names: emptyNames(),
-    bytes: new Uint8Array(0),
-  };
+  readonly module: Module = emptyModule();
   readonly types: Scope = new Scope("type");
   readonly funcs: Scope = new Scope("func", "function");
   readonly tables: Scope = new Scope("table");

@@ -2,7 +2,7 @@
  * ValidModule: a Module that validation has accepted, with the tables that validation derived and later stages use: types
  * flat by index over imports and definitions, canonical type ids, what features it needs.
  *
- * The brand is minted only by validateModule (module.ts). With `bodies: false` everything but the function bodies is
+ * The brand is minted only by validateModule (module.ts), and by annotateKnownValid (known_valid.ts) for what it has accepted before. With `bodies: false` everything but the function bodies is
  * valid, and each body is found valid by the validateBody that translates it.
  */
 import type { FeatureName } from "../features.ts";

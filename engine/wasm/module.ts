@@ -122,6 +122,26 @@ export interface Module {
   bytes: Uint8Array;
 }
 
+/** A module with nothing in it, whose binary form is `bytes`. */
+export function emptyModule(bytes: Uint8Array = new Uint8Array(0)): Module {
+  return {
+    types: [],
+    recGroups: [],
+    imports: [],
+    funcs: [],
+    tables: [],
+    memories: [],
+    tags: [],
+    globals: [],
+    exports: [],
+    elems: [],
+    datas: [],
+    customs: [],
+    names: emptyNames(),
+    bytes,
+  };
+}
+
 /** A name map with nothing in it. */
 export function emptyNames(): Names {
   return {

@@ -1,0 +1,108 @@
+/**
+ * Bytes → Module (specification, 5.5): the header, then sections in their order, each read by its row of sections.ts, then
+ * the checks that span sections. In: a reader, which knows instructions (decode.ts) or only constant ones (runtime/outline.ts).
+ *
+ * Establishes: a Module whose RawBytes are views into the reader's bytes.
+ */
+import { UNEXPECTED_END } from "../base/bytes.ts";
+import { emptyModule, type Module } from "../wasm/module.ts";
+import { readNames } from "./names.ts";
+import { HEADER, SECTION, SECTION_RANK } from "./section_ids.ts";
+import { type Decoding, type ModuleReader, SECTION_READERS } from "./sections.ts";
+
+const NAME_SECTION = "name";
+
+/** The version field's upper half is the layer: 1 for components. */
+const COMPONENT_LAYER = 1;
+
+function readHeader(reader: ModuleReader): void {
+  const { bytes } = reader;
+  for (let i = 0; i < 4; i++) {
+    if (bytes.length >= 4 && bytes[i] !== HEADER[i]) {
+      const text = bytes[0] === 0x28 || bytes[0] === 0x3b; // "(" or ";"
+      reader.fail(`magic header not detected${text ? ": this looks like the text format" : ""}`);
+    }
+  }
+  reader.bits32();
+  reader.bits32();
+  if (reader.lo === 1) return;
+  const layer = reader.lo >>> 16;
+  if (layer === COMPONENT_LAYER) reader.fail("unknown binary version: this is a component, not a core module", 4);
+  reader.fail(`unknown binary version ${reader.lo >>> 0}`, 4);
+}
+
+function readCustom(reader: ModuleReader, decoding: Decoding, after: number): void {
+  const { module } = decoding;
+  const name = reader.name();
+  const offset = reader.offset;
+  const bytes = reader.take(reader.left);
+  if (name === NAME_SECTION && !decoding.named && !decoding.outline) {
+    decoding.named = true;
+    readNames(bytes, module.names);
+  }
+  module.customs.push({ name, bytes, offset, after });
+}
+
+/** Reads one section; returns its id. `last` is the id of the non-custom section before it, 0 for none. */
+function readSection(reader: ModuleReader, decoding: Decoding, last: number): number {
+  const begin = reader.pos;
+  const id = reader.u8();
+  if (id >= SECTION_RANK.length) reader.fail(`malformed section id ${id}`, begin);
+  const size = reader.u32();
+  if (size > reader.left) {
+    reader.fail(
+      `${UNEXPECTED_END}: length out of bounds: section ${id} of ${size} bytes with ${reader.left} left`,
+      begin,
+    );
+  }
+  if (id !== SECTION.custom && SECTION_RANK[id]! <= SECTION_RANK[last]!) {
+    reader.fail(`unexpected content after last section: section ${id} after section ${last}`, begin);
+  }
+  const moduleEnd = reader.end;
+  reader.end = reader.pos + size;
+  if (id === SECTION.custom) readCustom(reader, decoding, last);
+  else if (decoding.outline && (id === SECTION.code || id === SECTION.data)) reader.pos = reader.end;
+  else SECTION_READERS[id]!(reader, decoding);
+  if (reader.left > 0) reader.fail(`section size mismatch: ${reader.left} bytes of section ${id} are left over`);
+  reader.end = moduleEnd;
+  return id;
+}
+
+/** Pairs the function section with the code section, and checks what other sections promised. */
+function joinSections(reader: ModuleReader, { module, funcTypes, bodies, outline, prefix }: Decoding): void {
+  if (outline) {
+    const body = { bytes: new Uint8Array(0), offset: 0 };
+    for (const typeIndex of funcTypes) module.funcs.push({ typeIndex, body });
+  } else if (funcTypes.length !== bodies.length) {
+    const counts = `${funcTypes.length} and ${bodies.length}`;
+    reader.fail(`function and code section have inconsistent lengths: ${counts}`);
+  }
+  for (let i = 0; i < bodies.length && !outline; i++) module.funcs.push({ typeIndex: funcTypes[i]!, body: bodies[i]! });
+  if (!outline && !prefix && module.dataCount !== undefined && module.dataCount !== module.datas.length) {
+    const counts = `${module.dataCount} and ${module.datas.length}`;
+    reader.fail(`data count and data section have inconsistent lengths: ${counts}`);
+  }
+}
+
+/**
+ * Reads a module to the end of the bytes. Of an `outline` the code section may be missing and is not looked at, bodies are empty, and names and data
+ * segments are left to who needs them: for modules that are compiled already. Of a `prefix` the data section may be missing.
+ */
+export function readModule(reader: ModuleReader, outline: boolean, prefix = false): Module {
+  const decoding: Decoding = {
+    module: emptyModule(reader.bytes),
+    funcTypes: [],
+    bodies: [],
+    elements: 0,
+    locals: 0,
+    named: false,
+    outline,
+    prefix,
+  };
+  readHeader(reader);
+  for (let last: number = SECTION.custom; reader.left > 0;) {
+    last = readSection(reader, decoding, last) || last;
+  }
+  joinSections(reader, decoding);
+  return decoding.module;
+}

@@ -1,0 +1,57 @@
+/**
+ * The tables of a module that validation has accepted before: those of an artifact, or of a module from another Worker. In: a module whose bodies may be
+ * missing. Out: what validateModule (module.ts) derives for it, but for what only validating bodies asks for; nothing is checked.
+ */
+import type { FeatureSet } from "../features.ts";
+import type { Module } from "../wasm/module.ts";
+import { canonicalTypeIds } from "../wasm/subtype.ts";
+import type { FuncType, GlobalType, MemoryType, TableType } from "../wasm/types.ts";
+import { FeatureGate } from "./gate.ts";
+import type { AnnotatedModule, ValidModule } from "./valid_module.ts";
+
+/** `module` with its derived tables. `features` are those that it was validated with. */
+export function annotateKnownValid(module: Module, features: FeatureSet): ValidModule {
+  const { types, imports } = module;
+  const gate = new FeatureGate(features);
+  const funcs: number[] = [];
+  const tags: number[] = [];
+  const tableTypes: TableType[] = [];
+  const memoryTypes: MemoryType[] = [];
+  const globalTypes: GlobalType[] = [];
+  for (const { desc } of imports) {
+    if (desc.kind === "func") funcs.push(desc.typeIndex);
+    else if (desc.kind === "table") tableTypes.push(desc.type);
+    else if (desc.kind === "memory") memoryTypes.push(desc.type);
+    else if (desc.kind === "global") globalTypes.push(desc.type);
+    else tags.push(desc.type.typeIndex);
+  }
+  const imported = {
+    importedFuncCount: funcs.length,
+    importedTableCount: tableTypes.length,
+    importedMemoryCount: memoryTypes.length,
+    importedGlobalCount: globalTypes.length,
+    importedTagCount: tags.length,
+  };
+  for (const { typeIndex } of module.funcs) funcs.push(typeIndex);
+  for (const { type } of module.tables) tableTypes.push(type);
+  for (const type of module.memories) memoryTypes.push(type);
+  for (const { type } of module.globals) globalTypes.push(type);
+  for (const { typeIndex } of module.tags) tags.push(typeIndex);
+  const annotated: AnnotatedModule = {
+    ...module,
+    ...imported,
+    tableTypes,
+    memoryTypes,
+    globalTypes,
+    funcTypes: funcs.map((index) => types[index]!.composite as FuncType),
+    tagTypes: tags.map((index) => types[index]!.composite as FuncType),
+    funcTypeIndices: Int32Array.from(funcs),
+    tagTypeIndices: Int32Array.from(tags),
+    declaredFuncs: new Uint8Array(funcs.length),
+    canonicalIds: canonicalTypeIds(module),
+    usedFeatures: gate.used,
+    gate,
+    blockResults: new Map(),
+  };
+  return annotated as ValidModule;
+}

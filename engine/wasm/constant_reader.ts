@@ -1,0 +1,105 @@
+/**
+ * Walks constant expressions (specification, 3.3.10) without the table of all opcodes, whose making takes longer than a small module needs to run.
+ * In: bytes that were valid once, as those of an artifact. Out: opcodes as numbers (after a prefix: `prefix << 8 | code`) and their immediates.
+ *
+ * Invariant: every instruction that validation accepts in a constant expression is here; another one is a MalformedError.
+ */
+import { ByteReader } from "../base/bytes.ts";
+import { readHeapType } from "./type_reader.ts";
+
+/** The instructions of constant expressions. */
+export const CONSTANT = {
+  END: 0x0b,
+  GLOBAL_GET: 0x23,
+  I32_CONST: 0x41,
+  I64_CONST: 0x42,
+  F32_CONST: 0x43,
+  F64_CONST: 0x44,
+  I32_ADD: 0x6a,
+  I32_SUB: 0x6b,
+  I32_MUL: 0x6c,
+  I64_ADD: 0x7c,
+  I64_SUB: 0x7d,
+  I64_MUL: 0x7e,
+  REF_NULL: 0xd0,
+  REF_FUNC: 0xd2,
+  STRUCT_NEW: 0xfb00,
+  STRUCT_NEW_DEFAULT: 0xfb01,
+  ARRAY_NEW: 0xfb06,
+  ARRAY_NEW_DEFAULT: 0xfb07,
+  ARRAY_NEW_FIXED: 0xfb08,
+  ANY_CONVERT_EXTERN: 0xfb1a,
+  EXTERN_CONVERT_ANY: 0xfb1b,
+  REF_I31: 0xfb1c,
+  V128_CONST: 0xfd0c,
+} as const;
+
+const FIRST_PREFIX = 0xfb;
+const LAST_PREFIX = 0xfe;
+
+/** A cursor over constant expressions, or over a module that holds some. Constants are in `lo` and `hi` after {@linkcode next}. */
+export class ConstantReader extends ByteReader {
+  /** Absolute offset of the instruction that `next` returned last. */
+  at = 0;
+  /** Global, function, type. */
+  index = 0;
+  /** Length of array.new_fixed. */
+  index2 = 0;
+  /** The 16 bytes of v128.const: a view. */
+  vector: Uint8Array = new Uint8Array(0);
+
+  /** The next instruction. */
+  next(): number {
+    this.at = this.offset;
+    const byte = this.u8();
+    const opcode = byte < FIRST_PREFIX || byte > LAST_PREFIX ? byte : (byte << 8) | this.u32();
+    switch (opcode) {
+      case CONSTANT.I32_CONST:
+        this.lo = this.s32();
+        this.hi = 0;
+        break;
+      case CONSTANT.I64_CONST:
+        this.s64();
+        break;
+      case CONSTANT.F32_CONST:
+        this.bits32();
+        this.hi = 0;
+        break;
+      case CONSTANT.F64_CONST:
+        this.bits64();
+        break;
+      case CONSTANT.V128_CONST:
+        this.vector = this.take(16);
+        break;
+      case CONSTANT.REF_NULL:
+        readHeapType(this);
+        break;
+      case CONSTANT.GLOBAL_GET:
+      case CONSTANT.REF_FUNC:
+      case CONSTANT.STRUCT_NEW:
+      case CONSTANT.STRUCT_NEW_DEFAULT:
+      case CONSTANT.ARRAY_NEW:
+      case CONSTANT.ARRAY_NEW_DEFAULT:
+        this.index = this.u32();
+        break;
+      case CONSTANT.ARRAY_NEW_FIXED:
+        this.index = this.u32();
+        this.index2 = this.u32();
+        break;
+      case CONSTANT.END:
+      case CONSTANT.I32_ADD:
+      case CONSTANT.I32_SUB:
+      case CONSTANT.I32_MUL:
+      case CONSTANT.I64_ADD:
+      case CONSTANT.I64_SUB:
+      case CONSTANT.I64_MUL:
+      case CONSTANT.REF_I31:
+      case CONSTANT.ANY_CONVERT_EXTERN:
+      case CONSTANT.EXTERN_CONVERT_ANY:
+        break;
+      default:
+        this.fail(`instruction 0x${opcode.toString(16)} is not constant`, this.at - this.base);
+    }
+    return opcode;
+  }
+}
