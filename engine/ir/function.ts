@@ -135,6 +135,9 @@ export class IrFunction {
   /** Inlined calls by site: site 0 is the function itself, site s ≥ 1 was inlined at byte offset callPos into site parent and runs funcIndex. */
   inlineSites: { parent: number; callPos: number; funcIndex: number }[] = [];
 
+  /** Are there CHARGEs? */
+  charged = false;
+
   /** Block layout for emission, a permutation of the blocks; the identity unless the layout pass changed it. */
   layout: Int32Array = new Int32Array(64);
 
@@ -150,6 +153,7 @@ export class IrFunction {
     this.poolCount = 0;
     this.vectorCount = 0;
     this.inlineSites.length = 0;
+    this.charged = false;
   }
 
   /** Makes room for `capacity` instructions in all. Callers must reload hoisted columns after it. */

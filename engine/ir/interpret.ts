@@ -9,7 +9,7 @@ import { Bug } from "../errors.ts";
 import { TRAP } from "../traps.ts";
 import { EVAL_DONE, EVAL_NAN, evalHi, evalLo, evaluate } from "./eval.ts";
 import { atomicRegion, atomicWidth, boundsBytes, boundsMemory, type IrFunction, REGION } from "./function.ts";
-import { FLAG, OP, OP_FLAGS, OP_ROWS } from "./ops.ts";
+import { CHARGE_OWES, FLAG, OP, OP_FLAGS, OP_ROWS } from "./ops.ts";
 import { isAccess, isAtomic } from "./print.ts";
 import { TY } from "./types.ts";
 
@@ -62,6 +62,8 @@ export interface World {
   readonly context: DataView;
   /** Steps left; running below 0 ends the run. */
   steps: number;
+  /** Fuel left; without it there is always enough. */
+  fuel?: bigint;
   /** Linear memory 0 as it is now. */
   memory0(): DataView;
   /** Byte length of memory `index`. */
@@ -210,6 +212,18 @@ class Interpretation {
         return;
       case OP.UNWOUND:
         return this.#set(i, this.#unwound ? 1n : 0n);
+      case OP.CHARGE: {
+        const { fuel } = this.#world;
+        if (fuel === undefined) return;
+        const owed = BigInt(f.b[i]!);
+        const left = fuel - owed - this.#get(f.a[i]!);
+        if (left < 0n) {
+          this.#world.fuel = fuel - owed;
+          throw new TrapSignal(TRAP.OUT_OF_FUEL, f.pos[i]!);
+        }
+        if (f.imm[i] !== CHARGE_OWES) this.#world.fuel = left;
+        return;
+      }
       case OP.POLL:
       case OP.FENCE:
         return;

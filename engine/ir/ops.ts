@@ -110,6 +110,9 @@ const ROWS = [
   "CALL_BUILTIN lnk t x", // runtime routine c (engine/builtins.ts); imm = signature id
   "UNWOUND ... i x", // 1 when the call before it was left by an exception: see ir/function.ts, "Exceptions"
   "POLL ... _ t", // interruption point: traps when the deadline has passed; only in modules compiled to be interruptible
+  // takes a (i64, 0 to 2^62) of the thread's fuel, and b, which charges before it owe (for which there is enough); traps OUT_OF_FUEL, with
+  // what they owe taken, when there is less. imm = CHARGE_OWES: only looks
+  "CHARGE vk. _ t",
   // atomic accesses, sequentially consistent: no access of memory moves across one. imm = unsigned 32-bit static offset; c = region and
   // width (ir/function.ts: atomicWord); narrow values are zero-extended to ty. Alignment and, in explicit mode, bounds were checked
   "ATOMIC_LOAD v.k t rwt",
@@ -136,6 +139,9 @@ const ROWS = [
   "TAIL_CALL_IMPORT lnk _ zx",
   ...VECTOR_ROWS,
 ] as const;
+
+/** In imm of a CHARGE of a constant below 2^31: it takes nothing, because all that come next and matter take it (optimize/charges.ts). */
+export const CHARGE_OWES = 1;
 
 type NameOf<Row> = Row extends `${infer Name} ${string}` ? Name : never;
 /** The name of an IR operation. */

@@ -17,7 +17,7 @@ import {
   IrFunction,
   region,
 } from "./function.ts";
-import { OP, OP_HAS_LIST, OP_VALUE_MASK, type OpName } from "./ops.ts";
+import { CHARGE_OWES, OP, OP_HAS_LIST, OP_VALUE_MASK, type OpName } from "./ops.ts";
 import { DIVIDE_FLAGS, HINT_NAMES, isAccess, isAtomic, REGION_NAMES, TRAP_NAMES } from "./print.ts";
 import { type Signature, TY, TY_NAMES } from "./types.ts";
 
@@ -319,6 +319,11 @@ class FunctionParser {
       case OP.TRAP_IF:
         f.a[i] = this.#numbered("v");
         f.imm[i] = this.#word(TRAP_NAMES, "trap");
+        return;
+      case OP.CHARGE:
+        f.a[i] = this.#numbered("v");
+        if (this.#accept("after")) f.b[i] = this.#integer();
+        if (this.#accept("owes")) f.imm[i] = CHARGE_OWES;
         return;
       case OP.RESULT:
         f.a[i] = this.#numbered("v");

@@ -26,7 +26,7 @@ import {
   type IrFunction,
 } from "./function.ts";
 import { BLOCK_COLD, BLOCK_LOOP } from "./function.ts";
-import { OP, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
+import { CHARGE_OWES, OP, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
 import { type Signature, TY, TY_NAMES } from "./types.ts";
 
 /** What {@linkcode printFunction} shows beyond the instructions. */
@@ -161,6 +161,8 @@ function printOperands(f: IrFunction, i: number, op: number): string {
       return TRAP_NAMES[imm[i]!] ?? String(imm[i]);
     case OP.TRAP_IF:
       return `v${a[i]} ${TRAP_NAMES[imm[i]!] ?? imm[i]}`;
+    case OP.CHARGE:
+      return `v${a[i]}${b[i] ? ` after ${b[i]}` : ""}${imm[i] === CHARGE_OWES ? " owes" : ""}`;
     case OP.RESULT:
       return `v${a[i]} ${imm[i]}`;
     case OP.CONTEXT:

@@ -287,6 +287,9 @@ class Verifier {
         ? ta === TY.I64
         : bitcastPartner(ty) === ta && ta !== 0;
       this.#want(i, k, fits, "bad pair of types");
+    } else if (op === OP.CHARGE) {
+      this.#want(i, k, ta === TY.I64 && f.b[i]! >= 0, "units must be i64, and what is owed not negative");
+      this.#want(i, k, f.b[i] === 0 && f.imm[i] === 0 || f.op[f.a[i]!] === OP.CONST, "only constants are owed");
     } else if (op === OP.GC_ALLOC) this.#want(i, k, ta === TY.I64, "the size must be i64");
     else if (op === OP.SELECT) {
       this.#want(i, k, ta === ty && tb === ty && f.ty[f.c[i]!] === TY.I32, "select's types disagree");

@@ -551,26 +551,33 @@ export class Numbering {
 
   // Checks and block ends.
 
+  /**
+   * Drops check `i` if checks before it imply it. Of a 64-bit address, what counts is how far it is from the value that it was made of by an
+   * addition: memories are far smaller than 2^63, so two addresses inside one are as far apart as their distances say, and whatever lies
+   * between them is inside as well. A 32-bit address may wrap in between; foldAddress has taken off what cannot.
+   */
   #bounds(i: number): void {
     const f = this.f;
     foldAddress(this, i);
-    const { op, a, c, imm } = f;
+    const { op, c, imm } = f;
     const memory = boundsMemory(c[i]!);
-    const extent = (imm[i]! >>> 0) + boundsBytes(c[i]!);
-    const slot = hashOf(BOUNDS, 0, a[i]!, 0, memory, 0) & this.#mask;
+    const root = this.#rootOf(i);
+    const first = this.#distance, end = first + (imm[i]! >>> 0) + boundsBytes(c[i]!);
+    const slot = hashOf(BOUNDS, 0, root, 0, memory, 0) & this.#mask;
     if (this.#options.boundsFacts) {
       const next = this.#next, home = this.home;
       const { domIn, domSize } = this.flow;
       const at = domIn[this.#block]!;
+      let below = 0, above = 0;
       for (let m = this.#buckets[slot]!, steps = 0; m !== 0 && steps < CHAIN; m = next[m]!, steps++) {
-        if (op[m] !== BOUNDS || a[m] !== a[i] || boundsMemory(c[m]!) !== memory) continue;
-        if ((imm[m]! >>> 0) + boundsBytes(c[m]!) < extent) continue;
+        if (op[m] !== BOUNDS || boundsMemory(c[m]!) !== memory || this.#rootOf(m) !== root) continue;
+        if (m !== this.#lastBounds && !this.#options.manyBounds) continue;
         const offset = at - domIn[home[m]!]!;
         if (offset < 0 || offset >= domSize[home[m]!]!) continue;
-        if (m !== this.#lastBounds) {
-          if (!this.#options.manyBounds) continue;
-          this.#hit("multi-bounds-cert");
-        }
+        if (this.#distance <= first) below = m;
+        if (this.#distance + (imm[m]! >>> 0) + boundsBytes(c[m]!) >= end) above = m;
+        if (below === 0 || above === 0) continue;
+        if (below !== this.#lastBounds || above !== below) this.#hit("multi-bounds-cert");
         this.#hit("bounds-facts");
         return;
       }
@@ -582,6 +589,18 @@ export class Numbering {
     this.home[i] = this.#block;
     this.#order[this.#count++] = i;
   }
+
+  /** What the address of check `i` is so far from as #distance then says: less than 2^31 bytes, and 0 of a 32-bit address. */
+  #rootOf(i: number): number {
+    const { op, ty, a, b, c, imm } = this.f;
+    const address = a[i]!, added = b[address]!;
+    this.#distance = 0;
+    if (op[address] !== OP.ADD || ty[address] !== TY.I64 || op[added] !== CONST) return address;
+    if (c[added] !== imm[added]! >> 31) return address;
+    this.#distance = imm[added]!;
+    return a[address]!;
+  }
+  #distance = 0;
 
   /** Returns false when the trap is certain: the block ends here. */
   #trapIf(i: number): boolean {

@@ -430,3 +430,28 @@ Deno.test("what code knows of lengths outlives atomic accesses", () => {
        RETURN (v3 v3)`,
   );
 });
+
+Deno.test("a comparison decides its mirror image", () => {
+  becomes(
+    `func 0 (i32 i32) -> (i32)
+     b0(v1:i32 v2:i32):
+       v3:i32 = LE_U v2 v1
+       BRANCH v3 b1() b2()
+     b1():
+       TRAP UNREACHABLE
+     b2():
+       v4:i32 = GE_U v1 v2
+       TRAP_IF v4 ARRAY_OUT_OF_BOUNDS
+       v5:i32 = LT_U v1 v2
+       RETURN (v5)`,
+    `layout b0 b2 b1
+     b0(v1:i32 v2:i32):
+       v3:i32 = GE_U v1 v2
+       BRANCH v3 b1() b2()
+     b1() cold:
+       TRAP UNREACHABLE
+     b2():
+       v5:i32 = CONST 1
+       RETURN (v5)`,
+  );
+});

@@ -4,8 +4,8 @@
  *
  * Moved are pure operations, loads that cannot fault of classes that the loop does not write, and, from the top of a header up to its
  * first effect, operations that may trap: those would run first thing anyway, so traps keep their order. Not moved is what a
- * selector folds into its users for nothing (integer constants, sums with constants, extensions, comparisons), and nothing beyond what
- * registers can hold: per loop and bank a budget counts the values from outside that it uses already. One sweep in block order moves
+ * selector folds into its users for nothing (integer constants, sums with constants, extensions, comparisons), except along with a check or an
+ * access that moves and is made of it; and nothing beyond what registers can hold: per loop and bank a budget counts the values from outside that it uses already. One sweep in block order moves
  * a value out of as many loops as possible at once, since operands come before users.
  */
 import { type IrFunction, REGION } from "../ir/function.ts";
@@ -30,6 +30,15 @@ const WORTH: Uint8Array = Uint8Array.from(OP_FLAGS, (flags, op) => {
   if (op === OP.BOUNDS || op === OP.TRAP_IF) return 3;
   return (flags & FLAG.PURE) !== 0 ? 1 : 0;
 });
+
+/** What comes along with a check or an access that moves: comparisons, and what addresses are made of. */
+const CARRIED: Uint8Array = Uint8Array.from(
+  OP_FLAGS,
+  (_, op) =>
+    op >= OP.EQ && op <= OP.GE_U || op === OP.ADD || op === OP.SHL || op === OP.EXTEND_U || op === OP.BITCAST ? 1 : 0,
+);
+/** How deep the operands of operands are looked at. */
+const CARRIED_DEPTH = 5;
 
 /** Registers of a bank (1 general, 2 vector) that values from outside a loop may take. */
 const GENERAL_BUDGET = 10, VECTOR_BUDGET = 12;
@@ -192,12 +201,13 @@ class Hoisting {
     const f = this.#f;
     const { loopParent } = this.#flow;
     const mask = OP_VALUE_MASK[o]!;
+    const load = isLoad(o);
+    const carries = load || o === OP.TRAP_IF ? CARRIED_DEPTH : 0;
     // Where the operands are: the loops whose header comes after all of them can be left.
     let latest = -1;
-    if (mask & 1 && f.a[i] !== 0) latest = this.#place(f.a[i]!);
-    if (mask & 2) latest = Math.max(latest, this.#place(f.b[i]!));
-    if (mask & 4) latest = Math.max(latest, this.#place(f.c[i]!));
-    const load = isLoad(o);
+    if (mask & 1 && f.a[i] !== 0) latest = this.#place(f.a[i]!, carries);
+    if (mask & 2) latest = Math.max(latest, this.#place(f.b[i]!, carries));
+    if (mask & 4) latest = Math.max(latest, this.#place(f.c[i]!, carries));
     const bank = TY_BANK[f.ty[i]!]!;
     const left = bank === 2 ? this.#vector : this.#general;
     let target = -1;
@@ -217,10 +227,19 @@ class Hoisting {
     return target;
   }
 
-  /** Where operand `v` is at the latest: constants come along, to the outermost loop's front. */
-  #place(v: number): number {
+  /**
+   * Where operand `v` is at the latest: constants come along, to the outermost loop's front, and down to a depth of `carries` what is made of
+   * operands from outside.
+   */
+  #place(v: number, carries = 0): number {
+    const { op, a, b } = this.#f;
     const home = this.#home[v]!;
-    if (this.#f.op[v] !== CONST) return home;
+    if (op[v] !== CONST) {
+      if (carries === 0 || CARRIED[op[v]!] === 0 || this.#flow.loopOf[home]! < 0) return home;
+      const mask = OP_VALUE_MASK[op[v]!]!;
+      const place = this.#place(a[v]!, carries - 1);
+      return mask & 2 ? Math.max(place, this.#place(b[v]!, carries - 1)) : place;
+    }
     const loop = this.#flow.loopOf[home]!;
     return loop >= 0 && this.#front[loop]! >= 0 ? this.#top[loop]! : home;
   }
@@ -228,16 +247,27 @@ class Hoisting {
   /** Moves `i` to the end of block `to`, after the constants that it uses. */
   #move(i: number, to: number): void {
     const f = this.#f;
-    const mask = OP_VALUE_MASK[f.op[i]!]!;
-    if (mask & 1) this.#bring(f.a[i]!);
-    if (mask & 2) this.#bring(f.b[i]!);
-    if (mask & 4) this.#bring(f.c[i]!);
+    this.#bringOperands(i, to);
     if (f.op[i] === CONST) this.constantsMoved++;
     this.#append(i, to);
   }
 
-  #bring(v: number): void {
-    if (this.#f.op[v] !== CONST || this.#moved[v] !== 0) return;
+  #bringOperands(i: number, to: number): void {
+    const { op, a, b, c } = this.#f;
+    const mask = OP_VALUE_MASK[op[i]!]!;
+    if (mask & 1) this.#bring(a[i]!, to);
+    if (mask & 2) this.#bring(b[i]!, to);
+    if (mask & 4) this.#bring(c[i]!, to);
+  }
+
+  /** Brings operand `v` of what moves to the end of block `to`: a constant further out, anything else there, with what it is made of. */
+  #bring(v: number, to: number): void {
+    if (this.#f.op[v] !== CONST) {
+      if (this.#home[v]! <= to) return;
+      this.#bringOperands(v, to);
+      return this.#append(v, to);
+    }
+    if (this.#moved[v] !== 0) return;
     const place = this.#place(v);
     if (place !== this.#home[v]) this.#append(v, place);
   }

@@ -178,7 +178,7 @@ Deno.test("a loop tested at its top is laid out with the test at the bottom", ()
      b0(v1:i32 v2:i32):
        JUMP b1(v1)
      b1(v3:i32) loop depth=1:
-       v4:i32 = LT_S v3 v2
+       v4:i32 = GT_S v2 v3
        BRANCH v4 b2() b4()
      b2() depth=1:
        BRANCH v1 b3() b5() likely
@@ -297,5 +297,85 @@ Deno.test("a division stays behind the branch that makes it safe", () => {
       "b0(v1:i32 v2",
       "layout b0 b1 b2 b4 b3\n     b0(v1:i32 v2",
     ),
+  );
+});
+
+Deno.test("a check at the top of a loop moves with the comparison that it is of, and the access behind it with its address", () => {
+  becomes(
+    `func 0 (ref i32 i32) -> (i32)
+     b0(v1:ref v2:i32 v3:i32):
+       v4:i32 = CONST 0
+       JUMP b1(v4 v4)
+     b1(v5:i32 v6:i32) loop depth=1:
+       v7:i32 = LOAD pointer.const[v1+4]
+       v8:i32 = GE_U v2 v7
+       TRAP_IF v8 ARRAY_OUT_OF_BOUNDS
+       v9:i64 = BITCAST v1
+       v10:i64 = EXTEND_U v2
+       v11:i64 = CONST 2
+       v12:i64 = SHL v10 v11
+       v13:i64 = ADD v9 v12
+       v14:i32 = LOAD pointer.51[v13+8]
+       v15:i32 = ADD v6 v14
+       v16:i32 = CONST 1
+       v17:i32 = ADD v5 v16
+       v18:i32 = LT_U v17 v3
+       BRANCH v18 b1(v17 v15) b2()
+     b2():
+       RETURN (v15)`,
+    `b0(v1:ref v2:i32 v3:i32):
+       v4:i32 = CONST 0
+       v7:i32 = LOAD pointer.const[v1+4]
+       v8:i32 = GE_U v2 v7
+       TRAP_IF v8 ARRAY_OUT_OF_BOUNDS
+       v9:i64 = BITCAST v1
+       v10:i64 = EXTEND_U v2
+       v11:i64 = CONST 2
+       v12:i64 = SHL v10 v11
+       v13:i64 = ADD v9 v12
+       v14:i32 = LOAD pointer.51[v13+8]
+       JUMP b1(v4 v4)
+     b1(v5:i32 v6:i32) loop depth=1:
+       v15:i32 = ADD v6 v14
+       v16:i32 = CONST 1
+       v17:i32 = ADD v5 v16
+       v18:i32 = GT_U v3 v17
+       BRANCH v18 b1(v17 v15) b2()
+     b2():
+       RETURN (v15)`,
+  );
+});
+
+Deno.test("a check behind an effect of the loop stays, and so does what relies on it", () => {
+  becomes(
+    `func 0 (ref i32 i32) -> ()
+     b0(v1:ref v2:i32 v3:i32):
+       v4:i32 = CONST 0
+       JUMP b1(v4)
+     b1(v5:i32) loop depth=1:
+       STORE memory0[v5] v5
+       v8:i32 = GE_U v2 v3
+       TRAP_IF v8 ARRAY_OUT_OF_BOUNDS
+       v9:i64 = BITCAST v1
+       v10:i64 = EXTEND_U v2
+       v13:i64 = ADD v9 v10
+       v14:i32 = LOAD pointer.51[v13+8]
+       STORE memory0[v5+8] v14
+       v17:i32 = ADD v5 v14
+       JUMP b1(v17)`,
+    `b0(v1:ref v2:i32 v3:i32):
+       v4:i32 = CONST 0
+       v9:i64 = BITCAST v1
+       JUMP b1(v4)
+     b1(v5:i32) loop depth=1:
+       STORE memory0[v5] v5
+       v8:i32 = GE_U v2 v3
+       TRAP_IF v8 ARRAY_OUT_OF_BOUNDS
+       v10:i64 = EXTEND_U v2
+       v13:i64 = ADD v9 v10
+       v14:i32 = LOAD pointer.51[v13+8]
+       STORE memory0[v5+8] v14
+       v17:i32 = ADD v5 v14
+       JUMP b1(v17)`,
   );
 });

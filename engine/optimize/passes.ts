@@ -5,12 +5,14 @@
 import type { IrFunction } from "../ir/function.ts";
 import { compactBlocks, tidyBlocks } from "./blocks.ts";
 import { ControlFlow } from "./cfg.ts";
+import { mergeCharges } from "./charges.ts";
 import { removeDeadCode } from "./dead_code.ts";
 import { Numbering, type NumberingOptions } from "./gvn.ts";
 import { layOutBlocks } from "./layout.ts";
 import { hoistInvariants } from "./licm.ts";
 import { MemoryState } from "./memory_state.ts";
 import { promoteGlobals } from "./promote.ts";
+import { threadBranches } from "./thread_branches.ts";
 
 /** Which optimizations are on: keys of the `optimizations` setting. A missing key is off. */
 export type PassSelection = Readonly<Record<string, boolean>>;
@@ -34,6 +36,8 @@ export function optimize(
     boundsFacts: selection["bounds-facts"] === true,
     manyBounds: selection["multi-bounds-cert"] === true,
   };
+  // Before the walk, which then knows on each way what was decided on it.
+  if (threadBranches(f) > 0) afterPass?.("thread-branches", f);
   FLOW.compute(f);
   // First the walk: it finds the constants that make code dead, and the equal arguments that make parameters dead.
   if (NUMBERING.run(f, FLOW, options, hits)) {
@@ -59,6 +63,7 @@ export function optimize(
     if (constants > 0) hits["v128-const-cache"] = (hits["v128-const-cache"] ?? 0) + constants;
     afterPass?.("licm", f);
   }
+  if (f.charged && mergeCharges(f) > 0) afterPass?.("charges", f);
   // Layout last: it is about the blocks that are left.
   layOutBlocks(f, FLOW);
   afterPass?.("layout", f);

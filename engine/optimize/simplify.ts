@@ -116,13 +116,13 @@ export function simplify(w: Numbering, i: number): number {
   return i;
 }
 
-/** Constants go right, other operands of commutative operations by number. */
+/** Constants go right, other operands of comparisons and commutative operations by number. */
 function order(f: IrFunction, i: number, op: number): void {
   const a = f.a[i]!, b = f.b[i]!;
   const swapped = SWAPPED[op]!;
   const commutes = (OP_FLAGS[op]! & FLAG.COMMUTES) !== 0;
   if (!commutes && swapped === 0) return;
-  const wrong = f.op[a] === CONST ? f.op[b] !== CONST : commutes && f.op[b] !== CONST && a > b;
+  const wrong = f.op[a] === CONST ? f.op[b] !== CONST : f.op[b] !== CONST && a > b;
   if (!wrong) return;
   f.a[i] = b;
   f.b[i] = a;

@@ -191,10 +191,9 @@ export class FunctionTranslator implements CodeVisitor {
   readonly clauses: (readonly CatchClause[])[] = [];
   // Fuel (fuel.ts).
   metered = false;
-  /** The constant with the price of the open region, 0 when none is open; what it has come to so far; the thread's address. */
+  /** The constant with the price of the open region, 0 when none is open; what it has come to so far. */
   charge = 0;
   price = 0;
-  fuelThread = 0;
   // Determinism (deterministic.ts): the thread's address, the stack that the open activation got and leaves.
   deterministic = false;
   depthThread = 0;

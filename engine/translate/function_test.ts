@@ -332,6 +332,35 @@ b3(v9:i32):
 );
 
 golden(
+  "a function whose only call leads to unreachable is taken in, and that call stays one",
+  `(func $refuse (param i32) (global.set $code (local.get 0)))
+   (func $at (param i32 i32) (result i32)
+     (if (i32.ge_u (local.get 0) (local.get 1)) (then (call $refuse (local.get 0)) (unreachable)))
+     (i32.xor (i32.load (local.get 0)) (i32.add (local.get 1) (i32.load (local.get 1)))))
+   (func (param i32 i32) (result i32) (call $at (local.get 1) (local.get 0)))
+   (memory 1) (global $code (mut i32) (i32.const 0))`,
+  `
+func 2 (i32 i32) -> (i32)
+sig 0 (i32) -> ()
+site 1 parent=0 call=0x56 func=1
+b0(v1:i32 v2:i32):
+  v3:i32 = GE_U v2 v1
+  BRANCH v3 b1() b2()
+b1() cold:
+  CALL f0(v2) sig0
+  TRAP UNREACHABLE
+b2():
+  v7:i32 = LOAD memory0[v2]
+  v8:i32 = LOAD memory0[v1]
+  v9:i32 = ADD v1 v8
+  v10:i32 = XOR v7 v9
+  RETURN (v10)
+`,
+  2,
+  { optimizations: { "inline": true } },
+);
+
+golden(
   "a recursive function takes itself in once",
   `(func $down (param i32) (result i32)
      (if (result i32) (local.get 0) (then (call $down (i32.sub (local.get 0) (i32.const 1)))) (else (i32.const 7))))`,

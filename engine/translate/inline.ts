@@ -6,19 +6,20 @@
  * byte offsets and carry the call in their inline site, so stack traces stay as they were.
  *
  * Policy: small callees that neither loop nor call much, and callees with one call site; constant arguments make a callee
- * worth more; a small recursive function takes itself in, one level deep; growth is bounded per function. A body is walked
+ * worth more; a small recursive function takes itself in, one level deep; what `unreachable` follows stays a call; growth is bounded
+ * per function. A body is walked
  * with its own validation, so nothing unvalidated is ever emitted.
  */
 import { validateBody } from "../validate/code.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { countHit } from "./module_env.ts";
-import { BODY } from "./summaries.ts";
+import { BODY, goesNoFurther } from "./summaries.ts";
 
-/** Callees up to this many bytes are inlined when they do not call or loop. */
+/** Callees up to this many bytes are inlined when they do not loop, and call only what does not return (to throw an exception, say). */
 const LEAF_BYTES = 60;
 /** What a constant argument adds to it. */
 const CONSTANT_BONUS = 40;
-/** Callees that call: only wrappers. */
+/** Callees that call something that returns: only wrappers. */
 const WRAPPER_BYTES = 24;
 /** Callees with a single call site. */
 const SINGLE_SITE_BYTES = 400;
@@ -33,12 +34,24 @@ const GROWTH_BASE = 1200;
 /** Above this size a function takes nothing in: it would only get slower to compile. */
 const MAX_CALLER_BYTES = 100_000;
 
+const CALL_BYTE = 0x10;
+
 /** The growth that function body of `bytes` bytes may have. */
 function growthBudget(bytes: number): number {
   return bytes > MAX_CALLER_BYTES ? 0 : GROWTH_BASE + bytes;
 }
 
-/** Is the call of `funcIndex` (defined in this module) to be replaced by its body? */
+/** Does `unreachable` follow the instruction in hand, a plain call? */
+function isLastCall(t: FunctionTranslator): boolean {
+  const { body } = t.env.valid.funcs[t.funcIndex - t.env.valid.importedFuncCount]!;
+  const { bytes, offset } = body;
+  let at = t.b.pos - offset;
+  if (bytes[at++] !== CALL_BYTE) return false;
+  while (bytes[at++]! >= 0x80);
+  return goesNoFurther(bytes, at);
+}
+
+/** Is the call of `funcIndex` (defined in this module), the instruction in hand, to be replaced by its body? */
 export function shouldInline(t: FunctionTranslator, funcIndex: number): boolean {
   const { env } = t;
   if (env.optimizations["inline"] !== true) return false;
@@ -57,11 +70,11 @@ export function shouldInline(t: FunctionTranslator, funcIndex: number): boolean 
   if (recursive) return bytes <= RECURSIVE_BYTES;
   const loops = (flags & BODY.LOOP) !== 0;
   if (loops && env.optimizations["inline-loop-callees"] !== true) return false;
-  let limit = (flags & BODY.CALL) !== 0 ? WRAPPER_BYTES : LEAF_BYTES;
+  let limit = (flags & BODY.RETURNING_CALL) !== 0 ? WRAPPER_BYTES : LEAF_BYTES;
   if (summaries.callSites[defined] === 1 && !loops) limit = SINGLE_SITE_BYTES;
   const params = valid.funcTypes[funcIndex]!.params.length;
   for (let k = 1; k <= params; k++) if (t.b.isConst(t.stack[t.sp - k]!)) limit += CONSTANT_BONUS;
-  if (bytes > limit) return false;
+  if (bytes > limit || isLastCall(t)) return false;
   if (loops) countHit(env, "inline-loop-callees");
   return true;
 }

@@ -43,6 +43,8 @@ export interface EnvOptions {
   optimizations?: Readonly<Record<string, boolean>>;
   /** Times that each key applied. */
   hits?: Record<string, number>;
+  /** The summaries of the bodies, when somebody has made them already. */
+  summaries?: Summaries;
 }
 
 export interface ModuleEnv {
@@ -52,8 +54,6 @@ export interface ModuleEnv {
   readonly unchecked: boolean;
   readonly interruptible: boolean;
   readonly fuel: boolean;
-  /** Region word of the thread's fuel. */
-  readonly fuelRegion: number;
   readonly deterministic: boolean;
   /** Region word of the thread's count of the stack that is left. */
   readonly depthRegion: number;
@@ -155,7 +155,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
   const funcSignature = Int32Array.from(valid.funcTypeIndices, (index) => typeSignature[index]!);
   const builtinSignature = Int32Array.from(BUILTIN_ROWS, (row) => table.idOf(row.params, row.results));
   const classes = new AliasClasses();
-  const summaries = summarize(valid);
+  const summaries = options.summaries ?? summarize(valid);
   const memories = placeMemories(valid, layout, classes);
   const globals = placeGlobals(valid, layout, classes);
   const facts = options.optimizations?.["immutable-table"] === true
@@ -164,7 +164,6 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
   const tables = placeTables(valid, layout, classes, facts);
   layout.knownTables = [...facts.keys()].filter((k) => facts[k] !== undefined);
   const payloadRegion = region(REGION.POINTER, classes.take());
-  const fuelRegion = region(REGION.POINTER, classes.take());
   const depthRegion = region(REGION.POINTER, classes.take());
   const sharedLengthRegion = region(REGION.POINTER, classes.take());
   return {
@@ -174,7 +173,6 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     unchecked: options.unchecked ?? false,
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
-    fuelRegion,
     deterministic: options.deterministic ?? false,
     depthRegion,
     optimizations: options.optimizations ?? {},

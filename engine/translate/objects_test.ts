@@ -23,8 +23,8 @@ check(
 func 0 (ref ref) -> (i32)
 b0(v1:ref v2:ref):
   v3:i32 = CONST 7
-  STORE struct.9[v2+8] v3
-  v5:i32 = LOAD struct.9[v1+8] NULL_STRUCTURE
+  STORE struct.8[v2+8] v3
+  v5:i32 = LOAD struct.8[v1+8] NULL_STRUCTURE
   RETURN (v5)
 `,
 );
@@ -116,7 +116,7 @@ b0(v1:ref v2:i32):
   v7:i64 = EXTEND_U v2
   v8:i64 = CONST 0
   v9:i64 = ADD v6 v7
-  v10:i32 = LOAD8_S pointer.11[v9+8]
+  v10:i32 = LOAD8_S pointer.10[v9+8]
   RETURN (v10)
 `,
 );

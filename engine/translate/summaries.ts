@@ -10,8 +10,17 @@ import { CodeReader } from "../wasm/code_reader.ts";
 import { idOf, OPCODES } from "../wasm/opcodes.ts";
 import { readValType } from "../wasm/type_reader.ts";
 
-/** What a body contains: bits of {@linkcode Summaries.flags}. */
-export const BODY = { LOOP: 1, CALL: 2, MEMORY: 4, WRITE: 8, SELF_CALL: 16, EXCEPTIONS: 32, RETHROW: 64 } as const;
+/** What a body contains: bits of {@linkcode Summaries.flags}. RETURNING_CALL: a call that `unreachable` does not follow. */
+export const BODY = {
+  LOOP: 1,
+  CALL: 2,
+  MEMORY: 4,
+  WRITE: 8,
+  SELF_CALL: 16,
+  EXCEPTIONS: 32,
+  RETHROW: 64,
+  RETURNING_CALL: 128,
+} as const;
 
 export interface Summaries {
   /** Length of the expression in bytes, by defined function. */
@@ -24,6 +33,9 @@ export interface Summaries {
   readonly callSites: Int32Array;
   /** All defined functions, callees before their callers as far as recursion allows. */
   readonly calleesFirst: Int32Array;
+  /** Direct calls between defined functions: callees of function k are callees[calleeStart[k] … calleeStart[k + 1]), with repetitions. */
+  readonly calleeStart: Int32Array;
+  readonly callees: Int32Array;
   /** 1 when an instruction may write the table (set, grow, fill, copy, init), by table index. */
   readonly tableWritten: Uint8Array;
 }
@@ -35,6 +47,8 @@ const TABLE_SECOND = 3;
 const FLAG_ONLY = 4;
 
 /** What the scan does at a row, and the BODY bits that the row implies. */
+const UNREACHABLE_BYTE = 0x00;
+const PLAIN_CALL = idOf("call");
 const ACTION: Uint8Array = new Uint8Array(OPCODES.length);
 const BITS: Uint8Array = new Uint8Array(OPCODES.length);
 for (const row of OPCODES) {
@@ -42,6 +56,7 @@ for (const row of OPCODES) {
   let bits = 0;
   if (mnemonic === "loop") bits |= BODY.LOOP;
   if (/call|throw/.test(mnemonic)) bits |= BODY.CALL;
+  if (/call/.test(mnemonic) && mnemonic !== "call") bits |= BODY.RETURNING_CALL;
   if (/^(try|catch|delegate|rethrow)/.test(mnemonic)) bits |= BODY.EXCEPTIONS;
   if (mnemonic === "rethrow") bits |= BODY.RETHROW;
   if (immediates.includes("memarg") || immediates.includes("memory")) bits |= BODY.MEMORY;
@@ -79,22 +94,23 @@ export function summarize(valid: ValidModule): Summaries {
     flags[k] = scanBody(reader, imported + k, imported, callSites, tableWritten, edges);
   }
   edges.begin(count);
-  return { bytes, locals, flags, callSites, tableWritten, calleesFirst: edges.calleesFirst() };
+  const { start: calleeStart, callees } = edges;
+  return { bytes, locals, flags, callSites, tableWritten, calleeStart, callees, calleesFirst: edges.calleesFirst() };
 }
 
-/** Direct calls between defined functions: callees of function k are callees[start[k] … start[k + 1]), with repetitions. */
+/** Direct calls, as they are found. */
 class CallEdges {
-  readonly #start: Int32Array;
+  readonly start: Int32Array;
   #callees: Int32Array = new Int32Array(1024);
   #count = 0;
 
   constructor(functions: number) {
-    this.#start = new Int32Array(functions + 1);
+    this.start = new Int32Array(functions + 1);
   }
 
   /** The calls added from now on are those of function `k`. */
   begin(k: number): void {
-    this.#start[k] = this.#count;
+    this.start[k] = this.#count;
   }
 
   add(callee: number): void {
@@ -106,9 +122,13 @@ class CallEdges {
     this.#callees[this.#count++] = callee;
   }
 
+  get callees(): Int32Array {
+    return this.#callees.subarray(0, this.#count);
+  }
+
   /** Postorder of a depth-first search over the calls, without recursion: chains of calls may be long. */
   calleesFirst(): Int32Array {
-    const start = this.#start;
+    const start = this.start;
     const callees = this.#callees;
     const functions = start.length - 1;
     const order = new Int32Array(functions);
@@ -149,6 +169,11 @@ function skipLocals(reader: CodeReader): number {
   return Math.min(total, 0x7fffffff);
 }
 
+/** Is the instruction at `at` of a body's bytes `unreachable`? A call in front of it is the way to an error, and seldom taken. */
+export function goesNoFurther(bytes: Uint8Array, at: number): boolean {
+  return bytes[at] === UNREACHABLE_BYTE;
+}
+
 function scanBody(
   reader: CodeReader,
   self: number,
@@ -166,6 +191,7 @@ function scanBody(
     flags |= BITS[id]!;
     switch (action) {
       case CALL:
+        if (id === PLAIN_CALL && !goesNoFurther(reader.bytes, reader.pos)) flags |= BODY.RETURNING_CALL;
         if (imm.index === self) flags |= BODY.SELF_CALL;
         if (imm.index >= imported && imm.index - imported < callSites.length) {
           callSites[imm.index - imported]!++;

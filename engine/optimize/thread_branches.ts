@@ -1,0 +1,203 @@
+/**
+ * Branches on what was decided before: a block that does nothing but branch on its parameter, as compilers make of `a && b` and of
+ * `x != null && x is T`. In: a function as translated. Out: whoever comes to such a block with a constant goes where that leads, whoever jumps
+ * to it with another value branches on that itself; so the walk (gvn.ts) sees one way into what follows, and knows there what was tested.
+ *
+ * A block counts when at least one edge brings a constant, and nothing but its own end uses what it defines. It disappears unless an edge is left
+ * that is one of several of its block and brings no constant.
+ *
+ * Invariant: no block is added and none changes its place, so the order stays a reverse postorder; loops are entered at their headers as before.
+ */
+import { BLOCK_LOOP, type IrFunction } from "../ir/function.ts";
+import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { compactBlocks, cutEdge } from "./blocks.ts";
+import { SCRATCH } from "./scratch.ts";
+
+const { BRANCH, CONST, EQ, JUMP, NE, PARAM, SWITCH, UNWOUND } = OP;
+/** Most instructions of such a block behind its parameters: a zero, a comparison with it, the branch. */
+const MOST = 3;
+
+/** Threads branches of `f`. Returns how many blocks were threaded. */
+export function threadBranches(f: IrFunction): number {
+  const last = lastCandidate(f);
+  if (last === 0) return 0;
+  SCRATCH.ensure(f);
+  const uses = SCRATCH.values, first = SCRATCH.blocks, next = SCRATCH.edges;
+  countUses(f, uses);
+  linkEdges(f, first, next);
+  const { op, sched, blockStart, edgeArgs } = f;
+  // Copied arguments shall not make a function much larger than it was.
+  const room = { left: f.count + 256 };
+  let threaded = 0;
+  // Backwards, so that a chain of such blocks is followed to its end.
+  for (let k = last; k > 0; k--) {
+    const n = conditionOf(f, k);
+    if (n < 0 || !usedInside(f, k, uses)) continue;
+    let worth = false;
+    for (let e = first[k]! - 1; e >= 0; e = next[e]! - 1) {
+      const value = f.pool[edgeArgs[e]! + n]!;
+      // A block that only passes its own parameter on may get a constant for that itself; it becomes such a block now.
+      if (op[value] === CONST || passesOn(f, f.edgeFrom[e]!, value)) worth = true;
+    }
+    if (!worth) continue;
+    let left = 0;
+    for (let e = first[k]! - 1; e >= 0; e = next[e]! - 1) if (!threadEdge(f, k, e, n, uses, room)) left++;
+    threaded++;
+    if (left > 0) continue;
+    const end = sched[f.blockEnd[k]! - 1]!;
+    cutEdge(f, f.b[end]!);
+    cutEdge(f, f.c[end]!);
+    for (let s = blockStart[k]!; s < f.blockEnd[k]!; s++) uses[sched[s]!] = 0;
+  }
+  if (threaded > 0) compactBlocks(f);
+  return threaded;
+}
+
+/** The last block that looks like one to thread, 0 when there is none: most functions have none. */
+function lastCandidate(f: IrFunction): number {
+  for (let k = f.blockCount - 1; k > 0; k--) if (conditionOf(f, k) >= 0) return k;
+  return 0;
+}
+
+/** Which parameter of block `k` decides its branch, when it is but a branch on a parameter or on that being zero; else −1. */
+function conditionOf(f: IrFunction, k: number): number {
+  const params = f.blockParams[k]!;
+  const start = f.blockStart[k]!, end = f.blockEnd[k]!;
+  if (params === 0 || end - start - params > MOST || (f.blockFlags[k]! & BLOCK_LOOP) !== 0) return -1;
+  const { op, a, b, imm, ty, sched } = f;
+  const branch = sched[end - 1]!;
+  if (op[branch] !== BRANCH) return -1;
+  let param = a[branch]!;
+  for (let s = start + params; s < end - 1; s++) {
+    const i = sched[s]!;
+    if (op[i] === CONST) continue;
+    if ((op[i] !== EQ && op[i] !== NE) || i !== a[branch]) return -1;
+    const zero = b[i]!;
+    if (ty[zero] !== TY.I32 || op[zero] !== CONST || imm[zero] !== 0) return -1;
+    param = a[i]!;
+  }
+  for (let n = 0; n < params; n++) if (sched[start + n] === param) return n;
+  return -1;
+}
+
+/** Does block `k` do nothing but jump, and is `value` a parameter of it? */
+function passesOn(f: IrFunction, k: number, value: number): boolean {
+  const { blockStart, blockEnd, blockParams, blockFlags, sched } = f;
+  const start = blockStart[k]!, end = start + blockParams[k]!;
+  if (f.op[value] !== PARAM || blockEnd[k] !== end + 1 || (blockFlags[k]! & BLOCK_LOOP) !== 0 || k === 0) return false;
+  for (let s = start; s < end; s++) if (sched[s] === value) return true;
+  return false;
+}
+
+/** By value: how many operands, list entries and edge arguments it is. */
+function countUses(f: IrFunction, uses: Int32Array): void {
+  const { op, a, b, c, sched, pool, edgeFrom, edgeTo, edgeArgs, blockParams } = f;
+  uses.fill(0, 0, f.count);
+  for (let s = 0; s < f.schedCount; s++) {
+    const i = sched[s]!;
+    const mask = OP_VALUE_MASK[op[i]!]!;
+    if (mask & 1) uses[a[i]!]!++;
+    if (mask & 2) uses[b[i]!]!++;
+    if (mask & 4) uses[c[i]!]!++;
+    if (OP_HAS_LIST[op[i]!]) { for (let p = a[i]!, end = p + b[i]!; p < end; p++) uses[pool[p]!]!++; }
+  }
+  for (let e = 0; e < f.edgeCount; e++) {
+    if (edgeFrom[e]! < 0) continue;
+    for (let p = edgeArgs[e]!, end = p + blockParams[edgeTo[e]!]!; p < end; p++) uses[pool[p]!]!++;
+  }
+}
+
+/** By block, the first edge to it, and by edge, the next one to the same block; both plus one, 0 for none. */
+function linkEdges(f: IrFunction, first: Int32Array, next: Int32Array): void {
+  first.fill(0, 0, f.blockCount);
+  for (let e = 0; e < f.edgeCount; e++) {
+    if (f.edgeFrom[e]! < 0) continue;
+    const to = f.edgeTo[e]!;
+    next[e] = first[to]!;
+    first[to] = e + 1;
+  }
+}
+
+/** Does only block `k` itself use what it defines? */
+function usedInside(f: IrFunction, k: number, uses: Int32Array): boolean {
+  const { a, b, c, op, sched, pool, edgeTo, edgeArgs, blockParams } = f;
+  const start = f.blockStart[k]!, end = f.blockEnd[k]!;
+  let outside = 0;
+  for (let s = start; s < end - 1; s++) outside += uses[sched[s]!]!;
+  const inside = (v: number) => {
+    for (let s = start; s < end - 1; s++) if (sched[s] === v) outside--;
+  };
+  for (let s = start + blockParams[k]!; s < end; s++) {
+    const i = sched[s]!;
+    const mask = OP_VALUE_MASK[op[i]!]!;
+    if (mask & 1) inside(a[i]!);
+    if (mask & 2) inside(b[i]!);
+  }
+  const branch = sched[end - 1]!;
+  for (const e of [b[branch]!, c[branch]!]) {
+    for (let p = edgeArgs[e]!, stop = p + blockParams[edgeTo[e]!]!; p < stop; p++) {
+      // A constant of the block cannot be passed on by others.
+      if (op[pool[p]!] !== CONST) inside(pool[p]!);
+    }
+  }
+  return outside === 0;
+}
+
+/** Leads edge `e` past block `k`, whose parameter number `n` decides. Returns false when it must stay. */
+function threadEdge(
+  f: IrFunction,
+  k: number,
+  e: number,
+  n: number,
+  uses: Int32Array,
+  room: { left: number },
+): boolean {
+  const { op, a, b, c, imm, sched, blockEnd, blockParams } = f;
+  const branch = sched[blockEnd[k]! - 1]!;
+  const negated = op[a[branch]!] === EQ;
+  const yes = negated ? c[branch]! : b[branch]!, no = negated ? b[branch]! : c[branch]!;
+  const from = f.edgeFrom[e]!;
+  const end = sched[blockEnd[from]! - 1]!;
+  const args = f.edgeArgs[e]!;
+  const value = f.pool[args + n]!;
+  const copied = blockParams[f.edgeTo[yes]!]! + blockParams[f.edgeTo[no]!]!;
+  const unwinds = op[end] === BRANCH && op[a[end]!] === UNWOUND;
+  if (unwinds || op[end] === SWITCH || copied > room.left || (op[value] !== CONST && op[end] !== JUMP)) return false;
+  room.left -= copied;
+  if (op[value] === CONST) lead(f, e, imm[value] !== 0 ? yes : no, k, args, uses);
+  else {
+    op[end] = BRANCH;
+    a[end] = value;
+    b[end] = e;
+    c[end] = f.addEdge(from, k, args);
+    imm[end] = negated && imm[branch] !== 0 ? 3 - imm[branch]! : imm[branch]!;
+    uses[value]!++;
+    lead(f, e, yes, k, args, uses);
+    lead(f, c[end]!, no, k, args, uses);
+  }
+  // What the edge passed to the block.
+  for (let p = args, stop = args + blockParams[k]!; p < stop; p++) uses[f.pool[p]!]!--;
+  return true;
+}
+
+/** Edge `e`, which passes `args` to block `k`, now leads where `out`, an edge of that block, leads. */
+function lead(f: IrFunction, e: number, out: number, k: number, args: number, uses: Int32Array): void {
+  const to = f.edgeTo[out]!;
+  const count = f.blockParams[to]!;
+  const at = count === 0 ? 0 : f.allocPool(count);
+  const start = f.blockStart[k]!, params = f.blockParams[k]!;
+  for (let m = 0; m < count; m++) {
+    let value = f.pool[f.edgeArgs[out]! + m]!;
+    for (let n = 0; n < params; n++) {
+      if (f.sched[start + n] === value) {
+        value = f.pool[args + n]!;
+        break;
+      }
+    }
+    f.pool[at + m] = value;
+    uses[value]!++;
+  }
+  f.edgeTo[e] = to;
+  f.edgeArgs[e] = at;
+}
