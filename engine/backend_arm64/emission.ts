@@ -33,6 +33,8 @@ export const COLD = {
   ALLOCATION: 7,
   /** The end of access `at` lies behind the length that the context knows of a shared memory; continues at label `back`. */
   BOUNDS: 8,
+  /** Charge `at` finds too little fuel. */
+  FUEL: 9,
 } as const;
 
 export class Emission extends FunctionEmission {

@@ -28,12 +28,14 @@ import { finish, labelOffset } from "./finish.ts";
 
 const emission = new Emission();
 
+/** The byte between functions. */
+export const FILLER = 0;
 /** Room for the longest expansion of one VCode instruction. */
 const RESERVED = 512;
 const PAGE = 4096;
 
 const EMITTER: Emitter<Emission> = {
-  filler: 0,
+  filler: FILLER,
   reserved: RESERVED,
   prologue: emitPrologue,
   instruction: emitInstruction,
@@ -171,6 +173,9 @@ function emitInstruction(e: Emission, ends: BlockEnds, i: number, k: number): vo
     case P.SWITCH:
       emitSwitch(e, ends, i, v.succStart[k], v.imm[i]);
       break;
+    case P.CHARGE:
+      calls.emitCharge(e, i);
+      break;
     case P.POLL:
       calls.emitPoll(e, i);
       break;
@@ -201,6 +206,9 @@ function emitCold(e: Emission, c: number): void {
       break;
     case COLD.CROSS_TAIL_CALL:
       calls.emitCrossTailCall(e);
+      break;
+    case COLD.FUEL:
+      calls.emitColdCharge(e, i);
       break;
     case COLD.BOUNDS:
       integers.emitColdBounds(e, i, back);

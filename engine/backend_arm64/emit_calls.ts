@@ -5,14 +5,14 @@
  * the host (codegen.md §4.3).
  */
 import { RELOC, STUB } from "../codegen/machine_code.ts";
-import { CONTEXT, MEMORY, RECORD } from "../context_layout.ts";
+import { CONTEXT, MEMORY, RECORD, THREAD } from "../context_layout.ts";
 import { TRAP } from "../traps.ts";
 import { RECORD_REGISTER } from "./abi.ts";
 import { COLD, type Emission, KIND } from "./emission.ts";
 import { emitAt } from "./emit_row.ts";
 import { X } from "./instructions.ts";
 import { AUX_LANDING, CC, P } from "./machine_ops.ts";
-import { CONTEXT_REGISTER, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
+import { CONTEXT_REGISTER, FUEL, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
 
 /** Emits B or BL with a displacement that relocation fills in. */
 export function relative(e: Emission, row: number, kind: number, target: number): void {
@@ -110,9 +110,27 @@ export function emitCall(e: Emission, i: number, op: number): void {
   }
 }
 
+/** Stores the fuel of code that has it in its register, or loads it for code that may want it there. Changes x16. */
+function handFuelOver(e: Emission): void {
+  emitAt(e, X.LDR_X_U, SCRATCH, CONTEXT_REGISTER, CONTEXT.THREAD);
+  emitAt(e, e.context.fuel === true ? X.STR_X_U : X.LDR_X_U, FUEL, SCRATCH, THREAD.FUEL);
+}
+
+/** The register holds the fuel of the callee's code, whose context is still in x28, if that has any; memory does otherwise. */
+function takeFuelBack(e: Emission): void {
+  const metered = e.context.fuel === true;
+  const done = e.newLabel();
+  emitAt(e, X.LDR_W_U, SCRATCH, CONTEXT_REGISTER, CONTEXT.METERED);
+  e.branchZero(metered ? X.CBNZ32 : X.CBZ32, SCRATCH, done);
+  emitAt(e, X.LDR_X_U, SCRATCH, CONTEXT_REGISTER, CONTEXT.THREAD);
+  emitAt(e, metered ? X.LDR_X_U : X.STR_X_U, FUEL, SCRATCH, THREAD.FUEL);
+  e.bind(done);
+}
+
 /** `landing` as in Emission.landing: exceptions land with our frame, that is, above the saved context. */
 export function emitCrossCall(e: Emission, i: number, landing: number, back: number): void {
   const { asm } = e;
+  handFuelOver(e);
   // The context lies right above the return address that the callee saves; the word above it is padding.
   asm.pair(X.STP_PRE, CONTEXT_REGISTER, ZERO, SP, -2);
   loadRecordField(e, CONTEXT_REGISTER, RECORD.CONTEXT);
@@ -122,6 +140,7 @@ export function emitCrossCall(e: Emission, i: number, landing: number, back: num
   e.landing = landing === 0 ? 0 : e.cold(COLD.CROSS_LANDING, i, landing - 1, 0) + 1;
   e.callSite(i, e.frame + 16, 1);
   e.landing = 0;
+  takeFuelBack(e);
   asm.pair(X.LDP_POST, CONTEXT_REGISTER, ZERO, SP, 2);
   // A tail call's caller may be in explicit mode even if we are not, but then it is of our module: ours decides.
   reloadMemory(e, e.context.explicitBounds);
@@ -154,6 +173,7 @@ export function emitCrossTailCall(e: Emission): void {
   const { asm } = e;
   const there = e.newLabel();
   dropFrame(e);
+  handFuelOver(e);
   emitAt(e, X.LDR_X_U, SCRATCH, CONTEXT_REGISTER, CONTEXT.TAIL_RETURN);
   asm.rrr(X.SUBS64, ZERO, LINK, SCRATCH);
   e.branch(CC.EQ, there);
@@ -164,6 +184,31 @@ export function emitCrossTailCall(e: Emission): void {
   reloadMemory(e, true);
   loadRecordField(e, SCRATCH, RECORD.CODE);
   asm.rrr(X.BR, 0, SCRATCH, 0);
+}
+
+/** Charges fuel. What cannot be paid for is given back by the cold part. */
+export function emitCharge(e: Emission, i: number): void {
+  const { asm, v } = e;
+  const aux = v.aux[i];
+  const units = v.imm[i] + v.disp[i];
+  const to = (aux & 2) !== 0 ? ZERO : FUEL;
+  if ((aux & 1) !== 0) asm.rrr(X.SUBS64, FUEL, FUEL, e.register(v.firstOperand[i]));
+  else if (units < 4096) asm.rri(X.SUBS_I64, to, FUEL, units, 0);
+  else {
+    asm.constant(SCRATCH, units, 0);
+    asm.rrr(X.SUBS64, to, FUEL, SCRATCH);
+  }
+  e.branch(CC.LT, e.cold(COLD.FUEL, i, 0, 0));
+}
+
+/** Leaves in the register what there was before the charge, less what others owed. */
+export function emitColdCharge(e: Emission, i: number): void {
+  const { asm, v } = e;
+  const aux = v.aux[i];
+  if ((aux & 1) !== 0) asm.rrr(X.ADD64, FUEL, FUEL, e.register(v.firstOperand[i]));
+  else if ((aux & 2) === 0) asm.addConstant(FUEL, FUEL, v.imm[i], SCRATCH);
+  else if (v.disp[i] !== 0) asm.addConstant(FUEL, FUEL, -v.disp[i], SCRATCH);
+  callTrap(e, i, TRAP.OUT_OF_FUEL, e.frame);
 }
 
 /**

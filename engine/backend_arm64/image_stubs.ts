@@ -18,7 +18,8 @@ import { emitParkingThunk } from "./thunks.ts";
 /** Appends the shared code to the (empty) image. */
 export function emitImageStubs(context: CodegenContext, code: MachineCode): void {
   stub(context, code, STUB.PARK, emitPark);
-  stub(context, code, STUB.ALLOCATE, (s) => emitAllocateStub(s, context.explicitBounds));
+  const { generalOrder } = registerFile(context.explicitBounds, context.fuel);
+  stub(context, code, STUB.ALLOCATE, (s) => emitAllocateStub(s, generalOrder));
   for (let trap = 1; trap < TRAP_MESSAGES.length; trap++) {
     stub(context, code, STUB.TRAP + trap, (s) => {
       s.constant(0, BigInt(trap));
@@ -46,8 +47,7 @@ function stub(context: CodegenContext, code: MachineCode, number: number, emit: 
 const VECTOR_BYTES = 32 * 16;
 
 /** Asks the runtime for an object of x16 bytes; its address comes back in x16, and no register but x17, x30 and v31 changes. */
-function emitAllocateStub(s: StubCode, explicitBounds: boolean): void {
-  const { generalOrder } = registerFile(explicitBounds);
+function emitAllocateStub(s: StubCode, generalOrder: readonly number[]): void {
   const saved = generalOrder.length % 2 === 0 ? generalOrder : [...generalOrder, generalOrder[0]];
   const frame = saved.length * 8 + VECTOR_BYTES;
   const after = s.newLabel();

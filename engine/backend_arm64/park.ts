@@ -10,6 +10,7 @@ import type { StubCode } from "./stub_code.ts";
 /** Leaves for the host with status w0; x9 = thread, x17 = where to resume. The frame of the parked code begins at sp. */
 export function emitPark(s: StubCode): void {
   const thread = THREAD_REGISTER;
+  s.storeFuel(thread);
   s.add(SCRATCH, SP, -PARKED.FRAME);
   s.at(X.STR_X_U, SCRATCH2, SCRATCH, PARKED.RESUME);
   s.at(X.STR_X_U, CONTEXT_REGISTER, SCRATCH, PARKED.CONTEXT);

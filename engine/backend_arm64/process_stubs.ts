@@ -80,6 +80,7 @@ export function buildProcessStubs(os: string): ProcessStubs {
   s.finish();
   return {
     bytes: code.bytes.slice(0, code.length),
+    unwinds: false,
     call: labelOffset(labels.call),
     resume: labelOffset(labels.resume),
     trapExit: labelOffset(labels.trap),
@@ -105,9 +106,11 @@ function emitCallStub(s: StubCode, label: number): void {
   s.enterStack(THREAD_REGISTER);
   s.at(X.LDR_X_U, CONTEXT_REGISTER, THREAD_REGISTER, THREAD.CALL_CONTEXT);
   s.loadMemory();
+  s.loadFuel(THREAD_REGISTER);
   s.at(X.LDR_X_U, SCRATCH, THREAD_REGISTER, THREAD.CALL_THUNK);
   s.rrr(X.BLR, 0, SCRATCH, 0);
   s.at(X.LDR_X_U, THREAD_REGISTER, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.storeFuel(THREAD_REGISTER);
   s.move(0, ZERO);
   s.at(X.STR_W_U, 0, THREAD_REGISTER, THREAD.STATUS);
   s.returnToHost(THREAD_REGISTER);
@@ -125,6 +128,7 @@ function emitResumeStub(s: StubCode, label: number): void {
   s.at(X.LDR_X_U, 11, 10, PARKED.RESUME);
   s.add(SP, 10, PARKED.FRAME);
   s.loadMemory();
+  s.loadFuel(THREAD_REGISTER);
   s.rrr(X.BR, 0, 11, 0);
 }
 
@@ -132,8 +136,11 @@ function emitResumeStub(s: StubCode, label: number): void {
 function emitTailReturn(s: StubCode, label: number): void {
   s.align();
   s.bind(label);
+  s.at(X.LDR_X_U, THREAD_REGISTER, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.storeFuel(THREAD_REGISTER);
   s.pair(X.LDP_POST, CONTEXT_REGISTER, LINK, SP, 2);
   s.loadMemory();
+  s.loadFuel(THREAD_REGISTER);
   s.ret();
 }
 
@@ -152,6 +159,7 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
   s.at(X.LDR_X_U, THREAD_REGISTER, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.at(X.STR_W_U, ZERO, THREAD_REGISTER, THREAD.TRAP_CODE);
   s.bind(leave);
+  s.storeFuel(THREAD_REGISTER);
   s.constant(0, BigInt(STATUS.TRAP));
   s.at(X.STR_W_U, 0, THREAD_REGISTER, THREAD.STATUS);
   s.returnToHost(THREAD_REGISTER);
@@ -193,6 +201,12 @@ function emitPollLanding(s: StubCode, label: number): void {
   s.add(SCRATCH2, SP, 0);
   pollRegisters(s, X.LDP_Q, X.LDP_X);
   s.at(X.LDR_X_U, LINK, SP, POLL_LINK * 8);
+  const unmetered = s.newLabel();
+  s.at(X.LDR_W_U, SCRATCH2, CONTEXT_REGISTER, CONTEXT.METERED);
+  s.branchZero(X.CBZ32, SCRATCH2, unmetered);
+  s.at(X.LDR_X_U, SCRATCH2, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.loadFuel(SCRATCH2);
+  s.bind(unmetered);
   s.at(X.LDR_X_U, SCRATCH2, SP, POLL_LINK * 8 + 8);
   s.add(SP, SP, POLL_FRAME);
   s.rrr(X.BR, 0, SCRATCH2, 0);

@@ -3,13 +3,15 @@
  *
  *     sp   guest stack           x26  base of memory 0          x28  VM context
  *     x27  byte length of memory 0 where bounds are checked explicitly, otherwise allocatable
+ *     x25  the thread's fuel in modules that charge it, otherwise allocatable
  *     x16, x17, v31  scratch of the emitter: never live across a machine operation
  *     x30  return address: saved by functions that call       x18  the platform's: never touched
  *     everything else (x29 too) is allocatable, and saved by nobody: a call destroys what its callee writes
  */
-import type { RegisterFile } from "../codegen/target.ts";
+import { type RegisterFiles, registerFiles } from "../codegen/register_files.ts";
 
 /** Roles with a name. */
+export const FUEL = 25;
 export const MEMORY_BASE = 26;
 export const MEMORY_LENGTH = 27;
 export const CONTEXT_REGISTER = 28;
@@ -41,24 +43,14 @@ function range(first: number, last: number): number[] {
 const GENERAL_ORDER = [...range(0, 15), ...range(19, 25), 29];
 const VECTOR_ORDER = range(V0, V0 + 30);
 
-function maskOf(registers: readonly number[]): number {
-  return registers.reduce((mask, r) => mask | (1 << (r & 31)), 0);
-}
-
-const GUARDED: RegisterFile = {
-  general: maskOf([...GENERAL_ORDER, MEMORY_LENGTH]),
-  vector: maskOf(VECTOR_ORDER),
-  generalOrder: [...GENERAL_ORDER, MEMORY_LENGTH],
+export const registerFile: RegisterFiles = registerFiles({
+  generalOrder: GENERAL_ORDER,
   vectorOrder: VECTOR_ORDER,
   names: REGISTER_NAMES,
-};
+  memoryLength: MEMORY_LENGTH,
+  fuel: FUEL,
+});
 
-const EXPLICIT: RegisterFile = { ...GUARDED, general: maskOf(GENERAL_ORDER), generalOrder: GENERAL_ORDER };
-
-/** The registers of functions in a module compiled with or without explicit bounds checks. */
-export function registerFile(explicitBounds: boolean): RegisterFile {
-  return explicitBounds ? EXPLICIT : GUARDED;
-}
-
+const ALL = registerFile(false);
 /** Everything a call may destroy, whoever is called: all registers that any compiled function may allocate. */
-export const CALL_CLOBBERS = { general: GUARDED.general, vector: GUARDED.vector } as const;
+export const CALL_CLOBBERS = { general: ALL.general, vector: ALL.vector } as const;

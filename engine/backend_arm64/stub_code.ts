@@ -6,12 +6,12 @@ import { Allocation } from "../codegen/allocation.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { VCode } from "../codegen/vcode.ts";
-import { layoutContext, MEMORY, THREAD } from "../context_layout.ts";
+import { CONTEXT, layoutContext, MEMORY, THREAD } from "../context_layout.ts";
 import { Emission, KIND } from "./emission.ts";
 import { emitAt } from "./emit_row.ts";
 import { finish } from "./finish.ts";
 import { X } from "./instructions.ts";
-import { CONTEXT_REGISTER, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SP, ZERO } from "./registers.ts";
+import { CONTEXT_REGISTER, FUEL, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SP, ZERO } from "./registers.ts";
 
 const NO_VCODE = new VCode();
 const NO_ALLOCATION = new Allocation();
@@ -132,6 +132,20 @@ export class StubCode extends Emission {
     this.at(X.LDR_X_U, SCRATCH, thread, THREAD.GUEST_SP);
     // and sp, x16, #~15
     this.rri(X.AND_I64, SP, SCRATCH, (1 << 12) | (60 << 6) | 59);
+  }
+
+  /** Loads the register of fuel from the thread state at `thread`, whether the code that is entered has one or not. */
+  loadFuel(thread: number): void {
+    this.at(X.LDR_X_U, FUEL, thread, THREAD.FUEL);
+  }
+
+  /** Stores the register of fuel to the thread state at `thread` if the code of the context in x28 has one. Changes x16. */
+  storeFuel(thread: number): void {
+    const none = this.newLabel();
+    this.at(X.LDR_W_U, SCRATCH, CONTEXT_REGISTER, CONTEXT.METERED);
+    this.branchZero(X.CBZ32, SCRATCH, none);
+    this.at(X.STR_X_U, FUEL, thread, THREAD.FUEL);
+    this.bind(none);
   }
 
   /** Loads the registers of memory 0 from the context in x28. */

@@ -4,7 +4,7 @@
 import { type MachineCode, RELOC } from "../codegen/machine_code.ts";
 import type { Target } from "../codegen/target.ts";
 import { disassemble } from "./disassemble.ts";
-import { emitFunction } from "./emit.ts";
+import { emitFunction, FILLER } from "./emit.ts";
 import { emitImageStubs } from "./image_stubs.ts";
 import { buildCacheMaintenance, buildProcessStubs } from "./process_stubs.ts";
 import { registerFile } from "./registers.ts";
@@ -47,6 +47,7 @@ function relocate(code: MachineCode): void {
 /** 64-bit Arm (Linux and macOS), from Armv8.0 on. */
 export const ARM64: Target = {
   name: "arm64",
+  filler: FILLER,
   registers: registerFile,
   select: selectFunction,
   emit: emitFunction,

@@ -179,11 +179,13 @@ export function buildFastEntry(
   s.at(X.LDR_X_U, CODE, BUFFER, 0);
   s.at(X.LDR_X_U, CONTEXT_REGISTER, BUFFER, 8);
   s.loadMemory();
+  s.loadFuel(THREAD_REGISTER);
   // Integers move one register down, i32 zero-extended; floats are where they belong.
   const types = params.filter((ty) => TY_BANK[ty] === 1);
   types.forEach((ty, k) => s.rrr(ty === TY.I32 ? X.ORR32 : X.ORR64, k, ZERO, k + 1));
   s.rrr(X.BLR, 0, CODE, 0);
   s.constant(THREAD_REGISTER, threadAddress);
+  s.storeFuel(THREAD_REGISTER);
   // The result goes to its slot as well: after a park the caller is resume, which cannot hand it over.
   if (results.length === 1) s.at(STORE_ROWS[results[0]], 0, THREAD_REGISTER, slot(0));
   s.at(X.STR_W_U, ZERO, THREAD_REGISTER, THREAD.STATUS);

@@ -105,6 +105,21 @@ function foldMemoryAddress(s: Selection, id: number, marking: boolean): void {
       }
     }
   }
+  // A 64-bit address has been checked, so its sum wraps as the hardware's does.
+  if (ty[address] === TY.I64) {
+    if (op[address] === OP.ADD && s.isImmediate(b[address])) {
+      const sum = disp + imm[b[address]];
+      if (sum >= 0 && sum <= 0x7fffffff && claim(s, address, id, marking)) {
+        disp = sum;
+        address = a[address];
+      }
+    }
+    const scale = scaleOf(s, address);
+    if (scale !== 0 && claim(s, address, id, marking)) {
+      s.scale = scale;
+      address = a[address];
+    }
+  }
   s.disp = disp | 0;
   if (!marking) s.index = s.reg(address);
 }

@@ -29,6 +29,8 @@ export const COLD = {
   BOUNDS: 9,
   /** Allocation `at` finds no free slot; continues at label `back`. */
   ALLOCATION: 10,
+  /** Charge `at` finds too little fuel. */
+  FUEL: 11,
 } as const;
 
 export class Emission extends FunctionEmission {

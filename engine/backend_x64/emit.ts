@@ -29,12 +29,14 @@ import { finish, labelOffset } from "./finish.ts";
 
 const emission = new Emission();
 
+/** The byte between functions: a breakpoint. */
+export const FILLER = 0xcc;
 /** Room for the longest expansion of one VCode instruction. */
 const RESERVED = 512;
 const PAGE = 4096;
 
 const EMITTER: Emitter<Emission> = {
-  filler: 0xcc,
+  filler: FILLER,
   reserved: RESERVED,
   prologue: emitPrologue,
   instruction: emitInstruction,
@@ -160,6 +162,9 @@ function emitInstruction(e: Emission, ends: BlockEnds, i: number, k: number): vo
     case P.SWITCH:
       emitSwitch(e, ends, i, v.succStart[k], v.imm[i]);
       break;
+    case P.CHARGE:
+      calls.emitCharge(e, i);
+      break;
     case P.POLL:
       calls.emitPoll(e, i);
       break;
@@ -193,6 +198,9 @@ function emitCold(e: Emission, c: number): void {
       break;
     case COLD.CROSS_TAIL_CALL:
       calls.emitCrossTailCall(e);
+      break;
+    case COLD.FUEL:
+      calls.emitColdCharge(e, i);
       break;
     case COLD.BOUNDS:
       integers.emitColdBounds(e, i, back);

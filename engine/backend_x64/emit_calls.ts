@@ -4,16 +4,16 @@
  * jump with a pushed return address instead of a call, so that the processor's return stack stays balanced when they leave for
  * the host (codegen.md §4.3).
  */
-import { CONTEXT, MEMORY, RECORD } from "../context_layout.ts";
+import { CONTEXT, MEMORY, RECORD, THREAD } from "../context_layout.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { TRAP } from "../traps.ts";
 import { COLD, type Emission, KIND } from "./emission.ts";
 import { BASE_RIP, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { X } from "./instructions.ts";
 import { AUX_LANDING, CC, P } from "./machine_ops.ts";
-import { CONTEXT_REGISTER, MEMORY_BASE, MEMORY_LENGTH, RSP, SCRATCH } from "./registers.ts";
+import { CONTEXT_REGISTER, FUEL, MEMORY_BASE, MEMORY_LENGTH, RSP, SCRATCH } from "./registers.ts";
 import { RECORD_REGISTER } from "./abi.ts";
-import { ri, rm } from "./emit_row.ts";
+import { ri, rm, rr } from "./emit_row.ts";
 
 /** Emits an opcode with a 32-bit displacement that relocation fills in. */
 export function relative(e: Emission, row: number, kind: number, target: number): void {
@@ -96,8 +96,26 @@ export function emitCall(e: Emission, i: number, op: number): void {
   }
 }
 
+/** Stores the fuel of code that has it in its register, or loads it for code that may want it there. Changes r11. */
+function handFuelOver(e: Emission): void {
+  rm(e, X.MOV64_L, SCRATCH, CONTEXT_REGISTER, CONTEXT.THREAD);
+  rm(e, e.context.fuel === true ? X.MOV64_S : X.MOV64_L, FUEL, SCRATCH, THREAD.FUEL);
+}
+
+/** The register holds the fuel of the callee's code, whose context is still in r15, if that has any; memory does otherwise. */
+function takeFuelBack(e: Emission): void {
+  const metered = e.context.fuel === true;
+  const done = e.newLabel();
+  rm(e, X.CMP32_I, 0, CONTEXT_REGISTER, CONTEXT.METERED);
+  e.branch(metered ? CC.NE : CC.E, done);
+  rm(e, X.MOV64_L, SCRATCH, CONTEXT_REGISTER, CONTEXT.THREAD);
+  rm(e, metered ? X.MOV64_L : X.MOV64_S, FUEL, SCRATCH, THREAD.FUEL);
+  e.bind(done);
+}
+
 /** The record's own context and memory around the call; r10 holds the record. */
 function switchContext(e: Emission): void {
+  handFuelOver(e);
   emitRegister(e.asm, X.PUSH, CONTEXT_REGISTER, 0, 0, 0, 0);
   rm(e, X.MOV64_L, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
   reloadMemory(e, true);
@@ -105,6 +123,7 @@ function switchContext(e: Emission): void {
 }
 
 function restoreContext(e: Emission): void {
+  takeFuelBack(e);
   emitRegister(e.asm, X.POP, CONTEXT_REGISTER, 0, 0, 0, 0);
   // A tail call's caller may be in explicit mode even if we are not, but then it is of our module: ours decides.
   reloadMemory(e, e.context.explicitBounds);
@@ -144,6 +163,7 @@ export function emitTailCall(e: Emission, i: number, op: number): void {
 export function emitCrossTailCall(e: Emission): void {
   const there = e.newLabel();
   dropFrame(e);
+  handFuelOver(e);
   rm(e, X.MOV64_L, SCRATCH, CONTEXT_REGISTER, CONTEXT.TAIL_RETURN);
   emitMemory(e.asm, X.CMP64_R, SCRATCH, 0, RSP, NO_REGISTER, 0, 0, 0, 0);
   e.branch(CC.E, there);
@@ -153,6 +173,26 @@ export function emitCrossTailCall(e: Emission): void {
   rm(e, X.MOV64_L, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
   reloadMemory(e, true);
   emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
+}
+
+/** Charges fuel: one instruction and a branch, which processors do as one. What cannot be paid for is given back by the cold part. */
+export function emitCharge(e: Emission, i: number): void {
+  const { v } = e;
+  const aux = v.aux[i];
+  const row = (aux & 2) !== 0 ? X.CMP64_I : X.SUB64_I;
+  if ((aux & 1) !== 0) rr(e, X.SUB64_R, FUEL, e.register(v.firstOperand[i]));
+  else ri(e, row, FUEL, v.imm[i] + v.disp[i]);
+  e.branch(CC.L, e.cold(COLD.FUEL, i, 0, 0));
+}
+
+/** Leaves in the register what there was before the charge, less what others owed. */
+export function emitColdCharge(e: Emission, i: number): void {
+  const { v } = e;
+  const aux = v.aux[i];
+  if ((aux & 1) !== 0) rr(e, X.ADD64_R, FUEL, e.register(v.firstOperand[i]));
+  else if ((aux & 2) === 0) ri(e, X.ADD64_I, FUEL, v.imm[i]);
+  else if (v.disp[i] !== 0) ri(e, X.SUB64_I, FUEL, v.disp[i]);
+  callTrap(e, i, TRAP.OUT_OF_FUEL, e.frame);
 }
 
 /**

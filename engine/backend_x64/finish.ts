@@ -5,6 +5,7 @@
  * Branches start long and shrink while their distance, counted with alignments at their largest, fits a byte; shrinking never
  * lengthens another distance, so any number of passes leaves a valid choice.
  */
+import { RELOC } from "../codegen/machine_code.ts";
 import { type Emission, KIND } from "./emission.ts";
 
 const MAX_PASSES = 4;
@@ -175,7 +176,7 @@ export function finish(e: Emission): void {
         word(source, to, labels[x] - (at + y));
         break;
       case KIND.IMAGE:
-        word(source, to, x - (at + y));
+        code.addReloc(at, RELOC.IMAGE, x - y + 4);
         break;
       case KIND.DIFFERENCE:
         word(source, to, labels[x] - labels[y]);

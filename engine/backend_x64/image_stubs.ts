@@ -2,7 +2,7 @@
  * Code that every image carries once, in front of its functions: constants, the common end of parking, trap stubs, and the
  * builtins, native or parking.
  */
-import { BUILTIN, BUILTIN_ROWS, type BuiltinRow } from "../builtins.ts";
+import { BUILTIN, BUILTIN_ROWS, type BuiltinName, type BuiltinRow } from "../builtins.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, STATUS, THREAD } from "../context_layout.ts";
@@ -11,9 +11,10 @@ import { KIND } from "./emission.ts";
 import { imageConstants } from "./image_constants.ts";
 import { X } from "./instructions.ts";
 import { emitMemoryMove, emitMemorySet } from "./native_builtins.ts";
-import { CONTEXT_REGISTER, R10, R11, R12, R13, R14, R8, R9, RAX, RBP, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";
+import { CONTEXT_REGISTER, FUEL, R11, RAX, RCX, registerFile, RSP } from "./registers.ts";
 import { StubCode } from "./stub_code.ts";
 import { emitParkingThunk } from "./thunks.ts";
+import { emitQuickUnwinding } from "./unwind_stubs.ts";
 
 /** Appends the shared code to the (empty) image. */
 export function emitImageStubs(context: CodegenContext, code: MachineCode): void {
@@ -22,9 +23,10 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
   code.reserve(constants.length);
   code.bytes.set(constants, code.length);
   code.length += constants.length;
-  stub(context, code, STUB.PARK, emitPark);
-  stub(context, code, STUB.POLL, (s) => emitPollStub(s, context.explicitBounds));
-  stub(context, code, STUB.ALLOCATE, (s) => emitAllocateStub(s, context.explicitBounds));
+  stub(context, code, STUB.PARK, (s) => emitPark(s, context.fuel === true));
+  const saved = registerFile(context.explicitBounds, context.fuel).generalOrder;
+  stub(context, code, STUB.POLL, (s) => emitPollStub(s, saved));
+  stub(context, code, STUB.ALLOCATE, (s) => emitAllocateStub(s, saved));
   for (let trap = 1; trap < TRAP_MESSAGES.length; trap++) {
     stub(context, code, STUB.TRAP + trap, (s) => {
       s.constant(RAX, BigInt(trap));
@@ -53,7 +55,8 @@ function stub(context: CodegenContext, code: MachineCode, number: number, emit: 
 }
 
 /** Leaves for the host with status eax; r11 = thread, the address to resume at was pushed. */
-function emitPark(s: StubCode): void {
+function emitPark(s: StubCode, fuel: boolean): void {
+  if (fuel) s.rm(X.MOV64_S, FUEL, R11, THREAD.FUEL);
   s.push(CONTEXT_REGISTER);
   s.rm(X.PUSH_M, 0, R11, THREAD.GUEST_SP);
   s.rm(X.MOV64_S, RSP, R11, THREAD.GUEST_SP);
@@ -62,12 +65,10 @@ function emitPark(s: StubCode): void {
   s.returnToHost(R11);
 }
 
-const POLL_SAVED = [RAX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R12, R13];
 const POLL_VECTORS = 15;
 
 /** Parks between any two instructions: everything but the pinned registers, which resume loads afresh, is saved. */
-function emitPollStub(s: StubCode, explicitBounds: boolean): void {
-  const saved = explicitBounds ? POLL_SAVED : [...POLL_SAVED, R14];
+function emitPollStub(s: StubCode, saved: readonly number[]): void {
   saveAll(s, saved);
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   parkSaved(s, saved, STATUS.POLL);
@@ -75,8 +76,7 @@ function emitPollStub(s: StubCode, explicitBounds: boolean): void {
 }
 
 /** Asks the runtime for an object of r11 bytes; its address comes back in r11, and no other register changes. */
-function emitAllocateStub(s: StubCode, explicitBounds: boolean): void {
-  const saved = explicitBounds ? POLL_SAVED : [...POLL_SAVED, R14];
+function emitAllocateStub(s: StubCode, saved: readonly number[]): void {
   saveAll(s, saved);
   s.rr(X.MOV64_L, RCX, R11);
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
@@ -117,6 +117,7 @@ function emitBuiltin(s: StubCode, row: BuiltinRow, index: number): void {
   else if (row.name === "memory_set") emitMemorySet(s);
   else if (row.native) throw new Error(`Builtin "${row.name}" has no machine code`);
   else {
+    emitQuickUnwinding(s, row.name as BuiltinName);
     const signature = { params: Uint8Array.from(row.params), results: Uint8Array.from(row.results) };
     emitParkingThunk(s, signature, STATUS.BUILTIN, (to) => s.constant(to, BigInt(index)));
   }

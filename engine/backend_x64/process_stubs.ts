@@ -75,6 +75,7 @@ export function buildProcessStubs(os: string): ProcessStubs {
   s.finish();
   return {
     bytes: code.bytes.slice(0, code.length),
+    unwinds: true,
     call: labelOffset(labels.call),
     resume: labelOffset(labels.resume),
     trapExit: labelOffset(labels.trap),
@@ -91,8 +92,10 @@ function emitCallStub(s: StubCode, label: number): void {
   s.rm(X.MOV64_L, RSP, RDI, THREAD.GUEST_SP);
   s.rm(X.MOV64_L, CONTEXT_REGISTER, RDI, THREAD.CALL_CONTEXT);
   s.loadMemory();
+  s.loadFuel(RDI);
   s.rm(X.CALL_M, 0, RDI, THREAD.CALL_THUNK);
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.storeFuel(R11);
   s.rr(X.XOR32_R, RAX, RAX);
   s.rm(X.MOV32_S, RAX, R11, THREAD.STATUS);
   s.returnToHost(R11);
@@ -107,6 +110,7 @@ function emitResumeStub(s: StubCode, label: number): void {
   s.rm(X.MOV64_S, RAX, RDI, THREAD.GUEST_SP);
   s.pop(CONTEXT_REGISTER);
   s.loadMemory();
+  s.loadFuel(RDI);
   s.rr(X.MOV64_L, R11, RDI);
   s.pop(RCX);
   s.rr(X.JMP_M, 0, RCX);
@@ -116,8 +120,11 @@ function emitResumeStub(s: StubCode, label: number): void {
 function emitTailReturn(s: StubCode, label: number): void {
   s.mark(KIND.ALIGN, 16, 1, 0, 0);
   s.bind(label);
+  s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.storeFuel(R11);
   s.pop(CONTEXT_REGISTER);
   s.loadMemory();
+  s.loadFuel(R11);
   s.op(X.RET);
 }
 
@@ -136,6 +143,7 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.rm(X.MOV32_SI, 0, R11, THREAD.TRAP_CODE, 0);
   s.bind(leave);
+  s.storeFuel(R11);
   s.constant(RAX, BigInt(STATUS.TRAP));
   s.rm(X.MOV32_S, RAX, R11, THREAD.STATUS);
   s.returnToHost(R11);
@@ -153,6 +161,7 @@ function emitPollLanding(s: StubCode, label: number): void {
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.rm(X.PUSH_M, 0, R11, THREAD.TRAP_PC);
   s.op(X.PUSHF);
+  s.storeFuel(R11);
   for (const register of POLL_GENERAL) s.push(register);
   s.rm(X.LEA64, RSP, RSP, -POLL_VECTORS * 16);
   for (let k = 0; k < POLL_VECTORS; k++) s.rm(X.MOVUPS_S, k, RSP, k * 16);
@@ -169,6 +178,12 @@ function emitPollLanding(s: StubCode, label: number): void {
   for (let k = 0; k < POLL_VECTORS; k++) s.rm(X.MOVUPS_L, k, RSP, k * 16);
   s.rm(X.LEA64, RSP, RSP, POLL_VECTORS * 16);
   for (const register of POLL_GENERAL.toReversed()) s.pop(register);
+  const unmetered = s.newLabel();
+  s.rm(X.CMP32_I, 0, CONTEXT_REGISTER, CONTEXT.METERED, 0);
+  s.branch(CC.E, unmetered);
+  s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
+  s.loadFuel(R11);
+  s.bind(unmetered);
   s.op(X.POPF);
   s.op(X.RET);
 }

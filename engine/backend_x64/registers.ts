@@ -3,10 +3,11 @@
  *
  *     rsp  guest stack          rbx  base of memory 0          r15  VM context
  *     r14  byte length of memory 0 where bounds are checked explicitly, otherwise allocatable
+ *     r13  the thread's fuel in modules that charge it, otherwise allocatable
  *     r11, xmm15  scratch of the emitter: never live across a machine operation
  *     everything else is allocatable, and saved by nobody: a call destroys what its callee writes
  */
-import type { RegisterFile } from "../codegen/target.ts";
+import { type RegisterFiles, registerFiles } from "../codegen/register_files.ts";
 
 export const RAX = 0;
 export const RCX = 1;
@@ -30,6 +31,7 @@ export const XMM0 = 32;
 /** Roles with a name. */
 export const MEMORY_BASE = RBX;
 export const MEMORY_LENGTH = R14;
+export const FUEL = R13;
 export const CONTEXT_REGISTER = R15;
 export const SCRATCH = R11;
 /** Hardware number of the vector scratch register. */
@@ -47,24 +49,14 @@ export const REGISTER_NAMES: readonly string[] = [
 const GENERAL_ORDER = [RAX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R13, R12];
 const VECTOR_ORDER = Array.from({ length: 15 }, (_, i) => XMM0 + i);
 
-function maskOf(registers: readonly number[]): number {
-  return registers.reduce((mask, r) => mask | (1 << (r & 31)), 0);
-}
-
-const GUARDED: RegisterFile = {
-  general: maskOf([...GENERAL_ORDER, R14]),
-  vector: maskOf(VECTOR_ORDER),
-  generalOrder: [...GENERAL_ORDER, R14],
+export const registerFile: RegisterFiles = registerFiles({
+  generalOrder: GENERAL_ORDER,
   vectorOrder: VECTOR_ORDER,
   names: REGISTER_NAMES,
-};
+  memoryLength: MEMORY_LENGTH,
+  fuel: FUEL,
+});
 
-const EXPLICIT: RegisterFile = { ...GUARDED, general: maskOf(GENERAL_ORDER), generalOrder: GENERAL_ORDER };
-
-/** The registers of functions in a module compiled with or without explicit bounds checks. */
-export function registerFile(explicitBounds: boolean): RegisterFile {
-  return explicitBounds ? EXPLICIT : GUARDED;
-}
-
+const ALL = registerFile(false);
 /** Everything a call may destroy, whoever is called: all registers that any compiled function may allocate. */
-export const CALL_CLOBBERS = { general: GUARDED.general, vector: GUARDED.vector } as const;
+export const CALL_CLOBBERS = { general: ALL.general, vector: ALL.vector } as const;

@@ -6,12 +6,13 @@ import { Allocation } from "../codegen/allocation.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { VCode } from "../codegen/vcode.ts";
-import { layoutContext, MEMORY, THREAD } from "../context_layout.ts";
+import { CONTEXT, layoutContext, MEMORY, THREAD } from "../context_layout.ts";
 import { Emission, KIND } from "./emission.ts";
 import { BASE_RIP, emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { finish } from "./finish.ts";
 import { ROW_VEX_TWIN, X } from "./instructions.ts";
-import { CONTEXT_REGISTER, MEMORY_BASE, MEMORY_LENGTH, R12, R13, R14, R15, RBP, RBX, RSP } from "./registers.ts";
+import { CC } from "./machine_ops.ts";
+import { CONTEXT_REGISTER, FUEL, MEMORY_BASE, MEMORY_LENGTH, R12, R13, R14, R15, RBP, RBX, RSP } from "./registers.ts";
 
 const NO_VCODE = new VCode();
 const NO_ALLOCATION = new Allocation();
@@ -125,6 +126,20 @@ export class StubCode extends Emission {
     this.rm(X.MOV64_L, RSP, thread, THREAD.HOST_SP);
     for (const register of HOST_SAVED.toReversed()) this.pop(register);
     this.op(X.RET);
+  }
+
+  /** Loads the register of fuel from the thread state at `thread`, whether the code that is entered has one or not. */
+  loadFuel(thread: number): void {
+    this.rm(X.MOV64_L, FUEL, thread, THREAD.FUEL);
+  }
+
+  /** Stores the register of fuel to the thread state at `thread` if the code of the context in r15 has one. Changes the flags. */
+  storeFuel(thread: number): void {
+    const none = this.newLabel();
+    this.rm(X.CMP32_I, 0, CONTEXT_REGISTER, CONTEXT.METERED, 0);
+    this.branch(CC.E, none);
+    this.rm(X.MOV64_S, FUEL, thread, THREAD.FUEL);
+    this.bind(none);
   }
 
   /** Loads the registers of memory 0 from the context in r15. */

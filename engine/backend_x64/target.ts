@@ -4,7 +4,7 @@
 import { type MachineCode, RELOC } from "../codegen/machine_code.ts";
 import type { Target } from "../codegen/target.ts";
 import { disassemble } from "./disassemble.ts";
-import { emitFunction } from "./emit.ts";
+import { emitFunction, FILLER } from "./emit.ts";
 import { emitImageStubs } from "./image_stubs.ts";
 import { buildProcessStubs } from "./process_stubs.ts";
 import { registerFile } from "./registers.ts";
@@ -20,7 +20,7 @@ function relocate(code: MachineCode): void {
       continue;
     }
     const table = relocKind[k] === RELOC.FUNCTION ? code.functionStart : code.stubStart;
-    const start = table[relocTarget[k]];
+    const start = relocKind[k] === RELOC.IMAGE ? relocTarget[k] : table[relocTarget[k]];
     if (start === undefined || start < 0) {
       throw new Error(
         `Code refers to ${relocKind[k] === RELOC.FUNCTION ? "function" : "stub"} ${
@@ -40,6 +40,7 @@ function relocate(code: MachineCode): void {
 /** x86-64 with the System V calling convention (Linux and macOS). SSE4.1 is required. */
 export const X64: Target = {
   name: "x64",
+  filler: FILLER,
   registers: registerFile,
   select: selectFunction,
   emit: emitFunction,

@@ -196,9 +196,11 @@ export function buildFastEntry(
   s.rm(X.MOV64_L, R12, R10, 0);
   s.rm(X.MOV64_L, CONTEXT_REGISTER, R10, 8);
   s.loadMemory();
+  s.loadFuel(R11);
   moveIntegers(s, params);
   s.rr(X.CALL_M, 0, R12);
   s.constant(R11, threadAddress);
+  s.storeFuel(R11);
   // The result goes to its slot as well: after a park the caller is resume, which cannot hand it over.
   if (results.length === 1) s.rm(STORE_ROWS[results[0]], RAX, R11, slot(0));
   s.rm(X.MOV32_SI, 0, R11, THREAD.STATUS, STATUS.DONE);

@@ -20,7 +20,7 @@ import type { VCode } from "./vcode.ts";
 const ends = new BlockEnds();
 
 /** Functions start at multiples of this; so do the heads of innermost loops. */
-const FUNCTION_ALIGNMENT = 16;
+export const FUNCTION_ALIGNMENT = 16;
 const LOOP_ALIGNMENT = 16;
 
 /** Fills the image up to a multiple of `boundary`. */

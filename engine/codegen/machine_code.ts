@@ -9,7 +9,6 @@
  * - trap sites: offset of an instruction that may fault (or return offset of a call to a trap stub) → trap code, position,
  *   frame size.
  */
-
 /** Relocation kinds. */
 export const RELOC = {
   /** 32-bit displacement to function `target` (a defined function's index, imports not counted), relative to its own end. */
@@ -18,6 +17,8 @@ export const RELOC = {
   STUB: 1,
   /** The same to the poll page of the code arena; resolved when the image is placed. */
   POLL_PAGE: 2,
+  /** The same to offset `target` of the image. */
+  IMAGE: 3,
 } as const;
 
 /**
@@ -27,8 +28,18 @@ export const RELOC = {
  */
 export const STUB = { PARK: 0, POLL: 1, CONSTANTS: 2, ALLOCATE: 3, BUILTIN: 16, TRAP: 64 } as const;
 
-const CALL_COLUMNS = 6;
-const TRAP_COLUMNS = 5;
+export const CALL_COLUMNS = 6;
+export const TRAP_COLUMNS = 5;
+
+/** A function cannot be compiled yet: the code of defined function `callee` comes first. Never leaves the compiler. */
+export class CalleeUnknown extends Error {
+  readonly callee: number;
+
+  constructor(callee: number) {
+    super(`The code of function ${callee} comes first`);
+    this.callee = callee;
+  }
+}
 
 export class MachineCode {
   bytes: Uint8Array = new Uint8Array(1 << 16);
@@ -60,6 +71,12 @@ export class MachineCode {
   hostThunk: Int32Array;
 
   /**
+   * Place of every defined function in the order of compilation, when several threads compile: of a callee, they know what one thread would
+   * know at that point. Absent where there is one.
+   */
+  rank: Int32Array | undefined;
+
+  /**
    * When it is an array, emission leaves in it, per defined function, where its blocks begin (−1: it has no code of its own) and, last, where
    * the cold pieces do: for tools that count.
    */
@@ -74,6 +91,35 @@ export class MachineCode {
     this.writtenKnown = new Uint8Array(definedFuncs);
     this.entryThunk = new Int32Array(signatures).fill(-1);
     this.hostThunk = new Int32Array(signatures).fill(-1);
+  }
+
+  /**
+   * Is it known which registers `callee` writes, for code of `caller` (defined functions)? Throws CalleeUnknown when it is not, but would be if
+   * one thread compiled.
+   */
+  knows(callee: number, caller: number): boolean {
+    const known = this.writtenKnown[callee] !== 0;
+    const { rank } = this;
+    if (rank === undefined) return known;
+    const before = rank[callee]! < rank[caller]!;
+    if (before && !known) throw new CalleeUnknown(callee);
+    return before;
+  }
+
+  /** Forgets all code, and keeps what is known of functions. */
+  clear(): void {
+    this.length = 0;
+    this.relocAt.length = this.relocKind.length = this.relocTarget.length = 0;
+    this.#calls.clear();
+    this.#traps.clear();
+  }
+
+  /** The rows of sites as they are: six words for a call, five for a trap, in the order of the columns below. */
+  get callRows(): Int32Array {
+    return this.#calls.rows;
+  }
+  get trapRows(): Int32Array {
+    return this.#traps.rows;
   }
 
   // Call sites, ascending by return offset.
@@ -169,6 +215,15 @@ class Rows {
       this.words = next;
     }
     return at;
+  }
+
+  clear(): void {
+    this.#length = 0;
+  }
+
+  /** All rows, as a view. */
+  get rows(): Int32Array {
+    return this.words.subarray(0, this.#length);
   }
 
   /** A copy of column `n`. */

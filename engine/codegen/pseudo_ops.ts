@@ -25,6 +25,7 @@ const SHARED_ROWS = [
   "JUMP",
   "SWITCH", // use index, and what the backend adds; imm = number of edges; aux bit 0: the index is smaller than that
   "TRAP", // imm = code
+  "CHARGE", // imm = units of fuel, disp = units owed; aux bit 0: late use of the units instead; bit 1: owes them itself
   "POLL",
   "GC_ALLOC", // def, temps; imm = bytes, disp = size class. Aux bit 0: late use of the bytes instead, and one more temp
   // calls (all that lie between POLL and TAIL_CALL); imm = function, import or builtin; disp = signature id; aux = trap code of a null record

@@ -5,7 +5,7 @@
 import { BUILTIN_ROWS } from "../builtins.ts";
 import { CONTEXT } from "../context_layout.ts";
 import { MAX_SMALL_BYTES, sizeClassOf } from "../gc_layout.ts";
-import { OP } from "../ir/ops.ts";
+import { CHARGE_OWES, OP } from "../ir/ops.ts";
 import { type Signature, TY } from "../ir/types.ts";
 import { upperBound } from "./folding.ts";
 import { AUX_CODE_SHIFT, AUX_LANDING, PSEUDO } from "./pseudo_ops.ts";
@@ -75,6 +75,19 @@ export function selectTrapIf(s: FunctionSelection, id: number): void {
 
 export function selectPoll(s: FunctionSelection, _id: number): void {
   s.plain(PSEUDO.POLL, 0, 0, 0);
+  s.end();
+}
+
+/** The units stay in their register: if there is less fuel, they are given back. */
+export function selectCharge(s: FunctionSelection, id: number): void {
+  const units = s.a[id];
+  if (s.isImmediate(units) && s.imm[units] >= 0) {
+    s.plain(PSEUDO.CHARGE, s.imm[units], s.b[id], s.imm[id] === CHARGE_OWES ? 2 : 0);
+  } else {
+    const vreg = s.reg(units);
+    s.plain(PSEUDO.CHARGE, 0, 0, 1);
+    s.lateUse(vreg);
+  }
   s.end();
 }
 
@@ -247,7 +260,7 @@ function call(
 
 export function selectCall(s: FunctionSelection, id: number): void {
   const callee = s.c[id];
-  const known = s.code.writtenKnown[callee] !== 0;
+  const known = s.code.knows(callee, s.f.funcIndex - s.context.layout.importedFuncs);
   const { clobbers } = s.lowering.convention;
   const general = known ? s.code.writtenGeneral[callee] : clobbers.general;
   const vector = known ? s.code.writtenVector[callee] : clobbers.vector;
@@ -306,9 +319,10 @@ function tailCall(
 
 export function selectTailCall(s: FunctionSelection, id: number): void {
   const callee = s.c[id];
-  const known = s.code.writtenKnown[callee] !== 0;
+  const caller = s.f.funcIndex - s.context.layout.importedFuncs;
+  const known = s.code.knows(callee, caller);
   // Ourselves: what we write is counted anyway.
-  const self = callee + s.context.layout.importedFuncs === s.f.funcIndex;
+  const self = callee === caller;
   const { clobbers } = s.lowering.convention;
   const general = self ? 0 : known ? s.code.writtenGeneral[callee] : clobbers.general;
   const vector = self ? 0 : known ? s.code.writtenVector[callee] : clobbers.vector;

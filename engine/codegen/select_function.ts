@@ -31,6 +31,7 @@ export const SHARED_RULES = {
   CALL_RECORD: control.selectCallRecord,
   CALL_IMPORT: control.selectCallImport,
   CALL_BUILTIN: control.selectCallBuiltin,
+  CHARGE: control.selectCharge,
   POLL: control.selectPoll,
   GC_ALLOC: control.selectAllocation,
   JUMP: control.selectJump,

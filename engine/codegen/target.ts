@@ -18,6 +18,8 @@ export interface CodegenContext {
   layout: ContextLayout;
   /** Explicit bounds checks (memory length register live) or guard pages. */
   explicitBounds: boolean;
+  /** Charges fuel, which a register holds; off when absent. */
+  fuel?: boolean;
   /**
    * By memory: is it shared? Then BOUNDS traps only after it has brought the context's length up to date (context_layout.ts: sharedLengths). None when absent.
    */
@@ -50,6 +52,8 @@ export interface RegisterFile {
 /** The parts of a process that only machine code can be: entered from the host, or by the kernel. Bytes are position-independent. */
 export interface ProcessStubs {
   bytes: Uint8Array;
+  /** Does compiled code unwind by itself where it can (context_layout.ts: UNWIND_ENTRY)? */
+  unwinds: boolean;
   /** i32 call(thread): begins a call as the thread state's CALL_* fields say; returns a STATUS. */
   call: number;
   /** i32 resume(thread): goes on where the guest parked; returns a STATUS. */
@@ -71,8 +75,10 @@ export interface ProcessStubs {
 
 export interface Target {
   readonly name: "x64" | "arm64";
-  /** Registers of functions in a module compiled with or without explicit bounds checks. */
-  registers(explicitBounds: boolean): RegisterFile;
+  /** The byte between functions. */
+  readonly filler: number;
+  /** Registers of functions in a module compiled with or without explicit bounds checks, and fuel. */
+  registers(explicitBounds: boolean, fuel?: boolean): RegisterFile;
   /** Chooses instructions: IrFunction → VCode (which it resets). */
   select(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void;
   /** Appends the function's bytes, call sites, trap sites and relocations. `index` is the defined function's index. */

@@ -61,19 +61,22 @@ export class NativeProcess {
     const stubs = buildProcessStubs("linux");
     this.#arena = this.#map(ARENA_SIZE, READ_WRITE);
     this.#arena.bytes.set(stubs.bytes);
-    // The previous handlers stand behind the stubs.
-    const old = (stubs.bytes.length + 7) & ~7;
-    this.#used = (old + OLD_HANDLERS.SIZE + 4095) & ~4095;
+    this.#used = (stubs.bytes.length + 4095) & ~4095;
     const arena = this.#arena;
-    const previous = [11, 7, 8].map((signal) => this.#signalHandler(signal));
+    // Other realms of the process have handlers, too: each knows the one before it.
+    const previous = this.#map(4096, READ_WRITE);
     const words = stubs.faultWords;
     arena.view.setBigUint64(words + FAULT_WORDS.START, arena.address + BigInt(this.#used), true);
     arena.view.setBigUint64(words + FAULT_WORDS.END, arena.address + BigInt(ARENA_SIZE), true);
     arena.view.setBigUint64(words + FAULT_WORDS.LANDING, arena.address + BigInt(stubs.faultLanding), true);
-    arena.view.setBigUint64(words + FAULT_WORDS.OLD_HANDLERS, arena.address + BigInt(old), true);
-    previous.forEach((handler, k) => arena.view.setBigUint64(old + 8 * k, handler, true));
+    arena.view.setBigUint64(words + FAULT_WORDS.OLD_HANDLERS, previous.address, true);
     this.#libc.symbols.mprotect(arena.pointer, BigInt(this.#used), READ_EXECUTE);
-    for (const signal of [11, 7]) this.#installHandler(signal, arena.address + BigInt(stubs.faultHandler));
+    const handler = arena.address + BigInt(stubs.faultHandler);
+    for (const [signal, at] of [[11, OLD_HANDLERS.SEGV], [7, OLD_HANDLERS.BUS]] as const) {
+      // Asked for first, so that what faults elsewhere in between finds its way; what is replaced in the end is what counts.
+      previous.view.setBigUint64(at, this.#signalHandler(signal), true);
+      previous.view.setBigUint64(at, this.#installHandler(signal, handler), true);
+    }
     const entry = (offset: number) =>
       new Deno.UnsafeFnPointer(Deno.UnsafePointer.create(arena.address + BigInt(offset))!, {
         parameters: ["pointer"],
@@ -98,19 +101,23 @@ export class NativeProcess {
     return new Region(pointer, size);
   }
 
+  /** The address of the handler there is, 0 for none. */
   #signalHandler(signal: number): bigint {
     const old = new Uint8Array(152);
-    this.#libc.symbols.sigaction(signal, new Uint8Array(0), old);
-    return 0n;
+    this.#libc.symbols.sigaction(signal, null, old);
+    return new DataView(old.buffer).getBigUint64(0, true);
   }
 
-  #installHandler(signal: number, address: bigint): void {
+  /** Installs a handler; returns the one before, 0 for none. */
+  #installHandler(signal: number, address: bigint): bigint {
     const action = new Uint8Array(152);
     const view = new DataView(action.buffer);
     view.setBigUint64(0, address, true);
     // SA_SIGINFO | SA_ONSTACK | SA_NODEFER
     view.setInt32(136, 4 | 0x08000000 | 0x40000000, true);
-    this.#libc.symbols.sigaction(signal, action, new Uint8Array(152));
+    const old = new Uint8Array(152);
+    this.#libc.symbols.sigaction(signal, action, old);
+    return new DataView(old.buffer).getBigUint64(0, true);
   }
 
   /** Places position-independent code that belongs to no image. */

@@ -16,6 +16,7 @@ import { verifyFunction } from "../../ir/verify.ts";
 export interface CompileSettings {
   cpu?: ReadonlySet<string>;
   explicitBounds?: boolean;
+  fuel?: boolean;
   stackFence?: boolean;
   optimizations?: Record<string, boolean>;
   shape?: Partial<ContextShape>;
@@ -58,6 +59,7 @@ export function compileFor(
       ...settings.shape,
     }),
     explicitBounds: settings.explicitBounds ?? false,
+    fuel: settings.fuel ?? false,
     signatures,
     functionSignature: Int32Array.from(ids),
     optimizations: settings.optimizations ?? {},
@@ -68,7 +70,7 @@ export function compileFor(
   target.emitStubs(context, code);
   const v = new VCode();
   const allocation = new Allocation();
-  const registers = target.registers(context.explicitBounds);
+  const registers = target.registers(context.explicitBounds, context.fuel);
   parsed.forEach((f, index) => {
     verifyFunction(f);
     target.select(f, v, context, code);

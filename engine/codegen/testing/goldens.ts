@@ -2,7 +2,7 @@
  * Goldens of a backend: tests/golden/<backend>/<topic>.txt holds IR functions, each followed by the code that is expected of it as
  * comment lines. The allocator runs too, so a golden shows what is really executed. WAFT_BLESS=1 rewrites the expectations.
  *
- *     ;; settings: explicit, baseline, or a switched-off optimization as -key (optional, in front of the function)
+ *     ;; settings: explicit, fuel, baseline, or a switched-off optimization as -key (optional, in front of the function)
  *     func … IR text …
  *     ; expected listing
  */
@@ -37,6 +37,7 @@ function settingsOf(words: string, baseline: ReadonlySet<string>): CompileSettin
   const settings: CompileSettings = { optimizations: {} };
   for (const word of words.split(" ").filter((w) => w !== "")) {
     if (word === "explicit") settings.explicitBounds = true;
+    else if (word === "fuel") settings.fuel = true;
     else if (word === "baseline") settings.cpu = baseline;
     else if (word.startsWith("-")) settings.optimizations![word.slice(1)] = false;
     else throw new Error(`Unknown golden setting "${word}"`);

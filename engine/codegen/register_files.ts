@@ -1,0 +1,41 @@
+/**
+ * The registers that functions may allocate, by what their module was compiled with: a register holds the byte length of memory 0 where bounds
+ * are checked explicitly, and one the thread's fuel where it is charged. In: a backend's orders of preference and these two
+ * registers. Out: its four register files.
+ */
+import type { RegisterFile } from "./target.ts";
+
+export interface RegisterRoles {
+  /** General registers by preference, without `memoryLength` and with `fuel`. */
+  generalOrder: readonly number[];
+  vectorOrder: readonly number[];
+  names: readonly string[];
+  memoryLength: number;
+  fuel: number;
+}
+
+/** The register file of functions in a module compiled with or without explicit bounds checks, and fuel. */
+export type RegisterFiles = (explicitBounds: boolean, fuel?: boolean) => RegisterFile;
+
+export function registerFiles({ generalOrder, vectorOrder, names, memoryLength, fuel }: RegisterRoles): RegisterFiles {
+  const fileOf = (order: readonly number[]): RegisterFile => ({
+    general: maskOf(order),
+    vector: maskOf(vectorOrder),
+    generalOrder: order,
+    vectorOrder,
+    names,
+  });
+  const guarded = [...generalOrder, memoryLength];
+  const files = [guarded, generalOrder].map((order) => ({
+    unmetered: fileOf(order),
+    metered: fileOf(order.filter((r) => r !== fuel)),
+  }));
+  return (explicitBounds, metered = false) => {
+    const file = files[explicitBounds ? 1 : 0]!;
+    return metered ? file.metered : file.unmetered;
+  };
+}
+
+function maskOf(registers: readonly number[]): number {
+  return registers.reduce((mask, r) => mask | (1 << (r & 31)), 0);
+}
