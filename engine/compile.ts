@@ -2,7 +2,8 @@
  * The compiler on one screen: Module → ValidModule → per function { IrFunction → VCode → machine code } → bytes and tables.
  * Pure: options and CPU features in, bytes out; the same on every host. Placing the code in memory is the runtime's.
  *
- * Functions are compiled callees first, so that a direct call knows which registers its callee writes.
+ * Functions are compiled callees first, so that a direct call knows which registers its callee writes. Bodies may be shared among threads (parallel/),
+ * which are told from outside; the bytes are the same.
  */
 import { Allocation } from "./codegen/allocation.ts";
 import { allocateRegisters } from "./codegen/allocate.ts";
@@ -20,6 +21,7 @@ import type { OptimizationSet } from "./optimizations.ts";
 import { optimize } from "./optimize/passes.ts";
 import { translateFunction } from "./translate/function.ts";
 import { type ModuleEnv, moduleEnv } from "./translate/module_env.ts";
+import type { Summaries } from "./translate/summaries.ts";
 import { validateModule } from "./validate/module.ts";
 import type { ValidModule } from "./validate/valid_module.ts";
 import type { Module } from "./wasm/module.ts";
@@ -41,7 +43,25 @@ export interface CompileOptions {
   deterministic?: boolean;
   /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
   verify?: boolean;
+  /**
+   * Compiles all bodies, with others: into the work's code and inline sites, in the order of one thread. `declined`: it has done nothing; `failed`: the work is
+   * worth nothing any more.
+   */
+  share?: ((work: BodyWork) => "done" | "declined" | "failed") | undefined;
 }
+
+/** What compiling the bodies of a module takes. */
+export interface BodyWork {
+  readonly valid: ValidModule;
+  readonly env: ModuleEnv;
+  readonly context: CodegenContext;
+  readonly options: CompileOptions;
+  readonly code: MachineCode;
+  readonly inlineSites: InlineSites;
+}
+
+/** Inlined calls of functions that have any, by defined function: the first is the function itself. */
+export type InlineSites = Map<number, { parent: number; callPos: number; funcIndex: number }[]>;
 
 /** A compiled module before it is placed in memory. */
 export interface CompiledCode {
@@ -73,35 +93,23 @@ let workspace: Workspace | undefined;
 export function compileModule(module: Module, options: CompileOptions): CompiledCode {
   const valid = validateModule(module, options.features, { bodies: false });
   rejectUncompiled(valid);
-  const env = moduleEnv(valid, {
-    explicitBounds: options.explicitBounds,
-    unchecked: options.unchecked ?? false,
-    optimizations: options.optimizations,
-    interruptible: options.interruptible ?? false,
-    fuel: options.fuel ?? false,
-    deterministic: options.deterministic ?? false,
-  });
-  const context: CodegenContext = {
-    layout: env.layout,
-    explicitBounds: options.explicitBounds,
-    sharedMemories: env.memoryIsShared,
-    signatures: env.signatures,
-    functionSignature: env.functionSignature,
-    optimizations: options.optimizations,
-    cpu: options.cpu,
-    stackFence: options.optimizations["stack-fence"],
-    hits: env.hits,
-  };
+  const { env, context } = compilerState(valid, options);
   const code = new MachineCode(valid.funcs.length, env.signatures.length);
-  const inlineSites = new Map<number, { parent: number; callPos: number; funcIndex: number }[]>();
+  const inlineSites: InlineSites = new Map();
   options.target.emitStubs(context, code);
-  const space = workspace ?? { f: new IrFunction(), v: new VCode(), allocation: new Allocation() };
-  workspace = undefined; // a nested compilation makes its own
-  for (const index of env.summaries.calleesFirst) {
-    compileFunction(space, env, context, code, index, options);
-    if (space.f.inlineSites.length > 1) inlineSites.set(index, space.f.inlineSites.slice());
+  const shared = options.share?.({ valid, env, context, options, code, inlineSites }) ?? "declined";
+  if (shared === "failed") {
+    const { share: _, ...alone } = options;
+    return compileModule(module, alone);
   }
-  workspace = space;
+  if (shared === "declined") {
+    withWorkspace((space) => {
+      for (const index of env.summaries.calleesFirst) {
+        compileFunction(space, env, context, code, index, options);
+        if (space.f.inlineSites.length > 1) inlineSites.set(index, space.f.inlineSites.slice());
+      }
+    });
+  }
   rejectUncompiled(valid);
   emitThunks(valid, env, context, code, options.target);
   options.target.relocate(code);
@@ -116,8 +124,59 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
     fuel: env.fuel,
     deterministic: env.deterministic,
     inlineSites,
+    hits: Object.fromEntries(Object.entries(env.hits).sort(([a], [b]) => a < b ? -1 : 1)),
+  };
+}
+
+/** What the compilation of every body of a module reads. `summaries` are those of the same module, if somebody has them. */
+export function compilerState(
+  valid: ValidModule,
+  options: CompileOptions,
+  summaries?: Summaries,
+): { env: ModuleEnv; context: CodegenContext } {
+  const env = moduleEnv(valid, {
+    explicitBounds: options.explicitBounds,
+    unchecked: options.unchecked ?? false,
+    optimizations: options.optimizations,
+    interruptible: options.interruptible ?? false,
+    fuel: options.fuel ?? false,
+    deterministic: options.deterministic ?? false,
+    ...(summaries === undefined ? {} : { summaries }),
+  });
+  const context: CodegenContext = {
+    layout: env.layout,
+    explicitBounds: options.explicitBounds,
+    fuel: env.fuel,
+    sharedMemories: env.memoryIsShared,
+    signatures: env.signatures,
+    functionSignature: env.functionSignature,
+    optimizations: options.optimizations,
+    cpu: options.cpu,
+    stackFence: options.optimizations["stack-fence"],
     hits: env.hits,
   };
+  return { env, context };
+}
+
+function withWorkspace(action: (space: Workspace) => void): void {
+  const space = workspace ?? { f: new IrFunction(), v: new VCode(), allocation: new Allocation() };
+  workspace = undefined; // a nested compilation makes its own
+  action(space);
+  workspace = space;
+}
+
+/** Runs `action` with what compiles one body into some code; that returns the function's inline sites, three words each, when it has any. */
+export function withBodyCompiler(
+  { env, context, options }: Pick<BodyWork, "env" | "context" | "options">,
+  action: (compile: (code: MachineCode, index: number) => number[]) => void,
+): void {
+  withWorkspace((space) =>
+    action((code, index) => {
+      compileFunction(space, env, context, code, index, options);
+      const { inlineSites } = space.f;
+      return inlineSites.length > 1 ? inlineSites.flatMap((site) => [site.parent, site.callPos, site.funcIndex]) : [];
+    })
+  );
 }
 
 function compileFunction(
@@ -134,7 +193,7 @@ function compileFunction(
   if (verify) verifyFunction(f);
   optimize(f, optimizations, env.hits, verify ? (pass) => verifyFunction(f, pass) : undefined);
   target.select(f, v, context, code);
-  const registers = target.registers(options.explicitBounds);
+  const registers = target.registers(options.explicitBounds, env.fuel);
   allocateRegisters(v, registers, optimizations, allocation, env.hits);
   if (verify) {
     const faults = checkAllocation(v, registers, allocation);

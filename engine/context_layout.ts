@@ -35,6 +35,8 @@ export const CONTEXT = {
   POLL: 40,
   /** Number of the instance, i32: how the runtime finds it from a parked context. */
   INSTANCE: 48,
+  /** 1 if the instance's code keeps the thread's fuel in a register while it runs (THREAD.FUEL), else 0; i32. */
+  METERED: 52,
   /** Address of the stub that a tail call into another instance leaves as its return address: see TAIL_FRAME. */
   TAIL_RETURN: 56,
   /** Size of the header. */
@@ -110,16 +112,50 @@ export const THREAD = {
   CALL_RECORD: 104,
   /** Identity of the tag of the exception that was caught last; its payload is in the overflow buffer, 16 bytes per value. */
   CAUGHT_TAG: 112,
-  /** Fuel left, i64; more than anything can use while nothing limits it. */
+  /**
+   * Fuel left, i64; more than anything can use while nothing limits it. Code that charges fuel keeps it in a register meanwhile: every way
+   * out of such code stores it here, and every way in loads it.
+   */
   FUEL: 120,
+  /** Address of the table by which machine code unwinds (UNWIND_ENTRY), 0 while there is none; its number of entries less one, u32. */
+  UNWIND: 128,
+  UNWIND_MASK: 136,
+  /** 1 if machine code has unwound last, and what was caught is known here only; u32. */
+  CAUGHT_NATIVELY: 140,
+  /** Then: the exnref of what was caught, 0 while it has none, and the address of its record (EXCEPTION_RECORD). */
+  CAUGHT_WORD: 144,
+  CAUGHT_RECORD: 152,
+  /** The next record for machine code to give away, and the end of the records. */
+  NEXT_RECORD: 160,
+  LAST_RECORD: 168,
   /** Argument and result slots of calls in and out: 16 bytes each (i32 in the low 4 bytes, …, v128 whole). */
-  SLOTS: 128,
+  SLOTS: 192,
   SLOT_SIZE: 16,
   /** Number of slots: the most parameters or results a function may have (implementation limit 1000, as V8's). */
   SLOT_COUNT: 1024,
   /** The overflow buffer (CONTEXT.OVERFLOW) follows the slots. */
-  OVERFLOW: 128 + 1024 * 16,
-  SIZE: 128 + 1024 * 16 * 2,
+  OVERFLOW: 192 + 1024 * 16,
+  SIZE: 192 + 1024 * 16 * 2,
+} as const;
+
+/**
+ * A call site in the hash table by which machine code unwinds: the address it returns to (0: free), the bytes from above the return address
+ * to the next one (−1: only the runtime can go on there), and the landing less the address (0: none). Entry number: hashOfSite.
+ */
+export const UNWIND_ENTRY = { RETURN: 0, FRAME: 8, LANDING: 12, SIZE: 16, SHIFT: 4 } as const;
+/** The entry of `address` is the first free one or its own from (address × FACTOR mod 2³² >>> SHIFT) on, modulo the table's size. */
+export const UNWIND_HASH = { FACTOR: 0x1e3779b1, SHIFT: 7 } as const;
+
+/** What machine code notes of an exception to which it has given an exnref: that, the tag's identity, and the first four values. */
+export const EXCEPTION_RECORD = { WORD: 0, TAG: 8, PAYLOAD: 16, VALUES: 4, SIZE: 16 + 4 * 16 } as const;
+
+/** Low bits of tag identities. */
+export const TAG_BITS = {
+  /** Machine code may unwind: not what JavaScript threw. */
+  NATIVE: 1,
+  /** A record holds the payload: at most four values, no references. */
+  RECORDED: 2,
+  SHIFT: 2,
 } as const;
 
 /** What `enter` returns. */

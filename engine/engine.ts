@@ -14,182 +14,89 @@
  * ```
  */
 import { decodeModule } from "./binary/decode.ts";
-import { cacheKey, type CacheOptions, CodeCache } from "./cache/code_cache.ts";
-import { sourceStamp } from "./cache/source_stamp.ts";
+import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
 import { compileModule } from "./compile.ts";
+import { bodySharing, prepareHelpers, threadCount } from "./compile_helpers.ts";
 import { WaftError } from "./errors.ts";
-import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
+import { type FeatureSet, featureSet } from "./features.ts";
 import { COLLECTOR_CODE } from "./gc/collector_code.ts";
 import type { HeapStatistics } from "./gc/heap.ts";
-import { cpuFeatures, hostArchitecture } from "./host/cpu.ts";
+import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
+import { currentHost } from "./host/current.ts";
+import { nodeModule } from "./host/process.ts";
 import { ArtifactError } from "./link/artifact.ts";
-import { engineStamp } from "./link/engine_stamp.ts";
 import { placeImage } from "./link/image.ts";
-import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
-import { callAsync } from "./runtime/async_call.ts";
+import {
+  type ExportDescriptor,
+  type ExportValue,
+  type ImportDescriptor,
+  Instance,
+  Module,
+  promising,
+} from "./module.ts";
+import { type OptimizationSet, optimizationSet } from "./optimizations.ts";
+import { realmStore, setStoreCompiler } from "./realm_store.ts";
 import { CompiledModule } from "./runtime/compiled_module.ts";
+import { processCodeOf } from "./runtime/guest_thread.ts";
 import { Tag, WasmException } from "./runtime/exception.ts";
 import { EXTERN, ExternGlobal, ExternTable } from "./runtime/externals.ts";
-import { funcInfo } from "./runtime/func.ts";
 import { SUSPENDING } from "./runtime/marshal.ts";
-import type { Instance as RuntimeInstance } from "./runtime/instance.ts";
-import { type ControlContext, underControl } from "./runtime/control.ts";
-import {
-  DEFAULT_LIMITS,
-  type Imports,
-  type InstanceLimits,
-  instantiate,
-  instantiateAsync,
-} from "./runtime/instantiate.ts";
 import { InstancePool } from "./runtime/instance_pool.ts";
-import { guardsShared, Memory } from "./runtime/memory.ts";
+import { Memory } from "./runtime/memory.ts";
 import { hasGuardRoom } from "./runtime/memory_range.ts";
-import { adoptModule, type SharedModuleToken, shareModule, unshareModule } from "./runtime/shared_module.ts";
+import type { SharedModuleToken } from "./runtime/shared_module.ts";
 import { addToPerfMap } from "./runtime/perf_map.ts";
-import { loadModule, machineName, optionNames, serializeModule } from "./runtime/saved_module.ts";
+import { type LoadedModule, loadModule, loadModuleFile, machineName, serializeCode } from "./runtime/saved_module.ts";
 import type { SharedMemoryToken } from "./runtime/shared_pages.ts";
-import { readSnapshot, writeSnapshot } from "./runtime/snapshot.ts";
-import { Store } from "./runtime/store.ts";
+import type { Store } from "./runtime/store.ts";
+import { type Context, type EngineLimits, type EngineOptions, type Settings, settingsOf } from "./settings.ts";
+import { codeFacts, loadStored, looksBinary, wantsExplicit } from "./stored_module.ts";
 import { parseModule } from "./text/parse_module.ts";
 import { TextPlaces } from "./text/text_places.ts";
 import { validateModule } from "./validate/module.ts";
-import type { ExternKind, Module as WasmModule } from "./wasm/module.ts";
-import { funcTypeName, I64, valTypeName } from "./wasm/types.ts";
+import type { Module as WasmModule } from "./wasm/module.ts";
+import { I64 } from "./wasm/types.ts";
 
-/** How an engine compiles; every field has a default. */
-export interface EngineOptions {
-  /** Feature switches over the defaults of the feature table. */
-  features?: Partial<Record<FeatureName, boolean>>;
-  /** Optimization switches over their defaults. */
-  optimizations?: Partial<Record<OptimizationName, boolean>>;
+/** A machine that code is made for. */
+export interface Machine {
+  os: "linux";
+  arch: "x64" | "arm64";
   /**
-   * How accesses to 32-bit memories are kept in bounds: `guard` (8 GiB of address space per memory, no checks in code) or `explicit` (a
-   * compare per access, little address space: for very many instances). Default `auto`: guard while there is address space for it; a module
-   * with memories is compiled for `explicit` too when there is none left, or from some thousands of live memories on.
+   * Optional instructions that its processor has, by the names that the manuals use, such as `avx2` or `lse`. Default: none, so that every processor
+   * runs the code. An artifact is refused where one is missing.
    */
-  bounds?: "guard" | "explicit" | "auto";
-  /**
-   * Compile code that a deadline can stop: it polls at loop headers and in functions that call. Default false; a context with a
-   * deadline is refused by instances whose code, or the code they import, does not poll.
-   */
-  interruptible?: boolean;
-  /**
-   * Compile code that charges fuel (fuel_prices.ts: one price per instruction of WebAssembly). Default false; a context with fuel is
-   * refused by instances whose code, or the code they import, does not charge.
-   */
-  fuel?: boolean;
-  /**
-   * Leave nothing to the machine, the compiler or chance: NaNs that arithmetic makes are the positive canonical one, the depth of calls is
-   * limited by a count of the instructions' own units (the limit maxStackBytes, whatever frames of machine code need), memories and tables
-   * fail to grow by limits only (where the system has no more, the call ends with a RangeError), relaxed instructions have the one result
-   * that they always have here, and modules with shared memories are refused. The same module gives the same results, traps and fuel
-   * everywhere. Default false.
-   */
-  deterministic?: boolean;
-  /** Limits of instances and of their number, enforced always; these are over the defaults. */
-  limits?: EngineLimits;
-  /**
-   * A folder for compiled modules: what was compiled before, from the same bytes with the same options, is loaded from there. It must be the
-   * user's own, since it holds machine code (cache/code_cache.ts); what is damaged in it is compiled again. Default: none.
-   */
-  cache?: CacheOptions;
-  /**
-   * Name the functions of all modules in `/tmp/perf-PID.map`, where `perf report` looks for them. Default false. Throws an Error while
-   * compiling when the file cannot be written.
-   */
-  perfMap?: boolean;
-  /** Check the compiler's own work (IR and register allocation) while compiling; slow, for tests. */
-  verify?: boolean;
+  cpu?: readonly string[];
 }
 
-/** What a call or an instantiation is subject to; `instantiate` runs the start function under it. */
-export interface Context extends ControlContext {
-  /** Limits of the instance that is made, over the engine's; only read by `instantiate`. */
-  limits?: InstanceLimits;
+async function backendFor(arch: Machine["arch"]): Promise<Target> {
+  return arch === "arm64"
+    ? (await import("./backend_arm64/target.ts")).ARM64
+    : (await import("./backend_x64/target.ts")).X64;
 }
 
-/** Limits that an engine sets for its modules: of each instance, and of how many there are. */
-export interface EngineLimits extends InstanceLimits {
-  /** The most instances that are alive and not closed in this JavaScript realm. Default 100,000. */
-  maxInstances?: number;
+/** The backend for this machine: no other is loaded unless it is asked for. */
+const TARGET: Target = await backendFor(hostArchitecture());
+
+function compileCollector(store: Store): CompiledModule {
+  const { thread } = store;
+  const code = compileModule(parseModule(COLLECTOR_CODE), {
+    target: TARGET,
+    features: featureSet(),
+    optimizations: optimizationSet(),
+    explicitBounds: false,
+    unchecked: true,
+    cpu: cpuFeatures(thread.host),
+  });
+  const compiled = new CompiledModule(thread, code.valid, {
+    ...code,
+    image: placeImage(thread.arena, code.bytes, code.tables),
+  });
+  store.addModule(compiled);
+  return compiled;
 }
 
-const DEFAULT_MAX_INSTANCES = 100_000;
-
-/** `limits` over `defaults`; throws RangeError for what is no limit. */
-function completeLimits<Limits extends object>(defaults: Limits, limits: Partial<Limits> = {}): Limits {
-  const known = { ...defaults } as Record<string, unknown>;
-  for (const [name, value] of Object.entries(limits)) {
-    if (value === undefined) continue;
-    if (!Object.hasOwn(defaults, name)) throw new TypeError(`There is no limit "${name}"`);
-    if (!Number.isSafeInteger(value) || (value as number) < 0) {
-      throw new RangeError(`The limit ${name} must be a whole number, not ${value}`);
-    }
-    known[name] = value;
-  }
-  return known as Limits;
-}
-
-/** One entry of a module's imports. */
-export interface ImportDescriptor {
-  module: string;
-  name: string;
-  kind: ExternKind;
-  /** The type in the text format's words, such as `[i32] -> [i64]` or `i32`. */
-  type: string;
-}
-
-/** One entry of a module's exports. */
-export interface ExportDescriptor {
-  name: string;
-  kind: ExternKind;
-  /** The type in the text format's words. */
-  type: string;
-}
-
-/** What an instance exports under a name. */
-export type ExportValue = ((...args: unknown[]) => unknown) | Memory | ExternTable | ExternGlobal | Tag;
-
-/** The backend for this machine: only it is loaded. */
-const TARGET: Target = hostArchitecture() === "arm64"
-  ? (await import("./backend_arm64/target.ts")).ARM64
-  : (await import("./backend_x64/target.ts")).X64;
-
-let store: Store | undefined;
-
-/** The store of this realm, for other parts of the engine: made by the first instantiation or compilation. */
-export function realmStore(): Store {
-  return store ??= makeStore();
-}
-
-function makeStore(): Store {
-  const made = new Store(TARGET);
-  made.compileCollector = () => {
-    const { thread } = made;
-    const code = compileModule(parseModule(COLLECTOR_CODE), {
-      target: thread.target,
-      features: featureSet(),
-      optimizations: optimizationSet(),
-      explicitBounds: false,
-      unchecked: true,
-      cpu: cpuFeatures(thread.host),
-    });
-    const compiled = new CompiledModule(thread, code.valid, {
-      ...code,
-      image: placeImage(thread.arena, code.bytes, code.tables),
-    });
-    made.addModule(compiled);
-    return compiled;
-  };
-  return made;
-}
-
-/** Does `module` define or import a shared memory? */
-function hasSharedMemory(module: WasmModule): boolean {
-  return module.memories.some(({ shared }) => shared) ||
-    module.imports.some(({ desc }) => desc.kind === "memory" && desc.type.shared);
-}
+setStoreCompiler({ processCode: () => processCodeOf(TARGET, currentHost().os), compileCollector });
 
 /**
  * Frees the structures, arrays, host references and exceptions that nothing holds, now instead of when it is due, and gives memory back to
@@ -204,40 +111,69 @@ export function gcStatistics(): HeapStatistics {
   return realmStore().heap.statistics;
 }
 
-/** Makes an engine. */
+/**
+ * Makes an engine, as `new Engine(options)` does.
+ *
+ * @example
+ * ```ts
+ * import { NewEngine } from "@waft/engine";
+ *
+ * const instance = NewEngine().compile(`(module
+ *   (import "console" "log" (func $log (param i32)))
+ *   (func (export "add") (param i32 i32) (result i32)
+ *     (call $log (i32.add (local.get 0) (local.get 1)))
+ *     (i32.add (local.get 0) (local.get 1))))`).instantiate({}, { console: { log: console.log } });
+ * if (instance.call({}, "add", 20, 22) !== 42) throw new Error("no answer");
+ * ```
+ */
 export function NewEngine(options: EngineOptions = {}): Engine {
   return new Engine(options);
 }
 
-/** Compiles modules with one set of options. */
-export class Engine {
+/**
+ * Compiles modules with one set of options.
+ *
+ * @example
+ * ```ts
+ * import { Engine } from "@waft/engine";
+ *
+ * const engine = new Engine({ interruptible: true, limits: { maxMemoryPages: 256 } });
+ * const module = engine.compile(`(module (func (export "answer") (result i32) (i32.const 42)))`);
+ * const answer = module.instantiate().call({ deadline: 100 }, "answer");
+ * if (answer !== 42) throw new Error("no answer");
+ * ```
+ */
+export class Engine implements Settings {
+  /** Which features of WebAssembly its modules may use. */
   readonly features: FeatureSet;
+  /** Which optimizations it makes. */
   readonly optimizations: OptimizationSet;
+  /** The option `bounds`. */
   readonly bounds: "guard" | "explicit" | "auto";
+  /** The option `interruptible`. */
   readonly interruptible: boolean;
+  /** The option `fuel`. */
   readonly fuel: boolean;
+  /** The option `deterministic`. */
   readonly deterministic: boolean;
+  /** Limits of its modules' instances, defaults included. */
   readonly limits: Required<EngineLimits>;
+  readonly #threads: number;
   readonly #verify: boolean;
   readonly #cache: CodeCache | undefined;
   readonly #perfMap: boolean;
 
+  /** Throws TypeError for options that exclude each other or are none, RangeError for limits that are no whole numbers. */
   constructor(options: EngineOptions = {}) {
-    this.deterministic = options.deterministic ?? false;
-    if (this.deterministic && options.features?.threads === true) {
-      throw new TypeError(
-        "Threads are not deterministic: the options deterministic and features.threads exclude each other",
-      );
-    }
-    this.features = featureSet(this.deterministic ? { ...options.features, threads: false } : options.features);
-    this.optimizations = optimizationSet(
-      this.deterministic ? { ...options.optimizations, "stack-fence": true } : options.optimizations,
-    );
-    this.bounds = options.bounds ?? "auto";
-    this.interruptible = options.interruptible ?? false;
-    this.fuel = options.fuel ?? false;
-    this.limits = completeLimits({ ...DEFAULT_LIMITS, maxInstances: DEFAULT_MAX_INSTANCES }, options.limits);
-    requireStackFence(this.optimizations, this.limits);
+    const settings = settingsOf(options);
+    this.features = settings.features;
+    this.optimizations = settings.optimizations;
+    this.bounds = settings.bounds;
+    this.interruptible = settings.interruptible;
+    this.fuel = settings.fuel;
+    this.deterministic = settings.deterministic;
+    this.limits = settings.limits;
+    this.#threads = threadCount(options.parallel);
     this.#verify = options.verify ?? false;
     this.#perfMap = options.perfMap ?? false;
     this.#cache = options.cache && new CodeCache(options.cache);
@@ -253,52 +189,79 @@ export class Engine {
       const bytes = source instanceof ArrayBuffer ? new Uint8Array(source) : source;
       if (looksBinary(bytes)) return this.#compileCached(bytes, this.#cache);
     }
+    prepareHelpers(this.#threads, typeof source === "string" ? source.length : source.byteLength);
     const places = new TextPlaces();
     return withPlaces(places, () => this.compileParsed(this.#parse(source, places), places));
   }
 
   /** Compiles a binary form, or takes what the cache has of it. Text is not cached: artifacts do not know its lines. */
   #compileCached(bytes: Uint8Array, cache: CodeCache): Module {
-    const space = realmStore();
-    const { host } = space.thread;
-    const key = cacheKey(bytes, [
-      engineStamp(),
-      sourceStamp(),
-      machineName(host),
-      this.bounds,
-      String(this.bounds === "auto" && !hasGuardRoom(host)),
-      ...cpuFeatures(host),
-      ...optionNames(this),
-    ]);
-    const artifact = cache.read(key);
-    if (artifact !== undefined) {
-      try {
-        const { compiled, hits } = loadModule(space, artifact, this, (valid) => this.#wantsExplicit(space, valid));
-        if (this.#perfMap) addToPerfMap(compiled);
-        const spare = () => this.#compileFor(space, decodeModule(bytes), new TextPlaces(), true).compiled;
-        const hasMemory = compiled.valid.memories.some(({ limits }) => limits.address !== I64);
-        const wantsSpare = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
-        return new Module(space, compiled, hits, this, wantsSpare ? spare : undefined);
-      } catch (error) {
-        if (!(error instanceof ArtifactError)) throw error;
-        cache.remove(key);
-      }
+    const key = cacheKey(bytes, codeFacts(this));
+    const stored = loadStored(cache, key, this);
+    if (stored !== undefined) {
+      const { compiled, hits } = stored;
+      if (this.#perfMap) addToPerfMap(compiled);
+      const space = realmStore();
+      const spare = () => this.#compileFor(space, decodeModule(bytes), new TextPlaces(), true).compiled;
+      const hasMemory = compiled.valid.memories.some(({ limits }) => limits.address !== I64);
+      const wantsSpare = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
+      return new Module(space, compiled, hits, this, wantsSpare ? spare : undefined);
     }
+    prepareHelpers(this.#threads, bytes.length);
     const module = this.compileParsed(decodeModule(bytes));
     cache.write(key, module.serialize());
     return module;
   }
 
-  /** Compiles what `parse` returned. `places` are those of the text it came from, if any. */
+  /**
+   * Compiles what `parse` returned. `places` are those of the text it came from, if any.
+   *
+   * @internal
+   */
   compileParsed(module: WasmModule, places: TextPlaces = new TextPlaces()): Module {
     const space = realmStore();
-    const explicit = this.#wantsExplicit(space, module);
+    const explicit = wantsExplicit(this, module);
     const { compiled, hits } = this.#compileFor(space, module, places, explicit);
     const hasMemory = module.memories.some(({ limits }) => limits.address !== I64);
     const spare = this.bounds === "auto" && !explicit && hasMemory
       ? () => this.#compileFor(space, module, places, true).compiled
       : undefined;
     return new Module(space, compiled, hits, this, spare);
+  }
+
+  /**
+   * The artifact of a module for another machine, for `load` of an engine with the same options there: the bytes that `compile` and `serialize` give
+   * on a `machine` with just the features named. With `bounds: "auto"` it is code for guard pages. Nothing is placed in memory here.
+   *
+   * Rejects with what `compile` throws, and a TypeError for a machine that waft makes no code for.
+   */
+  async compileFor(machine: Machine, source: Uint8Array | ArrayBuffer | string): Promise<Uint8Array<ArrayBuffer>> {
+    const { os, arch, cpu = [] } = machine;
+    if (os !== "linux" || !Object.hasOwn(CPU_FEATURES, arch)) {
+      throw new TypeError(`There is no code for the machine ${os}/${arch}: linux/x64 and linux/arm64 are known`);
+    }
+    const unknown = cpu.find((name) => !CPU_FEATURES[arch].includes(name));
+    if (unknown !== undefined) {
+      throw new TypeError(`${arch} has no feature "${unknown}", but: ${CPU_FEATURES[arch].join(", ")}`);
+    }
+    const target = await backendFor(arch);
+    const places = new TextPlaces();
+    return withPlaces(places, () => {
+      const features = new Set(cpu);
+      const code = compileModule(this.#parse(source, places), {
+        target,
+        features: this.features,
+        optimizations: this.optimizations,
+        explicitBounds: this.bounds === "explicit",
+        cpu: features,
+        interruptible: this.interruptible,
+        fuel: this.fuel,
+        deterministic: this.deterministic,
+        verify: this.#verify,
+      });
+      const name = machineName({ os, arch });
+      return serializeCode({ name, cpu: features, process: processCodeOf(target, os) }, this, code);
+    });
   }
 
   /**
@@ -309,20 +272,27 @@ export class Engine {
    * with an ArtifactError; beyond that its source is trusted, as that of a program that you run.
    */
   load(artifact: Uint8Array | ArrayBuffer): Module {
-    const space = realmStore();
     const bytes = artifact instanceof ArrayBuffer ? new Uint8Array(artifact) : artifact;
-    const { compiled, hits } = loadModule(space, bytes, this, (valid) => this.#wantsExplicit(space, valid));
+    return this.#load(loadModule(realmStore, bytes, this, (valid) => wantsExplicit(this, valid)));
+  }
+
+  /**
+   * The module of an artifact in a file, as `load` makes it of bytes, but in less time: big code is not copied, the file's pages are what runs. So
+   * the file must not be changed while the module is in use, as that of a library; one that is removed, or replaced by renaming another, stays as it was.
+   *
+   * Throws what `load` throws, and what `node:fs` throws for a file that cannot be read.
+   */
+  loadFile(path: string | URL): Module {
+    const name = path instanceof URL ? nodeModule("node:url").fileURLToPath(path) : path;
+    return this.#load(loadModuleFile(realmStore, name, this, (valid) => wantsExplicit(this, valid)));
+  }
+
+  #load({ compiled, hits }: LoadedModule): Module {
     if (this.#perfMap) addToPerfMap(compiled);
     if (this.bounds === "guard" && compiled.explicitBounds) {
       throw new ArtifactError("The artifact's code checks bounds, this engine's option bounds is guard");
     }
-    return new Module(space, compiled, hits, this);
-  }
-
-  /** Is code with explicit bounds the one to use for `module`? */
-  #wantsExplicit({ thread: { host } }: Store, module: WasmModule): boolean {
-    return this.bounds === "explicit" || (hasSharedMemory(module) && !guardsShared(host)) ||
-      (this.bounds === "auto" && !hasGuardRoom(host));
+    return new Module(realmStore(), compiled, hits, this);
   }
 
   #compileFor(
@@ -333,7 +303,7 @@ export class Engine {
   ): { compiled: CompiledModule; hits: Readonly<Record<string, number>> } {
     const { thread } = space;
     const code = compileModule(module, {
-      target: thread.target,
+      target: TARGET,
       features: this.features,
       optimizations: this.optimizations,
       explicitBounds,
@@ -342,6 +312,7 @@ export class Engine {
       fuel: this.fuel,
       deterministic: this.deterministic,
       verify: this.#verify,
+      share: bodySharing(this.#threads),
     });
     const image = placeImage(thread.arena, code.bytes, code.tables);
     const compiled = new CompiledModule(thread, code.valid, {
@@ -360,12 +331,20 @@ export class Engine {
     withPlaces(places, () => this.validateParsed(this.#parse(source, places)));
   }
 
-  /** Checks what `parse` returned. */
+  /**
+   * Checks what `parse` returned.
+   *
+   * @internal
+   */
   validateParsed(module: WasmModule): void {
     validateModule(module, this.features);
   }
 
-  /** Reads a module from its binary form (`\0asm…`) or its text. */
+  /**
+   * Reads a module from its binary form (`\0asm…`) or its text; `bytes` of the result is its binary form. Throws MalformedError.
+   *
+   * @internal
+   */
   parse(source: Uint8Array | ArrayBuffer | string): WasmModule {
     return this.#parse(source, new TextPlaces());
   }
@@ -374,13 +353,6 @@ export class Engine {
     if (typeof source === "string") return parseModule(source, { places });
     const bytes = source instanceof ArrayBuffer ? new Uint8Array(source) : source;
     return looksBinary(bytes) ? decodeModule(bytes) : parseModule(bytes, { places });
-  }
-}
-
-/** Refuses a limit of the stack that code without `stack-fence` does not keep. */
-function requireStackFence(optimizations: OptimizationSet, { maxStackBytes }: InstanceLimits): void {
-  if (maxStackBytes !== DEFAULT_LIMITS.maxStackBytes && optimizations["stack-fence"] !== true) {
-    throw new TypeError("The limit maxStackBytes needs the optimization stack-fence");
   }
 }
 
@@ -394,332 +366,6 @@ function withPlaces<T>(places: TextPlaces, action: () => T): T {
     }
     throw error;
   }
-}
-
-/** Binary modules begin with a zero byte, which no text contains. */
-function looksBinary(bytes: Uint8Array): boolean {
-  return bytes.length === 0 || bytes[0] === 0;
-}
-
-/** A compiled module: instantiate it as often as wanted. */
-export class Module {
-  readonly #engine: Engine;
-  readonly #store: Store;
-  readonly #compiled: CompiledModule;
-  /** How often each optimization applied while compiling, by key. */
-  readonly hits: Readonly<Record<string, number>>;
-  /** Makes the form of the module with explicit bounds, for when there is no address space for guards. */
-  readonly #makeSpare: (() => CompiledModule) | undefined;
-  #spare: CompiledModule | undefined;
-
-  constructor(
-    space: Store,
-    compiled: CompiledModule,
-    hits: Readonly<Record<string, number>>,
-    engine: Engine,
-    makeSpare?: () => CompiledModule,
-  ) {
-    this.#makeSpare = makeSpare;
-    this.#engine = engine;
-    this.#store = space;
-    this.#compiled = compiled;
-    this.hits = hits;
-  }
-
-  /** What the module imports, in order. */
-  get imports(): ImportDescriptor[] {
-    const { valid } = this.#compiled;
-    const next = { func: 0, table: 0, memory: 0, global: 0, tag: 0 };
-    return valid.imports.map(({ module, name, desc }) => ({
-      module,
-      name,
-      kind: desc.kind,
-      type: this.#typeName(desc.kind, next[desc.kind]++),
-    }));
-  }
-
-  /** What the module exports, in order. */
-  get exports(): ExportDescriptor[] {
-    return this.#compiled.valid.exports.map(({ name, kind, index }) => ({
-      name,
-      kind,
-      type: this.#typeName(kind, index),
-    }));
-  }
-
-  /** Parameter and result types of the exported function `name`, if there is one (wasm/types.ts says what the numbers mean). */
-  functionType(name: string): { params: readonly number[]; results: readonly number[] } | undefined {
-    const { valid } = this.#compiled;
-    const entry = valid.exports.find((e) => e.kind === "func" && e.name === name);
-    return entry && valid.funcTypes[entry.index];
-  }
-
-  /**
-   * Plain data to send to Workers, each of which makes the same module of it with {@linkcode Module.fromShared}: the machine code is used
-   * where it is. The module stays alive until {@linkcode Module.unshare}.
-   */
-  share(): SharedModuleToken {
-    return shareModule(this.#compiled, this.#engine.features);
-  }
-
-  /** No further Worker will ask for the module; those that have it keep it for as long as they need it. */
-  unshare(): void {
-    unshareModule(this.#compiled);
-  }
-
-  /**
-   * The module that `token` stands for, in this realm. `options` are those of its instances: limits.
-   *
-   * Throws TypeError for what `share` has not made, an Error when the module was unshared and is gone.
-   */
-  static fromShared(token: SharedModuleToken, options: Pick<EngineOptions, "limits"> = {}): Module {
-    const space = realmStore();
-    const compiled = adoptModule(space, token);
-    return new Module(space, compiled, {}, new Engine({ ...options, features: token.features }));
-  }
-
-  /** A memory as the import `name` of namespace `module` asks for. Throws TypeError when there is no such import. */
-  memoryForImport(module: string, name: string): Memory {
-    const { valid, explicitBounds } = this.#compiled;
-    const entry = valid.imports.find((e) => e.module === module && e.name === name && e.desc.kind === "memory");
-    if (entry?.desc.kind !== "memory") throw new TypeError(`The module does not import a memory "${module}" "${name}"`);
-    const { type } = entry.desc;
-    return new Memory(this.#store.thread.host, type, {
-      guarded: !explicitBounds && type.limits.address !== I64,
-      maxPages: this.#engine.limits.maxMemoryPages,
-    });
-  }
-
-  /**
-   * The compiled module as bytes, for `Engine.load` of an engine with the same options: the same version of waft, the same system, a processor
-   * that can what this one can. The same module and options give the same bytes.
-   */
-  serialize(): Uint8Array<ArrayBuffer> {
-    return serializeModule(this.#compiled, this.#engine, this.hits);
-  }
-
-  /** Size of the machine code in bytes. */
-  get codeSize(): number {
-    return this.#compiled.image.size;
-  }
-
-  /**
-   * Makes an isolated instance and runs its start function.
-   *
-   * Throws LinkError when an import is missing or does not match, TrapError when a segment or the start function traps (also
-   * when the context's deadline passes or its fuel runs out), RangeError when a limit is exceeded.
-   */
-  instantiate(context: Context = {}, imports: Imports = {}): Instance {
-    return this.#make(this.#fitting(), context, imports);
-  }
-
-  /**
-   * Makes an instance as `instantiate` does, with a start function that may wait: it is called as `Instance.callAsync` calls. Rejects with what
-   * `instantiate` throws.
-   */
-  async instantiateAsync(context: Context = {}, imports: Imports = {}): Promise<Instance> {
-    return new Instance(
-      await instantiateAsync(this.#store, this.#fitting(), imports, this.#instanceLimits(context), context),
-    );
-  }
-
-  /**
-   * Makes an instance whose state is that of `snapshot`, which `Instance.snapshot` of this module returned, in this process or another. No
-   * segment and no start function runs; `reset` goes back to this state.
-   *
-   * Throws WaftError for bytes that are no snapshot of this module, and what `instantiate` throws.
-   */
-  restore(snapshot: Uint8Array, context: Context = {}, imports: Imports = {}): Instance {
-    const compiled = this.#fitting();
-    return this.#make(compiled, context, imports, readSnapshot(snapshot, compiled));
-  }
-
-  /**
-   * A pool of instances, of which at most `size` (default 16) wait for use. All are made with the same context, which applies to each
-   * instantiation anew, and imports.
-   */
-  pool(options: { size?: number; context?: Context; imports?: Imports } = {}): InstancePool<Instance> {
-    const { size = 16, context, imports } = options;
-    return new InstancePool(() => this.instantiate({ resettable: true, ...context }, imports), size);
-  }
-
-  /** The form of the module for whose memories there is address space. */
-  #fitting(): CompiledModule {
-    if (this.#makeSpare === undefined || hasGuardRoom(this.#store.thread.host)) return this.#compiled;
-    return this.#spare ??= this.#makeSpare();
-  }
-
-  #make(
-    compiled: CompiledModule,
-    context: Context,
-    imports: Imports,
-    restored?: Parameters<typeof instantiate>[5],
-  ): Instance {
-    return new Instance(instantiate(this.#store, compiled, imports, this.#instanceLimits(context), context, restored));
-  }
-
-  /** Limits of an instance that is about to be made. Throws RangeError when there are too many. */
-  #instanceLimits(context: Context): Required<InstanceLimits> {
-    const { maxInstances, ...own } = this.#engine.limits;
-    if (this.#store.openInstances >= maxInstances) {
-      throw new RangeError(`Too many instances: the limit of ${maxInstances} is reached; close some`);
-    }
-    const limits = context.limits === undefined ? own : completeLimits(own, context.limits);
-    requireStackFence(this.#engine.optimizations, limits);
-    return limits;
-  }
-
-  #typeName(kind: ExternKind, index: number): string {
-    const { valid } = this.#compiled;
-    switch (kind) {
-      case "func":
-        return funcTypeName(valid.funcTypes[index]!);
-      case "table":
-        return valTypeName(valid.tableTypes[index]!.element);
-      case "memory":
-        return `${valid.memoryTypes[index]!.limits.min} pages`;
-      case "global":
-        return `${valid.globalTypes[index]!.mutable ? "mut " : ""}${valTypeName(valid.globalTypes[index]!.type)}`;
-      case "tag":
-        return funcTypeName(valid.tagTypes[index]!);
-    }
-  }
-}
-
-/** An instance of a module. */
-export class Instance {
-  readonly #instance: RuntimeInstance;
-  readonly #byName: Map<string, ExportValue> = new Map();
-  #exports: Readonly<Record<string, ExportValue>> | undefined;
-
-  constructor(instance: RuntimeInstance) {
-    this.#instance = instance;
-  }
-
-  /** The runtime's own view of the instance, for tools inside this repository. */
-  get internal(): RuntimeInstance {
-    return this.#instance;
-  }
-
-  /** Everything exported, by name; a frozen object without prototype, made on first use. */
-  get exports(): Readonly<Record<string, ExportValue>> {
-    if (this.#exports === undefined) {
-      const exports = Object.create(null) as Record<string, ExportValue>;
-      for (const { name } of this.#instance.module.valid.exports) exports[name] = this.#export(name)!;
-      this.#exports = Object.freeze(exports);
-    }
-    return this.#exports;
-  }
-
-  /**
-   * Calls the exported function `name`. Arguments are converted as the JavaScript API does (i64 is a bigint); one result is returned
-   * as it is, several as an array, none as undefined.
-   *
-   * Throws TrapError when the code traps (`interrupted` when the context's deadline has passed, `out of fuel`), and whatever a
-   * host function throws. The instance stays usable.
-   */
-  call(context: Context, name: string, ...args: unknown[]): unknown {
-    const value = this.#function(name);
-    if (context.deadline === undefined && context.fuel === undefined && context.signal === undefined) {
-      return value(...args);
-    }
-    return underControl(this.#instance, context, () => value(...args));
-  }
-
-  /**
-   * Calls the exported function `name` as `call` does, and waits where a host function returns a promise: the guest is suspended, the event
-   * loop goes on, and the guest gets the value, or the rejection as an exception. Any number of calls may be in flight, also on one
-   * instance, which may be called meanwhile in any way. Code of an `interruptible` engine runs in slices of a few milliseconds, so
-   * that the event loop turns and the context's signal is heard; until such a call goes on, synchronous calls of its instance, and
-   * of those that share state with it, throw an Error, and asynchronous ones wait.
-   *
-   * Rejects with whatever `call` throws, and with the signal's reason when it is aborted.
-   */
-  callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
-    try {
-      const info = funcInfo(this.#function(name))!;
-      return callAsync(info.instance, info.funcIndex, context, args);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  /**
-   * Makes everything that the instance defines (memories, tables, globals, dropped segments) what it was after instantiation; what it imports
-   * is not touched. Views of its memories stay, unless the memory has grown, and then read as zeros.
-   *
-   * Throws an Error when the instance is closed or not at rest (a call of it is under way, waiting ones included), when it has a start
-   * function and was not instantiated with `resettable`, or when a memory of its own is shared.
-   */
-  reset(): void {
-    this.#instance.reset();
-  }
-
-  /**
-   * The state that the instance defines, as bytes for `Module.restore`: its memories, tables, mutable globals and dropped segments. What is on
-   * no stack is not in it, so the instance must be at rest.
-   *
-   * Throws an Error that names what cannot be saved: imported memories, tables and mutable globals, and references to host values, to
-   * objects, or to functions that are not the module's own.
-   */
-  snapshot(): Uint8Array<ArrayBuffer> {
-    return writeSnapshot(this.#instance);
-  }
-
-  /**
-   * Ends the instance: calling its exports throws an Error from now on. The pages of its memories are given back at once, unless other
-   * instances may use them or its own code is just running; views that were kept read as zeros.
-   */
-  close(): void {
-    this.#instance.close();
-  }
-
-  #function(name: string): (...args: unknown[]) => unknown {
-    const value = this.#export(name);
-    if (typeof value === "function") return value;
-    throw new TypeError(
-      value === undefined ? `There is no export "${name}"` : `The export "${name}" is not a function`,
-    );
-  }
-
-  #export(name: string): ExportValue | undefined {
-    const known = this.#byName.get(name);
-    if (known !== undefined) return known;
-    const instance = this.#instance;
-    const entry = instance.module.valid.exports.find((e) => e.name === name);
-    if (entry === undefined) return undefined;
-    const value = exportValue(instance, entry.kind, entry.index);
-    this.#byName.set(name, value);
-    return value;
-  }
-}
-
-function exportValue(instance: RuntimeInstance, kind: ExternKind, index: number): ExportValue {
-  switch (kind) {
-    case "func":
-      return instance.exportedFunc(index);
-    case "memory":
-      return instance.memories[index]!;
-    case "table":
-      return ExternTable.of(instance.store, instance.tables[index]!);
-    case "global":
-      return ExternGlobal.of(instance.store, instance.globals[index]!);
-    case "tag":
-      return instance.tags[index]!;
-  }
-}
-
-/**
- * The asynchronous form of an exported function: calls of it are made as `Instance.callAsync` makes them, subject to `context`. Throws TypeError
- * for what is no exported function of an instance.
- */
-export function promising(
-  exported: (...args: never[]) => unknown,
-  context: Context = {},
-): (...args: unknown[]) => Promise<unknown> {
-  const info = funcInfo(exported);
-  if (info === undefined) throw new TypeError("Only exported functions of instances can be made asynchronous");
-  return (...args) => callAsync(info.instance, info.funcIndex, { ...context }, args);
 }
 
 /** Makes what host programs import into modules. */
@@ -740,7 +386,20 @@ function isGuarded(bounds: "guard" | "explicit" | "auto"): boolean {
   return bounds === "guard" || (bounds === "auto" && hasGuardRoom(realmStore().thread.host));
 }
 
-/** Memories, tables and globals of the host. */
+/**
+ * Memories, tables, globals and tags of the host, for modules to import.
+ *
+ * @example
+ * ```ts
+ * import { host, NewEngine } from "@waft/engine";
+ *
+ * const memory = host.memory(1, 10);
+ * new Uint8Array(memory.buffer)[5] = 42;
+ * const instance = NewEngine().compile(`(module (import "m" "m" (memory 1))
+ *   (func (export "load") (param i32) (result i32) (i32.load8_u (local.get 0))))`).instantiate({}, { m: { m: memory } });
+ * if (instance.call({}, "load", 5) !== 42) throw new Error("it is another memory");
+ * ```
+ */
 export const host: HostObjects = {
   memory: (initial, maximum, bounds = "auto") =>
     ExternTable.hostMemory(realmStore(), initial, maximum, isGuarded(bounds)),
@@ -759,9 +418,19 @@ export const host: HostObjects = {
 
 export {
   ArtifactError,
+  type Context,
+  type EngineLimits,
+  type EngineOptions,
+  type ExportDescriptor,
+  type ExportValue,
   EXTERN,
+  type ImportDescriptor,
+  Instance,
   InstancePool,
   Memory,
+  Module,
+  promising,
+  realmStore,
   type SharedMemoryToken,
   type SharedModuleToken,
   SUSPENDING,

@@ -11,9 +11,13 @@
  * module was made from, when the module says so.
  */
 export interface SourcePlace {
+  /** The source file, where the module names it. */
   file?: string;
+  /** Bytes from the beginning of the binary form. */
   offset?: number;
+  /** Line of a text, from 1. */
   line?: number;
+  /** Column of that line, from 1. */
   column?: number;
 }
 
@@ -25,6 +29,7 @@ export class WaftError extends Error {
   /** The place in the module's bytes or text, when one is known. */
   place: SourcePlace;
 
+  /** An error with the one-line `message`. */
   constructor(message: string, place: SourcePlace = {}) {
     super(message);
     this.place = place;
@@ -58,8 +63,10 @@ export class UnsupportedError extends InvalidError {
   static {
     this.prototype.name = "UnsupportedError";
   }
+  /** The feature's name in FEATURE_ROWS. */
   readonly feature: string;
 
+  /** An error about `feature`. */
   constructor(feature: string, message: string, place: SourcePlace = {}) {
     super(message, place);
     this.feature = feature;
@@ -87,6 +94,7 @@ export interface TrapFrame {
   file?: string;
   /** Line and column of the instruction: in that file, or in the text that the module was compiled from. */
   line?: number;
+  /** Column of the line, from 1. */
   column?: number;
 }
 
@@ -95,8 +103,10 @@ export class TrapError extends WaftError {
   static {
     this.prototype.name = "TrapError";
   }
+  /** The functions of guests that were running, innermost first. */
   readonly frames: readonly TrapFrame[];
 
+  /** A trap with the specification's `message` in `frames`. */
   constructor(message: string, frames: readonly TrapFrame[] = []) {
     super(message, frames.length > 0 ? { offset: frames[0]!.offset } : {});
     this.frames = frames;

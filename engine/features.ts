@@ -4,9 +4,13 @@
  * off or not compiled is rejected by name, never run wrongly).
  */
 export interface FeatureRow {
+  /** The key. */
   readonly name: string;
+  /** What it is, in a few words. */
   readonly title: string;
+  /** Is it on when nothing is said? */
   readonly default: boolean;
+  /** Can this build compile it? */
   readonly compiled: boolean;
 }
 

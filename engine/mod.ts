@@ -17,6 +17,7 @@ export {
   type ImportDescriptor,
   Instance,
   InstancePool,
+  type Machine,
   Memory,
   Module,
   NewEngine,
@@ -38,7 +39,20 @@ export {
   UnsupportedError,
   WaftError,
 } from "./errors.ts";
+export type { HostObjects } from "./engine.ts";
+export type { ExportKind } from "./module.ts";
+export type { Settings } from "./settings.ts";
+export type { ControlContext } from "./runtime/control.ts";
+export type { ExternGlobal, ExternTable } from "./runtime/externals.ts";
+export type { Poolable } from "./runtime/instance_pool.ts";
+export type { Imports, InstanceLimits } from "./runtime/instantiate.ts";
 export { type CacheEntry, type CacheOptions, CodeCache } from "./cache/code_cache.ts";
 export type { HeapStatistics } from "./gc/heap.ts";
-export { FEATURE_ROWS, type FeatureName, type FeatureRow, featureSet } from "./features.ts";
-export { OPTIMIZATION_ROWS, type OptimizationName, type OptimizationRow, optimizationSet } from "./optimizations.ts";
+export { FEATURE_ROWS, type FeatureName, type FeatureRow, type FeatureSet, featureSet } from "./features.ts";
+export {
+  OPTIMIZATION_ROWS,
+  type OptimizationName,
+  type OptimizationRow,
+  type OptimizationSet,
+  optimizationSet,
+} from "./optimizations.ts";

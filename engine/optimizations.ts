@@ -7,13 +7,17 @@
  * that therefore has nothing to switch (said when it is set).
  */
 export interface OptimizationRow {
+  /** The key. */
   readonly name: string;
   /** "both", or the only target it means something for. */
   readonly target: "both" | "x64" | "arm64";
+  /** Its default, or why it has none. */
   readonly state: "on" | "off" | "later" | "shape";
+  /** What it does, in a few words. */
   readonly meaning: string;
 }
 
+/** Every optimization key, by name. */
 export const OPTIMIZATION_ROWS = [
   { name: "affine-lea", target: "x64", state: "on", meaning: "Fold a + ((b ± c) << k) into one LEA" },
   {

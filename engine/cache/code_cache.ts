@@ -7,24 +7,8 @@
  * under another name, then renamed), so processes need no locks and one that is killed leaves at most a file that the next one sweeps up;
  * whatever the cache cannot do is a miss, never a failure of the program.
  */
-import { createHash } from "node:crypto";
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  futimesSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from "node:fs";
-import { join } from "node:path";
-import process from "node:process";
+import { type FileFacts, linkFacts, listDirectory, readFile, touchFile } from "../host/files.ts";
+import { currentUser, nodeModule } from "../host/process.ts";
 
 /** Where compiled modules are kept. */
 export interface CacheOptions {
@@ -36,7 +20,9 @@ export interface CacheOptions {
 
 /** A compiled module in the cache. */
 export interface CacheEntry {
+  /** Name of its file in the folder. */
   name: string;
+  /** Size of the file. */
   bytes: number;
   /** When it was used last, in milliseconds since 1970. */
   usedAt: number;
@@ -52,17 +38,38 @@ const NOTE_EVERY_MS = 60_000;
 /** How much of the bound is left after making room, so that not every module makes room anew. */
 const KEPT_SHARE = 0.8;
 
-/** The key of a module: its bytes and everything else that decides its code. */
+/**
+ * The key of a module: its bytes and everything else that decides its code. Two hashes, so that the bytes need not be copied behind the facts.
+ */
 export function cacheKey(module: Uint8Array, facts: readonly string[]): string {
-  const hash = createHash("sha256");
-  hash.update(JSON.stringify(facts)).update("\0").update(module);
-  return hash.digest("hex");
+  const { createHash } = nodeModule("node:crypto");
+  const inner = createHash("sha256").update(module).digest("hex");
+  return createHash("sha256").update(keyText(inner, facts)).digest("hex");
 }
 
+/** The same key by the hashing of the web, which every host has at hand. */
+export async function cacheKeyAsync(module: Uint8Array<ArrayBuffer>, facts: readonly string[]): Promise<string> {
+  const inner = await sha256(module);
+  return await sha256(new TextEncoder().encode(keyText(inner, facts)));
+}
+
+function keyText(moduleHash: string, facts: readonly string[]): string {
+  return `${JSON.stringify(facts)}\0${moduleHash}`;
+}
+
+async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** A folder of artifacts. */
 export class CodeCache {
+  /** The folder. */
   readonly directory: string;
+  /** The most bytes that it may hold. */
   readonly maxBytes: number;
 
+  /** The cache in a folder, which is made when something is kept. Throws TypeError or RangeError for other options. */
   constructor({ directory, maxBytes = DEFAULT_MAX_BYTES }: CacheOptions) {
     if (typeof directory !== "string" || directory === "") throw new TypeError("The cache needs a directory");
     if (!Number.isSafeInteger(maxBytes) || maxBytes < 0) {
@@ -72,49 +79,40 @@ export class CodeCache {
     this.maxBytes = maxBytes;
   }
 
-  /** The artifact of `key`, or undefined. */
-  read(key: string): Uint8Array | undefined {
-    let file: number | undefined;
+  /** The path of the artifact of `key`, or undefined. Since nobody else may write to the folder, the file is still that when it is opened. */
+  find(key: string): string | undefined {
     try {
-      requireOwn(lstatSync(this.directory), true);
-      file = openSync(this.#path(key), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-      const facts = fstatSync(file);
-      requireOwn(facts, false);
-      const bytes = new Uint8Array(facts.size);
-      for (let at = 0; at < bytes.length;) {
-        const count = readSync(file, bytes, at, bytes.length - at, at);
-        if (count === 0) return undefined;
-        at += count;
-      }
-      this.#noteUse(file, facts.mtimeMs);
-      return bytes;
+      requireOwn(linkFacts(this.directory), "directory");
+      const path = this.#path(key);
+      const facts = linkFacts(path);
+      requireOwn(facts, "file");
+      noteUse(path, facts.modifiedMs);
+      return path;
     } catch {
       return undefined;
-    } finally {
-      if (file !== undefined) closeSync(file);
     }
   }
 
-  /** Files are swept by when they were used; whoever may read but not write them goes without. */
-  #noteUse(file: number, noted: number): void {
-    const now = Date.now();
-    if (now - noted < NOTE_EVERY_MS) return;
+  /** The artifact of `key`, or undefined. */
+  read(key: string): Uint8Array | undefined {
+    const path = this.find(key);
     try {
-      futimesSync(file, now / 1000, now / 1000);
+      return path === undefined ? undefined : readFile(path);
     } catch {
-      // a folder on a read-only disk serves as well
+      return undefined;
     }
   }
 
   /** Keeps the artifact of `key`; says whether it did. */
   write(key: string, artifact: Uint8Array): boolean {
     if (artifact.length > this.maxBytes) return false;
+    const { closeSync, constants, mkdirSync, openSync, renameSync, writeSync } = nodeModule("node:fs");
     let unfinished: string | undefined;
     try {
       mkdirSync(this.directory, { recursive: true, mode: 0o700 });
-      requireOwn(lstatSync(this.directory), true);
+      requireOwn(linkFacts(this.directory), "directory");
       this.#makeRoom(artifact.length);
-      const path = join(this.directory, `${key}.${process.pid}-${Math.random().toString(36).slice(2)}${UNFINISHED}`);
+      const path = `${this.directory}/${key}.${process.pid}-${Math.random().toString(36).slice(2)}${UNFINISHED}`;
       const file = openSync(
         path,
         constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
@@ -129,7 +127,7 @@ export class CodeCache {
       renameSync(path, this.#path(key));
       return true;
     } catch {
-      if (unfinished !== undefined) rmSync(unfinished, { force: true });
+      if (unfinished !== undefined) removeFile(unfinished);
       return false;
     }
   }
@@ -137,7 +135,7 @@ export class CodeCache {
   /** Forgets the artifact of `key`. */
   remove(key: string): void {
     try {
-      rmSync(this.#path(key), { force: true });
+      removeFile(this.#path(key));
     } catch {
       // it stays, and is refused again
     }
@@ -154,22 +152,22 @@ export class CodeCache {
   clear(): number {
     let count = 0;
     for (const { name } of this.#files()) {
-      rmSync(join(this.directory, name), { force: true });
+      removeFile(`${this.directory}/${name}`);
       if (name.endsWith(SUFFIX)) count++;
     }
     return count;
   }
 
   #path(key: string): string {
-    return join(this.directory, key + SUFFIX);
+    return `${this.directory}/${key}${SUFFIX}`;
   }
 
   /** Its own files, by their names. */
   #files(): CacheEntry[] {
     let names: string[];
     try {
-      requireOwn(lstatSync(this.directory), true);
-      names = readdirSync(this.directory);
+      requireOwn(linkFacts(this.directory), "directory");
+      names = listDirectory(this.directory).map(({ name }) => name);
     } catch {
       return [];
     }
@@ -177,8 +175,8 @@ export class CodeCache {
     for (const name of names) {
       if (!/^[0-9a-f]{64}(\.waftbin|\.[0-9]+-[0-9a-z]+\.tmp)$/.test(name)) continue;
       try {
-        const { size, mtimeMs } = statSync(join(this.directory, name));
-        files.push({ name, bytes: size, usedAt: mtimeMs });
+        const { bytes, modifiedMs } = linkFacts(`${this.directory}/${name}`);
+        files.push({ name, bytes, usedAt: modifiedMs });
       } catch {
         // another process has removed it
       }
@@ -192,7 +190,7 @@ export class CodeCache {
     let total = more;
     const kept = this.#files().filter(({ name, bytes, usedAt }) => {
       if (name.endsWith(UNFINISHED) && now - usedAt > ABANDONED_MS) {
-        rmSync(join(this.directory, name), { force: true });
+        removeFile(`${this.directory}/${name}`);
         return false;
       }
       total += bytes;
@@ -202,19 +200,30 @@ export class CodeCache {
     kept.sort((a, b) => a.usedAt - b.usedAt);
     for (const { name, bytes } of kept) {
       if (total <= this.maxBytes * KEPT_SHARE) break;
-      rmSync(join(this.directory, name), { force: true });
+      removeFile(`${this.directory}/${name}`);
       total -= bytes;
     }
   }
 }
 
+/** Files are swept by when they were used; whoever may read but not write them goes without. */
+function noteUse(path: string, noted: number): void {
+  if (Date.now() - noted < NOTE_EVERY_MS) return;
+  try {
+    touchFile(path);
+  } catch {
+    // a folder on a read-only disk serves as well
+  }
+}
+
+function removeFile(path: string): void {
+  nodeModule("node:fs").rmSync(path, { force: true });
+}
+
 /** Throws for what is not the user's own, or what others may change. */
-function requireOwn(
-  facts: { uid: number; mode: number; isDirectory(): boolean; isFile(): boolean },
-  directory: boolean,
-): void {
-  const user = process.geteuid?.() ?? process.getuid?.();
-  if (directory ? !facts.isDirectory() : !facts.isFile()) throw new Error("The cache is not what it should be");
-  if (user !== undefined && facts.uid !== user) throw new Error("The cache belongs to somebody else");
-  if ((facts.mode & 0o022) !== 0) throw new Error("Others may write to the cache");
+function requireOwn({ kind, uid, mode }: FileFacts, wanted: FileFacts["kind"]): void {
+  const user = currentUser();
+  if (kind !== wanted) throw new Error("The cache is not what it should be");
+  if (user !== undefined && uid !== user) throw new Error("The cache belongs to somebody else");
+  if ((mode & 0o022) !== 0) throw new Error("Others may write to the cache");
 }

@@ -1,10 +1,8 @@
 /**
  * What the version does not say of an engine that runs from its sources: whether somebody has changed one of them. Out: a line of text that is another
- * one after each change, empty where there are no files to look at. Only the cache asks: an artifact that is given is of whom it says.
+ * one after each change; the engine's address where that is no folder. Only the cache asks: an artifact that is given is of whom it says.
  */
-import { readdirSync, statSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { join } from "node:path";
+import { linkFacts, listDirectory } from "../host/files.ts";
 
 let stamp: string | undefined;
 
@@ -15,10 +13,11 @@ export function sourceStamp(): string {
 
 function computeStamp(): string {
   const here = new URL("..", import.meta.url);
-  if (here.protocol !== "file:") return "";
+  // Elsewhere the address names the version.
+  if (here.protocol !== "file:") return here.href;
   const hash = { value: 0x811c9dc5 | 0 };
   try {
-    addFolder(hash, fileURLToPath(here));
+    addFolder(hash, decodeURIComponent(here.pathname).replace(/\/$/, ""));
   } catch {
     return "";
   }
@@ -26,12 +25,12 @@ function computeStamp(): string {
 }
 
 function addFolder(hash: { value: number }, folder: string): void {
-  for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => a.name < b.name ? -1 : 1)) {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) addFolder(hash, path);
-    else if (/\.[jt]s$/.test(entry.name) && !/_test\.[jt]s$/.test(entry.name)) {
-      const { size, mtimeMs } = statSync(path);
-      const line = `${entry.name} ${size} ${mtimeMs};`;
+  for (const { name, isDirectory } of listDirectory(folder).sort((a, b) => a.name < b.name ? -1 : 1)) {
+    const path = `${folder}/${name}`;
+    if (isDirectory) addFolder(hash, path);
+    else if (/\.[jt]s$/.test(name) && !/_test\.[jt]s$/.test(name)) {
+      const { bytes, modifiedMs } = linkFacts(path);
+      const line = `${name} ${bytes} ${modifiedMs};`;
       for (let k = 0; k < line.length; k++) hash.value = Math.imul(hash.value ^ line.charCodeAt(k), 0x01000193);
     }
   }

@@ -51,11 +51,13 @@ export interface HeapRoots {
 
 /** What the collector has done so far. */
 export interface HeapStatistics {
+  /** How many there were. */
   collections: number;
   /** Bytes of all slots that were given to the program to allocate from, ever. */
   allocatedBytes: number;
   /** What the last collection found alive; of objects, those up to 32 KiB are counted. */
   liveBytes: number;
+  /** How many objects that were. */
   liveObjects: number;
   /** Bytes of blocks that are in use now. */
   heapBytes: number;

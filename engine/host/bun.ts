@@ -2,6 +2,8 @@
  * Foreign functions on Bun: `bun:ffi`, which compiles a direct machine call for every symbol.
  */
 import { type Ffi, type ForeignType, supportedSystem } from "./ffi.ts";
+import { PROT } from "./host.ts";
+import type { LentViews } from "./lent_views.ts";
 
 const TYPES: Record<ForeignType, string> = {
   i32: "i32",
@@ -15,7 +17,92 @@ const TYPES: Record<ForeignType, string> = {
 /** What is used of `bun:ffi`; its declarations are Bun's own, which other runtimes do not have. */
 interface BunFfi {
   dlopen(path: string, definitions: Record<string, { args: string[]; returns: string }>): { symbols: object };
-  toArrayBuffer(address: number, offset: number, bytes: number): ArrayBuffer;
+  /** `deallocator` (address of a C function) is called with the pages and `context` when no buffer has them any more. */
+  toArrayBuffer(
+    address: number,
+    offset: number,
+    bytes: number,
+    context?: number,
+    deallocator?: number,
+  ): ArrayBuffer;
+}
+
+/** `void f(void *pages, int64_t *word) { *word = 1; }`, and where a function that returns its address stands. */
+const LET_GO: Readonly<Record<"x64" | "arm64", { text: readonly number[]; address: number }>> = {
+  x64: {
+    // mov qword [rsi], 1; ret; lea rax, [rip - 15]; ret
+    text: [0x48, 0xc7, 0x06, 0x01, 0, 0, 0, 0xc3, 0x48, 0x8d, 0x05, 0xf1, 0xff, 0xff, 0xff, 0xc3],
+    address: 8,
+  },
+  arm64: {
+    // mov x2, 1; str x2, [x1]; ret; nop; adr x0, -16; ret
+    text: [0xd2800022, 0xf9000022, 0xd65f03c0, 0xd503201f, 0x10ffff80, 0xd65f03c0]
+      .flatMap((word) => [word & 0xff, word >>> 8 & 0xff, word >>> 16 & 0xff, word >>> 24]),
+    address: 16,
+  },
+};
+
+/** A lent range whose first buffer has been collected. */
+interface Awaited {
+  /** Address of the word that becomes 1 when the last buffer of its pages is gone. */
+  word: number;
+  gone: () => void;
+}
+
+/**
+ * Lends memory, and is told by JavaScriptCore when pages are let go, wherever they were transferred to. It may say so at any time and on any
+ * thread, so all it does is to set a word, which is looked at when buffers have been collected and when others are lent.
+ */
+function lendWithWords(
+  toArrayBuffer: BunFfi["toArrayBuffer"],
+  host: Parameters<Ffi["lentViews"]>[0],
+): LentViews {
+  const { text, address } = LET_GO[host.arch];
+  const library = host.nativeLibrary(Uint8Array.from(text), { letGo: { offset: address, params: [], result: "i64" } });
+  const letGo = Number(library.letGo());
+  /** Words that are not in use; the words of a page, by the page's address. */
+  const free: number[] = [];
+  const pages = new Map<number, BigInt64Array>();
+  const awaited = new Set<Awaited>();
+  const buffers = new FinalizationRegistry<Awaited>((range) => {
+    awaited.add(range);
+    lookAround();
+  });
+
+  function wordAt(at: number): { words: BigInt64Array; index: number } {
+    const page = at - at % host.pageSize;
+    return { words: pages.get(page)!, index: (at - page) / 8 };
+  }
+
+  function lookAround(): void {
+    for (const range of awaited) {
+      const { words, index } = wordAt(range.word);
+      if (words[index] === 0n) continue;
+      awaited.delete(range);
+      words[index] = 0n;
+      free.push(range.word);
+      range.gone();
+    }
+  }
+
+  return {
+    lend: (at, bytes, gone) => {
+      lookAround();
+      if (free.length === 0) {
+        const page = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
+        pages.set(page, new BigInt64Array(toArrayBuffer(page, 0, host.pageSize)));
+        for (let offset = host.pageSize - 8; offset >= 0; offset -= 8) free.push(page + offset);
+      }
+      const word = free.pop()!;
+      const buffer = toArrayBuffer(at, 0, bytes, word, letGo);
+      buffers.register(buffer, { word, gone });
+      return buffer;
+    },
+    seal: () => {}, // there is no way to, and no need
+    detach: (buffer) => {
+      if (!buffer.detached) buffer.transfer(0);
+    },
+  };
 }
 
 /** The foreign function interface of Bun. */
@@ -39,5 +126,6 @@ export function bunFfi(): Ffi {
       return library.symbols as ReturnType<Ffi["open"]>;
     },
     view: (address, bytes) => toArrayBuffer(address, 0, bytes),
+    lentViews: (host) => lendWithWords(toArrayBuffer, host),
   };
 }

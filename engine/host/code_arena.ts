@@ -2,11 +2,15 @@
  * Executable memory: one reserved range of address space per realm in which code images are placed, so that "is this program
  * counter ours" is one comparison in the fault handler. Pages are written while not executable and made executable after
  * (W^X); a freed chunk loses its access rights and is used again. Where instruction fetch does not see what was stored (arm64), a routine of
- * the backend makes it do so before anybody can run the code.
+ * the backend makes it do so before anybody can run the code. Big chunks begin where large pages can: a first touch costs less, and so does running.
+ * Code of a file is not copied at all: the file's pages are what runs.
  */
 import { type Host, PROT } from "./host.ts";
 
 const SIZES = [1 << 30, 1 << 28, 1 << 26];
+const LARGE_PAGE = 1 << 21;
+/** Chunks of so many bytes begin at large pages: at most a third of the arena is lost between them. */
+const LARGE_FROM = 2 * LARGE_PAGE;
 
 /** Makes what was written to [first, end) visible to instruction fetch on all processors. */
 export type CacheMaintenance = (first: number, end: number) => void;
@@ -56,19 +60,32 @@ export class CodeArena {
     const size = this.chunkSize(bytes);
     const reused = this.#free.get(size)?.pop();
     if (reused !== undefined) return reused;
-    if (this.#next + size > this.end) throw new RangeError("Out of executable memory: too much compiled code is alive");
-    const at = this.#next;
-    this.#next += size;
+    const large = size >= LARGE_FROM ? Math.ceil(this.#next / LARGE_PAGE) * LARGE_PAGE : this.#next;
+    const at = large + size <= this.end ? large : this.#next;
+    if (at + size > this.end) throw new RangeError("Out of executable memory: too much compiled code is alive");
+    this.#next = at + size;
     return at;
   }
 
-  /** Writes `code` at the start of a chunk and makes the chunk executable. */
-  publish(address: number, code: Uint8Array): void {
+  /** Writes `code` at the start of a chunk, lets `finish` change what depends on the place, and makes the chunk executable. */
+  publish(address: number, code: Uint8Array, finish?: (placed: Uint8Array) => void): void {
     const size = this.chunkSize(code.length);
     this.#host.protect(address, size, PROT.READ | PROT.WRITE);
-    new Uint8Array(this.#host.view(address, size)).set(code);
+    if (size >= LARGE_FROM) this.#host.preferLargePages(address, size);
+    const placed = new Uint8Array(this.#host.view(address, size));
+    placed.set(code);
+    finish?.(placed);
     this.#host.protect(address, size, PROT.READ | PROT.EXEC);
     this.#maintain?.(address, address + code.length);
+  }
+
+  /**
+   * Maps a chunk of `bytes` to an image's code, which begins at `offset`, a multiple of the pages' size. Throws RangeError when the system refuses, as
+   * for files of a file system without execution: then the chunk is as it was.
+   */
+  publishMapped(address: number, bytes: number, image: number, offset: number): void {
+    // The system maintains the caches of pages of files.
+    this.#host.mapImage(address, this.chunkSize(bytes), image, offset, PROT.READ | PROT.EXEC);
   }
 
   /** Gives a chunk of `bytes` back; its pages are dropped. */

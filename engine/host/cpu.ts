@@ -64,10 +64,17 @@ const ARM64_PROBE = Uint8Array.of(
 /** Bit position in ID_AA64ISAR0_EL1 of the field that says whether there are atomic instructions (2 or more: LSE). */
 const ATOMIC_FIELD = 20;
 
+/** Every optional feature that code may use, by architecture. */
+export const CPU_FEATURES: Readonly<Record<Host["arch"], readonly string[]>> = {
+  x64: X64_FEATURES.map(([, , name]) => name),
+  arm64: ["lse"],
+};
+
 /** The architecture of this machine by what the JavaScript runtime says; no host interface is made for it. */
 export function hostArchitecture(): "x64" | "arm64" {
-  const { Deno: deno, process } = globalThis as { Deno?: { build: { arch: string } }; process?: { arch: string } };
-  const arch = deno?.build.arch ?? process?.arch;
+  // Naming `process` would load it on Deno (process.ts).
+  const { Deno: deno } = globalThis as { Deno?: { build: { arch: string } } };
+  const arch = deno?.build.arch ?? process.arch;
   return arch === "aarch64" || arch === "arm64" ? "arm64" : "x64";
 }
 
@@ -80,7 +87,7 @@ export function cpuFeatures(host: Host): ReadonlySet<string> {
 
 function probeX64(host: Host): ReadonlySet<string> {
   const page = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
-  host.boundCall(X64_PROBE, 0, page)();
+  host.boundCalls(X64_PROBE, { probe: 0 }, page).probe();
   const words = new Uint32Array(host.view(page, 16)).slice();
   host.release(page, host.pageSize);
   const avxState = (words[3]! & 6) === 6;
@@ -94,7 +101,7 @@ function probeX64(host: Host): ReadonlySet<string> {
 function probeArm64(host: Host): ReadonlySet<string> {
   if (host.os === "darwin") return new Set(["lse"]);
   const page = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
-  host.boundCall(ARM64_PROBE, 0, page)();
+  host.boundCalls(ARM64_PROBE, { probe: 0 }, page).probe();
   const words = new Uint32Array(host.view(page, 8)).slice();
   host.release(page, host.pageSize);
   return new Set(((words[0]! >>> ATOMIC_FIELD) & 15) >= 2 ? ["lse"] : []);

@@ -16,8 +16,8 @@ export function currentHost(): Host {
 
 /** Deno and Bun also say that they are Node, so Node comes last. */
 function makeHost(): Host {
-  const { Deno: deno, process } = globalThis as { Deno?: unknown; process?: { versions?: Record<string, string> } };
-  if (deno !== undefined) return nativeHost(denoFfi());
+  if ((globalThis as { Deno?: unknown }).Deno !== undefined) return nativeHost(denoFfi());
+  const { process } = globalThis as { process?: { versions?: Record<string, string> } };
   if (process?.versions?.["bun"] !== undefined) return nativeHost(bunFfi());
   if (process?.versions?.["node"] !== undefined) return nativeHost(nodeFfi());
   throw new Error("waft needs Deno with --allow-ffi, Node 20 or later, or Bun: this JavaScript runtime offers no FFI");

@@ -2,6 +2,7 @@
  * Foreign functions on Deno: `Deno.dlopen`, which compiles a direct machine call for every symbol.
  */
 import { type Ffi, type ForeignType, supportedSystem } from "./ffi.ts";
+import { lendWithKeys } from "./lent_views.ts";
 
 const TYPES: Record<Exclude<ForeignType, "void">, Deno.NativeType & Deno.NativeResultType> = {
   i32: "i32",
@@ -13,6 +14,8 @@ const TYPES: Record<Exclude<ForeignType, "void">, Deno.NativeType & Deno.NativeR
 
 /** The foreign function interface of Deno. Opening a library asks for the permission `ffi`. */
 export function denoFfi(): Ffi {
+  const view = (address: number, bytes: number): ArrayBuffer =>
+    Deno.UnsafePointerView.getArrayBuffer(Deno.UnsafePointer.create(BigInt(address))!, bytes);
   return {
     name: "deno",
     os: supportedSystem(Deno.build.os),
@@ -30,6 +33,7 @@ export function denoFfi(): Ffi {
       }
       return Deno.dlopen(path, definitions).symbols as unknown as ReturnType<Ffi["open"]>;
     },
-    view: (address, bytes) => Deno.UnsafePointerView.getArrayBuffer(Deno.UnsafePointer.create(BigInt(address))!, bytes),
+    view,
+    lentViews: () => lendWithKeys(view, true),
   };
 }

@@ -2,7 +2,8 @@
  * What differs between Deno, Node and Bun: how a library is opened with typed symbols, and how memory becomes an ArrayBuffer. Everything else
  * that a {@linkcode Host} does is made of these two (native_host.ts).
  */
-import type { NativeFunction, NativeType } from "./host.ts";
+import type { Host, NativeFunction, NativeType } from "./host.ts";
+import type { LentViews } from "./lent_views.ts";
 
 /** Types of foreign functions: machine types, and `buffer` (the address of a typed array's first byte, or null). */
 export type ForeignType = NativeType | "buffer";
@@ -30,6 +31,8 @@ export interface Ffi {
   ): Record<Name, ForeignFunction & NativeFunction>;
   /** A view of memory, not a copy; `bytes` is at least 1 and at most `maxViewBytes`. */
   view(address: number, bytes: number): ArrayBuffer;
+  /** Makes what lends memory to programs, on a host whose other parts are there. */
+  lentViews(host: Pick<Host, "arch" | "nativeLibrary" | "pageSize" | "reserve">): LentViews;
 }
 
 /** The operating system by the name that the runtime gives it. Throws an Error where waft does not run. */

@@ -5,6 +5,8 @@
  * Addresses are JavaScript numbers: user space lies below 2^47, so they are exact.
  */
 
+import type { LentViews } from "./lent_views.ts";
+
 /** Memory protection, as mmap and mprotect take it. */
 export const PROT = { NONE: 0, READ: 1, WRITE: 2, EXEC: 4 } as const;
 
@@ -42,12 +44,21 @@ export interface Host {
   discard(address: number, bytes: number): void;
   /** Makes a file in memory of `bytes` (whole pages), for `mapImage`. Throws an Error where there is no such thing. */
   createImage(bytes: Uint8Array): number;
-  /** Maps the first `bytes` of an image to `address`, in place of what is there: readable, writable, copied when written to. */
-  mapImage(address: number, bytes: number, image: number): void;
+  /** Opens a file as an image, and says how long it is. Throws an Error when the system refuses. */
+  openImage(path: string): { image: number; bytes: number };
+  /**
+   * Maps `bytes` of an image, from `offset` (whole pages) on, to `address`, in place of what is there, copied when written to. With `prot`,
+   * which is READ | WRITE when it is left out. Throws RangeError when the system refuses.
+   */
+  mapImage(address: number, bytes: number, image: number, offset?: number, prot?: number): void;
   /** Forgets an image; where it is mapped it stays. */
   closeImage(image: number): void;
-  /** A view of memory, not a copy; it must not outlive the range. */
+  /** Asks for large pages in a range that has not been written to yet; where there are none, nothing happens. */
+  preferLargePages(address: number, bytes: number): void;
+  /** A view of memory, not a copy; it must not outlive the range, so it is not for programs. */
   view(address: number, bytes: number): ArrayBuffer;
+  /** ArrayBuffers for programs. */
+  readonly lent: LentViews;
 
   /** Address of the first byte of a typed array over a buffer that does not move: a SharedArrayBuffer. */
   addressOf(bytes: Uint8Array): number;
@@ -58,10 +69,14 @@ export interface Host {
     symbols: Record<Name, NativeSymbol>,
   ): Record<Name, NativeFunction>;
   /**
-   * `symbol` bound to one pointer argument that never changes, which is its only parameter; returns an i32: the shape of `call`
+   * Functions at `offsets` bound to one pointer argument that never changes, which is their only parameter; they return an i32: the shape of `call`
    * and `resume`, and the fastest way in.
    */
-  boundCall(text: Uint8Array, offset: number, pointer: number): () => number;
+  boundCalls<Name extends string>(
+    text: Uint8Array,
+    offsets: Readonly<Record<Name, number>>,
+    pointer: number,
+  ): Record<Name, () => number>;
 
   /** Starts a detached thread that runs the machine code at `code` with `argument`. Throws an Error when the system refuses. */
   startThread(code: number, argument: number): void;

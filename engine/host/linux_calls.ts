@@ -74,18 +74,25 @@ const ARM64_STUB = Uint8Array.of(
   0xc0, 0x03, 0x5f, 0xd6, // ret
 );
 
-/** Makes system calls: returns the result, or −errno. Arguments are integers and addresses. */
-export type LinuxCalls = (name: LinuxCall, ...args: (number | bigint)[]) => number;
+/** Makes the system call of a number: returns the result, or −errno. Arguments are integers and addresses. */
+export type NumberedCalls = (number: number, ...args: (number | bigint)[]) => number;
 
-/** The system-call function of `host`. Throws when the system is not Linux. */
-export function linuxCalls(host: Host): LinuxCalls {
+/** The system calls of `host` by their numbers, which differ between processors. Throws when the system is not Linux. */
+export function numberedCalls(host: Host): NumberedCalls {
   if (host.os !== "linux") throw new Error(`System calls need Linux, not ${host.os}`);
   const stub = host.arch === "x64" ? X64_STUB : ARM64_STUB;
-  const column = host.arch === "x64" ? 0 : 1;
   const params = Array.from({ length: 7 }, () => "i64" as const);
   const { call } = host.nativeLibrary(stub, { call: { offset: 0, params, result: "i64" } });
-  return (name, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0) =>
-    Number(
-      call(BigInt(NUMBERS[name][column]), BigInt(a), BigInt(b), BigInt(c), BigInt(d), BigInt(e), BigInt(f)) as bigint,
-    );
+  return (number, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0) =>
+    Number(call(BigInt(number), BigInt(a), BigInt(b), BigInt(c), BigInt(d), BigInt(e), BigInt(f)) as bigint);
+}
+
+/** Makes the system calls above: returns the result, or −errno. */
+export type LinuxCalls = (name: LinuxCall, ...args: (number | bigint)[]) => number;
+
+/** The system calls of `host` by name. Throws when the system is not Linux. */
+export function linuxCalls(host: Host): LinuxCalls {
+  const call = numberedCalls(host);
+  const column = host.arch === "x64" ? 0 : 1;
+  return (name, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0) => call(NUMBERS[name][column], a, b, c, d, e, f);
 }

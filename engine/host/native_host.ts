@@ -7,25 +7,45 @@
  */
 import { writeSharedObject } from "./elf.ts";
 import type { Ffi, ForeignSignature } from "./ffi.ts";
+import type { LentViews } from "./lent_views.ts";
 import { type Host, type NativeFunction, type NativeSymbol, PROT } from "./host.ts";
 import { OS_CALLS } from "./os_calls.ts";
 
+/** What every process needs. Each symbol takes a fifth of a millisecond on Deno, so the rest are opened when they are needed. */
 const LIBC = {
   mmap: { params: ["i64", "i64", "i32", "i32", "i32", "i64"], result: "i64" },
   mprotect: { params: ["i64", "i64", "i32"], result: "i32" },
   munmap: { params: ["i64", "i64"], result: "i32" },
-  madvise: { params: ["i64", "i64", "i32"], result: "i32" },
   sigaction: { params: ["i32", "buffer", "buffer"], result: "i32" },
   sigaltstack: { params: ["buffer", "buffer"], result: "i32" },
-  getpagesize: { params: [], result: "i32" },
-  memcpy: { params: ["buffer", "buffer", "i64"], result: "i64" },
 } as const satisfies Record<string, ForeignSignature>;
 
-/** What a memfd needs. */
-const FILES = {
+/** What a memfd needs besides, where there is such a thing. */
+const LINUX_LIBC = {
+  ...LIBC,
   memfd_create: { params: ["buffer", "i32"], result: "i32" },
   write: { params: ["i32", "buffer", "i64"], result: "i64" },
   close: { params: ["i32"], result: "i32" },
+} as const satisfies Record<string, ForeignSignature>;
+
+/** What a file that is mapped needs besides. */
+const FILES = {
+  open: { params: ["buffer", "i32"], result: "i32" },
+  lseek: { params: ["i32", "i64", "i32"], result: "i64" },
+} as const satisfies Record<string, ForeignSignature>;
+
+const ADDRESSES = {
+  memcpy: { params: ["buffer", "buffer", "i64"], result: "i64" },
+} as const satisfies Record<string, ForeignSignature>;
+
+/** Where the processor alone does not say it. */
+const PAGES = {
+  getpagesize: { params: [], result: "i32" },
+} as const satisfies Record<string, ForeignSignature>;
+const X64_PAGE_BYTES = 4096;
+
+const ADVICE = {
+  madvise: { params: ["i64", "i64", "i32"], result: "i32" },
 } as const satisfies Record<string, ForeignSignature>;
 
 const THREADS = {
@@ -35,6 +55,10 @@ const THREADS = {
 
 const MFD_CLOEXEC = 1;
 const MADV_DONTNEED = 4;
+const MADV_HUGEPAGE = 14;
+/** Read only, not inherited; does not wait for the other end of a pipe. The same on x64 and arm64. */
+const O_READ = 0x80000 | 0x800;
+const SEEK_END = 2;
 const SIGNAL_STACK_BYTES = 1 << 16;
 
 /**
@@ -48,7 +72,7 @@ function uniqueFdPath(fd: number): string {
   return path + fd;
 }
 
-/** `text` followed by an entry that calls `offset` with `pointer` as its only argument; returns the entry's offset. */
+/** `text` followed by an entry that calls `offset` with `pointer` as its only argument; and the entry's offset. */
 function withBoundEntry(
   text: Uint8Array,
   offset: number,
@@ -88,9 +112,16 @@ function ownClosure(enter: () => number): () => number {
 export function nativeHost(ffi: Ffi): Host {
   const { os, arch } = ffi;
   const system = OS_CALLS[os];
-  const libc = ffi.open(system.libc, LIBC);
-  const files = os === "linux" ? ffi.open(system.libc, FILES) : undefined;
-  const pageSize = libc.getpagesize() as number;
+  const files = os === "linux" ? ffi.open(system.libc, LINUX_LIBC) : undefined;
+  const libc = files ?? ffi.open(system.libc, LIBC);
+  const opened = new Map<object, ReturnType<Ffi["open"]>>();
+  /** The symbols of a table that not every process needs. */
+  function late<Name extends string>(signatures: Readonly<Record<Name, ForeignSignature>>) {
+    let library = opened.get(signatures);
+    if (library === undefined) opened.set(signatures, library = ffi.open(system.libc, signatures));
+    return library as ReturnType<typeof ffi.open<Name>>;
+  }
+  const pageSize = arch === "x64" ? X64_PAGE_BYTES : late(PAGES).getpagesize() as number;
 
   function map(address: number, bytes: number, prot: number, flags: number): number {
     const at = Number(libc.mmap(BigInt(address), BigInt(bytes), prot, flags, -1, 0n));
@@ -125,13 +156,20 @@ export function nativeHost(ffi: Ffi): Host {
     }
   }
 
+  let lent: LentViews | undefined;
+  const reserve = (bytes: number, prot: number): number =>
+    map(0, bytes, prot, system.MAP_PRIVATE | system.MAP_ANONYMOUS | system.MAP_NORESERVE);
+
   return {
     name: ffi.name,
     os,
     arch,
     pageSize,
+    get lent() {
+      return lent ??= ffi.lentViews({ arch, nativeLibrary, pageSize, reserve });
+    },
     maxViewBytes: ffi.maxViewBytes,
-    reserve: (bytes, prot) => map(0, bytes, prot, system.MAP_PRIVATE | system.MAP_ANONYMOUS | system.MAP_NORESERVE),
+    reserve,
     replace: (address, bytes, prot) => {
       map(address, bytes, prot, system.MAP_PRIVATE | system.MAP_ANONYMOUS | system.MAP_NORESERVE | system.MAP_FIXED);
     },
@@ -144,7 +182,7 @@ export function nativeHost(ffi: Ffi): Host {
       libc.munmap(BigInt(address), BigInt(bytes));
     },
     discard: (address, bytes) => {
-      if (libc.madvise(BigInt(address), BigInt(bytes), MADV_DONTNEED) !== 0) {
+      if (late(ADVICE).madvise(BigInt(address), BigInt(bytes), MADV_DONTNEED) !== 0) {
         throw new RangeError(`Out of memory: cannot drop ${bytes} bytes`);
       }
     },
@@ -160,13 +198,27 @@ export function nativeHost(ffi: Ffi): Host {
       }
       return fd;
     },
-    mapImage: (address, bytes, image) => {
+    openImage: (path) => {
+      if (files === undefined) throw new Error("Mapping files needs Linux");
+      if (path.includes("\0")) throw new TypeError("A path cannot hold a zero byte");
+      const { open, lseek } = late(FILES);
+      const fd = open(new TextEncoder().encode(`${path}\0`), O_READ) as number;
+      if (fd < 0) throw new Error(`Cannot open ${path}`);
+      const bytes = Number(lseek(fd, 0n, SEEK_END));
+      if (bytes >= 0 && bytes <= Number.MAX_SAFE_INTEGER) return { image: fd, bytes };
+      files.close(fd);
+      throw new Error(`${path} is no file that can be mapped`);
+    },
+    mapImage: (address, bytes, image, offset = 0, prot = PROT.READ | PROT.WRITE) => {
       const flags = system.MAP_PRIVATE | system.MAP_FIXED;
-      const at = Number(libc.mmap(BigInt(address), BigInt(bytes), PROT.READ | PROT.WRITE, flags, image, 0n));
+      const at = Number(libc.mmap(BigInt(address), BigInt(bytes), prot, flags, image, BigInt(offset)));
       if (at !== address) throw new RangeError(`Out of address space: cannot map ${bytes} bytes`);
     },
     closeImage: (image) => {
       files!.close(image);
+    },
+    preferLargePages: (address, bytes) => {
+      if (os === "linux") late(ADVICE).madvise(BigInt(address), BigInt(bytes), MADV_HUGEPAGE);
     },
     view: (address, bytes) => {
       if (bytes === 0) return new ArrayBuffer(0);
@@ -176,15 +228,23 @@ export function nativeHost(ffi: Ffi): Host {
       return ffi.view(address, bytes);
     },
     addressOf: (bytes) => {
-      const address = Number(libc.memcpy(bytes, bytes, 0n)); // returns its first argument
+      const address = Number(late(ADDRESSES).memcpy(bytes, bytes, 0n)); // returns its first argument
       if (address === 0) throw new RangeError(`${ffi.name} does not say where an empty buffer is`);
       return address;
     },
     nativeLibrary,
-    boundCall: (text, offset, pointer) => {
-      const bound = withBoundEntry(text, offset, pointer, arch);
-      const { entry } = nativeLibrary(bound.text, { entry: { offset: bound.entry, params: [], result: "i32" } });
-      return ownClosure(entry as () => number);
+    boundCalls: <Name extends string>(text: Uint8Array, offsets: Readonly<Record<Name, number>>, pointer: number) => {
+      const symbols = {} as Record<Name, NativeSymbol>;
+      let bound = text;
+      for (const name in offsets) {
+        const next = withBoundEntry(bound, offsets[name], pointer, arch);
+        bound = next.text;
+        symbols[name] = { offset: next.entry, params: [], result: "i32" };
+      }
+      const library = nativeLibrary(bound, symbols);
+      const calls = {} as Record<Name, () => number>;
+      for (const name in offsets) calls[name] = ownClosure(library[name] as () => number);
+      return calls;
     },
     startThread: (code, argument) => {
       const threads = ffi.open(system.libc, THREADS);

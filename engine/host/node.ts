@@ -3,6 +3,7 @@
  * only numbers; else the package `koffi`, which is installed beside this one. Calls without parameters are the fastest on both.
  */
 import { type Ffi, type ForeignFunction, type ForeignType, supportedSystem } from "./ffi.ts";
+import { lendWithKeys } from "./lent_views.ts";
 
 type Signatures = Parameters<Ffi["open"]>[1];
 type Functions = ReturnType<Ffi["open"]>;
@@ -43,11 +44,13 @@ const KOFFI_TYPES: Record<ForeignType, string> = {
 /** The foreign function interface of Node. Throws an Error that says what to install when there is none. */
 export function nodeFfi(): Ffi {
   const builtin = builtinFfi();
+  const own = builtin === undefined ? withKoffi(installedKoffi()) : withBuiltin(builtin);
   return {
     name: "node",
     os: supportedSystem(process.platform),
     arch: process.arch === "x64" ? "x64" : "arm64",
-    ...(builtin === undefined ? withKoffi(installedKoffi()) : withBuiltin(builtin)),
+    ...own,
+    lentViews: () => lendWithKeys(own.view, builtin !== undefined),
   };
 }
 

@@ -55,8 +55,9 @@ export class Watchdog {
     this.#u32.fill(0xffffffff, WATCH.SIGNALS >> 2, (WATCH.SIGNALS >> 2) + 2);
     const code = arena.allocate(bytes.length);
     arena.publish(code, bytes);
-    this.#arm = host.boundCall(bytes, arm, state);
-    this.#disarm = host.boundCall(bytes, disarm, state);
+    const calls = host.boundCalls(bytes, { arm, disarm }, state);
+    this.#arm = calls.arm;
+    this.#disarm = calls.disarm;
     host.startThread(code, state);
   }
 

@@ -1,6 +1,6 @@
 /**
  * The file format of compiled modules. In: a description, the outline of a module, machine code and its tables. Out: bytes, and from those
- * the same again, as views: nothing is parsed but the description and the outline.
+ * the same again, as views: nothing is parsed but the description; tables are unpacked when they are asked for.
  *
  *     0   magic "\0waftbin"
  *     8   u32 format version         12  u32 number of sections
@@ -8,12 +8,14 @@
  *     32  checksum of everything from 48 on (checksum.ts)
  *     48  { u32 id, u32 offset, u32 length } per section, ascending offsets, each a multiple of 16; zeros between
  *
- * All numbers are little-endian. Invariants: what readArtifact returns is, byte for byte, what writeArtifact got, or it threw. Whether the code
+ * All numbers are little-endian. Big code begins at a multiple of 64 KiB, so that a file can be mapped where it is to run, whatever the pages'
+ * size. Invariants: what readArtifact returns is, byte for byte, what writeArtifact got, or it threw. Whether the code
  * is fit for this engine and machine is for the reader of the description to decide (runtime/saved_module.ts).
  */
 import { WaftError } from "../errors.ts";
 import { checksum } from "./checksum.ts";
 import type { CodeTables } from "./image.ts";
+import { packColumn, unpackColumn } from "./packed_column.ts";
 
 /** The bytes are no artifact, are damaged, or belong to another engine, machine or set of options: nothing of them runs. */
 export class ArtifactError extends WaftError {
@@ -24,11 +26,14 @@ export class ArtifactError extends WaftError {
 
 const MAGIC = Uint8Array.of(0, 0x77, 0x61, 0x66, 0x74, 0x62, 0x69, 0x6e);
 /** Changes whenever the format does. */
-const VERSION = 1;
+const VERSION = 4;
 const CHECKED_FROM = 48;
 const CHECKSUM_AT = 32;
 const ROW_BYTES = 12;
 const ALIGNMENT = 16;
+/** Code of so many bytes begins at a page, whatever pages there are. */
+export const MAPPED_FROM: number = 1 << 20;
+const MAPPED_ALIGNMENT = 1 << 16;
 /** The most bytes of an artifact: offsets are 32 bits wide, and buffers end before that anyway. */
 const MAX_BYTES = 2 ** 31 - 1;
 
@@ -74,8 +79,13 @@ export interface ArtifactParts {
   tables: CodeTables;
 }
 
-function alignUp(offset: number): number {
-  return Math.ceil(offset / ALIGNMENT) * ALIGNMENT;
+function alignUp(offset: number, alignment = ALIGNMENT): number {
+  return Math.ceil(offset / alignment) * alignment;
+}
+
+/** Where section `id` begins when what stands before it ends at `end`. */
+function sectionOffset(end: number, id: number, size: number): number {
+  return alignUp(end, id === ID.CODE && size >= MAPPED_FROM ? MAPPED_ALIGNMENT : ALIGNMENT);
 }
 
 function bytesOf(words: Int32Array | Uint8Array): Uint8Array {
@@ -90,14 +100,15 @@ export function writeArtifact(parts: ArtifactParts): Uint8Array<ArrayBuffer> {
     parts.code,
     bytesOf(parts.signatureIds),
     bytesOf(parts.inlined),
-    ...TABLES.map((name) => bytesOf(parts.tables[name])),
+    ...TABLES.map((name) => packColumn(parts.tables[name])),
   ];
-  let at = alignUp(CHECKED_FROM + contents.length * ROW_BYTES);
-  const offsets = contents.map((content) => {
-    const offset = at;
-    at = alignUp(at + content.length);
+  let at = CHECKED_FROM + contents.length * ROW_BYTES;
+  const offsets = contents.map(({ length }, k) => {
+    const offset = sectionOffset(at, SECTION_IDS[k]!, length);
+    at = offset + length;
     return offset;
   });
+  at = alignUp(at);
   if (at > MAX_BYTES) throw new RangeError("The module is too big for an artifact");
   const bytes = new Uint8Array(at);
   const view = new DataView(bytes.buffer);
@@ -150,15 +161,11 @@ export function readArtifact(input: Uint8Array): ArtifactParts {
   }
   const contents = sections(view, bytes);
   const words = (content: Uint8Array): Int32Array => {
-    if (content.length % 4 !== 0) refuse("The artifact is damaged: a table has no whole words");
+    if (content.length % 4 !== 0) refuse("The artifact is damaged: a section has no whole words");
     return new Int32Array(content.buffer, content.byteOffset, content.length >> 2);
   };
-  const tables = Object.fromEntries(
-    TABLES.map((name, k) => {
-      const content = contents[ID.INLINED + k]!;
-      return [name, name === "callCross" ? content : words(content)];
-    }),
-  ) as unknown as CodeTables;
+  const tables = {} as CodeTables;
+  TABLES.forEach((name, k) => defineTable(tables, name, contents[ID.INLINED + k]!));
   return {
     description: parseDescription(contents[0]!),
     outline: contents[1]!,
@@ -169,6 +176,22 @@ export function readArtifact(input: Uint8Array): ArtifactParts {
   };
 }
 
+/** A table that is unpacked when it is read first. */
+function defineTable(tables: CodeTables, name: (typeof TABLES)[number], packed: Uint8Array): void {
+  let table: Int32Array | Uint8Array | undefined;
+  Object.defineProperty(tables, name, { get: () => table ??= unpackTable(name, packed), enumerable: true });
+}
+
+function unpackTable(name: (typeof TABLES)[number], packed: Uint8Array): Int32Array | Uint8Array {
+  let column: Int32Array;
+  try {
+    column = unpackColumn(packed);
+  } catch (error) {
+    return refuse(`The artifact is damaged: its table ${name}: ${(error as Error).message}`);
+  }
+  return name === "callCross" ? Uint8Array.from(column) : column;
+}
+
 /** The sections' contents, by their place in SECTION_IDS. */
 function sections(view: DataView, bytes: Uint8Array): Uint8Array[] {
   let end = CHECKED_FROM + SECTION_IDS.length * ROW_BYTES;
@@ -177,8 +200,8 @@ function sections(view: DataView, bytes: Uint8Array): Uint8Array[] {
     const offset = view.getUint32(row + 4, true);
     const size = view.getUint32(row + 8, true);
     if (
-      view.getUint32(row, true) !== id || offset !== alignUp(end) || size > bytes.length - offset ||
-      offset > bytes.length
+      view.getUint32(row, true) !== id || offset !== sectionOffset(end, id, size) ||
+      size > bytes.length - offset || offset > bytes.length
     ) {
       refuse(`The artifact is damaged: section ${k}`, row);
     }

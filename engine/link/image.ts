@@ -86,6 +86,7 @@ function indexOf(column: Int32Array, value: number): number {
 
 export class CodeImage {
   readonly base: number;
+  /** Bytes of code. */
   readonly size: number;
   readonly tables: CodeTables;
 
@@ -147,18 +148,40 @@ export class CodeImage {
   #byStart: Int32Array | undefined;
 }
 
-/** Places machine code in executable memory; `bytes` gets the displacements that depend on the place. */
+/** Places machine code in executable memory, with the displacements that depend on the place; `bytes` stays what it is. */
 export function placeImage(arena: CodeArena, bytes: Uint8Array, tables: CodeTables): CodeImage {
   const base = arena.allocate(bytes.length);
   const { pollAt } = tables;
-  for (let k = 0; k < pollAt.length; k++) {
-    const at = pollAt[k]!;
-    const displacement = arena.pollPage - (base + at + 4);
-    bytes[at] = displacement;
-    bytes[at + 1] = displacement >> 8;
-    bytes[at + 2] = displacement >> 16;
-    bytes[at + 3] = displacement >> 24;
+  arena.publish(base, bytes, (placed) => {
+    for (let k = 0; k < pollAt.length; k++) {
+      const at = pollAt[k]!;
+      const displacement = arena.pollPage - (base + at + 4);
+      placed[at] = displacement;
+      placed[at + 1] = displacement >> 8;
+      placed[at + 2] = displacement >> 16;
+      placed[at + 3] = displacement >> 24;
+    }
+  });
+  return new CodeImage(base, bytes.length, tables);
+}
+
+/**
+ * The same for `bytes` of code that begin at `offset` of the file `image`: its pages are run as they are. Undefined when that cannot be: the code
+ * depends on its place or begins within a page, or the system refuses.
+ */
+export function mapCodeImage(
+  arena: CodeArena,
+  { image, offset, bytes, pageSize }: { image: number; offset: number; bytes: number; pageSize: number },
+  tables: CodeTables,
+): CodeImage | undefined {
+  if (tables.pollAt.length > 0 || offset % pageSize !== 0) return undefined;
+  const base = arena.allocate(bytes);
+  try {
+    arena.publishMapped(base, bytes, image, offset);
+  } catch (error) {
+    arena.release(base, bytes);
+    if (error instanceof RangeError) return undefined;
+    throw error;
   }
-  arena.publish(base, bytes);
-  return new CodeImage(base, arena.chunkSize(bytes.length), tables);
+  return new CodeImage(base, bytes, tables);
 }

@@ -12,8 +12,9 @@
  *
  * Invariant: an ended call holds no frames, no timer, no listener and no claim on its group, whatever the host's promises do.
  */
-import { setImmediate } from "node:timers";
 import { STATUS, THREAD } from "../context_layout.ts";
+import { nodeModule } from "../host/process.ts";
+import { onAbort } from "./abort_listeners.ts";
 import { type ControlContext, deadlineTime, fuelUnits, requireControl } from "./control.ts";
 import type { GuestThread, HostService } from "./guest_thread.ts";
 import type { Instance } from "./instance.ts";
@@ -87,7 +88,7 @@ class AsyncCall {
   #settled: unknown;
   #poll: PollPlace | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #onAbort: (() => void) | undefined;
+  #forgetAbort: (() => void) | undefined;
   #left: Leavings | undefined;
   #onValue: ((value: unknown) => void) | undefined;
   #onReason: ((reason: unknown) => void) | undefined;
@@ -120,10 +121,7 @@ class AsyncCall {
 
   start(args: readonly unknown[]): void {
     const { signal } = this.#context;
-    if (signal !== undefined) {
-      this.#onAbort = () => this.#stop(() => signal.reason);
-      signal.addEventListener("abort", this.#onAbort);
-    }
+    if (signal !== undefined) this.#forgetAbort = onAbort(signal, () => this.#stop(() => signal.reason));
     this.#args = args;
     this.#whenFree(ENTER.CALL);
   }
@@ -302,7 +300,7 @@ class AsyncCall {
     thread.preempted++;
     thread.preemptions++;
     this.#instance.group.preempt(this);
-    setImmediate(() => {
+    nodeModule("node:timers").setImmediate(() => {
       this.#goOn(ENTER.AGAIN);
       this.#instance.group.drain();
     });
@@ -364,7 +362,7 @@ class AsyncCall {
       left.frames = undefined;
     }
     if (this.#timer !== undefined) clearTimeout(this.#timer);
-    if (this.#onAbort !== undefined) this.#context.signal!.removeEventListener("abort", this.#onAbort);
+    this.#forgetAbort?.();
     settle(value);
   }
 

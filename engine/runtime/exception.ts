@@ -7,7 +7,7 @@
  * What JavaScript throws through compiled code becomes an exception with a tag of its own (JS_TAG): only catch_all and modules that
  * import that tag see it, and who throws it on throws the original.
  */
-import { THREAD } from "../context_layout.ts";
+import { EXCEPTION_RECORD, TAG_BITS, THREAD } from "../context_layout.ts";
 import {
   EXTERNREF,
   F32,
@@ -31,6 +31,8 @@ import { type ReferenceBorder, referenceMismatch } from "./values.ts";
 /** What exceptions need of the store. */
 export interface ExceptionBorder extends ReferenceBorder {
   readonly thread: { readonly handles: HandleTable; readonly exceptions: HandleTable; readonly state: NativeRegion };
+  /** The exception of an exnref, undefined for null. */
+  exceptionOf(word: number): Exception | undefined;
   /** Exceptions of compiled code that JavaScript sees: their references are roots. */
   readonly shownExceptions: Set<Exception>;
 }
@@ -39,22 +41,61 @@ let nextTag = 1;
 
 /** A tag: what tells exceptions of one kind from others, and the types of their payload. */
 export class Tag {
-  /** Its type, closed (wasm/subtype.ts), and the canonical id of that; −1 for the tag of foreign exceptions. */
+  /**
+   * Its type, closed (wasm/subtype.ts).
+   *
+   * @internal
+   */
   readonly type: FuncType;
+  /**
+   * The canonical id of its type; −1 for the tag of foreign exceptions.
+   *
+   * @internal
+   */
   readonly typeId: number;
-  /** What compiled code compares. */
-  readonly identity: number = nextTag++;
+  /**
+   * What compiled code compares, with TAG_BITS.
+   *
+   * @internal
+   */
+  readonly identity: number;
+  /** @internal */
   readonly border: ExceptionBorder | undefined;
+  /** @internal */
   readonly hasReferences: boolean;
 
+  /**
+   * Tags are made by modules, and by `host.tag`.
+   *
+   * @internal
+   */
   constructor(type: FuncType, typeId: number, border: ExceptionBorder | undefined) {
     this.type = type;
     this.hasReferences = border !== undefined && type.params.some(isRef);
     this.typeId = typeId;
     this.border = border;
+    const recorded = !type.params.some(isRef) && type.params.length <= EXCEPTION_RECORD.VALUES;
+    const bits = border === undefined ? 0 : recorded ? TAG_BITS.NATIVE | TAG_BITS.RECORDED : TAG_BITS.NATIVE;
+    this.identity = nextTag++ * (1 << TAG_BITS.SHIFT) + bits;
+    if (bits === 0) return;
+    TAGS.set(this.identity, new WeakRef(this));
+    GONE_TAGS.register(this, this.identity);
   }
 
-  /** Keeps `other` alive: it can get at references that others throw with this tag. */
+  /**
+   * The tag with an identity. When it is gone, nobody can compare with it, and any other will do.
+   *
+   * @internal
+   */
+  static of(identity: number): Tag {
+    return TAGS.get(identity)?.deref() ?? FORGOTTEN_TAG;
+  }
+
+  /**
+   * Keeps `other` alive: it can get at references that others throw with this tag.
+   *
+   * @internal
+   */
   keepAlive(other: Sharer): void {
     this.#kept.add(other);
   }
@@ -66,6 +107,9 @@ export class Tag {
   }
 }
 
+const TAGS = new Map<number, WeakRef<Tag>>();
+const GONE_TAGS = new FinalizationRegistry<number>((identity) => TAGS.delete(identity));
+
 /** u32 words per value of a payload. */
 const WORDS = 4;
 const OVERFLOW = THREAD.OVERFLOW;
@@ -76,9 +120,9 @@ const BITS = new DataView(new ArrayBuffer(8));
  * is made when one gets there.
  */
 export class Exception {
-  readonly tag: Tag;
+  tag: Tag;
   /** Four words per value; references are good while something refers to the exception, or it is shown. */
-  readonly cells: number[];
+  cells: number[];
   /** What JavaScript threw, or made to throw. */
   #outside: unknown;
   /** What JavaScript sees of an exception of compiled code. */
@@ -109,6 +153,19 @@ export class Exception {
     const cells: number[] = [];
     for (let n = 0; n < params.length * WORDS; n++) cells.push(u32[(OVERFLOW >> 2) + n]!);
     return new Exception(tag, cells);
+  }
+
+  /** One whose tag and payload machine code will note in a record, if it ever uses it. */
+  static pending(): Exception {
+    return new Exception(FORGOTTEN_TAG, []);
+  }
+
+  /** Takes over what the record at `offset` of `region` says. */
+  fill({ u32 }: NativeRegion, offset: number): void {
+    const tag = (offset + EXCEPTION_RECORD.TAG) >> 2;
+    this.tag = Tag.of(u32[tag]! + u32[tag + 1]! * 0x1_0000_0000);
+    const first = (offset + EXCEPTION_RECORD.PAYLOAD) >> 2;
+    this.cells = Array.from(u32.subarray(first, first + this.tag.type.params.length * WORDS));
   }
 
   /** What JavaScript gets to see when nobody has caught it. */
@@ -144,6 +201,7 @@ export class Exception {
     const { cells, tag } = this;
     if (tag.hasReferences) this.#renewReferences(border);
     state.setWord(THREAD.CAUGHT_TAG, tag.identity);
+    state.u32[THREAD.CAUGHT_NATIVELY >> 2] = 0;
     if (tag === JS_TAG) state.setWord(OVERFLOW, border.toWord(this.#outside, EXTERNREF));
     const { u32 } = state;
     for (let n = 0; n < cells.length; n++) u32[(OVERFLOW >> 2) + n] = cells[n]!;
@@ -174,6 +232,9 @@ const JS_TYPE: FuncType = { kind: "func", params: [EXTERNREF], results: [] };
 /** The tag of what JavaScript throws: the value itself is the payload of a module that imports it (JavaScript API, "JSTag"). */
 export const JS_TAG: Tag = new Tag(JS_TYPE, canonicalFuncTypeId(JS_TYPE), undefined);
 
+/** Stands for tags that are gone. */
+const FORGOTTEN_TAG: Tag = new Tag({ kind: "func", params: [], results: [] }, -1, undefined);
+
 /** Key of the exception that a WasmException shows. */
 export const INSIDE: unique symbol = Symbol("waft.inside");
 /** Key of the references of one that JavaScript made, by number of the value. */
@@ -184,12 +245,18 @@ export class WasmException extends Error {
   static {
     this.prototype.name = "WasmException";
   }
+  /** @internal */
   readonly [INSIDE]: Exception;
+  /** @internal */
   readonly [REFERENCES]: readonly unknown[] | undefined;
 
   /** An exception of `tag` with the given values, which are converted as arguments are. Throws TypeError when they do not fit. */
   constructor(tag: Tag, payload: Iterable<unknown>);
-  /** Shows an exception of compiled code. */
+  /**
+   * Shows an exception of compiled code.
+   *
+   * @internal
+   */
   constructor(inside: Exception);
   constructor(of: Tag | Exception, payload: Iterable<unknown> = []) {
     super("wasm exception");
@@ -207,6 +274,7 @@ export class WasmException extends Error {
     this[INSIDE] = new Exception(of, cells, this);
   }
 
+  /** What it was thrown with. */
   get tag(): Tag {
     return this[INSIDE].tag;
   }
@@ -219,7 +287,7 @@ export class WasmException extends Error {
       if (this[REFERENCES] !== undefined) return this[REFERENCES][k];
       const word = cells[k * WORDS]! + cells[k * WORDS + 1]! * 0x1_0000_0000;
       if (!isException(type)) return tag.border!.fromWord(word, type, tag);
-      return word === 0 ? null : (tag.border!.thread.exceptions.valueOf(word) as Exception).outgoing;
+      return tag.border!.exceptionOf(word)?.outgoing ?? null;
     });
   }
 }

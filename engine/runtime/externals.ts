@@ -63,6 +63,7 @@ function limits(initial: number, maximum: number | undefined, most: number) {
 
 /** A table of references. */
 export class ExternTable {
+  /** @internal */
   readonly [EXTERN]: Table;
   readonly #store: Store;
 
@@ -72,11 +73,16 @@ export class ExternTable {
     OBJECTS.set(table, this);
   }
 
-  /** The object of a runtime table. */
+  /**
+   * The object of a runtime table.
+   *
+   * @internal
+   */
   static of(store: Store, table: Table): ExternTable {
     return (OBJECTS.get(table) as ExternTable | undefined) ?? new ExternTable(store, table);
   }
 
+  /** @internal */
   static make(store: Store, type: string, initial: number, maximum?: number): ExternTable {
     const element = typeNamed(type);
     if (!isRef(element)) throw new TypeError(`${type} is not a reference type`);
@@ -85,6 +91,7 @@ export class ExternTable {
     return new ExternTable(store, table);
   }
 
+  /** @internal */
   static hostMemory(
     store: Store,
     initial: number,
@@ -140,6 +147,7 @@ export class ExternTable {
 
 /** A global variable. */
 export class ExternGlobal {
+  /** @internal */
   readonly [EXTERN]: Global;
   readonly #border: ReferenceBorder;
 
@@ -152,11 +160,16 @@ export class ExternGlobal {
     OBJECTS.set(global, this);
   }
 
-  /** The object of a runtime global. */
+  /**
+   * The object of a runtime global.
+   *
+   * @internal
+   */
   static of(store: Store, global: Global): ExternGlobal {
     return (OBJECTS.get(global) as ExternGlobal | undefined) ?? new ExternGlobal(store, global);
   }
 
+  /** @internal */
   static make(store: Store, typeName: string, mutable: boolean, value: unknown): ExternGlobal {
     const type = typeNamed(typeName);
     const block = store.thread.contexts.allocate(16);
@@ -168,10 +181,12 @@ export class ExternGlobal {
     return made;
   }
 
+  /** Its type in the text format's words, `mut` before it if it is mutable. */
   get type(): string {
     return `${this[EXTERN].type.mutable ? "mut " : ""}${valTypeName(this[EXTERN].type.type)}`;
   }
 
+  /** Its value: a number, a bigint for an i64, or a reference. */
   get value(): unknown {
     const { region, offset, type } = this[EXTERN];
     return readValue(region, offset, type.type, this.#border);

@@ -19,10 +19,12 @@ import { OS_CALLS } from "../host/os_calls.ts";
 import { canWatch, Watchdog } from "../host/watchdog.ts";
 import { ContextArena } from "./context_arena.ts";
 import { UNLIMITED_FUEL } from "./control.ts";
+import { ExceptionRecords } from "./exception_records.ts";
 import { holdRanges } from "./memory_range.ts";
 import { HandleTable } from "./handles.ts";
 import { NativeRegion } from "./native_region.ts";
 import type { SuspendedFrames } from "./suspended_frames.ts";
+import { UnwindTable } from "./unwind_table.ts";
 
 /** Bytes of guest stack that an instance may use at most. */
 export const STACK_BYTES: number = 1 << 20;
@@ -60,9 +62,20 @@ export interface HostService {
 /** Serves a builtin that parked; may throw a TrapError. */
 export type BuiltinService = (index: number, context: number) => void;
 
-/** The target's cache maintenance, callable; undefined where none is needed. */
-function cacheMaintenance(host: Host, target: Target): CacheMaintenance | undefined {
-  const text = target.cacheMaintenance?.();
+/** The machine code that a process needs once; a backend makes it, artifacts carry it. */
+export interface ProcessCode {
+  readonly stubs: ProcessStubs;
+  /** Target.cacheMaintenance, where it is needed. */
+  readonly maintenance: Uint8Array | undefined;
+}
+
+/** The process code of a backend for a host. */
+export function processCodeOf(target: Target, os: string): ProcessCode {
+  return { stubs: target.processStubs(os), maintenance: target.cacheMaintenance?.() };
+}
+
+/** The cache maintenance, callable; undefined where none is needed. */
+function cacheMaintenance(host: Host, text: Uint8Array | undefined): CacheMaintenance | undefined {
   if (text === undefined) return undefined;
   const { maintain } = host.nativeLibrary(text, { maintain: { offset: 0, params: ["i64", "i64"], result: "void" } });
   return (first, end) => void maintain(BigInt(first), BigInt(end));
@@ -70,7 +83,7 @@ function cacheMaintenance(host: Host, target: Target): CacheMaintenance | undefi
 
 export class GuestThread {
   readonly host: Host;
-  readonly target: Target;
+  readonly code: ProcessCode;
   readonly arena: CodeArena;
   readonly contexts: ContextArena;
   readonly handles: HandleTable = new HandleTable(REF_TAG.HOST);
@@ -78,6 +91,9 @@ export class GuestThread {
   readonly exceptions: HandleTable = new HandleTable(REF_TAG.EXCEPTION);
   /** The thread state. */
   readonly state: NativeRegion;
+  /** What machine code has of exceptions. */
+  readonly unwindTable: UnwindTable;
+  readonly records: ExceptionRecords;
   /** Absolute addresses of code in the process stubs. */
   readonly trapExit: number;
   readonly tailReturn: number;
@@ -121,14 +137,16 @@ export class GuestThread {
    */
   quiet: (resultsWait?: boolean) => void = () => {};
 
-  constructor(host: Host, target: Target) {
+  constructor(host: Host, code: ProcessCode) {
     this.host = host;
-    this.target = target;
+    this.code = code;
     const system = OS_CALLS[host.os];
-    this.arena = new CodeArena(host, cacheMaintenance(host, target));
+    this.arena = new CodeArena(host, cacheMaintenance(host, code.maintenance));
     this.contexts = new ContextArena(host);
     const stateBytes = Math.ceil((HANDLERS + OLD_HANDLERS.SIZE) / host.pageSize) * host.pageSize;
     this.state = new NativeRegion(host, host.reserve(stateBytes, PROT.READ | PROT.WRITE), stateBytes);
+    this.unwindTable = new UnwindTable(host, this.state);
+    this.records = new ExceptionRecords(host, this.state, this.exceptions);
 
     const stack = host.reserve(STACK_GUARD_BYTES + THREAD_STACK_BYTES, PROT.NONE);
     this.stackLow = stack + STACK_GUARD_BYTES;
@@ -142,7 +160,7 @@ export class GuestThread {
     this.state.i32[DEPTH_LEFT] = UNCOUNTED_DEPTH;
     this.stack = new NativeRegion(host, this.stackLow, THREAD_STACK_BYTES);
 
-    const stubs = target.processStubs(host.os);
+    const { stubs } = code;
     host.ensureSignalStack();
     // Each realm's handler chains to the one before it. Several may be installed at once, so who was before is only known afterwards.
     const places = new Map([
@@ -158,8 +176,13 @@ export class GuestThread {
     }
     this.trapExit = base + stubs.trapExit;
     this.tailReturn = base + stubs.tailReturn;
-    this.call = host.boundCall(stubs.bytes, stubs.call, this.state.address);
-    this.resume = host.boundCall(stubs.bytes, stubs.resume, this.state.address);
+    const { call, resume } = host.boundCalls(
+      stubs.bytes,
+      { call: stubs.call, resume: stubs.resume },
+      this.state.address,
+    );
+    this.call = call;
+    this.resume = resume;
   }
 
   /** Places the process stubs in the arena. */
@@ -177,7 +200,7 @@ export class GuestThread {
   }
 
   /** Fills the header of a fresh VM context, whose functions may begin in the uppermost `stackBytes` of the stack. */
-  initContext(region: NativeRegion, offset: number, instance: number, stackBytes: number): void {
+  initContext(region: NativeRegion, offset: number, instance: number, stackBytes: number, metered: boolean): void {
     region.setWord(offset + CONTEXT.THREAD, this.state.address);
     const lowest = Math.max(this.stackLow, this.stackHigh - stackBytes) + STACK_SLACK_BYTES;
     region.setWord(offset + CONTEXT.STACK_LIMIT, Math.min(lowest, this.stackHigh));
@@ -186,6 +209,7 @@ export class GuestThread {
     region.setWord(offset + CONTEXT.POLL, this.arena.pollPage);
     region.setWord(offset + CONTEXT.OVERFLOW, this.state.address + THREAD.OVERFLOW);
     region.i32[(offset + CONTEXT.INSTANCE) >> 2] = instance;
+    region.i32[(offset + CONTEXT.METERED) >> 2] = metered ? 1 : 0;
   }
 
   /** Runs `call` with at most `units` of stack for code that counts the depth of calls. */

@@ -8,7 +8,7 @@
 import { BUILTIN_ROWS, type BuiltinName } from "../builtins.ts";
 import type { Sharer } from "../gc/references.ts";
 import type { ValType } from "../wasm/types.ts";
-import type { ReferenceBorder } from "./values.ts";
+import type { CallBorder } from "./values.ts";
 import { MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../context_layout.ts";
 import { Bug, TrapError, UNCATCHABLE } from "../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
@@ -58,7 +58,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** Anything else that must live as long as the instance. */
   readonly keep: Set<unknown> = new Set();
   /** How references cross between JavaScript and its code. */
-  readonly border: ReferenceBorder;
+  readonly border: CallBorder;
   /** By element segment that is neither active nor dropped: its references, if they were evaluated already. */
   readonly elemWords: (number[] | undefined)[] = [];
   /** The most bytes that the collected heap may have when its code allocates. */
@@ -527,7 +527,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 }
 
 /** The store's border, as seen from one instance. */
-class InstanceBorder implements ReferenceBorder {
+class InstanceBorder implements CallBorder {
   readonly #store: Store;
   readonly #instance: Instance;
 
@@ -542,6 +542,21 @@ class InstanceBorder implements ReferenceBorder {
 
   fromWord(word: number, type: ValType): unknown {
     return this.#store.fromWord(word, type, this.#instance);
+  }
+
+  relieve(): void {
+    this.#store.relieve();
+  }
+
+  hostValue(word: number): unknown {
+    return this.#store.thread.handles.valueOf(word);
+  }
+
+  textWord(value: string): number {
+    const { thread } = this.#store;
+    const word = thread.handles.handleOf(value);
+    if (thread.handles.full) thread.sweepDue = true;
+    return word;
   }
 }
 

@@ -5,7 +5,9 @@
 
 /** What a pool needs of an instance. */
 export interface Poolable {
+  /** Makes it what it was after instantiation. Throws an Error when it is not at rest. */
   reset(): void;
+  /** Ends it. */
   close(): void;
 }
 

@@ -8,8 +8,8 @@ import type { Instance } from "./instance.ts";
 
 /** What `captureState` returns. */
 export interface InstanceState {
-  /** By own memory: its bytes up to the last that is not 0, and its length. */
-  readonly memories: readonly { pages: number; bytes: Uint8Array }[];
+  /** By own memory: its length, and what in it is not 0, in runs (one alone where it was captured). */
+  readonly memories: readonly { pages: number; runs: readonly { at: number; bytes: Uint8Array }[] }[];
   /** By own table: its words. */
   readonly tables: readonly Float64Array[];
   /** 16 bytes for each own global. */
@@ -33,7 +33,7 @@ export function captureState(instance: Instance): InstanceState {
   return {
     memories: memories.slice(valid.importedMemoryCount).map((memory) => ({
       pages: memory.pages,
-      bytes: usedBytes(memory.bytes),
+      runs: [{ at: 0, bytes: usedBytes(memory.bytes) }],
     })),
     tables: tables.slice(valid.importedTableCount).map((table) =>
       Float64Array.from({ length: table.length }, (_, i) => table.get(i))
@@ -52,14 +52,15 @@ function globalsOffset({ block, module }: Instance): number {
 /** Makes the instance what it was when `state` was captured, or, from a snapshot, what another instance of its module was. */
 export function applyState(instance: Instance, state: InstanceState): void {
   const { module: { valid }, memories, tables, region } = instance;
-  state.memories.forEach(({ pages, bytes }, i) => {
+  state.memories.forEach(({ pages, runs }, i) => {
     const memory = memories[valid.importedMemoryCount + i]!;
     memory.reset();
     if (memory.hasImage) memory.bytes.fill(0);
     if (pages > memory.pages && memory.grow(pages - memory.pages) < 0) {
       throw new RangeError(`Out of memory: memory ${valid.importedMemoryCount + i} cannot have ${pages} pages`);
     }
-    memory.bytes.set(bytes);
+    const { bytes } = memory;
+    for (const run of runs) bytes.set(run.bytes, run.at);
   });
   state.tables.forEach((words, i) => {
     const table = tables[valid.importedTableCount + i]!;

@@ -96,6 +96,7 @@ export function instantiate(
     block.offset,
     instance.number,
     module.deterministic ? Infinity : limits.maxStackBytes,
+    module.fuel,
   );
   instance.stackUnits = Math.min(limits.maxStackBytes, STACK_BYTES);
   block.region.setWord(block.offset + CONTEXT.HEAP, store.heap.cells);
@@ -190,6 +191,9 @@ function nameOf(entry: Import): string {
   return `"${entry.module}" "${entry.name}"`;
 }
 
+/** Stands in an import object for the value undefined, since undefined itself is an import that is missing. */
+export const UNDEFINED: unique symbol = Symbol("waft.undefined");
+
 function lookUp(imports: Imports, entry: Import): unknown {
   const namespace = imports[entry.module];
   if (namespace === undefined || namespace === null || !Object.hasOwn(imports, entry.module)) {
@@ -200,7 +204,7 @@ function lookUp(imports: Imports, entry: Import): unknown {
   const given = namespace[entry.name];
   const value = given instanceof ExternTable || given instanceof ExternGlobal ? given[EXTERN] : given;
   if (value === undefined) throw new LinkError(`unknown import: ${nameOf(entry)}`, { offset: entry.offset });
-  return value;
+  return value === UNDEFINED ? undefined : value;
 }
 
 function mismatch(entry: Import, wanted: string, got: string): LinkError {
@@ -407,6 +411,7 @@ function addTags(instance: Instance, values: readonly unknown[]): void {
 function addGlobals(instance: Instance, values: readonly unknown[]): void {
   const { module, region, block } = instance;
   const cell = (index: number) => block.offset + module.layout.globalsOffset + index * 16;
+  const entries = module.valid.imports.filter(({ desc }) => desc.kind === "global");
   importsOf(module, values, "global").forEach((value, index) => {
     const type = module.globalTypes[index]!;
     const at = cell(index);
@@ -424,7 +429,12 @@ function addGlobals(instance: Instance, values: readonly unknown[]): void {
         region.u8.set(value.region.u8.subarray(value.offset, value.offset + 16), at);
       }
     } else {
-      writeValue(region, at, type.type, value, instance.border);
+      try {
+        writeValue(region, at, type.type, value, instance.border);
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error;
+        throw mismatch(entries[index]!, `a global of type ${valTypeName(type.type)}`, describe(value));
+      }
       instance.globals.push(new Global(type, region, at, instance));
     }
   });

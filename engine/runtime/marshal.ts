@@ -7,17 +7,18 @@
  * again; results are read at once after the call for the same reason.
  */
 import { THREAD } from "../context_layout.ts";
+import { REF_TAG } from "../gc_layout.ts";
 import { F32, F64, type FuncType, HEAP, heapOf, I32, I64, isRef, V128, type ValType } from "../wasm/types.ts";
 import type { NativeRegion } from "./native_region.ts";
 import type { HostService } from "./guest_thread.ts";
-import { readValue, type ReferenceBorder, writeValue } from "./values.ts";
+import { type CallBorder, readValue, type ReferenceBorder, writeValue } from "./values.ts";
 
 const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK, CALL_RECORD } = THREAD;
 
 /** What calling in needs besides the type. */
 export interface CallInEnv {
   state: NativeRegion;
-  border: ReferenceBorder;
+  border: CallBorder;
   /** Whose `closed` and `attention` say that `enter` must be called first. */
   instance: { readonly closed: boolean };
   thread: { readonly attention: boolean };
@@ -37,7 +38,7 @@ export interface CallInEnv {
 /** What serving a host function needs. */
 export interface HostEnv {
   state: NativeRegion;
-  border: ReferenceBorder;
+  border: CallBorder;
   call: (...args: unknown[]) => unknown;
   /** The import in words, for messages. */
   label: string;
@@ -56,7 +57,11 @@ export interface CallHalves {
 /** A host function with this property is waited for, whatever its instance does with other promises. */
 export const SUSPENDING: unique symbol = Symbol("waft.suspending");
 
-type CallInFactory = (env: CallInEnv, types: readonly ValType[]) => (...args: unknown[]) => unknown;
+type CallInFactory = (
+  env: CallInEnv,
+  types: readonly ValType[],
+  asDouble: typeof wordAsDouble,
+) => (...args: unknown[]) => unknown;
 type HostFactory = (env: HostEnv & { isHeld: (value: object) => boolean }, types: readonly ValType[]) => ServiceParts;
 
 interface ServiceParts {
@@ -80,7 +85,7 @@ export function makeCallIn(type: FuncType, env: CallInEnv): (...args: unknown[])
     factory = compileSource<CallInFactory>(callInSource(type)) ?? ((env) => interpretedCallIn(type, env));
     callInFactories.set(key, factory);
   }
-  return factory(env, [...type.params, ...type.results]);
+  return factory(env, [...type.params, ...type.results], wordAsDouble);
 }
 
 /** The halves of a call of `type`. */
@@ -178,7 +183,14 @@ function convert(type: ValType, value: string, index: number): string {
   if (type === I32) return `${value} | 0`;
   if (type === I64) return `BigInt.asIntN(64, ${value})`;
   if (type === F32 || type === F64) return `+${value}`;
+  // A string is what crosses most, and fits every type that takes host values.
+  if (takesHostValues(type)) return `hostText(${value}, types[${index}])`;
   return `border.toWord(${value}, types[${index}])`;
+}
+
+/** Is every host value of `type`? */
+function takesHostValues(type: ValType): boolean {
+  return isRef(type) && (heapOf(type) === HEAP.extern || heapOf(type) === HEAP.any);
 }
 
 function store(type: ValType, slot: number, value: string): string {
@@ -196,6 +208,7 @@ function load(type: ValType, slot: number, index: number): string {
   if (type === I64) return `i64[${at >> 3}]`;
   if (type === F32) return `f32[${at >> 2}]`;
   if (type === F64) return `f64[${at >> 3}]`;
+  if (takesHostValues(type)) return `hostValue(${at >> 2}, types[${index}])`;
   return `border.fromWord(state.word(${at}), types[${index}])`;
 }
 
@@ -204,7 +217,25 @@ function usesReferences(type: FuncType): boolean {
 }
 
 function references(type: FuncType): string {
-  return usesReferences(type) ? "const { state, border } = env;" : "";
+  if (!usesReferences(type)) return "";
+  return `const { state, border } = env; const { u32 } = state;
+  function hostValue(at, type) {
+    const low = u32[at];
+    return (low & 7) === ${REF_TAG.HOST} && u32[at + 1] === 0 ? border.hostValue(low) : border.fromWord(state.word(at * 4), type);
+  }
+  function hostText(value, type) {
+    return typeof value === "string" ? border.textWord(value) : border.toWord(value, type);
+  }`;
+}
+
+const WORD = new Uint32Array(2);
+const DOUBLE = new Float64Array(WORD.buffer);
+
+/** The double with the bits of an address: one store writes it, and no address is a NaN, whose bits might not survive. */
+function wordAsDouble(word: number): number {
+  WORD[0] = word;
+  WORD[1] = word / 0x1_0000_0000;
+  return DOUBLE[0]!;
 }
 
 function callInSource(type: FuncType): string {
@@ -213,21 +244,17 @@ function callInSource(type: FuncType): string {
   const stored = type.params.map((t, i) => store(t, i, `v${i}`));
   const loads = type.results.map((t, i) => load(t, i, type.params.length + i));
   const result = loads.length === 0 ? "" : loads.length === 1 ? `return ${loads[0]};` : `return [${loads.join(", ")}];`;
-  const half = (field: number, name: string) => `i32[${field >> 2}] = ${name}Lo; i32[${(field >> 2) + 1}] = ${name}Hi;`;
-  return `return function (env, types) {
+  const put = (field: number, name: string) => `f64[${field >> 3}] = ${name};`;
+  return `return function (env, types, wordAsDouble) {
   ${VIEWS} ${references(type)}
   const { instance, thread, enter, call: run, serve } = env;
-  const codeLo = env.code | 0, codeHi = env.code / 4294967296 | 0;
-  const contextLo = env.context | 0, contextHi = env.context / 4294967296 | 0;
-  const thunkLo = env.thunk | 0, thunkHi = env.thunk / 4294967296 | 0;
-  const recordLo = env.record | 0, recordHi = env.record / 4294967296 | 0;
+  const code = wordAsDouble(env.code), context = wordAsDouble(env.context);
+  const thunk = wordAsDouble(env.thunk), record = wordAsDouble(env.record);
   return { call(${names.join(", ")}) {
     if (instance.closed || thread.attention) enter();
     ${converted.join(" ")}
     ${stored.join(" ")}
-    ${half(CALL_CODE, "code")} ${half(CALL_CONTEXT, "context")} ${half(CALL_THUNK, "thunk")} ${
-    half(CALL_RECORD, "record")
-  }
+    ${put(CALL_CODE, "code")} ${put(CALL_CONTEXT, "context")} ${put(CALL_THUNK, "thunk")} ${put(CALL_RECORD, "record")}
     const status = run();
     if (status !== 0) serve(status);
     ${result}
@@ -304,6 +331,7 @@ function hostSource(type: FuncType): string {
   const { call, isHeld } = env;
   function deliver(r) { ${deliver} }
   function service() {
+    ${usesReferences(type) ? "border.relieve();" : ""}
     const r = call(${args});
     if (typeof r === "object" && r !== null && isHeld(r)) return r;
     ${type.results.length === 0 ? "" : "deliver(r);"}
@@ -325,6 +353,7 @@ function interpretedHost(type: FuncType, env: Parameters<HostFactory>[0]): Servi
     scratch.forEach((value, i) => storeConverted(state, i, results[i]!, value));
   };
   const service = () => {
+    if (usesReferences(type)) env.border.relieve();
     const result = env.call(...params.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, border)));
     if (typeof result === "object" && result !== null && env.isHeld(result)) return result as PromiseLike<unknown>;
     deliver(result);

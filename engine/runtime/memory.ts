@@ -7,8 +7,9 @@
  *
  * The pages of shared memories are those of a SharedArrayBuffer (shared_pages.ts).
  *
- * Views: an ArrayBuffer handed out must never outlive its pages, so a range is given back only when the memory is gone and
- * every view of it has been collected; until then it reads as zeros.
+ * Views: an ArrayBuffer handed out must never outlive its pages, so a range is given back only when the memory is gone and no
+ * ArrayBuffer has them; until then it reads as zeros. What must be detached by growth cannot be kept from being transferred, so such a view
+ * is held until then, to see whether that has happened.
  */
 import type { Host } from "../host/host.ts";
 import { I32, I64, type MemoryType } from "../wasm/types.ts";
@@ -31,7 +32,18 @@ export interface MemoryUser {
   readonly preempted: boolean;
 }
 
-const MEMORIES = new FinalizationRegistry<{ range: Range | undefined }>((holder) => holder.range?.retire());
+/** What is left of a memory that has been collected. */
+interface Holder {
+  range: Range | undefined;
+  /** The current view, if it may be transferred. */
+  open: ArrayBuffer | undefined;
+}
+
+const MEMORIES = new FinalizationRegistry<Holder>(({ range, open }) => {
+  // No growth will detach it any more, so it can be kept from being transferred.
+  if (open !== undefined) currentHost().lent.seal(open);
+  range?.retire();
+});
 
 export interface MemoryOptions {
   /** Guard pages instead of explicit checks; only for 32-bit memories. */
@@ -49,23 +61,39 @@ export function guardsShared(host: Host): boolean {
   return GUARD_RESERVATION <= host.maxViewBytes;
 }
 
+/** A linear memory: exported by an instance, or made by `host.memory` and `host.sharedMemory`. */
 export class Memory {
+  /** @internal */
   readonly type: MemoryType;
+  /**
+   * Has it guard pages, so that 32-bit code without checks may use it?
+   *
+   * @internal
+   */
   readonly guarded: boolean;
   /** Weak, since a memory may outlive many short-lived instances that import it. */
   #users: WeakRef<MemoryUser>[] = [];
   /** The most pages it may have. */
   readonly maxPages: number;
   #pages: number;
-  /** The pages of a shared memory; the fields above and below are then not used. */
+  /**
+   * The pages of a shared memory; the fields above and below are then not used.
+   *
+   * @internal
+   */
   readonly shared: SharedPages | undefined;
   readonly #host: Host;
-  readonly #holder: { range: Range | undefined } | undefined;
+  readonly #holder: Holder | undefined;
   #buffer: ArrayBuffer | undefined;
-  /** Is a view detached when the memory grows (JavaScript API, "refresh the memory buffer"), not just out of date? */
+  /**
+   * Is a view detached when the memory grows (JavaScript API, "refresh the memory buffer"), not just out of date?
+   *
+   * @internal
+   */
   detaches = false;
   readonly #reservation: number = 0;
 
+  /** @internal */
   constructor(host: Host, type: MemoryType, options: MemoryOptions) {
     const { min, max, address } = type.limits;
     const limit = address === I64 ? MAX_PAGES_64 : MAX_PAGES_32;
@@ -86,7 +114,7 @@ export class Memory {
       return;
     }
     this.#reservation = options.guarded ? GUARD_RESERVATION : Math.max(bytes, host.pageSize);
-    this.#holder = { range: Range.take(host, this.#reservation, bytes, options.image) };
+    this.#holder = { range: Range.take(host, this.#reservation, bytes, options.image), open: undefined };
     MEMORIES.register(this, this.#holder);
   }
 
@@ -122,41 +150,65 @@ export class Memory {
     };
   }
 
+  /** Its length in pages of 64 KiB. */
   get pages(): number {
     return this.shared === undefined ? this.#pages : this.shared.byteLength / PAGE_BYTES;
   }
 
+  /** Its length in bytes. */
   get byteLength(): number {
     return this.shared === undefined ? this.#pages * PAGE_BYTES : this.shared.byteLength;
   }
 
-  /** Address of byte 0. */
+  /**
+   * Address of byte 0.
+   *
+   * @internal
+   */
   get base(): number {
     return this.shared?.address ?? this.#holder!.range?.address ?? nowhereAddress(this.#host);
   }
 
   /**
-   * A view of the whole memory as it is now; the same object until the memory grows. Of a shared memory it is one SharedArrayBuffer that
-   * grows with it (declared as the declarations of `WebAssembly.Memory` do).
+   * A view of the whole memory as it is now; the same object until the memory grows. What is kept longer stays readable, but says nothing about
+   * the memory any more. It cannot be transferred, except on Bun, where the pages then go on without the memory. Of a shared memory
+   * it is one SharedArrayBuffer that grows with it (declared as the declarations of `WebAssembly.Memory` do).
    */
   get buffer(): ArrayBuffer {
     if (this.shared !== undefined) return this.shared.buffer as unknown as ArrayBuffer;
-    return (this.#buffer ??= this.#holder!.range?.view(this.byteLength) ?? new ArrayBuffer(0));
+    if (this.#buffer === undefined) {
+      const holder = this.#holder!;
+      this.#buffer = holder.range?.view(this.byteLength, !this.detaches) ?? new ArrayBuffer(0);
+      holder.open = this.detaches ? this.#buffer : undefined;
+    }
+    return this.#buffer;
   }
 
-  /** All bytes, for the runtime's own use before the next instruction of a guest. */
+  /**
+   * All bytes, for the runtime's own use before the next instruction of a guest.
+   *
+   * @internal
+   */
   get bytes(): Uint8Array {
     if (this.shared !== undefined) return new Uint8Array(this.shared.buffer);
     const own = this.#holder!.range?.own ?? NO_BYTES;
     return own.length === this.byteLength ? own : own.subarray(0, this.byteLength);
   }
 
-  /** Does it begin as an image says, so that segments need not be copied? */
+  /**
+   * Does it begin as an image says, so that segments need not be copied?
+   *
+   * @internal
+   */
   get hasImage(): boolean {
     return this.#holder?.range?.image !== undefined;
   }
 
-  /** Makes it what it was at first: as long, and as full. Its instances must be at rest. */
+  /**
+   * Makes it what it was at first: as long, and as full. Its instances must be at rest.
+   *
+   * @internal
+   */
   reset(): void {
     const holder = this.#holder;
     const range = holder?.range;
@@ -171,17 +223,20 @@ export class Memory {
 
   #setPages(pages: number): void {
     this.#pages = pages;
-    if (this.detaches) this.#forgetBuffer();
+    this.#forgetBuffer();
     this.#buffer = undefined;
     for (const user of this.#users) user.deref()?.memoryMoved(this);
   }
 
   #forgetBuffer(): void {
-    if (!this.detaches || this.#buffer === undefined) return;
-    detach(this.#buffer);
+    const holder = this.#holder;
+    if (holder?.open === undefined) return;
+    this.#host.lent.detach(holder.open);
+    holder.open = undefined;
     this.#buffer = undefined;
   }
 
+  /** @internal */
   addUser(user: MemoryUser): void {
     if (this.#users.length >= 64 && (this.#users.length & (this.#users.length - 1)) === 0) {
       this.#users = this.#users.filter((ref) => ref.deref() !== undefined);
@@ -189,7 +244,11 @@ export class Memory {
     this.#users.push(new WeakRef(user));
   }
 
-  /** Who keeps a copy of base and length. */
+  /**
+   * Who keeps a copy of base and length.
+   *
+   * @internal
+   */
   *users(): Generator<MemoryUser> {
     for (const ref of this.#users) {
       const user = ref.deref();
@@ -252,13 +311,6 @@ export class Memory {
     range.give(Number(this.type.limits.min) * PAGE_BYTES);
     this.#setPages(0);
   }
-}
-
-/** Detaches `buffer`, under which the pages stay, unless a program has done so. (Node 20 has neither `transfer` nor `detached`.) */
-function detach(buffer: ArrayBuffer): void {
-  if (buffer.byteLength === 0 && buffer.detached !== false) return;
-  if (typeof buffer.transfer === "function") buffer.transfer(0);
-  else structuredClone(buffer, { transfer: [buffer] });
 }
 
 const NO_BYTES = new Uint8Array(0);

@@ -2,8 +2,8 @@
  * Address space of memories. A range is reserved once and used again and again: when a memory is closed its range goes to a small pool,
  * zeroed, with its pages still there, since mapping and page faults cost far more than clearing what is in the cache.
  *
- * Views: an ArrayBuffer handed out must never outlive its pages, so a range is pooled or given back only when every view of it has been
- * collected; until then it reads as zeros. The runtime's own view (`own`) is never handed out.
+ * Views: an ArrayBuffer handed out must never outlive its pages, so a range is pooled or given back only when no ArrayBuffer has them any
+ * more, also not one that they were transferred to (host/lent_views.ts); until then it reads as zeros. The runtime's own view (`own`) is never handed out.
  */
 import { type Host, PROT } from "../host/host.ts";
 import type { StartImage } from "./start_image.ts";
@@ -112,18 +112,17 @@ export class Range {
     return this.#views > 0;
   }
 
-  view(bytes: number): ArrayBuffer {
-    const buffer = this.host.view(this.address, bytes);
-    if (bytes > 0) {
-      this.#views++;
-      VIEWS.register(buffer, this);
-    }
+  /** A view for programs; if it is `kept`, they cannot transfer it. */
+  view(bytes: number, kept: boolean): ArrayBuffer {
+    if (bytes === 0) return new ArrayBuffer(0);
+    const { lent } = this.host;
+    const buffer = lent.lend(this.address, bytes, () => {
+      this.#views--;
+      if (this.#retired && this.#views === 0) this.#release();
+    });
+    this.#views++;
+    if (kept) lent.seal(buffer);
     return buffer;
-  }
-
-  viewCollected(): void {
-    this.#views--;
-    if (this.#retired && this.#views === 0) this.#release();
   }
 
   /** Makes every committed byte what it was at first. */
@@ -162,8 +161,6 @@ export class Range {
     else if (this.#committed > 0) this.host.replace(this.address, this.#committed, PROT.READ | PROT.WRITE);
   }
 }
-
-const VIEWS = new FinalizationRegistry<Range>((range) => range.viewCollected());
 
 let nowhere: number | undefined;
 

@@ -6,14 +6,14 @@
  * Invariant: nothing that the outline of a valid module says differs from what the module says, but for offsets in it.
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
-import { decodeModule } from "../binary/decode.ts";
 import { readNames } from "../binary/names.ts";
+import { readModule } from "../binary/read_module.ts";
 import { readDatas } from "../binary/sections.ts";
 import { SECTION } from "../binary/section_ids.ts";
 import type { FeatureSet } from "../features.ts";
-import { validateModule } from "../validate/module.ts";
+import { annotateKnownValid } from "../validate/known_valid.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
-import { CodeReader } from "../wasm/code_reader.ts";
+import { ConstantReader } from "../wasm/constant_reader.ts";
 import { type DataSegment, emptyNames, type Names } from "../wasm/module.ts";
 
 const HEADER_BYTES = 8;
@@ -35,9 +35,12 @@ export function outlineOf(binary: Uint8Array): { bytes: Uint8Array; codeOffset: 
   return { bytes: writer.finish(), codeOffset };
 }
 
-/** The module of an outline, or of a whole binary form; bodies are not looked at. Throws as decoding and validation do. */
+/**
+ * The module of an outline, or of a whole binary form, that was found valid with these features; bodies are not looked at, and nothing is validated
+ * again. Throws as decoding does.
+ */
 export function readOutline(bytes: Uint8Array, features: FeatureSet): ValidModule {
-  const valid = validateModule(decodeModule(bytes, { bodies: false }), features, { bodies: false });
+  const valid = annotateKnownValid(readModule(new ConstantReader(bytes), true), features);
   defineLazily(valid, "names", () => namesOf(valid));
   defineLazily(valid, "datas", () => datasOf(bytes));
   return valid;
@@ -60,7 +63,7 @@ function datasOf(bytes: Uint8Array): DataSegment[] {
   while (reader.left > 0) {
     const id = reader.u8();
     const size = reader.u32();
-    if (id === SECTION.data) readDatas(new CodeReader(bytes, reader.pos, reader.pos + size), datas);
+    if (id === SECTION.data) readDatas(new ConstantReader(bytes, reader.pos, reader.pos + size), datas);
     reader.take(size);
   }
   return datas;

@@ -5,12 +5,12 @@
  *
  * /tmp belongs to everybody, so a file there that is a link or not the user's own is left alone.
  */
-import { closeSync, constants, fstatSync, openSync, writeSync } from "node:fs";
-import process from "node:process";
+import { nodeModule } from "../host/process.ts";
 import type { CompiledModule } from "./compiled_module.ts";
 
 /** Adds the functions of `module` to the map of this process. Throws an Error when the file cannot be written. */
 export function addToPerfMap(module: CompiledModule, path: string = `/tmp/perf-${process.pid}.map`): void {
+  const { closeSync, constants, fstatSync, openSync, writeSync } = nodeModule("node:fs");
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW |
     constants.O_NONBLOCK;
   const file = openSync(path, flags, 0o600);

@@ -1,21 +1,26 @@
 /**
  * Compiled modules as bytes and back. In: a CompiledModule and the options that shaped its code. Out: an artifact (link/artifact.ts), and from that a
- * CompiledModule whose code is placed in this process; nothing is compiled, no body is looked at.
+ * CompiledModule whose code is placed in this process; nothing is compiled, no body is looked at. What lies in a file is used where the system
+ * has it, in its pages.
  *
  * Trust: an artifact is machine code. What is damaged, or made by another engine, for another machine or with other options, is refused; but
  * who can write an artifact that passes can run anything in this process. Load those that you would run as a program.
  */
+import type { ProcessStubs } from "../codegen/target.ts";
 import type { ContextLayout } from "../context_layout.ts";
 import { FEATURE_ROWS, type FeatureSet } from "../features.ts";
-import { ArtifactError, readArtifact, writeArtifact } from "../link/artifact.ts";
+import { ArtifactError, MAPPED_FROM, readArtifact, writeArtifact } from "../link/artifact.ts";
 import { engineStamp } from "../link/engine_stamp.ts";
-import { placeImage } from "../link/image.ts";
+import { type CodeTables, mapCodeImage, placeImage } from "../link/image.ts";
 import { outlineOf, readOutline } from "./outline.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet } from "../optimizations.ts";
 import { cpuFeatures } from "../host/cpu.ts";
-import type { Host } from "../host/host.ts";
+import { currentHost } from "../host/current.ts";
+import { fileFacts, readFile } from "../host/files.ts";
+import { type Host, PROT } from "../host/host.ts";
 import { CompiledModule, type InlineSite } from "./compiled_module.ts";
-import { moduleHash, rememberModuleHash } from "./snapshot.ts";
+import type { ProcessCode } from "./guest_thread.ts";
+import { moduleHash, rememberModuleHash, validModuleHash } from "./snapshot.ts";
 import type { Store } from "./store.ts";
 
 /** The options of an engine that decide what code it makes. */
@@ -41,7 +46,34 @@ interface Description {
   hash: string;
   codeOffset: number;
   layout: ContextLayout;
-  hits: Record<string, number>;
+  hits: Readonly<Record<string, number>>;
+  /** What a process needs before it can run code; bytes in hexadecimal. */
+  process: Omit<ProcessStubs, "bytes"> & { bytes: string; maintenance?: string };
+}
+
+function toHex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function fromHex(text: string): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(text.length >> 1);
+  for (let k = 0; k < bytes.length; k++) bytes[k] = parseInt(text.slice(k * 2, k * 2 + 2), 16);
+  return bytes;
+}
+
+function describeProcess({ stubs, maintenance }: ProcessCode): Description["process"] {
+  return {
+    ...stubs,
+    bytes: toHex(stubs.bytes),
+    ...(maintenance === undefined ? {} : { maintenance: toHex(maintenance) }),
+  };
+}
+
+function processOf({ process: { bytes, maintenance, ...offsets } }: Description): ProcessCode {
+  return {
+    stubs: { ...offsets, bytes: fromHex(bytes) },
+    maintenance: maintenance === undefined ? undefined : fromHex(maintenance),
+  };
 }
 
 /** The names of the options that are on, in a fixed order. */
@@ -54,8 +86,18 @@ export function optionNames(options: CodeOptions): string[] {
 }
 
 /** The machine that code is made for, such as `linux/x64`. */
-export function machineName(host: Host): string {
+export function machineName(host: Pick<Host, "os" | "arch">): string {
   return `${host.os}/${host.arch}`;
+}
+
+/** What artifacts say of the machine that runs them. */
+export interface CodeMachine {
+  /** Such as `linux/x64`. */
+  name: string;
+  /** Optional instructions that the code may use. */
+  cpu: ReadonlySet<string>;
+  /** What a process there needs before it can run code. */
+  process: ProcessCode;
 }
 
 /** The artifact of a module that was compiled, or loaded, with `options`. */
@@ -65,34 +107,86 @@ export function serializeModule(
   hits: Readonly<Record<string, number>>,
 ): Uint8Array<ArrayBuffer> {
   const { thread, image } = module;
-  const code = new Uint8Array(thread.host.view(image.base, image.size)).slice();
-  for (const at of image.tables.pollAt) code.fill(0, at, at + 4); // depends on the place
+  const { host } = thread;
+  const machine = { name: machineName(host), cpu: cpuFeatures(host), process: thread.code };
   const outline = module.codeOffset === undefined
     ? outlineOf(module.valid.bytes)
     : { bytes: module.valid.bytes, codeOffset: module.codeOffset };
+  return writeModule(machine, options, {
+    ...flagsOf(module),
+    bytes: new Uint8Array(host.view(image.base, image.size)).slice(),
+    tables: image.tables,
+    inlineSites: module.inlineSitesByFunction,
+    layout: module.layout,
+    signatureIds: module.signatureIds,
+    outline,
+    hash: moduleHash(module),
+    hits,
+  });
+}
+
+/** Compiled code before it is placed in memory. */
+export interface UnplacedCode {
+  valid: CompiledModule["valid"];
+  layout: ContextLayout;
+  bytes: Uint8Array;
+  tables: CodeTables;
+  signatureIds: Int32Array;
+  explicitBounds: boolean;
+  interruptible: boolean;
+  fuel: boolean;
+  deterministic: boolean;
+  inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
+  hits: Readonly<Record<string, number>>;
+}
+
+/** The artifact of code that was compiled with `options` for `machine`, which need not be this one. */
+export function serializeCode(machine: CodeMachine, options: CodeOptions, code: UnplacedCode): Uint8Array<ArrayBuffer> {
+  const { valid } = code;
+  return writeModule(machine, options, { ...code, outline: outlineOf(valid.bytes), hash: validModuleHash(valid) });
+}
+
+/** What code was told to do; artifacts say it. */
+function flagsOf({ explicitBounds, interruptible, fuel, deterministic }: CompiledModule) {
+  return { explicitBounds, interruptible, fuel, deterministic };
+}
+
+/** What an artifact has of code. */
+interface SavedCode extends Omit<UnplacedCode, "valid"> {
+  outline: { bytes: Uint8Array; codeOffset: number };
+  hash: Uint8Array;
+}
+
+function writeModule(machine: CodeMachine, options: CodeOptions, code: SavedCode): Uint8Array<ArrayBuffer> {
+  const { bytes, tables } = code;
+  for (const at of tables.pollAt) bytes.fill(0, at, at + 4); // depends on the place
   const description: Description = {
     engine: engineStamp(),
-    machine: machineName(thread.host),
-    cpu: [...cpuFeatures(thread.host)].sort(),
+    machine: machine.name,
+    cpu: [...machine.cpu].sort(),
     options: optionNames(options),
-    explicitBounds: module.explicitBounds,
-    interruptible: module.interruptible,
-    fuel: module.fuel,
-    deterministic: module.deterministic,
-    hash: [...moduleHash(module)].map((byte) => byte.toString(16).padStart(2, "0")).join(""),
-    codeOffset: outline.codeOffset,
-    layout: module.layout,
-    hits,
+    explicitBounds: code.explicitBounds,
+    interruptible: code.interruptible,
+    fuel: code.fuel,
+    deterministic: code.deterministic,
+    hash: toHex(code.hash),
+    codeOffset: code.outline.codeOffset,
+    layout: code.layout,
+    hits: code.hits,
+    process: describeProcess(machine.process),
   };
   return writeArtifact({
     description,
-    outline: outline.bytes,
-    code,
-    signatureIds: module.signatureIds,
-    inlined: writeInlined(module.inlineSitesByFunction),
-    tables: image.tables,
+    outline: code.outline.bytes,
+    code: bytes,
+    signatureIds: code.signatureIds,
+    inlined: writeInlined(code.inlineSites),
+    tables,
   });
 }
+
+/** Gives the store that modules are loaded into; one that has to be made first is made of the artifact's process code. */
+export type StoreFor = (code: ProcessCode) => Store;
 
 /** What `loadModule` gives. */
 export interface LoadedModule {
@@ -100,38 +194,102 @@ export interface LoadedModule {
   hits: Readonly<Record<string, number>>;
 }
 
+/** A file in memory: what it holds, while anybody looks at it, and the file to map parts of elsewhere. */
+interface MappedFile {
+  bytes: Uint8Array;
+  image: number;
+}
+
+/** Mappings of files, by the buffers over them. */
+const MAPPINGS = new FinalizationRegistry<{ host: Host; address: number; bytes: number }>(({ host, address, bytes }) =>
+  host.release(address, bytes)
+);
+
+/** Maps the file at `path`; undefined when the system has no way to. Its image is to be closed. */
+function mapFile(host: Host, path: string): MappedFile | undefined {
+  let image: number | undefined;
+  try {
+    const file = host.openImage(path);
+    image = file.image;
+    if (file.bytes === 0 || file.bytes > host.maxViewBytes) throw new RangeError("The file cannot be mapped");
+    const address = host.reserve(file.bytes, PROT.NONE);
+    try {
+      // Writable, so that whoever writes to a view of it changes nothing but that.
+      host.mapImage(address, file.bytes, image);
+    } catch (error) {
+      host.release(address, file.bytes);
+      throw error;
+    }
+    const buffer = host.view(address, file.bytes);
+    MAPPINGS.register(buffer, { host, address, bytes: file.bytes });
+    return { bytes: new Uint8Array(buffer), image };
+  } catch {
+    if (image !== undefined) host.closeImage(image);
+    return undefined;
+  }
+}
+
 /**
- * The module of an artifact, its code placed in memory. `wantsExplicit` says whether code with guard pages can be used here. Throws
- * ArtifactError.
+ * The module of the artifact in a file, whose pages are used as they are where that is possible: nothing is copied, and what is not run is not
+ * read again. Whoever writes the file anew must do so under another name and rename that. Throws ArtifactError, and what reading a file throws.
+ */
+export function loadModuleFile(
+  storeFor: StoreFor,
+  path: string,
+  options: CodeOptions,
+  wantsExplicit: (valid: CompiledModule["valid"]) => boolean,
+): LoadedModule {
+  const host = currentHost();
+  // Small ones are read faster than mapped; and this says what is wrong with a path.
+  const file = fileFacts(path).bytes < MAPPED_FROM ? undefined : mapFile(host, path);
+  if (file === undefined) return loadModule(storeFor, readFile(path), options, wantsExplicit);
+  try {
+    return loadModule(storeFor, file.bytes, options, wantsExplicit, file.image);
+  } finally {
+    host.closeImage(file.image);
+  }
+}
+
+/**
+ * The module of an artifact, its code placed in memory: copied, or mapped where `image` is a file with the same bytes. `wantsExplicit` says
+ * whether code with guard pages can be used here; nothing is made in this process before it is asked. Throws ArtifactError, and what it throws.
  */
 export function loadModule(
-  store: Store,
+  storeFor: StoreFor,
   bytes: Uint8Array,
   options: CodeOptions,
   wantsExplicit: (valid: CompiledModule["valid"]) => boolean,
+  image?: number,
 ): LoadedModule {
   const parts = readArtifact(bytes);
   const description = parts.description as Description;
   if (typeof description?.engine !== "string") throw new ArtifactError("The artifact does not say what made it");
-  const { thread } = store;
-  requireFit(description, options, thread.host);
+  const host = currentHost();
+  requireFit(description, options, host);
   let valid: CompiledModule["valid"];
   try {
     valid = readOutline(parts.outline, options.features);
   } catch (error) {
     throw new ArtifactError(`The artifact's module cannot be read: ${(error as Error).message}`);
   }
-  if (!description.explicitBounds && wantsExplicit(valid)) {
+  const explicit = wantsExplicit(valid);
+  if (!description.explicitBounds && explicit) {
     throw new ArtifactError(
       "The artifact's code needs guard pages, which cannot be used here: compile it with explicit bounds",
     );
   }
-  const { tables } = parts;
-  // The input stays what it is: a second load checks it again.
-  const code = tables.pollAt.length > 0 ? parts.code.slice() : parts.code;
+  const { code, tables } = parts;
+  const store = storeFor(processOf(description));
+  const { thread } = store;
+  const { arena } = thread;
+  const mapped = image === undefined ? undefined : mapCodeImage(
+    arena,
+    { image, offset: code.byteOffset - bytes.byteOffset, bytes: code.length, pageSize: host.pageSize },
+    tables,
+  );
   const compiled = new CompiledModule(thread, valid, {
     layout: description.layout,
-    image: placeImage(thread.arena, code, tables),
+    image: mapped ?? placeImage(arena, code, tables),
     explicitBounds: description.explicitBounds,
     interruptible: description.interruptible,
     fuel: description.fuel,
@@ -140,7 +298,7 @@ export function loadModule(
     inlineSites: () => readInlined(parts.inlined),
     codeOffset: description.codeOffset,
   });
-  rememberModuleHash(compiled, Uint8Array.from(description.hash.match(/../g) ?? [], (pair) => parseInt(pair, 16)));
+  rememberModuleHash(compiled, fromHex(description.hash));
   store.addModule(compiled);
   return { compiled, hits: description.hits };
 }

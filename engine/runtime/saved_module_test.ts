@@ -2,7 +2,9 @@
  * Artifacts: a loaded module does what the compiled one does, and nothing that is damaged or foreign is loaded.
  */
 import assert from "node:assert/strict";
-import { ArtifactError, type EngineOptions, type Module, NewEngine, TrapError } from "../mod.ts";
+import { cpuFeatures } from "../host/cpu.ts";
+import { currentHost } from "../host/current.ts";
+import { ArtifactError, type EngineOptions, type Machine, type Module, NewEngine, TrapError } from "../mod.ts";
 import { readArtifact, writeArtifact } from "../link/artifact.ts";
 import { ENGINE_VERSION } from "../link/engine_stamp.ts";
 import denoJson from "../deno.json" with { type: "json" };
@@ -221,4 +223,47 @@ Deno.test("what is no artifact is refused as such", () => {
 
 Deno.test("the engine's version is that of its package", () => {
   assert.equal(ENGINE_VERSION, denoJson.version);
+});
+
+const HOST = currentHost();
+const THIS_MACHINE: Machine = { os: "linux", arch: HOST.arch, cpu: [...cpuFeatures(HOST)] };
+
+for (const options of [...OPTIONS, { bounds: "guard" } as const]) {
+  Deno.test(`an artifact for a machine is what that machine makes: ${JSON.stringify(options)}`, async () => {
+    const engine = NewEngine(options);
+    const artifact = await engine.compileFor(THIS_MACHINE, TEXT);
+    assert.deepEqual(artifact, engine.compile(TEXT).serialize());
+    const plain = engine.load(await engine.compileFor({ os: "linux", arch: HOST.arch }, TEXT));
+    assert.deepEqual(withoutLines(use(plain)), withoutLines(use(engine.compile(TEXT))));
+  });
+}
+
+Deno.test("an artifact for another machine is refused here, and says which it is for", async () => {
+  const engine = NewEngine();
+  const arch = HOST.arch === "x64" ? "arm64" : "x64";
+  const artifact = await engine.compileFor({ os: "linux", arch }, TEXT);
+  assert.throws(() => engine.load(artifact), (error: Error) => {
+    assert(error instanceof ArtifactError);
+    assert.equal(error.message, `The artifact is for linux/${arch}, this machine is linux/${HOST.arch}`);
+    return true;
+  });
+});
+
+Deno.test("a machine that there is no code for is refused by name", async () => {
+  const engine = NewEngine();
+  const machine = (fields: object) => ({ os: "linux", arch: "arm64", ...fields }) as Machine;
+  const ROWS: [object, RegExp][] = [
+    [{ arch: "riscv64" }, /no code for the machine linux\/riscv64: linux\/x64 and linux\/arm64 are known/],
+    [{ arch: "toString" }, /no code for the machine linux\/toString/],
+    [{ os: "darwin" }, /no code for the machine darwin\/arm64/],
+    [{ cpu: ["lse", "avx2"] }, /arm64 has no feature "avx2", but: lse$/],
+  ];
+  for (const [fields, message] of ROWS) {
+    await assert.rejects(engine.compileFor(machine(fields), TEXT), (error: Error) => {
+      assert(error instanceof TypeError);
+      assert.match(error.message, message);
+      return true;
+    });
+  }
+  await assert.rejects(engine.compileFor(machine({}), "(module (func (result i32)))"), /line 1|type mismatch/);
 });

@@ -2,48 +2,66 @@
  * One compiled module used by several Workers: they are threads of one process, so another realm can run the code where it is. In: a
  * CompiledModule. Out: plain data for `postMessage`, and from that, in another realm, a CompiledModule with the same image.
  *
- * What is shared by address: machine code. What is shared as memory: the tables that explain it, the binary form. What each realm has of its own:
+ * What is shared by address: machine code. What is shared as memory: the tables that explain it, the outline of the binary form. What each realm has of its own:
  * canonical type ids, contexts, instances. Code that polls for deadlines reads the poll page of its realm, whose distance is written into it,
  * so it is placed again, as a copy.
  *
  * Lifetime: `share` keeps the module until `unshare`, since data on its way holds nothing. Every realm that uses the image holds one of
  * the references that image_references.ts counts; who gives the last one back drops the pages. Only the realm that placed the image can use its place again.
  */
-import { decodeModule } from "../binary/decode.ts";
 import type { ContextLayout } from "../context_layout.ts";
 import type { FeatureSet } from "../features.ts";
 import { CodeImage, type CodeTables, placeImage } from "../link/image.ts";
-import { readOutline } from "./outline.ts";
-import { validateModule } from "../validate/module.ts";
+import { outlineOf, readOutline } from "./outline.ts";
 import { CompiledModule, type InlineSite } from "./compiled_module.ts";
 import { ImageReferences } from "./image_references.ts";
 import { moduleHash, rememberModuleHash } from "./snapshot.ts";
 import type { Store } from "./store.ts";
 
-/** What of a module another realm needs. */
+/** What of a module another realm needs: plain data for `postMessage`, of which only `waft` and `version` mean something to a program. */
 export interface SharedModuleToken {
+  /** What it is a token of. */
   readonly waft: "module";
   /** The engine's version: another one may mean other things by the same data. */
   readonly version: number;
+  /** @internal */
   readonly base: number;
+  /** @internal */
   readonly size: number;
+  /** @internal */
   readonly count: SharedArrayBuffer;
+  /** @internal */
   readonly binary: SharedArrayBuffer;
+  /** @internal */
   readonly tables: CodeTables;
+  /** @internal */
   readonly layout: ContextLayout;
+  /** @internal */
   readonly signatureIds: Int32Array;
+  /** @internal */
   readonly explicitBounds: boolean;
+  /** @internal */
   readonly interruptible: boolean;
+  /** @internal */
   readonly fuel: boolean;
+  /** @internal */
   readonly deterministic: boolean;
+  /** @internal */
   readonly inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
+  /** @internal */
   readonly features: FeatureSet;
-  /** Of a module from an artifact, whose binary form is only an outline. */
-  readonly outline?: { codeOffset: number; hash: Uint8Array };
+  /**
+   * Where the code began in the binary form, of which `binary` is the outline and `hash` the hash.
+   *
+   * @internal
+   */
+  readonly codeOffset: number;
+  /** @internal */
+  readonly hash: Uint8Array;
 }
 
 /** Changes whenever the meaning of a token does. */
-const VERSION = 1;
+const VERSION = 2;
 
 const TOKENS = new WeakMap<CompiledModule, SharedModuleToken>();
 /** Modules that other realms may ask for. */
@@ -54,7 +72,8 @@ export function shareModule(module: CompiledModule, features: FeatureSet): Share
   KEPT.add(module);
   const known = TOKENS.get(module);
   if (known !== undefined) return known;
-  const { image, references } = module;
+  const { image, references, valid: { bytes } } = module;
+  const outline = module.codeOffset === undefined ? outlineOf(bytes) : { bytes, codeOffset: module.codeOffset };
   const tables = Object.fromEntries(Object.entries(image.tables).map(([name, column]) => [name, sharedColumn(column)]));
   const token: SharedModuleToken = {
     waft: "module",
@@ -62,7 +81,7 @@ export function shareModule(module: CompiledModule, features: FeatureSet): Share
     base: image.base,
     size: image.size,
     count: references.share(),
-    binary: sharedBytes(module.valid.bytes).buffer,
+    binary: sharedBytes(outline.bytes).buffer,
     tables: tables as unknown as CodeTables,
     layout: module.layout,
     signatureIds: sharedWords(module.signatureIds),
@@ -72,9 +91,8 @@ export function shareModule(module: CompiledModule, features: FeatureSet): Share
     deterministic: module.deterministic,
     inlineSites: module.inlineSitesByFunction,
     features,
-    ...(module.codeOffset === undefined
-      ? {}
-      : { outline: { codeOffset: module.codeOffset, hash: moduleHash(module) } }),
+    codeOffset: outline.codeOffset,
+    hash: moduleHash(module),
   };
   TOKENS.set(module, token);
   return token;
@@ -94,11 +112,7 @@ export function adoptModule(store: Store, token: SharedModuleToken): CompiledMod
   const known = store.moduleAt(token.base);
   if (known !== undefined) return known;
   const references = ImageReferences.hold(token.count);
-  const { outline } = token;
-  const binary = new Uint8Array(token.binary).slice();
-  const valid = outline === undefined
-    ? validateModule(decodeModule(binary), token.features, { bodies: false })
-    : readOutline(binary, token.features);
+  const valid = readOutline(new Uint8Array(token.binary).slice(), token.features);
   const { thread } = store;
   let image = new CodeImage(token.base, token.size, token.tables);
   if (token.tables.pollAt.length > 0) {
@@ -111,9 +125,8 @@ export function adoptModule(store: Store, token: SharedModuleToken): CompiledMod
     ...token,
     image,
     ...(copied ? {} : { references }),
-    ...(outline === undefined ? {} : { codeOffset: outline.codeOffset }),
   });
-  if (outline !== undefined) rememberModuleHash(module, outline.hash);
+  rememberModuleHash(module, token.hash);
   store.addModule(module);
   return module;
 }

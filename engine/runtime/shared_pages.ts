@@ -20,16 +20,21 @@ const CONTROL_BYTES = 16;
 
 /** A shared memory on its way to another Worker: plain data for `postMessage`. */
 export interface SharedMemoryToken {
+  /** What it is a token of. */
   readonly waft: "memory";
+  /** Type of its addresses. */
   readonly address: "i32" | "i64";
-  /** Limits of the type, in pages. */
+  /** The least of its type, in pages. */
   readonly min: bigint;
+  /** The most of its type, in pages. */
   readonly max: bigint;
   /** The most pages that there can be, by the limits of its maker. */
   readonly maxPages: number;
   /** Is there address space behind it, for code without checks? */
   readonly guarded: boolean;
+  /** The bytes. */
   readonly pages: SharedArrayBuffer;
+  /** How many there are, for the engine. */
   readonly control: SharedArrayBuffer;
 }
 

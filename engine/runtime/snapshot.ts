@@ -7,13 +7,14 @@
  * Whatever else a table or global refers to (host values, objects, functions of others) cannot be saved, and neither can an instance
  * that imports state. Invariant: bytes are trusted in nothing; a state that the module could not have is refused.
  */
-import { createHash } from "node:crypto";
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { encodeModule } from "../binary/encode.ts";
 import { WaftError } from "../errors.ts";
+import { nodeModule } from "../host/process.ts";
 import { isSubtypeId } from "../wasm/subtype.ts";
 import { HEAP, heapOf, isNullable, isRef, V128, type ValType, valTypeName } from "../wasm/types.ts";
 import { RECORD } from "../context_layout.ts";
+import type { ValidModule } from "../validate/valid_module.ts";
 import type { CompiledModule } from "./compiled_module.ts";
 import { evaluateConst } from "./const_expr.ts";
 import type { Instance } from "./instance.ts";
@@ -28,15 +29,20 @@ const PAGE_BYTES = 0x10000;
 const REFERENCE = { NULL: 0, FUNC: 1, I31: 2 } as const;
 
 function sha256(bytes: Uint8Array): Uint8Array {
-  return new Uint8Array(createHash("sha256").update(bytes).digest());
+  return new Uint8Array(nodeModule("node:crypto").createHash("sha256").update(bytes).digest());
 }
 
 const HASHES: WeakMap<CompiledModule, Uint8Array> = new WeakMap();
 
-/** What says that two modules are the same one. */
+/** What says that two modules are the same one, of a module with its bodies. */
+export function validModuleHash(valid: ValidModule): Uint8Array {
+  return sha256(encodeModule(valid));
+}
+
+/** The same, of a module that may have lost them. */
 export function moduleHash(module: CompiledModule): Uint8Array {
   let hash = HASHES.get(module);
-  if (hash === undefined) HASHES.set(module, hash = sha256(encodeModule(module.valid)));
+  if (hash === undefined) HASHES.set(module, hash = validModuleHash(module.valid));
   return hash;
 }
 
@@ -76,9 +82,9 @@ export function writeSnapshot(instance: Instance): Uint8Array<ArrayBuffer> {
   out.u32(VERSION);
   out.raw(moduleHash(module));
   const state = captureState(instance);
-  for (const { pages, bytes } of state.memories) {
+  for (const { pages, runs } of state.memories) {
     out.u32(pages);
-    writeBlocks(out, bytes);
+    writeBlocks(out, runs[0]!.bytes);
   }
   const { importedTableCount, importedGlobalCount } = module.valid;
   state.tables.forEach((words, i) => {
@@ -193,7 +199,7 @@ function readContent(reader: ByteReader, module: CompiledModule): (instance: Ins
     if (pages < limits.min || (limits.max !== undefined && pages > limits.max)) {
       refuse(`a memory of ${pages} pages is against its type`, reader.offset);
     }
-    return { pages, bytes: readBlocks(reader, pages) };
+    return { pages, runs: readBlocks(reader, pages) };
   });
   const tables = tableTypes.slice(valid.importedTableCount).map(({ limits, element }) => {
     const length = reader.u32();
@@ -245,21 +251,19 @@ function requirePrescribed(instance: Instance, table: number, words: Float64Arra
   refuse(`table ${table} is not what the module makes it, and nothing could have changed it`);
 }
 
-function readBlocks(reader: ByteReader, pages: number): Uint8Array {
+/** The runs of blocks, copied: no more bytes than the snapshot has, wherever in memory they belong. */
+function readBlocks(reader: ByteReader, pages: number): InstanceState["memories"][number]["runs"] {
   const runs: { at: number; bytes: Uint8Array }[] = [];
   let at = 0;
   for (;;) {
     const gap = reader.u32();
     const count = reader.u32();
-    if (count === 0) break;
+    if (count === 0) return runs;
     at += gap * BLOCK_BYTES;
     if (at + count * BLOCK_BYTES > pages * PAGE_BYTES) refuse("its memory goes beyond its pages", reader.offset);
-    runs.push({ at, bytes: reader.take(count * BLOCK_BYTES) });
+    runs.push({ at, bytes: reader.take(count * BLOCK_BYTES).slice() });
     at += count * BLOCK_BYTES;
   }
-  const bytes = new Uint8Array(at);
-  for (const run of runs) bytes.set(run.bytes, run.at);
-  return bytes;
 }
 
 function readNumbers(reader: ByteReader, below: number): number[] {

@@ -3,7 +3,6 @@
  * a code address belongs to, which instance a context belongs to, and how references cross the border.
  */
 import { CONTEXT, RECORD, THREAD } from "../context_layout.ts";
-import type { Target } from "../codegen/target.ts";
 import { Bug, TrapError, UNCATCHABLE } from "../errors.ts";
 import { REF_TAG } from "../gc_layout.ts";
 import { Heap, HeapFull, type HeapRoots } from "../gc/heap.ts";
@@ -17,12 +16,13 @@ import { collectorCode } from "./collector.ts";
 import type { CompiledModule } from "./compiled_module.ts";
 import { Exception } from "./exception.ts";
 import { funcInfo } from "./func.ts";
-import { GuestThread } from "./guest_thread.ts";
+import { GuestThread, type ProcessCode } from "./guest_thread.ts";
 import type { Global } from "./global.ts";
 import { typeIdAt } from "./heap_objects.ts";
 import type { Instance } from "./instance.ts";
 import { PROT } from "../host/host.ts";
 import type { ImageReferences } from "./image_references.ts";
+import { ModuleMap } from "./module_map.ts";
 import { NativeRegion } from "./native_region.ts";
 import type { Table } from "./table.ts";
 import { parkedFrames, trapError } from "./trap_error.ts";
@@ -31,8 +31,7 @@ import { type ReferenceBorder, referenceMismatch } from "./values.ts";
 
 export class Store implements ReferenceBorder {
   readonly thread: GuestThread;
-  /** Modules by the start of their image; weak, so that unused ones can go. */
-  readonly #modules = new Map<number, WeakRef<CompiledModule>>();
+  readonly #modules = new ModuleMap();
   readonly #instances = new Map<number, WeakRef<Instance>>();
   #nextInstance = 1;
   /** Instances that are neither closed nor collected. */
@@ -56,8 +55,8 @@ export class Store implements ReferenceBorder {
   /** Tables and globals that the host made: roots of references that no instance need know. */
   readonly #hostObjects: WeakRef<Table | Global>[] = [];
 
-  constructor(target: Target) {
-    this.thread = new GuestThread(currentHost(), target);
+  constructor(code: ProcessCode) {
+    this.thread = new GuestThread(currentHost(), code);
     this.thread.trapError = () => trapError(this.thread, (address) => this.moduleAt(address));
     this.thread.interruption = (parked) =>
       new TrapError(
@@ -128,6 +127,7 @@ export class Store implements ReferenceBorder {
         (this.thread.exceptions.valueAt(number) as Exception | undefined)?.visitReferences(word),
       marked: (host, exceptions, epoch) => {
         this.thread.handles.sweepUnmarked(host);
+        this.thread.records.visitHeld((word) => this.thread.exceptions.keep(exceptions, word));
         this.thread.exceptions.sweepUnmarked(exceptions);
         if (this.thread.depth === 0) this.#sweepEscaped(epoch);
       },
@@ -136,13 +136,14 @@ export class Store implements ReferenceBorder {
 
   addModule(module: CompiledModule): void {
     const base = module.image.base;
-    this.#modules.set(base, new WeakRef(module));
+    this.#modules.add(module);
     MODULES.register(module, { store: this, base, size: module.image.size, references: module.references });
   }
 
   /** The module's image is unreachable in this realm: its code can go unless others use it. */
   dropImage(base: number, size: number, references: ImageReferences): void {
-    this.#modules.delete(base);
+    this.#modules.drop(base);
+    this.thread.unwindTable.forget(base);
     if (!references.drop()) return;
     if (references.own) this.thread.arena.release(base, size);
     else this.thread.host.replace(base, size, PROT.NONE);
@@ -150,11 +151,7 @@ export class Store implements ReferenceBorder {
 
   /** The module whose image holds a code address. */
   moduleAt(address: number): CompiledModule | undefined {
-    for (const ref of this.#modules.values()) {
-      const module = ref.deref();
-      if (module !== undefined && module.image.contains(address)) return module;
-    }
-    return undefined;
+    return this.#modules.moduleAt(address);
   }
 
   addInstance(instance: Instance): number {
@@ -276,19 +273,28 @@ export class Store implements ReferenceBorder {
 
   /** Throws the exception that landed last once more. */
   raiseAgain(): void {
-    this.raise(this.#caught!);
+    this.raise(this.#takeCaught());
   }
 
   /** The exception of an exnref, undefined for null. */
   exceptionOf(word: number): Exception | undefined {
+    this.thread.records.settle();
     return word === 0 ? undefined : this.thread.exceptions.valueOf(word) as Exception;
   }
 
   /** The exnref of the exception that landed last. */
   caughtWord(): number {
     // A loop that catches may go on for ever, without a moment of rest.
+    const caught = this.#takeCaught();
     this.#sweepExceptions();
-    return this.thread.exceptions.handleOf(this.#caught);
+    const word = this.thread.exceptions.handleOf(caught);
+    if (this.thread.code.stubs.unwinds) this.thread.records.lend(caught);
+    return word;
+  }
+
+  /** The exception that landed last, wherever that is known. */
+  #takeCaught(): Exception {
+    return this.#caught = this.thread.records.take(this) ?? this.#caught!;
   }
 
   /** Does compiled code catch what a host function threw? Traps, and what says so itself, pass through. */
@@ -302,6 +308,8 @@ export class Store implements ReferenceBorder {
     if (!unwindToLanding(this.thread, this.#imageAt)) return false;
     exception.deliver(this);
     this.#caught = exception;
+    // Without an exnref it gets none here, where nothing sweeps.
+    if (this.thread.code.stubs.unwinds && this.thread.exceptions.has(exception)) this.thread.records.lend(exception);
     return true;
   }
 
@@ -324,6 +332,7 @@ export class Store implements ReferenceBorder {
       };
       for (const ref of this.#instances.values()) ref.deref()?.markExceptions(mark);
       this.#caught?.visitReferences(mark);
+      this.thread.records.visitHeld(mark);
       for (const exception of this.shownExceptions) exception.visitReferences(mark);
       for (const { region: { u32 }, offset, bytes } of this.thread.guestFrames()) {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
@@ -340,9 +349,35 @@ export class Store implements ReferenceBorder {
     this.#lastContext = 0;
     this.#lastInstance = undefined;
     this.#caught = undefined;
+    this.thread.records.rest();
     if (!this.thread.sweepDue && !this.thread.exceptions.full) return;
     if (resultsWait) this.thread.sweepDue = true;
     else this.#sweep();
+  }
+
+  /**
+   * Frees host handles that nothing holds when there are too many, while compiled code is parked for a host function whose arguments are still in
+   * the slots. Any word on the stack that looks like a handle is taken for one.
+   */
+  relieve(): void {
+    const { thread, heap } = this;
+    if (!thread.handles.full) return;
+    if (this.#escaped.size < this.#escapedLimit) thread.sweepDue = false;
+    if (heap.isOpen) return heap.collect();
+    thread.handles.sweep((mark) => {
+      const range = ({ u32 }: NativeRegion, offset: number, bytes: number) => {
+        for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
+          if (u32[at + 1]! === 0) mark(u32[at]!);
+        }
+      };
+      for (const { region, offset, bytes } of thread.guestFrames()) range(region, offset, bytes);
+      range(thread.state, THREAD.SLOTS, THREAD.SIZE - THREAD.SLOTS);
+      for (const ref of this.#instances.values()) ref.deref()?.markReferences(mark);
+      for (const ref of this.#hostObjects) ref.deref()?.markReferences(mark);
+      this.#caught?.visitReferences(mark);
+      for (const exception of this.shownExceptions) exception.visitReferences(mark);
+      for (const exception of thread.exceptions.values()) (exception as Exception).visitReferences(mark);
+    });
   }
 
   /**

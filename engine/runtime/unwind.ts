@@ -26,7 +26,10 @@ export function unwindToLanding(thread: GuestThread, imageAt: (address: number) 
       at += TAIL_FRAME.SIZE;
       continue;
     }
-    if (image === undefined || !image.contains(pc)) image = imageAt(pc);
+    if (image === undefined || !image.contains(pc)) {
+      image = imageAt(pc);
+      if (image !== undefined && thread.code.stubs.unwinds) thread.unwindTable.note(image);
+    }
     const site = image?.unwindSiteAt(pc);
     if (site === undefined) return false;
     if (site.cross) context = stack.word(at + 8);

@@ -30,6 +30,16 @@ export interface ReferenceBorder {
   fromWord(word: number, type: ValType, giver?: Sharer): unknown;
 }
 
+/** The same with short ways for what crosses most often. */
+export interface CallBorder extends ReferenceBorder {
+  /** What a word with the tag of host values refers to. */
+  hostValue(word: number): unknown;
+  /** The word of a string, for any type that takes host values. */
+  textWord(value: string): number;
+  /** Called when the arguments of a host function are still roots: a program that takes host values for ever has no moment of rest. */
+  relieve(): void;
+}
+
 /** Writes `value`, converted to `type`, to the cell at `offset`. Throws TypeError when there is no conversion. */
 export function writeValue(
   region: NativeRegion,

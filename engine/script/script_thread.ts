@@ -34,11 +34,15 @@ async function runThread({ text, path, options, shared }: ThreadTask): Promise<S
 }
 
 if (parentPort !== null) {
-  let reply: ThreadReply;
-  try {
-    reply = { result: await runThread(workerData as ThreadTask) };
-  } catch (error) {
-    reply = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
-  }
-  parentPort.postMessage(reply);
+  const port = parentPort;
+  // After this module has been evaluated: see wasi/thread_worker.ts.
+  setTimeout(async () => {
+    let reply: ThreadReply;
+    try {
+      reply = { result: await runThread(workerData as ThreadTask) };
+    } catch (error) {
+      reply = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+    }
+    port.postMessage(reply);
+  });
 }

@@ -10,7 +10,8 @@ const DECODER = new TextDecoder("utf-8", { fatal: true });
 
 export class GuestMemory {
   #memory: Memory | undefined;
-  #buffer: ArrayBuffer | undefined;
+  /** What the view is of: the runtime's own bytes, or the buffer of a shared memory. */
+  #source: Uint8Array | SharedArrayBuffer | undefined;
   #view: DataView = new DataView(new ArrayBuffer(0));
 
   /** Sets the memory: the one the guest exports. */
@@ -21,10 +22,12 @@ export class GuestMemory {
   #current(): DataView {
     const memory = this.#memory;
     if (memory === undefined) throw new WasiError(ERRNO.fault);
-    const buffer = memory.buffer;
-    if (buffer !== this.#buffer) {
-      this.#buffer = buffer;
-      this.#view = new DataView(buffer);
+    const source = memory.shared?.buffer ?? memory.bytes;
+    if (source !== this.#source) {
+      this.#source = source;
+      this.#view = source instanceof Uint8Array
+        ? new DataView(source.buffer, source.byteOffset, source.length)
+        : new DataView(source);
     }
     return this.#view;
   }
@@ -43,8 +46,8 @@ export class GuestMemory {
   }
 
   bytes(at: number, length: number): Uint8Array<ArrayBuffer> {
-    this.#range(at, length);
-    return new Uint8Array(this.#buffer!, at, length);
+    const view = this.#range(at, length);
+    return new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset + at, length);
   }
 
   /** A string of the guest; not UTF-8 is WASI's ilseq. */
@@ -52,7 +55,7 @@ export class GuestMemory {
     const bytes = this.bytes(at, length);
     try {
       // Not every decoder takes bytes that may change meanwhile.
-      return DECODER.decode((this.#buffer as object) instanceof SharedArrayBuffer ? bytes.slice() : bytes);
+      return DECODER.decode((bytes.buffer as object) instanceof SharedArrayBuffer ? bytes.slice() : bytes);
     } catch {
       throw new WasiError(ERRNO.ilseq);
     }

@@ -1,6 +1,9 @@
 /**
  * One thread of a guest with threads, in a Worker (threads.ts). In: {@linkcode ThreadStart} as worker data. Out: messages; WASI calls that
  * touch descriptors are made by the realm that started it, and this one sleeps meanwhile. What needs no descriptor is done here.
+ *
+ * Invariant: no guest runs while this module is evaluated. The engine's modules wait for one another (top-level await), and Node 26 ends the
+ * whole process when a Worker is terminated in a module that had to wait (V8: "Check failed: !is_null()").
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { Memory, Module } from "../engine.ts";
@@ -87,11 +90,16 @@ function runThread(start: ThreadStart, tell: (message: ThreadMessage) => void): 
 if (parentPort !== null) {
   const port = parentPort;
   const tell = (message: ThreadMessage) => port.postMessage(message);
-  try {
-    runThread(workerData as ThreadStart, tell);
-  } catch (error) {
-    if (error instanceof WasiExit) tell({ kind: "exit", status: error.status });
-    else if (error instanceof TrapError) tell({ kind: "trap", message: error.message, frames: error.frames });
-    else tell({ kind: "error", message: error instanceof Error ? error.message : String(error) });
-  }
+  setTimeout(() => {
+    const start = workerData as ThreadStart;
+    tell({ kind: "ready" });
+    if (Atomics.load(new Int32Array(start.shared), SHARED.ENDED) !== 0) return;
+    try {
+      runThread(start, tell);
+    } catch (error) {
+      if (error instanceof WasiExit) tell({ kind: "exit", status: error.status });
+      else if (error instanceof TrapError) tell({ kind: "trap", message: error.message, frames: error.frames });
+      else tell({ kind: "error", message: error instanceof Error ? error.message : String(error) });
+    }
+  });
 }

@@ -17,8 +17,8 @@ import type { SharedMemoryToken } from "../runtime/shared_pages.ts";
 import type { SharedModuleToken } from "../runtime/shared_module.ts";
 import { Wasi, type WasiOptions } from "./mod.ts";
 
-/** Words of the block that all threads share: thread numbers given out, threads that live. */
-export const SHARED = { LAST_ID: 0, ALIVE: 1, WORDS: 2 } as const;
+/** Words of the block that all threads share: thread numbers given out, threads that live, 1 when the program has ended. */
+export const SHARED = { LAST_ID: 0, ALIVE: 1, ENDED: 2, WORDS: 3 } as const;
 /** Words of a thread's own block: 1 when the answer is there, and the answer. */
 export const REPLY = { READY: 0, RESULT: 1, WORDS: 2 } as const;
 
@@ -37,8 +37,9 @@ export interface ThreadStart {
   thread?: { id: number; argument: number };
 }
 
-/** What a Worker tells. */
+/** What a Worker tells: `ready` is the first, when all modules are there. */
 export type ThreadMessage =
+  | { kind: "ready" }
   | { kind: "call"; name: string; args: (number | bigint)[] }
   | { kind: "spawn"; id: number; argument: number }
   | { kind: "exit"; status: number }
@@ -79,7 +80,7 @@ export async function runThreads(module: Module, options: ThreadsOptions = {}, c
   try {
     return await process.run();
   } finally {
-    process.close();
+    await process.close();
   }
 }
 
@@ -88,6 +89,9 @@ class GuestProcess {
   readonly #start: Omit<ThreadStart, "reply" | "thread">;
   readonly #module: Module;
   readonly #workers = new Set<Worker>();
+  /** Those of them that have not told that they are ready. */
+  readonly #starting = new Set<Worker>();
+  #allStarted: () => void = () => {};
   #ended = false;
   #end: (outcome: number | Error) => void = () => {};
 
@@ -128,8 +132,11 @@ class GuestProcess {
     return outcome;
   }
 
-  close(): void {
+  /** Ends all threads. One that is still starting is not terminated in the middle of it (thread_worker.ts): it sees that there is nothing to do. */
+  async close(): Promise<void> {
     this.#ended = true;
+    Atomics.store(new Int32Array(this.#start.shared), SHARED.ENDED, 1);
+    if (this.#starting.size > 0) await new Promise<void>((resolve) => this.#allStarted = resolve);
     for (const worker of this.#workers) worker.terminate();
     this.#workers.clear();
     this.#module.unshare();
@@ -148,10 +155,20 @@ class GuestProcess {
       return;
     }
     this.#workers.add(worker);
-    worker.on("error", (error: Error) => this.#end(error));
-    worker.on("message", (message: ThreadMessage) => {
-      if (!this.#ended) this.#serve(worker, message, new Int32Array(reply), thread === undefined);
+    this.#starting.add(worker);
+    worker.on("error", (error: Error) => {
+      this.#started(worker);
+      this.#end(error);
     });
+    worker.on("exit", () => this.#started(worker));
+    worker.on("message", (message: ThreadMessage) => {
+      if (message.kind === "ready") this.#started(worker);
+      else if (!this.#ended) this.#serve(worker, message, new Int32Array(reply), thread === undefined);
+    });
+  }
+
+  #started(worker: Worker): void {
+    if (this.#starting.delete(worker) && this.#starting.size === 0) this.#allStarted();
   }
 
   #serve(worker: Worker, message: ThreadMessage, reply: Int32Array, first: boolean): void {

@@ -97,7 +97,8 @@ const STACKS = new WeakMap<object, string>();
 
 function dress(error: WasmException, prototype: object, traceStack: boolean): object {
   if (traceStack) STACKS.set(error, error.stack ?? "");
-  for (const key of ["stack", "message", "line", "column", "sourceURL"]) Reflect.deleteProperty(error, key);
+  // What V8 and JavaScriptCore put on errors.
+  for (const key of Object.getOwnPropertyNames(error)) Reflect.deleteProperty(error, key);
   return Object.setPrototypeOf(error, prototype) as object;
 }
 

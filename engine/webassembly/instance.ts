@@ -4,8 +4,7 @@
  */
 import type { ExportValue, ImportDescriptor } from "../engine.ts";
 import { ExternGlobal, ExternTable } from "../runtime/externals.ts";
-import { realmStore } from "../engine.ts";
-import type { Imports } from "../runtime/instantiate.ts";
+import { type Imports, UNDEFINED } from "../runtime/instantiate.ts";
 import { Memory as RuntimeMemory } from "../runtime/memory.ts";
 import { as, LinkError, outward } from "./errors.ts";
 import { Tag, TAGS } from "./exception.ts";
@@ -43,16 +42,8 @@ function importValue(entry: ImportDescriptor, value: unknown, where: string): un
       return TABLES.of(value) ?? fail(refuse("a WebAssembly.Table"));
     case "tag":
       return TAGS.of(value) ?? fail(refuse("a WebAssembly.Tag"));
-    case "global": {
-      const global = GLOBALS.of(value);
-      if (global !== undefined) return global;
-      // The engine takes undefined for a missing import; here it is a value for a global.
-      return value === undefined && entry.type === "externref"
-        ? ExternGlobal.make(realmStore(), "externref", false, undefined)
-        : value === undefined
-        ? fail(refuse(`a value of type ${entry.type}`))
-        : value;
-    }
+    case "global":
+      return GLOBALS.of(value) ?? (value === undefined ? UNDEFINED : value);
   }
 }
 

@@ -18,7 +18,7 @@ import { Exception, JSTag, Tag } from "./exception.ts";
 import { Global } from "./global.ts";
 import { Instance } from "./instance.ts";
 import { Memory } from "./memory.ts";
-import { Module } from "./module.ts";
+import { type CompileOptions, configure, Module } from "./module.ts";
 import { PROMISING, Suspending } from "./suspending.ts";
 import { Table } from "./table.ts";
 
@@ -51,6 +51,8 @@ function makeNamespace(): Namespace {
   Object.defineProperty(namespace, Symbol.toStringTag, { value: "WebAssembly", configurable: true });
   return namespace as Namespace;
 }
+
+export { type CompileOptions, configure };
 
 /** What to use in place of the global `WebAssembly`; assign it to `globalThis.WebAssembly` for packages that name no other. */
 export const WebAssembly: Namespace = makeNamespace();

@@ -2,7 +2,7 @@
  * WebAssembly.Module (JavaScript API, "Modules"): compiles bytes, with the options for JavaScript's strings, and tells what is in them.
  */
 import { decodeModule } from "../binary/decode.ts";
-import { Engine, type Module as EngineModule } from "../engine.ts";
+import { Engine, type EngineOptions, type Module as EngineModule } from "../engine.ts";
 import type { CustomSection, ExternKind } from "../wasm/module.ts";
 import { as, CompileError } from "./errors.ts";
 import { bytesOf, defineInterface, requireObject, Slot } from "./interface.ts";
@@ -21,11 +21,34 @@ export const MODULES: Slot<Module, ModuleInside> = new Slot("Module");
 /** The most pages that a module's memory may have: those of 32 bits, as in V8, and the engine's limit for 64. */
 const MOST_PAGES = 0x40000;
 
+/** What programs may choose of how the modules of the namespace are compiled: see the same options of an engine. */
+export type CompileOptions = Pick<EngineOptions, "bounds" | "cache" | "optimizations" | "parallel" | "perfMap">;
+
+let options: CompileOptions = {};
+
 /** Made by the first compilation: finding out what the machine can do takes time. */
 let engine: Engine | undefined;
 
 function theEngine(): Engine {
-  return engine ??= new Engine({ limits: { maxMemoryPages: MOST_PAGES } });
+  return engine ??= new Engine({ ...options, limits: { maxMemoryPages: MOST_PAGES } });
+}
+
+/**
+ * Says how the modules of the namespace are compiled, such as where compiled ones are kept. Throws an Error once there are modules.
+ *
+ * @example
+ * ```ts
+ * import { configure, WebAssembly } from "@waft/engine/webassembly";
+ * import { tmpdir } from "node:os";
+ * import { join } from "node:path";
+ *
+ * configure({ cache: { directory: join(tmpdir(), "waft-example-cache") } });
+ * new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)); // compiled once, for all processes of this user
+ * ```
+ */
+export function configure(wanted: CompileOptions): void {
+  if (engine !== undefined) throw new Error("configure() must be called before the first module is compiled");
+  options = { ...wanted };
 }
 
 /** Reads `builtins` and `importedStringConstants` of the options of a compilation. */
@@ -47,7 +70,8 @@ export function compileBytes(bytes: Uint8Array<ArrayBuffer>, strings: StringOpti
     if (bytes.length === 0) throw new CompileError(`${where}: BufferSource argument is empty`);
     const parsed = decodeModule(bytes);
     checkStringImports(parsed, strings);
-    return { module: theEngine().compileParsed(parsed), customs: parsed.customs, strings };
+    const module = options.cache === undefined ? theEngine().compileParsed(parsed) : theEngine().compile(bytes);
+    return { module, customs: parsed.customs, strings };
   } catch (error) {
     throw as(CompileError, error, where);
   }

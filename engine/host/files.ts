@@ -1,0 +1,69 @@
+/**
+ * The few file operations that running a module needs, by Deno's own functions where there are (process.ts says why). In: paths. Out: facts and
+ * bytes; what fails throws an error of the host with `code`, such as ENOENT.
+ */
+import { nodeModule } from "./process.ts";
+
+/** What a path names. */
+export interface FileFacts {
+  readonly kind: "file" | "directory" | "other";
+  readonly bytes: number;
+  readonly modifiedMs: number;
+  readonly uid: number;
+  /** The permission bits, and possibly those of the kind. */
+  readonly mode: number;
+  readonly device: number;
+}
+
+const own = (globalThis as { Deno?: typeof Deno }).Deno;
+
+function factsOfDeno(info: Deno.FileInfo): FileFacts {
+  return {
+    kind: info.isFile ? "file" : info.isDirectory ? "directory" : "other",
+    bytes: info.size,
+    modifiedMs: info.mtime?.getTime() ?? 0,
+    uid: info.uid ?? -1,
+    mode: info.mode ?? 0o777,
+    device: info.dev,
+  };
+}
+
+function factsOfNode(stats: import("node:fs").Stats): FileFacts {
+  return {
+    kind: stats.isFile() ? "file" : stats.isDirectory() ? "directory" : "other",
+    bytes: stats.size,
+    modifiedMs: stats.mtimeMs,
+    uid: stats.uid,
+    mode: stats.mode,
+    device: stats.dev,
+  };
+}
+
+/** Facts of what a path names. */
+export function fileFacts(path: string): FileFacts {
+  return own === undefined ? factsOfNode(nodeModule("node:fs").statSync(path)) : factsOfDeno(own.statSync(path));
+}
+
+/** Facts of a path itself: a symbolic link is `other`. */
+export function linkFacts(path: string): FileFacts {
+  return own === undefined ? factsOfNode(nodeModule("node:fs").lstatSync(path)) : factsOfDeno(own.lstatSync(path));
+}
+
+/** The whole of a file. */
+export function readFile(path: string): Uint8Array<ArrayBuffer> {
+  return own === undefined ? new Uint8Array(nodeModule("node:fs").readFileSync(path)) : own.readFileSync(path);
+}
+
+/** Names in a directory, and whether they are directories; in no order. */
+export function listDirectory(path: string): { name: string; isDirectory: boolean }[] {
+  if (own !== undefined) return [...own.readDirSync(path)];
+  return nodeModule("node:fs").readdirSync(path, { withFileTypes: true })
+    .map((entry) => ({ name: entry.name, isDirectory: entry.isDirectory() }));
+}
+
+/** Sets the times of access and change of a file to now. */
+export function touchFile(path: string): void {
+  const now = Date.now() / 1000;
+  if (own === undefined) nodeModule("node:fs").utimesSync(path, now, now);
+  else own.utimeSync(path, now, now);
+}

@@ -1,0 +1,81 @@
+/**
+ * This process: its environment, directory, user and output. Out: strings and numbers; text written to a descriptor.
+ *
+ * Deno sets up its whole Node compatibility when the first module of Node is imported or the global `process` is touched, which takes longer than an
+ * empty script does. So there Deno's own functions are used, and Node's modules only once something needs them (`nodeModule`).
+ */
+
+/** Modules of Node that are loaded when they are asked for. */
+interface NodeModules {
+  "node:crypto": typeof import("node:crypto");
+  "node:fs": typeof import("node:fs");
+  "node:os": typeof import("node:os");
+  "node:timers": typeof import("node:timers");
+  "node:url": typeof import("node:url");
+  "node:v8": typeof import("node:v8");
+  "node:worker_threads": typeof import("node:worker_threads");
+}
+
+const own = (globalThis as { Deno?: typeof Deno }).Deno;
+
+/** A module of Node, which Deno and Bun have, too; loaded by the first call. */
+export function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Name] {
+  return process.getBuiltinModule(name) as unknown as NodeModules[Name];
+}
+
+/** A variable of the environment. */
+export function environmentVariable(name: string): string | undefined {
+  return own === undefined ? process.env[name] : own.env.get(name);
+}
+
+/** The current directory. */
+export function currentDirectory(): string {
+  return own === undefined ? process.cwd() : own.cwd();
+}
+
+/** The arguments of the program. */
+export function programArguments(): string[] {
+  return own === undefined ? process.argv.slice(2) : [...own.args];
+}
+
+/** Ends the process. */
+export function exitProcess(status: number): never {
+  return own === undefined ? process.exit(status) : own.exit(status);
+}
+
+/** The operating system as Node calls it: `linux`, `darwin`, … */
+export function systemName(): string {
+  if (own === undefined) return process.platform;
+  return own.build.os === "windows" ? "win32" : own.build.os;
+}
+
+/** The processor as Node calls it: `x64`, `arm64`, … */
+export function processorName(): string {
+  if (own === undefined) return process.arch;
+  return own.build.arch === "x86_64" ? "x64" : "arm64";
+}
+
+/** The user that new files belong to; undefined where there are no users. */
+export function currentUser(): number | undefined {
+  if (own !== undefined) return own.uid() ?? undefined;
+  return process.geteuid?.() ?? process.getuid?.();
+}
+
+/** Writes text to standard output (1) or standard error (2) and returns when all of it is written. */
+export function writeText(descriptor: 1 | 2, text: string): void {
+  if (own === undefined) {
+    (descriptor === 1 ? process.stdout : process.stderr).write(text);
+    return;
+  }
+  const stream = descriptor === 1 ? own.stdout : own.stderr;
+  const bytes = new TextEncoder().encode(text);
+  for (let at = 0; at < bytes.length;) {
+    try {
+      at += stream.writeSync(bytes.subarray(at));
+    } catch (error) {
+      // Somebody else has made the pipe non-blocking, and its reader is slow.
+      if (!(error instanceof own.errors.WouldBlock)) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    }
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Columns of numbers, packed. In: an Int32Array. Out: bytes, and from those the same again. Tables of code are sorted, or say the same for many
+ * rows, so what is written is how each number differs from the one before it:
+ *
+ *     count · { difference ≠ 0 | 0 · how many more rows do not differ }
+ *
+ * Numbers are LEB128 of 32 bits; differences wrap around and have their sign in the lowest bit. Invariant: unpacking throws a MalformedError
+ * for what packing cannot have written, and never makes more rows than `MAX_ROWS`.
+ */
+import { ByteReader, ByteWriter } from "../base/bytes.ts";
+
+const MAX_ROWS = 2 ** 28;
+
+/** Packs a column. */
+export function packColumn(column: Int32Array | Uint8Array): Uint8Array {
+  const out = new ByteWriter(64 + column.length);
+  out.u32(column.length);
+  let before = 0;
+  for (let k = 0; k < column.length; k++) {
+    const difference = (column[k]! - before) | 0;
+    before = column[k]!;
+    if (difference !== 0) {
+      out.u32(((difference << 1) ^ (difference >> 31)) >>> 0);
+      continue;
+    }
+    const first = k;
+    while (k + 1 < column.length && column[k + 1] === before) k++;
+    out.u32(0);
+    out.u32(k - first);
+  }
+  return out.finish();
+}
+
+/** Unpacks a column. Throws MalformedError for bytes that are none. */
+export function unpackColumn(bytes: Uint8Array): Int32Array {
+  const reader = new ByteReader(bytes);
+  const rows = reader.u32();
+  if (rows > MAX_ROWS) reader.fail("a table with too many rows", 0);
+  const column = new Int32Array(rows);
+  for (let row = 0, value = 0; row < rows;) {
+    const number = reader.u32();
+    if (number !== 0) {
+      value = (value + ((number >>> 1) ^ -(number & 1))) | 0;
+      column[row++] = value;
+      continue;
+    }
+    const more = reader.u32();
+    if (more >= rows - row) reader.fail("a table with more rows than it claims");
+    column.fill(value, row, row + more + 1);
+    row += more + 1;
+  }
+  if (reader.left !== 0) reader.fail("something behind the end of a table");
+  return column;
+}

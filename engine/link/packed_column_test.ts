@@ -1,0 +1,53 @@
+/** Packed columns: the same again, few bytes for what tables look like, and an error for every other bytes. */
+import { deepEqual, equal, ok, throws } from "node:assert/strict";
+import { MalformedError } from "../errors.ts";
+import { packColumn, unpackColumn } from "./packed_column.ts";
+
+const COLUMNS: readonly (readonly number[])[] = [
+  [],
+  [0],
+  [0, 0, 0],
+  [5],
+  [7, 7, 7, 8],
+  [-1, -1, 0, 2147483647, -2147483648, -2147483648, 2147483647],
+  [1, 2, 3, 4, 200, 20000, 2000000],
+];
+
+Deno.test("unpacking gives what was packed", () => {
+  for (const column of COLUMNS) deepEqual([...unpackColumn(packColumn(Int32Array.from(column)))], column);
+  let seed = 1;
+  const random = () => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) >>> 4;
+  for (let round = 0; round < 200; round++) {
+    const column = new Int32Array(random() % 60);
+    for (let k = 0; k < column.length; k++) {
+      column[k] = random() % 3 === 0 ? random() << 5 : (column[k - 1] ?? 0) + random() % 2;
+    }
+    deepEqual(unpackColumn(packColumn(column)), column);
+  }
+  deepEqual([...unpackColumn(packColumn(Uint8Array.of(0, 1, 1, 255)))], [0, 1, 1, 255]);
+});
+
+Deno.test("ascending offsets and repeated values are small", () => {
+  const ascending = Int32Array.from({ length: 10_000 }, (_, k) => k * 20);
+  ok(packColumn(ascending).length < 10_010);
+  equal(packColumn(new Int32Array(1_000_000)).length, 7);
+});
+
+Deno.test("bytes that packing does not write are refused", () => {
+  for (
+    const bytes of [
+      [], // no count
+      [0x80], // half a count
+      [1], // no row
+      [2, 2], // one row too few
+      [1, 0], // no length of the run
+      [1, 0, 1], // a run longer than the column
+      [3, 2, 0, 2], // the same after a row
+      [1, 2, 2], // something behind the end
+      [0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0xff, 0xff, 0xff, 0xff, 0x0f], // more rows than memory has
+      [1, 0xff, 0xff, 0xff, 0xff, 0x7f], // more than 32 bits
+    ]
+  ) {
+    throws(() => unpackColumn(Uint8Array.from(bytes)), MalformedError, bytes.join());
+  }
+});

@@ -1,0 +1,80 @@
+/**
+ * A thread that helps another to compile a module. In: a job, which is plain data and shared memory. Out: code of functions in the job's output. Types, layout and
+ * alias classes are made anew from the same bytes, so that they are the same.
+ *
+ * Invariant: what goes wrong here fails the compilation as a whole; then who asked for it compiles alone, and reports what is wrong with the module.
+ */
+import { decodeModulePrefix } from "../binary/decode.ts";
+import type { Target } from "../codegen/target.ts";
+import { type CompileOptions, compilerState, withBodyCompiler } from "../compile.ts";
+import type { Summaries } from "../translate/summaries.ts";
+import { validateModule } from "../validate/module.ts";
+import type { DataSegment, Module } from "../wasm/module.ts";
+import { Output } from "./output.ts";
+import { Schedule, STATE } from "./schedule.ts";
+import { compileShare, shareCode } from "./share.ts";
+
+/** What is asked of a helper. */
+export interface CompileJob {
+  /** The module up to the end of its code section. (Deno takes a view of shared memory apart byte by byte, so memory is sent as such.) */
+  binary: SharedArrayBuffer;
+  /** How many data segments there are behind that. */
+  dataCount: number;
+  target: Target["name"];
+  options: Omit<CompileOptions, "target" | "cpu" | "share">;
+  cpu: readonly string[];
+  summaries: Summaries;
+  schedule: SharedArrayBuffer;
+  threads: number;
+  edges: number;
+  /** Which of the threads this one is. */
+  thread: number;
+  output: SharedArrayBuffer;
+}
+
+const NO_SEGMENT: DataSegment = { bytes: new Uint8Array(0), mode: { kind: "passive" }, offset: 0 };
+
+/** Where the code section of `module` ends in its bytes; 0 when there is none. */
+export function codeEnd({ funcs, bytes }: Module): number {
+  const last = funcs.at(-1)?.body.bytes;
+  return last === undefined ? 0 : last.byteOffset - bytes.byteOffset + last.length;
+}
+
+/** Does a share of the job, unless all is done already. */
+export function helpCompile(job: CompileJob, target: Target): void {
+  const { thread } = job;
+  const schedule = new Schedule(job.schedule, job.summaries.calleesFirst.length, job.threads, job.edges);
+  if (!schedule.change(thread, STATE.IDLE, STATE.WORKING)) return;
+  try {
+    const options: CompileOptions = { ...job.options, target, cpu: new Set(job.cpu) };
+    const module = decodeModulePrefix(new Uint8Array(job.binary));
+    const valid = validateModule(module, options.features, { bodies: false });
+    // Bodies look at their number only.
+    Object.assign(valid, { datas: new Array(job.dataCount).fill(NO_SEGMENT) });
+    const { env, context } = compilerState(valid, options, job.summaries);
+    const output = new Output(job.output);
+    const code = shareCode(schedule, target, context);
+    withBodyCompiler(
+      { env, context, options },
+      (compile) => compileShare(schedule, thread, output, code, compile, env.hits),
+    );
+    schedule.counted[thread] = writeHits(output, env.hits);
+  } catch {
+    schedule.fail();
+  }
+  schedule.change(thread, STATE.WORKING, STATE.DONE);
+}
+
+function writeHits(output: Output, hits: Readonly<Record<string, number>>): number {
+  const text = new TextEncoder().encode(JSON.stringify(hits));
+  const at = output.take(1 + Math.ceil(text.length / 4));
+  output.words[at] = text.length;
+  new Uint8Array(output.buffer, (at + 1) * 4, text.length).set(text);
+  return at;
+}
+
+/** What the helper of an output has counted, at word `at`. */
+export function readHits({ buffer, words }: Output, at: number): Record<string, number> {
+  const text = new Uint8Array(buffer, (at + 1) * 4, words[at]!).slice(); // text is decoded from memory of one's own only
+  return JSON.parse(new TextDecoder().decode(text));
+}

@@ -1,0 +1,44 @@
+/**
+ * The store of this JavaScript realm, made by the first compilation, load or instantiation. In: the code of a process and who compiles the collector;
+ * the compiler gives them when it is loaded (engine.ts). An artifact has the former as well, so that what it holds runs without a compiler.
+ * Invariant: one store per realm.
+ */
+import { Bug } from "./errors.ts";
+import type { CompiledModule } from "./runtime/compiled_module.ts";
+import type { ProcessCode } from "./runtime/guest_thread.ts";
+import { Store } from "./runtime/store.ts";
+
+/** What the compiler does for a store. */
+export interface StoreCompiler {
+  processCode(): ProcessCode;
+  /** Compiles and adds the module of gc/collector_code.ts. */
+  compileCollector(store: Store): CompiledModule;
+}
+
+let compiler: StoreCompiler | undefined;
+let store: Store | undefined;
+
+/** Says who compiles for the store of this realm. */
+export function setStoreCompiler(given: StoreCompiler): void {
+  compiler = given;
+}
+
+/** Can what a store needs be compiled? */
+export function hasStoreCompiler(): boolean {
+  return compiler !== undefined;
+}
+
+/** The store of this realm. `code` is for when there is neither a store nor a compiler yet. */
+export function realmStore(code?: ProcessCode): Store {
+  return store ??= makeStore(compiler?.processCode() ?? code);
+}
+
+function makeStore(code: ProcessCode | undefined): Store {
+  if (code === undefined) throw new Bug("Nobody can make the code of a process");
+  const made = new Store(code);
+  made.compileCollector = () => {
+    if (compiler === undefined) throw new Bug("Nobody can compile the collector");
+    return compiler.compileCollector(made);
+  };
+  return made;
+}

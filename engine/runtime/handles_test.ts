@@ -1,0 +1,63 @@
+/** Numbers of JavaScript values: who keeps one, who gets one anew, when it is time to sweep and what a sweep frees. */
+import assert from "node:assert/strict";
+import { HandleTable } from "./handles.ts";
+
+const TAG = 2;
+
+Deno.test("a value keeps its number while it is in the table, strings get one each time", () => {
+  const table = new HandleTable(TAG);
+  const object = {};
+  for (const value of [object, undefined, NaN, 0, -0, 1.5, 10n, true, Symbol("s"), () => {}]) {
+    const word = table.handleOf(value);
+    assert.equal(word & 7, TAG);
+    assert.equal(table.handleOf(value), word);
+    assert.ok(Object.is(table.valueOf(word), value));
+    assert.ok(table.has(value));
+  }
+  assert.notEqual(table.handleOf(0), table.handleOf(-0));
+  const [a, b] = [table.handleOf("text"), table.handleOf("text")];
+  assert.equal(table.valueOf(a), "text");
+  assert.equal(table.valueOf(b), "text");
+  assert.equal(table.size, 12);
+  assert.deepEqual([...table.values()].filter((value) => value === "text").length, 2);
+  assert.equal(table.handleOf(null), 0);
+  assert.equal(table.valueOf(0), null);
+});
+
+Deno.test("a sweep frees what is not marked, undefined among it, and numbers are used again", () => {
+  const table = new HandleTable(TAG);
+  const words = ["a", undefined, {}, "b", 2.5].map((value) => table.handleOf(value));
+  table.sweep((mark) => {
+    mark(words[3]!);
+    mark(words[4]!);
+    mark(words[4]! + 8000); // no number of the table
+    mark(5); // no reference of its kind
+  });
+  assert.equal(table.size, 2);
+  assert.deepEqual([...table.values()], ["b", 2.5]);
+  assert.ok(!table.has(undefined) && table.has(2.5));
+  assert.equal(table.valueAt(1), undefined);
+  const { count } = table;
+  for (const value of ["c", undefined, "d"]) assert.equal(table.valueOf(table.handleOf(value)), value);
+  assert.equal(table.count, count);
+  table.sweep(() => {});
+  assert.equal(table.size, 0);
+});
+
+Deno.test("it is time to sweep by the number of values, and by how much text came in between", () => {
+  const objects = new HandleTable(TAG);
+  for (let i = 0; i < 1023; i++) objects.handleOf({});
+  assert.ok(!objects.full);
+  objects.handleOf({});
+  assert.ok(objects.full);
+  const strings = new HandleTable(TAG);
+  for (let i = 0; i < 8191; i++) strings.handleOf("short");
+  assert.ok(!strings.full);
+  strings.handleOf("short");
+  assert.ok(strings.full);
+  strings.sweep(() => {});
+  assert.ok(!strings.full);
+  const large = "x".repeat(2 ** 20);
+  for (let i = 0; i < 8; i++) strings.handleOf(large);
+  assert.ok(strings.full);
+});

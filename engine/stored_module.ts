@@ -1,0 +1,98 @@
+/**
+ * Modules from the cache of compiled ones. In: the bytes of a module, settings, the cache. Out: the module, if the cache has it. Invariant: nothing of the
+ * compiler is loaded for it.
+ */
+import { cacheKeyAsync, CodeCache } from "./cache/code_cache.ts";
+import { sourceStamp } from "./cache/source_stamp.ts";
+import { cpuFeatures } from "./host/cpu.ts";
+import { currentHost } from "./host/current.ts";
+import { ArtifactError } from "./link/artifact.ts";
+import { engineStamp } from "./link/engine_stamp.ts";
+import { Module } from "./module.ts";
+import { hasStoreCompiler, realmStore } from "./realm_store.ts";
+import { guardsShared } from "./runtime/memory.ts";
+import { hasGuardRoom } from "./runtime/memory_range.ts";
+import { type LoadedModule, loadModuleFile, machineName, optionNames } from "./runtime/saved_module.ts";
+import { type EngineOptions, type Settings, settingsOf } from "./settings.ts";
+import type { Module as WasmModule } from "./wasm/module.ts";
+
+/** Binary modules begin with a zero byte, which no text contains. */
+export function looksBinary(bytes: Uint8Array): boolean {
+  return bytes.length === 0 || bytes[0] === 0;
+}
+
+/** What decides the code of a module besides its bytes. */
+export function codeFacts(settings: Settings): string[] {
+  const host = currentHost();
+  return [
+    engineStamp(),
+    sourceStamp(),
+    machineName(host),
+    settings.bounds,
+    String(settings.bounds === "auto" && !hasGuardRoom(host)),
+    ...cpuFeatures(host),
+    ...optionNames(settings),
+  ];
+}
+
+/** Is code with explicit bounds the one to use for `module`? */
+export function wantsExplicit(settings: Settings, module: WasmModule): boolean {
+  const host = currentHost();
+  return settings.bounds === "explicit" || (hasSharedMemory(module) && !guardsShared(host)) ||
+    (settings.bounds === "auto" && !hasGuardRoom(host));
+}
+
+/** Does `module` define or import a shared memory? */
+function hasSharedMemory(module: WasmModule): boolean {
+  return module.memories.some(({ shared }) => shared) ||
+    module.imports.some(({ desc }) => desc.kind === "memory" && desc.type.shared);
+}
+
+/** Only a compiler can make what the module needs when it runs. */
+class NeedsCompiler extends Error {}
+
+/** Refuses modules with structures or arrays where nobody can compile their collector. */
+function requireCollector({ types }: WasmModule): void {
+  if (hasStoreCompiler() || types.every(({ composite }) => composite.kind === "func")) return;
+  throw new NeedsCompiler("The collector has to be compiled");
+}
+
+/** What the cache has under `key` and can be run as things are. What is damaged is removed from it. */
+export function loadStored(cache: CodeCache, key: string, settings: Settings): LoadedModule | undefined {
+  const path = cache.find(key);
+  if (path === undefined) return undefined;
+  try {
+    return loadModuleFile(realmStore, path, settings, (valid) => {
+      requireCollector(valid);
+      return wantsExplicit(settings, valid);
+    });
+  } catch (error) {
+    if (error instanceof NeedsCompiler) return undefined;
+    if (error instanceof ArtifactError) cache.remove(key);
+    else if (!isSystemError(error)) throw error; // what the system refuses is a miss: another process may have removed it
+    return undefined;
+  }
+}
+
+/** An error of the operating system, as `node:fs` throws it? */
+function isSystemError(error: unknown): boolean {
+  return error instanceof Error && typeof (error as { code?: unknown }).code === "string";
+}
+
+/**
+ * The module that `NewEngine(options).compile(bytes)` would give, when the cache of `options` has it and it runs without a compiler, as all do but those
+ * with structures or arrays; else undefined. It has no second form for when there is no address space for guard pages any more.
+ *
+ * Throws for options that exclude each other, as the constructor of engines does.
+ */
+export async function openStored(
+  bytes: Uint8Array<ArrayBuffer>,
+  options: EngineOptions,
+): Promise<Module | undefined> {
+  const settings = settingsOf(options);
+  if (options.cache === undefined || options.perfMap === true || !looksBinary(bytes)) return undefined;
+  const key = await cacheKeyAsync(bytes, codeFacts(settings));
+  const loaded = loadStored(new CodeCache(options.cache), key, settings);
+  if (loaded === undefined) return undefined;
+  return new Module(realmStore(), loaded.compiled, loaded.hits, settings);
+}
