@@ -1,11 +1,10 @@
 /**
  * The command `waft`: finds the command's row, loads only its module, runs it, and turns whatever is thrown into one line on stderr and
- * an exit code. Nothing else happens here.
+ * an exit code. Nothing else happens here. A plain `waft run` does not even load what reads command lines, since start-up time counts.
  */
-import { Command, CommanderError } from "commander";
-import process from "node:process";
-import { type CommandRow, COMMANDS } from "./project/commands/table.ts";
+import { exitProcess, programArguments } from "@waft/engine/host/process";
 import { exitStatus, report } from "./project/commands/failure.ts";
+import { type CommandRow, COMMANDS } from "./project/commands/table.ts";
 import { VERSION } from "./project/version_string.ts";
 
 /** All commands: the project's, and those of the units that may not know each other. */
@@ -16,6 +15,18 @@ const ROWS: readonly CommandRow[] = [
 
 /** Runs `waft` with `args` (without the program's own name) and returns its exit status. */
 export async function main(args: string[]): Promise<number> {
+  if (args[0] === "run") {
+    const { runQuickly } = await import("./project/commands/quick_run.ts");
+    const status = await runQuickly(args.slice(1));
+    if (status !== undefined) return status;
+  }
+  return await runCommand(args);
+}
+
+/** The same through commander: for every other command, and for `run` with anything unusual. */
+export async function runCommand(args: string[]): Promise<number> {
+  const { Command, CommanderError } = await import("commander");
+  const { default: process } = await import("node:process");
   const program = new Command("waft")
     .description("Compile and run WebAssembly, and manage projects and plugins.")
     .version(VERSION, "-V, --version", "Print the version")
@@ -47,4 +58,4 @@ export async function main(args: string[]): Promise<number> {
 
 export default main;
 
-if (import.meta.main) process.exit(await main(process.argv.slice(2)));
+if (import.meta.main) exitProcess(await main(programArguments()));

@@ -7,16 +7,9 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { type FileStatus, fileStatus, isMissing } from "./file_status.ts";
 
-/** What a path is. */
-export interface FileStatus {
-  readonly kind: "file" | "directory" | "other";
-  readonly size: number;
-  readonly modifiedMs: number;
-  /** Owner and device, where the system has them. */
-  readonly uid: number;
-  readonly device: number;
-}
+export type { FileStatus };
 
 /** File operations; all paths are absolute. */
 export interface Files {
@@ -31,12 +24,6 @@ export interface Files {
   /** Undefined when there is nothing; follows symbolic links. */
   status(path: string): Promise<FileStatus | undefined>;
   realPath(path: string): Promise<string>;
-}
-
-/** True for errors that say that there is no such file. */
-function isMissing(error: unknown): boolean {
-  const code = (error as { readonly code?: string } | null)?.code;
-  return code === "ENOENT" || code === "ENOTDIR";
 }
 
 /** The operating system's files. */
@@ -97,16 +84,8 @@ export const DISK: Files = {
       throw error;
     }
   },
-  async status(path) {
-    try {
-      const s = await stat(path);
-      const kind = s.isFile() ? "file" : s.isDirectory() ? "directory" : "other";
-      return { kind, size: s.size, modifiedMs: s.mtimeMs, uid: s.uid, device: s.dev };
-    } catch (error) {
-      if (isMissing(error)) return undefined;
-      throw error;
-    }
-  },
+  // deno-lint-ignore require-await
+  status: async (path) => fileStatus(path),
   realPath: (path) => realpath(path),
 };
 

@@ -10,8 +10,6 @@ for (const [alias, name] of FEATURE_ALIASES) if (FEATURES.has(name)) FEATURES.ad
 
 /** Features that code can be generated for, optimizations that exist. */
 export const IMPLEMENTED: ImplementedKeys = {
-  // The engine has no option for it yet.
-  parallel: false,
   features: FEATURES,
   optimizations: new Set(
     OPTIMIZATION_ROWS.filter((row: OptimizationRow) => row.state !== "later").map((row) => row.name),

@@ -88,10 +88,11 @@ export async function openProject(directory: string, options: ProjectOptions = {
   const context = options.context ?? await makeContext({ offline: options.offline === true, inspect: inspectModule });
   const project = await loadProject(context, root, { locked: options.locked === true });
   const settings = resolveSettings(await nearestSettings(root), {}, IMPLEMENTED);
-  const { features, optimizations, bounds } = engineSettings(settings);
+  const { features, optimizations, bounds, parallel } = engineSettings(settings);
   const own = options.engine ?? {};
   const engine = NewEngine({
     bounds,
+    parallel,
     ...own,
     features: { ...features, ...own.features },
     optimizations: { ...optimizations, ...own.optimizations },

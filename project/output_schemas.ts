@@ -141,6 +141,12 @@ const DATA: { readonly [command: string]: object } = {
     created: flag,
     url: text,
   }, ["created", "url"]),
+  "plugin.yank": record({
+    package: id,
+    version,
+    yanked: orNull(record({ reason: text, severity: oneOf("broken", "security", "other") })),
+    registry: text,
+  }),
   "status": {
     type: "object",
     additionalProperties: false,

@@ -5,8 +5,14 @@
  * them everywhere; macOS keeps all below `~/.waft`; Linux follows XDG (relative values are ignored, as XDG demands). The
  * manager itself is in `~/.waft/bin` on both. Specification: "Machine-level paths"; design: §5.
  */
-import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import {
+  currentDirectory,
+  environmentVariable,
+  nodeModule,
+  processorName,
+  systemName,
+} from "@waft/engine/host/process";
+import { isAbsolutePath, joinPaths as join } from "./posix_path.ts";
 
 /** Absolute directories. */
 export interface MachinePaths {
@@ -29,9 +35,16 @@ export interface MachineFacts {
   readonly home: string;
 }
 
+/** Variables of the environment that decide about paths. */
+const VARIABLES = ["WAFT_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] as const;
+
 /** The facts of this process. */
 export function thisMachine(): MachineFacts {
-  return { env: process.env, os: process.platform, home: process.env.HOME || homedir() };
+  return {
+    env: Object.fromEntries(VARIABLES.map((name) => [name, environmentVariable(name)])),
+    os: systemName(),
+    home: environmentVariable("HOME") || nodeModule("node:os").homedir(),
+  };
 }
 
 /** The directories for these facts. */
@@ -46,13 +59,13 @@ export function machinePaths(facts: MachineFacts = thisMachine()): MachinePaths 
     state: join(root, "state"),
   });
   if (override !== undefined && override !== "") {
-    return below(isAbsolute(override) ? override : join(process.cwd(), override));
+    return below(isAbsolutePath(override) ? override : join(currentDirectory(), override));
   }
   const own = join(home, ".waft");
   if (os !== "linux") return below(own);
   const xdg = (name: string, fallback: string): string => {
     const value = env[name];
-    return join(value !== undefined && isAbsolute(value) ? value : join(home, fallback), "waft");
+    return join(value !== undefined && isAbsolutePath(value) ? value : join(home, fallback), "waft");
   };
   return {
     bin: join(own, "bin"),
@@ -74,7 +87,7 @@ export function codeCacheOptions(paths: MachinePaths = machinePaths()): { direct
 }
 
 /** The platform in the specification's words, such as `linux/amd64`. */
-export function platformName(os: string = process.platform, arch: string = process.arch): string {
+export function platformName(os: string = systemName(), arch: string = processorName()): string {
   const system = os === "win32" ? "windows" : os;
   const machine = arch === "x64" ? "amd64" : arch === "ia32" ? "386" : arch;
   return `${system}/${machine}`;

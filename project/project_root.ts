@@ -5,22 +5,30 @@
  * directory of another user, who could plant a manifest for everything below it. Apart from project.ts, because every
  * `waft run` looks for a project and few find one.
  */
-import { dirname, join, resolve } from "node:path";
+import { currentUser, systemName } from "@waft/engine/host/process";
 import { fail } from "./diagnostic.ts";
-import { DISK, type Files } from "./files.ts";
+import { fileStatus } from "./file_status.ts";
+import type { Files } from "./files.ts";
+import { absolutePath, joinPaths as join, parentOf } from "./posix_path.ts";
 import { MANIFEST_FILE } from "./site.ts";
 
+/** What searching needs of the operating system's files. */
+type StatusFiles = Pick<Files, "status">;
+
+// deno-lint-ignore require-await
+const STATUS: StatusFiles = { status: async (path) => fileStatus(path) };
+
 /** Finds the project that a directory belongs to; undefined when there is none. */
-export async function findProject(start: string, files: Files = DISK): Promise<string | undefined> {
-  let directory = resolve(start);
+export async function findProject(start: string, files: StatusFiles = STATUS): Promise<string | undefined> {
+  let directory = absolutePath(start);
   const first = await files.status(directory);
   for (;;) {
     if (await files.status(join(directory, MANIFEST_FILE)) !== undefined) return directory;
-    const parent = dirname(directory);
+    const parent = parentOf(directory);
     if (parent === directory) return undefined;
     const status = await files.status(parent);
     // Someone else's directory could plant a manifest for everything below it.
-    const foreign = status !== undefined && process.platform !== "win32" && status.uid !== process.getuid?.() &&
+    const foreign = status !== undefined && systemName() !== "win32" && status.uid !== currentUser() &&
       status.uid !== 0;
     if (status === undefined || status.device !== first?.device || foreign) return undefined;
     directory = parent;
@@ -28,9 +36,9 @@ export async function findProject(start: string, files: Files = DISK): Promise<s
 }
 
 /** Finds the project or throws. `directory` is `--project`, which must hold the manifest itself. */
-export async function requireProject(start: string, directory?: string, files: Files = DISK): Promise<string> {
+export async function requireProject(start: string, directory?: string, files: StatusFiles = STATUS): Promise<string> {
   if (directory !== undefined) {
-    const root = resolve(start, directory);
+    const root = absolutePath(directory, start);
     if (await files.status(join(root, MANIFEST_FILE)) === undefined) {
       throw fail("project.missing", `${root} has no ${MANIFEST_FILE}`, { help: "run `waft init` there" });
     }
@@ -38,7 +46,7 @@ export async function requireProject(start: string, directory?: string, files: F
   }
   const root = await findProject(start, files);
   if (root === undefined) {
-    throw fail("project.missing", `no ${MANIFEST_FILE} in ${resolve(start)} or above`, {
+    throw fail("project.missing", `no ${MANIFEST_FILE} in ${absolutePath(start)} or above`, {
       help: "run `waft init`, or pass --project",
     });
   }

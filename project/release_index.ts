@@ -30,7 +30,7 @@ export interface ReleaseArtifact {
   /** `linux/amd64`, or `any`. */
   readonly platform: string;
   readonly libc?: "gnu" | "musl";
-  readonly kind: "bundle" | "standalone" | "source" | "npm";
+  readonly kind: "bundle" | "standalone" | "source" | "npm" | "jsr";
   /** Relative to the site's address: `releases/<version>/<file>`. */
   readonly url: string;
   readonly size: number;
@@ -78,7 +78,7 @@ const TIME: Schema = {
 const ARTIFACT = record({
   platform: { type: "string", maxLength: 40, pattern: "^(?:any|[a-z0-9]+/[a-z0-9]+)$" },
   libc: { type: "string", enum: ["gnu", "musl"] },
-  kind: { type: "string", enum: ["bundle", "standalone", "source", "npm"] },
+  kind: { type: "string", enum: ["bundle", "standalone", "source", "npm", "jsr"] },
   url: {
     type: "string",
     maxLength: 300,

@@ -1,6 +1,9 @@
 /** The release index: what is trusted, what is not, and what each refusal says. */
 import assert from "node:assert/strict";
 import { createPrivateKey, generateKeyPairSync, sign } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { ProjectError } from "./diagnostic.ts";
 import {
   artifactFor,
@@ -11,6 +14,7 @@ import {
   requireSigned,
   versionOfTarget,
 } from "./release_index.ts";
+import { trustedReleaseKeys } from "./release_keys.ts";
 import { keyIdOf } from "./release_record.ts";
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -145,5 +149,22 @@ Deno.test("release keys: a file is strict", () => {
   assert.deepEqual({ ...parseReleaseKeys(utf8(JSON.stringify(keys)), "k") }, keys);
   for (const bad of [{ ...keys, threshold: 2 }, { ...keys, threshold: 0 }, { ...keys, keys: [] }, { keys: ["x"] }]) {
     assert.match(code(() => parseReleaseKeys(utf8(JSON.stringify(bad)), "k")), /^signature\./);
+  }
+});
+
+Deno.test("release keys: of a file, and a word where there are none", () => {
+  const folder = mkdtempSync(join(tmpdir(), "waft-keys-"));
+  try {
+    const file = join(folder, "keys.json");
+    const trusted = () => trustedReleaseKeys({ WAFT_RELEASE_KEYS: file });
+    assert.throws(trusted, /signature\.keys: this waft knows no keys of releases/);
+    writeFileSync(file, '{\n  "threshold": 1,\n  "keys": []\n}\n');
+    assert.throws(trusted, /knows no keys of releases\n.*made of sources: .*WAFT_RELEASE_KEYS/);
+    writeFileSync(file, JSON.stringify({ threshold: 1, keys: [A.publicKey] }));
+    assert.deepEqual({ ...trusted() }, { threshold: 1, keys: [A.publicKey] });
+    writeFileSync(file, JSON.stringify({ threshold: 1, keys: ["x"] }));
+    assert.throws(trusted, /signature\.pattern|does not match|signature/);
+  } finally {
+    rmSync(folder, { recursive: true });
   }
 });

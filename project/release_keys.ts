@@ -16,14 +16,17 @@ const OWN = new URL("./release-keys.json", import.meta.url);
 /** The trusted keys. */
 export function trustedReleaseKeys(env: { readonly [name: string]: string | undefined }): ReleaseKeys {
   const file = env.WAFT_RELEASE_KEYS || fileURLToPath(OWN);
+  const none = fail("signature.keys", "this waft knows no keys of releases", {
+    file,
+    help: "it was made of sources: use a waft of a release, or name a key file with WAFT_RELEASE_KEYS",
+  });
   let bytes: Uint8Array;
   try {
     bytes = readFileSync(file);
   } catch {
-    throw fail("signature.keys", "this waft knows no keys of releases", {
-      file,
-      help: "it runs from source: use an installed waft, or name a key file with WAFT_RELEASE_KEYS",
-    });
+    throw none;
   }
+  // A bundle that was made of a checkout.
+  if (/"keys":\s*\[\s*\]/.test(new TextDecoder().decode(bytes))) throw none;
   return parseReleaseKeys(bytes, file);
 }

@@ -52,8 +52,6 @@ export interface SettingFlags {
 export interface ImplementedKeys {
   readonly features?: ReadonlySet<string>;
   readonly optimizations?: ReadonlySet<string>;
-  /** False when code is compiled on one thread, whatever is asked for. */
-  readonly parallel?: boolean;
 }
 
 /** The settings of the nearest manifest; undefined settings when there is no project. Throws for an invalid manifest. */
@@ -114,14 +112,6 @@ export function resolveSettings(
   const runtime = settings?.runtime;
   const parallel = flags.parallel ?? runtime?.parallel;
   const threads = parseParallel(parallel);
-  if (implemented.parallel === false && threads !== "auto" && threads > 1) {
-    diagnostics.push({
-      code: "settings.not-implemented",
-      severity: "warning",
-      message: `parallel is set to ${threads}, but this build compiles on one thread`,
-      ...(flags.parallel === undefined && file !== undefined ? { file } : {}),
-    });
-  }
   const deferred = flags.deferredBoundsChecking ?? runtime?.deferredBoundsChecking;
   return {
     ...(file === undefined ? {} : { file }),

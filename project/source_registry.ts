@@ -15,7 +15,7 @@ import { type JsonObject, type JsonValue, readJson } from "./json_read.ts";
 import type { LockedSource } from "./lock_schema.ts";
 import type { MachinePaths } from "./paths.ts";
 import { walkSchema } from "./schema_walk.ts";
-import { INDEX_SCHEMA, type Release, type Source } from "./source.ts";
+import { INDEX_SCHEMA, type Release, type Source, type Yank } from "./source.ts";
 import { isCanonicalVersion } from "./version.ts";
 
 /** Largest index that is read. */
@@ -165,34 +165,52 @@ export class RegistrySource implements Source {
   /** Publishes an archive; true when it is new, false when the registry already had these very bytes. */
   async publish(packageId: string, version: string, archive: Uint8Array): Promise<{ created: boolean; url: string }> {
     const url = `${this.name}/api/packages/${encodeURIComponent(packageId)}/versions/${encodeURIComponent(version)}`;
-    const { token } = this.#options;
-    if (token === undefined) {
-      throw fail("auth.missing", `publishing to ${this.name} needs a token`, {
-        help: "set WAFT_TOKEN, or run `waft auth login`",
-      });
-    }
     const { createHash } = await import("node:crypto");
     const digest = createHash("sha256").update(archive).digest("base64");
+    const answer = await this.#change("PUT", url, new Uint8Array(archive), {
+      "content-type": "application/gzip",
+      "content-digest": `sha-256=:${digest}:`,
+      "if-none-match": "*",
+    });
+    return { created: answer.status === 201, url };
+  }
+
+  /** Withdraws a release, or takes that back when there is no reason. */
+  async yank(packageId: string, version: string, yank?: Pick<Yank, "reason" | "severity">): Promise<void> {
+    const release = `${encodeURIComponent(packageId)}/versions/${encodeURIComponent(version)}`;
+    const url = `${this.name}/api/packages/${release}/yank`;
+    if (yank === undefined) await this.#change("DELETE", url);
+    else await this.#change("POST", url, JSON.stringify(yank), { "content-type": "application/json" });
+  }
+
+  /** Sends a change with the token, which follows no redirect. */
+  async #change(
+    method: "PUT" | "POST" | "DELETE",
+    url: string,
+    body?: BodyInit,
+    headers: { readonly [name: string]: string } = {},
+  ): Promise<Answer> {
+    const { token } = this.#options;
+    if (token === undefined) {
+      throw fail("auth.missing", `${this.name} changes nothing without a token`, {
+        help: "set WAFT_TOKEN to a token of that registry",
+      });
+    }
     let response: Response;
     try {
       response = await (this.#options.fetch ?? fetch)(url, {
-        method: "PUT",
-        headers: {
-          authorization: `Bearer ${token}`,
-          "content-type": "application/gzip",
-          "content-digest": `sha-256=:${digest}:`,
-          "if-none-match": "*",
-        },
-        body: new Uint8Array(archive),
+        method,
+        headers: { ...headers, authorization: `Bearer ${token}` },
+        ...(body === undefined ? {} : { body }),
         redirect: "error",
         signal: AbortSignal.timeout(120_000),
       });
     } catch (error) {
       throw unreachable(url, error);
     }
-    const bytes = await readBody(response, 1 << 20, url);
-    if (response.status === 201 || response.status === 200) return { created: response.status === 201, url };
-    throw unexpected(url, { status: response.status, bytes });
+    const answer = { status: response.status, bytes: await readBody(response, 1 << 20, url) };
+    if (!response.ok) throw unexpected(url, answer);
+    return answer;
   }
 
   async #get(url: string, type: string | undefined, maxBytes: number, etag?: string): Promise<Answer> {

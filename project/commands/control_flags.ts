@@ -3,8 +3,8 @@
  * engine must be asked for so that its code keeps it.
  */
 import type { Context, EngineOptions } from "@waft/engine";
-import type { Command } from "commander";
 import { UsageError } from "./failure.ts";
+import type { OptionRow } from "./option_rows.ts";
 
 export interface ControlFlags {
   timeout?: string;
@@ -12,13 +12,15 @@ export interface ControlFlags {
   maxMemory?: string;
 }
 
-/** Adds the options to a command. */
-export function addControlOptions(command: Command): Command {
-  return command
-    .option("--timeout <ms>", "Interrupt the guest after so many milliseconds")
-    .option("--fuel <n>", "Stop the guest when it has used so much fuel, about one unit per instruction")
-    .option("--max-memory <pages>", "The most pages of 64 KiB that each memory may have (default: 16384)");
-}
+/** The options. */
+export const CONTROL_OPTION_ROWS: readonly OptionRow[] = [
+  { flags: "--timeout <ms>", description: "Interrupt the guest after so many milliseconds" },
+  { flags: "--fuel <n>", description: "Stop the guest when it has used so much fuel, about one unit per instruction" },
+  {
+    flags: "--max-memory <pages>",
+    description: "The most pages of 64 KiB that each memory may have (default: 16384)",
+  },
+];
 
 /** The context that the flags ask for; the time runs from now. */
 export function runContext(flags: ControlFlags): Context {

@@ -45,7 +45,7 @@ export async function deciderFor(
     allow: options.allow,
     deny: options.deny,
     allowRequested: options.allowRequested === true,
-    command: ["waft", ...command].map(shellQuote).join(" "),
+    command: ["waft", ...command, ...givenFlags(env, options)].map(shellQuote).join(" "),
   }, prompt);
   return {
     decide,
@@ -58,6 +58,16 @@ export async function deciderFor(
       }
     },
   };
+}
+
+/** What was given already, so that a command line that is shown can be pasted as it stands. */
+function givenFlags({ flags }: CommandEnvironment, options: DecisionOptions): string[] {
+  const single = { "--registry": flags.registry, "--project": flags.project };
+  const repeated = { "--allow": options.allow, "--deny": options.deny, "--bind": options.bind, "--set": options.set };
+  return [
+    ...Object.entries(single).flatMap(([flag, value]) => value === undefined ? [] : [flag, value]),
+    ...Object.entries(repeated).flatMap(([flag, values]) => values.flatMap((value) => [flag, value])),
+  ];
 }
 
 /** `--bind` as a map: `<namespace>` or `guest <namespace>` to providers. */

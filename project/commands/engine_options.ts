@@ -1,15 +1,11 @@
 /**
  * Options that every command has which compiles: `--feature NAME=on|off`, `--opt NAME=on|off`, `--bounds guard|explicit`.
  */
-import {
-  type EngineOptions,
-  FEATURE_ROWS,
-  type FeatureName,
-  OPTIMIZATION_ROWS,
-  type OptimizationName,
-} from "@waft/engine";
-import type { Command } from "commander";
+import type { EngineOptions } from "@waft/engine";
+import { FEATURE_ROWS, type FeatureName } from "@waft/engine/features";
+import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/optimizations";
 import { UsageError } from "./failure.ts";
+import type { OptionRow } from "./option_rows.ts";
 
 export interface EngineFlags {
   feature: string[];
@@ -17,17 +13,12 @@ export interface EngineFlags {
   bounds?: string;
 }
 
-function collect(value: string, list: string[]): string[] {
-  return [...list, value];
-}
-
-/** Adds the options to a command. */
-export function addEngineOptions(command: Command): Command {
-  return command
-    .option("--feature <name=on|off>", "Switch a WebAssembly feature (repeatable)", collect, [])
-    .option("--opt <name=on|off>", "Switch an optimization (repeatable)", collect, [])
-    .option("--bounds <mode>", "How memory accesses are kept in bounds: guard or explicit");
-}
+/** The options. */
+export const ENGINE_OPTION_ROWS: readonly OptionRow[] = [
+  { flags: "--feature <name=on|off>", description: "Switch a WebAssembly feature (repeatable)", repeatable: true },
+  { flags: "--opt <name=on|off>", description: "Switch an optimization (repeatable)", repeatable: true },
+  { flags: "--bounds <mode>", description: "How memory accesses are kept in bounds: guard or explicit" },
+];
 
 /** The engine options that flags ask for. */
 export function engineOptions(flags: EngineFlags): EngineOptions {

@@ -2,9 +2,9 @@
  * How a command fails: one line on stderr that says what and where, and an exit status: 1 failed, 2 wrong usage, 134 trapped, or what the
  * guest asked for. No stack trace of ours reaches a user, unless WAFT_DEBUG is set.
  */
-import process from "node:process";
-// From its file: the whole engine would be loaded for commands that never compile.
+// From their files: the whole engine would be loaded for commands that never compile.
 import { TrapError, WaftError } from "@waft/engine/errors";
+import { environmentVariable, writeText } from "@waft/engine/host/process";
 import { ProjectError } from "../diagnostic.ts";
 
 /** Wrong usage: exit status 2. */
@@ -47,8 +47,8 @@ export function exitStatus(error: unknown): number {
 /** Writes the error to stderr. */
 export function report(error: unknown): void {
   if (error instanceof GuestExit) return;
-  process.stderr.write(`${describe(error)}\n`);
-  if (process.env["WAFT_DEBUG"] !== undefined && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  writeText(2, `${describe(error)}\n`);
+  if (environmentVariable("WAFT_DEBUG") !== undefined && error instanceof Error) writeText(2, `${error.stack}\n`);
 }
 
 /** The lines for an error. */

@@ -1,5 +1,5 @@
 /**
- * `waft plugin …`: list, check, plan, update, grant, inspect, catalog, publish. Each loads its operation when it runs.
+ * `waft plugin …`: list, check, plan, update, grant, inspect, catalog, publish, yank. Each loads its operation when it runs.
  */
 import type { Command } from "commander";
 import { resolve } from "node:path";
@@ -71,6 +71,16 @@ export function addCommand(program: Command): void {
     "Check and publish the package of this directory.",
     publish,
     (c) => c.option("--allow-dirty", "Publish although files that ship are not committed"),
+  );
+  sub<YankFlags>(
+    "yank",
+    "Withdraw a version that you published from new resolutions, or take that back.",
+    yank,
+    (c) =>
+      c.argument("<release>", "<package>@<version>")
+        .option("--reason <text>", "Why, for those who have it")
+        .option("--severity <word>", "broken, security or other")
+        .option("--undo", "Take the withdrawal back"),
   );
 }
 
@@ -266,4 +276,27 @@ async function publish(env: CommandEnvironment, _args: readonly string[], flags:
     allowDirty: flags.allowDirty === true,
   });
   return { data, text: publishText(data, env.colors) };
+}
+
+interface YankFlags extends GlobalFlags {
+  readonly reason?: string;
+  readonly severity?: string;
+  readonly undo?: boolean;
+}
+
+async function yank(env: CommandEnvironment, [spec]: readonly string[], flags: YankFlags): Promise<Outcome> {
+  const [{ yankRelease }, { safe }] = await Promise.all([import("../ops/yank.ts"), import("../terminal.ts")]);
+  const { reason, severity } = flags;
+  const root = resolve(process.cwd(), flags.project ?? ".");
+  const data = await yankRelease(await env.context(), root, {
+    spec: spec!,
+    undo: flags.undo === true,
+    ...(reason === undefined ? {} : { reason }),
+    ...(severity === undefined ? {} : { severity }),
+  });
+  const { package: id, version, yanked, registry } = data;
+  const text = yanked === null
+    ? `${id} ${version} can be chosen again from ${registry}`
+    : `${id} ${version} is withdrawn from ${registry} (${yanked.severity}: ${safe(yanked.reason)})`;
+  return { data, text };
 }

@@ -5,7 +5,7 @@
  * implement. Without a project nothing but a search for `waft.json` is done, since start-up time counts.
  */
 import type { EngineOptions } from "@waft/engine";
-import process from "node:process";
+import { currentDirectory, writeText } from "@waft/engine/host/process";
 import { findProject } from "../project_root.ts";
 import { type EngineFlags, engineOptions } from "./engine_options.ts";
 
@@ -19,10 +19,10 @@ export interface SettingsFlags extends EngineFlags {
  */
 export async function projectEngineOptions(
   flags: SettingsFlags,
-  directory: string = process.cwd(),
+  directory: string = currentDirectory(),
   bare = false,
 ): Promise<EngineOptions> {
-  const own = engineOptions(flags);
+  const own: EngineOptions = { parallel: "auto", ...engineOptions(flags) };
   const hasProject = !bare && await findProject(directory) !== undefined;
   if (!hasProject && flags.parallel === undefined) return own;
   const [{ engineSettings, nearestSettings, resolveSettings }, { IMPLEMENTED }, { formatDiagnostic }] = await Promise
@@ -38,7 +38,7 @@ export async function projectEngineOptions(
     optimizations: flags.opt,
     ...(flags.parallel === undefined ? {} : { parallel: flags.parallel }),
   }, IMPLEMENTED);
-  for (const d of settings.diagnostics) process.stderr.write(`${formatDiagnostic(d)}\n`);
-  const { features, optimizations, bounds } = engineSettings(settings);
-  return { features, optimizations, bounds, ...own.bounds === undefined ? {} : { bounds: own.bounds } };
+  for (const d of settings.diagnostics) writeText(2, `${formatDiagnostic(d)}\n`);
+  const { features, optimizations, bounds, parallel } = engineSettings(settings);
+  return { features, optimizations, bounds, parallel, ...own.bounds === undefined ? {} : { bounds: own.bounds } };
 }

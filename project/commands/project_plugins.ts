@@ -4,10 +4,10 @@
  * In: the flags of `run`. Out: the loaded project, or undefined when there is none or it has no plugins; a ProjectError with every
  * reason to refuse. Without a project nothing but a search for `waft.json` is done, since start-up time counts.
  */
-import { join } from "node:path";
-import process from "node:process";
-import { DISK } from "../files.ts";
+import { currentDirectory } from "@waft/engine/host/process";
+import { fileStatus } from "../file_status.ts";
 import type { LoadedProject } from "../ops/load.ts";
+import { joinPaths } from "../posix_path.ts";
 import { findProject, requireProject } from "../project_root.ts";
 import { LOCK_FILE } from "../site.ts";
 
@@ -22,11 +22,11 @@ export interface PluginFlags {
 /** Loads the plugins of the nearest project. */
 export async function projectPlugins(flags: PluginFlags): Promise<LoadedProject | undefined> {
   const root = flags.project === undefined
-    ? await findProject(process.cwd())
-    : await requireProject(process.cwd(), flags.project);
+    ? await findProject(currentDirectory())
+    : await requireProject(currentDirectory(), flags.project);
   if (root === undefined) return undefined;
   const { readProject, requireManifest, requirementsOf } = await import("../project.ts");
-  if (await DISK.status(join(root, LOCK_FILE)) === undefined) {
+  if (fileStatus(joinPaths(root, LOCK_FILE)) === undefined) {
     const { manifest } = requireManifest(await readProject(root));
     if (Object.keys(requirementsOf(manifest)).length === 0) return undefined;
   }

@@ -59,7 +59,8 @@ async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unkno
   }
   if (!isAbsolute(bin)) bin = resolve(bin);
   if (/[:\n\r]/.test(bin)) throw fail("usage.dir", "a directory on the PATH holds no colon and no line break");
-  const plan = await planPath(bin, facts.env, facts.home);
+  // The whole environment: the facts have only what decides about paths.
+  const plan = await planPath(bin, process.env, facts.home);
   let path = plan.edits.length > 0 && flags.modifyPath !== false && flags.yes === true ? plan : undefined;
   if (interactive && flags.modifyPath !== false && plan.edits.length > 0) {
     process.stderr.write(`${bin} is not on your PATH. These lines can be added:\n`);

@@ -61,8 +61,7 @@ export function addKeysCommand(program: Command, group: "opts" | "features"): vo
       const { parallel, deferredBoundsChecking } = settings;
       const where = (from: string): string => from === "manifest" ? "waft.json" : from;
       if (group === "opts") {
-        const later = implemented.IMPLEMENTED.parallel === false ? "; not yet: one thread compiles" : "";
-        table.push("", `runtime.parallel ${parallel.value} (${where(parallel.from)}${later})`);
+        table.push("", `runtime.parallel ${parallel.value} (${where(parallel.from)})`);
         table.push(
           `runtime.deferredBoundsChecking ${deferredBoundsChecking.value} (${where(deferredBoundsChecking.from)})`,
         );

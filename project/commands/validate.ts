@@ -4,7 +4,8 @@
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
 import { readFile } from "node:fs/promises";
-import { addEngineOptions, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { addOptions } from "./option_rows.ts";
 import { FileFailure } from "./failure.ts";
 
 /** Adds `validate`. */
@@ -12,7 +13,7 @@ export function addCommand(program: Command): void {
   const command = program.command("validate")
     .description("Check that modules are valid, without compiling or running them.")
     .argument("<files...>", "Modules, in binary or text form");
-  addEngineOptions(command).action(async (files: string[], flags: EngineFlags) => {
+  addOptions(command, ENGINE_OPTION_ROWS).action(async (files: string[], flags: EngineFlags) => {
     const engine = NewEngine(engineOptions(flags));
     for (const file of files) {
       try {

@@ -6,7 +6,8 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
 import { optionsOfScript, runScript } from "@waft/engine/script/run_script";
-import { addEngineOptions, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { addOptions } from "./option_rows.ts";
 import { FileFailure, oneLine } from "./failure.ts";
 
 /** Adds `wast`. */
@@ -15,30 +16,36 @@ export function addCommand(program: Command): void {
     .description("Run WebAssembly test scripts (.wast), or all scripts in directories.")
     .argument("<paths...>", "Scripts and directories")
     .option("-v, --verbose", "A line per script, and why assertions were skipped");
-  addEngineOptions(command).action(async (paths: string[], flags: EngineFlags & { verbose?: boolean }) => {
-    const options = engineOptions(flags);
-    let passed = 0;
-    let failed = 0;
-    let skipped = 0;
-    for (const file of (await Promise.all(paths.map(scriptsOf))).flat()) {
-      try {
-        const result = await runScript(await readFile(file), optionsOfScript(file, options));
-        for (const { line, message } of result.failures) process.stdout.write(`${file}:${line}: ${oneLine(message)}\n`);
-        const left = [...result.skipped.values()].reduce((sum, n) => sum + n, 0);
-        if (flags.verbose) {
-          process.stdout.write(`${file}: ${result.passed} passed, ${result.failures.length} failed, ${left} skipped\n`);
-          for (const [reason, count] of result.skipped) process.stdout.write(`    ${count} skipped: ${reason}\n`);
+  addOptions(command, ENGINE_OPTION_ROWS).action(
+    async (paths: string[], flags: EngineFlags & { verbose?: boolean }) => {
+      const options = engineOptions(flags);
+      let passed = 0;
+      let failed = 0;
+      let skipped = 0;
+      for (const file of (await Promise.all(paths.map(scriptsOf))).flat()) {
+        try {
+          const result = await runScript(await readFile(file), optionsOfScript(file, options));
+          for (const { line, message } of result.failures) {
+            process.stdout.write(`${file}:${line}: ${oneLine(message)}\n`);
+          }
+          const left = [...result.skipped.values()].reduce((sum, n) => sum + n, 0);
+          if (flags.verbose) {
+            process.stdout.write(
+              `${file}: ${result.passed} passed, ${result.failures.length} failed, ${left} skipped\n`,
+            );
+            for (const [reason, count] of result.skipped) process.stdout.write(`    ${count} skipped: ${reason}\n`);
+          }
+          passed += result.passed;
+          failed += result.failures.length;
+          skipped += left;
+        } catch (error) {
+          throw new FileFailure(file, error);
         }
-        passed += result.passed;
-        failed += result.failures.length;
-        skipped += left;
-      } catch (error) {
-        throw new FileFailure(file, error);
       }
-    }
-    process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
-    if (failed > 0) process.exitCode = 1;
-  });
+      process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
+      if (failed > 0) process.exitCode = 1;
+    },
+  );
 }
 
 /** A script, or the scripts below a directory, sorted. */

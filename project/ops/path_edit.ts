@@ -4,7 +4,7 @@
  * In: the shell, the home directory, the directory. Out: which files get which block; applied and undone exactly. A file that is a symbolic
  * link or cannot be written is left alone, and the user is told the line. The block is guarded: reading it twice adds nothing.
  */
-import { access, constants, lstat, mkdir, readFile, rm } from "node:fs/promises";
+import { access, constants, lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { replaceFile } from "../release_download.ts";
 
@@ -84,9 +84,21 @@ async function filesOf(
   return ["sh", "dash", "ash", "ksh", "busybox"].includes(shell) ? [join(home, ".profile")] : [];
 }
 
+/** What a killed process left beside the files that it was about to replace. */
+async function sweepBeside(edits: readonly PathEdit[]): Promise<void> {
+  for (const { file } of edits) {
+    for (const name of await readdir(dirname(file)).catch(() => [] as string[])) {
+      const rest = name.startsWith(basename(file)) ? name.slice(basename(file).length) : "";
+      if (/^\.[0-9a-f]{12}\.tmp$/.test(rest)) await rm(join(dirname(file), name), { force: true });
+    }
+  }
+}
+
 /** Adds the blocks. */
-export async function applyEdits(edits: readonly PathEdit[]): Promise<void> {
+export async function applyEdits(edits: readonly PathEdit[], step?: (name: string) => void): Promise<void> {
+  await sweepBeside(edits);
   for (const { file, block } of edits) {
+    step?.(`edit ${file}`);
     await mkdir(dirname(file), { recursive: true });
     const before = await readFile(file, "utf8").catch(() => "");
     const { mode } = await lstat(file).catch(() => ({ mode: 0o644 }));
@@ -95,9 +107,11 @@ export async function applyEdits(edits: readonly PathEdit[]): Promise<void> {
 }
 
 /** Takes the blocks away again; what others wrote since stays. Returns what could not be undone. */
-export async function undoEdits(edits: readonly PathEdit[]): Promise<string[]> {
+export async function undoEdits(edits: readonly PathEdit[], step?: (name: string) => void): Promise<string[]> {
+  await sweepBeside(edits);
   const left: string[] = [];
   for (const { file, created, block } of edits) {
+    step?.(`undo ${file}`);
     const text = await readFile(file, "utf8").catch(() => undefined);
     if (text === undefined || !text.includes(BEGIN)) continue;
     const at = text.indexOf(block);

@@ -5,35 +5,12 @@
  * ProjectError (exit 9) that says which range is asked for and what to install. A manifest that cannot be read is left to the command, which reports
  * it with its place. Nothing heavy is loaded unless the project asks for another version. Design: §5.
  */
-import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
 import { fail, quote } from "../diagnostic.ts";
 import type { MachinePaths } from "../paths.ts";
+import { askedRange, nearestManifest } from "./asked_range.ts";
 
 /** Commands that are about waft itself, so that they work in every project. */
 const OWN = new Set(["version", "self", "init", "help", "registry"]);
-
-/** The range that the nearest manifest asks for, and where it is. */
-export function askedRange(start: string): { readonly range: string; readonly file: string } | undefined {
-  for (let directory = start;; directory = dirname(directory)) {
-    const file = join(directory, "waft.json");
-    let text: string | undefined;
-    try {
-      text = readFileSync(file, "utf8");
-    } catch {
-      if (dirname(directory) === directory) return undefined;
-      continue;
-    }
-    if (!text.includes('"engines"') || text.length > 1 << 20) return undefined;
-    try {
-      const manifest = JSON.parse(text) as { package?: { engines?: { waft?: unknown } } } | null;
-      const range = manifest?.package?.engines?.waft;
-      return typeof range === "string" && range !== "" && range.length <= 200 ? { range, file } : undefined;
-    } catch {
-      return undefined;
-    }
-  }
-}
 
 /** The installed version to start instead of this one; undefined when this one is right, or was chosen by the user. */
 export async function pinnedVersion(
@@ -45,7 +22,7 @@ export async function pinnedVersion(
 ): Promise<{ readonly version: string; readonly range: string; readonly file: string } | undefined> {
   const command = args.find((arg) => !arg.startsWith("-"));
   if (command === undefined || OWN.has(command) || (env.WAFT_RUNTIME ?? "") !== "") return undefined;
-  const asked = askedRange(start);
+  const asked = askedRange(nearestManifest(start));
   if (asked === undefined) return undefined;
   const [{ installedVersions }, { explainRange, engineSatisfies }] = await Promise.all([
     import("../version_store.ts"),

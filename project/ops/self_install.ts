@@ -7,6 +7,7 @@
  */
 import { mkdir, readFile, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { WRITE_LOCK_FILE } from "../atomic_write.ts";
 import { fail } from "../diagnostic.ts";
 import { DISK } from "../files.ts";
 import { type MachineFacts, type MachinePaths, machinePaths } from "../paths.ts";
@@ -18,6 +19,7 @@ import {
   readActive,
   readReceipt,
   type Receipt,
+  type Step,
   withVersionLock,
   writeActive,
 } from "../version_store.ts";
@@ -107,7 +109,9 @@ export async function installSelf(
         path: [...(before?.path ?? []), ...(install.path?.edits ?? [])],
       };
       await replaceFile(receiptFile(paths), `${JSON.stringify(receipt, null, 2)}\n`);
-      if (await readReceipt(paths, version) === undefined) {
+      const same = await readReceipt(paths, version);
+      // A build of sources may have the version of an earlier one and other contents.
+      if (same === undefined || install.receipt.kind === "source" || same.sha256 !== install.receipt.sha256) {
         await placeVersion(paths, install.receipt, bundle, (dir) => tryVersion(context, dir, version), step);
       }
       const active = await readActive(paths).catch(() => ({}) as { current?: string });
@@ -123,8 +127,7 @@ export async function installSelf(
         .replace(/^waft_layout=.*$/m, `waft_layout=${facts.os === "linux" ? "xdg" : "home"}`);
       await mkdir(install.bin, { recursive: true });
       await replaceFile(launcher, text, 0o755);
-      step?.("path");
-      await applyEdits(install.path?.edits ?? []);
+      await applyEdits(install.path?.edits ?? [], step);
       step?.("done");
       if (before !== undefined && before.bin !== install.bin) await removeLauncher(before.bin);
     });
@@ -188,17 +191,46 @@ export async function planUninstall(paths: MachinePaths, purge: boolean): Promis
   };
 }
 
-/** Removes waft; returns what could not be undone. Projects are not touched. */
-export async function uninstallSelf(paths: MachinePaths, plan: UninstallPlan): Promise<string[]> {
+/**
+ * Removes waft; returns what could not be undone. Projects are not touched. Killed anywhere, it can be run again, by a waft that was installed once more
+ * if need be: versions go late, the launcher after them, since it says what is missing, and the receipt when only it and the
+ * directories above it are left.
+ */
+export async function uninstallSelf(
+  paths: MachinePaths,
+  plan: UninstallPlan,
+  step: Step = () => {},
+): Promise<string[]> {
   const receipt = await readInstallReceipt(paths);
-  const left = await undoEdits(plan.edits);
-  await removeLauncher(receipt?.bin ?? paths.bin);
-  // The receipt goes last, so that a killed uninstallation can be run again.
-  for (const directory of plan.remove.slice(1).filter((d) => d !== paths.state)) {
-    await rm(directory, { recursive: true, force: true });
-  }
-  await rm(paths.state, { recursive: true, force: true });
   const longestFirst = [...(receipt?.created ?? [])].sort((a, b) => b.length - a.length);
-  for (const directory of longestFirst) await rmdir(directory).catch(() => {}); // Not empty: others use it.
+  const removeEmpty = async (): Promise<void> => {
+    for (const directory of longestFirst) await rmdir(directory).catch(() => {}); // Not empty: others use it.
+  };
+  const work = async (): Promise<string[]> => {
+    const left = await undoEdits(plan.edits, step);
+    const late = [paths.versions, paths.state];
+    const directories = plan.remove.slice(1).filter((directory) => !late.includes(directory));
+    for (const directory of [...directories, paths.versions]) {
+      step(`remove ${directory}`);
+      await rm(directory, { recursive: true, force: true });
+    }
+    step("launcher");
+    await removeLauncher(receipt?.bin ?? paths.bin);
+    step("state");
+    for (const name of await namesIn(paths.state)) {
+      if (join(paths.state, name) !== receiptFile(paths) && name !== WRITE_LOCK_FILE) {
+        await rm(join(paths.state, name), { recursive: true, force: true });
+      }
+    }
+    step("directories");
+    await removeEmpty();
+    return left;
+  };
+  const installed = await DISK.status(paths.state) !== undefined;
+  const left = installed ? await withVersionLock(paths, work) : await work();
+  step("receipt");
+  await rm(paths.state, { recursive: true, force: true });
+  step("the last directories");
+  await removeEmpty();
   return left;
 }

@@ -1,0 +1,63 @@
+/**
+ * `waft run` where nothing is to be done but to run: a plain command line, no project, a module that the cache has. In: the words after `run`. Out: the
+ * exit status, or undefined when it is anything else, and then nothing was done: run.ts does it all.
+ *
+ * Invariant: nothing of commander, of the compiler and of Node is loaded, which takes ten times as long as starting a script does. Whatever happens once
+ * the module is there is done and told by what run.ts uses as well.
+ */
+import { readFile } from "@waft/engine/host/files";
+import { currentDirectory, writeText } from "@waft/engine/host/process";
+import { openStored } from "@waft/engine/stored_module";
+import { askedRange, nearestManifest } from "../ops/asked_range.ts";
+import { callGuest, planCall, startGuest, startsThreads } from "../ops/run_module.ts";
+import { codeCacheOptions } from "../paths.ts";
+import { controlledEngine } from "./control_flags.ts";
+import { engineOptions } from "./engine_options.ts";
+import { exitStatus, report } from "./failure.ts";
+import { readFlags } from "./option_rows.ts";
+import { guestInputs, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
+
+/** What was found to run. */
+interface Found {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly flags: RunFlags;
+  readonly module: NonNullable<Awaited<ReturnType<typeof openStored>>>;
+}
+
+/** Runs what `waft run` with these words means, if that can be done quickly. */
+export async function runQuickly(words: readonly string[]): Promise<number | undefined> {
+  const found = await find(words);
+  if (found === undefined) return undefined;
+  const { file, args, flags, module } = found;
+  try {
+    const call = planCall(file, module, args, flags.invoke);
+    const lines = await callGuest(file, startGuest(file, module, args, guestInputs(flags)), call);
+    if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
+    return 0;
+  } catch (error) {
+    report(error);
+    return exitStatus(error);
+  }
+}
+
+/** What to run. Every failure means that it is to be looked at properly. */
+async function find(words: readonly string[]): Promise<Found | undefined> {
+  const read = readFlags(RUN_OPTION_ROWS, words);
+  if (read === undefined) return undefined;
+  const flags = read.flags as unknown as RunFlags;
+  if (!flags.cache || flags.perfMap === true || flags.parallel !== undefined) return undefined;
+  const { operand: file, rest: args } = read;
+  try {
+    guestInputs(flags);
+    const manifest = nearestManifest(currentDirectory());
+    if (askedRange(manifest) !== undefined) return undefined;
+    if (flags.bare !== true && (flags.project !== undefined || manifest !== undefined)) return undefined;
+    const engine = controlledEngine(engineOptions(flags), flags);
+    const module = await openStored(readFile(file), { ...engine, cache: codeCacheOptions() });
+    if (module === undefined || startsThreads(module)) return undefined;
+    return { file, args, flags, module };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * The options of `waft run` as rows, and what their values mean. Loads nothing heavy: quick_run.ts reads them, too.
+ */
+import type { Context } from "@waft/engine";
+import { CONTROL_OPTION_ROWS, type ControlFlags, runContext } from "./control_flags.ts";
+import { ENGINE_OPTION_ROWS, type EngineFlags } from "./engine_options.ts";
+import { UsageError } from "./failure.ts";
+import type { OptionRow } from "./option_rows.ts";
+
+/** The values of the options. */
+export interface RunFlags extends EngineFlags, ControlFlags {
+  invoke?: string;
+  dir: string[];
+  env: string[];
+  project?: string;
+  bare?: boolean;
+  locked?: boolean;
+  offline?: boolean;
+  allowPathPlugins?: boolean;
+  parallel?: string;
+  cache: boolean;
+  perfMap?: boolean;
+}
+
+/** The options. */
+export const RUN_OPTION_ROWS: readonly OptionRow[] = [
+  { flags: "--invoke <name>", description: "Exported function to call (default: _start, else the only one)" },
+  { flags: "--dir <host::guest>", description: "Give the guest a directory (repeatable)", repeatable: true },
+  {
+    flags: "--env <name=value>",
+    description: "Set an environment variable of the guest (repeatable)",
+    repeatable: true,
+  },
+  { flags: "--project <dir>", description: "The project's directory (default: the nearest one with waft.json)" },
+  { flags: "--bare", description: "Ignore the project: no settings, no plugins" },
+  { flags: "--no-cache", description: "Compile anew: neither use nor fill the cache of compiled modules" },
+  { flags: "--perf-map", description: "Name the guest's functions for perf, in /tmp/perf-PID.map" },
+  { flags: "--parallel <n>", description: "Compiler threads: auto, or a number" },
+  { flags: "--locked", description: "Refuse plugins from paths, which have no fixed source" },
+  { flags: "--allow-path-plugins", description: "Accept plugins from paths in spite of --locked" },
+  { flags: "--offline", description: "Use no network: plugins must be in the cache" },
+  ...ENGINE_OPTION_ROWS,
+  ...CONTROL_OPTION_ROWS,
+];
+
+/** What the flags give to the guest; the time of the context runs from now. */
+export function guestInputs(flags: RunFlags): {
+  context: Context;
+  preopens: { host: string; guest: string }[];
+  env: [string, string][];
+} {
+  return { context: runContext(flags), preopens: flags.dir.map(parseDir), env: flags.env.map(parseEnv) };
+}
+
+function parseDir(text: string): { host: string; guest: string } {
+  const at = text.indexOf("::");
+  const host = at < 0 ? text : text.slice(0, at);
+  const guest = at < 0 ? text : text.slice(at + 2);
+  if (host === "" || guest === "") throw new UsageError(`--dir takes HOST::GUEST, not "${text}"`);
+  return { host, guest };
+}
+
+function parseEnv(text: string): [string, string] {
+  const at = text.indexOf("=");
+  if (at < 1) throw new UsageError(`--env takes NAME=VALUE, not "${text}"`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}

@@ -1,0 +1,167 @@
+/**
+ * Runs a compiled module as a program or as one call: picks the function, converts arguments and results, gives it WASI when it imports that.
+ * In: a module, words of the command line. Out: the result lines; throws UsageError, FileFailure, GuestExit. Plugins are added by run.ts; nothing
+ * that they need is loaded here.
+ */
+import type { Context, Module } from "@waft/engine";
+import { Wasi, WasiExit } from "@waft/engine/wasi";
+import { parseArgument, printResult } from "../commands/arguments.ts";
+import { FileFailure, GuestExit, UsageError } from "../commands/failure.ts";
+import { ProjectError } from "../diagnostic.ts";
+import { narrowedInputs, narrowedWasi } from "../wasi_groups.ts";
+
+/** What a guest gets, and what its run is subject to. */
+export interface GuestInputs {
+  /** What the start function and the call are subject to, together. */
+  readonly context: Context;
+  readonly preopens: readonly { host: string; guest: string }[];
+  readonly env: readonly (readonly [string, string])[];
+}
+
+/** An instance, or a guest with its plugins. */
+export interface Runnable {
+  call(name: string, ...args: unknown[]): unknown;
+  /** Waits for what the plugins' `stop` functions wait for. */
+  close(): void | Promise<void>;
+}
+
+/** The call that a run makes. */
+export interface PlannedCall {
+  readonly name: string;
+  readonly values: readonly unknown[];
+  /** Types of the results to print; undefined for a program, which prints for itself. */
+  readonly printed: readonly number[] | undefined;
+}
+
+const WASI = "wasi_snapshot_preview1";
+/** What preview 1 replaced: other numbers and layouts under nearly the same names, so it must not be linked with preview 1. */
+const OLD_WASI = "wasi_unstable";
+
+function importsFrom(module: Module, namespace: string): boolean {
+  return module.imports.some((entry) => entry.module === namespace);
+}
+
+/** Does the program start threads (wasi-threads)? */
+export function startsThreads(module: Module): boolean {
+  return module.imports.some((entry) => entry.module === "wasi" && entry.name === "thread-spawn");
+}
+
+/** Which function to call with what: `invoke`, or the module's default, with the words `args`. */
+export function planCall(
+  file: string,
+  module: Module,
+  args: readonly string[],
+  invoke: string | undefined,
+): PlannedCall {
+  if (importsFrom(module, OLD_WASI)) {
+    throw new FileFailure(
+      file,
+      new Error(`it needs ${OLD_WASI}, which ${WASI} has replaced; build it again with a current toolchain`),
+    );
+  }
+  const name = invoke ?? defaultExport(file, module);
+  const { params, results } = functionType(file, module, name);
+  const isCall = !importsFrom(module, WASI) || params.length > 0 || invoke !== undefined;
+  return {
+    name,
+    values: isCall ? convertArguments(file, name, params, args) : [],
+    printed: isCall ? results : undefined,
+  };
+}
+
+/** WASI for a module, when it imports that: its functions as a namespace, to be attached to the instance. */
+export function wasiFor(
+  module: Module,
+  programArgs: readonly string[],
+  { env, preopens }: GuestInputs,
+  groups: readonly string[] | undefined,
+): { wasi: Wasi | undefined; imports: Record<string, Record<string, unknown>> } {
+  if (!importsFrom(module, WASI)) return { wasi: undefined, imports: {} };
+  const wasi = new Wasi(narrowedInputs({ args: programArgs, env, preopens }, groups));
+  return { wasi, imports: { [WASI]: narrowedWasi(wasi.imports, groups) } };
+}
+
+/** Instantiates a module that needs no plugins. */
+export function startGuest(file: string, module: Module, args: readonly string[], inputs: GuestInputs): Runnable {
+  const { context } = inputs;
+  const { wasi, imports } = wasiFor(module, [file, ...args], inputs, undefined);
+  const instance = inFile(file, () => module.instantiate(context, imports));
+  wasi?.attach(instance);
+  return { call: (name, ...values) => instance.call(context, name, ...values), close: () => instance.close() };
+}
+
+/** Makes the call and ends the guest, whose failure in that is only told when nothing failed before. */
+export async function callGuest(
+  file: string,
+  guest: Runnable,
+  { name, values, printed }: PlannedCall,
+): Promise<string[]> {
+  let lines: string[] = [];
+  let failed = true;
+  try {
+    const result = await inFile(file, () => guest.call(name, ...values));
+    const results = printed?.length === 1 ? [result] : printed?.length === 0 ? [] : result as unknown[];
+    if (printed !== undefined) lines = results.map((value, i) => printResult(value, printed[i]!));
+    failed = false;
+  } finally {
+    await end(file, guest, failed);
+  }
+  return lines;
+}
+
+async function end(file: string, guest: Runnable, failed: boolean): Promise<void> {
+  try {
+    await inFile(file, () => guest.close());
+  } catch (error) {
+    if (!failed) throw error;
+  }
+}
+
+/** Runs `action`; what it throws, or rejects with, is a failure of `file`. */
+export function inFile<T>(file: string, action: () => T): T {
+  try {
+    const result = action();
+    return result instanceof Promise ? result.catch((error) => refuse(file, error)) as T : result;
+  } catch (error) {
+    return refuse(file, error);
+  }
+}
+
+function refuse(file: string, error: unknown): never {
+  if (error instanceof WasiExit) throw new GuestExit(error.status);
+  if (error instanceof ProjectError) throw error;
+  throw new FileFailure(file, error);
+}
+
+function functionsOf(module: Module): { name: string; type: string }[] {
+  return module.exports.filter((entry) => entry.kind === "func");
+}
+
+function listOf(functions: { name: string; type: string }[]): string {
+  return functions.map(({ name, type }) => `\n    ${name} ${type}`).join("");
+}
+
+function defaultExport(file: string, module: Module): string {
+  const functions = functionsOf(module);
+  if (functions.some(({ name }) => name === "_start")) return "_start";
+  if (functions.length === 1) return functions[0]!.name;
+  if (functions.length === 0) throw new UsageError(`${file} exports no function`);
+  throw new UsageError(`${file} exports several functions; choose one with --invoke NAME:${listOf(functions)}`);
+}
+
+function functionType(file: string, module: Module, name: string) {
+  const type = module.functionType(name);
+  if (type === undefined) {
+    throw new UsageError(`${file} exports no function "${name}"; it exports:${listOf(functionsOf(module)) || " none"}`);
+  }
+  return type;
+}
+
+function convertArguments(file: string, name: string, params: readonly number[], args: readonly string[]): unknown[] {
+  if (args.length !== params.length) {
+    throw new UsageError(
+      `${file}: "${name}" takes ${params.length} argument${params.length === 1 ? "" : "s"}, not ${args.length}`,
+    );
+  }
+  return params.map((type, i) => parseArgument(args[i]!, type));
+}

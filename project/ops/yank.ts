@@ -1,0 +1,53 @@
+/**
+ * `plugin yank`: a release is withdrawn from new resolutions, or taken back.
+ *
+ * In: a package, an exact version, a reason with a severity (none to take a withdrawal back). Out: what the registry now
+ * says. Who has locked the version keeps it and is warned. Design: §2.3, §3.2.
+ */
+import { fail } from "../diagnostic.ts";
+import { requirePluginId } from "../plugin_id.ts";
+import type { Yank } from "../source.ts";
+import { canonicalVersion } from "../version.ts";
+import { type OpsContext, SourceSet } from "./context.ts";
+
+/** How bad it is. */
+export const SEVERITIES: readonly Yank["severity"][] = ["broken", "security", "other"];
+
+/** What is to be done. */
+export interface YankRequest {
+  /** `<package>@<version>`. */
+  readonly spec: string;
+  readonly reason?: string;
+  readonly severity?: string;
+  readonly undo: boolean;
+}
+
+/** What was done. */
+export interface YankResult {
+  readonly package: string;
+  readonly version: string;
+  readonly yanked: Pick<Yank, "reason" | "severity"> | null;
+  readonly registry: string;
+}
+
+/** Withdraws a release, or takes that back. */
+export async function yankRelease(context: OpsContext, root: string, request: YankRequest): Promise<YankResult> {
+  const { spec, reason, undo } = request;
+  const at = spec.lastIndexOf("@");
+  const version = at < 0 ? undefined : canonicalVersion(spec.slice(at + 1));
+  if (version === undefined) {
+    throw fail("usage.version", "one exact version is withdrawn: waft plugin yank github.com/acme/kv@1.2.3");
+  }
+  const id = spec.slice(0, at);
+  requirePluginId(id);
+  const source = new SourceSet(context, root).forId(id);
+  if (undo) {
+    await source.yank(id, version);
+    return { package: id, version, yanked: null, registry: source.name };
+  }
+  if (reason === undefined) throw fail("usage.reason", "--reason tells users why", { help: "or --undo" });
+  const severity = SEVERITIES.find((s) => s === request.severity);
+  if (severity === undefined) throw fail("usage.severity", `--severity is one of ${SEVERITIES.join(", ")}`);
+  await source.yank(id, version, { reason, severity });
+  return { package: id, version, yanked: { reason, severity }, registry: source.name };
+}

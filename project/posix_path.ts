@@ -1,0 +1,35 @@
+/**
+ * Paths as Linux and macOS have them. In: text. Out: normalized text. What `waft run` needs of node:path before anything has run: on Deno the first
+ * module of Node takes longer to load than an empty script takes.
+ */
+import { currentDirectory } from "@waft/engine/host/process";
+
+/** Does the path begin at the root? */
+export function isAbsolutePath(path: string): boolean {
+  return path.startsWith("/");
+}
+
+/** The parts as one path, without `.`, `..` inside, doubled and closing slashes. */
+export function joinPaths(...parts: readonly string[]): string {
+  const text = parts.filter((part) => part !== "").join("/");
+  const root = isAbsolutePath(text);
+  const kept: string[] = [];
+  for (const part of text.split("/")) {
+    if (part === "" || part === ".") continue;
+    if (part !== ".." || kept.length === 0 || kept.at(-1) === "..") {
+      if (part !== ".." || !root) kept.push(part);
+    } else kept.pop();
+  }
+  return (root ? "/" : "") + kept.join("/") || ".";
+}
+
+/** The path from the root; a relative one begins in `from`, or where the process is. */
+export function absolutePath(path: string, from = ""): string {
+  if (isAbsolutePath(path)) return joinPaths(path);
+  return joinPaths(isAbsolutePath(from) ? from : joinPaths(currentDirectory(), from), path);
+}
+
+/** The directory that an absolute path is in; that of `/` is `/`. */
+export function parentOf(path: string): string {
+  return joinPaths(path, "..");
+}
