@@ -1,5 +1,5 @@
 /**
- * Answers: JSON and text with strong ETags, conditional requests, caching rules.
+ * Answers: JSON and text with strong ETags, conditional requests, ranges, caching rules.
  *
  * In: a body. Out: 200, or 304 when the client has these very bytes. Lists and indexes may be a minute old; what is
  * immutable says so. Design: §3.2 "Caching".
@@ -24,6 +24,23 @@ export function isUnchanged(request: Request, etag: string): boolean {
   const given = request.headers.get("if-none-match");
   if (given === null || given.length > 2000) return false;
   return given.trim() === "*" || given.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
+}
+
+/** The byte range that is asked for, as [start, end); undefined for none and for what may be ignored. */
+export function rangeOf(request: Request, etag: string, size: number): [start: number, end: number] | undefined {
+  const condition = request.headers.get("if-range");
+  if (condition !== null && condition !== etag) return undefined;
+  const match = /^bytes=([0-9]{0,15})-([0-9]{0,15})$/.exec(request.headers.get("range") ?? "");
+  if (match === null || (match[1] === "" && match[2] === "")) return undefined;
+  const [, from, to] = match as unknown as [string, string, string];
+  const start = from === "" ? Math.max(0, size - Number(to)) : Number(from);
+  const end = from === "" || to === "" ? size : Math.min(size, Number(to) + 1);
+  if (start >= end) {
+    throw new Problem("range.unsatisfiable", `there are ${size} bytes`, {
+      headers: { "content-range": `bytes */${size}` },
+    });
+  }
+  return [start, end];
 }
 
 /** An answer with a body of text. */

@@ -24,7 +24,7 @@ import { getBlob, getKeys, getPluginIndex, getProviders, postPluginIndexes } fro
 import { deleteYank, postYank, putVersion } from "./routes/publish.ts";
 import { getHealth, getReady } from "./routes/health.ts";
 import type { Answerer } from "./serve.ts";
-import type { Call, Handler, Services } from "./services.ts";
+import { type Call, type Handler, knownQuery, type Services } from "./services.ts";
 import { jsonAnswer } from "./answer.ts";
 import { SITE_ROUTES, siteFallback } from "./site/site_routes.ts";
 import { problemPage } from "./site/pages/problem_page.ts";
@@ -70,6 +70,9 @@ const OTHER_ROUTES: readonly Route[] = [
   ...SITE_ROUTES,
 ];
 
+/** Everything that has an address of its own; documentation, raw Markdown and static files are found by path after these. */
+export const ROUTES: readonly Route[] = [...API_ROUTES, ...OTHER_ROUTES];
+
 /** Fields of every answer. No page needs a script, so none can run. */
 export const SECURITY_HEADERS: { readonly [name: string]: string } = {
   "content-security-policy":
@@ -82,6 +85,7 @@ export const SECURITY_HEADERS: { readonly [name: string]: string } = {
 };
 
 function getOpenapi(call: Call): Response {
+  knownQuery(call, []);
   return jsonAnswer(call.request, openapiDocument(call.services.settings.baseUrl), { cache: "short" });
 }
 
@@ -98,7 +102,7 @@ interface Matched {
 /** Makes the application. */
 export function makeApp(services: Services): Answerer {
   const router = new Hono<{ Variables: { matched: Matched } }>();
-  for (const route of [...API_ROUTES, ...OTHER_ROUTES]) {
+  for (const route of ROUTES) {
     router.on(route.method, route.path, (c) => {
       found.set(c.req.raw, { route, params: c.req.param() as { [name: string]: string } });
       return c.body(null);
@@ -190,9 +194,7 @@ class Application {
     if (error instanceof Problem) problem = error;
     else if (error instanceof StoreUnavailable) {
       log("unavailable", { requestId: at.requestId, message: error.message });
-      problem = new Problem("server.unavailable", "the registry cannot answer now; try again", {
-        headers: { "retry-after": "2" },
-      });
+      problem = new Problem("server.unavailable", "the registry cannot answer now; try again");
     } else {
       const { message, stack } = error instanceof Error ? error : { message: String(error), stack: "" };
       log("error", { requestId: at.requestId, message, stack: (stack ?? "").slice(0, 4000) });

@@ -11,11 +11,22 @@ import { chmodSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import process from "node:process";
 import { machinePaths } from "../project/paths.ts";
+import { isPrefix } from "./names.ts";
 import { canaryDocuments, startRegistry } from "./registry.ts";
+import { ACCOUNT_NAME, MAX_TOKEN_DAYS, mintToken } from "./routes/accounts.ts";
 import { seedExamples } from "./seed.ts";
 import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
 import { signingKeysOf } from "./signing.ts";
 import { CHANNEL } from "./site/documents.ts";
+import {
+  accountByName,
+  audit,
+  createAccount,
+  grantPrefix,
+  listPrefixes,
+  type Scope,
+  SCOPES,
+} from "./store/accounts.ts";
 import { restoreBackup, writeBackup } from "./store/backup.ts";
 import { copyDatabase } from "./store/copy.ts";
 import type { Database } from "./store/database.ts";
@@ -32,10 +43,14 @@ interface ServeOptions {
   readonly metricsPort?: number | undefined;
   readonly rateFactor: number;
   readonly trustProxy?: true | undefined;
+  readonly releases?: string | undefined;
 }
 
 const FILE = "registry.sqlite";
 const DATA = "Folder of the SQLite file; not used with DATABASE_URL";
+
+/** What a token of an author allows unless asked otherwise. */
+const AUTHOR_SCOPES: Scope[] = ["publish", "yank", "owners"];
 
 /** Adds the command. */
 export function addCommand(program: AnyCommand): void {
@@ -56,8 +71,23 @@ Environment:
     .option("--base-url <url>", "Address under which the site is seen from outside", urlOf)
     .option("--metrics-port <n>", "Port of a second listener, on loopback, with metrics", portOf)
     .option("--trust-proxy", "Take the client's address from the last entry of X-Forwarded-For")
+    .option("--releases <dir>", "Serve install.sh and waft's own releases from a folder that `deno task release` wrote")
     .option("--rate-factor <n>", "Multiply all limits of requests and publications", factorOf, 1)
     .action((options) => serve(options));
+  registry.command("account").argument("<name>", "The account; it is made if there is none of that name")
+    .description("Print a new token for an account, and give it prefixes of ids; the registry may be running")
+    .option(
+      "--prefix <prefix>",
+      "Ids that the account may publish, such as github.com/acme; may be repeated",
+      several,
+      [],
+    )
+    .option("--scopes <list>", `What the token allows: some of ${SCOPES.join(", ")}`, scopesOf, AUTHOR_SCOPES)
+    .option("--days <n>", "Days that the token is good for", daysOf, DEFAULT_SETTINGS.tokenDays)
+    .option("--data <dir>", DATA)
+    .action((name, options) =>
+      withDatabase(openDatabase(options.data), (database) => giveAccount(database, name, options))
+    );
   registry.command("migrate")
     .description("Bring the database up to date, or copy all data into PostgreSQL")
     .option("--data <dir>", DATA)
@@ -116,7 +146,10 @@ async function withDatabase(database: Database, work: (database: Database) => Pr
 
 async function serve(options: ServeOptions): Promise<void> {
   const keyFile = process.env.WAFT_REGISTRY_KEY;
-  const { baseUrl, metricsPort } = options;
+  const { baseUrl, metricsPort, releases } = options;
+  if (releases !== undefined && !existsSync(join(releases, "releases", "index.json"))) {
+    throw new Error(`${releases} has no releases/index.json; \`deno task release --out ${releases}\` writes it`);
+  }
   // Before anything is served, so that no signal finds a registry that does not listen for it.
   const stopped = new Promise<void>((done) => {
     process.once("SIGINT", () => done());
@@ -130,6 +163,7 @@ async function serve(options: ServeOptions): Promise<void> {
       trustProxy: options.trustProxy === true,
       ...limitsTimes(options.rateFactor),
       ...(baseUrl === undefined ? {} : { baseUrl }),
+      ...(releases === undefined ? {} : { releases: resolve(releases) }),
     },
     ...(metricsPort === undefined ? {} : { metricsPort }),
     ...(keyFile === undefined ? {} : { signingKeys: signingKeysOf(readFileSync(keyFile, "utf8")) }),
@@ -145,6 +179,62 @@ async function serve(options: ServeOptions): Promise<void> {
   await stopped;
   print("stopping");
   await registry.close();
+}
+
+/** What an operator does without a token: also the way back for who has lost the first one. */
+async function giveAccount(
+  database: Database,
+  name: string,
+  wanted: { readonly prefix: readonly string[]; readonly scopes: readonly Scope[]; readonly days: number },
+): Promise<void> {
+  if (!ACCOUNT_NAME.test(name)) {
+    throw new Error(`"${name}" is no account: small letters, digits and - inside, at most 39`);
+  }
+  const wrong = wanted.prefix.find((prefix) => !isPrefix(prefix));
+  if (wrong !== undefined) throw new Error(`"${wrong}" is no prefix: a host or a path below one, in small letters`);
+  await migrate(database);
+  const at = Date.now();
+  const account = await database.write(async (queries) => {
+    const made = await createAccount(queries, name, at);
+    if (made !== undefined) await audit(queries, { at, account: made.id, action: "account", subject: name });
+    const { id } = made ?? (await accountByName(queries, name))!;
+    for (const prefix of wanted.prefix) {
+      if (!await grantPrefix(queries, { prefix, account: id, proof: "admin" }, at)) {
+        throw new Error(`${prefix} belongs to another account`);
+      }
+      await audit(queries, { at, account: id, action: "prefix", subject: prefix, detail: id });
+    }
+    return id;
+  });
+  const { scopes, days } = wanted;
+  const { secret } = await mintToken(database, {
+    account,
+    label: "made by an operator",
+    scopes,
+    prefix: "*",
+    days,
+    at,
+  });
+  print(
+    `${name} may publish ${(await listPrefixes(database, account)).map((p) => p.prefix).join(", ") || "nothing yet"}`,
+  );
+  process.stdout.write(`token, shown only this once: ${secret}\n`);
+}
+
+function several(prefix: string, before: readonly string[]): string[] {
+  return [...before, prefix];
+}
+
+function scopesOf(text: string): Scope[] {
+  const scopes = text.split(",").map((word) => SCOPES.find((scope) => scope === word));
+  if (scopes.every((scope) => scope !== undefined)) return scopes as Scope[];
+  throw new InvalidArgumentError(`Scopes are ${SCOPES.join(", ")}, with commas between them.`);
+}
+
+function daysOf(text: string): number {
+  const days = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
+  if (days >= 1 && days <= MAX_TOKEN_DAYS) return days;
+  throw new InvalidArgumentError(`It is not from 1 to ${MAX_TOKEN_DAYS}.`);
 }
 
 /** The limits, a number of times larger. */

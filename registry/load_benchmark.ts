@@ -1,16 +1,18 @@
 /**
  * Load: many clients against real processes, mixed reads, installs and publications, something killed on the way.
  *
- * In: `--clients N --seconds N --kill app|postgres|none`, and DATABASE_URL for two processes on PostgreSQL instead of one on
- * SQLite (a schema of its own is made and dropped). `postgres` kills a process of the server, which then ends all others and
- * recovers from its log; it must run here. Out: figures, and a failure unless: no answer was 5xx (503 while PostgreSQL is
- * down), every acknowledged install is counted exactly once, every acknowledged release is there with its bytes. What was
- * not answered, or with 503, may or may not have happened; it is counted apart.
+ * In: `--clients N --seconds N --kill none|app|postgres --json FILE`, and DATABASE_URL for two processes on PostgreSQL
+ * instead of one on SQLite (a schema of its own is made and dropped). `postgres` kills the server's main process and all
+ * others of it at once and starts it again as it was started; it must run here. Out: figures, and a failure unless: no
+ * answer was 4xx or 5xx (while PostgreSQL is down 503, as a problem that says when to try again), every acknowledged
+ * install is counted exactly once, every acknowledged release is there with its bytes, and nothing is there that nobody
+ * sent. What was not answered, or with 503, may or may not have happened; it is counted apart. `--json` keeps the figures in
+ * a file that has one row for each store and thing killed.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -35,8 +37,37 @@ interface Tally {
   readonly latencies: Map<string, number[]>;
   readonly statuses: Map<number, number>;
   readonly installs: Map<string, { acknowledged: number; unknown: number }>;
+  /** Acknowledged releases and the digests of their archives. */
   readonly releases: Map<string, string>;
+  /** Releases that were sent and not answered, or with 503. */
+  readonly unknownReleases: Map<string, string>;
+  /** Answers 503 that are not what they should be. */
+  impolite: number;
   lost: number;
+  /** Why there was no answer, or an answer 503, and how often. */
+  readonly reasons: Map<string, number>;
+}
+
+/** One row of the file of figures. */
+export interface LoadFigures {
+  readonly store: string;
+  readonly killed: string;
+  readonly clients: number;
+  readonly seconds: number;
+  readonly answersPerSecond: number;
+  readonly installs: number;
+  readonly releases: number;
+  /** Milliseconds from request to the whole answer. */
+  readonly p50: number;
+  readonly p99: number;
+  readonly status503: number;
+  readonly other5xx: number;
+  readonly unanswered: number;
+  /** Of what was acknowledged. */
+  readonly lostOrDoubled: number;
+  readonly processors: number;
+  /** Load average of the machine over the minute before the run. */
+  readonly loadBefore: number;
 }
 
 const { values } = parseArgs({
@@ -44,10 +75,16 @@ const { values } = parseArgs({
     clients: { type: "string", default: "200" },
     seconds: { type: "string", default: "60" },
     kill: { type: "string", default: "app" },
+    json: { type: "string" },
   },
 });
 const CLIENTS = Number(values.clients);
 const SECONDS = Number(values.seconds);
+const KILLS: { readonly [kill: string]: string } = {
+  none: "nothing",
+  app: "one process of the registry",
+  postgres: "PostgreSQL, all of it",
+};
 
 /** What the processes logged about their own failures. */
 const FAILURES: string[] = [];
@@ -61,7 +98,7 @@ function start(folder: string, databaseUrl: string | undefined, port: number): P
   child.stderr!.on("data", (chunk: Uint8Array) => {
     for (const line of new TextDecoder().decode(chunk).split("\n")) {
       // Lines that are no JSON are those of a process that dies.
-      if (line !== "" && (!line.startsWith("{") || /"event":"(?:error|refresh-failed)"/.test(line))) {
+      if (line !== "" && (!line.startsWith("{") || /"event":"(?:error|refresh-failed|unavailable)"/.test(line))) {
         FAILURES.push(line);
       }
     }
@@ -111,7 +148,10 @@ class Load {
     statuses: new Map(),
     installs: new Map(),
     releases: new Map(),
+    unknownReleases: new Map(),
+    impolite: 0,
     lost: 0,
+    reasons: new Map(),
   };
   readonly urls: string[];
   readonly token: string;
@@ -132,16 +172,33 @@ class Load {
     const began = performance.now();
     try {
       const response = await fetch(url + path, { ...init, signal: AbortSignal.timeout(30_000) });
-      await response.arrayBuffer();
+      const body = await response.text();
       const list = this.tally.latencies.get(kind) ?? [];
       list.push(performance.now() - began);
       this.tally.latencies.set(kind, list);
       this.tally.statuses.set(response.status, (this.tally.statuses.get(response.status) ?? 0) + 1);
+      if (response.status === 503) {
+        const { headers } = response;
+        const isProblem = kind === "page" || headers.get("content-type") === "application/problem+json";
+        if (!isProblem || !(Number(headers.get("retry-after")) > 0)) this.tally.impolite++;
+        // As a client does that was told to wait.
+        await new Promise((resolve) => setTimeout(resolve, Number(headers.get("retry-after") ?? 0) * 1000));
+        this.#note(`${kind} answered 503: ${/"detail":"([^"]*)"/.exec(body)?.[1] ?? "a page"}`);
+      }
       return response;
-    } catch {
+    } catch (error) {
       this.tally.lost++;
+      const { name, message, cause } = error as Error;
+      const because = (cause as Error | undefined)?.message ?? "";
+      this.#note(`no answer: ${name}: ${message} ${because}`.replace(/ for url \([^)]*\)/g, ""));
+      // Whoever gets no answer tries again a little later, and does not keep the others from theirs meanwhile.
+      await new Promise((resolve) => setTimeout(resolve, 100));
       return undefined;
     }
+  }
+
+  #note(why: string): void {
+    this.tally.reasons.set(why, (this.tally.reasons.get(why) ?? 0) + 1);
   }
 
   async publish(id: string, version: string): Promise<number | undefined> {
@@ -157,7 +214,9 @@ class Load {
       },
       body: archive,
     });
-    if (response?.status === 201 || response?.status === 200) this.tally.releases.set(`${id} ${version}`, hex);
+    const release = `${id} ${version}`;
+    if (response?.status === 201 || response?.status === 200) this.tally.releases.set(release, hex);
+    else if (response === undefined || response.status === 503) this.tally.unknownReleases.set(release, hex);
     return response?.status;
   }
 
@@ -189,31 +248,64 @@ class Load {
     }
   }
 
-  /** What is not as it should be. */
-  async verify(): Promise<string[]> {
+  /** What is not as it should be; and how much of what was acknowledged is lost or counted twice. */
+  async verify(): Promise<{ readonly wrong: string[]; readonly lostOrDoubled: number }> {
     const wrong: string[] = [];
+    let lostOrDoubled = 0;
     for (const [status, count] of this.tally.statuses) {
       const isExpected = status === 503 && values.kill === "postgres";
       if (status >= 400 && !isExpected) wrong.push(`${count} answers ${status}`);
     }
-    for (const [id, { acknowledged, unknown }] of this.tally.installs) {
-      const answer = await fetch(`${this.urls[0]}/api/packages/${segmentOfId(id)}`);
-      const { installs } = await answer.json() as { installs: { total: number } };
-      if (installs.total < acknowledged || installs.total > acknowledged + unknown) {
-        wrong.push(`${id}: ${installs.total} installs counted, ${acknowledged} acknowledged, ${unknown} unknown`);
+    if (this.tally.impolite > 0) wrong.push(`${this.tally.impolite} answers 503 are no problem with a time to wait`);
+    if (values.kill === "none" && this.tally.lost > 0) wrong.push(`${this.tally.lost} requests without an answer`);
+    const get = async <T>(url: string, path: string): Promise<T> => {
+      const answer = await fetch(url + path);
+      if (answer.ok) return await answer.json() as T;
+      throw new Error(`${path} answers ${answer.status}`);
+    };
+    // Every process is asked, the one that was started again, too.
+    for (const url of this.urls) {
+      for (const [id, { acknowledged, unknown }] of this.tally.installs) {
+        const path = `/api/packages/${segmentOfId(id)}`;
+        const { installs } = await get<{ installs: { total: number } }>(url, path);
+        const { days } = await get<{ days: { count: number }[] }>(url, `${path}/installs?days=7`);
+        const { total } = installs;
+        const byDay = days.reduce((sum, day) => sum + day.count, 0);
+        if (total >= acknowledged && total <= acknowledged + unknown && byDay === total) continue;
+        lostOrDoubled += Math.max(1, acknowledged - total, total - acknowledged - unknown);
+        wrong.push(`${id}: ${total} installs, ${byDay} by day; ${acknowledged} acknowledged, ${unknown} unknown`);
       }
     }
-    for (const [release, hex] of this.tally.releases) {
-      const [id, version] = release.split(" ") as [string, string];
-      const answer = await fetch(`${this.urls[0]}/api/packages/${segmentOfId(id)}/versions/${version}`);
-      const { record } = await answer.json() as { record?: { artifact: { digest: string } } };
-      if (record?.artifact.digest !== `sha256:${hex}`) wrong.push(`${release} is not there as acknowledged`);
+    const { releases, unknownReleases } = this.tally;
+    const url = this.urls[0]!;
+    for (let n = 0; n < PACKAGES; n++) {
+      const id = this.id(n);
+      const { versions } = await get<{ versions: { version: string; artifact: { digest: string } }[] }>(
+        url,
+        `/api/packages/${segmentOfId(id)}/versions`,
+      );
+      const kept = new Map(versions.map((v) => [`${id} ${v.version}`, v.artifact.digest.slice("sha256:".length)]));
+      if (kept.size !== versions.length) wrong.push(`${id} lists a version twice`);
+      for (const [release, hex] of kept) {
+        const sent = releases.get(release) ?? unknownReleases.get(release);
+        if (sent !== hex) wrong.push(`${release} is ${hex}, ${sent ?? "nothing"} was sent`);
+      }
+      for (const [release, hex] of releases) {
+        if (!release.startsWith(`${id} `)) continue;
+        const bytes = new Uint8Array(await (await fetch(`${url}/api/blobs/sha256/${hex}`)).arrayBuffer());
+        if (kept.get(release) === hex && createHash("sha256").update(bytes).digest("hex") === hex) continue;
+        lostOrDoubled++;
+        wrong.push(`${release} is not there as acknowledged`);
+      }
     }
-    return wrong;
+    return { wrong, lostOrDoubled };
   }
 }
 
 async function main(): Promise<number> {
+  const killed = KILLS[values.kill];
+  if (killed === undefined) throw new Error(`--kill takes ${Object.keys(KILLS).join(", ")}`);
+  const loadBefore = loadavg()[0]!;
   const folder = mkdtempSync(join(tmpdir(), "waft-load-"));
   const given = process.env.DATABASE_URL;
   const schema = `waft_load_${randomBytes(4).toString("hex")}`;
@@ -241,7 +333,7 @@ async function main(): Promise<number> {
     const until = performance.now() + SECONDS * 1000;
     const clients = Array.from({ length: CLIENTS }, () => load.client(until));
     await new Promise((resolve) => setTimeout(resolve, SECONDS * 400));
-    if (values.kill === "postgres") await killPostgres(given!);
+    if (values.kill === "postgres") await killPostgres(given);
     if (values.kill === "app") {
       const victim = apps.pop()!;
       victim.child.removeAllListeners("exit");
@@ -250,10 +342,13 @@ async function main(): Promise<number> {
       apps.push(await start(folder, databaseUrl, Number(new URL(victim.url).port)));
     }
     await Promise.all(clients);
-    report(load.tally, databaseUrl === undefined ? "SQLite, 1 process" : "PostgreSQL, 2 processes");
-    const wrong = await load.verify();
-    for (const line of wrong) console.log(`WRONG ${line}`);
-    for (const line of FAILURES.slice(0, 20)) console.log(line);
+    const store = databaseUrl === undefined ? "SQLite, 1 process" : "PostgreSQL, 2 processes";
+    const { wrong, lostOrDoubled } = await load.verify();
+    const figures = figuresOf(load.tally, { store, killed, lostOrDoubled, loadBefore });
+    report(load.tally, figures);
+    for (const line of wrong.slice(0, 50)) console.log(`WRONG ${line}`);
+    for (const line of FAILURES.slice(0, wrong.length === 0 ? 5 : 20)) console.log(line.slice(0, 300));
+    if (values.json !== undefined && wrong.length === 0) keep(values.json, figures);
     return wrong.length === 0 ? 0 : 1;
   } finally {
     for (const { child } of apps) {
@@ -271,25 +366,102 @@ async function main(): Promise<number> {
   }
 }
 
-/** Kills the server's process for one connection: the server takes that for damaged memory and starts all anew. */
-async function killPostgres(url: string): Promise<void> {
-  const victim = new PostgresDatabase(url, { connections: 1 });
-  const [row] = await victim.all("SELECT pg_backend_pid() AS pid");
-  process.kill(Number(row!.pid), "SIGKILL");
-  await victim.close();
+/**
+ * Kills the server's main process and its children, all at once, and starts it again with the same arguments and user.
+ *
+ * SIGSTOP first, so that none of them notices the end of another and does something orderly about it.
+ */
+async function killPostgres(url: string | undefined): Promise<void> {
+  if (url === undefined || url === "") throw new Error("--kill postgres needs DATABASE_URL");
+  const admin = new PostgresDatabase(url, { connections: 1 });
+  const [row] = await admin.all("SELECT current_setting('data_directory') AS data");
+  await admin.close();
+  const pid = Number(readFileSync(join(String(row!.data), "postmaster.pid"), "utf8").split("\n")[0]);
+  const [program, ...args] = readFileSync(`/proc/${pid}/cmdline`, "utf8").replace(/\0$/, "").split("\0");
+  const { uid, gid } = statSync(`/proc/${pid}`);
+  process.kill(pid, "SIGSTOP");
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+  for (const victim of [...children, pid]) process.kill(victim, "SIGKILL");
+  const down = performance.now();
+  // Down for a moment, as until somebody notices.
+  await new Promise((resolve) => setTimeout(resolve, 2000));
+  const started = process.getuid?.() === uid ? [program!, ...args] : [
+    "setpriv",
+    `--reuid=${uid}`,
+    `--regid=${gid}`,
+    "--clear-groups",
+    "--",
+    program!,
+    ...args,
+  ];
+  let isUp = false;
+  const start = (): void => {
+    const server = spawn(started[0]!, started.slice(1), { cwd: String(row!.data), stdio: "ignore", detached: true });
+    server.unref();
+    // It does not start while one of the old processes is left, be it one that only waits to be noticed.
+    server.once("exit", () => isUp || setTimeout(start, 100));
+  };
+  start();
+  for (;;) {
+    const probe = new PostgresDatabase(url, { connections: 1 });
+    isUp = await probe.all("SELECT 1 AS one").then(() => true, () => false);
+    await probe.close();
+    if (isUp) break;
+    if (performance.now() - down > 30_000) throw new Error("PostgreSQL did not come back");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  console.log(
+    `PostgreSQL: ${children.length + 1} processes killed, back after ${Math.round(performance.now() - down)} ms`,
+  );
 }
 
-function report(tally: Tally, what: string): void {
-  const total = [...tally.latencies.values()].reduce((n, list) => n + list.length, 0);
-  const installs = [...tally.installs.values()].reduce((n, c) => n + c.acknowledged, 0);
-  console.log(`${what}: ${CLIENTS} clients, ${SECONDS} s: ${total} answers, ${Math.round(total / SECONDS)} a second`);
-  console.log(`installs ${installs}, releases ${tally.releases.size}, requests without an answer ${tally.lost}`);
+function quantile(values: readonly number[], q: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? 0);
+}
+
+function figuresOf(
+  tally: Tally,
+  run: Pick<LoadFigures, "store" | "killed" | "lostOrDoubled" | "loadBefore">,
+): LoadFigures {
+  const all = [...tally.latencies.values()].flat();
+  const answered = (from: number, to: number): number =>
+    [...tally.statuses].reduce((n, [status, count]) => status >= from && status <= to ? n + count : n, 0);
+  const status503 = tally.statuses.get(503) ?? 0;
+  return {
+    ...run,
+    clients: CLIENTS,
+    seconds: SECONDS,
+    answersPerSecond: Math.round(all.length / SECONDS),
+    installs: [...tally.installs.values()].reduce((n, c) => n + c.acknowledged, 0),
+    releases: tally.releases.size,
+    p50: quantile(all, 0.5),
+    p99: quantile(all, 0.99),
+    status503,
+    other5xx: answered(500, 599) - status503,
+    unanswered: tally.lost,
+    processors: availableParallelism(),
+    loadBefore: Math.round(run.loadBefore * 100) / 100,
+  };
+}
+
+function report(tally: Tally, figures: LoadFigures): void {
+  console.log(JSON.stringify(figures, null, 2));
   for (const [kind, list] of [...tally.latencies].sort(([a], [b]) => a < b ? -1 : 1)) {
-    const sorted = list.sort((a, b) => a - b);
-    const at = (q: number): string => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))]!.toFixed(0);
-    console.log(`  ${kind.padEnd(8)} ${String(list.length).padStart(7)}  p50 ${at(0.5)} ms  p99 ${at(0.99)} ms`);
+    const counted = String(list.length).padStart(7);
+    console.log(`  ${kind.padEnd(8)} ${counted}  p50 ${quantile(list, 0.5)} ms  p99 ${quantile(list, 0.99)} ms`);
   }
+  for (const [why, count] of tally.reasons) console.log(`  ${count} × ${why}`);
   console.log(`  statuses ${[...tally.statuses].sort(([a], [b]) => a - b).map(([s, n]) => `${s}: ${n}`).join(", ")}`);
+}
+
+/** Puts the row of this run in place of the one before. */
+function keep(file: string, figures: LoadFigures): void {
+  const rows = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) as LoadFigures[] : [];
+  const key = (row: LoadFigures): string => `${row.store} ${Object.values(KILLS).indexOf(row.killed)}`;
+  const kept = [...rows.filter((row) => key(row) !== key(figures)), figures];
+  kept.sort((a, b) => a.store === b.store ? (key(a) < key(b) ? -1 : 1) : a.store < b.store ? 1 : -1);
+  writeFileSync(file, `${JSON.stringify(kept, null, 2)}\n`);
 }
 
 process.exit(await main());

@@ -269,7 +269,7 @@ export const OPERATIONS: readonly Operation[] = [
     path: "/api/openapi.json",
     summary: "This description",
     answers: { 200: "application/json" },
-    problems: [406, 429],
+    problems: [400, 406, 429],
   },
 ];
 

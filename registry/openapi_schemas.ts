@@ -102,7 +102,7 @@ export const API_SCHEMAS: { readonly [name: string]: ApiSchema } = {
     record: ref("Record"),
     signature: ref("Signature"),
     metadata: { type: "object", required: ["module", "name"] },
-    files: list(object({ path: text, size: count })),
+    files: list(object({ path: text, size: count, digest: ref("Digest") }, ["digest"])),
     plugins: list(object({
       id: ref("PluginId"),
       definitionDigest: ref("Digest"),

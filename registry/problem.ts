@@ -73,7 +73,9 @@ export class Problem extends Error {
     super(detail);
     this.code = code;
     this.errors = more.errors ?? [];
-    this.headers = more.headers ?? {};
+    // Every 503 says when to try again.
+    const later: { readonly [name: string]: string } = PROBLEMS[code][0] === 503 ? { "retry-after": "2" } : {};
+    this.headers = { ...later, ...more.headers };
   }
 
   get status(): number {

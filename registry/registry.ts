@@ -59,21 +59,43 @@ const DOCS = new URL("../docs/", import.meta.url);
 
 /** Starts a registry. */
 export async function startRegistry(choices: RegistryChoices): Promise<Registry> {
+  // Who comes before everything is ready waits, and gets a real answer.
+  let serve: (app: Answerer) => void;
+  let refuse: (error: unknown) => void;
+  const ready = new Promise<Answerer>((resolve, reject) => [serve, refuse] = [resolve, reject]);
+  ready.catch(() => {});
+  // First of all: a port that cannot be had must not cost the token, which is shown only once.
+  const listener = await listen(async (request, peer) => await (await ready)(request, peer), {
+    host: choices.host ?? "127.0.0.1",
+    port: choices.port ?? 0,
+  });
+  try {
+    return await startOn(listener, choices, serve!);
+  } catch (error) {
+    refuse!(error);
+    await listener.close(0);
+    throw error;
+  }
+}
+
+/** What follows once there is a port: the database is prepared, and `serve` is told who answers. */
+async function startOn(
+  listener: Listener,
+  choices: RegistryChoices,
+  serve: (app: Answerer) => void,
+): Promise<Registry> {
   const { database } = choices;
   const now = choices.now ?? Date.now;
   const log = choices.log ?? logToStderr;
+  const metrics = new Metrics();
+  const metricsListener = choices.metricsPort === undefined
+    ? undefined
+    : await listenForMetrics(metrics, choices.metricsPort);
   await migrate(database);
   const signingKey = await currentKey(database, now(), choices.signingKeys?.[0], choices.signingKeys?.slice(1));
   const cursorSecret = await sharedSecret(database, "cursor");
   const own = choices.documents ?? await canaryDocuments();
   const adminToken = await firstStart(database, own, now());
-
-  const metrics = new Metrics();
-  let app: Answerer = () => Promise.resolve(new Response("Starting\n", { status: 503 }));
-  const listener = await listen((request, peer) => app(request, peer), {
-    host: choices.host ?? "127.0.0.1",
-    port: choices.port ?? 0,
-  });
   const settings: Settings = { ...DEFAULT_SETTINGS, baseUrl: listener.url, ...choices.settings };
   let documents = await readSite(database, settings.baseUrl, own);
   const services: Services = {
@@ -91,7 +113,7 @@ export async function startRegistry(choices: RegistryChoices): Promise<Registry>
     },
     now,
   };
-  app = makeApp(services);
+  serve(makeApp(services));
   const timer = setInterval(() => {
     void (async () => {
       await refreshCounts(database, now());
@@ -99,9 +121,6 @@ export async function startRegistry(choices: RegistryChoices): Promise<Registry>
     })().catch((error: Error) => log("refresh-failed", { message: error.message }));
   }, REFRESH_MS);
   timer.unref();
-  const metricsListener = choices.metricsPort === undefined
-    ? undefined
-    : await listenForMetrics(metrics, choices.metricsPort);
   return {
     url: listener.url,
     services,

@@ -22,6 +22,8 @@ export interface Listener {
 
 const HEADERS_TIMEOUT_MS = 15_000;
 const MAX_URL = 8000;
+/** Larger bodies of known length are sent piece by piece. */
+const MAX_WHOLE_BYTES = 4 << 20;
 
 /** Starts to listen. */
 export async function listen(
@@ -105,6 +107,10 @@ async function respond(
     // A body that was not read to its end would be taken for the next request.
     if (closing() || (!incoming.complete && incoming.method !== "GET")) headers.connection = "close";
     const bodyless = response.status === 304 || response.status === 204;
+    if (Number(headers["content-length"] ?? 0) > MAX_WHOLE_BYTES && response.body !== null) {
+      outgoing.writeHead(response.status, headers);
+      return await sendStream(response.body, outgoing);
+    }
     const plain = bodyless ? undefined : new Uint8Array(await response.arrayBuffer());
     const body = compressor.compress(incoming.headers, response.status, headers, plain);
     if (body !== undefined) headers["content-length"] = String(body.length);
@@ -118,6 +124,33 @@ async function respond(
     // The peer is gone, or the answer cannot be sent.
     outgoing.destroy();
   }
+}
+
+/** Sends a body as fast as the peer takes it; what produces it is told when the peer is gone. */
+async function sendStream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse): Promise<void> {
+  const reader = body.getReader();
+  let gone = false;
+  let resume: (() => void) | undefined;
+  outgoing.on("drain", () => resume?.());
+  const closed = new Promise<void>((resolve) => {
+    outgoing.once("close", () => {
+      gone = true;
+      resume?.();
+      resolve();
+    });
+    outgoing.once("error", () => {});
+  });
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done || gone) break;
+      if (!outgoing.write(value)) await new Promise<void>((resolve) => gone ? resolve() : resume = resolve);
+    }
+    outgoing.end();
+  } finally {
+    if (gone) await reader.cancel().catch(() => {});
+  }
+  await closed;
 }
 
 /** A Request, or undefined for what no handler should see. */

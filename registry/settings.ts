@@ -35,6 +35,8 @@ export interface Settings {
   readonly tokenDays: number;
   /** Trust the last address of X-Forwarded-For: only behind a proxy of one's own. */
   readonly trustProxy: boolean;
+  /** Folder with waft's own releases, as `deno task release` writes it; none are served without. */
+  readonly releases?: string;
 }
 
 /** The defaults. */

@@ -9,12 +9,13 @@ import { readArchive } from "../../project/archive.ts";
 import { openPackage } from "../../project/catalog.ts";
 import { type Diagnostic, ProjectError, quote } from "../../project/diagnostic.ts";
 import { inspectModule } from "../../project/engine_inspector.ts";
+import { digestBytes } from "../../project/integrity.ts";
 import { checkLinks } from "../../project/link_check.ts";
 import type { PackageMetadata } from "../../project/manifest.ts";
 import { InspectionError } from "../../project/module_inspector.ts";
 import { CATALOG_FILE, MANIFEST_FILE } from "../../project/site.ts";
 import { canonicalVersion } from "../../project/version.ts";
-import type { NewPlugin } from "../store/releases.ts";
+import type { NewPlugin, ReleaseFile } from "../store/releases.ts";
 
 /** What is to be checked. */
 export interface CheckRequest {
@@ -28,7 +29,7 @@ export interface CheckedPackage {
   readonly metadata: PackageMetadata;
   readonly plugins: readonly NewPlugin[];
   readonly readme: string;
-  readonly files: readonly { readonly path: string; readonly size: number }[];
+  readonly files: readonly ReleaseFile[];
 }
 
 /** The outcome of a check. */
@@ -66,7 +67,7 @@ export async function checkArchive(archive: Uint8Array, request: CheckRequest): 
         metadata: opened.metadata,
         plugins: Object.values(opened.plugins).map(({ definition, digest, entry }) => ({ definition, digest, entry })),
         readme,
-        files: [...files].map(([path, bytes]) => ({ path, size: bytes.length })),
+        files: [...files].map(([path, bytes]) => ({ path, size: bytes.length, digest: digestBytes(bytes) })),
       },
     };
   } catch (error) {

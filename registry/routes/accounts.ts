@@ -31,8 +31,10 @@ import { releaseHold } from "../store/releases.ts";
 import { hashSecret, type Identity, makeSecret, requireScope } from "../tokens.ts";
 import { identify } from "./publish.ts";
 
-const ACCOUNT_NAME = /^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$/;
-const MAX_TOKEN_DAYS = 366;
+/** Names of accounts. */
+export const ACCOUNT_NAME = /^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$/;
+/** How long a token may be good for. */
+export const MAX_TOKEN_DAYS = 366;
 
 /** A token as the API shows it. */
 function shownToken(token: Token): object {

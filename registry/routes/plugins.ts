@@ -2,7 +2,7 @@
  * `/api/plugins`, `/api/contracts`, `/api/blobs`, `/api/keys`: what resolving and fetching need. Design §3.2.
  */
 import { isPluginId } from "../../project/grammar.ts";
-import { CACHE, isUnchanged, jsonAnswer } from "../answer.ts";
+import { CACHE, isUnchanged, jsonAnswer, rangeOf } from "../answer.ts";
 import { readJsonBody } from "../body.ts";
 import { idOfSegment } from "../names.ts";
 import { Problem } from "../problem.ts";
@@ -86,29 +86,12 @@ export async function getBlob(call: Call): Promise<Response> {
     etag,
   };
   if (isUnchanged(call.request, etag)) return new Response(null, { status: 304, headers });
-  const range = call.request.headers.get("if-range") === etag || !call.request.headers.has("if-range")
-    ? parseRange(call.request.headers.get("range"), size)
-    : undefined;
+  const range = rangeOf(call.request, etag, size);
   const [start, end] = range ?? [0, size];
   headers["content-length"] = String(end - start);
   if (range !== undefined) headers["content-range"] = `bytes ${start}-${end - 1}/${size}`;
   const bytes = call.request.method === "HEAD" ? null : await readBlob(database, `sha256:${hex}`, start, end - start);
   return new Response(bytes, { status: range === undefined ? 200 : 206, headers });
-}
-
-/** One byte range as [start, end); undefined for none and for what may be ignored. */
-function parseRange(field: string | null, size: number): [number, number] | undefined {
-  const match = /^bytes=([0-9]{0,15})-([0-9]{0,15})$/.exec(field ?? "");
-  if (match === null || (match[1] === "" && match[2] === "")) return undefined;
-  const [, from, to] = match as unknown as [string, string, string];
-  const start = from === "" ? Math.max(0, size - Number(to)) : Number(from);
-  const end = from === "" || to === "" ? size : Math.min(size, Number(to) + 1);
-  if (start >= end) {
-    throw new Problem("range.unsatisfiable", `the archive has ${size} bytes`, {
-      headers: { "content-range": `bytes */${size}` },
-    });
-  }
-  return [start, end];
 }
 
 /** `GET /api/keys` */

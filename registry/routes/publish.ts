@@ -102,7 +102,10 @@ async function requireOwner(call: Call, id: string, identity: Identity): Promise
   const { database, domains } = call.services;
   const owned = await ownerOf(database, id);
   if (owned === undefined) {
-    throw new Problem("owner.prefix", `nobody has shown to own ${id}; claim a prefix of it first`);
+    throw new Problem(
+      "owner.prefix",
+      `nobody has shown to own ${id}; how to is said at ${call.services.settings.baseUrl}/registry#who-may-publish`,
+    );
   }
   if (owned.account !== identity.account) {
     throw new Problem("owner.prefix", `${owned.prefix} belongs to another account`);

@@ -102,8 +102,8 @@ export function abiPage(): string {
     ...[...namespaces].flatMap(([namespace, functions]) => [
       `## ${namespace}`,
       "",
-      "| Function | Type | Returns | Authority | When denied |",
-      "| --- | --- | --- | --- | --- |",
+      "| Function | Returns | Authority | When denied |",
+      "| --- | --- | --- | --- |",
       ...functions.map(functionRow),
       "",
     ]),
@@ -138,5 +138,8 @@ function functionRow(f: HostFunction): string {
     ? "nothing"
     : String(f.denied);
   const needed = f.authorities.map((name) => `\`${name}\``).join(" or ") || "none";
-  return `| \`${f.name}(${params})\` | \`${formatType(f.type)}\` | ${result} | ${needed} | ${denied} |`;
+  const names = params.split(", ");
+  const typed = f.type.params.map((type, i) => `${names[i]}: ${type}`).join(", ");
+  const back = f.type.results.length === 0 ? "" : ` -> ${f.type.results.join(", ")}`;
+  return `| \`${f.name}(${typed})${back}\` | ${result} | ${needed} | ${denied} |`;
 }

@@ -21,6 +21,7 @@ import { pluginPage } from "./pages/plugin_page.ts";
 import { pluginsPage } from "./pages/plugins_page.ts";
 import { errorPage } from "./pages/problem_page.ts";
 import { searchPage } from "./pages/search_page.ts";
+import { getReleaseFile, getReleaseIndex, releasedInstaller } from "./release_files.ts";
 import { staticFile } from "./static_files.ts";
 
 const HTML = "text/html; charset=utf-8";
@@ -57,6 +58,9 @@ export const SITE_ROUTES: readonly Route[] = [
   { method: "GET", path: "/robots.txt", rate: "read", handler: getRobots },
   { method: "GET", path: "/sitemap.xml", rate: "read", handler: getSitemap },
   { method: "GET", path: "/install.sh", rate: "read", handler: getInstaller },
+  { method: "GET", path: "/releases/index.json", rate: "read", handler: getReleaseIndex },
+  { method: "GET", path: "/releases/index.json.sig", rate: "read", handler: getReleaseIndex },
+  { method: "GET", path: "/releases/:version/:file", rate: "read", handler: getReleaseFile },
 ];
 
 function page(render: (call: Call) => Promise<string> | string): Handler {
@@ -147,7 +151,11 @@ async function getSitemap(call: Call): Promise<Response> {
   return textAnswer(call.request, body, { type: "application/xml", cache: "short" });
 }
 
-function getInstaller(call: Call): Response {
+/** The script of the newest release, else the one beside this program, which installs nothing without `--base`. */
+async function getInstaller(call: Call): Promise<Response> {
+  knownQuery(call, []);
+  const released = await releasedInstaller(call);
+  if (released !== undefined) return released;
   if (!existsSync(INSTALLER)) throw new Problem("route.unknown", "this registry has no installer");
   return textAnswer(call.request, readFileSync(INSTALLER, "utf8"), {
     type: "text/x-shellscript; charset=utf-8",

@@ -9,6 +9,7 @@ import type { PackageMetadata } from "../../project/manifest.ts";
 import { compareVersions } from "../../project/version.ts";
 import { containing, first, maybeText, numberOf, type Queries, type Row, type SqlValue, textOf } from "./database.ts";
 import type { ReleaseRecord } from "../../project/release_record.ts";
+import type { ReleaseFile } from "./releases.ts";
 
 /** How a list can be sorted. */
 export const SORTS = ["relevance", "installs", "recent", "name"] as const;
@@ -81,7 +82,7 @@ export interface ReleaseState {
   readonly artifact: { readonly digest: string; readonly size: number };
   readonly metadata: PackageMetadata;
   readonly readme: string;
-  readonly files: readonly { readonly path: string; readonly size: number }[];
+  readonly files: readonly ReleaseFile[];
   readonly record: ReleaseRecord;
   readonly signature: { readonly keyId: string; readonly algorithm: "Ed25519"; readonly value: string };
   readonly yanked?: YankState;
@@ -280,7 +281,7 @@ export async function findRelease(queries: Queries, id: string, version: string)
     artifact: { digest: textOf(row, "artifact"), size: numberOf(row, "size") },
     metadata: JSON.parse(textOf(row, "metadata")) as PackageMetadata,
     readme: textOf(row, "readme"),
-    files: JSON.parse(textOf(row, "files")) as { path: string; size: number }[],
+    files: JSON.parse(textOf(row, "files")) as ReleaseFile[],
     record: JSON.parse(textOf(row, "record")) as ReleaseRecord,
     signature: { keyId: textOf(row, "signing_key"), algorithm: "Ed25519", value: textOf(row, "signature") },
     ...yankOf(row),

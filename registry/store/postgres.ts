@@ -12,15 +12,6 @@ const TEXT_OID = 25;
 const INT8_OID = 20;
 const ATTEMPTS = 5;
 
-/** What we use of a connection or a transaction. */
-interface Sql {
-  unsafe(
-    query: string,
-    values: readonly SqlValue[],
-    options: { readonly prepare: boolean },
-  ): Promise<Iterable<Row> & { readonly count: number | null }>;
-}
-
 const numbered = new Map<string, string>();
 
 /** `?` becomes `$1`, `$2`, …; our statements hold no question marks in literals. */
@@ -33,30 +24,6 @@ function numberPlaceholders(sql: string): string {
     numbered.set(sql, text);
   }
   return text;
-}
-
-class PostgresQueries implements Queries {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
-  async all(sql: string, ...values: readonly SqlValue[]): Promise<Row[]> {
-    return [...await this.#send(sql, values)];
-  }
-
-  async run(sql: string, ...values: readonly SqlValue[]): Promise<number> {
-    return (await this.#send(sql, values)).count ?? 0;
-  }
-
-  async #send(sql: string, values: readonly SqlValue[]): Promise<Iterable<Row> & { readonly count: number | null }> {
-    try {
-      return await this.#sql.unsafe(numberPlaceholders(sql), values, { prepare: true });
-    } catch (error) {
-      throw translated(error);
-    }
-  }
 }
 
 /** Errors that mean "not now" become StoreUnavailable; the others stay what they are. */
@@ -72,15 +39,91 @@ function isContention(error: unknown): boolean {
 
 /** Waiting for a connection is bounded, too. */
 const MAX_WAITING = 5000;
+const MAX_WAIT_MS = 20_000;
+/** How long reaching the server may take, how long the server works on one statement, and how long we wait for that. */
+const CONNECT_MS = 10_000;
+const STATEMENT_MS = 30_000;
+const ANSWER_MS = STATEMENT_MS + 5000;
 
-/** One connection, used by one caller at a time. */
-interface Connection {
+/** The result of a statement. */
+type Result = Iterable<Row> & { readonly count: number | null };
+
+/** A client that was started, and how to end the statements that are under way on it. */
+interface Client {
   readonly sql: ReturnType<typeof postgres>;
-  readonly queries: PostgresQueries;
+  readonly pending: Set<(error: unknown) => void>;
+}
+
+/**
+ * One connection, used by one caller at a time.
+ *
+ * A client that lost its server is thrown away, and the next statement starts another: the library's own way back can
+ * leave statements without an answer for ever (seen: all connections of a process after `kill -9` of the server). For the same
+ * reason every statement has an end of ours.
+ */
+class Connection implements Queries {
+  readonly #url: string;
+  readonly #schema: string | undefined;
+  #client: Client | undefined;
   /** How often it was lost; a transaction does not outlive a loss. */
-  losses: number;
+  losses = 0;
   /** A transaction may still be open on it. */
-  unclean: boolean;
+  unclean = false;
+
+  constructor(url: string, schema: string | undefined) {
+    this.#url = url;
+    this.#schema = schema;
+  }
+
+  async all(sql: string, ...values: readonly SqlValue[]): Promise<Row[]> {
+    return [...await this.#send(sql, values)];
+  }
+
+  async run(sql: string, ...values: readonly SqlValue[]): Promise<number> {
+    return (await this.#send(sql, values)).count ?? 0;
+  }
+
+  async #send(sql: string, values: readonly SqlValue[]): Promise<Result> {
+    if (this.#client === undefined) {
+      const client = this.#client = connect(this.#url, this.#schema, () => this.#lose(client));
+      await this.#ask(client, "SELECT 1", [], CONNECT_MS);
+    }
+    return await this.#ask(this.#client, numberPlaceholders(sql), values, ANSWER_MS);
+  }
+
+  async #ask(client: Client, sql: string, values: readonly SqlValue[], limitMs: number): Promise<Result> {
+    let fail: (error: unknown) => void = () => {};
+    const timer = setTimeout(() => this.#lose(client), limitMs);
+    try {
+      return await new Promise<Result>((resolve, reject) => {
+        client.pending.add(fail = reject);
+        client.sql.unsafe(sql, values as SqlValue[], { prepare: true }).then(
+          (result) => resolve(result as unknown as Result),
+          reject,
+        );
+      });
+    } catch (error) {
+      const known = translated(error);
+      if (known instanceof StoreUnavailable) this.#lose(client);
+      throw known;
+    } finally {
+      clearTimeout(timer);
+      client.pending.delete(fail);
+    }
+  }
+
+  #lose(client: Client): void {
+    if (this.#client !== client) return;
+    this.#client = undefined;
+    this.losses++;
+    this.unclean = false;
+    for (const fail of client.pending) fail(new StoreUnavailable("PostgreSQL: the connection was lost"));
+    void client.sql.end({ timeout: 0 }).catch(() => {});
+  }
+
+  async close(): Promise<void> {
+    await this.#client?.sql.end({ timeout: 5 });
+  }
 }
 
 /** The statements of one transaction: none is sent once the connection it began on is lost. */
@@ -94,11 +137,11 @@ class TransactionQueries implements Queries {
   }
 
   all(sql: string, ...values: readonly SqlValue[]): Promise<Row[]> {
-    return this.lost ? this.#refuse() : this.#connection.queries.all(sql, ...values);
+    return this.lost ? this.#refuse() : this.#connection.all(sql, ...values);
   }
 
   run(sql: string, ...values: readonly SqlValue[]): Promise<number> {
-    return this.lost ? this.#refuse() : this.#connection.queries.run(sql, ...values);
+    return this.lost ? this.#refuse() : this.#connection.run(sql, ...values);
   }
 
   get lost(): boolean {
@@ -117,20 +160,26 @@ export class PostgresDatabase implements Database {
   readonly #idle: Connection[];
   readonly #waiting: ((connection: Connection) => void)[] = [];
 
-  constructor(url: string, options: { readonly schema?: string; readonly connections?: number } = {}) {
+  readonly #waitMs: number;
+
+  constructor(
+    url: string,
+    options: { readonly schema?: string; readonly connections?: number; readonly waitMs?: number } = {},
+  ) {
+    this.#waitMs = options.waitMs ?? MAX_WAIT_MS;
     // The client's own pool pipelines a BEGIN behind the queries of others and then takes it for a mistake of ours
     // (UNSAFE_TRANSACTION, seen once in some thousand transactions under load). So each connection is a pool of one,
     // and who uses it has it alone.
-    this.#connections = Array.from({ length: options.connections ?? 10 }, () => connect(url, options.schema));
+    this.#connections = Array.from({ length: options.connections ?? 10 }, () => new Connection(url, options.schema));
     this.#idle = [...this.#connections];
   }
 
   async all(sql: string, ...values: readonly SqlValue[]): Promise<Row[]> {
-    return await this.#use(({ queries }) => queries.all(sql, ...values));
+    return await this.#use((connection) => connection.all(sql, ...values));
   }
 
   async run(sql: string, ...values: readonly SqlValue[]): Promise<number> {
-    return await this.#use(({ queries }) => queries.run(sql, ...values));
+    return await this.#use((connection) => connection.run(sql, ...values));
   }
 
   async write<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
@@ -147,7 +196,7 @@ export class PostgresDatabase implements Database {
   async #use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = this.#idle.pop() ?? await this.#wait();
     try {
-      if (connection.unclean) await connection.queries.run("ROLLBACK");
+      if (connection.unclean) await connection.run("ROLLBACK");
       connection.unclean = false;
       return await work(connection);
     } finally {
@@ -161,7 +210,17 @@ export class PostgresDatabase implements Database {
     if (this.#waiting.length >= MAX_WAITING) {
       return Promise.reject(new StoreUnavailable("PostgreSQL: too many requests wait for a connection"));
     }
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    return new Promise((resolve, reject) => {
+      const take = (connection: Connection): void => {
+        clearTimeout(timer);
+        resolve(connection);
+      };
+      const timer = setTimeout(() => {
+        this.#waiting.splice(this.#waiting.indexOf(take), 1);
+        reject(new StoreUnavailable(`PostgreSQL: no connection was free for ${this.#waitMs / 1000} s`));
+      }, this.#waitMs);
+      this.#waiting.push(take);
+    });
   }
 
   async snapshot<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
@@ -171,7 +230,7 @@ export class PostgresDatabase implements Database {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#connections.map((connection) => connection.sql.end({ timeout: 5 })));
+    await Promise.all(this.#connections.map((connection) => connection.close()));
   }
 }
 
@@ -182,7 +241,7 @@ async function transact<T>(
   begin = "BEGIN",
 ): Promise<T> {
   connection.unclean = true;
-  await connection.queries.run(begin);
+  await connection.run(begin);
   const transaction = new TransactionQueries(connection);
   let result: T;
   try {
@@ -190,7 +249,7 @@ async function transact<T>(
     await transaction.run("COMMIT");
   } catch (error) {
     // When the rollback fails, too, `unclean` stays and the next user of the connection begins with another.
-    if (!transaction.lost) await connection.queries.run("ROLLBACK");
+    if (!transaction.lost) await connection.run("ROLLBACK");
     connection.unclean = false;
     throw error;
   }
@@ -198,16 +257,16 @@ async function transact<T>(
   return result;
 }
 
-function connect(url: string, schema: string | undefined): Connection {
+function connect(url: string, schema: string | undefined, onLoss: () => void): Client {
   const sql = postgres(url, {
     max: 1,
-    onclose: () => connection.losses++,
-    connect_timeout: 10,
+    onclose: onLoss,
+    connect_timeout: CONNECT_MS / 1000,
     idle_timeout: 60,
     onnotice: () => {},
     connection: {
       application_name: "waft-registry",
-      statement_timeout: 30_000,
+      statement_timeout: STATEMENT_MS,
       ...(schema === undefined ? {} : { search_path: schema }),
     },
     types: {
@@ -221,11 +280,5 @@ function connect(url: string, schema: string | undefined): Connection {
       text: { to: TEXT_OID, from: [TEXT_OID], parse: (text: string) => text, serialize: (text: string) => text },
     },
   });
-  const connection: Connection = {
-    sql,
-    queries: new PostgresQueries(sql as unknown as Sql),
-    losses: 0,
-    unclean: false,
-  };
-  return connection;
+  return { sql, pending: new Set() };
 }

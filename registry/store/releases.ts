@@ -20,6 +20,13 @@ export interface NewPlugin {
   readonly entry: { readonly path: string; readonly digest: string; readonly size: number };
 }
 
+/** A file of a release; releases of older registries have no digests here. */
+export interface ReleaseFile {
+  readonly path: string;
+  readonly size: number;
+  readonly digest?: string;
+}
+
 /** A release that is ready to be kept. */
 export interface NewRelease {
   readonly package: string;
@@ -31,7 +38,7 @@ export interface NewRelease {
   readonly publishedAt: number;
   readonly metadata: PackageMetadata;
   readonly readme: string;
-  readonly files: readonly { readonly path: string; readonly size: number }[];
+  readonly files: readonly ReleaseFile[];
   readonly plugins: readonly NewPlugin[];
   readonly archive: Uint8Array;
   readonly artifact: string;

@@ -9,6 +9,7 @@ import { Problem } from "../../problem.ts";
 import { requirePackage } from "../../routes/packages.ts";
 import type { Call } from "../../services.ts";
 import { findRelease, type ReleaseState } from "../../store/packages.ts";
+import type { ReleaseFile } from "../../store/releases.ts";
 import { layout } from "../layout.ts";
 import { type Markup, markup } from "../markup.ts";
 import { scopeText } from "./plugin_page.ts";
@@ -79,27 +80,29 @@ function section(title: string, differences: readonly Difference[]): Markup {
 }
 
 function fileSection(before: ReleaseState, after: ReleaseState): Markup {
-  const old = new Map(before.files.map((f) => [f.path, f.size]));
-  const now = new Map(after.files.map((f) => [f.path, f.size]));
+  const old = new Map(before.files.map((f) => [f.path, f]));
+  const now = new Map(after.files.map((f) => [f.path, f]));
   const paths = [...new Set([...old.keys(), ...now.keys()])].sort();
   return markup`
     <h2>Files</h2>
     <div class="wide" tabindex="0" role="region" aria-label="Files">
-      <table>
+      <table class="stack">
         <thead>
           <tr>
             <th scope="col">Path</th>
-            <th scope="col">${before.version}</th>
-            <th scope="col">${after.version}</th>
+            <th scope="col">Change</th>
+            <th scope="col" class="to-right">Bytes in ${before.version}</th>
+            <th scope="col" class="to-right">Bytes in ${after.version}</th>
           </tr>
         </thead>
         <tbody>${
     paths.map((p) =>
       markup`
             <tr>
-              <td>${p}</td>
-              <td>${old.get(p) ?? "absent"}</td>
-              <td>${now.get(p) ?? "absent"}</td>
+              <th scope="row"><code>${p}</code></th>
+              <td data-label="Change">${fileChange(old.get(p), now.get(p))}</td>
+              <td class="to-right" data-label="Bytes in ${before.version}">${old.get(p)?.size ?? ""}</td>
+              <td class="to-right" data-label="Bytes in ${after.version}">${now.get(p)?.size ?? ""}</td>
             </tr>
           `
     )
@@ -107,6 +110,15 @@ function fileSection(before: ReleaseState, after: ReleaseState): Markup {
       </table>
     </div>
   `;
+}
+
+/** What became of a file. Releases of the same size whose files have no digests cannot be told apart. */
+export function fileChange(before: ReleaseFile | undefined, after: ReleaseFile | undefined): string {
+  if (before === undefined) return "added";
+  if (after === undefined) return "removed";
+  if (before.size !== after.size) return "changed";
+  if (before.digest === undefined || after.digest === undefined) return "";
+  return before.digest === after.digest ? "same" : "changed";
 }
 
 /** All differences between two releases, for reviewers. */

@@ -1,6 +1,7 @@
 /**
  * The first page: what waft is, how to install it, what it looks like, and then what docs/index.md says.
  */
+import { BASE_URL } from "../../../project/site.ts";
 import type { Services } from "../../services.ts";
 import type { DocumentPage } from "../documents.ts";
 import { layout } from "../layout.ts";
@@ -41,7 +42,7 @@ export function homePage(services: Services, page: DocumentPage): string {
             <a class="button" href="/getting-started">Get started</a>
             <a class="button quiet" href="/plugins">Browse plugins</a>
           </p>
-          <pre class="install" tabindex="0"><code>curl -fsSL ${services.settings.baseUrl}/install.sh | sh</code></pre>
+          <pre class="install" tabindex="0"><code>curl -fsSL ${installerBase(services)}/install.sh | sh</code></pre>
         </div>
         <figure class="terminal">
           <figcaption>In a terminal</figcaption>
@@ -53,4 +54,9 @@ export function homePage(services: Services, page: DocumentPage): string {
       <div class="prose">${trusted(rest)}</div>
     </main>`,
   });
+}
+
+/** A registry without releases has no script of a release to offer. */
+function installerBase({ settings }: Services): string {
+  return settings.releases === undefined ? BASE_URL : settings.baseUrl;
 }

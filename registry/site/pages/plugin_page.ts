@@ -2,6 +2,7 @@
  * One package: what it is, what it asks for and why, contracts, versions, where it came from, its read me.
  */
 import { findAuthority } from "../../../project/authorities.ts";
+import { BASE_URL } from "../../../project/site.ts";
 import { contractNamespace, type Definition } from "../../../project/definition.ts";
 import { decodedHost, segmentOfId } from "../../names.ts";
 import { Problem } from "../../problem.ts";
@@ -46,7 +47,9 @@ export async function pluginPage(call: Call): Promise<string> {
     markup`<p class="banner">The host of this id reads “${decodedHost(id)}”. Compare it letter by letter.</p>`
   }
     <p class="lead">${metadata.description}</p>
-    <pre tabindex="0"><code>waft add ${id}</code></pre>
+    <pre tabindex="0"><code>${
+    addCommand(call, id, release.version === summary.version ? undefined : release.version)
+  }</code></pre>
     ${release.plugins.map((p) => pluginSection(p.definition, release.plugins.length > 1))}
     <h2 id="versions">Versions</h2>
     ${versionTable(id, versions, release.version)}
@@ -68,6 +71,13 @@ export async function pluginPage(call: Call): Promise<string> {
     hidden: call.params.version !== undefined,
     body,
   });
+}
+
+/** What installs the package from this very registry: a version that is not the newest, and any other registry, are named. */
+function addCommand(call: Call, id: string, version: string | undefined): string {
+  const { baseUrl } = call.services.settings;
+  const registry = baseUrl === BASE_URL ? "" : ` --registry ${baseUrl}`;
+  return `waft add ${id}${version === undefined ? "" : `@${version}`}${registry}`;
 }
 
 function pluginSection(d: Definition, several: boolean): Markup {
@@ -202,7 +212,7 @@ function facts(id: string, release: ReleaseState, installs: { total: number; wee
 <dt>Published</dt><dd>${release.publishedAt.slice(0, 10)} by ${release.publisher} (${
     release.verified ? "verified by DNS" : "given by the registry"
   })</dd>
-<dt>Licence</dt><dd>${metadata.license}</dd>
+<dt>License</dt><dd>${metadata.license}</dd>
 <dt>Repository (said by the authors)</dt><dd>${outside(metadata.repository)}</dd>
 ${
     isWeb && markup`

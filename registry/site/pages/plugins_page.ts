@@ -38,8 +38,11 @@ export async function pluginsPage(call: Call): Promise<string> {
   if (nextCursor !== null) next.set("cursor", nextCursor);
   const meanings = new Map(AUTHORITIES.map((a) => [a.name, a.meaning]));
   const body = markup`
-    <div class="split">
-      <div class="side">
+    <main id="main" class="browse">
+      <div class="intro">
+        <h1>Plugins</h1>
+        <p class="lead">WebAssembly modules that other modules can import. Each shows what it asks for before it is installed.</p>
+      </div>
         <form action="/plugins" method="get" class="filters" role="search" aria-label="Plugins">
     <label>Words <input type="search" name="q" value="${query.q}" maxlength="100"></label>
     ${
@@ -57,17 +60,15 @@ export async function pluginsPage(call: Call): Promise<string> {
     SORTS.map((s) => markup`<option value="${s}" ${query.sort === s && markup`selected`}>${SORT_WORDS[s]}</option>`)
   }</select></label>
     <button>Show</button></form>
-      </div>
-      <main id="main"><h1>Plugins</h1>
-    <p class="lead">WebAssembly modules that other modules can import. Each shows what it asks for before it is installed.</p>
+      <div class="found">
     <p role="status">${page.total} ${page.total === 1 ? "plugin" : "plugins"}${
     query.facets.authority !== undefined &&
     ` that ask to ${meanings.get(query.facets.authority) ?? query.facets.authority}`
   }</p>
     <ul class="cards">${page.packages.map(card)}</ul>
     ${nextCursor !== null && markup`<p><a rel="next" href="/plugins?${next.toString()}">More plugins</a></p>`}
-      </main>
-    </div>
+      </div>
+    </main>
   `;
   return layout(call.services, {
     title: query.q === "" ? "Plugins" : `Plugins: ${query.q}`,
