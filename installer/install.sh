@@ -3,8 +3,9 @@
 #
 # Everything is in functions and the last line calls main, so that a download that was cut off runs nothing. Each release has its
 # own copy of this script with the digests of its archives in it (scripts/release.ts writes them between the marks below): what
-# it unpacks is as trustworthy as the script. Other versions are installed by the waft that it installs, which checks the signed
-# release index. Nothing is changed outside of a temporary directory until the archive was checked and has started once.
+# it unpacks is as trustworthy as the script. Where OpenSSL 3 is, the release's list of checksums must be signed by a key of the
+# release, too. Other versions are installed by the waft that it installs, which checks the signed release index.
+# Nothing is changed outside of a temporary directory until the archive was checked and has started once.
 set -eu
 
 # --- release ---
@@ -85,7 +86,8 @@ main() {
   esac
   case $kind in
     bundle | source) ;;
-    standalone) fail 'there is no standalone build for this script to install' 'use the bundle, or --from-source' ;;
+    standalone) fail 'a standalone build is one program, which this script does not manage' \
+      "take it from $base/releases/, or install the bundle" ;;
     *) fail "unknown kind $kind: bundle or source" ;;
   esac
   [ -n "${HOME:-}" ] || [ -n "${WAFT_HOME:-}" ] || fail 'neither HOME nor WAFT_HOME is set'
@@ -94,7 +96,7 @@ main() {
     return
   fi
   case $RELEASE_VERSION in
-    '') [ "$kind" = source ] || fail 'this copy of the script belongs to no release' "take $base/install.sh, or use --from-source" ;;
+    '') [ "$kind" = source ] || fail 'this copy of the script belongs to no release' "take $base/install.sh, or use --from-source in a checkout" ;;
   esac
   if [ "$(id -u)" = 0 ] && [ -z "${WAFT_HOME:-}" ]; then
     say "install.sh: warning: this is root; waft goes to root's home directory, other users will not have it"
@@ -134,6 +136,7 @@ platform() {
     fail 'this is a 32-bit system on a 64-bit processor' 'waft needs a 64-bit system'
   fi
   platform=$os/$arch
+  [ $os = linux ] || say 'note: on macOS waft validates, converts and manages projects, but cannot run WebAssembly yet'
   [ "$kind" = bundle ] || return 0
   if [ $os = linux ] && musl; then
     fail 'this system uses the C library musl; the bundle has a Deno, and Deno is made for glibc only' \
@@ -174,7 +177,9 @@ fetch() {
   if [ $fetcher = curl ]; then
     quiet=--silent
     [ ! -t 2 ] || quiet=--progress-bar
-    curl --fail --show-error $quiet --location --max-redirs 3 --proto-redir '=https,http' --connect-timeout 20 \
+    # From https to nothing else.
+    case $1 in https://*) schemes='=https' ;; *) schemes='=https,http' ;; esac
+    curl --fail --show-error $quiet --location --max-redirs 3 --proto "$schemes" --proto-redir "$schemes" --connect-timeout 20 \
       --speed-limit 100 --speed-time 60 --retry 2 --output "$2" "$1"
   else
     wget -q -T 60 -O "$2" "$1"
@@ -201,12 +206,67 @@ check() {
   fail "$3 is not what the release has" "its SHA-256 is $found" "expected        $2" 'nothing was changed'
 }
 
+# Can openssl check Ed25519? LibreSSL, which macOS has, and older ones cannot.
+can_verify() {
+  openssl_version=''
+  has openssl || return 1
+  openssl_version=$(openssl version 2>/dev/null) || return 1
+  case $openssl_version in
+    'OpenSSL '[3-9].* | 'OpenSSL '[1-9][0-9]*.*) return 0 ;;
+  esac
+  return 1
+}
+
+# verify FILE KEY SIGNATURE: is SIGNATURE (base64) made over FILE with KEY (its 32 bytes in base64)?
+verify() {
+  # What comes before the key says that it is one for Ed25519 (RFC 8410).
+  printf '%s\n' '-----BEGIN PUBLIC KEY-----' "MCowBQYDK2VwAyEA$2" '-----END PUBLIC KEY-----' >"$work/key.pem"
+  printf '%s\n' "$3" | openssl base64 -d -A >"$work/signature" 2>/dev/null || return 1
+  openssl pkeyutl -verify -pubin -inkey "$work/key.pem" -rawin -in "$1" -sigfile "$work/signature" >/dev/null 2>&1
+}
+
+# Sets signer: the key of this release that signed FILE, whose signatures are the lines of FILE.sig (a key's name, the signature).
+find_signer() {
+  signer='' rest=${RELEASE_KEYS#*'['}
+  while [ -z "$signer" ]; do
+    case $rest in *'"'*'"'*) ;; *) return 1 ;; esac
+    rest=${rest#*'"'}
+    key=${rest%%'"'*}
+    rest=${rest#*'"'}
+    while read -r _ value; do
+      if verify "$1" "$key" "$value"; then signer=$key; fi
+    done <"$1.sig"
+  done
+}
+
+# signed NAME SHA256: the release's signed list of checksums says the same as this script; says what was checked and what was not.
+signed() {
+  if ! can_verify; then
+    say "checked: the SHA-256 that this script has for $1"
+    say "not checked: the release's signature, which needs OpenSSL 3 or newer (here: ${openssl_version:-none})"
+    return 0
+  fi
+  sums=$base/releases/$RELEASE_VERSION/SHA256SUMS
+  fetch "$sums" "$work/SHA256SUMS"
+  fetch "$sums.sig" "$work/SHA256SUMS.sig"
+  find_signer "$work/SHA256SUMS" ||
+    fail "$sums is signed by no key of release $RELEASE_VERSION" 'the site or the network between is not to be trusted; nothing was changed'
+  listed=''
+  while read -r listed_digest listed_name; do
+    [ "$listed_name" != "$1" ] || listed=$listed_digest
+  done <"$work/SHA256SUMS"
+  [ "$listed" = "$2" ] ||
+    fail "$1 has another SHA-256 in the signed list than in this script" "list: ${listed:-none}" "script: $2" 'nothing was changed'
+  say "checked: the SHA-256 of $1, and that the release's key $signer signed it"
+}
+
 get_bundle() {
-  name=waft-$RELEASE_VERSION-$os-$arch
-  url=$base/releases/$RELEASE_VERSION/$name.tar.gz
+  name=waft-$RELEASE_VERSION-$os-$arch.tar.gz
+  url=$base/releases/$RELEASE_VERSION/$name
   say "downloading $url"
   fetch "$url" "$work/bundle.tar.gz"
   check "$work/bundle.tar.gz" "$expected" "$url"
+  signed "$name" "$expected"
   archive_digest=$expected
   unpack "$work/bundle.tar.gz"
   bundle=$work/waft-$RELEASE_VERSION
@@ -238,7 +298,14 @@ get_source() {
   at_least "${deno_version:-0}" "$RELEASE_MIN_DENO" ||
     fail "building waft needs Deno $RELEASE_MIN_DENO or newer; $(command -v deno) is ${deno_version:-unknown}"
   source=$work/source
-  if [ -n "$RELEASE_REPOSITORY" ] && has git; then
+  checkout=$(dirname -- "$0")/..
+  if [ -z "$RELEASE_VERSION" ] && [ -f "$0" ] && [ -f "$checkout/scripts/release.ts" ]; then
+    # Of a copy, since building writes into the tree.
+    say "taking the sources of $(CDPATH='' cd -- "$checkout" && pwd)"
+    mkdir "$source"
+    (cd "$checkout" && tar --exclude=./.git --exclude=./node_modules --exclude=./dist -cf - .) | tar -xf - -C "$source" ||
+      fail 'the sources cannot be copied' 'nothing was changed'
+  elif [ -n "$RELEASE_REPOSITORY" ] && has git; then
     say "cloning $RELEASE_REPOSITORY"
     { git init -q "$source" &&
       git -C "$source" fetch -q --depth 1 "$RELEASE_REPOSITORY" "$RELEASE_COMMIT" &&
@@ -246,13 +313,16 @@ get_source() {
       fail "$RELEASE_REPOSITORY cannot be cloned" 'nothing was changed'
     [ "$(git -C "$source" rev-parse HEAD)" = "$RELEASE_COMMIT" ] ||
       fail "the clone is not at the commit of release $RELEASE_VERSION" 'nothing was changed'
+    say "checked: the clone is at commit $RELEASE_COMMIT, which this script names"
   else
-    [ -n "$RELEASE_SOURCE_SHA256" ] || fail 'this copy of the script belongs to no release, so it knows no source' \
+    [ -n "$RELEASE_SOURCE_SHA256" ] || fail 'this copy of the script belongs to no release and is in no checkout, so it knows no source' \
       "take $base/install.sh"
-    url=$base/releases/$RELEASE_VERSION/waft-$RELEASE_VERSION-source.tar.gz
+    name=waft-$RELEASE_VERSION-source.tar.gz
+    url=$base/releases/$RELEASE_VERSION/$name
     say "downloading $url"
     fetch "$url" "$work/source.tar.gz"
     check "$work/source.tar.gz" "$RELEASE_SOURCE_SHA256" "$url"
+    signed "$name" "$RELEASE_SOURCE_SHA256"
     unpack "$work/source.tar.gz"
     mv "$work/waft-$RELEASE_VERSION" "$source"
   fi
@@ -288,7 +358,13 @@ other_version() {
 }
 
 remove() {
-  for candidate in "$dir" "${WAFT_HOME:+$WAFT_HOME/bin}" "${HOME:+$HOME/.waft/bin}"; do
+  receipt=''
+  for state in "${WAFT_HOME:+$WAFT_HOME/state}" "${XDG_STATE_HOME:+$XDG_STATE_HOME/waft}" "${HOME:+$HOME/.local/state/waft}" "${HOME:+$HOME/.waft/state}"; do
+    if [ -z "$receipt" ] && [ -n "$state" ] && [ -f "$state/install-receipt.json" ]; then receipt=$state/install-receipt.json; fi
+  done
+  recorded=''
+  [ -z "$receipt" ] || recorded=$(sed -n 's/^  "bin": "\(.*\)",$/\1/p' "$receipt")
+  for candidate in "$dir" "$recorded" "${WAFT_HOME:+$WAFT_HOME/bin}" "${HOME:+$HOME/.waft/bin}"; do
     if [ -n "$candidate" ] && [ -x "$candidate/waft" ]; then
       [ -z "$dry" ] || { "$candidate/waft" self uninstall --dry-run; return; }
       if [ -n "$yes" ]; then "$candidate/waft" self uninstall --yes </dev/null
@@ -297,6 +373,8 @@ remove() {
       return
     fi
   done
+  [ -z "$receipt" ] || fail "waft's command is gone, but not all else is ($receipt)" \
+    'an uninstallation was interrupted: run this script to install waft once more, then again with --uninstall'
   fail 'waft is not installed here' 'give the directory of the command with --dir'
 }
 

@@ -14,12 +14,16 @@ fi
 DENO_DIR=$waft_cache/deno
 DENO_NO_UPDATE_CHECK=1
 export DENO_DIR DENO_NO_UPDATE_CHECK
-if [ "${1:-}" = self ] && [ "${2:-}" = uninstall ]; then
+waft_command=${1:-}${2:+ $2}
+# No code from elsewhere is ever loaded. With FFI no other permission confines anything, so all are given; what works on downloads has no FFI.
+set -- --quiet --no-config --no-lock --no-check --no-remote --no-npm "$waft_dir/lib/waft.js" "$@"
+case $waft_command in 'version' | 'version '* | 'self '*) set -- --deny-ffi "$@" ;; esac
+if [ "$waft_command" = 'self uninstall' ]; then
   # Deno writes to its directory when it ends, which would be after everything was removed.
   DENO_DIR=$(mktemp -d "${TMPDIR:-/tmp}/waft-uninstall.XXXXXX") || exit 1
-  "$waft_dir/deno" run -A --quiet --no-config --no-lock --no-check "$waft_dir/lib/waft.js" "$@"
+  "$waft_dir/deno" run -A "$@"
   waft_status=$?
   rm -rf "$DENO_DIR"
   exit $waft_status
 fi
-exec "$waft_dir/deno" run -A --quiet --no-config --no-lock --no-check "$waft_dir/lib/waft.js" "$@"
+exec "$waft_dir/deno" run -A "$@"
