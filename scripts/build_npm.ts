@@ -79,8 +79,8 @@ function transpileRest(files: Files, folder: string, scratch: string): void {
 }
 
 /** A package's files for npm. */
-function buildPackage(row: PackageRow, version: string | undefined, scratch: string): Files {
-  const folder = join(ROOT, row.folder);
+function buildPackage(row: PackageRow, version: string | undefined, scratch: string, root: string): Files {
+  const folder = join(root, row.folder);
   const pack = join(scratch, "pack.tgz");
   const options = ["--quiet", "--allow-dirty", "--no-source-maps", "--output", pack];
   deno(["pack", ...options, ...(version === undefined ? [] : ["--set-version", version])], folder);
@@ -89,21 +89,21 @@ function buildPackage(row: PackageRow, version: string | undefined, scratch: str
   if (row.folder === ".") { for (const path of [...files.keys()]) if (path.startsWith("engine/")) files.delete(path); }
   transpileRest(files, folder, scratch);
   finishModules(files);
-  for (const [from, to] of row.extra) files.set(to, readFileSync(join(ROOT, from)));
+  for (const [from, to] of row.extra) files.set(to, readFileSync(join(root, from)));
   if (row.fields["bin"] !== undefined) files.set("bin/waft.js", new TextEncoder().encode(BIN));
-  finishManifest(files, row);
+  finishManifest(files, row, root);
   return files;
 }
 
 /** Writes package.json: `deno pack` knows its exports and what it imports, the lockfile the exact versions. */
-function finishManifest(files: Files, row: PackageRow): void {
+function finishManifest(files: Files, row: PackageRow, root: string): void {
   const manifest = JSON.parse(new TextDecoder().decode(files.get("package.json")!)) as Record<string, unknown> & {
     name: string;
     version: string;
     exports: Record<string, unknown>;
     dependencies?: Record<string, string>;
   };
-  const locked = lockedVersions(readFileSync(join(ROOT, "deno.lock"), "utf8"));
+  const locked = lockedVersions(readFileSync(join(root, "deno.lock"), "utf8"));
   const dependencies: Record<string, string> = {};
   for (const name of Object.keys(manifest.dependencies ?? {})) {
     const exact = locked.get(name);
@@ -130,13 +130,13 @@ function finishManifest(files: Files, row: PackageRow): void {
   files.set("package.json", new TextEncoder().encode(JSON.stringify(finished, null, 2) + "\n"));
 }
 
-/** Builds both packages into `out`; returns the paths of the archives, the engine's first. */
-export function buildNpm(out: string, version?: string): string[] {
+/** Builds both packages of a tree into `out`; returns the paths of the archives, the engine's first. */
+export function buildNpm(out: string, version?: string, root = ROOT): string[] {
   mkdirSync(out, { recursive: true });
   return PACKAGES.map((row) => {
     const scratch = mkdtempSync(join(tmpdir(), "waft-npm-"));
     try {
-      const files = buildPackage(row, version, scratch);
+      const files = buildPackage(row, version, scratch, root);
       const { name, version: built } = JSON.parse(new TextDecoder().decode(files.get("package.json")!)) as {
         name: string;
         version: string;

@@ -1,7 +1,7 @@
 /**
  * Makes many live instances, each with a memory and data, and calls all of them: `deno task many [COUNT] [bounds]` (50,000 and `auto` by default).
  * Run it under `ulimit -v` to see that address space is no limit; with `auto` the engine then compiles for explicit bounds by itself.
- * (Deno reserves 18 GB for itself and needs some 33 GB to start; Node starts under 8 GB.) Ends with one line of figures.
+ * (What the JavaScript runtimes themselves need: docs/control.md.) Ends with one line of figures.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";

@@ -14,8 +14,11 @@ const BLOCK = 512;
 const decoder = new TextDecoder("utf-8", { fatal: true });
 const encoder = new TextEncoder();
 
-/** Reads a `.tar.gz` that `deno pack` wrote, without the folder `package/` that all its paths begin with. Throws an Error for other kinds of files. */
-export function readPack(packed: Uint8Array): Files {
+/**
+ * Reads a `.tar.gz` that `deno pack`, `deno publish` or npm wrote, without the folder that all its paths begin with (`package/` by default). Throws
+ * an Error for other kinds of files.
+ */
+export function readPack(packed: Uint8Array, folder = "package/"): Files {
   const tar = gunzipSync(packed);
   const files: Files = new Map();
   let longName: string | undefined;
@@ -29,8 +32,8 @@ export function readPack(packed: Uint8Array): Files {
     longName = undefined;
     if (kind === "L") longName = decoder.decode(bytes).replace(/\0+$/, "");
     else if (kind === "0" || kind === "") {
-      if (!path.startsWith("package/")) throw new Error(`"${path}" is not in the folder "package"`);
-      files.set(path.slice("package/".length), new Uint8Array(bytes));
+      if (!path.startsWith(folder)) throw new Error(`"${path}" is not in the folder "${folder}"`);
+      files.set(path.slice(folder.length), new Uint8Array(bytes));
     } else if (kind !== "5") throw new Error(`"${path}" is of the kind "${kind}", which packages do not have`);
     at += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
   }

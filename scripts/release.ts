@@ -2,10 +2,13 @@
  * Builds everything that a release consists of, for one commit: `deno task release --out DIR --channel canary|nightly|official --key FILE`.
  *
  * In: a commit, a private key (Ed25519, PKCS#8 in PEM), the release site as it is (DIR of the run before, so that the index grows). Out: in DIR,
- * laid out as it is served: `install.sh`, `releases/index.json` with its signature, and below `releases/<version>/` bundles, source archive, npm packages
- * and `SHA256SUMS`. What cannot be built here is named, never skipped silently. Two runs for one commit give the same
- * archives; with the same `--now` also the same index. Design: §5. `--here DIR` only builds a bundle's directory of this tree.
+ * laid out as it is served: `install.sh`, `releases/index.json` with its signature, and below `releases/<version>/` bundles, programs of `deno compile`,
+ * source archive, packages for npm and JSR, and `SHA256SUMS` with its signature. Everything is made of the commit, nothing of the work tree. What
+ * cannot be built is an error, but for programs whose runtime binary is not to be had: those are named and left out. Two runs for one
+ * commit with one version of Deno give the same archives; with the same `--now` also the same index. Of canary and nightly the newest `--keep` stay. Design: §5.
+ * `--here DIR` only builds a bundle's directory of this tree.
  */
+import { parse } from "acorn";
 import { spawnSync } from "node:child_process";
 import { createHash, createPrivateKey, sign } from "node:crypto";
 import {
@@ -16,6 +19,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -26,6 +30,8 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { writeArchive } from "../project/archive.ts";
+import semver from "semver";
+import { channelOf } from "../project/ops/status.ts";
 import { BUNDLE_LIMITS, bundleFiles } from "../project/ops/version.ts";
 import { platformName } from "../project/paths.ts";
 import {
@@ -37,27 +43,24 @@ import {
 } from "../project/release_index.ts";
 import { BASE_URL } from "../project/site.ts";
 import { VERSION } from "../project/version_string.ts";
-import { canonicalVersion } from "../project/version.ts";
+import { canonicalVersion, isCanonicalVersion } from "../project/version.ts";
 import { signingKeysOf } from "../registry/signing.ts";
+import { denoCache, fetchDeno, PINNED_DENO, pinnedDeno } from "./pinned_deno.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const MIN_DENO = "2.9.0";
-
-/** Platforms and the npm packages that their Deno comes from. */
-const PLATFORMS: readonly (readonly [platform: string, denoPackage: string])[] = [
-  ["linux/amd64", "@deno/linux-x64-glibc"],
-  ["linux/arm64", "@deno/linux-arm64-glibc"],
-  ["darwin/amd64", "@deno/darwin-x64"],
-  ["darwin/arm64", "@deno/darwin-arm64"],
-];
 
 /** Programs that are started by URL (workers, processes): their name in the bundle and their source. */
 const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
   ["socket_worker", "project/plugins/socket_worker.ts"],
   ["check_process", "registry/publish/check_process.ts"],
+  ["compile_worker", "engine/compile_worker.ts"],
   ["thread_worker", "engine/wasi/thread_worker.ts"],
   ["script_thread", "engine/script/script_thread.ts"],
 ];
+
+/** Stands for a hash over all modules of the bundle, until they are known. */
+const BUILD_MARK = "build-of-waft";
 
 /** Files that are found by URL: what the sources say, what the bundle says, what is copied. */
 const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [string, string]])[] = [
@@ -68,39 +71,49 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ["`./static/${name}`", "`./static/${name}`", ["registry/site/static", "lib/static"]],
   ['"./check_process.ts"', '"./check_process.js"'],
   ['"./socket_worker.ts"', '"./socket_worker.js"'],
+  ["`./compile_worker.${suffix}`", '"./compile_worker.js"'],
   ["`./thread_worker.${suffix}`", '"./thread_worker.js"'],
   ["`./script_thread.${suffix}`", '"./script_thread.js"'],
   ['"./release-keys.json"', '"./release-keys.json"'],
   ['"."', '"."'],
-  // The engine's files, whose names and times are part of what the cache of compiled modules goes by.
-  ['".."', '"."'],
+  // What the cache of compiled modules goes by instead of the times of the engine's sources.
+  ['".."', `"data:,${BUILD_MARK}"`],
 ];
+
+/** What runs a module from the cache, in one file of its own: each file takes time, and so does code in it that is not needed. */
+const QUICK = "./quick_run.js";
+const QUICK_SOURCE = "project/commands/quick_run.ts";
 
 /** The first module: what needs no command is answered before anything is loaded. */
 const ENTRY = (version: string): string =>
   `// A bundle runs on its own Deno; what is not loaded takes no time.
 const args = Deno.args;
 if (args.length === 1 && (args[0] === "--version" || args[0] === "-V")) console.log(${JSON.stringify(version)});
-else Deno.exit(await start());
+else Deno.exit(await quickly() ?? await start());
+
+async function quickly() {
+  if (args[0] === "run") return await (await import(String(${JSON.stringify(QUICK)}))).runQuickly(args.slice(1));
+}
 
 async function start() {
-  const { default: process } = await import("node:process");
   const { pinnedVersion } = await import("./project/ops/pinned_version.ts");
   const { machinePaths } = await import("./project/paths.ts");
   const paths = machinePaths();
   let pinned;
   try {
-    pinned = await pinnedVersion(process.cwd(), args, ${JSON.stringify(version)}, paths, process.env);
+    pinned = await pinnedVersion(Deno.cwd(), args, ${JSON.stringify(version)}, paths, {
+      WAFT_RUNTIME: Deno.env.get("WAFT_RUNTIME"),
+    });
   } catch (error) {
     console.error(error.message);
     return error.exitCode ?? 1;
   }
-  if (pinned === undefined) return await (await import("./cli.ts")).main(args);
+  if (pinned === undefined) return await (await import("./cli.ts")).runCommand(args);
   console.error(\`waft: using \${pinned.version}, since \${pinned.file} asks for \${pinned.range}\`);
   const { spawnSync } = await import("node:child_process");
   const { status } = spawnSync(paths.versions + "/" + pinned.version + "/waft", args, {
     stdio: "inherit",
-    env: { ...process.env, WAFT_RUNTIME: pinned.version },
+    env: { ...Deno.env.toObject(), WAFT_RUNTIME: pinned.version },
   });
   return status ?? 1;
 }
@@ -149,12 +162,20 @@ function exportTree(commit: string, version: string, scratch: string): string {
   return tree;
 }
 
+/** Where a tree says which version it is. */
+const VERSION_LINES: readonly (readonly [file: string, line: RegExp])[] = [
+  ["project/version_string.ts", /(VERSION = ")[^"]*(")/],
+  ["deno.json", /("version": ")[^"]*(")/],
+  ["engine/deno.json", /("version": ")[^"]*(")/],
+];
+
 function setVersion(tree: string, version: string): void {
-  const file = join(tree, "project", "version_string.ts");
-  const text = readFileSync(file, "utf8");
-  const changed = text.replace(/VERSION = "[^"]*"/, `VERSION = "${version}"`);
-  if (!changed.includes(`"${version}"`)) throw new Error("project/version_string.ts has no version");
-  writeFileSync(file, changed);
+  for (const [name, line] of VERSION_LINES) {
+    const file = join(tree, name);
+    const text = readFileSync(file, "utf8");
+    if (!line.test(text)) throw new Error(`${name} has no version`);
+    writeFileSync(file, text.replace(line, (_, before: string, after: string) => `${before}${version}${after}`));
+  }
 }
 
 /** What is the same in the bundles of all platforms. */
@@ -169,17 +190,22 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
     return file;
   });
   const out = join(tree, "bundled");
-  const options = ["--quiet", "--node-modules-dir=auto", "--frozen", "--code-splitting", "--outdir", out];
+  const quick = join(tree, "bundled_quick");
+  const options = ["--quiet", "--node-modules-dir=auto", "--frozen", "--outdir"];
   try {
-    run(process.execPath, ["bundle", ...options, ...names], tree);
+    run(process.execPath, ["bundle", ...options, out, "--code-splitting", ...names], tree);
+    run(process.execPath, ["bundle", ...options, quick, "--minify", QUICK_SOURCE], tree);
   } finally {
     for (const name of names) rmSync(join(tree, name));
   }
   const files = new Map<string, Uint8Array>();
-  for (const [path, bytes] of filesBelow(out)) {
-    files.set(`lib/${path}`, text(placeUrls(new TextDecoder().decode(bytes), path)));
+  const bundled = new Map([...filesBelow(out), ...filesBelow(quick)]);
+  const build = sha256(new TextEncoder().encode([...bundled.values()].map(sha256).join(""))).slice(0, 32);
+  for (const [path, bytes] of bundled) {
+    const module = loadLate(placeUrls(new TextDecoder().decode(bytes), path)).replaceAll(BUILD_MARK, build);
+    files.set(`lib/${path}`, text(`./${path}` === QUICK ? compileAtOnce(module) : module));
   }
-  rmSync(out, { recursive: true });
+  for (const folder of [out, quick]) rmSync(folder, { recursive: true });
   for (const [, , copy] of PLACES) {
     if (copy === undefined || !existsSync(join(tree, copy[0]))) continue;
     const [from, to] = copy;
@@ -197,7 +223,7 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
 /** Rewrites what a module finds by URL for the flat folder of the bundle; throws for a URL that nobody thought of. */
 export function placeUrls(module: string, name: string): string {
   return module.replace(
-    /new URL\(("[^"]*"|`[^`]*`), import\.meta\.url\)/g,
+    /new URL\(("[^"]*"|`[^`]*`), ?import\.meta\.url\)/g,
     (whole, argument: string) => {
       const row = PLACES.find(([from]) => from === argument);
       if (row === undefined) throw new Error(`${name} has ${whole}, which has no place in a bundle (PLACES)`);
@@ -206,28 +232,31 @@ export function placeUrls(module: string, name: string): string {
   );
 }
 
-/** The Deno of a platform: from its npm package, or this very one; undefined when it cannot be had here. */
-function denoOf(
-  platform: string,
-  name: string,
-  version: string,
-  own: boolean,
-  scratch: string,
-): Uint8Array | undefined {
-  if (own) return platform === platformName() ? new Uint8Array(readFileSync(process.execPath)) : undefined;
-  const folder = join(scratch, basename(name));
-  mkdirSync(folder, { recursive: true });
-  try {
-    run("npm", ["pack", "--silent", "--pack-destination", folder, `${name}@${version}`], folder);
-    const archive = readdirSync(folder).find((file) => file.endsWith(".tgz"))!;
-    run("tar", ["-xzf", archive, "package/deno"], folder);
-    return new Uint8Array(readFileSync(join(folder, "package", "deno")));
-  } catch (error) {
-    console.error(`left out: the bundle for ${platform}: ${(error as Error).message.split("\n").at(-1)}`);
-    return undefined;
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+/**
+ * Makes every function of a module an expression in parentheses, which V8 compiles together with the module: Deno keeps compiled code when a module
+ * has been loaded, and what is compiled later, when it is called first, is compiled again by every process.
+ */
+export function compileAtOnce(module: string): string {
+  const { body } = parse(module, { ecmaVersion: "latest", sourceType: "module" });
+  const functions: string[] = [];
+  let rest = "";
+  let at = 0;
+  for (const node of body) {
+    if (node.type !== "FunctionDeclaration") continue;
+    functions.push(`${node.id.name} = (${module.slice(node.start, node.end)})`);
+    rest += module.slice(at, node.start);
+    at = node.end;
   }
+  if (functions.length === 0) return module;
+  return `var ${functions.join(",\n")};\n${rest}${module.slice(at)}`;
+}
+
+/**
+ * Hides the names of modules that are imported later: Deno reads, hashes and parses all that it can foresee before the first one runs, which
+ * takes longer than everything that `waft --version` does.
+ */
+export function loadLate(module: string): string {
+  return module.replace(/\bimport\(("\.\/[\w.-]+")\)/g, "import(String($1))");
 }
 
 interface ReleaseOptions {
@@ -240,83 +269,165 @@ interface ReleaseOptions {
   readonly now: number;
   readonly expireDays: number;
   readonly platforms: readonly string[];
-  /** Takes this machine's Deno instead of asking npm. */
+  /** Takes this machine's Deno for this machine's platform, instead of the pinned one. */
   readonly ownDeno: boolean;
-  readonly npm: boolean;
+  /** Where fetched Denos are kept. */
+  readonly cache: string;
+  /** A folder with runtime binaries for `deno compile`. */
+  readonly denort?: string;
+  /** Builds the packages for npm and JSR, too. */
+  readonly packages: boolean;
+  /** How many releases of canary and of nightly stay. */
+  readonly keep: number;
 }
 
-/** The version that a commit is released as. */
-export function versionFor(channel: string, commit: string, committed: Date): string {
-  if (channel === "official") return VERSION;
+/** The version that a commit is released as: its own for an official release, one with channel, time and commit otherwise. */
+export function versionFor(channel: string, own: string, commit: string, committed: Date): string {
+  if (channel === "official") return own;
   const stamp = committed.toISOString().replace(/\D/g, "").slice(0, 14);
-  return `${VERSION}-${channel}.${stamp}.g${commit.slice(0, 7)}`;
+  return `${own}-${channel}.${stamp}.g${commit.slice(0, 7)}`;
+}
+
+/** Says on stderr what is being done, since much of it takes long. */
+function say(text: string): void {
+  console.error(`${new Date().toISOString().slice(11, 19)} ${text}`);
 }
 
 /** Builds a release into its folder and adds it to the index; returns its version. */
 export async function buildRelease(options: ReleaseOptions): Promise<string> {
   const commit = git("rev-parse", `${options.commit}^{commit}`);
   const committed = new Date(Number(git("show", "-s", "--format=%ct", commit)) * 1000);
-  const version = versionFor(options.channel, commit, committed);
+  const own = /VERSION = "([^"]*)"/.exec(git("show", `${commit}:project/version_string.ts`))?.[1] ?? "";
+  const version = versionFor(options.channel, own, commit, committed);
+  if (!isCanonicalVersion(version)) throw new Error(`${commit} says that it is version "${own}", which is none`);
   if (options.channel === "official") {
     const tags = git("tag", "--points-at", commit).split("\n");
     if (!tags.includes(`v${version}`)) {
       throw new Error(`an official release is cut from its tag: ${commit} has no tag v${version}`);
     }
   }
+  const platforms = options.platforms.map(pinnedDeno);
   const signers = signingKeysOf(readFileSync(options.key, "utf8"));
   const keys: ReleaseKeys = { threshold: 1, keys: signers.map((key) => key.publicKey) };
+  say(
+    `building ${version} of ${commit.slice(0, 12)} with Deno ${Deno.version.deno} for ${options.platforms.join(", ")}`,
+  );
   const scratch = mkdtempSync(join(tmpdir(), "waft-release-"));
   const artifacts: ReleaseArtifact[] = [];
   const folder = join(options.out, "releases", version);
-  mkdirSync(folder, { recursive: true });
+  const unfinished = `${folder}.unfinished`;
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { recursive: true });
   const put = (name: string, bytes: Uint8Array, kind: ReleaseArtifact["kind"], platform: string): void => {
-    writeFileSync(join(folder, name), bytes);
+    writeFileSync(join(unfinished, name), bytes);
     const libc = platform.startsWith("linux/") ? { libc: "gnu" as const } : {};
     const url = `releases/${version}/${name}`;
     artifacts.push({ platform, ...libc, kind, url, size: bytes.length, sha256: sha256(bytes) });
-    console.error(`made ${url} (${bytes.length} bytes)`);
+    say(`made ${name} (${(bytes.length / (1 << 20)).toFixed(1)} MiB)`);
   };
+  let script: string;
   try {
     const tree = exportTree(commit, version, scratch);
+    script = readFileSync(join(tree, "installer", "install.sh"), "utf8");
     const archived = (files: ReadonlyMap<string, Uint8Array>): Uint8Array =>
       writeArchive(new Map([...files].map(([path, bytes]) => [`waft-${version}/${path}`, bytes])), BUNDLE_LIMITS);
     put(`waft-${version}-source.tar.gz`, archived(filesBelow(tree)), "source", "any");
-    if (options.npm) {
+    if (options.packages) {
       const { buildNpm } = await import("./build_npm.ts");
-      for (const path of buildNpm(join(scratch, "npm"), version)) {
+      for (const path of buildNpm(join(scratch, "npm"), version, tree)) {
         put(basename(path), new Uint8Array(readFileSync(path)), "npm", "any");
       }
-    }
+      const { buildJsr } = await import("./jsr_package.ts");
+      for (const { name, version: sent, archive } of await buildJsr(tree)) {
+        if (sent !== version) throw new Error(`deno publish sends ${name} as ${sent}`);
+        put(`${name.replace("@", "").replace("/", "-")}-${version}-jsr.tar.gz`, archive, "jsr", "any");
+      }
+    } else say("left out: packages for npm and JSR, as told");
+    say("bundling");
     const common = buildBundle(tree, version, keys);
-    for (const [platform, name] of PLATFORMS) {
-      if (!options.platforms.includes(platform)) continue;
-      const deno = denoOf(platform, name, Deno.version.deno, options.ownDeno, scratch);
-      if (deno === undefined) continue;
+    for (const [at, pinned] of platforms.entries()) {
+      const { platform } = pinned;
+      const name = `waft-${version}-${platform.replace("/", "-")}`;
+      const own = options.ownDeno && platform === platformName();
+      say(`${platform} (${at + 1} of ${platforms.length}): Deno ${own ? Deno.version.deno : pinned.version}`);
+      const deno = own ? new Uint8Array(readFileSync(process.execPath)) : fetchDeno(pinned, options.cache);
       const archive = new Map(common).set("deno", deno);
       bundleFiles(new Map([...archive].map(([path, bytes]) => [`waft-${version}/${path}`, bytes])), version);
-      put(`waft-${version}-${platform.replace("/", "-")}.tar.gz`, archived(archive), "bundle", platform);
+      put(`${name}.tar.gz`, archived(archive), "bundle", platform);
+      const program = join(scratch, "standalone");
+      const { denort } = options;
+      const { compileStandalone } = await import("./compile.ts");
+      const without = compileStandalone({
+        files: common,
+        out: program,
+        target: pinned.target,
+        ...(denort === undefined ? {} : { denort }),
+      });
+      if (without !== undefined) say(`left out: ${name}-standalone.tar.gz: ${without}`);
+      else {
+        const files = new Map([["waft", new Uint8Array(readFileSync(program))], ["LICENSE", common.get("LICENSE")!]]);
+        put(`${name}-standalone.tar.gz`, archived(files), "standalone", platform);
+      }
     }
-    console.error("left out: standalone (the runtime that `deno compile` needs is not fetched by this script)");
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
-  writeFileSync(join(folder, "SHA256SUMS"), artifacts.map((a) => `${a.sha256}  ${basename(a.url)}\n`).join(""));
+  const sums = new TextEncoder().encode(artifacts.map((a) => `${a.sha256}  ${basename(a.url)}\n`).join(""));
+  writeFileSync(join(unfinished, "SHA256SUMS"), sums);
+  // One key a line: install.sh reads it.
+  writeFileSync(
+    join(unfinished, "SHA256SUMS.sig"),
+    signers.map((key) => `${key.id} ${sign(null, sums, createPrivateKey(key.privateKey)).toString("base64")}\n`).join(
+      "",
+    ),
+  );
   const entry: ReleaseEntry = {
     publishedAt: isoSeconds(committed),
     commit,
     minDeno: MIN_DENO,
     artifacts,
   };
-  writeIndex(options, version, entry, signers);
-  const script = readFileSync(join(ROOT, "installer", "install.sh"), "utf8");
   const generated = installerFor(script, { version, entry, base: options.base, repository: options.repository, keys });
-  writeFileSync(join(folder, "install.sh"), generated);
+  writeFileSync(join(unfinished, "install.sh"), generated);
+  // What the site names is there before it is named.
+  rmSync(folder, { recursive: true, force: true });
+  renameSync(unfinished, folder);
+  writeIndex(options, version, entry, signers);
   // The address that people know installs official releases, once there is one.
   const index = readIndex(options.out)!;
   if (options.channel === "official" || index.channels.latest === undefined) {
     writeFileSync(join(options.out, "install.sh"), generated);
   }
+  removeOld(options.out, index);
   return version;
+}
+
+/** Removes the files of releases that are not in the index any more. */
+function removeOld(out: string, index: ReleaseIndex): void {
+  for (const name of readdirSync(join(out, "releases"))) {
+    const folder = join(out, "releases", name);
+    if (!statSync(folder).isDirectory() || Object.hasOwn(index.releases, name)) continue;
+    say(`removing ${name}, which newer releases of its channel replace`);
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** What stays of an index's releases: official ones, what channels point at, the newest `keep` of canary and of nightly. */
+export function keptReleases(
+  releases: ReleaseIndex["releases"],
+  channels: ReleaseIndex["channels"],
+  keep: number,
+): ReleaseIndex["releases"] {
+  const named = new Set(Object.values(channels));
+  const newest = Object.keys(releases).sort((a, b) => -semver.compareBuild(a, b));
+  const seen = new Map<string, number>();
+  const kept = newest.filter((version) => {
+    const channel = channelOf(version);
+    const before = seen.get(channel) ?? 0;
+    seen.set(channel, before + 1);
+    return channel === "official" || before < keep || named.has(version);
+  });
+  return Object.fromEntries(Object.entries(releases).filter(([version]) => kept.includes(version)));
 }
 
 function isoSeconds(date: Date): string {
@@ -336,12 +447,13 @@ function writeIndex(
   signers: ReturnType<typeof signingKeysOf>,
 ): void {
   const before = readIndex(options.out);
+  const channels = { ...before?.channels, [options.channel === "official" ? "latest" : options.channel]: version };
   const index: ReleaseIndex = {
     schemaVersion: 1,
     sequence: (before?.sequence ?? 0) + 1,
     expires: isoSeconds(new Date(options.now + options.expireDays * 86_400_000)),
-    channels: { ...before?.channels, [options.channel === "official" ? "latest" : options.channel]: version },
-    releases: { ...before?.releases, [version]: entry },
+    channels,
+    releases: keptReleases({ ...before?.releases, [version]: entry }, channels, options.keep),
   };
   const bytes = new TextEncoder().encode(`${JSON.stringify(index, null, 2)}\n`);
   parseReleaseIndex(bytes, "the new index");
@@ -415,7 +527,10 @@ if (import.meta.main) {
       "expire-days": { type: "string", default: "14" },
       platform: { type: "string", multiple: true },
       "own-deno": { type: "boolean", default: false },
-      "no-npm": { type: "boolean", default: false },
+      cache: { type: "string", default: denoCache() },
+      denort: { type: "string" },
+      "no-packages": { type: "boolean", default: false },
+      keep: { type: "string", default: "20" },
       here: { type: "string" },
       version: { type: "string" },
     },
@@ -434,6 +549,8 @@ if (import.meta.main) {
       const now = values.now === undefined ? Date.now() : Date.parse(values.now);
       const expireDays = Number(values["expire-days"]);
       if (!Number.isFinite(now) || !(expireDays > 0)) throw new Error("--now is a time, --expire-days a number");
+      const keep = Number(values.keep);
+      if (!Number.isSafeInteger(keep) || keep < 1) throw new Error("--keep is a number of releases, at least 1");
       const version = await buildRelease({
         out: values.out,
         channel,
@@ -443,9 +560,12 @@ if (import.meta.main) {
         repository: values.repository,
         now,
         expireDays,
-        platforms: values.platform ?? PLATFORMS.map(([name]) => name),
+        platforms: values.platform ?? PINNED_DENO.map(({ platform }) => platform),
         ownDeno: values["own-deno"],
-        npm: !values["no-npm"],
+        cache: values.cache,
+        ...(values.denort === undefined ? {} : { denort: values.denort }),
+        packages: !values["no-packages"],
+        keep,
       });
       console.log(version);
     }

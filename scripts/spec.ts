@@ -1,9 +1,11 @@
 /**
- * Runs the specification suite: `deno task spec [--matrix] [--guard | --explicit] [FILTER…]`, in guard and in explicit bounds mode, with the
- * compiler checking its own work. A filter is part of a file's name, or, as `=NAME`, all of it. `--matrix` runs it again with every optimization that this build obeys forced the other way, one by one, and all
- * of them off. The suite's folder comes from WASM_TESTSUITE, else tests/spec/testsuite. Ends with the counts of the last
- * run; fails when any assertion fails.
+ * Runs the specification suite: `deno task spec [--matrix] [--guard | --explicit] [--set KEY=on|off]… [FILTER…]`, in guard and in explicit bounds
+ * mode, with the compiler checking its own work. A filter is part of a file's name, or, as `=NAME`, all of it. `--set` forces an optimization, or
+ * all of them with the key `all`. `--matrix` runs it again with every optimization that this build obeys forced the other way, one by one, all
+ * of them off, and all of them on: each in a process of its own, since a process has address space for some ten thousand memories at once. The
+ * suite's folder comes from WASM_TESTSUITE, else tests/spec/testsuite. Ends with the counts of the last run; fails when any assertion fails.
  */
+import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
@@ -17,7 +19,8 @@ if (!existsSync(folder)) {
 }
 const args = process.argv.slice(2);
 const matrix = args.includes("--matrix");
-const filters = args.filter((arg) => !arg.startsWith("--"));
+const settings = args.flatMap((arg, i) => args[i - 1] === "--set" ? [arg] : []);
+const filters = args.filter((arg, i) => !arg.startsWith("--") && args[i - 1] !== "--set");
 const files = readdirSync(folder, { recursive: true }).map(String).filter((name) => name.endsWith(".wast")).sort()
   .filter((name) =>
     filters.length === 0 || filters.some((f) => f.startsWith("=") ? name === f.slice(1) : name.includes(f))
@@ -47,21 +50,57 @@ async function runAll(
   const left = [...skipped.values()].reduce((sum, n) => sum + n, 0);
   const why = left === 0 ? "" : ` (${[...skipped].map(([reason, count]) => `${count} ${reason}`).join(", ")})`;
   console.log(`${label}: ${passed} passed, ${failed} failed, ${left} skipped${why}`);
-  if (!matrix) console.log(`${passed} passed, ${failed} failed, ${left} skipped`);
+  console.log(`${passed} passed, ${failed} failed, ${left} skipped`);
   failures += failed;
 }
 
 const modes = (["guard", "explicit"] as const).filter((mode) =>
   !args.includes(mode === "guard" ? "--explicit" : "--guard")
 );
-for (const bounds of modes) {
-  await runAll(bounds, bounds, {}, true);
-  if (!matrix) continue;
-  const keys = OPTIMIZATION_ROWS.filter((row) => row.state === "on" || row.state === "off");
-  for (const { name, state } of keys) {
-    await runAll(`${bounds}, ${name} ${state === "on" ? "off" : "on"}`, bounds, { [name]: state !== "on" }, false);
+const KEYS = OPTIMIZATION_ROWS.filter((row) => row.state === "on" || row.state === "off");
+
+/** What `--set` says. */
+function switches(): Switches {
+  const result: Switches = {};
+  for (const setting of settings) {
+    const [, key, value] = /^([a-z0-9-]+)=(on|off)$/.exec(setting) ?? [];
+    const named = KEYS.filter(({ name }) => key === "all" || key === name);
+    if (named.length === 0) {
+      console.error(
+        `--set ${setting}: what is wanted is KEY=on or KEY=off, KEY one of all, ${KEYS.map((k) => k.name).join(", ")}`,
+      );
+      process.exit(2);
+    }
+    for (const { name } of named) result[name] = value === "on";
   }
-  await runAll(`${bounds}, all off`, bounds, Object.fromEntries(keys.map(({ name }) => [name, false])), false);
-  await runAll(`${bounds}, all on`, bounds, Object.fromEntries(keys.map(({ name }) => [name, true])), false);
+  return result;
+}
+
+/** Runs this script again with other settings. */
+function runChild(bounds: string, setting: string): void {
+  const child = spawnSync(process.execPath, [
+    ...process.execArgv,
+    "run",
+    "-A",
+    import.meta.filename!,
+    `--${bounds}`,
+    "--set",
+    setting,
+    ...filters,
+  ], {
+    encoding: "utf8",
+  });
+  const lines = child.stdout.trimEnd().split("\n").slice(0, -1);
+  console.log(lines.map((line) => `${bounds}, ${setting.replace("=", " ")}: ${line.replace(/^\w+: /, "")}`).join("\n"));
+  if (child.status === 0) return;
+  failures++;
+  if (child.stderr !== "") console.log(child.stderr);
+}
+
+for (const bounds of modes) {
+  await runAll(bounds, bounds, switches(), settings.length === 0);
+  if (!matrix) continue;
+  for (const { name, state } of KEYS) runChild(bounds, `${name}=${state === "on" ? "off" : "on"}`);
+  for (const value of ["off", "on"]) runChild(bounds, `all=${value}`);
 }
 process.exit(failures > 0 ? 1 : 0);

@@ -4,7 +4,7 @@
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { assemble } from "../tests/threads/team.ts";
+import { withTeam } from "../tests/threads/team.ts";
 import * as torture from "../tests/threads/torture.ts";
 
 const { values } = parseArgs({ options: { count: { type: "string", default: "20" } } });
@@ -16,18 +16,19 @@ if (!Number.isInteger(count) || count < 1) {
 for (const bounds of ["guard", "explicit"] as const) {
   const start = performance.now();
   for (let n = 0; n < count; n++) {
-    using team = await assemble(4, torture.TORTURE, { pages: 18, maximum: 64, bounds });
-    for (let round = 0; round < 5; round++) {
-      await torture.storeBuffering(team, torture.MOST_ROUNDS);
-      await torture.loadBuffering(team, torture.MOST_ROUNDS);
-      await torture.messagePassing(team, torture.MOST_ROUNDS);
-      await torture.counters(team, 50_000);
-      await torture.locks(team, 20_000);
-      await torture.queue(team, 10_000);
-      await torture.pingPong(team, 1000);
-      await torture.wakeUps(team);
-    }
-    await torture.growing(team);
+    await withTeam(4, torture.TORTURE, { pages: 18, maximum: 64, bounds }, async (team) => {
+      for (let round = 0; round < 5; round++) {
+        await torture.storeBuffering(team, torture.MOST_ROUNDS);
+        await torture.loadBuffering(team, torture.MOST_ROUNDS);
+        await torture.messagePassing(team, torture.MOST_ROUNDS);
+        await torture.counters(team, 50_000);
+        await torture.locks(team, 20_000);
+        await torture.queue(team, 10_000);
+        await torture.pingPong(team, 1000);
+        await torture.wakeUps(team);
+      }
+      await torture.growing(team);
+    });
   }
   console.log(`${bounds}: ${count} times, ${((performance.now() - start) / 1000).toFixed(1)} s, nothing found`);
 }

@@ -1,0 +1,131 @@
+/**
+ * The Deno that bundles are made of: for each platform one version of one npm package, with the digest of its archive.
+ *
+ * In: a platform, a folder for what was fetched before. Out: the program's bytes, which are those of the table or an Error: neither the registry nor what
+ * lies in the folder is taken at its word. New versions are rows: `npm pack --json @deno/NAME@VERSION` prints `integrity`.
+ */
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { readPack } from "./npm_package.ts";
+
+/** One platform's Deno. */
+export interface PinnedDeno {
+  readonly platform: string;
+  /** What `deno compile --target` calls the platform. */
+  readonly target: string;
+  readonly package: string;
+  readonly version: string;
+  /** Of the package's archive: `sha512-` and base64. */
+  readonly integrity: string;
+}
+
+// platform, target of `deno compile`, npm package, version, integrity
+const ROWS: readonly (readonly [string, string, string, string, string])[] = [
+  [
+    "linux/amd64",
+    "x86_64-unknown-linux-gnu",
+    "@deno/linux-x64-glibc",
+    "2.9.6",
+    "sha512-3md4TKLCuzsLDmfOoC5KN7NAZaxSVkMgm64vg6foD00JBADCpYS2/5QqXfzgnP5ZQz3iLP9vBQJtEgc116OAoQ==",
+  ],
+  [
+    "linux/arm64",
+    "aarch64-unknown-linux-gnu",
+    "@deno/linux-arm64-glibc",
+    "2.9.5",
+    "sha512-IuYjsz9PGl7CJcNXMuN27KNDB8Q40brK3SG3l+TXMDVW61ZKwcn0fQHBHnXFiiygEwI8by/fKnASEluhZB1atw==",
+  ],
+  [
+    "darwin/amd64",
+    "x86_64-apple-darwin",
+    "@deno/darwin-x64",
+    "2.9.5",
+    "sha512-gbdlxWZuAZFiJiZtTT00Mv/aC7f/31+pyqJGQKlZr5X33WeTo5B0GG+efcX3P1UZceRKHuPEAQ1B/M2oRt8r9Q==",
+  ],
+  [
+    "darwin/arm64",
+    "aarch64-apple-darwin",
+    "@deno/darwin-arm64",
+    "2.9.5",
+    "sha512-SX98qSdBT1lw9x6NwGwx2xIayl1kRimdRnFohYlJ6nt3mLKzTKHHKQwQs5D2pEY7mbUGGbYe9brM2kfN75pPkg==",
+  ],
+];
+
+/** All platforms that there are bundles for. */
+export const PINNED_DENO: readonly PinnedDeno[] = ROWS.map(([platform, target, name, version, integrity]) => ({
+  platform,
+  target,
+  package: name,
+  version,
+  integrity,
+}));
+
+/** The row of a platform. */
+export function pinnedDeno(platform: string): PinnedDeno {
+  const row = PINNED_DENO.find((pinned) => pinned.platform === platform);
+  if (row !== undefined) return row;
+  throw new Error(`there is no bundle for ${platform}: ${PINNED_DENO.map((pinned) => pinned.platform).join(", ")}`);
+}
+
+/** Where fetched archives are kept. */
+export function denoCache(): string {
+  const cache = process.env["XDG_CACHE_HOME"] ?? "";
+  return join(cache.startsWith("/") ? cache : join(homedir(), ".cache"), "waft-release");
+}
+
+/** Puts the newest form of a package's archive into a folder; throws when that cannot be done. */
+export type Pack = (specifier: string, folder: string) => void;
+
+const npmPack: Pack = (specifier, folder) => {
+  const { status, stderr, error } = spawnSync("npm", ["pack", "--silent", "--pack-destination", folder, specifier], {
+    cwd: folder,
+    encoding: "utf8",
+    env: { ...process.env, NO_COLOR: "1" },
+    timeout: 900_000,
+  });
+  if (status === 0) return;
+  const reason = error?.message ?? (stderr.trim().split("\n").find((line) => /error/.test(line)) || `status ${status}`);
+  throw new Error(`${specifier} cannot be fetched from npm: ${reason}`);
+};
+
+function integrityOf(bytes: Uint8Array): string {
+  return `sha512-${createHash("sha512").update(bytes).digest("base64")}`;
+}
+
+/** The program; fetched once and kept in `cache`, checked each time. */
+export function fetchDeno(row: PinnedDeno, cache: string, pack: Pack = npmPack): Uint8Array {
+  const specifier = `${row.package}@${row.version}`;
+  const file = join(cache, `${row.package.replace("@", "").replace("/", "-")}-${row.version}.tgz`);
+  if (existsSync(file)) {
+    const bytes = readFileSync(file);
+    if (integrityOf(bytes) === row.integrity) return programOf(bytes, specifier);
+    // Cut off, or of a time when the table said otherwise.
+    rmSync(file);
+  }
+  mkdirSync(cache, { recursive: true });
+  const folder = mkdtempSync(join(cache, ".fetch-"));
+  try {
+    pack(specifier, folder);
+    const name = readdirSync(folder).find((entry) => entry.endsWith(".tgz"));
+    if (name === undefined) throw new Error(`${specifier}: npm has put no archive into ${folder}`);
+    const bytes = readFileSync(join(folder, name));
+    const found = integrityOf(bytes);
+    if (found !== row.integrity) {
+      throw new Error(`${specifier} is not what it was: npm has ${found}, scripts/pinned_deno.ts ${row.integrity}`);
+    }
+    renameSync(join(folder, name), file);
+    return programOf(bytes, specifier);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function programOf(archive: Uint8Array, specifier: string): Uint8Array {
+  const program = readPack(archive).get("deno");
+  if (program === undefined) throw new Error(`${specifier} holds no file "deno"`);
+  return program;
+}

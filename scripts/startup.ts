@@ -1,0 +1,117 @@
+/**
+ * How long the command takes to start, beside Deno's own start of an empty script: `deno task startup [--runs N] [--home DIR]`.
+ *
+ * Builds a bundle of this tree, lays it out as the installer does in a home of its own (or takes the one in DIR, laid out so), runs everything until
+ * the caches are filled, then in turn: the empty script, `waft --version` and `waft run` of two small modules through the launcher. Out: for each the
+ * time of the processor (user and system, the shell included) and of the clock, as median and as ratio to the empty script, pair by pair.
+ */
+import { spawnSync } from "node:child_process";
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { encodeModule } from "../engine/binary/encode.ts";
+import { parseModule } from "../engine/text/parse_module.ts";
+import { VERSION } from "../project/version_string.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+/** Runs that fill the caches: what Deno keeps it writes beside running. */
+const WARM_UP = 4;
+
+const MODULES = {
+  nothing: `(module (func (export "_start")))`,
+  hello: `(module (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+    (memory (export "memory") 1) (data (i32.const 8) "\\10\\00\\00\\00\\06\\00\\00\\00hello\\n")
+    (func (export "_start") (drop (call $write (i32.const 1) (i32.const 8) (i32.const 1) (i32.const 0)))))`,
+} as const;
+
+/** Lays out `home` as the installer does, with this tree as the active version. */
+function install(home: string): void {
+  const version = join(home, "versions", VERSION);
+  const { status } = spawnSync(
+    process.execPath,
+    ["run", "-A", "--quiet", join(ROOT, "scripts/release.ts"), "--here", version],
+    { cwd: ROOT, stdio: "inherit" },
+  );
+  if (status !== 0) throw new Error("the bundle could not be built");
+  mkdirSync(join(home, "state"), { recursive: true });
+  writeFileSync(join(version, "receipt.json"), "{}");
+  writeFileSync(join(home, "state", "active.json"), JSON.stringify({ schemaVersion: 1, current: VERSION }));
+  copyFileSync(join(ROOT, "installer/launcher.sh"), join(home, "waft"));
+  chmodSync(join(home, "waft"), 0o755);
+}
+
+/** Milliseconds of the processor that children of this process have used, all ended ones together. */
+function childrenMs(): number {
+  // Fields 16 and 17 of /proc/self/stat, in ticks of 10 ms, are too coarse for one run and right for many.
+  const stat = readFileSync("/proc/self/stat", "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[13]) + Number(fields[14])) * 10;
+}
+
+interface Row {
+  readonly name: string;
+  readonly command: readonly string[];
+  readonly wall: number[];
+  cpu: number;
+}
+
+function runOnce({ command, wall }: Row, env: NodeJS.ProcessEnv): void {
+  const start = performance.now();
+  const { status, stderr } = spawnSync(command[0]!, command.slice(1), { env, cwd: ROOT, encoding: "utf8" });
+  wall.push(performance.now() - start);
+  if (status !== 0) throw new Error(`${command.join(" ")} failed: ${stderr}`);
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1]!;
+}
+
+const { values } = parseArgs({ options: { runs: { type: "string", default: "40" }, home: { type: "string" } } });
+const runs = Number(values.runs);
+if (!Number.isSafeInteger(runs) || runs < 1) throw new Error("--runs takes a whole number");
+const scratch = mkdtempSync(join(tmpdir(), "waft-startup-"));
+try {
+  const home = values.home ?? join(scratch, "home");
+  if (values.home === undefined) install(home);
+  const place = join(scratch, "place");
+  mkdirSync(place);
+  writeFileSync(join(place, "empty.js"), "");
+  for (const [name, text] of Object.entries(MODULES)) {
+    writeFileSync(join(place, `${name}.wasm`), encodeModule(parseModule(text)));
+  }
+  const waft = join(home, "waft");
+  const row = (name: string, ...command: string[]): Row => ({ name, command, wall: [], cpu: 0 });
+  const rows = [
+    row("deno run empty.js", join(home, "versions", VERSION, "deno"), "run", "-A", join(place, "empty.js")),
+    row("waft --version", waft, "--version"),
+    row("waft run nothing.wasm", waft, "run", "--bare", join(place, "nothing.wasm")),
+    row("waft run hello.wasm", waft, "run", "--bare", join(place, "hello.wasm")),
+  ];
+  const { WAFT_RUNTIME: _, DENO_DIR: __, ...inherited } = process.env;
+  const env = { ...inherited, WAFT_HOME: home, DENO_NO_UPDATE_CHECK: "1" };
+  for (let k = 0; k < WARM_UP; k++) for (const each of rows) runOnce(each, env);
+  for (const each of rows) each.wall.length = 0;
+  for (let k = 0; k < runs; k++) {
+    for (const each of rows) {
+      const before = childrenMs();
+      runOnce(each, env);
+      each.cpu += childrenMs() - before;
+    }
+  }
+  const [empty] = rows as [Row];
+  console.log(`${"".padEnd(24)}${["cpu ms", "ratio", "wall ms", "ratio"].map((title) => title.padStart(9)).join("")}`);
+  for (const { name, wall, cpu } of rows) {
+    const cells = [
+      (cpu / runs).toFixed(1),
+      (cpu / empty.cpu).toFixed(2),
+      median(wall).toFixed(1),
+      median(wall.map((ms, k) => ms / empty.wall[k]!)).toFixed(2),
+    ];
+    console.log(name.padEnd(24) + cells.map((cell) => cell.padStart(9)).join(""));
+  }
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}
