@@ -27,6 +27,11 @@ const CALLS = `(module
   (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))
   (func (export "add_f64") (param f64 f64) (result f64) (f64.add (local.get 0) (local.get 1)))
   (func (export "add_i64") (param i64 i64) (result i64) (i64.add (local.get 0) (local.get 1)))
+  (func (export "add_six") (param i32 i32 i32 i32 i32 i32) (result i32)
+    (i32.add (local.get 0) (i32.add (local.get 1) (i32.add (local.get 2)
+      (i32.add (local.get 3) (i32.add (local.get 4) (local.get 5)))))))
+  (func (export "add_mixed") (param i32 i64 f64) (result f64)
+    (f64.add (f64.convert_i32_s (local.get 0)) (f64.add (f64.convert_i64_s (local.get 1)) (local.get 2))))
   (func (export "call_nothing") (param i32)
     (loop $again (call $nothing)
       (br_if $again (local.tee 0 (i32.sub (local.get 0) (i32.const 1))))))
@@ -57,6 +62,8 @@ const CALLERS = {
   add: "return (f, n) => { let x = 0; for (let i = 0; i < n; i++) x = f(x, i); return x; }",
   add_f64: "return (f, n) => { let x = 0; for (let i = 0; i < n; i++) x = f(x, 0.5); return x; }",
   add_i64: "return (f, n) => { let x = 0n; for (let i = 0; i < n; i++) x = f(x, 3n); return x; }",
+  add_six: "return (f, n) => { let x = 0; for (let i = 0; i < n; i++) x = f(x, i, 1, 2, 3, 4); return x; }",
+  add_mixed: "return (f, n) => { let x = 0; for (let i = 0; i < n; i++) x = f(i, 3n, x); return x; }",
   trap: "return (f, n) => { let k = 0; for (let i = 0; i < n; i++) { try { f(0); } catch { k++; } } return k; }",
   load:
     "return (f, n) => { let k = 0; for (let i = 0; i < n; i++) { try { f(0x7ffffff0); } catch { k++; } } return k; }",
@@ -97,6 +104,8 @@ const ROWS: readonly Row[] = [
   calls("add", "add", "JS to wasm", 200_000, "JS → wasm, (i32, i32) → i32"),
   calls("add_f64", "add_f64", "JS to wasm", 200_000, "JS → wasm, (f64, f64) → f64"),
   calls("add_i64", "add_i64", "JS to wasm", 100_000, "JS → wasm, (i64, i64) → i64"),
+  calls("add_six", "add_six", "JS to wasm", 200_000, "JS → wasm, (i32 × 6) → i32"),
+  calls("add_mixed", "add_mixed", "JS to wasm", 200_000, "JS → wasm, (i32, i64, f64) → f64"),
   callsOut("call_nothing", 100_000, "wasm → JS, ()"),
   callsOut("call_i32", 100_000, "wasm → JS, (i32) → i32"),
   callsOut("call_f64", 100_000, "wasm → JS, (f64) → f64"),

@@ -1,5 +1,5 @@
 /**
- * A process of its own that compiles one module again and again. In: `waft` or `v8`, a file, how often. Out: one JSON line: the milliseconds
+ * A process of its own that compiles one module again and again. In: `waft` or `v8`, a file, how often, by how many threads of waft. Out: one JSON line: the milliseconds
  * of each time, and the greatest resident size in bytes. V8's flags are the caller's business.
  */
 import { readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import process from "node:process";
 import { timeOf } from "./measure.ts";
 import { withSalt } from "./salt.ts";
 
-const [side, file, times] = process.argv.slice(2);
+const [side, file, times, threads] = process.argv.slice(2);
 const bytes = new Uint8Array(readFileSync(file!));
 const compile = side === "waft" ? await waftCompiler() : (salted: Uint8Array<ArrayBuffer>) => {
   new WebAssembly.Module(salted);
@@ -22,7 +22,7 @@ process.exit(0);
 
 async function waftCompiler(): Promise<(salted: Uint8Array<ArrayBuffer>) => void> {
   const { NewEngine } = await import("@waft/engine");
-  const engine = NewEngine();
+  const engine = NewEngine({ parallel: Number(threads) });
   return (salted) => {
     engine.compile(salted);
   };

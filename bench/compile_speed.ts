@@ -17,6 +17,8 @@ const V8_BASELINE =
 /** Compile speeds of one module, in megabytes (10⁶) of code section per second. */
 export interface CompileResult {
   name: string;
+  /** How many threads of waft compile; V8 has one. */
+  threads: number;
   codeBytes: number;
   coldMBs: number;
   warmMBs: number;
@@ -29,25 +31,31 @@ export interface CompileResult {
   residentMiB: number;
 }
 
-/** Measures `module`, which lies at `path`. */
-export function measureCompile(module: BigModule, path: string, quick: boolean): CompileResult {
+/** Measures `module`, which lies at `path`. V8 is not measured again when there is a row that `knows` its speeds. */
+export function measureCompile(
+  module: BigModule,
+  path: string,
+  quick: boolean,
+  threads = 1,
+  knows?: CompileResult,
+): CompileResult {
   const codeBytes = codeSectionBytes(readFileSync(path));
   const speed = (ms: number) => codeBytes / 1e3 / ms;
   const rounds = quick ? module.warmRounds.quick : module.warmRounds.full;
-  const first = child("waft", path, 1);
-  const waft = rounds > 0 ? child("waft", path, 1 + rounds) : first;
-  const v8 = child("v8", path, codeBytes > 4e6 ? 1 : 3, V8_OPTIMIZING);
-  const baseline = child("v8", path, codeBytes > 4e6 ? 1 : 3, V8_BASELINE);
+  const first = child("waft", path, 1, threads);
+  const waft = rounds > 0 ? child("waft", path, 1 + rounds, threads) : first;
+  const v8Speed = (flags: string) => speed(median(child("v8", path, codeBytes > 4e6 ? 1 : 3, 1, flags).times));
   const coldMBs = speed(median([first.times[0]!, waft.times[0]!]));
   const warmMBs = rounds > 0 ? speed(median(waft.times.slice(1 + (rounds >> 1)))) : coldMBs;
-  const v8OptimizingMBs = speed(median(v8.times));
+  const v8OptimizingMBs = knows?.v8OptimizingMBs ?? v8Speed(V8_OPTIMIZING);
   return {
-    name: module.name,
+    name: threads === 1 ? module.name : `${module.name}, ${threads} threads`,
+    threads,
     codeBytes,
     coldMBs,
     warmMBs,
     v8OptimizingMBs,
-    v8BaselineMBs: speed(median(baseline.times)),
+    v8BaselineMBs: knows?.v8BaselineMBs ?? v8Speed(V8_BASELINE),
     warmToV8: warmMBs / v8OptimizingMBs,
     coldToV8: coldMBs / v8OptimizingMBs,
     residentMiB: first.maxResident / 2 ** 20,
@@ -58,6 +66,7 @@ function child(
   side: "waft" | "v8",
   path: string,
   times: number,
+  threads: number,
   flags?: string,
 ): { times: number[]; maxResident: number } {
   const script = fileURLToPath(new URL("compile_child.ts", import.meta.url));
@@ -69,6 +78,7 @@ function child(
     side,
     path,
     String(times),
+    String(threads),
   ];
   const output = execFileSync(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"], timeout: 600_000 });
   return JSON.parse(output.toString().trim().split("\n").at(-1)!);

@@ -1,6 +1,7 @@
 /**
- * The benchmark: `deno task bench [--quick] [--filter TEXT] [--only run,boundary,control,compile] [--json FILE]`. Runs every program on waft and on V8's
- * WebAssembly in this process, then crossings of the boundary, then compile speed in child processes; prints one table. The exit status is 1 when
+ * The benchmark: `deno task bench [--quick] [--filter TEXT] [--only run,boundary,control,compile,kernels] [--json FILE]`. Runs every program on waft and on V8's
+ * WebAssembly in this process, then crossings of the boundary, then compile speed in child processes; prints one table. `kernels`, which is not
+ * measured unless named, builds programs in Java, Kotlin and Scala with compilers from Maven Central. The exit status is 1 when
  * a program fails or the sides disagree, never because of a time.
  */
 import { NewEngine } from "@waft/engine";
@@ -15,6 +16,7 @@ import { measureCollector } from "./collector.ts";
 import { measureControl } from "./control.ts";
 import { measureCompile } from "./compile_speed.ts";
 import { FULL, QUICK } from "./measure.ts";
+import { buildKernels, LANGUAGES, measureKernels } from "./kernels.ts";
 import { BIG_MODULES, fetchModule } from "./modules.ts";
 import { measureParallel } from "./parallel.ts";
 import { PROGRAMS } from "./programs.ts";
@@ -81,6 +83,21 @@ if (parts.includes("run") && "parallel_mandelbrot".includes(options.filter)) {
     failed("parallel_mandelbrot", error);
   }
 }
+if (parts.includes("kernels")) {
+  for (const language of LANGUAGES.filter((name) => name.includes(options.filter))) {
+    progress(`kernels in ${language}`);
+    const built = buildKernels(language);
+    if ("missing" in built) {
+      results.notes.push(`kernels in ${language} left out: ${built.missing}`);
+      continue;
+    }
+    try {
+      results.programs.push(...await measureKernels(language, built.folder, effort));
+    } catch (error) {
+      failed(`kernels in ${language}`, error);
+    }
+  }
+}
 if (parts.includes("boundary") && options.filter === "") {
   progress("boundary");
   const encode = (text: string) => new Uint8Array(encodeModule(engine.parse(text)));
@@ -119,7 +136,11 @@ if (parts.includes("compile") && options.filter === "") {
       continue;
     }
     try {
-      results.compile.push(measureCompile(module, found.path, options.quick));
+      const row = measureCompile(module, found.path, options.quick);
+      results.compile.push(row);
+      if (module.threads !== undefined && !options.quick) {
+        results.compile.push(measureCompile(module, found.path, false, module.threads, row));
+      }
     } catch (error) {
       failed(`compiling ${module.name}`, error);
     }

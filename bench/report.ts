@@ -43,10 +43,15 @@ export function summarize({ programs, compile, boundary, control }: Results): Su
   }
   for (const [name, ratios] of [...groups].sort(([a], [b]) => Number(b === "core") - Number(a === "core"))) {
     const what = name === "core" ? "run time / V8 after tier-up" : `run time of ${name} / V8 (${ratios.length})`;
-    add(what, ratios, name === "gc" ? 2 : 1.6);
+    add(what, ratios, name.startsWith("gc") ? 2 : 1.6);
   }
   add("first call to finish / V8", programs.map((row) => row.firstRatio), Infinity);
-  add("warm compile speed / V8 optimizing", compile.map((row) => row.warmToV8), 6, true);
+  add(
+    "warm compile speed / V8 optimizing",
+    compile.filter(({ threads }) => threads === 1).map((row) => row.warmToV8),
+    6,
+    true,
+  );
   add("JS → wasm / V8", group("JS to wasm"), 6);
   add("wasm → JS / V8", group("wasm to JS"), 8);
   add("trap / V8", group("trap"), Infinity);
