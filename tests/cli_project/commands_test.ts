@@ -44,6 +44,7 @@ function commandTest(
     },
   ) => Promise<void>,
   manifest?: string,
+  env: { readonly [name: string]: string } = {},
 ): void {
   Deno.test({
     name: `command: ${name}`,
@@ -56,7 +57,7 @@ function commandTest(
       await publish(kvDefinition("1.2.3"), KV_WASM);
       const address = await fake.listen();
       const project = new TempProject(manifest);
-      const run = (...args: string[]) => waft(args, project.root, project.home, { WAFT_REGISTRY: address });
+      const run = (...args: string[]) => waft(args, project.root, project.home, { WAFT_REGISTRY: address, ...env });
       try {
         await work({
           project,
@@ -369,6 +370,17 @@ commandTest(
   "",
 );
 
+commandTest("run compiles a big module by as many threads as the manifest or a flag says", async ({ project, run }) => {
+  project.write("waft.json", '{ "settings": { "runtime": { "parallel": "2" } } }');
+  const body = "(drop (v128.const i32x4 1 2 3 4))".repeat(1200);
+  const functions = Array.from({ length: 60 }, () => `(func ${body})`).join("");
+  project.write("m.wat", `(module ${functions} (func (export "f") (result i32) (i32.const 7)))`);
+  for (const flags of [[], ["--parallel", "3"], ["--parallel", "auto"], ["--parallel", "0"]]) {
+    assert.deepEqual(await run("run", ...flags, "--invoke", "f", "m.wat"), { code: 0, out: "7\n", err: "" });
+  }
+  assert.equal((await run("run", "--parallel", "many", "m.wat")).code, 2);
+});
+
 commandTest("run takes its defaults from the nearest manifest, flags override them", async ({ project, run }) => {
   project.write("m.wat", '(module (func (export "f") (result i32 i32) (i32.const 1) (i32.const 2)))');
   const settings = (value: object): void => project.write("waft.json", JSON.stringify({ settings: value }));
@@ -426,21 +438,42 @@ commandTest("a project narrows WASI for its guests", async ({ project, run, json
   assert.doesNotMatch(project.read("waft-lock.json")!, /"wasi"/);
 });
 
-commandTest("every command that prints JSON prints what its published schema says", async ({ run, json }) => {
-  const ok = async (...args: string[]): Promise<void> => {
-    const { code, diagnostics } = await json(...args);
-    assert.equal(code, 0, `${args.join(" ")}: ${JSON.stringify(diagnostics)}`);
-  };
-  await ok("add", `${KV}@^1.2.0`, "--allow-requested");
-  await ok("plugin", "list");
-  await ok("plugin", "inspect", KV);
-  await ok("plugin", "inspect", `${CODEC}@2.0.0`);
-  await ok("plugin", "plan", "--update");
-  await ok("plugin", "grant", KV, "--allow-requested", "--deny", "clock.wall");
-  await ok("plugin", "update");
-  await ok("rm", KV);
-  // The other tests of this file run the rest.
-  assert.deepEqual([...seenCommands].sort(), Object.keys(OUTPUT_SCHEMAS).sort());
-  const listed = (await run("plugin", "--help")).out.match(/^ {2}([a-z]+) /gm)!.map((line) => `plugin.${line.trim()}`);
-  assert.deepEqual(listed.filter((c) => c !== "plugin.help" && OUTPUT_SCHEMAS[c] === undefined), []);
+commandTest("the command line that a missing review shows decides it as it stands", async ({ project, fake, run }) => {
+  const address = await fake.listen();
+  const flags = ["--allow", "caller.memory.read", "--deny", "clock.wall", "--registry", address];
+  const asked = await run("add", `${KV}@^1.2.0`, ...flags);
+  assert.equal(asked.code, 4, asked.err);
+  const shown = /decide with flags: waft (.*)$/m.exec(asked.err)![1]!;
+  const words = shown.split(" ").map((word) => word.replace(/^'(.*)'$/, "$1"));
+  for (const flag of flags) assert.ok(words.includes(flag), `${flag} in ${shown}`);
+  const decided = await run(...words);
+  assert.equal(decided.code, 0, `${shown}: ${decided.err}`);
+  assert.match(project.read("waft-lock.json")!, /"denied": \[\s+"clock\.wall"/);
 });
+
+commandTest(
+  "every command that prints JSON prints what its published schema says",
+  async ({ run, json }) => {
+    const ok = async (...args: string[]): Promise<void> => {
+      const { code, diagnostics } = await json(...args);
+      assert.equal(code, 0, `${args.join(" ")}: ${JSON.stringify(diagnostics)}`);
+    };
+    await ok("add", `${KV}@^1.2.0`, "--allow-requested");
+    await ok("plugin", "list");
+    await ok("plugin", "inspect", KV);
+    await ok("plugin", "inspect", `${CODEC}@2.0.0`);
+    await ok("plugin", "plan", "--update");
+    await ok("plugin", "grant", KV, "--allow-requested", "--deny", "clock.wall");
+    await ok("plugin", "update");
+    await ok("rm", KV);
+    await ok("plugin", "yank", `${KV}@1.2.3`, "--reason", "Loses values", "--severity", "broken");
+    // The other tests of this file run the rest.
+    assert.deepEqual([...seenCommands].sort(), Object.keys(OUTPUT_SCHEMAS).sort());
+    const listed = (await run("plugin", "--help")).out.match(/^ {2}([a-z]+) /gm)!.map((line) =>
+      `plugin.${line.trim()}`
+    );
+    assert.deepEqual(listed.filter((c) => c !== "plugin.help" && OUTPUT_SCHEMAS[c] === undefined), []);
+  },
+  undefined,
+  { WAFT_TOKEN: "waft_test" },
+);

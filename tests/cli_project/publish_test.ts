@@ -65,6 +65,12 @@ Deno.test({
           data: { plugins: { id: string; state: string }[] };
         };
         assert.deepEqual(found.data.plugins.map(({ id, state }) => [id, state]), [[ID, "ok"]]);
+
+        const yank = ["plugin", "yank", `${ID}@0.1.0`];
+        const reason = ["--reason", "greets the wrong ones", "--severity", "broken"];
+        assert.match(await run(plugin, [...yank, ...reason], { WAFT_TOKEN: token }), /is withdrawn .*wrong ones/);
+        assert.match(await run(user, ["plugin", "check"]), /passed with 1 warning/);
+        assert.match(await run(plugin, [...yank, "--undo"], { WAFT_TOKEN: token }), /can be chosen again/);
       } finally {
         rmSync(home, { recursive: true, force: true });
       }

@@ -124,7 +124,7 @@ terminalTest("no prompt without a terminal, in CI, with --no-input or --json", a
   assert.equal(piped.code, 4);
   assert.match(
     piped.err,
-    /review\.needed: .*\n {2}help: .* waft add github\.com\/acme\/store --allow github\.com\/acme\/store=fs\.write:\/store=\.\/store/,
+    /review\.needed: .*\n {2}help: .* waft add github\.com\/acme\/store --registry \S+ --allow github\.com\/acme\/store=fs\.write:\/store=\.\/store/,
   );
   const ci = await waftTyped(add(address), [], project.root, project.home, { CI: "true" });
   assert.equal(ci.code, 4, ci.out);

@@ -1,7 +1,8 @@
 /**
- * A Worker with an engine of its own, for hostile_host_test.ts. In: a name of a deed. Out: what came of it.
+ * A Worker with an engine of its own, for hostile_host_test.ts. Does everything at once, and answers with what came of it.
  */
 import { NewEngine, TrapError } from "@waft/engine";
+import { serve } from "../support/test_worker.ts";
 
 const TEXT = `(module (memory (export "m") 1) (func (export "spin") (loop (br 0)))
   (func (export "load") (param i32) (result i32) (i32.load (local.get 0)))
@@ -18,17 +19,8 @@ function messageOf(action: () => unknown): string {
   }
 }
 
-const scope = self as unknown as {
-  onmessage: (event: MessageEvent<string>) => void;
-  postMessage: (message: unknown) => void;
-};
-
-scope.onmessage = async ({ data }) => {
+serve(async () => {
   const instance = NewEngine({ interruptible: true }).compile(TEXT).instantiate();
-  if (data === "spin for ever") {
-    scope.postMessage("spinning");
-    instance.call({}, "spin");
-  }
   const answers = [];
   for (let round = 0; round < 20; round++) {
     answers.push(
@@ -42,6 +34,7 @@ scope.onmessage = async ({ data }) => {
   // A view that goes to another thread is a copy or moves; what stays behind must not be of memory that is gone.
   const view = new Uint8Array((instance.exports["m"] as { buffer: ArrayBuffer }).buffer);
   view[0] = 7;
-  scope.postMessage({ answers, copy: view.slice() });
+  const copy = view.slice();
   instance.close();
-};
+  return { answers, copy };
+});

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { ExhaustionError, type Instance, NewEngine, TrapError, WasmException } from "@waft/engine";
+import { TestWorker } from "../support/test_worker.ts";
 
 type View = { buffer: ArrayBuffer; grow(pages: number): number };
 
@@ -172,21 +173,11 @@ for (const bounds of ["guard", "explicit"] as const) {
   });
 }
 
-function workerAnswers(deed: string): { worker: Worker; answer: Promise<unknown> } {
-  const worker = new Worker(new URL("./engine_worker.ts", import.meta.url), { type: "module" });
-  const answer = new Promise((resolve, reject) => {
-    worker.onmessage = ({ data }) => resolve(data);
-    worker.onerror = (event) => {
-      event.preventDefault();
-      reject(new Error(event.message));
-    };
-  });
-  worker.postMessage(deed);
-  return { worker, answer };
-}
-
 Deno.test("two engines in two workers trap, overflow, are interrupted and wait at the same time as this one", async () => {
-  const workers = [workerAnswers("everything"), workerAnswers("everything")];
+  const workers = [1, 2].map(() => {
+    const worker = new TestWorker(new URL("./engine_worker.ts", import.meta.url));
+    return { worker, answer: worker.ask("everything") };
+  });
   const instance = NewEngine({ interruptible: true }).compile(`(module (func (export "spin") (loop (br 0))) (memory 1)
     (func (export "load") (param i32) (result i32) (i32.load (local.get 0))))`).instantiate();
   for (let round = 0; round < 20; round++) {

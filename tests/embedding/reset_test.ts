@@ -272,6 +272,43 @@ Deno.test("hostile snapshots give one clear error", () => {
   assert.throws(() => engine.compile(`(module (memory 1))`).restore(bytes), /another module/);
 });
 
+Deno.test("restoring takes no more memory than the snapshot has bytes, whatever pages it speaks of", () => {
+  const text = `(module (memory (export "m") 0 65536)
+    (func (export "at") (param i32) (result i32) (i32.load8_u (local.get 0))))`;
+  const instance = engine.compile(text).instantiate();
+  const head = instance.snapshot().subarray(0, 8 + 1 + 32);
+  instance.close();
+  // 16,000 pages; block 1, and the last, are not empty; no segment is dropped.
+  const block = Array.from({ length: 4096 }, () => 66);
+  const content = Uint8Array.of(...head, 0x80, 0x7d, 1, 1, ...block, 0xfd, 0xcf, 0x0f, 1, ...block, 0, 0, 0, 0);
+  const snapshot = Uint8Array.of(...content, ...createHash("sha256").update(content).digest());
+  const { Uint8Array: Bytes } = globalThis;
+  let most = 0;
+  globalThis.Uint8Array = new Proxy(Bytes, {
+    construct(target, args, self) {
+      if (typeof args[0] === "number") most = Math.max(most, args[0]);
+      return Reflect.construct(target, args, self === globalThis.Uint8Array ? target : self);
+    },
+  });
+  try {
+    const small = NewEngine({ limits: { maxMemoryPages: 100 } }).compile(text);
+    assert.throws(
+      () => small.restore(snapshot),
+      (error) => error instanceof RangeError && /16000 pages/.test(error.message),
+    );
+    const restored = engine.compile(text).restore(snapshot);
+    for (const [at, value] of [[16_000 * 65536 - 1, 66], [5000, 66], [0, 0], [16_000 * 65536 - 4097, 0]]) {
+      assert.equal(restored.call({}, "at", at), value);
+    }
+    restored.reset();
+    assert.equal(restored.call({}, "at", 5000), 66);
+    restored.close();
+  } finally {
+    globalThis.Uint8Array = Bytes;
+  }
+  assert(most < 1 << 20, `${most} bytes at once`);
+});
+
 Deno.test("memories of closed instances go at once, and never to somebody who still looks", () => {
   const module = engine.compile(
     `(module (memory (export "m") 1) (func (export "w") (param i32) (i32.store (i32.const 0) (local.get 0))))`,

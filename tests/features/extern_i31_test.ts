@@ -19,3 +19,36 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.deepEqual(results, [1, 5, 0, 0, 1, 0]);
   });
 }
+
+Deno.test("host values that cross for ever within one call are let go, those on the stack and in the slots are not", () => {
+  for (const heap of ["", "(drop (struct.new $s (i32.const 1)))"]) {
+    const module = `(module (type $s (struct (field i32)))
+      (import "m" "next" (func $next (param externref) (result externref)))
+      (import "m" "both" (func $both (param externref externref) (result externref externref)))
+      (global $g (mut externref) (ref.null extern))
+      (func (export "run") (param $n i32) (param $own externref) (result externref externref externref)
+        (local $i i32) (local $r externref)
+        ${heap}
+        (global.set $g (call $next (ref.null extern)))
+        (loop $l
+          (call $both (local.get $r) (local.get $own)) (local.set $own) (local.set $r)
+          (local.set $r (call $next (local.get $r)))
+          (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $n))))
+        (local.get $r) (local.get $own) (global.get $g)))`;
+    let count = 0, most = 0;
+    const instance = NewEngine().compile(module).instantiate({}, {
+      m: {
+        next: (value: unknown) => {
+          assert.ok(value === null || value === `value ${count - 1}`, `got ${value} as number ${count}`);
+          most = Math.max(most, instance.internal.store.thread.handles.size);
+          return `value ${count++}`;
+        },
+        both: (a: unknown, b: unknown) => [a, b],
+      },
+    });
+    const own = { own: true };
+    const results = instance.call({}, "run", 40_000, own);
+    assert.deepEqual(results, ["value 40000", own, "value 0"]);
+    assert.ok(most < 10_000, `${most} handles at once`);
+  }
+});

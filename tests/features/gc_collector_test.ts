@@ -3,8 +3,6 @@
  * arrays that are alive after a collection; conservative scanning of a stack at rest finds nothing, so the counts are exact.
  */
 import assert from "node:assert/strict";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import {
   collectGarbage,
   gcStatistics,
@@ -16,10 +14,9 @@ import {
   WasmException,
 } from "../../engine/mod.ts";
 import { GC_SOAK_PROGRAM } from "../../scripts/gc_soak_program.ts";
+import { collectGarbage as collectJavaScript } from "../support/collect_garbage.ts";
 
 const engine = NewEngine({ verify: true });
-setFlagsFromString("--expose-gc");
-const collectJavaScript = runInNewContext("gc") as () => void;
 
 type Exports = Record<string, (...args: unknown[]) => unknown>;
 
@@ -41,9 +38,12 @@ function heapOf(instance: Instance) {
   return instance.internal.store.heap;
 }
 
+/** Bun's collector, which looks at stacks, lets go later. */
+const ROUNDS = (globalThis as { Bun?: unknown }).Bun === undefined ? 2 : 10;
+
 /** Lets the JavaScript engine collect and report what it has collected. */
 async function settle(): Promise<void> {
-  for (let k = 0; k < 2; k++) {
+  for (let k = 0; k < ROUNDS; k++) {
     await new Promise((resolve) => setTimeout(resolve, 1));
     collectJavaScript();
   }
@@ -97,16 +97,19 @@ Deno.test("what JavaScript holds lives, is one object, and goes when JavaScript 
       (struct.new $node (local.get 0) (struct.new $node (i32.const 7) (ref.null $node))))
     (func (export "next") (param (ref $node)) (result (ref null $node)) (struct.get $node $next (local.get 0)))
     (func (export "value") (param (ref $node)) (result i32) (struct.get $node $value (local.get 0))))`);
-  let held: unknown[] = [1, 2, 3].map((n) => x["make"]!(n));
-  assert.equal(objects(), before + 6);
-  assert.deepEqual(held.map((node) => x["value"]!(node)), [1, 2, 3]);
-  assert.equal(x["next"]!(held[0]), x["next"]!(held[0]));
-  assert.notEqual(held[0], held[1]);
-  held = [x["next"]!(held[1])];
-  await settle();
-  assert.equal(objects(), before + 1);
-  assert.equal(x["value"]!(held[0]), 7);
-  held = [];
+  // In a frame of its own: a conservative collector (Bun's) finds what was in this one.
+  const hold = async () => {
+    let held: unknown[] = [1, 2, 3].map((n) => x["make"]!(n));
+    assert.equal(objects(), before + 6);
+    assert.deepEqual(held.map((node) => x["value"]!(node)), [1, 2, 3]);
+    assert.equal(x["next"]!(held[0]), x["next"]!(held[0]));
+    assert.notEqual(held[0], held[1]);
+    held = [x["next"]!(held[1])];
+    await settle();
+    assert.equal(objects(), before + 1);
+    assert.equal(x["value"]!(held[0]), 7);
+  };
+  await hold();
   await settle();
   assert.equal(objects(), before);
 });
@@ -160,10 +163,10 @@ Deno.test("exceptions: cycles through them go, and what they carry lives while s
       (drop) (struct.get $box 1))
     (func (export "drop") (global.set $g (ref.null $box)))
     (func (export "throw") (throw_ref (struct.get $box 0 (global.get $g)))))`);
-  const { exceptions } = instance.internal.store.thread;
+  const { exceptions, records } = instance.internal.store.thread;
   for (let k = 0; k < 5000; k++) x["cycle"]!();
   assert.equal(objects(), before + 1);
-  assert.equal(exceptions.size, 1);
+  assert.equal(exceptions.size - records.spare, 1);
   assert.equal(x["read"]!(), 3);
   // JavaScript has the exception alone: its payload lives.
   let caught: unknown;

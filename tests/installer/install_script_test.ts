@@ -4,12 +4,12 @@
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { installerFor } from "../../scripts/release.ts";
-import { fakeBundle, ReleaseFixture } from "./release_fixture.ts";
+import { fakeBundle, ReleaseFixture, releaseKey } from "./release_fixture.ts";
 
 const SCRIPT = readFileSync(fileURLToPath(new URL("../../installer/install.sh", import.meta.url)), "utf8");
 const VERSION = "0.3.0";
@@ -187,6 +187,58 @@ Deno.test({
 });
 
 Deno.test({
+  name: "install.sh: the list of checksums must be signed by a key of the release, where OpenSSL 3 is; else it is said",
+  ignore: ignore || which("openssl") === undefined,
+  fn: () =>
+    prepared(async ({ site, script, run, refuses }) => {
+      const artifact = site.index.releases[VERSION]!.artifacts[0]!;
+      const name = artifact.url.split("/").at(-1)!;
+      const good = `${artifact.sha256}  ${name}\n`;
+      const installs = async (message: RegExp, more: { script?: string; env?: { [name: string]: string } } = {}) => {
+        for (const shell of SHELLS) {
+          const { out, err, status } = await run(shell, ["--yes"], more);
+          assert.equal(status, 0, `${shell.join(" ")}: ${err}`);
+          assert.match(out, /^waft self install/);
+          assert.match(err, message, shell.join(" "));
+        }
+      };
+      await installs(/checked: the SHA-256 of waft-.*, and that the release's key .{43}= signed it/);
+      // Two keys, as while one replaces the other; the script knows both, the list is signed by the second.
+      const next = releaseKey();
+      const both = script.replace(site.key.publicKey, `${site.key.publicKey}","${next.publicKey}`);
+      site.addSums(VERSION, `${"0".repeat(64)}  another.tar.gz\n${good}`, next);
+      await installs(/that the release's key .* signed it/, { script: both });
+      await refuses(/SHA256SUMS is signed by no key of release 0\.3\.0\n.*not to be trusted; nothing was changed/);
+      site.addSums(VERSION, good);
+      site.served.set(`/releases/${VERSION}/SHA256SUMS`, new TextEncoder().encode(`${good}more\n`));
+      await refuses(/is signed by no key/);
+      site.addSums(VERSION, `${"0".repeat(64)}  ${name}\n`);
+      await refuses(/another SHA-256 in the signed list than in this script\n.*list: 0{64}\n/, ["--yes"], {}, [[
+        "dash",
+      ]]);
+      site.addSums(VERSION, `${artifact.sha256}  another.tar.gz\n`);
+      await refuses(/list: none/, ["--yes"], {}, [SHELLS.at(-1)!]);
+      for (const [at, damaged] of ["", "!! !!\n", "aa\n", "a b c"].entries()) {
+        site.served.set(`/releases/${VERSION}/SHA256SUMS.sig`, new TextEncoder().encode(damaged));
+        await refuses(/is signed by no key/, ["--yes"], {}, [SHELLS[at % SHELLS.length]!]);
+      }
+      site.served.delete(`/releases/${VERSION}/SHA256SUMS.sig`);
+      await refuses(/SHA256SUMS\.sig cannot be downloaded/);
+      // Without an OpenSSL that knows how, the digest is checked as ever, and what is not checked is said.
+      const folder = mkdtempSync(join(tmpdir(), "waft-tools-"));
+      try {
+        writeFileSync(join(folder, "openssl"), "#!/bin/sh\necho LibreSSL 3.3.6\n", { mode: 0o755 });
+        const env = { PATH: `${folder}:/usr/local/bin:/usr/bin:/bin` };
+        await installs(/not checked: the release's signature, .*OpenSSL 3 or newer \(here: LibreSSL 3\.3\.6\)/, {
+          env,
+        });
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    }),
+});
+
+Deno.test({
   name: "install.sh: missing tools, wrong options, unsafe addresses, other systems are explained",
   ignore,
   fn: () =>
@@ -194,7 +246,7 @@ Deno.test({
       await refuses(/unknown option --wrong/, ["--wrong"]);
       await refuses(/--dir needs a value/, ["--dir"]);
       await refuses(/must use https/, ["--base", "http://example.com", "--yes"]);
-      await refuses(/no standalone build/, ["--kind", "standalone"]);
+      await refuses(/a standalone build is one program/, ["--kind", "standalone"]);
       await refuses(/waft is not installed here/, ["--uninstall", "--yes"]);
       await refuses(/neither HOME nor WAFT_HOME is set/, ["--yes"], { HOME: "" });
       // busybox has its own tools whatever the PATH says.
@@ -229,9 +281,14 @@ Deno.test({
         };
         await refuses(/waft does not run on Plan9/, ["--yes"], { PATH: system("Plan9", "x86_64") }, others);
         await refuses(/no build for riscv64/, ["--yes"], { PATH: system("Linux", "riscv64") }, others);
-        await refuses(/has no bundle for darwin\/arm64\n.*--from-source/, ["--yes"], {
-          PATH: system("Darwin", "arm64"),
-        }, others);
+        await refuses(
+          /note: on macOS .* cannot run WebAssembly yet\n.*has no bundle for darwin\/arm64\n.*--from-source/,
+          ["--yes"],
+          {
+            PATH: system("Darwin", "arm64"),
+          },
+          others,
+        );
         await refuses(/and there is no deno on the PATH/, ["--yes", "--from-source"], {
           PATH: tools([...base, "curl", "sha256sum"]),
         }, others);
@@ -246,6 +303,35 @@ Deno.test({
           { PATH: old },
           others,
         );
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    }),
+});
+
+Deno.test({
+  name: "install.sh: --uninstall finds the command where the receipt says, and tells of an interrupted uninstallation",
+  ignore,
+  fn: () =>
+    prepared(async ({ run }) => {
+      const folder = mkdtempSync(join(tmpdir(), "waft-state-"));
+      try {
+        const bin = join(folder, "my tools");
+        mkdirSync(bin);
+        mkdirSync(join(folder, "waft"));
+        writeFileSync(
+          join(folder, "waft", "install-receipt.json"),
+          JSON.stringify({ base: "x", bin, created: [] }, null, 2),
+        );
+        for (const shell of SHELLS) {
+          writeFileSync(join(bin, "waft"), '#!/bin/sh\necho "$@"\n', { mode: 0o755 });
+          const env = { XDG_STATE_HOME: folder };
+          assert.equal((await run(shell, ["--uninstall", "--yes"], { env })).out, "self uninstall --yes\n");
+          rmSync(join(bin, "waft"));
+          const { status, err } = await run(shell, ["--uninstall", "--yes"], { env });
+          assert.equal(status, 1);
+          assert.match(err, /command is gone, but not all else is .*\n.*interrupted: .* install waft once more/);
+        }
       } finally {
         rmSync(folder, { recursive: true, force: true });
       }

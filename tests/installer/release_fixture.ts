@@ -3,12 +3,14 @@
  *
  * In: versions. Out: an address, keys, and knobs. Nothing leaves loopback.
  */
+import { spawnSync } from "node:child_process";
 import { createHash, createPrivateKey, generateKeyPairSync, sign } from "node:crypto";
 import { mkdtempSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { writeArchive } from "../../project/archive.ts";
 import { type MachineFacts, type MachinePaths, machinePaths } from "../../project/paths.ts";
 import { startVersion } from "../../project/ops/version_start.ts";
@@ -17,6 +19,10 @@ import type { ReleaseIndex, ReleaseKeys } from "../../project/release_index.ts";
 import { keyIdOf } from "../../project/release_record.ts";
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+function sha256(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
 
 /** A key pair for signing indexes. */
 export function releaseKey(): { pem: string; publicKey: string } {
@@ -65,10 +71,12 @@ export class ReleaseFixture {
     this.sign();
   }
 
-  /** Adds a release with that archive. */
+  /** Adds a release with that archive, and its signed list of checksums. */
   add(version: string, archive: Uint8Array): void {
-    const url = `releases/${version}/waft-${version}-linux-amd64.tar.gz`;
+    const name = `waft-${version}-linux-amd64.tar.gz`;
+    const url = `releases/${version}/${name}`;
     this.served.set(`/${url}`, archive);
+    this.addSums(version, `${sha256(archive)}  ${name}\n`);
     (this.index.releases as { [v: string]: unknown })[version] = {
       publishedAt: "2026-09-01T00:00:00Z",
       commit: "a".repeat(40),
@@ -79,9 +87,16 @@ export class ReleaseFixture {
         kind: "bundle",
         url,
         size: archive.length,
-        sha256: createHash("sha256").update(archive).digest("hex"),
+        sha256: sha256(archive),
       }],
     };
+  }
+
+  /** Serves a list of checksums that a key signed. */
+  addSums(version: string, sums: string, key = this.key): void {
+    const value = sign(null, utf8(sums), createPrivateKey(key.pem)).toString("base64");
+    this.served.set(`/releases/${version}/SHA256SUMS`, utf8(sums));
+    this.served.set(`/releases/${version}/SHA256SUMS.sig`, utf8(`${keyIdOf(key.publicKey)} ${value}\n`));
   }
 
   /** Where the archive of a version lies. */
@@ -126,6 +141,16 @@ export class ReleaseFixture {
     this.#server.closeAllConnections();
     await new Promise((resolve) => this.#server.close(resolve));
   }
+}
+
+/** A clone of this repository at a commit: what is built there is that commit's, whatever lies in the work tree meanwhile. */
+export function cloneAt(commit: string, folder: string): void {
+  const git = (...args: string[]): void => {
+    const { status, stderr } = spawnSync("git", args, { encoding: "utf8" });
+    if (status !== 0) throw new Error(`git ${args.join(" ")}: ${stderr}`);
+  };
+  git("clone", "--quiet", "--no-checkout", fileURLToPath(new URL("../..", import.meta.url)), folder);
+  git("-C", folder, "checkout", "--quiet", commit);
 }
 
 /** A machine of its own in a temporary directory. */

@@ -6,11 +6,13 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -22,8 +24,9 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { readArchive } from "../../project/archive.ts";
 import { applyEdits, planPath } from "../../project/ops/path_edit.ts";
-import { installSelf, planUninstall, uninstallSelf } from "../../project/ops/self_install.ts";
-import { machinePaths } from "../../project/paths.ts";
+import { installSelf, planUninstall, type SelfInstall, uninstallSelf } from "../../project/ops/self_install.ts";
+import { type MachineFacts, machinePaths } from "../../project/paths.ts";
+import { dieAtStep } from "./die_at_step.ts";
 import { contextFor, fakeBundle } from "./release_fixture.ts";
 
 const LAUNCHER = readFileSync(fileURLToPath(new URL("../../installer/launcher.sh", import.meta.url)), "utf8");
@@ -128,6 +131,145 @@ for (const os of ["linux", "darwin"]) {
   }
 }
 
+/** A machine with start-up files of its own, an unpacked bundle, and what installing it there means. */
+async function onMachine(
+  work: (all: { home: string; facts: MachineFacts; install: SelfInstall; before: string[] }) => Promise<void>,
+): Promise<void> {
+  const home = mkdtempSync(join(tmpdir(), "waft-home-"));
+  const from = unpackBundle(VERSION);
+  try {
+    writeFileSync(join(home, ".bashrc"), "echo mine\n");
+    const facts = { env: { PATH: "/usr/bin:/bin", SHELL: "/bin/bash", HOME: home }, os: "linux", home };
+    const install = { from, receipt: { ...RECEIPT, version: VERSION }, bin: machinePaths(facts).bin };
+    await work({ home, facts, install, before: snapshot(home) });
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+    rmSync(from, { recursive: true, force: true });
+  }
+}
+
+/** All steps in the whole test (`deno task test:installer`), every third one otherwise: each costs two processes. */
+const STRIDE = process.env["WAFT_TEST_INSTALLER"] === "whole" ? 1 : 3;
+
+/**
+ * Only empty directories were left, which are removed here: which ones there were before is not known while there is no receipt yet, or
+ * none any more.
+ */
+function requireOnlyDirectories(home: string, before: readonly string[], step: number): void {
+  const left = snapshot(home).filter((entry) => !before.includes(entry));
+  assert.deepEqual(left.filter((entry) => !entry.endsWith("/")), [], `a file is left after step ${step}`);
+  for (const directory of left.reverse()) rmdirSync(join(home, directory));
+  assert.deepEqual(snapshot(home), before);
+}
+
+/** What the launcher says. */
+function launch(facts: MachineFacts, bin: string): { status: number | null; stdout: string; stderr: string } {
+  return spawnSync(join(bin, "waft"), ["x"], { env: facts.env as { [name: string]: string }, encoding: "utf8" });
+}
+
+Deno.test("kill -9 at every step of self install: it works, or says what is missing; again, and it is whole", () =>
+  onMachine(async ({ home, facts, install, before }) => {
+    let step = 0;
+    const paths = machinePaths(facts);
+    for (; await dieAtStep({ kind: "self install", facts, install, step }) === undefined; step += STRIDE) {
+      if (existsSync(join(install.bin, "waft"))) {
+        const { stdout, stderr } = launch(facts, install.bin);
+        assert.equal(stdout, `started ${VERSION} x\n`, stderr);
+      }
+      // Every other time a second attempt begins with what was left.
+      if (step % 2 === 1) {
+        await dieAtStep({ kind: "self install", facts, install, step: -1 });
+        assert.equal(launch(facts, install.bin).stdout, `started ${VERSION} x\n`);
+      }
+      assert.deepEqual(await uninstallSelf(paths, await planUninstall(paths, false)), []);
+      requireOnlyDirectories(home, before, step);
+    }
+    assert.ok(step >= 18, `only ${step} steps`);
+    assert.equal(launch(facts, install.bin).stdout, `started ${VERSION} x\n`);
+    const shell = spawnSync("bash", ["-c", '. "$HOME/.bashrc"; command -v waft'], {
+      env: facts.env as { HOME: string },
+    });
+    assert.equal(shell.stdout.toString(), `mine\n${join(install.bin, "waft")}\n`);
+  }));
+
+Deno.test("kill -9 at every step of self uninstall: again, or after installing again, nothing is left", () =>
+  onMachine(async ({ home, facts, install, before }) => {
+    const again = { kind: "self install", facts, install, step: -1 } as const;
+    let step = 0;
+    for (;; step += STRIDE) {
+      await dieAtStep(again);
+      assert.equal(launch(facts, install.bin).stdout, `started ${VERSION} x\n`);
+      if (await dieAtStep({ kind: "self uninstall", facts, step }) !== undefined) break;
+      if (existsSync(join(install.bin, "waft"))) {
+        const { stdout, stderr } = launch(facts, install.bin);
+        if (stdout === "") assert.match(stderr, /not installed|no version is active/);
+      }
+      // By the waft that is still there, or by one that is installed for it.
+      if (step % 2 === 1) await dieAtStep(again);
+      await dieAtStep({ kind: "self uninstall", facts, step: -1 });
+      requireOnlyDirectories(home, before, step);
+    }
+    assert.ok(step >= 8, `only ${step} steps`);
+    assert.deepEqual(snapshot(home), before);
+  }));
+
+Deno.test("path: what a killed process left beside the start-up files goes with the next change", () =>
+  onMachine(async ({ home, facts, install, before }) => {
+    const left = join(home, ".bashrc.0123456789ab.tmp");
+    writeFileSync(left, "half of it");
+    writeFileSync(join(home, ".bashrc.mine.tmp"), "somebody else's");
+    await dieAtStep({ kind: "self install", facts, install, step: -1 });
+    assert.equal(existsSync(left), false);
+    writeFileSync(left, "half of it");
+    await dieAtStep({ kind: "self uninstall", facts, step: -1 });
+    rmSync(join(home, ".bashrc.mine.tmp"));
+    assert.deepEqual(snapshot(home), before);
+  }));
+
+/** Mounts a disk that is full after one page. */
+function mountFull(directory: string): boolean {
+  return spawnSync("mount", ["-t", "tmpfs", "-o", "size=4k", "tmpfs", directory]).status === 0;
+}
+
+function unmount(directory: string): void {
+  spawnSync("umount", ["-l", directory]);
+}
+
+const CAN_MOUNT = (() => {
+  const folder = mkdtempSync(join(tmpdir(), "waft-mount-"));
+  const can = mountFull(folder);
+  if (can) unmount(folder);
+  rmSync(folder, { recursive: true });
+  return can;
+})();
+
+Deno.test({
+  name: CAN_MOUNT
+    ? "self install: a full disk is said, and what is there afterwards can be removed"
+    : "self install on a full disk (ignored: this user cannot mount a small disk)",
+  ignore: !CAN_MOUNT,
+  fn: () =>
+    onMachine(async ({ home, facts, install, before }) => {
+      const paths = machinePaths(facts);
+      for (const full of [paths.versions, paths.state, install.bin]) {
+        mkdirSync(full, { recursive: true });
+        assert.ok(mountFull(full));
+        try {
+          writeFileSync(join(full, "fill"), new Uint8Array(4096));
+          const context = contextFor(paths, { base: "http://127.0.0.1:1", keys: { threshold: 1, keys: [] } });
+          await assert.rejects(
+            installSelf(context, facts, install),
+            /install\.disk-full: there is no room left on the disk/,
+          );
+        } finally {
+          unmount(full);
+        }
+        assert.deepEqual(await uninstallSelf(paths, await planUninstall(paths, false)), []);
+        assert.deepEqual(snapshot(home).filter((entry) => !entry.endsWith("/")), before, `after a full ${full}`);
+      }
+    }),
+});
+
 Deno.test("self uninstall: keeps configuration unless told otherwise, and lines that the user changed", async () => {
   const home = mkdtempSync(join(tmpdir(), "waft-home-"));
   const from = unpackBundle(VERSION);
@@ -193,5 +335,42 @@ Deno.test("path: symbolic links and unwritable files are left alone, a directory
     }
   } finally {
     rmSync(home, { recursive: true, force: true });
+  }
+});
+
+Deno.test("start: no code from elsewhere is loaded, and the commands that download have no FFI; under each shell", () => {
+  const folder = mkdtempSync(join(tmpdir(), "waft-start-"));
+  try {
+    const installer = fileURLToPath(new URL("../../installer/", import.meta.url));
+    copyFileSync(join(installer, "start.sh"), join(folder, "start"));
+    copyFileSync(join(installer, "waft.sh"), join(folder, "waft"));
+    symlinkSync(process.execPath, join(folder, "deno"));
+    mkdirSync(join(folder, "lib"));
+    writeFileSync(
+      join(folder, "lib", "waft.js"),
+      `const loads = async (name) => await import(name).then(() => true, (error) => /--no-(?:remote|npm)/.test(error.message) ? false : error);
+       const loaded = [await loads("http://127.0.0.1:1/x.js"), await loads("npm:not-there@1"), await loads("jsr:@not/there@1")];
+       console.log(JSON.stringify([Deno.args, loaded, Deno.permissions.querySync({ name: "ffi" }).state]));`,
+    );
+    for (const shell of SHELLS) {
+      for (
+        const [words, ffi] of [
+          [["run", "version"], "granted"],
+          [["version", "list", "a b"], "denied"],
+          [["version"], "denied"],
+          [["self", "install"], "denied"],
+          [["self", "uninstall"], "denied"],
+          [[], "granted"],
+        ] as const
+      ) {
+        const { stdout, stderr } = spawnSync(shell[0]!, [...shell.slice(1), join(folder, "waft"), ...words], {
+          env: { PATH: "/usr/bin:/bin", WAFT_HOME: join(folder, "home") },
+          encoding: "utf8",
+        });
+        assert.deepEqual(JSON.parse(stdout || "null"), [words, [false, false, false], ffi], stderr);
+      }
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 });

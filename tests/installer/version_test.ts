@@ -3,11 +3,9 @@
  * half-installed is left, and the message says what happened.
  */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { ProjectError } from "../../project/diagnostic.ts";
 import {
   installVersion,
@@ -20,6 +18,7 @@ import {
 } from "../../project/ops/version.ts";
 import { startVersion } from "../../project/ops/version_start.ts";
 import { readActive } from "../../project/version_store.ts";
+import { dieAtStep } from "./die_at_step.ts";
 import { contextFor, fakeBundle, ReleaseFixture, releaseKey, temporaryMachine } from "./release_fixture.ts";
 
 const OLD = "0.1.0";
@@ -29,18 +28,20 @@ const NIGHTLY = "0.2.0-nightly.20260901000000.g1a2b3c4";
 async function prepared(
   work: (all: {
     site: ReleaseFixture;
+    facts: ReturnType<typeof temporaryMachine>["facts"];
     paths: ReturnType<typeof temporaryMachine>["paths"];
     /** Installing the new version fails with this code and leaves everything as it was. */
     refuses: (code: RegExp, message: RegExp, target?: string, idleMs?: number) => Promise<void>;
   }) => Promise<void>,
 ): Promise<void> {
   const site = new ReleaseFixture([OLD, NIGHTLY], { latest: OLD, nightly: NIGHTLY });
-  const { home, paths } = temporaryMachine();
+  const { home, facts, paths } = temporaryMachine();
   await site.listen();
   try {
     await installVersion(contextFor(paths, site), OLD);
     await work({
       site,
+      facts,
       paths,
       async refuses(code, message, target = "nightly", idleMs = 5000) {
         await assert.rejects(installVersion(contextFor(paths, site, { idleMs }), target), (error) => {
@@ -281,22 +282,14 @@ Deno.test("hostile site: no bundle for this machine, a withdrawn release", () =>
   }));
 
 Deno.test("kill -9 at every step of an installation: the old version stays, the next attempt succeeds", () =>
-  prepared(async ({ site, paths }) => {
-    const program = fileURLToPath(new URL("./die_at_step.ts", import.meta.url));
-    const run = (step: number): Promise<{ status: number | null; signal: string | null; out: string }> =>
-      new Promise((resolve) => {
-        const argument = JSON.stringify({ paths, base: site.base, keys: site.keys, target: "nightly", step });
-        const child = spawn(process.execPath, ["run", "-A", "--no-check", "--quiet", program, argument]);
-        let out = "";
-        child.stdout.on("data", (chunk) => out += String(chunk));
-        child.stderr.on("data", (chunk) => out += String(chunk));
-        child.on("close", (status, signal) => resolve({ status, signal, out }));
-      });
+  prepared(async ({ site, facts, paths }) => {
+    const { base, keys } = site;
     let step = 0;
-    for (;; step++) {
-      const { status, signal, out } = await run(step);
-      if (status === 0) break;
-      assert.equal(signal, "SIGKILL", out);
+    for (
+      ;
+      await dieAtStep({ kind: "version install", facts, step, base, keys, target: "nightly" }) === undefined;
+      step++
+    ) {
       assert.equal((await readActive(paths)).current, OLD);
       assert.equal(await startVersion(join(paths.versions, OLD)), `${OLD}\n`);
       const installed = (await listVersions(paths)).map((v) => v.version);
@@ -308,6 +301,24 @@ Deno.test("kill -9 at every step of an installation: the old version stays, the 
     }
     assert.ok(step >= 12, `only ${step} steps`);
     assert.deepEqual(readdirSync(paths.versions), [OLD, NIGHTLY], "nothing half-installed is left");
+  }));
+
+Deno.test("kill -9 at every step of using and removing a version: one that is there is active, and starts", () =>
+  prepared(async ({ site, facts, paths }) => {
+    const context = contextFor(paths, site);
+    for (const kind of ["version use", "version uninstall"] as const) {
+      let step = 0;
+      for (;; step++) {
+        await installVersion(context, "nightly");
+        await useVersion(context, kind === "version use" ? OLD : NIGHTLY);
+        if (await dieAtStep({ kind, facts, step, target: NIGHTLY }) !== undefined) break;
+        const { current } = await readActive(paths);
+        assert.equal(await startVersion(join(paths.versions, current!)), `${current}\n`);
+        assert.deepEqual((await listVersions(paths)).filter((v) => v.active).map((v) => v.version), [current]);
+      }
+      assert.ok(step >= 2, `${kind}: only ${step} steps`);
+    }
+    await holds(paths);
   }));
 
 Deno.test("full disk, and a directory that cannot be written", async () => {

@@ -279,6 +279,56 @@ Deno.test("abuse: an old index played again moves nothing that is locked; what i
   }
 });
 
+Deno.test("abuse: log rollback: a registry that forgets a release, signed as it was, moves nothing that is locked", async () => {
+  const fake = new FakeRegistry();
+  const project = await lockedProject(fake);
+  try {
+    const locked = project.read("waft-lock.json");
+    const rest = fake.published.filter((p) => p.id !== CODEC);
+    fake.published.splice(0, fake.published.length, ...rest);
+    await fake.publish([codecDefinition("2.0.0-rc.1")]);
+    const { diagnostics } = await checkProject(await project.context(fake), project.root);
+    assert.deepEqual(diagnostics.map((d) => d.code), ["registry.removed"]);
+    const request = { root: project.root, directory: project.root, decider: ALLOW_ALL };
+    assert.equal(
+      await codeOf(addPlugins(await project.context(fake), { ...request, specs: [] })),
+      "resolve.conflict 6",
+    );
+    assert.equal(project.read("waft-lock.json"), locked);
+  } finally {
+    project.remove();
+  }
+});
+
+Deno.test("abuse: log fork: a registry that signs other bytes for a locked version is an integrity failure", async () => {
+  const fake = new FakeRegistry();
+  const project = await lockedProject(fake);
+  try {
+    const locked = project.read("waft-lock.json");
+    // Another history, signed by the registry's own key: what a client without a lockfile would be shown.
+    const rest = fake.published.filter((p) => p.id !== CODEC);
+    fake.published.splice(0, fake.published.length, ...rest);
+    await fake.publish([{ ...codecDefinition("2.0.0"), description: "The same, but not quite." }]);
+    const { diagnostics } = await checkProject(await project.context(fake), project.root);
+    assert.deepEqual(diagnostics.map((d) => [d.code, d.severity]), [["integrity.disagrees", "error"]]);
+    const fresh = new TempProject();
+    try {
+      const context = await fresh.context(fake);
+      const asked = { root: fresh.root, directory: fresh.root, decider: ALLOW_ALL, specs: [`${KV}@^1.0.0`] };
+      await addPlugins(context, asked);
+      assert.notEqual(fresh.read("waft-lock.json"), locked, "two lockfiles, side by side, show the fork");
+    } finally {
+      fresh.remove();
+    }
+    const request = { root: project.root, directory: project.root, decider: ALLOW_ALL };
+    const outcome = await codeOf(addPlugins(await project.context(fake), { ...request, specs: [] }));
+    assert.equal(outcome, "integrity.republished 5");
+    assert.equal(project.read("waft-lock.json"), locked, "nothing that is locked changes");
+  } finally {
+    project.remove();
+  }
+});
+
 Deno.test("abuse: a manifest of schema v0 is told apart, and never guessed at", async () => {
   const project = new TempProject(
     '{ "$schema": "https://waft.sh/schemas/v0/schema.json", "plugins": { "acme/kv": "^0.0.0" } }',

@@ -140,6 +140,7 @@ export class FakeRegistry {
         keys: this.keys.map(({ id, publicKey, endorsement }) => ({ id, algorithm: "Ed25519", publicKey, endorsement })),
       });
     }
+    if (method === "POST" && path.endsWith("/yank")) return Response.json({});
     const version = /^\/api\/packages\/([^/]+)\/versions\/([^/]+)$/.exec(path);
     const release = version &&
       this.published.find((p) =>

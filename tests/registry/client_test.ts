@@ -8,6 +8,7 @@ import { inspectModule } from "../../project/engine_inspector.ts";
 import { addPlugins } from "../../project/ops/add.ts";
 import { checkProject } from "../../project/ops/check.ts";
 import { publishPackage } from "../../project/ops/publish.ts";
+import { yankRelease } from "../../project/ops/yank.ts";
 import type { ProjectError } from "../../project/diagnostic.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
 import { ALLOW_ALL, TempProject } from "../project/temp_project.ts";
@@ -46,10 +47,31 @@ eachDatabase("waft publishes, adds, checks and sees yanks over loopback", async 
 
       const checked = await checkProject(await project.context(undefined, choices), project.root);
       assert.deepEqual(checked.checks.filter((l) => l.status === "failed"), []);
-      await r.get(
-        "/api/packages/github.com:acme:codec/versions/2.0.1/yank",
-        r.json("POST", { reason: "Broken on empty input", severity: "broken" }, token),
-      );
+      const yank = (spec: string, more: object): Promise<unknown> =>
+        yankRelease(publishing, author.root, { spec, undo: false, ...more });
+      const broken = { reason: "Broken on empty input", severity: "broken" };
+      assert.deepEqual(await yank(`${CODEC}@2.0.1`, broken), {
+        package: CODEC,
+        version: "2.0.1",
+        yanked: broken,
+        registry: r.url,
+      });
+      assert.deepEqual(await yank(`${CODEC}@2.0.1`, { undo: true }), {
+        package: CODEC,
+        version: "2.0.1",
+        yanked: null,
+        registry: r.url,
+      });
+      await yank(`${CODEC}@2.0.1`, broken);
+      for (
+        const [spec, more, code] of [
+          [`${CODEC}@9.9.9`, broken, /registry\.not-found/],
+          [CODEC, broken, /usage\.version/],
+          [`${CODEC}@2.0.1`, {}, /usage\.reason/],
+          [`${CODEC}@2.0.1`, { reason: "x", severity: "bad" }, /usage\.severity/],
+          ["github.com/else/x@1.0.0", broken, /registry\.not-found/],
+        ] as const
+      ) await assert.rejects(yank(spec, more), code, spec);
       const warned = await checkProject(await project.context(undefined, choices), project.root);
       assert.match(JSON.stringify(warned), /Broken on empty input/);
 

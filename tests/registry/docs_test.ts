@@ -6,31 +6,34 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { TERMINAL } from "../../registry/site/pages/home_page.ts";
 import { Command } from "commander";
-import { readArchive, writeArchive } from "../../project/archive.ts";
+import { ARCHIVE_LIMITS, readArchive, writeArchive } from "../../project/archive.ts";
 import { openPackage } from "../../project/catalog.ts";
 import { COMMANDS } from "../../project/commands/table.ts";
 import { assemble } from "../../project/engine_inspector.ts";
+import { readMachine } from "../../project/machine.ts";
 import { checkManifest } from "../../project/manifest.ts";
+import { machinePaths } from "../../project/paths.ts";
 import { checkArchive } from "../../registry/publish/check.ts";
 import { HOST_FUNCTIONS } from "../../project/authorities.ts";
 import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
 import { abiPage, FUNCTION_WORDS } from "../../registry/site/abi_page.ts";
+import { addCommand as addRegistry } from "../../registry/command.ts";
 import { DOCS_TOC, GENERATED_PAGES } from "../../registry/docs_toc.ts";
 import { canaryDocuments } from "../../registry/registry.ts";
+import { DEFAULT_SETTINGS } from "../../registry/settings.ts";
 import { DocumentSite } from "../../registry/site/documents.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const PAGES = await canaryDocuments();
 const SITE = new DocumentSite("https://waft.sh", new Map([["canary", PAGES]]));
-/** Commands that other parts of the project bring; the documentation speaks of them already. */
-const COMING = ["version", "auth", "registry"];
 
 interface Block {
   readonly page: string;
@@ -88,6 +91,27 @@ Deno.test("every manifest in the documentation is a valid v1 manifest", async ()
   }
 });
 
+Deno.test("the files of a machine in the documentation are read as they stand there", async () => {
+  const machines = BLOCKS.filter((b) => /^json (?:config|policy)\.json$/.test(b.info));
+  assert.equal(machines.length, 3, "there are such files");
+  const key = Buffer.alloc(32, 7).toString("base64");
+  for (const { info, text } of machines) {
+    const home = await mkdtemp(join(tmpdir(), "waft-machine-"));
+    const paths = machinePaths({ env: { WAFT_HOME: home }, os: "linux", home });
+    try {
+      await mkdir(paths.config, { recursive: true });
+      await writeFile(join(paths.config, info.slice("json ".length)), text.replace(/<the publicKey[^>]*>/, key));
+      const machine = await readMachine(paths, { env: {} });
+      // Something of each is in force.
+      const isDefault = machine.policy.deny.length === 0 && machine.minReleaseAgeMs === 0 &&
+        Object.keys(machine.keys).length === 0;
+      assert.equal(isDefault, false, text);
+    } finally {
+      await rm(home, { recursive: true, force: true });
+    }
+  }
+});
+
 Deno.test("every module in the documentation assembles", () => {
   const modules = BLOCKS.filter((b) => b.info === "wat");
   assert.ok(modules.length >= 2, "there are modules");
@@ -114,16 +138,18 @@ Deno.test("the plugin of the authoring page can be published as it stands there"
 Deno.test("command lines name commands that exist", async () => {
   const program = new Command("waft").enablePositionalOptions();
   for (const row of COMMANDS) (await row.load()).addCommand(program);
+  addRegistry(program);
   let seen = 0;
   for (const { page, info, text } of BLOCKS) {
     if (info !== "sh" || GENERATED_PAGES.includes(page.replace(/\.md$/, ""))) continue;
-    for (const [, line] of text.matchAll(/^waft ([^#\n]+)/gm)) {
+    for (const [, line] of text.matchAll(/^(?:[A-Z_]+=\S+ )*waft ([^#\n]+)/gm)) {
       // `waft +0.3.1 …` chooses a version for one call.
       const words = line!.trim().replace(/^\+\S+\s+/, "").split(/\s+/);
-      if (COMING.includes(words[0]!)) continue;
       let command = program.commands.find((c) => c.name() === words[0]);
       assert.ok(command !== undefined, `${page}: waft ${line}`);
-      const inner = command.commands.find((c) => c.name() === words[1]);
+      const standard = (command as unknown as { readonly _defaultCommandName?: string })._defaultCommandName;
+      const wanted = standard !== undefined && (words[1] ?? "--").startsWith("--") ? standard : words[1];
+      const inner = command.commands.find((c) => c.name() === wanted);
       if (command.commands.length > 0) assert.ok(inner !== undefined, `${page}: waft ${line}`);
       command = inner ?? command;
       const known = command.createHelp().visibleOptions(command).flatMap((o) => [o.long, o.short]);
@@ -134,6 +160,40 @@ Deno.test("command lines name commands that exist", async () => {
     }
   }
   assert.ok(seen >= 10, "there are command lines");
+});
+
+const REGISTRY_PAGE = PAGES.find((p) => p.path === "registry.md")!.source;
+
+Deno.test("the figures of the load run are those that were kept", () => {
+  const kept = JSON.parse(readFileSync(new URL("../../registry/load_figures.json", import.meta.url), "utf8")) as {
+    readonly [name: string]: string | number;
+  }[];
+  const columns = ["store", "killed", "answersPerSecond", "p50", "p99", "installs", "releases", "status503"]
+    .concat(["other5xx", "unanswered", "lostOrDoubled"]);
+  assert.ok(kept.length >= 5);
+  for (const row of kept) {
+    const cells = columns.map((name) => row[name]!.toLocaleString("en"));
+    const line = new RegExp(`^\\| ${cells.join(" +\\| +")} +\\|$`, "m");
+    assert.match(REGISTRY_PAGE, line);
+    assert.deepEqual([row.clients, row.seconds, row.lostOrDoubled, row.other5xx], [200, 60, 0, 0]);
+  }
+});
+
+Deno.test("the limits are those of the program", () => {
+  const { rates, ...limits } = DEFAULT_SETTINGS;
+  const table = [...REGISTRY_PAGE.matchAll(/^\| [a-z][^|]* \| +([0-9]+) \|$/gm)].map((m) => Number(m[1]));
+  assert.deepEqual(table, [rates.read, rates.search, rates.installs, rates.write, rates.refused]);
+  const text = REGISTRY_PAGE.replace(/\s+/g, " ");
+  for (
+    const words of [
+      `at most ${limits.publishPerHour} releases an hour and ${limits.publishPerDay} a day`,
+      `at most ${limits.archiveBytes >> 20} MiB packed and ${ARCHIVE_LIMITS.unpackedBytes >> 20} MiB unpacked`,
+      `a read me ${limits.readmeBytes >> 10} KiB, a JSON body ${limits.jsonBytes >> 10} KiB`,
+      `within ${limits.bodyTimeoutMs / 1000} seconds`,
+      `take ${limits.checkTimeoutMs / 1000} seconds and ${limits.checkMemoryMiB} MiB`,
+      `the ${limits.checkQueue + 1}th is answered 503`,
+    ]
+  ) assert.ok(text.includes(words), words);
 });
 
 Deno.test("every link inside the documentation leads to a page and a heading", () => {

@@ -5,7 +5,9 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm, stat } from "node:fs/promises";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -14,7 +16,7 @@ import { createAccount } from "../../registry/store/accounts.ts";
 import { migrate } from "../../registry/store/migrations.ts";
 import { PostgresDatabase } from "../../registry/store/postgres.ts";
 import { SqliteDatabase } from "../../registry/store/sqlite.ts";
-import { CODEC, codecDefinition } from "../project/sample_plugins.ts";
+import { CODEC, codecDefinition, definition } from "../project/sample_plugins.ts";
 import { contentDigest, realArchive } from "./test_registry.ts";
 
 const MAIN = fileURLToPath(new URL("../../registry/main.ts", import.meta.url));
@@ -99,10 +101,19 @@ Deno.test("one command starts a registry; kill -9 loses nothing acknowledged; SI
       assert.equal(detail.name, CODEC);
       assert.ok(detail.installs.total >= acknowledged, `${detail.installs.total} of ${acknowledged}`);
       assert.ok(detail.installs.total <= acknowledged + unknown, `${detail.installs.total} of ${acknowledged}`);
+      await (await fetch(`${again}/api/packages/odd%0A%7B%22event%22`)).body?.cancel();
       // Not child.kill: it makes Deno report the signal whatever the process answers to it.
       process.kill(second.child.pid!, "SIGTERM");
       assert.equal(await second.ended, 0);
       assert.match(second.text, /registry: stopping/);
+      // Logs are one JSON object on a line, whatever the request says.
+      const events = second.text.split("\n").filter((line) => line.startsWith("{")).map((line) =>
+        JSON.parse(line) as { at: string; event: string; path?: string; status?: number; requestId?: string }
+      );
+      const odd = events.find((e) => e.path?.includes("odd"))!;
+      assert.deepEqual([odd.event, odd.status, odd.path], ["request", 400, "/api/packages/odd%0A%7B%22event%22"]);
+      assert.match(odd.requestId!, /^[0-9a-f]{16}$/);
+      assert.ok(events.every((e) => !Number.isNaN(Date.parse(e.at)) && e.event !== ""));
       assert.doesNotMatch(second.text, /admin token/);
     } finally {
       second.child.kill("SIGKILL");
@@ -120,6 +131,25 @@ Deno.test("wrong arguments are told with the usage, and a port in use is one cle
     assert.equal(code, 2, `${args.join(" ")}: ${app.text}`);
     assert.doesNotMatch(app.text, /\n\s+at /, "no stack trace");
   }
+  const nowhere = new App(["--releases", tmpdir(), "--data", join(tmpdir(), "waft-never")]);
+  assert.equal(await nowhere.ended, 1);
+  assert.match(nowhere.text, /^registry: \S+ has no releases\/index\.json; `deno task release --out \S+` writes it\n$/);
+  const holder = createServer().listen(0, "127.0.0.1");
+  await once(holder, "listening");
+  const { port } = holder.address() as AddressInfo;
+  const folder = await mkdtemp(join(tmpdir(), "waft-process-"));
+  try {
+    const second = new App(["--port", String(port), "--data", folder]);
+    assert.equal(await second.ended, 1);
+    assert.match(second.text, /^registry: [^\n]*(?:EADDRINUSE|in use)[^\n]*\n$/);
+    const third = new App(["--port", "0", "--data", folder]);
+    await third.saw(/^admin token, shown only this once: (waft_\w{43})$/m);
+    third.child.kill("SIGKILL");
+    await third.ended;
+  } finally {
+    holder.close();
+    await rm(folder, { recursive: true, force: true });
+  }
 });
 
 Deno.test("waft registry: serve, backup, restore and migrate move a registry to another place", async () => {
@@ -133,6 +163,31 @@ Deno.test("waft registry: serve, backup, restore and migrate move a registry to 
   try {
     const url = await first.saw(/^registry: (\S+)$/m);
     await first.saw(/^example: (plugins\.waft\.example\/log) /m);
+    const account = (...args: string[]): Promise<string> => waft("account", ...args, "--data", join(folder, "a"));
+    const made = await account("ada", "--prefix", "github.com/ada", "--prefix", "ada.example", "--days", "7");
+    assert.match(
+      made,
+      /^0 registry: ada may publish ada\.example, github\.com\/ada\ntoken, shown only this once: waft_\w{43}$/,
+    );
+    assert.match(
+      await account("bob", "--prefix", "github.com/ada"),
+      /^1 waft: github\.com\/ada belongs to another account$/,
+    );
+    assert.match(await account("Bob!"), /^1 waft: "Bob!" is no account: /);
+    assert.match(await account("bob", "--prefix", "GitHub"), /^1 waft: "GitHub" is no prefix: /);
+    assert.match(await account("bob", "--scopes", "publish,fly"), /^2 .*Scopes are/s);
+    assert.match(await account("admin", "--scopes", "admin"), /^0 registry: admin may publish .*waft\.example/);
+    const archive = realArchive([definition("github.com/ada/codec", "1.0.0")]);
+    const published = await fetch(`${url}/api/packages/github.com:ada:codec/versions/1.0.0`, {
+      method: "PUT",
+      headers: {
+        authorization: `Bearer ${/waft_\w{43}/.exec(made)![0]}`,
+        "content-type": "application/gzip",
+        "content-digest": contentDigest(archive),
+      },
+      body: archive,
+    });
+    assert.equal(published.status, 201, await published.text());
     assert.match(await waft("backup", file, "--data", join(folder, "a")), /^0 registry: written .*: \d+ rows$/);
     assert.match(await waft("backup", file, "--data", join(folder, "a")), /^1 waft: .* exists already$/);
     assert.equal((await stat(file)).mode & 0o777, 0o600, "the signing key is in it");
@@ -154,6 +209,71 @@ Deno.test("waft registry: serve, backup, restore and migrate move a registry to 
   } finally {
     first.child.kill("SIGKILL");
     await first.ended;
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+Deno.test("the first steps of the documentation, word for word", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "waft-steps-"));
+  const page = await readFile(new URL("../../docs/registry.md", import.meta.url), "utf8");
+  const blocks = [...page.matchAll(/```sh\n([^]*?)```/g)].map((m) => m[1]!);
+  const [serving, authoring, using, yanking] = blocks;
+  assert.match(serving!, /^waft registry serve --port 8750 --data \.\/registry-data\n$/);
+  const author = join(folder, "author");
+  const user = join(folder, "user");
+  for (const place of [author, user]) await mkdir(place);
+  const data = join(author, "registry-data");
+  const app = new App(["registry", "serve", "--port", "0", "--data", data], { main: WAFT });
+  try {
+    const url = await app.saw(/^registry: (\S+)$/m);
+    await app.saw(/^example: (plugins\.waft\.example\/log) /m);
+    await writeFile(join(folder, "waft"), `#!/bin/sh\nexec "${process.execPath}" run -A --no-check "${WAFT}" "$@"\n`, {
+      mode: 0o755,
+    });
+    let token = "";
+    const run = async (cwd: string, line: string): Promise<string> => {
+      const command = line.replace("http://127.0.0.1:8750", url).replace("waft_…", token);
+      const env = {
+        ...process.env,
+        PATH: `${folder}:${process.env.PATH}`,
+        WAFT_HOME: join(folder, "home"),
+        DATABASE_URL: "",
+      };
+      const child = spawn("sh", ["-c", command], { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+      let text = "";
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.on("data", (chunk: Uint8Array) => text += new TextDecoder().decode(chunk));
+      }
+      const [code] = await once(child, "close") as [number];
+      assert.equal(code, 0, `${command}\n${text}`);
+      token ||= /waft_\w{43}/.exec(text)?.[0] ?? "";
+      return text;
+    };
+    for (const line of authoring!.trim().replaceAll("\\\n", "").split("\n")) await run(author, line);
+    for (const line of using!.trim().split("\n")) {
+      // Nobody is there to review.
+      const last = await run(user, line.startsWith("waft add") ? `${line} --allow-requested` : line);
+      if (line.startsWith("waft plugin check")) assert.match(last, /^passed$/m);
+    }
+    const withToken = (line: string): string => `WAFT_REGISTRY=${url} WAFT_TOKEN=${token} ${line}`;
+    for (const line of yanking!.trim().split("\n")) await run(author, withToken(line));
+    // The page for beginners, from its first module to the last command; the installer has tests of its own.
+    const start = await readFile(new URL("../../docs/getting-started.md", import.meta.url), "utf8");
+    const beginner = join(folder, "beginner");
+    await mkdir(beginner);
+    await writeFile(join(beginner, "gcd.wat"), /```wat\n([^]*?)```/.exec(start)![1]!);
+    const lines = [...start.matchAll(/```sh\n([^]*?)```/g)].flatMap((m) => m[1]!.trim().split("\n"));
+    assert.ok(lines.length >= 8);
+    for (const line of lines) {
+      if (line.startsWith("curl ")) continue;
+      // The first form asks at a terminal; there is none here.
+      if (line === "waft add plugins.waft.example/kv") continue;
+      const text = await run(beginner, `WAFT_REGISTRY=${url} ${line}`);
+      if (line.startsWith("waft run")) assert.equal(text, "21\n");
+    }
+  } finally {
+    app.child.kill("SIGKILL");
+    await app.ended;
     await rm(folder, { recursive: true, force: true });
   }
 });

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
-import { compareReleases } from "../../registry/site/pages/compare_page.ts";
+import { compareReleases, fileChange } from "../../registry/site/pages/compare_page.ts";
 import { findRelease } from "../../registry/store/packages.ts";
 import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
 import type { IndexPage } from "../../registry/site/documents.ts";
@@ -137,7 +137,11 @@ Deno.test("plugin pages: list, filters, page, versions, contract, comparison", (
     checkPage(page, "/plugins/kv");
     assert.match(page, /<code>fs\.write<\/code>/);
     assert.match(page, /Makes &lt;b&gt;keys&lt;\/b&gt;\./);
-    assert.match(page, /waft add github\.com\/acme\/kv/);
+    assert.match(page, new RegExp(`<code>waft add github\\.com/acme/kv --registry ${r.url}</code>`));
+    assert.match(
+      await text(r, "/plugins/github.com:acme:kv/v/1.2.3"),
+      /<code>waft add github\.com\/acme\/kv@1\.2\.3 --registry /,
+    );
     assert.match(page, /Stores things\./);
     checkPage(await text(r, "/plugins/github.com:acme:kv/v/1.2.3"), "version");
     checkPage(await text(r, "/plugins/github.com:acme:none"), "deprecated");
@@ -147,6 +151,15 @@ Deno.test("plugin pages: list, filters, page, versions, contract, comparison", (
     const compare = await text(r, "/plugins/github.com:acme:kv/compare/1.2.3...1.3.0");
     checkPage(compare, "compare");
     assert.match(compare, /asks for more/);
+    const row = (path: string): string =>
+      new RegExp(`<code>${path}</code></th>\\s*<td data-label="Change">([a-z]*)</td>`).exec(compare)![1]!;
+    assert.equal(row("README\\.md"), "same");
+    assert.equal(row("waft\\.json"), "changed", "of the same size, but other bytes");
+    assert.deepEqual([fileChange(undefined, { path: "a", size: 1 }), fileChange({ path: "a", size: 1 }, undefined)], [
+      "added",
+      "removed",
+    ]);
+    assert.equal(fileChange({ path: "a", size: 1 }, { path: "a", size: 1 }), "", "without digests nobody knows");
     const differences = compareReleases(
       (await findRelease(r.database, KV, "1.2.3"))!,
       (await findRelease(r.database, KV, "1.3.0"))!,

@@ -2,10 +2,13 @@
  * The conformance suite of the store: the same tests on SQLite and on PostgreSQL.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import type { Definition } from "../../project/definition.ts";
 import {
   accountByName,
@@ -48,6 +51,7 @@ import {
   pluginIndex,
 } from "../../registry/store/packages.ts";
 import { publishRelease, releaseHold, unyankRelease, yankRelease } from "../../registry/store/releases.ts";
+import { PostgresDatabase } from "../../registry/store/postgres.ts";
 import { SqliteDatabase } from "../../registry/store/sqlite.ts";
 import { makeSigningKey, type SigningKey } from "../../registry/signing.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
@@ -516,4 +520,109 @@ Deno.test("SQLite: a file that is no database is refused", async () => {
 
 Deno.test("containing() escapes what LIKE would read as a pattern", () => {
   assert.equal(containing("a%b_c\\"), "%a\\%b\\_c\\\\%");
+});
+
+/** A way to a server that can be cut: connections through it, and new ones, end. */
+async function cuttable(target: URL): Promise<{ url: string; cut(): void; mend(): Promise<void>; close(): void }> {
+  const sockets = new Set<Socket>();
+  const serve = (): Server =>
+    createServer((from) => {
+      const to = connect(Number(target.port || 5432), target.hostname);
+      for (const socket of [from, to]) {
+        sockets.add(socket);
+        socket.on("error", () => {});
+        socket.on("close", () => {
+          sockets.delete(socket);
+          from.destroy();
+          to.destroy();
+        });
+      }
+      from.pipe(to).pipe(from);
+    });
+  let server = serve().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const url = new URL(target.href);
+  url.hostname = "127.0.0.1";
+  url.port = String(port);
+  const cut = (): void => {
+    server.close();
+    // Not ended but reset, as by a server that was killed.
+    for (const socket of sockets) socket.resetAndDestroy();
+  };
+  return {
+    url: url.href,
+    cut,
+    close: cut,
+    async mend() {
+      server = serve().listen(port, "127.0.0.1");
+      await once(server, "listening");
+    },
+  };
+}
+
+const POSTGRES_URL = process.env.DATABASE_URL;
+Deno.test({
+  name: `PostgreSQL: a server that is gone is an error at once, and one that is back is used at once${
+    POSTGRES_URL === undefined ? " (ignored: DATABASE_URL is not set)" : ""
+  }`,
+  ignore: POSTGRES_URL === undefined,
+  async fn() {
+    const way = await cuttable(new URL(POSTGRES_URL!));
+    const database = new PostgresDatabase(way.url, { connections: 3 });
+    try {
+      const ask = (): Promise<unknown> => database.write((q) => q.all("SELECT 1 AS one"));
+      const single = new PostgresDatabase(way.url, { connections: 1, waitMs: 100 });
+      await single.write(async () => {
+        await assert.rejects(single.all("SELECT 1 AS one"), /no connection was free for 0\.1 s/);
+      });
+      assert.deepEqual(await single.all("SELECT 1 AS one"), [{ one: 1 }]);
+      await single.close();
+      // Cut again and again while every connection is in the middle of something: nothing is left without an end.
+      for (let round = 0; round < 5; round++) {
+        const working = Array.from({ length: 12 }, () =>
+          database.write(async (queries) => {
+            for (let i = 0; i < 50; i++) await queries.all("SELECT pg_sleep(0.01) AS slept, CAST(? AS BIGINT) AS n", i);
+          }));
+        await new Promise((resolve) => setTimeout(resolve, 50 + round * 10));
+        way.cut();
+        const late = new Promise<string>((resolve) => setTimeout(() => resolve("late"), 3000));
+        const ended = await Promise.race([Promise.allSettled(working), late]);
+        assert.ok(typeof ended !== "string", "a statement was left without an end");
+        for (const { status } of ended) assert.equal(status, "rejected");
+        await way.mend();
+        await Promise.all([ask(), ask(), ask()]);
+      }
+      await Promise.all([ask(), ask(), ask()]);
+      // In the middle of a transaction.
+      await assert.rejects(
+        database.write(async (queries) => {
+          await queries.all("SELECT 1 AS one");
+          way.cut();
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          return await queries.all("SELECT 2 AS two");
+        }),
+        StoreUnavailable,
+      );
+      // Down for so long that pauses which double each time would have grown to many seconds.
+      const began = performance.now();
+      while (performance.now() - began < 4000) {
+        const asked = performance.now();
+        await assert.rejects(ask(), StoreUnavailable);
+        assert.ok(performance.now() - asked < 2000, "an answer comes soon");
+      }
+      await way.mend();
+      const mended = performance.now();
+      let answered = 0;
+      while (answered < 6) {
+        await Promise.all([ask(), ask(), ask()]).then(() => answered += 3, (error) => {
+          assert.ok(error instanceof StoreUnavailable, String(error));
+        });
+        assert.ok(performance.now() - mended < 3000, "the server is back");
+      }
+    } finally {
+      await database.close();
+      way.close();
+    }
+  },
 });

@@ -19,13 +19,13 @@ export interface DatabaseKind {
   /** Why it cannot be used here. */
   readonly absent?: string;
   /** Runs `test` on an empty database; `open` gives further connections to it, as other processes have. */
-  use(test: (database: Database, open: () => Database) => Promise<void>): Promise<void>;
+  use(test: (database: Database, open: () => Database) => Promise<void>, isMigrated?: boolean): Promise<void>;
 }
 
 /** SQLite alone. */
 export const SQLITE: DatabaseKind = {
   name: "SQLite",
-  async use(test) {
+  async use(test, isMigrated = true) {
     const folder = await mkdtemp(join(tmpdir(), "waft-store-"));
     const opened: Database[] = [];
     const open = (): Database => {
@@ -35,7 +35,7 @@ export const SQLITE: DatabaseKind = {
     };
     try {
       const database = open();
-      await migrate(database);
+      if (isMigrated) await migrate(database);
       await test(database, open);
     } finally {
       for (const database of opened) await database.close();
@@ -49,7 +49,7 @@ const URL_OF_POSTGRES = process.env.DATABASE_URL;
 const POSTGRES: DatabaseKind = {
   name: "PostgreSQL",
   ...(URL_OF_POSTGRES === undefined ? { absent: "DATABASE_URL is not set" } : {}),
-  async use(test) {
+  async use(test, isMigrated = true) {
     const schema = `waft_test_${randomBytes(6).toString("hex")}`;
     const admin = new PostgresDatabase(URL_OF_POSTGRES!, { connections: 1 });
     await admin.run(`CREATE SCHEMA ${schema}`);
@@ -61,7 +61,7 @@ const POSTGRES: DatabaseKind = {
     };
     try {
       const database = open();
-      await migrate(database);
+      if (isMigrated) await migrate(database);
       await test(database, open);
     } finally {
       for (const database of opened) await database.close();
@@ -78,12 +78,13 @@ export const DATABASES: readonly DatabaseKind[] = [SQLITE, POSTGRES];
 export function eachDatabase(
   name: string,
   test: (database: Database, open: () => Database) => Promise<void>,
+  isMigrated = true,
 ): void {
   for (const kind of DATABASES) {
     Deno.test({
       name: `${kind.name}: ${name}${kind.absent === undefined ? "" : ` (ignored: ${kind.absent})`}`,
       ignore: kind.absent !== undefined,
-      fn: () => kind.use(test),
+      fn: () => kind.use(test, isMigrated),
     });
   }
 }

@@ -1,9 +1,21 @@
 /**
- * How a child process of the JavaScript runtime that runs the tests is given a program: in: the program's file; out: arguments for
- * `process.execPath`. Deno needs a word and permissions, Node and Bun need neither.
+ * How a child process of the JavaScript runtime that runs the tests is started: in: the program's file; out: a command, or arguments for
+ * `process.execPath`. Deno needs a word and permissions, Node and Bun need neither. A runtime for another processor is started by the emulator
+ * that runs this one, which scripts/test_arm64.ts names in WAFT_EMULATOR.
  */
+import process from "node:process";
 
 /** Arguments that run `path` with all permissions. */
 export function hostArguments(path: string): string[] {
   return (globalThis as { Deno?: unknown }).Deno === undefined ? [path] : ["run", "-A", path];
 }
+
+/** A program and the first of its arguments that run `path`. */
+export function hostCommand(path: string): [program: string, first: string[]] {
+  const emulator = process.env["WAFT_EMULATOR"];
+  const rest = hostArguments(path);
+  return emulator === undefined ? [process.execPath, rest] : [emulator, [process.execPath, ...rest]];
+}
+
+/** Milliseconds that a child may take to start and do something small: an emulated one compiles slowly. */
+export const CHILD_TIMEOUT: number = process.env["WAFT_EMULATOR"] === undefined ? 60_000 : 600_000;

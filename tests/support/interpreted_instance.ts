@@ -190,6 +190,7 @@ export class InterpretedInstance implements World {
   readonly contextAddress: number;
   readonly context: DataView;
   steps = 0;
+  fuel: bigint | undefined;
   tail: TailRequest | null = null;
   readonly #options: InterpretOptions;
   readonly #functions: (IrFunction | undefined)[] = [];

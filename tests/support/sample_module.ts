@@ -3,7 +3,7 @@
  * assembled from lists of mnemonics and immediates. Only tests import this.
  */
 import { ByteWriter } from "../../engine/base/bytes.ts";
-import { emptyNames, type Expr, type Module } from "../../engine/wasm/module.ts";
+import { emptyModule, type Expr, type Module } from "../../engine/wasm/module.ts";
 import { rowByMnemonic } from "../../engine/wasm/opcodes.ts";
 import { type CompositeType, type FuncType, I32, type SubType, type ValType } from "../../engine/wasm/types.ts";
 
@@ -53,20 +53,9 @@ export function plain(composite: CompositeType): SubType {
 export function sampleModule(fields: Partial<Module> = {}): Module {
   const types = fields.types ?? [];
   return {
+    ...emptyModule(new Uint8Array(8)),
     types,
     recGroups: types.map((_, start) => ({ start, count: 1 })),
-    imports: [],
-    funcs: [],
-    tables: [],
-    memories: [],
-    tags: [],
-    globals: [],
-    exports: [],
-    elems: [],
-    datas: [],
-    customs: [],
-    names: emptyNames(),
-    bytes: new Uint8Array(8),
     ...fields,
   };
 }

@@ -1,28 +1,15 @@
 /** A number of Workers that run one shared module on one shared memory, each with an instance of its own. */
 import { type EngineOptions, type Memory, type Module, NewEngine } from "../../engine/mod.ts";
 import { host } from "../../engine/mod.ts";
-import type { Reply, Request } from "./worker.ts";
+import { TestWorker } from "../support/test_worker.ts";
+import type { Request } from "./worker.ts";
 
 /** One Worker and its unanswered request. */
 export class Member {
-  readonly #worker: Worker;
-
-  constructor() {
-    this.#worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
-  }
+  readonly #worker = new TestWorker(new URL("./worker.ts", import.meta.url));
 
   ask(request: Request): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      this.#worker.onmessage = ({ data }: MessageEvent<Reply>) => {
-        if ("error" in data) reject(new Error(data.error));
-        else resolve(data.result);
-      };
-      this.#worker.onerror = (event) => {
-        event.preventDefault();
-        reject(new Error(event.message));
-      };
-      this.#worker.postMessage(request);
-    });
+    return this.#worker.ask(request);
   }
 
   call(name: string, ...args: (number | bigint)[]): Promise<unknown> {
@@ -35,7 +22,7 @@ export class Member {
 }
 
 /** Everything that a test of threads uses. */
-export interface Team extends Disposable {
+export interface Team {
   readonly members: readonly Member[];
   readonly memory: Memory;
   readonly module: Module;
@@ -48,24 +35,22 @@ export type TeamOptions = Omit<EngineOptions, "bounds"> & {
   maximum?: number;
 };
 
-/** `size` Workers with an instance each of the module in `text`, which imports the memory "env" "memory". */
-export async function assemble(
+/** Does `action` with `size` Workers that have an instance each of the module in `text`, which imports the memory "env" "memory". */
+export async function withTeam(
   size: number,
   text: string,
-  { pages = 1, maximum = 16, ...options }: TeamOptions = {},
-): Promise<Team> {
+  { pages = 1, maximum = 16, ...options }: TeamOptions,
+  action: (team: Team) => Promise<void>,
+): Promise<void> {
   const module = NewEngine(options).compile(text);
   const memory = host.sharedMemory(pages, maximum, options.bounds);
   const members = Array.from({ length: size }, () => new Member());
-  const request: Request = { kind: "instantiate", module: module.share(), memory: memory.share() };
-  await Promise.all(members.map((member) => member.ask(request)));
-  return {
-    members,
-    memory,
-    module,
-    [Symbol.dispose]: () => {
-      for (const member of members) member.terminate();
-      module.unshare();
-    },
-  };
+  try {
+    const request: Request = { kind: "instantiate", module: module.share(), memory: memory.share() };
+    await Promise.all(members.map((member) => member.ask(request)));
+    await action({ members, memory, module });
+  } finally {
+    for (const member of members) member.terminate();
+    module.unshare();
+  }
 }

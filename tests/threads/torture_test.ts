@@ -1,5 +1,5 @@
 /** A short form of the torture of threads in both bounds modes; `deno task torture` takes longer. */
-import { assemble } from "./team.ts";
+import { withTeam } from "./team.ts";
 import {
   counters,
   growing,
@@ -18,19 +18,20 @@ const TIMES = 3;
 
 for (const bounds of ["guard", "explicit"] as const) {
   Deno.test(`${bounds}: four threads on one memory`, async (t) => {
-    using team = await assemble(4, TORTURE, { pages: 18, maximum: 64, bounds });
-    const step = (name: string, action: () => Promise<void>) =>
-      t.step(name, async () => {
-        for (let n = 0; n < TIMES; n++) await action();
-      });
-    await step("store buffering", () => storeBuffering(team, 3000));
-    await step("load buffering", () => loadBuffering(team, 3000));
-    await step("message passing", () => messagePassing(team, 3000));
-    await step("counters", () => counters(team, 20_000));
-    await step("locks", () => locks(team, 10_000));
-    await step("a queue", () => queue(team, 5000));
-    await step("ping-pong", () => pingPong(team, 500));
-    await step("wake-ups", () => wakeUps(team));
-    await t.step("growing while others read", () => growing(team));
+    await withTeam(4, TORTURE, { pages: 18, maximum: 64, bounds }, async (team) => {
+      const step = (name: string, action: () => Promise<void>) =>
+        t.step(name, async () => {
+          for (let n = 0; n < TIMES; n++) await action();
+        });
+      await step("store buffering", () => storeBuffering(team, 3000));
+      await step("load buffering", () => loadBuffering(team, 3000));
+      await step("message passing", () => messagePassing(team, 3000));
+      await step("counters", () => counters(team, 20_000));
+      await step("locks", () => locks(team, 10_000));
+      await step("a queue", () => queue(team, 5000));
+      await step("ping-pong", () => pingPong(team, 500));
+      await step("wake-ups", () => wakeUps(team));
+      await t.step("growing while others read", () => growing(team));
+    });
   });
 }

@@ -1,6 +1,5 @@
 /**
- * A thread for tests: takes a module and a memory by their tokens, and calls exports as it is told. Answers every message with
- * `{ result }` or `{ error }`.
+ * A thread for tests: takes a module and a memory by their tokens, and calls exports as it is told.
  */
 import {
   host,
@@ -10,14 +9,13 @@ import {
   type SharedMemoryToken,
   type SharedModuleToken,
 } from "../../engine/mod.ts";
+import { serve } from "../support/test_worker.ts";
 
 export type Request =
   | { kind: "instantiate"; module: SharedModuleToken; memory?: SharedMemoryToken }
   | { kind: "call"; name: string; args: (number | bigint)[]; deadline?: number }
   | { kind: "make"; pages: number; maximum: number }
   | { kind: "drop" };
-
-export type Reply = { result: unknown } | { error: string };
 
 let instance: Instance | undefined;
 let memory: Memory | undefined;
@@ -45,12 +43,4 @@ function answer(request: Request): unknown {
   }
 }
 
-self.addEventListener("message", (event) => {
-  let reply: Reply;
-  try {
-    reply = { result: answer((event as MessageEvent<Request>).data) };
-  } catch (error) {
-    reply = { error: (error as Error).message };
-  }
-  (self as unknown as Worker).postMessage(reply);
-});
+serve(answer);

@@ -1,5 +1,7 @@
 #!/bin/sh
-# Puts the compilers from npm that these tests run into a folder: tests/toolchains/install.sh FOLDER, then WASM_TOOLCHAINS=FOLDER deno task test.
-# The C++ test needs Debian's clang, lld, wasi-libc, libc++-dev-wasm32 and libclang-rt-dev-wasm32 besides.
+# Puts the compilers from npm that these tests run into a folder: tests/toolchains/install.sh FOLDER, then WASM_TOOLCHAINS=FOLDER deno task test;
+# `deno task test:toolchains` does both. Besides, the C++ test needs Debian's clang, lld, wasi-libc, libc++-dev-wasm32 and
+# libclang-rt-dev-wasm32, Rust its rustc and libstd-rust-dev-wasm32, Go a go, and Java, Kotlin and Scala a JDK, Maven and unzip: their compilers come
+# from Maven Central when the tests run.
 set -eu
 npm install --no-audit --no-fund --prefix "$1" assemblyscript@0.28.20 porffor@0.61.13 @moonbit/moonc-worker@0.1.202605123

@@ -3,6 +3,7 @@
  * pages and explicit bounds. NaNs that arithmetic makes may differ; everything else may not.
  */
 import { equal, ok } from "node:assert/strict";
+import process from "node:process";
 import { encodeModule } from "../../engine/binary/encode.ts";
 import { NewEngine } from "../../engine/engine.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
@@ -10,7 +11,13 @@ import { hidingFeatures } from "./hiding_features.ts";
 import { randomNumbers, randomVector } from "./random_vectors.ts";
 import { maskCases, vectorCases, vectorModule } from "./vector_cases.ts";
 
-const CASES = [...vectorCases(), ...maskCases()];
+/**
+ * Emulated, one form is left out: qemu 10.0 takes BSL whose last operand is MOVI's all ones for all ones, whoever wrote the code
+ * (two such instructions after each other show it; qemu 7.2 has them right).
+ */
+const EMULATOR_IS_WRONG = "v128.bitselect constant second";
+const CASES = [...vectorCases(), ...maskCases()]
+  .filter(({ name }) => process.env["WAFT_EMULATED"] === undefined || name !== EMULATOR_IS_WRONG);
 const TEXT = vectorModule(CASES);
 const BYTES = encodeModule(parseModule(TEXT));
 /** Rounds of operands per case. */

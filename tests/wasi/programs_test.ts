@@ -9,9 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Module, NewEngine } from "../../engine/engine.ts";
 import { Wasi, WasiExit } from "../../engine/wasi/mod.ts";
-import { hostArguments } from "../support/host_arguments.ts";
+import { CHILD_TIMEOUT, hostCommand } from "../support/host_arguments.ts";
 import { closeDescriptor, openFile } from "./system_call.ts";
-import process from "node:process";
 import { fileURLToPath } from "node:url";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
@@ -30,20 +29,21 @@ interface Surroundings {
   input?: string | Uint8Array;
 }
 
-function command({ box, env = [] }: Surroundings, program: string, args: string[]): string[] {
+function command({ box, env = [] }: Surroundings, program: string, args: string[]): [string, string[]] {
   const flags = [
     ...(box === undefined ? [] : ["--dir", `${box}::/box`]),
     ...env.flatMap((pair) => ["--env", pair.join("=")]),
   ];
-  return [...hostArguments(CLI), "run", ...flags, fileURLToPath(new URL(`${program}.wasm`, EXAMPLES)), ...args];
+  const [file, first] = hostCommand(CLI);
+  return [file, [...first, "run", ...flags, fileURLToPath(new URL(`${program}.wasm`, EXAMPLES)), ...args]];
 }
 
 /** Runs an example with `waft run` in a process of its own. */
 function waftRun(program: string, args: string[] = [], surroundings: Surroundings = {}): Outcome {
   const { input = "" } = surroundings;
-  const { status, stdout, stderr } = spawnSync(process.execPath, command(surroundings, program, args), {
+  const { status, stdout, stderr } = spawnSync(...command(surroundings, program, args), {
     input,
-    timeout: 60_000,
+    timeout: CHILD_TIMEOUT,
   });
   return { status, out: stdout.toString(), err: stderr.toString() };
 }
@@ -228,7 +228,7 @@ Deno.test("sleeping and waiting for input", async () => {
   const started = performance.now();
   succeeds(waftRun("files", ["sleep", "50"]), "");
   assert.ok(performance.now() - started >= 50);
-  const child = spawn(process.execPath, command({}, "files", ["cat", "-"]));
+  const child = spawn(...command({}, "files", ["cat", "-"]));
   let out = "";
   child.stdout.on("data", (part) => out += part);
   const finished = new Promise((resolve) => child.on("close", resolve));

@@ -1,43 +1,34 @@
 /**
- * System calls that only tests need, to make pipes, sockets and FIFOs for a guest. Linux on x64.
+ * System calls that only tests need, to make pipes, sockets and FIFOs for a guest. Linux.
  */
 import { currentHost } from "../../engine/host/current.ts";
+import { numberedCalls } from "../../engine/host/linux_calls.ts";
 import { Scratch } from "../../engine/wasi/scratch.ts";
 
-// deno-fmt-ignore
-const STUB = Uint8Array.of(
-  0x48, 0x89, 0xf8, // mov rax, rdi
-  0x48, 0x89, 0xf7, // mov rdi, rsi
-  0x48, 0x89, 0xd6, // mov rsi, rdx
-  0x48, 0x89, 0xca, // mov rdx, rcx
-  0x4d, 0x89, 0xc2, // mov r10, r8
-  0x0f, 0x05, // syscall
-  0xc3, // ret
-);
-
+/** [x64, arm64] numbers by name. */
 const NUMBERS = {
-  read: 0,
-  write: 1,
-  open: 2,
-  close: 3,
-  socket: 41,
-  connect: 42,
-  bind: 49,
-  listen: 50,
-  socketpair: 53,
-  mknod: 133,
-  pipe2: 293,
-};
+  read: [0, 63],
+  write: [1, 64],
+  close: [3, 57],
+  socket: [41, 198],
+  connect: [42, 203],
+  bind: [49, 200],
+  listen: [50, 201],
+  socketpair: [53, 199],
+  openat: [257, 56],
+  mknodat: [259, 33],
+  pipe2: [293, 59],
+} as const;
+/** Paths are relative to the current directory. */
+const AT_FDCWD = -100;
 
 const host = currentHost();
-const { call } = host.nativeLibrary(STUB, {
-  call: { offset: 0, params: ["i64", "i64", "i64", "i64", "i64"], result: "i64" },
-});
+const call = numberedCalls(host);
 const scratch = new Scratch(host);
 
 /** Makes a system call; throws when it fails. */
-export function systemCall(name: keyof typeof NUMBERS, a = 0, b = 0, c = 0, d = 0): number {
-  const result = Number(call(BigInt(NUMBERS[name]), BigInt(a), BigInt(b), BigInt(c), BigInt(d)));
+export function systemCall(name: keyof typeof NUMBERS, ...args: number[]): number {
+  const result = call(NUMBERS[name][host.arch === "x64" ? 0 : 1], ...args);
   if (result < 0) throw new Error(`${name} failed: ${result}`);
   return result;
 }
@@ -79,12 +70,12 @@ export function connectTo(path: string): number {
 
 /** Makes a FIFO. */
 export function makeFifo(path: string): void {
-  systemCall("mknod", scratch.path(path), 0o010666);
+  systemCall("mknodat", AT_FDCWD, scratch.path(path), 0o010666);
 }
 
 /** Opens a file for reading, or made anew for writing. */
 export function openFile(path: string, writes: boolean): number {
-  return systemCall("open", scratch.path(path), writes ? 0o1101 : 0, 0o600);
+  return systemCall("openat", AT_FDCWD, scratch.path(path), writes ? 0o1101 : 0, 0o600);
 }
 
 /** Writes a short text to a descriptor of the process. */

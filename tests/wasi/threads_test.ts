@@ -2,11 +2,10 @@
 import { deepEqual, equal, rejects } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { NewEngine, type TrapError } from "../../engine/mod.ts";
 import { runThreads } from "../../engine/wasi/threads.ts";
-import { hostArguments } from "../support/host_arguments.ts";
+import { CHILD_TIMEOUT, hostCommand } from "../support/host_arguments.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../examples/wasi/threads.wasm", import.meta.url));
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
@@ -29,8 +28,8 @@ const SPAWN = "(drop (call $spawn (i32.const 5)))";
 
 Deno.test("the example counts primes with several threads, and says what it does not take", () => {
   const run = (...args: string[]) => {
-    const all = [...hostArguments(CLI), "run", EXAMPLE, ...args];
-    const { status, stdout } = spawnSync(process.execPath, all, { timeout: 60_000 });
+    const [file, first] = hostCommand(CLI);
+    const { status, stdout } = spawnSync(file, [...first, "run", EXAMPLE, ...args], { timeout: CHILD_TIMEOUT });
     return { status, out: stdout.toString() };
   };
   deepEqual(run("3", "20000"), { status: 0, out: "2262 primes below 20000, found by 3 threads\n" });
@@ -44,6 +43,11 @@ Deno.test("a limit of threads makes thread-spawn fail", async () => {
 
 Deno.test("the program ends when its first thread returns, whatever the others do", async () => {
   equal(await runThreads(program(SPAWN, "(call $sleep)")), 0);
+});
+
+Deno.test("a program may end while its threads are still starting", async () => {
+  const many = program(SPAWN.repeat(3), "(call $sleep)");
+  equal(await runThreads(many), 0);
 });
 
 Deno.test("proc_exit in any thread ends the program with its status", async () => {

@@ -5,6 +5,8 @@ import { attributes, type Namespace, type Row, run, thrown } from "./subject.ts"
 
 const INTERFACES = ["Module", "Instance", "Memory", "Table", "Global", "Tag", "Exception", "Suspending"];
 const ERRORS = ["CompileError", "LinkError", "RuntimeError"];
+/** Properties that errors have by themselves: in JavaScriptCore also where they come from. */
+const OF_EVERY_ERROR = new Set(Object.getOwnPropertyNames(new Error()));
 const MEMBERS: readonly (readonly [string, string])[] = [
   ["Instance", "exports"],
   ["Memory", "buffer"],
@@ -84,7 +86,7 @@ export const INTERFACE_ROWS: readonly Row[] = [
         attributes(W[name].prototype, "message"),
         [error.name, error.message, error.cause, String(error), error instanceof Error, error.constructor === W[name]],
         Object.prototype.toString.call(error),
-        Object.getOwnPropertyNames(error).sort(),
+        Object.getOwnPropertyNames(error).filter((key) => key === "stack" || !OF_EVERY_ERROR.has(key)).sort(),
       ];
     }],
     [`${name} without new`, (W) => [W[name]("what") instanceof W[name], W[name]().message]],

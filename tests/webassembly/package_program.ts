@@ -105,6 +105,7 @@ async function esbuild(): Promise<unknown> {
     initialize(options: object): Promise<void>;
     transform(code: string, options: object): Promise<{ code: string; map: string }>;
   };
+  (globalThis as { self?: unknown }).self ??= globalThis; // the form for browsers expects it, and Node has none
   const wasmModule = new WebAssembly.Module(readFileSync(fileOf("esbuild-wasm/esbuild.wasm")));
   await esbuild.initialize({ wasmModule, worker: false });
   const classes = Array.from(
@@ -183,7 +184,9 @@ const WORK: Readonly<Record<string, () => Promise<unknown>>> = {
 };
 
 if (whose === "waft") {
-  const { WebAssembly: ours } = await import("../../engine/webassembly/mod.ts");
+  const { configure, WebAssembly: ours } = await import("../../engine/webassembly/mod.ts");
+  // Compiled once for each version of the compiler.
+  configure({ cache: { directory: join(folder, "..", "compiled") } });
   globalThis.WebAssembly = ours;
 }
 const result = await WORK[name]!();

@@ -1,0 +1,102 @@
+/**
+ * `waft run` of what the cache has: it loads little, and does and says what the long way does.
+ */
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import { encodeModule } from "../../engine/binary/encode.ts";
+import { parseModule } from "../../engine/text/parse_module.ts";
+import { waft } from "./waft.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const ENTRY = "project/commands/quick_run.ts";
+const ENGINE = JSON.parse(readFileSync(join(ROOT, "engine/deno.json"), "utf8")) as { exports: Record<string, string> };
+
+/** The modules that are loaded with `entry`, and everything else that their imports name; imports of types load nothing. */
+function loadedWith(entry: string): { files: string[]; others: string[] } {
+  const files = new Set([entry]);
+  const others = new Set<string>();
+  for (const file of files) {
+    const text = readFileSync(join(ROOT, file), "utf8");
+    for (
+      const [, names, target] of text.matchAll(/^(?:import|export(?= [*{]))(?! type)([^;"]*?)(?:\bfrom )?"([^"]+)";/gm)
+    ) {
+      const listed = /\{([\s\S]*)\}/.exec(names!)?.[1]?.split(",").map((name) => name.trim()).filter((name) =>
+        name !== ""
+      );
+      if (listed !== undefined && listed.length > 0 && listed.every((name) => name.startsWith("type "))) continue;
+      if (target!.startsWith(".")) files.add(normalize(join(dirname(file), target!)));
+      else if (target!.startsWith("@waft/engine")) files.add(join("engine", ENGINE.exports[`.${target!.slice(12)}`]!));
+      else others.add(`${target} in ${file}`);
+    }
+    assert.doesNotMatch(text, /\bawait import\(/, `${file} imports later`);
+  }
+  return { files: [...files], others: [...others] };
+}
+
+Deno.test("a quick run loads no compiler, no option reader and nothing of Node", () => {
+  const { files, others } = loadedWith(ENTRY);
+  assert.deepEqual(others, [], "all modules are our own");
+  const heavy =
+    /^engine\/(backend_|codegen\/|optimize\/|translate\/|ir\/(?!types)|text\/|script\/|compile\.ts|engine\.ts|mod\.ts|wasm\/opcodes|binary\/decode)/;
+  assert.deepEqual(files.filter((file) => heavy.test(file)), []);
+  assert.deepEqual(files.filter((file) => /^(registry|project\/plugins)\//.test(file)), []);
+  assert.ok(files.includes("engine/runtime/instance.ts"), "the walk finds what a run needs");
+  assert.ok(files.length < 150, `${files.length} modules`);
+  const bytes = files.reduce((sum, file) => sum + readFileSync(join(ROOT, file)).length, 0);
+  assert.ok(bytes < 800_000, `${bytes} bytes`);
+});
+
+const PROGRAM = `(module
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1) (data (i32.const 8) "\\08\\01\\00\\00\\03\\00\\00\\00") (data (i32.const 264) "hi\\n")
+  (func (export "_start") (drop (call $write (i32.const 1) (i32.const 8) (i32.const 1) (i32.const 0))) (call $exit (i32.const 7))))`;
+const FUNCTIONS = `(module
+  (func $inner (param i32) (result i32) (i32.div_s (i32.const 1) (local.get 0)))
+  (func (export "divide") (param i32) (result i32) (call $inner (local.get 0)))
+  (func (export "pair") (result i64 f32) (i64.const -1) (f32.const 0.1))
+  (func (export "spin") (loop (br 0))))`;
+
+/** Words after `run`, each of which must do the same with and without the cache. */
+const RUNS: readonly (readonly string[])[] = [
+  ["program.wasm"],
+  ["functions.wasm"],
+  ["--invoke", "divide", "functions.wasm", "1"],
+  ["--invoke", "divide", "functions.wasm", "0"],
+  ["--invoke=divide", "functions.wasm", "x"],
+  ["--invoke", "divide", "functions.wasm"],
+  ["--invoke", "pair", "functions.wasm"],
+  ["--invoke", "none", "functions.wasm"],
+  ["--timeout", "20", "--invoke", "spin", "functions.wasm"],
+  ["--dir", "/nowhere-at-all", "program.wasm"],
+];
+
+Deno.test("what the cache has does and says what is compiled anew", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-quick-"));
+  try {
+    const place = join(home, "place");
+    mkdirSync(place);
+    for (const [name, text] of [["program", PROGRAM], ["functions", FUNCTIONS]] as const) {
+      writeFileSync(join(place, `${name}.wasm`), encodeModule(parseModule(text)));
+    }
+    const compiled = join(home, "waft", "cache", "compiled");
+    for (const words of RUNS) {
+      const anew = await waft(["run", "--no-cache", ...words], place, home);
+      await waft(["run", ...words], place, home);
+      assert.ok(existsSync(compiled), "the cache is filled");
+      assert.deepEqual(await waft(["run", ...words], place, home), anew, words.join(" "));
+    }
+    // Two engines: with and without interruptible code.
+    assert.equal(readdirSync(compiled).length, 3);
+    // A manifest above changes what is run, also one that is broken.
+    writeFileSync(join(home, "waft.json"), "{");
+    const broken = await waft(["run", ...RUNS[2]!], place, home);
+    assert.equal(broken.code, 3, broken.err);
+    assert.equal((await waft(["run", "--bare", ...RUNS[2]!], place, home)).out, "1\n");
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,132 @@
+/**
+ * Views of memories that programs try to take away: where the runtime can forbid it, it is an error; where it cannot, the pages live as long as
+ * any ArrayBuffer has them. Afterwards nobody's memory is written to by a view that was kept, and address space comes back.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import process from "node:process";
+import { MessageChannel } from "node:worker_threads";
+import { NewEngine } from "@waft/engine";
+import { WebAssembly } from "@waft/engine/webassembly";
+import { collectGarbage } from "../support/collect_garbage.ts";
+
+/** Ways to move a buffer's pages to another. */
+const WAYS: Readonly<Record<string, (buffer: ArrayBuffer) => ArrayBuffer>> = {
+  "transfer": (buffer) => buffer.transfer(),
+  "transferToFixedLength": (buffer) => buffer.transferToFixedLength(),
+  "structuredClone": (buffer) => structuredClone(buffer, { transfer: [buffer] }),
+  "postMessage": (buffer) => {
+    const { port1, port2 } = new MessageChannel();
+    try {
+      port1.postMessage(buffer, [buffer]);
+      return buffer;
+    } finally {
+      port1.close();
+      port2.close();
+    }
+  },
+};
+
+interface Lender {
+  readonly memory: { readonly buffer: ArrayBuffer; grow(pages: number): unknown };
+  close(): void;
+}
+
+const MODULE = `(module (memory (export "m") 1 20) (data (i32.const 0) "\\07"))`;
+
+/** Whose memory it is, by how its buffer behaves. */
+const LENDERS: Record<string, () => Lender> = {};
+for (const bounds of ["guard", "explicit"] as const) {
+  const module = NewEngine({ bounds }).compile(MODULE);
+  LENDERS[bounds] = () => {
+    const instance = module.instantiate();
+    return { memory: instance.exports["m"] as Lender["memory"], close: () => instance.close() };
+  };
+}
+const bytes = new Uint8Array(NewEngine().parse(MODULE).bytes);
+LENDERS["WebAssembly"] = () => {
+  const instance = new WebAssembly.Instance(new WebAssembly.Module(bytes));
+  return { memory: instance.exports["m"] as unknown as Lender["memory"], close: () => {} };
+};
+
+/** Collects until finalizers have run, some of which only find out that they must wait for others. */
+async function collect(): Promise<void> {
+  for (let n = 0; n < 8; n++) {
+    collectGarbage();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+for (const [lender, make] of Object.entries(LENDERS)) {
+  Deno.test(`${lender}: pages that a program tries to move to another buffer`, async () => {
+    const moved: Uint8Array[] = [];
+    const take = (way: string, how: (buffer: ArrayBuffer) => ArrayBuffer, grown: boolean) => {
+      const { memory, close } = make();
+      assert.equal(new Uint8Array(memory.buffer)[0], 7);
+      try {
+        moved.push(new Uint8Array(how(memory.buffer)));
+      } catch (error) {
+        assert.ok(["TypeError", "DataCloneError"].includes((error as Error).name), `${way}: ${error}`);
+      }
+      if (grown) memory.grow(3);
+      close();
+    };
+    for (const [way, how] of Object.entries(WAYS)) for (const grown of [false, true]) take(way, how, grown);
+    await collect();
+    const left = moved.filter((view) => view.length > 0); // not where it was copied, and growing detached the original
+    for (const view of left) view.fill(255);
+    for (let n = 0; n < 20; n++) {
+      const { memory, close } = make();
+      memory.grow(2);
+      const view = new Uint8Array(memory.buffer);
+      assert.equal(view.reduce((sum, byte) => sum + byte, 0), 7, "nobody else's memory was written to");
+      close();
+    }
+    for (const view of left) assert.ok(view.every((byte) => byte === 255));
+  });
+}
+
+Deno.test("a buffer of the engine's own memories cannot be moved where there are detach keys", () => {
+  const { memory } = LENDERS["guard"]!();
+  const buffer = memory.buffer;
+  if ((globalThis as { Bun?: unknown }).Bun !== undefined || buffer.transfer === undefined) return; // Bun has none, Node 20 no transfer
+  assert.throws(() => buffer.transfer(), TypeError);
+  assert.throws(() => structuredClone(buffer, { transfer: [buffer] }));
+  assert.equal(memory.buffer, buffer);
+  assert.equal(new Uint8Array(structuredClone(buffer))[0], 7, "a copy is one");
+});
+
+Deno.test("growing detaches the buffers of the WebAssembly interface, on every host", () => {
+  const { memory } = LENDERS["WebAssembly"]!();
+  const { buffer } = memory;
+  const view = new Uint8Array(buffer);
+  memory.grow(1);
+  assert.equal(buffer.byteLength, 0);
+  assert.equal(view.length, 0);
+  assert.equal(new Uint8Array(memory.buffer)[0], 7);
+});
+
+Deno.test({
+  name: "address space comes back when views have been collected",
+  ignore: process.platform !== "linux",
+  fn: async () => {
+    const size = () => Number(/VmSize:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))![1]) / 2 ** 20;
+    const use = (count: number) => {
+      for (let n = 0; n < count; n++) {
+        const { memory, close } = LENDERS["guard"]!();
+        new Uint8Array(memory.buffer)[1] = n;
+        memory.grow(1);
+        new Uint8Array(memory.buffer)[65536] = n;
+        close();
+      }
+    };
+    use(40);
+    await collect();
+    const before = size();
+    for (let round = 0; round < 3; round++) {
+      use(40);
+      await collect();
+    }
+    assert.ok(size() < before + 8 * 40, `${before} GiB, then ${size()}`);
+  },
+});

@@ -1,0 +1,196 @@
+/**
+ * The parts that a release is made of, each for itself and on small inputs: the pinned Deno, packages for JSR, programs of `deno compile`, what stays
+ * of old releases. Whole releases are built by end_to_end_test.ts and all_platforms_test.ts.
+ */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { writeArchive } from "../../project/archive.ts";
+import type { ReleaseEntry } from "../../project/release_index.ts";
+import { VERSION } from "../../project/version_string.ts";
+import { compileStandalone } from "../../scripts/compile.ts";
+import { buildJsr } from "../../scripts/jsr_package.ts";
+import { fetchDeno, type Pack, PINNED_DENO, type PinnedDeno, pinnedDeno } from "../../scripts/pinned_deno.ts";
+import { keptReleases, versionFor } from "../../scripts/release.ts";
+
+const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+async function inFolder(work: (folder: string) => void | Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "waft-release-test-"));
+  try {
+    await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function writeTree(root: string, files: Record<string, string>): void {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+}
+
+Deno.test("pinned Deno: fetched once, kept, and always what the table says", () =>
+  inFolder((cache) => {
+    const archive = writeArchive(new Map([["package/deno", utf8("a program")], ["package/README.md", utf8("words")]]));
+    const row: PinnedDeno = {
+      ...pinnedDeno("linux/amd64"),
+      integrity: `sha512-${createHash("sha512").update(archive).digest("base64")}`,
+    };
+    const asked: string[] = [];
+    const pack = (bytes: Uint8Array): Pack => (specifier, folder) => {
+      asked.push(specifier);
+      writeFileSync(join(folder, "it.tgz"), bytes);
+    };
+    const program = (): string => new TextDecoder().decode(fetchDeno(row, cache, pack(archive)));
+    assert.equal(program(), "a program");
+    assert.equal(program(), "a program");
+    assert.deepEqual(asked, [`${row.package}@${row.version}`]);
+    const kept = join(cache, readdirSync(cache)[0]!);
+    writeFileSync(kept, readFileSync(kept).subarray(0, 50));
+    assert.equal(program(), "a program");
+    assert.equal(asked.length, 2, "what was kept is cut off: it is fetched again");
+    rmSync(kept);
+    const other = writeArchive(new Map([["package/deno", utf8("another program")]]));
+    assert.throws(
+      () => fetchDeno(row, cache, pack(other)),
+      /@2\..* is not what it was: npm has sha512-.*pinned_deno\.ts/,
+    );
+    assert.throws(() => fetchDeno(row, cache, () => {}), /npm has put no archive/);
+    assert.throws(() =>
+      fetchDeno(row, cache, () => {
+        throw new Error("no network");
+      }), /no network/);
+    assert.deepEqual(readdirSync(cache), [], "nothing is kept of what failed");
+    const empty = writeArchive(new Map([["package/README.md", utf8("words")]]));
+    const integrity = `sha512-${createHash("sha512").update(empty).digest("base64")}`;
+    assert.throws(() => fetchDeno({ ...row, integrity }, cache, pack(empty)), /holds no file "deno"/);
+  }));
+
+Deno.test("pinned Deno: every platform has its row, every row a digest of SHA-512", () => {
+  assert.deepEqual(PINNED_DENO.map((row) => row.platform), [
+    "linux/amd64",
+    "linux/arm64",
+    "darwin/amd64",
+    "darwin/arm64",
+  ]);
+  for (const { integrity, version, target } of PINNED_DENO) {
+    assert.match(integrity, /^sha512-[A-Za-z0-9+/]{86}==$/);
+    assert.match(version, /^2\.(?:9|[1-9][0-9])\.[0-9]+$/);
+    assert.match(target, /^(?:x86_64|aarch64)-(?:unknown-linux-gnu|apple-darwin)$/);
+  }
+  assert.equal(new Set(PINNED_DENO.map((row) => row.integrity)).size, PINNED_DENO.length);
+  assert.throws(() => pinnedDeno("linux/riscv64"), /there is no bundle for linux\/riscv64: linux\/amd64, /);
+});
+
+Deno.test("packages for JSR: what deno publish would send, the same bytes each time", () =>
+  inFolder(async (folder) => {
+    const files = {
+      "deno.json": JSON.stringify({
+        name: "@waft/cli",
+        version: "1.2.3",
+        license: "Apache-2.0",
+        exports: "./cli.ts",
+        workspace: ["./engine"],
+        publish: { exclude: ["**/*_test.ts"] },
+      }),
+      "cli.ts":
+        'import { answer } from "@waft/engine";\n/** The answer. */\nexport const twice: number = 2 * answer;\n',
+      "cli_test.ts": "throw new Error();\n",
+      "engine/deno.json": JSON.stringify({
+        name: "@waft/engine",
+        version: "1.2.3",
+        license: "Apache-2.0",
+        exports: "./mod.ts",
+      }),
+      "engine/mod.ts": "/** The answer. */\nexport const answer: number = 42;\n",
+    };
+    writeTree(join(folder, "a"), files);
+    writeTree(join(folder, "b"), files);
+    const [engine, cli] = await buildJsr(join(folder, "a"));
+    assert.deepEqual([engine!.name, engine!.version, cli!.name, cli!.version], [
+      "@waft/engine",
+      "1.2.3",
+      "@waft/cli",
+      "1.2.3",
+    ]);
+    assert.deepEqual([...engine!.files.keys()].sort(), ["deno.json", "mod.ts"]);
+    assert.deepEqual([...cli!.files.keys()].sort(), ["cli.ts", "deno.json"], "no test, no other package");
+    assert.match(new TextDecoder().decode(cli!.files.get("cli.ts")), /from "jsr:@waft\/engine@\^?1\.2\.3"/);
+    assert.deepEqual((await buildJsr(join(folder, "b"))).map((p) => p.archive), [engine!.archive, cli!.archive]);
+    writeFileSync(join(folder, "b", "engine", "mod.ts"), 'export * from "./not_there.ts";\n');
+    await assert.rejects(buildJsr(join(folder, "b")), /deno publish failed in .*engine:\n[\s\S]*not_there/);
+  }));
+
+/** A stand-in for Deno's runtime binary: `deno compile` embeds in any program of the platform's format. */
+const ELF = "/bin/true";
+
+Deno.test({
+  name: "standalone: the same files and the same runtime binary give the same bytes, else the reason is said",
+  ignore: Deno.build.os !== "linux" || !existsSync(ELF),
+  fn: () =>
+    inFolder((folder) => {
+      const target = pinnedDeno(Deno.build.arch === "aarch64" ? "linux/arm64" : "linux/amd64").target;
+      const files = new Map([
+        ["waft", utf8("not embedded")],
+        ["lib/waft.js", utf8('import "./part.js"; console.log(Deno.args);\n')],
+        ["lib/part.js", utf8("globalThis.part = 1;\n")],
+        ["lib/docs/words.md", utf8("# Embedded words\n")],
+      ]);
+      const denort = join(folder, "denort");
+      mkdirSync(denort);
+      copyFileSync(ELF, join(denort, `denort-${target}`));
+      const compile = (out: string): Uint8Array => {
+        assert.equal(compileStandalone({ files, out, target, denort }), undefined);
+        return readFileSync(out);
+      };
+      const first = compile(join(folder, "new", "waft"));
+      assert.ok(Buffer.from(first).includes("# Embedded words"));
+      assert.ok(!Buffer.from(first).includes("not embedded"));
+      assert.deepEqual(compile(join(folder, "another name")), first);
+      files.set("lib/part.js", utf8("globalThis.part = 2;\n"));
+      assert.notDeepEqual(compile(join(folder, "third")), first);
+      files.set("lib/waft.js", utf8("this is no program"));
+      assert.throws(() => compile(join(folder, "fourth")), /deno compile failed/);
+    }),
+});
+
+Deno.test("what stays of old releases: official ones, what channels name, the newest of each other channel", () => {
+  const entry = {} as ReleaseEntry;
+  const names = ["0.1.0", "0.2.0-canary.1", "0.2.0-canary.2", "0.2.0-canary.10", "0.2.0-nightly.1", "0.2.0-nightly.2"];
+  const releases = Object.fromEntries(names.map((name) => [name, entry]));
+  assert.deepEqual(Object.keys(keptReleases(releases, {}, 2)), names.filter((name) => name !== "0.2.0-canary.1"));
+  assert.deepEqual(Object.keys(keptReleases(releases, { nightly: "0.2.0-nightly.1" }, 1)), [
+    "0.1.0",
+    "0.2.0-canary.10",
+    "0.2.0-nightly.1",
+    "0.2.0-nightly.2",
+  ]);
+});
+
+Deno.test("the version that a commit is released as", () => {
+  const [commit, time] = ["0123456789abcdef".padEnd(40, "0"), new Date("2026-09-01T02:03:04.567Z")];
+  assert.equal(versionFor("official", "0.3.1", commit, time), "0.3.1");
+  assert.equal(versionFor("canary", "0.3.1", commit, time), "0.3.1-canary.20260901020304.g0123456");
+});
+
+Deno.test("the version of the tree is the same in its three places", () => {
+  for (const name of ["deno.json", "engine/deno.json"]) {
+    const { version } = JSON.parse(readFileSync(new URL(`../../${name}`, import.meta.url), "utf8")) as {
+      version: string;
+    };
+    assert.equal(version, VERSION, name);
+  }
+});

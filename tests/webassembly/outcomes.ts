@@ -1,0 +1,49 @@
+/**
+ * All rows, what a row comes to with a namespace, and what V8's were when Deno wrote them down: `deno run -A tests/webassembly/outcomes.ts` does,
+ * after rows were changed or V8 was. Other JavaScript runtimes have another V8 or none, so there waft is compared with the file.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { ASYNC_ROWS } from "./async_rows.ts";
+import { BORDER_ROWS } from "./border_rows.ts";
+import { INTERFACE_ROWS } from "./interface_rows.ts";
+import { MODULE_ROWS } from "./module_rows.ts";
+import { OBJECT_ROWS } from "./object_rows.ts";
+import { STRING_ROWS } from "./string_rows.ts";
+import { describe, describeError, type Namespace, type Row } from "./subject.ts";
+
+export const GROUPS: Readonly<Record<string, readonly Row[]>> = {
+  INTERFACE_ROWS,
+  MODULE_ROWS,
+  OBJECT_ROWS,
+  BORDER_ROWS,
+  STRING_ROWS,
+  ASYNC_ROWS,
+};
+
+const FILE = fileURLToPath(new URL("./outcomes.jsonl", import.meta.url));
+
+/** What a row comes to, as plain data that JSON can hold. */
+export async function outcome(W: Namespace, [, run]: Row): Promise<unknown> {
+  let seen: unknown;
+  try {
+    seen = describe(W, await run(W));
+  } catch (error) {
+    seen = describeError(W, error);
+  }
+  return JSON.parse(JSON.stringify(seen)) as unknown;
+}
+
+/** V8's outcomes by the name of the row. */
+export function recordedOutcomes(): Readonly<Record<string, unknown>> {
+  const lines = readFileSync(FILE, "utf8").trimEnd().split("\n");
+  return Object.fromEntries(lines.map((line) => JSON.parse(line) as [string, unknown]));
+}
+
+if (import.meta.main) {
+  const lines: string[] = [];
+  for (const row of Object.values(GROUPS).flat()) {
+    lines.push(JSON.stringify([row[0], await outcome(globalThis.WebAssembly, row)]));
+  }
+  writeFileSync(FILE, lines.join("\n") + "\n");
+}
