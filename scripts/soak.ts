@@ -9,6 +9,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type Instance, type Module, NewEngine, TrapError } from "@waft/engine";
+import { settle } from "../tests/support/collect_garbage.ts";
 
 /** What must not grow. */
 export interface Usage {
@@ -92,21 +93,9 @@ export async function soak(cycles: number, report: (done: number, usage: Usage) 
     // Finalizers run in turns of the event loop.
     if (done % 256 === 0) await new Promise((resolve) => setTimeout(resolve));
     if (done % every !== 0) continue;
+    // Between two collections of the host's there may be thousands of closed instances whose finalizers have not run.
     await settle();
     report(done, usage(thread));
-  }
-}
-
-/**
- * Lets what nobody holds go, as far as the host lets us ask for it (`--expose-gc`, which the task sets; Bun.gc): between two collections of V8's there
- * may be thousands of closed instances whose finalizers have not run.
- */
-async function settle(): Promise<void> {
-  const { gc, Bun } = globalThis as { gc?: () => void; Bun?: { gc(force: boolean): void } };
-  for (let round = 0; round < 3; round++) {
-    gc?.();
-    Bun?.gc(true);
-    await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
 

@@ -3,12 +3,14 @@
  * any ArrayBuffer has them. Afterwards nobody's memory is written to by a view that was kept, and address space comes back.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
 import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { MessageChannel } from "node:worker_threads";
 import { NewEngine } from "@waft/engine";
 import { WebAssembly } from "@waft/engine/webassembly";
-import { collectGarbage } from "../support/collect_garbage.ts";
+import { settle } from "../support/collect_garbage.ts";
+import { CHILD_TIMEOUT, hostCommand } from "../support/host_arguments.ts";
 
 /** Ways to move a buffer's pages to another. */
 const WAYS: Readonly<Record<string, (buffer: ArrayBuffer) => ArrayBuffer>> = {
@@ -49,14 +51,6 @@ LENDERS["WebAssembly"] = () => {
   return { memory: instance.exports["m"] as unknown as Lender["memory"], close: () => {} };
 };
 
-/** Collects until finalizers have run, some of which only find out that they must wait for others. */
-async function collect(): Promise<void> {
-  for (let n = 0; n < 8; n++) {
-    collectGarbage();
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 for (const [lender, make] of Object.entries(LENDERS)) {
   Deno.test(`${lender}: pages that a program tries to move to another buffer`, async () => {
     const moved: Uint8Array[] = [];
@@ -72,7 +66,7 @@ for (const [lender, make] of Object.entries(LENDERS)) {
       close();
     };
     for (const [way, how] of Object.entries(WAYS)) for (const grown of [false, true]) take(way, how, grown);
-    await collect();
+    await settle();
     const left = moved.filter((view) => view.length > 0); // not where it was copied, and growing detached the original
     for (const view of left) view.fill(255);
     for (let n = 0; n < 20; n++) {
@@ -109,24 +103,11 @@ Deno.test("growing detaches the buffers of the WebAssembly interface, on every h
 Deno.test({
   name: "address space comes back when views have been collected",
   ignore: process.platform !== "linux",
-  fn: async () => {
-    const size = () => Number(/VmSize:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))![1]) / 2 ** 20;
-    const use = (count: number) => {
-      for (let n = 0; n < count; n++) {
-        const { memory, close } = LENDERS["guard"]!();
-        new Uint8Array(memory.buffer)[1] = n;
-        memory.grow(1);
-        new Uint8Array(memory.buffer)[65536] = n;
-        close();
-      }
-    };
-    use(40);
-    await collect();
-    const before = size();
-    for (let round = 0; round < 3; round++) {
-      use(40);
-      await collect();
-    }
-    assert.ok(size() < before + 8 * 40, `${before} GiB, then ${size()}`);
+  fn: () => {
+    const [program, first] = hostCommand(fileURLToPath(new URL("./lent_views_program.ts", import.meta.url)));
+    const { status, stdout, stderr } = spawnSync(program, first, { encoding: "utf8", timeout: CHILD_TIMEOUT });
+    assert.equal(status, 0, stderr);
+    const { before, after } = JSON.parse(stdout) as Record<"before" | "after", number>;
+    assert.ok(after < before + 8 * 40, `${before} GiB, then ${after}`);
   },
 });

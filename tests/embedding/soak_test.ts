@@ -3,20 +3,37 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { soak, type Usage } from "../../scripts/soak.ts";
-import { hostArguments } from "../support/host_arguments.ts";
+import type { Usage } from "../../scripts/soak.ts";
+import { CHILD_TIMEOUT, hostArguments, hostCommand } from "../support/host_arguments.ts";
 
-Deno.test("cycles of instantiate, call, trap, grow, reset, close, abort, pool and restore: nothing grows", async () => {
-  const usages: Usage[] = [];
-  await soak(2000, (_, usage) => usages.push(usage));
-  const [early, last] = [usages[4]!, usages.at(-1)!];
-  assert.equal(last.suspended, 0);
-  assert.ok(last.descriptors <= early.descriptors, `${early.descriptors} → ${last.descriptors} descriptors`);
-  assert.ok(last.mappings < early.mappings + 300, `${early.mappings} → ${last.mappings} mappings`);
-  assert.ok(last.handles < early.handles + 1100, `${early.handles} → ${last.handles} handles`);
-  assert.ok(last.residentMiB < early.residentMiB + 100, `${early.residentMiB} → ${last.residentMiB} MiB`);
+const SOAK = fileURLToPath(new URL("../../scripts/soak.ts", import.meta.url));
+
+// In a process of its own: what it counts is the whole process's, and tests of other files run in this one.
+Deno.test("cycles of instantiate, call, trap, grow, reset, close, abort, pool and restore: nothing grows", () => {
+  const directory = mkdtempSync(join(tmpdir(), "waft-soak-"));
+  try {
+    const file = join(directory, "usage.json");
+    const [program, first] = hostCommand(SOAK);
+    const { stdout, stderr } = spawnSync(program, [...first, "2000", "--json", file], {
+      encoding: "utf8",
+      timeout: CHILD_TIMEOUT,
+    });
+    assert.match(stdout, /2000 cycles in/, stderr);
+    const { reports } = JSON.parse(readFileSync(file, "utf8")) as { reports: Usage[] };
+    const [early, last] = [reports[4]!, reports.at(-1)!];
+    assert.equal(last.suspended, 0);
+    assert.ok(last.descriptors <= early.descriptors, `${early.descriptors} → ${last.descriptors} descriptors`);
+    assert.ok(last.mappings < early.mappings + 300, `${early.mappings} → ${last.mappings} mappings`);
+    assert.ok(last.handles < early.handles + 1100, `${early.handles} → ${last.handles} handles`);
+    assert.ok(last.residentMiB < early.residentMiB + 100, `${early.residentMiB} → ${last.residentMiB} MiB`);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 });
 
 /**

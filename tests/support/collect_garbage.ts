@@ -1,5 +1,5 @@
 /**
- * The garbage collector of the JavaScript runtime that runs the tests, on demand. Out: a function that collects everything it can.
+ * The garbage collector of the JavaScript runtime that runs the tests, on demand. Out: functions that collect everything they can.
  */
 import v8 from "node:v8";
 import vm from "node:vm";
@@ -7,6 +7,14 @@ import vm from "node:vm";
 /** Collects now. */
 export function collectGarbage(): void {
   collect();
+}
+
+/** Collects until finalizers have run, some of which only find out that they must wait for others. */
+export async function settle(): Promise<void> {
+  for (let round = 0; round < 8; round++) {
+    collect();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
 }
 
 const collect = findCollector();
