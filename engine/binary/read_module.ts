@@ -17,6 +17,7 @@ const COMPONENT_LAYER = 1;
 
 function readHeader(reader: ModuleReader): void {
   const { bytes } = reader;
+  if (bytes.length === 0) reader.fail(`${UNEXPECTED_END}: there are no bytes`);
   for (let i = 0; i < 4; i++) {
     if (bytes.length >= 4 && bytes[i] !== HEADER[i]) {
       const text = bytes[0] === 0x28 || bytes[0] === 0x3b; // "(" or ";"

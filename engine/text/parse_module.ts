@@ -15,6 +15,7 @@ import { ModuleContext } from "./module_context.ts";
 import { CodeParser } from "./parse_code.ts";
 import { FieldParser } from "./parse_fields.ts";
 import { parseRecField, parseTypeField } from "./parse_types.ts";
+import { readingText } from "./not_text.ts";
 import { isField, scanFields } from "./scan_fields.ts";
 import type { TextPlaces } from "./text_places.ts";
 import { TokenCursor } from "./token_cursor.ts";
@@ -27,6 +28,10 @@ export interface ParseOptions {
 
 /** Parses a module in text form; a `Uint8Array` is the text's UTF-8. */
 export function parseModule(text: string | Uint8Array, { places }: ParseOptions = {}): Module {
+  return readingText(text, () => parseTokens(text, places));
+}
+
+function parseTokens(text: string | Uint8Array, places: TextPlaces | undefined): Module {
   const cursor = new TokenCursor(readTokens(text));
   // A module in quotes or in binary has no places of its own.
   const recorded = isPlainText(cursor) ? places : undefined;

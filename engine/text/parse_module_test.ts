@@ -10,7 +10,7 @@ function same(text: string, longer: string): void {
 }
 
 /** `line:column message` of the error that a text ends in. */
-function errorOf(text: string): string {
+function errorOf(text: string | Uint8Array): string {
   try {
     parseModule(text);
   } catch (error) {
@@ -211,4 +211,30 @@ Deno.test("a label far out is found at once", () => {
   const started = performance.now();
   parseModule(`(func block $out ${"block $in br $out ".repeat(deep)}${"end ".repeat(deep)} end)`);
   assert.ok(performance.now() - started < 5000);
+});
+
+Deno.test("bytes that are no text are told from text with mistakes", () => {
+  const neither = "neither a module's binary form, which begins with 00 61 73 6d, nor its text: it begins with ";
+  const rows: [number[] | string, string][] = [
+    [[0x58, 0x61, 0x73, 0x6d, 1, 0, 0, 0], `undefined:undefined ${neither}58 61 73 6d`],
+    [[0x20, 0x61, 0x73, 0x6d, 1, 0, 0, 0], `undefined:undefined ${neither}20 61 73 6d`],
+    [[0x1f, 0x8b], `undefined:undefined ${neither}1f 8b`],
+    [[0x41, 0xff], `undefined:undefined ${neither}41 ff`],
+    [[0xff, 0xfe, 0x28, 0], "undefined:undefined text is UTF-8 here, and this is UTF-16: save it as UTF-8"],
+    [
+      "\ufeff(module)",
+      "undefined:undefined text begins with no byte order mark here: save it as UTF-8 without one",
+    ],
+    ["<html>", "1:1 unknown operator <html>"],
+    ["modul é", "1:1 unknown operator modul"],
+    ["(bla \x01)", "1:2 unknown operator bla"],
+    ["(module ;; a form feed \f\n (bla))", "2:3 unknown operator bla"],
+    [[0x28, 0x62, 0xff, 0x29], "1:2 unknown operator b"],
+  ];
+  for (const [source, expected] of rows) {
+    assert.equal(
+      errorOf(typeof source === "string" ? new TextEncoder().encode(source) : Uint8Array.from(source)),
+      expected,
+    );
+  }
 });

@@ -8,6 +8,7 @@ import { decodeModule } from "../binary/decode.ts";
 import type { Module } from "../wasm/module.ts";
 import { K } from "./keywords.ts";
 import { readTokens } from "./lexer.ts";
+import { readingText } from "./not_text.ts";
 import { atField, bareModule, moduleContent } from "./parse_module.ts";
 import { skipFields } from "./scan_fields.ts";
 import { type ConstValue, type ExpectedValue, parseArguments, parseExpectedValues } from "./script_values.ts";
@@ -111,10 +112,12 @@ const THREAD_LIMIT = 8;
 
 /** Parses a script. Throws MalformedError when a command itself is malformed. */
 export function parseScript(text: string | Uint8Array): Command[] {
-  const cursor = new TokenCursor(readTokens(text));
-  const commands: Command[] = [];
-  while (cursor.kind !== END) commands.push(parseCommand(cursor, 0));
-  return commands;
+  return readingText(text, () => {
+    const cursor = new TokenCursor(readTokens(text));
+    const commands: Command[] = [];
+    while (cursor.kind !== END) commands.push(parseCommand(cursor, 0));
+    return commands;
+  });
 }
 
 function lineOf({ tokens, at }: TokenCursor): number {
