@@ -152,7 +152,7 @@ const DATA: { readonly [command: string]: object } = {
     additionalProperties: false,
     required: ["runtime", "project", "manifest", "lockfile", "plugins", "registry", "policy"],
     properties: {
-      runtime: record({ version: text, channel: oneOf("official", "nightly", "canary"), path: text }),
+      runtime: record({ version: text, channel: oneOf("official", "nightly", "canary", "source"), path: text }),
       project: orNull(record({ root: text })),
       manifest: orNull(record({ state: oneOf("ok", "broken"), requirements: count })),
       lockfile: orNull(record({

@@ -31,7 +31,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { writeArchive } from "../project/archive.ts";
 import semver from "semver";
-import { channelOf } from "../project/ops/status.ts";
+import { channelOf } from "../project/ops/version_channel.ts";
 import { BUNDLE_LIMITS, bundleFiles } from "../project/ops/version.ts";
 import { platformName } from "../project/paths.ts";
 import {

@@ -14,6 +14,7 @@ import { missingAuthorities } from "../plugin_grants.ts";
 import { missingLock, readProject, requirementsOf } from "../project.ts";
 import { findProject } from "../project_root.ts";
 import { VERSION } from "../version_string.ts";
+import { type Channel, runningChannel } from "./version_channel.ts";
 
 /** The state of a lockfile in one word or two. */
 export type LockState =
@@ -28,7 +29,7 @@ export type LockState =
 
 /** What `status` says. */
 export interface StatusResult {
-  readonly runtime: { readonly version: string; readonly channel: string; readonly path: string };
+  readonly runtime: { readonly version: string; readonly channel: Channel; readonly path: string };
   readonly project: { readonly root: string } | null;
   readonly manifest: { readonly state: "ok" | "broken"; readonly requirements: number } | null;
   readonly lockfile: { readonly state: LockState; readonly code?: string } | null;
@@ -36,11 +37,6 @@ export interface StatusResult {
   readonly registry: string | null;
   readonly policy: { readonly file: string; readonly deny: readonly string[] } | null;
   readonly diagnostics: readonly Diagnostic[];
-}
-
-/** The channel that a version belongs to. */
-export function channelOf(version: string): string {
-  return /-canary\b/.test(version) ? "canary" : /-nightly\b/.test(version) ? "nightly" : "official";
 }
 
 /** Finds out the state. */
@@ -55,7 +51,7 @@ export async function projectStatus(
   },
 ): Promise<StatusResult> {
   const diagnostics: Diagnostic[] = [];
-  const runtime = { version: VERSION, channel: channelOf(VERSION), path: process.execPath };
+  const runtime = { version: VERSION, channel: await runningChannel(options.paths), path: process.execPath };
   let registry: string | null = null;
   let policy: StatusResult["policy"] = null;
   let deny: readonly string[] = [];

@@ -29,7 +29,7 @@ import {
   withVersionLock,
   writeActive,
 } from "../version_store.ts";
-import { channelOf } from "./status.ts";
+import { type Channel, channelOf, channelOfReceipt } from "./version_channel.ts";
 
 /** What the operations work on. */
 export interface VersionContext {
@@ -78,7 +78,7 @@ export function bundleFiles(archive: ReadonlyMap<string, Uint8Array>, version: s
 export interface InstallResult {
   readonly version: string;
   readonly already: boolean;
-  /** True when nothing was active before, so that it is now. */
+  /** True when it is the active version now: nothing was active before, or a build of sources of its name. */
   readonly activated: boolean;
 }
 
@@ -86,7 +86,7 @@ export interface InstallResult {
 export async function installVersion(context: VersionContext, target: string): Promise<InstallResult> {
   const { paths } = context;
   const exact = canonicalVersion(target);
-  if (exact !== undefined && await readReceipt(paths, exact) !== undefined) {
+  if (exact !== undefined && await hasRelease(paths, exact)) {
     return { version: exact, already: true, activated: false };
   }
   if (exact === undefined && !["canary", "nightly", "latest", "official", "stable"].includes(target)) {
@@ -103,6 +103,12 @@ export async function installVersion(context: VersionContext, target: string): P
   }
 }
 
+/** Is this release installed? What was built from a checkout may have its name; the release takes its place. */
+async function hasRelease(paths: MachinePaths, version: string): Promise<boolean> {
+  const receipt = await readReceipt(paths, version);
+  return receipt !== undefined && channelOfReceipt(receipt) !== "source";
+}
+
 async function installFrom(
   context: VersionContext,
   site: ReleaseSite,
@@ -110,7 +116,7 @@ async function installFrom(
   version: string,
 ): Promise<InstallResult> {
   const { paths, step } = context;
-  if (await readReceipt(paths, version) !== undefined) return { version, already: true, activated: false };
+  if (await hasRelease(paths, version)) return { version, already: true, activated: false };
   const artifact = artifactFor(index, version, context.platform, context.libc);
   step?.("download");
   const packed = await downloadArtifact(site, artifact);
@@ -118,7 +124,7 @@ async function installFrom(
   const bytes = (await DISK.read(packed, BUNDLE_LIMITS.packedBytes))!;
   const files = bundleFiles(readArchive(bytes, BUNDLE_LIMITS), version);
   return await withVersionLock(paths, async () => {
-    if (await readReceipt(paths, version) !== undefined) return { version, already: true, activated: false };
+    if (await hasRelease(paths, version)) return { version, already: true, activated: false };
     await placeVersion(
       paths,
       {
@@ -137,7 +143,7 @@ async function installFrom(
     // Only the download of what is installed is of no use any more.
     await rm(packed, { force: true });
     const active = await readActive(paths).catch(() => ({} as ActiveState));
-    if (active.current !== undefined) return { version, already: false, activated: false };
+    if (active.current !== undefined) return { version, already: false, activated: active.current === version };
     await writeActive(paths, { current: version }, step);
     return { version, already: false, activated: true };
   });
@@ -185,7 +191,7 @@ export async function installedTarget(paths: MachinePaths, target: string): Prom
   const exact = canonicalVersion(target);
   if (exact !== undefined && installed.some((r) => r.version === exact)) return exact;
   const channel = target === "latest" || target === "stable" ? "official" : target;
-  const ofChannel = installed.filter((r) => channelOf(r.version) === channel);
+  const ofChannel = installed.filter((r) => channelOfReceipt(r) === channel);
   if (ofChannel.length > 0) return ofChannel.at(-1)!.version;
   const names = installed.map((r) => r.version).join(", ") || "none";
   throw fail("release.unknown", `${quote(target)} is not installed (installed: ${names})`, {
@@ -237,12 +243,20 @@ export async function rollbackVersion(
   });
 }
 
+/** Where updates of the active version come from. What was built from a checkout is followed by the newest official release. */
+async function updateChannel(paths: MachinePaths, current: string | undefined): Promise<string> {
+  if (current === undefined) return "latest";
+  const receipt = await readReceipt(paths, current);
+  const channel = receipt === undefined ? channelOf(current) : channelOfReceipt(receipt);
+  return channel === "source" ? "latest" : channel;
+}
+
 /** Installs and activates what the active version's channel offers now. */
 export async function updateVersion(
   context: VersionContext,
 ): Promise<InstallResult & { readonly from?: string }> {
   const { current } = await readActive(context.paths);
-  const channel = current === undefined ? "latest" : channelOf(current);
+  const channel = await updateChannel(context.paths, current);
   const site = context.site();
   let result: InstallResult;
   try {
@@ -260,7 +274,7 @@ export async function updateVersion(
   if (result.version !== current) await useVersion(context, result.version);
   return {
     ...result,
-    activated: result.version !== current,
+    activated: result.activated || result.version !== current,
     ...(current === undefined ? {} : { from: current }),
   };
 }
@@ -319,7 +333,7 @@ export async function pruneVersions(context: VersionContext): Promise<{ readonly
 /** One row of the list. */
 export interface ListedVersion {
   readonly version: string;
-  readonly channel: string;
+  readonly channel: Channel;
   readonly active: boolean;
   readonly previous: boolean;
   readonly receipt: Receipt;
@@ -330,7 +344,7 @@ export async function listVersions(paths: MachinePaths): Promise<ListedVersion[]
   const { current, previous } = await readActive(paths);
   return (await installedVersions(paths)).map((receipt) => ({
     version: receipt.version,
-    channel: channelOf(receipt.version),
+    channel: channelOfReceipt(receipt),
     active: receipt.version === current,
     previous: receipt.version === previous,
     receipt,

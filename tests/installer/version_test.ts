@@ -91,6 +91,24 @@ Deno.test("version: install, list, use, roll back, uninstall, prune", () =>
     await assert.rejects(installVersion(context, "newest"), /neither a channel nor a version/);
   }));
 
+Deno.test("version: what was built from a checkout is no release, and a release takes its place", () =>
+  prepared(async ({ site, paths }) => {
+    const context = contextFor(paths, site);
+    const file = join(paths.versions, OLD, "receipt.json");
+    const receipt = JSON.parse(readFileSync(file, "utf8"));
+    const write = (changes: object) => writeFileSync(file, JSON.stringify({ ...receipt, ...changes }));
+    const channels = async () => (await listVersions(paths)).map((v) => v.channel);
+    write({ kind: "source" });
+    assert.deepEqual(await channels(), ["official"], "a release's sources, built here");
+    write({ kind: "source", commit: "" });
+    assert.deepEqual(await channels(), ["source"]);
+    await assert.rejects(useVersion(context, "official"), /"official" is not installed/);
+    assert.equal((await useVersion(context, "source")).version, OLD);
+    assert.deepEqual(await updateVersion(context), { version: OLD, already: false, activated: true, from: OLD });
+    assert.deepEqual(await channels(), ["official"]);
+    await holds(paths);
+  }));
+
 Deno.test("version: update follows the active version's channel and never goes back", () =>
   prepared(async ({ site, paths }) => {
     const context = contextFor(paths, site);
