@@ -8,7 +8,6 @@ import { NewEngine } from "@waft/engine";
 import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import process from "node:process";
-import { parseArgs } from "node:util";
 import { encodeModule } from "../engine/binary/encode.ts";
 import { measureBoundary } from "./boundary.ts";
 import { measureArtifacts } from "./artifacts.ts";
@@ -23,16 +22,21 @@ import { PROGRAMS } from "./programs.ts";
 import { report, type Results, summarize } from "./report.ts";
 import { measureProgram } from "./run_time.ts";
 import { V8, waftSide } from "./sides.ts";
+import { oneOf, readTaskLine } from "../scripts/task_options.ts";
 
-const { values: options } = parseArgs({
+const PARTS = ["run", "boundary", "control", "compile", "kernels"] as const;
+const task = {
+  name: "task bench",
+  about: "waft beside V8: programs, crossings of the boundary, control, compile speed.",
   options: {
-    quick: { type: "boolean", default: false },
-    filter: { type: "string", default: "" },
-    only: { type: "string", default: "run,boundary,control,compile" },
-    json: { type: "string" },
+    quick: { help: "shorter runs, fewer modules" },
+    filter: { value: "TEXT", help: "only programs and languages with this in their name", default: "" },
+    only: { value: "PART,…", help: `of ${PARTS.join(", ")}`, default: "run,boundary,control,compile" },
+    json: { value: "FILE", help: "keeps the figures" },
   },
-});
-const parts = options.only.split(",");
+} as const;
+const { values: options } = readTaskLine(task);
+const parts = options.only.split(",").map((part) => oneOf(task, "--only", part, PARTS));
 const effort = options.quick ? QUICK : FULL;
 const results: Results = { programs: [], compile: [], boundary: [], control: [], notes: [] };
 const engine = NewEngine();

@@ -16,8 +16,8 @@ import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { writeArchive } from "../project/archive.ts";
+import { readTaskLine, wholeNumber } from "../scripts/task_options.ts";
 import { segmentOfId } from "./names.ts";
 import { PostgresDatabase } from "./store/postgres.ts";
 
@@ -70,16 +70,20 @@ export interface LoadFigures {
   readonly loadBefore: number;
 }
 
-const { values } = parseArgs({
+const task = {
+  name: "task registry:load",
+  about:
+    "Many clients against processes of the registry, on SQLite, or on PostgreSQL with DATABASE_URL, and what is lost.",
   options: {
-    clients: { type: "string", default: "200" },
-    seconds: { type: "string", default: "60" },
-    kill: { type: "string", default: "app" },
-    json: { type: "string" },
+    clients: { value: "N", help: "how many at once", default: "200" },
+    seconds: { value: "N", help: "how long", default: "60" },
+    kill: { value: "WHAT", help: "what is killed on the way: none, app or postgres", default: "app" },
+    json: { value: "FILE", help: "keeps the figures, a row for each store and thing killed" },
   },
-});
-const CLIENTS = Number(values.clients);
-const SECONDS = Number(values.seconds);
+} as const;
+const { values } = readTaskLine(task);
+const CLIENTS = wholeNumber(task, "--clients", values.clients, 1);
+const SECONDS = wholeNumber(task, "--seconds", values.seconds, 1);
 const KILLS: { readonly [kill: string]: string } = {
   none: "nothing",
   app: "one process of the registry",

@@ -9,7 +9,10 @@ import { addCommand } from "./command.ts";
 
 /** Runs the command; the exit status. */
 export async function main(args: readonly string[]): Promise<number> {
-  const program = new Command("deno task").exitOverride().enablePositionalOptions();
+  const program = new Command("deno task").exitOverride().enablePositionalOptions()
+    .helpOption("-h, --help", "Show this help")
+    .helpCommand("help [command]", "Show help for a command")
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "registry: ")) });
   addCommand(program);
   try {
     await program.parseAsync(["registry", ...args], { from: "user" });

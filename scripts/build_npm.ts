@@ -7,12 +7,12 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { writeArchive } from "../project/archive.ts";
 import { type Files, finishModules, lockedVersions, missingExports, readPack } from "./npm_package.ts";
+import { readTaskLine } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -151,9 +151,16 @@ export function buildNpm(out: string, version?: string, root = ROOT): string[] {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { out: { type: "string" }, version: { type: "string" } } });
+  const { values } = readTaskLine({
+    name: "task build:npm",
+    about: "Builds the npm packages of the engine and the command, and prints their files.",
+    options: {
+      out: { value: "DIR", help: "where they go", default: "dist/npm" },
+      version: { value: "VERSION", help: "their version instead of the one in deno.json" },
+    },
+  });
   try {
-    for (const path of buildNpm(values.out ?? join(ROOT, "dist", "npm"), values.version)) console.log(path);
+    for (const path of buildNpm(resolve(ROOT, values.out), values.version)) console.log(path);
   } catch (error) {
     console.error(`error: ${(error as Error).message}`);
     process.exit(1);

@@ -26,6 +26,7 @@ import { moduleEnv } from "../engine/translate/module_env.ts";
 import { validateModule } from "../engine/validate/module.ts";
 import type { ValidModule } from "../engine/validate/valid_module.ts";
 import { AddressSpace, InterpretedInstance, type PretendFunction } from "../tests/support/interpreted_instance.ts";
+import { readTaskLine } from "./task_options.ts";
 
 /** Steps of the IR interpreter per program. */
 const STEPS = 300_000;
@@ -102,7 +103,12 @@ function compiled(valid: ValidModule, target: Target, cpu: ReadonlySet<string>):
 }
 
 const engine = NewEngine();
-const filters = process.argv.slice(2);
+const { operands: filters } = readTaskLine({
+  name: "run -A scripts/compare_targets.ts",
+  about: "Compares the code for arm64 with that for x64, for the benchmark's programs or those of some names.",
+  operands: "[FILTER…]",
+  options: {},
+});
 let bytesLog = 0;
 let executedLog = 0;
 let programs = 0;

@@ -12,8 +12,8 @@ import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { VERSION } from "../project/version_string.ts";
+import { readTaskLine } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -93,10 +93,16 @@ function fail(message: string): never {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({
-    options: { out: { type: "string" }, target: { type: "string" }, denort: { type: "string" } },
+  const { values } = readTaskLine({
+    name: "task compile",
+    about: "Makes waft one program that needs no Deno, and starts it.",
+    options: {
+      out: { value: "FILE", help: "where it goes", default: "dist/waft" },
+      target: { value: "TRIPLE", help: "for another machine, such as aarch64-unknown-linux-gnu" },
+      denort: { value: "DIR", help: "where Deno's runtime binaries are, as denort-TRIPLE; also DENORT_BIN" },
+    },
   });
-  const out = values.out ?? join(ROOT, "dist", "waft");
+  const out = resolve(ROOT, values.out);
   const without = compileStandalone({
     files: await bundleOfCopy(),
     out,

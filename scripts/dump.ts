@@ -3,7 +3,6 @@
  * as optimized, machine instructions and the bytes disassembled. FUNC is a function index or a name.
  */
 import { readFileSync } from "node:fs";
-import process from "node:process";
 import { ARM64 } from "../engine/backend_arm64/target.ts";
 import { X64 } from "../engine/backend_x64/target.ts";
 import { compileModule } from "../engine/compile.ts";
@@ -13,26 +12,36 @@ import { cpuFeatures } from "../engine/host/cpu.ts";
 import { currentHost } from "../engine/host/current.ts";
 import { IrFunction } from "../engine/ir/function.ts";
 import { printFunction } from "../engine/ir/print.ts";
-import { type OptimizationName, optimizationSet } from "../engine/optimizations.ts";
+import { OPTIMIZATION_ROWS, optimizationSet } from "../engine/optimizations.ts";
 import { optimize } from "../engine/optimize/passes.ts";
 import { translateFunction } from "../engine/translate/function.ts";
 import { moduleEnv } from "../engine/translate/module_env.ts";
 import { validateModule } from "../engine/validate/module.ts";
+import { oneOf, readTaskLine } from "./task_options.ts";
 
-const args = process.argv.slice(2);
-const flags = args.filter((arg) => arg.startsWith("--"));
-const [file, wanted] = args.filter((arg) => !arg.startsWith("--"));
-if (file === undefined) {
-  console.error("usage: deno task dump FILE [FUNC] [--explicit] [--interruptible] [--fuel] [--ir] [--off=KEY,…]");
-  process.exit(2);
-}
-const target = flags.includes("--arm64") ? ARM64 : X64;
-const explicitBounds = flags.includes("--explicit");
-const off = flags.find((flag) => flag.startsWith("--off="))?.slice(6).split(",") ?? [];
-const optimizations = optimizationSet(Object.fromEntries(off.map((key) => [key as OptimizationName, false])));
+const task = {
+  name: "task dump",
+  about: "Shows what the compiler makes of a module, or of one function, by index or name: IR, instructions, bytes.",
+  operands: "FILE [FUNC]",
+  options: {
+    ir: { help: "also the IR before it is optimized" },
+    arm64: { help: "for arm64 instead of x64" },
+    explicit: { help: "explicit bounds checks" },
+    interruptible: { help: "with polls" },
+    fuel: { help: "with fuel" },
+    off: { value: "KEY,…", help: "without these optimizations", default: "" },
+  },
+} as const;
+const { values: flags, operands } = readTaskLine(task);
+const [file, wanted] = operands as [string, string?];
+const target = flags.arm64 ? ARM64 : X64;
+const explicitBounds = flags.explicit;
+const names = OPTIMIZATION_ROWS.map(({ name }) => name);
+const off = flags.off.split(",").filter((key) => key !== "").map((key) => oneOf(task, "--off", key, names));
+const optimizations = optimizationSet(Object.fromEntries(off.map((key) => [key, false])));
 const module = NewEngine().parse(readFileSync(file));
 const valid = validateModule(module, featureSet());
-const control = { interruptible: flags.includes("--interruptible"), fuel: flags.includes("--fuel") };
+const control = { interruptible: flags.interruptible, fuel: flags.fuel };
 const env = moduleEnv(valid, { explicitBounds, optimizations, ...control });
 const exported = valid.exports.find((e) => e.kind === "func" && e.name === wanted)?.index;
 const named = [...valid.names.funcs].find(([, name]) => name === wanted)?.[0];
@@ -51,7 +60,7 @@ for (let i = 0; i < valid.funcs.length; i++) {
   if (selected !== undefined && index !== selected) continue;
   console.log(`==== func ${index} ${valid.names.funcs.get(index) ?? ""}`);
   translateFunction(env, i, f);
-  if (flags.includes("--ir")) console.log(printFunction(f));
+  if (flags.ir) console.log(printFunction(f));
   optimize(f, optimizations, {});
   console.log(printFunction(f));
   console.log(target.disassemble(code.bytes, code.tables.functionStart[i]!, code.tables.functionEnd[i]!));

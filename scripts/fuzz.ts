@@ -20,9 +20,24 @@ import {
 } from "../tests/fuzz/compare.ts";
 import { GENERATED_FEATURES } from "../tests/fuzz/generate_module.ts";
 import { shrink } from "../tests/fuzz/shrink.ts";
+import { oneOf, readTaskLine, wholeNumber } from "./task_options.ts";
 
-const USAGE =
-  "usage: deno task fuzz [--count N] [--seed S] [--source own|binaryen] [--feature A,B…] [--only A,B…] [--jobs J] [--out DIR] [--shrink] [--files A.wasm,…]";
+const task = {
+  name: "task fuzz",
+  about: "Random modules on waft and on V8 side by side. Status 1 when something differs.",
+  options: {
+    count: { value: "N", help: "how many", default: "2000" },
+    seed: { value: "S", help: "the first seed", default: "1" },
+    source: { value: "NAME", help: "own or binaryen; without it both in turn" },
+    feature: { value: "A,B…", help: "what every module must use", default: "" },
+    only: { value: "A,B…", help: "all that may be used; without it everything" },
+    jobs: { value: "J", help: "processes at once", default: "2" },
+    out: { value: "DIR", help: "where what differs is written", default: join(tmpdir(), "waft-fuzz-findings") },
+    shrink: { help: "makes the modules of --seed smaller while they still differ" },
+    files: { value: "A.wasm,…", help: "with --shrink: the modules", default: "" },
+    child: { help: "one process of several", hidden: true },
+  },
+} as const;
 /** Cases per child process, and how long one case may take. */
 const BATCH = 400;
 const CASE_MS = 120_000;
@@ -76,64 +91,26 @@ function emptyTotals(): Totals {
   };
 }
 
-function usage(message: string): never {
-  console.error(`${message}\n${USAGE}`);
-  Deno.exit(2);
+function readOptions(): Options {
+  const { values } = readTaskLine(task);
+  const number = (name: "count" | "seed" | "jobs") => wholeNumber(task, `--${name}`, values[name]);
+  return {
+    count: number("count"),
+    seed: number("seed"),
+    source: values.source === undefined ? undefined : oneOf(task, "--source", values.source, ["own", "binaryen"]),
+    features: values.only === undefined ? COMPILED_FEATURES : featuresOf("--only", values.only),
+    forced: featuresOf("--feature", values.feature),
+    jobs: number("jobs"),
+    out: values.out,
+    child: values.child,
+    shrink: values.shrink,
+    files: values.files === "" ? [] : values.files.split(","),
+  };
 }
 
-function readOptions(args: readonly string[]): Options {
-  const options: Options = {
-    count: 2000,
-    seed: 1,
-    source: undefined,
-    features: COMPILED_FEATURES,
-    forced: [],
-    jobs: 2,
-    out: join(tmpdir(), "waft-fuzz-findings"),
-    child: false,
-    shrink: false,
-    files: [],
-  };
-  for (let i = 0; i < args.length; i++) {
-    const name = args[i]!;
-    if (name === "--child" || name === "--shrink") {
-      options[name === "--child" ? "child" : "shrink"] = true;
-      continue;
-    }
-    const value = args[++i];
-    if (value === undefined) usage(`${name} is unknown or needs a value`);
-    const number = Number(value);
-    switch (name) {
-      case "--count":
-      case "--seed":
-      case "--jobs":
-        if (!Number.isInteger(number) || number < 0) usage(`${name} needs a number, not ${value}`);
-        options[name.slice(2) as "count"] = number;
-        break;
-      case "--source":
-        if (value !== "own" && value !== "binaryen") usage(`--source is own or binaryen, not ${value}`);
-        options.source = value;
-        break;
-      case "--only":
-      case "--feature": {
-        const names = value === "" ? [] : value.split(",");
-        for (const f of names) {
-          if (!GENERATED_FEATURES.includes(f) && !BINARYEN_FEATURES.includes(f)) usage(`There is no feature ${f} here`);
-        }
-        options[name === "--only" ? "features" : "forced"] = names;
-        break;
-      }
-      case "--out":
-        options.out = value;
-        break;
-      case "--files":
-        options.files = value.split(",");
-        break;
-      default:
-        usage(`${name} is unknown`);
-    }
-  }
-  return options;
+function featuresOf(what: string, text: string): string[] {
+  const known = [...new Set([...GENERATED_FEATURES, ...BINARYEN_FEATURES])];
+  return text === "" ? [] : text.split(",").map((name) => oneOf(task, what, name, known));
 }
 
 function sourceOf(seed: number, options: Options): Source {
@@ -321,7 +298,7 @@ async function runShrink(options: Options): Promise<void> {
   Deno.exit(0);
 }
 
-const options = readOptions(Deno.args);
+const options = readOptions();
 if (options.child) await runChild(options);
 else if (options.shrink) await runShrink(options);
 else await runParent(options);

@@ -1,5 +1,5 @@
 /**
- * Does the collector really collect? `deno run -A scripts/gc_soak.ts [GIGABYTES]` allocates that many (default 100) in total while about
+ * Does the collector really collect? `deno task soak:gc [GIGABYTES]` allocates that many (default 100) in total while about
  * 10 MB are alive: lists of structures with byte arrays of random sizes, up to 128 KiB, in cycles, each replaced at random. The
  * program checks every object that it drops. Prints how much was allocated, the memory of the process, and the collector's
  * pauses; fails when an object was damaged or memory is not bounded.
@@ -7,9 +7,16 @@
 import process from "node:process";
 import { gcStatistics, NewEngine } from "@waft/engine";
 import { GC_SOAK_PROGRAM } from "./gc_soak_program.ts";
+import { readTaskLine, wholeNumber } from "./task_options.ts";
 
 const SLOTS = 25_000;
-const wanted = Number(process.argv[2] ?? 100) * 1e9;
+const task = {
+  name: "task soak:gc",
+  about: "Allocates gigabytes of structures, 100 by default, with 10 MB alive; fails when memory is not bounded.",
+  operands: "[GIGABYTES]",
+  options: {},
+} as const;
+const wanted = wholeNumber(task, "GIGABYTES", readTaskLine(task).operands[0] ?? "100", 1) * 1e9;
 const { exports } = NewEngine().compile(GC_SOAK_PROGRAM).instantiate();
 const start = exports["start"] as (slots: number) => void;
 const step = exports["step"] as (count: number) => bigint;

@@ -4,11 +4,18 @@
  * (What the JavaScript runtimes themselves need: docs/control.md.) Ends with one line of figures.
  */
 import { readFileSync } from "node:fs";
-import process from "node:process";
-import { type EngineOptions, type Instance, NewEngine } from "@waft/engine";
+import { type Instance, NewEngine } from "@waft/engine";
+import { oneOf, readTaskLine, wholeNumber } from "./task_options.ts";
 
-const count = Number(process.argv[2] ?? 50_000);
-const bounds = (process.argv[3] ?? "auto") as EngineOptions["bounds"];
+const task = {
+  name: "task many",
+  about: "Makes many live instances, 50,000 by default, and calls all of them. BOUNDS is auto, guard or explicit.",
+  operands: "[COUNT] [BOUNDS]",
+  options: {},
+} as const;
+const { operands } = readTaskLine(task);
+const count = wholeNumber(task, "COUNT", operands[0] ?? "50000", 1);
+const bounds = oneOf(task, "BOUNDS", operands[1] ?? "auto", ["auto", "guard", "explicit"]);
 const module = NewEngine({ bounds }).compile(`(module
   (memory (export "memory") 1 4) (table 4 funcref) (global $g (mut i32) (i32.const 7))
   (elem (i32.const 0) $f $f) (data (i32.const 8) "some bytes of data")

@@ -28,7 +28,6 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { writeArchive } from "../project/archive.ts";
 import semver from "semver";
 import { channelOf } from "../project/ops/version_channel.ts";
@@ -46,6 +45,7 @@ import { VERSION } from "../project/version_string.ts";
 import { canonicalVersion, isCanonicalVersion } from "../project/version.ts";
 import { signingKeysOf } from "../registry/signing.ts";
 import { denoCache, fetchDeno, PINNED_DENO, pinnedDeno } from "./pinned_deno.ts";
+import { readTaskLine } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const MIN_DENO = "2.9.0";
@@ -514,25 +514,31 @@ function buildHere(out: string, version: string, keysFile: string | undefined): 
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({
+  const { values } = readTaskLine({
+    name: "task release",
+    about: "Builds what a release consists of, for one commit, into a folder that any server of files can serve.",
     options: {
-      out: { type: "string", default: "dist/release" },
-      channel: { type: "string", default: "canary" },
-      key: { type: "string" },
-      keys: { type: "string" },
-      commit: { type: "string", default: "HEAD" },
-      base: { type: "string", default: BASE_URL },
-      repository: { type: "string", default: "" },
-      now: { type: "string" },
-      "expire-days": { type: "string", default: "14" },
-      platform: { type: "string", multiple: true },
-      "own-deno": { type: "boolean", default: false },
-      cache: { type: "string", default: denoCache() },
-      denort: { type: "string" },
-      "no-packages": { type: "boolean", default: false },
-      keep: { type: "string", default: "20" },
-      here: { type: "string" },
-      version: { type: "string" },
+      out: {
+        value: "DIR",
+        help: "that folder; keep it between runs, so that the index grows",
+        default: "dist/release",
+      },
+      channel: { value: "NAME", help: "canary, nightly or official", default: "canary" },
+      key: { value: "FILE", help: "the private keys that sign: Ed25519, PKCS#8 in PEM" },
+      commit: { value: "COMMIT", help: "what is built", default: "HEAD" },
+      base: { value: "URL", help: "where it will be served", default: BASE_URL },
+      repository: { value: "URL", help: "what install.sh clones for --from-source", default: "" },
+      platform: { value: "OS/ARCH", help: "only this one; may be given again", many: true },
+      "no-packages": { help: "nothing for npm and JSR" },
+      keep: { value: "N", help: "releases of canary and of nightly that stay", default: "20" },
+      "expire-days": { value: "N", help: "how long the index is valid", default: "14" },
+      now: { value: "TIME", help: "the index's time" },
+      "own-deno": { help: "the Deno that runs this instead of the pinned one" },
+      cache: { value: "DIR", help: "where what was fetched is kept", default: denoCache() },
+      denort: { value: "DIR", help: "where Deno's runtime binaries are" },
+      here: { value: "DIR", help: "only a bundle's folder, of this tree" },
+      version: { value: "VERSION", help: "with --here: its version" },
+      keys: { value: "FILE", help: "with --here: the keys that it trusts" },
     },
   });
   try {
@@ -560,7 +566,7 @@ if (import.meta.main) {
         repository: values.repository,
         now,
         expireDays,
-        platforms: values.platform ?? PINNED_DENO.map(({ platform }) => platform),
+        platforms: values.platform.length > 0 ? values.platform : PINNED_DENO.map(({ platform }) => platform),
         ownDeno: values["own-deno"],
         cache: values.cache,
         ...(values.denort === undefined ? {} : { denort: values.denort }),

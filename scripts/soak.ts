@@ -7,9 +7,9 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { type Instance, type Module, NewEngine, TrapError } from "@waft/engine";
 import { settle } from "../tests/support/collect_garbage.ts";
+import { readTaskLine, wholeNumber } from "./task_options.ts";
 
 /** What must not grow. */
 export interface Usage {
@@ -113,13 +113,15 @@ function usage(thread: Instance["internal"]["store"]["thread"]): Usage {
 const isMain = (import.meta as { main?: boolean }).main ?? process.argv[1] === fileURLToPath(import.meta.url);
 
 if (isMain) {
-  const { values, positionals } = parseArgs({ options: { json: { type: "string" } }, allowPositionals: true });
+  const task = {
+    name: "task soak",
+    about: "Makes, uses and closes instances, 1,000,000 by default; fails when memory or anything else grows.",
+    operands: "[CYCLES]",
+    options: { json: { value: "FILE", help: "keeps what was measured" } },
+  } as const;
+  const { values, operands } = readTaskLine(task);
   const reports: (Usage & { done: number })[] = [];
-  const cycles = Number(positionals[0] ?? 1_000_000);
-  if (!Number.isSafeInteger(cycles) || cycles < 1) {
-    console.error(`usage: deno task soak [CYCLES] [--json FILE]: ${positionals[0]} is no number of cycles`);
-    process.exit(2);
-  }
+  const cycles = wholeNumber(task, "CYCLES", operands[0] ?? "1000000", 1);
   const start = performance.now();
   await soak(cycles, (done, now) => {
     reports.push({ done, ...now });

@@ -11,20 +11,31 @@ import { join } from "node:path";
 import process from "node:process";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/optimizations";
 import { optionsOfScript, runScript } from "@waft/engine/script/run_script";
+import { readTaskLine, wrongUsage } from "./task_options.ts";
 
+const task = {
+  name: "task spec",
+  about: "Runs the specification suite (WASM_TESTSUITE names its folder) in both bounds modes. " +
+    "FILTER is part of a script's name, =FILTER all of it.",
+  operands: "[FILTER…]",
+  options: {
+    guard: { help: "guarded memories only" },
+    explicit: { help: "explicit bounds checks only" },
+    set: { value: "KEY=on|off", help: "forces an optimization, or all of them by the key all", many: true },
+    matrix: { help: "again with each optimization forced the other way, all off, and all on" },
+  },
+} as const;
+const { values: { guard, explicit, set: settings, matrix }, operands: filters } = readTaskLine(task);
 const folder = process.env["WASM_TESTSUITE"] ?? "tests/spec/testsuite";
 if (!existsSync(folder)) {
   console.log(`The specification suite is not at ${folder}: set WASM_TESTSUITE to its folder.`);
   process.exit(process.env["CI"] === undefined ? 0 : 1);
 }
-const args = process.argv.slice(2);
-const matrix = args.includes("--matrix");
-const settings = args.flatMap((arg, i) => args[i - 1] === "--set" ? [arg] : []);
-const filters = args.filter((arg, i) => !arg.startsWith("--") && args[i - 1] !== "--set");
 const files = readdirSync(folder, { recursive: true }).map(String).filter((name) => name.endsWith(".wast")).sort()
   .filter((name) =>
     filters.length === 0 || filters.some((f) => f.startsWith("=") ? name === f.slice(1) : name.includes(f))
   );
+if (files.length === 0) wrongUsage(task, `no script has ${filters.join(" or ")} in its name`);
 const scripts = files.map((file) => ({ file, text: readFileSync(join(folder, file)) }));
 let failures = 0;
 
@@ -54,9 +65,7 @@ async function runAll(
   failures += failed;
 }
 
-const modes = (["guard", "explicit"] as const).filter((mode) =>
-  !args.includes(mode === "guard" ? "--explicit" : "--guard")
-);
+const modes = (["guard", "explicit"] as const).filter((mode) => !(mode === "guard" ? explicit : guard));
 const KEYS = OPTIMIZATION_ROWS.filter((row) => row.state === "on" || row.state === "off");
 
 /** What `--set` says. */
@@ -66,10 +75,8 @@ function switches(): Switches {
     const [, key, value] = /^([a-z0-9-]+)=(on|off)$/.exec(setting) ?? [];
     const named = KEYS.filter(({ name }) => key === "all" || key === name);
     if (named.length === 0) {
-      console.error(
-        `--set ${setting}: what is wanted is KEY=on or KEY=off, KEY one of all, ${KEYS.map((k) => k.name).join(", ")}`,
-      );
-      process.exit(2);
+      const keys = KEYS.map((k) => k.name).join(", ");
+      wrongUsage(task, `--set is KEY=on or KEY=off, not '${setting}'; KEY is one of all, ${keys}`);
     }
     for (const { name } of named) result[name] = value === "on";
   }

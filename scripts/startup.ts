@@ -11,10 +11,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { encodeModule } from "../engine/binary/encode.ts";
 import { parseModule } from "../engine/text/parse_module.ts";
 import { VERSION } from "../project/version_string.ts";
+import { readTaskLine, wholeNumber } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** Runs that fill the caches: what Deno keeps it writes beside running. */
@@ -69,9 +69,16 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1]!;
 }
 
-const { values } = parseArgs({ options: { runs: { type: "string", default: "40" }, home: { type: "string" } } });
-const runs = Number(values.runs);
-if (!Number.isSafeInteger(runs) || runs < 1) throw new Error("--runs takes a whole number");
+const task = {
+  name: "task startup",
+  about: "How long the installed command takes to start, beside Deno's own start of an empty script.",
+  options: {
+    runs: { value: "N", help: "how often each is started", default: "40" },
+    home: { value: "DIR", help: "a home of waft to measure instead of one made of this tree" },
+  },
+} as const;
+const { values } = readTaskLine(task);
+const runs = wholeNumber(task, "--runs", values.runs, 1);
 const scratch = mkdtempSync(join(tmpdir(), "waft-startup-"));
 try {
   const home = values.home ?? join(scratch, "home");

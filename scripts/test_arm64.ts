@@ -1,5 +1,5 @@
 /**
- * Tests everything on 64-bit Arm: `deno task test:arm64 [--quick] [--jobs=N] [--minutes=N] [FILTER…]`. On an arm64 machine with this very
+ * Tests everything on 64-bit Arm: `deno task test:arm64 [--quick] [--jobs N] [--minutes N] [FILTER…]`. On an arm64 machine with this very
  * Deno; elsewhere emulated (arm64_emulator.ts, which fetches what is missing). In this order:
  *
  *     spec       the specification suite in both bounds modes, some groups of files, a process each
@@ -15,6 +15,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs
 import { join } from "node:path";
 import process from "node:process";
 import { type Arm64, arm64 } from "./arm64_emulator.ts";
+import { readTaskLine, wholeNumber } from "./task_options.ts";
 
 /** Most memory of one emulated process in MiB; the whole suite in one takes 1,100. */
 const MOST_MEMORY = 3000;
@@ -22,12 +23,19 @@ const MOST_MEMORY = 3000;
 const MOST_MINUTES = 40;
 const WATCH_MILLISECONDS = 500;
 
-const args = process.argv.slice(2);
-const flag = (name: string) => args.find((arg) => arg.startsWith(`--${name}=`))?.slice(name.length + 3);
-const quick = args.includes("--quick");
-const jobs = Number(flag("jobs") ?? Math.min(4, navigator.hardwareConcurrency));
-const end = performance.now() + Number(flag("minutes") ?? 600) * 60_000;
-const filters = args.filter((arg) => !arg.startsWith("--"));
+const task = {
+  name: "task test:arm64",
+  about: "Tests everything on 64-bit Arm, emulated elsewhere. FILTER is part of a name of the suite's files.",
+  operands: "[FILTER…]",
+  options: {
+    quick: { help: "some files, fewer programs" },
+    jobs: { value: "N", help: "processes at once", default: String(Math.min(4, navigator.hardwareConcurrency)) },
+    minutes: { value: "N", help: "starts nothing after that time", default: "600" },
+  },
+} as const;
+const { values: { quick, ...numbers }, operands: filters } = readTaskLine(task);
+const jobs = wholeNumber(task, "--jobs", numbers.jobs, 1);
+const end = performance.now() + wholeNumber(task, "--minutes", numbers.minutes, 1) * 60_000;
 
 function machine(): Arm64 {
   try {

@@ -3,16 +3,17 @@
  * first assertion that does not hold; whether threads meet is up to the scheduler, so a long run sees more than a short one.
  */
 import process from "node:process";
-import { parseArgs } from "node:util";
 import { withTeam } from "../tests/threads/team.ts";
 import * as torture from "../tests/threads/torture.ts";
+import { readTaskLine, wholeNumber } from "./task_options.ts";
 
-const { values } = parseArgs({ options: { count: { type: "string", default: "20" } } });
-const count = Number(values.count);
-if (!Number.isInteger(count) || count < 1) {
-  console.error(`--count must be a positive whole number, not ${values.count}`);
-  process.exit(2);
-}
+const task = {
+  name: "task torture",
+  about:
+    "Threads that race for shared memory, in both bounds modes; fails with the first assertion that does not hold.",
+  options: { count: { value: "N", help: "how often", default: "20" } },
+} as const;
+const count = wholeNumber(task, "--count", readTaskLine(task).values.count, 1);
 for (const bounds of ["guard", "explicit"] as const) {
   const start = performance.now();
   for (let n = 0; n < count; n++) {

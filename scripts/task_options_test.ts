@@ -1,0 +1,78 @@
+/** Command lines of the tasks: what is read, and that every task of deno.json that is a script of ours answers --help and refuses what it does not know. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { readTaskLine, usageOf } from "./task_options.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+const TASK = {
+  name: "task sample",
+  about: "An example.",
+  operands: "FILE [NAME]",
+  options: {
+    fast: { help: "does less" },
+    count: { value: "N", help: "how many", default: "3" },
+    out: { value: "DIR", help: "where" },
+    set: { value: "KEY", help: "more", many: true },
+    child: { help: "not shown", hidden: true },
+  },
+} as const;
+
+Deno.test("a task's arguments: values, defaults, lists, operands", () => {
+  assert.deepEqual(readTaskLine(TASK, ["a.wasm"]), {
+    values: { fast: false, count: "3", out: undefined, set: [], child: false, help: false },
+    operands: ["a.wasm"],
+  });
+  const { values, operands } = readTaskLine(TASK, ["--count=5", "a", "--set", "x", "--fast", "b", "--set", "y"]);
+  assert.deepEqual([values.count, values.fast, values.set, operands], ["5", true, ["x", "y"], ["a", "b"]]);
+  assert.equal(
+    usageOf(TASK),
+    `usage: deno task sample [options] FILE [NAME]
+
+An example.
+
+  --fast     does less
+  --count N  how many (3)
+  --out DIR  where
+  --set KEY  more`,
+  );
+});
+
+/** A script's status and output. */
+function run(script: string, ...args: string[]): Promise<{ status: number | null; out: string; err: string }> {
+  const child = spawn(process.execPath, ["run", "-A", "--no-check", script, ...args], { cwd: ROOT });
+  let [out, err] = ["", ""];
+  child.stdout.on("data", (text) => out += text);
+  child.stderr.on("data", (text) => err += text);
+  return new Promise((resolve) => child.on("close", (status) => resolve({ status, out, err })));
+}
+
+/** Tasks whose command lines another reader reads: commander, and for test:hosts its own. */
+const OTHERS = ["waft", "registry", "test:hosts"];
+
+Deno.test("every task that is a script answers --help, and what it does not know with status 2", async () => {
+  const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as { tasks: Record<string, string> };
+  const scripts = Object.entries(tasks).flatMap(([name, command]) => {
+    const script = /^deno run .*?(\S+\.ts)$/.exec(command)?.[1];
+    return script === undefined || OTHERS.includes(name) ? [] : [[name, script] as const];
+  });
+  assert.ok(scripts.length >= 14, String(scripts));
+  const waiting = [...scripts];
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const [name, script] = next;
+      const help = await run(script, "--help");
+      assert.equal(help.status, 0, `${name}: ${help.err}`);
+      assert.match(help.out, new RegExp(`^usage: deno task ${name}(?: |\n)`), name);
+      assert.equal(help.err, "", name);
+      const unknown = await run(script, "--no-such-option");
+      assert.equal(unknown.status, 2, `${name}: ${unknown.err}`);
+      assert.equal(unknown.err, `deno task ${name}: Unknown option '--no-such-option'; --help shows what it takes\n`);
+    }
+  };
+  await Promise.all([work(), work()]);
+});
