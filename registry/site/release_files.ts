@@ -20,9 +20,10 @@ const TYPES: readonly (readonly [end: string, type: string])[] = [
   [".gz", "application/gzip"],
   [".tgz", "application/gzip"],
   [".json", "application/json"],
-  [".sig", "application/json"],
+  ["index.json.sig", "application/json"],
   [".sh", "text/x-shellscript; charset=utf-8"],
   ["SHA256SUMS", "text/plain; charset=utf-8"],
+  ["SHA256SUMS.sig", "text/plain; charset=utf-8"], // A line for each key.
 ];
 
 /** `GET /releases/index.json` and its signature: they change with each release. */

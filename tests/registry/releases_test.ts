@@ -67,6 +67,8 @@ Deno.test("releases: the index, its signature, archives and install.sh are the b
     const type = async (path: string): Promise<string> => (await fetch(r.url + path)).headers.get("content-type")!;
     assert.equal(await type("/install.sh"), "text/x-shellscript; charset=utf-8");
     assert.equal(await type("/releases/index.json"), "application/json");
+    assert.equal(await type("/releases/index.json.sig"), "application/json");
+    assert.equal(await type(`/releases/${VERSION}/SHA256SUMS.sig`), "text/plain; charset=utf-8");
     assert.equal(await type(site.path(VERSION)), "application/gzip");
   }));
 
