@@ -45,6 +45,10 @@ fail() {
   printf 'install.sh: %s\n' "$@" >&2
   exit 1
 }
+misused() {
+  printf 'install.sh: %s\n' "$@" 'see --help' >&2
+  exit 2
+}
 has() { command -v "$1" >/dev/null 2>&1; }
 
 main() {
@@ -62,7 +66,7 @@ main() {
         return 0
         ;;
       --dir | --version | --base | --kind)
-        [ $# -ge 2 ] || fail "$1 needs a value"
+        [ $# -ge 2 ] || misused "$1 needs a value"
         case $1 in
           --dir) dir=$2 ;;
           --version) target=$2 ;;
@@ -75,20 +79,20 @@ main() {
       --version=*) target=${1#*=} ;;
       --base=*) base=${1#*=} ;;
       --kind=*) kind=${1#*=} ;;
-      *) fail "unknown option $1" "see --help" ;;
+      *) misused "unknown option $1" ;;
     esac
     shift
   done
   base=${base%/}
   case $base in
     https://* | http://127.0.0.1* | http://localhost* | 'http://[::1]'*) ;;
-    *) fail "the release site $base must use https" ;;
+    *) misused "the release site $base must use https" ;;
   esac
   case $kind in
     bundle | source) ;;
     standalone) fail 'a standalone build is one program, which this script does not manage' \
       "take it from $base/releases/, or install the bundle" ;;
-    *) fail "unknown kind $kind: bundle or source" ;;
+    *) misused "unknown kind $kind: bundle or source" ;;
   esac
   [ -n "${HOME:-}" ] || [ -n "${WAFT_HOME:-}" ] || fail 'neither HOME nor WAFT_HOME is set'
   if [ -n "$uninstall" ]; then

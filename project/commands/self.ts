@@ -105,7 +105,8 @@ async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unkno
   );
   const lines = [`installed waft ${result.version}; the command is ${join(bin, "waft")}`];
   if (path !== undefined) {
-    lines.push(`${bin} is on the PATH of new shells (${path.edits.map((e) => e.file).join(", ")})`);
+    lines.push(`${bin} is on the PATH of new shells (${path.edits.map((e) => e.file).join(", ")}); for this one:`);
+    lines.push(`  ${plan.line}`);
   } else if (!plan.onPath) lines.push(`add this line to your shell's start-up file:`, `  ${plan.line}`);
   for (const reason of plan.refused) lines.push(`not changed: ${reason}`);
   return { data: { ...result, edits: path?.edits ?? [] }, text: lines.join("\n") };

@@ -65,6 +65,7 @@ async function prepared(
       args?: readonly string[],
       env?: { [name: string]: string },
       shells?: readonly (readonly string[])[],
+      expected?: number,
     ) => Promise<void>;
   }) => Promise<void>,
 ): Promise<void> {
@@ -93,10 +94,10 @@ async function prepared(
       site,
       script,
       run,
-      async refuses(message, args = ["--yes"], env = {}, shells = SHELLS) {
+      async refuses(message, args = ["--yes"], env = {}, shells = SHELLS, expected = 1) {
         for (const shell of shells) {
           const { status, err, out } = await run(shell, args, { env });
-          assert.equal(status, 1, `${shell.join(" ")}: ${out}${err}`);
+          assert.equal(status, expected, `${shell.join(" ")}: ${out}${err}`);
           assert.match(err, message, shell.join(" "));
           assert.equal(out, "");
           assert.deepEqual(readdirSync(home), ["tmp"], "nothing outside of the temporary directory");
@@ -243,9 +244,9 @@ Deno.test({
   ignore,
   fn: () =>
     prepared(async ({ refuses, run }) => {
-      await refuses(/unknown option --wrong/, ["--wrong"]);
-      await refuses(/--dir needs a value/, ["--dir"]);
-      await refuses(/must use https/, ["--base", "http://example.com", "--yes"]);
+      await refuses(/unknown option --wrong/, ["--wrong"], {}, SHELLS, 2);
+      await refuses(/--dir needs a value/, ["--dir"], {}, SHELLS, 2);
+      await refuses(/must use https/, ["--base", "http://example.com", "--yes"], {}, SHELLS, 2);
       await refuses(/a standalone build is one program/, ["--kind", "standalone"]);
       await refuses(/waft is not installed here/, ["--uninstall", "--yes"]);
       await refuses(/neither HOME nor WAFT_HOME is set/, ["--yes"], { HOME: "" });
