@@ -170,8 +170,12 @@ INSTRUCTION_ROWS.forEach(({ key, text, bits, scale }, n) => {
   ROW_MASK[n] = mask;
   ROW_SCALE[n] = scale;
   let shift = 0;
-  for (const found of text.matchAll(/\b[wxshdqbvWX]([dnma])\b/g)) {
-    ROW_REGISTERS[n] |= ("dnma".indexOf(found[1]) + 1) << shift;
+  // An extended operand (#E) is register m.
+  for (const found of text.matchAll(/\b[wxshdqbvWX]([dnma])\b|#E/g)) {
+    ROW_REGISTERS[n] |= ("dnma".indexOf(found[1] ?? "m") + 1) << shift;
     shift += 4;
   }
+  // Every register of the word is in the text, but for an index (#X) and that of a tested bit (#T), which have emission of their own.
+  const fields = new Set(bits.replaceAll(/[^dnma]/g, "")).size;
+  if (!/#[XT]/.test(text) && fields !== shift / 4) throw new Error(`Instruction row ${key}: registers without text`);
 });
