@@ -129,7 +129,7 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "loop-precheck",
     target: "both",
-    state: "later",
+    state: "on",
     meaning: "Test the largest extent of a loop's accesses before it (explicit mode)",
   },
   {

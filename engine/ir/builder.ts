@@ -23,7 +23,7 @@ const { I32, I64, F32 } = TY;
 /** The comparison that is true exactly when the one at the index is not; 0 for operations without one. */
 export const INVERSE: Uint8Array = new Uint8Array(256);
 /** The comparison with its operands exchanged. */
-const MIRROR: Uint8Array = new Uint8Array(256);
+export const MIRROR: Uint8Array = new Uint8Array(256);
 for (
   const [op, inverse, mirror] of [
     [EQ, NE, EQ],

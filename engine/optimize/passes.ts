@@ -10,6 +10,7 @@ import { removeDeadCode } from "./dead_code.ts";
 import { Numbering, type NumberingOptions } from "./gvn.ts";
 import { layOutBlocks } from "./layout.ts";
 import { hoistInvariants } from "./licm.ts";
+import { precheckLoops } from "./loop_precheck.ts";
 import { MemoryState } from "./memory_state.ts";
 import { promoteGlobals } from "./promote.ts";
 import { threadBranches } from "./thread_branches.ts";
@@ -62,6 +63,12 @@ export function optimize(
     const constants = hoistInvariants(f, FLOW, MEMORY, selection["v128-const-cache"] === true);
     if (constants > 0) hits["v128-const-cache"] = (hits["v128-const-cache"] ?? 0) + constants;
     afterPass?.("licm", f);
+    // After motion, which has taken the checks out that are the same each time around.
+    const removed = selection["loop-precheck"] === true ? precheckLoops(f, FLOW) : 0;
+    if (removed > 0) {
+      hits["loop-precheck"] = (hits["loop-precheck"] ?? 0) + removed;
+      afterPass?.("loop-precheck", f);
+    }
   }
   if (f.charged && mergeCharges(f) > 0) afterPass?.("charges", f);
   // Layout last: it is about the blocks that are left.

@@ -6,8 +6,9 @@
  * Calls are answered by a hash of what they got, and change memory, globals and sizes. A NaN of arithmetic counts as one value,
  * whatever its bits. In explicit mode an access out of bounds that no BOUNDS caught is an error of the test, not a trap.
  */
+import { CONTEXT, MEMORY } from "../context_layout.ts";
 import { EVAL_NAN, EVAL_UNKNOWN, evalHi, evalLo, evaluate } from "../ir/eval.ts";
-import { boundsBytes, CLASS_SIZES, type IrFunction, REGION } from "../ir/function.ts";
+import { boundsBytes, CLASS_SIZES, type IrFunction, REGION, region } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_ROWS } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
@@ -18,6 +19,10 @@ export const MEMORY_BYTES = 4096;
 export const CONTEXT_BYTES = 256;
 /** Context offsets from here on are of class CLASS_SIZES: calls change them, stores do not. */
 export const SIZES_OFFSET = 192;
+
+/** Where the context has the length of memory 0: what lies there otherwise is of other classes. */
+const LENGTH_OFFSET = CONTEXT.SIZE + MEMORY.LENGTH;
+const LENGTH_REGION = region(REGION.CONTEXT, CLASS_SIZES);
 
 class Trapped {
   constructor(readonly code: number) {}
@@ -145,6 +150,11 @@ class Machine {
     const { f, lo, hi } = this;
     const kind = f.c[i]! & 0xff;
     const bytes = accessBytes(f, i);
+    if (isLoad(op) && f.c[i] === LENGTH_REGION && f.imm[i] === LENGTH_OFFSET) {
+      lo[i] = MEMORY_BYTES;
+      hi[i] = 0;
+      return;
+    }
     const space = kind === REGION.CONTEXT ? this.context : this.memory;
     const base = f.a[i] === 0 ? 0 : lo[f.a[i]!]! >>> 0;
     const at = base + (f.imm[i]! >>> 0);

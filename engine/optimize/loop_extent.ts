@@ -1,0 +1,222 @@
+/**
+ * How far the checked accesses of a counted loop reach. In: an innermost loop. Out: how often it goes around at most, and per group of
+ * addresses that differ by constants, by how much they move each time and which bytes around them are accessed.
+ *
+ * A value is affine when it equals v + k × step, modulo its width, the k-th time around (k from 0): block parameters that every back edge changes
+ * by one constant, and sums, differences and multiples by constants of such and of values of outside. What k may be at most comes from a
+ * test that is made each time around, and that ends the loop when an affine value reaches one of outside.
+ */
+import { INVERSE, MIRROR } from "../ir/builder.ts";
+import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
+
+const { ADD, BOUNDS, BRANCH, CONST, EQ, GE_U, MUL, NE, PARAM, SHL, SUB } = OP;
+const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S } = OP;
+/** Larger steps, and addresses farther from what they have in common, are left alone: products with them fit 64 bits by far. */
+const MOST_STEP = 1 << 16, MOST_DISTANCE = 2 ** 31;
+/** How deep the operands of operands are looked at. */
+const DEPTH = 12;
+
+/** Addresses with a value in common. */
+export interface Group {
+  /** What the addresses are sums of constants and; affine with `step`. */
+  readonly root: number;
+  readonly step: number;
+  readonly memory: number;
+  /** Lowest address, and end of the access that ends last, as distances from the root. */
+  low: number;
+  end: number;
+  /** Does every access come after the test, each time around? */
+  tested: boolean;
+}
+
+/** The test that bounds how often a loop goes around. */
+export interface Test {
+  /** The loop goes on while `compare` of x, which changes by `step` each time, and y, of outside, holds: NE, or a less or greater. */
+  readonly compare: number;
+  readonly x: number;
+  /** 0: the constant 0 of x's type. */
+  readonly y: number;
+  readonly step: number;
+}
+
+/** Answers about the loop that `begin` named last. */
+export class LoopExtent {
+  /** By block: does it belong to the loop? */
+  readonly inLoop: Uint8Array;
+  /** The loop's blocks, in order; its header is the first. */
+  blocks: number[] = [];
+  #steps = new Map<number, number>();
+
+  constructor(readonly f: IrFunction, readonly flow: ControlFlow, readonly home: Int32Array) {
+    this.inLoop = new Uint8Array(f.blockCount);
+  }
+
+  /** Turns to the loop of `head`, which has no loop in it. */
+  begin(head: number): void {
+    const { loopOf, loopEnd } = this.flow;
+    for (const k of this.blocks) this.inLoop[k] = 0;
+    this.#steps.clear();
+    this.blocks = [];
+    for (let k = head; k < loopEnd[head]!; k++) {
+      if (loopOf[k] !== head) continue;
+      this.blocks.push(k);
+      this.inLoop[k] = 1;
+    }
+  }
+
+  /** Is `v` computed in the loop? */
+  defined(v: number): boolean {
+    return v < this.home.length && this.inLoop[this.home[v]!] === 1;
+  }
+
+  /** By how much `v`, an integer, changes each time around: 0 if it does not, NaN if not by a constant that is known. */
+  step(v: number, depth = DEPTH): number {
+    if (!this.defined(v) || this.f.op[v] === CONST) return 0;
+    const known = this.#steps.get(v);
+    if (known !== undefined) return known;
+    if (depth === 0) return NaN;
+    const step = this.#computeStep(v, depth - 1);
+    const result = Math.abs(step) <= MOST_STEP ? step : NaN;
+    this.#steps.set(v, result);
+    return result;
+  }
+
+  #computeStep(v: number, depth: number): number {
+    const { op, a, b, imm, ty } = this.f;
+    if (ty[v] !== TY.I32 && ty[v] !== TY.I64) return NaN;
+    switch (op[v]) {
+      case PARAM:
+        return this.home[v] === this.blocks[0] ? this.#stepOfParam(v) : NaN;
+      case ADD:
+        return this.step(a[v]!, depth) + this.step(b[v]!, depth);
+      case SUB:
+        return this.step(a[v]!, depth) - this.step(b[v]!, depth);
+      case SHL:
+        return op[b[v]!] === CONST ? this.step(a[v]!, depth) * 2 ** (imm[b[v]!]! & (ty[v] === TY.I32 ? 31 : 63)) : NaN;
+      case MUL:
+        return this.step(a[v]!, depth) * this.constant(b[v]!);
+    }
+    return NaN;
+  }
+
+  /** The constant by which all back edges change parameter `v` of the header. */
+  #stepOfParam(v: number): number {
+    const { f, flow } = this;
+    const head = this.blocks[0]!;
+    let step = NaN;
+    for (let p = flow.predStart[head]!; p < flow.predStart[head + 1]!; p++) {
+      const e = flow.predEdge[p]!;
+      if (f.edgeFrom[e]! < head) continue;
+      const { root, distance } = this.split(f.pool[f.edgeArgs[e]! + f.imm[v]!]!);
+      if (root !== v || (distance !== step && !Number.isNaN(step))) return NaN;
+      step = distance;
+    }
+    return step;
+  }
+
+  /** The value of constant `v` if 32 bits hold it, NaN of anything else. */
+  constant(v: number): number {
+    const { op, ty, c, imm } = this.f;
+    return op[v] === CONST && (ty[v] === TY.I32 || c[v] === imm[v]! >> 31) ? imm[v]! : NaN;
+  }
+
+  /** `v` as a value and a constant that is added to it. */
+  split(v: number): { root: number; distance: number } {
+    const { op, a, b } = this.f;
+    let distance = 0;
+    for (let n = 0; n < DEPTH && op[v] === ADD; n++) {
+      const sum = distance + this.constant(b[v]!);
+      if (!(Math.abs(sum) < MOST_DISTANCE)) break;
+      distance = sum;
+      v = a[v]!;
+    }
+    return { root: v, distance };
+  }
+
+  /** The first test that bounds how often the loop goes around, and its block. */
+  findTest(): { test: Test; block: number } | undefined {
+    const { f, flow } = this;
+    const head = this.blocks[0]!;
+    for (const k of this.blocks) {
+      const last = f.sched[f.blockEnd[k]! - 1]!;
+      if (f.op[last] !== BRANCH) continue;
+      const stays = this.inLoop[f.edgeTo[f.b[last]!]!]! === 1;
+      if (stays === (this.inLoop[f.edgeTo[f.c[last]!]!]! === 1)) continue;
+      let always = true;
+      for (let p = flow.predStart[head]!; p < flow.predStart[head + 1]! && always; p++) {
+        const from = f.edgeFrom[flow.predEdge[p]!]!;
+        always = from < head || flow.dominates(k, from);
+      }
+      const test = always ? this.#testOf(f.a[last]!, stays) : undefined;
+      if (test !== undefined) return { test, block: k };
+    }
+    return undefined;
+  }
+
+  /** The loop goes on while condition `v` is `sense`. */
+  #testOf(v: number, sense: boolean): Test | undefined {
+    const { op, a, b } = this.f;
+    const o = op[v]!;
+    if (o < EQ || o > GE_U) return sense ? this.#test(NE, v, 0) : undefined;
+    const compare = sense ? o : INVERSE[o]!;
+    return this.#test(compare, a[v]!, b[v]!) ?? this.#test(MIRROR[compare]!, b[v]!, a[v]!);
+  }
+
+  #test(compare: number, x: number, y: number): Test | undefined {
+    const step = this.step(x);
+    const size = Math.abs(step);
+    if (!(size > 0) || (size & (size - 1)) !== 0 || (y !== 0 && this.step(y) !== 0)) return undefined;
+    const upward = compare === LT_S || compare === LT_U || compare === LE_S || compare === LE_U;
+    const downward = compare === GT_S || compare === GT_U || compare === GE_S || compare === GE_U;
+    if (compare !== NE && !(step > 0 ? upward : downward)) return undefined;
+    return { compare, x, y, step };
+  }
+
+  /** The groups of checked addresses, at most `most`, and the checks that each covers; `block` is where the test is. */
+  findGroups(block: number, most: number): { groups: Group[]; checks: Set<number> } {
+    const { f, flow } = this;
+    const groups: Group[] = [], checks = new Set<number>();
+    for (const k of this.blocks) {
+      const tested = k !== block && flow.dominates(block, k);
+      for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) {
+        const i = f.sched[s]!;
+        if (f.op[i] !== BOUNDS) continue;
+        const { root, distance } = this.split(f.a[i]!);
+        const step = this.step(root), memory = boundsMemory(f.c[i]!);
+        const end = distance + (f.imm[i]! >>> 0) + boundsBytes(f.c[i]!);
+        if (Number.isNaN(step)) continue;
+        let group = groups.find((g) => g.root === root && g.memory === memory);
+        if (group === undefined) {
+          if (groups.length === most) continue;
+          group = { root, step, memory, low: distance, end, tested };
+          groups.push(group);
+        }
+        group.low = Math.min(group.low, distance);
+        group.end = Math.max(group.end, end);
+        group.tested &&= tested;
+        checks.add(i);
+      }
+    }
+    return { groups, checks };
+  }
+
+  /** The blocks outside that only the loop leads to. */
+  exits(): number[] {
+    const { f, flow } = this;
+    const found = new Set<number>();
+    for (const k of this.blocks) {
+      const last = f.sched[f.blockEnd[k]! - 1]!;
+      for (let n = successorCount(f, last) - 1; n >= 0; n--) found.add(f.edgeTo[successorAt(f, last, n)]!);
+    }
+    return [...found].filter((x) => {
+      let own = this.inLoop[x] === 0;
+      for (let p = flow.predStart[x]!; p < flow.predStart[x + 1]! && own; p++) {
+        own = this.inLoop[f.edgeFrom[flow.predEdge[p]!]!] === 1;
+      }
+      return own;
+    });
+  }
+}
