@@ -26,6 +26,7 @@ export async function main(args: string[]): Promise<number> {
 /** The same through commander: for every other command, and for `run` with anything unusual. */
 export async function runCommand(args: string[]): Promise<number> {
   const { Command, CommanderError } = await import("commander");
+  const { HELP_LAYOUT } = await import("./project/commands/help_layout.ts");
   const { default: process } = await import("node:process");
   const program = new Command("waft")
     .description("Compile and run WebAssembly, and manage projects and plugins.")
@@ -34,10 +35,15 @@ export async function runCommand(args: string[]): Promise<number> {
     .helpCommand("help [command]", "Show help for a command")
     .showSuggestionAfterError(true)
     .enablePositionalOptions()
+    .configureHelp(HELP_LAYOUT)
     .exitOverride();
   program.configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "waft: ")) });
   const wanted = args.find((arg) => !arg.startsWith("-"));
   const named = wanted === "help" ? args[args.indexOf("help") + 1] : wanted;
+  // Help for a command that does not exist is the mistake of naming it.
+  if (wanted === "help" && named !== undefined && !["help", ...ROWS.map((row) => row.name)].includes(named)) {
+    if (!named.startsWith("-")) args = [named];
+  }
   for (const row of ROWS) {
     if (row.name === named) (await row.load()).addCommand(program);
     else program.addCommand(new Command(row.name).description(row.summary).allowUnknownOption());

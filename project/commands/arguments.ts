@@ -24,7 +24,7 @@ export function parseArgument(text: string, type: ValType): unknown {
       if (text === "null") return null;
       throw new UsageError(`"${text}" cannot be passed as ${valTypeName(type)}: only null can`);
     default:
-      throw new UsageError(`A parameter of type ${valTypeName(type)} cannot be given on the command line`);
+      throw new UsageError(`a parameter of type ${valTypeName(type)} cannot be given on the command line`);
   }
 }
 

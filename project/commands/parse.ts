@@ -5,22 +5,23 @@ import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
 import { readFile, writeFile } from "node:fs/promises";
 import { FileFailure } from "./failure.ts";
+import { inputPath } from "./input_path.ts";
 
 /** Adds `parse`. */
 export function addCommand(program: Command): void {
   program.command("parse")
     .description("Translate a module's text to its binary form.")
-    .argument("<file>", "Module in text form")
-    .requiredOption("-o, --output <file>", "Where to write the binary")
+    .argument("<file>", "Module in text form; - is standard input")
+    .requiredOption("-o, --output <file>", "Where to write the binary; - is standard output")
     .action(async (file: string, flags: { output: string }) => {
       let binary: Uint8Array;
       try {
-        binary = NewEngine().parse(await readFile(file)).bytes;
+        binary = NewEngine().parse(await readFile(inputPath(file))).bytes;
       } catch (error) {
         throw new FileFailure(file, error);
       }
       try {
-        await writeFile(flags.output, binary);
+        await writeFile(flags.output === "-" ? "/dev/stdout" : flags.output, binary);
       } catch (error) {
         throw new FileFailure(flags.output, error);
       }

@@ -7,21 +7,29 @@ import { readFile, writeFile } from "node:fs/promises";
 import process from "node:process";
 import { printModule } from "@waft/engine/text/print";
 import { FileFailure } from "./failure.ts";
+import { inputPath } from "./input_path.ts";
 
 /** Adds `print`. */
 export function addCommand(program: Command): void {
   program.command("print")
     .description("Print a module as text.")
-    .argument("<file>", "Module, in binary or text form")
+    .argument("<file>", "Module, in binary or text form; - is standard input")
     .option("-o, --output <file>", "Write to a file instead of stdout")
     .action(async (file: string, flags: { output?: string }) => {
       let text: string;
       try {
-        text = printModule(NewEngine().parse(await readFile(file)));
+        text = printModule(NewEngine().parse(await readFile(inputPath(file))));
       } catch (error) {
         throw new FileFailure(file, error);
       }
-      if (flags.output === undefined) process.stdout.write(text);
-      else await writeFile(flags.output, text);
+      if (flags.output === undefined || flags.output === "-") {
+        process.stdout.write(text);
+        return;
+      }
+      try {
+        await writeFile(flags.output, text);
+      } catch (error) {
+        throw new FileFailure(flags.output, error);
+      }
     });
 }

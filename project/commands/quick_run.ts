@@ -49,6 +49,8 @@ async function find(words: readonly string[]): Promise<Found | undefined> {
   if (!flags.cache || flags.perfMap === true || flags.parallel !== undefined) return undefined;
   const { operand: file, rest: args } = read;
   try {
+    // A pipe (`<(…)`, /dev/stdin) can be read only once: run.ts does.
+    if (file.startsWith("/dev/")) return undefined;
     guestInputs(flags);
     const manifest = nearestManifest(currentDirectory());
     if (askedRange(manifest) !== undefined) return undefined;

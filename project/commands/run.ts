@@ -17,7 +17,7 @@ import { guestInputs, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
 export function addCommand(program: Command): void {
   const command = program.command("run")
     .description("Compile a module (binary or text) and call one of its functions.")
-    .argument("<file>", "Module, in binary or text form")
+    .argument("<file>", "Module, in binary or text form; - is standard input")
     .argument("[args...]", "Arguments of the function, or of the program")
     .passThroughOptions()
     .allowUnknownOption(false);

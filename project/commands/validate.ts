@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { addOptions } from "./option_rows.ts";
 import { FileFailure } from "./failure.ts";
+import { inputPath } from "./input_path.ts";
 
 /** Adds `validate`. */
 export function addCommand(program: Command): void {
@@ -17,7 +18,7 @@ export function addCommand(program: Command): void {
     const engine = NewEngine(engineOptions(flags));
     for (const file of files) {
       try {
-        engine.validate(await readFile(file));
+        engine.validate(await readFile(inputPath(file)));
       } catch (error) {
         throw new FileFailure(file, error);
       }

@@ -52,8 +52,9 @@ export function addCommand(program: Command): void {
 async function scriptsOf(path: string): Promise<string[]> {
   try {
     if (!(await stat(path)).isDirectory()) return [path];
-    const names = await readdir(path, { recursive: true });
-    return names.filter((name) => name.endsWith(".wast")).sort().map((name) => join(path, name));
+    const names = (await readdir(path, { recursive: true })).filter((name) => name.endsWith(".wast"));
+    if (names.length === 0) throw new Error("no test scripts (.wast) are below this directory");
+    return names.sort().map((name) => join(path, name));
   } catch (error) {
     throw new FileFailure(path, error);
   }

@@ -7,6 +7,7 @@
 import { type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { readFile } from "@waft/engine/host/files";
 import { FileFailure, GuestExit, UsageError } from "../commands/failure.ts";
+import { inputPath } from "../commands/input_path.ts";
 import type { LoadedProject } from "./load.ts";
 import {
   callGuest,
@@ -31,7 +32,7 @@ export interface RunOptions extends GuestInputs {
 export async function runFile(file: string, args: readonly string[], options: RunOptions): Promise<string[]> {
   let bytes: Uint8Array;
   try {
-    bytes = readFile(file);
+    bytes = readFile(inputPath(file));
   } catch (error) {
     throw new FileFailure(file, error);
   }

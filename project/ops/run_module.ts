@@ -33,6 +33,9 @@ export interface PlannedCall {
   readonly printed: readonly number[] | undefined;
 }
 
+/** How many exports an error names. */
+const MOST_LISTED = 40;
+
 const WASI = "wasi_snapshot_preview1";
 /** What preview 1 replaced: other numbers and layouts under nearly the same names, so it must not be linked with preview 1. */
 const OLD_WASI = "wasi_unstable";
@@ -138,7 +141,9 @@ function functionsOf(module: Module): { name: string; type: string }[] {
 }
 
 function listOf(functions: { name: string; type: string }[]): string {
-  return functions.map(({ name, type }) => `\n    ${name} ${type}`).join("");
+  const left = functions.length - MOST_LISTED;
+  return functions.slice(0, MOST_LISTED).map(({ name, type }) => `\n    ${name} ${type}`).join("") +
+    (left > 0 ? `\n    and ${left} more` : "");
 }
 
 function defaultExport(file: string, module: Module): string {
@@ -163,5 +168,12 @@ function convertArguments(file: string, name: string, params: readonly number[],
       `${file}: "${name}" takes ${params.length} argument${params.length === 1 ? "" : "s"}, not ${args.length}`,
     );
   }
-  return params.map((type, i) => parseArgument(args[i]!, type));
+  return params.map((type, i) => {
+    try {
+      return parseArgument(args[i]!, type);
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      throw new UsageError(`${file}: argument ${i + 1} of "${name}": ${error.message}`);
+    }
+  });
 }

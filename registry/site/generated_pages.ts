@@ -89,9 +89,9 @@ function describe(command: Command, parent: string, lines: string[]): void {
   const rows = [
     ...help.visibleArguments(command).map((a) => [a.name(), a.description] as const),
     ...help.visibleOptions(command).filter((o) => !o.flags.includes("--help")).map((o) => {
-      const fallback = o.defaultValue === undefined || o.defaultValue === false
+      const fallback = o.defaultValue === undefined || o.defaultValue === false || Array.isArray(o.defaultValue)
         ? ""
-        : ` Default: ${shown(o.defaultValue)}.`;
+        : ` Default: ${o.defaultValue}.`;
       return [o.flags, `${sentence(o.description)}${fallback}`] as const;
     }),
   ];
@@ -101,10 +101,6 @@ function describe(command: Command, parent: string, lines: string[]): void {
     lines.push("");
   }
   for (const child of command.commands) describe(child, name, lines);
-}
-
-function shown(value: unknown): string {
-  return Array.isArray(value) ? value.join(", ") || "none" : String(value);
 }
 
 function sentence(text: string): string {

@@ -1,0 +1,25 @@
+/**
+ * How commander lays out help: as it does by itself, with columns of text also in narrow terminals, and descriptions below their terms where no column
+ * is left. That a repeatable option is empty when it is not given is no default worth a word.
+ */
+import { Help, type HelpConfiguration } from "commander";
+
+/** Columns of a description beside its term, at least. */
+const LEAST = 24;
+const INDENT = 6;
+const plain = new Help();
+
+/** For `configureHelp`. */
+export const HELP_LAYOUT: HelpConfiguration = {
+  minWidthToWrap: LEAST / 2,
+  optionDescription: (option) =>
+    Array.isArray(option.defaultValue) ? option.description : plain.optionDescription(option),
+  formatItem(term, termWidth, description, helper) {
+    const width = helper.helpWidth ?? 80;
+    if (description === "" || width - termWidth - 4 >= LEAST) {
+      return Help.prototype.formatItem.call(helper, term, termWidth, description, helper);
+    }
+    const lines = helper.boxWrap(description, width - INDENT).split("\n");
+    return [`  ${term}`, ...lines.map((line) => " ".repeat(INDENT) + line)].join("\n");
+  },
+};

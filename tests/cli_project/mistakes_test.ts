@@ -1,0 +1,74 @@
+/** Mistakes at the command line are answered with what is wrong, where, and what there is; modules come from pipes, too. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { hostArguments } from "../support/host_arguments.ts";
+import { waft } from "./waft.ts";
+
+const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
+const ADD = `(module (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))`;
+
+async function inFolder(work: (home: string) => Promise<void> | void): Promise<void> {
+  const home = mkdtempSync(join(tmpdir(), "waft-mistakes-"));
+  try {
+    writeFileSync(join(home, "add.wat"), ADD);
+    await work(home);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+Deno.test("mistakes: one line that says what and where, with the status for it", () =>
+  inFolder(async (home) => {
+    mkdirSync(join(home, "empty"));
+    writeFileSync(join(home, "damaged.wasm"), Uint8Array.of(0x58, 0x61, 0x73, 0x6d, 1, 0, 0, 0));
+    const many = Array.from({ length: 100 }, (_, i) => `(func (export "f${i}"))`);
+    writeFileSync(join(home, "many.wat"), many.join("\n"));
+    const rows: [string[], number, RegExp][] = [
+      [["run", "add.wat", "1", "x"], 2, /^waft: add\.wat: argument 2 of "add": "x" is not an i32\n$/],
+      [["run", "add.wat", "1"], 2, /^waft: add\.wat: "add" takes 2 arguments, not 1\n$/],
+      [["run", "many.wat"], 2, /choose one with --invoke NAME:\n {4}f0 .*\n {4}and 60 more\n$/s],
+      [["run", "damaged.wasm"], 1, /^waft: damaged\.wasm: neither a module's binary form, .* nor its text: .*\n$/],
+      [["validate", "damaged.wasm"], 1, /^waft: damaged\.wasm: neither a module's binary form/],
+      [["wast", "damaged.wasm"], 1, /^waft: damaged\.wasm: neither a module's binary form/],
+      [["wast", "empty"], 1, /^waft: empty: no test scripts \(\.wast\) are below this directory\n$/],
+      [["print", "add.wat", "-o", "empty"], 1, /^waft: empty: is a directory\n$/],
+      [["help", "rnu"], 2, /^waft: unknown command 'rnu'\n\(Did you mean run\?\)\n$/],
+      [["rnu"], 2, /^waft: unknown command 'rnu'\n\(Did you mean run\?\)\n$/],
+    ];
+    for (const [words, status, message] of rows) {
+      const { code, out, err } = await waft(words, home, home);
+      assert.match(err, message, words.join(" "));
+      assert.deepEqual([code, out], [status, ""], words.join(" "));
+    }
+  }));
+
+Deno.test("modules come from standard input and from pipes, and go to standard output", () =>
+  inFolder((home) => {
+    const shell = (script: string): string => {
+      const env = { ...process.env, WAFT_HOME: `${home}/waft` };
+      const words = [process.execPath, ...hostArguments(CLI)].map((word) => `'${word}'`).join(" ");
+      const { status, stdout, stderr } = spawnSync("bash", ["-c", `waft() { ${words} "$@"; }; ${script}`], {
+        cwd: home,
+        env,
+        encoding: "utf8",
+      });
+      assert.equal(status, 0, stderr);
+      return stdout;
+    };
+    assert.equal(shell("waft run - 4 6 < add.wat"), "10\n");
+    assert.equal(shell("cat add.wat | waft run /dev/stdin 4 6"), "10\n");
+    assert.equal(shell("cat add.wat | waft parse - -o - | waft print - | head -1"), "(module\n");
+    shell("waft parse add.wat -o add.wasm && waft run add.wasm 1 2");
+    assert.equal(shell("waft run <(cat add.wasm) 4 7"), "11\n", "also where the cache has it");
+  }));
+
+Deno.test("help: an empty list is no default worth a word", () =>
+  inFolder(async (home) => {
+    const { out } = await waft(["help", "run"], home, home);
+    assert.match(out, / {2}--dir <host::guest> {6}Give the guest a directory \(repeatable\)\n/);
+  }));
