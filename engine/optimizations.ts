@@ -56,7 +56,7 @@ export const OPTIMIZATION_ROWS = [
     state: "on",
     meaning: "Commute an operation so that its result takes the dying operand's register",
   },
-  { name: "compact-i32-frame", target: "x64", state: "later", meaning: "Give i32 and f32 spills slots of 4 bytes" },
+  { name: "compact-i32-frame", target: "x64", state: "on", meaning: "Give i32 and f32 spills slots of 4 bytes" },
   {
     name: "deep-fp-pins",
     target: "arm64",

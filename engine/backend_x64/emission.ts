@@ -57,7 +57,7 @@ export class Emission extends FunctionEmission {
     this.avx = context.cpu.has("avx");
     this.reuseFlags = context.optimizations["st-flags"] !== false;
     // From rsp to the return address.
-    this.frame = allocation.slotCount * 8;
+    this.frame = allocation.slotOffset(allocation.slotCount);
     this.flagsAt = -1;
     this.tableLabel.length = 0;
     this.tableFirst.length = 0;

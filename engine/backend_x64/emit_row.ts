@@ -29,8 +29,8 @@ for (const row of [X.ADD32_R, X.ADD32_I, X.SUB32_R, X.SUB32_I, X.NEG32]) RESULT_
 for (const row of [X.AND32_R, X.AND32_I, X.OR32_R, X.OR32_I, X.XOR32_R, X.XOR32_I]) RESULT_FLAGS.fill(2, row, row + 2);
 
 /** Byte offset of slot location `location` (< 0) from rsp. */
-export function slotOffset(location: number): number {
-  return (-1 - location) * 8;
+export function slotOffset(e: Emission, location: number): number {
+  return e.allocation.slotOffset(-1 - location);
 }
 
 /** The VEX form of a row if the CPU has AVX. */
@@ -56,7 +56,7 @@ export function rm(e: Emission, row: number, reg: number, base: number, disp: nu
 /** Emits a row on a location: register or slot. */
 export function rl(e: Emission, row: number, reg: number, location: number): void {
   if (location >= 0) emitRegister(e.asm, row, reg, location & 15, 0, 0, 0);
-  else emitMemory(e.asm, row, reg, 0, RSP, NO_REGISTER, 0, slotOffset(location), 0, 0);
+  else emitMemory(e.asm, row, reg, 0, RSP, NO_REGISTER, 0, slotOffset(e, location), 0, 0);
 }
 
 /** d = a op b on vector registers: the VEX form, or the legacy form when d is a. */
@@ -129,7 +129,7 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
   }
   if (mode === MODE.REGISTER) {
     if (rmLocation >= 0) emitRegister(asm, row, reg, rmLocation & 15, vvvv, imm, 0);
-    else emitMemory(asm, row, reg, vvvv, RSP, NO_REGISTER, 0, slotOffset(rmLocation), imm, 0);
+    else emitMemory(asm, row, reg, vvvv, RSP, NO_REGISTER, 0, slotOffset(e, rmLocation), imm, 0);
     if (RESULT_FLAGS[row] !== 0 && rmLocation >= 0) {
       const result = ROW_PLACES[row * MAX_OPERANDS] === PLACE.REG ? reg : rmLocation & 15;
       e.flagsOf(result, ROW_WIDE[row], RESULT_FLAGS[row] === 2);
@@ -259,7 +259,7 @@ function storeConstant(e: Emission, i: number, to: number): boolean {
   const wide = op === P.CONST_I64 || op === P.CONST_F64;
   if (!wide && op !== P.CONST_I32 && op !== P.CONST_F32) return false;
   if (wide && v.disp[i] !== low >> 31) return false;
-  emitMemory(e.asm, wide ? X.MOV64_SI : X.MOV32_SI, 0, 0, RSP, NO_REGISTER, 0, slotOffset(to), low, 0);
+  emitMemory(e.asm, wide ? X.MOV64_SI : X.MOV32_SI, 0, 0, RSP, NO_REGISTER, 0, slotOffset(e, to), low, 0);
   return true;
 }
 

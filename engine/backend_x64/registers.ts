@@ -55,6 +55,7 @@ export const registerFile: RegisterFiles = registerFiles({
   names: REGISTER_NAMES,
   memoryLength: MEMORY_LENGTH,
   fuel: FUEL,
+  halfSlots: true,
 });
 
 const ALL = registerFile(false);

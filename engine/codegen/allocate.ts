@@ -51,6 +51,6 @@ export function allocateRegisters(
   facts.compute(v);
   live.compute(v, facts, registers);
   scan.run(v, registers, lastSwitches);
-  slots.assign(v, live, scan.slotted, scan.slottedCount, lastSwitches, out);
+  slots.assign(v, live, scan.slotted, scan.slottedCount, registers.halfSlots === true, lastSwitches, out);
   resolver.run(v, slots.location, lastSwitches, out);
 }

@@ -47,6 +47,7 @@ const KEYS = [
   "tee-spill-elide",
   "entry-arg-pins",
   "ext-fp-pins",
+  "compact-i32-frame",
 ];
 
 const SHAPES: ToyShape[] = [
@@ -102,7 +103,7 @@ Deno.test("allocateRegisters() is right with live ranges without holes, as for m
       facts.compute(v);
       live.compute(v, facts, registers);
       scan.run(v, registers, switches);
-      slots.assign(v, live, scan.slotted, scan.slottedCount, switches, allocation);
+      slots.assign(v, live, scan.slotted, scan.slottedCount, true, switches, allocation);
       resolver.run(v, slots.location, switches, allocation);
       assert.deepEqual(checkAllocation(v, registers, allocation), [], `seed ${seed}`);
       assert.equal(interpretVCode(v, 3000, allocation), interpretVCode(v, 3000), `seed ${seed}`);

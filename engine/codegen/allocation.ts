@@ -4,7 +4,8 @@
  * (codegen/check_allocation.ts) proves it in tests.
  *
  * Locations: ≥ 0 a physical register (0-31 general, 32-63 vector); < 0 the stack slot −1 − location. Slots are 8-byte cells
- * (a v128 takes two, aligned to 16); slot s lies s × 8 bytes above the frame's lowest slot.
+ * (a v128 takes two, aligned to 16); slot s lies s × 8 bytes above the frame's lowest slot. Only of the slots from `halfFirst` on,
+ * `halfCount` are halves of cells, for values of 4 bytes; then `slotOffset` says where slots lie.
  */
 export class Allocation {
   /** Location per operand word, parallel to VCode.operands. A tied USE has its REUSE def's register. */
@@ -14,8 +15,11 @@ export class Allocation {
    * Its def still has a register of its own at that point, so that emitting it anyway is merely wasteful.
    */
   skip: Uint8Array = new Uint8Array(1024);
-  /** Number of 8-byte slots in the frame. */
+  /** Number of slots in the frame: of 8 bytes, but for the halves. */
   slotCount = 0;
+  /** Slots that are halves of cells; none where the registers' target has none (RegisterFile.halfSlots). */
+  halfFirst = 0;
+  halfCount = 0;
   /** The lowest so many slots hold references, the others never do. */
   refSlotCount = 0;
   /** Masks of the physical registers written anywhere in the function (defs, temps, edits, clobbers): for clobber masks of callers. */
@@ -43,8 +47,23 @@ export class Allocation {
    */
   edgeFirst: Int32Array = new Int32Array(129);
 
+  /** Byte offset of slot `slot` in the frame; of slot `slotCount`, the size of all slots. */
+  slotOffset(slot: number): number {
+    const halves = Math.min(slot - this.halfFirst, this.halfCount);
+    if (halves <= 0) return slot * 8;
+    if (halves < this.halfCount) return this.halfFirst * 8 + halves * 4;
+    return (slot - (this.halfCount >> 1)) * 8;
+  }
+
+  /** Is the slot half a cell? */
+  isHalf(slot: number): boolean {
+    return slot >= this.halfFirst && slot < this.halfFirst + this.halfCount;
+  }
+
   reset(): void {
     this.slotCount = 0;
+    this.halfFirst = 0;
+    this.halfCount = 0;
     this.refSlotCount = 0;
     this.writtenGeneral = 0;
     this.writtenVector = 0;

@@ -22,6 +22,8 @@ export interface AllocatorSwitches {
   readonly vectorHints: boolean;
   /** tee-spill-elide: a value prefers the slot of the one it is passed to. */
   readonly sharedSlots: boolean;
+  /** compact-i32-frame: values of 4 bytes have slots of 4 bytes. */
+  readonly compactSlots: boolean;
   /** entry-arg-pins: parameters of functions without calls may stay in their argument registers beyond the first block. */
   readonly entryArguments: boolean;
   /** ext-fp-pins: values of vector registers that live around a loop may have any of these, not only the first few. */
@@ -42,6 +44,7 @@ export function allocatorSwitches(options: OptimizationSet, hits?: Record<string
     unaryHints: on("unary-sink"),
     vectorHints: on("v128-sink"),
     sharedSlots: on("tee-spill-elide"),
+    compactSlots: on("compact-i32-frame"),
     entryArguments: on("entry-arg-pins"),
     allFloats: on("ext-fp-pins"),
     hits,

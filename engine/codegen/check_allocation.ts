@@ -158,6 +158,7 @@ class Checker {
         if (from >= 0 && (from >= 32) !== (TY_BANK[ty] === 2)) {
           this.#problem(`moves from register ${from} with type ${ty}`);
         }
+        if (from < 0 && TY_BYTES[ty]! > 4 && a.isHalf(-1 - from)) this.#problem(`moves type ${ty} out of 4 bytes`);
         this.#write(state, to, this.#read(state, from, ty), ty);
       }
     }
@@ -175,7 +176,8 @@ class Checker {
     }
     const slot = -1 - location, cells = TY_BYTES[ty] === 16 ? 2 : 1;
     if (slot + cells > this.#a.slotCount) this.#problem(`slot ${slot} of ${this.#a.slotCount}`);
-    if (cells === 2 && (slot & 1) !== 0) this.#problem(`slot ${slot} is not aligned`);
+    if (cells === 2 && (this.#a.slotOffset(slot) & 15) !== 0) this.#problem(`slot ${slot} is not aligned`);
+    if (TY_BYTES[ty]! > 4 && this.#a.isHalf(slot)) this.#problem(`type ${ty} in slot ${slot}, of 4 bytes`);
     if ((ty === TY.REF) !== (slot < this.#a.refSlotCount) && !(ty === TY.REF && slot >= this.#a.refSlotCount)) {
       this.#problem(`type ${ty} in slot ${slot}, of references`);
     }

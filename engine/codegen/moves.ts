@@ -238,7 +238,7 @@ export class ParallelMoves {
   #spareSlot(out: Allocation, ty: number): number {
     if (ty === TY.V128) {
       if (this.#spare16 === 0) {
-        out.slotCount += out.slotCount & 1;
+        if ((out.slotOffset(out.slotCount) & 8) !== 0) out.slotCount++;
         this.#spare16 = -1 - out.slotCount;
         out.slotCount += 2;
       }

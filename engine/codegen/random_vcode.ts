@@ -20,6 +20,7 @@ export function toyRegisters(general: number, vector: number): RegisterFile {
     generalOrder: Array.from({ length: general }, (_, r) => general - 1 - r),
     vectorOrder: Array.from({ length: vector }, (_, r) => 32 + r),
     names,
+    halfSlots: true,
   };
 }
 

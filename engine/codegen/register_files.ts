@@ -12,18 +12,23 @@ export interface RegisterRoles {
   names: readonly string[];
   memoryLength: number;
   fuel: number;
+  /** May stack slots be of 4 bytes? */
+  halfSlots?: boolean;
 }
 
 /** The register file of functions in a module compiled with or without explicit bounds checks, and fuel. */
 export type RegisterFiles = (explicitBounds: boolean, fuel?: boolean) => RegisterFile;
 
-export function registerFiles({ generalOrder, vectorOrder, names, memoryLength, fuel }: RegisterRoles): RegisterFiles {
+export function registerFiles(
+  { generalOrder, vectorOrder, names, memoryLength, fuel, halfSlots = false }: RegisterRoles,
+): RegisterFiles {
   const fileOf = (order: readonly number[]): RegisterFile => ({
     general: maskOf(order),
     vector: maskOf(vectorOrder),
     generalOrder: order,
     vectorOrder,
     names,
+    halfSlots,
   });
   const guarded = [...generalOrder, memoryLength];
   const files = [guarded, generalOrder].map((order) => ({

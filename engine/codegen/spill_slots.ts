@@ -1,7 +1,7 @@
 /**
  * Stack slots for the values that the linear scan put into memory: one per value, for its whole life, given out in order of
  * definition. A value prefers the slot of the one it is passed to (its affinity), so that what goes around a loop, or into a
- * join, stays where it is. Slots of references, of 8 and of 16 bytes are never mixed: moves may take them for distinct
+ * join, stays where it is. Slots of references, of 4, 8 and 16 bytes are never mixed: moves may take them for distinct
  * locations, and a collector finds all references in the lowest `refSlotCount` cells of the frame.
  */
 import { TY, TY_BYTES } from "../ir/types.ts";
@@ -10,16 +10,12 @@ import { type AllocatorSwitches, countHit } from "./allocator_switches.ts";
 import type { Liveness } from "./liveness.ts";
 import type { VCode } from "./vcode.ts";
 
-const CLASS_REF = 0, CLASS_8 = 1, CLASS_16 = 2, CLASSES = 3;
+const CLASS_REF = 0, CLASS_8 = 1, CLASS_16 = 2, CLASS_4 = 3, CLASSES = 4;
 const HOPS = 3;
 /** How many pieces are compared to see whether a slot is free. */
 const STEPS = 200;
 /** Registers and slots are below this number: it packs a position with one of them. */
 const KEY = 0x200000;
-
-function classOf(ty: number): number {
-  return ty === TY.REF ? CLASS_REF : TY_BYTES[ty] === 16 ? CLASS_16 : CLASS_8;
-}
 
 export class SpillSlots {
   /** Location of the slot per virtual register (Allocation: < 0), 0 for none. */
@@ -30,22 +26,31 @@ export class SpillSlots {
   #wanted: Int32Array = new Int32Array(0);
   #order: Float64Array = new Float64Array(64);
   /** Per class: end of the life of each slot's value, slots that may be free, and a heap of the busy ones by their ends. */
-  readonly #ends: number[][] = [[], [], []];
-  readonly #free: number[][] = [[], [], []];
+  readonly #ends: number[][] = [[], [], [], []];
+  readonly #free: number[][] = [[], [], [], []];
   /** Values of each slot: the one that came last, and per virtual register the one before. */
-  readonly #first: number[][] = [[], [], []];
+  readonly #first: number[][] = [[], [], [], []];
   #next: Int32Array = new Int32Array(0);
-  readonly #busy: Heap[] = [new Heap(), new Heap(), new Heap()];
+  readonly #busy: Heap[] = [new Heap(), new Heap(), new Heap(), new Heap()];
+  /** Class of values of 4 bytes: their own, or that of 8. */
+  #class4 = CLASS_8;
 
-  /** Gives a slot to each of the first `n` virtual registers of `slotted`, unless it can be repeated instead. */
+  #classOf(ty: number): number {
+    if (ty === TY.REF) return CLASS_REF;
+    return TY_BYTES[ty] === 16 ? CLASS_16 : TY_BYTES[ty] === 4 ? this.#class4 : CLASS_8;
+  }
+
+  /** Gives a slot to each of the first `n` virtual registers of `slotted`, unless it can be repeated instead. `halves`: may slots be of 4 bytes? */
   assign(
     v: VCode,
     live: Liveness,
     slotted: Int32Array,
     n: number,
+    halves: boolean,
     switches: AllocatorSwitches,
     out: Allocation,
   ): void {
+    this.#class4 = halves && switches.compactSlots ? CLASS_4 : CLASS_8;
     const vregs = v.vregCount;
     if (vregs > this.location.length) {
       this.location = new Int32Array(vregs * 2);
@@ -68,6 +73,7 @@ export class SpillSlots {
     const values = this.#sortByStart(v, live, slotted, n), order = this.#order;
     for (let j = 0; j < values; j++) this.#place(v, live, order[j]! % KEY, switches);
     this.#number(v, values, out);
+    if (out.halfCount > 0) countHit(switches, "compact-i32-frame");
   }
 
   /** Puts the values into #order, as start × KEY + register, and returns their number. */
@@ -88,7 +94,7 @@ export class SpillSlots {
   }
 
   #place(v: VCode, live: Liveness, x: number, switches: AllocatorSwitches): void {
-    const c = classOf(v.vregTy[x]!), ends = this.#ends[c]!, busy = this.#busy[c]!, free = this.#free[c]!;
+    const c = this.#classOf(v.vregTy[x]!), ends = this.#ends[c]!, busy = this.#busy[c]!, free = this.#free[c]!;
     const from = live.pieceFrom[live.pieceHead[x]!]!;
     let last = live.pieceHead[x]!;
     while (live.pieceNext[last] !== 0) last = live.pieceNext[last]!;
@@ -117,7 +123,7 @@ export class SpillSlots {
     this.#first[c]![slot] = x;
     const a = live.affinity[x]!;
     // Slots are numbered within their class: a reference made of an integer has nothing to do with the integer's slot.
-    if (a !== 0 && this.#wanted[a] === 0 && classOf(v.vregTy[a]!) === c) this.#wanted[a] = slot + 1;
+    if (a !== 0 && this.#wanted[a] === 0 && this.#classOf(v.vregTy[a]!) === c) this.#wanted[a] = slot + 1;
   }
 
   /** The slot of a value that x is passed to or comes from, if x never lives at the same time as what is in it; −1 none. */
@@ -125,7 +131,7 @@ export class SpillSlots {
     if (this.#wanted[x] !== 0 && this.#isFree(live, x, c, this.#wanted[x]! - 1, from)) return this.#wanted[x]! - 1;
     let hops = 0;
     for (let a = live.affinity[x]!; a !== 0 && hops < HOPS; a = live.affinity[a]!, hops++) {
-      if (classOf(v.vregTy[a]!) !== c) continue;
+      if (this.#classOf(v.vregTy[a]!) !== c) continue;
       const slot = this.#slot[a]! !== 0 ? this.#slot[a]! : this.#wanted[a]!;
       if (slot !== 0 && this.#isFree(live, x, c, slot - 1, from)) return slot - 1;
     }
@@ -149,16 +155,20 @@ export class SpillSlots {
     return true;
   }
 
-  /** Turns slots of classes into slots of the frame: references lowest, then the aligned ones. */
+  /** Turns slots of classes into slots of the frame: references lowest, then the aligned ones, halves last. */
   #number(v: VCode, values: number, out: Allocation): void {
     const refs = this.#ends[CLASS_REF]!.length, wide = this.#ends[CLASS_16]!.length;
+    const halves = this.#ends[CLASS_4]!.length;
     const wideBase = (refs + 1) & ~1;
     const base = wide > 0 ? wideBase + 2 * wide : refs;
     out.refSlotCount = refs;
-    out.slotCount = base + this.#ends[CLASS_8]!.length;
+    out.halfFirst = base + this.#ends[CLASS_8]!.length;
+    out.halfCount = (halves + 1) & ~1;
+    out.slotCount = out.halfFirst + out.halfCount;
+    const first = [0, base, wideBase, out.halfFirst];
     for (let j = 0; j < values; j++) {
-      const x = this.#order[j]! % KEY, slot = this.#slot[x]! - 1, c = classOf(v.vregTy[x]!);
-      this.location[x] = -1 - (c === CLASS_REF ? slot : c === CLASS_16 ? wideBase + 2 * slot : base + slot);
+      const x = this.#order[j]! % KEY, slot = this.#slot[x]! - 1, c = this.#classOf(v.vregTy[x]!);
+      this.location[x] = -1 - first[c]! - (c === CLASS_16 ? 2 * slot : slot);
     }
   }
 }

@@ -47,6 +47,8 @@ export interface RegisterFile {
   readonly vectorOrder: readonly number[];
   /** Printable names by physical number (0-63). */
   readonly names: readonly string[];
+  /** May stack slots be halves of cells (allocation.ts)? No when absent. */
+  readonly halfSlots?: boolean;
 }
 
 /** The parts of a process that only machine code can be: entered from the host, or by the kernel. Bytes are position-independent. */
