@@ -134,6 +134,28 @@ withProject("nobody to ask: nothing is written, and the flags to paste are named
   }
 });
 
+withProject(
+  "nobody to ask about several plugins: one failure names all, and its one command line does",
+  async (project, fake) => {
+    const ids = ["a", "b", "c"].map((name) => `github.com/acme/${name}`);
+    const authorities = [{ name: "random", mode: "required" as const, reason: "For dice." }];
+    for (const id of ids) await fake.publish([definition(id, "1.0.0", id.endsWith("c") ? {} : { authorities })]);
+    const error = await addPlugins(await project.context(fake), add(project, ids, { decider: NOBODY })).catch((e) => e);
+    assert.ok(error instanceof ProjectError);
+    assert.equal(
+      error.message,
+      ids.slice(0, 2).map((id) =>
+        `review.needed: ${id} 1.0.0 needs a review: it is new in this project\n` +
+        (id.endsWith("a") ? "" : "  help: review it at a terminal, or decide with flags: waft add " +
+          "--allow github.com/acme/a=random --allow github.com/acme/b=random\n") +
+        `note: review.authority: ${id} asks for random (required): For dice.`
+      ).join("\n"),
+    );
+    assert.equal(error.exitCode, 4);
+    assert.equal(project.read("waft-lock.json"), undefined);
+  },
+);
+
 withProject("flags narrow and deny", async (project, fake) => {
   const { decide } = deciderFromFlags({
     allow: ["caller.memory.read", "import.define", "fs.write:/store=./data/kv"],

@@ -38,7 +38,10 @@ export interface Decision {
 /** Decides, or returns undefined when the review was cancelled. Throws when nobody can be asked. */
 export type Decider = (request: ReviewRequest) => Promise<Decision | undefined>;
 
-/** Asks for every plugin that needs it; false when a review was cancelled. The plugins are updated in place. */
+/**
+ * Asks for every plugin that needs it; false when a review was cancelled. The plugins are updated in place. Where nobody can be asked, all that is
+ * open is told at once: each plugin counts as granted what it asks for while those behind it are looked at, and then this throws.
+ */
 export async function decideAll(
   prepared: Prepared,
   previous: Previous,
@@ -46,12 +49,18 @@ export async function decideAll(
   decider: Decider,
   asked: ReadonlySet<string> = new Set(),
 ): Promise<boolean> {
+  const open: ReviewNeeded[] = [];
   for (const request of reviewRequests(prepared, previous, requirements, asked)) {
-    const decision = await decider(request);
+    const decision = await decider(request).catch((error) => {
+      if (!(error instanceof ReviewNeeded)) throw error;
+      open.push(error);
+      return error.whole;
+    });
     if (decision === undefined) return false;
     request.plugin.grants = { ...decision.grants };
     request.plugin.denied = [...decision.denied];
   }
+  if (open.length > 0) throw allNeeded(open);
   return true;
 }
 
@@ -135,7 +144,7 @@ export function deciderFromFlags(
       !allow.some((r) => r.id === plugin.id && r.used);
     if (open.length === 0 && !reachOpen) return { grants, denied };
     if (otherwise !== undefined) return await otherwise(request);
-    throw reviewNeeded(request, open, flags.command);
+    throw new ReviewNeeded(request, open, flags.command, { grants, denied });
   };
   return { decide, unused: () => [...allow, ...deny].filter((r) => !r.used).map((r) => r.text) };
 }
@@ -208,27 +217,51 @@ export function grantFrom(request: AuthorityRequest, scope: string | undefined, 
 }
 
 /** The failure when nobody can be asked: what is open, and the exact flags that would decide. */
-function reviewNeeded(request: ReviewRequest, open: readonly AuthorityRequest[], command: string): ProjectError {
-  const { plugin } = request;
-  const flags = open.map((a) => `--allow ${shellQuote(`${plugin.id}=${a.name}${scopeText(a)}`)}`);
-  if (flags.length === 0) {
-    flags.push(
-      ...plugin.definition.authorities.map((a) => `--allow ${shellQuote(`${plugin.id}=${a.name}${scopeText(a)}`)}`),
-    );
+class ReviewNeeded extends ProjectError {
+  /** What `waft` was called with. */
+  readonly command: string;
+  readonly flags: readonly string[];
+  /** All that is open granted, for who goes on to find out what else is needed. */
+  readonly whole: Decision;
+
+  constructor(request: ReviewRequest, open: readonly AuthorityRequest[], command: string, decided: Decision) {
+    const { plugin, reasons } = request;
+    const asked = open.length > 0 ? open : plugin.definition.authorities;
+    const flags = asked.map((a) => `--allow ${shellQuote(`${plugin.id}=${a.name}${scopeText(a)}`)}`);
     if (flags.length === 0) flags.push("--allow-requested");
+    super([
+      {
+        code: "review.needed",
+        severity: "error",
+        message: `${plugin.id} ${plugin.release.version} needs a review: ${reasons.map((r) => r.text).join("; ")}`,
+        help: pasteable(command, flags),
+      },
+      ...open.map((a): Diagnostic => ({
+        code: "review.authority",
+        severity: "note",
+        message: `${plugin.id} asks for ${a.name}${scopeText(a)} (${a.mode}): ${a.reason}`,
+      })),
+    ]);
+    this.command = command;
+    this.flags = flags;
+    const grants = { ...decided.grants };
+    for (const a of open) grants[a.name] = fullGrant(findAuthority(a.name)!.scope, scopeOf(a));
+    this.whole = { grants, denied: decided.denied };
   }
-  const first: Diagnostic = {
-    code: "review.needed",
-    severity: "error",
-    message: `${plugin.id} ${plugin.release.version} needs a review: ${request.reasons.map((r) => r.text).join("; ")}`,
-    help: `review it at a terminal, or decide with flags: ${command} ${flags.join(" ")}`,
-  };
-  const asks: Diagnostic[] = open.map((a) => ({
-    code: "review.authority",
-    severity: "note",
-    message: `${plugin.id} asks for ${a.name}${scopeText(a)} (${a.mode}): ${a.reason}`,
+}
+
+function pasteable(command: string, flags: readonly string[]): string {
+  return `review it at a terminal, or decide with flags: ${command} ${flags.join(" ")}`;
+}
+
+/** Several reviews that are needed as one failure, with one command line for all. */
+function allNeeded(open: readonly ReviewNeeded[]): ProjectError {
+  const flags = [...new Set(open.flatMap((each) => each.flags))];
+  const last = open.length - 1;
+  return new ProjectError(open.flatMap(({ diagnostics: [first, ...asks], command }, i) => {
+    const { help: _, ...error } = first!;
+    return [i === last ? { ...error, help: pasteable(command, flags) } : error, ...asks];
   }));
-  return new ProjectError([first, ...asks]);
 }
 
 /** The scope of a request in the form that `--allow` takes. */
