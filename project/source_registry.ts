@@ -326,8 +326,10 @@ async function readBody(response: Response, maxBytes: number, url: string): Prom
 
 function unreachable(url: string, error: unknown): ProjectError {
   const timeout = (error as { readonly name?: string }).name === "TimeoutError";
-  const cause = (error as { readonly cause?: { readonly code?: string } }).cause?.code;
-  const reason = timeout ? "no answer in time" : cause ?? (error instanceof Error ? error.message : String(error));
+  const { cause } = error as { readonly cause?: { readonly code?: string; readonly message?: string } };
+  const reason = timeout ? "no answer in time" : cause?.code ??
+    cause?.message?.replace(/^error sending request for url \(.*?\): (?:client error \(\w+\): )?/, "") ??
+    (error instanceof Error ? error.message : String(error));
   return fail("registry.unreachable", `${url}: ${quote(reason, 200).slice(1, -1)}`, {
     help: "check the network, or use --offline with what is cached",
   });

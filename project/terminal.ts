@@ -40,14 +40,37 @@ export function safe(text: string, limit = 200): string {
   return clean.length > limit ? `${clean.slice(0, limit - 1)}…` : clean;
 }
 
-/** Columns on a terminal; every cell is escaped unless it is already painted text of ours. */
-export function layoutTable(rows: readonly (readonly string[])[], gap = 2): string[] {
+/** Columns between two cells. */
+const GAP = 2;
+/** A last column of less than this is not made narrower. */
+const LEAST_WIDTH = 20;
+
+/**
+ * Columns on a terminal; every cell is escaped unless it is already painted text of ours. What is too long for a terminal of `columns` goes on below, in
+ * the last column, where that is wide enough to help.
+ */
+export function layoutTable(rows: readonly (readonly string[])[], columns?: number): string[] {
   const widths: number[] = [];
   for (const row of rows) row.forEach((cell, i) => widths[i] = Math.max(widths[i] ?? 0, widthOf(cell)));
-  return rows.map((row) =>
-    row.map((cell, i) => i === row.length - 1 ? cell : cell + " ".repeat(widths[i]! - widthOf(cell) + gap)).join("")
-      .trimEnd()
-  );
+  return rows.flatMap((row) => {
+    const last = row.at(-1) ?? "";
+    const before = row.slice(0, -1).map((cell, i) => cell + " ".repeat(widths[i]! - widthOf(cell) + GAP)).join("");
+    const room = (columns ?? Infinity) - widthOf(before);
+    if (room < LEAST_WIDTH || widthOf(last) <= room) return [(before + last).trimEnd()];
+    const indent = " ".repeat(widthOf(before));
+    return wordsWithin(last, room).map((line, i) => (i === 0 ? before : indent) + line);
+  });
+}
+
+/** Lines of words; a word that is longer than a line has one of its own. */
+function wordsWithin(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1);
+    if (line === undefined || widthOf(line) + 1 + widthOf(word) > width) lines.push(word);
+    else lines[lines.length - 1] = `${line} ${word}`;
+  }
+  return lines;
 }
 
 /** Cells of a text: wide characters count two, our own colours none. */

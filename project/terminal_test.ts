@@ -55,6 +55,14 @@ Deno.test("terminal: tables align by cells, not by code units", () => {
     "failed  y",
   ]);
   assert.deepEqual(layoutTable([["a", ""], ["b", "c"]]), ["a", "b  c"]);
+  const text = "what is too long for the line goes on below";
+  assert.deepEqual(layoutTable([["name", text], ["n", "short"]], 30), [
+    "name  what is too long for the",
+    "      line goes on below",
+    "n     short",
+  ]);
+  assert.deepEqual(layoutTable([["a longer name", text]], 30), [`a longer name  ${text}`], "too narrow to help");
+  assert.deepEqual(layoutTable([["name", "x".repeat(40) + " y"]], 30), [`name  ${"x".repeat(40)}`, "      y"]);
 });
 
 Deno.test("terminal: colours and prompts", () => {

@@ -111,19 +111,19 @@ async function list(env: CommandEnvironment): Promise<Outcome> {
       p.version,
       p.kind,
       via,
-      safe(grants.join(" ") || "(none)"),
       p.state === "ok" ? state : env.colors.yellow(state),
+      safe(grants.join(" ") || "(none)"),
     ];
   });
-  const table = [["PLUGIN", "VERSION", "KIND", "VIA", "GRANTS", "STATE"], ...rows];
-  return { data, text: rows.length === 0 ? "The project has no plugins." : layoutTable(table).join("\n") };
+  const table = [["PLUGIN", "VERSION", "KIND", "VIA", "STATE", "GRANTS"], ...rows];
+  return { data, text: rows.length === 0 ? "The project has no plugins." : layoutTable(table, env.columns).join("\n") };
 }
 
 async function check(env: CommandEnvironment): Promise<Outcome> {
   const [{ checkProject }, { layoutTable }] = await Promise.all([import("../ops/check.ts"), import("../terminal.ts")]);
   const { checks, diagnostics } = await checkProject(await env.context({ inspect: true }), await env.root());
   const paint = { ok: env.colors.green, warning: env.colors.yellow, failed: env.colors.red, skipped: env.colors.dim };
-  const lines = layoutTable(checks.map((c) => [paint[c.status](c.status), c.name, c.detail]));
+  const lines = layoutTable(checks.map((c) => [paint[c.status](c.status), c.name, c.detail]), env.columns);
   const errors = diagnostics.filter((d) => d.severity === "error").length;
   const warnings = diagnostics.length - errors;
   const many = (n: number, word: string): string => `${n} ${word}${n === 1 ? "" : "s"}`;

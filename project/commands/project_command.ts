@@ -31,6 +31,8 @@ export interface CommandEnvironment {
   /** Colours for stderr, where prompts and reviews are shown. */
   readonly errorColors: Palette;
   readonly interactive: boolean;
+  /** How wide the terminal is that standard output goes to, if it is one. */
+  readonly columns?: number;
   /** The context; `inspect` loads the engine's front end too. */
   context(options?: { readonly inspect?: boolean }): Promise<OpsContext>;
   /** The project's root. */
@@ -71,6 +73,7 @@ export async function runCommand(
   const { env } = process;
   const environment: CommandEnvironment = {
     flags,
+    ...(process.stdout.isTTY === true ? { columns: process.stdout.columns } : {}),
     colors: palette(wantsColor(flags.color, process.stdout.isTTY === true, env)),
     errorColors: palette(wantsColor(flags.color, process.stderr.isTTY === true, env)),
     interactive: canPrompt(

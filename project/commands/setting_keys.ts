@@ -57,7 +57,7 @@ export function addKeysCommand(program: Command, group: "opts" | "features"): vo
           s.from === "manifest" ? "waft.json" : s.from,
           s.meaning,
         ]),
-      ]);
+      ], env.columns);
       const { parallel, deferredBoundsChecking } = settings;
       const where = (from: string): string => from === "manifest" ? "waft.json" : from;
       if (group === "opts") {

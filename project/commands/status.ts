@@ -57,7 +57,7 @@ export function addCommand(program: Command): void {
         `policy ${policy === null ? "none" : `denies ${policy.deny.join(", ") || "nothing"}`}`,
       ]);
       const { diagnostics, ...rest } = data;
-      return { data: rest, diagnostics, text: layoutTable(rows).join("\n"), exitCode: EXIT.ok };
+      return { data: rest, diagnostics, text: layoutTable(rows, env.columns).join("\n"), exitCode: EXIT.ok };
     })
   );
 }

@@ -49,7 +49,7 @@ export function addCommand(program: Command): void {
         v.active ? "*" : v.previous ? "-" : " ",
         v.active ? env.colors.bold(v.version) : v.version,
         v.channel,
-        safe(v.receipt.kind),
+        v.channel === "source" ? "" : safe(v.receipt.kind),
         safe(v.receipt.commit.slice(0, 12)),
       ]);
       const text = rows.length === 0

@@ -146,10 +146,10 @@ withProject(
       error.message,
       ids.slice(0, 2).map((id) =>
         `review.needed: ${id} 1.0.0 needs a review: it is new in this project\n` +
-        (id.endsWith("a") ? "" : "  help: review it at a terminal, or decide with flags: waft add " +
-          "--allow github.com/acme/a=random --allow github.com/acme/b=random\n") +
-        `note: review.authority: ${id} asks for random (required): For dice.`
-      ).join("\n"),
+        `note: review.authority: ${id} asks for random (required): For dice.\n`
+      ).join("") +
+        "  help: review it at a terminal, or decide with flags: waft add --allow github.com/acme/a=random " +
+        "--allow github.com/acme/b=random",
     );
     assert.equal(error.exitCode, 4);
     assert.equal(project.read("waft-lock.json"), undefined);

@@ -254,13 +254,16 @@ function pasteable(command: string, flags: readonly string[]): string {
   return `review it at a terminal, or decide with flags: ${command} ${flags.join(" ")}`;
 }
 
-/** Several reviews that are needed as one failure, with one command line for all. */
+/** The reviews that are needed as one failure, which ends with one command line for all. */
 function allNeeded(open: readonly ReviewNeeded[]): ProjectError {
+  if (open.length === 1) return open[0]!;
   const flags = [...new Set(open.flatMap((each) => each.flags))];
   const last = open.length - 1;
   return new ProjectError(open.flatMap(({ diagnostics: [first, ...asks], command }, i) => {
     const { help: _, ...error } = first!;
-    return [i === last ? { ...error, help: pasteable(command, flags) } : error, ...asks];
+    const found = [error, ...asks];
+    if (i === last) found.push({ ...found.pop()!, help: pasteable(command, flags) });
+    return found;
   }));
 }
 

@@ -106,7 +106,7 @@ commandTest(
     const listed = await run("plugin", "list");
     assert.match(
       listed.out,
-      /github\.com\/acme\/kv +1\.2\.3 +wasm +direct +caller\.memory\.read fs\.write\[\/store=\.\/store\] import\.define\[acme_kv\] +ok/,
+      /github\.com\/acme\/kv +1\.2\.3 +wasm +direct +ok +caller\.memory\.read fs\.write\[\/store=\.\/store\] import\.define\[acme_kv\]\n/,
     );
     const checked = await run("plugin", "check");
     assert.equal(checked.code, 0, checked.err);
