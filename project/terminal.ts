@@ -42,12 +42,13 @@ export function safe(text: string, limit = 200): string {
 
 /** Columns between two cells. */
 const GAP = 2;
-/** A last column of less than this is not made narrower. */
+/** A last column of less than this goes below the others, with this indent. */
 const LEAST_WIDTH = 20;
+const INDENT = 4;
 
 /**
  * Columns on a terminal; every cell is escaped unless it is already painted text of ours. What is too long for a terminal of `columns` goes on below, in
- * the last column, where that is wide enough to help.
+ * the last column, or below the others where that is narrow.
  */
 export function layoutTable(rows: readonly (readonly string[])[], columns?: number): string[] {
   const widths: number[] = [];
@@ -56,9 +57,12 @@ export function layoutTable(rows: readonly (readonly string[])[], columns?: numb
     const last = row.at(-1) ?? "";
     const before = row.slice(0, -1).map((cell, i) => cell + " ".repeat(widths[i]! - widthOf(cell) + GAP)).join("");
     const room = (columns ?? Infinity) - widthOf(before);
-    if (room < LEAST_WIDTH || widthOf(last) <= room) return [(before + last).trimEnd()];
-    const indent = " ".repeat(widthOf(before));
-    return wordsWithin(last, room).map((line, i) => (i === 0 ? before : indent) + line);
+    if (widthOf(last) <= room) return [(before + last).trimEnd()];
+    const isNarrow = room < LEAST_WIDTH;
+    const indent = " ".repeat(isNarrow ? INDENT : widthOf(before));
+    const lines = wordsWithin(last, isNarrow ? columns! - INDENT : room);
+    if (isNarrow) return [before.trimEnd(), ...lines.map((line) => indent + line)];
+    return lines.map((line, i) => (i === 0 ? before : indent) + line);
   });
 }
 

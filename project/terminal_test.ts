@@ -61,7 +61,12 @@ Deno.test("terminal: tables align by cells, not by code units", () => {
     "      line goes on below",
     "n     short",
   ]);
-  assert.deepEqual(layoutTable([["a longer name", text]], 30), [`a longer name  ${text}`], "too narrow to help");
+  assert.deepEqual(layoutTable([["a longer name", text], ["n", "short"]], 30), [
+    "a longer name",
+    "    what is too long for the",
+    "    line goes on below",
+    "n              short",
+  ]);
   assert.deepEqual(layoutTable([["name", "x".repeat(40) + " y"]], 30), [`name  ${"x".repeat(40)}`, "      y"]);
 });
 
