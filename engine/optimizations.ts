@@ -109,7 +109,7 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "inline-callfree",
     target: "both",
-    state: "later",
+    state: "on",
     meaning: "Treat a caller whose calls were all inlined as one without calls",
   },
   { name: "inline-loop-callees", target: "both", state: "off", meaning: "Inline functions that contain loops, too" },
@@ -173,7 +173,7 @@ export const OPTIMIZATION_ROWS = [
     state: "later",
     meaning: "Drop a reload right after the store of the same slot",
   },
-  { name: "store8-flags", target: "x64", state: "later", meaning: "Store a comparison's result with SETcc to memory" },
+  { name: "store8-flags", target: "x64", state: "on", meaning: "Store a comparison's result with SETcc to memory" },
   { name: "tee-sink", target: "both", state: "on", meaning: "Compute a value directly in its local's register" },
   { name: "tee-spill-elide", target: "both", state: "on", meaning: "One spill slot for a local and its copies" },
   {

@@ -54,6 +54,7 @@ export function selectBlocks<S extends FunctionSelection>(
   v.ensureGraph(f.blockCount, f.edgeCount);
   v.blockCount = f.blockCount;
   v.edgeCount = f.edgeCount;
+  v.hasCalls = f.treatedAsCalling;
   countUses(s);
   pinConstants(s);
   markFolds(s);

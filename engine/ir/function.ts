@@ -137,6 +137,8 @@ export class IrFunction {
 
   /** Are there CHARGEs? */
   charged = false;
+  /** Is it to be treated as a function that calls, though it does not? */
+  treatedAsCalling = false;
 
   /** Block layout for emission, a permutation of the blocks; the identity unless the layout pass changed it. */
   layout: Int32Array = new Int32Array(64);
@@ -154,6 +156,7 @@ export class IrFunction {
     this.vectorCount = 0;
     this.inlineSites.length = 0;
     this.charged = false;
+    this.treatedAsCalling = false;
   }
 
   /** Makes room for `capacity` instructions in all. Callers must reload hoisted columns after it. */
@@ -188,6 +191,18 @@ export class IrFunction {
     this.pos[id] = 0;
     this.site[id] = 0;
     return id;
+  }
+
+  /** Takes instruction `i`, which no other uses and which ends no block, out of the order. */
+  unschedule(i: number): void {
+    const { sched, schedCount, blockStart, blockEnd } = this;
+    const at = sched.indexOf(i);
+    sched.copyWithin(at, at + 1, schedCount);
+    this.schedCount = schedCount - 1;
+    for (let k = 0; k < this.blockCount; k++) {
+      if (blockStart[k]! > at) blockStart[k] = blockStart[k]! - 1;
+      if (blockEnd[k]! > at) blockEnd[k] = blockEnd[k]! - 1;
+    }
   }
 
   /** Adds an edge whose arguments start at pool index `args`; returns its id. */

@@ -63,7 +63,9 @@ export function beginActivation(
   if (t.deterministic) takeDepth(t, locals.length, inlined);
   if (t.metered && !inlined) beginFuel(t);
   // A function that calls nothing and loops nowhere ends soon; trees of calls need a poll in every function that calls.
-  if (t.env.interruptible && !inlined && (bodyFlags(t) & CONTAINS.CALL) !== 0) b.emit(OP.POLL, TY.NONE, 0, 0, 0, 0);
+  if (t.env.interruptible && !inlined && (bodyFlags(t) & CONTAINS.CALL) !== 0) {
+    t.entryPoll = b.emit(OP.POLL, TY.NONE, 0, 0, 0, 0);
+  }
 }
 
 /** What the body that is being walked contains. */

@@ -199,8 +199,9 @@ export class FunctionTranslator implements CodeVisitor {
   depthThread = 0;
   depthGot = 0;
   depthLeft = 0;
-  /** Calls that stayed calls. */
+  /** Calls that stayed calls, and the poll at the entry that is there for them (0: none). */
   keptCalls = 0;
+  entryPoll = 0;
   /** The zero of each type, from the entry block; 0 when there is none. */
   readonly zeros: Int32Array = new Int32Array(TY.REF + 1);
 
@@ -224,6 +225,7 @@ export class FunctionTranslator implements CodeVisitor {
     this.chain.length = 0;
     this.clauses.length = 0;
     this.keptCalls = 0;
+    this.entryPoll = 0;
     this.metered = env.fuel;
     this.deterministic = env.deterministic;
     this.zeros.fill(0);
@@ -428,6 +430,17 @@ export function notCompiled(feature: string, what: string, offset: number): Unsu
 /** One translator serves all functions; another is made when a translation is begun inside one. */
 let idle: FunctionTranslator | undefined = new FunctionTranslator();
 
+/** No call is left of a function that has calls: with inline-callfree it is one without, else it is still treated like one with. */
+function becomeCallFree(t: FunctionTranslator): void {
+  const { env, f } = t;
+  if (env.optimizations["inline-callfree"] !== true) {
+    f.treatedAsCalling = true;
+    return;
+  }
+  countHit(env, "inline-callfree");
+  if (t.entryPoll !== 0) f.unschedule(t.entryPoll);
+}
+
 /** Validates and translates defined function `definedIndex` into `f`, which is reset. */
 export function translateFunction(env: ModuleEnv, definedIndex: number, f: IrFunction): void {
   const t = idle ?? new FunctionTranslator();
@@ -441,7 +454,7 @@ export function translateFunction(env: ModuleEnv, definedIndex: number, f: IrFun
   f.inlineSites.push({ parent: 0, callPos: 0, funcIndex });
   t.reset(env, f);
   validateBody(valid, funcIndex, t);
-  if (t.keptCalls === 0 && (env.summaries.flags[definedIndex]! & BODY.CALL) !== 0) countHit(env, "inline-callfree");
+  if (t.keptCalls === 0 && (env.summaries.flags[definedIndex]! & BODY.CALL) !== 0) becomeCallFree(t);
   // A translator that an error has interrupted is not used again.
   idle = t;
 }

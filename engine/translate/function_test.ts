@@ -410,6 +410,40 @@ b0(v1:i32):
   { optimizations: { "inline": true } },
 );
 
+const ALL_INLINED = `(func $double (param i32) (result i32) (i32.shl (local.get 0) (i32.const 1)))
+   (func (param i32) (result i32) (call $double (local.get 0)))`;
+
+golden(
+  "who calls only what is inlined does not poll for it",
+  ALL_INLINED,
+  `
+func 1 (i32) -> (i32)
+site 1 parent=0 call=0x24 func=0
+b0(v1:i32):
+  v3:i32 = CONST 1
+  v4:i32 = SHL v1 v3
+  RETURN (v4)
+`,
+  1,
+  { optimizations: { "inline": true, "inline-callfree": true }, interruptible: true },
+);
+
+golden(
+  "and polls with inline-callfree off",
+  ALL_INLINED,
+  `
+func 1 (i32) -> (i32)
+site 1 parent=0 call=0x24 func=0
+b0(v1:i32):
+  POLL
+  v3:i32 = CONST 1
+  v4:i32 = SHL v1 v3
+  RETURN (v4)
+`,
+  1,
+  { optimizations: { "inline": true }, interruptible: true },
+);
+
 const KNOWN_TABLE = `(type $t (func (param i32) (result i32))) (table 3 funcref) (elem (i32.const 1) $a $b)
    (func $a (type $t) (unreachable)) (func $b (type $t) (unreachable)) (func $other)`;
 const TABLE_KEYS = { optimizations: { "immutable-table": true, "immutable-table-type": true } };
