@@ -19,7 +19,7 @@ import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, RSP, SCRATCH } from "./registers.ts";
 import * as atomics from "./emit_atomic.ts";
 import * as calls from "./emit_calls.ts";
-import { branchIf, consumerOf, emitCompare, emitFlags } from "./emit_compare.ts";
+import { branchIf, consumerOf, emitCompare, emitFlags, emitStoredCondition } from "./emit_compare.ts";
 import { emitData, emitSwitch } from "./emit_control.ts";
 import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
@@ -133,6 +133,9 @@ function emitInstruction(e: Emission, ends: BlockEnds, i: number, k: number): vo
       break;
     case P.BOUNDS:
       integers.emitBounds(e, i);
+      break;
+    case P.STORE_CONDITION:
+      emitStoredCondition(e, i);
       break;
     case P.CMPXCHG:
       emitRow(e, i, X.CMPXCHG8_M + v.imm[i], v.firstOperand[i] + 2);

@@ -13,9 +13,10 @@ import {
   CC,
   CONSUMER,
   MODE,
+  STORE_CONDITION,
 } from "./machine_ops.ts";
 import { RSP, SCRATCH } from "./registers.ts";
-import { emitMove, emitRow, slotOffset } from "./emit_row.ts";
+import { emitAddressed, emitMove, emitRow, slotOffset } from "./emit_row.ts";
 
 /** Consumer of instruction `i`'s flags. */
 export function consumerOf(e: Emission, i: number): number {
@@ -128,6 +129,23 @@ function emitSet(e: Emission, i: number, o: number): void {
   emitRow(e, i, row, o + 1);
   emitRegister(asm, X.SETCC, 0, d, 0, 0, cc);
   if (shared) emitRegister(asm, X.MOVZX32_8, d, d, 0, 0, 0);
+}
+
+/** Compares, and stores what comes of it: the address needs no arithmetic of its own, which would change the flags. */
+export function emitStoredCondition(e: Emission, i: number): void {
+  const { v, location } = e;
+  const mode = v.aux[i] & AUX_MODE;
+  let o = v.firstOperand[i];
+  const base = mode === MODE.POINTER || mode === MODE.POINTER_INDEX ? location[o++] & 15 : NO_REGISTER;
+  const index = mode === MODE.MEMORY || mode === MODE.POINTER_INDEX ? location[o++] & 15 : NO_REGISTER;
+  const how = consumerOf(e, i), wide = how & 1;
+  const first = location[o] & 15;
+  if ((how & ~1) === STORE_CONDITION.REGISTERS) {
+    emitRegister(e.asm, X.CMP32_R + wide, first, location[o + 1] & 15, 0, 0, 0);
+  } else if ((how & ~1) === STORE_CONDITION.IMMEDIATE) {
+    emitRegister(e.asm, X.CMP32_I + wide, 0, first, 0, v.imm[i], 0);
+  } else emitRegister(e.asm, X.TEST32_M + wide, first, first, 0, 0, 0);
+  emitAddressed(e, i, X.SETCC, 0, 0, base, index, 0, conditionOf(e, i));
 }
 
 function emitConditionalMove(e: Emission, row: number, o: number, cc: number): void {

@@ -136,7 +136,7 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
     }
     return;
   }
-  let disp = v.disp[i];
+  const disp = v.disp[i];
   if (mode === MODE.POOL || mode === MODE.SHARED) {
     emitMemory(asm, row, reg, vvvv, BASE_RIP, NO_REGISTER, 0, 0, imm, 0);
     const at = asm.ripAt;
@@ -147,7 +147,26 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
     }
     return;
   }
+  emitAddressed(e, i, row, reg, vvvv, base, index, imm, 0);
+}
+
+/** Emits a row on memory at the address of instruction `i` and its registers `base` and `index`; `cc` is for rows with a condition. */
+export function emitAddressed(
+  e: Emission,
+  i: number,
+  row: number,
+  reg: number,
+  vvvv: number,
+  base: number,
+  index: number,
+  imm: number,
+  cc: number,
+): void {
+  const { asm, v } = e;
+  const aux = v.aux[i];
+  const mode = aux & AUX_MODE;
   const scale = (aux >>> AUX_SCALE_SHIFT) & 3;
+  let disp = v.disp[i];
   if (mode === MODE.MEMORY || mode === MODE.MEMORY_CONSTANT) {
     base = MEMORY_BASE;
     if (disp < 0) {
@@ -162,7 +181,7 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
   if (code !== 0) e.trapSite(i, code, e.frame);
   // The prefix is part of the instruction that may fault.
   if ((aux & AUX_LOCK) !== 0) emitRegister(asm, X.LOCK, 0, 0, 0, 0, 0);
-  emitMemory(asm, row, reg, vvvv, base, index, scale, disp, imm, 0);
+  emitMemory(asm, row, reg, vvvv, base, index, scale, disp, imm, cc);
 }
 
 /** LEA: additions of which one operand is the result take the shorter ADD. */

@@ -140,6 +140,15 @@ function foldReadModifyWrite(s: Selection, store: number): void {
   }
 }
 
+/** Marks the compare that a store of a byte stores. What the address adds must fit a displacement, since adding it would change the flags. */
+function foldStoredCompare(s: Selection, store: number): void {
+  const value = s.b[store];
+  if (!s.storeFlags || s.op[store] !== OP.STORE8 || !isIntegerCompare(s.op[value]) || s.imm[store] < 0) return;
+  if (s.uses[value] !== 1 || s.folded[value] !== 0 || s.blockOf[value] !== s.blockOf[store]) return;
+  fold(s, value, store, FOLD.CONDITION);
+  s.hit("store8-flags");
+}
+
 /** Operations that never fold an operand. They are many, and a long switch tells them last. */
 const FOLDS_NOTHING: Uint8Array = new Uint8Array(OP_FLAGS.length);
 for (
@@ -157,7 +166,7 @@ export function markFolds(s: Selection): void {
       const id = sched[p];
       const o = op[id];
       const how = folded[id];
-      if (how === FOLD.MEMORY || how === FOLD.ADDRESS) continue;
+      if (how === FOLD.MEMORY || how === FOLD.ADDRESS || how === FOLD.CONDITION) continue;
       if (uses[id] === 0 && (OP_FLAGS[o] & FLAG.PURE) !== 0) {
         dropUses(s, id);
         continue;
@@ -262,6 +271,7 @@ export function markFolds(s: Selection): void {
         case OP.STORE16:
         case OP.STORE32:
           foldReadModifyWrite(s, id);
+          foldStoredCompare(s, id);
           foldStoredLane(s, id);
           if (TY_BANK[ty[b[id]]] === 1) foldWrap(s, b[id], id);
           foldAddress(s, id, true);

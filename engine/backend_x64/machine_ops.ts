@@ -42,6 +42,9 @@ const OWN = pseudoOps([
   "TRUNC_S64",
   "TRUNC_U64",
   "CONVERT_U64", // def vector, use general; aux bit 0: result is f64
+  // A compare whose condition becomes a byte in memory: address registers, register, second register but with an immediate; the address is in
+  // aux like a row's, imm the immediate, and STORE_CONDITION says in the consumer's place what compares
+  "STORE_CONDITION",
   // atomic memory; the address is like a row's
   "CMPXCHG", // def rax, use rax, address, use replacement; imm = log2 of the width
   "ATOMIC_LOOP", // def rax, temp, late uses: address, value; imm = IR operation + 256 × log2 of the width
@@ -50,6 +53,9 @@ const OWN = pseudoOps([
 
 /** Numbers of the pseudo operations. */
 export const P = OWN.numbers;
+
+/** What STORE_CONDITION compares by; plus 1 for 64 bits. */
+export const STORE_CONDITION = { REGISTERS: 0, IMMEDIATE: 2, ZERO: 4 } as const;
 
 /** Names by number − PSEUDO_BASE, for dumps. */
 export const PSEUDO_NAMES: readonly string[] = OWN.names;

@@ -10,7 +10,16 @@ import { TY } from "../ir/types.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { isFloatCompare, isIntegerCompare } from "../codegen/folding.ts";
 import { X } from "./instructions.ts";
-import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CC_SWAPPED, CONSUMER } from "./machine_ops.ts";
+import {
+  AUX_CONDITION_SHIFT,
+  AUX_CONSUMER_SHIFT,
+  CC,
+  CC_SWAPPED,
+  CONSUMER,
+  P,
+  STORE_CONDITION,
+} from "./machine_ops.ts";
+import { foldAddress } from "./addressing.ts";
 import type { Selection } from "./selection.ts";
 import { testedVector } from "./select_lanes.ts";
 import { source, sourceFloat } from "./select_memory.ts";
@@ -174,6 +183,32 @@ export function selectCompare(s: Selection, id: number): void {
   beginCompare(s, CONSUMER.SET, 0);
   s.def(id);
   compareOperands(s);
+  s.end();
+}
+
+/** Store `id` of the byte that compare `value` is. */
+export function selectStoredCompare(s: Selection, id: number, value: number): void {
+  let x = s.a[value];
+  let y = s.b[value];
+  let cc = INTEGER_CC[s.op[value] - OP.EQ];
+  if (s.isImmediate(x) && !s.isImmediate(y)) {
+    [x, y] = [y, x];
+    cc = CC_SWAPPED[cc];
+  }
+  const immediate = s.isImmediate(y) ? s.imm[y] : NaN;
+  const kind = immediate === 0
+    ? STORE_CONDITION.ZERO
+    : immediate === immediate
+    ? STORE_CONDITION.IMMEDIATE
+    : STORE_CONDITION.REGISTERS;
+  const first = s.reg(x);
+  const second = kind === STORE_CONDITION.REGISTERS ? s.reg(y) : 0;
+  foldAddress(s, id, false);
+  const aux = (cc << AUX_CONDITION_SHIFT) | ((kind + s.wide(x)) << AUX_CONSUMER_SHIFT);
+  s.withSource(P.STORE_CONDITION, kind === STORE_CONDITION.IMMEDIATE ? immediate : 0, aux);
+  s.sourceOperands();
+  s.use(first);
+  if (second !== 0) s.use(second);
   s.end();
 }
 

@@ -8,6 +8,7 @@ import { TY, TY_BANK } from "../ir/types.ts";
 import { foldAddress } from "./addressing.ts";
 import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
+import { selectStoredCompare } from "./select_compare.ts";
 import { selectLaneStore } from "./select_lanes.ts";
 import { FOLD, type Selection } from "./selection.ts";
 
@@ -112,6 +113,7 @@ export function selectStore(s: Selection, id: number): void {
     selectModify(s, id, value);
     return;
   }
+  if (s.folded[value] === FOLD.CONDITION) return selectStoredCompare(s, id, value);
   if (selectLaneStore(s, id, value)) return;
   if (ty === TY.F32 || ty === TY.F64 || ty === TY.V128) {
     if (s.op[value] === OP.CONST && ty !== TY.V128 && s.constantBlock[value] >= 0 && storeFloatConstant(s, id, value)) {

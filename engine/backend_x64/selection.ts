@@ -19,6 +19,8 @@ export const FOLD = {
   MEMORY: FOLDING.OWN,
   /** Part of an address mode. */
   ADDRESS: 4,
+  /** A compare whose result only one store of a byte wants. */
+  CONDITION: 5,
 } as const;
 
 export class Selection extends FunctionSelection {
@@ -38,6 +40,7 @@ export class Selection extends FunctionSelection {
   commute = true;
   floatMemory = true;
   flags = true;
+  storeFlags = true;
 
   // The source operand that `source` or `address` resolved last.
   mode = 0;
@@ -69,6 +72,7 @@ export class Selection extends FunctionSelection {
     // Only the three-operand forms lose anything by a load of their own.
     this.floatMemory = !this.avx || switches["vex-float-mem"] !== false;
     this.flags = switches["st-flags"] !== false;
+    this.storeFlags = switches["store8-flags"] !== false;
   }
 
   /** The row to use where a legacy row has a VEX form: that one if the CPU has AVX. */
