@@ -4,7 +4,7 @@
  *
  * `state`: "on" or "off" is the default of a key that this build obeys; "later" is one that it does not implement yet
  * (setting it is accepted and reported); "shape" is a key whose effect is part of how this compiler works and
- * that therefore has nothing to switch (said when it is set).
+ * that therefore has nothing to switch (said when it is set to off).
  */
 export interface OptimizationRow {
   /** The key. */
@@ -145,7 +145,7 @@ export const OPTIMIZATION_ROWS = [
     state: "later",
     meaning: "Let a result take the register of its second operand",
   },
-  { name: "reg-abi", target: "both", state: "later", meaning: "Pass arguments and results in registers" },
+  { name: "reg-abi", target: "both", state: "shape", meaning: "Pass arguments and results in registers" },
   { name: "reg-merge", target: "both", state: "on", meaning: "Give block results a register on all edges" },
   {
     name: "small-frame",

@@ -14,4 +14,5 @@ export const IMPLEMENTED: ImplementedKeys = {
   optimizations: new Set(
     OPTIMIZATION_ROWS.filter((row: OptimizationRow) => row.state !== "later").map((row) => row.name),
   ),
+  always: new Set(OPTIMIZATION_ROWS.filter((row: OptimizationRow) => row.state === "shape").map((row) => row.name)),
 };

@@ -52,6 +52,8 @@ export interface SettingFlags {
 export interface ImplementedKeys {
   readonly features?: ReadonlySet<string>;
   readonly optimizations?: ReadonlySet<string>;
+  /** Optimizations that are part of how the compiler works: they are always on. */
+  readonly always?: ReadonlySet<string>;
 }
 
 /** The settings of the nearest manifest; undefined settings when there is no project. Throws for an invalid manifest. */
@@ -95,7 +97,9 @@ export function resolveSettings(
       );
       const ready = known === undefined || names.some((n) => known.has(n));
       const { default: usual, meaning } = key;
-      const value = byFlag ?? byManifest ?? usual;
+      const wanted = byFlag ?? byManifest ?? usual;
+      const always = known !== undefined && known === implemented.optimizations && implemented.always?.has(key.name);
+      const value = wanted || always === true;
       const from = byFlag !== undefined ? "flag" : byManifest !== undefined ? "manifest" : "default";
       const said = byFlag !== undefined ? chosen.has(key.name) : set !== undefined && Object.hasOwn(set, key.name);
       if (!ready && from !== "default" && said) {
@@ -103,6 +107,14 @@ export function resolveSettings(
           code: "settings.not-implemented",
           severity: "warning",
           message: `${key.name} is set to ${value ? "on" : "off"}, but this build does not implement it yet`,
+          ...(from === "manifest" && file !== undefined ? { file } : {}),
+        });
+      }
+      if (value !== wanted) {
+        diagnostics.push({
+          code: "settings.always-on",
+          severity: "warning",
+          message: `${key.name} is set to off, but is always on: the compiler works no other way`,
           ...(from === "manifest" && file !== undefined ? { file } : {}),
         });
       }

@@ -95,6 +95,19 @@ Deno.test("settings: a key that the build does not implement is reported when it
   ]]);
 });
 
+Deno.test("settings: what the compiler always does stays on, and says so", () => {
+  const implemented = { optimizations: new Set(["reg-abi", "inline"]), always: new Set(["reg-abi"]) };
+  const off = { settings: { optimizations: { "reg-abi": false, inline: false } } };
+  const s = resolveSettings({ file: "waft.json", ...off }, {}, implemented);
+  assert.deepEqual(changedSwitches(s.optimizations), { inline: false, "reg-abi": true });
+  assert.deepEqual(s.diagnostics.map((d) => [d.code, d.severity, d.file]), [[
+    "settings.always-on",
+    "warning",
+    "waft.json",
+  ]]);
+  assert.deepEqual(resolveSettings({}, { optimizations: ["reg-abi=on"] }, implemented).diagnostics, []);
+});
+
 Deno.test("settings: the nearest manifest counts, an invalid one stops", async () => {
   const project = new TempProject('{ "settings": { "features": { "simd": false } } }');
   const deep = join(project.root, "a", "b");
