@@ -86,7 +86,7 @@ Environment:
     .option("--days <n>", "Days that the token is good for", daysOf, DEFAULT_SETTINGS.tokenDays)
     .option("--data <dir>", DATA)
     .action((name, options) =>
-      withDatabase(openDatabase(options.data), (database) => giveAccount(database, name, options))
+      withDatabase(existingDatabase(options.data), (database) => giveAccount(database, name, options))
     );
   registry.command("migrate")
     .description("Bring the database up to date, or copy all data into PostgreSQL")
@@ -97,7 +97,7 @@ Environment:
     .description("Write all data into one file while the registry runs")
     .option("--data <dir>", DATA)
     .action((file, { data }) =>
-      withDatabase(openDatabase(data), async (database) => {
+      withDatabase(existingDatabase(data), async (database) => {
         const rows = await writeBackup(database, resolve(file));
         chmodSync(resolve(file), 0o600);
         print(`written ${file}: ${rows} rows`);
@@ -124,6 +124,17 @@ function print(text: string): void {
 function openDatabase(data: string | undefined): Database {
   const url = process.env.DATABASE_URL;
   return url !== undefined && url !== "" ? new PostgresDatabase(url) : openFile(data);
+}
+
+/** The database of a registry that was started before: a mistyped folder must not become a new, empty one. */
+function existingDatabase(data: string | undefined): Database {
+  requireFile(data);
+  return openDatabase(data);
+}
+
+function requireFile(data: string | undefined): void {
+  if ((process.env.DATABASE_URL ?? "") !== "" || existsSync(join(dataFolder(data), FILE))) return;
+  throw new Error(`there is no registry in ${dataFolder(data)}: --data names its folder, \`registry serve\` makes one`);
 }
 
 function openFile(data: string | undefined): Database {
@@ -293,9 +304,11 @@ async function runMigrate(data: string | undefined, to: string | undefined): Pro
 
 async function publishDocs(channel: string, data: string | undefined): Promise<void> {
   if (!CHANNEL.test(channel)) throw new Error(`"${channel}" is no channel: nightly, or v and a version`);
-  await withDatabase(openDatabase(data), async (database) => {
+  await withDatabase(existingDatabase(data), async (database) => {
     await migrate(database);
-    if (await writeDocuments(database, channel, await canaryDocuments(), Date.now())) return;
-    throw new Error(`the pages of ${channel} were published before and do not change`);
+    if (!await writeDocuments(database, channel, await canaryDocuments(), Date.now())) {
+      throw new Error(`the pages of ${channel} were published before and do not change`);
+    }
+    print(`${channel} has the documentation of this waft; a running registry shows it within a minute`);
   });
 }

@@ -64,7 +64,12 @@ export function describe(error: unknown): string {
   }
   if (error instanceof UsageError) return `waft: ${error.message.split("\n").map(oneLine).join("\n")}`;
   if (error instanceof ProjectError) return error.message; // Findings with their places, a line or two each.
-  if (error instanceof Error) return `waft: ${oneLine(systemMessage(error) ?? error.message)}`;
+  if (error instanceof Error) {
+    const { path } = error as { path?: unknown };
+    const message = systemMessage(error);
+    if (message === undefined) return `waft: ${oneLine(error.message)}`;
+    return `waft: ${typeof path === "string" ? `${oneLine(path)}: ` : ""}${message}`;
+  }
   return `waft: ${oneLine(String(error))}`;
 }
 

@@ -34,7 +34,7 @@ export async function restoreBackup(file: string, database: Database): Promise<n
     // Opening a database writes to it, and a backup of an older registry is migrated.
     const path = join(folder, "restore.sqlite");
     copyFileSync(file, path);
-    const source = new SqliteDatabase(path);
+    const source = openCopy(path, file);
     try {
       const [state] = await source.all("PRAGMA integrity_check");
       if (state?.integrity_check !== "ok") throw new Error(`${file} is damaged: ${String(state?.integrity_check)}`);
@@ -45,6 +45,14 @@ export async function restoreBackup(file: string, database: Database): Promise<n
       await source.close();
     }
   });
+}
+
+function openCopy(path: string, file: string): SqliteDatabase {
+  try {
+    return new SqliteDatabase(path);
+  } catch (error) {
+    throw new Error(`${file} is no backup of a registry`, { cause: error });
+  }
 }
 
 async function withFolder<T>(beside: string, work: (folder: string) => Promise<T>): Promise<T> {

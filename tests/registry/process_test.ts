@@ -173,6 +173,16 @@ Deno.test("waft registry: serve, backup, restore and migrate move a registry to 
       await account("bob", "--prefix", "github.com/ada"),
       /^1 waft: github\.com\/ada belongs to another account$/,
     );
+    const mistyped = join(folder, "aa");
+    for (const words of [["account", "eve"], ["backup", join(folder, "none")], ["publish-docs", "nightly"]]) {
+      assert.match(await waft(...words, "--data", mistyped), /^1 waft: there is no registry in .*aa: --data names/);
+    }
+    await assert.rejects(stat(mistyped), "a mistyped folder becomes no registry");
+    await writeFile(join(folder, "text"), "no backup".repeat(200));
+    assert.match(
+      await waft("restore", join(folder, "text"), "--data", join(folder, "c")),
+      /^1 waft: .*text is no backup of a registry$/,
+    );
     assert.match(await account("Bob!"), /^1 waft: "Bob!" is no account: /);
     assert.match(await account("bob", "--prefix", "GitHub"), /^1 waft: "GitHub" is no prefix: /);
     assert.match(await account("bob", "--scopes", "publish,fly"), /^2 .*Scopes are/s);
