@@ -60,6 +60,7 @@ export function addCommand(program: AnyCommand): void {
       "after",
       `
 Environment:
+  WAFT_BASE_URL      what --base-url says
   DATABASE_URL       PostgreSQL instead of a file in the folder of --data
   WAFT_REGISTRY_KEY  file with the Ed25519 key (PKCS#8, PEM) that signs releases; earlier keys may follow in it`,
     );
@@ -68,7 +69,7 @@ Environment:
     .option("--port <n>", "Port of the API and the site", portOf, 8750)
     .option("--host <address>", "Address to listen on", "127.0.0.1")
     .option("--data <dir>", DATA)
-    .option("--base-url <url>", "Address under which the site is seen from outside", urlOf)
+    .option("--base-url <url>", "Address under which the site is seen from outside (also WAFT_BASE_URL)", urlOf)
     .option("--metrics-port <n>", "Port of a second listener, on loopback, with metrics", portOf)
     .option("--trust-proxy", "Take the client's address from the last entry of X-Forwarded-For")
     .option("--releases <dir>", "Serve install.sh and waft's own releases from a folder that `deno task release` wrote")
@@ -157,7 +158,9 @@ async function withDatabase(database: Database, work: (database: Database) => Pr
 
 async function serve(options: ServeOptions): Promise<void> {
   const keyFile = process.env.WAFT_REGISTRY_KEY;
-  const { baseUrl, metricsPort, releases } = options;
+  const { metricsPort, releases } = options;
+  const seenAt = process.env.WAFT_BASE_URL;
+  const baseUrl = options.baseUrl ?? (seenAt === undefined || seenAt === "" ? undefined : addressOf(seenAt));
   if (releases !== undefined && !existsSync(join(releases, "releases", "index.json"))) {
     throw new Error(`${releases} has no releases/index.json; \`deno task release --out ${releases}\` writes it`);
   }
@@ -276,8 +279,21 @@ function factorOf(text: string): number {
 }
 
 function urlOf(text: string): string {
-  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return new URL(text).href.replace(/\/+$/, "");
+  const address = httpAddress(text);
+  if (address !== undefined) return address;
   throw new InvalidArgumentError("It is no http address.");
+}
+
+/** The same for a variable. */
+function addressOf(text: string): string {
+  const address = httpAddress(text);
+  if (address !== undefined) return address;
+  throw new Error(`WAFT_BASE_URL is "${text}", which is no http address`);
+}
+
+function httpAddress(text: string): string | undefined {
+  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) return undefined;
+  return new URL(text).href.replace(/\/+$/, "");
 }
 
 async function runMigrate(data: string | undefined, to: string | undefined): Promise<void> {

@@ -177,7 +177,9 @@ export function siteFallback(call: Call): Response {
   }
   const raw = documents.rawPage(path);
   if (raw !== undefined) return textAnswer(call.request, raw.source, { type: MARKDOWN, cache: "short" });
-  // A channel's address without its slash, and a plugin's id written with slashes, have one right form.
+  // A channel's address without its slash or with its page's name, and a plugin's id written with slashes, have one right form.
+  const folder = path.replace(/\/index$/, "/");
+  if (folder !== path && documents.page(folder) !== undefined) return redirect(folder);
   if (documents.page(`${path}/`) !== undefined) return redirect(`${path}/`);
   const id = path.startsWith("/plugins/") ? path.slice("/plugins/".length) : "";
   if (isPluginId(id)) return redirect(`/plugins/${segmentOfId(id)}`);

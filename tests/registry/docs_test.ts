@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -89,6 +89,22 @@ Deno.test("every manifest in the documentation is a valid v1 manifest", async ()
     if (!info.startsWith("json")) continue;
     assert.doesNotThrow(() => JSON.parse(text), `${page}: ${text.slice(0, 60)}`);
   }
+});
+
+Deno.test("every environment variable of waft is in the documentation", () => {
+  const root = fileURLToPath(new URL("../../", import.meta.url));
+  const named = new Set<string>();
+  for (const folder of ["project", "registry", "engine", "installer"]) {
+    for (const path of readdirSync(join(root, folder), { recursive: true }).map(String)) {
+      if (!/\.(?:ts|sh)$/.test(path) || path.endsWith("_test.ts")) continue;
+      for (const [name] of readFileSync(join(root, folder, path), "utf8").matchAll(/\bWAFT_[A-Z_]+/g)) named.add(name);
+    }
+  }
+  assert.ok(named.size > 12, [...named].join());
+  const docs = readdirSync(join(root, "docs")).map((name) => readFileSync(join(root, "docs", name), "utf8")).join("\n");
+  assert.deepEqual([...named].filter((name) => !docs.includes(`\`${name}`)).sort(), [
+    "WAFT_BLESS", // Writes expected results of tests anew.
+  ]);
 });
 
 Deno.test("the files of a machine in the documentation are read as they stand there", async () => {

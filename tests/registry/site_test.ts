@@ -81,6 +81,7 @@ Deno.test("the index record has the specification's shape and every address in i
 
 Deno.test("channels say which they are, and missing pages say where they exist", () =>
   withRegistry(async (r) => {
+    assert.match(await text(r, "/nightly/configuration"), /class="badge">nightly</);
     assert.match(await text(r, "/nightly/configuration"), /class="banner"[\s\S]*newest release is\s+v0\.1\.0/);
     assert.match(await text(r, "/configuration"), /<link rel="canonical" href="[^"]*\/v0\.1\.0\/configuration">/);
     assert.doesNotMatch(await text(r, "/v0.1.0/configuration"), /class="banner"/);
@@ -91,6 +92,11 @@ Deno.test("channels say which they are, and missing pages say where they exist",
     const redirect = await fetch(`${r.url}/nightly`, { redirect: "manual" });
     assert.equal(redirect.status, 308);
     assert.equal(redirect.headers.get("location"), "/nightly/");
+    for (const [from, to] of [["/nightly/index", "/nightly/"], ["/index", "/"]]) {
+      const moved = await fetch(r.url + from, { redirect: "manual" });
+      assert.deepEqual([moved.status, moved.headers.get("location")], [308, to], from);
+      await moved.body?.cancel();
+    }
   }));
 
 Deno.test("search finds sections and shows what was asked safely", () =>

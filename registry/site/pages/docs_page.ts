@@ -24,6 +24,7 @@ export function docsPage(services: Services, page: DocumentPage): string {
       <main id="main" class="prose">
         <p class="narrow"><a class="button quiet" href="#all-pages">All pages</a></p>
         ${banner(services, channel, page)}
+        <p class="channel"><span class="badge">${channel.id}</span></p>
         ${trusted(page.html)}
         <p class="source"><a href="${page.rawPath}">This page as Markdown</a></p>
         ${neighbours(channel.pages[at - 1], channel.pages[at + 1])}
