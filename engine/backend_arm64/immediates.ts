@@ -112,6 +112,11 @@ export function float64Immediate(low: number, high: number): number {
   return ((high >>> 24) & 0x80) | ((high >>> 16) & 0x7f);
 }
 
+/** Does one instruction make the f32 or f64 of these bits? */
+export function isFloatImmediate(low: number, high: number, double: boolean): boolean {
+  return (low | high) === 0 || (double ? float64Immediate(low, high) : float32Immediate(low)) >= 0;
+}
+
 /** The halves of a logical immediate's value: the inverse of {@linkcode logicalImmediate}. */
 export function logicalValue(field: number): { low: number; high: number } {
   const immr = (field >>> 6) & 63;

@@ -4,6 +4,7 @@
  *
  * The rule table has a row for every IR operation, so a new operation without a rule does not compile.
  */
+import { hoistConstants } from "../codegen/hoist_constants.ts";
 import type { Lowering } from "../codegen/lowering.ts";
 import { selectBlocks, SHARED_RULES } from "../codegen/select_function.ts";
 import type { CodegenContext } from "../codegen/target.ts";
@@ -13,6 +14,7 @@ import type { IrFunction } from "../ir/function.ts";
 import { OP_ROWS, type OpName } from "../ir/ops.ts";
 import { OVERFLOW_ENTRY, paramPlaces, RECORD_REGISTER, resultPlaces } from "./abi.ts";
 import { markFolds } from "./folding.ts";
+import { constantPlan, isFloatImmediate } from "./immediates.ts";
 import { P } from "./machine_ops.ts";
 import { NATIVE_CLOBBERS } from "./native_builtins.ts";
 import { CALL_CLOBBERS } from "./registers.ts";
@@ -232,4 +234,18 @@ export function selectFunction(f: IrFunction, v: VCode, context: CodegenContext,
   v.reset();
   s.begin(f, v, context, code);
   selectBlocks(s, RULE_BY_OP, markFolds);
+  hoistConstants(v, CALL_CLOBBERS.general, constantCost);
+}
+
+/** Instructions that the constant of instruction `i` takes, 0 if it is none. Vectors are taken out of loops before (v128-const-cache). */
+function constantCost(v: VCode, i: number): number {
+  switch (v.op[i]) {
+    case P.CONST_I32:
+    case P.CONST_I64:
+      return constantPlan(v.imm[i], v.disp[i]).count;
+    case P.CONST_F32:
+    case P.CONST_F64:
+      return isFloatImmediate(v.imm[i], v.disp[i], v.op[i] === P.CONST_F64) ? 1 : 2;
+  }
+  return 0;
 }

@@ -14,7 +14,7 @@ function mix(hash: number, value: number): number {
   return (h ^ (h >>> 16)) | 0;
 }
 
-/** The trace of a run of at most `steps` instructions: one number for all that could be observed. */
+/** The trace of a run of at most `steps` instructions, constants not counted: one number for all that could be observed. */
 export function interpretVCode(v: VCode, steps: number, allocation?: Allocation): number {
   return new Run(v, allocation).run(steps);
 }
@@ -40,7 +40,7 @@ class Run {
       let next = -1;
       if (a !== undefined) edit = this.#firstEdit(2 * v.blockFirst[k]!);
       for (let i = v.blockFirst[k]!; i < end; i++) {
-        if (--steps < 0) return this.#trace;
+        if (v.op[i] !== TOY.CONST && --steps < 0) return this.#trace;
         if (a !== undefined) edit = this.#edits(edit, 2 * i);
         if (a === undefined || a.skip[i] === 0) next = this.#instruction(i);
         if (a !== undefined) edit = this.#edits(edit, 2 * i + 1);
