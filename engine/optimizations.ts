@@ -60,8 +60,8 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "deep-fp-pins",
     target: "arm64",
-    state: "later",
-    meaning: "Let long-lived floats use V4–V7 in functions with few float parameters",
+    state: "on",
+    meaning: "Let long-lived floats use V4–V7 in functions with calls",
   },
   {
     name: "entry-arg-pins",
@@ -84,13 +84,13 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "frame-elide-reghomed",
     target: "arm64",
-    state: "later",
-    meaning: "The same on arm64, link register included",
+    state: "on",
+    meaning: "No frame, and no saved return address, where nothing needs them on arm64",
   },
   {
     name: "immutable-poly-fastpath",
     target: "arm64",
-    state: "later",
+    state: "on",
     meaning: "Call through never-written tables without the instance test",
   },
   {
@@ -116,15 +116,15 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "leaf-scratch-pins",
     target: "arm64",
-    state: "later",
-    meaning: "Let leaves allocate the helpers' scratch registers",
+    state: "on",
+    meaning: "Let call-free functions allocate X12–X14",
   },
-  { name: "legacy-fp-pins", target: "arm64", state: "later", meaning: "Restrict long-lived floats to four registers" },
+  { name: "legacy-fp-pins", target: "arm64", state: "off", meaning: "Restrict long-lived floats to four registers" },
   {
     name: "legacy-gp-pins",
     target: "arm64",
-    state: "later",
-    meaning: "Leave X24, X25 and X8 out of call-free functions",
+    state: "off",
+    meaning: "Leave X8, X24 and X25 out for long-lived values of call-free functions",
   },
   {
     name: "loop-precheck",
@@ -142,7 +142,7 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "olddest-rhs-sink",
     target: "arm64",
-    state: "later",
+    state: "on",
     meaning: "Let a result take the register of its second operand",
   },
   { name: "reg-abi", target: "both", state: "shape", meaning: "Pass arguments and results in registers" },
@@ -150,7 +150,7 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "small-frame",
     target: "arm64",
-    state: "later",
+    state: "on",
     meaning: "One instruction to move the stack pointer of small frames",
   },
   {
@@ -170,7 +170,7 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "store-load-fwd",
     target: "arm64",
-    state: "later",
+    state: "on",
     meaning: "Drop a reload right after the store of the same slot",
   },
   { name: "store8-flags", target: "x64", state: "on", meaning: "Store a comparison's result with SETcc to memory" },
@@ -179,8 +179,8 @@ export const OPTIMIZATION_ROWS = [
   {
     name: "three-op-sink",
     target: "arm64",
-    state: "later",
-    meaning: "Write results of three-operand instructions where they are wanted",
+    state: "on",
+    meaning: "Write results of integer operations to any register, not only the first operand's",
   },
   {
     name: "tree-order",
@@ -194,7 +194,12 @@ export const OPTIMIZATION_ROWS = [
     state: "on",
     meaning: "Compute conversions directly in their local's register",
   },
-  { name: "uxtw-add", target: "arm64", state: "later", meaning: "Fold a zero extension into an addition" },
+  {
+    name: "uxtw-add",
+    target: "arm64",
+    state: "on",
+    meaning: "Fold extensions of 32-bit operands into 64-bit additions and subtractions",
+  },
   { name: "v128-const-cache", target: "both", state: "on", meaning: "Keep repeated vector constants in registers" },
   { name: "v128-pins", target: "both", state: "on", meaning: "Keep vector locals in registers" },
   {
@@ -209,7 +214,7 @@ export const OPTIMIZATION_ROWS = [
     state: "on",
     meaning: "Use a float's memory operand directly when the processor has AVX",
   },
-  { name: "x8-pin", target: "arm64", state: "later", meaning: "Let call-free functions allocate X8" },
+  { name: "x8-pin", target: "arm64", state: "on", meaning: "Let call-free functions allocate X8" },
 ] as const satisfies readonly OptimizationRow[];
 
 /** The name of an optimization key. */

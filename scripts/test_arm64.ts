@@ -223,7 +223,13 @@ const TESTS: readonly (readonly string[])[] = [
   ["tests/threads/sharing_test.ts", "tests/threads/scripts_test.ts"],
   ["tests/vector"],
   ["tests/features"],
-  ["tests/engine/control_test.ts", "tests/engine/division_test.ts", "tests/engine/embedding_test.ts"],
+  ["--filter=/what the fuzzer found/", "tests/fuzz/fuzz_test.ts"],
+  [
+    "tests/engine/control_test.ts",
+    "tests/engine/division_test.ts",
+    "tests/engine/conditions_test.ts",
+    "tests/engine/embedding_test.ts",
+  ],
   ["engine/host", "engine/gc", "engine/runtime/saved_module_test.ts", "engine/runtime/artifact_file_test.ts"],
   ["tests/embedding/async_test.ts", "tests/embedding/reset_test.ts"],
 ];

@@ -9,6 +9,7 @@ import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { FAULT_FRAME } from "./abi.ts";
+import { type LastAccess, noAccess } from "./emit_pairs.ts";
 import { Assembler } from "./encoding.ts";
 import { X } from "./instructions.ts";
 
@@ -39,16 +40,28 @@ export const COLD = {
 
 export class Emission extends FunctionEmission {
   override readonly asm: Assembler = new Assembler(1 << 16);
+  override readonly elideKey = "frame-elide-reghomed";
 
   /** Label of the distance to the poll page, −1 until it is wanted. */
   poll = -1;
 
+  /** The load or store emitted last (emit_pairs.ts). */
+  readonly last: LastAccess = noAccess();
+  /** Keys store-load-fwd and small-frame. */
+  forwards = true;
+  smallFrames = true;
+
   begin(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode): void {
     this.beginFunction(v, allocation, context, code);
+    const { optimizations } = context;
     // The return address included; 0: x30 has it.
     const bytes = allocation.slotCount * 8;
-    this.frame = v.hasCalls || bytes > 0 ? (bytes + 8 + 15) & ~15 : 0;
+    this.frame = v.hasCalls || bytes > 0 || !this.elides ? (bytes + 8 + 15) & ~15 : 0;
+    if (this.frame === 0) this.hit(this.elideKey);
     this.poll = -1;
+    this.last.at = -1;
+    this.forwards = optimizations["store-load-fwd"] !== false;
+    this.smallFrames = optimizations["small-frame"] !== false;
   }
 
   /** Jumps to `label` if condition `cc` holds. */

@@ -5,6 +5,7 @@
  * the host (codegen.md §4.3).
  */
 import { RELOC, STUB } from "../codegen/machine_code.ts";
+import { CALL_OWN } from "../ir/ops.ts";
 import { CONTEXT, MEMORY, RECORD, THREAD } from "../context_layout.ts";
 import { TRAP } from "../traps.ts";
 import { RECORD_REGISTER } from "./abi.ts";
@@ -13,6 +14,11 @@ import { emitAt } from "./emit_row.ts";
 import { X } from "./instructions.ts";
 import { AUX_LANDING, CC, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, FUEL, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
+
+/** Option of an extended operand: 64 bits, as they are. */
+const UXTX = 3;
+
+if (RECORD.CONTEXT !== RECORD.CODE + 8) throw new Error("The first two fields of a record are not a pair");
 
 /** Emits B or BL with a displacement that relocation fills in. */
 export function relative(e: Emission, row: number, kind: number, target: number): void {
@@ -31,6 +37,11 @@ function loadRecordField(e: Emission, to: number, field: number): void {
   emitAt(e, X.LDR_X_U, to, RECORD_REGISTER, field);
 }
 
+/** x17, x16 = code and context of the record. */
+function loadRecord(e: Emission): void {
+  e.asm.pair(X.LDP_X, SCRATCH2, SCRATCH, RECORD_REGISTER, RECORD.CODE / 8);
+}
+
 /** Puts the address of the record embedded in our context for import `index` into the record register. */
 function importRecord(e: Emission, index: number): void {
   e.asm.addConstant(RECORD_REGISTER, CONTEXT_REGISTER, e.context.layout.importsOffset + index * RECORD.SIZE, SCRATCH);
@@ -39,13 +50,24 @@ function importRecord(e: Emission, index: number): void {
 /** Takes a frame of `frame` bytes, the return address in its uppermost word. */
 export function takeFrame(e: Emission, frame: number): void {
   e.asm.pair(X.STP_PRE, ZERO, LINK, SP, -2);
-  if (frame > 16) e.asm.addConstant(SP, SP, 16 - frame, SCRATCH);
+  if (frame > 16) moveStack(e, 16 - frame);
+}
+
+/** sp += bytes; by an immediate if that has room and small-frame is on. */
+function moveStack(e: Emission, bytes: number): void {
+  if (e.smallFrames) {
+    e.hit("small-frame");
+    e.asm.addConstant(SP, SP, bytes, SCRATCH);
+    return;
+  }
+  e.asm.constant(SCRATCH, Math.abs(bytes), 0);
+  e.asm.rrri(bytes < 0 ? X.SUB_E64 : X.ADD_E64, SP, SP, SCRATCH, 0, UXTX);
 }
 
 export function dropFrame(e: Emission): void {
   const { asm, frame } = e;
   if (frame === 0) return;
-  if (frame > 16) asm.addConstant(SP, SP, frame - 16, SCRATCH);
+  if (frame > 16) moveStack(e, frame - 16);
   asm.pair(X.LDP_POST, ZERO, LINK, SP, 2);
 }
 
@@ -85,8 +107,13 @@ export function emitCall(e: Emission, i: number, op: number): void {
       const back = e.newLabel();
       const nullCode = v.aux[i] & (AUX_LANDING - 1);
       if (nullCode !== 0) e.faultSite(i, nullCode);
-      loadRecordField(e, SCRATCH, RECORD.CONTEXT);
-      loadRecordField(e, SCRATCH2, RECORD.CODE);
+      if ((target & CALL_OWN) !== 0) {
+        loadRecordField(e, SCRATCH2, RECORD.CODE);
+        asm.rrr(X.BLR, 0, SCRATCH2, 0);
+        e.callSite(i, e.frame);
+        break;
+      }
+      loadRecord(e);
       asm.rrr(X.SUBS64, ZERO, SCRATCH, CONTEXT_REGISTER);
       e.branch(CC.NE, e.cold(COLD.CROSS_CALL, i, e.landing, back));
       asm.rrr(X.BLR, 0, SCRATCH2, 0);
@@ -99,8 +126,7 @@ export function emitCall(e: Emission, i: number, op: number): void {
       importRecord(e, target);
       // A record with our context is a host function of ours. Host functions that another instance imports are called in that one's
       // context, by whose table of host functions they are numbered.
-      loadRecordField(e, SCRATCH, RECORD.CONTEXT);
-      loadRecordField(e, SCRATCH2, RECORD.CODE);
+      loadRecord(e);
       asm.rrr(X.SUBS64, ZERO, SCRATCH, CONTEXT_REGISTER);
       e.branch(CC.NE, e.cold(COLD.CROSS_CALL, i, e.landing, back));
       jumpCall(e, i, () => asm.rrr(X.BR, 0, SCRATCH2, 0));
@@ -157,6 +183,12 @@ export function emitTailCall(e: Emission, i: number, op: number): void {
   }
   if (op === P.TAIL_CALL_IMPORT) importRecord(e, target);
   else if (v.aux[i] !== 0) e.faultSite(i, v.aux[i]);
+  if (op === P.TAIL_CALL_RECORD && (target & CALL_OWN) !== 0) {
+    loadRecordField(e, SCRATCH2, RECORD.CODE);
+    dropFrame(e);
+    asm.rrr(X.BR, 0, SCRATCH2, 0);
+    return;
+  }
   loadRecordField(e, SCRATCH, RECORD.CONTEXT);
   asm.rrr(X.SUBS64, ZERO, SCRATCH, CONTEXT_REGISTER);
   e.branch(CC.NE, e.cold(COLD.CROSS_TAIL_CALL, i, 0, 0));

@@ -9,6 +9,16 @@ import { ROW_REGISTERS, X } from "./instructions.ts";
 import { AUX_CODE_SHIFT, AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CONSUMER } from "./machine_ops.ts";
 import { emitMove } from "./emit_row.ts";
 import { ZERO } from "./registers.ts";
+import {
+  chainCondition,
+  chainFlags,
+  chainImmediate,
+  firstI,
+  firstRegisters,
+  firstRow,
+  firstS,
+  isChainRow,
+} from "./compare_chain.ts";
 
 /** Consumer of instruction `i`'s flags. */
 export function consumerOf(e: Emission, i: number): number {
@@ -30,12 +40,32 @@ export function emitFlags(e: Emission, i: number, o: number): number {
   const { v, location } = e;
   const row = v.op[i];
   if (branchesItself(row)) return conditionOf(e, i);
+  if (isChainRow(row)) {
+    emitChain(e, i, o);
+    return conditionOf(e, i);
+  }
   const n = location[o] & 31;
   const m = v.firstOperand[i + 1] > o + 1 ? location[o + 1] & 31 : 0;
   // Rows with a result put it where zeros come from.
   const d = (ROW_REGISTERS[row] & 15) === 1 ? ZERO : 0;
   e.asm.word(encode(row, d, n, m, 0, v.imm[i], v.disp[i], 0, 0));
   return conditionOf(e, i);
+}
+
+/** Emits both comparisons of the chain `i`, whose operands begin at `o` (compare_chain.ts). */
+function emitChain(e: Emission, i: number, o: number): void {
+  const { v, asm } = e;
+  const { op, imm, disp } = v;
+  const first = firstRow(disp[i]);
+  const count = firstRegisters(imm[i]);
+  const d = (ROW_REGISTERS[first] & 15) === 1 ? ZERO : 0;
+  const m = count === 2 ? e.register(o + 1) : 0;
+  asm.word(encode(first, d, e.register(o), m, 0, firstI(disp[i]), firstS(disp[i]), 0, 0));
+  o += count;
+  const row = op[i];
+  const y = v.firstOperand[i + 1] > o + 1 ? e.register(o + 1) : 0;
+  const condition = chainCondition(imm[i]);
+  asm.word(encode(row, 0, e.register(o), y, 0, chainImmediate(imm[i]), chainFlags(imm[i]), condition, 0));
 }
 
 /** Jumps to `label` if condition `cc` of compare `i`, after {@linkcode emitFlags}, holds. */

@@ -7,6 +7,7 @@
 import { TY } from "../ir/types.ts";
 import type { Emission } from "./emission.ts";
 import { emitLiteral, emitVectorConstant, LITERAL_LIMIT } from "./emit_vector.ts";
+import { emitAsPair, justStored, rememberAccess } from "./emit_pairs.ts";
 import { encode } from "./encoding.ts";
 import { constantPlan, float32Immediate, float64Immediate } from "./immediates.ts";
 import { ROW_REGISTERS, ROW_SCALE, X } from "./instructions.ts";
@@ -50,8 +51,11 @@ export function emitAt(e: Emission, row: number, t: number, base: number, disp: 
   const { asm } = e;
   const scale = ROW_SCALE[row];
   if (disp >= 0 && (disp & ((1 << scale) - 1)) === 0 && disp >>> scale < 0x1000) {
+    const index = disp >>> scale;
+    if (emitAsPair(e, row, t, base, index, trap)) return;
     if (trap !== 0) e.faultSite(site, trap);
-    asm.rri(row, t, base, disp >>> scale, 0);
+    asm.rri(row, t, base, index, 0);
+    rememberAccess(e, row, t, base, index, trap);
   } else if (disp >= -256 && disp < 256) {
     if (trap !== 0) e.faultSite(site, trap);
     asm.rri(row + UNSCALED, t, base, disp, 0);
@@ -110,32 +114,47 @@ function emitPointer(e: Emission, row: number, t: number, base: number, disp: nu
   e.asm.word(encode(row + INDEXED, t, base, SCRATCH, 0, 0, UXTX, 0, 0));
 }
 
-/** Whole loads and stores by type. */
-const LOADS = [0, X.LDR_W_U, X.LDR_X_U, X.LDR_S_U, X.LDR_D_U, X.LDR_Q_U, X.LDR_X_U];
-const STORES = [0, X.STR_W_U, X.STR_X_U, X.STR_S_U, X.STR_D_U, X.STR_Q_U, X.STR_X_U];
+/** Loads and stores of slots by type. The whole register of an i32, whose upper half is zero, so that slots can be paired. */
+const LOADS = [0, X.LDR_X_U, X.LDR_X_U, X.LDR_S_U, X.LDR_D_U, X.LDR_Q_U, X.LDR_X_U];
+const STORES = [0, X.STR_X_U, X.STR_X_U, X.STR_S_U, X.STR_D_U, X.STR_Q_U, X.STR_X_U];
 
 /** Emits a move of a value of type `ty` between locations (registers ≥ 0, slots < 0). */
 export function emitMove(e: Emission, from: number, to: number, ty: number): void {
   if (from === to) return;
-  const { asm } = e;
   const vector = ty === TY.F32 || ty === TY.F64 || ty === TY.V128;
   if (from >= 0 && to >= 0) {
-    if (!vector) asm.move(1, to, from);
-    else if (ty === TY.V128) asm.rrr(X.ORR_16B, to & 31, from & 31, from & 31);
-    else asm.rrr(X.FMOV_D, to & 31, from & 31, 0);
+    emitRegisterMove(e, from, to, ty);
   } else if (from >= 0) {
     emitAt(e, STORES[ty], from & 31, SP, slotOffset(to));
   } else if (to >= 0) {
-    emitAt(e, LOADS[ty], to & 31, SP, slotOffset(from));
+    emitReload(e, from, to, ty);
   } else if (vector) {
     emitAt(e, LOADS[ty], SCRATCH_VECTOR, SP, slotOffset(from));
     emitAt(e, STORES[ty], SCRATCH_VECTOR, SP, slotOffset(to));
   } else {
     // x16 is busy when a slot is far away: the vector scratch carries the word.
-    const row = ty === TY.I32 ? TY.F32 : TY.F64;
-    emitAt(e, LOADS[row], SCRATCH_VECTOR, SP, slotOffset(from));
-    emitAt(e, STORES[row], SCRATCH_VECTOR, SP, slotOffset(to));
+    emitAt(e, X.LDR_D_U, SCRATCH_VECTOR, SP, slotOffset(from));
+    emitAt(e, X.STR_D_U, SCRATCH_VECTOR, SP, slotOffset(to));
   }
+}
+
+function emitRegisterMove(e: Emission, from: number, to: number, ty: number): void {
+  const { asm } = e;
+  if (to < 32) asm.move(1, to, from);
+  else if (ty === TY.V128) asm.rrr(X.ORR_16B, to & 31, from & 31, from & 31);
+  else asm.rrr(X.FMOV_D, to & 31, from & 31, 0);
+}
+
+/** Loads a register from slot `from`, or from the register that the slot has its value from (key store-load-fwd). */
+function emitReload(e: Emission, from: number, to: number, ty: number): void {
+  const offset = slotOffset(from);
+  const known = e.forwards ? justStored(e, STORES[ty], offset >>> ROW_SCALE[STORES[ty]]) : -1;
+  if (known < 0) {
+    emitAt(e, LOADS[ty], to & 31, SP, offset);
+    return;
+  }
+  e.hit("store-load-fwd");
+  if (known !== (to & 31)) emitRegisterMove(e, (to & 32) | known, to, ty);
 }
 
 function emitSwap(e: Emission, a: number, b: number): void {

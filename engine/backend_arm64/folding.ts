@@ -4,9 +4,9 @@
  *
  * The backward sweep of codegen/folding.ts. The rules that emit (select_*.ts) look at the marks and match the same shapes again.
  */
-import { dropUses, foldPure, isCompare, isIntegerCompare } from "../codegen/folding.ts";
+import { dropUses, fold, foldPure, isCompare, isFloatCompare, isIntegerCompare } from "../codegen/folding.ts";
 import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
-import { TY_BANK } from "../ir/types.ts";
+import { TY, TY_BANK } from "../ir/types.ts";
 import { FOLD, type Selection } from "./selection.ts";
 
 /** Folds a WRAP whose user needs only the low half of a register. */
@@ -22,6 +22,7 @@ function foldInverse(s: Selection, id: number, user: number): boolean {
 /** Folds the condition `id` of a branch, select or trap. */
 function foldCondition(s: Selection, id: number, user: number): void {
   const o = s.op[id];
+  if (foldChain(s, id, user)) return;
   if (o === OP.AND || o === OP.WRAP || o === OP.VANY_TRUE || o === OP.VALL_TRUE) {
     foldPure(s, id, user);
   } else if (isCompare(o)) {
@@ -32,6 +33,43 @@ function foldCondition(s: Selection, id: number, user: number): void {
       s.uses[s.b[id]] += s.uses[id] - 1;
     }
   }
+}
+
+/** Could `user` fold value `id`? */
+function isFoldable(s: Selection, id: number, user: number): boolean {
+  return s.uses[id] === 1 && s.blockOf[id] === s.blockOf[user] && s.folded[id] === 0;
+}
+
+/** Has compare `id` a form that only the first of a chain can have? */
+function isRich(s: Selection, id: number): boolean {
+  const x = s.a[id];
+  const y = s.b[id];
+  if (isFloatCompare(s.op[id])) return s.op[y] === OP.CONST;
+  return (s.isZero(y) && (s.op[x] === OP.AND || isCompare(s.op[x]))) || isConstantShift(s, y);
+}
+
+/**
+ * Folds condition `id` if it is the AND or OR of comparisons. Instead of one of an OR there may be any i32, instead of one of an AND only the
+ * result of a comparison: that is 0 or 1.
+ */
+function foldChain(s: Selection, id: number, user: number): boolean {
+  const { op, a, b, ty } = s;
+  const all = op[id] === OP.AND;
+  if ((!all && op[id] !== OP.OR) || ty[id] !== TY.I32 || !isFoldable(s, id, user)) return false;
+  let first = a[id];
+  let second = b[id];
+  if (all ? !isCompare(op[first]) || !isCompare(op[second]) : op[first] === OP.CONST || op[second] === OP.CONST) {
+    return false;
+  }
+  const canBeSecond = isCompare(op[second]) && isFoldable(s, second, id);
+  if (!isCompare(op[first]) || !isFoldable(s, first, id)) {
+    if (!canBeSecond) return false;
+    [first, second] = [second, first];
+  } else if (canBeSecond && isRich(s, second) && !isRich(s, first)) [first, second] = [second, first];
+  fold(s, id, user, FOLD.CHAIN);
+  fold(s, first, id, FOLD.FIRST);
+  if (isCompare(op[second]) && isFoldable(s, second, id)) fold(s, second, id, FOLD.CHAINED);
+  return true;
 }
 
 /** A compare that is only ever a condition is repeated where it is wanted, if it is near. */
@@ -48,8 +86,21 @@ export function isConstantShift(s: Selection, id: number): boolean {
 /** Can `id` be the second operand of an addition or subtraction: shifted, extended? */
 function foldOperand(s: Selection, id: number, user: number, arithmetic: boolean): boolean {
   if (isConstantShift(s, id)) return foldPure(s, id, user);
-  if (arithmetic && s.wide(user) === 1 && s.op[id] === OP.EXTEND_S) return foldPure(s, id, user);
-  return false;
+  return arithmetic && s.foldsExtensions && foldExtension(s, id, user);
+}
+
+/** Folds the extension of an i32 into the 64-bit addition or subtraction `user` (key uxtw-add). */
+function foldExtension(s: Selection, id: number, user: number): boolean {
+  const o = s.op[id];
+  if ((o !== OP.EXTEND_S && o !== OP.EXTEND_U) || !foldPure(s, id, user)) return false;
+  foldWrap(s, s.a[id], id);
+  s.hit("uxtw-add");
+  return true;
+}
+
+/** Folds a zero extension, which is no code: registers hold every i32 zero-extended. */
+function foldZeros(s: Selection, id: number, user: number): void {
+  if (s.op[id] === OP.EXTEND_U) foldPure(s, id, user);
 }
 
 /** Backward sweep: marks what is folded. Needs {@linkcode countUses}. */
@@ -79,8 +130,11 @@ export function markFolds(s: Selection): void {
           if (o === OP.ADD) foldOperand(s, x, id, true);
           break;
         case OP.AND:
+          if (folded[id] === FOLD.CHAIN) break;
           foldWrap(s, x, id);
           foldWrap(s, y, id);
+          foldZeros(s, x, id);
+          foldZeros(s, y, id);
           // A test of bits takes its operands as they are.
           if (folded[id] !== 0 || op[x] === OP.CONST) break;
           if (op[y] === OP.CONST) {
@@ -93,13 +147,21 @@ export function markFolds(s: Selection): void {
           break;
         case OP.OR:
         case OP.XOR:
+          if (folded[id] === FOLD.CHAIN) break;
           foldWrap(s, x, id);
           foldWrap(s, y, id);
+          foldZeros(s, x, id);
+          foldZeros(s, y, id);
           if (op[y] === OP.CONST || op[x] === OP.CONST) break;
           if (foldOperand(s, y, id, false)) break;
           foldOperand(s, x, id, false);
           break;
         case OP.MUL:
+          foldZeros(s, x, id);
+          foldZeros(s, y, id);
+          foldWrap(s, x, id);
+          foldWrap(s, y, id);
+          break;
         case OP.SHL:
         case OP.SHR_S:
         case OP.SHR_U:
@@ -107,6 +169,11 @@ export function markFolds(s: Selection): void {
         case OP.ROTR:
           foldWrap(s, x, id);
           foldWrap(s, y, id);
+          foldZeros(s, x, id);
+          break;
+        case OP.WRAP:
+          // A field of 32 bits. Users of a folded WRAP read the low half of what it has.
+          if (folded[id] === 0 && op[x] === OP.SHR_U && op[b[x]] === OP.CONST) foldPure(s, x, id);
           break;
         case OP.CLZ:
         case OP.CTZ:
@@ -126,6 +193,7 @@ export function markFolds(s: Selection): void {
         case OP.STORE8:
         case OP.STORE16:
           if (TY_BANK[ty[y]] === 1) foldWrap(s, y, id);
+          foldZeros(s, y, id);
           break;
         case OP.VAND:
         case OP.VOR:
@@ -141,14 +209,51 @@ export function markFolds(s: Selection): void {
           if (isIntegerCompare(o) && folded[id] !== FOLD.REPEATED) {
             foldWrap(s, x, id);
             foldWrap(s, y, id);
+            if (folded[id] === FOLD.CHAINED) {
+              foldZeros(s, x, id);
+              foldZeros(s, y, id);
+              break;
+            }
             if (s.isZero(y) && (o === OP.EQ || o === OP.NE)) {
+              if (folded[id] !== FOLD.FIRST && foldChain(s, x, id)) break;
               if ((op[x] === OP.AND || isCompare(op[x])) && foldPure(s, x, id)) break;
             }
+            foldZeros(s, x, id);
             if (op[x] !== OP.CONST && isConstantShift(s, y)) foldPure(s, y, id);
+            else foldZeros(s, y, id);
           }
       }
     }
   }
+}
+
+/** How far the operands of a value are looked at. */
+const DEPTH = 3;
+
+/** Is the upper half of the i64 value `id` known to be zero? */
+export function isHalf(s: Selection, id: number, depth: number = DEPTH): boolean {
+  const { op, a, b, c, imm } = s;
+  switch (op[id]) {
+    case OP.CONST:
+      return c[id] === 0;
+    case OP.EXTEND_U:
+    case OP.LOAD8_U:
+    case OP.LOAD16_U:
+    case OP.LOAD32_U:
+    case OP.CLZ:
+    case OP.CTZ:
+    case OP.POPCNT:
+      return true;
+    case OP.SHR_U:
+      return op[b[id]] === OP.CONST ? (imm[b[id]] & 32) !== 0 || (depth > 0 && isHalf(s, a[id], depth - 1)) : false;
+    case OP.AND:
+      return depth > 0 && (isHalf(s, a[id], depth - 1) || isHalf(s, b[id], depth - 1));
+    case OP.OR:
+    case OP.XOR:
+    case OP.SELECT:
+      return depth > 0 && isHalf(s, a[id], depth - 1) && isHalf(s, b[id], depth - 1);
+  }
+  return false;
 }
 
 /** Is constant `id` 2^n − 1? */

@@ -23,6 +23,7 @@ export const FLOAT_ROWS = [
   "FCVT_SD|fcvt sd, dn|0001111001100010010000nnnnnddddd",
   "FCMP|fcmp fn, fm|000111100y1mmmmm001000nnnnn00000",
   "FCMP0|fcmp fn, #0.0|000111100y100000001000nnnnn01000",
+  "FCCMP|fccmp fn, fm, #s, c|000111100y1mmmmmcccc01nnnnn0ssss",
   "FCSEL|fcsel fd, fn, fm, c|000111100y1mmmmmcccc11nnnnnddddd",
   "FMOV_I|fmov fd, #F|000111100y1iiiiiiii10000000ddddd",
   "FCVTZS|fcvtzs rd, fn|z00111100y111000000000nnnnnddddd",

@@ -56,6 +56,8 @@ export const INTEGER_ROWS = [
   // conditions
   "CSEL|csel rd, rn, rm, c|z0011010100mmmmmcccc00nnnnnddddd",
   "CSINC|csinc rd, rn, rm, c|z0011010100mmmmmcccc01nnnnnddddd",
+  "CCMP|ccmp rn, rm, #s, c|z1111010010mmmmmcccc00nnnnn0ssss",
+  "CCMN_I|ccmn rn, #i, #s, c|z0111010010iiiiicccc10nnnnn0ssss",
   "CCMP_I|ccmp rn, #i, #s, c|z1111010010iiiiicccc10nnnnn0ssss",
   // branches
   "B|b #~i*4|000101iiiiiiiiiiiiiiiiiiiiiiiiii",

@@ -30,8 +30,12 @@ export const ACCESS_ROWS = [
 export const MEMORY_ROWS = [
   "STP_PRE|stp xd, xa, [Xn, #~i*8]!|1010100110iiiiiiiaaaaannnnnddddd",
   "LDP_POST|ldp xd, xa, [Xn], #~i*8|1010100011iiiiiiiaaaaannnnnddddd",
+  "STP_W|stp wd, wa, [Xn, #~i*4]|0010100100iiiiiiiaaaaannnnnddddd",
+  "LDP_W|ldp wd, wa, [Xn, #~i*4]|0010100101iiiiiiiaaaaannnnnddddd",
   "STP_X|stp xd, xa, [Xn, #~i*8]|1010100100iiiiiiiaaaaannnnnddddd",
   "LDP_X|ldp xd, xa, [Xn, #~i*8]|1010100101iiiiiiiaaaaannnnnddddd",
+  "STP_S|stp sd, sa, [Xn, #~i*4]|0010110100iiiiiiiaaaaannnnnddddd",
+  "LDP_S|ldp sd, sa, [Xn, #~i*4]|0010110101iiiiiiiaaaaannnnnddddd",
   "STP_D|stp dd, da, [Xn, #~i*8]|0110110100iiiiiiiaaaaannnnnddddd",
   "LDP_D|ldp dd, da, [Xn, #~i*8]|0110110101iiiiiiiaaaaannnnnddddd",
   "STP_Q|stp qd, qa, [Xn, #~i*16]|1010110100iiiiiiiaaaaannnnnddddd",

@@ -8,6 +8,7 @@
  *     x30  return address: saved by functions that call       x18  the platform's: never touched
  *     everything else (x29 too) is allocatable, and saved by nobody: a call destroys what its callee writes
  */
+import type { DeniedRegisters } from "../codegen/target.ts";
 import { type RegisterFiles, registerFiles } from "../codegen/register_files.ts";
 
 /** Roles with a name. */
@@ -43,12 +44,35 @@ function range(first: number, last: number): number[] {
 const GENERAL_ORDER = [...range(0, 15), ...range(19, 25), 29];
 const VECTOR_ORDER = range(V0, V0 + 30);
 
+function mask(...registers: readonly number[]): number {
+  return registers.reduce((bits, r) => bits | (1 << (r & 31)), 0);
+}
+
+/** How many vector registers long-lived floats have with legacy-fp-pins. */
+const LEGACY_FLOATS = 4;
+
+const DENIED: readonly DeniedRegisters[] = [
+  { key: "leaf-scratch-pins", when: "off", functions: "leaf", values: "all", general: mask(12, 13, 14), vector: 0 },
+  { key: "x8-pin", when: "off", functions: "leaf", values: "all", general: mask(8), vector: 0 },
+  { key: "legacy-gp-pins", when: "on", functions: "leaf", values: "long", general: mask(8, 24, 25), vector: 0 },
+  {
+    key: "legacy-fp-pins",
+    when: "on",
+    functions: "all",
+    values: "long",
+    general: 0,
+    vector: mask(...VECTOR_ORDER.slice(LEGACY_FLOATS)),
+  },
+  { key: "deep-fp-pins", when: "off", functions: "calling", values: "long", general: 0, vector: mask(4, 5, 6, 7) },
+];
+
 export const registerFile: RegisterFiles = registerFiles({
   generalOrder: GENERAL_ORDER,
   vectorOrder: VECTOR_ORDER,
   names: REGISTER_NAMES,
   memoryLength: MEMORY_LENGTH,
   fuel: FUEL,
+  denied: DENIED,
 });
 
 const ALL = registerFile(false);

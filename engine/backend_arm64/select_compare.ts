@@ -7,20 +7,24 @@ import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { isFloatCompare, isIntegerCompare } from "../codegen/folding.ts";
+import { HOLDS, packFirst, packSecond } from "./compare_chain.ts";
 import { arithmeticImmediate } from "./immediates.ts";
 import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CC_SWAPPED, CONSUMER } from "./machine_ops.ts";
 import { tested, testedRegister } from "./select_lanes.ts";
 import { isShifted, logicalField } from "./select_integer.ts";
-import type { Selection } from "./selection.ts";
+import { FOLD, type Selection } from "./selection.ts";
 
 // Condition of each integer comparison, in the order of the IR's operations from EQ on.
 const INTEGER_CC = Uint8Array.of(CC.EQ, CC.NE, CC.LT, CC.LO, CC.GT, CC.HI, CC.LE, CC.LS, CC.GE, CC.HS);
 // The same for floats, from FEQ on: false when unordered, but for NE.
 const FLOAT_CC = Uint8Array.of(CC.EQ, CC.NE, CC.MI, CC.GT, CC.LS, CC.GE);
 
-/** What `resolveCondition` found; valid until the next call. */
-const found = { row: 0, imm: 0, disp: 0, cc: 0, first: 0, second: 0 };
+/** By condition: how far away is the constant that a comparison of the same meaning has, with equality or without? 0: there is none. */
+const NEIGHBOR = Int8Array.of(0, 0, -1, -1, 0, 0, 0, 0, 1, 1, -1, -1, 1, 1);
+
+/** What `resolveCondition` found; valid until the next call. `third` and `fourth` are the second comparison's of a chain. */
+const found = { row: 0, imm: 0, disp: 0, cc: 0, first: 0, second: 0, third: 0, fourth: 0 };
 
 /** Sets a compare of registers; `second` 0 means that there is none. */
 function set(row: number, first: number, second: number, imm: number, disp: number): void {
@@ -29,6 +33,13 @@ function set(row: number, first: number, second: number, imm: number, disp: numb
   found.second = second;
   found.imm = imm;
   found.disp = disp;
+  found.third = 0;
+  found.fourth = 0;
+}
+
+/** Does value `id` have no register of its own because whoever asks whether it is zero compares itself? */
+function isFoldedCondition(s: Selection, id: number): boolean {
+  return s.folded[id] === FOLD.CHAIN || isFoldedCompare(s, id);
 }
 
 function isFoldedCompare(s: Selection, id: number): boolean {
@@ -41,6 +52,8 @@ function resolveCondition(s: Selection, id: number, invert: boolean, jumps: bool
   if (folded[id] === 0 || op[id] === OP.WRAP) {
     resolveZero(s.reg(id), 0, jumps);
     found.cc = CC.NE;
+  } else if (folded[id] === FOLD.CHAIN) {
+    resolveChain(s, id);
   } else if (op[id] === OP.AND) {
     resolveTest(s, id, jumps);
     found.cc = CC.NE;
@@ -50,11 +63,12 @@ function resolveCondition(s: Selection, id: number, invert: boolean, jumps: bool
     found.cc = tested.cc;
   } else {
     // Comparing a folded comparison with zero keeps or changes its sense.
-    while ((op[id] === OP.EQ || op[id] === OP.NE) && s.isZero(b[id]) && isFoldedCompare(s, a[id])) {
+    while ((op[id] === OP.EQ || op[id] === OP.NE) && s.isZero(b[id]) && isFoldedCondition(s, a[id])) {
       if (op[id] === OP.EQ) invert = !invert;
       id = a[id];
     }
-    resolveCompare(s, id, jumps);
+    if (folded[id] === FOLD.CHAIN) resolveChain(s, id);
+    else resolveCompare(s, id, jumps);
   }
   if (invert) found.cc ^= 1;
 }
@@ -129,7 +143,12 @@ function resolveCompare(s: Selection, id: number, jumps: boolean): void {
         return;
       }
     }
-    const field = arithmeticImmediate(Math.abs(value));
+    let field = arithmeticImmediate(Math.abs(value));
+    if (field < 0 && NEIGHBOR[cc] !== 0) {
+      // x > c is x ≥ c + 1.
+      field = arithmeticImmediate(Math.abs(value + NEIGHBOR[cc]));
+      if (field >= 0) cc ^= cc < CC.GE ? CC.HS ^ CC.HI : CC.GE ^ CC.GT;
+    }
     if (field >= 0) {
       set((value < 0 ? X.ADDS_I32 : X.SUBS_I32) + wide, s.reg(x), 0, field & 0xfff, field >> 12);
       found.cc = cc;
@@ -146,6 +165,65 @@ function resolveCompare(s: Selection, id: number, jumps: boolean): void {
   found.cc = cc;
 }
 
+/** What `resolveSecond` found. */
+const other = { row: 0, imm: 0, cc: 0, first: 0, second: 0 };
+
+/** The conditional comparison that value `id` is; one that was not folded is compared with zero. */
+function resolveSecond(s: Selection, id: number): void {
+  const { op, a, b } = s;
+  other.imm = 0;
+  other.second = 0;
+  if (s.folded[id] !== FOLD.CHAINED) {
+    other.row = X.CCMP_I32;
+    other.cc = CC.NE;
+    other.first = s.reg(id);
+    return;
+  }
+  let x = a[id];
+  let y = b[id];
+  if (isFloatCompare(op[id])) {
+    other.row = X.FCCMP_S + (s.ty[x] === TY.F64 ? 1 : 0);
+    other.cc = FLOAT_CC[op[id] - OP.FEQ];
+    other.first = s.reg(x);
+    other.second = s.reg(y);
+    return;
+  }
+  const wide = s.wide(x);
+  other.cc = INTEGER_CC[op[id] - OP.EQ];
+  if (s.isImmediate(x) && !s.isImmediate(y)) {
+    [x, y] = [y, x];
+    other.cc = CC_SWAPPED[other.cc];
+  }
+  other.first = s.reg(x);
+  const value = s.isImmediate(y) ? s.imm[y] : 32;
+  if (value > -32 && value < 32) {
+    other.row = (value < 0 ? X.CCMN_I32 : X.CCMP_I32) + wide;
+    other.imm = Math.abs(value);
+  } else {
+    other.row = X.CCMP32 + wide;
+    other.second = s.reg(y);
+  }
+}
+
+/** The two comparisons of the AND or OR `id`. */
+function resolveChain(s: Selection, id: number): void {
+  const x = s.a[id];
+  const [first, second] = s.folded[x] === FOLD.FIRST ? [x, s.b[id]] : [s.b[id], x];
+  resolveCondition(s, first, false, false);
+  resolveSecond(s, second);
+  const all = s.op[id] === OP.AND;
+  const { cc } = other;
+  const condition = all ? found.cc : found.cc ^ 1;
+  const flags = HOLDS[all ? cc ^ 1 : cc];
+  const registers = [found.first, found.second, other.first, other.second].filter((vreg) => vreg !== 0);
+  const { row, imm, disp } = found;
+  found.disp = packFirst(row, imm, disp);
+  found.imm = packSecond(other.imm, flags, condition, found.second !== 0);
+  found.row = other.row;
+  found.cc = cc;
+  [found.first, found.second = 0, found.third = 0, found.fourth = 0] = registers;
+}
+
 /** Begins the instruction of the compare found last; operands of the consumer follow, then `compareOperands`. */
 function beginCompare(s: Selection, consumer: number, codeBits: number): void {
   s.plain(
@@ -159,13 +237,15 @@ function beginCompare(s: Selection, consumer: number, codeBits: number): void {
 function compareOperands(s: Selection): void {
   s.use(found.first);
   if (found.second !== 0) s.use(found.second);
+  if (found.third !== 0) s.use(found.third);
+  if (found.fourth !== 0) s.use(found.fourth);
 }
 
 /** A comparison whose result is a value. */
 export function selectCompare(s: Selection, id: number): void {
   // Not folded itself: resolve its own compare, peeling a folded one inside EQ(x, 0).
   const { op, a, b } = s;
-  const peels = (op[id] === OP.EQ || op[id] === OP.NE) && s.isZero(b[id]) && isFoldedCompare(s, a[id]);
+  const peels = (op[id] === OP.EQ || op[id] === OP.NE) && s.isZero(b[id]) && isFoldedCondition(s, a[id]);
   if (peels) resolveCondition(s, a[id], op[id] === OP.EQ, false);
   else resolveCompare(s, id, false);
   beginCompare(s, CONSUMER.SET, 0);

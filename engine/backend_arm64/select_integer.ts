@@ -5,11 +5,15 @@
 import { selectDivisionByConstant } from "../codegen/divide_constant.ts";
 import { OP } from "../ir/ops.ts";
 import { DIVISION } from "./divide_constant.ts";
-import { isConstantShift, isLowMask } from "./folding.ts";
+import { isConstantShift, isHalf, isLowMask } from "./folding.ts";
 import { arithmeticImmediate, logicalImmediate } from "./immediates.ts";
 import { X } from "./instructions.ts";
 import { P } from "./machine_ops.ts";
 import type { Selection } from "./selection.ts";
+
+/** Options of an extended operand. */
+const UXTW = 2;
+const SXTW = 6;
 
 /** Kind of shift of a shifted operand, by operation. */
 function shiftKind(op: number): number {
@@ -34,10 +38,22 @@ function shiftedBinary(s: Selection, row: number, id: number, x: number, y: numb
 
 /** def = x ± constant, if the constant is an immediate. */
 function addImmediate(s: Selection, id: number, x: number, value: number): boolean {
-  const field = arithmeticImmediate(Math.abs(value));
-  if (field < 0) return false;
+  const size = Math.abs(value);
   const row = (value < 0 ? X.SUB_I32 : X.ADD_I32) + s.wide(id);
-  s.unary(row, id, s.reg(x), field & 0xfff, field >> 12);
+  const field = arithmeticImmediate(size);
+  if (field >= 0) {
+    s.unary(row, id, s.reg(x), field & 0xfff, field >> 12);
+    return true;
+  }
+  // Outside of loops, where constants are not kept, two immediates are shorter.
+  if (size >= 0x1000000 || s.f.blockDepth[s.block] > 0) return false;
+  const first = s.reg(x);
+  const sum = s.v.newVreg(s.ty[id]);
+  s.plain(row, size >>> 12, 1, 0);
+  s.defOf(sum);
+  s.use(first);
+  s.end();
+  s.unary(row, id, sum, size & 0xfff);
   return true;
 }
 
@@ -59,6 +75,20 @@ function isFolded(s: Selection, id: number, op: number): boolean {
   return s.folded[id] !== 0 && s.op[id] === op;
 }
 
+/** Is value `id` folded as an extended operand? */
+function isExtended(s: Selection, id: number): boolean {
+  return isFolded(s, id, OP.EXTEND_S) || isFolded(s, id, OP.EXTEND_U);
+}
+
+/** def = x row the extension y. What is zero-extended already, as an i32 in a register of its own is, needs no extending row. */
+function extendedBinary(s: Selection, extending: number, row: number, id: number, x: number, y: number): void {
+  const source = s.a[y];
+  const signed = s.op[y] === OP.EXTEND_S;
+  const first = s.reg(x);
+  if (signed || s.folded[source] !== 0) s.binary(extending, id, first, s.reg(source), 0, signed ? SXTW : UXTW);
+  else s.binary(row, id, first, s.reg(source));
+}
+
 export function selectAdd(s: Selection, id: number): void {
   let x = s.a[id];
   let y = s.b[id];
@@ -66,8 +96,8 @@ export function selectAdd(s: Selection, id: number): void {
   if (s.isImmediate(y) && addImmediate(s, id, x, s.imm[y])) return;
   if (isFolded(s, y, OP.MUL)) return multiplyAdd(s, X.MADD32, id, y, x);
   if (isFolded(s, x, OP.MUL)) return multiplyAdd(s, X.MADD32, id, x, y);
-  if (isShifted(s, x) || isFolded(s, x, OP.EXTEND_S)) [x, y] = [y, x];
-  if (isFolded(s, y, OP.EXTEND_S)) return s.binary(X.ADD_E64, id, s.reg(x), s.reg(s.a[y]), 0, 6);
+  if (isShifted(s, x) || isExtended(s, x)) [x, y] = [y, x];
+  if (isExtended(s, y)) return extendedBinary(s, X.ADD_E64, X.ADD64, id, x, y);
   shiftedBinary(s, X.ADD32 + s.wide(id), id, s.reg(x), y);
 }
 
@@ -76,7 +106,7 @@ export function selectSub(s: Selection, id: number): void {
   const y = s.b[id];
   if (s.isImmediate(y) && addImmediate(s, id, x, -s.imm[y])) return;
   if (isFolded(s, y, OP.MUL)) return multiplyAdd(s, X.MSUB32, id, y, x);
-  if (isFolded(s, y, OP.EXTEND_S)) return s.binary(X.SUB_E64, id, s.reg(x), s.reg(s.a[y]), 0, 6);
+  if (isExtended(s, y)) return extendedBinary(s, X.SUB_E64, X.SUB64, id, x, y);
   shiftedBinary(s, X.SUB32 + s.wide(id), id, s.reg(x), y);
 }
 
@@ -257,7 +287,8 @@ export function selectExtend32(s: Selection, id: number): void {
   s.unary(X.SBFM64, id, s.reg(s.a[id]), 0, 31);
 }
 
-export function selectExtendU(s: Selection, id: number): void {
+/** def = x, whose upper half is zero. */
+function same(s: Selection, id: number): void {
   const x = s.reg(s.a[id]);
   s.plain(P.ZERO_EXTEND, 0, 0, 0);
   s.defReuse(id, 1);
@@ -265,6 +296,15 @@ export function selectExtendU(s: Selection, id: number): void {
   s.end();
 }
 
+export function selectExtendU(s: Selection, id: number): void {
+  same(s, id);
+}
+
 export function selectWrap(s: Selection, id: number): void {
-  s.unary(X.UBFM32, id, s.reg(s.a[id]), 0, 31);
+  const x = s.a[id];
+  if (isFolded(s, x, OP.SHR_U)) {
+    const n = shiftCount(s, x);
+    s.unary(X.UBFM64, id, s.reg(s.a[x]), n, Math.min(n + 31, 63));
+  } else if (isHalf(s, x)) same(s, id);
+  else s.unary(X.UBFM32, id, s.reg(x), 0, 31);
 }

@@ -8,9 +8,17 @@ import { FOLDING, FunctionSelection } from "../codegen/selection.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import type { IrFunction } from "../ir/function.ts";
+import { TY_BANK } from "../ir/types.ts";
 
 /** How a value is folded. */
-export const FOLD = FOLDING;
+export const FOLD = {
+  ...FOLDING,
+  /** An AND or OR of comparisons, of which the second is made only if the first does not decide (compare_chain.ts). */
+  CHAIN: FOLDING.OWN,
+  /** Its comparisons. */
+  FIRST: FOLDING.OWN + 1,
+  CHAINED: FOLDING.OWN + 2,
+} as const;
 
 export class Selection extends FunctionSelection {
   constructor(readonly lowering: Lowering) {
@@ -19,6 +27,10 @@ export class Selection extends FunctionSelection {
 
   /** Are there atomic instructions that do it all (feature LSE)? */
   lse = false;
+  /** Keys three-op-sink, olddest-rhs-sink, uxtw-add. */
+  threeOperands = true;
+  overRight = true;
+  foldsExtensions = true;
   /** For an address: the register of memory base + address, and the region of code for which it holds. */
   sumVreg: Int32Array = new Int32Array(0);
   sumRegion: Int32Array = new Int32Array(0);
@@ -26,6 +38,9 @@ export class Selection extends FunctionSelection {
   begin(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void {
     this.beginFunction(f, v, context, code);
     this.lse = context.cpu.has("lse");
+    this.threeOperands = context.optimizations["three-op-sink"] !== false;
+    this.overRight = context.optimizations["olddest-rhs-sink"] !== false;
+    this.foldsExtensions = context.optimizations["uxtw-add"] !== false;
     if (this.sumVreg.length < this.uses.length) {
       this.sumVreg = new Int32Array(this.uses.length);
       this.sumRegion = new Int32Array(this.uses.length);
@@ -43,9 +58,26 @@ export class Selection extends FunctionSelection {
   /** def(id) = row of two registers. */
   binary(row: number, id: number, x: number, y: number, imm = 0, disp = 0): void {
     this.plain(row, imm, disp, 0);
-    this.def(id);
-    this.use(x);
-    this.use(y);
+    if (TY_BANK[this.ty[id]] === 1) this.#integerOperands(id, x, y);
+    else {
+      this.def(id);
+      this.use(x);
+      this.use(y);
+    }
     this.end();
+  }
+
+  /** Result and operands of integer arithmetic, in registers as free as the keys say. */
+  #integerOperands(id: number, x: number, y: number): void {
+    if (this.threeOperands) {
+      this.hit("three-op-sink");
+      this.def(id);
+    } else this.defReuse(id, 1);
+    this.use(x);
+    if (x === y) this.use(y);
+    else if (this.overRight) {
+      this.hit("olddest-rhs-sink");
+      this.use(y);
+    } else this.lateUse(y);
   }
 }

@@ -28,6 +28,8 @@ export interface AllocatorSwitches {
   readonly entryArguments: boolean;
   /** ext-fp-pins: values of vector registers that live around a loop may have any of these, not only the first few. */
   readonly allFloats: boolean;
+  /** All keys, for those that deny registers (target.ts: DeniedRegisters). */
+  readonly options: OptimizationSet;
   readonly hits: Record<string, number> | undefined;
 }
 
@@ -47,6 +49,7 @@ export function allocatorSwitches(options: OptimizationSet, hits?: Record<string
     compactSlots: on("compact-i32-frame"),
     entryArguments: on("entry-arg-pins"),
     allFloats: on("ext-fp-pins"),
+    options,
     hits,
   };
 }

@@ -114,7 +114,7 @@ export class BlockEnds {
   #placePrologue(e: FunctionEmission): void {
     const { v } = e;
     this.deferred.length = 0;
-    if ((!v.hasCalls && e.frame === 0) || e.context.optimizations["frame-elide"] === false) return;
+    if ((!v.hasCalls && e.frame === 0) || !e.elides) return;
     const { succ, succStart, succCount, edgeTo, blockFirst, op } = v;
     for (let p = 0; p < v.blockCount; p++) this.#place[v.layout[p]] = p;
     // Blocks of the part are found in block order: predecessors come first, for loops are never part of it.
@@ -134,7 +134,7 @@ export class BlockEnds {
       for (let j = 0; j < succCount[k]; j++) this.frameless[edgeTo[succ[succStart[k] + j]]] = 1;
     }
     if (returns && prologues <= MAX_PROLOGUES && this.frameless[0] !== 0 && this.#spillsKeep(e)) {
-      e.hit("frame-elide");
+      e.hit(e.elideKey);
       // A block that carries the prologue must be there to carry it.
       for (let k = 0; k < v.blockCount; k++) if (this.prologue[k] !== 0) this.target[k] = k;
       return;

@@ -77,6 +77,9 @@ export abstract class FunctionEmission {
   editEnd = 0;
   /** Bytes of the frame where code is being emitted, as the backend's abi.ts counts them; 0: there is none. */
   frame = 0;
+  /** May parts of the function run without its frame (block_ends.ts)? The backend's key says so, and is counted. */
+  elides = true;
+  readonly elideKey: string = "frame-elide";
   /** Label of the landing of the call being emitted, plus one; 0 for none. */
   landing = 0;
 
@@ -112,6 +115,7 @@ export abstract class FunctionEmission {
     this.location = allocation.location;
     this.editEnd = v.edgeCount > 0 ? allocation.edgeFirst[0] : allocation.editCount;
     this.asm.at = 0;
+    this.elides = context.optimizations[this.elideKey] !== false;
     this.landing = 0;
     this.markCount = 0;
     this.labelCount = v.blockCount;

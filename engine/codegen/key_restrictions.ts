@@ -6,7 +6,7 @@ import { TY } from "../ir/types.ts";
 import { type AllocatorSwitches, countHit } from "./allocator_switches.ts";
 import type { BlockFacts } from "./block_facts.ts";
 import { DEF_KIND, isVector, type Liveness, USE_KIND } from "./liveness.ts";
-import type { RegisterFile } from "./target.ts";
+import type { DeniedRegisters, RegisterFile } from "./target.ts";
 import { CONSTRAINT, operandConstraint, operandFixed, operandRole, ROLE, type VCode } from "./vcode.ts";
 
 /** How many registers long-lived floats may have with ext-fp-pins off. */
@@ -23,6 +23,13 @@ export class KeyRestrictions {
   #entryGeneral = 0;
   #entryVector = 0;
   #extendedFloats = 0;
+  /** Masks of the registers denied to all values of the function, and to those that live around a loop. */
+  #deniedGeneral = 0;
+  #deniedVector = 0;
+  #longGeneral = 0;
+  #longVector = 0;
+  /** The rows of registers that keys which are on grant to the function. */
+  #granted: DeniedRegisters[] = [];
 
   begin(v: VCode, live: Liveness, facts: BlockFacts, registers: RegisterFile, switches: AllocatorSwitches): void {
     this.#v = v;
@@ -35,9 +42,37 @@ export class KeyRestrictions {
     for (let j = BASE_FLOATS; j < order.length; j++) this.#extendedFloats |= 1 << (order[j]! & 31);
     this.#entryGeneral = 0;
     this.#entryVector = 0;
+    this.#findDenied(registers.denied);
     if (v.hasCalls || live.clobberAllCount > 0) return;
     if (switches.entryArguments) countHit(switches, "entry-arg-pins");
     else this.#findEntryArguments();
+  }
+
+  #findDenied(rows: readonly DeniedRegisters[] | undefined): void {
+    this.#deniedGeneral =
+      this.#deniedVector =
+      this.#longGeneral =
+      this.#longVector =
+        0;
+    this.#granted.length = 0;
+    if (rows === undefined) return;
+    const { options, hits } = this.#switches, calling = this.#v.hasCalls;
+    for (const row of rows) {
+      if (row.functions !== "all" && (row.functions === "calling") !== calling) continue;
+      if ((options[row.key] ?? row.when === "off") !== (row.when === "on")) {
+        if (row.when === "off" && hits !== undefined) this.#granted.push(row);
+        continue;
+      }
+      this.restrict = true;
+      if (row.when === "on") countHit(this.#switches, row.key);
+      if (row.values === "all") {
+        this.#deniedGeneral |= row.general;
+        this.#deniedVector |= row.vector;
+      } else {
+        this.#longGeneral |= row.general;
+        this.#longVector |= row.vector;
+      }
+    }
   }
 
   #findEntryArguments(): void {
@@ -54,9 +89,11 @@ export class KeyRestrictions {
   /** Mask, within its bank, of the registers denied to a piece [p, to) of x. */
   denied(x: number, p: number, to: number): number {
     const facts = this.#facts, vector = isVector(this.#v.vregTy[x]!);
-    let mask = 0;
+    let mask = vector ? this.#deniedVector : this.#deniedGeneral;
+    const long = vector ? this.#longVector : this.#longGeneral;
+    if (long !== 0 && this.#goesAround(p, to)) mask |= long;
     if (facts.blockOf[this.#live.defPos[x]! >> 1] === 0 && to > facts.start[1]!) {
-      mask = vector ? this.#entryVector : this.#entryGeneral;
+      mask |= vector ? this.#entryVector : this.#entryGeneral;
     }
     if (vector && !this.#switches.allFloats && this.#goesAround(p, to)) mask |= this.#extendedFloats;
     return mask;
@@ -109,8 +146,12 @@ export class KeyRestrictions {
     return uses === 1;
   }
 
-  /** A piece [p, to) got register r: counts it for ext-fp-pins if it has that key to thank. */
-  countFloat(r: number, p: number, to: number): void {
+  /** A piece [p, to) got register r: counts it for the keys that it has to thank. */
+  countRegister(r: number, p: number, to: number): void {
+    for (const row of this.#granted) {
+      if ((((r < 32 ? row.general : row.vector) >>> (r & 31)) & 1) === 0) continue;
+      if (row.values === "all" || this.#goesAround(p, to)) countHit(this.#switches, row.key);
+    }
     if (r < 32 || ((this.#extendedFloats >>> (r - 32)) & 1) === 0 || !this.#switches.allFloats) return;
     if (this.#goesAround(p, to)) countHit(this.#switches, "ext-fp-pins");
   }

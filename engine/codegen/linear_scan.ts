@@ -559,7 +559,7 @@ export class LinearScan {
     this.#occupancy.piece[r] = piece;
     this.#occupancy.until[r] = live.pieceTo[piece]!;
     this.#last[x] = r;
-    if (this.#switches.hits !== undefined) this.#keys.countFloat(r, p, live.pieceTo[piece]!);
+    if (this.#switches.hits !== undefined) this.#keys.countRegister(r, p, live.pieceTo[piece]!);
     const a = live.affinity[x]!;
     if (a !== 0) this.#wanted[a] = r;
     if (live.defPos[x] === p && live.defKind[x] === DEF_KIND.PARAM) this.#keepInLoop(r, p);

@@ -30,12 +30,12 @@ const SHARED_ROWS = [
   "GC_ALLOC", // def, temps; imm = bytes, disp = size class. Aux bit 0: late use of the bytes instead, and one more temp
   // calls (all that lie between POLL and TAIL_CALL); imm = function, import or builtin; disp = signature id; aux = trap code of a null record
   "CALL",
-  "CALL_RECORD", // first use: record, fixed
+  "CALL_RECORD", // first use: record, fixed; imm = CALL_OWN if it is surely of this instance
   "CALL_IMPORT",
   "CALL_NATIVE",
   "CALL_PARKING",
   "TAIL_CALL",
-  "TAIL_CALL_RECORD",
+  "TAIL_CALL_RECORD", // as CALL_RECORD
   "TAIL_CALL_IMPORT",
   "UNWIND", // after a call with a landing: successor 0 is the landing, 1 goes on
 ] as const;

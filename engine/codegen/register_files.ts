@@ -3,7 +3,7 @@
  * are checked explicitly, and one the thread's fuel where it is charged. In: a backend's orders of preference and these two
  * registers. Out: its four register files.
  */
-import type { RegisterFile } from "./target.ts";
+import type { DeniedRegisters, RegisterFile } from "./target.ts";
 
 export interface RegisterRoles {
   /** General registers by preference, without `memoryLength` and with `fuel`. */
@@ -14,14 +14,14 @@ export interface RegisterRoles {
   fuel: number;
   /** May stack slots be of 4 bytes? */
   halfSlots?: boolean;
+  denied?: readonly DeniedRegisters[];
 }
 
 /** The register file of functions in a module compiled with or without explicit bounds checks, and fuel. */
 export type RegisterFiles = (explicitBounds: boolean, fuel?: boolean) => RegisterFile;
 
-export function registerFiles(
-  { generalOrder, vectorOrder, names, memoryLength, fuel, halfSlots = false }: RegisterRoles,
-): RegisterFiles {
+export function registerFiles(roles: RegisterRoles): RegisterFiles {
+  const { generalOrder, vectorOrder, names, memoryLength, fuel, denied, halfSlots = false } = roles;
   const fileOf = (order: readonly number[]): RegisterFile => ({
     general: maskOf(order),
     vector: maskOf(vectorOrder),
@@ -29,6 +29,7 @@ export function registerFiles(
     vectorOrder,
     names,
     halfSlots,
+    ...(denied === undefined ? {} : { denied }),
   });
   const guarded = [...generalOrder, memoryLength];
   const files = [guarded, generalOrder].map((order) => ({

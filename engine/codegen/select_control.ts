@@ -5,7 +5,7 @@
 import { BUILTIN_ROWS } from "../builtins.ts";
 import { CONTEXT } from "../context_layout.ts";
 import { MAX_SMALL_BYTES, sizeClassOf } from "../gc_layout.ts";
-import { CHARGE_OWES, OP } from "../ir/ops.ts";
+import { CALL_NULL_CODE, CHARGE_OWES, OP } from "../ir/ops.ts";
 import { type Signature, TY } from "../ir/types.ts";
 import { upperBound } from "./folding.ts";
 import { AUX_CODE_SHIFT, AUX_LANDING, PSEUDO } from "./pseudo_ops.ts";
@@ -224,7 +224,7 @@ function call(
   const recordVreg = record >= 0 ? s.reg(record) : 0;
   storeOverflow(s, signature.params, params, list);
   resolveList(s, signature.params, params, list);
-  const nullCode = op === PSEUDO.CALL_RECORD ? s.c[id] : 0;
+  const nullCode = op === PSEUDO.CALL_RECORD ? s.c[id] & CALL_NULL_CODE : 0;
   const landing = hasLanding(s);
   if (landing) {
     generalClobbers = convention.clobbers.general;
@@ -310,7 +310,7 @@ function tailCall(
   const recordVreg = record >= 0 ? s.reg(record) : 0;
   storeOverflow(s, signature.params, places, list);
   resolveList(s, signature.params, places, list);
-  const i = s.plain(op, s.c[id], s.imm[id], op === PSEUDO.TAIL_CALL_RECORD ? s.c[id] : 0);
+  const i = s.plain(op, s.c[id], s.imm[id], op === PSEUDO.TAIL_CALL_RECORD ? s.c[id] & CALL_NULL_CODE : 0);
   if ((generalClobbers | vectorClobbers) !== 0) s.v.clobbers[i] = s.v.addClobbers(generalClobbers, vectorClobbers);
   if (record >= 0) s.useFixed(recordVreg, s.lowering.convention.record);
   fixedUses(s, signature.params, places);

@@ -37,6 +37,19 @@ export interface CodegenContext {
   stackFence: boolean;
 }
 
+/** Registers that a key denies to some values of some functions; key_restrictions.ts obeys it. Masks as in RegisterFile. */
+export interface DeniedRegisters {
+  readonly key: string;
+  /** The state of the key that denies them. */
+  readonly when: "on" | "off";
+  /** Functions without calls, with calls, or all. */
+  readonly functions: "leaf" | "calling" | "all";
+  /** All values, or those that live around a loop. */
+  readonly values: "all" | "long";
+  readonly general: number;
+  readonly vector: number;
+}
+
 /** Register facts that the allocator needs. Masks: bit r of `general` is register r, bit r of `vector` is register 32 + r. */
 export interface RegisterFile {
   /** Allocatable registers. */
@@ -49,6 +62,8 @@ export interface RegisterFile {
   readonly names: readonly string[];
   /** May stack slots be halves of cells (allocation.ts)? No when absent. */
   readonly halfSlots?: boolean;
+  /** What keys deny; nothing when absent. */
+  readonly denied?: readonly DeniedRegisters[];
 }
 
 /** The parts of a process that only machine code can be: entered from the host, or by the kernel. Bytes are position-independent. */

@@ -9,7 +9,7 @@ import { Bug } from "../errors.ts";
 import { TRAP } from "../traps.ts";
 import { EVAL_DONE, EVAL_NAN, evalHi, evalLo, evaluate } from "./eval.ts";
 import { atomicRegion, atomicWidth, boundsBytes, boundsMemory, type IrFunction, REGION } from "./function.ts";
-import { CHARGE_OWES, FLAG, OP, OP_FLAGS, OP_ROWS } from "./ops.ts";
+import { CALL_NULL_CODE, CHARGE_OWES, FLAG, OP, OP_FLAGS, OP_ROWS } from "./ops.ts";
 import { isAccess, isAtomic } from "./print.ts";
 import { TY } from "./types.ts";
 
@@ -150,7 +150,7 @@ class Interpretation {
     const f = this.#f;
     if (this.#world.tail === undefined) return this.#call(i, op);
     const args = this.#list(f.a[i]!, f.b[i]!);
-    if (op === OP.CALL_RECORD && args[0] === 0n) throw new TrapSignal(f.c[i]!, f.pos[i]!);
+    if (op === OP.CALL_RECORD && args[0] === 0n) throw new TrapSignal(f.c[i]! & CALL_NULL_CODE, f.pos[i]!);
     this.#world.tail = { op, target: f.c[i]!, args };
     return [];
   }

@@ -105,7 +105,7 @@ const ROWS = [
   // calls. List = arguments. ty = type of the single result, or 0 when there are none or several (then RESULT instructions follow)
   "CALL lnk t x", // defined function c (imports not counted); imm = signature id (f.signatures)
   "CALL_RECORD lnk t x", // first list entry = address of a function record (context_layout.ts), rest arguments; imm = signature id;
-  //                        c = TRAP code when the record may be null (address 0), else 0; it may belong to another instance
+  //                        c = TRAP code when the record may be null (address 0), else 0; it may belong to another instance unless CALL_OWN is added
   "CALL_IMPORT lnk t x", // imported function c (its function index): its record is embedded in the context; imm = signature id
   "CALL_BUILTIN lnk t x", // runtime routine c (engine/builtins.ts); imm = signature id
   "UNWOUND ... i x", // 1 when the call before it was left by an exception: see ir/function.ts, "Exceptions"
@@ -139,6 +139,11 @@ const ROWS = [
   "TAIL_CALL_IMPORT lnk _ zx",
   ...VECTOR_ROWS,
 ] as const;
+
+/** In column c of calls of a record, besides the trap code: the function is one that this very instance defines. */
+export const CALL_OWN = 64;
+/** Mask of the trap code in that column. */
+export const CALL_NULL_CODE = 63;
 
 /** In imm of a CHARGE of a constant below 2^31: it takes nothing, because all that come next and matter take it (optimize/charges.ts). */
 export const CHARGE_OWES = 1;

@@ -17,7 +17,7 @@ import {
   IrFunction,
   region,
 } from "./function.ts";
-import { CHARGE_OWES, OP, OP_HAS_LIST, OP_VALUE_MASK, type OpName } from "./ops.ts";
+import { CALL_OWN, CHARGE_OWES, OP, OP_HAS_LIST, OP_VALUE_MASK, type OpName } from "./ops.ts";
 import { DIVIDE_FLAGS, HINT_NAMES, isAccess, isAtomic, REGION_NAMES, TRAP_NAMES } from "./print.ts";
 import { type Signature, TY, TY_NAMES } from "./types.ts";
 
@@ -434,7 +434,9 @@ class FunctionParser {
     f.b[i] = list.count;
     if (op === OP.RETURN) return;
     f.imm[i] = this.#numbered("sig");
-    if (record && this.#peek() !== "" && this.#peek() !== "@") f.c[i] = this.#word(TRAP_NAMES, "trap");
+    if (!record) return;
+    const own = this.#accept("own") ? CALL_OWN : 0;
+    f.c[i] = own | (this.#peek() !== "" && this.#peek() !== "@" ? this.#word(TRAP_NAMES, "trap") : 0);
   }
 
   #list(): { first: number; count: number } {

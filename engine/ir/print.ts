@@ -26,7 +26,7 @@ import {
   type IrFunction,
 } from "./function.ts";
 import { BLOCK_COLD, BLOCK_LOOP } from "./function.ts";
-import { CHARGE_OWES, OP, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
+import { CALL_NULL_CODE, CALL_OWN, CHARGE_OWES, OP, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
 import { type Signature, TY, TY_NAMES } from "./types.ts";
 
 /** What {@linkcode printFunction} shows beyond the instructions. */
@@ -144,7 +144,7 @@ function printOperands(f: IrFunction, i: number, op: number): string {
     else if (op === OP.CALL_RECORD || op === OP.TAIL_CALL_RECORD) text = list;
     else text = `f${c[i]}${list}`;
     text += ` sig${imm[i]}`;
-    if ((op === OP.CALL_RECORD || op === OP.TAIL_CALL_RECORD) && c[i]) text += ` ${TRAP_NAMES[c[i]!] ?? c[i]}`;
+    if ((op === OP.CALL_RECORD || op === OP.TAIL_CALL_RECORD) && c[i]) text += recordText(c[i]!);
     return text;
   }
   switch (op) {
@@ -183,6 +183,12 @@ function printOperands(f: IrFunction, i: number, op: number): string {
     parts.push(`#${imm[i]}`);
   }
   return parts.join(" ");
+}
+
+/** What column c of a call of a record says. */
+function recordText(c: number): string {
+  const code = c & CALL_NULL_CODE;
+  return `${(c & CALL_OWN) !== 0 ? " own" : ""}${code === 0 ? "" : ` ${TRAP_NAMES[code] ?? code}`}`;
 }
 
 function printAddress(f: IrFunction, i: number, space: string, address: number = f.a[i]!): string {

@@ -11,7 +11,7 @@
  */
 import { RECORD, TABLE } from "../context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
-import { OP } from "../ir/ops.ts";
+import { CALL_OWN, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import { isSubtypeId } from "../wasm/subtype.ts";
@@ -158,7 +158,7 @@ function callKnownTable(
   typeIndex: number,
   table: number,
   index: number,
-  { content, hasNull, single }: TableFacts,
+  { content, hasNull, own, single }: TableFacts,
   tail: boolean,
 ): void {
   const { b, env, f } = t;
@@ -178,7 +178,9 @@ function callKnownTable(
   else checkRecordType(t, record, typeIndex);
   if (target === undefined || target < 0) {
     const nullCode = untyped && hasNull ? TRAP.UNINITIALIZED_ELEMENT : 0;
-    emitCall(t, OP.CALL_RECORD, nullCode, env.typeSignature[typeIndex]!, record, tail);
+    const known = own && env.optimizations["immutable-poly-fastpath"] === true;
+    if (known) countHit(env, "immutable-poly-fastpath");
+    emitCall(t, OP.CALL_RECORD, known ? nullCode | CALL_OWN : nullCode, env.typeSignature[typeIndex]!, record, tail);
     return;
   }
   if (untyped && hasNull) b.trapIf(b.binary(OP.EQ, I32, record, b.i64(0, 0)), TRAP.UNINITIALIZED_ELEMENT);

@@ -19,6 +19,8 @@ export interface TableFacts {
   readonly content: Int32Array;
   /** Some element is null. */
   readonly hasNull: boolean;
+  /** All functions are the module's own, not imported. */
+  readonly own: boolean;
   /** By canonical type id: the only function of that type, −1 when there are several. */
   readonly single: ReadonlyMap<number, number>;
 }
@@ -74,14 +76,16 @@ function functionOf(value: ConstValue | undefined): number {
 function factsOf(valid: ValidModule, content: Int32Array): TableFacts {
   const single = new Map<number, number>();
   let hasNull = false;
+  let own = true;
   for (const func of content) {
     if (func < 0) {
       hasNull = true;
       continue;
     }
+    if (func < valid.importedFuncCount) own = false;
     const typeId = valid.canonicalIds[valid.funcTypeIndices[func]!]!;
     const known = single.get(typeId);
     single.set(typeId, known === undefined || known === func ? func : -1);
   }
-  return { content, hasNull, single };
+  return { content, hasNull, own, single };
 }

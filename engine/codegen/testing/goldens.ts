@@ -2,7 +2,7 @@
  * Goldens of a backend: tests/golden/<backend>/<topic>.txt holds IR functions, each followed by the code that is expected of it as
  * comment lines. The allocator runs too, so a golden shows what is really executed. WAFT_BLESS=1 rewrites the expectations.
  *
- *     ;; settings: explicit, fuel, baseline, or a switched-off optimization as -key (optional, in front of the function)
+ *     ;; settings: explicit, fuel, baseline, an optimization switched off as -key or on as +key (optional, in front of the function)
  *     func … IR text …
  *     ; expected listing
  */
@@ -40,6 +40,7 @@ function settingsOf(words: string, baseline: ReadonlySet<string>): CompileSettin
     else if (word === "fuel") settings.fuel = true;
     else if (word === "baseline") settings.cpu = baseline;
     else if (word.startsWith("-")) settings.optimizations![word.slice(1)] = false;
+    else if (word.startsWith("+")) settings.optimizations![word.slice(1)] = true;
     else throw new Error(`Unknown golden setting "${word}"`);
   }
   return settings;

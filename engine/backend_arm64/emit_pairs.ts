@@ -1,0 +1,101 @@
+/**
+ * Loads and stores that follow one another: two of neighboring places become one instruction for a pair, and a reload right behind the store of
+ * the same slot becomes a move. In: an access about to be emitted, and the one emitted last. Out: whether it is done.
+ *
+ * The last access is forgotten when anything else is emitted or marked: no label, site or moved branch may lie between the two. A pair
+ * traps where its first access did. So accesses that may trap are paired only when the second cannot trap unless the first does, and
+ * of stores that reach over the end of memory none, for half of a pair may be done before it traps.
+ */
+import { TRAP } from "../traps.ts";
+import type { Emission } from "./emission.ts";
+import { encode } from "./encoding.ts";
+import { X } from "./instructions.ts";
+import { SP } from "./registers.ts";
+
+/** By row: that of a pair, and whether it loads and to general registers. */
+const PAIR_ROWS = new Map<number, { pair: number; loads: boolean; general: boolean }>([
+  [X.LDR_W_U, { pair: X.LDP_W, loads: true, general: true }],
+  [X.LDR_X_U, { pair: X.LDP_X, loads: true, general: true }],
+  [X.LDR_S_U, { pair: X.LDP_S, loads: true, general: false }],
+  [X.LDR_D_U, { pair: X.LDP_D, loads: true, general: false }],
+  [X.LDR_Q_U, { pair: X.LDP_Q, loads: true, general: false }],
+  [X.STR_W_U, { pair: X.STP_W, loads: false, general: true }],
+  [X.STR_X_U, { pair: X.STP_X, loads: false, general: true }],
+  [X.STR_S_U, { pair: X.STP_S, loads: false, general: false }],
+  [X.STR_D_U, { pair: X.STP_D, loads: false, general: false }],
+  [X.STR_Q_U, { pair: X.STP_Q, loads: false, general: false }],
+]);
+/** The same as columns, by row: 0 or the row of the pair; 1 if it loads, + 2 if to general registers. */
+const ROWS = Math.max(...PAIR_ROWS.keys()) + 1;
+const PAIR = new Uint16Array(ROWS);
+const KINDS = new Uint8Array(ROWS);
+for (const [row, { pair, loads, general }] of PAIR_ROWS) {
+  PAIR[row] = pair;
+  KINDS[row] = (loads ? 1 : 0) + (general ? 2 : 0);
+}
+const LOADS = 1;
+const GENERAL = 2;
+/** Displacements of pairs have seven bits. */
+const LARGEST = 63;
+
+/** The access emitted last. */
+export interface LastAccess {
+  /** Bytes and marks there were right behind it; −1: there is none. */
+  at: number;
+  marks: number;
+  row: number;
+  t: number;
+  base: number;
+  /** Its displacement, in units of its size. */
+  index: number;
+  trap: number;
+}
+
+export function noAccess(): LastAccess {
+  return { at: -1, marks: 0, row: 0, t: 0, base: 0, index: 0, trap: 0 };
+}
+
+/** Access `row` t, [base + index × size], which may trap with `trap`, was just emitted. */
+export function rememberAccess(e: Emission, row: number, t: number, base: number, index: number, trap: number): void {
+  const { last } = e;
+  if (row >= ROWS || PAIR[row] === 0) return;
+  last.at = e.asm.at;
+  last.marks = e.markCount;
+  last.row = row;
+  last.t = t;
+  last.base = base;
+  last.index = index;
+  last.trap = trap;
+}
+
+/** Makes the last access and this one a pair, if they can be one. */
+export function emitAsPair(e: Emission, row: number, t: number, base: number, index: number, trap: number): boolean {
+  const { last, asm } = e;
+  if (last.at !== asm.at || last.row !== row || last.base !== base || last.marks !== e.markCount) return false;
+  const low = Math.min(index, last.index);
+  if (Math.abs(index - last.index) !== 1 || low > LARGEST || !trapsAlike(last, row, index, trap)) return false;
+  if ((KINDS[row] & LOADS) !== 0) {
+    // The second may not depend on the first, and a pair has two results.
+    if (t === last.t || ((KINDS[row] & GENERAL) !== 0 && last.t === base)) return false;
+  }
+  asm.at -= 4;
+  const [first, second] = index < last.index ? [t, last.t] : [last.t, t];
+  asm.word(encode(PAIR[row], first, base, 0, second, low, 0, 0, 0));
+  last.at = -1;
+  return true;
+}
+
+/** Can the access trap only if the last one, in front of it, does, and with the same code? */
+function trapsAlike(last: LastAccess, row: number, index: number, trap: number): boolean {
+  if (trap !== last.trap) return false;
+  // Null is caught by pages that reach further than a pair does.
+  if (trap !== TRAP.MEMORY_OUT_OF_BOUNDS) return true;
+  return (KINDS[row] & LOADS) !== 0 && index < last.index;
+}
+
+/** The register whose value the slot at `index` of `row`'s size has just been given, by the instruction emitted last; −1 if none has. */
+export function justStored(e: Emission, store: number, index: number): number {
+  const { last, asm } = e;
+  const known = last.at === asm.at && last.marks === e.markCount && last.base === SP && last.row === store;
+  return known && last.index === index ? last.t : -1;
+}
