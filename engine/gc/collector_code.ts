@@ -19,9 +19,6 @@ import { BLOCK, BLOCK_BYTES, BLOCK_SHIFT, CONTROL, LARGE, MARKS_SHIFT } from "./
 /** Elements of an array that are traced in one go. */
 const PIECE = 512;
 
-/** The functions that the module exports. */
-export const COLLECTOR_FUNCTIONS = ["begin", "scan", "drain", "classify", "sweep", "take"] as const;
-
 /** A field of the control area. */
 const control = (offset: number) => `(i64.load offset=${offset} (global.get $control))`;
 const setControl = (offset: number, value: string) => `(i64.store offset=${offset} (global.get $control) ${value})`;

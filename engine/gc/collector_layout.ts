@@ -78,3 +78,6 @@ export const BLOCK = {
 
 /** BLOCK.SLOT_BYTES of the blocks of large objects. */
 export const LARGE = 0xffffffff;
+
+/** The functions of the collector's machine code (collector_code.ts says what they do, and is not loaded to call them). */
+export const COLLECTOR_FUNCTIONS = ["begin", "scan", "drain", "classify", "sweep", "take"] as const;

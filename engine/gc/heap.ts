@@ -12,8 +12,7 @@
 import { Bug } from "../errors.ts";
 import { CELLS, MAX_OBJECT_BYTES, MAX_SMALL_BYTES, SIZE_CLASSES, sizeClassOf } from "../gc_layout.ts";
 import { type Host, PROT } from "../host/host.ts";
-import type { COLLECTOR_FUNCTIONS } from "./collector_code.ts";
-import { BLOCK, BLOCK_BYTES, CONTROL, LARGE, MARKS_SHIFT } from "./collector_layout.ts";
+import { BLOCK, BLOCK_BYTES, type COLLECTOR_FUNCTIONS, CONTROL, LARGE, MARKS_SHIFT } from "./collector_layout.ts";
 import { HeapReferences } from "./references.ts";
 import { TypeTable } from "./type_table.ts";
 
@@ -145,7 +144,11 @@ export class Heap {
     this.#cellWords = new Uint32Array(host.view(this.cells, CELLS.SIZE));
     this.#u32 = new Uint32Array(host.view(this.#control, CONTROL.SIZE));
     const classOf = new Uint8Array(this.#cellWords.buffer);
-    for (let k = 0; k <= MAX_SMALL_BYTES / 8; k++) classOf[CELLS.CLASS_OF + k] = sizeClassOf(k * 8);
+    for (let number = 0, k = 0; number < SIZE_CLASSES.length; number++) {
+      const end = SIZE_CLASSES[number]! / 8 + 1;
+      classOf.fill(number, CELLS.CLASS_OF + k, CELLS.CLASS_OF + end);
+      k = end;
+    }
     setWord(this.#cellWords, CELLS.TYPES, this.types.address);
     setWord(this.#u32, CONTROL.TYPES, this.types.address);
     setWord(this.#u32, CONTROL.CELLS, this.cells);

@@ -61,6 +61,7 @@ const ARM64_PROBE = Uint8Array.of(
   0x01, 0x00, 0x00, 0xf9, // str x1, [x0]
   0xc0, 0x03, 0x5f, 0xd6, // ret
 );
+
 /** Bit position in ID_AA64ISAR0_EL1 of the field that says whether there are atomic instructions (2 or more: LSE). */
 const ATOMIC_FIELD = 20;
 
@@ -87,7 +88,7 @@ export function cpuFeatures(host: Host): ReadonlySet<string> {
 
 function probeX64(host: Host): ReadonlySet<string> {
   const page = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
-  host.boundCalls(X64_PROBE, { probe: 0 }, page).probe();
+  host.runOnce(X64_PROBE, page);
   const words = new Uint32Array(host.view(page, 16)).slice();
   host.release(page, host.pageSize);
   const avxState = (words[3]! & 6) === 6;
@@ -101,7 +102,7 @@ function probeX64(host: Host): ReadonlySet<string> {
 function probeArm64(host: Host): ReadonlySet<string> {
   if (host.os === "darwin") return new Set(["lse"]);
   const page = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
-  host.boundCalls(ARM64_PROBE, { probe: 0 }, page).probe();
+  host.runOnce(ARM64_PROBE, page);
   const words = new Uint32Array(host.view(page, 8)).slice();
   host.release(page, host.pageSize);
   return new Set(((words[0]! >>> ATOMIC_FIELD) & 15) >= 2 ? ["lse"] : []);

@@ -12,6 +12,8 @@ const TYPES: Record<Exclude<ForeignType, "void">, Deno.NativeType & Deno.NativeR
   buffer: "buffer",
 };
 
+const ONE_POINTER = { parameters: ["i64"], result: "void" } as const;
+
 /** The foreign function interface of Deno. Opening a library asks for the permission `ffi`. */
 export function denoFfi(): Ffi {
   const view = (address: number, bytes: number): ArrayBuffer =>
@@ -33,6 +35,11 @@ export function denoFfi(): Ffi {
       }
       return Deno.dlopen(path, definitions).symbols as unknown as ReturnType<Ffi["open"]>;
     },
+    call: (address, argument) => {
+      const code = Deno.UnsafePointer.create<typeof ONE_POINTER>(BigInt(address))!;
+      new Deno.UnsafeFnPointer(code, ONE_POINTER).call(BigInt(argument));
+    },
+    addressOf: (bytes) => Number(Deno.UnsafePointer.value(Deno.UnsafePointer.of(bytes as Uint8Array<ArrayBuffer>))),
     view,
     lentViews: () => lendWithKeys(view, true),
   };

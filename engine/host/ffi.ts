@@ -29,6 +29,10 @@ export interface Ffi {
     path: string,
     signatures: Readonly<Record<Name, ForeignSignature>>,
   ): Record<Name, ForeignFunction & NativeFunction>;
+  /** Calls machine code at an address with one pointer, slowly, where the runtime can do so without a library. */
+  call?(address: number, argument: number): void;
+  /** Address of the first byte of a buffer, where the runtime says it. */
+  addressOf?(bytes: Uint8Array): number;
   /** A view of memory, not a copy; `bytes` is at least 1 and at most `maxViewBytes`. */
   view(address: number, bytes: number): ArrayBuffer;
   /** Makes what lends memory to programs, on a host whose other parts are there. */

@@ -68,6 +68,8 @@ export interface Host {
     text: Uint8Array,
     symbols: Record<Name, NativeSymbol>,
   ): Record<Name, NativeFunction>;
+  /** Runs `text` (a function of one pointer, position-independent), which is not needed again: no library is opened where that can be avoided. */
+  runOnce(text: Uint8Array, pointer: number): void;
   /**
    * Functions at `offsets` bound to one pointer argument that never changes, which is their only parameter; they return an i32: the shape of `call`
    * and `resume`, and the fastest way in.

@@ -1,5 +1,5 @@
 /**
- * Linux system calls, made directly: a few instructions of ours that put arguments where the kernel wants them, so that the error number
+ * Linux system calls, made directly: a few instructions of ours put arguments where the kernel wants them, so that the error number
  * comes back as the result (−errno) and no other code runs in between. Numbers are per architecture
  * (<asm/unistd_64.h>, <asm-generic/unistd.h>).
  */
@@ -11,6 +11,9 @@ const NUMBERS = {
   write: [1, 64],
   close: [3, 57],
   lseek: [8, 62],
+  mmap: [9, 222],
+  mprotect: [10, 226],
+  munmap: [11, 215],
   pread64: [17, 67],
   pwrite64: [18, 68],
   readv: [19, 65],
@@ -18,6 +21,7 @@ const NUMBERS = {
   preadv: [295, 69],
   pwritev: [296, 70],
   sched_yield: [24, 124],
+  madvise: [28, 233],
   shutdown: [48, 210],
   sendto: [44, 206],
   recvfrom: [45, 207],
@@ -26,6 +30,7 @@ const NUMBERS = {
   fsync: [74, 82],
   fdatasync: [75, 83],
   ftruncate: [77, 46],
+  sigaltstack: [131, 132],
   fadvise64: [221, 223],
   fallocate: [285, 47],
   getdents64: [217, 61],
@@ -42,12 +47,19 @@ const NUMBERS = {
   utimensat: [280, 88],
   dup3: [292, 24],
   getrandom: [318, 278],
+  memfd_create: [319, 279],
   statx: [332, 291],
 } as const;
 
 /** The name of a system call. */
 export type LinuxCall = keyof typeof NUMBERS;
 
+/** The number of a system call. */
+export function callNumber(name: LinuxCall, arch: Host["arch"]): number {
+  return NUMBERS[name][arch === "x64" ? 0 : 1];
+}
+
+/** long system_call(long number, long a, long b, long c, long d, long e, long f). */
 // deno-fmt-ignore
 const X64_STUB = Uint8Array.of(
   0x48, 0x89, 0xf8, // mov rax, rdi
@@ -82,9 +94,9 @@ export function numberedCalls(host: Host): NumberedCalls {
   if (host.os !== "linux") throw new Error(`System calls need Linux, not ${host.os}`);
   const stub = host.arch === "x64" ? X64_STUB : ARM64_STUB;
   const params = Array.from({ length: 7 }, () => "i64" as const);
-  const { call } = host.nativeLibrary(stub, { call: { offset: 0, params, result: "i64" } });
+  const { systemCall } = host.nativeLibrary(stub, { systemCall: { offset: 0, params, result: "i64" } });
   return (number, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0) =>
-    Number(call(BigInt(number), BigInt(a), BigInt(b), BigInt(c), BigInt(d), BigInt(e), BigInt(f)) as bigint);
+    Number(systemCall(BigInt(number), BigInt(a), BigInt(b), BigInt(c), BigInt(d), BigInt(e), BigInt(f)) as bigint);
 }
 
 /** Makes the system calls above: returns the result, or −errno. */
@@ -93,6 +105,6 @@ export type LinuxCalls = (name: LinuxCall, ...args: (number | bigint)[]) => numb
 /** The system calls of `host` by name. Throws when the system is not Linux. */
 export function linuxCalls(host: Host): LinuxCalls {
   const call = numberedCalls(host);
-  const column = host.arch === "x64" ? 0 : 1;
-  return (name, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0) => call(NUMBERS[name][column], a, b, c, d, e, f);
+  const { arch } = host;
+  return (name, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0) => call(callNumber(name, arch), a, b, c, d, e, f);
 }

@@ -10,29 +10,7 @@ import type { Ffi, ForeignSignature } from "./ffi.ts";
 import type { LentViews } from "./lent_views.ts";
 import { type Host, type NativeFunction, type NativeSymbol, PROT } from "./host.ts";
 import { OS_CALLS } from "./os_calls.ts";
-
-/** What every process needs. Each symbol takes a fifth of a millisecond on Deno, so the rest are opened when they are needed. */
-const LIBC = {
-  mmap: { params: ["i64", "i64", "i32", "i32", "i32", "i64"], result: "i64" },
-  mprotect: { params: ["i64", "i64", "i32"], result: "i32" },
-  munmap: { params: ["i64", "i64"], result: "i32" },
-  sigaction: { params: ["i32", "buffer", "buffer"], result: "i32" },
-  sigaltstack: { params: ["buffer", "buffer"], result: "i32" },
-} as const satisfies Record<string, ForeignSignature>;
-
-/** What a memfd needs besides, where there is such a thing. */
-const LINUX_LIBC = {
-  ...LIBC,
-  memfd_create: { params: ["buffer", "i32"], result: "i32" },
-  write: { params: ["i32", "buffer", "i64"], result: "i64" },
-  close: { params: ["i32"], result: "i32" },
-} as const satisfies Record<string, ForeignSignature>;
-
-/** What a file that is mapped needs besides. */
-const FILES = {
-  open: { params: ["buffer", "i32"], result: "i32" },
-  lseek: { params: ["i32", "i64", "i32"], result: "i64" },
-} as const satisfies Record<string, ForeignSignature>;
+import { systemCalls } from "./system_calls.ts";
 
 const ADDRESSES = {
   memcpy: { params: ["buffer", "buffer", "i64"], result: "i64" },
@@ -44,16 +22,13 @@ const PAGES = {
 } as const satisfies Record<string, ForeignSignature>;
 const X64_PAGE_BYTES = 4096;
 
-const ADVICE = {
-  madvise: { params: ["i64", "i64", "i32"], result: "i32" },
-} as const satisfies Record<string, ForeignSignature>;
-
 const THREADS = {
   pthread_create: { params: ["buffer", "i64", "i64", "i64"], result: "i32" },
   pthread_detach: { params: ["i64"], result: "i32" },
 } as const satisfies Record<string, ForeignSignature>;
 
 const MFD_CLOEXEC = 1;
+const MEMFD_NAME = new TextEncoder().encode("waft\0");
 const MADV_DONTNEED = 4;
 const MADV_HUGEPAGE = 14;
 /** Read only, not inherited; does not wait for the other end of a pipe. The same on x64 and arm64. */
@@ -66,10 +41,8 @@ const SIGNAL_STACK_BYTES = 1 << 16;
  * when the number now stands for another file, so random redundant "/" and "./" make the text unique.
  */
 function uniqueFdPath(fd: number): string {
-  const random = crypto.getRandomValues(new Uint8Array(6));
-  let path = "/proc/self/fd/";
-  for (const byte of random) for (let bit = 0; bit < 8; bit++) path += (byte >> bit) & 1 ? "./" : "/";
-  return path + fd;
+  const bits = Math.floor(Math.random() * 2 ** 48).toString(2);
+  return `/proc/self/fd/${bits.replaceAll("1", "./").replaceAll("0", "/")}${fd}`;
 }
 
 /** `text` followed by an entry that calls `offset` with `pointer` as its only argument; and the entry's offset. */
@@ -112,8 +85,6 @@ function ownClosure(enter: () => number): () => number {
 export function nativeHost(ffi: Ffi): Host {
   const { os, arch } = ffi;
   const system = OS_CALLS[os];
-  const files = os === "linux" ? ffi.open(system.libc, LINUX_LIBC) : undefined;
-  const libc = files ?? ffi.open(system.libc, LIBC);
   const opened = new Map<object, ReturnType<Ffi["open"]>>();
   /** The symbols of a table that not every process needs. */
   function late<Name extends string>(signatures: Readonly<Record<Name, ForeignSignature>>) {
@@ -121,10 +92,19 @@ export function nativeHost(ffi: Ffi): Host {
     if (library === undefined) opened.set(signatures, library = ffi.open(system.libc, signatures));
     return library as ReturnType<typeof ffi.open<Name>>;
   }
+
+  function addressOf(bytes: Uint8Array): number {
+    const address = ffi.addressOf?.(bytes) ?? Number(late(ADDRESSES).memcpy(bytes, bytes, 0n)); // returns its first argument
+    if (address === 0) throw new RangeError(`${ffi.name} does not say where an empty buffer is`);
+    return address;
+  }
+
+  const calls = systemCalls(ffi, addressOf);
+  const { files } = calls;
   const pageSize = arch === "x64" ? X64_PAGE_BYTES : late(PAGES).getpagesize() as number;
 
   function map(address: number, bytes: number, prot: number, flags: number): number {
-    const at = Number(libc.mmap(BigInt(address), BigInt(bytes), prot, flags, -1, 0n));
+    const at = calls.mmap(address, bytes, prot, flags, -1, 0);
     if (at < 0 || at >= 2 ** 63) throw new RangeError(`Out of address space: cannot map ${bytes} bytes`);
     return at;
   }
@@ -132,7 +112,7 @@ export function nativeHost(ffi: Ffi): Host {
   function writeAll(fd: number, bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length;) {
       const part = bytes.subarray(at);
-      const written = Number(files!.write(fd, part, BigInt(part.length)));
+      const written = files!.write(fd, part);
       if (written <= 0) throw new Error("Cannot create executable memory: the system does not take it");
       at += written;
     }
@@ -146,7 +126,7 @@ export function nativeHost(ffi: Ffi): Host {
     const offsets: Record<string, number> = {};
     for (const name in symbols) offsets[name] = symbols[name].offset;
     const file = writeSharedObject(text, offsets, arch);
-    const fd = files.memfd_create(new TextEncoder().encode("waft\0"), MFD_CLOEXEC) as number;
+    const fd = files.memfdCreate(MEMFD_NAME, MFD_CLOEXEC);
     if (fd < 0) throw new Error("Cannot create executable memory: memfd_create failed");
     try {
       writeAll(fd, file);
@@ -154,6 +134,21 @@ export function nativeHost(ffi: Ffi): Host {
     } finally {
       files.close(fd);
     }
+  }
+
+  function runOnce(text: Uint8Array, pointer: number): void {
+    if (ffi.call === undefined || arch !== "x64") { // elsewhere instruction fetch need not see what was stored
+      const { run } = nativeLibrary(text, { run: { offset: 0, params: ["i64"], result: "void" } });
+      run(BigInt(pointer));
+      return;
+    }
+    const code = reserve(text.length, PROT.READ | PROT.WRITE);
+    new Uint8Array(ffi.view(code, text.length)).set(text);
+    if (calls.mprotect(code, text.length, PROT.READ | PROT.EXEC) !== 0) {
+      throw new Error("Cannot create executable memory: the system does not allow it");
+    }
+    ffi.call(code, pointer);
+    calls.munmap(code, text.length);
   }
 
   let lent: LentViews | undefined;
@@ -174,21 +169,21 @@ export function nativeHost(ffi: Ffi): Host {
       map(address, bytes, prot, system.MAP_PRIVATE | system.MAP_ANONYMOUS | system.MAP_NORESERVE | system.MAP_FIXED);
     },
     protect: (address, bytes, prot) => {
-      if (libc.mprotect(BigInt(address), BigInt(bytes), prot) !== 0) {
+      if (calls.mprotect(address, bytes, prot) !== 0) {
         throw new RangeError(`Out of memory: cannot make ${bytes} bytes accessible`);
       }
     },
     release: (address, bytes) => {
-      libc.munmap(BigInt(address), BigInt(bytes));
+      calls.munmap(address, bytes);
     },
     discard: (address, bytes) => {
-      if (late(ADVICE).madvise(BigInt(address), BigInt(bytes), MADV_DONTNEED) !== 0) {
+      if (calls.madvise(address, bytes, MADV_DONTNEED) !== 0) {
         throw new RangeError(`Out of memory: cannot drop ${bytes} bytes`);
       }
     },
     createImage: (bytes) => {
       if (files === undefined) throw new Error("Files in memory need Linux");
-      const fd = files.memfd_create(new TextEncoder().encode("waft\0"), MFD_CLOEXEC) as number;
+      const fd = files.memfdCreate(MEMFD_NAME, MFD_CLOEXEC);
       if (fd < 0) throw new Error("Cannot make a file in memory: memfd_create failed");
       try {
         writeAll(fd, bytes);
@@ -201,24 +196,23 @@ export function nativeHost(ffi: Ffi): Host {
     openImage: (path) => {
       if (files === undefined) throw new Error("Mapping files needs Linux");
       if (path.includes("\0")) throw new TypeError("A path cannot hold a zero byte");
-      const { open, lseek } = late(FILES);
-      const fd = open(new TextEncoder().encode(`${path}\0`), O_READ) as number;
+      const fd = files.open(new TextEncoder().encode(`${path}\0`), O_READ);
       if (fd < 0) throw new Error(`Cannot open ${path}`);
-      const bytes = Number(lseek(fd, 0n, SEEK_END));
+      const bytes = files.lseek(fd, 0, SEEK_END);
       if (bytes >= 0 && bytes <= Number.MAX_SAFE_INTEGER) return { image: fd, bytes };
       files.close(fd);
       throw new Error(`${path} is no file that can be mapped`);
     },
     mapImage: (address, bytes, image, offset = 0, prot = PROT.READ | PROT.WRITE) => {
       const flags = system.MAP_PRIVATE | system.MAP_FIXED;
-      const at = Number(libc.mmap(BigInt(address), BigInt(bytes), prot, flags, image, BigInt(offset)));
+      const at = calls.mmap(address, bytes, prot, flags, image, offset);
       if (at !== address) throw new RangeError(`Out of address space: cannot map ${bytes} bytes`);
     },
     closeImage: (image) => {
       files!.close(image);
     },
     preferLargePages: (address, bytes) => {
-      if (os === "linux") late(ADVICE).madvise(BigInt(address), BigInt(bytes), MADV_HUGEPAGE);
+      if (os === "linux") calls.madvise(address, bytes, MADV_HUGEPAGE);
     },
     view: (address, bytes) => {
       if (bytes === 0) return new ArrayBuffer(0);
@@ -227,12 +221,9 @@ export function nativeHost(ffi: Ffi): Host {
       }
       return ffi.view(address, bytes);
     },
-    addressOf: (bytes) => {
-      const address = Number(late(ADDRESSES).memcpy(bytes, bytes, 0n)); // returns its first argument
-      if (address === 0) throw new RangeError(`${ffi.name} does not say where an empty buffer is`);
-      return address;
-    },
+    addressOf,
     nativeLibrary,
+    runOnce,
     boundCalls: <Name extends string>(text: Uint8Array, offsets: Readonly<Record<Name, number>>, pointer: number) => {
       const symbols = {} as Record<Name, NativeSymbol>;
       let bound = text;
@@ -257,20 +248,20 @@ export function nativeHost(ffi: Ffi): Host {
     installSignalHandler: (signal, handler) => {
       const action = system.sigactionBytes(handler);
       const old = new Uint8Array(system.SIGACTION_SIZE);
-      if (libc.sigaction(signal, action, old) !== 0) throw new Error(`Cannot install a handler for signal ${signal}`);
+      if (calls.sigaction(signal, action, old) !== 0) throw new Error(`Cannot install a handler for signal ${signal}`);
       return Number(new DataView(old.buffer).getBigUint64(0, true));
     },
     signalHandler: (signal) => {
       const old = new Uint8Array(system.SIGACTION_SIZE);
-      libc.sigaction(signal, null, old);
+      calls.sigaction(signal, null, old);
       return Number(new DataView(old.buffer).getBigUint64(0, true));
     },
     ensureSignalStack: () => {
       const old = new Uint8Array(24);
-      libc.sigaltstack(null, old);
+      calls.sigaltstack(null, old);
       if (!system.isSignalStackDisabled(old)) return;
       const stack = map(0, SIGNAL_STACK_BYTES, 3, system.MAP_PRIVATE | system.MAP_ANONYMOUS);
-      libc.sigaltstack(system.signalStackBytes(stack, SIGNAL_STACK_BYTES), null);
+      calls.sigaltstack(system.signalStackBytes(stack, SIGNAL_STACK_BYTES), null);
     },
   };
 }

@@ -5,7 +5,7 @@
  */
 import { CONTEXT, MEMORY, RECORD, STATUS, THREAD } from "../context_layout.ts";
 import { Bug } from "../errors.ts";
-import { COLLECTOR_FUNCTIONS } from "../gc/collector_code.ts";
+import { COLLECTOR_FUNCTIONS } from "../gc/collector_layout.ts";
 import type { CollectorCode } from "../gc/heap.ts";
 import { PROT } from "../host/host.ts";
 import type { CompiledModule } from "./compiled_module.ts";

@@ -35,7 +35,8 @@ function shapeOf(
 ): { word: string; key: string; takes: boolean; off: boolean; list: boolean } {
   const [word, value] = flags.split(" ") as [string, string?];
   const off = word.startsWith("--no-");
-  const key = word.slice(off ? 5 : 2).replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const [first, ...others] = word.slice(off ? 5 : 2).split("-") as [string, ...string[]];
+  const key = first + others.map((part) => part.slice(0, 1).toUpperCase() + part.slice(1)).join("");
   return { word, key, takes: value !== undefined, off, list: repeatable === true };
 }
 

@@ -1,0 +1,106 @@
+/**
+ * What a host asks of the operating system, by libc. In: the foreign function interface of the JavaScript runtime. Out: functions of numbers and
+ * buffers that return what the C functions do: −1 when the system refuses.
+ *
+ * On Linux all but `sigaction` go through libc's `syscall`: Deno compiles a call for each symbol, which takes a tenth of a millisecond, and a process
+ * that runs a module from the cache makes few calls of many kinds. `sigaction` is more than its system call.
+ */
+import type { Ffi, ForeignSignature } from "./ffi.ts";
+import { callNumber, type LinuxCall } from "./linux_calls.ts";
+import { OS_CALLS } from "./os_calls.ts";
+
+/** The calls, by their names in C; addresses and sizes are numbers. */
+export interface SystemCalls {
+  mmap(address: number, bytes: number, prot: number, flags: number, file: number, offset: number): number;
+  mprotect(address: number, bytes: number, prot: number): number;
+  munmap(address: number, bytes: number): number;
+  madvise(address: number, bytes: number, advice: number): number;
+  sigaltstack(stack: Uint8Array | null, old: Uint8Array | null): number;
+  sigaction(signal: number, action: Uint8Array | null, old: Uint8Array | null): number;
+  /** Undefined where there are no files in memory. */
+  readonly files: FileCalls | undefined;
+}
+
+/** Calls for files of memory, and for files as memory; paths and names end with a zero byte. */
+export interface FileCalls {
+  memfdCreate(name: Uint8Array, flags: number): number;
+  write(file: number, bytes: Uint8Array): number;
+  close(file: number): number;
+  open(path: Uint8Array, flags: number): number;
+  lseek(file: number, offset: number, whence: number): number;
+}
+
+const SIGACTION = {
+  sigaction: { params: ["i32", "buffer", "buffer"], result: "i32" },
+} as const satisfies Record<string, ForeignSignature>;
+
+const LINUX = {
+  ...SIGACTION,
+  syscall: { params: ["i64", "i64", "i64", "i64", "i64", "i64", "i64"], result: "i64" },
+} as const satisfies Record<string, ForeignSignature>;
+
+const DARWIN = {
+  ...SIGACTION,
+  mmap: { params: ["i64", "i64", "i32", "i32", "i32", "i64"], result: "i64" },
+  mprotect: { params: ["i64", "i64", "i32"], result: "i32" },
+  munmap: { params: ["i64", "i64"], result: "i32" },
+  madvise: { params: ["i64", "i64", "i32"], result: "i32" },
+  sigaltstack: { params: ["buffer", "buffer"], result: "i32" },
+} as const satisfies Record<string, ForeignSignature>;
+
+/** `openat` relative to the current directory. */
+const AT_FDCWD = -100;
+
+/** The calls of the system that `ffi` runs on. `addressOf` says where a buffer is. */
+export function systemCalls(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): SystemCalls {
+  return ffi.os === "linux" ? linuxSystem(ffi, addressOf) : darwinSystem(ffi);
+}
+
+function linuxSystem(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): SystemCalls {
+  const { syscall, sigaction } = ffi.open(OS_CALLS.linux.libc, LINUX);
+  const call = (name: LinuxCall, a: number, b = 0, c = 0, d = 0, e = 0, f = 0): number =>
+    Number(
+      syscall(BigInt(callNumber(name, ffi.arch)), BigInt(a), BigInt(b), BigInt(c), BigInt(d), BigInt(e), BigInt(f)),
+    );
+  /** The same with the address of `bytes`, which stay until the call has ended. */
+  const withBytes = (bytes: Uint8Array | null, make: (address: number) => number): number => {
+    KEPT.push(bytes);
+    try {
+      return make(bytes === null ? 0 : addressOf(bytes));
+    } finally {
+      KEPT.pop();
+    }
+  };
+  return {
+    mmap: (address, bytes, prot, flags, file, offset) => call("mmap", address, bytes, prot, flags, file, offset),
+    mprotect: (address, bytes, prot) => call("mprotect", address, bytes, prot),
+    munmap: (address, bytes) => call("munmap", address, bytes),
+    madvise: (address, bytes, advice) => call("madvise", address, bytes, advice),
+    sigaltstack: (stack, old) => withBytes(stack, (from) => withBytes(old, (to) => call("sigaltstack", from, to))),
+    sigaction: (signal, action, old) => sigaction(signal, action, old) as number,
+    files: {
+      memfdCreate: (name, flags) => withBytes(name, (address) => call("memfd_create", address, flags)),
+      write: (file, bytes) => withBytes(bytes, (address) => call("write", file, address, bytes.length)),
+      close: (file) => call("close", file),
+      open: (path, flags) => withBytes(path, (address) => call("openat", AT_FDCWD, address, flags)),
+      lseek: (file, offset, whence) => call("lseek", file, offset, whence),
+    },
+  };
+}
+
+/** What the system is reading or writing: an address keeps nothing alive. */
+const KEPT: (Uint8Array | null)[] = [];
+
+function darwinSystem(ffi: Ffi): SystemCalls {
+  const libc = ffi.open(OS_CALLS.darwin.libc, DARWIN);
+  return {
+    mmap: (address, bytes, prot, flags, file, offset) =>
+      Number(libc.mmap(BigInt(address), BigInt(bytes), prot, flags, file, BigInt(offset))),
+    mprotect: (address, bytes, prot) => libc.mprotect(BigInt(address), BigInt(bytes), prot) as number,
+    munmap: (address, bytes) => libc.munmap(BigInt(address), BigInt(bytes)) as number,
+    madvise: (address, bytes, advice) => libc.madvise(BigInt(address), BigInt(bytes), advice) as number,
+    sigaltstack: (stack, old) => libc.sigaltstack(stack, old) as number,
+    sigaction: (signal, action, old) => libc.sigaction(signal, action, old) as number,
+    files: undefined,
+  };
+}
