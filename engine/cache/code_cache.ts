@@ -7,6 +7,8 @@
  * under another name, then renamed), so processes need no locks and one that is killed leaves at most a file that the next one sweeps up;
  * whatever the cache cannot do is a miss, never a failure of the program.
  */
+import { fingerprint } from "../base/fingerprint.ts";
+import { toHex } from "../base/hex.ts";
 import { type FileFacts, linkFacts, listDirectory, readFile, touchFile } from "../host/files.ts";
 import { currentUser, nodeModule } from "../host/process.ts";
 
@@ -39,27 +41,24 @@ const NOTE_EVERY_MS = 60_000;
 const KEPT_SHARE = 0.8;
 
 /**
- * The key of a module: its bytes and everything else that decides its code. Two hashes, so that the bytes need not be copied behind the facts.
+ * The key of a module: its bytes and everything else that decides its code. The former may be anybody's, so they are hashed; a fingerprint of the facts
+ * changes that hash, and an artifact says itself what it is for.
  */
 export function cacheKey(module: Uint8Array, facts: readonly string[]): string {
-  const { createHash } = nodeModule("node:crypto");
-  const inner = createHash("sha256").update(module).digest("hex");
-  return createHash("sha256").update(keyText(inner, facts)).digest("hex");
+  return keyOf(nodeModule("node:crypto").createHash("sha256").update(module).digest(), facts);
 }
 
 /** The same key by the hashing of the web, which every host has at hand. */
 export async function cacheKeyAsync(module: Uint8Array<ArrayBuffer>, facts: readonly string[]): Promise<string> {
-  const inner = await sha256(module);
-  return await sha256(new TextEncoder().encode(keyText(inner, facts)));
+  return keyOf(new Uint8Array(await crypto.subtle.digest("SHA-256", module)), facts);
 }
 
-function keyText(moduleHash: string, facts: readonly string[]): string {
-  return `${JSON.stringify(facts)}\0${moduleHash}`;
-}
-
-async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+function keyOf(digest: Uint8Array, facts: readonly string[]): string {
+  const text = facts.join("\n");
+  const view = new DataView(digest.buffer, digest.byteOffset);
+  view.setUint32(0, view.getUint32(0) ^ fingerprint(text));
+  view.setUint32(4, view.getUint32(4) ^ fingerprint(text, view.getUint32(0)));
+  return toHex(digest);
 }
 
 /** A folder of artifacts. */

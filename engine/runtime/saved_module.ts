@@ -6,6 +6,7 @@
  * Trust: an artifact is machine code. What is damaged, or made by another engine, for another machine or with other options, is refused; but
  * who can write an artifact that passes can run anything in this process. Load those that you would run as a program.
  */
+import { fromHex, toHex } from "../base/hex.ts";
 import type { ProcessStubs } from "../codegen/target.ts";
 import type { ContextLayout } from "../context_layout.ts";
 import { FEATURE_ROWS, type FeatureSet } from "../features.ts";
@@ -49,16 +50,6 @@ interface Description {
   hits: Readonly<Record<string, number>>;
   /** What a process needs before it can run code; bytes in hexadecimal. */
   process: Omit<ProcessStubs, "bytes"> & { bytes: string; maintenance?: string };
-}
-
-function toHex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-function fromHex(text: string): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(text.length >> 1);
-  for (let k = 0; k < bytes.length; k++) bytes[k] = parseInt(text.slice(k * 2, k * 2 + 2), 16);
-  return bytes;
 }
 
 function describeProcess({ stubs, maintenance }: ProcessCode): Description["process"] {

@@ -1,0 +1,19 @@
+/** Bytes as hexadecimal text and back, by the JavaScript engine's own functions where it has them. */
+
+interface HexBytes {
+  toHex?(): string;
+}
+
+/** Two lower-case digits a byte. */
+export function toHex(bytes: Uint8Array): string {
+  return (bytes as HexBytes).toHex?.() ?? Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The bytes of such a text, which has an even number of digits and nothing else. */
+export function fromHex(text: string): Uint8Array<ArrayBuffer> {
+  const native = (Uint8Array as { fromHex?(text: string): Uint8Array<ArrayBuffer> }).fromHex;
+  if (native !== undefined) return native.call(Uint8Array, text);
+  const bytes = new Uint8Array(text.length >> 1);
+  for (let k = 0; k < bytes.length; k++) bytes[k] = parseInt(text.slice(k * 2, k * 2 + 2), 16);
+  return bytes;
+}
