@@ -8,7 +8,6 @@
  * commit with one version of Deno give the same archives; with the same `--now` also the same index. Of canary and nightly the newest `--keep` stay. Design: §5.
  * `--here DIR` only builds a bundle's directory of this tree.
  */
-import { parse } from "acorn";
 import { spawnSync } from "node:child_process";
 import { createHash, createPrivateKey, sign } from "node:crypto";
 import {
@@ -27,7 +26,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { writeArchive } from "../project/archive.ts";
 import semver from "semver";
 import { channelOf } from "../project/ops/version_channel.ts";
@@ -44,7 +43,9 @@ import { BASE_URL } from "../project/site.ts";
 import { VERSION } from "../project/version_string.ts";
 import { canonicalVersion, isCanonicalVersion } from "../project/version.ts";
 import { signingKeysOf } from "../registry/signing.ts";
+import { compileEagerly } from "./eager_functions.ts";
 import { denoCache, fetchDeno, PINNED_DENO, pinnedDeno } from "./pinned_deno.ts";
+import { functionsThatRun } from "./quick_profile.ts";
 import { readTaskLine } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -61,6 +62,9 @@ const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
 
 /** Stands for a hash over all modules of the bundle, until they are known. */
 const BUILD_MARK = "build-of-waft";
+
+/** Stands for the engine's stamp (engine/link/engine_stamp.ts), which takes time to compute. */
+const STAMP_MARK = "stamp-of-waft";
 
 /** Files that are found by URL: what the sources say, what the bundle says, what is copied. */
 const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [string, string]])[] = [
@@ -82,6 +86,7 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
 
 /** What runs a module from the cache, in one file of its own: each file takes time, and so does code in it that is not needed. */
 const QUICK = "./quick_run.js";
+const QUICK_FILE = "lib/quick_run.js";
 const QUICK_SOURCE = "project/commands/quick_run.ts";
 
 /** The first module: what needs no command is answered before anything is loaded. */
@@ -198,13 +203,17 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
   } finally {
     for (const name of names) rmSync(join(tree, name));
   }
+  const stamp = engineStampOf(tree);
   const files = new Map<string, Uint8Array>();
   const bundled = new Map([...filesBelow(out), ...filesBelow(quick)]);
   const build = sha256(new TextEncoder().encode([...bundled.values()].map(sha256).join(""))).slice(0, 32);
   for (const [path, bytes] of bundled) {
-    const module = loadLate(placeUrls(new TextDecoder().decode(bytes), path)).replaceAll(BUILD_MARK, build);
-    files.set(`lib/${path}`, text(`./${path}` === QUICK ? compileAtOnce(module) : module));
+    const module = loadLate(placeUrls(new TextDecoder().decode(bytes), path)).replaceAll(BUILD_MARK, build)
+      .replaceAll(STAMP_MARK, stamp);
+    files.set(`lib/${path}`, text(module));
   }
+  const quickModule = new TextDecoder().decode(files.get(QUICK_FILE));
+  files.set(QUICK_FILE, text(compileEagerly(quickModule, functionsThatRun(files, "lib/waft.js", QUICK_FILE))));
   for (const folder of [out, quick]) rmSync(folder, { recursive: true });
   for (const [, , copy] of PLACES) {
     if (copy === undefined || !existsSync(join(tree, copy[0]))) continue;
@@ -220,6 +229,15 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
   return files;
 }
 
+/** The stamp of a tree's engine. */
+function engineStampOf(tree: string): string {
+  const file = join(tree, "engine/link/engine_stamp.ts");
+  const program = `import { engineStamp } from ${
+    JSON.stringify(pathToFileURL(file).href)
+  }; console.log(engineStamp());`;
+  return run(process.execPath, ["eval", "--no-check", program], tree).toString().trim();
+}
+
 /** Rewrites what a module finds by URL for the flat folder of the bundle; throws for a URL that nobody thought of. */
 export function placeUrls(module: string, name: string): string {
   return module.replace(
@@ -230,25 +248,6 @@ export function placeUrls(module: string, name: string): string {
       return `new URL(${row[1]}, import.meta.url)`;
     },
   );
-}
-
-/**
- * Makes every function of a module an expression in parentheses, which V8 compiles together with the module: Deno keeps compiled code when a module
- * has been loaded, and what is compiled later, when it is called first, is compiled again by every process.
- */
-export function compileAtOnce(module: string): string {
-  const { body } = parse(module, { ecmaVersion: "latest", sourceType: "module" });
-  const functions: string[] = [];
-  let rest = "";
-  let at = 0;
-  for (const node of body) {
-    if (node.type !== "FunctionDeclaration") continue;
-    functions.push(`${node.id.name} = (${module.slice(node.start, node.end)})`);
-    rest += module.slice(at, node.start);
-    at = node.end;
-  }
-  if (functions.length === 0) return module;
-  return `var ${functions.join(",\n")};\n${rest}${module.slice(at)}`;
 }
 
 /**

@@ -2,25 +2,60 @@
  * What is done to the modules of a bundle: functions that are compiled at once, names that are hidden, places of files.
  */
 import assert from "node:assert/strict";
-import { compileAtOnce, loadLate, placeUrls } from "./release.ts";
+import { compileEagerly } from "./eager_functions.ts";
+import { loadLate, placeUrls } from "./release.ts";
 
-Deno.test("functions become expressions and do what they did", async () => {
-  const module = `import{sep as s}from"node:path";const a=twice(2);function twice(x){return x*k()}
+const MODULE = `import{sep as s}from"node:path";const a=twice(2);function twice(x){return x*k()}
 async function later(){return await t}var t=1;function*many(){yield s}
-function k(){return 2}class C{m(){return"function no(){}"}}export{a,twice as b,later,many,C,k};`;
-  const changed = compileAtOnce(module);
-  assert.match(changed, /^var twice = \(function twice\(x\)/);
-  assert.equal(changed.match(/\bfunction\b/g)!.length, module.match(/\bfunction\b/g)!.length);
-  const { a, b, later, many, C, k } = await import(`data:text/javascript,${encodeURIComponent(changed)}`);
-  assert.deepEqual([a, b(4), await later(), [...many()], new C().m(), k.name], [
-    4,
-    8,
-    1,
-    ["/"],
-    "function no(){}",
-    "k",
-  ]);
-  assert.equal(compileAtOnce("export const x = () => 1;\n"), "export const x = () => 1;\n");
+function k(){return 2}
+function nest(x){return inner(x)+[1,2].map((y)=>{if(y>1){function deep(){return y}return deep()}return 0})[1];function inner(z){return z*2}}
+class B{#n=3;n(){return this.#plus(1)}get half(){return this.#n/2}set half(h){this.#n=h*2}"odd name"(){return 9}
+async soon(){return await this.#n}*all(){yield this.#n}static make(){return new this()}#plus(x){return this.#n+x}["c"+1](){return"computed"}}
+class C extends B{constructor(){super();this.z=this.n()}n(){return super.n()*10}m(){return"function no(){}"}f=()=>this.z}
+const o={m(x){return x+this.v},v:1,get g(){return this.v*5},async w(){return 4}};
+export{a,twice as b,later,many,nest,B,C,k,o};`;
+
+/** What can be seen of the module. */
+async function behavior(text: string): Promise<unknown> {
+  const { a, b, later, many, nest, B, C, k, o } = await import(`data:text/javascript,${encodeURIComponent(text)}`);
+  const c = new C();
+  c.half = 10;
+  const soon = await c.soon();
+  return [
+    [a, b(4), await later(), [...many()], nest(5), k.name, twiceNamed(b)],
+    [c.n(), c.half, c["odd name"](), soon, [...c.all()], B.make().n(), c.c1(), c.z, c.m(), c.f()],
+    [
+      o.m(2),
+      o.g,
+      await o.w(),
+      Object.keys(c),
+      Object.keys(B.prototype),
+      Object.getOwnPropertyNames(C.prototype).sort(),
+    ],
+  ];
+}
+
+function twiceNamed({ name }: { name: string }): boolean {
+  return name === "twice";
+}
+
+Deno.test("functions that are compiled at once do what they did", async () => {
+  const expected = await behavior(MODULE);
+  assert.deepEqual((expected as unknown[][])[0], [4, 8, 1, ["/"], 12, "k", true]);
+  const all = compileEagerly(MODULE, () => true);
+  assert.match(all, /^var twice=\(function twice\(x\)/);
+  assert.match(all, /#plus=\(function\(x\)/);
+  assert.match(all, /n\(\)\{return super/, "what uses super stays a method");
+  assert.deepEqual(await behavior(all), expected);
+  // One at a time.
+  const starts: string[] = [];
+  compileEagerly(MODULE, (start, end) => starts.push(`${start} ${end}`) < 0);
+  for (const chosen of starts) {
+    const some = compileEagerly(MODULE, (start, end) => chosen === `${start} ${end}`);
+    assert.deepEqual(await behavior(some), expected, some);
+  }
+  assert.equal(starts.length, 19);
+  assert.equal(compileEagerly(MODULE, () => false), MODULE);
 });
 
 Deno.test("imports of the bundle's own modules cannot be foreseen, others stay", () => {

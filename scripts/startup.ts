@@ -2,7 +2,7 @@
  * How long the command takes to start, beside Deno's own start of an empty script: `deno task startup [--runs N] [--home DIR]`.
  *
  * Builds a bundle of this tree, lays it out as the installer does in a home of its own (or takes the one in DIR, laid out so), runs everything until
- * the caches are filled, then in turn: the empty script, `waft --version` and `waft run` of two small modules through the launcher. Out: for each the
+ * the caches are filled, then in turn: the empty script, `waft --version` and `waft run` of small modules (quick_samples.ts) through the launcher. Out: for each the
  * time of the processor (user and system, the shell included) and of the clock, as median and as ratio to the empty script, pair by pair.
  */
 import { spawnSync } from "node:child_process";
@@ -14,18 +14,12 @@ import { fileURLToPath } from "node:url";
 import { encodeModule } from "../engine/binary/encode.ts";
 import { parseModule } from "../engine/text/parse_module.ts";
 import { VERSION } from "../project/version_string.ts";
+import { QUICK_SAMPLES } from "./quick_samples.ts";
 import { readTaskLine, wholeNumber } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** Runs that fill the caches: what Deno keeps it writes beside running. */
 const WARM_UP = 4;
-
-const MODULES = {
-  nothing: `(module (func (export "_start")))`,
-  hello: `(module (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
-    (memory (export "memory") 1) (data (i32.const 8) "\\10\\00\\00\\00\\06\\00\\00\\00hello\\n")
-    (func (export "_start") (drop (call $write (i32.const 1) (i32.const 8) (i32.const 1) (i32.const 0)))))`,
-} as const;
 
 /** Lays out `home` as the installer does, with this tree as the active version. */
 function install(home: string): void {
@@ -86,7 +80,7 @@ try {
   const place = join(scratch, "place");
   mkdirSync(place);
   writeFileSync(join(place, "empty.js"), "");
-  for (const [name, text] of Object.entries(MODULES)) {
+  for (const { name, text } of QUICK_SAMPLES) {
     writeFileSync(join(place, `${name}.wasm`), encodeModule(parseModule(text)));
   }
   const waft = join(home, "waft");
@@ -94,8 +88,9 @@ try {
   const rows = [
     row("deno run empty.js", join(home, "versions", VERSION, "deno"), "run", "-A", join(place, "empty.js")),
     row("waft --version", waft, "--version"),
-    row("waft run nothing.wasm", waft, "run", "--bare", join(place, "nothing.wasm")),
-    row("waft run hello.wasm", waft, "run", "--bare", join(place, "hello.wasm")),
+    ...QUICK_SAMPLES.map(({ name, options, args }) =>
+      row(`waft run ${name}.wasm`, waft, "run", ...options, join(place, `${name}.wasm`), ...args)
+    ),
   ];
   const { WAFT_RUNTIME: _, DENO_DIR: __, ...inherited } = process.env;
   const env = { ...inherited, WAFT_HOME: home, DENO_NO_UPDATE_CHECK: "1" };

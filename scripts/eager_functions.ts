@@ -1,0 +1,157 @@
+/**
+ * Makes V8 compile chosen functions of a module together with the module. In: the module's text, which functions those are. Out: the text of a module
+ * that does the same.
+ *
+ * Deno keeps the compiled code of a module as it is when the module has been loaded; what is compiled later, when it is called first, every process
+ * compiles again. V8 compiles with the module what is written as an expression in parentheses, since such a function is likely to be called
+ * at once. So functions become such expressions, methods too: public ones are defined on the prototype in a static block, private ones become fields.
+ * Everything else is left to be compiled when it is called: code that is kept and not run has to be read all the same.
+ */
+import { type AnyNode, type Class, type MethodDefinition, parse, type Property } from "acorn";
+
+/** Is the function (or method with its name) at [start, end) of the text to be compiled at once? */
+export type Chosen = (start: number, end: number) => boolean;
+
+/** A replacement of [start, end). */
+interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+type FunctionValue = MethodDefinition["value"];
+
+/** The module in `text` with all functions compiled at once that are chosen and can be. */
+export function compileEagerly(text: string, chosen: Chosen): string {
+  const program = parse(text, { ecmaVersion: "latest", sourceType: "module" });
+  return new Rewriter(text, chosen).rewritten(program);
+}
+
+class Rewriter {
+  readonly #text: string;
+  readonly #chosen: Chosen;
+
+  constructor(text: string, chosen: Chosen) {
+    this.#text = text;
+    this.#chosen = chosen;
+  }
+
+  /** The text of a node with everything inside it rewritten. */
+  rewritten(node: AnyNode): string {
+    const edits: Edit[] = [];
+    this.#inside(node, edits);
+    let text = "";
+    let at = node.start;
+    for (const edit of edits.sort((a, b) => a.start - b.start || a.end - b.end)) {
+      text += this.#text.slice(at, edit.start) + edit.text;
+      at = edit.end;
+    }
+    return text + this.#text.slice(at, node.end);
+  }
+
+  #isChosen(node: AnyNode): boolean {
+    return this.#chosen(node.start, node.end);
+  }
+
+  #visit(node: AnyNode, edits: Edit[]): void {
+    const { start, end } = node;
+    if (node.type === "ArrowFunctionExpression" || node.type === "FunctionExpression") {
+      if (this.#isChosen(node)) edits.push({ start, end, text: `(${this.rewritten(node)})` });
+      else this.#inside(node, edits);
+    } else if (node.type === "Property" && (node.method || node.kind !== "init")) this.#visitMethod(node, edits);
+    else if (node.type === "MethodDefinition") this.#visitParts(node, edits);
+    else this.#inside(node, edits);
+  }
+
+  #inside(node: AnyNode, edits: Edit[]): void {
+    if (node.type === "Program") this.#visitBody(node.body, node.start, edits);
+    else if (node.type === "ClassBody") this.#visitClass(node, edits);
+    else {
+      for (const child of childrenOf(node)) {
+        if (isFunction(node) && child.type === "BlockStatement") this.#visitBody(child.body, child.start + 1, edits);
+        else this.#visit(child, edits);
+      }
+    }
+  }
+
+  /** Function declarations become variables where the body begins, at `start`, since they can be called before they are reached. */
+  #visitBody(statements: readonly AnyNode[], start: number, edits: Edit[]): void {
+    const functions: string[] = [];
+    for (const statement of statements) {
+      if (statement.type !== "FunctionDeclaration" || !this.#isChosen(statement)) this.#visit(statement, edits);
+      else {
+        functions.push(`${statement.id!.name}=(${this.rewritten(statement)})`);
+        edits.push({ start: statement.start, end: statement.end, text: "" });
+      }
+    }
+    if (functions.length > 0) edits.push({ start, end: start, text: `var ${functions.join(",\n")};\n` });
+  }
+
+  /** A method or accessor of an object: the former becomes a property. */
+  #visitMethod(node: Property, edits: Edit[]): void {
+    if (!node.method || node.computed || !this.#isChosen(node) || usesSuper(node)) return this.#visitParts(node, edits);
+    const text = `${this.#keyOf(node)}:(${this.#functionOf(node.value as FunctionValue)})`;
+    edits.push({ start: node.start, end: node.end, text });
+  }
+
+  /** Rewrites inside a method that stays one: its function has no text of its own that could be put into parentheses. */
+  #visitParts(node: MethodDefinition | Property, edits: Edit[]): void {
+    if (node.computed) this.#visit(node.key, edits);
+    this.#inside(node.value, edits);
+  }
+
+  #visitClass(body: Class["body"], edits: Edit[]): void {
+    const fields: string[] = [];
+    /** What defines the property of a key. */
+    const properties = new Map<string, string[]>();
+    for (const member of body.body) {
+      if (member.type !== "MethodDefinition" || !this.#canMove(member)) {
+        this.#visit(member, edits);
+        continue;
+      }
+      const key = this.#keyOf(member);
+      const text = `(${this.#functionOf(member.value)})`;
+      if (member.key.type === "PrivateIdentifier") fields.push(`${key}=${text};`);
+      else {
+        const parts = properties.get(key) ?? [];
+        parts.push(...member.kind === "method" ? [`value:${text}`, "writable:true"] : [`${member.kind}:${text}`]);
+        properties.set(key, parts);
+      }
+      edits.push({ start: member.start, end: member.end, text: ";" });
+    }
+    const rows = [...properties].map(([key, parts]) => `${key}:{${parts.join(",")},configurable:true}`);
+    const block = rows.length === 0 ? "" : `static{Object.defineProperties(this.prototype,{${rows.join(",\n")}})}`;
+    if (fields.length + rows.length === 0) return;
+    edits.push({ start: body.start + 1, end: body.start + 1, text: fields.join("\n") + block });
+  }
+
+  #canMove(member: MethodDefinition): boolean {
+    const { kind, key } = member;
+    if (kind === "constructor" || member.static || member.computed || !this.#isChosen(member)) return false;
+    return (key.type !== "PrivateIdentifier" || kind === "method") && !usesSuper(member);
+  }
+
+  #keyOf({ key }: MethodDefinition | Property): string {
+    return this.#text.slice(key.start, key.end);
+  }
+
+  /** A method's function as an expression. It gets no name of its own, which could hide another one. */
+  #functionOf(value: FunctionValue): string {
+    return `${value.async ? "async " : ""}function${value.generator ? "*" : ""}${this.rewritten(value)}`;
+  }
+}
+
+function isFunction({ type }: AnyNode): boolean {
+  return type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ArrowFunctionExpression";
+}
+
+function childrenOf(node: AnyNode): AnyNode[] {
+  return Object.values(node).flat().filter((child): child is AnyNode =>
+    typeof child === "object" && child !== null && typeof child.type === "string"
+  );
+}
+
+/** Is `super` in there, which only methods have? */
+function usesSuper(node: AnyNode): boolean {
+  return node.type === "Super" || childrenOf(node).some(usesSuper);
+}
