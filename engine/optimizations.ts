@@ -22,8 +22,8 @@ export const OPTIMIZATION_ROWS = [
   { name: "affine-lea", target: "x64", state: "on", meaning: "Fold a + ((b ± c) << k) into one LEA" },
   {
     name: "assoc-tree",
-    target: "x64",
-    state: "later",
+    target: "both",
+    state: "off",
     meaning: "Evaluate trees of one associative operation with one accumulator",
   },
   {
@@ -184,8 +184,8 @@ export const OPTIMIZATION_ROWS = [
   },
   {
     name: "tree-order",
-    target: "x64",
-    state: "later",
+    target: "both",
+    state: "off",
     meaning: "Evaluate the operand that needs more registers first",
   },
   {

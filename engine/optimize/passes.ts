@@ -13,6 +13,7 @@ import { hoistInvariants } from "./licm.ts";
 import { precheckLoops } from "./loop_precheck.ts";
 import { MemoryState } from "./memory_state.ts";
 import { promoteGlobals } from "./promote.ts";
+import { orderTrees } from "./trees.ts";
 import { threadBranches } from "./thread_branches.ts";
 
 /** Which optimizations are on: keys of the `optimizations` setting. A missing key is off. */
@@ -69,6 +70,12 @@ export function optimize(
       hits["loop-precheck"] = (hits["loop-precheck"] ?? 0) + removed;
       afterPass?.("loop-precheck", f);
     }
+  }
+  if (selection["assoc-tree"] === true || selection["tree-order"] === true) {
+    const { chained, swapped } = orderTrees(f, selection["assoc-tree"] === true, selection["tree-order"] === true);
+    if (chained > 0) hits["assoc-tree"] = (hits["assoc-tree"] ?? 0) + chained;
+    if (swapped > 0) hits["tree-order"] = (hits["tree-order"] ?? 0) + swapped;
+    if (chained + swapped > 0) afterPass?.("trees", f);
   }
   if (f.charged && mergeCharges(f) > 0) afterPass?.("charges", f);
   // Layout last: it is about the blocks that are left.

@@ -7,7 +7,15 @@ import { type AfterPass, optimize } from "./passes.ts";
 import { observe } from "./test_machine.ts";
 import { ProgramMaker, randomNumbers } from "./test_programs.ts";
 
-const KEYS = ["store-forward", "bounds-facts", "multi-bounds-cert", "loop-precheck", "v128-const-cache"];
+const KEYS = [
+  "store-forward",
+  "bounds-facts",
+  "multi-bounds-cert",
+  "loop-precheck",
+  "v128-const-cache",
+  "assoc-tree",
+  "tree-order",
+];
 const SEEDS = Number(Deno.env.get("WAFT_SEEDS") ?? 150);
 const FIRST = Number(Deno.env.get("WAFT_FIRST_SEED") ?? 1);
 

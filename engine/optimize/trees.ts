@@ -1,0 +1,206 @@
+/**
+ * The shape and order of trees: pure values that one other of their block uses. In: a function in its last form but for the layout. Out: the same
+ * values in an order that needs fewer registers.
+ *
+ * assoc-tree: a tree of one associative operation on integers becomes a chain, (a + b) + (c + d) → ((a + b) + c) + d, in the order in which its
+ * leaves are computed: one register holds what has been added up. tree-order: of two operands that are computed one after the other, the one that
+ * needs more registers comes first, as long as nothing else stands between (Sethi and Ullman 1970).
+ *
+ * Integers wrap, so any shape gives the same bits; nothing but pure operations changes its place.
+ */
+import type { IrFunction } from "../ir/function.ts";
+import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { SCRATCH } from "./scratch.ts";
+
+const { ADD, AND, CONST, MUL, OR, PARAM, RESULT, XOR } = OP;
+/** Fewest leaves of a chain; how deep trees are looked at. */
+const FEWEST_LEAVES = 3, DEPTH = 24;
+
+/** Orders trees of `f`; returns how many chains were made, and how often operands changed places. */
+export function orderTrees(f: IrFunction, chains: boolean, order: boolean): { chained: number; swapped: number } {
+  const trees = new Trees(f);
+  let chained = 0, swapped = 0;
+  for (let k = 0; k < f.blockCount; k++) {
+    if (chains) chained += trees.chainBlock(k);
+    if (order) swapped += trees.orderBlock(k);
+  }
+  return { chained, swapped };
+}
+
+class Trees {
+  readonly #f: IrFunction;
+  /** By value: number of uses; place in the order, −1 outside the block in hand. */
+  readonly #uses = SCRATCH.values;
+  readonly #place = SCRATCH.values2;
+
+  constructor(f: IrFunction) {
+    SCRATCH.ensure(f);
+    this.#f = f;
+    this.#uses.fill(0, 0, f.count);
+    this.#place.fill(-1, 0, f.count);
+    this.#countUses();
+  }
+
+  #countUses(): void {
+    const { op, a, b, c, sched, schedCount, pool, edgeCount, edgeFrom, edgeTo, edgeArgs, blockParams } = this.#f;
+    const uses = this.#uses;
+    for (let s = 0; s < schedCount; s++) {
+      const i = sched[s]!;
+      const mask = OP_VALUE_MASK[op[i]!]!;
+      if (mask & 1) uses[a[i]!]!++;
+      if (mask & 2) uses[b[i]!]!++;
+      if (mask & 4) uses[c[i]!]!++;
+      if (OP_HAS_LIST[op[i]!]) { for (let p = a[i]!, end = p + b[i]!; p < end; p++) uses[pool[p]!]!++; }
+    }
+    for (let e = 0; e < edgeCount; e++) {
+      if (edgeFrom[e]! < 0) continue;
+      for (let p = edgeArgs[e]!, end = p + blockParams[edgeTo[e]!]!; p < end; p++) uses[pool[p]!]!++;
+    }
+  }
+
+  /** Is `v` computed in the block in hand for one other value only, by an operation that may stand anywhere before that? */
+  #isInner(v: number): boolean {
+    const o = this.#f.op[v]!;
+    return this.#place[v]! >= 0 && this.#uses[v] === 1 && (OP_FLAGS[o]! & FLAG.PURE) !== 0 && o !== CONST &&
+      o !== PARAM;
+  }
+
+  #enter(k: number): void {
+    const { sched, blockStart, blockEnd } = this.#f;
+    for (let s = blockStart[k]!; s < blockEnd[k]!; s++) this.#place[sched[s]!] = s;
+  }
+
+  #leave(k: number): void {
+    const { sched, blockStart, blockEnd } = this.#f;
+    for (let s = blockStart[k]!; s < blockEnd[k]!; s++) this.#place[sched[s]!] = -1;
+  }
+
+  // Chains.
+
+  chainBlock(k: number): number {
+    const { op, ty, sched, blockStart, blockEnd } = this.#f;
+    this.#enter(k);
+    let made = 0;
+    const inner = new Set<number>();
+    for (let s = blockEnd[k]! - 1; s >= blockStart[k]!; s--) {
+      const root = sched[s]!;
+      const o = op[root]!;
+      if (o !== ADD && o !== MUL && o !== AND && o !== OR && o !== XOR) continue;
+      if (inner.has(root) || (ty[root] !== TY.I32 && ty[root] !== TY.I64)) continue;
+      const leaves: number[] = [], nodes: number[] = [];
+      if (this.#collect(root, root, leaves, nodes, DEPTH) && leaves.length >= FEWEST_LEAVES) {
+        this.#chain(k, leaves, nodes);
+        made++;
+      }
+      for (const node of nodes) inner.add(node);
+    }
+    this.#leave(k);
+    return made;
+  }
+
+  /** Collects leaves and inner nodes, the root included; returns whether a node's second operand is one: it is no chain yet. */
+  #collect(v: number, root: number, leaves: number[], nodes: number[], depth: number): boolean {
+    const { op, ty, a, b } = this.#f;
+    if (v !== root && (depth === 0 || op[v] !== op[root] || ty[v] !== ty[root] || !this.#isInner(v))) {
+      leaves.push(v);
+      return false;
+    }
+    nodes.push(v);
+    const before = nodes.length;
+    const first = this.#collect(a[v]!, root, leaves, nodes, depth - 1);
+    const between = nodes.length;
+    const second = this.#collect(b[v]!, root, leaves, nodes, depth - 1);
+    return first || second || (nodes.length > between && between > before);
+  }
+
+  /** Makes a chain of `nodes` over `leaves`: a node stands behind the leaf that it adds, constants are added last. */
+  #chain(k: number, leaves: number[], nodes: number[]): void {
+    const f = this.#f;
+    const { op, a, b, sched, blockStart, blockEnd } = f;
+    const place = this.#place;
+    const rank = (v: number) => op[v] === CONST ? f.schedCount : place[v]!;
+    leaves.sort((x, y) => rank(x) - rank(y));
+    // The root is last in the order, and keeps its place there; the others go where their leaf is.
+    nodes.sort((x, y) => place[x]! - place[y]!);
+    const root = nodes.at(-1)!;
+    const after = new Map<number, number[]>();
+    let previous = leaves[0]!;
+    // Not before the first of them, lest the sum lives across calls that its leaves live across already.
+    let last = Math.max(place[previous]!, place[nodes[0]!]! - 1);
+    for (let n = 0; n < nodes.length; n++) {
+      const node = nodes[n]!, leaf = leaves[n + 1]!;
+      a[node] = previous;
+      b[node] = leaf;
+      previous = node;
+      if (node === root) break;
+      last = Math.max(last, place[leaf]!);
+      while (op[sched[last + 1]!] === RESULT) last++;
+      after.set(last, [...after.get(last) ?? [], node]);
+    }
+    const moved = new Set(nodes);
+    moved.delete(root);
+    const list: number[] = [];
+    for (let s = blockStart[k]!; s < blockEnd[k]!; s++) {
+      if (!moved.has(sched[s]!)) list.push(sched[s]!);
+      for (const node of after.get(s) ?? []) list.push(node);
+    }
+    sched.set(list, blockStart[k]!);
+    for (let s = blockStart[k]!; s < blockEnd[k]!; s++) place[sched[s]!] = s;
+  }
+
+  // Order.
+
+  orderBlock(k: number): number {
+    const { op, a, b, sched, blockStart, blockEnd, blockParams } = this.#f;
+    this.#enter(k);
+    let swapped = 0;
+    for (let s = blockStart[k]! + blockParams[k]!; s < blockEnd[k]!; s++) {
+      const i = sched[s]!;
+      if ((OP_VALUE_MASK[op[i]!]! & 3) !== 3) continue;
+      const x = a[i]!, y = b[i]!;
+      if (x === y || !this.#isInner(x) || !this.#isInner(y) || this.#need(y, DEPTH) <= this.#need(x, DEPTH)) continue;
+      const middle = this.#start(y, s, DEPTH);
+      const first = middle < 0 ? -1 : this.#start(x, middle, DEPTH);
+      if (first < 0) continue;
+      // Constants stand before both: they are made where they are used.
+      const segment = sched.slice(first, s), cut = middle - first;
+      const isConstant = (v: number) => op[v] === CONST;
+      const list = [
+        ...segment.filter(isConstant),
+        ...segment.subarray(cut).filter((v) => !isConstant(v)),
+        ...segment.subarray(0, cut).filter((v) => !isConstant(v)),
+      ];
+      sched.set(list, first);
+      for (let n = first; n < s; n++) this.#place[sched[n]!] = n;
+      swapped++;
+    }
+    this.#leave(k);
+    return swapped;
+  }
+
+  /** Registers that computing `v` takes, its leaves not counted. */
+  #need(v: number, depth: number): number {
+    if (depth === 0 || !this.#isInner(v)) return 0;
+    const { op, a, b } = this.#f;
+    const mask = OP_VALUE_MASK[op[v]!]!;
+    const x = mask & 1 ? this.#need(a[v]!, depth - 1) : 0;
+    const y = mask & 2 ? this.#need(b[v]!, depth - 1) : 0;
+    return x === y && x > 0 ? x + 1 : Math.max(x, y, 1);
+  }
+
+  /** Where the instructions of tree `v`, which end in front of `end`, begin, if nothing but constants stands among them; −1 if something does. */
+  #start(v: number, end: number, depth: number): number {
+    const { op, a, b, c, sched } = this.#f;
+    let s = end - 1;
+    while (s >= 0 && op[sched[s]!] === CONST) s--;
+    if (s < 0 || sched[s] !== v || depth === 0) return -1;
+    const mask = OP_VALUE_MASK[op[v]!]!;
+    for (const w of [mask & 4 ? c[v]! : 0, mask & 2 ? b[v]! : 0, mask & 1 ? a[v]! : 0]) {
+      if (w === 0 || !this.#isInner(w)) continue;
+      s = this.#start(w, s, depth - 1);
+      if (s < 0) return -1;
+    }
+    return s;
+  }
+}
