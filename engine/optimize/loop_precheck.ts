@@ -6,27 +6,22 @@
  *       └────────┴────────┴─────► the loop ─────────────────────────────┘
  *
  * So nothing traps that did not, and what traps does so where it did. Memories only grow, so what was in bounds before the loop stays so; of a
- * shared memory the context's copy of the length counts, which is never too great. All sums and products of the tests are of 64 bits and far from
- * their limits (loop_extent.ts; the tests refuse what is not): an address that wraps around is out of bounds there.
+ * shared memory the context's copy of the length counts, which is never too great. What is tested: loop_tests.ts.
  *
  * Blocks that only the loop leads to get parameters for what the loop computes and they use: both copies pass theirs.
  */
-import { CONTEXT, MEMORY } from "../context_layout.ts";
-import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
-import { CLASS_SIZES, type IrFunction, REGION, region } from "../ir/function.ts";
+import type { IrFunction } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
-import { type Group, LoopExtent, type Test } from "./loop_extent.ts";
+import { LoopExtent } from "./loop_extent.ts";
+import { type Condition, LoopTests } from "./loop_tests.ts";
 
-const { ADD, AND, BOUNDS, BRANCH, CONST, EQ, EXTEND_U, JUMP, LOAD, MUL, NE, PARAM, SHR_U, SUB, SWITCH } = OP;
-const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S, GE_U } = OP;
+const { BOUNDS, BRANCH, CONST, JUMP, PARAM, SWITCH } = OP;
 /** Loops per function, groups per loop, instructions of a loop, of all copies together, of functions that are looked at. */
 const MOST_LOOPS = 24, MOST_GROUPS = 6, MOST_COPIED = 200, MOST_GROWTH = 1500, MOST_INSTRUCTIONS = 40_000;
-/** Fewest times around, if that is known, for which the tests pay. */
-const FEWEST_ROUNDS = 6;
-/** A loop of a 64-bit count goes around less often than 2 to this power, or is not for us. */
-const COUNT_BITS = 40;
+/** Blocks behind a loop that use what it computes: each is a walk over the function. */
+const MOST_EXITS = 8;
 /** In BRANCH's hint. */
 const LIKELY = 1;
 
@@ -95,16 +90,10 @@ class Prechecks {
 
   // Of the loop in hand.
   #head = 0;
-  /** Block in front, and where its instructions go now; the edges that fail, whose blocks are set at the end. */
+  /** The block in front of it. */
   #front = 0;
-  #list: number[] = [];
-  /** Conditions under which the copy may run: instructions up to it, and the condition. */
-  #tests: { list: number[]; condition: number }[] = [];
-  #refused = false;
-  /** By value: its copy before the loop (first time around), or in the loop's copy. */
-  #first = new Map<number, number>();
-  #copies = new Map<number, number>();
-  #made = new Map<string, number>();
+  /** By value of the loop: its copy. */
+  readonly #copies = new Map<number, number>();
   /** Constants of the loop that are used behind it. */
   readonly #constants = new Set<number>();
 
@@ -131,11 +120,12 @@ class Prechecks {
     const uses = this.#usesBehind(extent.exits());
     if (uses === undefined) return;
     this.#beginLoop(head);
-    this.#makeTests(found.test, groups);
-    if (this.#refused || this.#tests.length === 0) return;
+    const conditions = new LoopTests(this.#f, extent, this.#entryEdge());
+    conditions.make(found.test, groups);
+    if (conditions.refused || conditions.tests.length === 0) return;
     this.#growth -= size;
     this.removed += checks.size;
-    this.#join(uses, this.#copyLoop(checks));
+    this.#join(uses, this.#copyLoop(conditions.tests, checks));
   }
 
   // What is used behind the loop.
@@ -159,7 +149,7 @@ class Prechecks {
     for (let k = extent.blocks[0]! + 1; k < extent.inLoop.length && fine; k++) {
       if (extent.inLoop[k] === 0) this.#eachUse(k, (v) => (note(v, k), v));
     }
-    return fine ? uses : undefined;
+    return fine && uses.size <= MOST_EXITS ? uses : undefined;
   }
 
   /** Replaces what block `k` uses, arguments of its edges included. */
@@ -182,148 +172,18 @@ class Prechecks {
     }
   }
 
-  // The tests in front.
-
   #beginLoop(head: number): void {
     const f = this.#f, { predStart, predEdge } = this.#flow;
     this.#head = head;
     for (let p = predStart[head]!; p < predStart[head + 1]!; p++) {
       if (f.edgeFrom[predEdge[p]!]! < head) this.#front = f.edgeFrom[predEdge[p]!]!;
     }
-    this.#list = [];
-    this.#tests = [];
-    this.#refused = false;
-    this.#first.clear();
     this.#copies.clear();
-    this.#made.clear();
-  }
-
-  /** Appends an operation to the tests, or finds its value. */
-  #make(op: number, ty: number, a: number, b = 0, c = 0, imm = 0): number {
-    const f = this.#f;
-    if (op !== CONST && op !== LOAD && f.op[a] === CONST && (b === 0 || f.op[b] === CONST)) {
-      const done = evaluate(op, ty, f.ty[a]!, f.imm[a]!, f.c[a]!, b === 0 ? 0 : f.imm[b]!, b === 0 ? 0 : f.c[b]!);
-      if (done === EVAL_DONE) return this.#constant(ty, evalLo, ty === TY.I64 ? evalHi : 0);
-    }
-    const zero = b !== 0 && f.op[b] === CONST && f.imm[b] === 0 && f.c[b] === 0;
-    if (zero && (op === ADD || op === SUB || op === SHR_U)) return a;
-    const key = `${op} ${ty} ${a} ${b} ${c} ${imm}`;
-    let value = this.#made.get(key);
-    if (value === undefined) {
-      value = f.append(op, ty, a, b, c, imm);
-      this.#made.set(key, value);
-      this.#list.push(value);
-    }
-    return value;
-  }
-
-  #constant(ty: number, lo: number, hi: number): number {
-    return this.#make(CONST, ty, 0, 0, hi, lo);
-  }
-
-  /** An i64 of a whole number below 2^53. */
-  #number(n: number): number {
-    return this.#constant(TY.I64, n | 0, Math.floor(n / 2 ** 32) | 0);
-  }
-
-  /** Demands that comparison `op` of x and y holds. */
-  #demand(op: number, x: number, y: number): void {
-    const condition = this.#make(op, TY.I32, x, y);
-    if (this.#f.op[condition] === CONST) {
-      if (this.#f.imm[condition] === 0) this.#refused = true;
-      return;
-    }
-    this.#tests.push({ list: this.#list, condition });
-    this.#list = [];
-  }
-
-  /** What affine value `v` is the first time around. */
-  #atFirst(v: number): number {
-    const f = this.#f, { op, ty, a, b, c, imm } = f;
-    if (op[v] === CONST) return this.#constant(ty[v]!, imm[v]!, c[v]!);
-    if (!this.#extent.defined(v)) return v;
-    let value = this.#first.get(v);
-    if (value !== undefined) return value;
-    if (op[v] === PARAM) value = f.pool[f.edgeArgs[this.#entryEdge()]! + imm[v]!]!;
-    else {
-      const x = this.#atFirst(a[v]!);
-      value = this.#make(op[v]!, ty[v]!, x, this.#atFirst(b[v]!));
-    }
-    this.#first.set(v, value);
-    return value;
   }
 
   #entryEdge(): number {
     const f = this.#f;
     return f.a[f.sched[f.blockEnd[this.#front]! - 1]!]!;
-  }
-
-  #wide(v: number): number {
-    return this.#f.ty[v] === TY.I64 ? v : this.#make(EXTEND_U, TY.I64, v);
-  }
-
-  /** Makes the conditions under which all accesses of `groups` are in bounds; none if the loop is known to be short. */
-  #makeTests(test: Test, groups: readonly Group[]): void {
-    const last = this.#lastRound(test);
-    const f = this.#f;
-    if (f.op[last] === CONST && f.c[last] === 0 && f.imm[last]! < FEWEST_ROUNDS) this.#refused = true;
-    // Where the access comes before the test, it is made once more than the test holds.
-    const beyond = groups.some((g) => !g.tested) ? this.#make(ADD, TY.I64, last, this.#number(1)) : last;
-    for (const group of groups) this.#demandGroup(group, group.tested ? last : beyond);
-  }
-
-  /** The number of the last round, from 0, in which `test` holds, as i64; −1 if it does not in the first. Demands that it is right. */
-  #lastRound({ compare, x, y, step }: Test): number {
-    const ty = this.#f.ty[x]!;
-    const from = this.#atFirst(x);
-    const to = y === 0 ? this.#constant(ty, 0, 0) : this.#atFirst(y);
-    const size = Math.abs(step), shift = 31 - Math.clz32(size);
-    const strict = compare === LT_S || compare === LT_U || compare === GT_S || compare === GT_U;
-    if (compare !== NE) {
-      this.#demand(compare, from, to);
-      if (!strict || size > 1) this.#demandRoom(compare, ty, to, size - (strict ? 1 : 0));
-    }
-    const distance = step > 0 ? this.#make(SUB, ty, to, from) : this.#make(SUB, ty, from, to);
-    const wide = this.#wide(distance);
-    if (ty === TY.I64) this.#demand(LT_U, wide, this.#number(2 ** COUNT_BITS));
-    const rounds = (n: number) => this.#make(SHR_U, TY.I64, n, this.#number(shift));
-    if (compare !== NE) return rounds(strict ? this.#make(SUB, TY.I64, wide, this.#number(1)) : wide);
-    if (size > 1) this.#demand(EQ, this.#make(AND, TY.I64, wide, this.#number(size - 1)), this.#number(0));
-    return this.#make(SUB, TY.I64, rounds(wide), this.#number(1));
-  }
-
-  /** Demands that `room` can be added to (or taken from) `y` without leaving the range of its type: then x cannot jump over the end. */
-  #demandRoom(compare: number, ty: number, y: number, room: number): void {
-    const signed = compare === LT_S || compare === GT_S || compare === LE_S || compare === GE_S;
-    const upward = compare === LT_S || compare === LT_U || compare === LE_S || compare === LE_U;
-    const top = signed ? 0x7fffffff : -1;
-    const limit = upward
-      ? (ty === TY.I32 ? this.#constant(ty, top - room | 0, 0) : this.#constant(ty, -1 - room, top))
-      : (ty === TY.I32
-        ? this.#constant(ty, (signed ? -0x80000000 : 0) + room | 0, 0)
-        : this.#constant(ty, room, signed ? -0x80000000 : 0));
-    this.#demand(upward ? (signed ? LE_S : LE_U) : (signed ? GE_S : GE_U), y, limit);
-  }
-
-  /** Demands that `group`, accessed up to round `last`, is in bounds. */
-  #demandGroup({ root, step, memory, low, end }: Group, last: number): void {
-    const first = this.#atFirst(root);
-    const length = this.#make(
-      LOAD,
-      TY.I64,
-      0,
-      0,
-      region(REGION.CONTEXT, CLASS_SIZES),
-      CONTEXT.SIZE + memory * MEMORY.SIZE + MEMORY.LENGTH,
-    );
-    if (this.#f.ty[first] === TY.I64) this.#demand(LE_U, first, length);
-    const start = this.#wide(first);
-    const reach = step === 0
-      ? start
-      : this.#make(ADD, TY.I64, start, this.#make(MUL, TY.I64, last, this.#number(step)));
-    const [lowest, highest] = step < 0 ? [reach, start] : [start, reach];
-    if (low < 0 || step < 0) this.#demand(GE_S, this.#make(ADD, TY.I64, lowest, this.#number(low)), this.#number(0));
-    this.#demand(LE_S, this.#make(ADD, TY.I64, highest, this.#number(end)), length);
   }
 
   // The copy.
@@ -349,10 +209,10 @@ class Prechecks {
   }
 
   /** Copies the loop without `checks`, puts the tests in front; returns the edges of the copy that leave it. */
-  #copyLoop(checks: ReadonlySet<number>): number[] {
+  #copyLoop(conditions: readonly Condition[], checks: ReadonlySet<number>): number[] {
     const f = this.#f, { blocks } = this.#extent;
     const entry = this.#entryEdge();
-    const tests = this.#tests.slice(1).map(() => this.#block(this.#front, 0));
+    const tests = conditions.slice(1).map(() => this.#block(this.#front, 0));
     const fast = this.#block(this.#front, 0);
     const twin = new Map(blocks.map((k) => [k, this.#block(k, f.blockFlags[k]!)]));
     const slow = this.#block(this.#front, 0);
@@ -363,7 +223,7 @@ class Prechecks {
       [...f.sched.subarray(f.blockStart[this.#front]! + f.blockParams[this.#front]!, f.blockEnd[this.#front]!)];
     own.pop();
     this.#lists.set(this.#front, own);
-    this.#tests.forEach(({ list, condition }, n) => {
+    conditions.forEach(({ list, condition }, n) => {
       const from = n === 0 ? this.#front : tests[n - 1]!;
       const yes = f.addEdge(from, tests[n] ?? fast, 0), no = f.addEdge(from, slow, 0);
       this.#lists.get(from)!.push(...list, f.append(BRANCH, TY.NONE, condition, yes, no, LIKELY));
