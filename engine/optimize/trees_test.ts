@@ -1,5 +1,10 @@
 /** Trees: chains of associative operations, and the order of operands. */
-import { equal } from "node:assert/strict";
+import { equal, ok } from "node:assert/strict";
+import { parseFunction } from "../ir/parse.ts";
+import { verifyFunction } from "../ir/verify.ts";
+import { optimize } from "./passes.ts";
+import { observe } from "./test_machine.ts";
+import { randomNumbers } from "./test_programs.ts";
 import { ALL, becomes, optimizeText } from "./test_text.ts";
 
 const CHAINS = { ...ALL, "assoc-tree": true };
@@ -94,4 +99,47 @@ Deno.test("the operand that needs more registers is computed first", () => {
 Deno.test("nothing changes its place around what is not pure", () => {
   const text = SECOND_NEEDS_MORE.replace("v7:i32 = SUB v3 v4", "v7:i32 = LOAD memory0[v3]");
   equal(optimizeText(text, ORDER), optimizeText(text, ALL));
+});
+
+/** A function of random trees: operands are mostly values that nobody has used yet, with loads, stores and calls in between. */
+function randomTrees(seed: number): string {
+  const random = randomNumbers(seed);
+  const lines: string[] = [];
+  const fresh: number[] = [];
+  let next = 5;
+  // From a stack, as code of a stack machine comes, or what anybody may use.
+  const operand = () => fresh.length > 0 && random(5) > 1 ? fresh.pop()! : 1 + random(random(4) === 0 ? next - 1 : 4);
+  const operations = random(2) === 0 ? ["ADD", "ADD", "XOR"] : ["MUL", "AND", "OR", "SUB", "XOR"];
+  while (next < 60) {
+    const kind = random(20);
+    if (kind < 2) lines.push(`v${next}:i32 = CONST ${random(9)}`);
+    else if (kind < 4) lines.push(`v${next}:i32 = LOAD memory0[${random(2) === 0 ? "v1" : "v2"}]`);
+    else if (kind === 4) lines.push(`v${next}:i32 = CALL f0(v${operand()}) sig0`);
+    else if (kind === 5) {
+      lines.push(`STORE memory0[v1+8] v${operand()}`);
+      continue;
+    } else {
+      const second = operand();
+      lines.push(`v${next}:i32 = ${operations[random(operations.length)]} v${operand()} v${second}`);
+    }
+    fresh.push(next++);
+  }
+  const results = [next - 1, operand(), operand(), operand()];
+  return `func 0 (i32 i32 i32 i32) -> (i32 i32 i32 i32)
+    sig 0 (i32) -> (i32)
+    b0(v1:i32 v2:i32 v3:i32 v4:i32):
+      ${lines.join("\n      ")}
+      RETURN (${results.map((v) => `v${v}`).join(" ")})`;
+}
+
+Deno.test("random trees give the same values in another shape and order", () => {
+  const hits: Record<string, number> = {};
+  for (let seed = 1; seed <= 500; seed++) {
+    const text = randomTrees(seed);
+    const before = parseFunction(text), after = parseFunction(text);
+    optimize(after, { ...CHAINS, ...ORDER }, hits, (pass, f) => verifyFunction(f, pass));
+    const args: [number, number][] = [16, 24, seed * 77777, -seed].map((n) => [n, 0]);
+    equal(observe(after, args, false).seen, observe(before, args, false).seen, text);
+  }
+  ok(hits["assoc-tree"]! > 50 && hits["tree-order"]! > 5, JSON.stringify(hits));
 });
