@@ -51,7 +51,7 @@ import { type LoadedModule, loadModule, loadModuleFile, machineName, serializeCo
 import type { SharedMemoryToken } from "./runtime/shared_pages.ts";
 import type { Store } from "./runtime/store.ts";
 import { type Context, type EngineLimits, type EngineOptions, type Settings, settingsOf } from "./settings.ts";
-import { codeFacts, loadStored, looksBinary, wantsExplicit } from "./stored_module.ts";
+import { codeFacts, loadStored, looksBinary, sourceOf, wantsExplicit } from "./stored_module.ts";
 import { parseModule } from "./text/parse_module.ts";
 import { TextPlaces } from "./text/text_places.ts";
 import { validateModule } from "./validate/module.ts";
@@ -185,13 +185,13 @@ export class Engine implements Settings {
    * Throws MalformedError, InvalidError or UnsupportedError with the place in the input.
    */
   compile(source: Uint8Array | ArrayBuffer | string): Module {
-    if (this.#cache !== undefined && typeof source !== "string") {
-      const bytes = source instanceof ArrayBuffer ? new Uint8Array(source) : source;
-      if (looksBinary(bytes)) return this.#compileCached(bytes, this.#cache);
+    const given = sourceOf(source);
+    if (this.#cache !== undefined && typeof given !== "string" && looksBinary(given)) {
+      return this.#compileCached(given, this.#cache);
     }
-    prepareHelpers(this.#threads, typeof source === "string" ? source.length : source.byteLength);
+    prepareHelpers(this.#threads, given.length);
     const places = new TextPlaces();
-    return withPlaces(places, () => this.compileParsed(this.#parse(source, places), places));
+    return withPlaces(places, () => this.compileParsed(this.#parse(given, places), places));
   }
 
   /** Compiles a binary form, or takes what the cache has of it. Text is not cached: artifacts do not know its lines. */
@@ -350,9 +350,9 @@ export class Engine implements Settings {
   }
 
   #parse(source: Uint8Array | ArrayBuffer | string, places: TextPlaces): WasmModule {
-    if (typeof source === "string") return parseModule(source, { places });
-    const bytes = source instanceof ArrayBuffer ? new Uint8Array(source) : source;
-    return looksBinary(bytes) ? decodeModule(bytes) : parseModule(bytes, { places });
+    const given = sourceOf(source);
+    const isBinary = typeof given !== "string" && looksBinary(given);
+    return isBinary ? decodeModule(given) : parseModule(given, { places });
   }
 }
 

@@ -347,6 +347,7 @@ export class Instance {
   #function(name: string): (...args: unknown[]) => unknown {
     const value = this.#export(name);
     if (typeof value === "function") return value;
+    if (typeof name !== "string") throw new TypeError('A call begins with a context: instance.call({}, "name", …)');
     throw new TypeError(
       value === undefined ? `There is no export "${name}"` : `The export "${name}" is not a function`,
     );

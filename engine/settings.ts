@@ -113,8 +113,37 @@ export interface Settings {
   readonly limits: Required<EngineLimits>;
 }
 
-/** The settings that `options` come to. Throws TypeError for what excludes each other, RangeError for what is no limit. */
+/** The names of all options. */
+const OPTION_NAMES: Record<keyof EngineOptions, true> = {
+  features: true,
+  optimizations: true,
+  bounds: true,
+  interruptible: true,
+  fuel: true,
+  deterministic: true,
+  limits: true,
+  cache: true,
+  perfMap: true,
+  parallel: true,
+  verify: true,
+};
+
+/** Refuses what would be ignored: a mistyped option must not leave a program with less than it asked for. */
+function requireKnown(what: string, given: object, known: object): void {
+  for (const [name, value] of Object.entries(given)) {
+    if (!Object.hasOwn(known, name)) throw new TypeError(`There is no ${what} "${name}"`);
+    if (known !== OPTION_NAMES && value !== undefined && typeof value !== "boolean") {
+      throw new TypeError(`The ${what} ${name} is switched by true or false, not ${String(value)}`);
+    }
+  }
+}
+
+/**
+ * The settings that `options` come to. Throws TypeError for names that there are not and for what excludes each other, RangeError for what is no
+ * limit.
+ */
 export function settingsOf(options: EngineOptions): Settings {
+  requireKnown("option", options, OPTION_NAMES);
   const deterministic = options.deterministic ?? false;
   if (deterministic && options.features?.threads === true) {
     throw new TypeError(
@@ -132,6 +161,11 @@ export function settingsOf(options: EngineOptions): Settings {
     deterministic,
     limits: completeLimits({ ...DEFAULT_LIMITS, maxInstances: DEFAULT_MAX_INSTANCES }, options.limits),
   };
+  requireKnown("feature", options.features ?? {}, settings.features);
+  requireKnown("optimization", options.optimizations ?? {}, settings.optimizations);
+  if (!["guard", "explicit", "auto"].includes(settings.bounds)) {
+    throw new TypeError(`The option bounds is guard, explicit or auto, not ${String(settings.bounds)}`);
+  }
   requireStackFence(settings.optimizations, settings.limits);
   return settings;
 }

@@ -21,6 +21,16 @@ export function looksBinary(bytes: Uint8Array): boolean {
   return bytes.length === 0 || bytes[0] === 0;
 }
 
+/** A module's text, or its bytes whatever they lie in. Throws TypeError for anything else, which programs without types may give. */
+export function sourceOf(source: unknown): string | Uint8Array {
+  if (typeof source === "string" || source instanceof Uint8Array) return source;
+  if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+  const tag = Object.prototype.toString.call(source).slice(8, -1);
+  if (tag === "ArrayBuffer" || tag === "SharedArrayBuffer") return new Uint8Array(source as ArrayBuffer);
+  const what = tag === "Promise" ? "a promise: await it" : tag.toLowerCase();
+  throw new TypeError(`A module is bytes (a Uint8Array or an ArrayBuffer) or its text, not ${what}`);
+}
+
 /** What decides the code of a module besides its bytes. */
 export function codeFacts(settings: Settings): string[] {
   const host = currentHost();

@@ -35,7 +35,7 @@ function whyNotText(bytes: Uint8Array): string | undefined {
   return `neither a module's binary form, which begins with 00 61 73 6d, nor its text: it begins with ${shown}`;
 }
 
-/** Are there bytes below 32 that are no white space, form feed or escape? */
+/** Are there control characters other than white space, form feed and escape? */
 function hasControlBytes(bytes: Uint8Array): boolean {
-  return bytes.some((byte) => byte < 0x20 && !(byte >= 0x09 && byte <= 0x0d) && byte !== 0x1b);
+  return bytes.some((byte) => byte === 0x7f || (byte < 0x20 && !(byte >= 0x09 && byte <= 0x0d) && byte !== 0x1b));
 }

@@ -1,0 +1,47 @@
+/** Mistakes of programs without types, and of hands: told where they are made, not ignored. */
+import assert from "node:assert/strict";
+import { type EngineOptions, NewEngine } from "@waft/engine";
+
+const TEXT = `(module (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))`;
+
+Deno.test("compile takes bytes in whatever they lie, text, and nothing else", () => {
+  const engine = NewEngine();
+  const bytes = new Uint8Array(engine.parse(TEXT).bytes);
+  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
+  shared.set(bytes);
+  for (const source of [bytes, bytes.buffer, new DataView(bytes.buffer), shared, shared.buffer, TEXT]) {
+    assert.equal(engine.compile(source as Uint8Array).instantiate().call({}, "add", 2, 3), 5);
+  }
+  const rows: [unknown, RegExp][] = [
+    [undefined, /not undefined$/],
+    [null, /not null$/],
+    [5, /not number$/],
+    [{}, /not object$/],
+    [Promise.resolve(bytes), /not a promise: await it$/],
+  ];
+  for (const [source, message] of rows) {
+    assert.throws(() => engine.compile(source as string), { name: "TypeError", message });
+  }
+});
+
+Deno.test("options that there are not are refused", () => {
+  const rows: [object, RegExp][] = [
+    [{ feature: {} }, /^There is no option "feature"$/],
+    [{ features: { simdd: true } }, /^There is no feature "simdd"$/],
+    [{ features: { simd: "off" } }, /^The feature simd is switched by true or false, not off$/],
+    [{ optimizations: { inlining: true } }, /^There is no optimization "inlining"$/],
+    [{ optimizations: { inline: 1 } }, /^The optimization inline is switched by true or false, not 1$/],
+    [{ bounds: "none" }, /^The option bounds is guard, explicit or auto, not none$/],
+    [{ limits: { maxMemory: 1 } }, /^There is no limit "maxMemory"$/],
+  ];
+  for (const [options, message] of rows) {
+    assert.throws(() => NewEngine(options as EngineOptions), { name: "TypeError", message });
+  }
+  NewEngine({ features: { simd: undefined }, bounds: undefined } as unknown as EngineOptions);
+});
+
+Deno.test("a call without its context says so", () => {
+  const instance = NewEngine().compile(TEXT).instantiate();
+  const call = instance.call.bind(instance) as (...args: unknown[]) => unknown;
+  assert.throws(() => call("add", 1, 2), /A call begins with a context: instance\.call\(\{\}, "name", …\)/);
+});
