@@ -14,10 +14,13 @@
  *     tags            u64 identity per tag index: equal exactly for the same tag instance
  *     sharedLengths   if any memory is shared: per memory index the address of the word that holds its byte length now, u64. The length
  *                     among `memories` is then one that it has had; it never shrinks, so only an access beyond that must look
+ *     strings         if builtins for strings are imported (string_layout.ts): ORIGIN of a table, u64 (STRINGS.ORIGIN), and a function record per
+ *                     builtin, by which code calls those that it imports. Both change when the runtime has machine code for them
  *
  * A function record is what a funcref points at (and what a null funcref, 0, does not): { code, context, typeId, host }.
  * Table elements are 8 bytes each: the address of a record, a host handle, or 0.
  */
+import { STRING_BUILTIN_NAMES } from "./string_layout.ts";
 
 /** Header of the VM context. */
 export const CONTEXT = {
@@ -75,6 +78,8 @@ export const SHARED_LENGTH_SIZE = 8;
 export const TABLE = { BASE: 0, LENGTH: 8, SIZE: 16 } as const;
 export const GLOBAL_SIZE = 16;
 export const TAG_SIZE = 8;
+/** What a context has of strings, if its module imports builtins for them: see STRING_BUILTINS. */
+export const STRINGS = { ORIGIN: 0, RECORDS: 32, SIZE: 32 + STRING_BUILTIN_NAMES.length * 32 } as const;
 
 /**
  * Thread state: one per thread (JavaScript realm), at a fixed address for its life. `enter` (backend stub) takes its address.
@@ -179,6 +184,8 @@ export interface ContextShape {
   tags?: number;
   /** Is any memory shared? */
   shared?: boolean;
+  /** Are builtins for strings imported? */
+  strings?: boolean;
 }
 
 /** Offsets of the variable part of a VM context. */
@@ -191,6 +198,7 @@ export interface ContextLayout extends ContextShape {
   typeIdsOffset: number;
   tagsOffset: number;
   sharedLengthsOffset: number;
+  stringsOffset: number;
   size: number;
   /** Tables whose content the code takes for what the module's segments say (translate/table_facts.ts): nothing else may fill them. */
   knownTables?: readonly number[];
@@ -206,7 +214,10 @@ export function layoutContext(shape: ContextShape): ContextLayout {
   const typeIdsOffset = functionsOffset + shape.definedFuncs * RECORD.SIZE;
   const tagsOffset = (typeIdsOffset + shape.types * 4 + 7) & ~7;
   const sharedLengthsOffset = tagsOffset + (shape.tags ?? 0) * TAG_SIZE;
-  const size = (sharedLengthsOffset + (shape.shared === true ? shape.memories * SHARED_LENGTH_SIZE : 0) + 15) & ~15;
+  const lengthsEnd = sharedLengthsOffset + (shape.shared === true ? shape.memories * SHARED_LENGTH_SIZE : 0);
+  // Records of builtins are as many sizes of a record behind those of imports, so that code calls them as such.
+  const stringsOffset = importsOffset + Math.ceil((lengthsEnd - importsOffset) / RECORD.SIZE) * RECORD.SIZE;
+  const size = ((shape.strings === true ? stringsOffset + STRINGS.SIZE : lengthsEnd) + 15) & ~15;
   return {
     ...shape,
     memoriesOffset,
@@ -217,8 +228,14 @@ export function layoutContext(shape: ContextShape): ContextLayout {
     typeIdsOffset,
     tagsOffset,
     sharedLengthsOffset,
+    stringsOffset,
     size,
   };
+}
+
+/** The number under which code calls builtin number `k` for strings, as if it were an import. */
+export function stringBuiltinIndex({ stringsOffset, importsOffset }: ContextLayout, k: number): number {
+  return (stringsOffset + STRINGS.RECORDS - importsOffset) / RECORD.SIZE + k;
 }
 
 /** Words behind the process stubs that tell the fault handler what it serves (ProcessStubs.faultWords): byte offsets of addresses. */

@@ -50,6 +50,7 @@ import { addToPerfMap } from "./runtime/perf_map.ts";
 import { type LoadedModule, loadModule, loadModuleFile, machineName, serializeCode } from "./runtime/saved_module.ts";
 import type { SharedMemoryToken } from "./runtime/shared_pages.ts";
 import type { Store } from "./runtime/store.ts";
+import { STRING_CODE } from "./runtime/string_code.ts";
 import { type Context, type EngineLimits, type EngineOptions, type Settings, settingsOf } from "./settings.ts";
 import { codeFacts, loadStored, looksBinary, sourceOf, wantsExplicit } from "./stored_module.ts";
 import { parseModule } from "./text/parse_module.ts";
@@ -78,9 +79,10 @@ async function backendFor(arch: Machine["arch"]): Promise<Target> {
 /** The backend for this machine: no other is loaded unless it is asked for. */
 const TARGET: Target = await backendFor(hostArchitecture());
 
-function compileCollector(store: Store): CompiledModule {
+/** Compiles a module of our own, whose memory is the whole address space. */
+function compileOwn(store: Store, text: string): CompiledModule {
   const { thread } = store;
-  const code = compileModule(parseModule(COLLECTOR_CODE), {
+  const code = compileModule(parseModule(text), {
     target: TARGET,
     features: featureSet(),
     optimizations: optimizationSet(),
@@ -92,11 +94,16 @@ function compileCollector(store: Store): CompiledModule {
     ...code,
     image: placeImage(thread.arena, code.bytes, code.tables),
   });
+  compiled.internal = true;
   store.addModule(compiled);
   return compiled;
 }
 
-setStoreCompiler({ processCode: () => processCodeOf(TARGET, currentHost().os), compileCollector });
+setStoreCompiler({
+  processCode: () => processCodeOf(TARGET, currentHost().os),
+  compileCollector: (store) => compileOwn(store, COLLECTOR_CODE),
+  compileStrings: (store) => compileOwn(store, STRING_CODE),
+});
 
 /**
  * Frees the structures, arrays, host references and exceptions that nothing holds, now instead of when it is due, and gives memory back to

@@ -13,6 +13,8 @@ export interface StoreCompiler {
   processCode(): ProcessCode;
   /** Compiles and adds the module of gc/collector_code.ts. */
   compileCollector(store: Store): CompiledModule;
+  /** Compiles and adds the module of runtime/string_code.ts. */
+  compileStrings(store: Store): CompiledModule;
 }
 
 let compiler: StoreCompiler | undefined;
@@ -39,6 +41,10 @@ function makeStore(code: ProcessCode | undefined): Store {
   made.compileCollector = () => {
     if (compiler === undefined) throw new Bug("Nobody can compile the collector");
     return compiler.compileCollector(made);
+  };
+  made.compileStrings = () => {
+    if (compiler === undefined) throw new Bug("Nobody can compile the builtins for strings");
+    return compiler.compileStrings(made);
   };
   return made;
 }

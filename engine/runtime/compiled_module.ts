@@ -70,6 +70,8 @@ export class CompiledModule implements ImageOwner {
   /** Who else uses the image. */
   readonly references: ImageReferences;
   #exportNames: Map<number, string> | undefined;
+  /** Is it one of our own, whose frames programs do not see? */
+  internal = false;
 
   constructor(
     thread: GuestThread,

@@ -43,6 +43,7 @@ import { Memory } from "./memory.ts";
 import type { Store } from "./store.ts";
 import { startImageOf } from "./start_image.ts";
 import { fillTables, initGlobal, runSegments } from "./start_state.ts";
+import { stringBuiltinOf } from "./string_builtins.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
 import { writeValue } from "./values.ts";
 
@@ -321,7 +322,8 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
       return;
     }
     const type = module.funcTypes[index]!;
-    instance.hostServices[index] = makeHostService(type, {
+    const builtin = stringBuiltinOf(value);
+    instance.hostServices[index] = builtin !== undefined ? store.strings.service(builtin) : makeHostService(type, {
       state: store.thread.state,
       border: instance.border,
       call: value as (...args: unknown[]) => unknown,
@@ -334,6 +336,10 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
     region.i32[(record + RECORD.HOST) >> 2] = index;
     region.i32[(record + RECORD.HANDLE) >> 2] = index;
   });
+  if (layout.strings === true) {
+    const functions = importsOf(module, values, "func");
+    store.strings.link(instance, (index, name) => stringBuiltinOf(functions[index]) === name);
+  }
   // Records of defined functions: four words each, written by index because a big module has thousands.
   const { u32 } = region;
   const { functionStart } = image.tables;

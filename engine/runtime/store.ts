@@ -12,7 +12,8 @@ import type { CodeImage } from "../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import { heapMatches, isSubtypeId, topHeap } from "../wasm/subtype.ts";
 import { HEAP, heapOf, type HeapType, isNullable, type ValType } from "../wasm/types.ts";
-import { collectorCode } from "./collector.ts";
+import { collectorCode, stringCode } from "./own_code.ts";
+import { StringBuiltins } from "./string_builtins.ts";
 import type { CompiledModule } from "./compiled_module.ts";
 import { Exception } from "./exception.ts";
 import { funcInfo } from "./func.ts";
@@ -45,9 +46,15 @@ export class Store implements ReferenceBorder {
   readonly shownExceptions: Set<Exception> = new Set();
   /** Structures and arrays. */
   readonly heap: Heap;
+  /** Builtins for strings of JavaScript. */
+  readonly strings: StringBuiltins;
   /** Makes the module of gc/collector_code.ts; set by who can compile. */
   compileCollector: () => CompiledModule = () => {
     throw new Bug("Nobody can compile the collector");
+  };
+  /** The same for runtime/string_code.ts. */
+  compileStrings: () => CompiledModule = () => {
+    throw new Bug("Nobody can compile the builtins for strings");
   };
   /** Functions that JavaScript gave to compiled code, by record: alive until a sweep finds that nothing holds them. */
   readonly #escaped = new Map<number, Instance>();
@@ -67,11 +74,15 @@ export class Store implements ReferenceBorder {
     this.thread.services = (context, index) => this.instanceOfContext(context).hostServices[index];
     this.thread.quiet = (resultsWait = false) => this.#rest(resultsWait);
     this.thread.lands = (error) => this.#lands(error);
-    this.heap = new Heap(this.thread.host, this.#heapRoots(), (control) => {
-      const code = collectorCode(this, this.compileCollector(), control);
-      this.openInstances--; // the program does not see it
-      return code;
-    });
+    this.heap = new Heap(
+      this.thread.host,
+      this.#heapRoots(),
+      (control) => collectorCode(this, this.compileCollector(), control),
+    );
+    this.strings = new StringBuiltins(
+      this,
+      (control, services) => stringCode(this, this.compileStrings(), control, services),
+    );
   }
 
   /** An object of `bytes` for code that is parked; the heap may have `limit` bytes. Traps when there is no room. */
@@ -126,7 +137,7 @@ export class Store implements ReferenceBorder {
       visitException: (number, word) =>
         (this.thread.exceptions.valueAt(number) as Exception | undefined)?.visitReferences(word),
       marked: (host, exceptions, epoch) => {
-        this.thread.handles.sweepUnmarked(host);
+        this.thread.handles.sweepUnmarked(host, this.heap.statistics.liveBytes);
         this.thread.records.visitHeld((word) => this.thread.exceptions.keep(exceptions, word));
         this.thread.exceptions.sweepUnmarked(exceptions);
         if (this.thread.depth === 0) this.#sweepEscaped(epoch);

@@ -20,6 +20,8 @@ export interface ImageOwner {
   funcName: (funcIndex: number) => string | undefined;
   moduleName: string | undefined;
   placeOf: (offset: number) => SourcePlace | undefined;
+  /** Is it code of our own, which frames do not show? */
+  internal: boolean;
 }
 
 /** Finds the owner of a code address. */
@@ -94,7 +96,7 @@ function frameOf(owner: ImageOwner, funcIndex: number, offset: number): TrapFram
 /** Adds the frame of a site, inlined calls included, innermost first. */
 function addFrames(frames: TrapFrame[], owner: ImageOwner, pc: number, pos: number, site: number): void {
   const defined = owner.image.functionAt(pc);
-  if (defined < 0) return;
+  if (defined < 0 || owner.internal) return;
   const sites = owner.inlineSites(defined);
   let offset = pos;
   for (let s = site; s > 0 && frames.length < MAX_FRAMES; s = sites[s]!.parent) {

@@ -23,6 +23,7 @@ import type { FunctionTranslator } from "./function.ts";
 import { inlineCall, shouldInline } from "./inline.ts";
 import { takePool } from "./joins.ts";
 import { countHit } from "./module_env.ts";
+import { translateStringCall } from "./strings.ts";
 import type { TableFacts } from "./table_facts.ts";
 
 const { I32, I64, NONE } = TY;
@@ -78,7 +79,8 @@ export function translateCall(t: FunctionTranslator, funcIndex: number, tail: bo
   const { env } = t;
   const signature = env.funcSignature[funcIndex]!;
   if (funcIndex < env.valid.importedFuncCount) {
-    emitCall(t, OP.CALL_IMPORT, funcIndex, signature, 0, tail);
+    const call = (index: number) => emitCall(t, OP.CALL_IMPORT, index, signature, 0, false);
+    if (tail || !translateStringCall(t, funcIndex, call)) emitCall(t, OP.CALL_IMPORT, funcIndex, signature, 0, tail);
   } else if ((!tail || t.inlineDepth > 0) && shouldInline(t, funcIndex)) {
     inlineCall(t, funcIndex);
     if (tail && t.reachable) returnResults(t);

@@ -17,6 +17,7 @@ import { type ConstValue, constValue } from "./const_value.ts";
 import { type ObjectType, objectTypes } from "./object_types.ts";
 import { type Summaries, summarize } from "./summaries.ts";
 import { type TableFacts, tableFacts } from "./table_facts.ts";
+import { stringImports } from "../wasm/string_imports.ts";
 
 /** How a global is reached. */
 export const GLOBAL = {
@@ -95,6 +96,11 @@ export interface ModuleEnv {
   /** What is known of a table's content, by table index; only with `immutable-table`. */
   readonly tableFacts: readonly (TableFacts | undefined)[];
   readonly summaries: Summaries;
+  /** Number of the builtin for strings that it is imported as (string_layout.ts), by imported function index; −1 for others. */
+  readonly stringBuiltin: Int8Array;
+  /** Region words of what is known of strings, and of where that is: calls write them. */
+  readonly stringRegion: number;
+  readonly stringContextRegion: number;
 }
 
 /** The IR type of a value type. */
@@ -138,6 +144,7 @@ class SignatureTable {
 
 /** Computes the environment of a module's functions. */
 export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleEnv {
+  const strings = stringImports(valid);
   const layout = layoutContext({
     memories: valid.memoryTypes.length,
     tables: valid.tableTypes.length,
@@ -147,6 +154,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     types: valid.types.length,
     tags: valid.tagTypes.length,
     shared: valid.memoryTypes.some(({ shared }) => shared),
+    ...(strings.some((index) => index >= 0) ? { strings: true } : {}),
   });
   const table = new SignatureTable();
   const typeSignature = Int32Array.from(valid.types, ({ composite }) => {
@@ -166,6 +174,8 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
   const payloadRegion = region(REGION.POINTER, classes.take());
   const depthRegion = region(REGION.POINTER, classes.take());
   const sharedLengthRegion = region(REGION.POINTER, classes.take());
+  const objects = objectTypes(valid, () => classes.take());
+  const stringClass = classes.take();
   return {
     valid,
     layout,
@@ -184,13 +194,24 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     builtinSignature,
     payloadRegion,
     sharedLengthRegion,
-    objectTypes: objectTypes(valid, () => classes.take()),
+    objectTypes: objects,
     ...memories,
     ...globals,
     ...tables,
     tableFacts: facts,
     summaries,
+    stringBuiltin: builtinsByFunction(strings, valid.importedFuncCount),
+    stringRegion: region(REGION.POINTER, stringClass),
+    stringContextRegion: region(REGION.CONTEXT, stringClass),
   };
+}
+
+function builtinsByFunction(strings: Int32Array, importedFuncs: number): Int8Array {
+  const found = new Int8Array(importedFuncs).fill(-1);
+  strings.forEach((index, k) => {
+    if (index >= 0) found[index] = k;
+  });
+  return found;
 }
 
 /** Hands out alias classes. */

@@ -1,0 +1,117 @@
+/**
+ * Calls of builtins for strings (string_layout.ts): what is known of a string is looked up in line, and everything else is a call, which
+ * comes seldom. In: the arguments on the translator's stack. Out: the result there.
+ *
+ * Where the imports are not the builtins after all, the table that the context refers to knows nothing, so that all are called.
+ *
+ * Invariant: nothing can be parked between the loads of one call, and what a load has found is not used after the call's end, where one of the ways that
+ * meet has left compiled code: text moves when the runtime has control.
+ */
+import { stringBuiltinIndex, STRINGS } from "../context_layout.ts";
+import { REF_TAG } from "../gc_layout.ts";
+import { BLOCK_COLD } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import {
+  ENTRY_SHIFT,
+  NO_STRING,
+  OTHER_WORD,
+  STRING_BUILTIN_NAMES,
+  STRING_ENTRY,
+  type StringBuiltin,
+} from "../string_layout.ts";
+import { branchAhead, jumpAhead } from "./arrays.ts";
+import type { FunctionTranslator } from "./function.ts";
+import { bitsOf } from "./objects.ts";
+
+const { I32, I64, REF } = TY;
+
+/** What a builtin does in line, given its arguments: tells by `leave` when it must be called after all, and returns the result. */
+type InLine = (t: FunctionTranslator, args: readonly number[], leave: (condition: number) => void) => number;
+
+/** Address of the entry of a reference: that of number 0 for others than host handles. */
+function entryOf(t: FunctionTranslator, reference: number): number {
+  const { b, env } = t;
+  const origin = b.emit(OP.LOAD, I64, 0, 0, env.stringContextRegion, env.layout.stringsOffset + STRINGS.ORIGIN);
+  const word = bitsOf(t, reference);
+  const tag = b.binary(OP.AND, I32, b.unary(OP.WRAP, I32, word), b.i32(7));
+  const known = b.select(I64, word, b.i64(OTHER_WORD, 0), b.binary(OP.EQ, I32, tag, b.i32(REF_TAG.HOST)));
+  return b.binary(OP.ADD, I64, origin, b.binary(OP.SHL, I64, known, b.i64(ENTRY_SHIFT, 0)));
+}
+
+function field(t: FunctionTranslator, entry: number, offset: number): number {
+  return t.b.emit(OP.LOAD, I32, entry, 0, t.env.stringRegion, offset);
+}
+
+/** The length of the string of `entry`; leaves when it is none. */
+function lengthOf(t: FunctionTranslator, entry: number, leave: (condition: number) => void): number {
+  const { b } = t;
+  const length = b.binary(OP.SUB, I32, field(t, entry, STRING_ENTRY.LENGTH), b.i32(1));
+  leave(b.binary(OP.GE_U, I32, length, b.i32(NO_STRING - 1)));
+  return length;
+}
+
+/** The unit at `index` of the string of `entry`; leaves when it is not there. */
+function unitOf(t: FunctionTranslator, entry: number, index: number, leave: (condition: number) => void): number {
+  const { b, env } = t;
+  leave(b.binary(OP.GE_U, I32, index, field(t, entry, STRING_ENTRY.READABLE)));
+  const units = b.emit(OP.LOAD, I64, entry, 0, env.stringRegion, STRING_ENTRY.UNITS);
+  const offset = b.binary(OP.SHL, I64, b.unary(OP.EXTEND_U, I64, index), b.i64(1, 0));
+  return b.emit(OP.LOAD16_U, I32, b.binary(OP.ADD, I64, units, offset), 0, env.stringRegion, 0);
+}
+
+const IN_LINE: Partial<Record<StringBuiltin, InLine>> = {
+  length: (t, [string], leave) => lengthOf(t, entryOf(t, string!), leave),
+  cast: (t, [string], leave) => {
+    lengthOf(t, entryOf(t, string!), leave);
+    return string!;
+  },
+  test: (t, [value], leave) => {
+    const { b } = t;
+    const stored = field(t, entryOf(t, value!), STRING_ENTRY.LENGTH);
+    leave(b.eqz(stored));
+    return b.binary(OP.NE, I32, stored, b.i32(NO_STRING));
+  },
+  charCodeAt: (t, [string, index], leave) => unitOf(t, entryOf(t, string!), index!, leave),
+  codePointAt: (t, [string, index], leave) => {
+    const { b } = t;
+    const unit = unitOf(t, entryOf(t, string!), index!, leave);
+    leave(b.binary(OP.EQ, I32, b.binary(OP.AND, I32, unit, b.i32(0xf800)), b.i32(0xd800)));
+    return unit;
+  },
+};
+
+/** Result type of builtins that are done in line. */
+function resultType(name: StringBuiltin): number {
+  return name === "cast" ? REF : I32;
+}
+
+/**
+ * Translates the call of imported function `funcIndex` if that may be a builtin. `call` emits a call of an import by its number, with the arguments that are
+ * on the stack, and leaves its result there.
+ */
+export function translateStringCall(t: FunctionTranslator, funcIndex: number, call: (index: number) => void): boolean {
+  const { b, env, f, stack } = t;
+  const k = env.stringBuiltin[funcIndex]!;
+  if (k < 0) return false;
+  const name = STRING_BUILTIN_NAMES[k]!;
+  const index = stringBuiltinIndex(env.layout, k);
+  const inLine = IN_LINE[name];
+  if (inLine === undefined) {
+    call(index);
+    return true;
+  }
+  const params = env.signatures[env.funcSignature[funcIndex]!]!.params.length;
+  const args = Array.from(stack.subarray(t.sp - params, t.sp));
+  const left: number[] = [];
+  const known = inLine(t, args, (condition) => left.push(branchAhead(t, condition)));
+  const ends = [jumpAhead(t, known)];
+  const cold = b.openBlock(BLOCK_COLD, false);
+  for (const e of left) f.edgeTo[e] = cold;
+  call(index);
+  ends.push(jumpAhead(t, stack[t.sp - 1]!));
+  const joined = b.openBlock(0, false);
+  for (const e of ends) f.edgeTo[e] = joined;
+  stack[t.sp - 1] = b.param(resultType(name));
+  return true;
+}
