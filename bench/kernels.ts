@@ -48,6 +48,7 @@ export const KERNELS: readonly Kernel[] = [
   { name: "paths", small: 40, n: 250 }, // objects in a heap
   { name: "failures", small: 300, n: 20000 }, // exceptions
   { name: "arrays", small: 2, n: 25 }, // arrays of arrays of f64
+  { name: "texts", small: 60, n: 600 }, // strings, a character at a time and in parts
 ];
 
 const SOURCES = fileURLToPath(new URL("./kernels/", import.meta.url));

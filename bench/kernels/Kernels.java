@@ -285,6 +285,39 @@ public class Kernels {
         return sum;
     }
 
+    // Strings, a character at a time and in parts.
+    static int texts(int n) {
+        StringBuilder made = new StringBuilder();
+        for (int w = 0; w < 200; w++) {
+            int length = 1 + random(9);
+            for (int k = 0; k < length; k++) made.append((char) ('a' + random(26)));
+            made.append(' ');
+        }
+        String text = made.toString();
+        int sum = 0;
+        for (int round = 0; round < n; round++) {
+            int at = round % 50;
+            String best = "";
+            while (at < text.length()) {
+                int end = at;
+                while (end < text.length() && text.charAt(end) != ' ') end++;
+                String word = text.substring(at, end);
+                if (word.compareTo(best) > 0) best = word;
+                if (word.equals(best)) sum = sum * 31 + word.length();
+                int i = 0;
+                int j = word.length() - 1;
+                while (i < j && word.charAt(i) == word.charAt(j)) {
+                    i++;
+                    j--;
+                }
+                if (i >= j) sum++;
+                at = end + 1;
+            }
+            sum = sum * 7 + best.charAt(0);
+        }
+        return sum;
+    }
+
     @JSExport
     public static int run(int kernel, int n) {
         seed = 12345;
@@ -293,7 +326,8 @@ public class Kernels {
             case 1 -> words(n);
             case 2 -> paths(n);
             case 3 -> failures(n);
-            default -> arrays(n);
+            case 4 -> arrays(n);
+            default -> texts(n);
         };
     }
 

@@ -222,6 +222,39 @@ object Kernels {
     sum
   }
 
+  // Strings, a character at a time and in parts.
+  def texts(n: Int): Int = {
+    val made = new java.lang.StringBuilder
+    for (_ <- 0 until 200) {
+      val length = 1 + random(9)
+      for (_ <- 0 until length) made.append((97 + random(26)).toChar)
+      made.append(' ')
+    }
+    val text = made.toString
+    var sum = 0
+    for (round <- 0 until n) {
+      var at = round % 50
+      var best = ""
+      while (at < text.length) {
+        var end = at
+        while (end < text.length && text.charAt(end) != ' ') end += 1
+        val word = text.substring(at, end)
+        if (word.compareTo(best) > 0) best = word
+        if (word == best) sum = sum * 31 + word.length
+        var i = 0
+        var j = word.length - 1
+        while (i < j && word.charAt(i) == word.charAt(j)) {
+          i += 1
+          j -= 1
+        }
+        if (i >= j) sum += 1
+        at = end + 1
+      }
+      sum = sum * 7 + best.charAt(0)
+    }
+    sum
+  }
+
   @JSExportTopLevel("run")
   def run(kernel: Int, n: Int): Int = {
     seed = 12345
@@ -230,7 +263,8 @@ object Kernels {
       case 1 => words(n)
       case 2 => paths(n)
       case 3 => failures(n)
-      case _ => arrays(n)
+      case 4 => arrays(n)
+      case _ => texts(n)
     }
   }
 }

@@ -244,6 +244,39 @@ fun arrays(n: Int): Int {
     return sum
 }
 
+// Strings, a character at a time and in parts.
+fun texts(n: Int): Int {
+    val made = StringBuilder()
+    for (w in 0 until 200) {
+        val length = 1 + random(9)
+        for (k in 0 until length) made.append('a' + random(26))
+        made.append(' ')
+    }
+    val text = made.toString()
+    var sum = 0
+    for (round in 0 until n) {
+        var at = round % 50
+        var best = ""
+        while (at < text.length) {
+            var end = at
+            while (end < text.length && text[end] != ' ') end++
+            val word = text.substring(at, end)
+            if (word.compareTo(best) > 0) best = word
+            if (word == best) sum = sum * 31 + word.length
+            var i = 0
+            var j = word.length - 1
+            while (i < j && word[i] == word[j]) {
+                i++
+                j--
+            }
+            if (i >= j) sum++
+            at = end + 1
+        }
+        sum = sum * 7 + best[0].code
+    }
+    return sum
+}
+
 @JsExport
 fun run(kernel: Int, n: Int): Int {
     seed = 12345
@@ -252,6 +285,7 @@ fun run(kernel: Int, n: Int): Int {
         1 -> words(n)
         2 -> paths(n)
         3 -> failures(n)
-        else -> arrays(n)
+        4 -> arrays(n)
+        else -> texts(n)
     }
 }
