@@ -54,8 +54,8 @@ export function changeText(result: ChangeResult, colors: Palette, flags: GlobalF
   return lines.join("\n");
 }
 
-/** The head and the requests of one review. */
-export function reviewText(request: ReviewRequest, colors: Palette, now: number): string {
+/** The head and the requests of one review, for a terminal of `columns`. */
+export function reviewText(request: ReviewRequest, colors: Palette, now: number, columns?: number): string {
   const { plugin } = request;
   const { release, definition } = plugin;
   const published = release.publisher === undefined
@@ -75,12 +75,15 @@ export function reviewText(request: ReviewRequest, colors: Palette, now: number)
     lines.push(colors.yellow("  ! published less than a day ago"));
   }
   for (const reason of request.reasons) if (reason.rule !== "new") lines.push(`  review because ${safe(reason.text)}`);
-  lines.push(...layoutTable(definition.authorities.map((a) => [
-    `  ${requestSign(a, request, colors)} ${a.name}`,
-    safe(describeScope(scopeOf(a))),
-    a.mode,
-    safe(a.reason, 300),
-  ])));
+  lines.push(...layoutTable(
+    definition.authorities.map((a) => [
+      `  ${requestSign(a, request, colors)} ${a.name}`,
+      safe(describeScope(scopeOf(a))),
+      a.mode,
+      safe(a.reason, 300),
+    ]),
+    columns,
+  ));
   if (definition.authorities.length === 0) lines.push("  asks for no authority");
   const reach = Object.entries(request.reach).map(([id, grants]) =>
     `${id} (${Object.keys(grants).sort().join(", ") || "no authority"})`
@@ -97,8 +100,9 @@ function requestSign(a: AuthorityRequest, request: ReviewRequest, colors: Palett
 }
 
 /** What each authority of a plugin means, for the help of a review. */
-export function explainAuthorities(requests: readonly AuthorityRequest[]): string {
-  return layoutTable(requests.map((a) => [`  ${a.name}`, findAuthority(a.name)?.meaning ?? "unknown"])).join("\n");
+export function explainAuthorities(requests: readonly AuthorityRequest[], columns?: number): string {
+  const rows = requests.map((a) => [`  ${a.name}`, findAuthority(a.name)?.meaning ?? "unknown"]);
+  return layoutTable(rows, columns).join("\n");
 }
 
 /** The host of an id as people see it when it is punycode; undefined when it is plain. */

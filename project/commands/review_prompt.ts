@@ -21,7 +21,7 @@ const output = process.stderr;
 /** A decider that asks at the terminal. */
 export function promptDecider(colors: Palette): Decider {
   return async (request) => {
-    process.stderr.write(`${reviewText(request, colors, Date.now())}\n`);
+    process.stderr.write(`${reviewText(request, colors, Date.now(), output.columns)}\n`);
     for (;;) {
       await drainInput();
       const needed = request.plugin.definition.authorities.some((a) => a.mode === "required");
@@ -44,7 +44,7 @@ export function promptDecider(colors: Palette): Decider {
         return undefined;
       }
       if (answer === "help") {
-        process.stderr.write(`${explainAuthorities(request.plugin.definition.authorities)}\n`);
+        process.stderr.write(`${explainAuthorities(request.plugin.definition.authorities, output.columns)}\n`);
         continue;
       }
       const chosen = answer === "all"

@@ -65,8 +65,7 @@ export async function projectStatus(
     deny = machine.policy.deny;
     if (machine.policyFile !== undefined) policy = { file: machine.policyFile, deny };
   } catch (error) {
-    if (!(error instanceof ProjectError)) throw error;
-    diagnostics.push(...error.diagnostics);
+    diagnostics.push(...findingsOf(error));
   }
   const none = { total: 0, direct: 0, needsReview: 0 };
   const root = options.root ?? await findProject(start, options.files);
@@ -118,6 +117,19 @@ export async function projectStatus(
     plugins: { total: plugins.length, direct, needsReview: 0 },
     diagnostics,
   };
+}
+
+/** What is wrong with the machine's files; what the system says of one (it may belong to another user) is a finding, too. */
+function findingsOf(error: unknown): readonly Diagnostic[] {
+  if (error instanceof ProjectError) return error.diagnostics;
+  const { code, path, message } = error as {
+    readonly code?: unknown;
+    readonly path?: unknown;
+    readonly message: string;
+  };
+  if (typeof code !== "string") throw error;
+  const file = typeof path === "string" ? { file: path } : {};
+  return [{ code: "system.failed", severity: "error", message, ...file }];
 }
 
 const LOCK_STATES: { readonly [code: string]: LockState | undefined } = {
