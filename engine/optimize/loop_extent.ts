@@ -3,7 +3,8 @@
  * addresses that differ by constants, by how much they move each time and which bytes around them are accessed.
  *
  * A value is affine when it equals v + k × step, modulo its width, the k-th time around (k from 0): block parameters that every back edge changes
- * by one constant, and sums, differences and multiples by constants of such and of values of outside. What k may be at most comes from a
+ * by one constant, and sums, differences and multiples by constants of such and of values of outside; extensions to 64 bits too, provided that what
+ * they extend does not wrap around meanwhile (`extensions`). What k may be at most comes from a
  * test that is made each time around, and that ends the loop when an affine value reaches one of outside.
  */
 import { INVERSE, MIRROR } from "../ir/builder.ts";
@@ -12,7 +13,7 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
 
-const { ADD, BOUNDS, BRANCH, CONST, EQ, GE_U, MUL, NE, PARAM, SHL, SUB } = OP;
+const { ADD, BOUNDS, BRANCH, CONST, EQ, EXTEND_S, EXTEND_U, GE_U, MUL, NE, PARAM, SHL, SUB } = OP;
 const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S } = OP;
 /** Larger steps, and addresses farther from what they have in common, are left alone: products with them fit 64 bits by far. */
 const MOST_STEP = 1 << 16, MOST_DISTANCE = 2 ** 31;
@@ -48,6 +49,8 @@ export class LoopExtent {
   readonly inLoop: Uint8Array;
   /** The loop's blocks, in order; its header is the first. */
   blocks: number[] = [];
+  /** Values that were taken for affine and extend affine ones of 32 bits. */
+  readonly extensions = new Set<number>();
   #steps = new Map<number, number>();
 
   constructor(readonly f: IrFunction, readonly flow: ControlFlow, readonly home: Int32Array) {
@@ -59,6 +62,7 @@ export class LoopExtent {
     const { loopOf, loopEnd } = this.flow;
     for (const k of this.blocks) this.inLoop[k] = 0;
     this.#steps.clear();
+    this.extensions.clear();
     this.blocks = [];
     for (let k = head; k < loopEnd[head]!; k++) {
       if (loopOf[k] !== head) continue;
@@ -98,6 +102,12 @@ export class LoopExtent {
         return op[b[v]!] === CONST ? this.step(a[v]!, depth) * 2 ** (imm[b[v]!]! & (ty[v] === TY.I32 ? 31 : 63)) : NaN;
       case MUL:
         return this.step(a[v]!, depth) * this.constant(b[v]!);
+      case EXTEND_S:
+      case EXTEND_U: {
+        const step = this.step(a[v]!, depth);
+        if (Math.abs(step) > 0) this.extensions.add(v);
+        return step;
+      }
     }
     return NaN;
   }
@@ -168,7 +178,9 @@ export class LoopExtent {
   #test(compare: number, x: number, y: number): Test | undefined {
     const step = this.step(x);
     const size = Math.abs(step);
-    if (!(size > 0) || (size & (size - 1)) !== 0 || (y !== 0 && this.step(y) !== 0)) return undefined;
+    if (!(size > 0) || (y !== 0 && this.step(y) !== 0)) return undefined;
+    // Only powers of two meet every end that they divide, all around.
+    if (compare === NE && (size & (size - 1)) !== 0) return undefined;
     const upward = compare === LT_S || compare === LT_U || compare === LE_S || compare === LE_U;
     const downward = compare === GT_S || compare === GT_U || compare === GE_S || compare === GE_U;
     if (compare !== NE && !(step > 0 ? upward : downward)) return undefined;

@@ -12,7 +12,7 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import type { Group, LoopExtent, Test } from "./loop_extent.ts";
 
-const { ADD, AND, CONST, EQ, EXTEND_U, LOAD, MUL, NE, PARAM, SHR_U, SUB } = OP;
+const { ADD, AND, CONST, DIV_U, EQ, EXTEND_S, EXTEND_U, LOAD, MUL, NE, PARAM, SHR_U, SUB } = OP;
 const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S, GE_U } = OP;
 /** Fewest times around, if that is known, for which the tests pay. */
 const FEWEST_ROUNDS = 6;
@@ -110,7 +110,16 @@ export class LoopTests {
     if (f.op[last] === CONST && f.c[last] === 0 && f.imm[last]! < FEWEST_ROUNDS) this.refused = true;
     // Where the access comes before the test, it is made once more than the test holds.
     const beyond = groups.some((g) => !g.tested) ? this.#make(ADD, TY.I64, last, this.#number(1)) : last;
+    for (const v of this.#extent.extensions) this.#demandExtension(v, this.#make(ADD, TY.I64, last, this.#number(1)));
     for (const group of groups) this.#demandGroup(group, group.tested ? last : beyond);
+  }
+
+  /** Demands that what `v` extends has not left its range after `rounds` rounds. */
+  #demandExtension(v: number, rounds: number): void {
+    const change = this.#make(MUL, TY.I64, rounds, this.#number(this.#extent.step(v)));
+    let value = this.#make(ADD, TY.I64, this.#atFirst(v), change);
+    if (this.#f.op[v] === EXTEND_S) value = this.#make(ADD, TY.I64, value, this.#number(2 ** 31));
+    this.#demand(LT_U, value, this.#number(2 ** 32));
   }
 
   /** The number of the last round, from 0, in which `test` holds, as i64; −1 if it does not in the first. Demands that it is right. */
@@ -118,7 +127,7 @@ export class LoopTests {
     const ty = this.#f.ty[x]!;
     const from = this.#atFirst(x);
     const to = y === 0 ? this.#constant(ty, 0, 0) : this.#atFirst(y);
-    const size = Math.abs(step), shift = 31 - Math.clz32(size);
+    const size = Math.abs(step), shift = (size & (size - 1)) === 0 ? 31 - Math.clz32(size) : -1;
     const strict = compare === LT_S || compare === LT_U || compare === GT_S || compare === GT_U;
     if (compare !== NE) {
       this.#demand(compare, from, to);
@@ -127,7 +136,8 @@ export class LoopTests {
     const distance = step > 0 ? this.#make(SUB, ty, to, from) : this.#make(SUB, ty, from, to);
     const wide = this.#wide(distance);
     if (ty === TY.I64) this.#demand(LT_U, wide, this.#number(2 ** COUNT_BITS));
-    const rounds = (n: number) => this.#make(SHR_U, TY.I64, n, this.#number(shift));
+    const rounds = (n: number) =>
+      shift < 0 ? this.#make(DIV_U, TY.I64, n, this.#number(size)) : this.#make(SHR_U, TY.I64, n, this.#number(shift));
     if (compare !== NE) return rounds(strict ? this.#make(SUB, TY.I64, wide, this.#number(1)) : wide);
     if (size > 1) this.#demand(EQ, this.#make(AND, TY.I64, wide, this.#number(size - 1)), this.#number(0));
     return this.#make(SUB, TY.I64, rounds(wide), this.#number(1));
