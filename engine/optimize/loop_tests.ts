@@ -51,8 +51,16 @@ export class LoopTests {
       const done = evaluate(op, ty, f.ty[a]!, f.imm[a]!, f.c[a]!, b === 0 ? 0 : f.imm[b]!, b === 0 ? 0 : f.c[b]!);
       if (done === EVAL_DONE) return this.#constant(ty, evalLo, ty === TY.I64 ? evalHi : 0);
     }
+    if (op === ADD && f.op[a] === CONST) return this.#make(ADD, ty, b, a);
+    if (b !== 0 && f.op[b] === CONST) {
+      if (op === SUB) return this.#make(ADD, ty, a, this.#make(SUB, ty, this.#constant(ty, 0, 0), b));
+      if (op === ADD && f.op[a] === ADD && f.op[f.b[a]!] === CONST) {
+        return this.#make(ADD, ty, f.a[a]!, this.#make(ADD, ty, f.b[a]!, b));
+      }
+      if (op === MUL && f.imm[b] === 1 && f.c[b] === 0) return a;
+    }
     const zero = b !== 0 && f.op[b] === CONST && f.imm[b] === 0 && f.c[b] === 0;
-    if (zero && (op === ADD || op === SUB || op === SHR_U)) return a;
+    if (zero && (op === ADD || op === SHR_U)) return a;
     const key = `${op} ${ty} ${a} ${b} ${c} ${imm}`;
     let value = this.#made.get(key);
     if (value === undefined) {
