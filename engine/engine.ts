@@ -19,11 +19,12 @@ import type { Target } from "./codegen/target.ts";
 import { compileModule } from "./compile.ts";
 import { bodySharing, prepareHelpers, threadCount } from "./compile_helpers.ts";
 import { WaftError } from "./errors.ts";
-import { type FeatureSet, featureSet } from "./features.ts";
+import type { FeatureSet } from "./features.ts";
 import { COLLECTOR_CODE } from "./gc/collector_code.ts";
 import type { HeapStatistics } from "./gc/heap.ts";
 import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { currentHost } from "./host/current.ts";
+import type { Host } from "./host/host.ts";
 import { nodeModule } from "./host/process.ts";
 import { ArtifactError } from "./link/artifact.ts";
 import { placeImage } from "./link/image.ts";
@@ -35,7 +36,7 @@ import {
   Module,
   promising,
 } from "./module.ts";
-import { type OptimizationSet, optimizationSet } from "./optimizations.ts";
+import type { OptimizationSet } from "./optimizations.ts";
 import { realmStore, setStoreCompiler } from "./realm_store.ts";
 import { CompiledModule } from "./runtime/compiled_module.ts";
 import { processCodeOf } from "./runtime/guest_thread.ts";
@@ -52,7 +53,16 @@ import type { SharedMemoryToken } from "./runtime/shared_pages.ts";
 import type { Store } from "./runtime/store.ts";
 import { STRING_CODE } from "./runtime/string_code.ts";
 import { type Context, type EngineLimits, type EngineOptions, type Settings, settingsOf } from "./settings.ts";
-import { codeFacts, loadStored, looksBinary, sourceOf, wantsExplicit } from "./stored_module.ts";
+import {
+  codeFacts,
+  COLLECTOR_OPTIONS,
+  collectorKey,
+  hasObjects,
+  loadStored,
+  looksBinary,
+  sourceOf,
+  wantsExplicit,
+} from "./stored_module.ts";
 import { parseModule } from "./text/parse_module.ts";
 import { TextPlaces } from "./text/text_places.ts";
 import { validateModule } from "./validate/module.ts";
@@ -79,17 +89,22 @@ async function backendFor(arch: Machine["arch"]): Promise<Target> {
 /** The backend for this machine: no other is loaded unless it is asked for. */
 const TARGET: Target = await backendFor(hostArchitecture());
 
-/** Compiles a module of our own, whose memory is the whole address space. */
-function compileOwn(store: Store, text: string): CompiledModule {
-  const { thread } = store;
-  const code = compileModule(parseModule(text), {
+/** The machine code of a module of our own, whose memory is the whole address space; not placed yet. */
+function ownCode(host: Host, text: string) {
+  const { features, optimizations } = COLLECTOR_OPTIONS;
+  return compileModule(parseModule(text), {
     target: TARGET,
-    features: featureSet(),
-    optimizations: optimizationSet(),
+    features,
+    optimizations,
     explicitBounds: false,
     unchecked: true,
-    cpu: cpuFeatures(thread.host),
+    cpu: cpuFeatures(host),
   });
+}
+
+function compileOwn(store: Store, text: string): CompiledModule {
+  const { thread } = store;
+  const code = ownCode(thread.host, text);
   const compiled = new CompiledModule(thread, code.valid, {
     ...code,
     image: placeImage(thread.arena, code.bytes, code.tables),
@@ -97,6 +112,15 @@ function compileOwn(store: Store, text: string): CompiledModule {
   compiled.internal = true;
   store.addModule(compiled);
   return compiled;
+}
+
+/** Keeps the collector with modules that need it, for who runs them without a compiler. */
+function keepCollector(cache: CodeCache): void {
+  const key = collectorKey();
+  if (cache.find(key) !== undefined) return;
+  const { host, code: process } = realmStore().thread;
+  const machine = { name: machineName(host), cpu: cpuFeatures(host), process };
+  cache.write(key, serializeCode(machine, COLLECTOR_OPTIONS, { ...ownCode(host, COLLECTOR_CODE), hits: {} }));
 }
 
 setStoreCompiler({
@@ -215,8 +239,10 @@ export class Engine implements Settings {
       return new Module(space, compiled, hits, this, wantsSpare ? spare : undefined);
     }
     prepareHelpers(this.#threads, bytes.length);
-    const module = this.compileParsed(decodeModule(bytes));
+    const parsed = decodeModule(bytes);
+    const module = this.compileParsed(parsed);
     cache.write(key, module.serialize());
+    if (hasObjects(parsed)) keepCollector(cache);
     return module;
   }
 

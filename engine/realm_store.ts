@@ -18,11 +18,17 @@ export interface StoreCompiler {
 }
 
 let compiler: StoreCompiler | undefined;
+let storedCollector: CompiledModule | undefined;
 let store: Store | undefined;
 
 /** Says who compiles for the store of this realm. */
 export function setStoreCompiler(given: StoreCompiler): void {
   compiler = given;
+}
+
+/** Gives the collector as it was compiled before, for when nobody can compile it. */
+export function setStoredCollector(module: CompiledModule): void {
+  storedCollector = module;
 }
 
 /** Can what a store needs be compiled? */
@@ -39,8 +45,9 @@ function makeStore(code: ProcessCode | undefined): Store {
   if (code === undefined) throw new Bug("Nobody can make the code of a process");
   const made = new Store(code);
   made.compileCollector = () => {
-    if (compiler === undefined) throw new Bug("Nobody can compile the collector");
-    return compiler.compileCollector(made);
+    const collector = compiler?.compileCollector(made) ?? storedCollector;
+    if (collector === undefined) throw new Bug("Nobody can compile the collector");
+    return collector;
   };
   made.compileStrings = () => {
     if (compiler === undefined) throw new Bug("Nobody can compile the builtins for strings");

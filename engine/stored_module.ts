@@ -2,17 +2,25 @@
  * Modules from the cache of compiled ones. In: the bytes of a module, settings, the cache. Out: the module, if the cache has it. Invariant: nothing of the
  * compiler is loaded for it.
  */
-import { cacheKeyAsync, CodeCache } from "./cache/code_cache.ts";
+import { cacheKeyAsync, CodeCache, engineKey } from "./cache/code_cache.ts";
 import { sourceStamp } from "./cache/source_stamp.ts";
+import { featureSet } from "./features.ts";
 import { cpuFeatures } from "./host/cpu.ts";
 import { currentHost } from "./host/current.ts";
 import { ArtifactError } from "./link/artifact.ts";
 import { engineStamp } from "./link/engine_stamp.ts";
 import { Module } from "./module.ts";
-import { hasStoreCompiler, realmStore } from "./realm_store.ts";
+import { hasStoreCompiler, realmStore, setStoredCollector } from "./realm_store.ts";
+import { optimizationSet } from "./optimizations.ts";
 import { guardsShared } from "./runtime/memory.ts";
 import { hasGuardRoom } from "./runtime/memory_range.ts";
-import { type LoadedModule, loadModuleFile, machineName, optionNames } from "./runtime/saved_module.ts";
+import {
+  type CodeOptions,
+  type LoadedModule,
+  loadModuleFile,
+  machineName,
+  optionNames,
+} from "./runtime/saved_module.ts";
 import { type EngineOptions, type Settings, settingsOf } from "./settings.ts";
 import type { Module as WasmModule } from "./wasm/module.ts";
 
@@ -61,10 +69,41 @@ function hasSharedMemory(module: WasmModule): boolean {
 /** Only a compiler can make what the module needs when it runs. */
 class NeedsCompiler extends Error {}
 
-/** Refuses modules with structures or arrays where nobody can compile their collector. */
-function requireCollector({ types }: WasmModule): void {
-  if (hasStoreCompiler() || types.every(({ composite }) => composite.kind === "func")) return;
-  throw new NeedsCompiler("The collector has to be compiled");
+/** What the collector is compiled with. */
+export const COLLECTOR_OPTIONS: CodeOptions = {
+  features: featureSet(),
+  optimizations: optimizationSet(),
+  interruptible: false,
+  fuel: false,
+  deterministic: false,
+};
+
+/** The key of the collector's code. */
+export function collectorKey(): string {
+  const host = currentHost();
+  return engineKey("collector", [engineStamp(), sourceStamp(), machineName(host), ...cpuFeatures(host)]);
+}
+
+/** Has the module structures or arrays, which are collected? */
+export function hasObjects({ types }: WasmModule): boolean {
+  return types.some(({ composite }) => composite.kind !== "func");
+}
+
+/** Takes the collector from the cache, where it is kept with modules that need it; says whether it is there. */
+function useStoredCollector(cache: CodeCache): boolean {
+  const key = collectorKey();
+  const path = cache.find(key);
+  if (path === undefined) return false;
+  try {
+    const { compiled } = loadModuleFile(realmStore, path, COLLECTOR_OPTIONS, () => false);
+    compiled.internal = true;
+    setStoredCollector(compiled);
+    return true;
+  } catch (error) {
+    if (error instanceof ArtifactError) cache.remove(key);
+    else if (!isSystemError(error)) throw error;
+    return false;
+  }
 }
 
 /** What the cache has under `key` and can be run as things are. What is damaged is removed from it. */
@@ -73,7 +112,9 @@ export function loadStored(cache: CodeCache, key: string, settings: Settings): L
   if (path === undefined) return undefined;
   try {
     return loadModuleFile(realmStore, path, settings, (valid) => {
-      requireCollector(valid);
+      if (hasObjects(valid) && !hasStoreCompiler() && cache.find(collectorKey()) === undefined) {
+        throw new NeedsCompiler("The collector has to be compiled");
+      }
       return wantsExplicit(settings, valid);
     });
   } catch (error) {
@@ -90,8 +131,8 @@ function isSystemError(error: unknown): boolean {
 }
 
 /**
- * The module that `NewEngine(options).compile(bytes)` would give, when the cache of `options` has it and it runs without a compiler, as all do but those
- * with structures or arrays; else undefined. It has no second form for when there is no address space for guard pages any more.
+ * The module that `NewEngine(options).compile(bytes)` would give, when the cache of `options` has it, and the collector if it has structures
+ * or arrays, which nobody may be there to compile; else undefined. It has no second form for when there is no address space for guard pages any more.
  *
  * Throws for options that exclude each other, as the constructor of engines does.
  */
@@ -102,7 +143,9 @@ export async function openStored(
   const settings = settingsOf(options);
   if (options.cache === undefined || options.perfMap === true || !looksBinary(bytes)) return undefined;
   const key = await cacheKeyAsync(bytes, codeFacts(settings));
-  const loaded = loadStored(new CodeCache(options.cache), key, settings);
+  const cache = new CodeCache(options.cache);
+  const loaded = loadStored(cache, key, settings);
   if (loaded === undefined) return undefined;
+  if (hasObjects(loaded.compiled.valid) && !hasStoreCompiler() && !useStoredCollector(cache)) return undefined;
   return new Module(realmStore(), loaded.compiled, loaded.hits, settings);
 }

@@ -53,6 +53,11 @@ export async function cacheKeyAsync(module: Uint8Array<ArrayBuffer>, facts: read
   return keyOf(new Uint8Array(await crypto.subtle.digest("SHA-256", module)), facts);
 }
 
+/** The key of what belongs to an engine and no module; its up to 32 ASCII characters stand where a module has its hash. */
+export function engineKey(name: string, facts: readonly string[]): string {
+  return keyOf(new TextEncoder().encode(name.padEnd(32).slice(0, 32)), facts);
+}
+
 function keyOf(digest: Uint8Array, facts: readonly string[]): string {
   const text = facts.join("\n");
   const view = new DataView(digest.buffer, digest.byteOffset);

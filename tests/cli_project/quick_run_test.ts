@@ -2,10 +2,12 @@
  * `waft run` of what the cache has: it loads little, and does and says what the long way does.
  */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, normalize } from "node:path";
-import { fileURLToPath } from "node:url";
+import process from "node:process";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { encodeModule } from "../../engine/binary/encode.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 import { waft } from "./waft.ts";
@@ -60,6 +62,22 @@ const FUNCTIONS = `(module
   (func (export "pair") (result i64 f32) (i64.const -1) (f32.const 0.1))
   (func (export "spin") (loop (br 0))))`;
 
+/** Fills more of the heap than is taken before a collection: 60 MB in all, a list of 1000 alive. */
+const OBJECTS = `(module
+  (type $node (struct (field $value i32) (field $next (ref null $node)))) (type $bytes (array (mut i8)))
+  (func (export "lists") (param $rounds i32) (result i32) (local $list (ref null $node)) (local $k i32) (local $sum i32)
+    (loop $round
+      (local.set $list (ref.null $node)) (local.set $k (i32.const 1000))
+      (loop $nodes
+        (local.set $list (struct.new $node (local.get $k) (local.get $list)))
+        (drop (array.new_default $bytes (i32.const 100)))
+        (br_if $nodes (local.tee $k (i32.sub (local.get $k) (i32.const 1)))))
+      (loop $walk
+        (local.set $sum (i32.add (local.get $sum) (struct.get $node $value (local.get $list))))
+        (br_if $walk (i32.eqz (ref.is_null (local.tee $list (struct.get $node $next (local.get $list)))))))
+      (br_if $round (local.tee $rounds (i32.sub (local.get $rounds) (i32.const 1)))))
+    (local.get $sum)))`;
+
 /** Words after `run`, each of which must do the same with and without the cache. */
 const RUNS: readonly (readonly string[])[] = [
   ["program.wasm"],
@@ -72,14 +90,22 @@ const RUNS: readonly (readonly string[])[] = [
   ["--invoke", "none", "functions.wasm"],
   ["--timeout", "20", "--invoke", "spin", "functions.wasm"],
   ["--dir", "/nowhere-at-all", "program.wasm"],
+  ["objects.wasm", "400"],
 ];
+
+/** Runs a module as the command does when it can do so quickly, and looks at the collector of this process. */
+const RUN_QUICKLY = `import { runQuickly } from ${JSON.stringify(pathToFileURL(join(ROOT, ENTRY)).href)};
+import { realmStore } from ${JSON.stringify(pathToFileURL(join(ROOT, "engine/realm_store.ts")).href)};
+const status = await runQuickly(["--bare", Deno.args[0], "400"]);
+const { collections } = realmStore().heap.statistics;
+console.log(status === 0 && collections > 1 ? "quick, with collections" : \`\${status} \${collections}\`);`;
 
 Deno.test("what the cache has does and says what is compiled anew", async () => {
   const home = mkdtempSync(join(tmpdir(), "waft-quick-"));
   try {
     const place = join(home, "place");
     mkdirSync(place);
-    for (const [name, text] of [["program", PROGRAM], ["functions", FUNCTIONS]] as const) {
+    for (const [name, text] of [["program", PROGRAM], ["functions", FUNCTIONS], ["objects", OBJECTS]] as const) {
       writeFileSync(join(place, `${name}.wasm`), encodeModule(parseModule(text)));
     }
     const compiled = join(home, "waft", "cache", "compiled");
@@ -89,8 +115,15 @@ Deno.test("what the cache has does and says what is compiled anew", async () => 
       assert.ok(existsSync(compiled), "the cache is filled");
       assert.deepEqual(await waft(["run", ...words], place, home), anew, words.join(" "));
     }
-    // Two engines: with and without interruptible code.
-    assert.equal(readdirSync(compiled).length, 3);
+    // Two engines: with and without interruptible code; and the collector.
+    assert.equal(readdirSync(compiled).length, 5);
+    // No compiler: the collector is there as well.
+    const alone = spawnSync(process.execPath, ["eval", "--no-check", RUN_QUICKLY, join(place, "objects.wasm")], {
+      cwd: ROOT,
+      encoding: "utf8",
+      env: { ...process.env, WAFT_HOME: join(home, "waft") },
+    });
+    assert.equal(alone.stdout, "200200000\nquick, with collections\n", alone.stderr);
     // A manifest above changes what is run, also one that is broken.
     writeFileSync(join(home, "waft.json"), "{");
     const broken = await waft(["run", ...RUNS[2]!], place, home);
