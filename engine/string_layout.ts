@@ -62,6 +62,9 @@ export const SINGLE_UNITS = 256;
 /** The most handles that machine code has for strings that it makes. */
 export const MOST_LENT = 1 << 22;
 
+/** Bits of STRING_CONTROL.LACKS: room in the arena; handles to give away. */
+export const LACKS = { TEXT: 1, HANDLES: 2 } as const;
+
 /** The control area; u64 each unless said otherwise. */
 export const STRING_CONTROL = {
   /** Of the table. */
@@ -72,8 +75,8 @@ export const STRING_CONTROL = {
   /** First byte of the arena that no slot has had yet, and its end for now. */
   TOP: 24,
   END: 32,
-  /** Set by machine code that found no room in the arena, u32. */
-  FULL: 40,
+  /** What was wanted and not there, LACKS, u32. */
+  LACKS: 40,
   /** The empty string, u32. */
   EMPTY: 44,
   /** By class: address of the first free slot, 0 for none. A free slot's first word is the address of the next. */

@@ -174,8 +174,10 @@ export class HandleTable {
     const strings = this.#strings;
     if (strings !== undefined) {
       for (const word of strings.kept()) this.keep(marks, word);
-      this.#seen = this.#seen.filter((id) => marks[id] !== 0 || this.#forget(id));
-      strings.sweep(marks);
+      if (strings.isWorn) {
+        this.#seen = this.#seen.filter((id) => marks[id] !== 0 || this.#forget(id));
+        strings.sweep(marks);
+      }
     }
     let first = 1;
     for (const lent of strings?.ranges ?? []) {

@@ -1,5 +1,6 @@
 /** What machine code that makes strings leaves behind: numbers, text, and strings that JavaScript comes to see. */
 import assert from "node:assert/strict";
+import { Model, play, randoms, SLOTS, start as startProgram } from "../../tests/webassembly/string_programs.ts";
 import { wasm } from "../../tests/webassembly/subject.ts";
 import { realmStore } from "../realm_store.ts";
 import { WebAssembly } from "../webassembly/mod.ts";
@@ -63,4 +64,19 @@ Deno.test("machine code is made once, and instances before and after use it", ()
   strings.open();
   assert.ok(strings.isOpen);
   assert.equal(many("abc", 10, 100) + start(() => {}).many("abc", 10, 100), 120);
+});
+
+Deno.test("collections at every allocation, or nearly, take no string that is in use", () => {
+  const { strings, heap } = realmStore();
+  strings.open();
+  const ours = startProgram(WebAssembly);
+  for (const interval of [1, 2, 7]) {
+    for (let k = 0; k < SLOTS; k++) ours.set(k, null);
+    heap.stress(interval);
+    try {
+      play([ours], new Model(), randoms(interval * 1000), 800);
+    } finally {
+      heap.stress(0);
+    }
+  }
 });

@@ -10,6 +10,7 @@ import { OBJECT, REF_TAG } from "../gc_layout.ts";
 import {
   AGAIN,
   ENTRY_SHIFT,
+  LACKS,
   MOST_COPIED,
   MOST_JOINED,
   NO_STRING,
@@ -41,6 +42,10 @@ const wide = (value: string) => `(i64.extend_i32_u ${value})`;
 const bytesOf = (units: string) => `(i64.shl ${wide(units)} (i64.const 1))`;
 const control = (offset: number) => `(i64.load offset=${offset} (global.get $control))`;
 const setControl = (offset: number, value: string) => `(i64.store offset=${offset} (global.get $control) ${value})`;
+/** Says what is lacking. */
+const lack = (what: number) =>
+  `(i32.store offset=${STRING_CONTROL.LACKS} (global.get $control)
+  (i32.or (i32.load offset=${STRING_CONTROL.LACKS} (global.get $control)) (i32.const ${what})))`;
 /** Adds `bytes` to an address. */
 const advance = (local: string, bytes: number) => `(local.set $${local} (i64.add ${get(local)} (i64.const ${bytes})))`;
 
@@ -86,7 +91,7 @@ const slotBytes = `
 const NEW = `
 (func $new (param $n i32) (result i64) (local $p i64) (local $q i64) (local $x i64) (local $e i64) (local $w i64)
   (local.set $w ${control(STRING_CONTROL.SPARE_END)})
-  (if (i64.eq ${w} ${control(STRING_CONTROL.SPARE)}) (then (return (i64.const 0))))
+  (if (i64.eq ${w} ${control(STRING_CONTROL.SPARE)}) (then ${lack(LACKS.HANDLES)} (return (i64.const 0))))
   (local.set $p (call $cell ${n}))
   (local.set $q (i64.load offset=${STRING_CONTROL.FREE} ${p}))
   (if (i64.eqz ${q})
@@ -95,7 +100,7 @@ const NEW = `
       (local.set $q ${control(STRING_CONTROL.TOP)})
       (local.set $x (i64.add ${q} ${x}))
       (if (i64.gt_u ${x} ${control(STRING_CONTROL.END)}) (then
-        (i32.store offset=${STRING_CONTROL.FULL} (global.get $control) (i32.const 1))
+        ${lack(LACKS.TEXT)}
         (return (i64.const 0))))
       ${setControl(STRING_CONTROL.TOP, x)})
     (else (i64.store offset=${STRING_CONTROL.FREE} ${p} (i64.load ${q}))))

@@ -8,6 +8,7 @@ import { Bug } from "../errors.ts";
 import { REF_TAG } from "../gc_layout.ts";
 import { type Host, PROT } from "../host/host.ts";
 import {
+  LACKS,
   MOST_LENT,
   NO_STRING,
   ORIGIN_OFFSET,
@@ -53,12 +54,11 @@ export class StringMemory {
   readonly #host: Host;
   readonly #capacity: number;
   readonly #control: NativeRegion;
+  readonly #words: Uint32Array;
   readonly #arenaAddress: number;
   #table: NativeRegion;
   #arena: NativeRegion;
   #units: Uint16Array;
-  /** Text was wanted, and there was no slot for it. */
-  #full = false;
   /** Numbers of machine code, and how many there are. */
   readonly ranges: { first: number; count: number }[] = [];
   #lent = 0;
@@ -79,6 +79,7 @@ export class StringMemory {
     this.#units = new Uint16Array(this.#arena.buffer);
     const controlBytes = Math.ceil(STRING_CONTROL.SIZE / host.pageSize) * host.pageSize;
     this.#control = new NativeRegion(host, host.reserve(controlBytes, PROT.READ | PROT.WRITE), STRING_CONTROL.SIZE);
+    this.#words = this.#control.u32;
     this.#control.setWord(STRING_CONTROL.ORIGIN, this.origin);
     this.#control.setWord(STRING_CONTROL.TOP, this.#arenaAddress);
     this.#control.setWord(STRING_CONTROL.END, this.#arenaAddress + FIRST_ARENA);
@@ -167,7 +168,7 @@ export class StringMemory {
     }
     const address = this.#takeSlot(textClassOf(value.length));
     if (address === 0) {
-      this.#full = true;
+      this.#words[STRING_CONTROL.LACKS >> 2]! |= LACKS.TEXT;
       return false;
     }
     const units = this.#units;
@@ -191,17 +192,23 @@ export class StringMemory {
     this.#crowded = false;
   }
 
-  /** How many numbers machine code should get, if it is to have at least `least`, and `used` are in use; asked after a sweep. */
+  /** How many numbers machine code should get, if it is to have at least `least`, and `used` are in use; asked after a sweep, when nothing is lacking any more. */
   lacking(least: number, used: number): number {
     const spare = this.#spare;
     const most = Math.min(this.#lent, MOST_LENT - this.#lent, this.#capacity - used);
     const more = spare * 2 < this.#lent || this.#lent < least ? Math.max(0, most) : 0;
     this.#crowded = more === 0 && spare * 8 < this.#lent;
+    this.#words[STRING_CONTROL.LACKS >> 2] = 0;
     return more;
   }
 
   get #spare(): number {
     return (this.#control.word(STRING_CONTROL.SPARE_END) - this.#control.word(STRING_CONTROL.SPARE)) / 4;
+  }
+
+  /** Has machine code given away so much that its numbers are worth a sweep? Others are swept far more often. */
+  get isWorn(): boolean {
+    return this.#lacks !== 0 || this.#spare * 2 < this.#lent;
   }
 
   /** Frees the numbers of machine code whose byte in `marks` is 0. */
@@ -240,14 +247,17 @@ export class StringMemory {
 
   /** Was there no room for some text? */
   get lacksText(): boolean {
-    return this.#full || this.#control.u32[STRING_CONTROL.FULL >> 2] !== 0;
+    return (this.#lacks & LACKS.TEXT) !== 0;
   }
 
   /** Is a sweep wanted: for text, or for handles to give away, where one may find some? */
   get full(): boolean {
-    const { u32 } = this.#control;
-    const spent = u32[STRING_CONTROL.SPARE_END >> 2] === u32[STRING_CONTROL.SPARE >> 2];
-    return this.lacksText || spent && !this.#crowded;
+    const lacks = this.#lacks;
+    return lacks !== 0 && (lacks !== LACKS.HANDLES || !this.#crowded);
+  }
+
+  get #lacks(): number {
+    return this.#words[STRING_CONTROL.LACKS >> 2]!;
   }
 
   /** Can machine code make a string now? */
@@ -262,7 +272,6 @@ export class StringMemory {
     this.#arena = new NativeRegion(this.#host, this.#arenaAddress, size);
     this.#units = new Uint16Array(this.#arena.buffer);
     this.#control.setWord(STRING_CONTROL.END, this.#arenaAddress + size);
-    this.#relieved();
     return true;
   }
 
@@ -281,12 +290,6 @@ export class StringMemory {
       const bytes = Math.ceil((used - KEPT_ARENA) / pageSize) * pageSize;
       this.#host.replace(this.#arenaAddress + KEPT_ARENA, bytes, PROT.READ | PROT.WRITE);
     }
-    this.#relieved();
-  }
-
-  #relieved(): void {
-    this.#full = false;
-    this.#control.u32[STRING_CONTROL.FULL >> 2] = 0;
   }
 
   /** Offset in the arena of the text of number `id`, which has some. */
