@@ -57,7 +57,6 @@ export class Emission extends FunctionEmission {
     // The return address included; 0: x30 has it.
     const bytes = allocation.slotCount * 8;
     this.frame = v.hasCalls || bytes > 0 || !this.elides ? (bytes + 8 + 15) & ~15 : 0;
-    if (this.frame === 0) this.hit(this.elideKey);
     this.poll = -1;
     this.last.at = -1;
     this.forwards = optimizations["store-load-fwd"] !== false;

@@ -72,6 +72,7 @@ export function emitFunction(
 ): void {
   const e = emission;
   e.begin(v, allocation, context, code);
+  if (e.frame === 0) e.hit(e.elideKey); // here: stubs have no frame either, and are nobody's function
   emitFunctionBody(EMITTER, e, index, Math.max(0, e.frame - 8));
 }
 
