@@ -28,6 +28,8 @@ const MOST_TEXT = 2 ** 23;
 const HEAP_BYTES_PER_STRING = 64;
 /** How many numbers machine code gets first. */
 const FIRST_LENT = 16384;
+/** Numbers are below this: references are of 32 bits. */
+const MOST = 2 ** 29;
 /** Stands in the table where a number is free. */
 const FREE = Symbol("free");
 /** Stands there for a number of machine code: that of a string that JavaScript has not seen, or of none. */
@@ -48,6 +50,7 @@ export class HandleTable {
   /** Units of the strings that came since the last sweep. */
   #text = 0;
   #strings: StringMemory | undefined;
+  #most = MOST;
   /** How many numbers machine code has; those of its strings that JavaScript has seen. */
   #lent = 0;
   #seen: number[] = [];
@@ -75,9 +78,16 @@ export class HandleTable {
 
   #put(value: unknown): number {
     const id = this.#free.pop() ?? this.#values.length;
+    if (id >= this.#most) throw new RangeError("Out of address space: too many references of the host");
     this.#values[id] = value;
     this.#strings?.enter(id, value);
     return id;
+  }
+
+  /** Numbers are below `most` from now on: machine code looks them up in a table with so many entries. Throws RangeError when some are not. */
+  limit(most: number): void {
+    if (this.#values.length > most) throw new RangeError("Out of address space: too many references of the host");
+    this.#most = Math.min(this.#most, most);
   }
 
   /** Lets machine code know from now on which values are strings. */
@@ -92,6 +102,8 @@ export class HandleTable {
   /** Gives machine code `count` numbers for good. */
   #lend(strings: StringMemory, count: number): void {
     const first = this.#values.length;
+    count = Math.min(count, this.#most - first);
+    if (count <= 0) return;
     strings.lend(first, count, this.#tag);
     for (let id = first; id < first + count; id++) this.#values[id] = LENT;
     this.#lent += count;

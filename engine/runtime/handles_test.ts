@@ -61,3 +61,15 @@ Deno.test("it is time to sweep by the number of values, and by how much text cam
   for (let i = 0; i < 8; i++) strings.handleOf(large);
   assert.ok(strings.full);
 });
+
+Deno.test("numbers stay below the limit", () => {
+  const handles = new HandleTable(TAG);
+  handles.limit(3);
+  const [a, b] = [{}, {}];
+  const first = handles.handleOf(a);
+  handles.handleOf(b);
+  assert.throws(() => handles.handleOf({}), RangeError);
+  assert.throws(() => handles.limit(2), RangeError);
+  handles.sweep((mark) => mark(first));
+  assert.equal(handles.handleOf({}) >>> 3, 2, "a number that was freed is given again");
+});

@@ -14,6 +14,7 @@ import {
   MOST_JOINED,
   STRING_BUILTIN_NAMES,
   STRING_BUILTINS,
+  STRING_ENTRY,
   STRING_MODULE,
   type StringBuiltin,
 } from "../string_layout.ts";
@@ -139,7 +140,16 @@ export class StringBuiltins {
   }
 
   #originOfNothing(): number {
-    return this.#nothing ||= reserveEntries(this.#store.thread.host, PROT.READ).address;
+    if (this.#nothing !== 0) return this.#nothing;
+    const { host, handles } = this.#store.thread;
+    const { address, capacity } = reserveEntries(host, PROT.READ);
+    try {
+      handles.limit(capacity);
+    } catch (error) {
+      host.release(address, capacity * STRING_ENTRY.SIZE);
+      throw error;
+    }
+    return this.#nothing = address;
   }
 
   #connect(instance: Instance, { records }: StringCode): void {
