@@ -3,9 +3,9 @@
  * an exit code. Nothing else happens here. A plain `waft run` does not even load what reads command lines, since start-up time counts.
  */
 import { exitProcess, programArguments } from "@waft/engine/host/process";
-import { exitStatus, report } from "./project/commands/failure.ts";
+import { exitStatus, report } from "./project/base/failure.ts";
 import { type CommandRow, COMMANDS } from "./project/commands/table.ts";
-import { VERSION } from "./project/version_string.ts";
+import { VERSION } from "./project/base/version_string.ts";
 
 /** All commands: the project's, and those of the units that may not know each other. */
 const ROWS: readonly CommandRow[] = [

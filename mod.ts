@@ -4,10 +4,10 @@
  * @module
  */
 export * from "@waft/engine";
-export { type GuestOptions, openProject, Project, type ProjectOptions } from "./project/open_project.ts";
-export { type Guest, type HostOptions, InstanceGraph, PluginHost, pluginOf } from "./project/plugin_host.ts";
-export { type LoadedProject, type LoadOptions, loadProject } from "./project/ops/load.ts";
-export { type ContextChoices, makeContext, type OpsContext } from "./project/ops/context.ts";
-export { type Diagnostic, ProjectError } from "./project/diagnostic.ts";
-export { inspectModule } from "./project/engine_inspector.ts";
-export { VERSION } from "./project/version_string.ts";
+export { type GuestOptions, openProject, Project, type ProjectOptions } from "./project/ops/open_project.ts";
+export { type Guest, type HostOptions, InstanceGraph, PluginHost, pluginOf } from "./project/plugins/plugin_host.ts";
+export { type LoadedProject, type LoadOptions, loadProject } from "./project/plugins/load.ts";
+export { type ContextChoices, makeContext, type OpsContext } from "./project/packages/context.ts";
+export { type Diagnostic, ProjectError } from "./project/base/diagnostic.ts";
+export { inspectModule } from "./project/definitions/engine_inspector.ts";
+export { VERSION } from "./project/base/version_string.ts";

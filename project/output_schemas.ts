@@ -5,9 +5,9 @@
  * are closed, so a test that runs the commands finds what is printed and not said here. Within `schemaVersion` 1 properties
  * are only added. Design: §2.3, §2.4.
  */
-import { record, SHARED_DEFINITIONS } from "./definition.ts";
-import type { Schema } from "./schema_walk.ts";
-import { SCHEMA_BASE } from "./site.ts";
+import { record, SHARED_DEFINITIONS } from "./definitions/definition.ts";
+import type { Schema } from "./base/schema_walk.ts";
+import { SCHEMA_BASE } from "./base/site.ts";
 
 const text: Schema = { type: "string" };
 const flag: Schema = { type: "boolean" };

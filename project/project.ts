@@ -5,11 +5,11 @@
  * or asks the network.
  */
 import { join } from "node:path";
-import { type Diagnostic, fail, ProjectError } from "./diagnostic.ts";
-import { DISK, type Files } from "./files.ts";
-import { checkLockfile, type LockResult, MAX_LOCK_BYTES } from "./lockfile.ts";
-import { checkManifest, type Manifest, MAX_MANIFEST_BYTES, type ReadManifest } from "./manifest.ts";
-import { LOCK_FILE, MANIFEST_FILE } from "./site.ts";
+import { type Diagnostic, fail, ProjectError } from "./base/diagnostic.ts";
+import { DISK, type Files } from "./base/files.ts";
+import { checkLockfile, type LockResult, MAX_LOCK_BYTES } from "./lockfile/lockfile.ts";
+import { checkManifest, type Manifest, MAX_MANIFEST_BYTES, type ReadManifest } from "./manifest/manifest.ts";
+import { LOCK_FILE, MANIFEST_FILE } from "./base/site.ts";
 
 /** What a project's files hold; nothing is thrown for broken ones. */
 export interface ProjectState {

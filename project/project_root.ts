@@ -6,11 +6,11 @@
  * `waft run` looks for a project and few find one.
  */
 import { currentUser, systemName } from "@waft/engine/host/process";
-import { fail } from "./diagnostic.ts";
-import { fileStatus } from "./file_status.ts";
-import type { Files } from "./files.ts";
-import { absolutePath, joinPaths as join, parentOf } from "./posix_path.ts";
-import { MANIFEST_FILE } from "./site.ts";
+import { fail } from "./base/diagnostic.ts";
+import { fileStatus } from "./base/file_status.ts";
+import type { Files } from "./base/files.ts";
+import { absolutePath, joinPaths as join, parentOf } from "./base/posix_path.ts";
+import { MANIFEST_FILE } from "./base/site.ts";
 
 /** What searching needs of the operating system's files. */
 type StatusFiles = Pick<Files, "status">;

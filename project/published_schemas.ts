@@ -4,10 +4,10 @@
  * Out: JSON Schema (draft 7) documents made from the very objects that the readers check with, so that what is published
  * and what is enforced cannot drift apart.
  */
-import { CATALOG_JSON_SCHEMA } from "./catalog.ts";
-import { LOCKFILE_SCHEMA } from "./lock_schema.ts";
-import { MANIFEST_JSON_SCHEMA } from "./manifest.ts";
-import { CATALOG_SCHEMA, LOCK_SCHEMA } from "./site.ts";
+import { CATALOG_JSON_SCHEMA } from "./definitions/catalog.ts";
+import { LOCKFILE_SCHEMA } from "./lockfile/lock_schema.ts";
+import { MANIFEST_JSON_SCHEMA } from "./manifest/manifest.ts";
+import { CATALOG_SCHEMA, LOCK_SCHEMA } from "./base/site.ts";
 
 const DRAFT = "http://json-schema.org/draft-07/schema#";
 

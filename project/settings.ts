@@ -6,13 +6,13 @@
  * two names of one switch are one. A key that is set but not implemented is reported, never silently ignored.
  */
 import { join } from "node:path";
-import { type Diagnostic, fail, ProjectError, quote } from "./diagnostic.ts";
-import { DISK, type Files } from "./files.ts";
-import { nearestName } from "./grammar.ts";
-import type { Settings } from "./manifest.ts";
+import { type Diagnostic, fail, ProjectError, quote } from "./base/diagnostic.ts";
+import { DISK, type Files } from "./base/files.ts";
+import { nearestName } from "./base/grammar.ts";
+import type { Settings } from "./manifest/manifest.ts";
 import { findProject } from "./project_root.ts";
-import { FEATURES, OPTIMIZATIONS, type SettingKey } from "./setting_names.ts";
-import { MANIFEST_FILE } from "./site.ts";
+import { FEATURES, OPTIMIZATIONS, type SettingKey } from "./manifest/setting_names.ts";
+import { MANIFEST_FILE } from "./base/site.ts";
 
 /** Where a value came from. */
 export type Provenance = "default" | "manifest" | "flag";
@@ -65,7 +65,7 @@ export async function nearestSettings(
   if (root === undefined) return {};
   const file = join(root, MANIFEST_FILE);
   // Most runs have no project and need not wait for the manifest's reader to load.
-  const { checkManifest, MAX_MANIFEST_BYTES } = await import("./manifest.ts");
+  const { checkManifest, MAX_MANIFEST_BYTES } = await import("./manifest/manifest.ts");
   const bytes = await files.read(file, MAX_MANIFEST_BYTES);
   if (bytes === undefined) return {};
   const { read, diagnostics } = await checkManifest(bytes, file);

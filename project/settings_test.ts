@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { ProjectError } from "./diagnostic.ts";
+import { ProjectError } from "./base/diagnostic.ts";
 import { changedSwitches, engineSettings, nearestSettings, type ResolvedSwitch, resolveSettings } from "./settings.ts";
-import { FEATURES, OPTIMIZATIONS } from "./setting_names.ts";
+import { FEATURES, OPTIMIZATIONS } from "./manifest/setting_names.ts";
 import { IMPLEMENTED } from "./implemented_keys.ts";
 import { FEATURE_ALIASES, FEATURE_ROWS } from "@waft/engine/features";
 import { OPTIMIZATION_ROWS } from "@waft/engine/optimizations";

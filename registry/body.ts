@@ -4,7 +4,7 @@
  * In: a request that anyone may have sent. Out: bytes or JSON, or a Problem. At most `maxBytes` are ever held, whatever the
  * request says about its length.
  */
-import { isObject, type JsonObject, type JsonValue, readJson } from "../project/json_read.ts";
+import { isObject, type JsonObject, type JsonValue, readJson } from "../project/base/json_read.ts";
 import { findingsOf, Problem } from "./problem.ts";
 
 /** Reads a body. */

@@ -10,7 +10,7 @@ import type { Command as AnyCommand } from "commander";
 import { chmodSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import process from "node:process";
-import { machinePaths } from "../project/paths.ts";
+import { machinePaths } from "../project/base/paths.ts";
 import { isPrefix } from "./names.ts";
 import { canaryDocuments, startRegistry } from "./registry.ts";
 import { ACCOUNT_NAME, MAX_TOKEN_DAYS, mintToken } from "./routes/accounts.ts";

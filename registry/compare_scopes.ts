@@ -4,8 +4,8 @@
  * In: two requests of the same authority. Out: yes when the first's scope lies within the second's, by the project's own
  * law of scopes.
  */
-import { findAuthority, listKeyOf } from "../project/authorities.ts";
-import type { AuthorityRequest } from "../project/definition.ts";
+import { findAuthority, listKeyOf } from "../project/definitions/authorities.ts";
+import type { AuthorityRequest } from "../project/definitions/definition.ts";
 
 /** True when `request` asks for no more than `known`. */
 export function grantWithin(request: AuthorityRequest, known: AuthorityRequest): boolean {

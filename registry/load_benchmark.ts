@@ -16,7 +16,7 @@ import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { writeArchive } from "../project/archive.ts";
+import { writeArchive } from "../project/packages/archive.ts";
 import { readTaskLine, wholeNumber } from "../scripts/task_options.ts";
 import { segmentOfId } from "./names.ts";
 import { PostgresDatabase } from "./store/postgres.ts";

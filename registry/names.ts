@@ -6,7 +6,7 @@
  * overlook share a skeleton. Design: §3.2, §3.3.
  */
 import { domainToUnicode } from "node:url";
-import { isPluginId } from "../project/grammar.ts";
+import { isPluginId } from "../project/base/grammar.ts";
 
 /** The id in a decoded address segment; undefined when it is none, so that nothing but an id reaches a query. */
 export function idOfSegment(segment: string): string | undefined {

@@ -2,7 +2,7 @@
  * The API's description, OpenAPI 3.1: one row for each route, served at `/api/openapi.json`, checked against real answers
  * by tests and shown as the page `registry-api` of the documentation.
  */
-import { VERSION } from "../project/version_string.ts";
+import { VERSION } from "../project/base/version_string.ts";
 import { API_SCHEMAS, type ApiSchema, ref } from "./openapi_schemas.ts";
 import { FACETS, SORTS } from "./store/packages.ts";
 

@@ -4,7 +4,7 @@
  * In: a code of the table below, with words. Out: `application/problem+json` whose `type` is a page of this site. Text from
  * requests is escaped, so that no terminal and no log can be steered by it. Design: §3.2.
  */
-import { type Diagnostic, escapeHostile } from "../project/diagnostic.ts";
+import { type Diagnostic, escapeHostile } from "../project/base/diagnostic.ts";
 
 /** Codes: status and title; each has a page at `/errors/<code>`. */
 export const PROBLEMS = {

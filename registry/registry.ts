@@ -23,7 +23,7 @@ import type { Database } from "./store/database.ts";
 import { refreshCounts } from "./store/installs.ts";
 import { currentKey, readDocuments, sharedSecret, type StoredDocument, writeDocuments } from "./store/keys.ts";
 import { migrate } from "./store/migrations.ts";
-import { VERSION } from "../project/version_string.ts";
+import { VERSION } from "../project/base/version_string.ts";
 
 /** What can be chosen. */
 export interface RegistryChoices {

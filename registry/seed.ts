@@ -7,9 +7,9 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { packageManifest } from "../project/catalog.ts";
-import { collectPackage, openDirectory } from "../project/source_path.ts";
-import { canonicalVersion } from "../project/version.ts";
+import { packageManifest } from "../project/definitions/catalog.ts";
+import { collectPackage, openDirectory } from "../project/packages/source_path.ts";
+import { canonicalVersion } from "../project/base/version.ts";
 import { segmentOfId } from "./names.ts";
 import type { Registry } from "./registry.ts";
 

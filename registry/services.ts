@@ -12,7 +12,7 @@ import type { Settings } from "./settings.ts";
 import type { SigningKey } from "./signing.ts";
 import type { DocumentSite } from "./site/documents.ts";
 import type { Database } from "./store/database.ts";
-import { canonicalVersion } from "../project/version.ts";
+import { canonicalVersion } from "../project/base/version.ts";
 
 /** Everything that outlives a request. */
 export interface Services {

@@ -1,8 +1,8 @@
 /**
  * What can be tuned about a registry, with the defaults of the design (§3.2).
  */
-import { ARCHIVE_LIMITS } from "../project/archive.ts";
-import { BASE_URL } from "../project/site.ts";
+import { ARCHIVE_LIMITS } from "../project/packages/archive.ts";
+import { BASE_URL } from "../project/base/site.ts";
 
 /** Requests for each minute and address, by kind of request. */
 export interface RateLimits {

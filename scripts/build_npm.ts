@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { writeArchive } from "../project/archive.ts";
+import { writeArchive } from "../project/packages/archive.ts";
 import { type Files, finishModules, lockedVersions, missingExports, readPack } from "./npm_package.ts";
 import { readTaskLine } from "./task_options.ts";
 

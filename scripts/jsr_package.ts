@@ -10,7 +10,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import process from "node:process";
-import { writeArchive } from "../project/archive.ts";
+import { writeArchive } from "../project/packages/archive.ts";
 import { type Files, readPack } from "./npm_package.ts";
 
 /** Folders of packages. */

@@ -33,14 +33,14 @@ import i from "i.ts";
 
 Deno.test("finishModules() turns imported JSON into modules beside it", () => {
   const files: Files = new Map([
-    ["project/manifest.js", bytes('import schema from "./schema.json" with { type: "json" };')],
-    ["project/schema.json", bytes('{"a": [1]}')],
+    ["project/manifest/manifest.js", bytes('import schema from "./schema.json" with { type: "json" };')],
+    ["project/manifest/schema.json", bytes('{"a": [1]}')],
   ]);
   finishModules(files);
-  assert.equal(text(files, "project/manifest.js"), 'import schema from "./schema.json.js";');
-  assert.equal(text(files, "project/schema.json.js"), 'export default {\n  "a": [\n    1\n  ]\n};\n');
-  files.delete("project/schema.json");
-  files.set("project/manifest.js", bytes('import schema from "./schema.json" with { type: "json" };'));
+  assert.equal(text(files, "project/manifest/manifest.js"), 'import schema from "./schema.json.js";');
+  assert.equal(text(files, "project/manifest/schema.json.js"), 'export default {\n  "a": [\n    1\n  ]\n};\n');
+  files.delete("project/manifest/schema.json");
+  files.set("project/manifest/manifest.js", bytes('import schema from "./schema.json" with { type: "json" };'));
   assert.throws(() => finishModules(files), /imports "\.\/schema\.json", which the package does not have/);
 });
 

@@ -27,21 +27,21 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { writeArchive } from "../project/archive.ts";
+import { writeArchive } from "../project/packages/archive.ts";
 import semver from "semver";
 import { channelOf } from "../project/ops/version_channel.ts";
 import { BUNDLE_LIMITS, bundleFiles } from "../project/ops/version.ts";
-import { platformName } from "../project/paths.ts";
+import { platformName } from "../project/base/paths.ts";
 import {
   parseReleaseIndex,
   type ReleaseArtifact,
   type ReleaseEntry,
   type ReleaseIndex,
   type ReleaseKeys,
-} from "../project/release_index.ts";
-import { BASE_URL } from "../project/site.ts";
-import { VERSION } from "../project/version_string.ts";
-import { canonicalVersion, isCanonicalVersion } from "../project/version.ts";
+} from "../project/versions/release_index.ts";
+import { BASE_URL } from "../project/base/site.ts";
+import { VERSION } from "../project/base/version_string.ts";
+import { canonicalVersion, isCanonicalVersion } from "../project/base/version.ts";
 import { signingKeysOf } from "../registry/signing.ts";
 import { compileEagerly } from "./eager_functions.ts";
 import { denoCache, fetchDeno, PINNED_DENO, pinnedDeno } from "./pinned_deno.ts";
@@ -169,7 +169,7 @@ function exportTree(commit: string, version: string, scratch: string): string {
 
 /** Where a tree says which version it is. */
 const VERSION_LINES: readonly (readonly [file: string, line: RegExp])[] = [
-  ["project/version_string.ts", /(VERSION = ")[^"]*(")/],
+  ["project/base/version_string.ts", /(VERSION = ")[^"]*(")/],
   ["deno.json", /("version": ")[^"]*(")/],
   ["engine/deno.json", /("version": ")[^"]*(")/],
 ];
@@ -296,7 +296,7 @@ function say(text: string): void {
 export async function buildRelease(options: ReleaseOptions): Promise<string> {
   const commit = git("rev-parse", `${options.commit}^{commit}`);
   const committed = new Date(Number(git("show", "-s", "--format=%ct", commit)) * 1000);
-  const own = /VERSION = "([^"]*)"/.exec(git("show", `${commit}:project/version_string.ts`))?.[1] ?? "";
+  const own = /VERSION = "([^"]*)"/.exec(git("show", `${commit}:project/base/version_string.ts`))?.[1] ?? "";
   const version = versionFor(options.channel, own, commit, committed);
   if (!isCanonicalVersion(version)) throw new Error(`${commit} says that it is version "${own}", which is none`);
   if (options.channel === "official") {

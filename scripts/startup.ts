@@ -13,7 +13,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { encodeModule } from "../engine/binary/encode.ts";
 import { parseModule } from "../engine/text/parse_module.ts";
-import { VERSION } from "../project/version_string.ts";
+import { VERSION } from "../project/base/version_string.ts";
 import { QUICK_SAMPLES } from "./quick_samples.ts";
 import { readTaskLine, wholeNumber } from "./task_options.ts";
 

@@ -3,7 +3,7 @@
  */
 import type { Command } from "commander";
 import process from "node:process";
-import { EXIT } from "../diagnostic.ts";
+import { EXIT } from "../base/diagnostic.ts";
 import {
   addDecisionOptions,
   bindingsFrom,
@@ -32,7 +32,7 @@ export function addCommand(program: Command): void {
     runCommand("add", flags, async (env) => {
       const { addPlugins } = await import("../ops/add.ts");
       const { changeText } = await import("./change_output.ts");
-      const { parseWasiGroups } = await import("../wasi_groups.ts");
+      const { parseWasiGroups } = await import("../definitions/wasi_groups.ts");
       const root = await env.root();
       const { decide, finish } = await deciderFor(env, flags, ["add", ...specs]);
       const result = await addPlugins(await env.context({ inspect: true }), {

@@ -5,7 +5,7 @@
 import { CodeCache } from "@waft/engine/cache";
 import type { Command } from "commander";
 import process from "node:process";
-import { codeCacheOptions } from "../paths.ts";
+import { codeCacheOptions } from "../base/paths.ts";
 
 /** Adds `cache`. */
 export function addCommand(program: Command): void {

@@ -3,13 +3,13 @@
  *
  * In: results of ops. Out: lines; everything that comes from a registry is escaped.
  */
-import { findAuthority } from "../authorities.ts";
-import { describeScope } from "../authorities.ts";
-import { type AuthorityRequest, scopeOf } from "../definition.ts";
+import { findAuthority } from "../definitions/authorities.ts";
+import { describeScope } from "../definitions/authorities.ts";
+import { type AuthorityRequest, scopeOf } from "../definitions/definition.ts";
 import type { Change } from "../ops/changes.ts";
 import type { ChangeResult } from "../ops/change.ts";
 import type { ReviewRequest } from "../ops/decide.ts";
-import { layoutTable, type Palette, safe } from "../terminal.ts";
+import { layoutTable, type Palette, safe } from "../base/terminal.ts";
 import type { GlobalFlags } from "./project_command.ts";
 
 const SIGNS = { add: "+", remove: "-", update: "~", keep: "=" } as const;

@@ -3,7 +3,7 @@
  * engine must be asked for so that its code keeps it.
  */
 import type { Context, EngineOptions } from "@waft/engine";
-import { UsageError } from "./failure.ts";
+import { UsageError } from "../base/failure.ts";
 import type { OptionRow } from "./option_rows.ts";
 
 export interface ControlFlags {

@@ -5,9 +5,9 @@
  * else a failure with the flags to paste), bindings and configuration. `--yes` is no such flag: it never grants authority.
  */
 import type { Command } from "commander";
-import { fail } from "../diagnostic.ts";
-import type { JsonObject, JsonValue } from "../json_read.ts";
-import { emptyObject } from "../json_read.ts";
+import { fail } from "../base/diagnostic.ts";
+import type { JsonObject, JsonValue } from "../base/json_read.ts";
+import { emptyObject } from "../base/json_read.ts";
 import { type Decider, deciderFromFlags, shellQuote } from "../ops/decide.ts";
 import { collect, type CommandEnvironment } from "./project_command.ts";
 

@@ -4,7 +4,7 @@
 import type { EngineOptions } from "@waft/engine";
 import { FEATURE_ROWS, type FeatureName } from "@waft/engine/features";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/optimizations";
-import { UsageError } from "./failure.ts";
+import { UsageError } from "../base/failure.ts";
 import type { OptionRow } from "./option_rows.ts";
 
 export interface EngineFlags {

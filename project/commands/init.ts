@@ -4,7 +4,7 @@
 import type { Command } from "commander";
 import process from "node:process";
 import { basename, resolve } from "node:path";
-import { fail, ProjectError } from "../diagnostic.ts";
+import { fail, ProjectError } from "../base/diagnostic.ts";
 import type { InitRequest } from "../ops/init.ts";
 import { addGlobalOptions, type CommandEnvironment, type GlobalFlags, runCommand } from "./project_command.ts";
 
@@ -46,7 +46,7 @@ export function addCommand(program: Command): void {
 
 async function init(env: CommandEnvironment, flags: InitFlags) {
   const root = resolve(process.cwd(), flags.project ?? ".");
-  const { DISK } = await import("../files.ts");
+  const { DISK } = await import("../base/files.ts");
   if (flags.upgrade === true) {
     const { upgradeManifest } = await import("../ops/upgrade.ts");
     const ask = env.interactive && flags.host === undefined ? (await import("./init_prompt.ts")).askHost : undefined;
@@ -58,14 +58,16 @@ async function init(env: CommandEnvironment, flags: InitFlags) {
     return { data, text: data.changes.join("\n") || "waft.json is of schema v1 already." };
   }
   const { initProject, missingFlags } = await import("../ops/init.ts");
-  const { MANIFEST_FILE } = await import("../site.ts");
+  const { MANIFEST_FILE } = await import("../base/site.ts");
   // Said before any question is asked.
   if (await DISK.status(resolve(root, MANIFEST_FILE)) !== undefined) {
     throw fail("project.exists", `${MANIFEST_FILE} exists already; nothing was created`, { file: MANIFEST_FILE });
   }
   const request = await requestFrom(env, flags, root, missingFlags);
   if (request === undefined) return { data: null, text: "Nothing was created.", exitCode: 1 as const };
-  const assembling = request.kind === "plugin" ? { assemble: (await import("../engine_inspector.ts")).assemble } : {};
+  const assembling = request.kind === "plugin"
+    ? { assemble: (await import("../definitions/engine_inspector.ts")).assemble }
+    : {};
   const data = flags.dryRun === true
     ? { kind: request.kind, root, created: [] }
     : await initProject({ ...request, ...assembling }, DISK);

@@ -3,7 +3,7 @@
  */
 import { isCancel, select, text } from "@clack/prompts";
 import process from "node:process";
-import { explainPluginId } from "../grammar.ts";
+import { explainPluginId } from "../base/grammar.ts";
 import { type InitRequest, missingFlags } from "../ops/init.ts";
 
 const output = process.stderr;

@@ -1,12 +1,12 @@
 /**
  * A plugin's definition and a publication as text for people; everything from outside is escaped.
  */
-import { describeScope } from "../authorities.ts";
-import { contractNamespace, scopeOf } from "../definition.ts";
-import { formatType } from "../module_inspector.ts";
+import { describeScope } from "../definitions/authorities.ts";
+import { contractNamespace, scopeOf } from "../definitions/definition.ts";
+import { formatType } from "../definitions/module_inspector.ts";
 import type { InspectResult } from "../ops/inspect.ts";
 import type { PublishResult } from "../ops/publish.ts";
-import { layoutTable, type Palette, safe } from "../terminal.ts";
+import { layoutTable, type Palette, safe } from "../base/terminal.ts";
 
 /** One inspected plugin. */
 export function inspectText(p: InspectResult, colors: Palette): string {

@@ -4,8 +4,8 @@
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
 import { readFile, writeFile } from "node:fs/promises";
-import { FileFailure } from "./failure.ts";
-import { inputPath } from "./input_path.ts";
+import { FileFailure } from "../base/failure.ts";
+import { inputPath } from "../ops/input_path.ts";
 
 /** Adds `parse`. */
 export function addCommand(program: Command): void {

@@ -4,8 +4,8 @@
 import type { Command } from "commander";
 import { resolve } from "node:path";
 import process from "node:process";
-import { EXIT, fail } from "../diagnostic.ts";
-import { requirePluginId } from "../plugin_id.ts";
+import { EXIT, fail } from "../base/diagnostic.ts";
+import { requirePluginId } from "../definitions/plugin_id.ts";
 import { addDecisionOptions, bindingsFrom, configFrom, deciderFor, type DecisionOptions } from "./decision_flags.ts";
 import {
   addGlobalOptions,
@@ -95,8 +95,8 @@ interface PublishFlags extends GlobalFlags {
 async function list(env: CommandEnvironment): Promise<Outcome> {
   const [{ listPlugins }, { describeScope }, { layoutTable, safe }] = await Promise.all([
     import("../ops/list.ts"),
-    import("../authorities.ts"),
-    import("../terminal.ts"),
+    import("../definitions/authorities.ts"),
+    import("../base/terminal.ts"),
   ]);
   const data = await listPlugins(await env.context(), await env.root());
   const rows = data.plugins.map((p) => {
@@ -120,7 +120,10 @@ async function list(env: CommandEnvironment): Promise<Outcome> {
 }
 
 async function check(env: CommandEnvironment): Promise<Outcome> {
-  const [{ checkProject }, { layoutTable }] = await Promise.all([import("../ops/check.ts"), import("../terminal.ts")]);
+  const [{ checkProject }, { layoutTable }] = await Promise.all([
+    import("../ops/check.ts"),
+    import("../base/terminal.ts"),
+  ]);
   const { checks, diagnostics } = await checkProject(await env.context({ inspect: true }), await env.root());
   const paint = { ok: env.colors.green, warning: env.colors.yellow, failed: env.colors.red, skipped: env.colors.dim };
   const lines = layoutTable(checks.map((c) => [paint[c.status](c.status), c.name, c.detail]), env.columns);
@@ -141,7 +144,7 @@ async function plan(env: CommandEnvironment, ids: readonly string[], flags: Plan
   const [{ planProject }, { changeLines }, { layoutTable }] = await Promise.all([
     import("../ops/plan.ts"),
     import("./change_output.ts"),
-    import("../terminal.ts"),
+    import("../base/terminal.ts"),
   ]);
   if (ids.length > 0 && flags.update !== true) throw fail("usage.plan", "ids are given without --update");
   ids.forEach(requirePluginId);
@@ -285,7 +288,7 @@ interface YankFlags extends GlobalFlags {
 }
 
 async function yank(env: CommandEnvironment, [spec]: readonly string[], flags: YankFlags): Promise<Outcome> {
-  const [{ yankRelease }, { safe }] = await Promise.all([import("../ops/yank.ts"), import("../terminal.ts")]);
+  const [{ yankRelease }, { safe }] = await Promise.all([import("../ops/yank.ts"), import("../base/terminal.ts")]);
   const { reason, severity } = flags;
   const root = resolve(process.cwd(), flags.project ?? ".");
   const data = await yankRelease(await env.context(), root, {

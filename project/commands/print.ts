@@ -6,8 +6,8 @@ import type { Command } from "commander";
 import { readFile, writeFile } from "node:fs/promises";
 import process from "node:process";
 import { printModule } from "@waft/engine/text/print";
-import { FileFailure } from "./failure.ts";
-import { inputPath } from "./input_path.ts";
+import { FileFailure } from "../base/failure.ts";
+import { inputPath } from "../ops/input_path.ts";
 
 /** Adds `print`. */
 export function addCommand(program: Command): void {

@@ -6,9 +6,9 @@
  */
 import type { Command } from "commander";
 import process from "node:process";
-import { type Diagnostic, EXIT, type ExitCode, formatDiagnostic, ProjectError } from "../diagnostic.ts";
-import type { OpsContext } from "../ops/context.ts";
-import { canPrompt, type Palette, palette, wantsColor } from "../terminal.ts";
+import { type Diagnostic, EXIT, type ExitCode, formatDiagnostic, ProjectError } from "../base/diagnostic.ts";
+import type { OpsContext } from "../packages/context.ts";
+import { canPrompt, type Palette, palette, wantsColor } from "../base/terminal.ts";
 
 /** Flags of every project command. */
 export interface GlobalFlags {
@@ -82,8 +82,10 @@ export async function runCommand(
       { input: flags.input, json: flags.json === true },
     ),
     async context(options = {}) {
-      const { makeContext } = await import("../ops/context.ts");
-      const inspect = options.inspect === true ? (await import("../engine_inspector.ts")).inspectModule : undefined;
+      const { makeContext } = await import("../packages/context.ts");
+      const inspect = options.inspect === true
+        ? (await import("../definitions/engine_inspector.ts")).inspectModule
+        : undefined;
       return await makeContext({
         offline: flags.offline === true,
         ...(flags.registry === undefined ? {} : { registry: flags.registry }),

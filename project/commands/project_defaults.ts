@@ -29,7 +29,7 @@ export async function projectEngineOptions(
     .all([
       import("../settings.ts"),
       import("../implemented_keys.ts"),
-      import("../diagnostic.ts"),
+      import("../base/diagnostic.ts"),
     ]);
   const nearest = hasProject ? await nearestSettings(directory) : {};
   if (nearest.settings === undefined && flags.parallel === undefined) return own;

@@ -5,11 +5,11 @@
  * reason to refuse. Without a project nothing but a search for `waft.json` is done, since start-up time counts.
  */
 import { currentDirectory } from "@waft/engine/host/process";
-import { fileStatus } from "../file_status.ts";
-import type { LoadedProject } from "../ops/load.ts";
-import { joinPaths } from "../posix_path.ts";
+import { fileStatus } from "../base/file_status.ts";
+import type { LoadedProject } from "../plugins/load.ts";
+import { joinPaths } from "../base/posix_path.ts";
 import { findProject, requireProject } from "../project_root.ts";
-import { LOCK_FILE } from "../site.ts";
+import { LOCK_FILE } from "../base/site.ts";
 
 /** Flags that decide about plugins. */
 export interface PluginFlags {
@@ -31,9 +31,9 @@ export async function projectPlugins(flags: PluginFlags): Promise<LoadedProject 
     if (Object.keys(requirementsOf(manifest)).length === 0) return undefined;
   }
   const [{ makeContext }, { loadProject }, { inspectModule }] = await Promise.all([
-    import("../ops/context.ts"),
-    import("../ops/load.ts"),
-    import("../engine_inspector.ts"),
+    import("../packages/context.ts"),
+    import("../plugins/load.ts"),
+    import("../definitions/engine_inspector.ts"),
   ]);
   const context = await makeContext({ offline: flags.offline === true, inspect: inspectModule });
   return await loadProject(context, root, {

@@ -10,10 +10,10 @@ import { currentDirectory, writeText } from "@waft/engine/host/process";
 import { openStored } from "@waft/engine/stored_module";
 import { askedRange, nearestManifest } from "../ops/asked_range.ts";
 import { callGuest, planCall, startGuest, startsThreads } from "../ops/run_module.ts";
-import { codeCacheOptions } from "../paths.ts";
+import { codeCacheOptions } from "../base/paths.ts";
 import { controlledEngine } from "./control_flags.ts";
 import { engineOptions } from "./engine_options.ts";
-import { exitStatus, report } from "./failure.ts";
+import { exitStatus, report } from "../base/failure.ts";
 import { readFlags } from "./option_rows.ts";
 import { guestInputs, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
 

@@ -7,13 +7,13 @@
  */
 import { cancel, isCancel, multiselect, select, text } from "@clack/prompts";
 import process from "node:process";
-import { findAuthority, fullGrant } from "../authorities.ts";
-import { type AuthorityRequest, scopeOf } from "../definition.ts";
-import { fail } from "../diagnostic.ts";
-import type { JsonObject } from "../json_read.ts";
+import { findAuthority, fullGrant } from "../definitions/authorities.ts";
+import { type AuthorityRequest, scopeOf } from "../definitions/definition.ts";
+import { fail } from "../base/diagnostic.ts";
+import type { JsonObject } from "../base/json_read.ts";
 import type { Decider, Decision, ReviewRequest } from "../ops/decide.ts";
 import { grantFrom } from "../ops/decide.ts";
-import { type Palette, safe } from "../terminal.ts";
+import { type Palette, safe } from "../base/terminal.ts";
 import { explainAuthorities, reviewText } from "./change_output.ts";
 
 const output = process.stderr;

@@ -2,7 +2,7 @@
  * `waft rm <id>…`: remove requirements; what nothing else needs leaves the lockfile.
  */
 import type { Command } from "commander";
-import { EXIT } from "../diagnostic.ts";
+import { EXIT } from "../base/diagnostic.ts";
 import { addDecisionOptions, bindingsFrom, configFrom, deciderFor, type DecisionOptions } from "./decision_flags.ts";
 import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
 

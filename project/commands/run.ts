@@ -6,7 +6,7 @@
 import { writeText } from "@waft/engine/host/process";
 import type { Command } from "commander";
 import { runFile } from "../ops/run.ts";
-import { codeCacheOptions } from "../paths.ts";
+import { codeCacheOptions } from "../base/paths.ts";
 import { controlledEngine } from "./control_flags.ts";
 import { addOptions } from "./option_rows.ts";
 import { projectEngineOptions } from "./project_defaults.ts";

@@ -4,7 +4,7 @@
 import type { Context } from "@waft/engine";
 import { CONTROL_OPTION_ROWS, type ControlFlags, runContext } from "./control_flags.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags } from "./engine_options.ts";
-import { UsageError } from "./failure.ts";
+import { UsageError } from "../base/failure.ts";
 import type { OptionRow } from "./option_rows.ts";
 
 /** The values of the options. */

@@ -6,8 +6,8 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline/promises";
 import { fileURLToPath } from "node:url";
-import { fail } from "../diagnostic.ts";
-import { VERSION } from "../version_string.ts";
+import { fail } from "../base/diagnostic.ts";
+import { VERSION } from "../base/version_string.ts";
 import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
 
 interface SelfFlags extends GlobalFlags {
@@ -44,9 +44,9 @@ async function install(flags: SelfFlags, canAsk: boolean): Promise<{ data: unkno
     await Promise.all([
       import("../ops/self_install.ts"),
       import("../ops/path_edit.ts"),
-      import("../paths.ts"),
+      import("../base/paths.ts"),
       import("../ops/version_start.ts"),
-      import("../release_download.ts"),
+      import("../versions/release_download.ts"),
     ]);
   const from = bundleRoot();
   const facts = thisMachine();
@@ -126,7 +126,7 @@ function bundleRoot(): string {
 async function uninstall(flags: SelfFlags, canAsk: boolean): Promise<{ data: unknown; text: string }> {
   const [{ planUninstall, uninstallSelf }, { machinePaths }] = await Promise.all([
     import("../ops/self_install.ts"),
-    import("../paths.ts"),
+    import("../base/paths.ts"),
   ]);
   const paths = machinePaths();
   const plan = await planUninstall(paths, flags.purge === true);

@@ -31,7 +31,7 @@ export function addKeysCommand(program: Command, group: "opts" | "features"): vo
     runCommand(group, flags, async (env) => {
       const [{ nearestSettings, resolveSettings }, { layoutTable }, implemented] = await Promise.all([
         import("../settings.ts"),
-        import("../terminal.ts"),
+        import("../base/terminal.ts"),
         import("../implemented_keys.ts"),
       ]);
       const nearest = await nearestSettings(resolve(process.cwd(), flags.project ?? "."));

@@ -4,7 +4,7 @@
 import type { Command } from "commander";
 import process from "node:process";
 import { resolve } from "node:path";
-import { EXIT } from "../diagnostic.ts";
+import { EXIT } from "../base/diagnostic.ts";
 import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
 
 /** Adds `status`. */
@@ -17,9 +17,9 @@ export function addCommand(program: Command): void {
       const [{ projectStatus }, { DISK }, { machinePaths }, { layoutTable, safe }, { requireProject }] = await Promise
         .all([
           import("../ops/status.ts"),
-          import("../files.ts"),
-          import("../paths.ts"),
-          import("../terminal.ts"),
+          import("../base/files.ts"),
+          import("../base/paths.ts"),
+          import("../base/terminal.ts"),
           import("../project_root.ts"),
         ]);
       const root = flags.project === undefined

@@ -6,8 +6,8 @@ import type { Command } from "commander";
 import { readFile } from "node:fs/promises";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { addOptions } from "./option_rows.ts";
-import { FileFailure } from "./failure.ts";
-import { inputPath } from "./input_path.ts";
+import { FileFailure } from "../base/failure.ts";
+import { inputPath } from "../ops/input_path.ts";
 
 /** Adds `validate`. */
 export function addCommand(program: Command): void {

@@ -4,7 +4,7 @@
 import type { Command } from "commander";
 import process from "node:process";
 import { join } from "node:path";
-import { fail } from "../diagnostic.ts";
+import { fail } from "../base/diagnostic.ts";
 import type { VersionContext } from "../ops/version.ts";
 import { addGlobalOptions, type CommandEnvironment, type GlobalFlags, runCommand } from "./project_command.ts";
 
@@ -41,8 +41,8 @@ export function addCommand(program: Command): void {
     runCommand("version list", flags, async (env) => {
       const [{ listVersions }, { machinePaths }, { layoutTable, safe }] = await Promise.all([
         import("../ops/version.ts"),
-        import("../paths.ts"),
-        import("../terminal.ts"),
+        import("../base/paths.ts"),
+        import("../base/terminal.ts"),
       ]);
       const versions = await listVersions(machinePaths());
       const rows = versions.map((v) => [
@@ -71,8 +71,8 @@ export function addCommand(program: Command): void {
       runCommand("version which", flags, async () => {
         const [{ installedTarget }, { readActive }, { machinePaths }] = await Promise.all([
           import("../ops/version.ts"),
-          import("../version_store.ts"),
-          import("../paths.ts"),
+          import("../versions/version_store.ts"),
+          import("../base/paths.ts"),
         ]);
         const paths = machinePaths();
         const named = target ?? (await readActive(paths)).current;
@@ -123,15 +123,15 @@ export function addCommand(program: Command): void {
 /** What the operations need of this machine and these flags. */
 async function versionContext(env: CommandEnvironment, flags: VersionFlags): Promise<VersionContext> {
   const [{ machinePaths, platformName }, { startVersion }] = await Promise.all([
-    import("../paths.ts"),
+    import("../base/paths.ts"),
     import("../ops/version_start.ts"),
   ]);
   const paths = machinePaths();
   const [{ trustedReleaseKeys }, { checkReleaseBase }, { readInstallReceipt }, { BASE_URL }] = await Promise.all([
-    import("../release_keys.ts"),
-    import("../release_download.ts"),
+    import("../versions/release_keys.ts"),
+    import("../versions/release_download.ts"),
     import("../ops/self_install.ts"),
-    import("../site.ts"),
+    import("../base/site.ts"),
   ]);
   const recorded = (await readInstallReceipt(paths))?.base;
   const bar = progressBar(env, flags);

@@ -8,7 +8,7 @@ import process from "node:process";
 import { optionsOfScript, runScript } from "@waft/engine/script/run_script";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { addOptions } from "./option_rows.ts";
-import { FileFailure, oneLine } from "./failure.ts";
+import { FileFailure, oneLine } from "../base/failure.ts";
 
 /** Adds `wast`. */
 export function addCommand(program: Command): void {

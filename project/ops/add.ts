@@ -6,14 +6,14 @@
  * version with `exact`. Short and bare names are never expanded.
  */
 import { relative, resolve } from "node:path";
-import { fail, quote } from "../diagnostic.ts";
-import { requirePluginId } from "../plugin_id.ts";
-import { projectPath } from "../source_path.ts";
-import { SourceSet } from "./context.ts";
+import { fail, quote } from "../base/diagnostic.ts";
+import { requirePluginId } from "../definitions/plugin_id.ts";
+import { projectPath } from "../packages/source_path.ts";
+import { SourceSet } from "../packages/context.ts";
 import { readProject, requireManifest, requirementsOf } from "../project.ts";
-import { canonicalVersion, caretOf, explainRange } from "../version.ts";
+import { canonicalVersion, caretOf, explainRange } from "../base/version.ts";
 import { changeProject, type ChangeRequest, type ChangeResult } from "./change.ts";
-import type { OpsContext } from "./context.ts";
+import type { OpsContext } from "../packages/context.ts";
 
 /** What to add. */
 export interface AddRequest extends Omit<ChangeRequest, "requirements" | "constraint" | "paths"> {

@@ -3,9 +3,9 @@
  * that cannot be read is left to who reports it with its place.
  */
 import { readFile } from "@waft/engine/host/files";
-import { isMissing } from "../file_status.ts";
-import { MANIFEST_FILE } from "../site.ts";
-import { absolutePath, joinPaths, parentOf } from "../posix_path.ts";
+import { isMissing } from "../base/file_status.ts";
+import { MANIFEST_FILE } from "../base/site.ts";
+import { absolutePath, joinPaths, parentOf } from "../base/posix_path.ts";
 
 /** The nearest manifest, and its text. */
 export interface NearestManifest {

@@ -6,19 +6,19 @@
  * broken or conflicted lockfile is salvaged entry by entry, and what cannot be trusted is reviewed again.
  */
 import { join } from "node:path";
-import { leftoversIn, type PendingWrite, sameBytes, writeTogether } from "../atomic_write.ts";
-import { type Diagnostic, fail, ProjectError } from "../diagnostic.ts";
-import { guestOffers } from "../contracts.ts";
-import { fromLockfile, NO_PREVIOUS, type Previous, salvage } from "../lock_merge.ts";
-import { type LockDraft, sealLockfile, writeLockfile } from "../lock_write.ts";
-import type { JsonObject } from "../json_read.ts";
-import { checkLockfile } from "../lockfile.ts";
-import { editRequirements } from "../manifest_edit.ts";
+import { leftoversIn, type PendingWrite, sameBytes, writeTogether } from "../base/atomic_write.ts";
+import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
+import { guestOffers } from "../definitions/contracts.ts";
+import { fromLockfile, NO_PREVIOUS, type Previous, salvage } from "../lockfile/lock_merge.ts";
+import { type LockDraft, sealLockfile, writeLockfile } from "../lockfile/lock_write.ts";
+import type { JsonObject } from "../base/json_read.ts";
+import { checkLockfile } from "../lockfile/lockfile.ts";
+import { editRequirements } from "../manifest/manifest_edit.ts";
 import { type ProjectState, readProject, requireManifest, requirementsOf } from "../project.ts";
-import { checkManifest } from "../manifest.ts";
-import { LOCK_FILE, MANIFEST_FILE } from "../site.ts";
+import { checkManifest } from "../manifest/manifest.ts";
+import { LOCK_FILE, MANIFEST_FILE } from "../base/site.ts";
 import { type Change, changesBetween } from "./changes.ts";
-import type { OpsContext } from "./context.ts";
+import type { OpsContext } from "../packages/context.ts";
 import { decideAll, type Decider } from "./decide.ts";
 import { prepare, type Prepared } from "./prepare.ts";
 

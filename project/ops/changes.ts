@@ -4,10 +4,10 @@
  * In: the previous lockfile's content and a Prepared. Out: one Change for each id, in code-unit order, with reasons, the
  * newer versions that were skipped and why, and the difference in authority. This is what `plan` and `add` show.
  */
-import { findAuthority, requestWidened } from "../authorities.ts";
-import { scopeOf } from "../definition.ts";
-import type { Previous } from "../lock_merge.ts";
-import { reviewReasons } from "../review.ts";
+import { findAuthority, requestWidened } from "../definitions/authorities.ts";
+import { scopeOf } from "../definitions/definition.ts";
+import type { Previous } from "../lockfile/lock_merge.ts";
+import { reviewReasons } from "../lockfile/review.ts";
 import type { Prepared } from "./prepare.ts";
 
 /** How one plugin changes. */

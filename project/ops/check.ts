@@ -5,20 +5,20 @@
  * Works with a broken lockfile: it is then the first and only failed check. Online it also asks whether the registry still
  * agrees on every digest (which finds a poisoned lockfile) and signed it, and for yanks; `--offline` skips that and says so.
  */
-import { sameBytes } from "../atomic_write.ts";
-import { type Diagnostic, ProjectError } from "../diagnostic.ts";
-import { checkLinks } from "../link_check.ts";
-import type { Lockfile } from "../lock_schema.ts";
-import { writeLockfile } from "../lock_write.ts";
-import { InspectionError } from "../module_inspector.ts";
-import { linkPlugin, missingAuthorities } from "../plugin_grants.ts";
+import { sameBytes } from "../base/atomic_write.ts";
+import { type Diagnostic, ProjectError } from "../base/diagnostic.ts";
+import { checkLinks } from "../definitions/link_check.ts";
+import type { Lockfile } from "../lockfile/lock_schema.ts";
+import { writeLockfile } from "../lockfile/lock_write.ts";
+import { InspectionError } from "../definitions/module_inspector.ts";
+import { linkPlugin, missingAuthorities } from "../plugins/plugin_grants.ts";
 import { missingLock, readProject, requireManifest, requirementsOf } from "../project.ts";
-import { search } from "../resolve.ts";
-import { LOCK_FILE } from "../site.ts";
-import type { Release } from "../source.ts";
-import { engineSatisfies, satisfies } from "../version.ts";
-import { type OpsContext, SourceSet } from "./context.ts";
-import { fetchPackage, promisedPlugin } from "./fetch.ts";
+import { search } from "../packages/resolve.ts";
+import { LOCK_FILE } from "../base/site.ts";
+import type { Release } from "../packages/source.ts";
+import { engineSatisfies, satisfies } from "../base/version.ts";
+import { type OpsContext, SourceSet } from "../packages/context.ts";
+import { fetchPackage, promisedPlugin } from "../packages/fetch.ts";
 import { verifyRelease } from "./verify_release.ts";
 
 /** One group of checks. */

@@ -5,14 +5,14 @@
  * plugin, providers before consumers, so that what a consumer can reach is settled when it is reviewed. `--yes` decides
  * nothing: authority comes from a person or from flags that name it. Design: §2.2.
  */
-import { findAuthority, fullGrant, listKeyOf, scopeSchema, widerThan } from "../authorities.ts";
-import { reachOf } from "../contracts.ts";
-import { type AuthorityRequest, scopeOf } from "../definition.ts";
-import { type Diagnostic, fail, ProjectError } from "../diagnostic.ts";
-import { emptyObject, type JsonObject } from "../json_read.ts";
-import type { Previous } from "../lock_merge.ts";
-import { type ReviewReason, reviewReasons } from "../review.ts";
-import { walkSchema } from "../schema_walk.ts";
+import { findAuthority, fullGrant, listKeyOf, scopeSchema, widerThan } from "../definitions/authorities.ts";
+import { reachOf } from "../definitions/contracts.ts";
+import { type AuthorityRequest, scopeOf } from "../definitions/definition.ts";
+import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
+import { emptyObject, type JsonObject } from "../base/json_read.ts";
+import type { Previous } from "../lockfile/lock_merge.ts";
+import { type ReviewReason, reviewReasons } from "../lockfile/review.ts";
+import { walkSchema } from "../base/schema_walk.ts";
 import type { Prepared, PreparedPlugin } from "./prepare.ts";
 
 /** What a reviewer is shown. */

@@ -5,11 +5,11 @@
  * nothing is created. A plugin that is made here builds, passes `plugin check` and publishes as it stands.
  */
 import { dirname, join } from "node:path";
-import { fail, ProjectError } from "../diagnostic.ts";
-import type { Files } from "../files.ts";
-import { explainPluginId } from "../grammar.ts";
-import { checkManifest, type PackageMetadata } from "../manifest.ts";
-import { CATALOG_FILE, CATALOG_SCHEMA, MANIFEST_FILE, MANIFEST_SCHEMA } from "../site.ts";
+import { fail, ProjectError } from "../base/diagnostic.ts";
+import type { Files } from "../base/files.ts";
+import { explainPluginId } from "../base/grammar.ts";
+import { checkManifest, type PackageMetadata } from "../manifest/manifest.ts";
+import { CATALOG_FILE, CATALOG_SCHEMA, MANIFEST_FILE, MANIFEST_SCHEMA } from "../base/site.ts";
 
 /** What to create. */
 export interface InitRequest {

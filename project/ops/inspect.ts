@@ -6,21 +6,21 @@
  * imports and exports, with reasons left to write.
  */
 import { join, resolve } from "node:path";
-import { AUTHORITIES, HOST_FUNCTIONS } from "../authorities.ts";
-import type { Definition } from "../definition.ts";
-import { fail } from "../diagnostic.ts";
-import { hasRangeShape, isPluginId } from "../grammar.ts";
-import type { JsonObject } from "../json_read.ts";
-import { requirePluginId } from "../plugin_id.ts";
-import type { InspectedModule, ModuleExport } from "../module_inspector.ts";
+import { AUTHORITIES, HOST_FUNCTIONS } from "../definitions/authorities.ts";
+import type { Definition } from "../definitions/definition.ts";
+import { fail } from "../base/diagnostic.ts";
+import { hasRangeShape, isPluginId } from "../base/grammar.ts";
+import type { JsonObject } from "../base/json_read.ts";
+import { requirePluginId } from "../definitions/plugin_id.ts";
+import type { InspectedModule, ModuleExport } from "../definitions/module_inspector.ts";
 import { readProject } from "../project.ts";
 import { findProject } from "../project_root.ts";
-import { resolve as resolveVersions } from "../resolve.ts";
-import { CATALOG_FILE, CATALOG_SCHEMA } from "../site.ts";
-import { openDirectory } from "../source_path.ts";
-import { packageManifest } from "../catalog.ts";
-import { type OpsContext, SourceSet } from "./context.ts";
-import { fetchPackage, inspectEntry, promisedPlugin } from "./fetch.ts";
+import { resolve as resolveVersions } from "../packages/resolve.ts";
+import { CATALOG_FILE, CATALOG_SCHEMA } from "../base/site.ts";
+import { openDirectory } from "../packages/source_path.ts";
+import { packageManifest } from "../definitions/catalog.ts";
+import { type OpsContext, SourceSet } from "../packages/context.ts";
+import { fetchPackage, inspectEntry, promisedPlugin } from "../packages/fetch.ts";
 
 /** One inspected plugin. */
 export interface InspectResult {

@@ -4,12 +4,12 @@
  * In: a project and the machine's context. Out: one row for each plugin: version, who requires it, grants, and what is
  * wrong with it, if anything. Yanks come from what the registry said last (or says now, unless offline).
  */
-import { ProjectError } from "../diagnostic.ts";
-import type { JsonObject } from "../json_read.ts";
-import { missingAuthorities } from "../plugin_grants.ts";
+import { ProjectError } from "../base/diagnostic.ts";
+import type { JsonObject } from "../base/json_read.ts";
+import { missingAuthorities } from "../plugins/plugin_grants.ts";
 import { readProject, requireManifest } from "../project.ts";
-import { type OpsContext, SourceSet } from "./context.ts";
-import type { Yank } from "../source.ts";
+import { type OpsContext, SourceSet } from "../packages/context.ts";
+import type { Yank } from "../packages/source.ts";
 
 /** One row. */
 export interface ListedPlugin {

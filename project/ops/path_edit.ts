@@ -6,7 +6,7 @@
  */
 import { access, constants, lstat, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { replaceFile } from "../release_download.ts";
+import { replaceFile } from "../versions/release_download.ts";
 
 /** One block in one file. */
 export interface PathEdit {

@@ -5,8 +5,8 @@
  * ProjectError (exit 9) that says which range is asked for and what to install. A manifest that cannot be read is left to the command, which reports
  * it with its place. Nothing heavy is loaded unless the project asks for another version. Design: §5.
  */
-import { fail, quote } from "../diagnostic.ts";
-import type { MachinePaths } from "../paths.ts";
+import { fail, quote } from "../base/diagnostic.ts";
+import type { MachinePaths } from "../base/paths.ts";
 import { askedRange, nearestManifest } from "./asked_range.ts";
 
 /** Commands that are about waft itself, so that they work in every project. */
@@ -25,8 +25,8 @@ export async function pinnedVersion(
   const asked = askedRange(nearestManifest(start));
   if (asked === undefined) return undefined;
   const [{ installedVersions }, { explainRange, engineSatisfies }] = await Promise.all([
-    import("../version_store.ts"),
-    import("../version.ts"),
+    import("../versions/version_store.ts"),
+    import("../base/version.ts"),
   ]);
   if (explainRange(asked.range) !== undefined || engineSatisfies(running, asked.range)) return undefined;
   const fitting = (await installedVersions(paths)).filter((r) => engineSatisfies(r.version, asked.range));

@@ -4,14 +4,14 @@
  * In: a project and which plugins to move. Out: changes with reasons, the load order, and the link table: each import, what
  * satisfies it, because of which grant. Nothing is written but the caches.
  */
-import { guestOffers } from "../contracts.ts";
-import type { Diagnostic } from "../diagnostic.ts";
-import { fetchPackage, inspectEntry, promisedPlugin } from "./fetch.ts";
-import { describeTarget, guestLinks, linkPlugin } from "../plugin_grants.ts";
+import { guestOffers } from "../definitions/contracts.ts";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { fetchPackage, inspectEntry, promisedPlugin } from "../packages/fetch.ts";
+import { describeTarget, guestLinks, linkPlugin } from "../plugins/plugin_grants.ts";
 import { readProject, requireManifest, requirementsOf } from "../project.ts";
 import { type Change, changesBetween } from "./changes.ts";
 import { previousOf } from "./change.ts";
-import { type OpsContext, SourceSet } from "./context.ts";
+import { type OpsContext, SourceSet } from "../packages/context.ts";
 import { prepare, type PreparedPlugin } from "./prepare.ts";
 
 /** One line of the link table. */

@@ -5,21 +5,21 @@
  * checked packages, bindings, load order, and what each plugin still holds from the last review. Nothing is written but
  * the caches. `add`, `rm`, `plugin update`, `plugin grant` and `plugin plan` all start here.
  */
-import { bindContracts, type BindingQuestion, type BoundPlugin, loadOrder } from "../contracts.ts";
-import { checkConfig } from "../config_schema.ts";
-import { findAuthority, narrowGrant } from "../authorities.ts";
-import { type Definition, definitionDigest, scopeOf } from "../definition.ts";
-import { type Diagnostic, fail, ProjectError } from "../diagnostic.ts";
-import type { JsonObject } from "../json_read.ts";
-import { checkLinks } from "../link_check.ts";
-import type { LockedPackage, LockedSource } from "../lock_schema.ts";
-import type { Previous } from "../lock_merge.ts";
-import { InspectionError } from "../module_inspector.ts";
-import { type Resolution, resolve } from "../resolve.ts";
-import type { Release, Source } from "../source.ts";
-import { RegistrySource } from "../source_registry.ts";
-import { type OpsContext, SourceSet } from "./context.ts";
-import { fetchPackage, promisedPlugin } from "./fetch.ts";
+import { bindContracts, type BindingQuestion, type BoundPlugin, loadOrder } from "../definitions/contracts.ts";
+import { checkConfig } from "../definitions/config_schema.ts";
+import { findAuthority, narrowGrant } from "../definitions/authorities.ts";
+import { type Definition, definitionDigest, scopeOf } from "../definitions/definition.ts";
+import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
+import type { JsonObject } from "../base/json_read.ts";
+import { checkLinks } from "../definitions/link_check.ts";
+import type { LockedPackage, LockedSource } from "../lockfile/lock_schema.ts";
+import type { Previous } from "../lockfile/lock_merge.ts";
+import { InspectionError } from "../definitions/module_inspector.ts";
+import { type Resolution, resolve } from "../packages/resolve.ts";
+import type { Release, Source } from "../packages/source.ts";
+import { RegistrySource } from "../packages/source_registry.ts";
+import { type OpsContext, SourceSet } from "../packages/context.ts";
+import { fetchPackage, promisedPlugin } from "../packages/fetch.ts";
 import { verifyRelease } from "./verify_release.ts";
 
 /** What to prepare. */

@@ -6,14 +6,14 @@
  * be HEAD's own and the tree clean. Only allow-listed files ship. Design: §3.4.
  */
 import { execFile } from "node:child_process";
-import { digestBytes } from "../integrity.ts";
-import { type Diagnostic, fail, ProjectError } from "../diagnostic.ts";
-import { checkLinks } from "../link_check.ts";
-import { InspectionError } from "../module_inspector.ts";
-import { packageManifest } from "../catalog.ts";
-import { collectPackage, openDirectory } from "../source_path.ts";
-import { canonicalVersion, compareVersions } from "../version.ts";
-import { type OpsContext, SourceSet } from "./context.ts";
+import { digestBytes } from "../base/integrity.ts";
+import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
+import { checkLinks } from "../definitions/link_check.ts";
+import { InspectionError } from "../definitions/module_inspector.ts";
+import { packageManifest } from "../definitions/catalog.ts";
+import { collectPackage, openDirectory } from "../packages/source_path.ts";
+import { canonicalVersion, compareVersions } from "../base/version.ts";
+import { type OpsContext, SourceSet } from "../packages/context.ts";
 
 /** What to publish and how. */
 export interface PublishRequest {

@@ -6,9 +6,9 @@
  */
 import { type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { readFile } from "@waft/engine/host/files";
-import { FileFailure, GuestExit, UsageError } from "../commands/failure.ts";
-import { inputPath } from "../commands/input_path.ts";
-import type { LoadedProject } from "./load.ts";
+import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
+import { inputPath } from "./input_path.ts";
+import type { LoadedProject } from "../plugins/load.ts";
 import {
   callGuest,
   type GuestInputs,
@@ -46,8 +46,8 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   const { project } = options;
   if (project === undefined) return await callGuest(file, startGuest(file, module, args, options), call);
   const [{ PluginHost }, { digestBytes }] = await Promise.all([
-    import("../plugin_host.ts"),
-    import("../integrity.ts"),
+    import("../plugins/plugin_host.ts"),
+    import("../base/integrity.ts"),
   ]);
   const programArgs = [file, ...args];
   const { wasi, imports } = wasiFor(module, programArgs, options, project.wasi);

@@ -5,10 +5,10 @@
  */
 import type { Context, Module } from "@waft/engine";
 import { Wasi, WasiExit } from "@waft/engine/wasi";
-import { parseArgument, printResult } from "../commands/arguments.ts";
-import { FileFailure, GuestExit, UsageError } from "../commands/failure.ts";
-import { ProjectError } from "../diagnostic.ts";
-import { narrowedInputs, narrowedWasi } from "../wasi_groups.ts";
+import { parseArgument, printResult } from "./arguments.ts";
+import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
+import { ProjectError } from "../base/diagnostic.ts";
+import { narrowedInputs, narrowedWasi } from "../definitions/wasi_groups.ts";
 
 /** What a guest gets, and what its run is subject to. */
 export interface GuestInputs {

@@ -7,11 +7,11 @@
  */
 import { mkdir, readFile, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { WRITE_LOCK_FILE } from "../atomic_write.ts";
-import { fail } from "../diagnostic.ts";
-import { DISK } from "../files.ts";
-import { type MachineFacts, type MachinePaths, machinePaths } from "../paths.ts";
-import { replaceFile } from "../release_download.ts";
+import { WRITE_LOCK_FILE } from "../base/atomic_write.ts";
+import { fail } from "../base/diagnostic.ts";
+import { DISK } from "../base/files.ts";
+import { type MachineFacts, type MachinePaths, machinePaths } from "../base/paths.ts";
+import { replaceFile } from "../versions/release_download.ts";
 import {
   diskError,
   namesIn,
@@ -22,7 +22,7 @@ import {
   type Step,
   withVersionLock,
   writeActive,
-} from "../version_store.ts";
+} from "../versions/version_store.ts";
 import { applyEdits, type PathEdit, type PathPlan, undoEdits } from "./path_edit.ts";
 import { bundleFiles, tryVersion, type VersionContext } from "./version.ts";
 

@@ -5,15 +5,15 @@
  * broken project, asks no network, changes nothing.
  */
 import { join } from "node:path";
-import { leftoversIn } from "../atomic_write.ts";
-import { type Diagnostic, ProjectError } from "../diagnostic.ts";
-import type { Files } from "../files.ts";
-import { readMachine } from "../machine.ts";
-import type { MachinePaths } from "../paths.ts";
-import { missingAuthorities } from "../plugin_grants.ts";
+import { leftoversIn } from "../base/atomic_write.ts";
+import { type Diagnostic, ProjectError } from "../base/diagnostic.ts";
+import type { Files } from "../base/files.ts";
+import { readMachine } from "../packages/machine.ts";
+import type { MachinePaths } from "../base/paths.ts";
+import { missingAuthorities } from "../plugins/plugin_grants.ts";
 import { missingLock, readProject, requirementsOf } from "../project.ts";
 import { findProject } from "../project_root.ts";
-import { VERSION } from "../version_string.ts";
+import { VERSION } from "../base/version_string.ts";
 import { type Channel, runningChannel } from "./version_channel.ts";
 
 /** The state of a lockfile in one word or two. */

@@ -6,13 +6,13 @@
  */
 import { join } from "node:path";
 import { applyEdits, modify, parse } from "jsonc-parser";
-import { writeTogether } from "../atomic_write.ts";
-import { fail, ProjectError } from "../diagnostic.ts";
-import type { Files } from "../files.ts";
-import { isPluginId } from "../grammar.ts";
-import { isObject, type JsonObject, readJson } from "../json_read.ts";
-import { checkManifest, MAX_MANIFEST_BYTES } from "../manifest.ts";
-import { MANIFEST_FILE, MANIFEST_SCHEMA } from "../site.ts";
+import { writeTogether } from "../base/atomic_write.ts";
+import { fail, ProjectError } from "../base/diagnostic.ts";
+import type { Files } from "../base/files.ts";
+import { isPluginId } from "../base/grammar.ts";
+import { isObject, type JsonObject, readJson } from "../base/json_read.ts";
+import { checkManifest, MAX_MANIFEST_BYTES } from "../manifest/manifest.ts";
+import { MANIFEST_FILE, MANIFEST_SCHEMA } from "../base/site.ts";
 
 /** What was changed. */
 export interface UpgradeResult {

@@ -4,14 +4,14 @@
  * In: a release as an index lists it, its registry. Out: nothing, or a ProjectError (exit 5). The record must name this very
  * package, version, archive, definition and publisher, and its signature must be that of a key known for the registry.
  */
-import { closedMap, record as closed, SHARED_DEFINITIONS } from "../definition.ts";
-import { fail } from "../diagnostic.ts";
-import { parsed, registryKey } from "../registry_keys.ts";
-import { isSigned, recordBytes, type ReleaseRecord } from "../release_record.ts";
-import type { Schema } from "../schema_walk.ts";
-import type { Release } from "../source.ts";
-import type { RegistrySource } from "../source_registry.ts";
-import type { OpsContext } from "./context.ts";
+import { closedMap, record as closed, SHARED_DEFINITIONS } from "../definitions/definition.ts";
+import { fail } from "../base/diagnostic.ts";
+import { parsed, registryKey } from "../packages/registry_keys.ts";
+import { isSigned, recordBytes, type ReleaseRecord } from "../packages/release_record.ts";
+import type { Schema } from "../base/schema_walk.ts";
+import type { Release } from "../packages/source.ts";
+import type { RegistrySource } from "../packages/source_registry.ts";
+import type { OpsContext } from "../packages/context.ts";
 
 const digest: Schema = { $ref: "#/definitions/digest" };
 

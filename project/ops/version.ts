@@ -8,13 +8,13 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import semver from "semver";
-import { ARCHIVE_LIMITS, readArchive } from "../archive.ts";
-import { fail, quote } from "../diagnostic.ts";
-import { DISK } from "../files.ts";
-import type { MachinePaths } from "../paths.ts";
-import { downloadArtifact, fetchIndex, type ReleaseSite } from "../release_download.ts";
-import { artifactFor, type ReleaseIndex, versionOfTarget } from "../release_index.ts";
-import { canonicalVersion, isCanonicalVersion } from "../version.ts";
+import { ARCHIVE_LIMITS, readArchive } from "../packages/archive.ts";
+import { fail, quote } from "../base/diagnostic.ts";
+import { DISK } from "../base/files.ts";
+import type { MachinePaths } from "../base/paths.ts";
+import { downloadArtifact, fetchIndex, type ReleaseSite } from "../versions/release_download.ts";
+import { artifactFor, type ReleaseIndex, versionOfTarget } from "../versions/release_index.ts";
+import { canonicalVersion, isCanonicalVersion } from "../base/version.ts";
 import {
   type ActiveState,
   diskError,
@@ -28,7 +28,7 @@ import {
   type VersionFiles,
   withVersionLock,
   writeActive,
-} from "../version_store.ts";
+} from "../versions/version_store.ts";
 import { type Channel, channelOf, channelOfReceipt } from "./version_channel.ts";
 
 /** What the operations work on. */

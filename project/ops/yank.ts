@@ -4,11 +4,11 @@
  * In: a package, an exact version, a reason with a severity (none to take a withdrawal back). Out: what the registry now
  * says. Who has locked the version keeps it and is warned. Design: §2.3, §3.2.
  */
-import { fail } from "../diagnostic.ts";
-import { requirePluginId } from "../plugin_id.ts";
-import type { Yank } from "../source.ts";
-import { canonicalVersion } from "../version.ts";
-import { type OpsContext, SourceSet } from "./context.ts";
+import { fail } from "../base/diagnostic.ts";
+import { requirePluginId } from "../definitions/plugin_id.ts";
+import type { Yank } from "../packages/source.ts";
+import { canonicalVersion } from "../base/version.ts";
+import { type OpsContext, SourceSet } from "../packages/context.ts";
 
 /** How bad it is. */
 export const SEVERITIES: readonly Yank["severity"][] = ["broken", "security", "other"];

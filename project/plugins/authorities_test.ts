@@ -18,9 +18,9 @@ import {
   type TestPlugin,
   withPlugins,
 } from "../../tests/plugins/plugin_project.ts";
-import { AUTHORITIES, findAuthority, HOST_FUNCTIONS, type HostFunction } from "../authorities.ts";
-import { assemble } from "../engine_inspector.ts";
-import type { JsonObject } from "../json_read.ts";
+import { AUTHORITIES, findAuthority, HOST_FUNCTIONS, type HostFunction } from "../definitions/authorities.ts";
+import { assemble } from "../definitions/engine_inspector.ts";
+import type { JsonObject } from "../base/json_read.ts";
 import { serves } from "./topics.ts";
 
 const NS = `${CONTRACT}@1`;

@@ -4,7 +4,7 @@
  * In: a plugin and its grants. Out: its functions. Every copy is checked against both memories as they are at that moment;
  * out of bounds copies nothing. The caller's addresses are 64 bits wide and unsigned. Design: §1.4.
  */
-import { STATUS } from "../authorities.ts";
+import { STATUS } from "../definitions/authorities.ts";
 import { checkRoom, readCells, writeCells } from "./cells.ts";
 import { type HostTopic, type PluginNode, StatusError } from "./node.ts";
 import { whenThere } from "./waiting.ts";

@@ -5,7 +5,7 @@
  * engine, and back. Other types cannot be passed: status "invalid".
  */
 import { F32, F64, I32, I64 } from "@waft/engine/wasm/types";
-import { STATUS } from "../authorities.ts";
+import { STATUS } from "../definitions/authorities.ts";
 import { type PluginMemory, StatusError } from "./node.ts";
 
 /** Bytes of a cell. */

@@ -13,8 +13,8 @@ import { ERRNO, FILETYPE, openFlags } from "@waft/engine/wasi/abi";
 import { checked, PathResolver, type Place, WasiError } from "@waft/engine/wasi/paths";
 import { Scratch } from "@waft/engine/wasi/scratch";
 import { type FileStatus, filetypeOf, readStatus } from "@waft/engine/wasi/status";
-import { STATUS } from "../authorities.ts";
-import type { JsonObject } from "../json_read.ts";
+import { STATUS } from "../definitions/authorities.ts";
+import type { JsonObject } from "../base/json_read.ts";
 import { type HostTopic, type PluginNode, StatusError } from "./node.ts";
 
 interface System {

@@ -6,7 +6,7 @@
  * trap in a child is a status for the plugin, and ends that child only.
  */
 import { Bug } from "@waft/engine";
-import { STATUS } from "../authorities.ts";
+import { STATUS } from "../definitions/authorities.ts";
 import { checkRoom, readCells, writeCells } from "./cells.ts";
 import { type Child, type HostTopic, StatusError } from "./node.ts";
 

@@ -6,8 +6,8 @@
  * `waft:random@1` and `waft:stdio@1`. Scopes narrow: variables by name, clocks by resolution, streams by name.
  */
 import { readSync, writeSync } from "node:fs";
-import { STATUS } from "../authorities.ts";
-import type { JsonObject } from "../json_read.ts";
+import { STATUS } from "../definitions/authorities.ts";
+import type { JsonObject } from "../base/json_read.ts";
 import { type HostTopic, StatusError } from "./node.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -7,10 +7,10 @@
  */
 import type { Instance } from "@waft/engine";
 import { Memory } from "@waft/engine/runtime/memory";
-import { STATUS } from "../authorities.ts";
-import type { Digest } from "../integrity.ts";
-import type { JsonObject } from "../json_read.ts";
-import type { LoadedPlugin } from "../ops/load.ts";
+import { STATUS } from "../definitions/authorities.ts";
+import type { Digest } from "../base/integrity.ts";
+import type { JsonObject } from "../base/json_read.ts";
+import type { LoadedPlugin } from "./load.ts";
 import type { CallerSlot } from "./caller_slot.ts";
 
 /** A plugin of a host, which knows whether calls of it can wait: for the network, or for others whom it calls. */

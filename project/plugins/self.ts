@@ -5,8 +5,8 @@
  * that no plugin can fake another's line. Design: §1.2.
  */
 import { TrapError } from "@waft/engine";
-import { STATUS } from "../authorities.ts";
-import { escapeHostile } from "../diagnostic.ts";
+import { STATUS } from "../definitions/authorities.ts";
+import { escapeHostile } from "../base/diagnostic.ts";
 import { type HostTopic, StatusError } from "./node.ts";
 
 /** Most bytes of one log line or abort message; the rest is cut. */

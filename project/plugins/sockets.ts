@@ -6,7 +6,7 @@
  * wait is bounded. Which address a granted name resolves to is the resolver's business, as with every such list of names.
  */
 import { Worker } from "node:worker_threads";
-import { STATUS } from "../authorities.ts";
+import { STATUS } from "../definitions/authorities.ts";
 import { type HostTopic, StatusError } from "./node.ts";
 import type { SocketRequest, SocketShare } from "./socket_wire.ts";
 import { whenThere } from "./waiting.ts";

@@ -5,10 +5,10 @@
  * a function is made only for a link whose target says so, with the scopes that stand in it. Functions that count return
  * the negated status, the others the status itself (authorities.ts, column "denied").
  */
-import { HOST_FUNCTIONS } from "../authorities.ts";
-import type { JsonObject } from "../json_read.ts";
-import type { FunctionType } from "../module_inspector.ts";
-import type { Link } from "../plugin_grants.ts";
+import { HOST_FUNCTIONS } from "../definitions/authorities.ts";
+import type { JsonObject } from "../base/json_read.ts";
+import type { FunctionType } from "../definitions/module_inspector.ts";
+import type { Link } from "./plugin_grants.ts";
 import { callerFunctions } from "./caller.ts";
 import { fileFunctions } from "./files.ts";
 import { instanceFunctions } from "./instances.ts";

@@ -5,16 +5,16 @@
  * me; or every finding. The same checks as the client's, with the same code; nothing the client said is believed, nothing of
  * the author's is run. Runs in a process of its own (check_process.ts). Design: §3.4.
  */
-import { readArchive } from "../../project/archive.ts";
-import { openPackage } from "../../project/catalog.ts";
-import { type Diagnostic, ProjectError, quote } from "../../project/diagnostic.ts";
-import { inspectModule } from "../../project/engine_inspector.ts";
-import { digestBytes } from "../../project/integrity.ts";
-import { checkLinks } from "../../project/link_check.ts";
-import type { PackageMetadata } from "../../project/manifest.ts";
-import { InspectionError } from "../../project/module_inspector.ts";
-import { CATALOG_FILE, MANIFEST_FILE } from "../../project/site.ts";
-import { canonicalVersion } from "../../project/version.ts";
+import { readArchive } from "../../project/packages/archive.ts";
+import { openPackage } from "../../project/definitions/catalog.ts";
+import { type Diagnostic, ProjectError, quote } from "../../project/base/diagnostic.ts";
+import { inspectModule } from "../../project/definitions/engine_inspector.ts";
+import { digestBytes } from "../../project/base/integrity.ts";
+import { checkLinks } from "../../project/definitions/link_check.ts";
+import type { PackageMetadata } from "../../project/manifest/manifest.ts";
+import { InspectionError } from "../../project/definitions/module_inspector.ts";
+import { CATALOG_FILE, MANIFEST_FILE } from "../../project/base/site.ts";
+import { canonicalVersion } from "../../project/base/version.ts";
 import type { NewPlugin, ReleaseFile } from "../store/releases.ts";
 
 /** What is to be checked. */

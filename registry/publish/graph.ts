@@ -4,9 +4,9 @@
  * In: a new release that is not in the store yet. Out: nothing, or a Problem that explains the conflict as `waft add` would
  * to the first user. Each plugin of the release is resolved with the releases the store has and the new one.
  */
-import { ProjectError } from "../../project/diagnostic.ts";
-import { type ReleaseProvider, resolve } from "../../project/resolve.ts";
-import type { Release } from "../../project/source.ts";
+import { ProjectError } from "../../project/base/diagnostic.ts";
+import { type ReleaseProvider, resolve } from "../../project/packages/resolve.ts";
+import type { Release } from "../../project/packages/source.ts";
 import { findingsOf, Problem } from "../problem.ts";
 import type { Queries } from "../store/database.ts";
 import { pluginIndex } from "../store/packages.ts";

@@ -1,7 +1,7 @@
 /**
  * `/api/plugins`, `/api/contracts`, `/api/blobs`, `/api/keys`: what resolving and fetching need. Design §3.2.
  */
-import { isPluginId } from "../../project/grammar.ts";
+import { isPluginId } from "../../project/base/grammar.ts";
 import { CACHE, isUnchanged, jsonAnswer, rangeOf } from "../answer.ts";
 import { readJsonBody } from "../body.ts";
 import { idOfSegment } from "../names.ts";

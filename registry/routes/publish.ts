@@ -5,14 +5,14 @@
  * met, keep it. The answer is final: when it says 201, the release is there.
  */
 import { createHash } from "node:crypto";
-import { type Digest, digestBytes, jcs } from "../../project/integrity.ts";
+import { type Digest, digestBytes, jcs } from "../../project/base/integrity.ts";
 import { jsonAnswer } from "../answer.ts";
 import { mediaType, readBody, readJsonBody, textField } from "../body.ts";
 import { hostOf, isPunycode } from "../names.ts";
 import { findingsOf, Problem } from "../problem.ts";
 import { checkGraph } from "../publish/graph.ts";
 import { type Call, idParam, knownQuery, versionParam } from "../services.ts";
-import type { ReleaseRecord } from "../../project/release_record.ts";
+import type { ReleaseRecord } from "../../project/packages/release_record.ts";
 import { signRecord } from "../signing.ts";
 import { type OwnedPrefix, ownerOf } from "../store/accounts.ts";
 import { findRelease, isoTime } from "../store/packages.ts";

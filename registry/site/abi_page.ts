@@ -1,11 +1,17 @@
 /**
  * The page about the host's functions for plugins, written from the table that the linker itself uses.
  *
- * In: project/authorities.ts, and a name for each parameter. Out: Markdown. A test compares names with types, so a function
+ * In: project/definitions/authorities.ts, and a name for each parameter. Out: Markdown. A test compares names with types, so a function
  * cannot be added or changed without this page.
  */
-import { AUTHORITIES, ENGINE_CALLS, HOST_FUNCTIONS, type HostFunction, STATUS } from "../../project/authorities.ts";
-import { formatType } from "../../project/module_inspector.ts";
+import {
+  AUTHORITIES,
+  ENGINE_CALLS,
+  HOST_FUNCTIONS,
+  type HostFunction,
+  STATUS,
+} from "../../project/definitions/authorities.ts";
+import { formatType } from "../../project/definitions/module_inspector.ts";
 
 /** Parameters and what comes back: `status`, `count` (bytes or a number, negated status on failure), or words. */
 export const FUNCTION_WORDS: { readonly [name: string]: readonly [params: string, result: string] } = {

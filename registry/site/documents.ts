@@ -6,7 +6,7 @@
  * come from the database. Design: §4.
  */
 import { DOCS_TOC } from "../docs_toc.ts";
-import { compareVersions } from "../../project/version.ts";
+import { compareVersions } from "../../project/base/version.ts";
 import type { StoredDocument } from "../store/keys.ts";
 import { type Heading, renderDocument } from "./markdown.ts";
 

@@ -5,7 +5,7 @@
  */
 import { Command } from "commander";
 import { COMMANDS } from "../../project/commands/table.ts";
-import { FEATURES, OPTIMIZATIONS, RUNTIME_KEYS, type SettingKey } from "../../project/setting_names.ts";
+import { FEATURES, OPTIMIZATIONS, RUNTIME_KEYS, type SettingKey } from "../../project/manifest/setting_names.ts";
 import { openapiPage } from "../openapi.ts";
 import { abiPage } from "./abi_page.ts";
 import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";

@@ -3,7 +3,7 @@
  *
  * In: text from anywhere. Out: HTML. Characters that reorder or hide text become visible escapes.
  */
-import { escapeHostile } from "../../project/diagnostic.ts";
+import { escapeHostile } from "../../project/base/diagnostic.ts";
 
 /** HTML that is safe to use as it is. */
 export class Markup {

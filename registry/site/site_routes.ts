@@ -2,12 +2,12 @@
  * Addresses of the site: pages, raw Markdown, data, schemas, style.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { CATALOG_JSON_SCHEMA } from "../../project/catalog.ts";
-import { isPluginId } from "../../project/grammar.ts";
-import { LOCKFILE_SCHEMA } from "../../project/lock_schema.ts";
-import { MANIFEST_JSON_SCHEMA } from "../../project/manifest.ts";
+import { CATALOG_JSON_SCHEMA } from "../../project/definitions/catalog.ts";
+import { isPluginId } from "../../project/base/grammar.ts";
+import { LOCKFILE_SCHEMA } from "../../project/lockfile/lock_schema.ts";
+import { MANIFEST_JSON_SCHEMA } from "../../project/manifest/manifest.ts";
 import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
-import { CATALOG_SCHEMA, LOCK_SCHEMA, MANIFEST_SCHEMA } from "../../project/site.ts";
+import { CATALOG_SCHEMA, LOCK_SCHEMA, MANIFEST_SCHEMA } from "../../project/base/site.ts";
 import { CACHE, jsonAnswer, textAnswer } from "../answer.ts";
 import type { Route } from "../app.ts";
 import { segmentOfId } from "../names.ts";

@@ -4,11 +4,11 @@
  * In: checked queries. Out: plain data for routes and pages. Pages of a list follow each other by the sort values of the last
  * row (keyset), so packages that are published meanwhile neither repeat nor hide others.
  */
-import type { Definition } from "../../project/definition.ts";
-import type { PackageMetadata } from "../../project/manifest.ts";
-import { compareVersions } from "../../project/version.ts";
+import type { Definition } from "../../project/definitions/definition.ts";
+import type { PackageMetadata } from "../../project/manifest/manifest.ts";
+import { compareVersions } from "../../project/base/version.ts";
 import { containing, first, maybeText, numberOf, type Queries, type Row, type SqlValue, textOf } from "./database.ts";
-import type { ReleaseRecord } from "../../project/release_record.ts";
+import type { ReleaseRecord } from "../../project/packages/release_record.ts";
 import type { ReleaseFile } from "./releases.ts";
 
 /** How a list can be sorted. */

@@ -5,10 +5,10 @@
  * makes no second release, a plugin id belongs to one package, ids of one host do not share a skeleton. The package's row
  * and facets always describe its newest release that is not yanked; everything happens in one transaction.
  */
-import type { Definition } from "../../project/definition.ts";
-import { contractNamespace } from "../../project/definition.ts";
-import type { PackageMetadata } from "../../project/manifest.ts";
-import { compareVersions, isPrerelease } from "../../project/version.ts";
+import type { Definition } from "../../project/definitions/definition.ts";
+import { contractNamespace } from "../../project/definitions/definition.ts";
+import type { PackageMetadata } from "../../project/manifest/manifest.ts";
+import { compareVersions, isPrerelease } from "../../project/base/version.ts";
 import { hostOf, skeletonOf } from "../names.ts";
 import { audit } from "./accounts.ts";
 import { type Database, first, maybeText, numberOf, type Queries, textOf } from "./database.ts";

@@ -5,8 +5,8 @@ import { Ajv } from "ajv";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { assemble } from "../../project/engine_inspector.ts";
-import type { Definition } from "../../project/definition.ts";
+import { assemble } from "../../project/definitions/engine_inspector.ts";
+import type { Definition } from "../../project/definitions/definition.ts";
 import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
 import { FakeRegistry } from "../project/fake_registry.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
@@ -186,12 +186,12 @@ commandTest(
 
 commandTest("a poisoned lockfile is found by asking the registry", async ({ project, fake, run, json }) => {
   await run("add", KV, "--allow-requested");
-  const { sealLockfile, writeLockfile } = await import("../../project/lock_write.ts");
+  const { sealLockfile, writeLockfile } = await import("../../project/lockfile/lock_write.ts");
   const lock = JSON.parse(project.read("waft-lock.json")!);
   // Everything in the lockfile is consistent, and the blob is in the cache: only the registry knows better.
   await fake.publish([{ ...codecDefinition("2.0.0"), description: "evil" }], "github.com/acme", CODEC_WASM);
   const evil = fake.published.pop()!;
-  const { digestBytes } = await import("../../project/integrity.ts");
+  const { digestBytes } = await import("../../project/base/integrity.ts");
   lock.packages[CODEC].artifact = { digest: digestBytes(evil.archive), size: evil.archive.length };
   lock.plugins[CODEC].definition = evil.plugins[CODEC]!.definition;
   lock.plugins[CODEC].entry.digest = digestBytes(CODEC_WASM);

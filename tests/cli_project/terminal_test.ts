@@ -2,8 +2,8 @@
  * Prompts in a real (pseudo-)terminal: the review, its defaults, cancelling, `init`; and no prompt where there is none.
  */
 import assert from "node:assert/strict";
-import { assemble } from "../../project/engine_inspector.ts";
-import type { Lockfile } from "../../project/lock_schema.ts";
+import { assemble } from "../../project/definitions/engine_inspector.ts";
+import type { Lockfile } from "../../project/lockfile/lock_schema.ts";
 import { FakeRegistry } from "../project/fake_registry.ts";
 import { definition } from "../project/sample_plugins.ts";
 import { TempProject } from "../project/temp_project.ts";

@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url";
 import { planPath } from "../../project/ops/path_edit.ts";
 import { installSelf, planUninstall, type SelfInstall, uninstallSelf } from "../../project/ops/self_install.ts";
 import { installVersion, uninstallVersion, useVersion } from "../../project/ops/version.ts";
-import { type MachineFacts, machinePaths } from "../../project/paths.ts";
-import type { ReleaseKeys } from "../../project/release_index.ts";
+import { type MachineFacts, machinePaths } from "../../project/base/paths.ts";
+import type { ReleaseKeys } from "../../project/versions/release_index.ts";
 import { contextFor } from "./release_fixture.ts";
 
 /** What to do, on which machine, and where to die; never when `step` is negative. */

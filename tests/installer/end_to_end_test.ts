@@ -23,8 +23,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { platformName } from "../../project/paths.ts";
-import type { ReleaseIndex } from "../../project/release_index.ts";
+import { platformName } from "../../project/base/paths.ts";
+import type { ReleaseIndex } from "../../project/versions/release_index.ts";
 import { cloneAt, releaseKey } from "./release_fixture.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));

@@ -11,12 +11,12 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { writeArchive } from "../../project/archive.ts";
-import { type MachineFacts, type MachinePaths, machinePaths } from "../../project/paths.ts";
+import { writeArchive } from "../../project/packages/archive.ts";
+import { type MachineFacts, type MachinePaths, machinePaths } from "../../project/base/paths.ts";
 import { startVersion } from "../../project/ops/version_start.ts";
 import type { VersionContext } from "../../project/ops/version.ts";
-import type { ReleaseIndex, ReleaseKeys } from "../../project/release_index.ts";
-import { keyIdOf } from "../../project/release_record.ts";
+import type { ReleaseIndex, ReleaseKeys } from "../../project/versions/release_index.ts";
+import { keyIdOf } from "../../project/packages/release_record.ts";
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
 

@@ -16,9 +16,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { writeArchive } from "../../project/archive.ts";
-import type { ReleaseEntry } from "../../project/release_index.ts";
-import { VERSION } from "../../project/version_string.ts";
+import { writeArchive } from "../../project/packages/archive.ts";
+import type { ReleaseEntry } from "../../project/versions/release_index.ts";
+import { VERSION } from "../../project/base/version_string.ts";
 import { compileStandalone } from "../../scripts/compile.ts";
 import { buildJsr } from "../../scripts/jsr_package.ts";
 import { fetchDeno, type Pack, PINNED_DENO, type PinnedDeno, pinnedDeno } from "../../scripts/pinned_deno.ts";

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { ProjectError } from "../../project/diagnostic.ts";
+import { ProjectError } from "../../project/base/diagnostic.ts";
 import {
   installVersion,
   listVersions,
@@ -17,7 +17,7 @@ import {
   useVersion,
 } from "../../project/ops/version.ts";
 import { startVersion } from "../../project/ops/version_start.ts";
-import { readActive } from "../../project/version_store.ts";
+import { readActive } from "../../project/versions/version_store.ts";
 import { dieAtStep } from "./die_at_step.ts";
 import { contextFor, fakeBundle, ReleaseFixture, releaseKey, temporaryMachine } from "./release_fixture.ts";
 

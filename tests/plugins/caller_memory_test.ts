@@ -3,9 +3,9 @@
  */
 import assert from "node:assert/strict";
 import { NewEngine, TrapError } from "@waft/engine";
-import { PluginHost } from "../../project/plugin_host.ts";
+import { PluginHost } from "../../project/plugins/plugin_host.ts";
 import { CONTRACT, findingOf, hostOf, PLUGIN, projectOf, type TestPlugin } from "./plugin_project.ts";
-import { digestBytes } from "../../project/integrity.ts";
+import { digestBytes } from "../../project/base/integrity.ts";
 
 const NS = `${CONTRACT}@1`;
 const BOTH = { "caller.memory.read": {}, "caller.memory.write": {} };

@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NewEngine, TrapError } from "@waft/engine";
-import { HOST_FUNCTIONS } from "../../project/authorities.ts";
+import { HOST_FUNCTIONS } from "../../project/definitions/authorities.ts";
 import { CONTRACT, contractFunction, findingOf, guestModule, hostOf, PLUGIN, withPlugins } from "./plugin_project.ts";
 
 const NS = `${CONTRACT}@1`;

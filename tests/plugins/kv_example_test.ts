@@ -7,12 +7,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { NewEngine } from "@waft/engine";
 import { Memory } from "../../engine/runtime/memory.ts";
-import { inspectModule } from "../../project/engine_inspector.ts";
-import { digestBytes } from "../../project/integrity.ts";
+import { inspectModule } from "../../project/definitions/engine_inspector.ts";
+import { digestBytes } from "../../project/base/integrity.ts";
 import { addPlugins } from "../../project/ops/add.ts";
 import { deciderFromFlags } from "../../project/ops/decide.ts";
-import { loadProject } from "../../project/ops/load.ts";
-import { PluginHost } from "../../project/plugin_host.ts";
+import { loadProject } from "../../project/plugins/load.ts";
+import { PluginHost } from "../../project/plugins/plugin_host.ts";
 import { TempProject } from "../project/temp_project.ts";
 
 const KV = fileURLToPath(new URL("../../examples/plugins/kv", import.meta.url));

@@ -8,16 +8,16 @@ import { NewEngine } from "@waft/engine";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findAuthority, fullGrant } from "../../project/authorities.ts";
-import { loadOrder } from "../../project/contracts.ts";
-import { type ConsumedContract, type ContractFunction, scopeOf } from "../../project/definition.ts";
-import { type Diagnostic, ProjectError } from "../../project/diagnostic.ts";
-import { assemble, inspectModule } from "../../project/engine_inspector.ts";
-import { type Digest, digestBytes, jcs } from "../../project/integrity.ts";
-import type { JsonObject } from "../../project/json_read.ts";
-import type { LoadedPlugin, LoadedProject } from "../../project/ops/load.ts";
-import { effectiveGrants, guestLinks, linkPlugin } from "../../project/plugin_grants.ts";
-import { type Guest, type HostOptions, type InstanceGraph, PluginHost } from "../../project/plugin_host.ts";
+import { findAuthority, fullGrant } from "../../project/definitions/authorities.ts";
+import { loadOrder } from "../../project/definitions/contracts.ts";
+import { type ConsumedContract, type ContractFunction, scopeOf } from "../../project/definitions/definition.ts";
+import { type Diagnostic, ProjectError } from "../../project/base/diagnostic.ts";
+import { assemble, inspectModule } from "../../project/definitions/engine_inspector.ts";
+import { type Digest, digestBytes, jcs } from "../../project/base/integrity.ts";
+import type { JsonObject } from "../../project/base/json_read.ts";
+import type { LoadedPlugin, LoadedProject } from "../../project/plugins/load.ts";
+import { effectiveGrants, guestLinks, linkPlugin } from "../../project/plugins/plugin_grants.ts";
+import { type Guest, type HostOptions, type InstanceGraph, PluginHost } from "../../project/plugins/plugin_host.ts";
 import { definition } from "../project/sample_plugins.ts";
 
 /** Id of the plugin, and of the contract, that most tests have one of. */

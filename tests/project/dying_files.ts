@@ -4,7 +4,7 @@
  * `before` dies without doing the last operation, `after` right after it, `half` in the middle of writing a file.
  */
 import { openSync, writeSync } from "node:fs";
-import { DISK, type Files } from "../../project/files.ts";
+import { DISK, type Files } from "../../project/base/files.ts";
 
 /** Thrown for everything that a dead process would not have done. */
 export class Killed extends Error {}

@@ -7,12 +7,12 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { writeArchive } from "../../project/archive.ts";
-import { openPackage } from "../../project/catalog.ts";
-import type { Definition } from "../../project/definition.ts";
-import { type Digest, digestBytes } from "../../project/integrity.ts";
-import { endorsementBytes, keyIdOf, recordBytes, type ReleaseRecord } from "../../project/release_record.ts";
-import type { Yank } from "../../project/source.ts";
+import { writeArchive } from "../../project/packages/archive.ts";
+import { openPackage } from "../../project/definitions/catalog.ts";
+import type { Definition } from "../../project/definitions/definition.ts";
+import { type Digest, digestBytes } from "../../project/base/integrity.ts";
+import { endorsementBytes, keyIdOf, recordBytes, type ReleaseRecord } from "../../project/packages/release_record.ts";
+import type { Yank } from "../../project/packages/source.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 

@@ -3,9 +3,9 @@
  *
  * Out: fresh objects at each call, so that a test can change them freely.
  */
-import type { Definition } from "../../project/definition.ts";
-import { digestBytes } from "../../project/integrity.ts";
-import type { LockDraft } from "../../project/lock_write.ts";
+import type { Definition } from "../../project/definitions/definition.ts";
+import { digestBytes } from "../../project/base/integrity.ts";
+import type { LockDraft } from "../../project/lockfile/lock_write.ts";
 
 /** A definition with defaults for all that a test does not care about. */
 export function definition(id: string, version: string, more: Partial<Definition> = {}): Definition {

@@ -4,8 +4,8 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ContextChoices, makeContext, type OpsContext } from "../../project/ops/context.ts";
-import { machinePaths } from "../../project/paths.ts";
+import { type ContextChoices, makeContext, type OpsContext } from "../../project/packages/context.ts";
+import { machinePaths } from "../../project/base/paths.ts";
 import type { Decider } from "../../project/ops/decide.ts";
 import { deciderFromFlags } from "../../project/ops/decide.ts";
 import type { FakeRegistry } from "./fake_registry.ts";

@@ -9,8 +9,8 @@ import { readFileSync } from "node:fs";
 
 const HTTP = "tests/registry/abuse_test.ts";
 const CLIENT = "tests/project/abuse_test.ts";
-const ARCHIVE = "project/archive_test.ts";
-const LOCK = "project/lockfile_test.ts";
+const ARCHIVE = "project/packages/archive_test.ts";
+const LOCK = "project/lockfile/lockfile_test.ts";
 
 /** Case of the design, file, name of the test or step. */
 const CASES: readonly (readonly [abuse: string, file: string, test: string])[] = [

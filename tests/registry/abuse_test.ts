@@ -1,14 +1,14 @@
 /**
  * The abuse cases of the design (§3.5) that a registry meets, each a named test or step. Those of archives go over HTTP here,
- * so that the whole way is tested; project/archive_test.ts has them one by one for the reader. abuse_cases_test.ts is the
+ * so that the whole way is tested; project/packages/archive_test.ts has them one by one for the reader. abuse_cases_test.ts is the
  * list of all cases, with those that a client meets.
  */
 import assert from "node:assert/strict";
 import { generateKeyPairSync, sign } from "node:crypto";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
-import { writeArchive } from "../../project/archive.ts";
-import type { Definition } from "../../project/definition.ts";
+import { writeArchive } from "../../project/packages/archive.ts";
+import type { Definition } from "../../project/definitions/definition.ts";
 import { listen } from "../../registry/serve.ts";
 import { CODEC, codecDefinition, definition } from "../project/sample_plugins.ts";
 import {
@@ -120,7 +120,7 @@ Deno.test("a module that is no module, and one that imports what it may not", ()
     const token = await acme(r);
     const invalid = await r.publish(token, [codecDefinition()], { "dist/0.wasm": "\0asm\u0001\0\0\0 nonsense" });
     assert.equal((invalid.body as ProblemBody).errors[0]!.code, "link.module");
-    const { assemble } = await import("../../project/engine_inspector.ts");
+    const { assemble } = await import("../../project/definitions/engine_inspector.ts");
     const greedy = assemble(`(module (import "waft:fs@1" "remove" (func (param i32 i32) (result i32))))`);
     const hidden = await r.publish(token, [definition(CODEC, "2.0.1")], { "dist/0.wasm": greedy });
     assert.equal((hidden.body as ProblemBody).errors[0]!.code, "link.unrequested");

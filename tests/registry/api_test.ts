@@ -7,7 +7,7 @@ import { type IncomingHttpHeaders, request } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { createHash } from "node:crypto";
 import { undocumentedRoutes } from "../../registry/app.ts";
-import { isSigned, recordBytes, type ReleaseRecord } from "../../project/release_record.ts";
+import { isSigned, recordBytes, type ReleaseRecord } from "../../project/packages/release_record.ts";
 import type { PackageSummary } from "../../registry/store/packages.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
 import { eachDatabase } from "./temp_database.ts";

@@ -4,12 +4,12 @@
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { inspectModule } from "../../project/engine_inspector.ts";
+import { inspectModule } from "../../project/definitions/engine_inspector.ts";
 import { addPlugins } from "../../project/ops/add.ts";
 import { checkProject } from "../../project/ops/check.ts";
 import { publishPackage } from "../../project/ops/publish.ts";
 import { yankRelease } from "../../project/ops/yank.ts";
-import type { ProjectError } from "../../project/diagnostic.ts";
+import type { ProjectError } from "../../project/base/diagnostic.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
 import { ALLOW_ALL, TempProject } from "../project/temp_project.ts";
 import { eachDatabase } from "./temp_database.ts";

@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { writeArchive } from "../../project/archive.ts";
+import { writeArchive } from "../../project/packages/archive.ts";
 import { ROUTES } from "../../registry/app.ts";
 import { OPERATIONS } from "../../registry/openapi.ts";
 import type { PackageSummary } from "../../registry/store/packages.ts";

@@ -1,11 +1,11 @@
 /**
  * Releases for tests of the store and the server: definitions turned into archives, signed with a throw-away key.
  */
-import { writeArchive } from "../../project/archive.ts";
-import { openPackage } from "../../project/catalog.ts";
-import type { Definition } from "../../project/definition.ts";
-import { type Digest, digestBytes, jcs } from "../../project/integrity.ts";
-import type { ReleaseRecord } from "../../project/release_record.ts";
+import { writeArchive } from "../../project/packages/archive.ts";
+import { openPackage } from "../../project/definitions/catalog.ts";
+import type { Definition } from "../../project/definitions/definition.ts";
+import { type Digest, digestBytes, jcs } from "../../project/base/integrity.ts";
+import type { ReleaseRecord } from "../../project/packages/release_record.ts";
 import { makeSigningKey, signRecord } from "../../registry/signing.ts";
 import type { NewRelease } from "../../registry/store/releases.ts";
 import { packageFiles } from "../project/fake_registry.ts";

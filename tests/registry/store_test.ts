@@ -9,7 +9,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import type { Definition } from "../../project/definition.ts";
+import type { Definition } from "../../project/definitions/definition.ts";
 import {
   accountByName,
   createAccount,
@@ -37,7 +37,7 @@ import {
 import { countInstall, DAY, installSeries, refreshCounts } from "../../registry/store/installs.ts";
 import { currentKey, listKeys, readDocuments, sharedSecret, writeDocuments } from "../../registry/store/keys.ts";
 import { migrate, MIGRATIONS } from "../../registry/store/migrations.ts";
-import { endorsementBytes, isSigned } from "../../project/release_record.ts";
+import { endorsementBytes, isSigned } from "../../project/packages/release_record.ts";
 import {
   facetCounts,
   findPackage,

@@ -2,8 +2,8 @@
  * What changed between two versions of a package, as a reviewer needs it: authorities, contracts, requirements, files.
  */
 import { grantWithin } from "../../compare_scopes.ts";
-import { contractNamespace, type Definition } from "../../../project/definition.ts";
-import { isCanonicalVersion } from "../../../project/version.ts";
+import { contractNamespace, type Definition } from "../../../project/definitions/definition.ts";
+import { isCanonicalVersion } from "../../../project/base/version.ts";
 import { segmentOfId } from "../../names.ts";
 import { Problem } from "../../problem.ts";
 import { requirePackage } from "../../routes/packages.ts";

@@ -1,7 +1,7 @@
 /**
  * A contract: its functions and who provides it.
  */
-import { contractNamespace, type Definition } from "../../../project/definition.ts";
+import { contractNamespace, type Definition } from "../../../project/definitions/definition.ts";
 import { segmentOfId } from "../../names.ts";
 import { Problem } from "../../problem.ts";
 import { contractParam } from "../../routes/plugins.ts";

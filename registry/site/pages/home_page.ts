@@ -1,7 +1,7 @@
 /**
  * The first page: what waft is, how to install it, what it looks like, and then what docs/index.md says.
  */
-import { BASE_URL } from "../../../project/site.ts";
+import { BASE_URL } from "../../../project/base/site.ts";
 import type { Services } from "../../services.ts";
 import type { DocumentPage } from "../documents.ts";
 import { layout } from "../layout.ts";

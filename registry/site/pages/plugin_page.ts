@@ -1,9 +1,9 @@
 /**
  * One package: what it is, what it asks for and why, contracts, versions, where it came from, its read me.
  */
-import { findAuthority } from "../../../project/authorities.ts";
-import { BASE_URL } from "../../../project/site.ts";
-import { contractNamespace, type Definition } from "../../../project/definition.ts";
+import { findAuthority } from "../../../project/definitions/authorities.ts";
+import { BASE_URL } from "../../../project/base/site.ts";
+import { contractNamespace, type Definition } from "../../../project/definitions/definition.ts";
 import { decodedHost, segmentOfId } from "../../names.ts";
 import { Problem } from "../../problem.ts";
 import { requirePackage } from "../../routes/packages.ts";

@@ -1,7 +1,7 @@
 /**
  * The list of plugins: search words, filters by facet, order, pages.
  */
-import { AUTHORITIES } from "../../../project/authorities.ts";
+import { AUTHORITIES } from "../../../project/definitions/authorities.ts";
 import { segmentOfId } from "../../names.ts";
 import { cursorOf, listQueryOf } from "../../routes/packages.ts";
 import type { Call } from "../../services.ts";

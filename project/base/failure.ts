@@ -1,0 +1,103 @@
+/**
+ * How a command fails: one line on stderr that says what and where, and an exit status: 1 failed, 2 wrong usage, 134 trapped, or what the
+ * guest asked for. No stack trace of ours reaches a user, unless WAFT_DEBUG is set.
+ */
+// From their files: the whole engine would be loaded for commands that never compile.
+import { TrapError, WaftError } from "@waft/engine/errors";
+import { environmentVariable, writeText } from "@waft/engine/host/process";
+import { ProjectError } from "./diagnostic.ts";
+
+/** Wrong usage: exit status 2. */
+export class UsageError extends Error {
+  override name = "UsageError";
+}
+
+/** The guest ended with this status (WASI proc_exit). */
+export class GuestExit extends Error {
+  override name = "GuestExit";
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`The program ended with status ${status}`);
+    this.status = status;
+  }
+}
+
+/** A failure that concerns `file`: the message gets the file and the place in it in front. */
+export class FileFailure extends Error {
+  override name = "FileFailure";
+  readonly file: string;
+
+  constructor(file: string, cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.file = file;
+  }
+}
+
+/** Exit status of an error. */
+export function exitStatus(error: unknown): number {
+  if (error instanceof FileFailure) return exitStatus(error.cause);
+  if (error instanceof UsageError) return 2;
+  if (error instanceof ProjectError) return error.exitCode;
+  if (error instanceof TrapError) return 134;
+  if (error instanceof GuestExit) return error.status;
+  return 1;
+}
+
+/** Writes the error to stderr. */
+export function report(error: unknown): void {
+  if (error instanceof GuestExit) return;
+  writeText(2, `${describe(error)}\n`);
+  if (environmentVariable("WAFT_DEBUG") !== undefined && error instanceof Error) writeText(2, `${error.stack}\n`);
+}
+
+/** The lines for an error. */
+export function describe(error: unknown): string {
+  if (error instanceof FileFailure) {
+    const { cause, file } = error;
+    if (cause instanceof TrapError) return trapLines(file, cause);
+    if (cause instanceof WaftError && cause.place.line !== undefined) {
+      return `waft: ${oneLine(file)}:${cause.place.line}:${cause.place.column ?? 1}: ${oneLine(cause.message)}`;
+    }
+    const where = cause instanceof WaftError && cause.where !== "" ? ` (${cause.where})` : "";
+    return `waft: ${oneLine(file)}: ${oneLine(systemMessage(cause) ?? error.message)}${where}`;
+  }
+  if (error instanceof UsageError) return `waft: ${error.message.split("\n").map(oneLine).join("\n")}`;
+  if (error instanceof ProjectError) return error.message; // Findings with their places, a line or two each.
+  if (error instanceof Error) {
+    const { path } = error as { path?: unknown };
+    const message = systemMessage(error);
+    if (message === undefined) return `waft: ${oneLine(error.message)}`;
+    return `waft: ${typeof path === "string" ? `${oneLine(path)}: ` : ""}${message}`;
+  }
+  return `waft: ${oneLine(String(error))}`;
+}
+
+function trapLines(file: string, trap: TrapError): string {
+  const lines = [`waft: ${oneLine(file)}: trap: ${trap.message}`];
+  for (const { funcIndex, funcName, offset, file, line, column } of trap.frames) {
+    const source = file === undefined ? "" : `${oneLine(file)}:`;
+    const place = line === undefined ? `offset 0x${offset.toString(16)}` : `${source}${line}:${column}`;
+    lines.push(`    at ${funcName === undefined ? `func[${funcIndex}]` : oneLine(funcName)} (${place})`);
+  }
+  return lines.join("\n");
+}
+
+/** Words for errors of the operating system; undefined for other errors. */
+function systemMessage(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (code === "ENOENT") return "no such file or directory";
+  if (code === "EACCES" || code === "EPERM") return "permission denied";
+  if (code === "EISDIR") return "is a directory";
+  // Of Deno, for files that would give a program all permissions, which it cannot know that it has.
+  if ((error as Error | null)?.name === "NotCapable") return "not allowed: this belongs to the system";
+  return undefined;
+}
+
+/** Text that cannot move the cursor or fake a second line: control characters are escaped. */
+export function oneLine(text: string): string {
+  // deno-lint-ignore no-control-regex
+  return text.replace(/[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, (c) => {
+    return `\\u{${c.codePointAt(0)!.toString(16)}}`;
+  });
+}

@@ -1,0 +1,125 @@
+/**
+ * Machine paths: WAFT_HOME, macOS, XDG; which registry serves an id; projects are found upwards.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ProjectError } from "./diagnostic.ts";
+import { checkRegistryUrl, readMachine, registryFor, requireTrusted } from "../packages/machine.ts";
+import { machinePaths, platformName } from "./paths.ts";
+import { findProject } from "../project_root.ts";
+import { TempProject } from "../../tests/project/temp_project.ts";
+
+Deno.test("paths: WAFT_HOME overrides everything everywhere", () => {
+  for (const os of ["linux", "darwin", "win32"]) {
+    assert.deepEqual(machinePaths({ env: { WAFT_HOME: "/w", XDG_CACHE_HOME: "/x" }, os, home: "/h" }), {
+      bin: "/w/bin",
+      versions: "/w/versions",
+      config: "/w/config",
+      cache: "/w/cache",
+      state: "/w/state",
+    });
+  }
+});
+
+Deno.test("paths: macOS below ~/.waft, Linux by XDG with relative values ignored", () => {
+  assert.equal(machinePaths({ env: {}, os: "darwin", home: "/h" }).versions, "/h/.waft/versions");
+  assert.deepEqual(
+    machinePaths({ env: { XDG_DATA_HOME: "/d", XDG_CACHE_HOME: "rel", XDG_STATE_HOME: "" }, os: "linux", home: "/h" }),
+    {
+      bin: "/h/.waft/bin",
+      versions: "/d/waft/versions",
+      config: "/h/.config/waft",
+      cache: "/h/.cache/waft",
+      state: "/h/.local/state/waft",
+    },
+  );
+  assert.deepEqual([platformName("linux", "x64"), platformName("darwin", "arm64"), platformName("win32", "x64")], [
+    "linux/amd64",
+    "darwin/arm64",
+    "windows/amd64",
+  ]);
+});
+
+Deno.test("machine: prefixes, trust and policy; wrong files are findings", async () => {
+  const project = new TempProject();
+  const { paths } = await project.context(undefined);
+  mkdirSync(paths.config, { recursive: true });
+  const write = (name: string, value: unknown): void =>
+    writeFileSync(join(paths.config, name), typeof value === "string" ? value : JSON.stringify(value));
+  write("config.json", {
+    registry: "https://main.example/",
+    registries: { "git.corp.example": "https://corp.example", "git.corp.example/team": "https://team.example/" },
+    trust: ["https://other.example"],
+    minReleaseAge: "2h",
+  });
+  write("policy.json", { deny: ["fs.write"], registries: ["https://main.example"] });
+  const machine = await readMachine(paths, { env: {} });
+  assert.deepEqual(
+    [
+      "github.com/a/b",
+      "git.corp.example/x",
+      "git.corp.example/team/x",
+      "git.corp.example/teamwork/x",
+      "xgit.corp.example/a",
+    ].map((id) => registryFor(id, machine)),
+    [
+      "https://main.example",
+      "https://corp.example",
+      "https://team.example",
+      "https://corp.example",
+      "https://main.example",
+    ],
+  );
+  assert.deepEqual([machine.minReleaseAgeMs, machine.policy.deny], [7_200_000, ["fs.write"]]);
+  const code = (registry: string): string => {
+    try {
+      requireTrusted(registry, machine);
+      return "ok";
+    } catch (error) {
+      return (error as ProjectError).diagnostics[0]!.code;
+    }
+  };
+  assert.deepEqual(["https://main.example", "https://other.example", "https://evil.example"].map(code), [
+    "ok",
+    "policy.registry",
+    "registry.untrusted",
+  ]);
+  for (const bad of ["{", { registry: 1 }, { x: 1 }, { minReleaseAge: "soon" }]) {
+    write("config.json", bad);
+    await assert.rejects(readMachine(paths, { env: {} }), ProjectError);
+  }
+  write("config.json", {});
+  write("policy.json", { deny: ["fs.everything"] });
+  await assert.rejects(readMachine(paths, { env: {} }), /is no authority/);
+  project.remove();
+});
+
+Deno.test("machine: registry addresses", () => {
+  assert.equal(checkRegistryUrl("https://a.example/base/"), "https://a.example/base");
+  assert.equal(checkRegistryUrl("http://127.0.0.1:8080"), "http://127.0.0.1:8080");
+  for (
+    const bad of [
+      "http://a.example",
+      "ftp://a.example",
+      "a.example",
+      "https://u:p@a.example",
+      "https://a.example/?x",
+      "https://a.example/#x",
+      "file:///etc/passwd",
+    ]
+  ) {
+    assert.throws(() => checkRegistryUrl(bad), ProjectError, bad);
+  }
+});
+
+Deno.test("project: the nearest waft.json upwards", async () => {
+  const project = new TempProject();
+  const deep = join(project.root, "a", "b");
+  mkdirSync(deep, { recursive: true });
+  assert.equal(await findProject(deep), project.root);
+  writeFileSync(join(project.root, "a", "waft.json"), "{}");
+  assert.equal(await findProject(deep), join(project.root, "a"));
+  assert.equal(await findProject(project.home), undefined);
+  project.remove();
+});

@@ -1,0 +1,15 @@
+/**
+ * Plugin identifiers on command lines: a clear refusal with the likely meaning. Apart from base/grammar.ts, which knows no errors.
+ */
+import { fail, quote } from "../base/diagnostic.ts";
+import { explainPluginId, MAX_PLUGIN_ID } from "../base/grammar.ts";
+
+/** Throws unless `id` is a plugin identifier; for command lines. */
+export function requirePluginId(id: string): void {
+  const wrong = explainPluginId(id);
+  if (wrong !== undefined) {
+    throw fail("usage.plugin-id", `${quote(id.slice(0, MAX_PLUGIN_ID))} is no plugin id: ${wrong.reason}`, {
+      help: wrong.help,
+    });
+  }
+}

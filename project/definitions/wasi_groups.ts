@@ -1,0 +1,94 @@
+/**
+ * What WASI preview 1 offers to guests, in groups that a project may take away.
+ *
+ * In: the groups that a lockfile's `guest.wasi` keeps (absent: all). Out: WASI's functions for a guest of that project, and
+ * what of its arguments, variables and directories it may have. A function that was taken away is still there, since C
+ * libraries import more than programs use, and answers "not capable". Ending itself and yielding a guest may always.
+ */
+import { fail, quote } from "../base/diagnostic.ts";
+
+/** A group and the functions that belong to it alone. */
+interface WasiGroup {
+  readonly name: string;
+  readonly meaning: string;
+  readonly functions: readonly string[];
+}
+
+/** All groups, sorted. `args`, `env` and `fs` take away what is handed over, `stdio` the first three descriptors. */
+export const WASI_GROUPS: readonly WasiGroup[] = [
+  { name: "args", meaning: "the arguments of the program", functions: [] },
+  { name: "clock", meaning: "clocks and timers", functions: ["clock_res_get", "clock_time_get", "poll_oneoff"] },
+  { name: "env", meaning: "the variables given with --env", functions: [] },
+  { name: "fs", meaning: "the directories given with --dir", functions: [] },
+  { name: "random", meaning: "random bytes", functions: ["random_get"] },
+  { name: "stdio", meaning: "standard input, output and error", functions: [] },
+];
+
+/** Their names. */
+export const WASI_GROUP_NAMES: readonly string[] = WASI_GROUPS.map((group) => group.name);
+
+const BAD_DESCRIPTOR = 8;
+const NOT_CAPABLE = 76;
+
+/** The words of `--wasi`: `all`, `none`, or names with commas between them. Undefined means all. */
+export function parseWasiGroups(text: string): string[] | undefined {
+  if (text === "all") return undefined;
+  const words = text === "none" ? [] : text.split(",");
+  for (const word of words) {
+    if (!WASI_GROUP_NAMES.includes(word)) {
+      throw fail("usage.wasi", `--wasi: there is no group ${quote(word, 60)}`, {
+        help: `all, none, or some of ${WASI_GROUP_NAMES.join(",")}`,
+      });
+    }
+  }
+  return [...new Set(words)].sort();
+}
+
+type WasiFunction = (...args: never[]) => unknown;
+type WasiImports = Readonly<Record<string, WasiFunction>>;
+
+/** WASI's functions as a project with these groups gives them. */
+export function narrowedWasi(imports: WasiImports, groups: readonly string[] | undefined): WasiImports {
+  if (groups === undefined) return imports;
+  const taken = new Set(WASI_GROUPS.filter((g) => !groups.includes(g.name)).flatMap((g) => g.functions));
+  const hasStdio = groups.includes("stdio");
+  return Object.fromEntries(
+    Object.entries(imports).map(([name, fn]) => {
+      if (taken.has(name)) return [name, () => NOT_CAPABLE];
+      if (!hasStdio && name.startsWith("fd_")) {
+        const call = fn as (...args: unknown[]) => unknown;
+        // Numbers of descriptors are u32 and come as i32.
+        return [name, (...args: unknown[]) => (args[0] as number) >>> 0 < 3 ? BAD_DESCRIPTOR : call(...args)];
+      }
+      return [name, fn];
+    }),
+  );
+}
+
+/** What is handed to a guest, without what its project does not allow; refuses what was asked for expressly. */
+export function narrowedInputs<Preopen>(
+  inputs: {
+    readonly args: readonly string[];
+    readonly env: readonly (readonly [string, string])[];
+    readonly preopens: readonly Preopen[];
+  },
+  groups: readonly string[] | undefined,
+): { args: string[]; env: [string, string][]; preopens: Preopen[] } {
+  const may = (name: string): boolean => groups === undefined || groups.includes(name);
+  const refused = [
+    ...(inputs.preopens.length > 0 && !may("fs") ? ["--dir (fs)"] : []),
+    ...(inputs.env.length > 0 && !may("env") ? ["--env (env)"] : []),
+    ...(inputs.args.length > 1 && !may("args") ? ["arguments (args)"] : []),
+  ];
+  if (refused.length > 0) {
+    throw fail("authority.wasi", `the project does not allow its guests ${refused.join(", ")}`, {
+      file: "waft-lock.json",
+      help: "allow it with `waft add --wasi <groups>`, or run with --bare",
+    });
+  }
+  return {
+    args: may("args") ? [...inputs.args] : [],
+    env: inputs.env.map(([name, value]) => [name, value]),
+    preopens: [...inputs.preopens],
+  };
+}

@@ -1,0 +1,124 @@
+/**
+ * The shape of `waft-lock.json` v1 as a JSON Schema, and its types.
+ *
+ * This is the schema that the site publishes; lockfile.ts walks it and then checks what a schema cannot say. Every key is
+ * required (but `publisher`, which a path source has not, and `wasi`, which only a narrowed project has), so a lockfile has
+ * one spelling. `seal` is SHA-256 over the
+ * canonical form of its entry, so that no hand edit goes unnoticed although there is no whole-file hash to conflict in
+ * merges.
+ */
+import { closedMap, type Definition, record, SHARED_DEFINITIONS } from "../definitions/definition.ts";
+import type { Digest } from "../base/integrity.ts";
+import type { JsonObject } from "../base/json_read.ts";
+import type { Schema } from "../base/schema_walk.ts";
+import { LOCK_SCHEMA } from "../base/site.ts";
+import { WASI_GROUP_NAMES } from "../definitions/wasi_groups.ts";
+
+/** Where a package comes from. */
+export type LockedSource =
+  | { kind: "registry"; registry: string }
+  | { kind: "path"; path: string };
+
+/** One package at its exact version. */
+export interface LockedPackage {
+  version: string;
+  source: LockedSource;
+  artifact: { digest: Digest; size: number };
+  publisher?: string;
+  seal: Digest;
+}
+
+/** One plugin with everything that decides what it may do. */
+export interface LockedPlugin {
+  package: string;
+  definition: Definition;
+  definitionDigest: Digest;
+  entry: { path: string; digest: Digest; size: number };
+  grants: { [name: string]: JsonObject };
+  denied: string[];
+  review: Digest;
+  bindings: { [namespace: string]: string[] };
+  config: JsonObject;
+  seal: Digest;
+}
+
+/** A lockfile. */
+export interface Lockfile {
+  $schema: string;
+  lockVersion: 1;
+  requirements: { [id: string]: string };
+  packages: { [id: string]: LockedPackage };
+  plugins: { [id: string]: LockedPlugin };
+  guest: LockedGuest;
+}
+
+/** What guests of the project get. */
+export interface LockedGuest {
+  bindings: { [namespace: string]: string };
+  /** Groups of WASI that guests may use (wasi_groups.ts); absent: all. */
+  wasi?: string[];
+}
+
+/** The lockfile's schema. `lockVersion` is checked by lockfile.ts alone, since it has its own code. */
+export const LOCKFILE_SCHEMA: Schema = {
+  ...record({
+    $schema: { type: "string", const: LOCK_SCHEMA },
+    lockVersion: { type: "integer" },
+    requirements: { $ref: "#/definitions/requires" },
+    packages: closedMap("pluginID", "package"),
+    plugins: closedMap("pluginID", "plugin"),
+    guest: record({
+      bindings: closedMap("namespace", "pluginID"),
+      wasi: {
+        type: "array",
+        maxItems: WASI_GROUP_NAMES.length,
+        uniqueItems: true,
+        items: { type: "string", enum: WASI_GROUP_NAMES },
+      },
+    }, ["wasi"]),
+  }),
+  definitions: {
+    ...SHARED_DEFINITIONS,
+    package: record({
+      version: { $ref: "#/definitions/version" },
+      source: record({
+        kind: { type: "string", enum: ["registry", "path"] },
+        registry: { type: "string", minLength: 8, maxLength: 500, pattern: "^https?://[!-~]+$" },
+        path: { type: "string", minLength: 1, maxLength: 1000, pattern: "^\\.(?:/[^/\\p{Cc}\\\\]+)*$" },
+      }, ["registry", "path"]),
+      artifact: record({ digest: { $ref: "#/definitions/digest" }, size: { $ref: "#/definitions/size" } }),
+      publisher: { type: "string", minLength: 1, maxLength: 300, pattern: "^[!-~]+$" },
+      seal: { $ref: "#/definitions/digest" },
+    }, ["publisher"]),
+    plugin: record({
+      package: { $ref: "#/definitions/pluginID" },
+      definition: { $ref: "#/definitions/definition" },
+      definitionDigest: { $ref: "#/definitions/digest" },
+      entry: record({
+        path: { type: "string", minLength: 1, maxLength: 200, pattern: "^[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*$" },
+        digest: { $ref: "#/definitions/digest" },
+        size: { $ref: "#/definitions/size" },
+      }),
+      grants: { type: "object", additionalProperties: { type: "object" } },
+      denied: {
+        type: "array",
+        maxItems: 64,
+        uniqueItems: true,
+        items: { type: "string", minLength: 1, maxLength: 64 },
+      },
+      review: { $ref: "#/definitions/digest" },
+      bindings: {
+        type: "object",
+        propertyNames: { $ref: "#/definitions/namespace" },
+        additionalProperties: {
+          type: "array",
+          maxItems: 128,
+          uniqueItems: true,
+          items: { $ref: "#/definitions/pluginID" },
+        },
+      },
+      config: { type: "object" },
+      seal: { $ref: "#/definitions/digest" },
+    }),
+  },
+};

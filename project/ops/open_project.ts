@@ -1,0 +1,101 @@
+/**
+ * A project, for programs: its settings as an engine, its plugins ready to serve guests.
+ *
+ * In: a directory (the nearest `waft.json` from there upwards counts) and what the program decides itself. Out: an engine with
+ * the project's features and optimizations, and `start`, which runs a guest with the plugins that the lockfile allows. As
+ * with `waft run`, the lockfile alone decides, and what differs from it is refused before any code runs.
+ */
+import { type Context, type Engine, type EngineOptions, type Module, NewEngine } from "@waft/engine";
+import { resolve } from "node:path";
+import type { Diagnostic } from "../base/diagnostic.ts";
+import { inspectModule } from "../definitions/engine_inspector.ts";
+import { IMPLEMENTED } from "../implemented_keys.ts";
+import { digestBytes } from "../base/integrity.ts";
+import { makeContext, type OpsContext } from "../packages/context.ts";
+import { loadProject } from "../plugins/load.ts";
+import { type HostOptions, type InstanceGraph, PluginHost } from "../plugins/plugin_host.ts";
+import { requireProject } from "../project_root.ts";
+import { engineSettings, nearestSettings, resolveSettings } from "../settings.ts";
+
+/** What the program decides. */
+export interface ProjectOptions extends HostOptions {
+  /** Options of the engine; they come before the project's settings. */
+  readonly engine?: EngineOptions;
+  /** Use no network: what is locked must be in the cache. */
+  readonly offline?: boolean;
+  /** Refuse plugins from directories, which have no fixed source. */
+  readonly locked?: boolean;
+  /** Another machine configuration and cache than the user's; made with makeContext and inspectModule. */
+  readonly context?: OpsContext;
+}
+
+/** What a guest gets besides the plugins. */
+export interface GuestOptions {
+  readonly imports?: { readonly [module: string]: { readonly [name: string]: unknown } };
+  readonly args?: readonly string[];
+  readonly env?: readonly (readonly [string, string])[];
+  /** Limits, deadline and fuel. */
+  readonly context?: Context;
+}
+
+/** An open project. */
+export class Project {
+  /** The directory of its `waft.json`. */
+  readonly root: string;
+  /** An engine with the project's settings. */
+  readonly engine: Engine;
+  /** Settings that this build does not implement. */
+  readonly warnings: readonly Diagnostic[];
+  readonly #host: PluginHost;
+
+  constructor(root: string, engine: Engine, host: PluginHost, warnings: readonly Diagnostic[]) {
+    this.root = root;
+    this.engine = engine;
+    this.warnings = warnings;
+    this.#host = host;
+  }
+
+  /** Compiles a guest (binary, or text) and starts it with plugin instances of its own. Close what it returns. */
+  start(guest: Uint8Array | string, options: GuestOptions = {}): InstanceGraph {
+    return this.startModule(this.engine.compile(guest), guest, options);
+  }
+
+  /** The same where plugins may wait: use `callAsync` and `closeAsync` of what this resolves to. */
+  startAsync(guest: Uint8Array | string, options: GuestOptions = {}): Promise<InstanceGraph> {
+    return this.startModuleAsync(this.engine.compile(guest), guest, options);
+  }
+
+  /** The same for a module that `engine` compiled from these bytes. */
+  startModule(module: Module, source: Uint8Array | string, options: GuestOptions = {}): InstanceGraph {
+    const bytes = typeof source === "string" ? new TextEncoder().encode(source) : source;
+    return this.#host.start({ module, digest: digestBytes(bytes), ...options });
+  }
+
+  /** The same for a module that `engine` compiled from these bytes, where plugins may wait. */
+  async startModuleAsync(
+    module: Module,
+    source: Uint8Array | string,
+    options: GuestOptions = {},
+  ): Promise<InstanceGraph> {
+    const bytes = typeof source === "string" ? new TextEncoder().encode(source) : source;
+    return await this.#host.startAsync({ module, digest: digestBytes(bytes), ...options });
+  }
+}
+
+/** Opens the project that `directory` belongs to; throws a ProjectError with every reason to refuse. */
+export async function openProject(directory: string, options: ProjectOptions = {}): Promise<Project> {
+  const root = await requireProject(resolve(directory), undefined);
+  const context = options.context ?? await makeContext({ offline: options.offline === true, inspect: inspectModule });
+  const project = await loadProject(context, root, { locked: options.locked === true });
+  const settings = resolveSettings(await nearestSettings(root), {}, IMPLEMENTED);
+  const { features, optimizations, bounds, parallel } = engineSettings(settings);
+  const own = options.engine ?? {};
+  const engine = NewEngine({
+    bounds,
+    parallel,
+    ...own,
+    features: { ...features, ...own.features },
+    optimizations: { ...optimizations, ...own.optimizations },
+  });
+  return new Project(root, engine, new PluginHost(project, engine, options), settings.diagnostics);
+}

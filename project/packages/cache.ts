@@ -1,0 +1,53 @@
+/**
+ * The content-addressed blob cache: `blobs/sha256/<hex>`, shared by all projects.
+ *
+ * In: digests and bytes. Out: bytes whose digest has been checked on every read; a damaged blob is dropped and counts as
+ * absent. Writes go through a temporary name, so a killed process leaves nothing that could be taken for a blob.
+ */
+import { dirname, join } from "node:path";
+import { DISK, type Files } from "../base/files.ts";
+import { type Digest, digestBytes, randomHex } from "../base/integrity.ts";
+import { blobPath, type MachinePaths } from "../base/paths.ts";
+
+/** Reads and writes blobs. */
+export class BlobCache {
+  readonly #paths: MachinePaths;
+  readonly #files: Files;
+
+  constructor(paths: MachinePaths, files: Files = DISK) {
+    this.#paths = paths;
+    this.#files = files;
+  }
+
+  /** The blob, or undefined when it is absent or damaged. */
+  async get(digest: Digest, size: number): Promise<Uint8Array | undefined> {
+    const path = blobPath(this.#paths, hexOf(digest));
+    const bytes = await this.#files.read(path, size);
+    if (bytes === undefined) return undefined;
+    if (bytes.length === size && digestBytes(bytes) === digest) return bytes;
+    await this.#files.remove(path);
+    return undefined;
+  }
+
+  /** True when a blob of that digest and size lies in the cache and is sound. */
+  async has(digest: Digest, size: number): Promise<boolean> {
+    return await this.get(digest, size) !== undefined;
+  }
+
+  /** Stores bytes; their digest is computed here. */
+  async put(bytes: Uint8Array): Promise<Digest> {
+    const digest = digestBytes(bytes);
+    const path = blobPath(this.#paths, hexOf(digest));
+    if (await this.#files.status(path) !== undefined) return digest;
+    const directory = dirname(path);
+    await this.#files.makeDirectory(directory);
+    const temporary = join(directory, `.${randomHex(16)}.tmp`);
+    await this.#files.create(temporary, bytes, 0o644);
+    await this.#files.rename(temporary, path);
+    return digest;
+  }
+}
+
+function hexOf(digest: Digest): string {
+  return digest.slice("sha256:".length);
+}

@@ -1,0 +1,126 @@
+/**
+ * What every operation works with: the project's root, the machine's configuration, where packages come from.
+ *
+ * In: flags of a command (or a test's choices). Out: one immutable context. Operations print nothing and read no
+ * environment besides this.
+ */
+import { fail } from "../base/diagnostic.ts";
+import { DISK, type Files } from "../base/files.ts";
+import { BlobCache } from "./cache.ts";
+import type { LockedSource } from "../lockfile/lock_schema.ts";
+import { type MachineConfig, readMachine, registryFor, requireTrusted } from "./machine.ts";
+import type { ModuleInspector } from "../definitions/module_inspector.ts";
+import { type MachinePaths, machinePaths, platformName } from "../base/paths.ts";
+import type { Source } from "./source.ts";
+import { PathSource } from "./source_path.ts";
+import { RegistrySource } from "./source_registry.ts";
+import { VERSION } from "../base/version_string.ts";
+
+/** The context of an operation. */
+export interface OpsContext {
+  readonly files: Files;
+  readonly paths: MachinePaths;
+  readonly machine: MachineConfig;
+  readonly cache: BlobCache;
+  readonly offline: boolean;
+  /** Versions of the host's engines, for `engines` ranges. */
+  readonly engines: { readonly [name: string]: string };
+  readonly platform: string;
+  /** Absent until the engine can inspect modules; link checks are then skipped and said to be. */
+  readonly inspect?: ModuleInspector;
+  readonly token?: string;
+  readonly fetch?: typeof globalThis.fetch;
+  readonly now: () => number;
+}
+
+/** What a command or a test may choose. */
+export interface ContextChoices {
+  readonly offline?: boolean;
+  readonly registry?: string;
+  readonly files?: Files;
+  readonly paths?: MachinePaths;
+  readonly env?: { readonly [name: string]: string | undefined };
+  readonly inspect?: ModuleInspector;
+  readonly fetch?: typeof globalThis.fetch;
+  readonly engines?: { readonly [name: string]: string };
+  readonly now?: () => number;
+}
+
+/** Builds a context. */
+export async function makeContext(choices: ContextChoices = {}): Promise<OpsContext> {
+  const files = choices.files ?? DISK;
+  const paths = choices.paths ?? machinePaths();
+  const env = choices.env ?? process.env;
+  const machine = await readMachine(paths, {
+    env,
+    files,
+    ...(choices.registry === undefined ? {} : { registry: choices.registry }),
+  });
+  const token = env.WAFT_TOKEN;
+  return {
+    files,
+    paths,
+    machine,
+    cache: new BlobCache(paths, files),
+    offline: choices.offline === true,
+    engines: choices.engines ?? { waft: VERSION },
+    platform: platformName(),
+    now: choices.now ?? Date.now,
+    ...(choices.inspect === undefined ? {} : { inspect: choices.inspect }),
+    ...(token === undefined || token === "" ? {} : { token }),
+    ...(choices.fetch === undefined ? {} : { fetch: choices.fetch }),
+  };
+}
+
+/** Opens sources, each once. */
+export class SourceSet {
+  readonly #context: OpsContext;
+  readonly #root: string;
+  readonly #registries = new Map<string, RegistrySource>();
+  readonly #paths = new Map<string, PathSource>();
+
+  constructor(context: OpsContext, root: string) {
+    this.#context = context;
+    this.#root = root;
+  }
+
+  /** The registry at an address. */
+  registry(address: string): RegistrySource {
+    let source = this.#registries.get(address);
+    if (source === undefined) {
+      const { paths, offline, files, fetch, token, machine } = this.#context;
+      const allowed = machine.policy.registries;
+      if (allowed !== undefined && !allowed.includes(address)) {
+        throw fail("policy.registry", `the machine's policy does not allow the registry ${address}`);
+      }
+      source = new RegistrySource(address, {
+        paths,
+        offline,
+        files,
+        ...(fetch === undefined ? {} : { fetch }),
+        ...(token === undefined || address !== machine.registry ? {} : { token }),
+      });
+      this.#registries.set(address, source);
+    }
+    return source;
+  }
+
+  /** The directory at a path of the project. */
+  directory(path: string): PathSource {
+    let source = this.#paths.get(path);
+    if (source === undefined) this.#paths.set(path, source = new PathSource(this.#root, path, this.#context.files));
+    return source;
+  }
+
+  /** The source that a lockfile names; a registry must be one that this machine trusts. */
+  locked(source: LockedSource): Source {
+    if (source.kind === "path") return this.directory(source.path);
+    requireTrusted(source.registry, this.#context.machine);
+    return this.registry(source.registry);
+  }
+
+  /** The registry that serves an id by the machine's configuration. */
+  forId(id: string): RegistrySource {
+    return this.registry(registryFor(id, this.#context.machine));
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * From a release to an opened package whose every byte has been checked.
+ *
+ * In: a release and its source. Out: the package with its definitions and entries. The archive comes from the cache or the
+ * source; its size and digest must be the release's, the definitions inside must have the digests the index promised. What
+ * differs is an integrity failure (exit 5), never a warning.
+ */
+import { readArchive } from "./archive.ts";
+import { type OpenPackage, openPackage, type PackagePlugin } from "../definitions/catalog.ts";
+import { fail, ProjectError } from "../base/diagnostic.ts";
+import { digestBytes, jcs } from "../base/integrity.ts";
+import { type InspectedModule, InspectionError } from "../definitions/module_inspector.ts";
+import type { Release, Source } from "./source.ts";
+import type { OpsContext } from "./context.ts";
+
+/** An opened package and whether it had to be downloaded. */
+export interface Fetched {
+  readonly opened: OpenPackage;
+  readonly downloaded: boolean;
+}
+
+/** Fetches, checks and opens the package of a release. */
+export async function fetchPackage(context: OpsContext, release: Release, source: Source): Promise<Fetched> {
+  const { digest, size } = release.artifact;
+  const name = `${release.package} ${release.version}`;
+  let bytes = await context.cache.get(digest, size);
+  const downloaded = bytes === undefined;
+  if (bytes === undefined) {
+    bytes = await source.archive(release);
+    if (bytes.length !== size || digestBytes(bytes) !== digest) {
+      throw fail("integrity.artifact", `the archive of ${name} from ${source.name} is not the one that was promised`, {
+        help: `expected ${digest} (${size} bytes), got ${digestBytes(bytes)} (${bytes.length} bytes)`,
+      });
+    }
+    await context.cache.put(bytes);
+  }
+  let opened: OpenPackage;
+  try {
+    opened = await openPackage(readArchive(bytes), release.version);
+  } catch (error) {
+    if (!(error instanceof ProjectError)) throw error;
+    throw new ProjectError([
+      { code: "integrity.package", severity: "error", message: `the package ${name} from ${source.name} is not valid` },
+      ...error.diagnostics,
+    ]);
+  }
+  if (opened.id !== release.package) {
+    throw fail("integrity.package", `the archive of ${name} holds the package ${opened.id}`);
+  }
+  return { opened, downloaded };
+}
+
+/** The plugin of an opened package that a release promised. */
+export function promisedPlugin(opened: OpenPackage, release: Release): PackagePlugin {
+  const plugin = opened.plugins[release.id];
+  if (plugin === undefined) {
+    throw fail("integrity.package", `${release.package} ${release.version} does not hold ${release.id}`);
+  }
+  if (plugin.digest !== release.definitionDigest) {
+    throw fail(
+      "integrity.definition",
+      `the definition of ${release.id} ${release.version} is not the one that was promised`,
+      {
+        help: `expected ${release.definitionDigest}, got ${plugin.digest}`,
+      },
+    );
+  }
+  if (jcs(plugin.definition.requires) !== jcs(release.requires)) {
+    throw fail(
+      "integrity.definition",
+      `the requirements of ${release.id} ${release.version} are not those of its index`,
+    );
+  }
+  return plugin;
+}
+
+/** What a module imports and exports; a ProjectError for bytes that are no valid module. */
+export async function inspectEntry(context: OpsContext, entry: string, bytes: Uint8Array): Promise<InspectedModule> {
+  if (context.inspect === undefined) throw fail("link.uninspected", "this build cannot inspect modules");
+  try {
+    return await context.inspect(bytes);
+  } catch (error) {
+    if (!(error instanceof InspectionError)) throw error;
+    throw fail("link.module", `${entry} is no valid module: ${error.message}`, { file: entry });
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * Release records, signing keys, and the check of their signatures.
+ *
+ * In: a record as a registry serves it, a signature, a public key (raw, base64). Out: true or false; nothing here throws for
+ * hostile text. A record is signed with Ed25519 over its canonical form (RFC 8785). A key that replaces another is endorsed
+ * by it: the same kind of signature, over a statement that no record can be mistaken for. Design: §3.2, §3.4.
+ */
+import { createHash, createPublicKey, verify } from "node:crypto";
+import { type Digest, jcs } from "../base/integrity.ts";
+
+/** What is signed. */
+export interface ReleaseRecord {
+  readonly schemaVersion: 1;
+  readonly package: string;
+  readonly version: string;
+  readonly artifact: { readonly digest: Digest; readonly size: number };
+  /** Definition digests by plugin id. */
+  readonly definitions: { readonly [id: string]: Digest };
+  readonly publisher: string;
+  readonly publishedAt: string;
+}
+
+/** The bytes of a record that are signed. */
+export function recordBytes(record: ReleaseRecord): Uint8Array {
+  return new TextEncoder().encode(jcs(record));
+}
+
+/** The bytes that a key signs to say which key comes after it. */
+export function endorsementBytes(publicKey: string): Uint8Array {
+  return new TextEncoder().encode(jcs({ purpose: "waft registry key", publicKey }));
+}
+
+/** A key's name: the start of the SHA-256 of its 32 bytes. Undefined for what is no Ed25519 key. */
+export function keyIdOf(publicKey: string): string | undefined {
+  if (!/^[A-Za-z0-9+/]{43}=$/.test(publicKey)) return undefined;
+  return createHash("sha256").update(Buffer.from(publicKey, "base64")).digest("hex").slice(0, 16);
+}
+
+/** True when `signature` (base64) is the key's, over these very bytes. */
+export function isSigned(bytes: Uint8Array, signature: string, publicKey: string): boolean {
+  if (keyIdOf(publicKey) === undefined || !/^[A-Za-z0-9+/]{86}==$/.test(signature)) return false;
+  const x = Buffer.from(publicKey, "base64").toString("base64url");
+  const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
+  return verify(null, bytes, key, Buffer.from(signature, "base64"));
+}

@@ -1,0 +1,92 @@
+/**
+ * Where packages come from: the interface of registries and directories, and what they say about a release.
+ *
+ * In: plugin ids. Out: releases for the resolver, and the bytes of an archive whose digest the caller checks. A source is
+ * trusted for nothing: what it says is checked for shape here, and its bytes against digests by ops/fetch.ts.
+ */
+import { closedMap, record, SHARED_DEFINITIONS } from "../definitions/definition.ts";
+import type { Digest } from "../base/integrity.ts";
+import type { LockedSource } from "../lockfile/lock_schema.ts";
+import type { Schema } from "../base/schema_walk.ts";
+
+/** Why a release was withdrawn. */
+export interface Yank {
+  readonly reason: string;
+  readonly severity: "broken" | "security" | "other";
+}
+
+/** One release of one plugin. */
+export interface Release {
+  readonly id: string;
+  readonly version: string;
+  readonly package: string;
+  readonly definitionDigest: Digest;
+  readonly requires: { readonly [id: string]: string };
+  readonly compatibility: {
+    readonly engines: { readonly [name: string]: string };
+    readonly platforms: readonly string[];
+  };
+  readonly artifact: { readonly digest: Digest; readonly size: number };
+  readonly publisher?: string;
+  readonly publishedAt?: string;
+  readonly stability?: string;
+  readonly yanked?: Yank;
+  /** True when the publisher has no other package in the registry. */
+  readonly firstPublish?: boolean;
+  /** True when the registry checked the publisher's identity by OIDC. */
+  readonly verified?: boolean;
+}
+
+/** A registry or a directory. */
+export interface Source {
+  /** For messages. */
+  readonly name: string;
+  readonly locked: LockedSource;
+  /** The releases of an id; undefined when the source has no such id. */
+  releases(id: string): Promise<readonly Release[] | undefined>;
+  /** The bytes of a release's archive; their digest is not checked yet. */
+  archive(release: Release): Promise<Uint8Array>;
+}
+
+/** Shape of `GET /api/plugins/{id}/index`; unknown keys are allowed, so that registries can grow. */
+export const INDEX_SCHEMA: Schema = {
+  type: "object",
+  required: ["schemaVersion", "id", "package", "releases"],
+  properties: {
+    schemaVersion: { type: "integer", const: 1 },
+    id: { $ref: "#/definitions/pluginID" },
+    package: { $ref: "#/definitions/pluginID" },
+    releases: {
+      type: "array",
+      maxItems: 10_000,
+      items: {
+        type: "object",
+        required: ["version", "definitionDigest", "requires", "compatibility", "artifact", "publisher"],
+        properties: {
+          version: { $ref: "#/definitions/version" },
+          definitionDigest: { $ref: "#/definitions/digest" },
+          requires: { $ref: "#/definitions/requires" },
+          compatibility: record({
+            engines: closedMap("slug", "versionRange"),
+            platforms: { type: "array", maxItems: 64, items: { type: "string", maxLength: 64 } },
+          }),
+          artifact: record({ digest: { $ref: "#/definitions/digest" }, size: { $ref: "#/definitions/size" } }),
+          publisher: { type: "string", minLength: 1, maxLength: 300, pattern: "^[!-~]+$" },
+          publishedAt: { type: "string", maxLength: 40, pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+Z)?$" },
+          stability: { type: "string", enum: ["experimental", "stable", "deprecated"] },
+          firstPublish: { type: "boolean" },
+          verified: { type: "boolean" },
+          yanked: {
+            type: "object",
+            required: ["reason", "severity"],
+            properties: {
+              reason: { type: "string", minLength: 1, maxLength: 300 },
+              severity: { type: "string", enum: ["broken", "security", "other"] },
+            },
+          },
+        },
+      },
+    },
+  },
+  definitions: SHARED_DEFINITIONS,
+};

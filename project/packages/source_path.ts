@@ -1,0 +1,133 @@
+/**
+ * A package in a directory of the project, for development.
+ *
+ * In: a directory that holds a plugin's `waft.json` and register catalog. Out: one release whose archive is made of the
+ * files that publishing would ship, so that what runs in development is what is published. The archive's bytes are
+ * canonical, so the lockfile pins a path package as it pins any other; a change of the plugin makes the lock differ until
+ * the next `waft add`.
+ */
+import { isAbsolute, join, relative, sep } from "node:path";
+import { writeArchive } from "./archive.ts";
+import { type OpenPackage, openPackage, packageManifest } from "../definitions/catalog.ts";
+import { fail } from "../base/diagnostic.ts";
+import { DISK, type Files, isSymbolicLink } from "../base/files.ts";
+import { digestBytes } from "../base/integrity.ts";
+import type { LockedSource } from "../lockfile/lock_schema.ts";
+import type { JsonObject } from "../base/json_read.ts";
+import { CATALOG_FILE, MANIFEST_FILE } from "../base/site.ts";
+import type { Release, Source } from "./source.ts";
+import { canonicalVersion } from "../base/version.ts";
+
+/** The version of a path package whose manifest has none. */
+export const UNVERSIONED = "0.0.0-dev";
+
+/** A package opened from a directory. */
+export interface PathPackage {
+  readonly opened: OpenPackage;
+  readonly archive: Uint8Array;
+  readonly files: ReadonlyMap<string, Uint8Array>;
+}
+
+/** Reads the files that publishing would ship: manifest, catalog, entries, README and LICENSE, nothing else. */
+export async function collectPackage(directory: string, files: Files = DISK): Promise<Map<string, Uint8Array>> {
+  const collected = new Map<string, Uint8Array>();
+  const take = async (path: string, required: boolean): Promise<void> => {
+    const full = join(directory, ...path.split("/"));
+    // A link could ship a file from outside the package.
+    const real = await files.status(full) === undefined ? undefined : await files.realPath(full);
+    const root = await files.realPath(directory);
+    if (real !== undefined && (await isSymbolicLink(full) || !real.startsWith(root + sep))) {
+      throw fail("package.link", `${path} is a symbolic link or leads out of the package`, { file: path });
+    }
+    const bytes = await files.read(full, 32 << 20);
+    if (bytes !== undefined) collected.set(path, bytes);
+    else if (required) throw fail("package.missing", `${path} does not exist in ${directory}`);
+  };
+  await take(MANIFEST_FILE, true);
+  await take(CATALOG_FILE, false);
+  for (const name of await files.list(directory)) {
+    if (/^(?:README|LICENSE|LICENCE|NOTICE)(?:[.-][A-Za-z0-9._-]+)?$/i.test(name)) {
+      if ((await files.status(join(directory, name)))?.kind === "file") await take(name, false);
+    }
+  }
+  const catalog = collected.get(CATALOG_FILE);
+  if (catalog === undefined) return collected;
+  for (const entry of entriesOf(catalog)) await take(entry, false);
+  return collected;
+}
+
+/** Entry paths of a catalog, as far as they can be told; openPackage judges the rest. */
+function entriesOf(catalog: Uint8Array): string[] {
+  try {
+    const { plugins } = JSON.parse(new TextDecoder().decode(catalog)) as { readonly plugins?: readonly JsonObject[] };
+    return (plugins ?? []).map((p) => p.entry).filter((e): e is string =>
+      typeof e === "string" && /^[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/.test(e) && !e.split("/").includes("..")
+    );
+  } catch {
+    return [];
+  }
+}
+
+/** Opens the package in a directory. */
+export async function openDirectory(directory: string, version?: string, files: Files = DISK): Promise<PathPackage> {
+  const collected = await collectPackage(directory, files);
+  const { metadata } = await packageManifest(collected);
+  const own = version ?? (metadata.version === undefined ? UNVERSIONED : canonicalVersion(metadata.version)!);
+  const opened = await openPackage(collected, own);
+  return { opened, archive: writeArchive(collected), files: collected };
+}
+
+/** A directory as a source. */
+export class PathSource implements Source {
+  readonly name: string;
+  readonly locked: LockedSource;
+  readonly #directory: string;
+  readonly #files: Files;
+  #opened: Promise<PathPackage> | undefined;
+
+  /** `path` is relative to the project and stays inside it. */
+  constructor(projectRoot: string, path: string, files: Files = DISK) {
+    this.#directory = join(projectRoot, path);
+    this.#files = files;
+    this.name = path;
+    this.locked = { kind: "path", path: projectPath(projectRoot, this.#directory) };
+  }
+
+  /** The package, opened once. */
+  open(): Promise<PathPackage> {
+    this.#opened ??= openDirectory(this.#directory, undefined, this.#files);
+    return this.#opened;
+  }
+
+  async releases(id: string): Promise<readonly Release[] | undefined> {
+    const { opened, archive } = await this.open();
+    const plugin = opened.plugins[id];
+    if (plugin === undefined) return undefined;
+    const { definition, digest } = plugin;
+    return [{
+      id,
+      version: opened.version,
+      package: opened.id,
+      definitionDigest: digest,
+      requires: definition.requires,
+      compatibility: definition.compatibility,
+      artifact: { digest: digestBytes(archive), size: archive.length },
+    }];
+  }
+
+  async archive(): Promise<Uint8Array> {
+    return (await this.open()).archive;
+  }
+}
+
+/** A path inside the project as the lockfile writes it: `.` or `./a/b`; throws when it leads out. */
+export function projectPath(projectRoot: string, target: string): string {
+  const path = relative(projectRoot, target);
+  if (path === "") return ".";
+  if (path.startsWith("..") || isAbsolute(path)) {
+    throw fail("usage.path", `${target} is outside the project ${projectRoot}`, {
+      help: "a path plugin must lie inside the project",
+    });
+  }
+  return `./${path.split(sep).join("/")}`;
+}

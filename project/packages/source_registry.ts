@@ -1,0 +1,409 @@
+/**
+ * A registry over HTTP: `GET {registry}/api/plugins/{id}/index`, `GET {registry}/api/packages/{name}/versions/{version}`,
+ * `GET {registry}/api/keys`, `GET {registry}/api/blobs/sha256/{hex}`, `POST {registry}/api/packages/{name}/installs`,
+ * `GET {registry}/api/contracts/{id}@{major}/providers`.
+ *
+ * In: ids and digests. Out: checked releases and bytes. Every answer is bounded in size and time, must have its content
+ * type, and is checked for shape; redirects are followed on the same origin only. Answers are kept with their ETag, so that
+ * an unchanged index costs one small round trip and `--offline` can resolve from what was seen last. Design: §3.2.
+ */
+import { join } from "node:path";
+import { type Diagnostic, fail, ProjectError, quote } from "../base/diagnostic.ts";
+import { DISK, type Files } from "../base/files.ts";
+import { digestBytes, randomHex } from "../base/integrity.ts";
+import { type JsonObject, type JsonValue, readJson } from "../base/json_read.ts";
+import type { LockedSource } from "../lockfile/lock_schema.ts";
+import type { MachinePaths } from "../base/paths.ts";
+import { walkSchema } from "../base/schema_walk.ts";
+import { INDEX_SCHEMA, type Release, type Source, type Yank } from "./source.ts";
+import { isCanonicalVersion } from "../base/version.ts";
+
+/** Largest index that is read. */
+export const MAX_INDEX_BYTES = 4 << 20;
+/** Redirects followed for one request. */
+const MAX_REDIRECTS = 3;
+
+/** How to talk to a registry. */
+export interface RegistryOptions {
+  readonly paths: MachinePaths;
+  readonly offline?: boolean;
+  readonly files?: Files;
+  readonly timeoutMs?: number;
+  readonly fetch?: typeof globalThis.fetch;
+  readonly token?: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly bytes: Uint8Array;
+  readonly etag?: string;
+}
+
+/** One registry. */
+export class RegistrySource implements Source {
+  readonly name: string;
+  readonly locked: LockedSource;
+  readonly #options: RegistryOptions;
+  readonly #files: Files;
+  readonly #known = new Map<string, Promise<readonly Release[] | undefined>>();
+
+  constructor(registry: string, options: RegistryOptions) {
+    this.name = registry;
+    this.locked = { kind: "registry", registry };
+    this.#options = options;
+    this.#files = options.files ?? DISK;
+  }
+
+  releases(id: string): Promise<readonly Release[] | undefined> {
+    let answer = this.#known.get(id);
+    if (answer === undefined) this.#known.set(id, answer = this.#index(id));
+    return answer;
+  }
+
+  async #index(id: string): Promise<readonly Release[] | undefined> {
+    const url = `${this.name}/api/plugins/${encodeURIComponent(id)}/index`;
+    const path = this.#keptPath("indexes", url);
+    const kept = await this.#readKept(path);
+    if (this.#options.offline === true) {
+      if (kept === undefined) {
+        throw fail("registry.offline", `${id} was never looked up in ${this.name}, and --offline forbids it now`);
+      }
+      return parseIndex(kept.bytes, id, url);
+    }
+    const answer = await this.#get(url, "application/json", MAX_INDEX_BYTES, kept?.etag);
+    if (answer.status === 304 && kept !== undefined) return parseIndex(kept.bytes, id, url);
+    if (answer.status === 404) return undefined;
+    if (answer.status !== 200) throw unexpected(url, answer);
+    const releases = parseIndex(answer.bytes, id, url);
+    await this.#keep(path, answer);
+    return releases;
+  }
+
+  /**
+   * The signed record of a release, as bytes that nobody checked yet; undefined when the registry has none. Records never
+   * change, so what was kept is used unless it is to be `fresh`.
+   */
+  async record(packageId: string, version: string, fresh = false): Promise<Uint8Array | undefined> {
+    const url = `${this.name}/api/packages/${encodeURIComponent(packageId)}/versions/${encodeURIComponent(version)}`;
+    const path = this.#keptPath("records", url);
+    const kept = await this.#readKept(path);
+    if (kept !== undefined && !fresh) return kept.bytes;
+    if (this.#options.offline === true) {
+      throw fail(
+        "registry.offline",
+        `the record of ${packageId} ${version} was never fetched, and --offline forbids it`,
+      );
+    }
+    const answer = await this.#get(url, "application/json", MAX_INDEX_BYTES);
+    if (answer.status === 404) return undefined;
+    if (answer.status !== 200) throw unexpected(url, answer);
+    await this.#keep(path, answer);
+    return answer.bytes;
+  }
+
+  /** The registry's signing keys, as bytes that nobody checked yet; undefined when it has none. */
+  async keys(): Promise<Uint8Array | undefined> {
+    const url = `${this.name}/api/keys`;
+    const answer = await this.#get(url, "application/json", 1 << 16);
+    if (answer.status === 404) return undefined;
+    if (answer.status !== 200) throw unexpected(url, answer);
+    return answer.bytes;
+  }
+
+  async archive(release: Release): Promise<Uint8Array> {
+    const { digest, size } = release.artifact;
+    if (this.#options.offline === true) {
+      throw fail(
+        "registry.offline",
+        `the archive of ${release.package} ${release.version} is not in the cache, and --offline forbids to fetch it`,
+      );
+    }
+    const url = `${this.name}/api/blobs/sha256/${digest.slice("sha256:".length)}`;
+    const answer = await this.#get(url, undefined, size);
+    if (answer.status !== 200) throw unexpected(url, answer);
+    return answer.bytes;
+  }
+
+  /** Plugins that provide a contract, for error messages; empty when the registry cannot say. */
+  async providers(contract: string): Promise<string[]> {
+    if (this.#options.offline === true) return [];
+    try {
+      const answer = await this.#get(
+        `${this.name}/api/contracts/${encodeURIComponent(contract)}/providers`,
+        "application/json",
+        1 << 18,
+      );
+      if (answer.status !== 200) return [];
+      const body = JSON.parse(new TextDecoder().decode(answer.bytes)) as {
+        readonly providers?: readonly { readonly id?: unknown }[];
+      };
+      return (body.providers ?? []).map((p) => p.id).filter((id): id is string => typeof id === "string").slice(0, 10);
+    } catch {
+      return [];
+    }
+  }
+
+  /** Reports an installation: once, within two seconds, failures ignored. True when it was counted. */
+  async reportInstall(packageId: string, version: string): Promise<boolean> {
+    if (this.#options.offline === true) return false;
+    const url = `${this.name}/api/packages/${encodeURIComponent(packageId)}/installs`;
+    try {
+      const response = await (this.#options.fetch ?? fetch)(url, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ version }),
+        redirect: "error",
+        signal: AbortSignal.timeout(2000),
+      });
+      await response.body?.cancel();
+      return response.ok;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Publishes an archive; true when it is new, false when the registry already had these very bytes. */
+  async publish(packageId: string, version: string, archive: Uint8Array): Promise<{ created: boolean; url: string }> {
+    const url = `${this.name}/api/packages/${encodeURIComponent(packageId)}/versions/${encodeURIComponent(version)}`;
+    const { createHash } = await import("node:crypto");
+    const digest = createHash("sha256").update(archive).digest("base64");
+    const answer = await this.#change("PUT", url, new Uint8Array(archive), {
+      "content-type": "application/gzip",
+      "content-digest": `sha-256=:${digest}:`,
+      "if-none-match": "*",
+    });
+    return { created: answer.status === 201, url };
+  }
+
+  /** Withdraws a release, or takes that back when there is no reason. */
+  async yank(packageId: string, version: string, yank?: Pick<Yank, "reason" | "severity">): Promise<void> {
+    const release = `${encodeURIComponent(packageId)}/versions/${encodeURIComponent(version)}`;
+    const url = `${this.name}/api/packages/${release}/yank`;
+    if (yank === undefined) await this.#change("DELETE", url);
+    else await this.#change("POST", url, JSON.stringify(yank), { "content-type": "application/json" });
+  }
+
+  /** Sends a change with the token, which follows no redirect. */
+  async #change(
+    method: "PUT" | "POST" | "DELETE",
+    url: string,
+    body?: BodyInit,
+    headers: { readonly [name: string]: string } = {},
+  ): Promise<Answer> {
+    const { token } = this.#options;
+    if (token === undefined) {
+      throw fail("auth.missing", `${this.name} changes nothing without a token`, {
+        help: "set WAFT_TOKEN to a token of that registry",
+      });
+    }
+    let response: Response;
+    try {
+      response = await (this.#options.fetch ?? fetch)(url, {
+        method,
+        headers: { ...headers, authorization: `Bearer ${token}` },
+        ...(body === undefined ? {} : { body }),
+        redirect: "error",
+        signal: AbortSignal.timeout(120_000),
+      });
+    } catch (error) {
+      throw unreachable(url, error);
+    }
+    const answer = { status: response.status, bytes: await readBody(response, 1 << 20, url) };
+    if (!response.ok) throw unexpected(url, answer);
+    return answer;
+  }
+
+  async #get(url: string, type: string | undefined, maxBytes: number, etag?: string): Promise<Answer> {
+    const send = this.#options.fetch ?? fetch;
+    const signal = AbortSignal.timeout(this.#options.timeoutMs ?? 30_000);
+    let at = url;
+    for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
+      let response: Response;
+      try {
+        const headers: { [name: string]: string } = { accept: type ?? "*/*" };
+        if (etag !== undefined && etag !== "") headers["if-none-match"] = etag;
+        response = await send(at, { headers, redirect: "manual", signal });
+      } catch (error) {
+        throw unreachable(url, error);
+      }
+      const target = response.headers.get("location");
+      if ([301, 302, 303, 307, 308].includes(response.status) && target !== null) {
+        await response.body?.cancel();
+        const next = new URL(target, at);
+        if (next.origin !== new URL(url).origin) {
+          throw fail("registry.redirect", `${url} redirects to another host, ${quote(next.origin)}`, {
+            help: "name that registry itself, if you trust it",
+          });
+        }
+        at = next.href;
+        continue;
+      }
+      if (
+        response.status === 200 && type !== undefined && !(response.headers.get("content-type") ?? "").startsWith(type)
+      ) {
+        await response.body?.cancel();
+        throw fail(
+          "registry.answer",
+          `${url} answers with ${quote(response.headers.get("content-type") ?? "no content type", 80)}, not ${type}`,
+          {
+            help: "is this address a plugin registry?",
+          },
+        );
+      }
+      const bytes = await readBody(response, maxBytes, url);
+      const tag = response.headers.get("etag");
+      return { status: response.status, bytes, ...(tag === null ? {} : { etag: tag }) };
+    }
+    throw fail("registry.redirect", `${url} redirects more than ${MAX_REDIRECTS} times`);
+  }
+
+  #keptPath(kind: string, url: string): string {
+    return join(this.#options.paths.cache, kind, digestBytes(new TextEncoder().encode(url)).slice("sha256:".length));
+  }
+
+  /** An answer kept on disk: the ETag in the first line, then the body. */
+  async #readKept(path: string): Promise<{ etag: string; bytes: Uint8Array } | undefined> {
+    const bytes = await this.#files.read(path, MAX_INDEX_BYTES + 1024);
+    const end = bytes?.indexOf(0x0a) ?? -1;
+    if (bytes === undefined || end < 0 || end > 500) return undefined;
+    return { etag: new TextDecoder().decode(bytes.subarray(0, end)), bytes: bytes.subarray(end + 1) };
+  }
+
+  async #keep(path: string, answer: Answer): Promise<void> {
+    const etag = answer.etag ?? "";
+    if (etag.length > 400 || /[^\x20-\x7e]/.test(etag)) return;
+    const line = new TextEncoder().encode(`${etag}\n`);
+    const bytes = new Uint8Array(line.length + answer.bytes.length);
+    bytes.set(line);
+    bytes.set(answer.bytes, line.length);
+    try {
+      await this.#files.makeDirectory(join(path, ".."));
+      const temporary = `${path}.${randomHex(12)}.tmp`;
+      await this.#files.create(temporary, bytes);
+      await this.#files.rename(temporary, path);
+    } catch (error) {
+      // A read-only cache costs round trips, not correctness.
+      if (!["EACCES", "EROFS", "EPERM", "ENOSPC"].includes((error as { readonly code?: string }).code ?? "")) {
+        throw error;
+      }
+    }
+  }
+}
+
+/** Reads at most `maxBytes`; more is an error before it is in memory. */
+async function readBody(response: Response, maxBytes: number, url: string): Promise<Uint8Array> {
+  const said = Number(response.headers.get("content-length") ?? "0");
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  if (said > maxBytes) {
+    await response.body?.cancel();
+    throw fail("registry.answer", `${url} answers with ${said} bytes; at most ${maxBytes} are read`);
+  }
+  try {
+    const reader = response.body?.getReader();
+    while (reader !== undefined) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      length += value.length;
+      if (length > maxBytes) {
+        await reader.cancel();
+        throw fail("registry.answer", `${url} answers with more than ${maxBytes} bytes`);
+      }
+      parts.push(value);
+    }
+  } catch (error) {
+    if (error instanceof ProjectError) throw error;
+    throw unreachable(url, error);
+  }
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+function unreachable(url: string, error: unknown): ProjectError {
+  const timeout = (error as { readonly name?: string }).name === "TimeoutError";
+  const { cause } = error as { readonly cause?: { readonly code?: string; readonly message?: string } };
+  const reason = timeout ? "no answer in time" : cause?.code ??
+    cause?.message?.replace(/^error sending request for url \(.*?\): (?:client error \(\w+\): )?/, "") ??
+    (error instanceof Error ? error.message : String(error));
+  return fail("registry.unreachable", `${url}: ${quote(reason, 200).slice(1, -1)}`, {
+    help: "check the network, or use --offline with what is cached",
+  });
+}
+
+/** The finding for a status that is neither success nor "not found"; reads RFC 9457 problem documents. */
+function unexpected(url: string, answer: Answer): ProjectError {
+  let detail = "";
+  const errors: Diagnostic[] = [];
+  try {
+    const problem = JSON.parse(new TextDecoder().decode(answer.bytes)) as JsonObject;
+    detail = [problem.title, problem.detail].filter((t) => typeof t === "string").map((t) =>
+      quote(t as string, 300).slice(1, -1)
+    ).join(": ");
+    for (const e of Array.isArray(problem.errors) ? problem.errors.slice(0, 50) : []) {
+      const { pointer, detail } = e as { readonly pointer?: JsonValue; readonly detail?: JsonValue };
+      errors.push({
+        code: "registry.rejected",
+        severity: "error",
+        message: quote(String(detail), 300).slice(1, -1),
+        ...(typeof pointer === "string" ? { pointer } : {}),
+      });
+    }
+  } catch {
+    // No problem document.
+  }
+  const { status } = answer;
+  const code = status === 401 || status === 403
+    ? "auth.refused"
+    : status === 404
+    ? "registry.not-found"
+    : status === 409
+    ? "registry.exists"
+    : status === 410
+    ? "registry.removed"
+    : status === 422
+    ? "registry.rejected"
+    : status === 429
+    ? "registry.busy"
+    : "registry.answer";
+  return new ProjectError([{
+    code,
+    severity: "error",
+    message: `${url} answers ${status}${detail === "" ? "" : `: ${detail}`}`,
+  }, ...errors]);
+}
+
+/** Checks an index document and returns its releases. */
+export function parseIndex(bytes: Uint8Array, id: string, url: string): Release[] {
+  const reading = readJson(bytes, { file: url, codes: "registry", maxBytes: MAX_INDEX_BYTES });
+  if (!reading.ok) {
+    throw fail("registry.answer", `${url} answers with a broken index: ${reading.diagnostics[0]!.message}`);
+  }
+  const { value, duplicates } = reading.document;
+  const wrong = duplicates[0]?.message ?? walkSchema(value, INDEX_SCHEMA, { limit: 1 })[0]?.message;
+  if (wrong !== undefined) throw fail("registry.answer", `${url} answers with a broken index: ${wrong}`);
+  const index = value as unknown as {
+    readonly id: string;
+    readonly package: string;
+    readonly releases: readonly Release[];
+  };
+  if (index.id !== id || (index.package !== id && !id.startsWith(`${index.package}/`))) {
+    throw fail(
+      "registry.answer",
+      `${url} answers with the index of ${quote(index.id)} in package ${quote(index.package)}`,
+    );
+  }
+  const seen = new Set<string>();
+  return index.releases.map((release) => {
+    if (!isCanonicalVersion(release.version)) {
+      throw fail("registry.answer", `${url} lists ${quote(release.version, 60)}, which is no version`);
+    }
+    if (seen.has(release.version)) throw fail("registry.answer", `${url} lists ${release.version} twice`);
+    seen.add(release.version);
+    return { ...release, id, package: index.package };
+  });
+}

@@ -1,0 +1,193 @@
+/**
+ * Everything that running a guest with the project's plugins needs, checked, and nothing run yet.
+ *
+ * In: a project. Out: plugins in start order with their module's bytes, link tables and configuration, and the guest's
+ * plugin namespaces; or every reason to refuse: any finding of the strict parse, a missing lockfile, an artifact or module
+ * that is not the locked one, an engine, platform or policy that does not fit, a required authority that is denied, an
+ * import that nothing links. Uses no network when the blobs are in the cache. Design: §2.1 "run … reject on".
+ */
+import { findAuthority } from "../definitions/authorities.ts";
+import { withDefaults } from "../definitions/config_schema.ts";
+import { loadOrder } from "../definitions/contracts.ts";
+import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
+import { type Digest, jcs } from "../base/integrity.ts";
+import type { Lockfile } from "../lockfile/lock_schema.ts";
+import type { Settings } from "../manifest/manifest.ts";
+import type { InspectedModule } from "../definitions/module_inspector.ts";
+import {
+  effectiveGrants,
+  type GuestLink,
+  guestLinks,
+  type Link,
+  linkPlugin,
+  missingAuthorities,
+} from "./plugin_grants.ts";
+import { missingLock, readProject, requireManifest, requirementsOf } from "../project.ts";
+import type { Release } from "../packages/source.ts";
+import { engineSatisfies } from "../base/version.ts";
+import { type OpsContext, SourceSet } from "../packages/context.ts";
+import { fetchPackage, inspectEntry, promisedPlugin } from "../packages/fetch.ts";
+
+/** Most pages of a plugin's memory when its definition sets no limit. */
+export const DEFAULT_MEMORY_PAGES = 1024;
+
+/** A plugin that is ready to be instantiated. */
+export interface LoadedPlugin {
+  readonly id: string;
+  readonly version: string;
+  readonly bytes: Uint8Array;
+  readonly digest: Digest;
+  readonly module: InspectedModule;
+  readonly links: readonly Link[];
+  /** The configuration with defaults, as the RFC 8785 bytes that the plugin reads. */
+  readonly config: Uint8Array;
+  readonly maxMemoryPages: number;
+  /** Hooks that the engine may call: exports `waft:hooks@1#<name>` of granted authorities. */
+  readonly hooks: readonly string[];
+}
+
+/** A project that is ready to run a guest. */
+export interface LoadedProject {
+  readonly root: string;
+  readonly settings: Settings;
+  /** In start order. */
+  readonly plugins: readonly LoadedPlugin[];
+  readonly guest: readonly GuestLink[];
+  /** Groups of WASI that guests may use; absent: all. */
+  readonly wasi?: readonly string[];
+  readonly lockfile?: Lockfile;
+}
+
+/** How strictly to load. */
+export interface LoadOptions {
+  /** Refuse packages from paths, unless `allowPathPlugins`. */
+  readonly locked?: boolean;
+  readonly allowPathPlugins?: boolean;
+}
+
+/** Loads the plugins of a project; throws a ProjectError with every reason to refuse. */
+export async function loadProject(
+  context: OpsContext,
+  root: string,
+  options: LoadOptions = {},
+): Promise<LoadedProject> {
+  if (context.inspect === undefined) throw fail("link.uninspected", "this build cannot inspect modules");
+  const state = await readProject(root, context.files);
+  const { manifest } = requireManifest(state);
+  const settings = manifest.settings ?? {};
+  const requirements = requirementsOf(manifest);
+  if (state.lock === undefined) {
+    if (Object.keys(requirements).length > 0) throw new ProjectError([missingLock()]);
+    return { root, settings, plugins: [], guest: [] };
+  }
+  const { lockfile } = state.lock;
+  if (lockfile === undefined) throw new ProjectError(state.lock.diagnostics);
+  refuseUnfit(context, lockfile, options);
+  const order = loadOrder(lockfile.plugins);
+  if ("cycle" in order) throw fail("lock.reference", order.cycle.join(" -> "));
+  const plugins: LoadedPlugin[] = [];
+  const diagnostics: Diagnostic[] = [];
+  for (const id of order.order) plugins.push(await loadPlugin(context, root, lockfile, id, diagnostics));
+  if (diagnostics.length > 0) throw new ProjectError(diagnostics);
+  const guest = guestLinks(lockfile.guest.bindings, lockfile.plugins, context.machine.policy.deny);
+  const { wasi } = lockfile.guest;
+  return { root, settings, plugins, guest, lockfile, ...(wasi === undefined ? {} : { wasi }) };
+}
+
+/** What can be refused without reading a package. */
+function refuseUnfit(context: OpsContext, lock: Lockfile, options: LoadOptions): void {
+  const { deny } = context.machine.policy;
+  const found: Diagnostic[] = [];
+  const add = (code: string, message: string, help?: string): void => {
+    found.push({ code, severity: "error", message, ...(help === undefined ? {} : { help }) });
+  };
+  for (const [id, pack] of Object.entries(lock.packages)) {
+    if (options.locked === true && options.allowPathPlugins !== true && pack.source.kind === "path") {
+      add(
+        "lock.path",
+        `${id} comes from the path ${pack.source.path}, which --locked refuses`,
+        "pass --allow-path-plugins, or publish it",
+      );
+    }
+  }
+  for (const [id, plugin] of Object.entries(lock.plugins)) {
+    const { engines, platforms } = plugin.definition.compatibility;
+    for (const [name, range] of Object.entries(engines)) {
+      const version = context.engines[name];
+      if (version !== undefined && !engineSatisfies(version, range)) {
+        add("incompatible.engine", `${id} needs ${name} ${range}; this is ${version}`);
+      }
+    }
+    if (platforms.length > 0 && !platforms.includes(context.platform)) {
+      add("incompatible.platform", `${id} is for ${platforms.join(", ")}; this is ${context.platform}`);
+    }
+    for (const name of missingAuthorities(plugin, deny)) {
+      const policy = name in plugin.grants;
+      add(
+        policy ? "policy.denied" : "authority.denied",
+        `${id} requires ${name}, which ${policy ? "this machine's policy" : "the review"} denies`,
+        policy ? undefined : `run \`waft plugin grant ${id}\`, or remove the plugin`,
+      );
+    }
+  }
+  if (found.length > 0) throw new ProjectError(found);
+}
+
+async function loadPlugin(
+  context: OpsContext,
+  root: string,
+  lock: Lockfile,
+  id: string,
+  diagnostics: Diagnostic[],
+): Promise<LoadedPlugin> {
+  const plugin = lock.plugins[id]!;
+  const { definition } = plugin;
+  const pack = lock.packages[plugin.package]!;
+  const release: Release = {
+    id,
+    version: pack.version,
+    package: plugin.package,
+    definitionDigest: plugin.definitionDigest,
+    requires: definition.requires,
+    compatibility: definition.compatibility,
+    artifact: pack.artifact,
+  };
+  const source = new SourceSet(context, root).locked(pack.source);
+  if (pack.source.kind === "path") {
+    // The cache may still hold what was locked; what counts is what the directory holds now.
+    const now = await source.releases(id);
+    if (now?.[0]?.artifact.digest !== pack.artifact.digest) {
+      throw fail("lock.path-changed", `${plugin.package} in ${pack.source.path} changed since it was locked`, {
+        help: "run `waft add`",
+      });
+    }
+  }
+  const { opened } = await fetchPackage(context, release, source);
+  const held = promisedPlugin(opened, release);
+  if (held.entry.digest !== plugin.entry.digest || held.entry.path !== plugin.entry.path) {
+    throw fail("integrity.entry", `the module of ${id} is not the one that is locked`);
+  }
+  const module = await inspectEntry(context, plugin.entry.path, held.bytes);
+  const { deny } = context.machine.policy;
+  const linked = linkPlugin(plugin, module.imports, deny);
+  diagnostics.push(...linked.diagnostics);
+  return {
+    id,
+    version: pack.version,
+    bytes: held.bytes,
+    digest: plugin.entry.digest,
+    module,
+    links: linked.links,
+    config: new TextEncoder().encode(jcs(withDefaults(plugin.config, definition.configSchema))),
+    maxMemoryPages: definition.limits.maxMemoryPages ?? DEFAULT_MEMORY_PAGES,
+    hooks: hooksOf(Object.keys(effectiveGrants(plugin, deny)), module),
+  };
+}
+
+/** Hook exports that a granted authority covers; others are never called. */
+function hooksOf(granted: readonly string[], module: InspectedModule): string[] {
+  const allowed = granted.flatMap((name) => findAuthority(name)?.hooks ?? []);
+  return allowed.filter((hook) =>
+    module.exports.some((e) => e.kind === "function" && e.name === `waft:hooks@1#${hook}`)
+  );
+}

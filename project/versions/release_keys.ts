@@ -1,0 +1,32 @@
+/**
+ * The keys that this waft trusts for release indexes.
+ *
+ * In: `release-keys.json` beside the program (every bundle has one, so whoever trusts a release trusts the keys it names), or the file that
+ * WAFT_RELEASE_KEYS names, for mirrors and for running from source. Out: the keys, or a ProjectError that says that there are none: an
+ * index is never used unchecked. Keys change by a release that names new ones and is still signed by old ones. Design: §5.
+ */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { fail } from "../base/diagnostic.ts";
+import { parseReleaseKeys, type ReleaseKeys } from "./release_index.ts";
+
+/** Beside this module in a bundle. */
+const OWN = new URL("./release-keys.json", import.meta.url);
+
+/** The trusted keys. */
+export function trustedReleaseKeys(env: { readonly [name: string]: string | undefined }): ReleaseKeys {
+  const file = env.WAFT_RELEASE_KEYS || fileURLToPath(OWN);
+  const none = fail("signature.keys", "this waft knows no keys of releases", {
+    file,
+    help: "it was made of sources: use a waft of a release, or name a key file with WAFT_RELEASE_KEYS",
+  });
+  let bytes: Uint8Array;
+  try {
+    bytes = readFileSync(file);
+  } catch {
+    throw none;
+  }
+  // A bundle that was made of a checkout.
+  if (/"keys":\s*\[\s*\]/.test(new TextDecoder().decode(bytes))) throw none;
+  return parseReleaseKeys(bytes, file);
+}
