@@ -102,7 +102,7 @@ async function quickly() {
 
 async function start() {
   const { pinnedVersion } = await import("./project/ops/pinned_version.ts");
-  const { machinePaths } = await import("./project/paths.ts");
+  const { machinePaths } = await import("./project/base/paths.ts");
   const paths = machinePaths();
   let pinned;
   try {
