@@ -74,7 +74,7 @@ export function compileStandalone({ files, out, target, denort }: Standalone): s
 
 /** The bundle of this tree, made of a copy, since bundling writes beside the sources. */
 async function bundleOfCopy(): Promise<Map<string, Uint8Array>> {
-  const { buildBundle } = await import("./release.ts");
+  const { buildBundle } = await import("./release_bundle.ts");
   const copy = mkdtempSync(join(tmpdir(), "waft-tree-"));
   try {
     cpSync(ROOT, copy, {

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { compileEagerly } from "./eager_functions.ts";
-import { loadLate, placeUrls } from "./release.ts";
+import { loadLate, placeUrls } from "./release_bundle.ts";
 
 const MODULE = `import{sep as s}from"node:path";const a=twice(2);function twice(x){return x*k()}
 async function later(){return await t}var t=1;function*many(){yield s}

@@ -22,7 +22,8 @@ import { VERSION } from "../../project/base/version_string.ts";
 import { compileStandalone } from "../../scripts/compile.ts";
 import { buildJsr } from "../../scripts/jsr_package.ts";
 import { fetchDeno, type Pack, PINNED_DENO, type PinnedDeno, pinnedDeno } from "../../scripts/pinned_deno.ts";
-import { keptReleases, versionFor } from "../../scripts/release.ts";
+import { versionFor } from "../../scripts/release.ts";
+import { keptReleases } from "../../scripts/release_site.ts";
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
 

@@ -1,0 +1,160 @@
+/**
+ * The bundle: waft in a few JavaScript modules, with what it reads. In: a tree of sources, the version that it says, the keys that it trusts. Out:
+ * files by path, the same for every platform; the Deno that runs them is added by release.ts. Design: §5.
+ */
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { pathToFileURL } from "node:url";
+import type { ReleaseKeys } from "../project/versions/release_index.ts";
+import { compileEagerly } from "./eager_functions.ts";
+import { functionsThatRun } from "./quick_profile.ts";
+import { filesBelow, run, sha256 } from "./release_files.ts";
+
+/** Programs that are started by URL (workers, processes): their name in the bundle and their source. */
+const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
+  ["socket_worker", "project/plugins/socket_worker.ts"],
+  ["check_process", "registry/publish/check_process.ts"],
+  ["compile_worker", "engine/compile_worker.ts"],
+  ["thread_worker", "engine/wasi/thread_worker.ts"],
+  ["script_thread", "engine/script/script_thread.ts"],
+];
+
+/** Stands for a hash over all modules of the bundle, until they are known. */
+const BUILD_MARK = "build-of-waft";
+
+/** Stands for the engine's stamp (engine/link/engine_stamp.ts), which takes time to compute. */
+const STAMP_MARK = "stamp-of-waft";
+
+/** Files that are found by URL: what the sources say, what the bundle says, what is copied. */
+const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [string, string]])[] = [
+  ['"../docs/"', '"./docs/"', ["docs", "lib/docs"]],
+  ['"../examples/plugins/"', '"./examples/plugins/"', ["examples/plugins", "lib/examples/plugins"]],
+  ['"../../installer/install.sh"', '"./installer/install.sh"', ["installer", "lib/installer"]],
+  ['"../../bench/figures.json"', '"./bench/figures.json"', ["bench/figures.json", "lib/bench/figures.json"]],
+  ["`./static/${name}`", "`./static/${name}`", ["registry/site/static", "lib/static"]],
+  ['"./check_process.ts"', '"./check_process.js"'],
+  ['"./socket_worker.ts"', '"./socket_worker.js"'],
+  ["`./compile_worker.${suffix}`", '"./compile_worker.js"'],
+  ["`./thread_worker.${suffix}`", '"./thread_worker.js"'],
+  ["`./script_thread.${suffix}`", '"./script_thread.js"'],
+  ['"./release-keys.json"', '"./release-keys.json"'],
+  ['"."', '"."'],
+  // What the cache of compiled modules goes by instead of the times of the engine's sources.
+  ['".."', `"data:,${BUILD_MARK}"`],
+];
+
+/** What runs a module from the cache, in one file of its own: each file takes time, and so does code in it that is not needed. */
+const QUICK = "./quick_run.js";
+const QUICK_FILE = "lib/quick_run.js";
+const QUICK_SOURCE = "project/commands/quick_run.ts";
+
+/** The first module: what needs no command is answered before anything is loaded. */
+const ENTRY = (version: string): string =>
+  `// A bundle runs on its own Deno; what is not loaded takes no time.
+const args = Deno.args;
+if (args.length === 1 && (args[0] === "--version" || args[0] === "-V")) console.log(${JSON.stringify(version)});
+else Deno.exit(await quickly() ?? await start());
+
+async function quickly() {
+  if (args[0] === "run") return await (await import(String(${JSON.stringify(QUICK)}))).runQuickly(args.slice(1));
+}
+
+async function start() {
+  const { pinnedVersion } = await import("./project/ops/pinned_version.ts");
+  const { machinePaths } = await import("./project/base/paths.ts");
+  const paths = machinePaths();
+  let pinned;
+  try {
+    pinned = await pinnedVersion(Deno.cwd(), args, ${JSON.stringify(version)}, paths, {
+      WAFT_RUNTIME: Deno.env.get("WAFT_RUNTIME"),
+    });
+  } catch (error) {
+    console.error(error.message);
+    return error.exitCode ?? 1;
+  }
+  if (pinned === undefined) return await (await import("./cli.ts")).runCommand(args);
+  console.error(\`waft: using \${pinned.version}, since \${pinned.file} asks for \${pinned.range}\`);
+  const { spawnSync } = await import("node:child_process");
+  const { status } = spawnSync(paths.versions + "/" + pinned.version + "/waft", args, {
+    stdio: "inherit",
+    env: { ...Deno.env.toObject(), WAFT_RUNTIME: pinned.version },
+  });
+  return status ?? 1;
+}
+`;
+
+/** What is the same in the bundles of all platforms. */
+export function buildBundle(tree: string, version: string, keys: ReleaseKeys | undefined): Map<string, Uint8Array> {
+  const text = (content: string): Uint8Array => new TextEncoder().encode(content);
+  const entries: [string, string][] = [["waft", ENTRY(version)]];
+  for (const [name, source] of PROGRAMS) entries.push([name, `import "./${source}";\n`]);
+  const names = entries.map(([name, content]) => {
+    const file = `${name}.ts`;
+    if (existsSync(join(tree, file))) throw new Error(`the tree has a file ${file} already`);
+    writeFileSync(join(tree, file), content);
+    return file;
+  });
+  const out = join(tree, "bundled");
+  const quick = join(tree, "bundled_quick");
+  const options = ["--quiet", "--node-modules-dir=auto", "--frozen", "--outdir"];
+  try {
+    run(process.execPath, ["bundle", ...options, out, "--code-splitting", ...names], tree);
+    run(process.execPath, ["bundle", ...options, quick, "--minify", QUICK_SOURCE], tree);
+  } finally {
+    for (const name of names) rmSync(join(tree, name));
+  }
+  const stamp = engineStampOf(tree);
+  const files = new Map<string, Uint8Array>();
+  const bundled = new Map([...filesBelow(out), ...filesBelow(quick)]);
+  const build = sha256(new TextEncoder().encode([...bundled.values()].map(sha256).join(""))).slice(0, 32);
+  for (const [path, bytes] of bundled) {
+    const module = loadLate(placeUrls(new TextDecoder().decode(bytes), path)).replaceAll(BUILD_MARK, build)
+      .replaceAll(STAMP_MARK, stamp);
+    files.set(`lib/${path}`, text(module));
+  }
+  const quickModule = new TextDecoder().decode(files.get(QUICK_FILE));
+  files.set(QUICK_FILE, text(compileEagerly(quickModule, functionsThatRun(files, "lib/waft.js", QUICK_FILE))));
+  for (const folder of [out, quick]) rmSync(folder, { recursive: true });
+  for (const [, , copy] of PLACES) {
+    if (copy === undefined || !existsSync(join(tree, copy[0]))) continue;
+    const [from, to] = copy;
+    if (!statSync(join(tree, from)).isDirectory()) files.set(to, new Uint8Array(readFileSync(join(tree, from))));
+    else for (const [path, bytes] of filesBelow(join(tree, from))) files.set(`${to}/${path}`, bytes);
+  }
+  const installer = (name: string): Uint8Array => new Uint8Array(readFileSync(join(tree, "installer", name)));
+  files.set("waft", installer("waft.sh"));
+  files.set("start", installer("start.sh"));
+  files.set("LICENSE", new Uint8Array(readFileSync(join(tree, "LICENSE"))));
+  if (keys !== undefined) files.set("lib/release-keys.json", text(`${JSON.stringify(keys, null, 2)}\n`));
+  return files;
+}
+
+/** The stamp of a tree's engine. */
+function engineStampOf(tree: string): string {
+  const file = join(tree, "engine/link/engine_stamp.ts");
+  const program = `import { engineStamp } from ${
+    JSON.stringify(pathToFileURL(file).href)
+  }; console.log(engineStamp());`;
+  return run(process.execPath, ["eval", "--no-check", program], tree).toString().trim();
+}
+
+/** Rewrites what a module finds by URL for the flat folder of the bundle; throws for a URL that nobody thought of. */
+export function placeUrls(module: string, name: string): string {
+  return module.replace(
+    /new URL\(("[^"]*"|`[^`]*`), ?import\.meta\.url\)/g,
+    (whole, argument: string) => {
+      const row = PLACES.find(([from]) => from === argument);
+      if (row === undefined) throw new Error(`${name} has ${whole}, which has no place in a bundle (PLACES)`);
+      return `new URL(${row[1]}, import.meta.url)`;
+    },
+  );
+}
+
+/**
+ * Hides the names of modules that are imported later: Deno reads, hashes and parses all that it can foresee before the first one runs, which
+ * takes longer than everything that `waft --version` does.
+ */
+export function loadLate(module: string): string {
+  return module.replace(/\bimport\(("\.\/[\w.-]+")\)/g, "import(String($1))");
+}
