@@ -10,6 +10,7 @@ import type { Ffi, ForeignSignature } from "./ffi.ts";
 import type { LentViews } from "./lent_views.ts";
 import { type Host, type NativeFunction, type NativeSymbol, PROT } from "./host.ts";
 import { OS_CALLS } from "./os_calls.ts";
+import { endProcessBy } from "./process.ts";
 import { systemCalls } from "./system_calls.ts";
 
 const ADDRESSES = {
@@ -101,6 +102,7 @@ export function nativeHost(ffi: Ffi): Host {
 
   const calls = systemCalls(ffi, addressOf);
   const { files } = calls;
+  if (ffi.name === "node" && calls.exitGroup !== undefined) endProcessBy(calls.exitGroup);
   const pageSize = arch === "x64" ? X64_PAGE_BYTES : late(PAGES).getpagesize() as number;
 
   function map(address: number, bytes: number, prot: number, flags: number): number {

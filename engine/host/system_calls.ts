@@ -17,6 +17,8 @@ export interface SystemCalls {
   madvise(address: number, bytes: number, advice: number): number;
   sigaltstack(stack: Uint8Array | null, old: Uint8Array | null): number;
   sigaction(signal: number, action: Uint8Array | null, old: Uint8Array | null): number;
+  /** Ends the process without anything else; undefined where it is not a system call that may be made. */
+  readonly exitGroup: ((status: number) => void) | undefined;
   /** Undefined where there are no files in memory. */
   readonly files: FileCalls | undefined;
 }
@@ -78,6 +80,7 @@ function linuxSystem(ffi: Ffi, addressOf: (bytes: Uint8Array) => number): System
     madvise: (address, bytes, advice) => call("madvise", address, bytes, advice),
     sigaltstack: (stack, old) => withBytes(stack, (from) => withBytes(old, (to) => call("sigaltstack", from, to))),
     sigaction: (signal, action, old) => sigaction(signal, action, old) as number,
+    exitGroup: (status) => void call("exit_group", status),
     files: {
       memfdCreate: (name, flags) => withBytes(name, (address) => call("memfd_create", address, flags)),
       write: (file, bytes) => withBytes(bytes, (address) => call("write", file, address, bytes.length)),
@@ -101,6 +104,7 @@ function darwinSystem(ffi: Ffi): SystemCalls {
     madvise: (address, bytes, advice) => libc.madvise(BigInt(address), BigInt(bytes), advice) as number,
     sigaltstack: (stack, old) => libc.sigaltstack(stack, old) as number,
     sigaction: (signal, action, old) => libc.sigaction(signal, action, old) as number,
+    exitGroup: undefined,
     files: undefined,
   };
 }
