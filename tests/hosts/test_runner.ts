@@ -11,12 +11,13 @@ import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { exitProcess } from "@waft/engine/host/process";
 import { type TestContext, tests } from "./registered_tests.ts";
 
 /** Before the one file that a process is to run by itself. */
 const ALONE = "--alone";
 /** How long a file may take. */
-const FILE_MS = 600_000;
+const FILE_MS = 300_000;
 /** The last line of a file's output. */
 const COUNTS = /^(\d+) passed, (\d+) failed, (\d+) ignored$/;
 
@@ -120,5 +121,5 @@ if (first === ALONE) {
   setInterval(() => {}, 1000);
   const counts = await runAlone(rest[0]!);
   console.log(countsLine(counts));
-  process.exit(counts[1] === 0 ? 0 : 1);
+  exitProcess(counts[1] === 0 ? 0 : 1);
 } else process.exit(await runFiles(process.argv.slice(2)));
