@@ -64,4 +64,4 @@ export async function runCommand(args: string[]): Promise<number> {
 
 export default main;
 
-if (import.meta.main) exitProcess(await main(programArguments()));
+if (import.meta.main) await exitProcess(await main(programArguments()));

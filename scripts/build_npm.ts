@@ -24,10 +24,10 @@ const KOFFI = "3.3.4";
 
 /** How the command starts where `import.meta.main` is not known. */
 const BIN = `#!/usr/bin/env node
-import process from "node:process";
+import { exitProcess, programArguments } from "@waft/engine/host/process";
 import { main } from "../cli.js";
 
-process.exit(await main(process.argv.slice(2)));
+await exitProcess(await main(programArguments()));
 `;
 
 interface PackageRow {

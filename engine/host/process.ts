@@ -49,14 +49,24 @@ export function endProcessBy(how: (status: number) => void): void {
   end = how;
 }
 
-/** Ends the process; what was written to standard output and error has been taken by the system. */
-export function exitProcess(status: number): never {
+/** Ends the process when standard output and error have been taken by whoever reads them. */
+export async function exitProcess(status: number): Promise<never> {
   if (own !== undefined) return own.exit(status);
+  // Node and Bun keep what a pipe cannot take yet, and forget it when the process ends.
+  for (const stream of [process.stdout, process.stderr]) await written(stream);
   if (end !== undefined) {
     process.emit("exit", status);
     end(status);
   }
   return process.exit(status);
+}
+
+/** Ends `stream`; resolves when all that was written to it has been taken, or nobody reads it any more. */
+function written(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    stream.once("error", () => resolve());
+    stream.end(() => resolve()); // Bun calls back for a write before it is done
+  });
 }
 
 /** The operating system as Node calls it: `linux`, `darwin`, … */

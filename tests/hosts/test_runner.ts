@@ -121,5 +121,5 @@ if (first === ALONE) {
   setInterval(() => {}, 1000);
   const counts = await runAlone(rest[0]!);
   console.log(countsLine(counts));
-  exitProcess(counts[1] === 0 ? 0 : 1);
-} else process.exit(await runFiles(process.argv.slice(2)));
+  await exitProcess(counts[1] === 0 ? 0 : 1);
+} else await exitProcess(await runFiles(process.argv.slice(2)));
