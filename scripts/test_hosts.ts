@@ -21,9 +21,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { buildNpm } from "./build_npm.ts";
 import { finishModule } from "./npm_package.ts";
+import { readTaskLine } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -96,14 +96,21 @@ const QUICK = [
   "table_",
 ];
 
-const { values: options } = parseArgs({
+const { values: options } = readTaskLine({
+  name: "task test:hosts",
+  about: "Builds the npm packages, and tests them where they are installed: on Node 20, the current Node and Bun.",
   options: {
-    quick: { type: "boolean" },
-    costs: { type: "boolean" },
-    keep: { type: "boolean" },
-    host: { type: "string", multiple: true },
+    quick: { help: "a part of the tests and of the suite" },
+    costs: { help: "measures calls across the boundary instead" },
+    keep: { help: "keeps the folder" },
+    host: { value: "NAME", help: `only ${HOSTS.map(([name]) => name).join(", ")}; may be given again`, many: true },
   },
 });
+const unknown = options.host.find((name) => !HOSTS.some(([host]) => host === name));
+if (unknown !== undefined) {
+  console.error(`deno task test:hosts: there is no host ${unknown}; --help shows what it takes`);
+  process.exit(2);
+}
 const folder = mkdtempSync(join(tmpdir(), "waft-hosts-"));
 const started = performance.now();
 let failures = 0;
@@ -198,10 +205,7 @@ function placeTests(project: string): string[] {
   for (const [from, to] of [["engine", "engine"], ["cli/project", "project"], ["cli/registry", "registry"]] as const) {
     symlinkSync(join(project, "node_modules/@waft", from), join(project, to));
   }
-  writeFileSync(
-    join(project, "cli.js"),
-    'import { main } from "@waft/cli";\nprocess.exit(await main(process.argv.slice(2)));\n',
-  );
+  writeFileSync(join(project, "cli.js"), 'import "./node_modules/@waft/cli/bin/waft.js";\n');
   symlinkSync(join(ROOT, "bench/wasm"), join(project, "bench/wasm"));
   // Packages that tests use, and what waft has compiled of them.
   mkdirSync(join(ROOT, ".cache"), { recursive: true });
@@ -269,7 +273,7 @@ try {
   checkTypes(project);
   const tests = placeTests(project);
   for (const [name, spec, program] of HOSTS) {
-    if (options.host !== undefined && !options.host.includes(name)) continue;
+    if (options.host.length > 0 && !options.host.includes(name)) continue;
     const path = programOf(spec, program);
     if (name === "bun") checkBun(path, archives);
     testHost(name, path, project, tests);
