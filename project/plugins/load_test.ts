@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { FakeRegistry, packageFiles } from "../../tests/project/fake_registry.ts";
-import { CODEC, codecDefinition, KV, kvDefinition } from "../../tests/project/sample_plugins.ts";
+import { CODEC, CODEC_WASM, codecDefinition, KV, kvDefinition } from "../../tests/project/sample_plugins.ts";
 import { ALLOW_ALL, TempProject } from "../../tests/project/temp_project.ts";
 import { ProjectError } from "../base/diagnostic.ts";
 import { assemble, inspectModule } from "../definitions/engine_inspector.ts";
@@ -14,9 +14,6 @@ import type { ContextChoices } from "../packages/context.ts";
 import { type Decider, deciderFromFlags } from "../ops/decide.ts";
 import { loadProject } from "./load.ts";
 
-const CODEC_WASM = assemble(`(module
-  (func (export "github.com/acme/contracts/codec@1#encode") (param i32 i32) (result i32) (i32.const 0))
-  (func (export "github.com/acme/contracts/codec@1#decode") (param i32 i32) (result i32) (i32.const 0)))`);
 const KV_WASM = assemble(`(module
   (import "waft:caller@1" "read" (func (param i64 i32 i32) (result i32)))
   (import "waft:fs@1" "write" (func (param i32 i32 i64 i32 i32) (result i32)))

@@ -9,13 +9,10 @@ import { assemble } from "../../project/definitions/engine_inspector.ts";
 import type { Definition } from "../../project/definitions/definition.ts";
 import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
 import { FakeRegistry } from "../project/fake_registry.ts";
-import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
+import { CODEC, CODEC_WASM, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
 import { TempProject } from "../project/temp_project.ts";
 import { type Run, waft } from "./waft.ts";
 
-const CODEC_WASM = assemble(`(module
-  (func (export "github.com/acme/contracts/codec@1#encode") (param i32 i32) (result i32) (i32.const 0))
-  (func (export "github.com/acme/contracts/codec@1#decode") (param i32 i32) (result i32) (i32.const 0)))`);
 const KV_WASM = assemble(`(module
   (import "waft:caller@1" "read" (func (param i64 i32 i32) (result i32)))
   (import "waft:fs@1" "write" (func (param i32 i32 i64 i32 i32) (result i32)))

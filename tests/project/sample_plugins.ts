@@ -5,6 +5,7 @@
  */
 import type { Definition } from "../../project/definitions/definition.ts";
 import { digestBytes } from "../../project/base/integrity.ts";
+import { assemble } from "../../project/definitions/engine_inspector.ts";
 import type { LockDraft } from "../../project/lockfile/lock_write.ts";
 
 /** A definition with defaults for all that a test does not care about. */
@@ -30,6 +31,11 @@ export function definition(id: string, version: string, more: Partial<Definition
 export const KV = "github.com/acme/kv";
 export const CODEC = "github.com/acme/codec";
 export const LOG = "git.example.org/tools/log";
+
+/** What provides the codec's contract. */
+export const CODEC_WASM = assemble(`(module
+  (func (export "github.com/acme/contracts/codec@1#encode") (param i32 i32) (result i32) (i32.const 0))
+  (func (export "github.com/acme/contracts/codec@1#decode") (param i32 i32) (result i32) (i32.const 0)))`);
 
 /** A key-value store that needs a codec, with files, memory access and a legacy namespace. */
 export function kvDefinition(version = "1.2.3"): Definition {
