@@ -61,11 +61,14 @@ export async function exitProcess(status: number): Promise<never> {
   return process.exit(status);
 }
 
-/** Ends `stream`; resolves when all that was written to it has been taken, or nobody reads it any more. */
+/** Resolves when all that was written to `stream` has been taken, or nobody reads it any more. */
 function written(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => {
     stream.once("error", () => resolve());
-    stream.end(() => resolve()); // Bun calls back for a write before it is done
+    // Bun says that a write is done before it is. Node would shut down a socket for everybody who has it.
+    if ("Bun" in globalThis) stream.end(() => resolve());
+    else if (stream.writableLength === 0) resolve();
+    else stream.write("", () => resolve());
   });
 }
 
