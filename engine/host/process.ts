@@ -52,7 +52,7 @@ export function endProcessBy(how: (status: number) => void): void {
 /** Ends the process when standard output and error have been taken by whoever reads them. */
 export async function exitProcess(status: number): Promise<never> {
   if (own !== undefined) return own.exit(status);
-  // Node and Bun keep what a pipe cannot take yet, and forget it when the process ends.
+  // Node keeps what a pipe cannot take yet, and forgets it when the process ends.
   for (const stream of [process.stdout, process.stderr]) await written(stream);
   if (end !== undefined) {
     process.emit("exit", status);
@@ -64,11 +64,9 @@ export async function exitProcess(status: number): Promise<never> {
 /** Resolves when all that was written to `stream` has been taken, or nobody reads it any more. */
 function written(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => {
+    if (stream.writableLength === 0) return resolve();
     stream.once("error", () => resolve());
-    // Bun says that a write is done before it is. Node would shut down a socket for everybody who has it.
-    if ("Bun" in globalThis) stream.end(() => resolve());
-    else if (stream.writableLength === 0) resolve();
-    else stream.write("", () => resolve());
+    stream.write("", () => resolve()); // not end(), which would shut down a socket for everybody who has it
   });
 }
 
@@ -90,21 +88,23 @@ export function currentUser(): number | undefined {
   return process.geteuid?.() ?? process.getuid?.();
 }
 
-/** Writes text to standard output (1) or standard error (2) and returns when all of it is written. */
+/** Writes text to standard output (1) or standard error (2) and returns when all of it is written, or nobody reads it any more. */
 export function writeText(descriptor: 1 | 2, text: string): void {
-  if (own === undefined) {
-    (descriptor === 1 ? process.stdout : process.stderr).write(text);
-    return;
-  }
-  const stream = descriptor === 1 ? own.stdout : own.stderr;
   const bytes = new TextEncoder().encode(text);
   for (let at = 0; at < bytes.length;) {
     try {
-      at += stream.writeSync(bytes.subarray(at));
+      at += writeSome(descriptor, bytes.subarray(at));
     } catch (error) {
-      // Somebody else has made the pipe non-blocking, and its reader is slow.
-      if (!(error instanceof own.errors.WouldBlock)) throw error;
+      const { name, code } = error as { name: string; code?: string };
+      if (name === "BrokenPipe" || code === "EPIPE") return;
+      // Somebody has made the pipe non-blocking, and its reader is slow.
+      if (name !== "WouldBlock" && code !== "EAGAIN") throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
     }
   }
+}
+
+function writeSome(descriptor: 1 | 2, bytes: Uint8Array): number {
+  if (own === undefined) return nodeModule("node:fs").writeSync(descriptor, bytes);
+  return (descriptor === 1 ? own.stdout : own.stderr).writeSync(bytes);
 }

@@ -4,7 +4,7 @@
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
 import { readFile, writeFile } from "node:fs/promises";
-import process from "node:process";
+import { writeText } from "@waft/engine/host/process";
 import { printModule } from "@waft/engine/text/print";
 import { FileFailure } from "../base/failure.ts";
 import { inputPath } from "../ops/input_path.ts";
@@ -23,7 +23,7 @@ export function addCommand(program: Command): void {
         throw new FileFailure(file, error);
       }
       if (flags.output === undefined || flags.output === "-") {
-        process.stdout.write(text);
+        writeText(1, text);
         return;
       }
       try {

@@ -4,6 +4,7 @@
  * In: parsed flags and the work of a command. Out: text on stdout (or one JSON document with `--json`, text then on stderr)
  * and `process.exitCode`. Findings go to stderr. No prompt, schema validator or network code is loaded from here.
  */
+import { writeText } from "@waft/engine/host/process";
 import type { Command } from "commander";
 import process from "node:process";
 import { type Diagnostic, EXIT, type ExitCode, formatDiagnostic, ProjectError } from "../base/diagnostic.ts";
@@ -120,10 +121,11 @@ export async function runCommand(
   if (flags.json === true) {
     if (outcome.text !== "" && flags.quiet !== true) process.stderr.write(`${outcome.text}\n`);
     const ok = exitCode === EXIT.ok || exitCode === EXIT.pending;
-    process.stdout.write(
+    writeText(
+      1,
       `${JSON.stringify({ schemaVersion: 1, command: name, ok, data: outcome.data, diagnostics })}\n`,
     );
-  } else if (outcome.text !== "" && flags.quiet !== true) process.stdout.write(`${outcome.text}\n`);
+  } else if (outcome.text !== "" && flags.quiet !== true) writeText(1, `${outcome.text}\n`);
   process.exitCode = exitCode;
 }
 
