@@ -52,8 +52,8 @@ export function endProcessBy(how: (status: number) => void): void {
 /** Ends the process when standard output and error have been taken by whoever reads them. */
 export async function exitProcess(status: number): Promise<never> {
   if (own !== undefined) return own.exit(status);
-  // Node keeps what a pipe cannot take yet, and forgets it when the process ends.
-  for (const stream of [process.stdout, process.stderr]) await written(stream);
+  // Node keeps what a pipe cannot take yet, and forgets it when the process ends. Bun makes the pipe non-blocking for everybody once it is asked.
+  for (const stream of "Bun" in globalThis ? [] : [process.stdout, process.stderr]) await written(stream);
   if (end !== undefined) {
     process.emit("exit", status);
     end(status);
