@@ -6,12 +6,12 @@
  * which are told from outside; the bytes are the same.
  */
 import { Allocation } from "./codegen/allocation.ts";
-import { allocateRegisters } from "./codegen/allocate.ts";
-import { checkAllocation } from "./codegen/check_allocation.ts";
+import { allocateRegisters } from "./regalloc/allocate.ts";
+import { checkAllocation } from "./regalloc/check_allocation.ts";
 import { MachineCode } from "./codegen/machine_code.ts";
 import type { CodegenContext, Target } from "./codegen/target.ts";
 import { VCode } from "./codegen/vcode.ts";
-import type { ContextLayout } from "./context_layout.ts";
+import type { ContextLayout } from "./abi/context_layout.ts";
 import { Bug, UnsupportedError } from "./errors.ts";
 import { FEATURE_ROWS, type FeatureSet } from "./features.ts";
 import { IrFunction } from "./ir/function.ts";

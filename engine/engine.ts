@@ -17,7 +17,7 @@ import { decodeModule } from "./binary/decode.ts";
 import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
 import { compileModule } from "./compile.ts";
-import { bodySharing, prepareHelpers, threadCount } from "./compile_helpers.ts";
+import { bodySharing, prepareHelpers, threadCount } from "./parallel/helper_threads.ts";
 import { WaftError } from "./errors.ts";
 import type { FeatureSet } from "./features.ts";
 import { COLLECTOR_CODE } from "./gc/collector_code.ts";
@@ -26,7 +26,7 @@ import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
 import { currentHost } from "./host/current.ts";
 import type { Host } from "./host/host.ts";
 import { nodeModule } from "./host/process.ts";
-import { ArtifactError } from "./link/artifact.ts";
+import { ArtifactError } from "./artifact/format.ts";
 import { placeImage } from "./link/image.ts";
 import {
   type ExportDescriptor,
@@ -37,21 +37,21 @@ import {
   promising,
 } from "./module.ts";
 import type { OptimizationSet } from "./optimizations.ts";
-import { realmStore, setStoreCompiler } from "./realm_store.ts";
-import { CompiledModule } from "./runtime/compiled_module.ts";
-import { processCodeOf } from "./runtime/guest_thread.ts";
-import { Tag, WasmException } from "./runtime/exception.ts";
-import { EXTERN, ExternGlobal, ExternTable } from "./runtime/externals.ts";
-import { SUSPENDING } from "./runtime/marshal.ts";
-import { InstancePool } from "./runtime/instance_pool.ts";
-import { Memory } from "./runtime/memory.ts";
-import { hasGuardRoom } from "./runtime/memory_range.ts";
-import type { SharedModuleToken } from "./runtime/shared_module.ts";
-import { addToPerfMap } from "./runtime/perf_map.ts";
-import { type LoadedModule, loadModule, loadModuleFile, machineName, serializeCode } from "./runtime/saved_module.ts";
-import type { SharedMemoryToken } from "./runtime/shared_pages.ts";
-import type { Store } from "./runtime/store.ts";
-import { STRING_CODE } from "./runtime/string_code.ts";
+import { realmStore, setStoreCompiler } from "./runtime/realm_store.ts";
+import { CompiledModule } from "./runtime/code/compiled_module.ts";
+import { processCodeOf } from "./runtime/thread/guest_thread.ts";
+import { Tag, WasmException } from "./runtime/exceptions/exception.ts";
+import { EXTERN, ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
+import { SUSPENDING } from "./runtime/boundary/marshal.ts";
+import { InstancePool } from "./runtime/instance/instance_pool.ts";
+import { Memory } from "./runtime/memory/memory.ts";
+import { hasGuardRoom } from "./runtime/memory/memory_range.ts";
+import type { SharedModuleToken } from "./artifact/shared_module.ts";
+import { addToPerfMap } from "./runtime/code/perf_map.ts";
+import { type LoadedModule, loadModule, loadModuleFile, machineName, serializeCode } from "./artifact/saved_module.ts";
+import type { SharedMemoryToken } from "./runtime/memory/shared_pages.ts";
+import type { Store } from "./runtime/instance/store.ts";
+import { STRING_CODE } from "./runtime/strings/string_code.ts";
 import { type Context, type EngineLimits, type EngineOptions, type Settings, settingsOf } from "./settings.ts";
 import {
   codeFacts,
@@ -62,7 +62,7 @@ import {
   looksBinary,
   sourceOf,
   wantsExplicit,
-} from "./stored_module.ts";
+} from "./artifact/cached_module.ts";
 import { parseModule } from "./text/parse_module.ts";
 import { TextPlaces } from "./text/text_places.ts";
 import { validateModule } from "./validate/module.ts";

@@ -42,10 +42,10 @@ export {
 export type { HostObjects } from "./engine.ts";
 export type { ExportKind } from "./module.ts";
 export type { Settings } from "./settings.ts";
-export type { ControlContext } from "./runtime/control.ts";
-export type { ExternGlobal, ExternTable } from "./runtime/externals.ts";
-export type { Poolable } from "./runtime/instance_pool.ts";
-export type { Imports, InstanceLimits } from "./runtime/instantiate.ts";
+export type { ControlContext } from "./runtime/suspension/call_limits.ts";
+export type { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
+export type { Poolable } from "./runtime/instance/instance_pool.ts";
+export type { Imports, InstanceLimits } from "./runtime/instance/instantiate.ts";
 export { type CacheEntry, type CacheOptions, CodeCache } from "./cache/code_cache.ts";
 export type { HeapStatistics } from "./gc/heap.ts";
 export { FEATURE_ROWS, type FeatureName, type FeatureRow, type FeatureSet, featureSet } from "./features.ts";

@@ -2,22 +2,22 @@
  * Compiled modules and their instances, as embedders see them. In: a CompiledModule, compiled (engine.ts), loaded or shared, and the settings of its
  * engine. Invariant: nothing of the compiler is imported, so that a module that was compiled before runs without it.
  */
-import { callAsync } from "./runtime/async_call.ts";
-import type { CompiledModule } from "./runtime/compiled_module.ts";
-import type { Tag } from "./runtime/exception.ts";
-import { ExternGlobal, ExternTable } from "./runtime/externals.ts";
-import { funcInfo } from "./runtime/func.ts";
-import type { Instance as RuntimeInstance } from "./runtime/instance.ts";
-import { underControl } from "./runtime/control.ts";
-import { type Imports, type InstanceLimits, instantiate, instantiateAsync } from "./runtime/instantiate.ts";
-import { InstancePool } from "./runtime/instance_pool.ts";
-import { Memory } from "./runtime/memory.ts";
-import { hasGuardRoom } from "./runtime/memory_range.ts";
-import { adoptModule, type SharedModuleToken, shareModule, unshareModule } from "./runtime/shared_module.ts";
-import { serializeModule } from "./runtime/saved_module.ts";
-import { readSnapshot, writeSnapshot } from "./runtime/snapshot.ts";
-import type { Store } from "./runtime/store.ts";
-import { realmStore } from "./realm_store.ts";
+import { callAsync } from "./runtime/suspension/async_call.ts";
+import type { CompiledModule } from "./runtime/code/compiled_module.ts";
+import type { Tag } from "./runtime/exceptions/exception.ts";
+import { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
+import { funcInfo } from "./runtime/instance/func.ts";
+import type { Instance as RuntimeInstance } from "./runtime/instance/instance.ts";
+import { underControl } from "./runtime/suspension/call_limits.ts";
+import { type Imports, type InstanceLimits, instantiate, instantiateAsync } from "./runtime/instance/instantiate.ts";
+import { InstancePool } from "./runtime/instance/instance_pool.ts";
+import { Memory } from "./runtime/memory/memory.ts";
+import { hasGuardRoom } from "./runtime/memory/memory_range.ts";
+import { adoptModule, type SharedModuleToken, shareModule, unshareModule } from "./artifact/shared_module.ts";
+import { serializeModule } from "./artifact/saved_module.ts";
+import { readSnapshot, writeSnapshot } from "./runtime/snapshot/snapshot.ts";
+import type { Store } from "./runtime/instance/store.ts";
+import { realmStore } from "./runtime/realm_store.ts";
 import {
   completeLimits,
   type Context,

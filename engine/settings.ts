@@ -5,8 +5,8 @@
 import type { CacheOptions } from "./cache/code_cache.ts";
 import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
-import type { ControlContext } from "./runtime/control.ts";
-import { DEFAULT_LIMITS, type InstanceLimits } from "./runtime/instantiate.ts";
+import type { ControlContext } from "./runtime/suspension/call_limits.ts";
+import { DEFAULT_LIMITS, type InstanceLimits } from "./runtime/instance/instantiate.ts";
 
 /** How an engine compiles; every field has a default. */
 export interface EngineOptions {

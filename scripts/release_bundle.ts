@@ -15,7 +15,7 @@ import { filesBelow, run, sha256 } from "./release_files.ts";
 const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
   ["socket_worker", "project/plugins/socket_worker.ts"],
   ["check_process", "registry/publish/check_process.ts"],
-  ["compile_worker", "engine/compile_worker.ts"],
+  ["compile_worker", "engine/parallel/worker.ts"],
   ["thread_worker", "engine/wasi/thread_worker.ts"],
   ["script_thread", "engine/script/script_thread.ts"],
 ];
@@ -23,7 +23,7 @@ const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
 /** Stands for a hash over all modules of the bundle, until they are known. */
 const BUILD_MARK = "build-of-waft";
 
-/** Stands for the engine's stamp (engine/link/engine_stamp.ts), which takes time to compute. */
+/** Stands for the engine's stamp (engine/artifact/engine_stamp.ts), which takes time to compute. */
 const STAMP_MARK = "stamp-of-waft";
 
 /** Files that are found by URL: what the sources say, what the bundle says, what is copied. */
@@ -35,7 +35,7 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ["`./static/${name}`", "`./static/${name}`", ["registry/site/static", "lib/static"]],
   ['"./check_process.ts"', '"./check_process.js"'],
   ['"./socket_worker.ts"', '"./socket_worker.js"'],
-  ["`./compile_worker.${suffix}`", '"./compile_worker.js"'],
+  ["`./worker.${suffix}`", '"./compile_worker.js"'],
   ["`./thread_worker.${suffix}`", '"./thread_worker.js"'],
   ["`./script_thread.${suffix}`", '"./script_thread.js"'],
   ['"./release-keys.json"', '"./release-keys.json"'],
@@ -132,7 +132,7 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
 
 /** The stamp of a tree's engine. */
 function engineStampOf(tree: string): string {
-  const file = join(tree, "engine/link/engine_stamp.ts");
+  const file = join(tree, "engine/artifact/engine_stamp.ts");
   const program = `import { engineStamp } from ${
     JSON.stringify(pathToFileURL(file).href)
   }; console.log(engineStamp());`;

@@ -21,7 +21,7 @@
  * writes x30 to [sp − 8] and reports sp − 16; therefore the frame of a faulting site is FAULT_FRAME greater than its distance to
  * where the return address is (or would be, right below the frame, in functions that have not saved it: distance −8).
  */
-import { places } from "../codegen/places.ts";
+import { places } from "../codegen/abi_locations.ts";
 
 /** The register that holds a record's address at a call through it. */
 export const RECORD_REGISTER = 15;

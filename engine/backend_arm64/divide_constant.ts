@@ -5,7 +5,7 @@
 import { type DivisionRules, wideConstant } from "../codegen/divide_constant.ts";
 import { TY } from "../ir/types.ts";
 import { X } from "./instructions.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 
 /** A new vreg = row of x, y. */
 function binary(s: Selection, row: number, x: number, y: number): number {

@@ -1,6 +1,6 @@
 /**
  * Code of one arm64 function while it is being emitted: codegen/emission.ts, whose buffer holds words (branches among them, with their
- * targets open), plus what is particular here: fields for distances, and the distance to the poll page. finish.ts turns a branch
+ * targets open), plus what is particular here: fields for distances, and the distance to the poll page. branch_relaxation.ts turns a branch
  * whose target is too far into the opposite branch over an unconditional one.
  */
 import type { Allocation } from "../codegen/allocation.ts";

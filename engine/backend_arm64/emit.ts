@@ -4,13 +4,13 @@
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import type { BlockEnds } from "../codegen/block_ends.ts";
-import { mayMoveEarly } from "../codegen/early_moves.ts";
+import { mayMoveEarly } from "../codegen/hoisted_edge_moves.ts";
 import { emitFunctionBody } from "../codegen/emit_function.ts";
 import type { Emitter } from "../codegen/emitter.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
-import { CONTEXT } from "../context_layout.ts";
+import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
 import { COLD, Emission } from "./emission.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
@@ -24,7 +24,7 @@ import { emitData, emitSwitch } from "./emit_control.ts";
 import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
 import { emitAt, emitEdits, emitRematerialized, emitRow } from "./emit_row.ts";
-import { finish, labelOffset } from "./finish.ts";
+import { finish, labelOffset } from "./branch_relaxation.ts";
 
 const emission = new Emission();
 

@@ -3,8 +3,8 @@
  * there is none, or the object has no class, a stub of the image asks the runtime and keeps every register but the scratch ones.
  */
 import { RELOC, STUB } from "../codegen/machine_code.ts";
-import { CONTEXT } from "../context_layout.ts";
-import { CELLS, MAX_SMALL_BYTES } from "../gc_layout.ts";
+import { CONTEXT } from "../abi/context_layout.ts";
+import { CELLS, MAX_SMALL_BYTES } from "../abi/gc_layout.ts";
 import { relative } from "./emit_calls.ts";
 import { emitAt } from "./emit_row.ts";
 import { COLD, type Emission } from "./emission.ts";

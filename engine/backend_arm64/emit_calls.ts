@@ -6,7 +6,7 @@
  */
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { CALL_OWN } from "../ir/ops.ts";
-import { CONTEXT, MEMORY, RECORD, THREAD } from "../context_layout.ts";
+import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
 import { TRAP } from "../traps.ts";
 import { RECORD_REGISTER } from "./abi.ts";
 import { COLD, type Emission, KIND } from "./emission.ts";

@@ -1,7 +1,7 @@
 /**
  * Emission of integer operations that take several instructions: division with its checks, bit counts, explicit bounds checks.
  */
-import { MEMORY, SHARED_LENGTH_SIZE } from "../context_layout.ts";
+import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { TRAP } from "../traps.ts";
 import { callTrap } from "./emit_calls.ts";
 import { COLD, type Emission } from "./emission.ts";

@@ -27,7 +27,7 @@ Deno.test("the disassembler reads what llvm-mc reads", () => {
 Deno.test("the encoder gives the words that were read", () => {
   for (const { word, text } of LINES) {
     const f = decode(word)!;
-    if (f.row === X.ADR) continue; // its immediate is in two pieces, which finish.ts writes
+    if (f.row === X.ADR) continue; // its immediate is in two pieces, which branch_relaxation.ts writes
     equal(encode(f.row, f.d, f.n, f.m, f.a, f.i, f.s, f.c, f.k), word, text);
   }
 });

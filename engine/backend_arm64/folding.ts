@@ -7,7 +7,7 @@
 import { dropUses, fold, foldPure, isCompare, isFloatCompare, isIntegerCompare } from "../codegen/folding.ts";
 import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
-import { FOLD, type Selection } from "./selection.ts";
+import { FOLD, type Selection } from "./lowering_context.ts";
 
 /** Folds a WRAP whose user needs only the low half of a register. */
 function foldWrap(s: Selection, id: number, user: number): void {

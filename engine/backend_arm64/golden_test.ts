@@ -1,7 +1,7 @@
 /**
  * Goldens of the backend: tests/golden/arm64/, see codegen/testing/goldens.ts. They are data: every host can check them.
  */
-import { BUILTIN_ROWS } from "../builtins.ts";
+import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { type MachineCode, STUB } from "../codegen/machine_code.ts";
 import { compileFor, type CompileSettings } from "../codegen/testing/compile_ir.ts";
 import { testGoldens } from "../codegen/testing/goldens.ts";

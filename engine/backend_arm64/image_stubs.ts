@@ -2,10 +2,10 @@
  * Code that every image carries once, in front of its functions: the common end of parking, trap stubs, and the builtins, native
  * or parking.
  */
-import { BUILTIN, BUILTIN_ROWS, type BuiltinRow } from "../builtins.ts";
+import { BUILTIN, BUILTIN_ROWS, type BuiltinRow } from "../abi/builtins.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
-import { CONTEXT, STATUS, THREAD } from "../context_layout.ts";
+import { CONTEXT, STATUS, THREAD } from "../abi/context_layout.ts";
 import { TRAP_MESSAGES } from "../traps.ts";
 import { KIND } from "./emission.ts";
 import { X } from "./instructions.ts";

@@ -3,7 +3,7 @@
  */
 import { equal, notEqual, ok } from "node:assert/strict";
 import { compileFor } from "../codegen/testing/compile_ir.ts";
-import { ProgramMaker } from "../optimize/test_programs.ts";
+import { ProgramMaker } from "../optimize/testing/random_functions.ts";
 import { OPTIMIZATION_ROWS, type OptimizationRow } from "../optimizations.ts";
 import { disassemble } from "./disassemble.ts";
 import { ARM64 } from "./target.ts";

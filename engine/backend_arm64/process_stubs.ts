@@ -13,10 +13,10 @@
  */
 import { MachineCode } from "../codegen/machine_code.ts";
 import type { ProcessStubs } from "../codegen/target.ts";
-import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, PARKED, STATUS, THREAD } from "../context_layout.ts";
+import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, PARKED, STATUS, THREAD } from "../abi/context_layout.ts";
 import { FAULT_FRAME } from "./abi.ts";
 import { KIND } from "./emission.ts";
-import { labelOffset } from "./finish.ts";
+import { labelOffset } from "./branch_relaxation.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { emitCacheMaintenance } from "./native_builtins.ts";

@@ -3,16 +3,16 @@
  * points that are instructions, long branches, and selected code of small functions.
  */
 import { equal, match, ok, throws } from "node:assert/strict";
-import { allocateRegisters } from "../codegen/allocate.ts";
+import { allocateRegisters } from "../regalloc/allocate.ts";
 import { Allocation } from "../codegen/allocation.ts";
-import { checkAllocation } from "../codegen/check_allocation.ts";
+import { checkAllocation } from "../regalloc/check_allocation.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { VCode } from "../codegen/vcode.ts";
-import { layoutContext } from "../context_layout.ts";
+import { layoutContext } from "../abi/context_layout.ts";
 import { parseFunction } from "../ir/parse.ts";
 import { instructionText } from "./disassemble.ts";
-import { labelOffset } from "./finish.ts";
+import { labelOffset } from "./branch_relaxation.ts";
 import { X } from "./instructions.ts";
 import { buildCacheMaintenance, buildProcessStubs, SIGNALS } from "./process_stubs.ts";
 import { StubCode } from "./stub_code.ts";

@@ -4,8 +4,8 @@
  *
  * The rule table has a row for every IR operation, so a new operation without a rule does not compile.
  */
-import { hoistConstants } from "../codegen/hoist_constants.ts";
-import type { Lowering } from "../codegen/lowering.ts";
+import { hoistConstants } from "../regalloc/hoist_constants.ts";
+import type { Lowering } from "../codegen/target_hooks.ts";
 import { selectBlocks, SHARED_RULES } from "../codegen/select_function.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
@@ -26,7 +26,7 @@ import * as lanes from "./select_lanes.ts";
 import * as memory from "./select_memory.ts";
 import { selectShuffle } from "./select_shuffle.ts";
 import * as vector from "./select_vector.ts";
-import { Selection } from "./selection.ts";
+import { Selection } from "./lowering_context.ts";
 
 type Rule = (s: Selection, id: number) => void;
 

@@ -12,7 +12,7 @@ import { TRAP } from "../traps.ts";
 import { X } from "./instructions.ts";
 import { AUX_TRAP_SHIFT, P } from "./machine_ops.ts";
 import { memorySum } from "./select_memory.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 
 /** The register of the address `address` of access `id`, its offset added. */
 function addressRegister(s: Selection, id: number, address: number): number {

@@ -13,7 +13,7 @@ import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CC_SWAPPED, CONSUMER } from "./machine_ops.ts";
 import { tested, testedRegister } from "./select_lanes.ts";
 import { isShifted, logicalField } from "./select_integer.ts";
-import { FOLD, type Selection } from "./selection.ts";
+import { FOLD, type Selection } from "./lowering_context.ts";
 
 // Condition of each integer comparison, in the order of the IR's operations from EQ on.
 const INTEGER_CC = Uint8Array.of(CC.EQ, CC.NE, CC.LT, CC.LO, CC.GT, CC.HI, CC.LE, CC.LS, CC.GE, CC.HS);

@@ -5,7 +5,7 @@
 import { TY } from "../ir/types.ts";
 import { X } from "./instructions.ts";
 import { P } from "./machine_ops.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 
 /** 1 if value `id` is an f64. */
 function double(s: Selection, id: number): number {

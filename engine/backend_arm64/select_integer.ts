@@ -9,7 +9,7 @@ import { isConstantShift, isHalf, isLowMask } from "./folding.ts";
 import { arithmeticImmediate, logicalImmediate } from "./immediates.ts";
 import { X } from "./instructions.ts";
 import { P } from "./machine_ops.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 
 /** Options of an extended operand. */
 const UXTW = 2;

@@ -6,7 +6,7 @@ import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
 import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CONSUMER } from "./machine_ops.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 import { constantVector, one, oneInto, two } from "./vector_code.ts";
 
 const { I8X16, I16X8, I64X2, F32X4 } = SHAPE;

@@ -11,7 +11,7 @@ import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import { X } from "./instructions.ts";
 import { AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 
 /** What `resolveAddress` found; valid until the next call. */
 const found = { mode: 0, base: 0, index: 0, scale: 0, disp: 0, trap: 0 };

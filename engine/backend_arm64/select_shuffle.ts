@@ -3,7 +3,7 @@
  * DUP, INS, ZIP, UZP, TRN and REV; what is left is a table lookup per operand. Lanes are bytes: 0-15 of the first operand, 16-31 of the second.
  */
 import { X } from "./instructions.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 import { constantVector, one, oneInto, two, twoInto } from "./vector_code.ts";
 
 /** The lanes being matched, as bytes and as lanes of the width in hand. */

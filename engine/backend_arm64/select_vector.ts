@@ -5,7 +5,7 @@
 import { OP } from "../ir/ops.ts";
 import { SHAPE } from "../ir/types.ts";
 import { X } from "./instructions.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 import { one, oneInto, two, twoInto } from "./vector_code.ts";
 import { BINARY_ROW, EXCHANGED, UNARY_ROW } from "./vector_rows.ts";
 

@@ -6,10 +6,10 @@ import { Allocation } from "../codegen/allocation.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { VCode } from "../codegen/vcode.ts";
-import { CONTEXT, layoutContext, MEMORY, THREAD } from "../context_layout.ts";
+import { CONTEXT, layoutContext, MEMORY, THREAD } from "../abi/context_layout.ts";
 import { Emission, KIND } from "./emission.ts";
 import { emitAt } from "./emit_row.ts";
-import { finish } from "./finish.ts";
+import { finish } from "./branch_relaxation.ts";
 import { X } from "./instructions.ts";
 import { CONTEXT_REGISTER, FUEL, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SP, ZERO } from "./registers.ts";
 

@@ -4,7 +4,7 @@
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { TY } from "../ir/types.ts";
 import { P } from "./machine_ops.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 
 /** A new register of type `ty`, which the instruction in hand defines. */
 function result(s: Selection, ty: number): number {

@@ -19,7 +19,7 @@
  * While guest code runs, THREAD.GUEST_SP still says where its activation began, so a trap needs no unwinding and an abandoned
  * parked call is undone by writing [GUEST_SP] back to GUEST_SP.
  */
-import { places } from "../codegen/places.ts";
+import { places } from "../codegen/abi_locations.ts";
 import { R10, R8, R9, RAX, RCX, RDI, RDX, RSI } from "./registers.ts";
 
 const GENERAL_PARAMS = [RAX, RCX, RDX, RSI, RDI, R8, R9];

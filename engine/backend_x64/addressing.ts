@@ -13,7 +13,7 @@ import { TY } from "../ir/types.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
-import { FOLD, type Selection } from "./selection.ts";
+import { FOLD, type Selection } from "./lowering_context.ts";
 import { TRAP } from "../traps.ts";
 
 /** Claims pure value `id` while marking; when emitting, tells whether it was claimed. */

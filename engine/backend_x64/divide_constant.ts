@@ -7,7 +7,7 @@ import { TY } from "../ir/types.ts";
 import { X } from "./instructions.ts";
 import { P } from "./machine_ops.ts";
 import { RAX, RDX } from "./registers.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 
 function define(s: Selection): number {
   return s.v.newVreg(TY.I64);

@@ -1,6 +1,6 @@
 /** Magic numbers of constant divisors, against division itself. */
 import { equal } from "node:assert/strict";
-import { randomNumbers } from "../optimize/test_programs.ts";
+import { randomNumbers } from "../optimize/testing/random_functions.ts";
 import { compileIr } from "./testing/compile_ir.ts";
 import { CAN_RUN, NativeProcess } from "./testing/native_process.ts";
 import { signedMagic, unsignedMagic } from "../codegen/divide_constant.ts";

@@ -4,8 +4,8 @@
  * be on the stack for the usual case.
  */
 import { RELOC, STUB } from "../codegen/machine_code.ts";
-import { CONTEXT } from "../context_layout.ts";
-import { CELLS, MAX_SMALL_BYTES } from "../gc_layout.ts";
+import { CONTEXT } from "../abi/context_layout.ts";
+import { CELLS, MAX_SMALL_BYTES } from "../abi/gc_layout.ts";
 import { COLD, type Emission } from "./emission.ts";
 import { emitConstant, emitMemory, NO_REGISTER } from "./encoding.ts";
 import { relative } from "./emit_calls.ts";

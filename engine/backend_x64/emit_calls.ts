@@ -4,7 +4,7 @@
  * jump with a pushed return address instead of a call, so that the processor's return stack stays balanced when they leave for
  * the host (codegen.md §4.3).
  */
-import { CONTEXT, MEMORY, RECORD, THREAD } from "../context_layout.ts";
+import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { TRAP } from "../traps.ts";
 import { COLD, type Emission, KIND } from "./emission.ts";

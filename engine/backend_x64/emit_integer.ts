@@ -2,7 +2,7 @@
  * Emission of integer operations that take several instructions: constants, division with its checks, bit counts on CPUs without
  * the instructions for them, explicit bounds checks.
  */
-import { MEMORY, SHARED_LENGTH_SIZE } from "../context_layout.ts";
+import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { TRAP } from "../traps.ts";
 import { COLD, type Emission } from "./emission.ts";
 import { callTrap } from "./emit_calls.ts";

@@ -3,7 +3,7 @@
  * entries, builtins, tail calls, traps with their sites and frames, stack exhaustion, fast entries.
  */
 import { deepEqual, equal, notEqual } from "node:assert/strict";
-import { RECORD, STATUS, THREAD } from "../context_layout.ts";
+import { RECORD, STATUS, THREAD } from "../abi/context_layout.ts";
 import type { Signature } from "../ir/types.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";

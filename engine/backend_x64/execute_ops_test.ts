@@ -1,11 +1,11 @@
 /**
  * Every operation of the IR at every width, compiled and run: operands in registers, as constants on either side and from memory,
- * results as values, conditions of branches, selects and traps. The oracle is ir/interpret.ts.
+ * results as values, conditions of branches, selects and traps. The oracle is ir/testing/interpret.ts.
  */
 import { equal } from "node:assert/strict";
-import { STATUS } from "../context_layout.ts";
+import { STATUS } from "../abi/context_layout.ts";
 import type { IrFunction } from "../ir/function.ts";
-import { interpret, TrapSignal, type World } from "../ir/interpret.ts";
+import { interpret, TrapSignal, type World } from "../ir/testing/interpret.ts";
 import { OP_ROWS, type OpRow } from "../ir/ops.ts";
 import { parseFunction } from "../ir/parse.ts";
 import { BASELINE, compileIr, type CompileSettings, MODERN } from "./testing/compile_ir.ts";

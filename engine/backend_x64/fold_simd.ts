@@ -6,7 +6,7 @@ import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
 import { fold } from "../codegen/folding.ts";
 import { canMoveTo, foldLoad } from "./folding.ts";
-import { FOLD, type Selection } from "./selection.ts";
+import { FOLD, type Selection } from "./lowering_context.ts";
 import { BINARY_ROW, EXCHANGED, invertedComparison, READS_HALF, UNARY_ROW } from "./vector_rows.ts";
 import { FLAG, OP_FLAGS } from "../ir/ops.ts";
 

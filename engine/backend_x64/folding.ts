@@ -9,7 +9,7 @@ import { dropUses, fold, foldPure, isCompare, isIntegerCompare } from "../codege
 import { REGION } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
-import { FOLD, type Selection } from "./selection.ts";
+import { FOLD, type Selection } from "./lowering_context.ts";
 import { foldAddress } from "./addressing.ts";
 import { foldStoredLane, foldVector } from "./fold_simd.ts";
 

@@ -1,7 +1,7 @@
 /**
  * Goldens of the backend: tests/golden/x64/, see codegen/testing/goldens.ts.
  */
-import { BUILTIN_ROWS } from "../builtins.ts";
+import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { type MachineCode, STUB } from "../codegen/machine_code.ts";
 import { testGoldens } from "../codegen/testing/goldens.ts";
 import { TRAP_NAMES } from "../ir/print.ts";

@@ -13,9 +13,9 @@
  */
 import type { ProcessStubs } from "../codegen/target.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
-import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD } from "../context_layout.ts";
+import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD } from "../abi/context_layout.ts";
 import { KIND } from "./emission.ts";
-import { labelOffset } from "./finish.ts";
+import { labelOffset } from "./branch_relaxation.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, R10, R11, R12, R13, R14, R8, R9, RAX, RBP, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";

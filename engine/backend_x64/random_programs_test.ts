@@ -1,16 +1,16 @@
 /**
- * Random functions (optimize/test_programs.ts) compiled and run against the interpreter: results, traps, memory and context. Their
+ * Random functions (optimize/testing/random_functions.ts) compiled and run against the interpreter: results, traps, memory and context. Their
  * calls go to three small compiled functions, so that clobber masks of known callees are exercised too.
  */
 import { equal } from "node:assert/strict";
-import { STATUS } from "../context_layout.ts";
+import { STATUS } from "../abi/context_layout.ts";
 import { type IrFunction, REGION } from "../ir/function.ts";
-import { interpret, TrapSignal, type World } from "../ir/interpret.ts";
+import { interpret, TrapSignal, type World } from "../ir/testing/interpret.ts";
 import { OP } from "../ir/ops.ts";
 import { parseFunction } from "../ir/parse.ts";
 import { isAccess } from "../ir/print.ts";
 import { TY } from "../ir/types.ts";
-import { ProgramMaker, randomNumbers } from "../optimize/test_programs.ts";
+import { ProgramMaker, randomNumbers } from "../optimize/testing/random_functions.ts";
 import { BASELINE, compileIr, type CompileSettings, MODERN } from "./testing/compile_ir.ts";
 import { CAN_RUN, MEMORY_BYTES, NativeProcess } from "./testing/native_process.ts";
 

@@ -4,7 +4,7 @@
  *
  * The rule table has a row for every IR operation, so a new operation without a rule does not compile.
  */
-import type { Lowering } from "../codegen/lowering.ts";
+import type { Lowering } from "../codegen/target_hooks.ts";
 import { selectBlocks, SHARED_RULES } from "../codegen/select_function.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
@@ -26,7 +26,7 @@ import * as lanes from "./select_lanes.ts";
 import * as memory from "./select_memory.ts";
 import * as shuffle from "./select_shuffle.ts";
 import * as vector from "./select_simd.ts";
-import { Selection } from "./selection.ts";
+import { Selection } from "./lowering_context.ts";
 
 type Rule = (s: Selection, id: number) => void;
 

@@ -14,7 +14,7 @@ import { X } from "./instructions.ts";
 import { AUX_LOCK, MODE, P } from "./machine_ops.ts";
 import { RAX } from "./registers.ts";
 import { MODIFY_ROWS } from "./select_memory.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 
 // Rows by width.
 const LOAD_ROWS = [X.MOVZX32_8, X.MOVZX32_16, X.MOV32_L, X.MOV64_L];

@@ -20,7 +20,7 @@ import {
   STORE_CONDITION,
 } from "./machine_ops.ts";
 import { foldAddress } from "./addressing.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 import { testedVector } from "./select_lanes.ts";
 import { source, sourceFloat } from "./select_memory.ts";
 

@@ -8,7 +8,7 @@ import { TY } from "../ir/types.ts";
 import { SHARED } from "./image_constants.ts";
 import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 import { source, sourceFloat } from "./select_memory.ts";
 
 /** 1 if value `id` is an f64. */

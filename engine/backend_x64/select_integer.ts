@@ -10,7 +10,7 @@ import { DIVISION } from "./divide_constant.ts";
 import { X } from "./instructions.ts";
 import { AUX_SCALE_SHIFT, MODE, P } from "./machine_ops.ts";
 import { RAX, RCX, RDX } from "./registers.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 import { source } from "./select_memory.ts";
 
 /** def = first op source, in the register of first. */

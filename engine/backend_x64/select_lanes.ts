@@ -7,7 +7,7 @@ import { foldAddress } from "./addressing.ts";
 import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CONSUMER } from "./machine_ops.ts";
 import { source } from "./select_memory.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 import { one, oneSource, two, twoSource, zeros } from "./vector_code.ts";
 import { BINARY_ROW } from "./vector_rows.ts";
 

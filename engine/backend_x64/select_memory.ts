@@ -10,7 +10,7 @@ import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
 import { selectStoredCompare } from "./select_compare.ts";
 import { selectLaneStore } from "./select_lanes.ts";
-import { FOLD, type Selection } from "./selection.ts";
+import { FOLD, type Selection } from "./lowering_context.ts";
 
 /** Resolves value `id` as the source operand of the next instruction. `any`: a stack slot will do. */
 export function source(s: Selection, id: number, any: boolean): void {

@@ -4,7 +4,7 @@
  */
 import { OP } from "../ir/ops.ts";
 import { X } from "./instructions.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 import { isZeroVector, one, shifted, sourceWords, two, twoSource, twoWords } from "./vector_code.ts";
 
 /** The lanes being matched. */

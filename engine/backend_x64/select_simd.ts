@@ -8,7 +8,7 @@ import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { SHARED } from "./image_constants.ts";
 import { X } from "./instructions.ts";
 import { MODE } from "./machine_ops.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 import {
   constantVector,
   inverted,

@@ -4,7 +4,7 @@
  */
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
-import { CONTEXT, RECORD, STATUS, THREAD } from "../context_layout.ts";
+import { CONTEXT, RECORD, STATUS, THREAD } from "../abi/context_layout.ts";
 import { type Signature, TY, TY_BANK } from "../ir/types.ts";
 import { OVERFLOW_ENTRY, paramPlaces, RECORD_REGISTER, resultPlaces } from "./abi.ts";
 import { KIND } from "./emission.ts";

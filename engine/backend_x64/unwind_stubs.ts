@@ -1,14 +1,22 @@
 /**
  * Throwing without leaving machine code: what stands in front of the parking forms of the builtins throw, throw_ref, rethrow and caught. In: the
  * builtin's argument in rax, the return address of the call on the stack. Out: the landing that sees the exception runs, with its frame on
- * the stack; or nothing has changed, and the runtime does all of it (runtime/unwind.ts).
+ * the stack; or nothing has changed, and the runtime does all of it (runtime/exceptions/unwind.ts).
  *
  * The walk goes by return addresses, through a hash table of call sites that the runtime makes of the images in which it has unwound itself a
  * few times. What the table does not hold ends it: thunks' callers, frames whose caller is another instance, images that never throw. No
  * register need be restored, since a landing relies on none but those of context, memory and fuel, which all frames of one instance share.
  */
-import type { BuiltinName } from "../builtins.ts";
-import { CONTEXT, EXCEPTION_RECORD, TAG_BITS, TAG_SIZE, THREAD, UNWIND_ENTRY, UNWIND_HASH } from "../context_layout.ts";
+import type { BuiltinName } from "../abi/builtins.ts";
+import {
+  CONTEXT,
+  EXCEPTION_RECORD,
+  TAG_BITS,
+  TAG_SIZE,
+  THREAD,
+  UNWIND_ENTRY,
+  UNWIND_HASH,
+} from "../abi/context_layout.ts";
 import { OVERFLOW_ENTRY } from "./abi.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";

@@ -10,7 +10,7 @@ import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { foldAddress } from "./addressing.ts";
 import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
-import type { Selection } from "./selection.ts";
+import type { Selection } from "./lowering_context.ts";
 
 /** Adds the DEF of a new vector: in the register of operand 1 if the form is a legacy one. */
 function result(s: Selection): number {

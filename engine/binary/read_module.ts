@@ -1,6 +1,6 @@
 /**
  * Bytes → Module (specification, 5.5): the header, then sections in their order, each read by its row of sections.ts, then
- * the checks that span sections. In: a reader, which knows instructions (decode.ts) or only constant ones (runtime/outline.ts).
+ * the checks that span sections. In: a reader, which knows instructions (decode.ts) or only constant ones (artifact/module_metadata.ts).
  *
  * Establishes: a Module whose RawBytes are views into the reader's bytes.
  */

@@ -1,7 +1,7 @@
 /**
  * What a register allocator hands to emission, for one VCode: a location per operand, and an ordered list of edits (moves,
  * reloads, spills, repeated constants) between instructions and on edges. Both allocators produce it; the checker
- * (codegen/check_allocation.ts) proves it in tests.
+ * (regalloc/check_allocation.ts) proves it in tests.
  *
  * Locations: ≥ 0 a physical register (0-31 general, 32-63 vector); < 0 the stack slot −1 − location. Slots are 8-byte cells
  * (a v128 takes two, aligned to 16); slot s lies s × 8 bytes above the frame's lowest slot. Only of the slots from `halfFirst` on,

@@ -8,7 +8,7 @@
  */
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import type { FunctionSelection } from "./selection.ts";
+import type { FunctionSelection } from "./lowering_context.ts";
 
 /** How to divide by a constant. */
 export interface Magic {

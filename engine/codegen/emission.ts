@@ -1,7 +1,7 @@
 /**
  * Code of one function while it is being emitted: the backend's bytes or words without (some of) its branches, plus marks, in ascending
  * order of position, that say what stands between and at them: labels, branches, alignment, sites, relocations. The backend's
- * finish.ts turns both into final code with every branch in its shortest form.
+ * branch_relaxation.ts turns both into final code with every branch in its shortest form.
  *
  * Labels: block k has label k; further ones come from `newLabel`. Cold pieces (trap calls, slow paths) are queued and emitted
  * after the last block.

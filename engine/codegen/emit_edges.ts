@@ -4,7 +4,7 @@
  *
  *   - before the jump, if the block has one successor;
  *   - at the head of the successor, if it has no other predecessor;
- *   - in front of the conditional branch, if it closes a loop and nobody minds (early_moves.ts);
+ *   - in front of the conditional branch, if it closes a loop and nobody minds (hoisted_edge_moves.ts);
  *   - in line between the conditional branch and the next block, if that is where the edge goes, or in front of a jump to its target;
  *   - out of line, if the target is cold or a switch selects it.
  */

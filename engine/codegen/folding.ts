@@ -6,7 +6,7 @@
 import { REGION } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TRAP } from "../traps.ts";
-import { FOLDING, type FunctionSelection } from "./selection.ts";
+import { FOLDING, type FunctionSelection } from "./lowering_context.ts";
 
 /** Is `op` a comparison of integers or references? */
 export function isIntegerCompare(op: number): boolean {

@@ -2,14 +2,14 @@
  * Rules for block ends, traps and calls, the same for all backends. Arguments and results beyond the registers go through the overflow
  * buffer: stored right before the call, loaded right after it (the backend's abi.ts).
  */
-import { BUILTIN_ROWS } from "../builtins.ts";
-import { CONTEXT } from "../context_layout.ts";
-import { MAX_SMALL_BYTES, sizeClassOf } from "../gc_layout.ts";
+import { BUILTIN_ROWS } from "../abi/builtins.ts";
+import { CONTEXT } from "../abi/context_layout.ts";
+import { MAX_SMALL_BYTES, sizeClassOf } from "../abi/gc_layout.ts";
 import { CALL_NULL_CODE, CHARGE_OWES, OP } from "../ir/ops.ts";
 import { type Signature, TY } from "../ir/types.ts";
 import { upperBound } from "./folding.ts";
 import { AUX_CODE_SHIFT, AUX_LANDING, PSEUDO } from "./pseudo_ops.ts";
-import type { FunctionSelection } from "./selection.ts";
+import type { FunctionSelection } from "./lowering_context.ts";
 import { CONSTRAINT, operandWord, ROLE } from "./vcode.ts";
 
 /** Physical number of the first vector register. */

@@ -6,7 +6,7 @@ import { FLAG, OP, OP_FLAGS, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { countUses } from "./folding.ts";
 import * as control from "./select_control.ts";
-import type { FunctionSelection } from "./selection.ts";
+import type { FunctionSelection } from "./lowering_context.ts";
 
 type Rule<S extends FunctionSelection> = (s: S, id: number) => void;
 

@@ -3,7 +3,7 @@
  * turns an IrFunction into bytes for given CPU features and options, on any host, and knows nothing of WebAssembly modules,
  * the runtime or the operating system.
  */
-import type { ContextLayout } from "../context_layout.ts";
+import type { ContextLayout } from "../abi/context_layout.ts";
 import type { IrFunction } from "../ir/function.ts";
 import type { Signature } from "../ir/types.ts";
 import type { Allocation } from "./allocation.ts";
@@ -37,7 +37,7 @@ export interface CodegenContext {
   stackFence: boolean;
 }
 
-/** Registers that a key denies to some values of some functions; key_restrictions.ts obeys it. Masks as in RegisterFile. */
+/** Registers that a key denies to some values of some functions; option_restrictions.ts obeys it. Masks as in RegisterFile. */
 export interface DeniedRegisters {
   readonly key: string;
   /** The state of the key that denies them. */

@@ -12,8 +12,8 @@
  *
  * Marking is depth first with a stack of its own; long arrays go through a second stack by pieces, so that the first stays short.
  */
-import { RECORD } from "../context_layout.ts";
-import { CELLS, DESCRIPTOR, LONG_WORDS, OBJECT, REF_TAG, SIZE_CLASSES, TYPE_KIND } from "../gc_layout.ts";
+import { RECORD } from "../abi/context_layout.ts";
+import { CELLS, DESCRIPTOR, LONG_WORDS, OBJECT, REF_TAG, SIZE_CLASSES, TYPE_KIND } from "../abi/gc_layout.ts";
 import { BLOCK, BLOCK_BYTES, BLOCK_SHIFT, CONTROL, LARGE, MARKS_SHIFT } from "./collector_layout.ts";
 
 /** Elements of an array that are traced in one go. */

@@ -10,7 +10,7 @@
  * Invariant: outside a collection, a slot is on a free list, or in a block that waits to be swept and was not marked, or is an object.
  */
 import { Bug } from "../errors.ts";
-import { CELLS, MAX_OBJECT_BYTES, MAX_SMALL_BYTES, SIZE_CLASSES, sizeClassOf } from "../gc_layout.ts";
+import { CELLS, MAX_OBJECT_BYTES, MAX_SMALL_BYTES, SIZE_CLASSES, sizeClassOf } from "../abi/gc_layout.ts";
 import { type Host, PROT } from "../host/host.ts";
 import { BLOCK, BLOCK_BYTES, type COLLECTOR_FUNCTIONS, CONTROL, LARGE, MARKS_SHIFT } from "./collector_layout.ts";
 import { HeapReferences } from "./references.ts";

@@ -5,8 +5,8 @@
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "../engine.ts";
-import { layoutFields, MAX_SMALL_BYTES, OBJECT, REF_TAG, SIZE_CLASSES, sizeClassOf } from "../gc_layout.ts";
-import { collectorCode } from "../runtime/own_code.ts";
+import { layoutFields, MAX_SMALL_BYTES, OBJECT, REF_TAG, SIZE_CLASSES, sizeClassOf } from "../abi/gc_layout.ts";
+import { collectorCode } from "../runtime/intrinsics.ts";
 import { canonicalTypeIds } from "../wasm/subtype.ts";
 import { HEAP, I32, I64, I8, isRef, refType, type SubType } from "../wasm/types.ts";
 import { Heap, HeapFull, type HeapRoots } from "./heap.ts";

@@ -2,7 +2,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { Builder } from "./builder.ts";
 import { IrFunction } from "./function.ts";
-import { interpret, TrapSignal, type World } from "./interpret.ts";
+import { interpret, TrapSignal, type World } from "./testing/interpret.ts";
 import { FLAG, OP, OP_FLAGS, type OpName } from "./ops.ts";
 import { printFunction } from "./print.ts";
 import { TY } from "./types.ts";

@@ -107,7 +107,7 @@ const ROWS = [
   "CALL_RECORD lnk t x", // first list entry = address of a function record (context_layout.ts), rest arguments; imm = signature id;
   //                        c = TRAP code when the record may be null (address 0), else 0; it may belong to another instance unless CALL_OWN is added
   "CALL_IMPORT lnk t x", // imported function c (its function index): its record is embedded in the context; imm = signature id
-  "CALL_BUILTIN lnk t x", // runtime routine c (engine/builtins.ts); imm = signature id
+  "CALL_BUILTIN lnk t x", // runtime routine c (engine/abi/builtins.ts); imm = signature id
   "UNWOUND ... i x", // 1 when the call before it was left by an exception: see ir/function.ts, "Exceptions"
   "POLL ... _ t", // interruption point: traps when the deadline has passed; only in modules compiled to be interruptible
   // takes a (i64, 0 to 2^62) of the thread's fuel, and b, which charges before it owe (for which there is enough); traps OUT_OF_FUEL, with
@@ -145,7 +145,7 @@ export const CALL_OWN = 64;
 /** Mask of the trap code in that column. */
 export const CALL_NULL_CODE = 63;
 
-/** In imm of a CHARGE of a constant below 2^31: it takes nothing, because all that come next and matter take it (optimize/charges.ts). */
+/** In imm of a CHARGE of a constant below 2^31: it takes nothing, because all that come next and matter take it (optimize/coalesce_fuel.ts). */
 export const CHARGE_OWES = 1;
 
 type NameOf<Row> = Row extends `${infer Name} ${string}` ? Name : never;

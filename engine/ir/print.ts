@@ -14,7 +14,7 @@
  * Invariant: values keep their ids, so that parsing and printing again gives the same text. Instructions without a result
  * have no visible id. Positions are printed on request: ` @0x1f`, and ` @0x1f/2` for inlined call site 2.
  */
-import { BUILTIN_ROWS } from "../builtins.ts";
+import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { TRAP } from "../traps.ts";
 import {
   atomicRegion,

@@ -2,7 +2,7 @@
 import { equal, ok } from "node:assert/strict";
 import type { IrFunction } from "../ir/function.ts";
 import { ControlFlow } from "./cfg.ts";
-import { ProgramMaker } from "./test_programs.ts";
+import { ProgramMaker } from "./testing/random_functions.ts";
 
 /** Successors by block. */
 function successors(f: IrFunction): number[][] {

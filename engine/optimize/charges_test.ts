@@ -3,7 +3,7 @@ import { equal } from "node:assert/strict";
 import { parseFunction } from "../ir/parse.ts";
 import { printFunction } from "../ir/print.ts";
 import { verifyFunction } from "../ir/verify.ts";
-import { mergeCharges } from "./charges.ts";
+import { mergeCharges } from "./coalesce_fuel.ts";
 
 /** The charges of the function with these blocks once they are merged, in order. */
 function merged(blocks: string): string {

@@ -11,14 +11,14 @@
  *
  * Traps keep their order: an operation that may trap goes only when an equal one dominates it or when it is proven not to trap.
  */
-import { BUILTIN } from "../builtins.ts";
+import { BUILTIN } from "../abi/builtins.ts";
 import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
 import { INVERSE } from "../ir/builder.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { cutEdge } from "./blocks.ts";
 import type { ControlFlow } from "./cfg.ts";
-import { Facts } from "./facts.ts";
+import { Facts } from "./dominating_conditions.ts";
 import { accessBytes, isLoad, isStore, MemoryState } from "./memory_state.ts";
 import { foldAddress, simplify } from "./simplify.ts";
 

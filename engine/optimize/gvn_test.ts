@@ -1,5 +1,5 @@
 /** The walk, by IR text: what becomes one value, what is forwarded, which checks and branches go, and what must stay. */
-import { ALL, becomes } from "./test_text.ts";
+import { ALL, becomes } from "./testing/golden_text.ts";
 
 Deno.test("equal pure values become one across blocks, commuted ones too", () => {
   becomes(

@@ -5,7 +5,7 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import { optimize } from "./passes.ts";
-import { ALL } from "./test_text.ts";
+import { ALL } from "./testing/golden_text.ts";
 
 /** Blocks and instructions in order; edges are made by number. */
 class Maker {

@@ -1,5 +1,5 @@
 /** Loops: what moves out of them, which globals are promoted, how they are laid out. */
-import { ALL, becomes } from "./test_text.ts";
+import { ALL, becomes } from "./testing/golden_text.ts";
 
 Deno.test("invariants move in front of the loop, traps and written classes stay", () => {
   becomes(

@@ -5,16 +5,16 @@
 import type { IrFunction } from "../ir/function.ts";
 import { compactBlocks, tidyBlocks } from "./blocks.ts";
 import { ControlFlow } from "./cfg.ts";
-import { mergeCharges } from "./charges.ts";
+import { mergeCharges } from "./coalesce_fuel.ts";
 import { removeDeadCode } from "./dead_code.ts";
 import { Numbering, type NumberingOptions } from "./gvn.ts";
-import { layOutBlocks } from "./layout.ts";
+import { layOutBlocks } from "./block_placement.ts";
 import { hoistInvariants } from "./licm.ts";
-import { precheckLoops } from "./loop_precheck.ts";
+import { precheckLoops } from "./loop_versioning.ts";
 import { MemoryState } from "./memory_state.ts";
 import { promoteGlobals } from "./promote.ts";
-import { orderTrees } from "./trees.ts";
-import { threadBranches } from "./thread_branches.ts";
+import { orderTrees } from "./reassociation.ts";
+import { threadBranches } from "./jump_threading.ts";
 
 /** Which optimizations are on: keys of the `optimizations` setting. A missing key is off. */
 export type PassSelection = Readonly<Record<string, boolean>>;

@@ -4,8 +4,8 @@ import type { IrFunction } from "../ir/function.ts";
 import { printFunction } from "../ir/print.ts";
 import { verifyFunction } from "../ir/verify.ts";
 import { type AfterPass, optimize } from "./passes.ts";
-import { observe } from "./test_machine.ts";
-import { ProgramMaker, randomNumbers } from "./test_programs.ts";
+import { observe } from "./testing/model_machine.ts";
+import { ProgramMaker, randomNumbers } from "./testing/random_functions.ts";
 
 const KEYS = [
   "store-forward",

@@ -5,8 +5,8 @@ import { OP, OP_ROWS, type OpName } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { verifyFunction } from "../ir/verify.ts";
 import { optimize } from "./passes.ts";
-import { observe } from "./test_machine.ts";
-import { ALL, becomes } from "./test_text.ts";
+import { observe } from "./testing/model_machine.ts";
+import { ALL, becomes } from "./testing/golden_text.ts";
 
 const WORDS = [
   0,

@@ -1,5 +1,5 @@
 /**
- * Does a result match what a script expects? Results are cells of four u32 words (runtime/raw_call.ts), so that NaN payloads are exact.
+ * Does a result match what a script expects? Results are cells of four u32 words (runtime/instance/raw_call.ts), so that NaN payloads are exact.
  */
 import type { ExpectedValue, NanPattern } from "../text/script_values.ts";
 import { HEAP } from "../wasm/types.ts";

@@ -25,7 +25,7 @@ import {
   WaftError,
 } from "../errors.ts";
 import { FEATURE_ROWS } from "../features.ts";
-import { callRaw } from "../runtime/raw_call.ts";
+import { callRaw } from "../runtime/instance/raw_call.ts";
 import { type Action, type Command, parseScript, type ScriptModule } from "../text/script.ts";
 import type { ConstValue } from "../text/script_values.ts";
 import { cellText, matches } from "./match.ts";

@@ -5,15 +5,15 @@
  *
  * Ranges are compared in 64-bit arithmetic, which 32-bit offsets and lengths cannot overflow.
  */
-import type { BuiltinName } from "../builtins.ts";
-import { OBJECT } from "../gc_layout.ts";
+import type { BuiltinName } from "../abi/builtins.ts";
+import { OBJECT } from "../abi/gc_layout.ts";
 import { BLOCK_LOOP, CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { FunctionTranslator, Handler } from "./function.ts";
-import { takePool } from "./joins.ts";
+import { takePool } from "./block_parameters.ts";
 import { callBuiltin } from "./memory.ts";
 import type { ObjectType } from "./object_types.ts";
 import { bitsOf, fieldTy, isZeroValue, loadOp, storeOp } from "./objects.ts";

@@ -5,7 +5,7 @@
  * Traps come in this order: unaligned, out of bounds, not shared. An address is checked with its static offset, of which only the low bits
  * matter for alignment.
  */
-import type { BuiltinName } from "../builtins.ts";
+import type { BuiltinName } from "../abi/builtins.ts";
 import { atomicWord } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -13,7 +13,7 @@ import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { THREADS_ROWS } from "../wasm/opcodes_threads.ts";
 import type { FunctionTranslator, Handler } from "./function.ts";
-import { takePool } from "./joins.ts";
+import { takePool } from "./block_parameters.ts";
 import { callBuiltin, checkBounds, checkedAddress, staticOffset } from "./memory.ts";
 
 const { I32, I64, NONE } = TY;

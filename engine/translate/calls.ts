@@ -9,7 +9,7 @@
  * element against null (uninitialized element: reading the type id of the record at address 0 faults), its type against the
  * expected canonical id (indirect call type mismatch).
  */
-import { RECORD, TABLE } from "../context_layout.ts";
+import { RECORD, TABLE } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { CALL_OWN, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -21,7 +21,7 @@ import { leaveDepth } from "./deterministic.ts";
 import { watchCall } from "./exceptions.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { inlineCall, shouldInline } from "./inline.ts";
-import { takePool } from "./joins.ts";
+import { takePool } from "./block_parameters.ts";
 import { countHit } from "./module_env.ts";
 import { translateStringCall } from "./strings.ts";
 import type { TableFacts } from "./table_facts.ts";

@@ -10,8 +10,8 @@
  *
  * Where null fails a cast to an object type, it needs no check: reading its header faults.
  */
-import { CONTEXT, RECORD } from "../context_layout.ts";
-import { CELLS, DESCRIPTOR, DISPLAY_LENGTH, OBJECT, REF_TAG, TYPE_KIND } from "../gc_layout.ts";
+import { CONTEXT, RECORD } from "../abi/context_layout.ts";
+import { CELLS, DESCRIPTOR, DISPLAY_LENGTH, OBJECT, REF_TAG, TYPE_KIND } from "../abi/gc_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";

@@ -15,7 +15,7 @@ import { FRAME_KIND, MAX_INSTRUCTIONS, tooLarge } from "./frames.ts";
 import { takeDepth } from "./deterministic.ts";
 import { beginFuel } from "./fuel.ts";
 import type { FunctionTranslator } from "./function.ts";
-import { edgeToFrame, openJoin, takePool } from "./joins.ts";
+import { edgeToFrame, openJoin, takePool } from "./block_parameters.ts";
 import { tyOf } from "./module_env.ts";
 import { BODY as CONTAINS } from "./summaries.ts";
 import { vectorConstant, ZERO_VECTOR } from "./vector.ts";

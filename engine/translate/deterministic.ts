@@ -7,7 +7,7 @@
  * takes its own share, and traps if there is none. So nothing needs restoring, whichever way a call ends; a tail call leaves what its
  * caller got. Bodies that are inlined take their share like others. The native stack is much larger than these units are.
  */
-import { CONTEXT, THREAD } from "../context_layout.ts";
+import { CONTEXT, THREAD } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";

@@ -13,7 +13,7 @@
  *
  * A legacy try has its catches in place of clauses: each is translated where it stands, with the locals of the landing.
  */
-import { CONTEXT, TAG_SIZE, THREAD } from "../context_layout.ts";
+import { CONTEXT, TAG_SIZE, THREAD } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -22,7 +22,7 @@ import type { CatchClause, Immediates } from "../wasm/immediates.ts";
 import { branch, jumpToFrame, trapHere } from "./control.ts";
 import { FRAME_KIND } from "./frames.ts";
 import type { FunctionTranslator, Handler } from "./function.ts";
-import { edgeToTry, openJoin } from "./joins.ts";
+import { edgeToTry, openJoin } from "./block_parameters.ts";
 import { callBuiltin } from "./memory.ts";
 import { tyOf } from "./module_env.ts";
 import { BODY } from "./summaries.ts";

@@ -3,7 +3,7 @@
  * which keeps the SSA value of every operand and local and appends instructions through a Builder (ir/builder.ts).
  *
  *     bytes ── validateBody ──► FunctionTranslator ──► Builder ──► IrFunction
- *                                   │ control.ts frames, branches, joins (joins.ts: what a join's parameters are)
+ *                                   │ control.ts frames, branches, joins (block_parameters.ts: what a join's parameters are)
  *                                   │ memory.ts, calls.ts, special.ts: instructions that are more than one operation
  *                                   └ inline.ts: a callee's body walked into the caller, as a nested activation
  *

@@ -7,15 +7,15 @@
  * then not fault. Bulk operations compare in 64-bit arithmetic, which 32-bit addresses and lengths cannot overflow and 64-bit
  * ones are checked for, before anything is written.
  */
-import { BUILTIN, type BuiltinName } from "../builtins.ts";
-import { MEMORY, SHARED_LENGTH_SIZE } from "../context_layout.ts";
+import { BUILTIN, type BuiltinName } from "../abi/builtins.ts";
+import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { atomicWord, boundsWord, CLASS_CONSTANT, CLASS_SIZES, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { FunctionTranslator, Handler } from "./function.ts";
-import { takePool } from "./joins.ts";
+import { takePool } from "./block_parameters.ts";
 
 const { I32, I64, NONE } = TY;
 const SIZES = region(REGION.CONTEXT, CLASS_SIZES);

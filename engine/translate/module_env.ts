@@ -7,8 +7,8 @@
  * Alias classes: one per memory beyond 0, per own global, per own table. Imports of one kind may be the same thing twice, so
  * imported mutable globals share a class, imported tables share one, and imported memories share that of memory 0.
  */
-import { BUILTIN_ROWS } from "../builtins.ts";
-import { type ContextLayout, GLOBAL_SIZE, layoutContext, MEMORY, RECORD, TABLE } from "../context_layout.ts";
+import { BUILTIN_ROWS } from "../abi/builtins.ts";
+import { type ContextLayout, GLOBAL_SIZE, layoutContext, MEMORY, RECORD, TABLE } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, CLASS_FIRST_FREE, CLASS_MEMORY0, CLASS_SIZES, REGION, region } from "../ir/function.ts";
 import { type Signature, TY } from "../ir/types.ts";
 import type { ValidModule } from "../validate/valid_module.ts";

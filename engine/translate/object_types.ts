@@ -6,7 +6,7 @@
  * ids stand for types, since one module may declare the same type twice. What is never written after creation has CLASS_CONSTANT: there is no
  * reference to an object before it is complete.
  */
-import { layoutFields } from "../gc_layout.ts";
+import { layoutFields } from "../abi/gc_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { canonicalType, supertypeId } from "../wasm/subtype.ts";

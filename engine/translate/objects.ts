@@ -2,7 +2,7 @@
  * Structures and i31 references (specification, 4.4.5 and 4.4.6). In: operands on the translator's stack. Out: allocation, loads and stores of
  * fields (gc_layout.ts). Null needs no check: the access faults in the first page, and the fault is the trap.
  */
-import { OBJECT } from "../gc_layout.ts";
+import { OBJECT } from "../abi/gc_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";

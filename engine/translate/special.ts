@@ -4,7 +4,7 @@
  *
  * A reference is 64 bits: a funcref is the address of a function record, an externref a host handle, null is 0.
  */
-import { TABLE } from "../context_layout.ts";
+import { TABLE } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";

@@ -7,8 +7,8 @@
  * Invariant: nothing can be parked between the loads of one call, and what a load has found is not used after the call's end, where one of the ways that
  * meet has left compiled code: text moves when the runtime has control.
  */
-import { stringBuiltinIndex, STRINGS } from "../context_layout.ts";
-import { REF_TAG } from "../gc_layout.ts";
+import { stringBuiltinIndex, STRINGS } from "../abi/context_layout.ts";
+import { REF_TAG } from "../abi/gc_layout.ts";
 import { BLOCK_COLD } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -19,7 +19,7 @@ import {
   STRING_BUILTIN_NAMES,
   STRING_ENTRY,
   type StringBuiltin,
-} from "../string_layout.ts";
+} from "../abi/string_layout.ts";
 import { branchAhead, jumpAhead } from "./arrays.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { bitsOf } from "./objects.ts";

@@ -2,7 +2,7 @@
  * The guest's memory as WASI functions see it: every access is checked against the memory as it is now (WASI's fault otherwise), and
  * system calls get addresses in it, so that data is not copied.
  */
-import type { Memory } from "../runtime/memory.ts";
+import type { Memory } from "../runtime/memory/memory.ts";
 import { ERRNO } from "./abi.ts";
 import { WasiError } from "./paths.ts";
 

@@ -6,7 +6,7 @@ import { UNCATCHABLE } from "../errors.ts";
 import { currentHost } from "../host/current.ts";
 import { type LinuxCalls, linuxCalls } from "../host/linux_calls.ts";
 import type { Instance } from "../engine.ts";
-import { Memory } from "../runtime/memory.ts";
+import { Memory } from "../runtime/memory/memory.ts";
 import {
   ALL_RIGHTS,
   DIRECTORY_RIGHTS,

@@ -3,7 +3,7 @@
  * kernel writes.
  */
 import { type Host, PROT } from "../host/host.ts";
-import { NativeRegion } from "../runtime/native_region.ts";
+import { NativeRegion } from "../runtime/memory/native_region.ts";
 import { ERRNO } from "./abi.ts";
 import { WasiError } from "./paths.ts";
 

@@ -13,8 +13,8 @@
 import { Worker } from "node:worker_threads";
 import type { Context, Module } from "../engine.ts";
 import { TrapError, type TrapFrame } from "../errors.ts";
-import type { SharedMemoryToken } from "../runtime/shared_pages.ts";
-import type { SharedModuleToken } from "../runtime/shared_module.ts";
+import type { SharedMemoryToken } from "../runtime/memory/shared_pages.ts";
+import type { SharedModuleToken } from "../artifact/shared_module.ts";
 import { Wasi, type WasiOptions } from "./mod.ts";
 
 /** Words of the block that all threads share: thread numbers given out, threads that live, 1 when the program has ended. */

@@ -2,7 +2,7 @@
  * Which imports of a module are builtins for strings (JavaScript API, "JS String Builtins"): by name and type. What is given for them may still be
  * something else, unless the options of the compilation provide them.
  */
-import { STRING_BUILTIN_NAMES, STRING_BUILTINS, STRING_MODULE, type StringBuiltin } from "../string_layout.ts";
+import { STRING_BUILTIN_NAMES, STRING_BUILTINS, STRING_MODULE, type StringBuiltin } from "../abi/string_layout.ts";
 import type { Import } from "./module.ts";
 import {
   EXTERNREF,

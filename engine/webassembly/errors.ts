@@ -6,7 +6,7 @@
  * Invariant: an error made of a trap is not caught by WebAssembly code that it passes through on its way.
  */
 import { ExhaustionError, TrapError, type TrapFrame, UNCATCHABLE, WaftError } from "../errors.ts";
-import { isWasmException } from "../runtime/exception.ts";
+import { isWasmException } from "../runtime/exceptions/exception.ts";
 import { dressException } from "./exception.ts";
 
 /** The constructor of a kind of error. */

@@ -2,7 +2,13 @@
  * WebAssembly.Tag, WebAssembly.Exception and JSTag (JavaScript API, "Tags" and "Exceptions"). An exception is the engine's WasmException with
  * another prototype, so that the one object goes through compiled code and back; a tag is an object of its own.
  */
-import { isException, isWasmException, JS_TAG, Tag as RuntimeTag, WasmException } from "../runtime/exception.ts";
+import {
+  isException,
+  isWasmException,
+  JS_TAG,
+  Tag as RuntimeTag,
+  WasmException,
+} from "../runtime/exceptions/exception.ts";
 import { realmStore } from "../engine.ts";
 import { canonicalFuncTypeId } from "../wasm/subtype.ts";
 import { type FuncType, V128 } from "../wasm/types.ts";

@@ -2,7 +2,7 @@
  * WebAssembly.Global (JavaScript API, "Globals") over the engine's globals.
  */
 import { realmStore } from "../engine.ts";
-import { EXTERN, ExternGlobal } from "../runtime/externals.ts";
+import { EXTERN, ExternGlobal } from "../runtime/instance/externals.ts";
 import { FUNCREF, isRef, V128, valTypeName } from "../wasm/types.ts";
 import { defineInterface, requireObject, Slot } from "./interface.ts";
 import { valueType } from "./value_types.ts";

@@ -3,9 +3,9 @@
  * and shows its exports. Functions are the engine's own, so that linking one to another instance leaves no JavaScript in between.
  */
 import type { ExportValue, ImportDescriptor } from "../engine.ts";
-import { ExternGlobal, ExternTable } from "../runtime/externals.ts";
-import { type Imports, UNDEFINED } from "../runtime/instantiate.ts";
-import { Memory as RuntimeMemory } from "../runtime/memory.ts";
+import { ExternGlobal, ExternTable } from "../runtime/instance/externals.ts";
+import { type Imports, UNDEFINED } from "../runtime/instance/instantiate.ts";
+import { Memory as RuntimeMemory } from "../runtime/memory/memory.ts";
 import { as, LinkError, outward } from "./errors.ts";
 import { Tag, TAGS } from "./exception.ts";
 import { globalObject, GLOBALS } from "./global.ts";

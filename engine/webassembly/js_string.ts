@@ -1,11 +1,11 @@
 /**
  * Strings of JavaScript as builtins of modules (JavaScript API, "JS String Builtins"): imports from "wasm:js-string", and constants whose import
  * names are the strings themselves. In: the options of the compilation and a module's imports. Out: functions and globals to link
- * (runtime/string_builtins.ts does what they do); an InvalidError when an import has another type than the builtin.
+ * (runtime/strings/string_builtins.ts does what they do); an InvalidError when an import has another type than the builtin.
  */
 import { InvalidError } from "../errors.ts";
-import { STRING_FUNCTIONS } from "../runtime/string_builtins.ts";
-import { STRING_BUILTINS, STRING_MODULE, type StringBuiltin } from "../string_layout.ts";
+import { STRING_FUNCTIONS } from "../runtime/strings/string_builtins.ts";
+import { STRING_BUILTINS, STRING_MODULE, type StringBuiltin } from "../abi/string_layout.ts";
 import type { Module as WasmModule } from "../wasm/module.ts";
 import { hasBuiltinType } from "../wasm/string_imports.ts";
 import { EXTERNREF, HEAP, refType } from "../wasm/types.ts";

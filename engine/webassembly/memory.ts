@@ -3,8 +3,8 @@
  * then. The buffer of a shared memory is one SharedArrayBuffer that grows with it.
  */
 import { realmStore } from "../engine.ts";
-import { Memory as RuntimeMemory } from "../runtime/memory.ts";
-import { hasGuardRoom } from "../runtime/memory_range.ts";
+import { Memory as RuntimeMemory } from "../runtime/memory/memory.ts";
+import { hasGuardRoom } from "../runtime/memory/memory_range.ts";
 import { I32, I64 } from "../wasm/types.ts";
 import { defineInterface, fromAddress, readSizes, requireObject, Slot, toAddress } from "./interface.ts";
 

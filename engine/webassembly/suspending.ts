@@ -3,8 +3,8 @@
  * them, and an exported function in the form in which it can wait.
  */
 import { promising as enginePromising } from "../engine.ts";
-import { funcInfo } from "../runtime/func.ts";
-import { SUSPENDING } from "../runtime/marshal.ts";
+import { funcInfo } from "../runtime/instance/func.ts";
+import { SUSPENDING } from "../runtime/boundary/marshal.ts";
 import { outward } from "./errors.ts";
 import { defineInterface, Slot } from "./interface.ts";
 

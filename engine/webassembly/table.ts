@@ -2,9 +2,9 @@
  * WebAssembly.Table (JavaScript API, "Tables") over the engine's tables.
  */
 import { realmStore } from "../engine.ts";
-import { EXTERN, ExternTable } from "../runtime/externals.ts";
-import { MAX_TABLE_ELEMENTS, Table as RuntimeTable } from "../runtime/table.ts";
-import { defaultValue } from "../runtime/values.ts";
+import { EXTERN, ExternTable } from "../runtime/instance/externals.ts";
+import { MAX_TABLE_ELEMENTS, Table as RuntimeTable } from "../runtime/instance/table.ts";
+import { defaultValue } from "../runtime/boundary/values.ts";
 import { I32, I64, isNullable } from "../wasm/types.ts";
 import { defineInterface, fromAddress, readSizes, requireObject, Slot, toAddress } from "./interface.ts";
 import { referenceType } from "./value_types.ts";

@@ -7,7 +7,7 @@
  */
 import { readFile } from "@waft/engine/host/files";
 import { currentDirectory, writeText } from "@waft/engine/host/process";
-import { openStored } from "@waft/engine/stored_module";
+import { openCachedModule } from "@waft/engine/open_cached_module";
 import { askedRange, nearestManifest } from "../ops/asked_range.ts";
 import { callGuest, planCall, startGuest, startsThreads } from "../ops/run_module.ts";
 import { codeCacheOptions } from "../base/paths.ts";
@@ -22,7 +22,7 @@ interface Found {
   readonly file: string;
   readonly args: readonly string[];
   readonly flags: RunFlags;
-  readonly module: NonNullable<Awaited<ReturnType<typeof openStored>>>;
+  readonly module: NonNullable<Awaited<ReturnType<typeof openCachedModule>>>;
 }
 
 /** Runs what `waft run` with these words means, if that can be done quickly. */
@@ -56,7 +56,7 @@ async function find(words: readonly string[]): Promise<Found | undefined> {
     if (askedRange(manifest) !== undefined) return undefined;
     if (flags.bare !== true && (flags.project !== undefined || manifest !== undefined)) return undefined;
     const engine = controlledEngine(engineOptions(flags), flags);
-    const module = await openStored(readFile(file), { ...engine, cache: codeCacheOptions() });
+    const module = await openCachedModule(readFile(file), { ...engine, cache: codeCacheOptions() });
     if (module === undefined || startsThreads(module)) return undefined;
     return { file, args, flags, module };
   } catch {

@@ -45,7 +45,7 @@ Deno.test("a quick run loads no compiler, no option reader and nothing of Node",
     /^engine\/(backend_|codegen\/|optimize\/|translate\/|ir\/(?!types)|text\/|script\/|compile\.ts|engine\.ts|mod\.ts|wasm\/opcodes|binary\/decode)/;
   assert.deepEqual(files.filter((file) => heavy.test(file)), []);
   assert.deepEqual(files.filter((file) => /^(registry|project\/plugins)\//.test(file)), []);
-  assert.ok(files.includes("engine/runtime/instance.ts"), "the walk finds what a run needs");
+  assert.ok(files.includes("engine/runtime/instance/instance.ts"), "the walk finds what a run needs");
   assert.ok(files.length < 150, `${files.length} modules`);
   const bytes = files.reduce((sum, file) => sum + readFileSync(join(ROOT, file)).length, 0);
   assert.ok(bytes < 800_000, `${bytes} bytes`);
@@ -95,7 +95,7 @@ const RUNS: readonly (readonly string[])[] = [
 
 /** Runs a module as the command does when it can do so quickly, and looks at the collector of this process. */
 const RUN_QUICKLY = `import { runQuickly } from ${JSON.stringify(pathToFileURL(join(ROOT, ENTRY)).href)};
-import { realmStore } from ${JSON.stringify(pathToFileURL(join(ROOT, "engine/realm_store.ts")).href)};
+import { realmStore } from ${JSON.stringify(pathToFileURL(join(ROOT, "engine/runtime/realm_store.ts")).href)};
 const status = await runQuickly(["--bare", Deno.args[0], "400"]);
 const { collections } = realmStore().heap.statistics;
 console.log(status === 0 && collections > 1 ? "quick, with collections" : \`\${status} \${collections}\`);`;

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { type EngineOptions, NewEngine, OPTIMIZATION_ROWS } from "@waft/engine";
-import { THREAD } from "../../engine/context_layout.ts";
+import { THREAD } from "../../engine/abi/context_layout.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
 import { runScenario } from "../fuzz/scenario.ts";

@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { type Module, NewEngine, TrapError } from "../../engine/mod.ts";
-import { debugLines } from "../../engine/runtime/debug_lines.ts";
-import { outlineOf } from "../../engine/runtime/outline.ts";
+import { debugLines } from "../../engine/runtime/traps/debug_lines.ts";
+import { outlineOf } from "../../engine/artifact/module_metadata.ts";
 import type { CustomSection } from "../../engine/wasm/module.ts";
 
 function read(version: number): Uint8Array {

@@ -3,7 +3,7 @@
  * call, and however a call is left: what is used is what the metered instances' own instructions cost.
  */
 import assert from "node:assert/strict";
-import { THREAD } from "../../engine/context_layout.ts";
+import { THREAD } from "../../engine/abi/context_layout.ts";
 import { type Engine, NewEngine, TrapError } from "../../engine/mod.ts";
 
 /** Writes every register: sixteen values that all depend on `$x` and on memory, alive at once. */

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "@waft/engine";
-import { lastShares } from "@waft/engine/compile_helpers";
+import { lastShares } from "@waft/engine/helper_threads";
 
 /** A module with more than a megabyte of bodies that is compiled quickly: constants that nobody needs. */
 function bigModule(functions: number): string {

@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { encodeModule } from "../../engine/binary/encode.ts";
-import { BUILTIN_ROWS } from "../../engine/builtins.ts";
-import { THREAD } from "../../engine/context_layout.ts";
+import { BUILTIN_ROWS } from "../../engine/abi/builtins.ts";
+import { THREAD } from "../../engine/abi/context_layout.ts";
 import { collectGarbage, type Instance, NewEngine, WasmException } from "../../engine/mod.ts";
 
 const engine = NewEngine({ verify: true });

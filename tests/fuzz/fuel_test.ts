@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import process from "node:process";
-import { THREAD } from "../../engine/context_layout.ts";
+import { THREAD } from "../../engine/abi/context_layout.ts";
 import { type EngineOptions, NewEngine } from "../../engine/engine.ts";
 import { OPTIMIZATION_ROWS } from "../../engine/optimizations.ts";
 import { COMPILED_FEATURES } from "./compare.ts";

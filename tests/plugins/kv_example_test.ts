@@ -6,7 +6,7 @@ import { cpSync, readFileSync, statSync, truncateSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { NewEngine } from "@waft/engine";
-import { Memory } from "../../engine/runtime/memory.ts";
+import { Memory } from "../../engine/runtime/memory/memory.ts";
 import { inspectModule } from "../../project/definitions/engine_inspector.ts";
 import { digestBytes } from "../../project/base/integrity.ts";
 import { addPlugins } from "../../project/ops/add.ts";

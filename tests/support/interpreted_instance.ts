@@ -1,12 +1,20 @@
 /**
- * Instances whose functions run in ir/interpret.ts: translation (and, with `prepare`, any pass) can be tested without machine
+ * Instances whose functions run in ir/testing/interpret.ts: translation (and, with `prepare`, any pass) can be tested without machine
  * code. In: a ValidModule and its imports. Out: an instance with exports. Everything lives in a pretended address space, laid
  * out as context_layout.ts says, so that the IR's loads of the context, tables and records are really tested.
  *
  * Values are unsigned bit patterns; a funcref is the address of its record, an externref a number the test chose plus 1.
  */
-import { BUILTIN_ROWS, type BuiltinName } from "../../engine/builtins.ts";
-import { CONTEXT, MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, TAG_SIZE, THREAD } from "../../engine/context_layout.ts";
+import { BUILTIN_ROWS, type BuiltinName } from "../../engine/abi/builtins.ts";
+import {
+  CONTEXT,
+  MEMORY,
+  RECORD,
+  SHARED_LENGTH_SIZE,
+  TABLE,
+  TAG_SIZE,
+  THREAD,
+} from "../../engine/abi/context_layout.ts";
 import { Bug, LinkError } from "../../engine/errors.ts";
 import { IrFunction } from "../../engine/ir/function.ts";
 import {
@@ -16,7 +24,7 @@ import {
   ThrownSignal,
   TrapSignal,
   type World,
-} from "../../engine/ir/interpret.ts";
+} from "../../engine/ir/testing/interpret.ts";
 import { OP } from "../../engine/ir/ops.ts";
 import { type ConstValue, constValue } from "../../engine/translate/const_value.ts";
 import { translateFunction } from "../../engine/translate/function.ts";

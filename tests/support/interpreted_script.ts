@@ -5,7 +5,7 @@
  */
 import { WaftError } from "../../engine/errors.ts";
 import { FEATURE_ROWS, featureSet } from "../../engine/features.ts";
-import { StepLimitSignal, ThrownSignal, TrapSignal } from "../../engine/ir/interpret.ts";
+import { StepLimitSignal, ThrownSignal, TrapSignal } from "../../engine/ir/testing/interpret.ts";
 import { TRAP_MESSAGES } from "../../engine/traps.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { type Action, type Command, parseScript, type ScriptModule } from "../../engine/text/script.ts";

@@ -5,7 +5,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import process from "node:process";
 import { featureSet } from "../../engine/features.ts";
-import { TrapSignal } from "../../engine/ir/interpret.ts";
+import { TrapSignal } from "../../engine/ir/testing/interpret.ts";
 import { verifyFunction } from "../../engine/ir/verify.ts";
 import { textToBinary } from "../../engine/text/parse_module.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";

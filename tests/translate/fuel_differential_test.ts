@@ -5,10 +5,10 @@
 import { deepEqual, ok } from "node:assert/strict";
 import process from "node:process";
 import { decodeModule } from "../../engine/binary/decode.ts";
-import { THREAD } from "../../engine/context_layout.ts";
+import { THREAD } from "../../engine/abi/context_layout.ts";
 import { type EngineOptions, NewEngine, TrapError } from "../../engine/mod.ts";
 import { featureSet } from "../../engine/features.ts";
-import { TrapSignal } from "../../engine/ir/interpret.ts";
+import { TrapSignal } from "../../engine/ir/testing/interpret.ts";
 import { textToBinary } from "../../engine/text/parse_module.ts";
 import { TRAP_MESSAGES } from "../../engine/traps.ts";
 import { validateModule } from "../../engine/validate/module.ts";

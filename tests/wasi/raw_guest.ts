@@ -3,7 +3,7 @@
  * memory. In: WASI options. Out: calls that go the whole way through compiled code, and helpers that put strings and records into the memory.
  */
 import { type Instance, NewEngine } from "../../engine/engine.ts";
-import type { Memory } from "../../engine/runtime/memory.ts";
+import type { Memory } from "../../engine/runtime/memory/memory.ts";
 import { Wasi, type WasiOptions } from "../../engine/wasi/mod.ts";
 
 /** Parameters by function: i is i32, l is i64; all return an error number but proc_exit. */

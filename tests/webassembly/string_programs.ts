@@ -10,7 +10,7 @@ import { type Namespace, wasm } from "./subject.ts";
 export const SLOTS = 24;
 /** Slots behind these, which they leave alone. */
 export const ROOM = 2000;
-/** More calls than the runtime serves itself: see runtime/string_builtins.ts. */
+/** More calls than the runtime serves itself: see runtime/strings/string_builtins.ts. */
 const HEAT = 100_000;
 
 const IMPORTS: Readonly<Record<string, string>> = {

@@ -6,8 +6,8 @@
  */
 import type { CodegenContext } from "../../codegen/target.ts";
 import type { MachineCode } from "../../codegen/machine_code.ts";
-import { BUILTIN_ROWS } from "../../builtins.ts";
-import { CONTEXT, FAULT_WORDS, MEMORY, OLD_HANDLERS, RECORD, STATUS, THREAD } from "../../context_layout.ts";
+import { BUILTIN_ROWS } from "../../abi/builtins.ts";
+import { CONTEXT, FAULT_WORDS, MEMORY, OLD_HANDLERS, RECORD, STATUS, THREAD } from "../../abi/context_layout.ts";
 import { type Signature, TY } from "../../ir/types.ts";
 import { STACK_SLACK } from "../abi.ts";
 import { buildProcessStubs } from "../process_stubs.ts";

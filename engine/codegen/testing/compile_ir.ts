@@ -1,13 +1,13 @@
 /**
  * Compiles IR functions (objects or text) to an image, for tests of a backend: verifier and allocation checker on.
  */
-import { allocateRegisters } from "../allocate.ts";
+import { allocateRegisters } from "../../regalloc/allocate.ts";
 import { Allocation } from "../allocation.ts";
-import { checkAllocation } from "../check_allocation.ts";
+import { checkAllocation } from "../../regalloc/check_allocation.ts";
 import { MachineCode } from "../machine_code.ts";
 import type { CodegenContext, Target } from "../target.ts";
 import { VCode } from "../vcode.ts";
-import { type ContextShape, layoutContext } from "../../context_layout.ts";
+import { type ContextShape, layoutContext } from "../../abi/context_layout.ts";
 import type { IrFunction } from "../../ir/function.ts";
 import { parseFunction } from "../../ir/parse.ts";
 import type { Signature } from "../../ir/types.ts";

@@ -1,0 +1,83 @@
+/**
+ * State of choosing arm64 instructions for one function: codegen/lowering_context.ts, plus the sums of memory base and address that are in
+ * registers already.
+ */
+import type { Lowering } from "../codegen/target_hooks.ts";
+import type { MachineCode } from "../codegen/machine_code.ts";
+import { FOLDING, FunctionSelection } from "../codegen/lowering_context.ts";
+import type { CodegenContext } from "../codegen/target.ts";
+import type { VCode } from "../codegen/vcode.ts";
+import type { IrFunction } from "../ir/function.ts";
+import { TY_BANK } from "../ir/types.ts";
+
+/** How a value is folded. */
+export const FOLD = {
+  ...FOLDING,
+  /** An AND or OR of comparisons, of which the second is made only if the first does not decide (compare_chain.ts). */
+  CHAIN: FOLDING.OWN,
+  /** Its comparisons. */
+  FIRST: FOLDING.OWN + 1,
+  CHAINED: FOLDING.OWN + 2,
+} as const;
+
+export class Selection extends FunctionSelection {
+  constructor(readonly lowering: Lowering) {
+    super();
+  }
+
+  /** Are there atomic instructions that do it all (feature LSE)? */
+  lse = false;
+  /** Keys three-op-sink, olddest-rhs-sink, uxtw-add. */
+  threeOperands = true;
+  overRight = true;
+  foldsExtensions = true;
+  /** For an address: the register of memory base + address, and the region of code for which it holds. */
+  sumVreg: Int32Array = new Int32Array(0);
+  sumRegion: Int32Array = new Int32Array(0);
+
+  begin(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void {
+    this.beginFunction(f, v, context, code);
+    this.lse = context.cpu.has("lse");
+    this.threeOperands = context.optimizations["three-op-sink"] !== false;
+    this.overRight = context.optimizations["olddest-rhs-sink"] !== false;
+    this.foldsExtensions = context.optimizations["uxtw-add"] !== false;
+    if (this.sumVreg.length < this.uses.length) {
+      this.sumVreg = new Int32Array(this.uses.length);
+      this.sumRegion = new Int32Array(this.uses.length);
+    } else this.sumRegion.fill(0, 0, f.count);
+  }
+
+  /** def(id) = row of one register; imm and disp are the fields i and s. */
+  unary(row: number, id: number, x: number, imm = 0, disp = 0): void {
+    this.plain(row, imm, disp, 0);
+    this.def(id);
+    this.use(x);
+    this.end();
+  }
+
+  /** def(id) = row of two registers. */
+  binary(row: number, id: number, x: number, y: number, imm = 0, disp = 0): void {
+    this.plain(row, imm, disp, 0);
+    if (TY_BANK[this.ty[id]] === 1) this.#integerOperands(id, x, y);
+    else {
+      this.def(id);
+      this.use(x);
+      this.use(y);
+    }
+    this.end();
+  }
+
+  /** Result and operands of integer arithmetic, in registers as free as the keys say. */
+  #integerOperands(id: number, x: number, y: number): void {
+    if (this.threeOperands) {
+      this.hit("three-op-sink");
+      this.def(id);
+    } else this.defReuse(id, 1);
+    this.use(x);
+    if (x === y) this.use(y);
+    else if (this.overRight) {
+      this.hit("olddest-rhs-sink");
+      this.use(y);
+    } else this.lateUse(y);
+  }
+}

@@ -1,0 +1,255 @@
+/**
+ * State of choosing instructions for one function, shared by the rules of a backend (select_*.ts): which values are computed where
+ * they are used (`folded`), virtual registers of values, and the building of VCode instructions. Backends extend it.
+ *
+ * Invariant: the virtual register of an i32 always holds it zero-extended. The one exception is a folded WRAP, whose users see the
+ * i64 underneath and read its low half only. No rule leaves flags live between two VCode instructions.
+ */
+import type { IrFunction } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import type { Lowering } from "./target_hooks.ts";
+import type { MachineCode } from "./machine_code.ts";
+import { PSEUDO } from "./pseudo_ops.ts";
+import type { CodegenContext } from "./target.ts";
+import { CONSTRAINT, operandWord, ROLE, type VCode } from "./vcode.ts";
+
+/** How a value is folded. */
+export const FOLDING = {
+  NO: 0,
+  /** Computed by its only user. */
+  ONCE: 1,
+  /** A compare that each of its users repeats; its operands stay in registers. */
+  REPEATED: 2,
+  /** First of the backend's own. */
+  OWN: 3,
+} as const;
+
+const NO_VALUES = new Int32Array(0);
+
+export abstract class FunctionSelection {
+  abstract readonly lowering: Lowering;
+  f!: IrFunction;
+  v!: VCode;
+  context!: CodegenContext;
+  code!: MachineCode;
+  explicit = false;
+
+  // Columns of the function.
+  op: Uint16Array = new Uint16Array(0);
+  ty: Uint8Array = new Uint8Array(0);
+  a: Int32Array = NO_VALUES;
+  b: Int32Array = NO_VALUES;
+  c: Int32Array = NO_VALUES;
+  imm: Int32Array = NO_VALUES;
+
+  // Per value: number of uses, uses as a condition, folding, virtual register, block, effect groups.
+  uses: Int32Array = NO_VALUES;
+  conditionUses: Int32Array = NO_VALUES;
+  folded: Uint8Array = new Uint8Array(0);
+  vregs: Int32Array = NO_VALUES;
+  blockOf: Int32Array = NO_VALUES;
+  /** Two loads or operations with equal trap groups have nothing between them that traps (loads aside), writes or calls. */
+  trapGroup: Int32Array = NO_VALUES;
+  /** Equal write groups: nothing between them writes memory or calls. */
+  writeGroup: Int32Array = NO_VALUES;
+  /** For a CONST: the block (plus one) for which vregs[] holds; −1: it holds everywhere. */
+  constantBlock: Int32Array = NO_VALUES;
+
+  /** Number of the stretch of code being selected: ends at block boundaries and calls. */
+  region = 0;
+  /** The block and the IR instruction being selected. */
+  block = 0;
+  current = 0;
+  /** Registers that hold results of the call selected last. */
+  resultGeneral = 0;
+  resultVector = 0;
+  /** Where the instruction is in the order. */
+  place = 0;
+
+  /** Forgets the last function. */
+  beginFunction(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void {
+    this.f = f;
+    this.v = v;
+    this.context = context;
+    this.code = code;
+    this.explicit = context.explicitBounds;
+    this.op = f.op;
+    this.ty = f.ty;
+    this.a = f.a;
+    this.b = f.b;
+    this.c = f.c;
+    this.imm = f.imm;
+    this.region = 0;
+    const count = f.count;
+    if (this.uses.length < count) {
+      const size = Math.max(count, this.uses.length * 2, 1024);
+      this.uses = new Int32Array(size);
+      this.conditionUses = new Int32Array(size);
+      this.folded = new Uint8Array(size);
+      this.vregs = new Int32Array(size);
+      this.blockOf = new Int32Array(size);
+      this.trapGroup = new Int32Array(size);
+      this.writeGroup = new Int32Array(size);
+      this.constantBlock = new Int32Array(size);
+    } else {
+      this.uses.fill(0, 0, count);
+      this.conditionUses.fill(0, 0, count);
+      this.folded.fill(0, 0, count);
+      this.vregs.fill(0, 0, count);
+      this.blockOf.fill(0, 0, count);
+      this.constantBlock.fill(0, 0, count);
+    }
+  }
+
+  /** Counts an application of optimization `key`. */
+  hit(key: string): void {
+    const { hits } = this.context;
+    if (hits !== undefined) hits[key] = (hits[key] ?? 0) + 1;
+  }
+
+  /** 1 if value `id` is a 64-bit integer or reference. */
+  wide(id: number): number {
+    const ty = this.ty[id];
+    return ty === TY.I64 || ty === TY.REF ? 1 : 0;
+  }
+
+  /** Is value `id` an integer constant whose value fits a signed 32-bit number? Then `imm` is that. */
+  isImmediate(id: number): boolean {
+    if (this.op[id] !== OP.CONST) return false;
+    const ty = this.ty[id];
+    return ty === TY.I32 || ((ty === TY.I64 || ty === TY.REF) && this.c[id] === this.imm[id] >> 31);
+  }
+
+  /** Is value `id` the integer constant 0? */
+  isZero(id: number): boolean {
+    return this.isImmediate(id) && this.imm[id] === 0;
+  }
+
+  /** The virtual register that holds value `id`; a constant is put into one here. Call it before an instruction is begun. */
+  reg(id: number): number {
+    const op = this.op[id];
+    if (this.folded[id] !== 0) {
+      // Conversions without code: the user reads the low half, or relies on the zero upper half.
+      if (op === OP.WRAP || op === OP.EXTEND_U) return this.reg(this.a[id]);
+      throw new Error(`Value ${id} was folded but is wanted in a register`);
+    }
+    const vreg = this.vregs[id];
+    if (
+      vreg !== 0 && (op !== OP.CONST || this.constantBlock[id] < 0 || this.constantBlock[id] === this.block + 1)
+    ) {
+      return vreg;
+    }
+    if (op === OP.CONST || op === OP.UNDEF) {
+      return this.constant(id, this.ty[id] === TY.NONE ? TY.I64 : this.ty[id], this.block + 1);
+    }
+    throw new Error(`Value ${id} is used before it is defined`);
+  }
+
+  /** Like {@linkcode reg}, for a value of type `ty` that may be UNDEF. */
+  regOf(id: number, ty: number): number {
+    return id === 0 ? this.constant(0, ty, 0) : this.reg(id);
+  }
+
+  /** Puts constant `id` into a new virtual register. */
+  constant(id: number, ty: number, scope: number): number {
+    const low = ty === TY.V128 ? this.vectorIndex(id) : id === 0 ? 0 : this.imm[id];
+    const vreg = this.constantBits(ty, low, id === 0 ? 0 : this.c[id]);
+    this.vregs[id] = vreg;
+    this.constantBlock[id] = scope;
+    return vreg;
+  }
+
+  /** A new virtual register with a constant of given bits. */
+  constantBits(ty: number, low: number, high: number): number {
+    const { v } = this;
+    const vreg = v.newVreg(ty);
+    const op = ty === TY.I32
+      ? PSEUDO.CONST_I32
+      : ty === TY.F32
+      ? PSEUDO.CONST_F32
+      : ty === TY.F64
+      ? PSEUDO.CONST_F64
+      : ty === TY.V128
+      ? PSEUDO.CONST_V128
+      : PSEUDO.CONST_I64;
+    const i = v.beginInstruction(op, low, ty === TY.F32 || ty === TY.I32 || ty === TY.V128 ? 0 : high, 0);
+    v.operand(operandWord(vreg, ROLE.DEF, CONSTRAINT.REG));
+    v.endInstruction();
+    v.vregRemat[vreg] = i + 1;
+    return vreg;
+  }
+
+  /** Index among the VCode's vector constants of the one that value `id` is; of UNDEF, zero. */
+  vectorIndex(id: number): number {
+    if (id === 0) return this.v.addVector(0, 0, 0, 0);
+    const { vectors } = this.f;
+    const word = (k: number) => vectors[k] | (vectors[k + 1] << 8) | (vectors[k + 2] << 16) | (vectors[k + 3] << 24);
+    const at = this.imm[id] * 16;
+    return this.v.addVector(word(at), word(at + 4), word(at + 8), word(at + 12));
+  }
+
+  /** Is value `id` the vector 0? */
+  isZeroVector(id: number): boolean {
+    if (this.op[id] !== OP.CONST) return false;
+    const { vectors } = this.f;
+    const at = this.imm[id] * 16;
+    for (let k = 0; k < 16; k++) if (vectors[at + k] !== 0) return false;
+    return true;
+  }
+
+  /** Begins an instruction. */
+  plain(op: number, imm: number, disp: number, aux: number): number {
+    const { v, current, f } = this;
+    const i = v.beginInstruction(op, imm, disp, aux);
+    v.pos[i] = f.pos[current];
+    v.site[i] = f.site[current];
+    return i;
+  }
+
+  /** Adds a DEF of value `id`, giving it its virtual register. */
+  def(id: number): void {
+    this.v.operand(operandWord(this.defVreg(id), ROLE.DEF, CONSTRAINT.REG));
+  }
+
+  /** Adds a DEF of value `id` in the register of operand `operand`. */
+  defReuse(id: number, operand: number): void {
+    this.v.operand(operandWord(this.defVreg(id), ROLE.DEF, CONSTRAINT.REUSE, operand));
+  }
+
+  defFixed(id: number, register: number): void {
+    this.v.operand(operandWord(this.defVreg(id), ROLE.DEF, CONSTRAINT.FIXED, register));
+  }
+
+  /** Adds a DEF of virtual register `vreg`. */
+  defOf(vreg: number): void {
+    this.v.operand(operandWord(vreg, ROLE.DEF, CONSTRAINT.REG));
+  }
+
+  /** Gives value `id` a new virtual register. */
+  defVreg(id: number): number {
+    const vreg = this.v.newVreg(this.ty[id]);
+    this.vregs[id] = vreg;
+    return vreg;
+  }
+
+  use(vreg: number): void {
+    this.v.operand(operandWord(vreg, ROLE.USE, CONSTRAINT.REG));
+  }
+
+  useFixed(vreg: number, register: number): void {
+    this.v.operand(operandWord(vreg, ROLE.USE, CONSTRAINT.FIXED, register));
+  }
+
+  lateUse(vreg: number): void {
+    this.v.operand(operandWord(vreg, ROLE.LATE_USE, CONSTRAINT.REG));
+  }
+
+  temp(ty: number): void {
+    this.v.operand(operandWord(this.v.newVreg(ty), ROLE.TEMP, CONSTRAINT.REG));
+  }
+
+  end(): void {
+    this.v.endInstruction();
+  }
+}

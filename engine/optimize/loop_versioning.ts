@@ -1,0 +1,373 @@
+/**
+ * Loops without bounds checks (key loop-precheck). In: a function, its loops. Out: in front of an innermost counted loop, a test of how far
+ * its accesses will reach; where that is in bounds, a copy of the loop without these checks runs, else the loop as it was.
+ *
+ *     front ──► test ──► test ──► copy of the loop, without checks ──► exits
+ *       └────────┴────────┴─────► the loop ─────────────────────────────┘
+ *
+ * So nothing traps that did not, and what traps does so where it did. Memories only grow, so what was in bounds before the loop stays so; of a
+ * shared memory the context's copy of the length counts, which is never too great. What is tested: loop_tests.ts.
+ *
+ * Blocks that only the loop leads to get parameters for what the loop computes and they use: both copies pass theirs.
+ */
+import type { IrFunction } from "../ir/function.ts";
+import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
+import { LoopExtent } from "./induction_variables.ts";
+import { type Condition, LoopTests } from "./versioning_conditions.ts";
+
+const { BOUNDS, BRANCH, CONST, JUMP, PARAM, SWITCH } = OP;
+/** Loops per function, groups per loop, instructions of a loop, of all copies together, of functions that are looked at. */
+const MOST_LOOPS = 24, MOST_GROUPS = 6, MOST_COPIED = 200, MOST_GROWTH = 1500, MOST_INSTRUCTIONS = 40_000;
+/** Blocks behind a loop that use what it computes: each is a walk over the function. */
+const MOST_EXITS = 8;
+/** In BRANCH's hint. */
+const LIKELY = 1;
+
+/** Gives loops a copy without checks; returns how many checks they lack. `flow` must be current, and is current again, but for dominators. */
+export function precheckLoops(f: IrFunction, flow: ControlFlow): number {
+  if (f.schedCount > MOST_INSTRUCTIONS || !hasChecks(f)) return 0;
+  const heads = candidates(f, flow);
+  if (heads.length === 0) return 0;
+  flow.compute(f);
+  const pass = new Prechecks(f, flow);
+  for (const head of heads) pass.tryLoop(head);
+  if (pass.removed > 0) {
+    pass.finish();
+    flow.computeLoops(f);
+  }
+  return pass.removed;
+}
+
+/** Are there checks? With guard pages mostly not. */
+function hasChecks(f: IrFunction): boolean {
+  const { op, sched, schedCount } = f;
+  for (let s = 0; s < schedCount; s++) if (op[sched[s]!] === BOUNDS) return true;
+  return false;
+}
+
+/** Headers of innermost loops with checks that are small, are entered from one block, and do nothing but compute and access memory. */
+function candidates(f: IrFunction, flow: ControlFlow): number[] {
+  const { op, sched, blockStart, blockEnd, blockParams, edgeFrom } = f;
+  const { loopOf, loopParent, loopEnd, predStart, predEdge } = flow;
+  const checks = new Int32Array(f.blockCount), size = new Int32Array(f.blockCount);
+  for (let k = 0; k < f.blockCount; k++) {
+    const head = loopOf[k]!;
+    if (head < 0) continue;
+    if (k === head && loopParent[head]! >= 0) size[loopParent[head]!] = MOST_COPIED + 1;
+    for (let s = blockStart[k]! + blockParams[k]!; s < blockEnd[k]!; s++) {
+      const o = op[sched[s]!]!;
+      if (o === BOUNDS) checks[head]!++;
+      size[head]! += (OP_FLAGS[o]! & FLAG.CALLS) !== 0 || OP_HAS_LIST[o] !== 0 ? MOST_COPIED : 1;
+    }
+  }
+  const heads: number[] = [];
+  for (let k = 1; k < f.blockCount && heads.length < MOST_LOOPS; k++) {
+    if (loopEnd[k] === 0 || checks[k] === 0 || size[k]! > MOST_COPIED) continue;
+    let front = -1;
+    for (let p = predStart[k]!; p < predStart[k + 1]!; p++) {
+      const from = edgeFrom[predEdge[p]!]!;
+      if (from < k) front = front === -1 && op[sched[blockEnd[from]! - 1]!] === JUMP ? from : -2;
+    }
+    if (front >= 0) heads.push(k);
+  }
+  return heads;
+}
+
+class Prechecks {
+  removed = 0;
+  readonly #f: IrFunction;
+  readonly #flow: ControlFlow;
+  readonly #extent: LoopExtent;
+  readonly #home: Int32Array;
+  /** Instructions of blocks that are new or were rewritten; parameters that a block gets. */
+  readonly #lists = new Map<number, number[]>();
+  readonly #params = new Map<number, number[]>();
+  /** By header: the new blocks in front of it. */
+  readonly #before = new Map<number, number[]>();
+  #growth = MOST_GROWTH;
+
+  // Of the loop in hand.
+  #head = 0;
+  /** The block in front of it. */
+  #front = 0;
+  /** By value of the loop: its copy. */
+  readonly #copies = new Map<number, number>();
+  /** Constants of the loop that are used behind it. */
+  readonly #constants = new Set<number>();
+
+  constructor(f: IrFunction, flow: ControlFlow) {
+    this.#f = f;
+    this.#flow = flow;
+    this.#home = new Int32Array(f.count);
+    for (let k = 0; k < f.blockCount; k++) {
+      for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) this.#home[f.sched[s]!] = k;
+    }
+    this.#extent = new LoopExtent(f, flow, this.#home);
+  }
+
+  /** Gives the loop of `head` a copy, if that can be done and pays. */
+  tryLoop(head: number): void {
+    const extent = this.#extent;
+    extent.begin(head);
+    const found = extent.findTest();
+    if (found === undefined) return;
+    const { groups, checks } = extent.findGroups(found.block, MOST_GROUPS);
+    let size = 0;
+    for (const k of extent.blocks) size += this.#f.blockEnd[k]! - this.#f.blockStart[k]!;
+    if (checks.size < 2 || size > this.#growth) return;
+    const uses = this.#usesBehind(extent.exits());
+    if (uses === undefined) return;
+    this.#beginLoop(head);
+    const conditions = new LoopTests(this.#f, extent, this.#entryEdge());
+    conditions.make(found.test, groups);
+    if (conditions.refused || conditions.tests.length === 0) return;
+    this.#growth -= size;
+    this.removed += checks.size;
+    this.#join(uses, this.#copyLoop(conditions.tests, checks));
+  }
+
+  // What is used behind the loop.
+
+  /** By exit and value of the loop: what uses it there. Undefined when something uses one that more than one exit leads to. */
+  #usesBehind(exits: readonly number[]): Map<number, Set<number>> | undefined {
+    const extent = this.#extent, flow = this.#flow;
+    const uses = new Map<number, Set<number>>();
+    this.#constants.clear();
+    let fine = true;
+    const note = (v: number, k: number) => {
+      if (!extent.defined(v)) return;
+      if (this.#f.op[v] === CONST) {
+        this.#constants.add(v);
+        return;
+      }
+      const x = exits.find((exit) => flow.dominates(exit, k));
+      if (x === undefined) fine = false;
+      else uses.set(x, (uses.get(x) ?? new Set()).add(v));
+    };
+    for (let k = extent.blocks[0]! + 1; k < extent.inLoop.length && fine; k++) {
+      if (extent.inLoop[k] === 0) this.#eachUse(k, (v) => (note(v, k), v));
+    }
+    return fine && uses.size <= MOST_EXITS ? uses : undefined;
+  }
+
+  /** Replaces what block `k` uses, arguments of its edges included. */
+  #eachUse(k: number, replace: (v: number) => number): void {
+    const f = this.#f;
+    const { op, a, b, c } = f;
+    const list = this.#lists.get(k) ?? f.sched.subarray(f.blockStart[k]! + f.blockParams[k]!, f.blockEnd[k]!);
+    for (const i of list) {
+      const mask = OP_VALUE_MASK[op[i]!]!;
+      if (mask & 1) a[i] = replace(a[i]!);
+      if (mask & 2) b[i] = replace(b[i]!);
+      if (mask & 4) c[i] = replace(c[i]!);
+      if (OP_HAS_LIST[op[i]!]) { for (let p = a[i]!; p < a[i]! + b[i]!; p++) f.pool[p] = replace(f.pool[p]!); }
+    }
+    const last = list[list.length - 1]!;
+    for (let n = successorCount(f, last) - 1; n >= 0; n--) {
+      const e = successorAt(f, last, n);
+      const args = f.edgeArgs[e]!;
+      for (let p = args; p < args + f.blockParams[f.edgeTo[e]!]!; p++) f.pool[p] = replace(f.pool[p]!);
+    }
+  }
+
+  #beginLoop(head: number): void {
+    const f = this.#f, { predStart, predEdge } = this.#flow;
+    this.#head = head;
+    for (let p = predStart[head]!; p < predStart[head + 1]!; p++) {
+      if (f.edgeFrom[predEdge[p]!]! < head) this.#front = f.edgeFrom[predEdge[p]!]!;
+    }
+    this.#copies.clear();
+  }
+
+  #entryEdge(): number {
+    const f = this.#f;
+    return f.a[f.sched[f.blockEnd[this.#front]! - 1]!]!;
+  }
+
+  // The copy.
+
+  /** A new block with the depth of block `like`. */
+  #block(like: number, flags: number): number {
+    const f = this.#f;
+    const k = f.addBlock(flags, f.blockDepth[like]!);
+    this.#lists.set(k, []);
+    return k;
+  }
+
+  /** An edge from `from` with the arguments of edge `e`, in the copy's values. */
+  #edgeLike(e: number, from: number, to: number): number {
+    const f = this.#f;
+    const n = f.blockParams[f.edgeTo[e]!]!;
+    const args = f.allocPool(n);
+    for (let k = 0; k < n; k++) {
+      const v = f.pool[f.edgeArgs[e]! + k]!;
+      f.pool[args + k] = this.#copies.get(v) ?? v;
+    }
+    return f.addEdge(from, to, args);
+  }
+
+  /** Copies the loop without `checks`, puts the tests in front; returns the edges of the copy that leave it. */
+  #copyLoop(conditions: readonly Condition[], checks: ReadonlySet<number>): number[] {
+    const f = this.#f, { blocks } = this.#extent;
+    const entry = this.#entryEdge();
+    const tests = conditions.slice(1).map(() => this.#block(this.#front, 0));
+    const fast = this.#block(this.#front, 0);
+    const twin = new Map(blocks.map((k) => [k, this.#block(k, f.blockFlags[k]!)]));
+    const slow = this.#block(this.#front, 0);
+    this.#before.set(this.#head, [...tests, fast, ...twin.values(), slow]);
+
+    const jump = f.sched[f.blockEnd[this.#front]! - 1]!;
+    const own = this.#lists.get(this.#front) ??
+      [...f.sched.subarray(f.blockStart[this.#front]! + f.blockParams[this.#front]!, f.blockEnd[this.#front]!)];
+    own.pop();
+    this.#lists.set(this.#front, own);
+    conditions.forEach(({ list, condition }, n) => {
+      const from = n === 0 ? this.#front : tests[n - 1]!;
+      const yes = f.addEdge(from, tests[n] ?? fast, 0), no = f.addEdge(from, slow, 0);
+      this.#lists.get(from)!.push(...list, f.append(BRANCH, TY.NONE, condition, yes, no, LIKELY));
+    });
+    f.edgeFrom[entry] = slow;
+    this.#lists.get(slow)!.push(jump);
+    this.#lists.get(fast)!.push(
+      f.append(JUMP, TY.NONE, this.#edgeLike(entry, fast, twin.get(this.#head)!), 0, 0, 0),
+    );
+    return this.#copyBlocks(checks, twin);
+  }
+
+  #copyBlocks(checks: ReadonlySet<number>, twin: ReadonlyMap<number, number>): number[] {
+    const f = this.#f, copies = this.#copies;
+    const leaving: number[] = [];
+    for (const [k, to] of twin) {
+      const list = this.#lists.get(to)!;
+      f.blockParams[to] = f.blockParams[k]!;
+      for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) {
+        const i = f.sched[s]!;
+        if (checks.has(i)) continue;
+        const mask = OP_VALUE_MASK[f.op[i]!]!;
+        const operand = (v: number, bit: number) => (mask & bit) !== 0 ? copies.get(v) ?? v : v;
+        const copy = f.append(
+          f.op[i]!,
+          f.ty[i]!,
+          operand(f.a[i]!, 1),
+          operand(f.b[i]!, 2),
+          operand(f.c[i]!, 4),
+          f.imm[i]!,
+        );
+        f.pos[copy] = f.pos[i]!;
+        f.site[copy] = f.site[i]!;
+        copies.set(i, copy);
+        list.push(copy);
+      }
+    }
+    for (const [k, to] of twin) {
+      const end = f.sched[f.blockEnd[k]! - 1]!, copy = this.#lists.get(to)!.at(-1)!;
+      const edges: number[] = [];
+      for (let n = 0; n < successorCount(f, end); n++) {
+        const e = successorAt(f, end, n);
+        const inside = twin.get(f.edgeTo[e]!);
+        edges.push(this.#edgeLike(e, to, inside ?? f.edgeTo[e]!));
+        if (inside === undefined) leaving.push(edges[n]!);
+      }
+      if (f.op[end] === JUMP) f.a[copy] = edges[0]!;
+      else {
+        f.b[copy] = edges[0]!;
+        if (f.op[end] !== SWITCH) f.c[copy] = edges[1]!;
+      }
+    }
+    return leaving;
+  }
+
+  /** Gives the exits parameters for what is used behind them. `leaving` are the copy's edges out. */
+  #join(uses: ReadonlyMap<number, ReadonlySet<number>>, leaving: readonly number[]): void {
+    const f = this.#f, flow = this.#flow;
+    this.#shareConstants();
+    for (const [x, values] of uses) {
+      const wanted = [...values], params = new Map<number, number>();
+      const count = f.blockParams[x]!;
+      wanted.forEach((v, n) => params.set(v, f.append(PARAM, f.ty[v]!, 0, 0, 0, count + n)));
+      for (let k = x; k < this.#extent.inLoop.length; k++) {
+        if (flow.dominates(x, k)) this.#eachUse(k, (v) => params.get(v) ?? v);
+      }
+      this.#params.set(x, [...params.values()]);
+      const extend = (e: number, value: (v: number) => number) => {
+        const args = f.allocPool(count + wanted.length);
+        f.pool.copyWithin(args, f.edgeArgs[e]!, f.edgeArgs[e]! + count);
+        wanted.forEach((v, n) => f.pool[args + count + n] = value(v));
+        f.edgeArgs[e] = args;
+      };
+      for (let p = flow.predStart[x]!; p < flow.predStart[x + 1]!; p++) extend(flow.predEdge[p]!, (v) => v);
+      for (const e of leaving) if (f.edgeTo[e] === x) extend(e, (v) => this.#copies.get(v)!);
+    }
+  }
+
+  /** Constants that stand in the loop and are used behind it stand in front of it instead, for those. */
+  #shareConstants(): void {
+    if (this.#constants.size === 0) return;
+    const f = this.#f, extent = this.#extent;
+    const shared = new Map<number, number>();
+    for (const v of this.#constants) shared.set(v, f.append(CONST, f.ty[v]!, 0, 0, f.c[v]!, f.imm[v]!));
+    this.#lists.get(this.#front)!.unshift(...shared.values());
+    for (let k = this.#head + 1; k < extent.inLoop.length; k++) {
+      if (extent.inLoop[k] === 0) this.#eachUse(k, (v) => shared.get(v) ?? v);
+    }
+  }
+
+  // The end.
+
+  /** Appends blocks to `order`, new ones included. What left a loop that has two copies now lies behind it, since both lead there. */
+  #place(blocks: readonly number[], order: number[]): void {
+    const { loopOf, loopEnd } = this.#flow;
+    for (let n = 0; n < blocks.length; n++) {
+      const k = blocks[n]!, before = this.#before.get(k);
+      if (before === undefined) {
+        order.push(k);
+        continue;
+      }
+      const left: number[] = [];
+      order.push(...before);
+      for (; n < blocks.length && blocks[n]! < loopEnd[k]!; n++) {
+        (loopOf[blocks[n]!] === k ? order : left).push(blocks[n]!);
+      }
+      n--;
+      this.#place(left, order);
+    }
+  }
+
+  /** Puts new blocks where they belong, and everything into order. */
+  finish(): void {
+    const f = this.#f;
+    const order: number[] = [];
+    this.#place(Array.from(this.#extent.inLoop, (_, k) => k), order);
+    const number = new Int32Array(f.blockCount);
+    order.forEach((k, n) => number[k] = n);
+    const sched: number[] = [];
+    const columns = order.map((k) => {
+      const start = sched.length;
+      const old = f.sched.subarray(f.blockStart[k]!, f.blockEnd[k]!);
+      const list = this.#lists.get(k);
+      const added = this.#params.get(k) ?? [];
+      const params = f.blockParams[k]!;
+      if (k < this.#extent.inLoop.length) sched.push(...old.subarray(0, params), ...added);
+      sched.push(...list ?? old.subarray(params));
+      return [start, sched.length, params + added.length, f.blockFlags[k]!, f.blockDepth[k]!] as const;
+    });
+    columns.forEach(([start, end, params, flags, depth], n) => {
+      f.blockStart[n] = start;
+      f.blockEnd[n] = end;
+      f.blockParams[n] = params;
+      f.blockFlags[n] = flags;
+      f.blockDepth[n] = depth;
+      f.layout[n] = n;
+    });
+    for (let e = 0; e < f.edgeCount; e++) {
+      if (f.edgeFrom[e]! < 0) continue;
+      f.edgeFrom[e] = number[f.edgeFrom[e]!]!;
+      f.edgeTo[e] = number[f.edgeTo[e]!]!;
+    }
+    f.ensure(sched.length);
+    f.sched.set(sched);
+    f.schedCount = sched.length;
+  }
+}

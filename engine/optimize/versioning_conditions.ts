@@ -1,0 +1,187 @@
+/**
+ * What is tested in front of a loop before its copy without checks may run (loop_versioning.ts). In: a loop, the test that bounds how often it goes
+ * around, its groups of accesses. Out: conditions, each with the instructions that it takes, in order; constants are folded.
+ *
+ * All sums and products are of 64 bits and stay far from their limits: steps, distances and offsets are bounded (induction_variables.ts), counts and
+ * 64-bit addresses by conditions. So an address that wraps around is out of bounds here.
+ */
+import { CONTEXT, MEMORY } from "../abi/context_layout.ts";
+import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
+import { CLASS_SIZES, type IrFunction, REGION, region } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import type { Group, LoopExtent, Test } from "./induction_variables.ts";
+
+const { ADD, AND, CONST, DIV_U, EQ, EXTEND_S, EXTEND_U, LOAD, MUL, NE, PARAM, SHR_U, SUB } = OP;
+const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S, GE_U } = OP;
+/** Fewest times around, if that is known, for which the tests pay. */
+const FEWEST_ROUNDS = 6;
+/** A loop of a 64-bit count goes around less often than 2 to this power, or is not for us. */
+const COUNT_BITS = 40;
+
+/** A condition, an i32 that is not zero where it holds, and the instructions in front of it that are new. */
+export interface Condition {
+  readonly list: number[];
+  readonly condition: number;
+}
+
+/** The conditions for the loop that `extent` is about, which edge `entry` leads to. */
+export class LoopTests {
+  readonly tests: Condition[] = [];
+  /** Can the copy never run, or does it not pay? */
+  refused = false;
+  readonly #f: IrFunction;
+  readonly #extent: LoopExtent;
+  readonly #entry: number;
+  #list: number[] = [];
+  /** By value of the loop: what it is the first time around. By operation and operands: what was made. */
+  readonly #first = new Map<number, number>();
+  readonly #made = new Map<string, number>();
+
+  constructor(f: IrFunction, extent: LoopExtent, entry: number) {
+    this.#f = f;
+    this.#extent = extent;
+    this.#entry = entry;
+  }
+
+  /** Appends an operation to the tests, or finds its value. */
+  #make(op: number, ty: number, a: number, b = 0, c = 0, imm = 0): number {
+    const f = this.#f;
+    if (op !== CONST && op !== LOAD && f.op[a] === CONST && (b === 0 || f.op[b] === CONST)) {
+      const done = evaluate(op, ty, f.ty[a]!, f.imm[a]!, f.c[a]!, b === 0 ? 0 : f.imm[b]!, b === 0 ? 0 : f.c[b]!);
+      if (done === EVAL_DONE) return this.#constant(ty, evalLo, ty === TY.I64 ? evalHi : 0);
+    }
+    if (op === ADD && f.op[a] === CONST) return this.#make(ADD, ty, b, a);
+    if (b !== 0 && f.op[b] === CONST) {
+      if (op === SUB) return this.#make(ADD, ty, a, this.#make(SUB, ty, this.#constant(ty, 0, 0), b));
+      if (op === ADD && f.op[a] === ADD && f.op[f.b[a]!] === CONST) {
+        return this.#make(ADD, ty, f.a[a]!, this.#make(ADD, ty, f.b[a]!, b));
+      }
+      if (op === MUL && f.imm[b] === 1 && f.c[b] === 0) return a;
+    }
+    const zero = b !== 0 && f.op[b] === CONST && f.imm[b] === 0 && f.c[b] === 0;
+    if (zero && (op === ADD || op === SHR_U)) return a;
+    const key = `${op} ${ty} ${a} ${b} ${c} ${imm}`;
+    let value = this.#made.get(key);
+    if (value === undefined) {
+      value = f.append(op, ty, a, b, c, imm);
+      this.#made.set(key, value);
+      this.#list.push(value);
+    }
+    return value;
+  }
+
+  #constant(ty: number, lo: number, hi: number): number {
+    return this.#make(CONST, ty, 0, 0, hi, lo);
+  }
+
+  /** An i64 of a whole number below 2^53. */
+  #number(n: number): number {
+    return this.#constant(TY.I64, n | 0, Math.floor(n / 2 ** 32) | 0);
+  }
+
+  /** Demands that comparison `op` of x and y holds. */
+  #demand(op: number, x: number, y: number): void {
+    const condition = this.#make(op, TY.I32, x, y);
+    if (this.#f.op[condition] === CONST) {
+      if (this.#f.imm[condition] === 0) this.refused = true;
+      return;
+    }
+    this.tests.push({ list: this.#list, condition });
+    this.#list = [];
+  }
+
+  /** What affine value `v` is the first time around. */
+  #atFirst(v: number): number {
+    const f = this.#f, { op, ty, a, b, c, imm } = f;
+    if (op[v] === CONST) return this.#constant(ty[v]!, imm[v]!, c[v]!);
+    if (!this.#extent.defined(v)) return v;
+    let value = this.#first.get(v);
+    if (value !== undefined) return value;
+    if (op[v] === PARAM) value = f.pool[f.edgeArgs[this.#entry]! + imm[v]!]!;
+    else {
+      const x = this.#atFirst(a[v]!);
+      value = this.#make(op[v]!, ty[v]!, x, this.#atFirst(b[v]!));
+    }
+    this.#first.set(v, value);
+    return value;
+  }
+
+  #wide(v: number): number {
+    return this.#f.ty[v] === TY.I64 ? v : this.#make(EXTEND_U, TY.I64, v);
+  }
+
+  /** Makes the conditions under which all accesses of `groups` are in bounds; none if the loop is known to be short. */
+  make(test: Test, groups: readonly Group[]): void {
+    const last = this.#lastRound(test);
+    const f = this.#f;
+    if (f.op[last] === CONST && f.c[last] === 0 && f.imm[last]! < FEWEST_ROUNDS) this.refused = true;
+    // Where the access comes before the test, it is made once more than the test holds.
+    const beyond = groups.some((g) => !g.tested) ? this.#make(ADD, TY.I64, last, this.#number(1)) : last;
+    for (const v of this.#extent.extensions) this.#demandExtension(v, this.#make(ADD, TY.I64, last, this.#number(1)));
+    for (const group of groups) this.#demandGroup(group, group.tested ? last : beyond);
+  }
+
+  /** Demands that what `v` extends has not left its range after `rounds` rounds. */
+  #demandExtension(v: number, rounds: number): void {
+    const change = this.#make(MUL, TY.I64, rounds, this.#number(this.#extent.step(v)));
+    let value = this.#make(ADD, TY.I64, this.#atFirst(v), change);
+    if (this.#f.op[v] === EXTEND_S) value = this.#make(ADD, TY.I64, value, this.#number(2 ** 31));
+    this.#demand(LT_U, value, this.#number(2 ** 32));
+  }
+
+  /** The number of the last round, from 0, in which `test` holds, as i64; −1 if it does not in the first. Demands that it is right. */
+  #lastRound({ compare, x, y, step }: Test): number {
+    const ty = this.#f.ty[x]!;
+    const from = this.#atFirst(x);
+    const to = y === 0 ? this.#constant(ty, 0, 0) : this.#atFirst(y);
+    const size = Math.abs(step), shift = (size & (size - 1)) === 0 ? 31 - Math.clz32(size) : -1;
+    const strict = compare === LT_S || compare === LT_U || compare === GT_S || compare === GT_U;
+    if (compare !== NE) {
+      this.#demand(compare, from, to);
+      if (!strict || size > 1) this.#demandRoom(compare, ty, to, size - (strict ? 1 : 0));
+    }
+    const distance = step > 0 ? this.#make(SUB, ty, to, from) : this.#make(SUB, ty, from, to);
+    const wide = this.#wide(distance);
+    if (ty === TY.I64) this.#demand(LT_U, wide, this.#number(2 ** COUNT_BITS));
+    const rounds = (n: number) =>
+      shift < 0 ? this.#make(DIV_U, TY.I64, n, this.#number(size)) : this.#make(SHR_U, TY.I64, n, this.#number(shift));
+    if (compare !== NE) return rounds(strict ? this.#make(SUB, TY.I64, wide, this.#number(1)) : wide);
+    if (size > 1) this.#demand(EQ, this.#make(AND, TY.I64, wide, this.#number(size - 1)), this.#number(0));
+    return this.#make(SUB, TY.I64, rounds(wide), this.#number(1));
+  }
+
+  /** Demands that `room` can be added to (or taken from) `y` without leaving the range of its type: then x cannot jump over the end. */
+  #demandRoom(compare: number, ty: number, y: number, room: number): void {
+    const signed = compare === LT_S || compare === GT_S || compare === LE_S || compare === GE_S;
+    const upward = compare === LT_S || compare === LT_U || compare === LE_S || compare === LE_U;
+    const top = signed ? 0x7fffffff : -1;
+    const limit = upward
+      ? (ty === TY.I32 ? this.#constant(ty, top - room | 0, 0) : this.#constant(ty, -1 - room, top))
+      : (ty === TY.I32
+        ? this.#constant(ty, (signed ? -0x80000000 : 0) + room | 0, 0)
+        : this.#constant(ty, room, signed ? -0x80000000 : 0));
+    this.#demand(upward ? (signed ? LE_S : LE_U) : (signed ? GE_S : GE_U), y, limit);
+  }
+
+  /** Demands that `group`, accessed up to round `last`, is in bounds. */
+  #demandGroup({ root, step, memory, low, end }: Group, last: number): void {
+    const first = this.#atFirst(root);
+    const length = this.#make(
+      LOAD,
+      TY.I64,
+      0,
+      0,
+      region(REGION.CONTEXT, CLASS_SIZES),
+      CONTEXT.SIZE + memory * MEMORY.SIZE + MEMORY.LENGTH,
+    );
+    if (this.#f.ty[first] === TY.I64) this.#demand(LE_U, first, length);
+    const start = this.#wide(first);
+    const reach = step === 0
+      ? start
+      : this.#make(ADD, TY.I64, start, this.#make(MUL, TY.I64, last, this.#number(step)));
+    const [lowest, highest] = step < 0 ? [reach, start] : [start, reach];
+    if (low < 0 || step < 0) this.#demand(GE_S, this.#make(ADD, TY.I64, lowest, this.#number(low)), this.#number(0));
+    this.#demand(LE_S, this.#make(ADD, TY.I64, highest, this.#number(end)), length);
+  }
+}

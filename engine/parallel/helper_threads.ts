@@ -1,0 +1,61 @@
+/**
+ * When other threads help to compile: for big modules only, since a thread has to load the compiler first and is slow until its own code is optimized, which
+ * keeps a second processor busy. In: the number of threads that an engine may use. Out: what compileModule asks for its bodies.
+ */
+import type { BodyWork, CompileOptions } from "../compile.ts";
+import { processorCount, startWorkers, workerCount } from "../host/workers.ts";
+import { compileTogether } from "./compile_together.ts";
+
+/** Bytes of bodies from which on it pays to start threads, and to ask threads that there are. */
+const COLD_BYTES = 1_000_000;
+const WARM_BYTES = 250_000;
+/** More threads than this have never been measured. */
+const MOST_THREADS = 16;
+const AUTO_THREADS = 8;
+
+/** The number of threads that an option stands for, this one included. Throws RangeError for what is none. */
+export function threadCount(parallel: number | "auto" = 1): number {
+  // JavaScript runtimes optimize a thread's code in threads of their own: each needs about as much as the thread itself while it is new.
+  if (parallel === "auto") return Math.max(1, Math.min(processorCount() >> 1, AUTO_THREADS));
+  if (!Number.isSafeInteger(parallel) || parallel < 0) {
+    throw new RangeError(`The option parallel must be "auto" or a whole number, not ${parallel}`);
+  }
+  return Math.max(1, Math.min(parallel, MOST_THREADS));
+}
+
+let shares: readonly number[] = [];
+
+/** How many functions each thread compiled of the module that was shared last, the one that asked first: for tests and tools. */
+export function lastShares(): readonly number[] {
+  return shares;
+}
+
+function pays(bytes: number): boolean {
+  return bytes >= (workerCount() > 0 ? WARM_BYTES : COLD_BYTES);
+}
+
+function helpers(threads: number): ((message: unknown) => void)[] {
+  const suffix = import.meta.url.endsWith(".ts") ? "ts" : "js";
+  return startWorkers(new URL(`./worker.${suffix}`, import.meta.url), threads - 1);
+}
+
+/** Lets threads begin to load the compiler while a module of `bytes` is read, if they will be wanted. */
+export function prepareHelpers(threads: number, bytes: number): void {
+  if (threads > 1 && workerCount() === 0 && bytes >= COLD_BYTES * 1.5) helpers(threads);
+}
+
+/** What shares the bodies of a module among `threads`; undefined for one. */
+export function bodySharing(threads: number): CompileOptions["share"] {
+  if (threads <= 1) return undefined;
+  return (work: BodyWork) => {
+    const { bytes } = work.env.summaries;
+    let total = 0;
+    for (let k = 0; k < bytes.length; k++) total += bytes[k]!;
+    if (!pays(total)) return "declined";
+    const others = helpers(threads);
+    if (others.length === 0) return "declined";
+    const counts = compileTogether(work, others);
+    if (counts !== undefined) shares = counts;
+    return counts === undefined ? "failed" : "done";
+  };
+}

@@ -1,0 +1,56 @@
+/**
+ * The optimizing register allocator: VCode → Allocation, in four steps.
+ *
+ *     VCode ── block_facts.ts ──→ positions, loops, frequencies
+ *           ── liveness.ts ─────→ pieces of live ranges, uses, fixed ranges
+ *           ── linear_scan.ts ──→ a register or a slot per piece     (split_position.ts says where to cut)
+ *           ── spill_slots.ts ──→ a stack slot per value in memory
+ *           ── resolve.ts ──────→ locations of operands, edits       (parallel_moves.ts orders parallel moves)
+ *
+ * What it relies on is VCode's contract, and besides: single definitions that dominate their uses; block 0 has no parameters
+ * and no incoming edges; a block's last instruction may define registers, but those are then moved on its edges only; an
+ * instruction never asks for more registers at once than there are. check_allocation.ts verifies its results independently.
+ */
+import type { Allocation } from "../codegen/allocation.ts";
+import { type AllocatorSwitches, allocatorSwitches } from "./allocator_options.ts";
+import { BlockFacts } from "./block_facts.ts";
+import { LinearScan } from "./linear_scan.ts";
+import { Liveness } from "./liveness.ts";
+import { Resolver } from "./resolve.ts";
+import { SpillSlots } from "./spill_slots.ts";
+import type { OptimizationSet, RegisterFile } from "../codegen/target.ts";
+import type { VCode } from "../codegen/vcode.ts";
+
+/** What the steps work in; reused from function to function. */
+const facts = new BlockFacts();
+const live = new Liveness();
+const scan = new LinearScan(live, facts);
+const slots = new SpillSlots();
+const resolver = new Resolver(live, facts);
+
+/** The switches of the compilation that ran last: its functions all come with the same options. */
+let lastOptions: OptimizationSet | undefined;
+let lastSwitches: AllocatorSwitches | undefined;
+
+/**
+ * Allocates registers and stack slots for `v` and writes the result to `out`. `hits` counts applications of the optimization
+ * keys (allocator_options.ts).
+ */
+export function allocateRegisters(
+  v: VCode,
+  registers: RegisterFile,
+  options: OptimizationSet,
+  out: Allocation,
+  hits?: Record<string, number>,
+): void {
+  if (lastSwitches === undefined || lastOptions !== options || lastSwitches.hits !== hits) {
+    lastOptions = options;
+    lastSwitches = allocatorSwitches(options, hits);
+  }
+  out.reset();
+  facts.compute(v);
+  live.compute(v, facts, registers);
+  scan.run(v, registers, lastSwitches);
+  slots.assign(v, live, scan.slotted, scan.slottedCount, registers.halfSlots === true, lastSwitches, out);
+  resolver.run(v, slots.location, lastSwitches, out);
+}

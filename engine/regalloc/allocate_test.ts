@@ -1,0 +1,125 @@
+import { strict as assert } from "node:assert";
+import { allocateRegisters } from "./allocate.ts";
+import { Allocation } from "../codegen/allocation.ts";
+import { allocatorSwitches } from "./allocator_options.ts";
+import { BlockFacts } from "./block_facts.ts";
+import { checkAllocation } from "./check_allocation.ts";
+import { interpretVCode } from "../codegen/testing/interpret_vcode.ts";
+import { LinearScan } from "./linear_scan.ts";
+import { Liveness } from "./liveness.ts";
+import { printVCode } from "../codegen/print_vcode.ts";
+import { randomVCode, toyRegisters, type ToyShape } from "../codegen/testing/random_vcode.ts";
+import { Resolver } from "./resolve.ts";
+import { SpillSlots } from "./spill_slots.ts";
+
+const allocation = new Allocation();
+
+/** Allocates a random function and checks the result with both oracles. */
+function checkRandom(
+  seed: number,
+  shape: ToyShape,
+  options: Record<string, boolean> = {},
+  hits?: Record<string, number>,
+): void {
+  const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
+  const name = `seed ${seed}, ${JSON.stringify(shape)}, ${JSON.stringify(options)}`;
+  try {
+    allocateRegisters(v, registers, options, allocation, hits);
+  } catch (error) {
+    throw new Error(`${name}: ${(error as Error).stack}\n${v.count < 200 ? printVCode(v) : ""}`);
+  }
+  const problems = checkAllocation(v, registers, allocation);
+  if (problems.length > 0) {
+    assert.fail(`${name}:\n${problems.join("\n")}\n${v.count < 200 ? printVCode(v, allocation) : ""}`);
+  }
+  assert.equal(interpretVCode(v, 3000, allocation), interpretVCode(v, 3000), name);
+}
+
+const KEYS = [
+  "call-next-use",
+  "stack-reg",
+  "reg-merge",
+  "v128-pins",
+  "loop-region-pins",
+  "tee-sink",
+  "unary-sink",
+  "v128-sink",
+  "tee-spill-elide",
+  "entry-arg-pins",
+  "ext-fp-pins",
+  "compact-i32-frame",
+];
+
+const SHAPES: ToyShape[] = [
+  { general: 4, vector: 4, variables: 4, statements: 12, calls: 5 },
+  { general: 3, vector: 3, variables: 6, statements: 30, calls: 0 },
+  { general: 4, vector: 4, variables: 8, statements: 60, calls: 10 },
+  { general: 13, vector: 15, variables: 12, statements: 100, calls: 5 },
+  { general: 5, vector: 5, variables: 20, statements: 150, calls: 3 },
+  { general: 13, vector: 15, variables: 40, statements: 300, calls: 8 },
+];
+
+for (const shape of SHAPES) {
+  Deno.test(`allocateRegisters() is right for random functions of ${shape.statements} statements, ${shape.general} registers`, () => {
+    const cases = Math.ceil(8000 / shape.statements);
+    for (let seed = 0; seed < cases; seed++) checkRandom(seed, shape);
+  });
+}
+
+Deno.test("allocateRegisters() is right with each key off alone, and with all keys off", () => {
+  const all = Object.fromEntries(KEYS.map((key) => [key, false]));
+  for (const options of [...KEYS.map((key) => ({ [key]: false })), all]) {
+    for (let seed = 0; seed < 12; seed++) {
+      for (const shape of [SHAPES[2]!, SHAPES[4]!, { ...SHAPES[3]!, calls: 0 }]) checkRandom(seed, shape, options);
+    }
+  }
+});
+
+Deno.test("allocateRegisters() does something else when a key is off, and counts its hits when it is on", () => {
+  for (const key of KEYS) {
+    const hits: Record<string, number> = {}, off: Record<string, number> = {};
+    let different = 0;
+    for (let seed = 0; seed < 30; seed++) {
+      const shape = key === "entry-arg-pins" ? { ...SHAPES[3]!, calls: 0 } : SHAPES[3]!;
+      const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
+      allocateRegisters(v, registers, {}, allocation, hits);
+      const before = printVCode(v, allocation);
+      allocateRegisters(v, registers, { [key]: false }, allocation, off);
+      if (printVCode(v, allocation) !== before) different++;
+    }
+    assert.ok(different > 0, `${key}: no difference`);
+    assert.ok((hits[key] ?? 0) > 0, `${key}: no hits`);
+    assert.equal(off[key] ?? 0, 0, `${key}: hits although it is off`);
+  }
+});
+
+Deno.test("allocateRegisters() is right with live ranges without holes, as for monstrous functions", () => {
+  const facts = new BlockFacts(), live = new Liveness(), scan = new LinearScan(live, facts), slots = new SpillSlots();
+  const resolver = new Resolver(live, facts), switches = allocatorSwitches({});
+  live.copyLimit = 3;
+  for (let seed = 0; seed < 30; seed++) {
+    for (const shape of [SHAPES[2]!, SHAPES[4]!]) {
+      const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
+      facts.compute(v);
+      live.compute(v, facts, registers);
+      scan.run(v, registers, switches);
+      slots.assign(v, live, scan.slotted, scan.slottedCount, true, switches, allocation);
+      resolver.run(v, slots.location, switches, allocation);
+      assert.deepEqual(checkAllocation(v, registers, allocation), [], `seed ${seed}`);
+      assert.equal(interpretVCode(v, 3000, allocation), interpretVCode(v, 3000), `seed ${seed}`);
+    }
+  }
+});
+
+Deno.test("allocateRegisters() gives the same result again, whatever it did in between", () => {
+  const registers = toyRegisters(6, 6), prints: string[] = [];
+  const shape = { general: 6, vector: 6, variables: 15, statements: 100, calls: 8 };
+  for (let round = 0; round < 2; round++) {
+    for (let k = 0; k < 20; k++) {
+      const seed = round === 0 ? k : 19 - k, v = randomVCode(seed, shape);
+      allocateRegisters(v, registers, {}, allocation);
+      if (round === 0) prints[seed] = printVCode(v, allocation);
+      else assert.equal(printVCode(v, allocation), prints[seed]);
+    }
+  }
+});

@@ -1,0 +1,164 @@
+/**
+ * What optimization keys that are off deny to the linear scan (allocator_options.ts), and the counting of what those that
+ * are on did. Nothing here is needed for a right allocation: a piece that must have a register gets one in spite of it.
+ */
+import { TY } from "../ir/types.ts";
+import { type AllocatorSwitches, countHit } from "./allocator_options.ts";
+import type { BlockFacts } from "./block_facts.ts";
+import { DEF_KIND, isVector, type Liveness, USE_KIND } from "./liveness.ts";
+import type { DeniedRegisters, RegisterFile } from "../codegen/target.ts";
+import { CONSTRAINT, operandConstraint, operandFixed, operandRole, ROLE, type VCode } from "../codegen/vcode.ts";
+
+/** How many registers long-lived floats may have with ext-fp-pins off. */
+const BASE_FLOATS = 4;
+
+export class KeyRestrictions {
+  /** Is any register denied to anything? */
+  restrict = false;
+  #v!: VCode;
+  #live!: Liveness;
+  #facts!: BlockFacts;
+  #switches!: AllocatorSwitches;
+  /** Masks of the incoming arguments' registers (empty if there are calls), and of those that ext-fp-pins adds. */
+  #entryGeneral = 0;
+  #entryVector = 0;
+  #extendedFloats = 0;
+  /** Masks of the registers denied to all values of the function, and to those that live around a loop. */
+  #deniedGeneral = 0;
+  #deniedVector = 0;
+  #longGeneral = 0;
+  #longVector = 0;
+  /** The rows of registers that keys which are on grant to the function. */
+  #granted: DeniedRegisters[] = [];
+
+  begin(v: VCode, live: Liveness, facts: BlockFacts, registers: RegisterFile, switches: AllocatorSwitches): void {
+    this.#v = v;
+    this.#live = live;
+    this.#facts = facts;
+    this.#switches = switches;
+    this.restrict = !switches.allFloats;
+    this.#extendedFloats = 0;
+    const order = registers.vectorOrder;
+    for (let j = BASE_FLOATS; j < order.length; j++) this.#extendedFloats |= 1 << (order[j]! & 31);
+    this.#entryGeneral = 0;
+    this.#entryVector = 0;
+    this.#findDenied(registers.denied);
+    if (v.hasCalls || live.clobberAllCount > 0) return;
+    if (switches.entryArguments) countHit(switches, "entry-arg-pins");
+    else this.#findEntryArguments();
+  }
+
+  #findDenied(rows: readonly DeniedRegisters[] | undefined): void {
+    this.#deniedGeneral =
+      this.#deniedVector =
+      this.#longGeneral =
+      this.#longVector =
+        0;
+    this.#granted.length = 0;
+    if (rows === undefined) return;
+    const { options, hits } = this.#switches, calling = this.#v.hasCalls;
+    for (const row of rows) {
+      if (row.functions !== "all" && (row.functions === "calling") !== calling) continue;
+      if ((options[row.key] ?? row.when === "off") !== (row.when === "on")) {
+        if (row.when === "off" && hits !== undefined) this.#granted.push(row);
+        continue;
+      }
+      this.restrict = true;
+      if (row.when === "on") countHit(this.#switches, row.key);
+      if (row.values === "all") {
+        this.#deniedGeneral |= row.general;
+        this.#deniedVector |= row.vector;
+      } else {
+        this.#longGeneral |= row.general;
+        this.#longVector |= row.vector;
+      }
+    }
+  }
+
+  #findEntryArguments(): void {
+    const v = this.#v;
+    this.restrict = true;
+    for (let o = 0; o < v.firstOperand[1]!; o++) {
+      const word = v.operands[o]!, r = operandFixed(word);
+      if (operandRole(word) !== ROLE.DEF || operandConstraint(word) !== CONSTRAINT.FIXED) continue;
+      if (r >= 32) this.#entryVector |= 1 << (r - 32);
+      else this.#entryGeneral |= 1 << r;
+    }
+  }
+
+  /** Mask, within its bank, of the registers denied to a piece [p, to) of x. */
+  denied(x: number, p: number, to: number): number {
+    const facts = this.#facts, vector = isVector(this.#v.vregTy[x]!);
+    let mask = vector ? this.#deniedVector : this.#deniedGeneral;
+    const long = vector ? this.#longVector : this.#longGeneral;
+    if (long !== 0 && this.#goesAround(p, to)) mask |= long;
+    if (facts.blockOf[this.#live.defPos[x]! >> 1] === 0 && to > facts.start[1]!) {
+      mask |= vector ? this.#entryVector : this.#entryGeneral;
+    }
+    if (vector && !this.#switches.allFloats && this.#goesAround(p, to)) mask |= this.#extendedFloats;
+    return mask;
+  }
+
+  /** Does [p, to) go around a loop? */
+  #goesAround(p: number, to: number): boolean {
+    const facts = this.#facts, loop = facts.loop[facts.blockOf[(to - 1) >> 1]!]!;
+    return loop >= 0 && p <= facts.start[loop]! && to >= facts.start[facts.loopEnd[loop]!]!;
+  }
+
+  /** May block parameter x, of the block at p, be in a register there? */
+  mayMerge(x: number, p: number): boolean {
+    const switches = this.#switches, facts = this.#facts, block = facts.blockOf[p >> 1]!;
+    if (this.#v.vregTy[x] === TY.V128) {
+      if (switches.vectorPins) countHit(switches, "v128-pins");
+      return switches.vectorPins;
+    }
+    if (facts.loop[block] === block) return true;
+    if (switches.mergeInRegisters) countHit(switches, "reg-merge");
+    return switches.mergeInRegisters;
+  }
+
+  /** May x, defined at p, prefer the register of the block parameter that it is passed to? */
+  maySink(x: number, kind: number, p: number): boolean {
+    const switches = this.#switches, live = this.#live, u = live.useHead[x]!;
+    if (kind === DEF_KIND.NONE || kind === DEF_KIND.PARAM || live.defKind[live.affinity[x]!] !== DEF_KIND.PARAM) {
+      return true;
+    }
+    let key = "tee-sink", on = switches.teeHints;
+    if (this.#v.vregTy[x] === TY.V128) {
+      key = "v128-sink";
+      on = switches.vectorHints;
+    } else if (this.#readsOneOperand(p)) {
+      key = "unary-sink";
+      on = switches.unaryHints;
+    } else if (u === 0 || (live.useInfo[u]! & 3) === USE_KIND.EDGE) {
+      return true;
+    }
+    if (on) countHit(switches, key);
+    return on;
+  }
+
+  #readsOneOperand(p: number): boolean {
+    const v = this.#v, i = (p >> 1) - this.#facts.blockOf[p >> 1]! - 1;
+    let uses = 0;
+    for (let o = v.firstOperand[i]!; o < v.firstOperand[i + 1]!; o++) {
+      if (operandRole(v.operands[o]!) === ROLE.USE || operandRole(v.operands[o]!) === ROLE.LATE_USE) uses++;
+    }
+    return uses === 1;
+  }
+
+  /** A piece [p, to) got register r: counts it for the keys that it has to thank. */
+  countRegister(r: number, p: number, to: number): void {
+    for (const row of this.#granted) {
+      if ((((r < 32 ? row.general : row.vector) >>> (r & 31)) & 1) === 0) continue;
+      if (row.values === "all" || this.#goesAround(p, to)) countHit(this.#switches, row.key);
+    }
+    if (r < 32 || ((this.#extendedFloats >>> (r - 32)) & 1) === 0 || !this.#switches.allFloats) return;
+    if (this.#goesAround(p, to)) countHit(this.#switches, "ext-fp-pins");
+  }
+
+  /** A value comes back to a register at `back`: counts it for loop-region-pins if that is a loop's header. */
+  countRegion(back: number): void {
+    const facts = this.#facts, block = facts.blockOf[back >> 1]!;
+    if (facts.start[block] === back && facts.loop[block] === block) countHit(this.#switches, "loop-region-pins");
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * Stack slots for the values that the linear scan put into memory: one per value, for its whole life, given out in order of
+ * definition. A value prefers the slot of the one it is passed to (its affinity), so that what goes around a loop, or into a
+ * join, stays where it is. Slots of references, of 4, 8 and 16 bytes are never mixed: moves may take them for distinct
+ * locations, and a collector finds all references in the lowest `refSlotCount` cells of the frame.
+ */
+import { TY, TY_BYTES } from "../ir/types.ts";
+import type { Allocation } from "../codegen/allocation.ts";
+import { type AllocatorSwitches, countHit } from "./allocator_options.ts";
+import type { Liveness } from "./liveness.ts";
+import type { VCode } from "../codegen/vcode.ts";
+
+const CLASS_REF = 0, CLASS_8 = 1, CLASS_16 = 2, CLASS_4 = 3, CLASSES = 4;
+const HOPS = 3;
+/** How many pieces are compared to see whether a slot is free. */
+const STEPS = 200;
+/** Registers and slots are below this number: it packs a position with one of them. */
+const KEY = 0x200000;
+
+export class SpillSlots {
+  /** Location of the slot per virtual register (Allocation: < 0), 0 for none. */
+  location: Int32Array = new Int32Array(0);
+
+  /** Per virtual register: number of its slot within its class, plus one; the slot that sources of its affinity got. */
+  #slot: Int32Array = new Int32Array(0);
+  #wanted: Int32Array = new Int32Array(0);
+  #order: Float64Array = new Float64Array(64);
+  /** Per class: end of the life of each slot's value, slots that may be free, and a heap of the busy ones by their ends. */
+  readonly #ends: number[][] = [[], [], [], []];
+  readonly #free: number[][] = [[], [], [], []];
+  /** Values of each slot: the one that came last, and per virtual register the one before. */
+  readonly #first: number[][] = [[], [], [], []];
+  #next: Int32Array = new Int32Array(0);
+  readonly #busy: Heap[] = [new Heap(), new Heap(), new Heap(), new Heap()];
+  /** Class of values of 4 bytes: their own, or that of 8. */
+  #class4 = CLASS_8;
+
+  #classOf(ty: number): number {
+    if (ty === TY.REF) return CLASS_REF;
+    return TY_BYTES[ty] === 16 ? CLASS_16 : TY_BYTES[ty] === 4 ? this.#class4 : CLASS_8;
+  }
+
+  /** Gives a slot to each of the first `n` virtual registers of `slotted`, unless it can be repeated instead. `halves`: may slots be of 4 bytes? */
+  assign(
+    v: VCode,
+    live: Liveness,
+    slotted: Int32Array,
+    n: number,
+    halves: boolean,
+    switches: AllocatorSwitches,
+    out: Allocation,
+  ): void {
+    this.#class4 = halves && switches.compactSlots ? CLASS_4 : CLASS_8;
+    const vregs = v.vregCount;
+    if (vregs > this.location.length) {
+      this.location = new Int32Array(vregs * 2);
+      this.#slot = new Int32Array(vregs * 2);
+      this.#wanted = new Int32Array(vregs * 2);
+      this.#next = new Int32Array(vregs * 2);
+    }
+    this.location.fill(0, 0, vregs);
+    out.slotCount = 0;
+    out.refSlotCount = 0;
+    if (n === 0) return;
+    this.#slot.fill(0, 0, vregs);
+    this.#wanted.fill(0, 0, vregs);
+    for (let c = 0; c < CLASSES; c++) {
+      this.#ends[c]!.length = 0;
+      this.#first[c]!.length = 0;
+      this.#free[c]!.length = 0;
+      this.#busy[c]!.size = 0;
+    }
+    const values = this.#sortByStart(v, live, slotted, n), order = this.#order;
+    for (let j = 0; j < values; j++) this.#place(v, live, order[j]! % KEY, switches);
+    this.#number(v, values, out);
+    if (out.halfCount > 0) countHit(switches, "compact-i32-frame");
+  }
+
+  /** Puts the values into #order, as start × KEY + register, and returns their number. */
+  #sortByStart(v: VCode, live: Liveness, slotted: Int32Array, n: number): number {
+    if (n > this.#order.length) this.#order = new Float64Array(n * 2);
+    const order = this.#order;
+    let values = 0, sorted = true, before = 0;
+    for (let j = 0; j < n; j++) {
+      const x = slotted[j]!;
+      if (v.vregRemat[x] !== 0) continue;
+      const key = live.pieceFrom[live.pieceHead[x]!]! * KEY + x;
+      if (key < before) sorted = false;
+      before = key;
+      order[values++] = key;
+    }
+    if (!sorted) order.subarray(0, values).sort();
+    return values;
+  }
+
+  #place(v: VCode, live: Liveness, x: number, switches: AllocatorSwitches): void {
+    const c = this.#classOf(v.vregTy[x]!), ends = this.#ends[c]!, busy = this.#busy[c]!, free = this.#free[c]!;
+    const from = live.pieceFrom[live.pieceHead[x]!]!;
+    let last = live.pieceHead[x]!;
+    while (live.pieceNext[last] !== 0) last = live.pieceNext[last]!;
+    const to = live.pieceTo[last]!;
+    while (busy.size > 0 && busy.firstEnd() <= from) {
+      const end = busy.firstEnd(), slot = busy.removeFirst();
+      // Not if an affinity has extended the slot's life meanwhile.
+      if (ends[slot] === end) free.push(slot);
+    }
+    let slot = switches.sharedSlots ? this.#preferred(v, live, x, c, from) : -1;
+    if (slot >= 0) countHit(switches, "tee-spill-elide");
+    while (slot < 0 && free.length > 0) {
+      const candidate = free.pop()!;
+      if (ends[candidate]! <= from) slot = candidate;
+    }
+    if (slot < 0) {
+      slot = ends.push(0) - 1;
+      this.#first[c]!.push(0);
+    }
+    if (ends[slot]! < to) {
+      ends[slot] = to;
+      busy.add(to, slot);
+    }
+    this.#slot[x] = slot + 1;
+    this.#next[x] = this.#first[c]![slot]!;
+    this.#first[c]![slot] = x;
+    const a = live.affinity[x]!;
+    // Slots are numbered within their class: a reference made of an integer has nothing to do with the integer's slot.
+    if (a !== 0 && this.#wanted[a] === 0 && this.#classOf(v.vregTy[a]!) === c) this.#wanted[a] = slot + 1;
+  }
+
+  /** The slot of a value that x is passed to or comes from, if x never lives at the same time as what is in it; −1 none. */
+  #preferred(v: VCode, live: Liveness, x: number, c: number, from: number): number {
+    if (this.#wanted[x] !== 0 && this.#isFree(live, x, c, this.#wanted[x]! - 1, from)) return this.#wanted[x]! - 1;
+    let hops = 0;
+    for (let a = live.affinity[x]!; a !== 0 && hops < HOPS; a = live.affinity[a]!, hops++) {
+      if (this.#classOf(v.vregTy[a]!) !== c) continue;
+      const slot = this.#slot[a]! !== 0 ? this.#slot[a]! : this.#wanted[a]!;
+      if (slot !== 0 && this.#isFree(live, x, c, slot - 1, from)) return slot - 1;
+    }
+    return -1;
+  }
+
+  /** Is a slot free wherever x lives, holes in the lives of the slot's values included? Gives up where that is long to say. */
+  #isFree(live: Liveness, x: number, c: number, slot: number, from: number): boolean {
+    if (this.#ends[c]![slot]! <= from) return true;
+    const { pieceFrom, pieceTo, pieceNext, pieceHead } = live;
+    let steps = STEPS;
+    for (let y = this.#first[c]![slot]!; y !== 0; y = this.#next[y]!) {
+      let p = pieceHead[x]!, q = pieceHead[y]!;
+      while (p !== 0 && q !== 0) {
+        if (--steps < 0) return false;
+        if (pieceTo[p]! <= pieceFrom[q]!) p = pieceNext[p]!;
+        else if (pieceTo[q]! <= pieceFrom[p]!) q = pieceNext[q]!;
+        else return false;
+      }
+    }
+    return true;
+  }
+
+  /** Turns slots of classes into slots of the frame: references lowest, then the aligned ones, halves last. */
+  #number(v: VCode, values: number, out: Allocation): void {
+    const refs = this.#ends[CLASS_REF]!.length, wide = this.#ends[CLASS_16]!.length;
+    const halves = this.#ends[CLASS_4]!.length;
+    const wideBase = (refs + 1) & ~1;
+    const base = wide > 0 ? wideBase + 2 * wide : refs;
+    out.refSlotCount = refs;
+    out.halfFirst = base + this.#ends[CLASS_8]!.length;
+    out.halfCount = (halves + 1) & ~1;
+    out.slotCount = out.halfFirst + out.halfCount;
+    const first = [0, base, wideBase, out.halfFirst];
+    for (let j = 0; j < values; j++) {
+      const x = this.#order[j]! % KEY, slot = this.#slot[x]! - 1, c = this.#classOf(v.vregTy[x]!);
+      this.location[x] = -1 - first[c]! - (c === CLASS_16 ? 2 * slot : slot);
+    }
+  }
+}
+
+/** A binary heap of slots, the one whose value ends first on top. */
+class Heap {
+  size = 0;
+  #keys: Float64Array = new Float64Array(64);
+
+  firstEnd(): number {
+    return Math.floor(this.#keys[0]! / KEY);
+  }
+
+  add(end: number, slot: number): void {
+    if (this.size >= this.#keys.length) {
+      const next = new Float64Array(this.size * 2);
+      next.set(this.#keys);
+      this.#keys = next;
+    }
+    const keys = this.#keys, value = end * KEY + slot;
+    let k = this.size++;
+    while (k > 0) {
+      const parent = (k - 1) >> 1;
+      if (keys[parent]! <= value) break;
+      keys[k] = keys[parent]!;
+      k = parent;
+    }
+    keys[k] = value;
+  }
+
+  /** Removes the top and returns its slot. */
+  removeFirst(): number {
+    const keys = this.#keys, slot = keys[0]! % KEY, n = --this.size, value = keys[n]!;
+    let k = 0;
+    for (;;) {
+      let child = 2 * k + 1;
+      if (child >= n) break;
+      if (child + 1 < n && keys[child + 1]! < keys[child]!) child++;
+      if (keys[child]! >= value) break;
+      keys[k] = keys[child]!;
+      k = child;
+    }
+    keys[k] = value;
+    return slot;
+  }
+}

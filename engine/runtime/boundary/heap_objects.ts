@@ -1,0 +1,138 @@
+/**
+ * Objects of the collected heap as the runtime makes and reads them, for constant expressions, segments and the border to JavaScript. In:
+ * canonical type ids and values as bits. Out: addresses of objects that are complete (gc_layout.ts).
+ *
+ * Addresses that only JavaScript knows are no roots: what allocates more than one object here uses allocation that does not collect.
+ */
+import { layoutFields, OBJECT } from "../../abi/gc_layout.ts";
+import { currentHost } from "../../host/current.ts";
+import { canonicalType } from "../../wasm/subtype.ts";
+import { byteSize, type ValType } from "../../wasm/types.ts";
+
+/** Where the fields of a structure lie. */
+interface Layout {
+  readonly bytes: number;
+  readonly offsets: readonly number[];
+  readonly storage: readonly ValType[];
+}
+
+/** Room for an object of so many bytes. */
+export type Allocate = (bytes: number) => number;
+
+const layouts: (Layout | undefined)[] = [];
+
+function layoutOf(typeId: number): Layout {
+  const known = layouts[typeId];
+  if (known !== undefined) return known;
+  const { composite } = canonicalType(typeId);
+  const fields = composite.kind === "struct" ? composite.fields : [];
+  const storage = fields.map((field) => field.storage);
+  return layouts[typeId] = { ...layoutFields(storage.map(byteSize)), storage };
+}
+
+/** Storage type of the elements of array type `typeId`. */
+function elementOf(typeId: number): ValType {
+  const { composite } = canonicalType(typeId);
+  return composite.kind === "array" ? composite.field.storage : 0;
+}
+
+/** Bytes of an element of array type `typeId`. */
+export function elementBytes(typeId: number): number {
+  return byteSize(elementOf(typeId));
+}
+
+function viewOf(address: number, bytes: number): DataView {
+  return new DataView(currentHost().view(address, bytes));
+}
+
+/** Writes the low bits of `bits` as a field of type `storage`. */
+function writeBits(view: DataView, at: number, storage: ValType, bits: bigint): void {
+  switch (byteSize(storage)) {
+    case 1:
+      view.setUint8(at, Number(bits & 0xffn));
+      return;
+    case 2:
+      view.setUint16(at, Number(bits & 0xffffn), true);
+      return;
+    case 4:
+      view.setUint32(at, Number(bits & 0xffffffffn), true);
+      return;
+    case 16:
+      view.setBigUint64(at + 8, BigInt.asUintN(64, bits >> 64n), true);
+  }
+  view.setBigUint64(at, BigInt.asUintN(64, bits), true);
+}
+
+function writeHeader(view: DataView, typeId: number, length: number): void {
+  view.setUint32(OBJECT.TYPE_ID, typeId, true);
+  view.setUint32(OBJECT.LENGTH, length, true);
+}
+
+/** A structure of type `typeId` with the given fields, or all zero. */
+export function newStruct(allocate: Allocate, typeId: number, fields: readonly bigint[] | undefined): number {
+  const { bytes, offsets, storage } = layoutOf(typeId);
+  const address = allocate(bytes);
+  const view = viewOf(address, bytes);
+  writeHeader(view, typeId, 0);
+  fields?.forEach((bits, k) => writeBits(view, offsets[k]!, storage[k]!, bits));
+  return address;
+}
+
+/** An array of type `typeId` with `length` elements: all `fill`. */
+export function newFilledArray(allocate: Allocate, typeId: number, length: number, fill: bigint): number {
+  const { address, view, storage, size } = newArray(allocate, typeId, length);
+  if (fill !== 0n) { for (let k = 0; k < length; k++) writeBits(view, OBJECT.FIELDS + k * size, storage, fill); }
+  return address;
+}
+
+/** An array of the given elements. */
+export function newFixedArray(allocate: Allocate, typeId: number, elements: readonly bigint[]): number {
+  const { address, view, storage, size } = newArray(allocate, typeId, elements.length);
+  elements.forEach((bits, k) => writeBits(view, OBJECT.FIELDS + k * size, storage, bits));
+  return address;
+}
+
+/** An array whose elements are what `bytes` holds. */
+export function newArrayOfBytes(allocate: Allocate, typeId: number, length: number, bytes: Uint8Array): number {
+  const { address, view } = newArray(allocate, typeId, length);
+  new Uint8Array(view.buffer, OBJECT.FIELDS).set(bytes);
+  return address;
+}
+
+/** An array of references. */
+export function newArrayOfWords(allocate: Allocate, typeId: number, words: readonly number[]): number {
+  const { address } = newArray(allocate, typeId, words.length);
+  writeWords(address, 0, words);
+  return address;
+}
+
+function newArray(allocate: Allocate, typeId: number, length: number) {
+  const storage = elementOf(typeId);
+  const size = byteSize(storage);
+  const bytes = OBJECT.FIELDS + length * size;
+  const address = allocate(bytes);
+  const view = viewOf(address, bytes);
+  writeHeader(view, typeId, length);
+  return { address, view, storage, size };
+}
+
+/** Writes raw elements of the array at `address`, from byte offset `at` of its elements on. */
+export function writeBytes(address: number, at: number, bytes: Uint8Array): void {
+  if (bytes.length === 0) return;
+  new Uint8Array(currentHost().view(address + OBJECT.FIELDS + at, bytes.length)).set(bytes);
+}
+
+/** Writes references to the array at `address` from element `first` on. */
+export function writeWords(address: number, first: number, words: readonly number[]): void {
+  if (words.length === 0) return;
+  const u32 = new Uint32Array(currentHost().view(address + OBJECT.FIELDS + first * 8, words.length * 8));
+  words.forEach((word, k) => {
+    u32[2 * k] = word;
+    u32[2 * k + 1] = word / 0x1_0000_0000;
+  });
+}
+
+/** The canonical type id of the object at `address`. */
+export function typeIdAt(address: number): number {
+  return viewOf(address, 8).getUint32(OBJECT.TYPE_ID, true);
+}

@@ -1,0 +1,362 @@
+/**
+ * Code that carries arguments and results between JavaScript and the slots of the thread state, one function per function
+ * type, written as JavaScript source so that the engine can optimize it for exactly that type. Where `new Function` is not
+ * allowed (a content security policy, `--disallow-code-generation-from-strings`) an interpreted form does the same.
+ *
+ * Invariant: all arguments are converted before the first slot is written, since conversion may run user code that calls in
+ * again; results are read at once after the call for the same reason.
+ */
+import { THREAD } from "../../abi/context_layout.ts";
+import { REF_TAG } from "../../abi/gc_layout.ts";
+import { F32, F64, type FuncType, HEAP, heapOf, I32, I64, isRef, V128, type ValType } from "../../wasm/types.ts";
+import type { NativeRegion } from "../memory/native_region.ts";
+import type { HostService } from "../thread/guest_thread.ts";
+import { type CallBorder, readValue, type ReferenceBorder, writeValue } from "./values.ts";
+
+const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK, CALL_RECORD } = THREAD;
+
+/** What calling in needs besides the type. */
+export interface CallInEnv {
+  state: NativeRegion;
+  border: CallBorder;
+  /** Whose `closed` and `attention` say that `enter` must be called first. */
+  instance: { readonly closed: boolean };
+  thread: { readonly attention: boolean };
+  /** Throws when the instance is closed or may not be called now; sweeps when that is due. */
+  enter: () => void;
+  /** `call` of the guest thread. */
+  call: () => number;
+  /** Serves a status that is not DONE. */
+  serve: (status: number) => void;
+  /** Addresses of the function's record, its code, its context and the entry thunk. */
+  record: number;
+  code: number;
+  context: number;
+  thunk: number;
+}
+
+/** What serving a host function needs. */
+export interface HostEnv {
+  state: NativeRegion;
+  border: CallBorder;
+  call: (...args: unknown[]) => unknown;
+  /** The import in words, for messages. */
+  label: string;
+  /** Is a promise a value like any other (JavaScript API), not something to wait for? */
+  plainPromises: boolean;
+}
+
+/** A call in two halves, for calls that do not end at once: see AsyncCall. */
+export interface CallHalves {
+  /** Converts the arguments and leaves them and the function's addresses in the thread state. */
+  begin: (args: readonly unknown[]) => void;
+  /** Reads the results, first thing after the call has ended. */
+  finish: () => unknown;
+}
+
+/** A host function with this property is waited for, whatever its instance does with other promises. */
+export const SUSPENDING: unique symbol = Symbol("waft.suspending");
+
+type CallInFactory = (
+  env: CallInEnv,
+  types: readonly ValType[],
+  asDouble: typeof wordAsDouble,
+) => (...args: unknown[]) => unknown;
+type HostFactory = (env: HostEnv & { isHeld: (value: object) => boolean }, types: readonly ValType[]) => ServiceParts;
+
+interface ServiceParts {
+  service: () => PromiseLike<unknown> | undefined;
+  deliver: (value: unknown) => void;
+}
+
+const callInFactories = new Map<string, CallInFactory>();
+const hostFactories = new Map<string, HostFactory>();
+
+/** A JavaScript function that calls compiled code of `type`. */
+export function makeCallIn(type: FuncType, env: CallInEnv): (...args: unknown[]) => unknown {
+  if (type.params.includes(V128) || type.results.includes(V128)) {
+    return () => {
+      throw new TypeError("A v128 cannot be converted to or from a JavaScript value");
+    };
+  }
+  const key = `${type.params.join()}>${type.results.join()}`;
+  let factory = callInFactories.get(key);
+  if (factory === undefined) {
+    factory = compileSource<CallInFactory>(callInSource(type)) ?? ((env) => interpretedCallIn(type, env));
+    callInFactories.set(key, factory);
+  }
+  return factory(env, [...type.params, ...type.results], wordAsDouble);
+}
+
+/** The halves of a call of `type`. */
+export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
+  const { state, border } = env;
+  const { params, results } = type;
+  if (params.includes(V128) || results.includes(V128)) {
+    const refuse = () => {
+      throw new TypeError("A v128 cannot be converted to or from a JavaScript value");
+    };
+    return { begin: refuse, finish: refuse };
+  }
+  return {
+    begin: (args) => {
+      const scratch = convertAll(params, args, border);
+      scratch.forEach((value, i) => storeConverted(state, i, params[i]!, value));
+      setCall(env);
+    },
+    finish: () => readResults(type, state, border),
+  };
+}
+
+/** Something to wait for: where a number is wanted, anything with `then`; where a reference is, only a real promise. */
+function isThenable(value: object): boolean {
+  return typeof (value as { then?: unknown }).then === "function";
+}
+
+function isPromise(value: object): boolean {
+  return value instanceof Promise;
+}
+
+function never(): boolean {
+  return false;
+}
+
+/** A service (see GuestThread) that runs a host function of `type`. */
+export function makeHostService(type: FuncType, env: HostEnv): HostService {
+  const { service, deliver } = serviceParts(type, {
+    ...env,
+    isHeld: env.plainPromises ? never : type.results.some(isRef) ? isPromise : isThenable,
+  });
+  const takesPromise = type.results.length === 1 && isRef(type.results[0]!) && heapOf(type.results[0]!) === HEAP.extern;
+  return Object.assign(service, { deliver, label: env.label, takesPromise });
+}
+
+function serviceParts(type: FuncType, env: Parameters<HostFactory>[0]): ServiceParts {
+  if (type.params.includes(V128) || type.results.includes(V128)) {
+    const refuse = () => {
+      throw new TypeError("A v128 cannot be converted to or from a JavaScript value");
+    };
+    return { service: refuse, deliver: refuse };
+  }
+  const key = `${type.params.join()}>${type.results.join()}`;
+  let factory = hostFactories.get(key);
+  if (factory === undefined) {
+    factory = compileSource<HostFactory>(hostSource(type)) ?? ((env) => interpretedHost(type, env));
+    hostFactories.set(key, factory);
+  }
+  return factory(env, [...type.params, ...type.results]);
+}
+
+let sourceAllowed = true;
+
+function compileSource<T>(source: string): T | undefined {
+  if (!sourceAllowed) return undefined;
+  try {
+    return new Function(`"use strict";\n${source}`)() as T;
+  } catch (error) {
+    if (!(error instanceof EvalError)) throw error;
+    sourceAllowed = false;
+    return undefined;
+  }
+}
+
+/**
+ * The order in which values of `types` are converted: references last, since a word of one that nobody holds yet must not wait while
+ * the conversion of a number runs code of the program's, and with it perhaps a collection.
+ */
+function conversionOrder(types: readonly ValType[]): number[] {
+  const indices = [...types.keys()];
+  return [...indices.filter((i) => !isRef(types[i]!)), ...indices.filter((i) => isRef(types[i]!))];
+}
+
+/** Values converted to `types`. */
+function convertAll(types: readonly ValType[], values: readonly unknown[], border: ReferenceBorder): unknown[] {
+  const words = new Array<unknown>(types.length);
+  for (const i of conversionOrder(types)) words[i] = converted(types[i]!, values[i], border);
+  return words;
+}
+
+const VIEWS = "const { i32, f32, f64, i64 } = env.state;";
+
+/** Source of a conversion from JavaScript (expression `value`) to a primitive of `type` number `index` in `types`. */
+function convert(type: ValType, value: string, index: number): string {
+  if (type === I32) return `${value} | 0`;
+  if (type === I64) return `BigInt.asIntN(64, ${value})`;
+  if (type === F32 || type === F64) return `+${value}`;
+  // A string is what crosses most, and fits every type that takes host values.
+  if (takesHostValues(type)) return `hostText(${value}, types[${index}])`;
+  return `border.toWord(${value}, types[${index}])`;
+}
+
+/** Is every host value of `type`? */
+function takesHostValues(type: ValType): boolean {
+  return isRef(type) && (heapOf(type) === HEAP.extern || heapOf(type) === HEAP.any);
+}
+
+function store(type: ValType, slot: number, value: string): string {
+  const at = SLOTS + slot * SLOT_SIZE;
+  if (type === I32) return `i32[${at >> 2}] = ${value};`;
+  if (type === I64) return `i64[${at >> 3}] = ${value};`;
+  if (type === F32) return `f32[${at >> 2}] = ${value};`;
+  if (type === F64) return `f64[${at >> 3}] = ${value};`;
+  return `state.setWord(${at}, ${value});`;
+}
+
+function load(type: ValType, slot: number, index: number): string {
+  const at = SLOTS + slot * SLOT_SIZE;
+  if (type === I32) return `i32[${at >> 2}]`;
+  if (type === I64) return `i64[${at >> 3}]`;
+  if (type === F32) return `f32[${at >> 2}]`;
+  if (type === F64) return `f64[${at >> 3}]`;
+  if (takesHostValues(type)) return `hostValue(${at >> 2}, types[${index}])`;
+  return `border.fromWord(state.word(${at}), types[${index}])`;
+}
+
+function usesReferences(type: FuncType): boolean {
+  return type.params.some(isRef) || type.results.some(isRef);
+}
+
+function references(type: FuncType): string {
+  if (!usesReferences(type)) return "";
+  return `const { state, border } = env; const { u32 } = state;
+  function hostValue(at, type) {
+    const low = u32[at];
+    return (low & 7) === ${REF_TAG.HOST} && u32[at + 1] === 0 ? border.hostValue(low) : border.fromWord(state.word(at * 4), type);
+  }
+  function hostText(value, type) {
+    return typeof value === "string" ? border.textWord(value) : border.toWord(value, type);
+  }`;
+}
+
+const WORD = new Uint32Array(2);
+const DOUBLE = new Float64Array(WORD.buffer);
+
+/** The double with the bits of an address: one store writes it, and no address is a NaN, whose bits might not survive. */
+function wordAsDouble(word: number): number {
+  WORD[0] = word;
+  WORD[1] = word / 0x1_0000_0000;
+  return DOUBLE[0]!;
+}
+
+function callInSource(type: FuncType): string {
+  const names = type.params.map((_, i) => `a${i}`);
+  const converted = conversionOrder(type.params).map((i) => `const v${i} = ${convert(type.params[i]!, `a${i}`, i)};`);
+  const stored = type.params.map((t, i) => store(t, i, `v${i}`));
+  const loads = type.results.map((t, i) => load(t, i, type.params.length + i));
+  const result = loads.length === 0 ? "" : loads.length === 1 ? `return ${loads[0]};` : `return [${loads.join(", ")}];`;
+  const put = (field: number, name: string) => `f64[${field >> 3}] = ${name};`;
+  return `return function (env, types, wordAsDouble) {
+  ${VIEWS} ${references(type)}
+  const { instance, thread, enter, call: run, serve } = env;
+  const code = wordAsDouble(env.code), context = wordAsDouble(env.context);
+  const thunk = wordAsDouble(env.thunk), record = wordAsDouble(env.record);
+  return { call(${names.join(", ")}) {
+    if (instance.closed || thread.attention) enter();
+    ${converted.join(" ")}
+    ${stored.join(" ")}
+    ${put(CALL_CODE, "code")} ${put(CALL_CONTEXT, "context")} ${put(CALL_THUNK, "thunk")} ${put(CALL_RECORD, "record")}
+    const status = run();
+    if (status !== 0) serve(status);
+    ${result}
+  } }.call; // a method: no constructor, as the JavaScript API says
+};`;
+}
+
+function interpretedCallIn(type: FuncType, env: CallInEnv): (...args: unknown[]) => unknown {
+  const { state, border } = env;
+  const { params } = type;
+  return (...args) => {
+    env.enter();
+    const scratch = convertAll(params, args, border);
+    scratch.forEach((value, i) => storeConverted(state, i, params[i]!, value));
+    setCall(env);
+    const status = env.call();
+    if (status !== 0) env.serve(status);
+    return readResults(type, state, border);
+  };
+}
+
+function setCall(env: CallInEnv): void {
+  const { state } = env;
+  state.setWord(CALL_CODE, env.code);
+  state.setWord(CALL_CONTEXT, env.context);
+  state.setWord(CALL_THUNK, env.thunk);
+  state.setWord(CALL_RECORD, env.record);
+}
+
+function readResults({ results }: FuncType, state: NativeRegion, border: ReferenceBorder): unknown {
+  if (results.length === 0) return undefined;
+  if (results.length === 1) return readValue(state, SLOTS, results[0]!, border);
+  return results.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, border));
+}
+
+function converted(type: ValType, value: unknown, border: ReferenceBorder): unknown {
+  if (type === I32) return (value as number) | 0;
+  if (type === I64) return BigInt.asIntN(64, value as bigint);
+  if (type === F32 || type === F64) return +(value as number);
+  return border.toWord(value, type);
+}
+
+function storeConverted(state: NativeRegion, slot: number, type: ValType, value: unknown): void {
+  const at = SLOTS + slot * SLOT_SIZE;
+  if (isRef(type)) state.setWord(at, value as number);
+  else writeValue(state, at, type, value, NO_REFERENCES);
+}
+
+const NO_REFERENCES: ReferenceBorder = {
+  toWord: () => 0,
+  fromWord: () => null,
+};
+
+function hostSource(type: FuncType): string {
+  const args = type.params.map((t, i) => load(t, i, i)).join(", ");
+  const base = type.params.length;
+  let deliver: string;
+  if (type.results.length === 0) deliver = "";
+  else if (type.results.length === 1) {
+    const t = type.results[0]!;
+    deliver = `const v0 = ${convert(t, "r", base)}; ${store(t, 0, "v0")}`;
+  } else {
+    deliver = `r = Array.from(r);
+    if (r.length !== ${type.results.length}) throw new TypeError("Host function returned " + r.length + " values instead of ${type.results.length}");
+    ${
+      conversionOrder(type.results).map((i) => `const v${i} = ${convert(type.results[i]!, `r[${i}]`, base + i)};`).join(
+        " ",
+      )
+    }
+    ${type.results.map((t, i) => store(t, i, `v${i}`)).join(" ")}`;
+  }
+  return `return function (env, types) {
+  ${VIEWS} ${references(type)}
+  const { call, isHeld } = env;
+  function deliver(r) { ${deliver} }
+  function service() {
+    ${usesReferences(type) ? "border.relieve();" : ""}
+    const r = call(${args});
+    if (typeof r === "object" && r !== null && isHeld(r)) return r;
+    ${type.results.length === 0 ? "" : "deliver(r);"}
+  }
+  return { service, deliver };
+};`;
+}
+
+function interpretedHost(type: FuncType, env: Parameters<HostFactory>[0]): ServiceParts {
+  const { state, border } = env;
+  const { params, results } = type;
+  const deliver = (result: unknown) => {
+    if (results.length === 0) return;
+    const list = results.length === 1 ? [result] : Array.from(result as Iterable<unknown>);
+    if (list.length !== results.length) {
+      throw new TypeError(`Host function returned ${list.length} values instead of ${results.length}`);
+    }
+    const scratch = convertAll(results, list, border);
+    scratch.forEach((value, i) => storeConverted(state, i, results[i]!, value));
+  };
+  const service = () => {
+    if (usesReferences(type)) env.border.relieve();
+    const result = env.call(...params.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, border)));
+    if (typeof result === "object" && result !== null && env.isHeld(result)) return result as PromiseLike<unknown>;
+    deliver(result);
+  };
+  return { service, deliver };
+}

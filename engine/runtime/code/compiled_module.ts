@@ -1,0 +1,171 @@
+/**
+ * CompiledModule: everything about a module that its instances share: validated module, machine code placed in memory, the
+ * layout of its VM contexts, prepared constant expressions, closed types of imports and exports.
+ */
+import type { ContextLayout } from "../../abi/context_layout.ts";
+import type { SourcePlace } from "../../errors.ts";
+import type { CodeImage } from "../../link/image.ts";
+import type { ValidModule } from "../../validate/valid_module.ts";
+import { closeFuncType, closeGlobalType, closeTableType } from "../../wasm/subtype.ts";
+import type { FuncType, GlobalType, TableType } from "../../wasm/types.ts";
+import { type ConstInit, prepareConst } from "./const_expr.ts";
+import { type DebugLines, debugLines } from "../traps/debug_lines.ts";
+import type { GuestThread } from "../thread/guest_thread.ts";
+import { ImageReferences } from "./image_references.ts";
+import { outlineOf } from "../../artifact/module_metadata.ts";
+import type { ImageOwner } from "../traps/trap_error.ts";
+
+export interface InlineSite {
+  parent: number;
+  callPos: number;
+  funcIndex: number;
+}
+
+/** An element segment, prepared. */
+export interface PreparedElem {
+  mode: "passive" | "declarative" | "active";
+  table: number;
+  start: ConstInit | undefined;
+  init: ConstInit[];
+}
+
+export interface PreparedData {
+  active: boolean;
+  memory: number;
+  start: ConstInit | undefined;
+  bytes: Uint8Array;
+}
+
+export class CompiledModule implements ImageOwner {
+  readonly thread: GuestThread;
+  readonly valid: ValidModule;
+  readonly layout: ContextLayout;
+  readonly image: CodeImage;
+  readonly explicitBounds: boolean;
+  /** Does its code poll for deadlines? */
+  readonly interruptible: boolean;
+  /** Does its code charge fuel? */
+  readonly fuel: boolean;
+  /** Does it leave nothing to the machine? Then its calls count the depth, and memories fail to grow by limits only. */
+  readonly deterministic: boolean;
+  /** Signature id per function index, imports included: names thunks. */
+  readonly signatureIds: Int32Array;
+  readonly funcTypes: readonly FuncType[];
+  readonly globalTypes: readonly GlobalType[];
+  readonly tableTypes: readonly TableType[];
+  readonly globalInits: readonly ConstInit[];
+  readonly tableInits: readonly (ConstInit | undefined)[];
+  readonly elems: readonly PreparedElem[];
+  #lines: DebugLines | undefined;
+  #codeStart = 0;
+  #datas: readonly PreparedData[] | undefined;
+  /** Where a byte of the binary form comes from: in the text of modules from text, else in the source that DWARF names. */
+  readonly placeOf: (offset: number) => SourcePlace | undefined;
+  /** Where the content of the code section begins in the binary form, when `valid` holds only its outline (artifact/module_metadata.ts). */
+  readonly codeOffset: number | undefined;
+  readonly #inlineSites:
+    | ReadonlyMap<number, readonly InlineSite[]>
+    | (() => ReadonlyMap<number, readonly InlineSite[]>);
+  #inlineSitesRead: ReadonlyMap<number, readonly InlineSite[]> | undefined;
+  /** Who else uses the image. */
+  readonly references: ImageReferences;
+  #exportNames: Map<number, string> | undefined;
+  /** Is it one of our own, whose frames programs do not see? */
+  internal = false;
+
+  constructor(
+    thread: GuestThread,
+    valid: ValidModule,
+    parts: {
+      layout: ContextLayout;
+      image: CodeImage;
+      explicitBounds: boolean;
+      interruptible: boolean;
+      fuel: boolean;
+      deterministic: boolean;
+      signatureIds: Int32Array;
+      inlineSites: ReadonlyMap<number, readonly InlineSite[]> | (() => ReadonlyMap<number, readonly InlineSite[]>);
+      codeOffset?: number;
+      /** Of an image that another realm has placed. */
+      references?: ImageReferences;
+      placeOf?: (offset: number) => SourcePlace | undefined;
+    },
+  ) {
+    this.thread = thread;
+    this.valid = valid;
+    this.layout = parts.layout;
+    this.image = parts.image;
+    this.explicitBounds = parts.explicitBounds;
+    this.interruptible = parts.interruptible;
+    this.fuel = parts.fuel;
+    this.deterministic = parts.deterministic;
+    this.signatureIds = parts.signatureIds;
+    this.#inlineSites = parts.inlineSites;
+    this.codeOffset = parts.codeOffset;
+    this.references = parts.references ?? new ImageReferences(true);
+    this.placeOf = (offset) => parts.placeOf?.(offset) ?? this.#debugPlace(offset);
+    const ids = valid.canonicalIds;
+    this.funcTypes = valid.funcTypes.map((type) => closeFuncType(type, ids));
+    this.globalTypes = valid.globalTypes.map((type) => closeGlobalType(type, ids));
+    this.tableTypes = valid.tableTypes.map((type) => closeTableType(type, ids));
+    this.globalInits = valid.globals.map((global) => prepareConst(global.init));
+    this.tableInits = valid.tables.map((table) => table.init && prepareConst(table.init));
+    this.elems = valid.elems.map(({ init, mode }) => ({
+      mode: mode.kind,
+      table: mode.kind === "active" ? mode.table : 0,
+      start: mode.kind === "active" ? prepareConst(mode.start) : undefined,
+      init: init.kind === "funcs"
+        ? init.indices.map((index): ConstInit => ({ kind: "func", index }))
+        : init.exprs.map(prepareConst),
+    }));
+  }
+
+  /** The data segments, prepared by the first instantiation. */
+  get datas(): readonly PreparedData[] {
+    return this.#datas ??= this.valid.datas.map(({ bytes, mode }) => ({
+      active: mode.kind === "active",
+      memory: mode.kind === "active" ? mode.memory : 0,
+      start: mode.kind === "active" ? prepareConst(mode.start) : undefined,
+      bytes,
+    }));
+  }
+
+  get importedFuncCount(): number {
+    return this.valid.importedFuncCount;
+  }
+
+  get moduleName(): string | undefined {
+    return this.valid.names.module;
+  }
+
+  /** Line tables are read by the first trap. */
+  #debugPlace(offset: number): SourcePlace | undefined {
+    if (this.#lines === undefined) {
+      const { customs, bytes } = this.valid;
+      const lines = debugLines(customs);
+      this.#codeStart = lines === undefined ? 0 : this.codeOffset ?? outlineOf(bytes).codeOffset;
+      this.#lines = lines ?? (() => undefined);
+    }
+    return this.#lines(offset - this.#codeStart);
+  }
+
+  get inlineSitesByFunction(): ReadonlyMap<number, readonly InlineSite[]> {
+    const sites = this.#inlineSites;
+    return this.#inlineSitesRead ??= typeof sites === "function" ? sites() : sites;
+  }
+
+  inlineSites(definedIndex: number): readonly InlineSite[] {
+    return this.inlineSitesByFunction.get(definedIndex) ?? [];
+  }
+
+  /** The name section's name, else an export's. */
+  funcName(funcIndex: number): string | undefined {
+    const name = this.valid.names.funcs.get(funcIndex);
+    if (name !== undefined) return name;
+    if (this.#exportNames === undefined) {
+      this.#exportNames = new Map();
+      for (const e of this.valid.exports) if (e.kind === "func") this.#exportNames.set(e.index, e.name);
+    }
+    return this.#exportNames.get(funcIndex);
+  }
+}

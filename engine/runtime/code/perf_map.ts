@@ -1,0 +1,47 @@
+/**
+ * The map that `perf` reads to name code it finds no symbols for: `/tmp/perf-PID.map`, one line `start size name` per function (Linux,
+ * tools/perf/Documentation/jit-interface.txt). In: a module whose code is placed. The file is only ever added to; code that goes away stays in it, and
+ * what takes its place comes later, which is what perf goes by.
+ *
+ * /tmp belongs to everybody, so a file there that is a link or not the user's own is left alone.
+ */
+import { nodeModule } from "../../host/process.ts";
+import type { CompiledModule } from "./compiled_module.ts";
+
+/** Adds the functions of `module` to the map of this process. Throws an Error when the file cannot be written. */
+export function addToPerfMap(module: CompiledModule, path: string = `/tmp/perf-${process.pid}.map`): void {
+  const { closeSync, constants, fstatSync, openSync, writeSync } = nodeModule("node:fs");
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW |
+    constants.O_NONBLOCK;
+  const file = openSync(path, flags, 0o600);
+  try {
+    const facts = fstatSync(file);
+    const user = process.geteuid?.();
+    if (!facts.isFile() || (user !== undefined && facts.uid !== user)) {
+      throw new Error(`${path} is not this user's own file`);
+    }
+    const bytes = new TextEncoder().encode(perfMapLines(module));
+    for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at, bytes.length - at);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** A line per function; names cannot break it. */
+function perfMapLines(module: CompiledModule): string {
+  const { base, tables: { functionStart, functionEnd } } = module.image;
+  const prefix = module.moduleName === undefined ? "wasm" : `wasm:${module.moduleName}`;
+  let text = "";
+  for (let k = 0; k < functionStart.length; k++) {
+    const index = module.importedFuncCount + k;
+    const bytes = functionEnd[k]! - functionStart[k]!;
+    const name = oneWord(`${prefix}:${module.funcName(index) ?? `func[${index}]`}`);
+    text += `${(base + functionStart[k]!).toString(16)} ${bytes.toString(16)} ${name}\n`;
+  }
+  return text;
+}
+
+function oneWord(name: string): string {
+  // deno-lint-ignore no-control-regex
+  return name.replace(/[\x00-\x20\x7f-\x9f\u2028\u2029]/g, "_");
+}

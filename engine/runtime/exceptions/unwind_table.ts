@@ -1,0 +1,85 @@
+/**
+ * The table by which machine code unwinds (context_layout.ts: UNWIND_ENTRY): the call sites of images in which exceptions have been thrown a
+ * few times, by return address. In: the images that the runtime has unwound through. Out: the table's address in the thread state.
+ *
+ * Invariant: every entry is of an image that is still there; when one goes, the table goes, and is made anew when it is wanted.
+ */
+import { THREAD, UNWIND_ENTRY, UNWIND_HASH } from "../../abi/context_layout.ts";
+import { type Host, PROT } from "../../host/host.ts";
+import type { CodeImage } from "../../link/image.ts";
+import { NativeRegion } from "../memory/native_region.ts";
+
+/** An image gets into the table when the runtime has unwound through it once for every so many of its call sites. */
+const SITES_PER_TIME = 4096;
+/** More call sites than this are left to the runtime: a table of 32 MiB. */
+const MOST_SITES = 1 << 20;
+
+export class UnwindTable {
+  readonly #host: Host;
+  readonly #state: NativeRegion;
+  #times = new WeakMap<CodeImage, number>();
+  readonly #images = new Set<CodeImage>();
+  #sites = 0;
+  #region: NativeRegion | undefined;
+
+  constructor(host: Host, state: NativeRegion) {
+    this.#host = host;
+    this.#state = state;
+  }
+
+  /** The runtime has unwound through `image`. */
+  note(image: CodeImage): void {
+    if (this.#images.has(image)) return;
+    const times = (this.#times.get(image) ?? 0) + 1;
+    this.#times.set(image, times);
+    const sites = image.tables.callReturn.length;
+    if (times * SITES_PER_TIME < sites || this.#sites + sites > MOST_SITES) return;
+    this.#images.add(image);
+    this.#sites += sites;
+    this.#build();
+  }
+
+  /** The image at `base` is about to go. */
+  forget(base: number): void {
+    if (![...this.#images].some((image) => image.base === base)) return;
+    this.#state.setWord(THREAD.UNWIND, 0);
+    this.#times = new WeakMap();
+    this.#images.clear();
+    this.#sites = 0;
+    this.#release();
+  }
+
+  #release(): void {
+    if (this.#region !== undefined) this.#host.release(this.#region.address, this.#region.size);
+    this.#region = undefined;
+  }
+
+  #build(): void {
+    this.#state.setWord(THREAD.UNWIND, 0);
+    this.#release();
+    let entries = this.#host.pageSize / UNWIND_ENTRY.SIZE;
+    while (entries < this.#sites * 2) entries *= 2;
+    const bytes = entries * UNWIND_ENTRY.SIZE;
+    this.#region = new NativeRegion(this.#host, this.#host.reserve(bytes, PROT.READ | PROT.WRITE), bytes);
+    for (const image of this.#images) this.#add(image, this.#region, entries - 1);
+    this.#state.u32[THREAD.UNWIND_MASK >> 2] = entries - 1;
+    this.#state.setWord(THREAD.UNWIND, this.#region.address);
+  }
+
+  #add({ base, tables }: CodeImage, region: NativeRegion, mask: number): void {
+    const { u32, i32 } = region;
+    const { callReturn, callFrame, callLanding, callCross } = tables;
+    for (let k = 0; k < callReturn.length; k++) {
+      const address = base + callReturn[k]!;
+      let at = Math.imul(address | 0, UNWIND_HASH.FACTOR) >>> UNWIND_HASH.SHIFT & mask;
+      const word = (entry: number) => (entry * UNWIND_ENTRY.SIZE) >> 2;
+      while (u32[word(at)] !== 0 || u32[word(at) + 1] !== 0) at = (at + 1) & mask;
+      region.setWord(at * UNWIND_ENTRY.SIZE + UNWIND_ENTRY.RETURN, address);
+      // What lies beyond a call into another instance has another context.
+      const cross = callCross[k] === 1;
+      i32[word(at) + (UNWIND_ENTRY.FRAME >> 2)] = cross ? -1 : callFrame[k]!;
+      const landing = callLanding[k]!;
+      i32[word(at) + (UNWIND_ENTRY.LANDING >> 2)] = cross || landing < 0 ? 0 : landing - callReturn[k]!;
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * What a module prescribes for the state that its instances define: initial values of globals and tables, active segments (specification,
+ * 4.7.2, steps after allocation). In: an instance whose own memories and tables are empty. `rebuild` does for an instance at rest what
+ * instantiation did, except for what it imports.
+ */
+import { V128 } from "../../wasm/types.ts";
+import { evaluateConst } from "../code/const_expr.ts";
+import type { Instance } from "./instance.ts";
+
+/** Evaluates the initial value of own global `i` into its cell. */
+export function initGlobal(instance: Instance, i: number): void {
+  const { module, region, block } = instance;
+  const index = module.valid.importedGlobalCount + i;
+  const at = block.offset + module.layout.globalsOffset + index * 16;
+  const init = module.globalInits[i]!;
+  if (init.kind === "vector") region.u8.set(init.bytes, at);
+  else if (module.globalTypes[index]!.type === V128 && init.kind === "global") {
+    region.u8.set(instance.globalVector(init.index), at);
+  } else region.i64[at >> 3] = BigInt.asIntN(64, evaluateConst(init, instance));
+}
+
+/** Fills own tables with their initial values. */
+export function fillTables(instance: Instance): void {
+  const { tableInits } = instance.module;
+  const imported = instance.module.valid.importedTableCount;
+  for (let i = 0; i < tableInits.length; i++) {
+    const init = tableInits[i];
+    if (init === undefined) continue;
+    const table = instance.tables[imported + i]!;
+    table.fill(0, table.length, Number(evaluateConst(init, instance)));
+  }
+}
+
+/** Runs active segments, or only those for what the instance defines itself. Throws TrapError when one is out of bounds. */
+export function runSegments(instance: Instance, ownOnly: boolean): void {
+  const { elems, datas, valid } = instance.module;
+  for (let i = 0; i < elems.length; i++) {
+    const elem = elems[i]!;
+    if (elem.mode === "active" && !(ownOnly && elem.table < valid.importedTableCount)) {
+      const start = Number(evaluateConst(elem.start!, instance));
+      instance.initTable(elem.table, i, start, 0, elem.init.length);
+    }
+    if (elem.mode !== "passive") instance.dropElem(i);
+  }
+  for (let i = 0; i < datas.length; i++) {
+    const data = datas[i]!;
+    if (!data.active) continue;
+    if (!(ownOnly && data.memory < valid.importedMemoryCount) && !instance.memories[data.memory]!.hasImage) {
+      const start = Number(evaluateConst(data.start!, instance));
+      instance.initMemory(data.memory, i, start, 0, data.bytes.length);
+    }
+    instance.dropData(i);
+  }
+}
+
+/** Gives the instance's own globals, tables and memories, which are empty, what the module prescribes. */
+export function rebuild(instance: Instance): void {
+  for (let i = 0; i < instance.module.globalInits.length; i++) initGlobal(instance, i);
+  fillTables(instance);
+  runSegments(instance, true);
+}

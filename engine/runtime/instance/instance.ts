@@ -1,0 +1,576 @@
+/**
+ * Module instances (specification, 4.2.10): a VM context, the memories, tables and globals it uses, and what its code asks
+ * of the runtime when it parks. Made by instantiate.ts.
+ *
+ * Lifetime: an instance keeps alive what it imports; a table or mutable reference global that it imports keeps the instance
+ * alive (its functions may lie in there); the rest goes when nothing in JavaScript refers to it.
+ */
+import { BUILTIN_ROWS, type BuiltinName } from "../../abi/builtins.ts";
+import type { Sharer } from "../../gc/references.ts";
+import type { ValType } from "../../wasm/types.ts";
+import type { CallBorder } from "../boundary/values.ts";
+import { MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../../abi/context_layout.ts";
+import { Bug, TrapError, UNCATCHABLE } from "../../errors.ts";
+import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
+import type { CompiledModule } from "../code/compiled_module.ts";
+import { type ConstEnv, evaluateConst } from "../code/const_expr.ts";
+import type { ContextBlock } from "../memory/context_arena.ts";
+import { Exception, isException, type Tag } from "../exceptions/exception.ts";
+import { registerFunc } from "./func.ts";
+import type { Global } from "./global.ts";
+import {
+  elementBytes,
+  newArrayOfBytes,
+  newArrayOfWords,
+  newFilledArray,
+  newFixedArray,
+  newStruct,
+  writeBytes,
+  writeWords,
+} from "../boundary/heap_objects.ts";
+import type { HostService } from "../thread/guest_thread.ts";
+import { applyState, type InstanceState, visitState } from "./instance_state.ts";
+import { InstanceGroup } from "./instance_group.ts";
+import { type CallHalves, callHalves, type CallInEnv, makeCallIn } from "../boundary/marshal.ts";
+import type { Memory, MemoryUser } from "../memory/memory.ts";
+import { WAIT } from "../memory/shared_pages.ts";
+import type { NativeRegion } from "../memory/native_region.ts";
+import { rebuild } from "./initial_state.ts";
+import type { Store } from "./store.ts";
+import type { Table, TableUser } from "./table.ts";
+
+const SLOT = (index: number) => THREAD.SLOTS + index * THREAD.SLOT_SIZE;
+
+export class Instance implements MemoryUser, TableUser, ConstEnv {
+  readonly store: Store;
+  readonly module: CompiledModule;
+  /** Its VM context. */
+  readonly block: ContextBlock;
+  readonly number: number;
+  readonly memories: Memory[] = [];
+  readonly tables: Table[] = [];
+  readonly globals: Global[] = [];
+  readonly tags: Tag[] = [];
+  /** By imported function index: the service of a host function. */
+  readonly hostServices: HostService[] = [];
+  /** By function index: its exported function, once there is one. Imported wasm functions keep their own. */
+  readonly funcs: ((...args: unknown[]) => unknown)[] = [];
+  /** Anything else that must live as long as the instance. */
+  readonly keep: Set<unknown> = new Set();
+  /** How references cross between JavaScript and its code. */
+  readonly border: CallBorder;
+  /** By element segment that is neither active nor dropped: its references, if they were evaluated already. */
+  readonly elemWords: (number[] | undefined)[] = [];
+  /** The most bytes that the collected heap may have when its code allocates. */
+  maxHeapBytes = 0;
+  /** What its callers get instead of an error, if they asked for something else. */
+  outward: ((error: unknown) => unknown) | undefined;
+  /** What its calls may use of the stack, in units of wasm; for deterministic code only. */
+  stackUnits = 0;
+  closed = false;
+  #group: InstanceGroup | undefined;
+  readonly droppedElems: Set<number> = new Set();
+  readonly droppedDatas: Set<number> = new Set();
+  /** Others may use its functions or its state without JavaScript in between: what it has must outlive it. */
+  lent = false;
+  /** What `reset` goes back to, where that is not what the module prescribes. */
+  startState: InstanceState | undefined;
+
+  constructor(store: Store, module: CompiledModule, block: ContextBlock) {
+    this.store = store;
+    this.module = module;
+    this.border = new InstanceBorder(store, this);
+    this.block = block;
+    this.number = store.addInstance(this);
+    INSTANCES.register(this, { store, number: this.number, block });
+  }
+
+  get region(): NativeRegion {
+    return this.block.region;
+  }
+
+  /** Offset in `region` of the record of function `index`. */
+  recordOffset(index: number): number {
+    const { importsOffset, functionsOffset } = this.module.layout;
+    const imported = this.module.importedFuncCount;
+    const at = index < imported
+      ? importsOffset + index * RECORD.SIZE
+      : functionsOffset + (index - imported) * RECORD.SIZE;
+    return this.block.offset + at;
+  }
+
+  /** Instances whose functions its code can call without JavaScript in between: owners of what it imports, sharers of its tables. */
+  *neighbours(): Generator<Instance> {
+    for (const kept of this.keep) if (kept instanceof Instance) yield kept;
+    for (const { owner } of this.globals) if (owner instanceof Instance) yield owner;
+    for (const table of this.tables) for (const user of table.users) if (user instanceof Instance) yield user;
+  }
+
+  memoryMoved(memory: Memory): void {
+    const { region } = this;
+    this.memories.forEach((own, index) => {
+      if (own !== memory) return;
+      const at = this.block.offset + this.module.layout.memoriesOffset + index * MEMORY.SIZE;
+      region.setWord(at + MEMORY.BASE, memory.base);
+      region.setWord(at + MEMORY.LENGTH, memory.byteLength);
+      if (memory.shared !== undefined) {
+        const { sharedLengthsOffset } = this.module.layout;
+        region.setWord(
+          this.block.offset + sharedLengthsOffset + index * SHARED_LENGTH_SIZE,
+          memory.shared.lengthAddress,
+        );
+      }
+    });
+  }
+
+  tableMoved(table: Table): void {
+    const { region } = this;
+    this.tables.forEach((own, index) => {
+      if (own !== table) return;
+      const at = this.block.offset + this.module.layout.tablesOffset + index * TABLE.SIZE;
+      region.setWord(at + TABLE.BASE, table.base);
+      region.setWord(at + TABLE.LENGTH, table.length);
+    });
+  }
+
+  /** The JavaScript function of function `index`. */
+  exportedFunc(index: number): (...args: unknown[]) => unknown {
+    const known = this.funcs[index];
+    if (known !== undefined) return known;
+    const { module, region } = this;
+    const record = this.recordOffset(index);
+    const type = module.funcTypes[index]!;
+    let fn = makeCallIn(type, this.#callInEnv(index));
+    if (module.deterministic) {
+      const plain = fn;
+      fn = (...args) => this.store.thread.withDepth(this.stackUnits, () => plain(...args));
+    }
+    registerFunc(fn, {
+      instance: this,
+      funcIndex: index,
+      record: region.address + record,
+      type,
+      typeId: region.u32[(record + RECORD.TYPE_ID) >> 2]!,
+    });
+    this.funcs[index] = fn;
+    return fn;
+  }
+
+  /** A call of function `index` in two halves. */
+  callHalves(index: number): CallHalves {
+    return this.#halves[index] ??= callHalves(this.module.funcTypes[index]!, this.#callInEnv(index));
+  }
+  readonly #halves: CallHalves[] = [];
+
+  #callInEnv(index: number): CallInEnv {
+    const { module, store, region } = this;
+    const { thread } = store;
+    const record = this.recordOffset(index);
+    const contextLo = this.block.address | 0;
+    const contextHi = (this.block.address / 0x1_0000_0000) | 0;
+    const serve = (status: number) => thread.serve(status, contextLo, contextHi, this.hostServices);
+    const { outward } = this;
+    return {
+      state: thread.state,
+      border: this.border,
+      instance: this,
+      thread,
+      enter: () => this.enter(),
+      call: thread.call,
+      serve: outward === undefined ? serve : (status) => {
+        try {
+          serve(status);
+        } catch (error) {
+          throw outward(error);
+        }
+      },
+      record: region.address + record,
+      code: region.word(record + RECORD.CODE),
+      context: region.word(record + RECORD.CONTEXT),
+      thunk: module.image.base + module.image.tables.entryThunk[module.signatureIds[index]!]!,
+    };
+  }
+
+  /** Throws unless the instance may be called now; sweeps when that is due. */
+  enter(): void {
+    if (this.closed) throw new Error("The instance is closed");
+    const { thread } = this.store;
+    if (thread.preempted > 0 && this.preempted) {
+      throw new Error("The instance is between two slices of an asynchronous call: callAsync waits for its turn");
+    }
+    if (thread.depth === 0 && thread.sweepDue) thread.quiet();
+  }
+
+  /** The instances that can reach this one's state. */
+  get group(): InstanceGroup {
+    return this.#group ??= new InstanceGroup();
+  }
+
+  /** The group, if one has been made: without it, no call of this instance is between slices. */
+  get maybeGroup(): InstanceGroup | undefined {
+    return this.#group;
+  }
+
+  /** Is a call of its group between two slices? */
+  get preempted(): boolean {
+    return this.#group?.preempted !== undefined;
+  }
+
+  globalWord(index: number): bigint {
+    const { region, offset } = this.globals[index]!;
+    return BigInt.asUintN(64, region.i64[offset >> 3]!);
+  }
+
+  globalVector(index: number): Uint8Array {
+    const { region, offset } = this.globals[index]!;
+    return region.u8.slice(offset, offset + 16);
+  }
+
+  funcWord(index: number): bigint {
+    return BigInt(this.region.address + this.recordOffset(index));
+  }
+
+  newStruct(typeIndex: number, fields?: readonly bigint[]): bigint {
+    return BigInt(newStruct(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex]!, fields));
+  }
+
+  newArray(typeIndex: number, length: number, fill = 0n): bigint {
+    return BigInt(newFilledArray(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex]!, length, fill));
+  }
+
+  newFixedArray(typeIndex: number, elements: readonly bigint[]): bigint {
+    return BigInt(newFixedArray(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex]!, elements));
+  }
+
+  fieldCount(typeIndex: number): number {
+    const { composite } = this.module.valid.types[typeIndex]!;
+    return composite.kind === "struct" ? composite.fields.length : 0;
+  }
+
+  readonly #allocateConstant = (bytes: number): number => this.store.allocateConstant(bytes, this.maxHeapBytes);
+
+  /** Marks every reference that its globals and tables hold. */
+  markReferences(mark: (word: number) => void): void {
+    for (const global of this.globals) global.markReferences(mark);
+    for (const table of this.tables) table.markReferences(mark);
+    if (this.startState !== undefined) visitState(this, this.startState, mark);
+  }
+
+  keepAlive(other: Sharer): void {
+    this.keep.add(other);
+  }
+
+  /** Visits every reference that may be to an object, a host value or an exception. */
+  visitReferences(range: (low: number, high: number) => void, word: (word: number) => void): void {
+    for (const global of this.globals) global.markReferences(word);
+    for (const table of this.tables) table.visitReferences(range);
+    for (const words of this.elemWords) words?.forEach(word);
+    if (this.startState !== undefined) visitState(this, this.startState, word);
+  }
+
+  /** Marks every exnref that its globals and tables hold. */
+  markExceptions(mark: (handle: number) => void): void {
+    for (const { type, region, offset } of this.globals) if (isException(type.type)) mark(region.word(offset));
+    for (const table of this.tables) {
+      if (!isException(table.type.element)) continue;
+      for (let i = 0; i < table.length; i++) mark(table.get(i));
+    }
+  }
+
+  /** Runs the builtin that compiled code parked for. Arguments are in the slots; results go there. */
+  serveBuiltin(row: number): void {
+    const { state } = this.store.thread;
+    const name: BuiltinName = BUILTIN_ROWS[row]!.name;
+    const int = (slot: number) => state.i32[SLOT(slot) >> 2]!;
+    const word = (slot: number) => state.word(SLOT(slot));
+    switch (name) {
+      case "memory_grow":
+        state.i64[SLOT(0) >> 3] = BigInt(this.#growMemory(this.memories[int(0)]!, word(1)));
+        return;
+      case "memory_init":
+        this.initMemory(int(0), int(1), word(2), word(3), word(4));
+        return;
+      case "data_drop":
+        this.droppedDatas.add(int(0));
+        return;
+      case "table_grow":
+        state.i64[SLOT(0) >> 3] = BigInt(this.#growTable(this.tables[int(0)]!, word(2), word(1)));
+        return;
+      case "table_fill": {
+        const table = this.tables[int(0)]!;
+        if (word(1) + word(3) > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
+        table.fill(word(1), word(3), word(2));
+        return;
+      }
+      case "table_copy": {
+        const target = this.tables[int(0)]!;
+        const source = this.tables[int(1)]!;
+        const count = word(4);
+        if (word(2) + count > target.length || word(3) + count > source.length) {
+          throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
+        }
+        target.copy(word(2), source, word(3), count);
+        return;
+      }
+      case "table_init":
+        this.initTable(int(0), int(1), word(2), word(3), word(4));
+        return;
+      case "elem_drop":
+        this.dropElem(int(0));
+        return;
+      case "throw":
+        this.store.raise(Exception.thrown(this.tags[int(0)]!, this.store));
+        return;
+      case "throw_ref": {
+        const exception = this.store.exceptionOf(word(0));
+        if (exception === undefined) throw this.#trap(TRAP.NULL_EXCEPTION);
+        this.store.raise(exception);
+        return;
+      }
+      case "rethrow":
+        this.store.raiseAgain();
+        return;
+      case "caught":
+        state.setWord(SLOT(0), this.store.caughtWord());
+        return;
+      case "memory_wait32":
+        state.i32[SLOT(0) >> 2] = this.#wait(int(0), word(1), 4, state.i64[SLOT(2) >> 3]!, state.i64[SLOT(3) >> 3]!);
+        return;
+      case "memory_wait64":
+        state.i32[SLOT(0) >> 2] = this.#wait(int(0), word(1), 8, state.i64[SLOT(2) >> 3]!, state.i64[SLOT(3) >> 3]!);
+        return;
+      case "memory_notify": {
+        const memory = this.#atomicRange(int(0), word(1), 4);
+        // Nobody can wait on a memory that is not shared.
+        state.i32[SLOT(0) >> 2] = memory.shared?.notify(word(1), int(2) >>> 0) ?? 0;
+        return;
+      }
+      case "gc_allocate":
+        state.setWord(SLOT(0), this.store.allocate(word(0), this.maxHeapBytes));
+        return;
+      case "array_new_data": {
+        const typeId = this.module.valid.canonicalIds[int(0)]!;
+        const bytes = this.#dataBytes(int(1), int(2) >>> 0, (int(3) >>> 0) * elementBytes(typeId));
+        state.setWord(SLOT(0), newArrayOfBytes(this.#allocate, typeId, int(3) >>> 0, bytes));
+        return;
+      }
+      case "array_new_elem": {
+        // Before anything allocates: that uses the slots.
+        const typeId = this.module.valid.canonicalIds[int(0)]!;
+        const words = this.#elemRange(int(1), int(2) >>> 0, int(3) >>> 0);
+        state.setWord(SLOT(0), newArrayOfWords(this.#allocate, typeId, words));
+        return;
+      }
+      case "array_init_data": {
+        const size = elementBytes(this.module.valid.canonicalIds[int(0)]!);
+        writeBytes(word(2), (int(3) >>> 0) * size, this.#dataBytes(int(1), int(4) >>> 0, (int(5) >>> 0) * size));
+        return;
+      }
+      case "array_init_elem":
+        writeWords(word(2), int(3) >>> 0, this.#elemRange(int(1), int(4) >>> 0, int(5) >>> 0));
+        return;
+      case "memory_move":
+      case "memory_set":
+        throw new Bug(`Builtin ${name} has code of its own`);
+    }
+  }
+
+  /** The memory of an atomic access; traps when that is out of bounds. */
+  #atomicRange(memoryIndex: number, at: number, bytes: number): Memory {
+    const memory = this.memories[memoryIndex]!;
+    if (at + bytes > memory.byteLength) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
+    return memory;
+  }
+
+  /** memory.atomic.wait: for `nanoseconds`, negative for ever, but not beyond the deadline of the call, which then traps. */
+  #wait(memoryIndex: number, at: number, bytes: number, expected: bigint, nanoseconds: bigint): number {
+    const { shared } = this.#atomicRange(memoryIndex, at, bytes);
+    if (shared === undefined) throw this.#trap(TRAP.EXPECTED_SHARED_MEMORY);
+    const wanted = nanoseconds < 0n ? Infinity : Number(nanoseconds) / 1e6;
+    const left = Math.max(this.store.thread.deadline - performance.now(), 0);
+    const time = Math.min(wanted, left);
+    const outcome = bytes === 4
+      ? shared.wait32(at, Number(BigInt.asIntN(32, expected)), time)
+      : shared.wait64(at, expected, time);
+    if (outcome === WAIT.TIMED_OUT && left < wanted) throw this.#trap(TRAP.INTERRUPTED);
+    return outcome;
+  }
+
+  readonly #allocate = (bytes: number): number => this.store.allocate(bytes, this.maxHeapBytes);
+
+  /** Bytes of a data segment; traps when they are not there. */
+  #dataBytes(segment: number, from: number, count: number): Uint8Array {
+    const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment]!.bytes;
+    if (from + count > bytes.length) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
+    return bytes.subarray(from, from + count);
+  }
+
+  /** References of an element segment; traps when they are not there. */
+  #elemRange(segment: number, from: number, count: number): number[] {
+    const words = this.#wordsOf(segment);
+    if (from + count > words.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
+    return words.slice(from, from + count);
+  }
+
+  /** The references of an element segment: evaluated once, since each expression makes one object. */
+  #wordsOf(segment: number): number[] {
+    if (this.droppedElems.has(segment)) return NO_WORDS;
+    return this.elemWords[segment] ??= this.module.elems[segment]!.init.map((init) =>
+      Number(evaluateConst(init, this))
+    );
+  }
+
+  /** memory.init: copies `count` bytes of data segment `segment`; traps when either range is out of bounds. */
+  initMemory(memoryIndex: number, segment: number, to: number, from: number, count: number): void {
+    const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment]!.bytes;
+    const memory = this.memories[memoryIndex]!;
+    if (from + count > bytes.length || to + count > memory.byteLength) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
+    if (count > 0) memory.bytes.set(bytes.subarray(from, from + count), to);
+  }
+
+  #growMemory(memory: Memory, delta: number): number {
+    const old = memory.grow(delta);
+    if (old < 0 && this.module.deterministic && memory.pages + delta <= memory.maxPages) throw outOfMemory();
+    return old;
+  }
+
+  #growTable(table: Table, delta: number, word: number): number {
+    const old = table.grow(delta, word);
+    if (old < 0 && this.module.deterministic && table.length + delta <= table.maxElements) throw outOfMemory();
+    return old;
+  }
+
+  dropData(segment: number): void {
+    this.droppedDatas.add(segment);
+  }
+
+  /** table.init; traps when either range is out of bounds. */
+  initTable(tableIndex: number, segment: number, to: number, from: number, count: number): void {
+    const words = this.#wordsOf(segment);
+    const table = this.tables[tableIndex]!;
+    if (from + count > words.length || to + count > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
+    for (let i = 0; i < count; i++) table.set(to + i, words[from + i]!);
+  }
+
+  dropElem(segment: number): void {
+    this.droppedElems.add(segment);
+    this.elemWords[segment] = undefined;
+  }
+
+  #trap(code: number): TrapError {
+    return this.store.thread.depth > 0
+      ? this.store.trapInBuiltin(TRAP_MESSAGES[code]!)
+      : new TrapError(TRAP_MESSAGES[code]!);
+  }
+
+  /**
+   * Ends the instance: its exports throw from now on. Its memories go at once, unless its code is running or others may use them; the rest
+   * when nothing in JavaScript refers to it any more.
+   */
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.startState = undefined;
+    this.store.closeInstance(this.number);
+    if (this.lent || this.isActive) return;
+    const { importedMemoryCount } = this.module.valid;
+    for (let i = importedMemoryCount; i < this.memories.length; i++) this.memories[i]!.close();
+  }
+
+  /** Is its code on the stack? Whatever runs has left its context there: as what is parked, or for a call to come back to. */
+  get isActive(): boolean {
+    const { thread } = this.store;
+    return thread.depth > 0 && thread.holdsWord(this.block.address);
+  }
+
+  /**
+   * Throws unless it is at rest: no call of its code is under way, not even one that waits, and none of code that uses its memories or
+   * tables, which may have checked an address against a length that they would lose.
+   */
+  requireRest(): void {
+    if (this.closed) throw new Error("The instance is closed");
+    const { thread } = this.store;
+    if (thread.depth === 0 && thread.suspended.size === 0) return;
+    if (thread.holdsWord(this.block.address)) {
+      throw new Error("The instance is not at rest: a call of it is under way");
+    }
+    const { importedMemoryCount, importedTableCount } = this.module.valid;
+    const users = new Set<unknown>();
+    for (const memory of this.memories.slice(importedMemoryCount)) for (const user of memory.users()) users.add(user);
+    for (const table of this.tables.slice(importedTableCount)) for (const user of table.users) users.add(user);
+    users.delete(this);
+    for (const user of users) {
+      if (!(user instanceof Instance) || !thread.holdsWord(user.block.address)) continue;
+      throw new Error("The instance is not at rest: a call of another that uses its memory or table is under way");
+    }
+  }
+
+  /** Makes what the instance defines what it was after instantiation. */
+  reset(): void {
+    this.requireRest();
+    const { module: { valid } } = this;
+    if (valid.memories.some(({ shared }) => shared)) {
+      throw new Error("The instance has a shared memory, which other threads may be using: it cannot be reset");
+    }
+    const state = this.startState;
+    if (state !== undefined) return applyState(this, state);
+    if (valid.start !== undefined) {
+      throw new Error("The instance has a start function: instantiate it with { resettable: true } to reset it");
+    }
+    this.elemWords.length = 0;
+    this.droppedElems.clear();
+    this.droppedDatas.clear();
+    for (let i = valid.importedMemoryCount; i < this.memories.length; i++) this.memories[i]!.reset();
+    for (let i = valid.importedTableCount; i < this.tables.length; i++) this.tables[i]!.reset();
+    rebuild(this);
+  }
+}
+
+/** The store's border, as seen from one instance. */
+class InstanceBorder implements CallBorder {
+  readonly #store: Store;
+  readonly #instance: Instance;
+
+  constructor(store: Store, instance: Instance) {
+    this.#store = store;
+    this.#instance = instance;
+  }
+
+  toWord(value: unknown, type: ValType): number {
+    return this.#store.toWord(value, type, this.#instance);
+  }
+
+  fromWord(word: number, type: ValType): unknown {
+    return this.#store.fromWord(word, type, this.#instance);
+  }
+
+  relieve(): void {
+    this.#store.relieve();
+  }
+
+  hostValue(word: number): unknown {
+    return this.#store.thread.handles.valueOf(word);
+  }
+
+  textWord(value: string): number {
+    const { thread } = this.#store;
+    const word = thread.handles.handleOf(value);
+    if (thread.handles.full) thread.sweepDue = true;
+    return word;
+  }
+}
+
+/** What deterministic code must not see: it ends. */
+function outOfMemory(): Error {
+  return Object.assign(new RangeError("Out of memory: a limit allows what the system does not have"), {
+    [UNCATCHABLE]: true,
+  });
+}
+
+const EMPTY = new Uint8Array(0);
+const NO_WORDS: number[] = [];
+
+const INSTANCES = new FinalizationRegistry<{ store: Store; number: number; block: ContextBlock }>((held) => {
+  held.store.dropInstance(held.number);
+  held.store.thread.contexts.release(held.block);
+});

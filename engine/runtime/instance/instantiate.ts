@@ -1,0 +1,452 @@
+/**
+ * Instantiation (specification, 4.7.2): checks and links imports, makes the VM context, runs segments and the start function.
+ * In: a CompiledModule and import values. Out: an Instance, or LinkError before any code has run, or the TrapError of a segment or of the
+ * start function.
+ */
+import { CONTEXT, MEMORY, RECORD, TAG_SIZE } from "../../abi/context_layout.ts";
+import { LinkError } from "../../errors.ts";
+import {
+  closeFuncType,
+  isSubtypeId,
+  matchesGlobalType,
+  matchesMemoryType,
+  matchesTableType,
+  topHeap,
+} from "../../wasm/subtype.ts";
+import type { Import } from "../../wasm/module.ts";
+import {
+  funcTypeName,
+  type GlobalType,
+  HEAP,
+  heapOf,
+  I64,
+  isRef,
+  type Limits,
+  type MemoryType,
+  type TableType,
+  V128,
+  valTypeName,
+} from "../../wasm/types.ts";
+import { callAsync } from "../suspension/async_call.ts";
+import type { CompiledModule } from "../code/compiled_module.ts";
+import { Tag } from "../exceptions/exception.ts";
+import { type ControlContext, underControl } from "../suspension/call_limits.ts";
+import { EXTERN, ExternGlobal, ExternTable } from "./externals.ts";
+import { funcInfo } from "./func.ts";
+import { Global } from "./global.ts";
+import { STACK_BYTES } from "../thread/guest_thread.ts";
+import { Instance } from "./instance.ts";
+import { applyState, captureState, type InstanceState } from "./instance_state.ts";
+import type { InstanceGroup } from "./instance_group.ts";
+import { makeHostService, SUSPENDING } from "../boundary/marshal.ts";
+import { Memory } from "../memory/memory.ts";
+import type { Store } from "./store.ts";
+import { startImageOf } from "../memory/memory_image.ts";
+import { fillTables, initGlobal, runSegments } from "./initial_state.ts";
+import { stringBuiltinOf } from "../strings/string_builtins.ts";
+import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
+import { writeValue } from "../boundary/values.ts";
+
+/** What an import may be: a function, or an object of the engine; numbers and bigints for immutable globals. */
+export type ImportValue = ((...args: never[]) => unknown) | Memory | Table | Global | number | bigint | object | null;
+/** Import values by module name and name. */
+export type Imports = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+/** Limits that the host sets for one instance. */
+export interface InstanceLimits {
+  /** The most pages that each of its own memories may have. Default 16,384 (1 GiB). */
+  maxMemoryPages?: number;
+  /** The most elements that each of its own tables may have. Default 10,000,000. */
+  maxTableElements?: number;
+  /** The most bytes of stack below which its functions may begin; with the optimization `stack-fence` only. Default 1,048,576: the whole stack. */
+  maxStackBytes?: number;
+  /**
+   * The most bytes that structures and arrays may need when one of its functions makes another: those of all instances of the JavaScript
+   * realm, which share one heap. Beyond it, a collection that frees too little is a trap. Default 4 GiB.
+   */
+  maxHeapBytes?: number;
+}
+
+/** The limits of an instance whose host sets none. */
+export const DEFAULT_LIMITS: Required<InstanceLimits> = {
+  maxMemoryPages: 16_384,
+  maxTableElements: MAX_TABLE_ELEMENTS,
+  maxStackBytes: STACK_BYTES,
+  maxHeapBytes: 4 * 2 ** 30,
+};
+
+/** Makes an instance and runs its start function; or gives it the state that `restored` makes, and runs nothing. */
+export function instantiate(
+  store: Store,
+  module: CompiledModule,
+  imports: Imports,
+  limits: Required<InstanceLimits> = DEFAULT_LIMITS,
+  context: ControlContext = {},
+  restored?: (instance: Instance) => InstanceState,
+  startsLater = false,
+): Instance {
+  const { valid, layout } = module;
+  const { thread } = store;
+  const values = valid.imports.map((entry) => lookUp(imports, entry));
+  checkImports(module, values);
+
+  const block = thread.contexts.allocate(layout.size);
+  const instance = new Instance(store, module, block);
+  thread.initContext(
+    block.region,
+    block.offset,
+    instance.number,
+    module.deterministic ? Infinity : limits.maxStackBytes,
+    module.fuel,
+  );
+  instance.stackUnits = Math.min(limits.maxStackBytes, STACK_BYTES);
+  block.region.setWord(block.offset + CONTEXT.HEAP, store.heap.cells);
+  store.heap.types.define(valid.canonicalIds);
+  instance.maxHeapBytes = limits.maxHeapBytes;
+  instance.outward = context.errors;
+  try {
+    addFunctions(instance, values, context.promises === "values");
+    addMemories(instance, values, limits);
+    addTables(instance, values, limits);
+    addTags(instance, values);
+    addGlobals(instance, values);
+    const typeIds = (block.offset + layout.typeIdsOffset) >> 2;
+    block.region.i32.set(valid.canonicalIds, typeIds);
+    joinGroups(instance);
+    if (restored !== undefined) {
+      instance.startState = restored(instance);
+      applyState(instance, instance.startState);
+      return instance;
+    }
+    return underControl(instance, context, () => {
+      fillTables(instance);
+      runSegments(instance, false);
+      if (valid.start !== undefined && !startsLater) {
+        instance.exportedFunc(valid.start)();
+        if (context.resettable) instance.startState = captureState(instance);
+      }
+      return instance;
+    });
+  } catch (error) {
+    store.closeInstance(instance.number); // it counts as closed, though what it left in tables still works
+    throw error;
+  }
+}
+
+/** Makes an instance and calls its start function as `callAsync` does. */
+export async function instantiateAsync(
+  store: Store,
+  module: CompiledModule,
+  imports: Imports,
+  limits: Required<InstanceLimits>,
+  context: ControlContext,
+): Promise<Instance> {
+  const instance = instantiate(store, module, imports, limits, context, undefined, true);
+  const { start } = module.valid;
+  if (start === undefined) return instance;
+  try {
+    const info = funcInfo(instance.exportedFunc(start))!;
+    await callAsync(info.instance, info.funcIndex, context, []);
+  } catch (error) {
+    store.closeInstance(instance.number);
+    throw error;
+  }
+  if (context.resettable) instance.startState = captureState(instance);
+  return instance;
+}
+
+/** Groups of mutable globals that the host made: nothing else says who shares them. */
+const HOST_GLOBALS: WeakMap<Global, InstanceGroup> = new WeakMap();
+
+/** Puts the instance into one group with everything whose state it imports. Throws an Error while a call there is between slices. */
+function joinGroups(instance: Instance): void {
+  const { module: { valid } } = instance;
+  if (valid.imports.length === 0) return;
+  const others = new Set<Instance>();
+  for (const kept of instance.keep) if (kept instanceof Instance) others.add(kept);
+  for (const memory of instance.memories) for (const user of memory.users()) others.add(user as Instance);
+  for (const table of instance.tables) for (const user of table.users) others.add(user as Instance);
+  for (const global of instance.globals) {
+    if (!global.type.mutable) continue;
+    if (global.owner instanceof Instance) others.add(global.owner);
+    else {
+      const group = HOST_GLOBALS.get(global);
+      if (group === undefined) HOST_GLOBALS.set(global, instance.group);
+      else instance.group.join(group);
+    }
+  }
+  others.delete(instance);
+  for (const other of others) {
+    instance.group.join(other.group);
+    other.lent = true;
+    instance.lent = true;
+  }
+  if (instance.preempted) {
+    throw new Error(
+      "What the instance imports is between two slices of an asynchronous call: wait until that has ended",
+    );
+  }
+}
+
+function nameOf(entry: Import): string {
+  return `"${entry.module}" "${entry.name}"`;
+}
+
+/** Stands in an import object for the value undefined, since undefined itself is an import that is missing. */
+export const UNDEFINED: unique symbol = Symbol("waft.undefined");
+
+function lookUp(imports: Imports, entry: Import): unknown {
+  const namespace = imports[entry.module];
+  if (namespace === undefined || namespace === null || !Object.hasOwn(imports, entry.module)) {
+    throw new LinkError(`unknown import: ${nameOf(entry)} (nothing provides module "${entry.module}")`, {
+      offset: entry.offset,
+    });
+  }
+  const given = namespace[entry.name];
+  const value = given instanceof ExternTable || given instanceof ExternGlobal ? given[EXTERN] : given;
+  if (value === undefined) throw new LinkError(`unknown import: ${nameOf(entry)}`, { offset: entry.offset });
+  return value === UNDEFINED ? undefined : value;
+}
+
+function mismatch(entry: Import, wanted: string, got: string): LinkError {
+  return new LinkError(`incompatible import type: ${nameOf(entry)} must be ${wanted}, got ${got}`, {
+    offset: entry.offset,
+  });
+}
+
+/** The values of the imports of one kind, in index order. */
+function importsOf(module: CompiledModule, values: readonly unknown[], kind: Import["desc"]["kind"]): unknown[] {
+  return values.filter((_, i) => module.valid.imports[i]!.desc.kind === kind);
+}
+
+function describe(value: unknown): string {
+  if (value instanceof Memory) return "a memory";
+  if (value instanceof Table) return "a table";
+  if (value instanceof Global) return "a global";
+  if (value instanceof Tag) return "a tag";
+  return typeof value === "function" ? "a function" : value === null ? "null" : typeof value;
+}
+
+/** A limit with the current size as its minimum: what import matching compares. */
+function actualLimits(limits: Limits, size: number): Limits {
+  return { ...limits, min: BigInt(size) };
+}
+
+function limitsName({ min, max }: Limits): string {
+  return max === undefined ? `${min}` : `${min} ${max}`;
+}
+
+function checkImports(module: CompiledModule, values: readonly unknown[]): void {
+  const index = { func: 0, table: 0, memory: 0, global: 0, tag: 0 };
+  module.valid.imports.forEach((entry, i) => {
+    const value = values[i];
+    const kind = entry.desc.kind;
+    const at = index[kind]++;
+    if (kind === "func") checkFunc(module, entry, at, value);
+    else if (kind === "memory") checkMemory(entry, module.valid.memoryTypes[at]!, value);
+    else if (kind === "table") checkTable(entry, module.tableTypes[at]!, value);
+    else if (kind === "global") checkGlobal(entry, module.globalTypes[at]!, value);
+    else checkTag(module, entry, at, value);
+  });
+}
+
+function checkFunc(module: CompiledModule, entry: Import, index: number, value: unknown): void {
+  const type = module.funcTypes[index]!;
+  if (typeof value !== "function") throw mismatch(entry, `a function ${funcTypeName(type)}`, describe(value));
+  const info = funcInfo(value);
+  if (info === undefined) return;
+  if (info.instance.closed) throw mismatch(entry, `a function ${funcTypeName(type)}`, "one of a closed instance");
+  const wanted = module.valid.canonicalIds[module.valid.funcTypeIndices[index]!]!;
+  if (!isSubtypeId(info.typeId, wanted)) {
+    throw mismatch(entry, `a function ${funcTypeName(type)}`, `one of type ${funcTypeName(info.type)}`);
+  }
+}
+
+function checkMemory(entry: Import, type: MemoryType, value: unknown): void {
+  const wanted = `a${type.shared ? " shared" : ""} memory of ${limitsName(type.limits)} pages`;
+  if (!(value instanceof Memory)) throw mismatch(entry, wanted, describe(value));
+  const actual = { ...value.type, limits: actualLimits(value.type.limits, value.pages) };
+  if (!matchesMemoryType(actual, type)) throw mismatch(entry, wanted, `one of ${limitsName(actual.limits)}`);
+}
+
+function checkTable(entry: Import, type: TableType, value: unknown): void {
+  const wanted = `a table of ${limitsName(type.limits)} ${valTypeName(type.element)}`;
+  if (!(value instanceof Table)) throw mismatch(entry, wanted, describe(value));
+  const actual = { ...value.type, limits: actualLimits(value.type.limits, value.length) };
+  if (!matchesTableType(actual, type)) {
+    throw mismatch(entry, wanted, `one of ${limitsName(actual.limits)} ${valTypeName(actual.element)}`);
+  }
+}
+
+function checkTag(module: CompiledModule, entry: Import, index: number, value: unknown): void {
+  const wanted = `a tag ${funcTypeName(module.valid.tagTypes[index]!)}`;
+  if (!(value instanceof Tag)) throw mismatch(entry, wanted, describe(value));
+  const { canonicalIds, tagTypeIndices } = module.valid;
+  if (value.typeId !== canonicalIds[tagTypeIndices[index]!]) {
+    throw mismatch(entry, wanted, `one of type ${funcTypeName(value.type)}`);
+  }
+}
+
+function checkGlobal(entry: Import, type: GlobalType, value: unknown): void {
+  const wanted = `a global of type ${type.mutable ? "mut " : ""}${valTypeName(type.type)}`;
+  if (value instanceof Global) {
+    if (!matchesGlobalType(value.type, type)) {
+      throw mismatch(entry, wanted, `one of type ${value.type.mutable ? "mut " : ""}${valTypeName(value.type.type)}`);
+    }
+    return;
+  }
+  if (type.mutable) throw mismatch(entry, wanted, describe(value));
+  const fits = isRef(type.type)
+    ? topHeap(heapOf(type.type)) !== HEAP.func || value === null || funcInfo(value) !== undefined
+    : type.type === I64
+    ? typeof value === "bigint"
+    : typeof value === "number";
+  if (!fits || type.type === V128) throw mismatch(entry, wanted, describe(value));
+}
+
+function addFunctions(instance: Instance, values: readonly unknown[], plainPromises: boolean): void {
+  const { module, region, block, store } = instance;
+  const { valid, image, layout } = module;
+  const { canonicalIds, funcTypeIndices } = valid;
+  const entries = valid.imports.filter(({ desc }) => desc.kind === "func");
+  importsOf(module, values, "func").forEach((value, index) => {
+    const record = instance.recordOffset(index);
+    const info = funcInfo(value);
+    if (info !== undefined) {
+      const source = info.instance.region;
+      const from = info.record - source.address;
+      region.u8.set(source.u8.subarray(from, from + RECORD.SIZE), record);
+      instance.funcs[index] = value as (...args: unknown[]) => unknown;
+      instance.keep.add(info.instance);
+      if (info.type.params.some(isRef) || info.type.results.some(isRef)) info.instance.keep.add(instance);
+      return;
+    }
+    const type = module.funcTypes[index]!;
+    const builtin = stringBuiltinOf(value);
+    instance.hostServices[index] = builtin !== undefined ? store.strings.service(builtin) : makeHostService(type, {
+      state: store.thread.state,
+      border: instance.border,
+      call: value as (...args: unknown[]) => unknown,
+      label: nameOf(entries[index]!),
+      plainPromises: plainPromises && !(SUSPENDING in (value as object)),
+    });
+    region.setWord(record + RECORD.CODE, image.base + image.tables.hostThunk[module.signatureIds[index]!]!);
+    region.setWord(record + RECORD.CONTEXT, block.address);
+    region.i32[(record + RECORD.TYPE_ID) >> 2] = canonicalIds[funcTypeIndices[index]!]!;
+    region.i32[(record + RECORD.HOST) >> 2] = index;
+    region.i32[(record + RECORD.HANDLE) >> 2] = index;
+  });
+  if (layout.strings === true) {
+    const functions = importsOf(module, values, "func");
+    store.strings.link(instance, (index, name) => stringBuiltinOf(functions[index]) === name);
+  }
+  // Records of defined functions: four words each, written by index because a big module has thousands.
+  const { u32 } = region;
+  const { functionStart } = image.tables;
+  const imported = module.importedFuncCount;
+  const contextLo = block.address >>> 0;
+  const contextHi = (block.address / 0x1_0000_0000) >>> 0;
+  let at = (block.offset + layout.functionsOffset) >> 2;
+  for (let i = 0; i < layout.definedFuncs; i++, at += RECORD.SIZE >> 2) {
+    const code = image.base + functionStart[i]!;
+    u32[at] = code;
+    u32[at + 1] = code / 0x1_0000_0000;
+    u32[at + 2] = contextLo;
+    u32[at + 3] = contextHi;
+    u32[at + 4] = canonicalIds[funcTypeIndices[imported + i]!]!;
+    u32[at + 6] = imported + i;
+  }
+}
+
+function addMemories(instance: Instance, values: readonly unknown[], limits: Required<InstanceLimits>): void {
+  const { module, store } = instance;
+  for (const value of importsOf(module, values, "memory")) {
+    const memory = value as Memory;
+    if (!module.explicitBounds && !memory.guarded && memory.type.limits.address !== I64) {
+      throw new LinkError("An unguarded memory cannot be imported by a module that was compiled for guard pages");
+    }
+    instance.memories.push(memory);
+    memory.addUser(instance);
+  }
+  module.valid.memories.forEach((type, i) => {
+    const memory = new Memory(store.thread.host, type, {
+      image: startImageOf(store.thread.host, module, module.valid.importedMemoryCount + i),
+      guarded: !module.explicitBounds && type.limits.address !== I64,
+      maxPages: limits.maxMemoryPages,
+    });
+    instance.memories.push(memory);
+    memory.addUser(instance);
+  });
+  for (const memory of new Set(instance.memories)) instance.memoryMoved(memory);
+  if (instance.memories.length === 0) {
+    const at = instance.block.offset + module.layout.memoriesOffset;
+    instance.region.setWord(at + MEMORY.BASE, 0);
+    instance.region.setWord(at + MEMORY.LENGTH, 0);
+  }
+}
+
+function addTables(instance: Instance, values: readonly unknown[], limits: Required<InstanceLimits>): void {
+  const { module, store } = instance;
+  for (const value of importsOf(module, values, "table")) instance.tables.push(value as Table);
+  const imported = instance.tables.length;
+  for (const type of module.tableTypes.slice(imported)) {
+    instance.tables.push(new Table(store.thread.contexts, type, limits.maxTableElements));
+  }
+  for (const table of new Set(instance.tables)) {
+    table.users.add(instance);
+    instance.tableMoved(table);
+  }
+}
+
+function addTags(instance: Instance, values: readonly unknown[]): void {
+  const { module, region, block, store } = instance;
+  const { canonicalIds, tagTypes, tagTypeIndices } = module.valid;
+  for (const value of importsOf(module, values, "tag")) {
+    const tag = value as Tag;
+    instance.tags.push(tag);
+    if (tag.hasReferences) tag.keepAlive(instance);
+  }
+  for (let k = instance.tags.length; k < tagTypes.length; k++) {
+    const type = closeFuncType(tagTypes[k]!, canonicalIds);
+    instance.tags.push(new Tag(type, canonicalIds[tagTypeIndices[k]!]!, store));
+  }
+  const at = block.offset + module.layout.tagsOffset;
+  instance.tags.forEach((tag, k) => region.setWord(at + k * TAG_SIZE, tag.identity));
+}
+
+function addGlobals(instance: Instance, values: readonly unknown[]): void {
+  const { module, region, block } = instance;
+  const cell = (index: number) => block.offset + module.layout.globalsOffset + index * 16;
+  const entries = module.valid.imports.filter(({ desc }) => desc.kind === "global");
+  importsOf(module, values, "global").forEach((value, index) => {
+    const type = module.globalTypes[index]!;
+    const at = cell(index);
+    if (value instanceof Global) {
+      instance.globals.push(value);
+      // What it refers to may come to hold functions of the instance.
+      if (isRef(type.type) && (type.mutable || topHeap(heapOf(type.type)) === HEAP.any)) {
+        value.keepAlive(instance);
+        if (value.owner instanceof Instance) value.owner.keepAlive(instance);
+      }
+      if (type.mutable) {
+        region.setWord(at, value.address);
+        if (isRef(type.type) && value.owner instanceof Instance) value.owner.keep.add(instance);
+      } else {
+        region.u8.set(value.region.u8.subarray(value.offset, value.offset + 16), at);
+      }
+    } else {
+      try {
+        writeValue(region, at, type.type, value, instance.border);
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error;
+        throw mismatch(entries[index]!, `a global of type ${valTypeName(type.type)}`, describe(value));
+      }
+      instance.globals.push(new Global(type, region, at, instance));
+    }
+  });
+  const imported = instance.globals.length;
+  for (let i = 0; i < module.globalInits.length; i++) {
+    initGlobal(instance, i);
+    instance.globals.push(new Global(module.globalTypes[imported + i]!, region, cell(imported + i), instance));
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * Tables (specification, 4.2.7): elements are 8-byte words outside the JavaScript heap: the address of a function record, a
+ * host handle, or 0 for null. Contexts of instances hold copies of base and length; `users` are told when they change.
+ */
+import type { Sharer } from "../../gc/references.ts";
+import { topHeap } from "../../wasm/subtype.ts";
+import { HEAP, heapOf, type TableType } from "../../wasm/types.ts";
+import type { ContextArena, ContextBlock } from "../memory/context_arena.ts";
+
+/** The most elements a table may have: V8's limit. */
+export const MAX_TABLE_ELEMENTS = 10_000_000;
+
+/** Someone who keeps a copy of base and length. */
+export interface TableUser {
+  tableMoved(table: Table): void;
+  /** Has a call stopped in the middle of code that may have the base in a register? */
+  readonly preempted: boolean;
+}
+
+const BLOCKS = new FinalizationRegistry<{ arena: ContextArena; block: ContextBlock }>((holder) => {
+  holder.arena.release(holder.block);
+});
+
+export class Table {
+  /** Its type, closed (wasm/subtype.ts). */
+  readonly type: TableType;
+  readonly users: Set<TableUser> = new Set();
+  readonly maxElements: number;
+  #length: number;
+  readonly #holder: { arena: ContextArena; block: ContextBlock };
+
+  constructor(arena: ContextArena, type: TableType, maxElements: number = MAX_TABLE_ELEMENTS) {
+    const { min, max } = type.limits;
+    this.type = type;
+    this.maxElements = max === undefined || max > BigInt(maxElements) ? maxElements : Number(max);
+    if (min > BigInt(maxElements)) {
+      throw new RangeError(`Table of ${min} elements is larger than the limit of ${maxElements}`);
+    }
+    this.#length = Number(min);
+    this.#holder = { arena, block: arena.allocate(Math.max(8, this.#length * 8)) };
+    BLOCKS.register(this, this.#holder);
+  }
+
+  /** Keeps `owner` alive as long as the table: one of its functions was stored in it. */
+  keep(owner: unknown): void {
+    this.#kept.add(owner);
+  }
+
+  keepAlive(other: Sharer): void {
+    this.#kept.add(other);
+  }
+  readonly #kept: Set<unknown> = new Set();
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Address of element 0. */
+  get base(): number {
+    return this.#holder.block.address;
+  }
+
+  /** The word at `index`, which must be in bounds. */
+  get(index: number): number {
+    const { region, offset } = this.#holder.block;
+    return region.word(offset + index * 8);
+  }
+
+  set(index: number, word: number): void {
+    const { region, offset } = this.#holder.block;
+    region.setWord(offset + index * 8, word);
+  }
+
+  /** Marks every element that is not null. */
+  markReferences(mark: (word: number) => void): void {
+    for (let i = 0; i < this.#length; i++) {
+      const word = this.get(i);
+      if (word !== 0) mark(word);
+    }
+  }
+
+  /** For the collected heap: the range of its elements, unless they are functions. */
+  visitReferences(range: (low: number, high: number) => void): void {
+    if (topHeap(heapOf(this.type.element)) !== HEAP.func) range(this.base, this.base + this.#length * 8);
+  }
+
+  fill(start: number, count: number, word: number): void {
+    for (let i = 0; i < count; i++) this.set(start + i, word);
+  }
+
+  /** Copies elements, as if by way of a copy when they overlap. */
+  copy(start: number, source: Table, from: number, count: number): void {
+    if (source === this && from < start) {
+      for (let i = count - 1; i >= 0; i--) this.set(start + i, source.get(from + i));
+    } else {
+      for (let i = 0; i < count; i++) this.set(start + i, source.get(from + i));
+    }
+  }
+
+  /** Makes it what it was at first: as long, and empty. Its instances must be at rest. */
+  reset(): void {
+    const length = Number(this.type.limits.min);
+    const { region, offset } = this.#holder.block;
+    region.u8.fill(0, offset, offset + this.#length * 8);
+    if (length === this.#length) return;
+    this.#length = length;
+    for (const user of this.users) user.tableMoved(this);
+  }
+
+  /** Grows by `delta` elements of `word`: the old length, or −1 when that cannot be. */
+  grow(delta: number, word: number): number {
+    const old = this.#length;
+    const length = old + delta;
+    if (length > this.maxElements) return -1;
+    const { arena, block } = this.#holder;
+    if (length * 8 > block.size) {
+      for (const user of this.users) if (user.preempted) return -1;
+      let next: ContextBlock;
+      try {
+        next = arena.allocate(length * 8);
+      } catch (error) {
+        if (error instanceof RangeError) return -1;
+        throw error;
+      }
+      next.region.u8.set(block.region.u8.subarray(block.offset, block.offset + old * 8), next.offset);
+      this.#holder.block = next;
+      arena.release(block);
+    }
+    this.#length = length;
+    this.fill(old, delta, word);
+    for (const user of this.users) user.tableMoved(this);
+    return old;
+  }
+}

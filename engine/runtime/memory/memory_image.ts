@@ -1,0 +1,67 @@
+/**
+ * What a memory holds when its instance begins, as a file in memory that instances map copy-on-write: an instance pays for the pages
+ * it writes to, and gets them back as they were by dropping them. In: the active data segments of a module. Out: an image for a memory with
+ * much data, whose segments begin at constants; other memories are filled by copying, which is cheaper for little data.
+ */
+import type { Host } from "../../host/host.ts";
+import type { CompiledModule } from "../code/compiled_module.ts";
+import type { Range } from "./memory_range.ts";
+
+/** From so many bytes of data on, an image is worth its system calls. */
+const LEAST_BYTES = 1 << 17;
+
+const FILES = new FinalizationRegistry<{ host: Host; file: number }>(({ host, file }) => host.closeImage(file));
+
+/** The start image of one memory. */
+export class StartImage {
+  readonly #host: Host;
+  readonly #file: number;
+  readonly #bytes: number;
+  /** Ranges with the image, untouched. */
+  readonly pool: Range[] = [];
+
+  constructor(host: Host, bytes: Uint8Array) {
+    this.#host = host;
+    this.#bytes = bytes.length;
+    this.#file = host.createImage(bytes);
+    FILES.register(this, { host, file: this.#file });
+  }
+
+  /** Maps the image to an address, writable and private. */
+  map(address: number): void {
+    this.#host.mapImage(address, this.#bytes, this.#file);
+  }
+}
+
+/** The image of memory `index` of `module`, if it has one. Throws nothing: without an image, segments are copied. */
+export function startImageOf(host: Host, module: CompiledModule, index: number): StartImage | undefined {
+  let known = IMAGES.get(module);
+  if (known === undefined) IMAGES.set(module, known = new Map());
+  if (!known.has(index)) known.set(index, makeImage(host, module, index));
+  return known.get(index);
+}
+
+const IMAGES: WeakMap<CompiledModule, Map<number, StartImage | undefined>> = new WeakMap();
+
+function makeImage(host: Host, module: CompiledModule, index: number): StartImage | undefined {
+  const { limits } = module.valid.memoryTypes[index]!;
+  const room = Number(limits.min) * 0x10000;
+  let total = 0;
+  let end = 0;
+  for (const { active, memory, start, bytes } of module.datas) {
+    if (!active || memory !== index) continue;
+    if (start!.kind !== "word") return undefined;
+    total += bytes.length;
+    end = Math.max(end, Number(start!.word) + bytes.length);
+  }
+  if (total < LEAST_BYTES || end > room || end > 4 * total) return undefined;
+  const image = new Uint8Array(Math.ceil(end / host.pageSize) * host.pageSize);
+  for (const { active, memory, start, bytes } of module.datas) {
+    if (active && memory === index) image.set(bytes, Number((start as { word: bigint }).word));
+  }
+  try {
+    return new StartImage(host, image);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,303 @@
+/**
+ * Snapshots: the state that an instance at rest defines, as bytes, to be restored in another process. In, out: an InstanceState and
+ *
+ *     magic, version · SHA-256 of the module · own memories · own tables · own mutable globals · dropped segments · SHA-256 of all that
+ *
+ * Numbers are LEB128, memories are runs of blocks that are not zero, references are null, the index of a function, or an i31.
+ * Whatever else a table or global refers to (host values, objects, functions of others) cannot be saved, and neither can an instance
+ * that imports state. Invariant: bytes are trusted in nothing; a state that the module could not have is refused.
+ */
+import { ByteReader, ByteWriter } from "../../base/bytes.ts";
+import { encodeModule } from "../../binary/encode.ts";
+import { WaftError } from "../../errors.ts";
+import { nodeModule } from "../../host/process.ts";
+import { isSubtypeId } from "../../wasm/subtype.ts";
+import { HEAP, heapOf, isNullable, isRef, V128, type ValType, valTypeName } from "../../wasm/types.ts";
+import { RECORD } from "../../abi/context_layout.ts";
+import type { ValidModule } from "../../validate/valid_module.ts";
+import type { CompiledModule } from "../code/compiled_module.ts";
+import { evaluateConst } from "../code/const_expr.ts";
+import type { Instance } from "../instance/instance.ts";
+import { captureState, type InstanceState } from "../instance/instance_state.ts";
+
+const MAGIC = new TextEncoder().encode("\0waftsnp");
+const VERSION = 1;
+const HASH_BYTES = 32;
+const BLOCK_BYTES = 4096;
+const PAGE_BYTES = 0x10000;
+/** How references are written. */
+const REFERENCE = { NULL: 0, FUNC: 1, I31: 2 } as const;
+
+function sha256(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(nodeModule("node:crypto").createHash("sha256").update(bytes).digest());
+}
+
+const HASHES: WeakMap<CompiledModule, Uint8Array> = new WeakMap();
+
+/** What says that two modules are the same one, of a module with its bodies. */
+export function validModuleHash(valid: ValidModule): Uint8Array {
+  return sha256(encodeModule(valid));
+}
+
+/** The same, of a module that may have lost them. */
+export function moduleHash(module: CompiledModule): Uint8Array {
+  let hash = HASHES.get(module);
+  if (hash === undefined) HASHES.set(module, hash = validModuleHash(module.valid));
+  return hash;
+}
+
+/** Sets the hash of a module that has no bodies any more (artifact/module_metadata.ts). */
+export function rememberModuleHash(module: CompiledModule, hash: Uint8Array): void {
+  HASHES.set(module, hash);
+}
+
+/** Refuses modules whose instances have state that is not theirs. */
+function requireOwnState(module: CompiledModule): void {
+  if (module.valid.memories.some(({ shared }) => shared)) {
+    throw new Error("The instance cannot be saved: it has a shared memory, which other threads may be using");
+  }
+  const foreign = module.valid.imports.find(({ desc }) =>
+    desc.kind === "memory" || desc.kind === "table" || (desc.kind === "global" && desc.type.mutable)
+  );
+  if (foreign === undefined) return;
+  throw new Error(
+    `The instance cannot be saved: it imports the ${foreign.desc.kind} "${foreign.module}" "${foreign.name}", which is not its own`,
+  );
+}
+
+/** Indices of own mutable globals; others are what the module makes them. */
+function savedGlobals({ globalTypes, valid }: CompiledModule): number[] {
+  return globalTypes.map((_, index) => index).filter((index) =>
+    index >= valid.importedGlobalCount && globalTypes[index]!.mutable
+  );
+}
+
+/** Writes the state of an instance. Throws an Error that names what cannot be saved, or when the instance is not at rest. */
+export function writeSnapshot(instance: Instance): Uint8Array<ArrayBuffer> {
+  instance.requireRest();
+  const { module } = instance;
+  requireOwnState(module);
+  const out = new ByteWriter();
+  out.raw(MAGIC);
+  out.u32(VERSION);
+  out.raw(moduleHash(module));
+  const state = captureState(instance);
+  for (const { pages, runs } of state.memories) {
+    out.u32(pages);
+    writeBlocks(out, runs[0]!.bytes);
+  }
+  const { importedTableCount, importedGlobalCount } = module.valid;
+  state.tables.forEach((words, i) => {
+    const index = importedTableCount + i;
+    out.u32(words.length);
+    words.forEach((word, k) => writeReference(out, instance, word, () => `element ${k} of table ${index}`));
+  });
+  const cells = new DataView(state.globals.buffer, state.globals.byteOffset);
+  for (const index of savedGlobals(module)) {
+    const at = (index - importedGlobalCount) * 16;
+    if (isRef(module.globalTypes[index]!.type)) {
+      const word = cells.getUint32(at, true) + cells.getUint32(at + 4, true) * 0x1_0000_0000;
+      writeReference(out, instance, word, () => `global ${index}`);
+    } else out.raw(state.globals.subarray(at, at + cellBytes(module.globalTypes[index]!.type)));
+  }
+  writeNumbers(out, state.droppedElems);
+  writeNumbers(out, state.droppedDatas);
+  out.raw(sha256(out.bytes.subarray(0, out.length)));
+  return out.finish();
+}
+
+function cellBytes(type: ValType): number {
+  return type === V128 ? 16 : 8;
+}
+
+/** Runs of blocks with something in them: { blocks left out, blocks that follow }, ended by two zeros. */
+function writeBlocks(out: ByteWriter, bytes: Uint8Array): void {
+  const count = Math.ceil(bytes.length / BLOCK_BYTES);
+  const isEmpty = (k: number) => bytes.subarray(k * BLOCK_BYTES, (k + 1) * BLOCK_BYTES).every((byte) => byte === 0);
+  for (let k = 0; k < count;) {
+    const from = k;
+    while (k < count && isEmpty(k)) k++;
+    const first = k;
+    while (k < count && !isEmpty(k)) k++;
+    if (first === k) break;
+    out.u32(first - from);
+    out.u32(k - first);
+    const part = bytes.subarray(first * BLOCK_BYTES, k * BLOCK_BYTES);
+    out.raw(part);
+    out.raw(new Uint8Array((k - first) * BLOCK_BYTES - part.length));
+  }
+  out.u32(0);
+  out.u32(0);
+}
+
+function writeNumbers(out: ByteWriter, numbers: readonly number[]): void {
+  out.u32(numbers.length);
+  for (const number of [...numbers].sort((a, b) => a - b)) out.u32(number);
+}
+
+function writeReference(out: ByteWriter, instance: Instance, word: number, where: () => string): void {
+  if (word === 0) return out.u8(REFERENCE.NULL);
+  if (word % 2 === 1) {
+    out.u8(REFERENCE.I31);
+    out.u32(Math.floor(word / 2));
+    return;
+  }
+  const index = funcIndexOf(instance, word);
+  if (index < 0) throw new Error(`The instance cannot be saved: ${where()} is a reference to something outside of it`);
+  out.u8(REFERENCE.FUNC);
+  out.u32(index);
+}
+
+/** The function whose record in the instance's own context is at `address`; −1 if it is none. */
+function funcIndexOf({ module, block }: Instance, address: number): number {
+  const { importsOffset, functionsOffset, definedFuncs } = module.layout;
+  const at = address - block.address;
+  const imported = module.importedFuncCount;
+  const within = (from: number, count: number) => at >= from && at < from + count * RECORD.SIZE;
+  if (within(functionsOffset, definedFuncs)) return imported + Math.floor((at - functionsOffset) / RECORD.SIZE);
+  return within(importsOffset, imported) ? Math.floor((at - importsOffset) / RECORD.SIZE) : -1;
+}
+
+/** The bytes are no snapshot of this module. */
+function refuse(why: string, offset?: number): never {
+  throw new WaftError(`The snapshot cannot be restored: ${why}`, offset === undefined ? {} : { offset });
+}
+
+function equal(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}
+
+/**
+ * Reads a snapshot of `module`. Out: what makes its state for a fresh instance, whose limits are checked when the state is applied. Throws
+ * WaftError for bytes that are none.
+ */
+export function readSnapshot(bytes: Uint8Array, module: CompiledModule): (instance: Instance) => InstanceState {
+  requireOwnState(module);
+  const end = bytes.length - HASH_BYTES;
+  if (end < MAGIC.length || !equal(bytes.subarray(0, MAGIC.length), MAGIC)) refuse("these bytes are no snapshot", 0);
+  const reader = new ByteReader(bytes, MAGIC.length, end);
+  try {
+    const version = reader.u32();
+    if (version !== VERSION) refuse(`it has version ${version}, not ${VERSION}`);
+    if (!equal(sha256(bytes.subarray(0, end)), bytes.subarray(end))) refuse("it is damaged: its checksum is wrong");
+    if (!equal(reader.take(HASH_BYTES), moduleHash(module))) refuse("it is of another module");
+    const content = readContent(reader, module);
+    if (reader.left > 0) refuse("there is something behind its end", reader.offset);
+    return content;
+  } catch (error) {
+    if (error instanceof WaftError && !error.message.startsWith("The snapshot")) {
+      refuse(error.message, error.place.offset);
+    }
+    throw error;
+  }
+}
+
+function readContent(reader: ByteReader, module: CompiledModule): (instance: Instance) => InstanceState {
+  const { valid, tableTypes, globalTypes } = module;
+  const memories = valid.memories.map(({ limits }) => {
+    const pages = reader.u32();
+    if (pages < limits.min || (limits.max !== undefined && pages > limits.max)) {
+      refuse(`a memory of ${pages} pages is against its type`, reader.offset);
+    }
+    return { pages, runs: readBlocks(reader, pages) };
+  });
+  const tables = tableTypes.slice(valid.importedTableCount).map(({ limits, element }) => {
+    const length = reader.u32();
+    if (length < limits.min || (limits.max !== undefined && length > limits.max) || length > reader.left) {
+      refuse(`a table of ${length} elements is against its type or longer than the snapshot`, reader.offset);
+    }
+    return Array.from({ length }, () => readReference(reader, module, element));
+  });
+  const globals = savedGlobals(module).map((index) => {
+    const { type } = globalTypes[index]!;
+    return { index, value: isRef(type) ? readReference(reader, module, type) : reader.take(cellBytes(type)).slice() };
+  });
+  const droppedElems = readNumbers(reader, module.elems.length);
+  const droppedDatas = readNumbers(reader, module.datas.length);
+  return (instance) => {
+    const word = (of: Reference) => of.kind === "func" ? Number(instance.funcWord(of.index)) : of.word;
+    const { region, block } = instance;
+    const from = block.offset + module.layout.globalsOffset + valid.importedGlobalCount * 16;
+    const cells = region.u8.slice(from, block.offset + module.layout.importsOffset);
+    const view = new DataView(cells.buffer);
+    for (const { index, value } of globals) {
+      const at = (index - valid.importedGlobalCount) * 16;
+      if (value instanceof Uint8Array) cells.set(value, at);
+      else view.setBigUint64(at, BigInt(word(value)), true);
+    }
+    const tableWords = tables.map((elements) => Float64Array.from(elements, word));
+    for (const table of module.layout.knownTables ?? []) {
+      requirePrescribed(instance, table, tableWords[table - valid.importedTableCount]!);
+    }
+    return {
+      memories,
+      tables: tableWords,
+      globals: cells,
+      droppedElems,
+      droppedDatas,
+    };
+  };
+}
+
+/** Refuses a table that code calls through without checks when it is not what the module's segments make it. */
+function requirePrescribed(instance: Instance, table: number, words: Float64Array): void {
+  const prescribed = new Float64Array(Number(instance.module.tableTypes[table]!.limits.min));
+  for (const elem of instance.module.elems) {
+    if (elem.mode !== "active" || elem.table !== table) continue;
+    const start = Number(evaluateConst(elem.start!, instance));
+    elem.init.forEach((init, k) => prescribed[start + k] = Number(evaluateConst(init, instance)));
+  }
+  if (words.length === prescribed.length && words.every((word, k) => word === prescribed[k])) return;
+  refuse(`table ${table} is not what the module makes it, and nothing could have changed it`);
+}
+
+/** The runs of blocks, copied: no more bytes than the snapshot has, wherever in memory they belong. */
+function readBlocks(reader: ByteReader, pages: number): InstanceState["memories"][number]["runs"] {
+  const runs: { at: number; bytes: Uint8Array }[] = [];
+  let at = 0;
+  for (;;) {
+    const gap = reader.u32();
+    const count = reader.u32();
+    if (count === 0) return runs;
+    at += gap * BLOCK_BYTES;
+    if (at + count * BLOCK_BYTES > pages * PAGE_BYTES) refuse("its memory goes beyond its pages", reader.offset);
+    runs.push({ at, bytes: reader.take(count * BLOCK_BYTES).slice() });
+    at += count * BLOCK_BYTES;
+  }
+}
+
+function readNumbers(reader: ByteReader, below: number): number[] {
+  const count = reader.u32();
+  if (count > below) refuse("it drops more segments than there are", reader.offset);
+  return Array.from({ length: count }, () => {
+    const number = reader.u32();
+    if (number >= below) refuse(`there is no segment ${number}`, reader.offset);
+    return number;
+  });
+}
+
+type Reference = { kind: "word"; word: number } | { kind: "func"; index: number };
+
+/** Reads a reference that is of `type` (closed). */
+function readReference(reader: ByteReader, { valid }: CompiledModule, type: ValType): Reference {
+  const kind = reader.u8();
+  const heap = heapOf(type);
+  if (kind === REFERENCE.NULL) {
+    if (!isNullable(type)) refuse(`null is no ${valTypeName(type)}`, reader.offset);
+    return { kind: "word", word: 0 };
+  }
+  if (kind === REFERENCE.I31) {
+    const payload = reader.u32();
+    const fits = heap === HEAP.i31 || heap === HEAP.eq || heap === HEAP.any;
+    if (!fits || payload >= 2 ** 31) refuse(`an i31 does not fit ${valTypeName(type)}`, reader.offset);
+    return { kind: "word", word: payload * 2 + 1 };
+  }
+  if (kind !== REFERENCE.FUNC) refuse(`there is no kind ${kind} of references`, reader.offset);
+  const index = reader.u32();
+  if (index >= valid.funcTypes.length) refuse(`there is no function ${index}`, reader.offset);
+  const id = valid.canonicalIds[valid.funcTypeIndices[index]!]!;
+  if (heap !== HEAP.func && !(heap >= 0 && isSubtypeId(id, heap))) {
+    refuse(`function ${index} is no ${valTypeName(type)}`, reader.offset);
+  }
+  return { kind: "func", index };
+}

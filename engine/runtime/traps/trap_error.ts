@@ -1,0 +1,125 @@
+/**
+ * Makes errors of traps: what the trapping program counter means (trap table of its image), and which frames were on the
+ * guest stack (call-site tables, walked by return address; there is no frame pointer). In: the thread state as the trap left
+ * it. Out: TrapError, or ExhaustionError for a stack overflow, with the specification's message.
+ */
+import { TAIL_FRAME, THREAD } from "../../abi/context_layout.ts";
+import { Bug, ExhaustionError, type SourcePlace, TrapError, type TrapFrame } from "../../errors.ts";
+import type { CodeImage } from "../../link/image.ts";
+import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
+import { type GuestThread, STACK_GUARD_BYTES } from "../thread/guest_thread.ts";
+
+/** The most frames that a trap reports. */
+const MAX_FRAMES = 64;
+
+/** What the stack walk needs to know of the module an image belongs to. */
+export interface ImageOwner {
+  image: CodeImage;
+  importedFuncCount: number;
+  inlineSites: (definedIndex: number) => readonly { parent: number; callPos: number; funcIndex: number }[];
+  funcName: (funcIndex: number) => string | undefined;
+  moduleName: string | undefined;
+  placeOf: (offset: number) => SourcePlace | undefined;
+  /** Is it code of our own, which frames do not show? */
+  internal: boolean;
+}
+
+/** Finds the owner of a code address. */
+export type ImageLookup = (address: number) => ImageOwner | undefined;
+
+/** The error of the trap that the thread state describes. */
+export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
+  const { state } = thread;
+  const pc = state.word(THREAD.TRAP_PC);
+  const sp = state.word(THREAD.TRAP_SP);
+  const fault = state.word(THREAD.FAULT_ADDRESS);
+  let code = state.i32[THREAD.TRAP_CODE >> 2]!;
+  const owner = lookup(pc);
+  const site = owner?.image.trapSiteAt(pc, fault !== 0);
+  if (fault !== 0) {
+    const low = state.word(THREAD.STACK_LOW);
+    if (fault >= low - STACK_GUARD_BYTES && fault < low + thread.host.pageSize) code = TRAP.STACK_EXHAUSTED;
+    else if (site !== undefined) code = site.code;
+    else {return new Bug(
+        `Fault at code address ${pc.toString(16)} that is no trap site (data address ${fault.toString(16)})`,
+      );}
+  } else if (code === 0) {
+    code = site?.code ?? 0;
+  }
+  const message = TRAP_MESSAGES[code] ?? `trap ${code}`;
+  const frames: TrapFrame[] = [];
+  if (owner !== undefined && site !== undefined) {
+    // A trap stub's return address may lie behind the last instruction of its function.
+    addFrames(frames, owner, fault !== 0 ? pc : pc - 1, site.pos, site.site);
+    walk(frames, thread, sp + site.frame, lookup);
+  } else if (owner !== undefined) {
+    const defined = owner.image.functionAt(pc);
+    if (defined >= 0) {
+      frames.push(frameOf(owner, owner.importedFuncCount + defined, 0));
+    }
+  }
+  return code === TRAP.STACK_EXHAUSTED ? new ExhaustionError(message, frames) : new TrapError(message, frames);
+}
+
+/** How many words above a parked stack pointer the parking stubs may keep before the return address of the parked call. */
+const PARK_WORDS = 16;
+
+/** The frames of code that is parked: from the first return address of ours above the parked stack pointer. */
+export function parkedFrames(thread: GuestThread, lookup: ImageLookup): TrapFrame[] {
+  const frames: TrapFrame[] = [];
+  const sp = thread.state.word(THREAD.GUEST_SP);
+  const words = Math.min(PARK_WORDS, (thread.stackHigh - sp) >> 3);
+  for (let i = 0; i < words; i++) {
+    const pc = thread.stack.word(sp - thread.stackLow + i * 8);
+    if (lookup(pc)?.image.callSiteAt(pc) !== undefined) {
+      walk(frames, thread, sp + i * 8, lookup);
+      break;
+    }
+  }
+  return frames;
+}
+
+/** A frame of `owner`. */
+function frameOf(owner: ImageOwner, funcIndex: number, offset: number): TrapFrame {
+  const funcName = owner.funcName(funcIndex);
+  const place = owner.placeOf(offset);
+  return {
+    funcIndex,
+    offset,
+    ...(funcName === undefined ? {} : { funcName }),
+    ...(owner.moduleName === undefined ? {} : { moduleName: owner.moduleName }),
+    ...(place?.file === undefined ? {} : { file: place.file }),
+    ...(place?.line === undefined ? {} : { line: place.line, column: place.column ?? 1 }),
+  };
+}
+
+/** Adds the frame of a site, inlined calls included, innermost first. */
+function addFrames(frames: TrapFrame[], owner: ImageOwner, pc: number, pos: number, site: number): void {
+  const defined = owner.image.functionAt(pc);
+  if (defined < 0 || owner.internal) return;
+  const sites = owner.inlineSites(defined);
+  let offset = pos;
+  for (let s = site; s > 0 && frames.length < MAX_FRAMES; s = sites[s]!.parent) {
+    const inlined = sites[s]!;
+    frames.push(frameOf(owner, inlined.funcIndex, offset));
+    offset = inlined.callPos;
+  }
+  frames.push(frameOf(owner, owner.importedFuncCount + defined, offset));
+}
+
+/** Follows return addresses from the one stored at `at` for as long as they lie in images. */
+function walk(frames: TrapFrame[], thread: GuestThread, at: number, lookup: ImageLookup): void {
+  const { stack, stackLow: low, stackHigh: high } = thread;
+  while (frames.length < MAX_FRAMES && at >= low && at + 8 <= high) {
+    const pc = stack.word(at - low);
+    if (pc === thread.tailReturn) {
+      at += TAIL_FRAME.SIZE;
+      continue;
+    }
+    const owner = lookup(pc);
+    const site = owner?.image.callSiteAt(pc);
+    if (owner === undefined || site === undefined) return;
+    addFrames(frames, owner, pc - 1, site.pos, site.site);
+    at += 8 + site.frame;
+  }
+}
