@@ -77,7 +77,7 @@ export interface CompiledCode {
   deterministic: boolean;
   inlineSites: ReadonlyMap<number, readonly { parent: number; callPos: number; funcIndex: number }[]>;
   /** How often each optimization key applied. */
-  hits: Readonly<Record<string, number>>;
+  statistics: Readonly<Record<string, number>>;
 }
 
 /** What one compilation needs over and over; kept between modules because its columns are large. */
@@ -124,7 +124,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
     fuel: env.fuel,
     deterministic: env.deterministic,
     inlineSites,
-    hits: Object.fromEntries(Object.entries(env.hits).sort(([a], [b]) => a < b ? -1 : 1)),
+    statistics: Object.fromEntries(Object.entries(env.statistics).sort(([a], [b]) => a < b ? -1 : 1)),
   };
 }
 
@@ -153,7 +153,7 @@ export function compilerState(
     optimizations: options.optimizations,
     cpu: options.cpu,
     stackFence: options.optimizations["stack-fence"],
-    hits: env.hits,
+    statistics: env.statistics,
   };
   return { env, context };
 }
@@ -191,10 +191,10 @@ function compileFunction(
   const { target, optimizations, verify } = options;
   translateFunction(env, index, f);
   if (verify) verifyFunction(f);
-  optimize(f, optimizations, env.hits, verify ? (pass) => verifyFunction(f, pass) : undefined);
+  optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined);
   target.select(f, v, context, code);
   const registers = target.registers(options.explicitBounds, env.fuel);
-  allocateRegisters(v, registers, optimizations, allocation, env.hits);
+  allocateRegisters(v, registers, optimizations, allocation, env.statistics);
   if (verify) {
     const faults = checkAllocation(v, registers, allocation);
     if (faults.length > 0) throw new Bug(`Register allocation of function ${f.funcIndex} is wrong: ${faults[0]}`);

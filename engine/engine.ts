@@ -58,7 +58,7 @@ import {
   COLLECTOR_OPTIONS,
   collectorKey,
   hasObjects,
-  loadStored,
+  loadCached,
   looksBinary,
   sourceOf,
   wantsExplicit,
@@ -120,7 +120,7 @@ function keepCollector(cache: CodeCache): void {
   if (cache.find(key) !== undefined) return;
   const { host, code: process } = realmStore().thread;
   const machine = { name: machineName(host), cpu: cpuFeatures(host), process };
-  cache.write(key, serializeCode(machine, COLLECTOR_OPTIONS, { ...ownCode(host, COLLECTOR_CODE), hits: {} }));
+  cache.write(key, serializeCode(machine, COLLECTOR_OPTIONS, { ...ownCode(host, COLLECTOR_CODE), statistics: {} }));
 }
 
 setStoreCompiler({
@@ -228,15 +228,15 @@ export class Engine implements Settings {
   /** Compiles a binary form, or takes what the cache has of it. Text is not cached: artifacts do not know its lines. */
   #compileCached(bytes: Uint8Array, cache: CodeCache): Module {
     const key = cacheKey(bytes, codeFacts(this));
-    const stored = loadStored(cache, key, this);
+    const stored = loadCached(cache, key, this);
     if (stored !== undefined) {
-      const { compiled, hits } = stored;
+      const { compiled, statistics } = stored;
       if (this.#perfMap) addToPerfMap(compiled);
       const space = realmStore();
-      const spare = () => this.#compileFor(space, decodeModule(bytes), new TextPlaces(), true).compiled;
+      const fallback = () => this.#compileFor(space, decodeModule(bytes), new TextPlaces(), true).compiled;
       const hasMemory = compiled.valid.memories.some(({ limits }) => limits.address !== I64);
-      const wantsSpare = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
-      return new Module(space, compiled, hits, this, wantsSpare ? spare : undefined);
+      const wantsFallback = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
+      return new Module(space, compiled, statistics, this, wantsFallback ? fallback : undefined);
     }
     prepareHelpers(this.#threads, bytes.length);
     const parsed = decodeModule(bytes);
@@ -254,12 +254,12 @@ export class Engine implements Settings {
   compileParsed(module: WasmModule, places: TextPlaces = new TextPlaces()): Module {
     const space = realmStore();
     const explicit = wantsExplicit(this, module);
-    const { compiled, hits } = this.#compileFor(space, module, places, explicit);
+    const { compiled, statistics } = this.#compileFor(space, module, places, explicit);
     const hasMemory = module.memories.some(({ limits }) => limits.address !== I64);
-    const spare = this.bounds === "auto" && !explicit && hasMemory
+    const fallback = this.bounds === "auto" && !explicit && hasMemory
       ? () => this.#compileFor(space, module, places, true).compiled
       : undefined;
-    return new Module(space, compiled, hits, this, spare);
+    return new Module(space, compiled, statistics, this, fallback);
   }
 
   /**
@@ -320,12 +320,12 @@ export class Engine implements Settings {
     return this.#load(loadModuleFile(realmStore, name, this, (valid) => wantsExplicit(this, valid)));
   }
 
-  #load({ compiled, hits }: LoadedModule): Module {
+  #load({ compiled, statistics }: LoadedModule): Module {
     if (this.#perfMap) addToPerfMap(compiled);
     if (this.bounds === "guard" && compiled.explicitBounds) {
       throw new ArtifactError("The artifact's code checks bounds, this engine's option bounds is guard");
     }
-    return new Module(realmStore(), compiled, hits, this);
+    return new Module(realmStore(), compiled, statistics, this);
   }
 
   #compileFor(
@@ -333,7 +333,7 @@ export class Engine implements Settings {
     module: WasmModule,
     places: TextPlaces,
     explicitBounds: boolean,
-  ): { compiled: CompiledModule; hits: Readonly<Record<string, number>> } {
+  ): { compiled: CompiledModule; statistics: Readonly<Record<string, number>> } {
     const { thread } = space;
     const code = compileModule(module, {
       target: TARGET,
@@ -355,7 +355,7 @@ export class Engine implements Settings {
     });
     space.addModule(compiled);
     if (this.#perfMap) addToPerfMap(compiled);
-    return { compiled, hits: code.hits };
+    return { compiled, statistics: code.statistics };
   }
 
   /** Checks a module without compiling it; throws as `compile` does, but accepts features that this build cannot compile. */

@@ -63,10 +63,10 @@ export class Module {
   readonly #store: Store;
   readonly #compiled: CompiledModule;
   /** How often each optimization applied while compiling, by key. */
-  readonly hits: Readonly<Record<string, number>>;
+  readonly statistics: Readonly<Record<string, number>>;
   /** Makes the form of the module with explicit bounds, for when there is no address space for guards. */
-  readonly #makeSpare: (() => CompiledModule) | undefined;
-  #spare: CompiledModule | undefined;
+  readonly #makeFallback: (() => CompiledModule) | undefined;
+  #explicitFallback: CompiledModule | undefined;
 
   /**
    * Modules are made by engines.
@@ -76,15 +76,15 @@ export class Module {
   constructor(
     space: Store,
     compiled: CompiledModule,
-    hits: Readonly<Record<string, number>>,
+    statistics: Readonly<Record<string, number>>,
     settings: Settings,
-    makeSpare?: () => CompiledModule,
+    makeFallback?: () => CompiledModule,
   ) {
-    this.#makeSpare = makeSpare;
+    this.#makeFallback = makeFallback;
     this.#settings = settings;
     this.#store = space;
     this.#compiled = compiled;
-    this.hits = hits;
+    this.statistics = statistics;
   }
 
   /** What the module imports, in order. */
@@ -156,7 +156,7 @@ export class Module {
    * that can what this one can. The same module and options give the same bytes.
    */
   serialize(): Uint8Array<ArrayBuffer> {
-    return serializeModule(this.#compiled, this.#settings, this.hits);
+    return serializeModule(this.#compiled, this.#settings, this.statistics);
   }
 
   /** Size of the machine code in bytes. */
@@ -171,7 +171,7 @@ export class Module {
    * when the context's deadline passes or its fuel runs out), RangeError when a limit is exceeded.
    */
   instantiate(context: Context = {}, imports: Imports = {}): Instance {
-    return this.#make(this.#fitting(), context, imports);
+    return this.#make(this.#usableCode(), context, imports);
   }
 
   /**
@@ -180,7 +180,7 @@ export class Module {
    */
   async instantiateAsync(context: Context = {}, imports: Imports = {}): Promise<Instance> {
     return new Instance(
-      await instantiateAsync(this.#store, this.#fitting(), imports, this.#instanceLimits(context), context),
+      await instantiateAsync(this.#store, this.#usableCode(), imports, this.#instanceLimits(context), context),
     );
   }
 
@@ -191,7 +191,7 @@ export class Module {
    * Throws WaftError for bytes that are no snapshot of this module, and what `instantiate` throws.
    */
   restore(snapshot: Uint8Array, context: Context = {}, imports: Imports = {}): Instance {
-    const compiled = this.#fitting();
+    const compiled = this.#usableCode();
     return this.#make(compiled, context, imports, readSnapshot(snapshot, compiled));
   }
 
@@ -205,9 +205,9 @@ export class Module {
   }
 
   /** The form of the module for whose memories there is address space. */
-  #fitting(): CompiledModule {
-    if (this.#makeSpare === undefined || hasGuardRoom(this.#store.thread.host)) return this.#compiled;
-    return this.#spare ??= this.#makeSpare();
+  #usableCode(): CompiledModule {
+    if (this.#makeFallback === undefined || hasGuardRoom(this.#store.thread.host)) return this.#compiled;
+    return this.#explicitFallback ??= this.#makeFallback();
   }
 
   #make(

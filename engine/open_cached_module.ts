@@ -2,7 +2,7 @@
  * Opening a module from the cache without loading the compiler. In: the bytes of a module, engine options. Out: the
  * module, if the cache of those options has it. Invariant: this file imports nothing of the compiler.
  */
-import { codeFacts, hasObjects, loadStored, looksBinary, useStoredCollector } from "./artifact/cached_module.ts";
+import { codeFacts, hasObjects, loadCached, loadCachedCollector, looksBinary } from "./artifact/cached_module.ts";
 import { cacheKeyAsync, CodeCache } from "./cache/code_cache.ts";
 import { Module } from "./module.ts";
 import { hasStoreCompiler, realmStore } from "./runtime/realm_store.ts";
@@ -22,8 +22,8 @@ export async function openCachedModule(
   if (options.cache === undefined || options.perfMap === true || !looksBinary(bytes)) return undefined;
   const key = await cacheKeyAsync(bytes, codeFacts(settings));
   const cache = new CodeCache(options.cache);
-  const loaded = loadStored(cache, key, settings);
+  const loaded = loadCached(cache, key, settings);
   if (loaded === undefined) return undefined;
-  if (hasObjects(loaded.compiled.valid) && !hasStoreCompiler() && !useStoredCollector(cache)) return undefined;
-  return new Module(realmStore(), loaded.compiled, loaded.hits, settings);
+  if (hasObjects(loaded.compiled.valid) && !hasStoreCompiler() && !loadCachedCollector(cache)) return undefined;
+  return new Module(realmStore(), loaded.compiled, loaded.statistics, settings);
 }

@@ -83,7 +83,7 @@ export function hasObjects({ types }: WasmModule): boolean {
 }
 
 /** Takes the collector from the cache, where it is kept with modules that need it. Returns whether it was there. */
-export function useStoredCollector(cache: CodeCache): boolean {
+export function loadCachedCollector(cache: CodeCache): boolean {
   const key = collectorKey();
   const path = cache.find(key);
   if (path === undefined) return false;
@@ -100,7 +100,7 @@ export function useStoredCollector(cache: CodeCache): boolean {
 }
 
 /** What the cache has under `key` and can be run as things are. What is damaged is removed from it. */
-export function loadStored(cache: CodeCache, key: string, settings: Settings): LoadedModule | undefined {
+export function loadCached(cache: CodeCache, key: string, settings: Settings): LoadedModule | undefined {
   const path = cache.find(key);
   if (path === undefined) return undefined;
   try {

@@ -1,5 +1,5 @@
 /**
- * The file format of compiled modules. In: a description, the outline of a module, machine code and its tables. Out: bytes, and from those
+ * The file format of compiled modules. In: a description, the metadata of a module, machine code and its tables. Out: bytes, and from those
  * the same again, as views: nothing is parsed but the description; tables are unpacked when they are asked for.
  *
  *     0   magic "\0waftbin"
@@ -71,7 +71,7 @@ const SECTION_IDS: readonly number[] = [
 export interface ArtifactParts {
   /** JSON; what it says is not this file's. */
   description: unknown;
-  outline: Uint8Array;
+  metadata: Uint8Array;
   code: Uint8Array;
   signatureIds: Int32Array;
   /** Inline sites: per function its index, how many there are, and three words for each. */
@@ -96,7 +96,7 @@ function bytesOf(words: Int32Array | Uint8Array): Uint8Array {
 export function writeArtifact(parts: ArtifactParts): Uint8Array<ArrayBuffer> {
   const contents = [
     new TextEncoder().encode(JSON.stringify(parts.description)),
-    parts.outline,
+    parts.metadata,
     parts.code,
     bytesOf(parts.signatureIds),
     bytesOf(parts.inlined),
@@ -168,7 +168,7 @@ export function readArtifact(input: Uint8Array): ArtifactParts {
   TABLES.forEach((name, k) => defineTable(tables, name, contents[ID.INLINED + k]!));
   return {
     description: parseDescription(contents[0]!),
-    outline: contents[1]!,
+    metadata: contents[1]!,
     code: contents[2]!,
     signatureIds: words(contents[3]!),
     inlined: words(contents[4]!),

@@ -1,9 +1,9 @@
 /**
- * The outline of a module: its binary form without the code section, which is all that instances need once there is machine code. In: a binary
+ * The metadata of a module: its binary form without the code section, which is all that instances need once there is machine code. In: a binary
  * form. Out: a shorter one, and from that a ValidModule whose bodies are empty and whose names and
  * data segments are read when they are asked for.
  *
- * Invariant: nothing that the outline of a valid module says differs from what the module says, but for offsets in it.
+ * Invariant: nothing that the metadata of a valid module says differs from what the module says, but for offsets in it.
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { readNames } from "../binary/names.ts";
@@ -19,7 +19,7 @@ import { type DataSegment, emptyNames, type Names } from "../wasm/module.ts";
 const HEADER_BYTES = 8;
 
 /** `binary` without its code section, and where the content of that begins (0: there is none): what DWARF counts from. */
-export function outlineOf(binary: Uint8Array): { bytes: Uint8Array; codeOffset: number } {
+export function metadataOf(binary: Uint8Array): { bytes: Uint8Array; codeOffset: number } {
   const writer = new ByteWriter(1024);
   writer.raw(binary.subarray(0, HEADER_BYTES));
   const reader = new ByteReader(binary, HEADER_BYTES);
@@ -36,10 +36,10 @@ export function outlineOf(binary: Uint8Array): { bytes: Uint8Array; codeOffset: 
 }
 
 /**
- * The module of an outline, or of a whole binary form, that was found valid with these features; bodies are not looked at, and nothing is validated
+ * The module of the metadata, or of a whole binary form, that was found valid with these features; bodies are not looked at, and nothing is validated
  * again. Throws as decoding does.
  */
-export function readOutline(bytes: Uint8Array, features: FeatureSet): ValidModule {
+export function readMetadata(bytes: Uint8Array, features: FeatureSet): ValidModule {
   const valid = annotateKnownValid(readModule(new ConstantReader(bytes), true), features);
   defineLazily(valid, "names", () => namesOf(valid));
   defineLazily(valid, "datas", () => datasOf(bytes));

@@ -13,7 +13,7 @@ import { FEATURE_ROWS, type FeatureSet } from "../features.ts";
 import { ArtifactError, MAPPED_FROM, readArtifact, writeArtifact } from "./format.ts";
 import { engineStamp } from "./engine_stamp.ts";
 import { type CodeTables, mapCodeImage, placeImage } from "../link/image.ts";
-import { outlineOf, readOutline } from "./module_metadata.ts";
+import { metadataOf, readMetadata } from "./module_metadata.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet } from "../optimizations.ts";
 import { cpuFeatures } from "../host/cpu.ts";
 import { currentHost } from "../host/current.ts";
@@ -47,7 +47,7 @@ interface Description {
   hash: string;
   codeOffset: number;
   layout: ContextLayout;
-  hits: Readonly<Record<string, number>>;
+  statistics: Readonly<Record<string, number>>;
   /** What a process needs before it can run code; bytes in hexadecimal. */
   process: Omit<ProcessStubs, "bytes"> & { bytes: string; maintenance?: string };
 }
@@ -95,13 +95,13 @@ export interface CodeMachine {
 export function serializeModule(
   module: CompiledModule,
   options: CodeOptions,
-  hits: Readonly<Record<string, number>>,
+  statistics: Readonly<Record<string, number>>,
 ): Uint8Array<ArrayBuffer> {
   const { thread, image } = module;
   const { host } = thread;
   const machine = { name: machineName(host), cpu: cpuFeatures(host), process: thread.code };
-  const outline = module.codeOffset === undefined
-    ? outlineOf(module.valid.bytes)
+  const metadata = module.codeOffset === undefined
+    ? metadataOf(module.valid.bytes)
     : { bytes: module.valid.bytes, codeOffset: module.codeOffset };
   return writeModule(machine, options, {
     ...flagsOf(module),
@@ -110,9 +110,9 @@ export function serializeModule(
     inlineSites: module.inlineSitesByFunction,
     layout: module.layout,
     signatureIds: module.signatureIds,
-    outline,
+    metadata,
     hash: moduleHash(module),
-    hits,
+    statistics,
   });
 }
 
@@ -128,13 +128,13 @@ export interface UnplacedCode {
   fuel: boolean;
   deterministic: boolean;
   inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
-  hits: Readonly<Record<string, number>>;
+  statistics: Readonly<Record<string, number>>;
 }
 
 /** The artifact of code that was compiled with `options` for `machine`, which need not be this one. */
 export function serializeCode(machine: CodeMachine, options: CodeOptions, code: UnplacedCode): Uint8Array<ArrayBuffer> {
   const { valid } = code;
-  return writeModule(machine, options, { ...code, outline: outlineOf(valid.bytes), hash: validModuleHash(valid) });
+  return writeModule(machine, options, { ...code, metadata: metadataOf(valid.bytes), hash: validModuleHash(valid) });
 }
 
 /** What code was told to do; artifacts say it. */
@@ -144,7 +144,7 @@ function flagsOf({ explicitBounds, interruptible, fuel, deterministic }: Compile
 
 /** What an artifact has of code. */
 interface SavedCode extends Omit<UnplacedCode, "valid"> {
-  outline: { bytes: Uint8Array; codeOffset: number };
+  metadata: { bytes: Uint8Array; codeOffset: number };
   hash: Uint8Array;
 }
 
@@ -161,14 +161,14 @@ function writeModule(machine: CodeMachine, options: CodeOptions, code: SavedCode
     fuel: code.fuel,
     deterministic: code.deterministic,
     hash: toHex(code.hash),
-    codeOffset: code.outline.codeOffset,
+    codeOffset: code.metadata.codeOffset,
     layout: code.layout,
-    hits: code.hits,
+    statistics: code.statistics,
     process: describeProcess(machine.process),
   };
   return writeArtifact({
     description,
-    outline: code.outline.bytes,
+    metadata: code.metadata.bytes,
     code: bytes,
     signatureIds: code.signatureIds,
     inlined: writeInlined(code.inlineSites),
@@ -182,7 +182,7 @@ export type StoreFor = (code: ProcessCode) => Store;
 /** What `loadModule` gives. */
 export interface LoadedModule {
   compiled: CompiledModule;
-  hits: Readonly<Record<string, number>>;
+  statistics: Readonly<Record<string, number>>;
 }
 
 /** A file in memory: what it holds, while anybody looks at it, and the file to map parts of elsewhere. */
@@ -259,7 +259,7 @@ export function loadModule(
   requireFit(description, options, host);
   let valid: CompiledModule["valid"];
   try {
-    valid = readOutline(parts.outline, options.features);
+    valid = readMetadata(parts.metadata, options.features);
   } catch (error) {
     throw new ArtifactError(`The artifact's module cannot be read: ${(error as Error).message}`);
   }
@@ -291,7 +291,7 @@ export function loadModule(
   });
   rememberModuleHash(compiled, fromHex(description.hash));
   store.addModule(compiled);
-  return { compiled, hits: description.hits };
+  return { compiled, statistics: description.statistics };
 }
 
 /** Refuses an artifact whose code this engine would not have made, or this machine cannot run. */

@@ -94,7 +94,7 @@ for (const options of OPTIONS) {
     const before = artifact.slice();
     const loaded = engine.load(artifact);
     assert.deepEqual(withoutLines(use(loaded)), withoutLines(use(module)));
-    assert.deepEqual(loaded.hits, module.hits);
+    assert.deepEqual(loaded.statistics, module.statistics);
     assert.deepEqual(artifact, before, "loading leaves the bytes alone");
     assert.deepEqual(engine.load(artifact.buffer).serialize(), artifact, "a loaded module has the same artifact");
     assert.deepEqual(engine.compile(TEXT).serialize(), artifact, "so has the same module compiled again");
@@ -175,7 +175,7 @@ Deno.test("artifacts of other options, machines and versions are refused with wh
   for (const description of [null, 1, "x", [], {}]) {
     assert.throws(() => engine.load(writeArtifact({ ...parts, description })), ArtifactError);
   }
-  assert.throws(() => engine.load(writeArtifact({ ...parts, outline: Uint8Array.of(0, 1) })), /module cannot be read/);
+  assert.throws(() => engine.load(writeArtifact({ ...parts, metadata: Uint8Array.of(0, 1) })), /module cannot be read/);
 });
 
 Deno.test("every truncation and every changed byte of an artifact is refused", () => {

@@ -2,7 +2,7 @@
  * One compiled module used by several Workers: they are threads of one process, so another realm can run the code where it is. In: a
  * CompiledModule. Out: plain data for `postMessage`, and from that, in another realm, a CompiledModule with the same image.
  *
- * What is shared by address: machine code. What is shared as memory: the tables that explain it, the outline of the binary form. What each realm has of its own:
+ * What is shared by address: machine code. What is shared as memory: the tables that explain it, the metadata of the binary form. What each realm has of its own:
  * canonical type ids, contexts, instances. Code that polls for deadlines reads the poll page of its realm, whose distance is written into it,
  * so it is placed again, as a copy.
  *
@@ -12,7 +12,7 @@
 import type { ContextLayout } from "../abi/context_layout.ts";
 import type { FeatureSet } from "../features.ts";
 import { CodeImage, type CodeTables, placeImage } from "../link/image.ts";
-import { outlineOf, readOutline } from "./module_metadata.ts";
+import { metadataOf, readMetadata } from "./module_metadata.ts";
 import { CompiledModule, type InlineSite } from "../runtime/code/compiled_module.ts";
 import { ImageReferences } from "../runtime/code/image_references.ts";
 import { moduleHash, rememberModuleHash } from "../runtime/snapshot/snapshot.ts";
@@ -51,7 +51,7 @@ export interface SharedModuleToken {
   /** @internal */
   readonly features: FeatureSet;
   /**
-   * Where the code began in the binary form, of which `binary` is the outline and `hash` the hash.
+   * Where the code began in the binary form, of which `binary` is the metadata and `hash` the hash.
    *
    * @internal
    */
@@ -73,7 +73,7 @@ export function shareModule(module: CompiledModule, features: FeatureSet): Share
   const known = TOKENS.get(module);
   if (known !== undefined) return known;
   const { image, references, valid: { bytes } } = module;
-  const outline = module.codeOffset === undefined ? outlineOf(bytes) : { bytes, codeOffset: module.codeOffset };
+  const metadata = module.codeOffset === undefined ? metadataOf(bytes) : { bytes, codeOffset: module.codeOffset };
   const tables = Object.fromEntries(Object.entries(image.tables).map(([name, column]) => [name, sharedColumn(column)]));
   const token: SharedModuleToken = {
     waft: "module",
@@ -81,7 +81,7 @@ export function shareModule(module: CompiledModule, features: FeatureSet): Share
     base: image.base,
     size: image.size,
     count: references.share(),
-    binary: sharedBytes(outline.bytes).buffer,
+    binary: sharedBytes(metadata.bytes).buffer,
     tables: tables as unknown as CodeTables,
     layout: module.layout,
     signatureIds: sharedWords(module.signatureIds),
@@ -91,7 +91,7 @@ export function shareModule(module: CompiledModule, features: FeatureSet): Share
     deterministic: module.deterministic,
     inlineSites: module.inlineSitesByFunction,
     features,
-    codeOffset: outline.codeOffset,
+    codeOffset: metadata.codeOffset,
     hash: moduleHash(module),
   };
   TOKENS.set(module, token);
@@ -112,7 +112,7 @@ export function adoptModule(store: Store, token: SharedModuleToken): CompiledMod
   const known = store.moduleAt(token.base);
   if (known !== undefined) return known;
   const references = ImageReferences.hold(token.count);
-  const valid = readOutline(new Uint8Array(token.binary).slice(), token.features);
+  const valid = readMetadata(new Uint8Array(token.binary).slice(), token.features);
   const { thread } = store;
   let image = new CodeImage(token.base, token.size, token.tables);
   if (token.tables.pollAt.length > 0) {

@@ -21,7 +21,7 @@
  * writes x30 to [sp − 8] and reports sp − 16; therefore the frame of a faulting site is FAULT_FRAME greater than its distance to
  * where the return address is (or would be, right below the frame, in functions that have not saved it: distance −8).
  */
-import { places } from "../codegen/abi_locations.ts";
+import { argumentLocations } from "../codegen/abi_locations.ts";
 
 /** The register that holds a record's address at a call through it. */
 export const RECORD_REGISTER = 15;
@@ -36,7 +36,7 @@ export const OVERFLOW_ENTRY = 16;
 export const FAULT_FRAME = 16;
 
 /** Physical register per parameter, −1 for the overflow buffer. */
-export const paramPlaces: (types: Uint8Array) => Int8Array = places([0, 1, 2, 3, 4, 5, 6, 7], 8);
+export const paramLocations: (types: Uint8Array) => Int8Array = argumentLocations([0, 1, 2, 3, 4, 5, 6, 7], 8);
 
 /** Physical register per result, −1 for the overflow buffer. */
-export const resultPlaces: (types: Uint8Array) => Int8Array = places([0, 1], 2);
+export const resultLocations: (types: Uint8Array) => Int8Array = argumentLocations([0, 1], 2);

@@ -17,29 +17,29 @@ const FAR = 1 << 27;
 let sizes = new Int32Array(1024);
 let labels = new Int32Array(1024);
 
-/** Positions of labels with the current branch sizes; alignments at their largest. Marks add `sizes` bytes after themselves. */
+/** Positions of labels with the current branch sizes; alignments at their largest. Fixups add `sizes` bytes after themselves. */
 function placeLabels(e: Emission): void {
-  const { markCount, markAt, markKind, markX } = e;
+  const { fixupCount, fixupAt, fixupKind, fixupX } = e;
   let added = 0;
-  for (let i = 0; i < markCount; i++) {
-    const kind = markKind[i];
-    if (kind === KIND.LABEL) labels[markX[i]] = markAt[i] + added;
+  for (let i = 0; i < fixupCount; i++) {
+    const kind = fixupKind[i];
+    if (kind === KIND.LABEL) labels[fixupX[i]] = fixupAt[i] + added;
     else if (kind <= KIND.ALIGN) added += sizes[i];
   }
 }
 
 /** Grows the branches that do not reach; returns whether anything changed. */
 function grow(e: Emission): boolean {
-  const { markCount, markAt, markKind, markX, markY } = e;
+  const { fixupCount, fixupAt, fixupKind, fixupX, fixupY } = e;
   let added = 0;
   let changed = false;
-  for (let i = 0; i < markCount; i++) {
-    const kind = markKind[i];
+  for (let i = 0; i < fixupCount; i++) {
+    const kind = fixupKind[i];
     if (kind === KIND.LABEL || kind > KIND.ALIGN) continue;
     if (kind === KIND.BRANCH && sizes[i] === 0) {
-      const distance = labels[markX[i]] - (markAt[i] + added);
+      const distance = labels[fixupX[i]] - (fixupAt[i] + added);
       // Alignments may still shrink or grow distances by less than a word per mark; one bit of reserve covers them.
-      if (Math.abs(distance) >= 1 << markY[i]) {
+      if (Math.abs(distance) >= 1 << fixupY[i]) {
         sizes[i] = WORD;
         changed = true;
       }
@@ -51,13 +51,13 @@ function grow(e: Emission): boolean {
 
 /** Drops jumps to where they stand. */
 function dropJumps(e: Emission): void {
-  const { markCount, markAt, markKind, markX } = e;
-  for (let i = 0; i < markCount; i++) {
-    if (markKind[i] !== KIND.JUMP) continue;
+  const { fixupCount, fixupAt, fixupKind, fixupX } = e;
+  for (let i = 0; i < fixupCount; i++) {
+    if (fixupKind[i] !== KIND.JUMP) continue;
     // Only labels may stand between the jump and its target.
-    for (let j = i + 1; j < markCount && markAt[j] === markAt[i]; j++) {
-      if (markKind[j] !== KIND.LABEL) break;
-      if (markX[j] === markX[i]) {
+    for (let j = i + 1; j < fixupCount && fixupAt[j] === fixupAt[i]; j++) {
+      if (fixupKind[j] !== KIND.LABEL) break;
+      if (fixupX[j] === fixupX[i]) {
         sizes[i] = 0;
         break;
       }
@@ -93,13 +93,13 @@ function padding(offset: number, boundary: number): number {
 
 /** Appends the finished function to the image. */
 export function finish(e: Emission): void {
-  const { asm, code, markCount, markAt, markKind, markX, markY, markZ, markW } = e;
-  if (sizes.length < markCount) sizes = new Int32Array(markCount * 2);
+  const { asm, code, fixupCount, fixupAt, fixupKind, fixupX, fixupY, fixupZ, fixupW } = e;
+  if (sizes.length < fixupCount) sizes = new Int32Array(fixupCount * 2);
   if (labels.length < e.labelCount) labels = new Int32Array(e.labelCount * 2);
   let extra = 0;
-  for (let i = 0; i < markCount; i++) {
-    const kind = markKind[i];
-    sizes[i] = kind === KIND.JUMP ? WORD : kind === KIND.ALIGN ? markX[i] - WORD : 0;
+  for (let i = 0; i < fixupCount; i++) {
+    const kind = fixupKind[i];
+    sizes[i] = kind === KIND.JUMP ? WORD : kind === KIND.ALIGN ? fixupX[i] - WORD : 0;
     extra += kind === KIND.BRANCH ? WORD : sizes[i];
   }
   dropJumps(e);
@@ -115,23 +115,23 @@ export function finish(e: Emission): void {
   // Final positions of labels, with exact alignments.
   let at = base;
   let copied = 0;
-  for (let i = 0; i < markCount; i++) {
-    const kind = markKind[i];
+  for (let i = 0; i < fixupCount; i++) {
+    const kind = fixupKind[i];
     if (kind > KIND.ALIGN) continue;
-    at += markAt[i] - copied;
-    copied = markAt[i];
-    if (kind === KIND.LABEL) labels[markX[i]] = at;
-    else at += kind === KIND.ALIGN ? padding(at, markX[i]) : sizes[i];
+    at += fixupAt[i] - copied;
+    copied = fixupAt[i];
+    if (kind === KIND.LABEL) labels[fixupX[i]] = at;
+    else at += kind === KIND.ALIGN ? padding(at, fixupX[i]) : sizes[i];
   }
 
   at = base;
   copied = 0;
-  for (let i = 0; i < markCount; i++) {
-    const to = markAt[i];
+  for (let i = 0; i < fixupCount; i++) {
+    const to = fixupAt[i];
     while (copied < to) out[at++] = source[copied++];
-    const x = markX[i];
-    const y = markY[i];
-    switch (markKind[i]) {
+    const x = fixupX[i];
+    const y = fixupY[i];
+    switch (fixupKind[i]) {
       case KIND.JUMP:
         if (sizes[i] !== 0) {
           putWord(out, at, jumpWord(labels[x] - at));
@@ -142,10 +142,10 @@ export function finish(e: Emission): void {
         const word = getWord(source, to);
         const mask = (1 << y) - 1;
         if (sizes[i] === 0) {
-          putWord(source, to, word | ((((labels[x] - at) >> 2) & mask) << markZ[i]));
+          putWord(source, to, word | ((((labels[x] - at) >> 2) & mask) << fixupZ[i]));
         } else {
           // The opposite branch jumps over the long one, which takes the place of the word in the source.
-          putWord(out, at, (word ^ (1 << markW[i])) | (2 << markZ[i]));
+          putWord(out, at, (word ^ (1 << fixupW[i])) | (2 << fixupZ[i]));
           at += WORD;
           putWord(source, to, jumpWord(labels[x] - at));
         }
@@ -169,10 +169,10 @@ export function finish(e: Emission): void {
         putWord(source, to, labels[x] - labels[y]);
         break;
       case KIND.CALL_SITE:
-        code.addCallSite(at, x, y, markZ[i], markW[i] < 2 ? -1 : labels[(markW[i] >> 1) - 1], markW[i] & 1);
+        code.addCallSite(at, x, y, fixupZ[i], fixupW[i] < 2 ? -1 : labels[(fixupW[i] >> 1) - 1], fixupW[i] & 1);
         break;
       case KIND.TRAP_SITE:
-        code.addTrapSite(at, markW[i], x, y, markZ[i]);
+        code.addTrapSite(at, fixupW[i], x, y, fixupZ[i]);
         break;
       case KIND.RELOCATION:
         code.addReloc(at, x, y);

@@ -5,10 +5,10 @@
 import { type DivisionRules, wideConstant } from "../codegen/divide_constant.ts";
 import { TY } from "../ir/types.ts";
 import { X } from "./instructions.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { Arm64Lowering } from "./lowering_context.ts";
 
 /** A new vreg = row of x, y. */
-function binary(s: Selection, row: number, x: number, y: number): number {
+function binary(s: Arm64Lowering, row: number, x: number, y: number): number {
   const to = s.v.newVreg(TY.I64);
   s.plain(row, 0, 0, 0);
   s.defOf(to);
@@ -18,7 +18,7 @@ function binary(s: Selection, row: number, x: number, y: number): number {
   return to;
 }
 
-export const DIVISION: DivisionRules<Selection> = {
+export const DIVISION: DivisionRules<Arm64Lowering> = {
   highProduct: (s, signed, n, m) => binary(s, signed ? X.SMULH : X.UMULH, n, m),
   add: (s, x, y) => binary(s, X.ADD64, x, y),
   subtract: (s, x, y) => binary(s, X.SUB64, x, y),

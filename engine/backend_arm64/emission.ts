@@ -4,7 +4,7 @@
  * whose target is too far into the opposite branch over an unconditional one.
  */
 import type { Allocation } from "../codegen/allocation.ts";
-import { COLD_PIECE, FunctionEmission, MARK } from "../codegen/emission.ts";
+import { FIXUP, FunctionEmission, OUT_OF_LINE } from "../codegen/emission.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
@@ -14,22 +14,22 @@ import { Assembler } from "./encoding.ts";
 import { X } from "./instructions.ts";
 
 /**
- * Kinds of marks, with what x, y, z, w mean. BRANCH: the word at the mark is the branch, whose displacement field has y bits at bit z. Its
+ * Kinds of fixups, with what x, y, z, w mean. BRANCH: the word at the mark is the branch, whose displacement field has y bits at bit z. Its
  * opposite differs in bit w.
  */
 export const KIND = {
-  ...MARK,
+  ...FIXUP,
   /** The literal load at the mark reads label x. */
-  LITERAL: MARK.OWN,
+  LITERAL: FIXUP.OWN,
   /** The ADR at the mark gives the address of label x. */
   ADDRESS: 9,
 } as const;
 
-/** Kinds of cold pieces. */
+/** Kinds of out-of-line code. */
 export const COLD = {
-  ...COLD_PIECE,
+  ...OUT_OF_LINE,
   /** x = label of a landing: where exceptions of a call into another instance land, 8 bytes below the frame. */
-  CROSS_LANDING: COLD_PIECE.OWN,
+  CROSS_LANDING: OUT_OF_LINE.OWN,
   /** The slow path of allocation `at`; continues at label `back`. */
   ALLOCATION: 7,
   /** The end of access `at` lies behind the length that the context knows of a shared memory; continues at label `back`. */
@@ -65,26 +65,26 @@ export class Emission extends FunctionEmission {
 
   /** Jumps to `label` if condition `cc` holds. */
   branch(cc: number, label: number): void {
-    this.mark(KIND.BRANCH, label, 19, 5, 0);
+    this.fixup(KIND.BRANCH, label, 19, 5, 0);
     this.asm.rrrc(X.BCOND, 0, 0, 0, cc);
   }
 
   /** Jumps to `label` by row CBZ… or CBNZ… of register `register`. */
   branchZero(row: number, register: number, label: number): void {
-    this.mark(KIND.BRANCH, label, 19, 5, 24);
+    this.fixup(KIND.BRANCH, label, 19, 5, 24);
     this.asm.rrr(row, register, 0, 0);
   }
 
   /** Jumps to `label` by row TBZ or TBNZ on bit `bit` of register `register`. */
   branchBit(row: number, register: number, bit: number, label: number): void {
-    this.mark(KIND.BRANCH, label, 14, 5, 24);
+    this.fixup(KIND.BRANCH, label, 14, 5, 24);
     this.asm.rri(row, register, 0, 0, bit & 31);
     if (bit > 31) this.asm.buffer[this.asm.at - 1] |= 0x80;
   }
 
   /** adr register, label */
   address(register: number, label: number): void {
-    this.mark(KIND.ADDRESS, label, 0, 0, 0);
+    this.fixup(KIND.ADDRESS, label, 0, 0, 0);
     this.asm.rrr(X.ADR, register, 0, 0);
   }
 
@@ -96,7 +96,7 @@ export class Emission extends FunctionEmission {
 
   /** The position of a call just emitted is a return offset; `frame` includes the return address. */
   callSite(at: number, frame: number, cross = 0): void {
-    this.markCall(at, frame - 8, cross);
+    this.recordCallSite(at, frame - 8, cross);
   }
 
   /** The instruction about to be emitted may fault with `code`. */
@@ -106,7 +106,7 @@ export class Emission extends FunctionEmission {
 
   /** The position is a trap site; `frame` includes the return address. */
   trapSite(at: number, code: number, frame: number): void {
-    this.markTrap(at, code, frame - 8);
+    this.recordTrapSite(at, code, frame - 8);
   }
 
   /** Register number 0-31 of operand `o`. */

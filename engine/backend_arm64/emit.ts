@@ -1,6 +1,6 @@
 /**
  * Emission for arm64: VCode and its Allocation → bytes, sites and relocations of one function, as codegen/emit_function.ts orders them.
- * Here: the prologue, what each instruction becomes, and the cold pieces of this architecture.
+ * Here: the prologue, what each instruction becomes, and the out-of-line code of this architecture.
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import type { BlockEnds } from "../codegen/block_ends.ts";
@@ -72,7 +72,7 @@ export function emitFunction(
 ): void {
   const e = emission;
   e.begin(v, allocation, context, code);
-  if (e.frame === 0) e.hit(e.elideKey); // here: stubs have no frame either, and are nobody's function
+  if (e.frame === 0) e.count(e.elideKey); // here: stubs have no frame either, and are nobody's function
   emitFunctionBody(EMITTER, e, index, Math.max(0, e.frame - 8));
 }
 

@@ -22,7 +22,7 @@ if (RECORD.CONTEXT !== RECORD.CODE + 8) throw new Error("The first two fields of
 
 /** Emits B or BL with a displacement that relocation fills in. */
 export function relative(e: Emission, row: number, kind: number, target: number): void {
-  e.mark(KIND.RELOCATION, kind, target, 0, 0);
+  e.fixup(KIND.RELOCATION, kind, target, 0, 0);
   e.asm.rrr(row, 0, 0, 0);
 }
 
@@ -56,7 +56,7 @@ export function takeFrame(e: Emission, frame: number): void {
 /** sp += bytes; by an immediate if that has room and small-frame is on. */
 function moveStack(e: Emission, bytes: number): void {
   if (e.smallFrames) {
-    e.hit("small-frame");
+    e.count("small-frame");
     e.asm.addConstant(SP, SP, bytes, SCRATCH);
     return;
   }

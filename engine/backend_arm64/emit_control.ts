@@ -48,7 +48,7 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
   const entries = total ? n : last;
   for (let k = 0; k < entries; k++) {
     e.asm.reserve(64);
-    e.mark(KIND.DIFFERENCE, edgeLabel(e, ends, v.succ[first + k]), table, 0, 0);
+    e.fixup(KIND.DIFFERENCE, edgeLabel(e, ends, v.succ[first + k]), table, 0, 0);
     e.asm.word(0);
   }
 }
@@ -60,7 +60,7 @@ export function emitData(e: Emission): void {
   if (e.poll >= 0) {
     asm.reserve(32);
     e.bind(e.poll);
-    e.mark(KIND.RELOCATION, RELOC.POLL_PAGE, 0, 0, 0);
+    e.fixup(KIND.RELOCATION, RELOC.POLL_PAGE, 0, 0, 0);
     asm.word(0);
   }
 }

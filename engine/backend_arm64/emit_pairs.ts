@@ -40,9 +40,9 @@ const LARGEST = 63;
 
 /** The access emitted last. */
 export interface LastAccess {
-  /** Bytes and marks there were right behind it; −1: there is none. */
+  /** Bytes and fixups there were right behind it; −1: there is none. */
   at: number;
-  marks: number;
+  fixups: number;
   row: number;
   t: number;
   base: number;
@@ -52,7 +52,7 @@ export interface LastAccess {
 }
 
 export function noAccess(): LastAccess {
-  return { at: -1, marks: 0, row: 0, t: 0, base: 0, index: 0, trap: 0 };
+  return { at: -1, fixups: 0, row: 0, t: 0, base: 0, index: 0, trap: 0 };
 }
 
 /** Access `row` t, [base + index × size], which may trap with `trap`, was just emitted. */
@@ -60,7 +60,7 @@ export function rememberAccess(e: Emission, row: number, t: number, base: number
   const { last } = e;
   if (row >= ROWS || PAIR[row] === 0) return;
   last.at = e.asm.at;
-  last.marks = e.markCount;
+  last.fixups = e.fixupCount;
   last.row = row;
   last.t = t;
   last.base = base;
@@ -71,7 +71,7 @@ export function rememberAccess(e: Emission, row: number, t: number, base: number
 /** Makes the last access and this one a pair, if they can be one. */
 export function emitAsPair(e: Emission, row: number, t: number, base: number, index: number, trap: number): boolean {
   const { last, asm } = e;
-  if (last.at !== asm.at || last.row !== row || last.base !== base || last.marks !== e.markCount) return false;
+  if (last.at !== asm.at || last.row !== row || last.base !== base || last.fixups !== e.fixupCount) return false;
   const low = Math.min(index, last.index);
   if (Math.abs(index - last.index) !== 1 || low > LARGEST || !trapsAlike(last, row, index, trap)) return false;
   if ((KINDS[row] & LOADS) !== 0) {
@@ -96,6 +96,6 @@ function trapsAlike(last: LastAccess, row: number, index: number, trap: number):
 /** The register whose value the slot at `index` of `row`'s size has just been given, by the instruction emitted last; −1 if none has. */
 export function justStored(e: Emission, store: number, index: number): number {
   const { last, asm } = e;
-  const known = last.at === asm.at && last.marks === e.markCount && last.base === SP && last.row === store;
+  const known = last.at === asm.at && last.fixups === e.fixupCount && last.base === SP && last.row === store;
   return known && last.index === index ? last.t : -1;
 }

@@ -153,7 +153,7 @@ function emitReload(e: Emission, from: number, to: number, ty: number): void {
     emitAt(e, LOADS[ty], to & 31, SP, offset);
     return;
   }
-  e.hit("store-load-fwd");
+  e.count("store-load-fwd");
   if (known !== (to & 31)) emitRegisterMove(e, (to & 32) | known, to, ty);
 }
 

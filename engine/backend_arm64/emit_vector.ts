@@ -15,7 +15,7 @@ const INVERTED_WORD_ROWS = [X.MVNI_4S, X.MVNI_4S_8, X.MVNI_4S_16, X.MVNI_4S_24];
 
 /** A literal load of a pool constant. */
 export function emitLiteral(e: Emission, row: number, d: number, label: number): void {
-  e.mark(KIND.LITERAL, label, 0, 0, 0);
+  e.fixup(KIND.LITERAL, label, 0, 0, 0);
   e.asm.rrr(row, d, 0, 0);
 }
 

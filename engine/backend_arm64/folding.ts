@@ -7,20 +7,20 @@
 import { dropUses, fold, foldPure, isCompare, isFloatCompare, isIntegerCompare } from "../codegen/folding.ts";
 import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
-import { FOLD, type Selection } from "./lowering_context.ts";
+import { type Arm64Lowering, FOLD } from "./lowering_context.ts";
 
 /** Folds a WRAP whose user needs only the low half of a register. */
-function foldWrap(s: Selection, id: number, user: number): void {
+function foldWrap(s: Arm64Lowering, id: number, user: number): void {
   if (s.op[id] === OP.WRAP) foldPure(s, id, user);
 }
 
 /** Folds an inversion into a vector operation that can do it as well. */
-function foldInverse(s: Selection, id: number, user: number): boolean {
+function foldInverse(s: Arm64Lowering, id: number, user: number): boolean {
   return s.op[id] === OP.VNOT && foldPure(s, id, user);
 }
 
 /** Folds the condition `id` of a branch, select or trap. */
-function foldCondition(s: Selection, id: number, user: number): void {
+function foldCondition(s: Arm64Lowering, id: number, user: number): void {
   const o = s.op[id];
   if (foldChain(s, id, user)) return;
   if (o === OP.AND || o === OP.WRAP || o === OP.VANY_TRUE || o === OP.VALL_TRUE) {
@@ -36,12 +36,12 @@ function foldCondition(s: Selection, id: number, user: number): void {
 }
 
 /** Could `user` fold value `id`? */
-function isFoldable(s: Selection, id: number, user: number): boolean {
+function isFoldable(s: Arm64Lowering, id: number, user: number): boolean {
   return s.uses[id] === 1 && s.blockOf[id] === s.blockOf[user] && s.folded[id] === 0;
 }
 
 /** Has compare `id` a form that only the first of a chain can have? */
-function isRich(s: Selection, id: number): boolean {
+function isRich(s: Arm64Lowering, id: number): boolean {
   const x = s.a[id];
   const y = s.b[id];
   if (isFloatCompare(s.op[id])) return s.op[y] === OP.CONST;
@@ -52,7 +52,7 @@ function isRich(s: Selection, id: number): boolean {
  * Folds condition `id` if it is the AND or OR of comparisons. Instead of one of an OR there may be any i32, instead of one of an AND only the
  * result of a comparison: that is 0 or 1.
  */
-function foldChain(s: Selection, id: number, user: number): boolean {
+function foldChain(s: Arm64Lowering, id: number, user: number): boolean {
   const { op, a, b, ty } = s;
   const all = op[id] === OP.AND;
   if ((!all && op[id] !== OP.OR) || ty[id] !== TY.I32 || !isFoldable(s, id, user)) return false;
@@ -73,38 +73,38 @@ function foldChain(s: Selection, id: number, user: number): boolean {
 }
 
 /** A compare that is only ever a condition is repeated where it is wanted, if it is near. */
-function repeatable(s: Selection, id: number): boolean {
+function repeatable(s: Arm64Lowering, id: number): boolean {
   return s.uses[id] === 2 && s.op[s.a[id]] !== OP.CONST;
 }
 
 /** Is `id` a shift by a constant (to the left, or either way) that a shifted operand can do? */
-export function isConstantShift(s: Selection, id: number): boolean {
+export function isConstantShift(s: Arm64Lowering, id: number): boolean {
   const o = s.op[id];
   return (o === OP.SHL || o === OP.SHR_U || o === OP.SHR_S) && s.op[s.b[id]] === OP.CONST;
 }
 
 /** Can `id` be the second operand of an addition or subtraction: shifted, extended? */
-function foldOperand(s: Selection, id: number, user: number, arithmetic: boolean): boolean {
+function foldOperand(s: Arm64Lowering, id: number, user: number, arithmetic: boolean): boolean {
   if (isConstantShift(s, id)) return foldPure(s, id, user);
   return arithmetic && s.foldsExtensions && foldExtension(s, id, user);
 }
 
 /** Folds the extension of an i32 into the 64-bit addition or subtraction `user` (key uxtw-add). */
-function foldExtension(s: Selection, id: number, user: number): boolean {
+function foldExtension(s: Arm64Lowering, id: number, user: number): boolean {
   const o = s.op[id];
   if ((o !== OP.EXTEND_S && o !== OP.EXTEND_U) || !foldPure(s, id, user)) return false;
   foldWrap(s, s.a[id], id);
-  s.hit("uxtw-add");
+  s.count("uxtw-add");
   return true;
 }
 
 /** Folds a zero extension, which is no code: registers hold every i32 zero-extended. */
-function foldZeros(s: Selection, id: number, user: number): void {
+function foldZeros(s: Arm64Lowering, id: number, user: number): void {
   if (s.op[id] === OP.EXTEND_U) foldPure(s, id, user);
 }
 
 /** Backward sweep: marks what is folded. Needs {@linkcode countUses}. */
-export function markFolds(s: Selection): void {
+export function markFolds(s: Arm64Lowering): void {
   const { f, op, ty, a, b, c, uses, folded } = s;
   const { sched } = f;
   for (let k = f.blockCount - 1; k >= 0; k--) {
@@ -231,7 +231,7 @@ export function markFolds(s: Selection): void {
 const DEPTH = 3;
 
 /** Is the upper half of the i64 value `id` known to be zero? */
-export function isHalf(s: Selection, id: number, depth: number = DEPTH): boolean {
+export function isHalf(s: Arm64Lowering, id: number, depth: number = DEPTH): boolean {
   const { op, a, b, c, imm } = s;
   switch (op[id]) {
     case OP.CONST:
@@ -257,7 +257,7 @@ export function isHalf(s: Selection, id: number, depth: number = DEPTH): boolean
 }
 
 /** Is constant `id` 2^n − 1? */
-export function isLowMask(s: Selection, id: number): boolean {
+export function isLowMask(s: Arm64Lowering, id: number): boolean {
   const low = s.imm[id];
   const high = s.wide(id) === 1 ? s.c[id] : 0;
   if (high === 0) return low !== 0 && (low & (low + 1)) === 0;

@@ -64,7 +64,7 @@ function emitAllocateStub(s: StubCode, generalOrder: readonly number[]): void {
   s.constant(0, BigInt(STATUS.BUILTIN));
   s.jumpStub(RELOC.STUB, STUB.PARK);
   s.bind(after);
-  s.mark(KIND.CALL_SITE, frame + 8, 0, 0, 0);
+  s.fixup(KIND.CALL_SITE, frame + 8, 0, 0, 0);
   // Resuming leaves the thread in x9.
   s.at(X.LDR_X_U, SCRATCH, THREAD_REGISTER, THREAD.SLOTS);
   s.add(SCRATCH2, SP, saved.length * 8);

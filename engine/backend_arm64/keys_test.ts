@@ -67,18 +67,21 @@ const TRIGGERS: Readonly<Record<string, string>> = {
   "deep-fp-pins": manyValues(12, "f64", true),
 };
 
-function listing(text: string, key: string, on: boolean): { code: string; hits: number } {
-  const hits: Record<string, number> = {};
-  const { code } = compileFor(ARM64, [text], { optimizations: { [key]: on }, hits });
-  return { code: disassemble(code.bytes, code.functionStart[0], code.functionEnd[0]), hits: hits[key] ?? 0 };
+function listing(text: string, key: string, on: boolean): { code: string; statistics: number } {
+  const statistics: Record<string, number> = {};
+  const { code } = compileFor(ARM64, [text], { optimizations: { [key]: on }, statistics });
+  return {
+    code: disassemble(code.bytes, code.functionStart[0], code.functionEnd[0]),
+    statistics: statistics[key] ?? 0,
+  };
 }
 
 for (const [key, text] of Object.entries(TRIGGERS)) {
   Deno.test(`${key} changes code, and is counted`, () => {
     const on = listing(text, key, true), off = listing(text, key, false);
     notEqual(on.code, off.code);
-    ok(on.hits > 0, `${key} was not counted`);
-    equal(off.hits, 0, `${key} was counted though off`);
+    ok(on.statistics > 0, `${key} was not counted`);
+    equal(off.statistics, 0, `${key} was counted though off`);
   });
 }
 
@@ -104,12 +107,12 @@ const SIZE = 80;
 const PROGRAMS = 12;
 
 /** Compiles random programs, allocations checked; returns the bytes of their code. */
-function compilePrograms(optimizations: Record<string, boolean>, hits: Record<string, number>): string {
+function compilePrograms(optimizations: Record<string, boolean>, statistics: Record<string, number>): string {
   let all = "";
   for (let seed = 1; seed <= PROGRAMS; seed++) {
     const { code } = compileFor(ARM64, [...CALLEES, new ProgramMaker(seed, SIZE, false).make()], {
       optimizations,
-      hits,
+      statistics,
     });
     const index = CALLEES.length;
     all += disassemble(code.bytes, code.functionStart[index], code.functionEnd[index]);
@@ -125,10 +128,10 @@ Deno.test("random programs can be allocated with each key the other way, and wit
 });
 
 Deno.test("store-load-fwd takes what was just stored from its register", () => {
-  const hits: Record<string, number> = {};
+  const statistics: Record<string, number> = {};
   // With results of blocks in slots there are such pairs to find.
-  const on = compilePrograms({ "reg-merge": false }, hits);
-  ok(hits["store-load-fwd"]! > 0);
+  const on = compilePrograms({ "reg-merge": false }, statistics);
+  ok(statistics["store-load-fwd"]! > 0);
   const off = compilePrograms({ "reg-merge": false, "store-load-fwd": false }, {});
   const reloads = (code: string) =>
     [...code.matchAll(/str ([xd])\d+, (\[sp.*\])\n +ldr \1\d+, (\[sp.*\])/g)]

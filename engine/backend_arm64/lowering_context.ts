@@ -2,9 +2,9 @@
  * State of choosing arm64 instructions for one function: codegen/lowering_context.ts, plus the sums of memory base and address that are in
  * registers already.
  */
-import type { Lowering } from "../codegen/target_hooks.ts";
+import type { TargetHooks } from "../codegen/target_hooks.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
-import { FOLDING, FunctionSelection } from "../codegen/lowering_context.ts";
+import { FOLDING, LoweringContext } from "../codegen/lowering_context.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import type { IrFunction } from "../ir/function.ts";
@@ -20,8 +20,8 @@ export const FOLD = {
   CHAINED: FOLDING.OWN + 2,
 } as const;
 
-export class Selection extends FunctionSelection {
-  constructor(readonly lowering: Lowering) {
+export class Arm64Lowering extends LoweringContext {
+  constructor(readonly lowering: TargetHooks) {
     super();
   }
 
@@ -70,13 +70,13 @@ export class Selection extends FunctionSelection {
   /** Result and operands of integer arithmetic, in registers as free as the keys say. */
   #integerOperands(id: number, x: number, y: number): void {
     if (this.threeOperands) {
-      this.hit("three-op-sink");
+      this.count("three-op-sink");
       this.def(id);
     } else this.defReuse(id, 1);
     this.use(x);
     if (x === y) this.use(y);
     else if (this.overRight) {
-      this.hit("olddest-rhs-sink");
+      this.count("olddest-rhs-sink");
       this.use(y);
     } else this.lateUse(y);
   }

@@ -73,7 +73,7 @@ export function buildProcessStubs(os: string): ProcessStubs {
   emitTailReturn(s, labels.tail);
   emitPollLanding(s, poll);
   emitFaultHandler(s, handler, words, poll, layout, os);
-  s.mark(KIND.ALIGN, 16, 0, 0, 0);
+  s.fixup(KIND.ALIGN, 16, 0, 0, 0);
   s.bind(words);
   s.asm.reserve(FAULT_WORDS.SIZE);
   for (let k = 0; k < FAULT_WORDS.SIZE; k += 4) s.asm.word(0);

@@ -5,14 +5,14 @@
  * The rule table has a row for every IR operation, so a new operation without a rule does not compile.
  */
 import { hoistConstants } from "../regalloc/hoist_constants.ts";
-import type { Lowering } from "../codegen/target_hooks.ts";
+import type { TargetHooks } from "../codegen/target_hooks.ts";
 import { selectBlocks, SHARED_RULES } from "../codegen/select_function.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import type { IrFunction } from "../ir/function.ts";
 import { OP_ROWS, type OpName } from "../ir/ops.ts";
-import { OVERFLOW_ENTRY, paramPlaces, RECORD_REGISTER, resultPlaces } from "./abi.ts";
+import { OVERFLOW_ENTRY, paramLocations, RECORD_REGISTER, resultLocations } from "./abi.ts";
 import { markFolds } from "./folding.ts";
 import { constantPlan, isFloatImmediate } from "./immediates.ts";
 import { P } from "./machine_ops.ts";
@@ -26,9 +26,9 @@ import * as lanes from "./select_lanes.ts";
 import * as memory from "./select_memory.ts";
 import { selectShuffle } from "./select_shuffle.ts";
 import * as vector from "./select_vector.ts";
-import { Selection } from "./lowering_context.ts";
+import { Arm64Lowering } from "./lowering_context.ts";
 
-type Rule = (s: Selection, id: number) => void;
+type Rule = (s: Arm64Lowering, id: number) => void;
 
 const RULES = {
   ...SHARED_RULES,
@@ -208,10 +208,10 @@ const RULES = {
 const RULE_BY_OP: readonly Rule[] = OP_ROWS.map((row) => RULES[row.name]);
 
 /** The instructions that the shared rules need. */
-const LOWERING: Lowering = {
+const LOWERING: TargetHooks = {
   convention: {
-    params: paramPlaces,
-    results: resultPlaces,
+    params: paramLocations,
+    results: resultLocations,
     overflowEntry: OVERFLOW_ENTRY,
     record: RECORD_REGISTER,
     clobbers: CALL_CLOBBERS,
@@ -226,7 +226,7 @@ const LOWERING: Lowering = {
   trapCompare: compare.selectTrapCompare,
 };
 
-const selection = new Selection(LOWERING);
+const selection = new Arm64Lowering(LOWERING);
 
 /** Chooses instructions for `f`, replacing what `v` held. */
 export function selectFunction(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void {

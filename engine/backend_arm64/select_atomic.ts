@@ -12,10 +12,10 @@ import { TRAP } from "../traps.ts";
 import { X } from "./instructions.ts";
 import { AUX_TRAP_SHIFT, P } from "./machine_ops.ts";
 import { memorySum } from "./select_memory.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { Arm64Lowering } from "./lowering_context.ts";
 
 /** The register of the address `address` of access `id`, its offset added. */
-function addressRegister(s: Selection, id: number, address: number): number {
+function addressRegister(s: Arm64Lowering, id: number, address: number): number {
   const offset = s.imm[id];
   const base = (s.c[id] & 15) === REGION.MEMORY0 ? memorySum(s, address) : s.reg(address);
   if (offset === 0) return base;
@@ -28,7 +28,7 @@ function addressRegister(s: Selection, id: number, address: number): number {
 }
 
 /** The aux word of access `id`: what it traps with. */
-function trapAux(s: Selection, id: number): number {
+function trapAux(s: Arm64Lowering, id: number): number {
   const kind = s.c[id] & 15;
   const trap = kind === REGION.MEMORY0 && !s.explicit
     ? TRAP.MEMORY_OUT_OF_BOUNDS
@@ -38,7 +38,7 @@ function trapAux(s: Selection, id: number): number {
   return trap << AUX_TRAP_SHIFT;
 }
 
-export function selectAtomicLoad(s: Selection, id: number): void {
+export function selectAtomicLoad(s: Arm64Lowering, id: number): void {
   const base = addressRegister(s, id, s.a[id]);
   s.plain(X.LDAR_B + atomicWidth(s.c[id]), 0, 0, trapAux(s, id));
   s.def(id);
@@ -46,7 +46,7 @@ export function selectAtomicLoad(s: Selection, id: number): void {
   s.end();
 }
 
-export function selectAtomicStore(s: Selection, id: number): void {
+export function selectAtomicStore(s: Arm64Lowering, id: number): void {
   const value = s.reg(s.b[id]);
   const base = addressRegister(s, id, s.a[id]);
   s.plain(X.STLR_B + atomicWidth(s.c[id]), 0, 0, trapAux(s, id));
@@ -59,7 +59,7 @@ export function selectAtomicStore(s: Selection, id: number): void {
 const LSE_ROWS = [X.LDADDAL_B, X.LDADDAL_B, X.LDCLRAL_B, X.LDSETAL_B, X.LDEORAL_B, X.SWPAL_B];
 
 /** `row` of the value in a new register: −value or ~value. */
-function changed(s: Selection, value: number, op: number): number {
+function changed(s: Arm64Lowering, value: number, op: number): number {
   const x = s.reg(value);
   const wide = s.wide(value);
   const vreg = s.v.newVreg(s.ty[value]);
@@ -72,7 +72,7 @@ function changed(s: Selection, value: number, op: number): number {
 }
 
 /** ATOMIC_ADD to ATOMIC_XCHG: all result in the old value. */
-export function selectAtomicModify(s: Selection, id: number): void {
+export function selectAtomicModify(s: Arm64Lowering, id: number): void {
   const op = s.op[id];
   const width = atomicWidth(s.c[id]);
   if (!s.lse) {
@@ -96,7 +96,7 @@ export function selectAtomicModify(s: Selection, id: number): void {
   s.end();
 }
 
-export function selectAtomicCompareExchange(s: Selection, id: number): void {
+export function selectAtomicCompareExchange(s: Arm64Lowering, id: number): void {
   const { v } = s;
   const { pool } = s.f;
   const list = s.a[id];
@@ -121,7 +121,7 @@ export function selectAtomicCompareExchange(s: Selection, id: number): void {
   s.end();
 }
 
-export function selectFence(s: Selection, _id: number): void {
+export function selectFence(s: Arm64Lowering, _id: number): void {
   s.plain(X.DMB_ISH, 0, 0, 0);
   s.end();
 }

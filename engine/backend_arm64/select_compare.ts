@@ -13,7 +13,7 @@ import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CC_SWAPPED, CONSUMER } from "./machine_ops.ts";
 import { tested, testedRegister } from "./select_lanes.ts";
 import { isShifted, logicalField } from "./select_integer.ts";
-import { FOLD, type Selection } from "./lowering_context.ts";
+import { type Arm64Lowering, FOLD } from "./lowering_context.ts";
 
 // Condition of each integer comparison, in the order of the IR's operations from EQ on.
 const INTEGER_CC = Uint8Array.of(CC.EQ, CC.NE, CC.LT, CC.LO, CC.GT, CC.HI, CC.LE, CC.LS, CC.GE, CC.HS);
@@ -38,16 +38,16 @@ function set(row: number, first: number, second: number, imm: number, disp: numb
 }
 
 /** Does value `id` have no register of its own because whoever asks whether it is zero compares itself? */
-function isFoldedCondition(s: Selection, id: number): boolean {
+function isFoldedCondition(s: Arm64Lowering, id: number): boolean {
   return s.folded[id] === FOLD.CHAIN || isFoldedCompare(s, id);
 }
 
-function isFoldedCompare(s: Selection, id: number): boolean {
+function isFoldedCompare(s: Arm64Lowering, id: number): boolean {
   return s.folded[id] !== 0 && (isIntegerCompare(s.op[id]) || isFloatCompare(s.op[id]));
 }
 
 /** Resolves value `id` as a condition (negated if `invert`). `jumps`: the consumer is a branch or trap. */
-function resolveCondition(s: Selection, id: number, invert: boolean, jumps: boolean): void {
+function resolveCondition(s: Arm64Lowering, id: number, invert: boolean, jumps: boolean): void {
   const { op, a, b, folded } = s;
   if (folded[id] === 0 || op[id] === OP.WRAP) {
     resolveZero(s.reg(id), 0, jumps);
@@ -79,7 +79,7 @@ function resolveZero(vreg: number, wide: number, jumps: boolean): void {
 }
 
 /** The number of the only 1 bit of constant `id`, or −1. */
-function singleBit(s: Selection, id: number): number {
+function singleBit(s: Arm64Lowering, id: number): number {
   const low = s.imm[id];
   const high = s.wide(id) === 1 ? s.c[id] : 0;
   if (high === 0 && low !== 0 && (low & (low - 1)) === 0) return 31 - Math.clz32(low);
@@ -88,7 +88,7 @@ function singleBit(s: Selection, id: number): number {
 }
 
 /** Are there 1 bits in AND `id`? The condition is the caller's (NE or EQ). */
-function resolveTest(s: Selection, id: number, jumps: boolean): void {
+function resolveTest(s: Arm64Lowering, id: number, jumps: boolean): void {
   let x = s.a[id];
   let y = s.b[id];
   const wide = s.wide(id);
@@ -104,7 +104,7 @@ function resolveTest(s: Selection, id: number, jumps: boolean): void {
 }
 
 /** The compare that value `id` is. */
-function resolveCompare(s: Selection, id: number, jumps: boolean): void {
+function resolveCompare(s: Arm64Lowering, id: number, jumps: boolean): void {
   const { op, a, b } = s;
   let x = a[id];
   let y = b[id];
@@ -169,7 +169,7 @@ function resolveCompare(s: Selection, id: number, jumps: boolean): void {
 const other = { row: 0, imm: 0, cc: 0, first: 0, second: 0 };
 
 /** The conditional comparison that value `id` is; one that was not folded is compared with zero. */
-function resolveSecond(s: Selection, id: number): void {
+function resolveSecond(s: Arm64Lowering, id: number): void {
   const { op, a, b } = s;
   other.imm = 0;
   other.second = 0;
@@ -206,7 +206,7 @@ function resolveSecond(s: Selection, id: number): void {
 }
 
 /** The two comparisons of the AND or OR `id`. */
-function resolveChain(s: Selection, id: number): void {
+function resolveChain(s: Arm64Lowering, id: number): void {
   const x = s.a[id];
   const [first, second] = s.folded[x] === FOLD.FIRST ? [x, s.b[id]] : [s.b[id], x];
   resolveCondition(s, first, false, false);
@@ -225,7 +225,7 @@ function resolveChain(s: Selection, id: number): void {
 }
 
 /** Begins the instruction of the compare found last; operands of the consumer follow, then `compareOperands`. */
-function beginCompare(s: Selection, consumer: number, codeBits: number): void {
+function beginCompare(s: Arm64Lowering, consumer: number, codeBits: number): void {
   s.plain(
     found.row,
     found.imm,
@@ -234,7 +234,7 @@ function beginCompare(s: Selection, consumer: number, codeBits: number): void {
   );
 }
 
-function compareOperands(s: Selection): void {
+function compareOperands(s: Arm64Lowering): void {
   s.use(found.first);
   if (found.second !== 0) s.use(found.second);
   if (found.third !== 0) s.use(found.third);
@@ -242,7 +242,7 @@ function compareOperands(s: Selection): void {
 }
 
 /** A comparison whose result is a value. */
-export function selectCompare(s: Selection, id: number): void {
+export function selectCompare(s: Arm64Lowering, id: number): void {
   // Not folded itself: resolve its own compare, peeling a folded one inside EQ(x, 0).
   const { op, a, b } = s;
   const peels = (op[id] === OP.EQ || op[id] === OP.NE) && s.isZero(b[id]) && isFoldedCondition(s, a[id]);
@@ -255,7 +255,7 @@ export function selectCompare(s: Selection, id: number): void {
 }
 
 /** The compare that ends a block: branches on value `condition`. */
-export function selectBranchCompare(s: Selection, condition: number): void {
+export function selectBranchCompare(s: Arm64Lowering, condition: number): void {
   resolveCondition(s, condition, false, true);
   beginCompare(s, CONSUMER.BRANCH, 0);
   compareOperands(s);
@@ -263,14 +263,14 @@ export function selectBranchCompare(s: Selection, condition: number): void {
 }
 
 /** Traps with `code` if value `condition` is not zero. */
-export function selectTrapCompare(s: Selection, condition: number, codeBits: number): void {
+export function selectTrapCompare(s: Arm64Lowering, condition: number, codeBits: number): void {
   resolveCondition(s, condition, false, true);
   beginCompare(s, CONSUMER.TRAP, codeBits);
   compareOperands(s);
   s.end();
 }
 
-export function selectSelect(s: Selection, id: number): void {
+export function selectSelect(s: Arm64Lowering, id: number): void {
   const ty = s.ty[id];
   const then = s.regOf(s.a[id], ty);
   const otherwise = s.regOf(s.b[id], ty);

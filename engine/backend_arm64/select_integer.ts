@@ -9,7 +9,7 @@ import { isConstantShift, isHalf, isLowMask } from "./folding.ts";
 import { arithmeticImmediate, logicalImmediate } from "./immediates.ts";
 import { X } from "./instructions.ts";
 import { P } from "./machine_ops.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { Arm64Lowering } from "./lowering_context.ts";
 
 /** Options of an extended operand. */
 const UXTW = 2;
@@ -20,24 +20,24 @@ function shiftKind(op: number): number {
   return op === OP.SHL ? 0 : op === OP.SHR_U ? 1 : 2;
 }
 
-function shiftCount(s: Selection, id: number): number {
+function shiftCount(s: Arm64Lowering, id: number): number {
   return s.imm[s.b[id]] & (s.wide(id) === 1 ? 63 : 31);
 }
 
 /** Is value `id` folded as a shifted operand? */
-export function isShifted(s: Selection, id: number): boolean {
+export function isShifted(s: Arm64Lowering, id: number): boolean {
   return s.folded[id] !== 0 && isConstantShift(s, id);
 }
 
 /** def = x row y, where y may be a folded shift. */
-function shiftedBinary(s: Selection, row: number, id: number, x: number, y: number): void {
+function shiftedBinary(s: Arm64Lowering, row: number, id: number, x: number, y: number): void {
   if (!isShifted(s, y)) return s.binary(row, id, x, s.reg(y));
   const kind = shiftKind(s.op[y]);
   s.binary(row, id, x, s.reg(s.a[y]), shiftCount(s, y), kind);
 }
 
 /** def = x ± constant, if the constant is an immediate. */
-function addImmediate(s: Selection, id: number, x: number, value: number): boolean {
+function addImmediate(s: Arm64Lowering, id: number, x: number, value: number): boolean {
   const size = Math.abs(value);
   const row = (value < 0 ? X.SUB_I32 : X.ADD_I32) + s.wide(id);
   const field = arithmeticImmediate(size);
@@ -59,7 +59,7 @@ function addImmediate(s: Selection, id: number, x: number, value: number): boole
 
 // Rules for ADD and SUB
 
-function multiplyAdd(s: Selection, row: number, id: number, product: number, addend: number): void {
+function multiplyAdd(s: Arm64Lowering, row: number, id: number, product: number, addend: number): void {
   const x = s.reg(s.a[product]);
   const y = s.reg(s.b[product]);
   const z = s.reg(addend);
@@ -71,17 +71,17 @@ function multiplyAdd(s: Selection, row: number, id: number, product: number, add
   s.end();
 }
 
-function isFolded(s: Selection, id: number, op: number): boolean {
+function isFolded(s: Arm64Lowering, id: number, op: number): boolean {
   return s.folded[id] !== 0 && s.op[id] === op;
 }
 
 /** Is value `id` folded as an extended operand? */
-function isExtended(s: Selection, id: number): boolean {
+function isExtended(s: Arm64Lowering, id: number): boolean {
   return isFolded(s, id, OP.EXTEND_S) || isFolded(s, id, OP.EXTEND_U);
 }
 
 /** def = x row the extension y. What is zero-extended already, as an i32 in a register of its own is, needs no extending row. */
-function extendedBinary(s: Selection, extending: number, row: number, id: number, x: number, y: number): void {
+function extendedBinary(s: Arm64Lowering, extending: number, row: number, id: number, x: number, y: number): void {
   const source = s.a[y];
   const signed = s.op[y] === OP.EXTEND_S;
   const first = s.reg(x);
@@ -89,7 +89,7 @@ function extendedBinary(s: Selection, extending: number, row: number, id: number
   else s.binary(row, id, first, s.reg(source));
 }
 
-export function selectAdd(s: Selection, id: number): void {
+export function selectAdd(s: Arm64Lowering, id: number): void {
   let x = s.a[id];
   let y = s.b[id];
   if (s.isImmediate(x) && !s.isImmediate(y)) [x, y] = [y, x];
@@ -101,7 +101,7 @@ export function selectAdd(s: Selection, id: number): void {
   shiftedBinary(s, X.ADD32 + s.wide(id), id, s.reg(x), y);
 }
 
-export function selectSub(s: Selection, id: number): void {
+export function selectSub(s: Arm64Lowering, id: number): void {
   const x = s.a[id];
   const y = s.b[id];
   if (s.isImmediate(y) && addImmediate(s, id, x, -s.imm[y])) return;
@@ -112,7 +112,7 @@ export function selectSub(s: Selection, id: number): void {
 
 // Rules for MUL
 
-export function selectMul(s: Selection, id: number): void {
+export function selectMul(s: Arm64Lowering, id: number): void {
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
   s.plain(P.MUL, 0, 0, s.wide(id));
@@ -125,12 +125,12 @@ export function selectMul(s: Selection, id: number): void {
 // Rules for AND, OR, XOR
 
 /** The logical immediate that constant `id` is, or −1. */
-export function logicalField(s: Selection, id: number): number {
+export function logicalField(s: Arm64Lowering, id: number): number {
   const low = s.imm[id];
   return logicalImmediate(low, s.wide(id) === 1 ? s.c[id] : low);
 }
 
-function bitwise(s: Selection, row: number, immediateRow: number, id: number): void {
+function bitwise(s: Arm64Lowering, row: number, immediateRow: number, id: number): void {
   let x = s.a[id];
   let y = s.b[id];
   if (s.op[x] === OP.CONST && s.op[y] !== OP.CONST) [x, y] = [y, x];
@@ -141,7 +141,7 @@ function bitwise(s: Selection, row: number, immediateRow: number, id: number): v
   shiftedBinary(s, row + s.wide(id), id, s.reg(x), y);
 }
 
-export function selectAnd(s: Selection, id: number): void {
+export function selectAnd(s: Arm64Lowering, id: number): void {
   const x = s.a[id];
   const y = s.b[id];
   if (isShifted(s, x) && s.op[y] === OP.CONST && isLowMask(s, y)) {
@@ -156,11 +156,11 @@ export function selectAnd(s: Selection, id: number): void {
   bitwise(s, X.AND32, X.AND_I32, id);
 }
 
-export function selectOr(s: Selection, id: number): void {
+export function selectOr(s: Arm64Lowering, id: number): void {
   bitwise(s, X.ORR32, X.ORR_I32, id);
 }
 
-export function selectXor(s: Selection, id: number): void {
+export function selectXor(s: Arm64Lowering, id: number): void {
   const y = s.b[id];
   if (s.isImmediate(y) && s.imm[y] === -1) {
     const x = s.reg(s.a[id]);
@@ -175,7 +175,7 @@ export function selectXor(s: Selection, id: number): void {
 
 // Rules for shifts and rotates
 
-function shift(s: Selection, id: number, row: number): boolean {
+function shift(s: Arm64Lowering, id: number, row: number): boolean {
   const count = s.b[id];
   const wide = s.wide(id);
   if (s.op[count] === OP.CONST) return false;
@@ -184,29 +184,29 @@ function shift(s: Selection, id: number, row: number): boolean {
   return true;
 }
 
-export function selectShl(s: Selection, id: number): void {
+export function selectShl(s: Arm64Lowering, id: number): void {
   if (shift(s, id, X.LSLV32)) return;
   const n = shiftCount(s, id);
   const last = s.wide(id) === 1 ? 63 : 31;
   s.unary(X.UBFM32 + s.wide(id), id, s.reg(s.a[id]), -n & last, last - n);
 }
 
-export function selectShrS(s: Selection, id: number): void {
+export function selectShrS(s: Arm64Lowering, id: number): void {
   if (shift(s, id, X.ASRV32)) return;
   s.unary(X.SBFM32 + s.wide(id), id, s.reg(s.a[id]), shiftCount(s, id), s.wide(id) === 1 ? 63 : 31);
 }
 
-export function selectShrU(s: Selection, id: number): void {
+export function selectShrU(s: Arm64Lowering, id: number): void {
   if (shift(s, id, X.LSRV32)) return;
   s.unary(X.UBFM32 + s.wide(id), id, s.reg(s.a[id]), shiftCount(s, id), s.wide(id) === 1 ? 63 : 31);
 }
 
-function rotateRight(s: Selection, id: number, n: number): void {
+function rotateRight(s: Arm64Lowering, id: number, n: number): void {
   const x = s.reg(s.a[id]);
   s.binary(X.EXTR32 + s.wide(id), id, x, x, n);
 }
 
-export function selectRotl(s: Selection, id: number): void {
+export function selectRotl(s: Arm64Lowering, id: number): void {
   if (s.op[s.b[id]] === OP.CONST) return rotateRight(s, id, -shiftCount(s, id) & (s.wide(id) === 1 ? 63 : 31));
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
@@ -217,18 +217,18 @@ export function selectRotl(s: Selection, id: number): void {
   s.end();
 }
 
-export function selectRotr(s: Selection, id: number): void {
+export function selectRotr(s: Arm64Lowering, id: number): void {
   if (shift(s, id, X.RORV32)) return;
   rotateRight(s, id, shiftCount(s, id));
 }
 
 // Rules for counting bits
 
-export function selectClz(s: Selection, id: number): void {
+export function selectClz(s: Arm64Lowering, id: number): void {
   s.unary(X.CLZ32 + s.wide(id), id, s.reg(s.a[id]));
 }
 
-function pseudoUnary(s: Selection, op: number, id: number): void {
+function pseudoUnary(s: Arm64Lowering, op: number, id: number): void {
   const x = s.reg(s.a[id]);
   s.plain(op, 0, 0, s.wide(id));
   s.def(id);
@@ -236,17 +236,17 @@ function pseudoUnary(s: Selection, op: number, id: number): void {
   s.end();
 }
 
-export function selectCtz(s: Selection, id: number): void {
+export function selectCtz(s: Arm64Lowering, id: number): void {
   pseudoUnary(s, P.CTZ, id);
 }
 
-export function selectPopcnt(s: Selection, id: number): void {
+export function selectPopcnt(s: Arm64Lowering, id: number): void {
   pseudoUnary(s, P.POPCNT, id);
 }
 
 // Rules for division
 
-function divide(s: Selection, op: number, id: number): void {
+function divide(s: Arm64Lowering, op: number, id: number): void {
   if (selectDivisionByConstant(s, id, DIVISION)) return;
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
@@ -257,38 +257,38 @@ function divide(s: Selection, op: number, id: number): void {
   s.end();
 }
 
-export function selectDivS(s: Selection, id: number): void {
+export function selectDivS(s: Arm64Lowering, id: number): void {
   divide(s, P.DIV_S, id);
 }
 
-export function selectDivU(s: Selection, id: number): void {
+export function selectDivU(s: Arm64Lowering, id: number): void {
   divide(s, P.DIV_U, id);
 }
 
-export function selectRemS(s: Selection, id: number): void {
+export function selectRemS(s: Arm64Lowering, id: number): void {
   divide(s, P.REM_S, id);
 }
 
-export function selectRemU(s: Selection, id: number): void {
+export function selectRemU(s: Arm64Lowering, id: number): void {
   divide(s, P.REM_U, id);
 }
 
 // Rules for conversions between integers
 
-export function selectExtend8(s: Selection, id: number): void {
+export function selectExtend8(s: Arm64Lowering, id: number): void {
   s.unary(X.SBFM32 + s.wide(id), id, s.reg(s.a[id]), 0, 7);
 }
 
-export function selectExtend16(s: Selection, id: number): void {
+export function selectExtend16(s: Arm64Lowering, id: number): void {
   s.unary(X.SBFM32 + s.wide(id), id, s.reg(s.a[id]), 0, 15);
 }
 
-export function selectExtend32(s: Selection, id: number): void {
+export function selectExtend32(s: Arm64Lowering, id: number): void {
   s.unary(X.SBFM64, id, s.reg(s.a[id]), 0, 31);
 }
 
 /** def = x, whose upper half is zero. */
-function same(s: Selection, id: number): void {
+function same(s: Arm64Lowering, id: number): void {
   const x = s.reg(s.a[id]);
   s.plain(P.ZERO_EXTEND, 0, 0, 0);
   s.defReuse(id, 1);
@@ -296,11 +296,11 @@ function same(s: Selection, id: number): void {
   s.end();
 }
 
-export function selectExtendU(s: Selection, id: number): void {
+export function selectExtendU(s: Arm64Lowering, id: number): void {
   same(s, id);
 }
 
-export function selectWrap(s: Selection, id: number): void {
+export function selectWrap(s: Arm64Lowering, id: number): void {
   const x = s.a[id];
   if (isFolded(s, x, OP.SHR_U)) {
     const n = shiftCount(s, x);

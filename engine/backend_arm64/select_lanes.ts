@@ -6,24 +6,24 @@ import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
 import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CONSUMER } from "./machine_ops.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { Arm64Lowering } from "./lowering_context.ts";
 import { constantVector, one, oneInto, two } from "./vector_code.ts";
 
 const { I8X16, I16X8, I64X2, F32X4 } = SHAPE;
 
-export function selectSplat(s: Selection, id: number): void {
+export function selectSplat(s: Arm64Lowering, id: number): void {
   const shape = s.imm[id] & 0xff;
   const x = s.reg(s.a[id]);
   s.vregs[id] = one(s, shape < F32X4 ? X.DUP_R_16B + shape : shape === F32X4 ? X.DUP_E_4S : X.DUP_E_2D, x);
 }
 
 /** Moving a scalar clears what is above it. */
-export function selectFromScalar(s: Selection, id: number): void {
+export function selectFromScalar(s: Arm64Lowering, id: number): void {
   const x = s.a[id];
   s.vregs[id] = one(s, s.ty[x] === TY.F64 ? X.FMOV_D : X.FMOV_S, s.reg(x));
 }
 
-export function selectReplace(s: Selection, id: number): void {
+export function selectReplace(s: Arm64Lowering, id: number): void {
   const shape = s.imm[id] & 0xff;
   const lane = s.imm[id] >>> 8;
   const vector = s.reg(s.a[id]);
@@ -32,7 +32,7 @@ export function selectReplace(s: Selection, id: number): void {
   else s.vregs[id] = oneInto(s, shape === F32X4 ? X.INS_E_4S : X.INS_E_2D, vector, x, lane, 0);
 }
 
-export function selectExtract(s: Selection, id: number): void {
+export function selectExtract(s: Arm64Lowering, id: number): void {
   const shape = s.imm[id] & 0xff;
   const lane = s.imm[id] >>> 8;
   const x = s.reg(s.a[id]);
@@ -53,7 +53,7 @@ export function selectExtract(s: Selection, id: number): void {
  * A general register for test `id`, and in `tested.wide` its width: the test is true if it is not zero, but for VALL_TRUE of i64x2
  * if it is (`tested.cc`).
  */
-export function testedRegister(s: Selection, id: number): number {
+export function testedRegister(s: Arm64Lowering, id: number): number {
   const shape = s.imm[id] & 0xff;
   let x = s.reg(s.a[id]);
   tested.cc = CC.NE;
@@ -70,7 +70,7 @@ export function testedRegister(s: Selection, id: number): number {
 /** What {@linkcode testedRegister} found; valid until the next call. */
 export const tested = { cc: 0, wide: 0 };
 
-export function selectTest(s: Selection, id: number): void {
+export function selectTest(s: Arm64Lowering, id: number): void {
   const x = testedRegister(s, id);
   const aux = (tested.cc << AUX_CONDITION_SHIFT) | (CONSUMER.SET << AUX_CONSUMER_SHIFT);
   s.plain(X.SUBS_I32 + tested.wide, 0, 0, aux);
@@ -80,7 +80,7 @@ export function selectTest(s: Selection, id: number): void {
 }
 
 /** The sign bits: masks of the lanes select bits of a constant, which are added up. */
-export function selectBitmask(s: Selection, id: number): void {
+export function selectBitmask(s: Arm64Lowering, id: number): void {
   const shape = s.imm[id] & 0xff;
   const x = s.reg(s.a[id]);
   if (shape === I64X2) {

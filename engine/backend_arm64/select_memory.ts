@@ -11,13 +11,13 @@ import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import { X } from "./instructions.ts";
 import { AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { Arm64Lowering } from "./lowering_context.ts";
 
 /** What `resolveAddress` found; valid until the next call. */
 const found = { mode: 0, base: 0, index: 0, scale: 0, disp: 0, trap: 0 };
 
 /** The register of memory base + address `id`, made here unless it is known. */
-export function memorySum(s: Selection, id: number): number {
+export function memorySum(s: Arm64Lowering, id: number): number {
   if (s.sumRegion[id] === s.region) return s.sumVreg[id];
   const x = s.reg(id);
   const sum = s.v.newVreg(TY.I64);
@@ -31,7 +31,7 @@ export function memorySum(s: Selection, id: number): number {
 }
 
 /** Resolves the address of access `id`. */
-function resolveAddress(s: Selection, id: number): void {
+function resolveAddress(s: Arm64Lowering, id: number): void {
   const kind = s.c[id] & 0xff;
   const address = s.a[id];
   const { op, b, imm } = s;
@@ -71,7 +71,7 @@ function addressAux(): number {
   return found.mode | (found.scale << AUX_SCALE_SHIFT) | (found.trap << AUX_TRAP_SHIFT);
 }
 
-function addressOperands(s: Selection): void {
+function addressOperands(s: Arm64Lowering): void {
   if (found.mode === MODE.MEMORY_CONSTANT || found.mode === MODE.CONTEXT) return;
   s.use(found.base);
   if (found.mode === MODE.POINTER_INDEX) s.use(found.index);
@@ -115,7 +115,7 @@ export function storeRow(ty: number): number {
   return X.STR_X_U;
 }
 
-export function selectLoad(s: Selection, id: number): void {
+export function selectLoad(s: Arm64Lowering, id: number): void {
   const row = loadRow(s.op[id], s.ty[id]);
   resolveAddress(s, id);
   s.plain(row, 0, found.disp, addressAux());
@@ -124,7 +124,7 @@ export function selectLoad(s: Selection, id: number): void {
   s.end();
 }
 
-export function selectStore(s: Selection, id: number): void {
+export function selectStore(s: Arm64Lowering, id: number): void {
   const value = s.b[id];
   const o = s.op[id];
   const row = o === OP.STORE8
@@ -145,7 +145,7 @@ export function selectStore(s: Selection, id: number): void {
 }
 
 /** Explicit mode: the address plus its static offset plus the access size must not exceed the memory's length. */
-export function selectBounds(s: Selection, id: number): void {
+export function selectBounds(s: Arm64Lowering, id: number): void {
   const address = s.a[id];
   const memory = boundsMemory(s.c[id]);
   const size = boundsBytes(s.c[id]);
@@ -165,7 +165,7 @@ export function selectBounds(s: Selection, id: number): void {
 }
 
 /** A load of type `ty` from [base + disp] into vreg `to`. */
-export function loadFrom(s: Selection, to: number, base: number, disp: number, ty: number): void {
+export function loadFrom(s: Arm64Lowering, to: number, base: number, disp: number, ty: number): void {
   s.plain(loadRow(OP.LOAD, ty), 0, disp, MODE.POINTER);
   s.defOf(to);
   s.use(base);
@@ -173,7 +173,7 @@ export function loadFrom(s: Selection, to: number, base: number, disp: number, t
 }
 
 /** A store of vreg `value` of type `ty` to [base + disp]. */
-export function storeTo(s: Selection, value: number, base: number, disp: number, ty: number): void {
+export function storeTo(s: Arm64Lowering, value: number, base: number, disp: number, ty: number): void {
   s.plain(storeRow(ty), 0, disp, MODE.POINTER);
   s.use(value);
   s.use(base);
@@ -181,7 +181,7 @@ export function storeTo(s: Selection, value: number, base: number, disp: number,
 }
 
 /** Loads the 64-bit field of the context at `offset` into a new vreg. */
-export function loadContext(s: Selection, offset: number): number {
+export function loadContext(s: Arm64Lowering, offset: number): number {
   const vreg = s.v.newVreg(TY.I64);
   s.plain(X.LDR_X_U, 0, offset, MODE.CONTEXT);
   s.defOf(vreg);

@@ -3,14 +3,14 @@
  * DUP, INS, ZIP, UZP, TRN and REV; what is left is a table lookup per operand. Lanes are bytes: 0-15 of the first operand, 16-31 of the second.
  */
 import { X } from "./instructions.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { Arm64Lowering } from "./lowering_context.ts";
 import { constantVector, one, oneInto, two, twoInto } from "./vector_code.ts";
 
 /** The lanes being matched, as bytes and as lanes of the width in hand. */
 const bytes = new Uint8Array(16);
 const lanes = new Uint8Array(16);
 
-export function selectShuffle(s: Selection, id: number): void {
+export function selectShuffle(s: Arm64Lowering, id: number): void {
   const at = s.imm[id] * 16;
   const a = s.a[id];
   const b = s.b[id];
@@ -22,7 +22,7 @@ export function selectShuffle(s: Selection, id: number): void {
   s.vregs[id] = shuffle(s, x, y, a === b);
 }
 
-function shuffle(s: Selection, x: number, y: number, single: boolean): number {
+function shuffle(s: Arm64Lowering, x: number, y: number, single: boolean): number {
   const distance = rotation(single ? 16 : 32);
   if (distance === 0) return x;
   if (distance === 16) return y;
@@ -55,7 +55,7 @@ function widen(size: number): boolean {
 }
 
 /** The shuffle of lanes as one instruction, or −1. */
-function oneStep(s: Selection, size: number, x: number, y: number, single: boolean): number {
+function oneStep(s: Arm64Lowering, size: number, x: number, y: number, single: boolean): number {
   const n = 16 >> size;
   const same = (lane: (k: number) => number) => {
     for (let k = 0; k < n; k++) if (lanes[k] !== lane(k)) return false;
@@ -98,7 +98,7 @@ function oneStep(s: Selection, size: number, x: number, y: number, single: boole
 }
 
 /** One operand with one lane replaced, or −1. */
-function insertion(s: Selection, size: number, n: number, x: number, y: number, single: boolean): number {
+function insertion(s: Arm64Lowering, size: number, n: number, x: number, y: number, single: boolean): number {
   for (const base of single ? [0] : [0, n]) {
     let changed = -1;
     let count = 0;
@@ -115,7 +115,7 @@ function insertion(s: Selection, size: number, n: number, x: number, y: number, 
 }
 
 /** The bytes as a vector constant, those outside [first, first + 16) as 255. */
-function table(s: Selection, first: number): number {
+function table(s: Arm64Lowering, first: number): number {
   const word = (k: number) => {
     let value = 0;
     for (let n = 3; n >= 0; n--) {
@@ -128,7 +128,7 @@ function table(s: Selection, first: number): number {
 }
 
 /** Lanes out of range give 0 in the first lookup, and stay in the second. */
-function lookUp(s: Selection, x: number, y: number, single: boolean): number {
+function lookUp(s: Arm64Lowering, x: number, y: number, single: boolean): number {
   const low = two(s, X.TBL_16B, x, table(s, 0));
   return single ? low : twoInto(s, X.TBX_16B, low, y, table(s, 16));
 }

@@ -5,24 +5,24 @@
 import { OP } from "../ir/ops.ts";
 import { SHAPE } from "../ir/types.ts";
 import { X } from "./instructions.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { Arm64Lowering } from "./lowering_context.ts";
 import { one, oneInto, two, twoInto } from "./vector_code.ts";
 import { BINARY_ROW, EXCHANGED, UNARY_ROW } from "./vector_rows.ts";
 
 const { I8X16, F32X4 } = SHAPE;
 
-function shapeOf(s: Selection, id: number): number {
+function shapeOf(s: Arm64Lowering, id: number): number {
   return s.imm[id] & 0xff;
 }
 
-export function selectUnary(s: Selection, id: number): void {
+export function selectUnary(s: Arm64Lowering, id: number): void {
   const row = UNARY_ROW[s.op[id] * 8 + shapeOf(s, id)];
   const x = s.reg(s.a[id]);
   s.vregs[id] = row !== 0 ? one(s, row, x) : longUnary(s, s.op[id], x);
 }
 
 /** Conversions between two doubles and two words. */
-function longUnary(s: Selection, op: number, x: number): number {
+function longUnary(s: Arm64Lowering, op: number, x: number): number {
   switch (op) {
     case OP.VCONVERT_S:
       return one(s, X.SCVTF_2D, one(s, X.SSHLL_4S, x));
@@ -37,11 +37,11 @@ function longUnary(s: Selection, op: number, x: number): number {
 }
 
 /** Is value `id` a vector negation that was folded? */
-function isInverse(s: Selection, id: number): boolean {
+function isInverse(s: Arm64Lowering, id: number): boolean {
   return s.folded[id] !== 0 && s.op[id] === OP.VNOT;
 }
 
-export function selectBinary(s: Selection, id: number): void {
+export function selectBinary(s: Arm64Lowering, id: number): void {
   const op = s.op[id];
   const a = s.a[id];
   const b = s.b[id];
@@ -59,7 +59,7 @@ export function selectBinary(s: Selection, id: number): void {
 }
 
 /** `x & ~y`, `x | ~y` and `x & ~~y`, where the inversion was folded. */
-function selectInverse(s: Selection, id: number): void {
+function selectInverse(s: Arm64Lowering, id: number): void {
   const op = s.op[id];
   let x = s.a[id];
   let y = s.b[id];
@@ -79,7 +79,7 @@ const ZERO_ROWS: Readonly<Record<number, readonly [number, number]>> = {
 };
 
 /** Row that compares the other operand of `id` with the zero that one is, or 0. */
-function compareWithZero(s: Selection, id: number): number {
+function compareWithZero(s: Arm64Lowering, id: number): number {
   const rows = ZERO_ROWS[s.op[id]];
   if (rows === undefined) return 0;
   if (s.isZeroVector(s.b[id])) return rows[0] + shapeOf(s, id);
@@ -87,7 +87,7 @@ function compareWithZero(s: Selection, id: number): number {
 }
 
 /** `x` op `y` for the operations without an instruction. */
-function longBinary(s: Selection, id: number, x: number, y: number): number {
+function longBinary(s: Arm64Lowering, id: number, x: number, y: number): number {
   const shape = shapeOf(s, id);
   const double = shape === F32X4 ? 0 : 1;
   switch (s.op[id]) {
@@ -122,7 +122,7 @@ function longBinary(s: Selection, id: number, x: number, y: number): number {
 // Rules for shifts. Counts are below the width of a lane.
 
 /** Shifts by a register go to the left, negative counts to the right. */
-export function selectShift(s: Selection, id: number): void {
+export function selectShift(s: Arm64Lowering, id: number): void {
   const shape = shapeOf(s, id);
   const op = s.op[id];
   const x = s.reg(s.a[id]);
@@ -142,7 +142,7 @@ export function selectShift(s: Selection, id: number): void {
 }
 
 /** Bits of a where c is set, of b elsewhere. */
-export function selectBitselect(s: Selection, id: number): void {
+export function selectBitselect(s: Arm64Lowering, id: number): void {
   const mask = s.c[id];
   const a = s.reg(s.a[id]);
   const b = s.reg(s.b[id]);

@@ -99,12 +99,12 @@ export class StubCode extends Emission {
 
   /** Aligns what follows. */
   align(): void {
-    this.mark(KIND.ALIGN, 16, 1, 0, 0);
+    this.fixup(KIND.ALIGN, 16, 1, 0, 0);
   }
 
   /** b to a stub of the image, through a relocation. */
   jumpStub(kind: number, target: number): void {
-    this.mark(KIND.RELOCATION, kind, target, 0, 0);
+    this.fixup(KIND.RELOCATION, kind, target, 0, 0);
     this.rrr(X.B, 0, 0, 0);
   }
 

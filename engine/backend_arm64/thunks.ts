@@ -6,7 +6,7 @@ import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, RECORD, STATUS, THREAD } from "../abi/context_layout.ts";
 import { type Signature, TY, TY_BANK } from "../ir/types.ts";
-import { OVERFLOW_ENTRY, paramPlaces, RECORD_REGISTER, resultPlaces } from "./abi.ts";
+import { OVERFLOW_ENTRY, paramLocations, RECORD_REGISTER, resultLocations } from "./abi.ts";
 import { encode } from "./encoding.ts";
 import { KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
@@ -88,8 +88,8 @@ export function emitParkingThunk(
   status: number,
   number: (register: number) => void,
 ): void {
-  const params = paramPlaces(signature.params);
-  const results = resultPlaces(signature.results);
+  const params = paramLocations(signature.params);
+  const results = resultLocations(signature.results);
   const after = s.newLabel();
   s.pair(X.STP_PRE, ZERO, LINK, SP, -2);
   s.at(X.LDR_X_U, THREAD_REGISTER, CONTEXT_REGISTER, CONTEXT.THREAD);
@@ -101,7 +101,7 @@ export function emitParkingThunk(
   s.constant(0, BigInt(status));
   s.jumpStub(RELOC.STUB, STUB.PARK);
   s.bind(after);
-  s.mark(KIND.CALL_SITE, 8, 0, 0, 0);
+  s.fixup(KIND.CALL_SITE, 8, 0, 0, 0);
   // Resuming leaves the thread in x9.
   copyOverflow(s, results, false);
   loadSlots(s, signature.results, results);
@@ -134,15 +134,15 @@ export function emitEntryThunk(signatureId: number, context: CodegenContext, cod
   code.entryThunk[signatureId] = code.length;
   const signature = context.signatures[signatureId];
   s.pair(X.STP_PRE, ZERO, LINK, SP, -2);
-  copyOverflow(s, paramPlaces(signature.params), false);
+  copyOverflow(s, paramLocations(signature.params), false);
   s.at(X.LDR_X_U, RECORD_REGISTER, THREAD_REGISTER, THREAD.CALL_RECORD);
   s.at(X.LDR_X_U, CODE, THREAD_REGISTER, THREAD.CALL_CODE);
-  loadSlots(s, signature.params, paramPlaces(signature.params));
+  loadSlots(s, signature.params, paramLocations(signature.params));
   s.rrr(X.BLR, 0, CODE, 0);
-  s.mark(KIND.CALL_SITE, 8, 0, 0, 0);
+  s.fixup(KIND.CALL_SITE, 8, 0, 0, 0);
   s.at(X.LDR_X_U, THREAD_REGISTER, CONTEXT_REGISTER, CONTEXT.THREAD);
-  copyOverflow(s, resultPlaces(signature.results), true);
-  storeSlots(s, signature.results, resultPlaces(signature.results));
+  copyOverflow(s, resultLocations(signature.results), true);
+  storeSlots(s, signature.results, resultLocations(signature.results));
   s.pair(X.LDP_POST, ZERO, LINK, SP, 2);
   s.ret();
   s.finish();

@@ -4,17 +4,17 @@
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { TY } from "../ir/types.ts";
 import { P } from "./machine_ops.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { Arm64Lowering } from "./lowering_context.ts";
 
 /** A new register of type `ty`, which the instruction in hand defines. */
-function result(s: Selection, ty: number): number {
+function result(s: Arm64Lowering, ty: number): number {
   const vreg = s.v.newVreg(ty);
   s.v.operand(operandWord(vreg, ROLE.DEF, CONSTRAINT.REG));
   return vreg;
 }
 
 /** row d, x; `imm` and `disp` are the fields i and s, `ty` the result's type. */
-export function one(s: Selection, row: number, x: number, imm = 0, disp = 0, ty: number = TY.V128): number {
+export function one(s: Arm64Lowering, row: number, x: number, imm = 0, disp = 0, ty: number = TY.V128): number {
   s.plain(row, imm, disp, 0);
   const d = result(s, ty);
   s.use(x);
@@ -23,7 +23,7 @@ export function one(s: Selection, row: number, x: number, imm = 0, disp = 0, ty:
 }
 
 /** row d, x, y */
-export function two(s: Selection, row: number, x: number, y: number, imm = 0): number {
+export function two(s: Arm64Lowering, row: number, x: number, y: number, imm = 0): number {
   s.plain(row, imm, 0, 0);
   const d = result(s, TY.V128);
   s.use(x);
@@ -33,7 +33,7 @@ export function two(s: Selection, row: number, x: number, y: number, imm = 0): n
 }
 
 /** row d, x where d begins as `old`. */
-export function oneInto(s: Selection, row: number, old: number, x: number, imm = 0, disp = 0): number {
+export function oneInto(s: Arm64Lowering, row: number, old: number, x: number, imm = 0, disp = 0): number {
   s.plain(row, imm, disp, 0);
   const d = s.v.newVreg(TY.V128);
   s.v.operand(operandWord(d, ROLE.DEF, CONSTRAINT.REUSE, 2));
@@ -44,7 +44,7 @@ export function oneInto(s: Selection, row: number, old: number, x: number, imm =
 }
 
 /** row d, x, y where d begins as `old`. */
-export function twoInto(s: Selection, row: number, old: number, x: number, y: number): number {
+export function twoInto(s: Arm64Lowering, row: number, old: number, x: number, y: number): number {
   s.plain(row, 0, 0, 0);
   const d = s.v.newVreg(TY.V128);
   s.v.operand(operandWord(d, ROLE.DEF, CONSTRAINT.REUSE, 3));
@@ -56,7 +56,7 @@ export function twoInto(s: Selection, row: number, old: number, x: number, y: nu
 }
 
 /** A vector constant in a register. */
-export function constantVector(s: Selection, w0: number, w1: number, w2: number, w3: number): number {
+export function constantVector(s: Arm64Lowering, w0: number, w1: number, w2: number, w3: number): number {
   const { v } = s;
   const vreg = v.newVreg(TY.V128);
   const i = v.beginInstruction(P.CONST_V128, v.addVector(w0, w1, w2, w3), 0, 0);

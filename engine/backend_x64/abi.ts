@@ -19,7 +19,7 @@
  * While guest code runs, THREAD.GUEST_SP still says where its activation began, so a trap needs no unwinding and an abandoned
  * parked call is undone by writing [GUEST_SP] back to GUEST_SP.
  */
-import { places } from "../codegen/abi_locations.ts";
+import { argumentLocations } from "../codegen/abi_locations.ts";
 import { R10, R8, R9, RAX, RCX, RDI, RDX, RSI } from "./registers.ts";
 
 const GENERAL_PARAMS = [RAX, RCX, RDX, RSI, RDI, R8, R9];
@@ -35,7 +35,7 @@ export const STACK_SLACK = 1024;
 export const OVERFLOW_ENTRY = 16;
 
 /** Physical register per parameter, −1 for the overflow buffer. */
-export const paramPlaces: (types: Uint8Array) => Int8Array = places(GENERAL_PARAMS, 8);
+export const paramLocations: (types: Uint8Array) => Int8Array = argumentLocations(GENERAL_PARAMS, 8);
 
 /** Physical register per result, −1 for the overflow buffer. */
-export const resultPlaces: (types: Uint8Array) => Int8Array = places(GENERAL_RESULTS, 2);
+export const resultLocations: (types: Uint8Array) => Int8Array = argumentLocations(GENERAL_RESULTS, 2);

@@ -1,7 +1,7 @@
 /**
  * Address modes. `foldAddress` matches the address of a load or store and, while folds are being marked, claims the arithmetic
  * that the mode computes for free; called again when the access is emitted, it leaves mode, base, index, scale and displacement
- * in the Selection.
+ * in the X64Lowering.
  *
  * A 32-bit address wraps at 2^32 and the hardware's sum does not, so additions and shifts of i32 addresses are folded only when
  * the value ranges show that no bit is lost. 64-bit pointers wrap alike.
@@ -13,11 +13,11 @@ import { TY } from "../ir/types.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
-import { FOLD, type Selection } from "./lowering_context.ts";
+import { FOLD, type X64Lowering } from "./lowering_context.ts";
 import { TRAP } from "../traps.ts";
 
 /** Claims pure value `id` while marking; when emitting, tells whether it was claimed. */
-function claim(s: Selection, id: number, user: number, marking: boolean): boolean {
+function claim(s: X64Lowering, id: number, user: number, marking: boolean): boolean {
   if (!marking) return s.folded[id] === FOLD.ADDRESS;
   if (s.uses[id] !== 1 || s.blockOf[id] !== s.blockOf[user] || s.folded[id] !== FOLD.NO) return false;
   s.folded[id] = FOLD.ADDRESS;
@@ -30,7 +30,7 @@ function fits(disp: number): boolean {
 }
 
 /** Matches the address of access `id`: marks what is folded, or resolves the source operand. */
-export function foldAddress(s: Selection, id: number, marking: boolean): void {
+export function foldAddress(s: X64Lowering, id: number, marking: boolean): void {
   const kind = s.c[id] & 15;
   s.base = 0;
   s.index = 0;
@@ -55,7 +55,7 @@ export function foldAddress(s: Selection, id: number, marking: boolean): void {
 }
 
 /** Resolves value `address` as the address of access `id`, folding nothing. */
-export function plainAddress(s: Selection, id: number, address: number): void {
+export function plainAddress(s: X64Lowering, id: number, address: number): void {
   const register = s.reg(address);
   const offset = s.imm[id] >>> 0;
   s.base = register;
@@ -74,7 +74,7 @@ export function plainAddress(s: Selection, id: number, address: number): void {
   if (offset > 0x7fffffff) farPointer(s, address, offset);
 }
 
-function foldMemoryAddress(s: Selection, id: number, marking: boolean): void {
+function foldMemoryAddress(s: X64Lowering, id: number, marking: boolean): void {
   const { op, a, b, imm, ty } = s;
   let address = a[id];
   let disp = s.imm[id] >>> 0;
@@ -124,7 +124,7 @@ function foldMemoryAddress(s: Selection, id: number, marking: boolean): void {
   if (!marking) s.index = s.reg(address);
 }
 
-function foldPointer(s: Selection, id: number, marking: boolean): void {
+function foldPointer(s: X64Lowering, id: number, marking: boolean): void {
   const { op, a, b, imm } = s;
   let pointer = a[id];
   let disp = s.imm[id] >>> 0;
@@ -164,7 +164,7 @@ function foldPointer(s: Selection, id: number, marking: boolean): void {
 }
 
 /** A static offset beyond the signed 32-bit displacement is added to the pointer first. */
-function farPointer(s: Selection, pointer: number, offset: number): void {
+function farPointer(s: X64Lowering, pointer: number, offset: number): void {
   const base = s.reg(pointer);
   const { v } = s;
   const constant = v.newVreg(TY.I64);
@@ -183,7 +183,7 @@ function farPointer(s: Selection, pointer: number, offset: number): void {
 }
 
 /** 1, 2 or 3 if `id` is a shift to the left by so much, else 0. */
-function scaleOf(s: Selection, id: number): number {
+function scaleOf(s: X64Lowering, id: number): number {
   if (s.op[id] !== OP.SHL || s.op[s.b[id]] !== OP.CONST) return 0;
   const count = s.imm[s.b[id]];
   return count >= 1 && count <= 3 ? count : 0;

@@ -14,34 +14,34 @@ const LONG_BRANCH = 6;
 
 let sizes = new Int32Array(1024);
 let labels = new Int32Array(1024);
-/** The marks that say where code goes: labels, branches and alignments. The passes below look at no others. */
+/** The fixups that say where code goes: labels, branches and alignments. The passes below look at no others. */
 let flow = new Int32Array(1024);
 let flowCount = 0;
 
 /** Positions of labels with the current branch sizes; alignments at their largest. */
 function placeLabels(e: Emission): void {
-  const { markAt, markKind, markX } = e;
+  const { fixupAt, fixupKind, fixupX } = e;
   let added = 0;
   for (let j = 0; j < flowCount; j++) {
     const i = flow[j];
-    if (markKind[i] === KIND.LABEL) labels[markX[i]] = markAt[i] + added;
+    if (fixupKind[i] === KIND.LABEL) labels[fixupX[i]] = fixupAt[i] + added;
     else added += sizes[i];
   }
 }
 
 /** Shrinks what fits now; returns whether anything changed. */
 function shrink(e: Emission): boolean {
-  const { markAt, markKind, markX } = e;
+  const { fixupAt, fixupKind, fixupX } = e;
   let added = 0;
   let changed = false;
   for (let j = 0; j < flowCount; j++) {
     const i = flow[j];
-    const kind = markKind[i];
+    const kind = fixupKind[i];
     if (kind === KIND.LABEL) continue;
     const size = sizes[i];
     if (kind !== KIND.ALIGN && size !== 0) {
-      const end = markAt[i] + added + size;
-      const distance = labels[markX[i]] - end;
+      const end = fixupAt[i] + added + size;
+      const distance = labels[fixupX[i]] - end;
       if (distance === 0 && kind === KIND.JUMP) {
         sizes[i] = 0;
         changed = true;
@@ -101,20 +101,20 @@ function word(out: Uint8Array, at: number, value: number): void {
 
 /** Appends the finished function to the image. */
 export function finish(e: Emission): void {
-  const { asm, code, markCount, markAt, markKind, markX, markY, markZ, markW } = e;
-  if (sizes.length < markCount) {
-    sizes = new Int32Array(markCount * 2);
-    flow = new Int32Array(markCount * 2);
+  const { asm, code, fixupCount, fixupAt, fixupKind, fixupX, fixupY, fixupZ, fixupW } = e;
+  if (sizes.length < fixupCount) {
+    sizes = new Int32Array(fixupCount * 2);
+    flow = new Int32Array(fixupCount * 2);
   }
   if (labels.length < e.labelCount) labels = new Int32Array(e.labelCount * 2);
   let extra = 0;
   flowCount = 0;
-  for (let i = 0; i < markCount; i++) {
-    const kind = markKind[i];
+  for (let i = 0; i < fixupCount; i++) {
+    const kind = fixupKind[i];
     if (kind > KIND.ALIGN) continue;
     flow[flowCount++] = i;
     if (kind === KIND.LABEL) continue;
-    const size = kind === KIND.JUMP ? LONG_JUMP : kind === KIND.BRANCH ? LONG_BRANCH : markX[i] - 1;
+    const size = kind === KIND.JUMP ? LONG_JUMP : kind === KIND.BRANCH ? LONG_BRANCH : fixupX[i] - 1;
     sizes[i] = size;
     extra += size;
   }
@@ -131,21 +131,21 @@ export function finish(e: Emission): void {
   let copied = 0;
   for (let j = 0; j < flowCount; j++) {
     const i = flow[j];
-    const kind = markKind[i];
-    at += markAt[i] - copied;
-    copied = markAt[i];
-    if (kind === KIND.LABEL) labels[markX[i]] = at;
-    else at += kind === KIND.ALIGN ? padding(at, markX[i]) : sizes[i];
+    const kind = fixupKind[i];
+    at += fixupAt[i] - copied;
+    copied = fixupAt[i];
+    if (kind === KIND.LABEL) labels[fixupX[i]] = at;
+    else at += kind === KIND.ALIGN ? padding(at, fixupX[i]) : sizes[i];
   }
 
   at = base;
   copied = 0;
-  for (let i = 0; i < markCount; i++) {
-    const to = markAt[i];
+  for (let i = 0; i < fixupCount; i++) {
+    const to = fixupAt[i];
     while (copied < to) out[at++] = source[copied++];
-    const x = markX[i];
-    const y = markY[i];
-    switch (markKind[i]) {
+    const x = fixupX[i];
+    const y = fixupY[i];
+    switch (fixupKind[i]) {
       case KIND.JUMP:
         if (sizes[i] === 2) {
           out[at] = 0xeb;
@@ -182,10 +182,10 @@ export function finish(e: Emission): void {
         word(source, to, labels[x] - labels[y]);
         break;
       case KIND.CALL_SITE:
-        code.addCallSite(at, x, y, markZ[i], markW[i] < 2 ? -1 : labels[(markW[i] >> 1) - 1], markW[i] & 1);
+        code.addCallSite(at, x, y, fixupZ[i], fixupW[i] < 2 ? -1 : labels[(fixupW[i] >> 1) - 1], fixupW[i] & 1);
         break;
       case KIND.TRAP_SITE:
-        code.addTrapSite(at, markW[i], x, y, markZ[i]);
+        code.addTrapSite(at, fixupW[i], x, y, fixupZ[i]);
         break;
       case KIND.RELOCATION:
         code.addReloc(at, x, y);

@@ -7,14 +7,14 @@ import { TY } from "../ir/types.ts";
 import { X } from "./instructions.ts";
 import { P } from "./machine_ops.ts";
 import { RAX, RDX } from "./registers.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { X64Lowering } from "./lowering_context.ts";
 
-function define(s: Selection): number {
+function define(s: X64Lowering): number {
   return s.v.newVreg(TY.I64);
 }
 
 /** `to` = x op y in x's register. */
-function tied(s: Selection, row: number, to: number, x: number, y: number): number {
+function tied(s: X64Lowering, row: number, to: number, x: number, y: number): number {
   s.plain(row, 0, 0, 0);
   s.v.operand(operandWord(to, ROLE.DEF, CONSTRAINT.REUSE, 1));
   s.use(x);
@@ -23,7 +23,7 @@ function tied(s: Selection, row: number, to: number, x: number, y: number): numb
   return to;
 }
 
-export const DIVISION: DivisionRules<Selection> = {
+export const DIVISION: DivisionRules<X64Lowering> = {
   highProduct: (s, signed, n, m) => {
     const high = define(s);
     const i = s.plain(signed ? P.MULHI_S : P.MULHI_U, 0, 0, 0);

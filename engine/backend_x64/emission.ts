@@ -1,28 +1,28 @@
 /**
  * Code of one x64 function while it is being emitted: codegen/emission.ts, whose buffer holds bytes without branches, plus what is
- * particular here: marks of displacements, jump tables, and flags that may be used again.
+ * particular here: fixups of displacements, jump tables, and flags that may be used again.
  */
 import type { Allocation } from "../codegen/allocation.ts";
-import { COLD_PIECE, FunctionEmission, MARK } from "../codegen/emission.ts";
+import { FIXUP, FunctionEmission, OUT_OF_LINE } from "../codegen/emission.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { Assembler } from "./encoding.ts";
 
-/** Kinds of marks, with what x, y, z, w mean. BRANCH: y = condition. */
+/** Kinds of fixups, with what x, y, z, w mean. BRANCH: y = condition. */
 export const KIND = {
-  ...MARK,
+  ...FIXUP,
   /** The 32-bit word at the mark is label x minus the end of its instruction, which is y bytes after the word's start. */
-  RELATIVE: MARK.OWN,
+  RELATIVE: FIXUP.OWN,
   /** The same for offset x of the image. */
   IMAGE: 9,
 } as const;
 
-/** Kinds of cold pieces. */
+/** Kinds of out-of-line code. */
 export const COLD = {
-  ...COLD_PIECE,
+  ...OUT_OF_LINE,
   /** Slow path of a float operation `at`. */
-  EXTREMUM: COLD_PIECE.OWN,
+  EXTREMUM: OUT_OF_LINE.OWN,
   TRUNCATION: 7,
   CONVERSION: 8,
   /** The end of access `at` lies behind the length that the context knows of a shared memory; continues at label `back`. */
@@ -42,7 +42,7 @@ export class Emission extends FunctionEmission {
    */
   reuseFlags = true;
   flagsAt = -1;
-  flagsMarks = 0;
+  flagsFixups = 0;
   flagsRegister = 0;
   flagsWide = 0;
   flagsExact = false;
@@ -67,7 +67,7 @@ export class Emission extends FunctionEmission {
   /** Notes that the instruction just emitted set the flags by its result in general register `register`. */
   flagsOf(register: number, wide: number, exact: boolean): void {
     this.flagsAt = this.asm.at;
-    this.flagsMarks = this.markCount;
+    this.flagsFixups = this.fixupCount;
     this.flagsRegister = register;
     this.flagsWide = wide;
     this.flagsExact = exact;
@@ -75,17 +75,17 @@ export class Emission extends FunctionEmission {
 
   /** Jumps to `label` if hardware condition `cc` holds. */
   branch(cc: number, label: number): void {
-    this.mark(KIND.BRANCH, label, cc, 0, 0);
+    this.fixup(KIND.BRANCH, label, cc, 0, 0);
   }
 
   /** The position of a call just emitted is a return offset. */
   callSite(at: number, frame: number, cross = 0): void {
-    this.markCall(at, frame, cross);
+    this.recordCallSite(at, frame, cross);
   }
 
   /** The instruction about to be emitted may fault with `code`. */
   trapSite(at: number, code: number, frame: number): void {
-    this.markTrap(at, code, frame);
+    this.recordTrapSite(at, code, frame);
   }
 
   /** Register number 0-15 of operand `o`. */

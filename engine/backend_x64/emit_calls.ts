@@ -18,7 +18,7 @@ import { ri, rm, rr } from "./emit_row.ts";
 /** Emits an opcode with a 32-bit displacement that relocation fills in. */
 export function relative(e: Emission, row: number, kind: number, target: number): void {
   emitRegister(e.asm, row, 0, 0, 0, 0, 0);
-  e.markFrom(e.asm.at - 4, KIND.RELOCATION, kind, target, 0, 0);
+  e.fixupFrom(e.asm.at - 4, KIND.RELOCATION, kind, target, 0, 0);
 }
 
 /** Loads memory 0 of the context into its registers; the length only when code of this module uses it. */
@@ -48,7 +48,7 @@ function jumpCall(e: Emission, i: number, jump: () => void): void {
   const after = e.newLabel();
   emitMemory(e.asm, X.LEA64, SCRATCH, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
   const at = e.asm.ripAt;
-  e.markFrom(at, KIND.RELATIVE, after, e.asm.at - at, 0, 0);
+  e.fixupFrom(at, KIND.RELATIVE, after, e.asm.at - at, 0, 0);
   emitRegister(e.asm, X.PUSH, SCRATCH, 0, 0, 0, 0);
   jump();
   e.bind(after);
@@ -202,7 +202,7 @@ export function emitColdCharge(e: Emission, i: number): void {
 export function emitPoll(e: Emission, i: number): void {
   e.trapSite(i, TRAP.INTERRUPTED, e.frame);
   emitMemory(e.asm, X.MOV32_L, SCRATCH, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
-  e.markFrom(e.asm.ripAt, KIND.RELOCATION, RELOC.POLL_PAGE, 0, 0, 0);
+  e.fixupFrom(e.asm.ripAt, KIND.RELOCATION, RELOC.POLL_PAGE, 0, 0, 0);
   // The guest may have been parked here while others made the memory longer; its register came back as it was.
   if (e.context.explicitBounds) {
     rm(e, X.MOV64_L, MEMORY_LENGTH, CONTEXT_REGISTER, e.context.layout.memoriesOffset + MEMORY.LENGTH);
@@ -213,5 +213,5 @@ export function emitPoll(e: Emission, i: number): void {
 export function leaLabel(e: Emission, reg: number, label: number): void {
   emitMemory(e.asm, X.LEA64, reg, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
   const at = e.asm.ripAt;
-  e.markFrom(at, KIND.RELATIVE, label, e.asm.at - at, 0, 0);
+  e.fixupFrom(at, KIND.RELATIVE, label, e.asm.at - at, 0, 0);
 }

@@ -60,7 +60,7 @@ function knownCondition(e: Emission, i: number, o: number, cc: number): number {
   const { v, location } = e;
   const row = v.op[i];
   if (row !== X.TEST32_M && row !== X.TEST64_M || !e.reuseFlags) return -1;
-  if (e.flagsAt !== e.asm.at || e.flagsMarks !== e.markCount || e.flagsWide !== row - X.TEST32_M) return -1;
+  if (e.flagsAt !== e.asm.at || e.flagsFixups !== e.fixupCount || e.flagsWide !== row - X.TEST32_M) return -1;
   if (
     (v.aux[i] & AUX_MODE) !== MODE.REGISTER || location[o] !== e.flagsRegister || location[o + 1] !== e.flagsRegister
   ) return -1;

@@ -47,11 +47,11 @@ export function emitData(e: Emission): void {
   e.placePool((word) => asm.int32(word));
   for (let t = 0; t < e.tableLabel.length; t++) {
     const end = t + 1 < e.tableLabel.length ? e.tableFirst[t + 1] : e.tableTargets.length;
-    e.mark(KIND.ALIGN, 4, 0, 0, 0);
+    e.fixup(KIND.ALIGN, 4, 0, 0, 0);
     e.bind(e.tableLabel[t]);
     for (let k = e.tableFirst[t]; k < end; k++) {
       asm.reserve(32);
-      e.mark(KIND.DIFFERENCE, e.tableTargets[k], e.tableLabel[t], 0, 0);
+      e.fixup(KIND.DIFFERENCE, e.tableTargets[k], e.tableLabel[t], 0, 0);
       asm.int32(0);
     }
   }

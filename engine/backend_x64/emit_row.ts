@@ -83,7 +83,7 @@ export function vShared(e: Emission, row: number, a: number, shared: number): vo
 
 function imageMark(e: Emission, shared: number): void {
   const at = e.asm.ripAt;
-  e.markFrom(at, KIND.IMAGE, e.code.stubStart[STUB.CONSTANTS] + shared, e.asm.at - at, 0, 0);
+  e.fixupFrom(at, KIND.IMAGE, e.code.stubStart[STUB.CONSTANTS] + shared, e.asm.at - at, 0, 0);
 }
 
 /** Emits the row of VCode instruction `i`, whose row operands begin at operand `o` and must reach to the last. */
@@ -143,7 +143,7 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
     if (mode === MODE.SHARED) imageMark(e, disp);
     else {
       const size = 4 << ((aux >>> AUX_POOL_SHIFT) & 3);
-      e.markFrom(at, KIND.RELATIVE, e.pool(disp, size === 8 ? imm : 0, size), asm.at - at, 0, 0);
+      e.fixupFrom(at, KIND.RELATIVE, e.pool(disp, size === 8 ? imm : 0, size), asm.at - at, 0, 0);
     }
     return;
   }
@@ -244,7 +244,7 @@ export function emitRematerialized(e: Emission, i: number, to: number): void {
     else {
       emitMemory(asm, vex(e, wide ? X.MOVSD_L : X.MOVSS_L), d, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
       const at = asm.ripAt;
-      e.markFrom(at, KIND.RELATIVE, e.pool(low, wide ? high : 0, wide ? 8 : 4), asm.at - at, 0, 0);
+      e.fixupFrom(at, KIND.RELATIVE, e.pool(low, wide ? high : 0, wide ? 8 : 4), asm.at - at, 0, 0);
     }
   } else if (op === P.CONST_V128) {
     emitVectorConstant(e, d, low);
@@ -266,7 +266,7 @@ function emitVectorConstant(e: Emission, d: number, index: number): void {
   else {
     emitMemory(e.asm, vex(e, X.MOVAPS), d, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
     const patch = e.asm.ripAt;
-    e.markFrom(patch, KIND.RELATIVE, e.pool(index, 0, 16), e.asm.at - patch, 0, 0);
+    e.fixupFrom(patch, KIND.RELATIVE, e.pool(index, 0, 16), e.asm.at - patch, 0, 0);
   }
 }
 

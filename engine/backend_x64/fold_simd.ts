@@ -6,25 +6,25 @@ import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
 import { fold } from "../codegen/folding.ts";
 import { canMoveTo, foldLoad } from "./folding.ts";
-import { FOLD, type Selection } from "./lowering_context.ts";
+import { FOLD, type X64Lowering } from "./lowering_context.ts";
 import { BINARY_ROW, EXCHANGED, invertedComparison, READS_HALF, UNARY_ROW } from "./vector_rows.ts";
 import { FLAG, OP_FLAGS } from "../ir/ops.ts";
 
 /** Folds an unsigned load of a narrow lane into `id`. */
-function foldNarrow(s: Selection, load: number, id: number, op: number): void {
+function foldNarrow(s: X64Lowering, load: number, id: number, op: number): void {
   if (s.op[load] !== op || s.uses[load] !== 1 || s.folded[load] !== 0 || !canMoveTo(s, load, id)) return;
   fold(s, load, id, FOLD.ONCE);
 }
 
 /** Folds a scalar of a lane of `shape`. */
-function foldLane(s: Selection, scalar: number, id: number, shape: number): void {
+function foldLane(s: X64Lowering, scalar: number, id: number, shape: number): void {
   if (shape === SHAPE.I8X16) foldNarrow(s, scalar, id, OP.LOAD8_U);
   else if (shape === SHAPE.I16X8) foldNarrow(s, scalar, id, OP.LOAD16_U);
   else foldLoad(s, scalar, id, s.ty[scalar]);
 }
 
 /** Folds mask `mask`, if it is the inverse of what the hardware computes, into `id`, which can take that as well. */
-function foldInverse(s: Selection, mask: number, id: number): boolean {
+function foldInverse(s: X64Lowering, mask: number, id: number): boolean {
   if (s.uses[mask] !== 1 || s.blockOf[mask] !== s.blockOf[id] || s.folded[mask] !== 0) return false;
   if (s.op[mask] !== OP.VNOT && invertedComparison(s.op[mask], s.imm[mask] & 0xff) === 0) return false;
   fold(s, mask, id, FOLD.ONCE);
@@ -32,7 +32,7 @@ function foldInverse(s: Selection, mask: number, id: number): boolean {
 }
 
 /** Marks what vector operation `id` folds. */
-export function foldVector(s: Selection, id: number): void {
+export function foldVector(s: X64Lowering, id: number): void {
   const { op, a, b, imm } = s;
   const o = op[id];
   const shape = imm[id] & 0xff;
@@ -87,7 +87,7 @@ export function foldVector(s: Selection, id: number): void {
 }
 
 /** Folds a lane into the store of it. */
-export function foldStoredLane(s: Selection, store: number): void {
+export function foldStoredLane(s: X64Lowering, store: number): void {
   const value = s.b[store];
   if (s.op[value] !== OP.VEXTRACT_U || s.uses[value] !== 1 || s.blockOf[value] !== s.blockOf[store]) return;
   if (s.folded[value] !== 0) return;

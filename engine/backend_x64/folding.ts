@@ -9,30 +9,30 @@ import { dropUses, fold, foldPure, isCompare, isIntegerCompare } from "../codege
 import { REGION } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
-import { FOLD, type Selection } from "./lowering_context.ts";
+import { FOLD, type X64Lowering } from "./lowering_context.ts";
 import { foldAddress } from "./addressing.ts";
 import { foldStoredLane, foldVector } from "./fold_simd.ts";
 
 /** May load `id` trap? */
-function mayTrap(s: Selection, id: number): boolean {
+function mayTrap(s: X64Lowering, id: number): boolean {
   const kind = s.c[id] & 0xff;
   return kind === REGION.MEMORY0 ? !s.explicit : kind !== REGION.CONTEXT && s.b[id] !== 0;
 }
 
 /** May load `id` be executed at the place of `user` (or of whoever `user` is folded into)? */
-export function canMoveTo(s: Selection, id: number, user: number): boolean {
+export function canMoveTo(s: X64Lowering, id: number, user: number): boolean {
   return mayTrap(s, id) ? s.trapGroup[id] === s.trapGroup[user] : s.writeGroup[id] === s.writeGroup[user];
 }
 
 /** The same for a float operand of arithmetic. */
-function foldFloatLoad(s: Selection, id: number, user: number, ty: number): boolean {
+function foldFloatLoad(s: X64Lowering, id: number, user: number, ty: number): boolean {
   if (!s.floatMemory || !foldLoad(s, id, user, ty)) return false;
-  if (s.avx) s.hit("vex-float-mem");
+  if (s.avx) s.count("vex-float-mem");
   return true;
 }
 
 /** Folds `id` into `user` as a memory operand if it is a full load of type `ty`. */
-export function foldLoad(s: Selection, id: number, user: number, ty: number): boolean {
+export function foldLoad(s: X64Lowering, id: number, user: number, ty: number): boolean {
   if (s.op[id] !== OP.LOAD || s.uses[id] !== 1 || s.folded[id] !== 0) return false;
   const own = s.ty[id];
   if (own !== ty && !(own === TY.REF && ty === TY.I64)) return false;
@@ -42,14 +42,14 @@ export function foldLoad(s: Selection, id: number, user: number, ty: number): bo
 }
 
 /** Folds a WRAP whose user needs only the low half of a register. */
-function foldWrap(s: Selection, id: number, user: number): void {
+function foldWrap(s: X64Lowering, id: number, user: number): void {
   if (s.op[id] === OP.WRAP && s.uses[id] === 1 && s.blockOf[id] === s.blockOf[user] && s.folded[id] === 0) {
     s.folded[id] = FOLD.ONCE;
   }
 }
 
 /** Folds the condition `id` of a branch, select or trap. */
-function foldCondition(s: Selection, id: number, user: number): void {
+function foldCondition(s: X64Lowering, id: number, user: number): void {
   const o = s.op[id];
   if (o === OP.AND) {
     foldPure(s, id, user);
@@ -58,7 +58,7 @@ function foldCondition(s: Selection, id: number, user: number): void {
     else if (s.flags && s.uses[id] === s.conditionUses[id] && s.uses[id] <= 3 && s.blockOf[id] === s.blockOf[user]) {
       if (s.folded[id] === 0) {
         s.folded[id] = FOLD.REPEATED;
-        s.hit("st-flags");
+        s.count("st-flags");
       }
     }
   } else if (o === OP.VANY_TRUE || o === OP.VALL_TRUE) {
@@ -72,7 +72,7 @@ function foldCondition(s: Selection, id: number, user: number): void {
 }
 
 /** Does the compare `id` of narrow load `load` with constant `bound` mean the same in the load's own width? */
-export function narrowCompare(s: Selection, id: number, load: number, bound: number): boolean {
+export function narrowCompare(s: X64Lowering, id: number, load: number, bound: number): boolean {
   if (!s.isImmediate(bound)) return false;
   const value = s.imm[bound];
   const o = s.op[id];
@@ -89,7 +89,7 @@ export function narrowCompare(s: Selection, id: number, load: number, bound: num
   return false;
 }
 
-function foldIntegerCompare(s: Selection, id: number): void {
+function foldIntegerCompare(s: X64Lowering, id: number): void {
   const x = s.a[id];
   const y = s.b[id];
   const ty = s.ty[x] === TY.REF ? TY.I64 : s.ty[x];
@@ -113,7 +113,7 @@ function foldIntegerCompare(s: Selection, id: number): void {
 }
 
 /** Marks the load and the arithmetic of `*p = *p op y`. */
-function foldReadModifyWrite(s: Selection, store: number): void {
+function foldReadModifyWrite(s: X64Lowering, store: number): void {
   const { op, a, b, c, imm, ty, uses, folded } = s;
   const value = b[store];
   const o = op[value];
@@ -141,12 +141,12 @@ function foldReadModifyWrite(s: Selection, store: number): void {
 }
 
 /** Marks the compare that a store of a byte stores. What the address adds must fit a displacement, since adding it would change the flags. */
-function foldStoredCompare(s: Selection, store: number): void {
+function foldStoredCompare(s: X64Lowering, store: number): void {
   const value = s.b[store];
   if (!s.storeFlags || s.op[store] !== OP.STORE8 || !isIntegerCompare(s.op[value]) || s.imm[store] < 0) return;
   if (s.uses[value] !== 1 || s.folded[value] !== 0 || s.blockOf[value] !== s.blockOf[store]) return;
   fold(s, value, store, FOLD.CONDITION);
-  s.hit("store8-flags");
+  s.count("store8-flags");
 }
 
 /** Operations that never fold an operand. They are many, and a long switch tells them last. */
@@ -158,7 +158,7 @@ for (
 }
 
 /** Backward sweep: marks what is folded. Needs {@linkcode countUses}. */
-export function markFolds(s: Selection): void {
+export function markFolds(s: X64Lowering): void {
   const { f, op, ty, a, b, c, uses, folded } = s;
   const { sched } = f;
   for (let k = f.blockCount - 1; k >= 0; k--) {
@@ -285,7 +285,7 @@ export function markFolds(s: Selection): void {
   }
 }
 
-function foldArithmetic(s: Selection, id: number): void {
+function foldArithmetic(s: X64Lowering, id: number): void {
   const { op, a, b, ty } = s;
   const x = a[id];
   const y = b[id];
@@ -309,7 +309,7 @@ function foldArithmetic(s: Selection, id: number): void {
 }
 
 /** Shapes that one LEA computes: x + (y << k), (x + y) + c, (x + (y << k)) + c, (y << k) + c. */
-function foldSum(s: Selection, id: number): void {
+function foldSum(s: X64Lowering, id: number): void {
   const { op, a, b, ty } = s;
   if (s.isImmediate(b[id])) {
     const inner = a[id];
@@ -325,7 +325,7 @@ function foldSum(s: Selection, id: number): void {
 }
 
 /** Is `id` a shift to the left by 1, 2 or 3? */
-export function isShortShift(s: Selection, id: number): boolean {
+export function isShortShift(s: X64Lowering, id: number): boolean {
   const count = s.b[id];
   return s.op[count] === OP.CONST && s.imm[count] >= 1 && s.imm[count] <= 3;
 }

@@ -102,7 +102,7 @@ function parkSaved(s: StubCode, saved: readonly number[], status: number): void 
   s.constant(RAX, BigInt(status));
   s.jumpStub(RELOC.STUB, STUB.PARK);
   s.bind(after);
-  s.mark(KIND.CALL_SITE, POLL_VECTORS * 16 + saved.length * 8, 0, 0, 0);
+  s.fixup(KIND.CALL_SITE, POLL_VECTORS * 16 + saved.length * 8, 0, 0, 0);
 }
 
 function restoreAll(s: StubCode, saved: readonly number[]): void {

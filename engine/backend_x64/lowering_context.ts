@@ -2,9 +2,9 @@
  * State of choosing x64 instructions for one function: codegen/lowering_context.ts, plus CPU features and the source operand, which may be a
  * register, a stack slot or memory.
  */
-import type { Lowering } from "../codegen/target_hooks.ts";
+import type { TargetHooks } from "../codegen/target_hooks.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
-import { FOLDING, FunctionSelection } from "../codegen/lowering_context.ts";
+import { FOLDING, LoweringContext } from "../codegen/lowering_context.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONSTRAINT, operandWord, ROLE, type VCode } from "../codegen/vcode.ts";
 import type { IrFunction } from "../ir/function.ts";
@@ -23,8 +23,8 @@ export const FOLD = {
   CONDITION: 5,
 } as const;
 
-export class Selection extends FunctionSelection {
-  constructor(readonly lowering: Lowering) {
+export class X64Lowering extends LoweringContext {
+  constructor(readonly lowering: TargetHooks) {
     super();
   }
 

@@ -68,7 +68,7 @@ export function buildProcessStubs(os: string): ProcessStubs {
   emitTailReturn(s, labels.tail);
   emitPollLanding(s, poll);
   emitFaultHandler(s, handler, words, poll, layout, os);
-  s.mark(KIND.ALIGN, 8, 0, 0, 0);
+  s.fixup(KIND.ALIGN, 8, 0, 0, 0);
   s.bind(words);
   s.asm.reserve(FAULT_WORDS.SIZE);
   for (let k = 0; k < FAULT_WORDS.SIZE; k += 4) s.asm.int32(0);
@@ -102,7 +102,7 @@ function emitCallStub(s: StubCode, label: number): void {
 }
 
 function emitResumeStub(s: StubCode, label: number): void {
-  s.mark(KIND.ALIGN, 16, 1, 0, 0);
+  s.fixup(KIND.ALIGN, 16, 1, 0, 0);
   s.bind(label);
   s.saveHost(RDI);
   s.rm(X.MOV64_L, RSP, RDI, THREAD.GUEST_SP);
@@ -118,7 +118,7 @@ function emitResumeStub(s: StubCode, label: number): void {
 
 /** Results are in registers or in the overflow buffer of the thread: nothing here touches them. */
 function emitTailReturn(s: StubCode, label: number): void {
-  s.mark(KIND.ALIGN, 16, 1, 0, 0);
+  s.fixup(KIND.ALIGN, 16, 1, 0, 0);
   s.bind(label);
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.storeFuel(R11);
@@ -130,7 +130,7 @@ function emitTailReturn(s: StubCode, label: number): void {
 
 function emitTrapExit(s: StubCode, label: number, landing: number): void {
   const leave = s.newLabel();
-  s.mark(KIND.ALIGN, 16, 1, 0, 0);
+  s.fixup(KIND.ALIGN, 16, 1, 0, 0);
   s.bind(label);
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.pop(RCX);
@@ -156,7 +156,7 @@ const POLL_VECTORS = 16;
 /** Parks in the middle of a function; resuming goes back to the poll itself, which reads its page again. */
 function emitPollLanding(s: StubCode, label: number): void {
   const after = s.newLabel();
-  s.mark(KIND.ALIGN, 16, 1, 0, 0);
+  s.fixup(KIND.ALIGN, 16, 1, 0, 0);
   s.bind(label);
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.rm(X.PUSH_M, 0, R11, THREAD.TRAP_PC);
@@ -200,7 +200,7 @@ function emitFaultHandler(
   const land = s.newLabel();
   const chain = s.newLabel();
   const known = s.newLabel();
-  s.mark(KIND.ALIGN, 16, 1, 0, 0);
+  s.fixup(KIND.ALIGN, 16, 1, 0, 0);
   s.bind(label);
   s.rr(X.MOV64_L, R10, RDX);
   if (layout.registers !== 0) s.rm(X.MOV64_L, R10, RDX, layout.registers);

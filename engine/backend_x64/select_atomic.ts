@@ -14,7 +14,7 @@ import { X } from "./instructions.ts";
 import { AUX_LOCK, MODE, P } from "./machine_ops.ts";
 import { RAX } from "./registers.ts";
 import { MODIFY_ROWS } from "./select_memory.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { X64Lowering } from "./lowering_context.ts";
 
 // Rows by width.
 const LOAD_ROWS = [X.MOVZX32_8, X.MOVZX32_16, X.MOV32_L, X.MOV64_L];
@@ -29,7 +29,7 @@ const MODIFIED_BY: Readonly<Record<number, number>> = {
   [OP.ATOMIC_XOR]: OP.XOR,
 };
 
-export function selectAtomicLoad(s: Selection, id: number): void {
+export function selectAtomicLoad(s: X64Lowering, id: number): void {
   foldAddress(s, id, false);
   s.withSource(LOAD_ROWS[atomicWidth(s.c[id])], 0, 0);
   s.def(id);
@@ -37,13 +37,13 @@ export function selectAtomicLoad(s: Selection, id: number): void {
   s.end();
 }
 
-export function selectAtomicStore(s: Selection, id: number): void {
+export function selectAtomicStore(s: X64Lowering, id: number): void {
   const value = s.reg(s.b[id]);
   foldAddress(s, id, false);
   exchange(s, EXCHANGE_ROWS[atomicWidth(s.c[id])], 0, value, s.ty[s.b[id]]);
 }
 
-export function selectAtomicExchange(s: Selection, id: number): void {
+export function selectAtomicExchange(s: X64Lowering, id: number): void {
   const value = s.reg(s.b[id]);
   foldAddress(s, id, false);
   const old = exchange(s, EXCHANGE_ROWS[atomicWidth(s.c[id])], 0, value, s.ty[id]);
@@ -51,7 +51,7 @@ export function selectAtomicExchange(s: Selection, id: number): void {
 }
 
 /** Emits `row` on the address resolved last, with a copy of `value` in the register operand; returns the vreg of what was in memory. */
-function exchange(s: Selection, row: number, lock: number, value: number, ty: number): number {
+function exchange(s: X64Lowering, row: number, lock: number, value: number, ty: number): number {
   const { v } = s;
   const old = v.newVreg(ty);
   s.withSource(row, 0, lock);
@@ -63,12 +63,12 @@ function exchange(s: Selection, row: number, lock: number, value: number, ty: nu
 }
 
 /** How many operand words the address resolved last has. */
-function addressWords(s: Selection): number {
+function addressWords(s: X64Lowering): number {
   return s.mode === MODE.POINTER_INDEX ? 2 : s.mode === MODE.MEMORY || s.mode === MODE.POINTER ? 1 : 0;
 }
 
 /** Defines the result of `id` as the low bytes of `old`, which may have others above them. */
-function defineOld(s: Selection, id: number, old: number): void {
+function defineOld(s: X64Lowering, id: number, old: number): void {
   const width = atomicWidth(s.c[id]);
   if (s.uses[id] === 0) return;
   if (width === 3 || (width === 2 && s.ty[id] === TY.I32)) {
@@ -82,7 +82,7 @@ function defineOld(s: Selection, id: number, old: number): void {
 }
 
 /** ATOMIC_ADD and the others that compute. */
-export function selectAtomicModify(s: Selection, id: number): void {
+export function selectAtomicModify(s: X64Lowering, id: number): void {
   const op = s.op[id];
   if (s.uses[id] === 0) modifyOnly(s, id);
   else if (op === OP.ATOMIC_ADD || op === OP.ATOMIC_SUB) {
@@ -93,7 +93,7 @@ export function selectAtomicModify(s: Selection, id: number): void {
 }
 
 /** Nobody wants the old value: `lock op [m], value`. */
-function modifyOnly(s: Selection, id: number): void {
+function modifyOnly(s: X64Lowering, id: number): void {
   const rows = MODIFY_ROWS.find((entry) => entry.op === MODIFIED_BY[s.op[id]])!;
   const width = atomicWidth(s.c[id]);
   const value = s.b[id];
@@ -107,7 +107,7 @@ function modifyOnly(s: Selection, id: number): void {
 }
 
 /** −value in a register. */
-function negated(s: Selection, value: number): number {
+function negated(s: X64Lowering, value: number): number {
   const { v } = s;
   const ty = s.ty[value];
   const result = v.newVreg(ty);
@@ -120,7 +120,7 @@ function negated(s: Selection, value: number): number {
 }
 
 /** The old value of a bitwise operation: computed anew until nobody has written in between. */
-function modifyLoop(s: Selection, id: number): void {
+function modifyLoop(s: X64Lowering, id: number): void {
   const { v } = s;
   const width = atomicWidth(s.c[id]);
   const value = s.reg(s.b[id]);
@@ -137,7 +137,7 @@ function modifyLoop(s: Selection, id: number): void {
   s.vregs[id] = old;
 }
 
-export function selectAtomicCompareExchange(s: Selection, id: number): void {
+export function selectAtomicCompareExchange(s: X64Lowering, id: number): void {
   const { v } = s;
   const { pool } = s.f;
   const list = s.a[id];
@@ -154,7 +154,7 @@ export function selectAtomicCompareExchange(s: Selection, id: number): void {
   defineOld(s, id, old);
 }
 
-export function selectFence(s: Selection, _id: number): void {
+export function selectFence(s: X64Lowering, _id: number): void {
   s.plain(P.ATOMIC_FENCE, 0, 0, 0);
   s.end();
 }

@@ -20,7 +20,7 @@ import {
   STORE_CONDITION,
 } from "./machine_ops.ts";
 import { foldAddress } from "./addressing.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { X64Lowering } from "./lowering_context.ts";
 import { testedVector } from "./select_lanes.ts";
 import { source, sourceFloat } from "./select_memory.ts";
 
@@ -33,7 +33,7 @@ const UNSIGNED_CC = Uint8Array.of(CC.E, CC.NE, CC.B, CC.B, CC.A, CC.A, CC.BE, CC
 const found = { row: 0, imm: 0, cc: 0, register: 0, sourceFirst: false, hasRegister: false };
 
 /** Resolves value `id` as a condition (negated if `invert`): compare, operands and condition code. */
-function resolveCondition(s: Selection, id: number, invert: boolean): void {
+function resolveCondition(s: X64Lowering, id: number, invert: boolean): void {
   const { op, a, b, folded } = s;
   if (folded[id] === 0 || op[id] === OP.WRAP) {
     testRegister(s, s.reg(id), 0);
@@ -67,12 +67,12 @@ function resolveCondition(s: Selection, id: number, invert: boolean): void {
   if (invert) found.cc ^= 1;
 }
 
-function isFoldedCompare(s: Selection, id: number): boolean {
+function isFoldedCompare(s: X64Lowering, id: number): boolean {
   return s.folded[id] !== 0 && (isIntegerCompare(s.op[id]) || isFloatCompare(s.op[id]));
 }
 
 /** test vreg, vreg */
-function testRegister(s: Selection, vreg: number, wide: number): void {
+function testRegister(s: X64Lowering, vreg: number, wide: number): void {
   s.sourceRegister(vreg, false);
   found.row = X.TEST32_M + wide;
   found.imm = 0;
@@ -82,7 +82,7 @@ function testRegister(s: Selection, vreg: number, wide: number): void {
 }
 
 /** test of the operands of AND `id`; the condition is the caller's (E or NE, or B/AE after a bit test). */
-function resolveTest(s: Selection, id: number): void {
+function resolveTest(s: X64Lowering, id: number): void {
   let x = s.a[id];
   let y = s.b[id];
   const wide = s.wide(id);
@@ -109,7 +109,7 @@ function resolveTest(s: Selection, id: number): void {
 }
 
 /** The compare that value `id` is. */
-function resolveCompare(s: Selection, id: number): void {
+function resolveCompare(s: X64Lowering, id: number): void {
   if (isFloatCompare(s.op[id])) return resolveFloatCompare(s, id);
   const { op, a, b } = s;
   let x = a[id];
@@ -147,7 +147,7 @@ function resolveCompare(s: Selection, id: number): void {
   source(s, y, true);
 }
 
-function resolveFloatCompare(s: Selection, id: number): void {
+function resolveFloatCompare(s: X64Lowering, id: number): void {
   const o = s.op[id];
   let x = s.a[id];
   let y = s.b[id];
@@ -163,18 +163,18 @@ function resolveFloatCompare(s: Selection, id: number): void {
 }
 
 /** Begins the compare with its consumer; the consumer's operands come next, then {@linkcode compareOperands}. */
-function beginCompare(s: Selection, consumer: number, aux: number): void {
+function beginCompare(s: X64Lowering, consumer: number, aux: number): void {
   s.withSource(found.row, found.imm, (found.cc << AUX_CONDITION_SHIFT) | (consumer << AUX_CONSUMER_SHIFT) | aux);
 }
 
-function compareOperands(s: Selection): void {
+function compareOperands(s: X64Lowering): void {
   if (found.sourceFirst) s.sourceOperands();
   if (found.hasRegister) s.use(found.register);
   if (!found.sourceFirst) s.sourceOperands();
 }
 
 /** A comparison whose result is a value. */
-export function selectCompare(s: Selection, id: number): void {
+export function selectCompare(s: X64Lowering, id: number): void {
   // Not folded itself: resolve its own compare, peeling a folded one inside EQ(x, 0).
   const { op, a, b } = s;
   if (op[id] === OP.EQ && s.isZero(b[id]) && isFoldedCompare(s, a[id])) resolveCondition(s, a[id], true);
@@ -187,7 +187,7 @@ export function selectCompare(s: Selection, id: number): void {
 }
 
 /** Store `id` of the byte that compare `value` is. */
-export function selectStoredCompare(s: Selection, id: number, value: number): void {
+export function selectStoredCompare(s: X64Lowering, id: number, value: number): void {
   let x = s.a[value];
   let y = s.b[value];
   let cc = INTEGER_CC[s.op[value] - OP.EQ];
@@ -213,7 +213,7 @@ export function selectStoredCompare(s: Selection, id: number, value: number): vo
 }
 
 /** The compare that ends a block: branches on value `condition`. */
-export function selectBranchCompare(s: Selection, condition: number): void {
+export function selectBranchCompare(s: X64Lowering, condition: number): void {
   resolveCondition(s, condition, false);
   beginCompare(s, CONSUMER.BRANCH, 0);
   compareOperands(s);
@@ -221,14 +221,14 @@ export function selectBranchCompare(s: Selection, condition: number): void {
 }
 
 /** Traps with `code` if value `condition` is not zero. */
-export function selectTrapCompare(s: Selection, condition: number, codeBits: number): void {
+export function selectTrapCompare(s: X64Lowering, condition: number, codeBits: number): void {
   resolveCondition(s, condition, false);
   beginCompare(s, CONSUMER.TRAP, codeBits);
   compareOperands(s);
   s.end();
 }
 
-export function selectSelect(s: Selection, id: number): void {
+export function selectSelect(s: X64Lowering, id: number): void {
   const ty = s.ty[id];
   const float = ty === TY.F32 || ty === TY.F64 || ty === TY.V128;
   let then = s.regOf(s.a[id], ty);

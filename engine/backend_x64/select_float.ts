@@ -8,16 +8,16 @@ import { TY } from "../ir/types.ts";
 import { SHARED } from "./image_constants.ts";
 import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { X64Lowering } from "./lowering_context.ts";
 import { source, sourceFloat } from "./select_memory.ts";
 
 /** 1 if value `id` is an f64. */
-function double(s: Selection, id: number): number {
+function double(s: X64Lowering, id: number): number {
   return s.ty[id] === TY.F64 ? 1 : 0;
 }
 
 /** def = x op source. */
-function binary(s: Selection, row: number, id: number, x: number, y: number): void {
+function binary(s: X64Lowering, row: number, id: number, x: number, y: number): void {
   const first = s.reg(x);
   sourceFloat(s, y);
   s.withSource(s.vex(row + double(s, id)), 0, 0);
@@ -28,32 +28,32 @@ function binary(s: Selection, row: number, id: number, x: number, y: number): vo
   s.end();
 }
 
-function commutative(s: Selection, row: number, id: number): void {
+function commutative(s: X64Lowering, row: number, id: number): void {
   const x = s.a[id];
   const y = s.b[id];
   const exchange = s.isFoldedLoad(x) || (!s.isFoldedLoad(y) && s.op[x] === OP.CONST && s.op[y] !== OP.CONST);
   binary(s, row, id, exchange ? y : x, exchange ? x : y);
 }
 
-export function selectFadd(s: Selection, id: number): void {
+export function selectFadd(s: X64Lowering, id: number): void {
   commutative(s, X.ADDSS, id);
 }
 
-export function selectFmul(s: Selection, id: number): void {
+export function selectFmul(s: X64Lowering, id: number): void {
   commutative(s, X.MULSS, id);
 }
 
-export function selectFsub(s: Selection, id: number): void {
+export function selectFsub(s: X64Lowering, id: number): void {
   binary(s, X.SUBSS, id, s.a[id], s.b[id]);
 }
 
-export function selectFdiv(s: Selection, id: number): void {
+export function selectFdiv(s: X64Lowering, id: number): void {
   binary(s, X.DIVSS, id, s.a[id], s.b[id]);
 }
 
 // Rules for minimum and maximum: the hardware's, corrected where operands are equal or unordered
 
-function extremum(s: Selection, op: number, id: number): void {
+function extremum(s: X64Lowering, op: number, id: number): void {
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
   s.plain(op, 0, 0, double(s, id));
@@ -64,17 +64,17 @@ function extremum(s: Selection, op: number, id: number): void {
   s.end();
 }
 
-export function selectFmin(s: Selection, id: number): void {
+export function selectFmin(s: X64Lowering, id: number): void {
   extremum(s, P.FMIN, id);
 }
 
-export function selectFmax(s: Selection, id: number): void {
+export function selectFmax(s: X64Lowering, id: number): void {
   extremum(s, P.FMAX, id);
 }
 
 // Rules for signs: masks from the image's constants
 
-function masked(s: Selection, row: number, mask: number, id: number): void {
+function masked(s: X64Lowering, row: number, mask: number, id: number): void {
   const x = s.reg(s.a[id]);
   s.sourceRegister(0, false);
   s.mode = MODE.SHARED;
@@ -86,15 +86,15 @@ function masked(s: Selection, row: number, mask: number, id: number): void {
   s.end();
 }
 
-export function selectFabs(s: Selection, id: number): void {
+export function selectFabs(s: X64Lowering, id: number): void {
   masked(s, X.ANDPS, double(s, id) === 1 ? SHARED.ABS64 : SHARED.ABS32, id);
 }
 
-export function selectFneg(s: Selection, id: number): void {
+export function selectFneg(s: X64Lowering, id: number): void {
   masked(s, X.XORPS, double(s, id) === 1 ? SHARED.SIGN64 : SHARED.SIGN32, id);
 }
 
-export function selectFcopysign(s: Selection, id: number): void {
+export function selectFcopysign(s: X64Lowering, id: number): void {
   extremum(s, P.FCOPYSIGN, id);
 }
 
@@ -104,7 +104,7 @@ export function selectFcopysign(s: Selection, id: number): void {
  * def = op source. The VEX form merges the upper part of a register operand: it takes the source itself, and for memory the
  * scratch register, so that the result depends on nothing older (emit_row.ts: vvvv of such rows has no VCode operand).
  */
-function unary(s: Selection, row: number, id: number, operand: number, imm: number): void {
+function unary(s: X64Lowering, row: number, id: number, operand: number, imm: number): void {
   if (s.op[operand] === OP.CONST) source(s, operand, true);
   else sourceFloat(s, operand);
   s.withSource(s.vex(row), imm, 0);
@@ -113,7 +113,7 @@ function unary(s: Selection, row: number, id: number, operand: number, imm: numb
   s.end();
 }
 
-export function selectFsqrt(s: Selection, id: number): void {
+export function selectFsqrt(s: X64Lowering, id: number): void {
   unary(s, X.SQRTSS + double(s, id), id, s.a[id], 0);
 }
 
@@ -123,33 +123,33 @@ const ROUND_DOWN = 9;
 const ROUND_UP = 10;
 const ROUND_TO_ZERO = 11;
 
-export function selectFceil(s: Selection, id: number): void {
+export function selectFceil(s: X64Lowering, id: number): void {
   unary(s, X.ROUNDSS + double(s, id), id, s.a[id], ROUND_UP);
 }
 
-export function selectFfloor(s: Selection, id: number): void {
+export function selectFfloor(s: X64Lowering, id: number): void {
   unary(s, X.ROUNDSS + double(s, id), id, s.a[id], ROUND_DOWN);
 }
 
-export function selectFtrunc(s: Selection, id: number): void {
+export function selectFtrunc(s: X64Lowering, id: number): void {
   unary(s, X.ROUNDSS + double(s, id), id, s.a[id], ROUND_TO_ZERO);
 }
 
-export function selectFnearest(s: Selection, id: number): void {
+export function selectFnearest(s: X64Lowering, id: number): void {
   unary(s, X.ROUNDSS + double(s, id), id, s.a[id], ROUND_NEAREST);
 }
 
 // Rules for conversions
 
-export function selectFdemote(s: Selection, id: number): void {
+export function selectFdemote(s: X64Lowering, id: number): void {
   unary(s, X.CVTSD2SS, id, s.a[id], 0);
 }
 
-export function selectFpromote(s: Selection, id: number): void {
+export function selectFpromote(s: X64Lowering, id: number): void {
   unary(s, X.CVTSS2SD, id, s.a[id], 0);
 }
 
-export function selectConvertS(s: Selection, id: number): void {
+export function selectConvertS(s: X64Lowering, id: number): void {
   const x = s.a[id];
   source(s, x, true);
   const row = double(s, id) === 1 ? X.CVTSI2SD32 : X.CVTSI2SS32;
@@ -159,7 +159,7 @@ export function selectConvertS(s: Selection, id: number): void {
   s.end();
 }
 
-export function selectConvertU(s: Selection, id: number): void {
+export function selectConvertU(s: X64Lowering, id: number): void {
   const x = s.a[id];
   const vreg = s.reg(x);
   if (s.wide(x) === 1) {
@@ -177,7 +177,7 @@ export function selectConvertU(s: Selection, id: number): void {
   s.end();
 }
 
-function truncate(s: Selection, id: number, narrow: number, wide: number, saturating: number): void {
+function truncate(s: X64Lowering, id: number, narrow: number, wide: number, saturating: number): void {
   const x = s.reg(s.a[id]);
   s.plain(s.wide(id) === 1 ? wide : narrow, 0, 0, double(s, s.a[id]) | (saturating << 1));
   s.def(id);
@@ -185,23 +185,23 @@ function truncate(s: Selection, id: number, narrow: number, wide: number, satura
   s.end();
 }
 
-export function selectTruncS(s: Selection, id: number): void {
+export function selectTruncS(s: X64Lowering, id: number): void {
   truncate(s, id, P.TRUNC_S32, P.TRUNC_S64, 0);
 }
 
-export function selectTruncU(s: Selection, id: number): void {
+export function selectTruncU(s: X64Lowering, id: number): void {
   truncate(s, id, P.TRUNC_U32, P.TRUNC_U64, 0);
 }
 
-export function selectTruncSatS(s: Selection, id: number): void {
+export function selectTruncSatS(s: X64Lowering, id: number): void {
   truncate(s, id, P.TRUNC_S32, P.TRUNC_S64, 1);
 }
 
-export function selectTruncSatU(s: Selection, id: number): void {
+export function selectTruncSatU(s: X64Lowering, id: number): void {
   truncate(s, id, P.TRUNC_U32, P.TRUNC_U64, 1);
 }
 
-export function selectBitcast(s: Selection, id: number): void {
+export function selectBitcast(s: X64Lowering, id: number): void {
   const x = s.a[id];
   const to = s.ty[id];
   if (s.isFoldedLoad(x)) {

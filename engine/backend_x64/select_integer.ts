@@ -10,11 +10,11 @@ import { DIVISION } from "./divide_constant.ts";
 import { X } from "./instructions.ts";
 import { AUX_SCALE_SHIFT, MODE, P } from "./machine_ops.ts";
 import { RAX, RCX, RDX } from "./registers.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { X64Lowering } from "./lowering_context.ts";
 import { source } from "./select_memory.ts";
 
 /** def = first op source, in the register of first. */
-function tied(s: Selection, row: number, id: number, first: number, second: number): void {
+function tied(s: X64Lowering, row: number, id: number, first: number, second: number): void {
   const x = s.reg(first);
   source(s, second, true);
   s.withSource(row, 0, 0);
@@ -25,7 +25,7 @@ function tied(s: Selection, row: number, id: number, first: number, second: numb
 }
 
 /** def = first op imm, in the register of first. */
-function tiedImmediate(s: Selection, row: number, id: number, first: number, imm: number): void {
+function tiedImmediate(s: X64Lowering, row: number, id: number, first: number, imm: number): void {
   const x = s.reg(first);
   s.plain(row, imm, 0, 0);
   s.defReuse(id, 1);
@@ -34,7 +34,7 @@ function tiedImmediate(s: Selection, row: number, id: number, first: number, imm
 }
 
 /** def = op source. */
-function unary(s: Selection, row: number, id: number, operand: number): void {
+function unary(s: X64Lowering, row: number, id: number, operand: number): void {
   source(s, operand, true);
   s.withSource(row, 0, 0);
   s.def(id);
@@ -43,7 +43,7 @@ function unary(s: Selection, row: number, id: number, operand: number): void {
 }
 
 /** def = base + (index << scale) + disp, with either register absent (0). */
-function sum(s: Selection, id: number, base: number, index: number, scale: number, disp: number): void {
+function sum(s: X64Lowering, id: number, base: number, index: number, scale: number, disp: number): void {
   const mode = index === 0 ? MODE.POINTER : base === 0 ? MODE.INDEX : MODE.POINTER_INDEX;
   s.plain(X.LEA32 + s.wide(id), 0, disp, mode | (scale << AUX_SCALE_SHIFT));
   s.def(id);
@@ -54,7 +54,7 @@ function sum(s: Selection, id: number, base: number, index: number, scale: numbe
 
 // Rules for ADD
 
-export function selectAdd(s: Selection, id: number): void {
+export function selectAdd(s: X64Lowering, id: number): void {
   const { op, a, b, imm, folded } = s;
   let x = a[id];
   let y = b[id];
@@ -63,7 +63,7 @@ export function selectAdd(s: Selection, id: number): void {
   let disp = 0;
   if (s.isImmediate(y)) {
     disp = imm[y];
-    if (folded[x] !== 0 && op[x] !== OP.WRAP) s.hit("affine-lea");
+    if (folded[x] !== 0 && op[x] !== OP.WRAP) s.count("affine-lea");
     if (folded[x] !== 0 && op[x] === OP.ADD) {
       y = b[x];
       x = a[x];
@@ -85,7 +85,7 @@ export function selectAdd(s: Selection, id: number): void {
 
 // Rules for SUB
 
-export function selectSub(s: Selection, id: number): void {
+export function selectSub(s: X64Lowering, id: number): void {
   const x = s.a[id];
   const y = s.b[id];
   if (s.isImmediate(y) && s.imm[y] !== -0x80000000) return sum(s, id, s.reg(x), 0, 0, -s.imm[y]);
@@ -93,7 +93,7 @@ export function selectSub(s: Selection, id: number): void {
   tied(s, X.SUB32_R + s.wide(id), id, x, y);
 }
 
-function tiedUnary(s: Selection, row: number, id: number, operand: number): void {
+function tiedUnary(s: X64Lowering, row: number, id: number, operand: number): void {
   const x = s.reg(operand);
   s.plain(row, 0, 0, 0);
   s.defReuse(id, 1);
@@ -103,7 +103,7 @@ function tiedUnary(s: Selection, row: number, id: number, operand: number): void
 
 // Rules for MUL
 
-export function selectMul(s: Selection, id: number): void {
+export function selectMul(s: X64Lowering, id: number): void {
   let x = s.a[id];
   let y = s.b[id];
   if (s.isImmediate(x) && !s.isImmediate(y)) [x, y] = [y, x];
@@ -124,16 +124,16 @@ export function selectMul(s: Selection, id: number): void {
 }
 
 /** Puts the folded load, or the value that lives on, on the right. */
-function commutative(s: Selection, row: number, id: number, x: number, y: number): void {
+function commutative(s: X64Lowering, row: number, id: number, x: number, y: number): void {
   const dies = s.commute && !s.isFoldedLoad(x) && !s.isFoldedLoad(y) && s.uses[x] > 1 && s.uses[y] === 1;
-  if (dies) s.hit("commute-self-update");
+  if (dies) s.count("commute-self-update");
   const exchange = s.isFoldedLoad(x) || dies;
   tied(s, row + s.wide(id), id, exchange ? y : x, exchange ? x : y);
 }
 
 // Rules for AND, OR, XOR
 
-export function selectAnd(s: Selection, id: number): void {
+export function selectAnd(s: X64Lowering, id: number): void {
   const { op, a, b, imm } = s;
   let x = a[id];
   let y = b[id];
@@ -151,17 +151,17 @@ export function selectAnd(s: Selection, id: number): void {
   commutative(s, X.AND32_R, id, x, y);
 }
 
-export function selectOr(s: Selection, id: number): void {
+export function selectOr(s: X64Lowering, id: number): void {
   bitwise(s, X.OR32_R, X.OR32_I, id);
 }
 
-export function selectXor(s: Selection, id: number): void {
+export function selectXor(s: X64Lowering, id: number): void {
   const y = s.b[id];
   if (s.isImmediate(y) && s.imm[y] === -1) return tiedUnary(s, X.NOT32 + s.wide(id), id, s.a[id]);
   bitwise(s, X.XOR32_R, X.XOR32_I, id);
 }
 
-function bitwise(s: Selection, row: number, immediateRow: number, id: number): void {
+function bitwise(s: X64Lowering, row: number, immediateRow: number, id: number): void {
   let x = s.a[id];
   let y = s.b[id];
   if (s.isImmediate(x) && !s.isImmediate(y)) [x, y] = [y, x];
@@ -171,7 +171,7 @@ function bitwise(s: Selection, row: number, immediateRow: number, id: number): v
 
 // Rules for shifts and rotates
 
-function shift(s: Selection, id: number, immediateRow: number, countRow: number, bmi2Row: number): void {
+function shift(s: X64Lowering, id: number, immediateRow: number, countRow: number, bmi2Row: number): void {
   const x = s.a[id];
   const count = s.b[id];
   const wide = s.wide(id);
@@ -202,30 +202,30 @@ function shift(s: Selection, id: number, immediateRow: number, countRow: number,
   s.end();
 }
 
-export function selectShl(s: Selection, id: number): void {
+export function selectShl(s: X64Lowering, id: number): void {
   shift(s, id, X.SHL32_I, X.SHL32_CL, X.SHLX32);
 }
 
-export function selectShrS(s: Selection, id: number): void {
+export function selectShrS(s: X64Lowering, id: number): void {
   shift(s, id, X.SAR32_I, X.SAR32_CL, X.SARX32);
 }
 
-export function selectShrU(s: Selection, id: number): void {
+export function selectShrU(s: X64Lowering, id: number): void {
   shift(s, id, X.SHR32_I, X.SHR32_CL, X.SHRX32);
 }
 
-export function selectRotl(s: Selection, id: number): void {
+export function selectRotl(s: X64Lowering, id: number): void {
   rotate(s, id, X.ROL32_I, X.ROL32_CL, true);
 }
 
-export function selectRotr(s: Selection, id: number): void {
+export function selectRotr(s: X64Lowering, id: number): void {
   rotate(s, id, X.ROR32_I, X.ROR32_CL, false);
 }
 
-function rotate(s: Selection, id: number, immediateRow: number, countRow: number, left: boolean): void {
+function rotate(s: X64Lowering, id: number, immediateRow: number, countRow: number, left: boolean): void {
   const count = s.b[id];
   if (s.op[count] === OP.CONST && s.rorx) {
-    s.hit("bmi2-rorx");
+    s.count("bmi2-rorx");
     const width = s.wide(id) === 1 ? 64 : 32;
     const n = s.imm[count] & (width - 1);
     source(s, s.a[id], true);
@@ -240,17 +240,17 @@ function rotate(s: Selection, id: number, immediateRow: number, countRow: number
 
 // Rules for counting bits
 
-export function selectClz(s: Selection, id: number): void {
+export function selectClz(s: X64Lowering, id: number): void {
   if (s.lzcnt) return unary(s, X.LZCNT32 + s.wide(id), id, s.a[id]);
   scan(s, P.CLZ_BSR, id);
 }
 
-export function selectCtz(s: Selection, id: number): void {
+export function selectCtz(s: X64Lowering, id: number): void {
   if (s.bmi1) return unary(s, X.TZCNT32 + s.wide(id), id, s.a[id]);
   scan(s, P.CTZ_BSF, id);
 }
 
-function scan(s: Selection, op: number, id: number): void {
+function scan(s: X64Lowering, op: number, id: number): void {
   const x = s.reg(s.a[id]);
   s.plain(op, 0, 0, s.wide(id));
   s.def(id);
@@ -258,7 +258,7 @@ function scan(s: Selection, op: number, id: number): void {
   s.end();
 }
 
-export function selectPopcnt(s: Selection, id: number): void {
+export function selectPopcnt(s: X64Lowering, id: number): void {
   if (s.popcnt) return unary(s, X.POPCNT32 + s.wide(id), id, s.a[id]);
   const x = s.reg(s.a[id]);
   s.plain(P.POPCNT_SWAR, 0, 0, s.wide(id));
@@ -270,15 +270,15 @@ export function selectPopcnt(s: Selection, id: number): void {
 
 // Rules for division: the dividend in rax, the remainder in rdx
 
-export function selectDivS(s: Selection, id: number): void {
+export function selectDivS(s: X64Lowering, id: number): void {
   divide(s, P.DIV_S, id);
 }
 
-export function selectDivU(s: Selection, id: number): void {
+export function selectDivU(s: X64Lowering, id: number): void {
   divide(s, P.DIV_U, id);
 }
 
-function divide(s: Selection, op: number, id: number): void {
+function divide(s: X64Lowering, op: number, id: number): void {
   if (selectDivisionByConstant(s, id, DIVISION)) return;
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
@@ -290,15 +290,15 @@ function divide(s: Selection, op: number, id: number): void {
   s.end();
 }
 
-export function selectRemS(s: Selection, id: number): void {
+export function selectRemS(s: X64Lowering, id: number): void {
   remainder(s, P.REM_S, id);
 }
 
-export function selectRemU(s: Selection, id: number): void {
+export function selectRemU(s: X64Lowering, id: number): void {
   remainder(s, P.REM_U, id);
 }
 
-function remainder(s: Selection, op: number, id: number): void {
+function remainder(s: X64Lowering, op: number, id: number): void {
   if (selectDivisionByConstant(s, id, DIVISION)) return;
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
@@ -312,19 +312,19 @@ function remainder(s: Selection, op: number, id: number): void {
 
 // Rules for conversions between integers
 
-export function selectExtend8(s: Selection, id: number): void {
+export function selectExtend8(s: X64Lowering, id: number): void {
   unary(s, X.MOVSX32_8 + s.wide(id), id, s.a[id]);
 }
 
-export function selectExtend16(s: Selection, id: number): void {
+export function selectExtend16(s: X64Lowering, id: number): void {
   unary(s, X.MOVSX32_16 + s.wide(id), id, s.a[id]);
 }
 
-export function selectExtend32(s: Selection, id: number): void {
+export function selectExtend32(s: X64Lowering, id: number): void {
   unary(s, X.MOVSXD, id, s.a[id]);
 }
 
-export function selectExtendU(s: Selection, id: number): void {
+export function selectExtendU(s: X64Lowering, id: number): void {
   const x = s.reg(s.a[id]);
   s.plain(P.ZERO_EXTEND, 0, 0, 0);
   s.defReuse(id, 1);
@@ -332,6 +332,6 @@ export function selectExtendU(s: Selection, id: number): void {
   s.end();
 }
 
-export function selectWrap(s: Selection, id: number): void {
+export function selectWrap(s: X64Lowering, id: number): void {
   unary(s, X.MOV32_L, id, s.a[id]);
 }

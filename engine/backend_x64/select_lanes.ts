@@ -7,7 +7,7 @@ import { foldAddress } from "./addressing.ts";
 import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CONSUMER } from "./machine_ops.ts";
 import { source } from "./select_memory.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { X64Lowering } from "./lowering_context.ts";
 import { one, oneSource, two, twoSource, zeros } from "./vector_code.ts";
 import { BINARY_ROW } from "./vector_rows.ts";
 
@@ -15,11 +15,11 @@ const { I8X16, I16X8, I32X4, I64X2, F32X4, F64X2 } = SHAPE;
 
 // Rules for splats
 
-export function selectSplat(s: Selection, id: number): void {
+export function selectSplat(s: X64Lowering, id: number): void {
   s.vregs[id] = splat(s, s.a[id], s.imm[id] & 0xff);
 }
 
-function splat(s: Selection, x: number, shape: number): number {
+function splat(s: X64Lowering, x: number, shape: number): number {
   const load = s.isFoldedLoad(x);
   if (shape === F32X4) {
     if (load) {
@@ -52,12 +52,12 @@ function splat(s: Selection, x: number, shape: number): number {
 }
 
 /** An instruction that only has a VEX form. */
-function one2(s: Selection, row: number, x: number): number {
+function one2(s: X64Lowering, row: number, x: number): number {
   s.sourceRegister(x, false);
   return oneSource(s, row);
 }
 
-export function selectFromScalar(s: Selection, id: number): void {
+export function selectFromScalar(s: X64Lowering, id: number): void {
   const x = s.a[id];
   const double = s.ty[x] === TY.F64;
   if (s.isFoldedLoad(x)) {
@@ -71,7 +71,7 @@ export function selectFromScalar(s: Selection, id: number): void {
 
 // Rules for lanes
 
-export function selectReplace(s: Selection, id: number): void {
+export function selectReplace(s: X64Lowering, id: number): void {
   const shape = s.imm[id] & 0xff;
   const lane = s.imm[id] >>> 8;
   const vector = s.reg(s.a[id]);
@@ -87,7 +87,7 @@ export function selectReplace(s: Selection, id: number): void {
   s.vregs[id] = twoSource(s, row, vector, shape === F32X4 ? lane << 4 : lane);
 }
 
-export function selectExtract(s: Selection, id: number): void {
+export function selectExtract(s: X64Lowering, id: number): void {
   const shape = s.imm[id] & 0xff;
   const lane = s.imm[id] >>> 8;
   const x = s.reg(s.a[id]);
@@ -111,7 +111,7 @@ export function selectExtract(s: Selection, id: number): void {
 }
 
 /** A store of a lane; true if value `value` is one that was folded into store `id`. */
-export function selectLaneStore(s: Selection, id: number, value: number): boolean {
+export function selectLaneStore(s: X64Lowering, id: number, value: number): boolean {
   if (s.folded[value] === 0 || s.op[value] !== OP.VEXTRACT_U) return false;
   const shape = s.imm[value] & 0xff;
   const lane = s.imm[value] >>> 8;
@@ -139,14 +139,14 @@ export function selectLaneStore(s: Selection, id: number, value: number): boolea
 // Rules for tests
 
 /** The vector of test `id` that is zero or not: the operand itself, or for VALL_TRUE where its lanes are zero. */
-export function testedVector(s: Selection, id: number): number {
+export function testedVector(s: X64Lowering, id: number): number {
   const x = s.reg(s.a[id]);
   if (s.op[id] === OP.VANY_TRUE) return x;
   return two(s, BINARY_ROW[OP.VEQ * 8 + (s.imm[id] & 0xff)], x, zeros(s));
 }
 
 /** 1 if the flags that `ptest x, x` leaves say `cc`. */
-function tested(s: Selection, id: number, x: number, cc: number): void {
+function tested(s: X64Lowering, id: number, x: number, cc: number): void {
   s.plain(s.vex(X.PTEST), 0, 0, (cc << AUX_CONDITION_SHIFT) | (CONSUMER.SET << AUX_CONSUMER_SHIFT));
   s.def(id);
   s.use(x);
@@ -154,15 +154,15 @@ function tested(s: Selection, id: number, x: number, cc: number): void {
   s.end();
 }
 
-export function selectAnyTrue(s: Selection, id: number): void {
+export function selectAnyTrue(s: X64Lowering, id: number): void {
   tested(s, id, testedVector(s, id), CC.NE);
 }
 
-export function selectAllTrue(s: Selection, id: number): void {
+export function selectAllTrue(s: X64Lowering, id: number): void {
   tested(s, id, testedVector(s, id), CC.E);
 }
 
-export function selectBitmask(s: Selection, id: number): void {
+export function selectBitmask(s: X64Lowering, id: number): void {
   const shape = s.imm[id] & 0xff;
   let x = s.reg(s.a[id]);
   if (shape === I16X8) x = two(s, X.PACKSSWB, x, zeros(s));

@@ -10,10 +10,10 @@ import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
 import { selectStoredCompare } from "./select_compare.ts";
 import { selectLaneStore } from "./select_lanes.ts";
-import { FOLD, type Selection } from "./lowering_context.ts";
+import { FOLD, type X64Lowering } from "./lowering_context.ts";
 
 /** Resolves value `id` as the source operand of the next instruction. `any`: a stack slot will do. */
-export function source(s: Selection, id: number, any: boolean): void {
+export function source(s: X64Lowering, id: number, any: boolean): void {
   if (s.isFoldedLoad(id)) {
     foldAddress(s, id, false);
     return;
@@ -22,7 +22,7 @@ export function source(s: Selection, id: number, any: boolean): void {
 }
 
 /** The same for a float: a constant comes from the pool unless it was hoisted into a register. */
-export function sourceFloat(s: Selection, id: number): void {
+export function sourceFloat(s: X64Lowering, id: number): void {
   const ty = s.ty[id];
   if (s.floatMemory && s.op[id] === OP.CONST && s.constantBlock[id] >= 0 && (s.imm[id] !== 0 || s.c[id] !== 0)) {
     s.sourceRegister(0, false);
@@ -36,7 +36,7 @@ export function sourceFloat(s: Selection, id: number): void {
 }
 
 /** Row that loads as IR operation `op` with result type `ty` does. */
-export function loadRow(s: Selection, op: number, ty: number): number {
+export function loadRow(s: X64Lowering, op: number, ty: number): number {
   switch (op) {
     case OP.LOAD:
       if (ty === TY.I32) return X.MOV32_L;
@@ -58,7 +58,7 @@ export function loadRow(s: Selection, op: number, ty: number): number {
   return X.MOV32_L;
 }
 
-export function selectLoad(s: Selection, id: number): void {
+export function selectLoad(s: X64Lowering, id: number): void {
   foldAddress(s, id, false);
   s.withSource(loadRow(s, s.op[id], s.ty[id]), 0, 0);
   s.def(id);
@@ -67,7 +67,7 @@ export function selectLoad(s: Selection, id: number): void {
 }
 
 /** log2 of the bytes that store `id` writes. */
-function storeSize(s: Selection, id: number): number {
+function storeSize(s: X64Lowering, id: number): number {
   switch (s.op[id]) {
     case OP.STORE8:
       return 0;
@@ -106,7 +106,7 @@ export const MODIFY_ROWS = [
   },
 ];
 
-export function selectStore(s: Selection, id: number): void {
+export function selectStore(s: X64Lowering, id: number): void {
   const value = s.b[id];
   const ty = s.ty[value];
   if (s.folded[value] === FOLD.MEMORY) {
@@ -146,7 +146,7 @@ export function selectStore(s: Selection, id: number): void {
 }
 
 /** Stores a float constant through its bits where an immediate can say them. */
-function storeFloatConstant(s: Selection, id: number, value: number): boolean {
+function storeFloatConstant(s: X64Lowering, id: number, value: number): boolean {
   const wide = s.ty[value] === TY.F64;
   if (wide && s.c[value] !== s.imm[value] >> 31) return false;
   foldAddress(s, id, false);
@@ -157,7 +157,7 @@ function storeFloatConstant(s: Selection, id: number, value: number): boolean {
 }
 
 /** `*p = *p op y`. */
-function selectModify(s: Selection, id: number, value: number): void {
+function selectModify(s: X64Lowering, id: number, value: number): void {
   const { op, a, b } = s;
   const rows = MODIFY_ROWS.find((entry) => entry.op === op[value])!;
   const other = s.folded[a[value]] === FOLD.MEMORY ? b[value] : a[value];
@@ -173,7 +173,7 @@ function selectModify(s: Selection, id: number, value: number): void {
 }
 
 /** Explicit mode: the address plus its static offset plus the access size must not exceed the memory's length. */
-export function selectBounds(s: Selection, id: number): void {
+export function selectBounds(s: X64Lowering, id: number): void {
   const address = s.a[id];
   const memory = boundsMemory(s.c[id]);
   const size = boundsBytes(s.c[id]);
@@ -193,7 +193,7 @@ export function selectBounds(s: Selection, id: number): void {
 }
 
 /** Loads the 64-bit field of the context at `offset` into a new vreg. */
-export function loadContext(s: Selection, offset: number): number {
+export function loadContext(s: X64Lowering, offset: number): number {
   const vreg = s.v.newVreg(TY.I64);
   s.plain(X.MOV64_L, 0, offset, MODE.CONTEXT);
   s.defOf(vreg);
@@ -202,7 +202,7 @@ export function loadContext(s: Selection, offset: number): number {
 }
 
 /** A load of type `ty` from [base + disp] into vreg `to`. */
-export function loadFrom(s: Selection, to: number, base: number, disp: number, ty: number): void {
+export function loadFrom(s: X64Lowering, to: number, base: number, disp: number, ty: number): void {
   s.plain(loadRow(s, OP.LOAD, ty), 0, disp, MODE.POINTER);
   s.defOf(to);
   s.use(base);
@@ -210,7 +210,7 @@ export function loadFrom(s: Selection, to: number, base: number, disp: number, t
 }
 
 /** A store of vreg `value` of type `ty` to [base + disp]. */
-export function storeTo(s: Selection, value: number, base: number, disp: number, ty: number): void {
+export function storeTo(s: X64Lowering, value: number, base: number, disp: number, ty: number): void {
   const row = ty === TY.I32
     ? X.MOV32_S
     : TY_BANK[ty] === 1

@@ -4,7 +4,7 @@
  */
 import { OP } from "../ir/ops.ts";
 import { X } from "./instructions.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { X64Lowering } from "./lowering_context.ts";
 import { isZeroVector, one, shifted, sourceWords, two, twoSource, twoWords } from "./vector_code.ts";
 
 /** The lanes being matched. */
@@ -31,7 +31,7 @@ function widen(): void {
   }
 }
 
-export function selectShuffle(s: Selection, id: number): void {
+export function selectShuffle(s: X64Lowering, id: number): void {
   const at = s.imm[id] * 16;
   const a = s.a[id];
   const b = s.b[id];
@@ -51,7 +51,7 @@ function fields(a: number, b: number, c: number, d: number): number {
 }
 
 /** PSHUFB of x by the lanes, those outside [first, first + 16) giving 0. */
-function bytes(s: Selection, x: number, first: number): number {
+function bytes(s: X64Lowering, x: number, first: number): number {
   const word = (k: number) => {
     let value = 0;
     for (let n = 3; n >= 0; n--) {
@@ -100,7 +100,7 @@ function rotation(modulus: number): number {
 }
 
 /** Rules for shuffles of one operand */
-function shuffleOne(s: Selection, x: number): number {
+function shuffleOne(s: X64Lowering, x: number): number {
   if (whole4) return one(s, X.PSHUFD, x, fields(lanes4[0], lanes4[1], lanes4[2], lanes4[3]));
   if (whole2) {
     const n = lanes2;
@@ -119,7 +119,7 @@ function shuffleOne(s: Selection, x: number): number {
 }
 
 /** Rules for shuffles of x, whose lanes begin at `first`, with zeros */
-function shuffleWithZero(s: Selection, x: number, first: number): number {
+function shuffleWithZero(s: X64Lowering, x: number, first: number): number {
   const zero = (k: number) => lanes[k] < first || lanes[k] >= first + 16;
   // Whole-register shifts by bytes.
   for (let n = 1; n < 16; n++) {
@@ -145,7 +145,7 @@ function shuffleWithZero(s: Selection, x: number, first: number): number {
 }
 
 /** Rules for shuffles of two operands */
-function shuffleTwo(s: Selection, x: number, y: number): number {
+function shuffleTwo(s: X64Lowering, x: number, y: number): number {
   const unpack = unpackRow(0, 16);
   if (unpack !== 0) return two(s, unpack, x, y);
   const mirrored = unpackRow(16, 0);
@@ -177,7 +177,7 @@ function shuffleTwo(s: Selection, x: number, y: number): number {
 }
 
 /** Rules for swizzles: lanes of 16 and more give 0, which PSHUFB does for those whose top bit is set. */
-export function selectSwizzle(s: Selection, id: number): void {
+export function selectSwizzle(s: X64Lowering, id: number): void {
   const x = s.reg(s.a[id]);
   const by = s.b[id];
   if (s.op[by] === OP.CONST) {

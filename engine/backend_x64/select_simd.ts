@@ -8,7 +8,7 @@ import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { SHARED } from "./image_constants.ts";
 import { X } from "./instructions.ts";
 import { MODE } from "./machine_ops.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { X64Lowering } from "./lowering_context.ts";
 import {
   constantVector,
   inverted,
@@ -27,14 +27,14 @@ import { BINARY_ROW, EXCHANGED, invertedComparison, READS_HALF, UNARY_ROW, VECTO
 
 const { I8X16, I16X8, I32X4, I64X2, F32X4 } = SHAPE;
 
-function shapeOf(s: Selection, id: number): number {
+function shapeOf(s: X64Lowering, id: number): number {
   return s.imm[id] & 0xff;
 }
 
 // Rules for operations that are one instruction
 
 /** The inverse of mask `id`, which was folded: the comparison that the hardware knows, or what VNOT inverts. */
-function inverseOf(s: Selection, id: number): number {
+function inverseOf(s: X64Lowering, id: number): number {
   const x = s.reg(s.a[id]);
   if (s.op[id] === OP.VNOT) return x;
   const shape = shapeOf(s, id);
@@ -46,12 +46,12 @@ function inverseOf(s: Selection, id: number): number {
 }
 
 /** Was value `id` folded as the inverse of a mask? */
-function isInverse(s: Selection, id: number): boolean {
+function isInverse(s: X64Lowering, id: number): boolean {
   return s.folded[id] !== 0 && (s.op[id] === OP.VNOT || invertedComparison(s.op[id], shapeOf(s, id)) !== 0);
 }
 
 /** `a & ~mask`, or `a & mask`, where `mask` is the inverse of a folded operand; false if there is none. */
-function selectMasked(s: Selection, id: number): boolean {
+function selectMasked(s: X64Lowering, id: number): boolean {
   const o = s.op[id];
   if (o !== OP.VAND && o !== OP.VANDNOT) return false;
   const mask = isInverse(s, s.b[id]) ? s.b[id] : s.a[id];
@@ -63,7 +63,7 @@ function selectMasked(s: Selection, id: number): boolean {
 }
 
 /** Emits the single instruction of operation `id`. */
-function single(s: Selection, id: number): void {
+function single(s: X64Lowering, id: number): void {
   if (selectMasked(s, id)) return;
   const o = s.op[id];
   const row = BINARY_ROW[o * 8 + shapeOf(s, id)];
@@ -85,12 +85,12 @@ function isCommutative(o: number): boolean {
     o === OP.VADD_SAT_S || o === OP.VADD_SAT_U;
 }
 
-export function selectBinary(s: Selection, id: number): void {
+export function selectBinary(s: X64Lowering, id: number): void {
   if (BINARY_ROW[s.op[id] * 8 + shapeOf(s, id)] !== 0) single(s, id);
   else s.vregs[id] = longBinary(s, id, s.reg(s.a[id]), s.reg(s.b[id]));
 }
 
-export function selectUnary(s: Selection, id: number): void {
+export function selectUnary(s: X64Lowering, id: number): void {
   const o = s.op[id];
   const row = UNARY_ROW[o * 8 + shapeOf(s, id)];
   const x = s.a[id];
@@ -107,7 +107,7 @@ export function selectUnary(s: Selection, id: number): void {
 // Rules for operations of two operands that are several
 
 /** `x` op `y` for the operations without an instruction. */
-function longBinary(s: Selection, id: number, x: number, y: number): number {
+function longBinary(s: X64Lowering, id: number, x: number, y: number): number {
   const shape = shapeOf(s, id);
   switch (s.op[id]) {
     case OP.VMUL:
@@ -134,14 +134,14 @@ function longBinary(s: Selection, id: number, x: number, y: number): number {
 }
 
 /** The low halves of 64-bit products: the product of the low words and those of low and high words above it. */
-function multiply64(s: Selection, x: number, y: number): number {
+function multiply64(s: X64Lowering, x: number, y: number): number {
   const high = two(s, X.PMULUDQ, shifted(s, X.PSRLQ_I, x, 32), y);
   const other = two(s, X.PMULUDQ, shifted(s, X.PSRLQ_I, y, 32), x);
   const upper = shifted(s, X.PSLLQ_I, two(s, X.PADDQ, high, other), 32);
   return two(s, X.PADDQ, upper, two(s, X.PMULUDQ, x, y));
 }
 
-function extendedProduct(s: Selection, shape: number, x: number, y: number, signed: boolean, high: boolean): number {
+function extendedProduct(s: X64Lowering, shape: number, x: number, y: number, signed: boolean, high: boolean): number {
   if (shape === I32X4) {
     const low = two(s, X.PMULLW, x, y);
     return two(s, high ? X.PUNPCKHWD : X.PUNPCKLWD, low, two(s, signed ? X.PMULHW : X.PMULHUW, x, y));
@@ -151,7 +151,7 @@ function extendedProduct(s: Selection, shape: number, x: number, y: number, sign
 }
 
 /** A half of x, extended to `shape`. */
-function extended(s: Selection, shape: number, x: number, signed: boolean, high: boolean): number {
+function extended(s: X64Lowering, shape: number, x: number, signed: boolean, high: boolean): number {
   if (!signed && high) {
     const unpack = shape === I16X8 ? X.PUNPCKHBW : shape === I32X4 ? X.PUNPCKHWD : X.PUNPCKHDQ;
     return two(s, unpack, x, zeros(s));
@@ -161,7 +161,7 @@ function extended(s: Selection, shape: number, x: number, signed: boolean, high:
 }
 
 /** Integer comparisons without an instruction. */
-function comparison(s: Selection, o: number, shape: number, x: number, y: number): number {
+function comparison(s: X64Lowering, o: number, shape: number, x: number, y: number): number {
   const equal = BINARY_ROW[OP.VEQ * 8 + shape];
   const extreme = (op: number) => two(s, BINARY_ROW[op * 8 + shape], x, y);
   switch (o) {
@@ -186,7 +186,7 @@ function comparison(s: Selection, o: number, shape: number, x: number, y: number
 }
 
 /** x > y for signed 64-bit lanes: the high words decide, or, where they are equal, the borrow of y − x. */
-function greater64(s: Selection, x: number, y: number): number {
+function greater64(s: X64Lowering, x: number, y: number): number {
   if (s.avx) return two(s, X.PCMPGTQ, x, y);
   const borrow = two(s, X.PAND, two(s, X.PSUBQ, y, x), two(s, X.PCMPEQD, x, y));
   return one(s, X.PSHUFD, two(s, X.POR, borrow, two(s, X.PCMPGTD, x, y)), 0xf5);
@@ -200,14 +200,14 @@ function payloadShift(shape: number): [row: number, count: number] {
   return shape === F32X4 ? [X.PSRLD_I, 10] : [X.PSRLQ_I, 13];
 }
 
-function minimum(s: Selection, shape: number, x: number, y: number): number {
+function minimum(s: X64Lowering, shape: number, x: number, y: number): number {
   const double = shape === F32X4 ? 0 : 1;
   // Or-ing both orders gives −0 for zeros of two signs, and a NaN for NaNs.
   const both = two(s, X.ORPS, two(s, X.MINPS + double, x, y), two(s, X.MINPS + double, y, x));
   return canonical(s, shape, both, both);
 }
 
-function maximum(s: Selection, shape: number, x: number, y: number): number {
+function maximum(s: X64Lowering, shape: number, x: number, y: number): number {
   const double = shape === F32X4 ? 0 : 1;
   const first = two(s, X.MAXPS + double, x, y);
   const difference = two(s, X.XORPS, two(s, X.MAXPS + double, y, x), first);
@@ -217,7 +217,7 @@ function maximum(s: Selection, shape: number, x: number, y: number): number {
 }
 
 /** `value` with the payload cleared in the lanes in which `test` is a NaN. */
-function canonical(s: Selection, shape: number, value: number, test: number): number {
+function canonical(s: X64Lowering, shape: number, value: number, test: number): number {
   const double = shape === F32X4 ? 0 : 1;
   const unordered = two(s, X.CMPPS + double, test, test, 3);
   const [row, count] = payloadShift(shape);
@@ -227,7 +227,7 @@ function canonical(s: Selection, shape: number, value: number, test: number): nu
 
 // Rules for operations of one operand that are several
 
-function longUnary(s: Selection, id: number, x: number): number {
+function longUnary(s: X64Lowering, id: number, x: number): number {
   const shape = shapeOf(s, id);
   switch (s.op[id]) {
     case OP.VNOT:
@@ -267,7 +267,7 @@ function longUnary(s: Selection, id: number, x: number): number {
   throw new Error(`Vector operation ${s.op[id]} has no rule`);
 }
 
-function masked(s: Selection, row: number, x: number, shared: number): number {
+function masked(s: X64Lowering, row: number, x: number, shared: number): number {
   s.sourceRegister(0, false);
   s.mode = MODE.SHARED;
   s.disp = shared;
@@ -275,14 +275,14 @@ function masked(s: Selection, row: number, x: number, shared: number): number {
 }
 
 /** Ones per byte: a table of those of four bits, looked up for both halves. */
-function population(s: Selection, x: number): number {
+function population(s: X64Lowering, x: number): number {
   const low = twoWords(s, X.PAND, x, 0x0f0f0f0f);
   const high = twoWords(s, X.PAND, shifted(s, X.PSRLW_I, x, 4), 0x0f0f0f0f);
   const table = constantVector(s, 0x02010100, 0x03020201, 0x03020201, 0x04030302);
   return two(s, X.PADDB, two(s, X.PSHUFB, table, low), two(s, X.PSHUFB, table, high));
 }
 
-function convertUnsigned(s: Selection, shape: number, x: number): number {
+function convertUnsigned(s: X64Lowering, shape: number, x: number): number {
   if (shape !== F32X4) {
     // The word as the low half of 2^52 + word.
     const biased = twoWords(s, X.PUNPCKLDQ, x, 0x43300000);
@@ -298,14 +298,14 @@ function convertUnsigned(s: Selection, shape: number, x: number): number {
   return two(s, X.ADDPS, twoWords(s, X.SUBPS, high, 0x53000080), low);
 }
 
-function truncateSigned32(s: Selection, x: number): number {
+function truncateSigned32(s: X64Lowering, x: number): number {
   // NaN becomes 0, and the hardware's 0x80000000 of values that are too large its complement.
   const number = two(s, X.ANDPS, x, two(s, X.CMPPS, x, x, 0));
   const large = twoWords(s, X.CMPPS, number, 0x4f000000, 5);
   return two(s, X.PXOR, one(s, X.CVTTPS2DQ, number), large);
 }
 
-function truncateUnsigned32(s: Selection, x: number): number {
+function truncateUnsigned32(s: X64Lowering, x: number): number {
   // NaN and negative values become 0. From 2^31 on the hardware says 0x80000000: what is beyond it is added, saturated.
   const positive = two(s, X.MAXPS, x, zeros(s));
   const beyond = twoWords(s, X.SUBPS, positive, 0x4f000000);
@@ -315,7 +315,7 @@ function truncateUnsigned32(s: Selection, x: number): number {
 }
 
 /** x op a constant of two equal doubles. */
-function twoDoubles(s: Selection, row: number, x: number, low: number, high: number): number {
+function twoDoubles(s: X64Lowering, row: number, x: number, low: number, high: number): number {
   s.sourceRegister(0, false);
   s.mode = MODE.POOL;
   s.disp = s.v.addVector(low, high, low, high);
@@ -323,13 +323,13 @@ function twoDoubles(s: Selection, row: number, x: number, low: number, high: num
   return twoSource(s, row, x);
 }
 
-function truncateSigned64(s: Selection, x: number): number {
+function truncateSigned64(s: X64Lowering, x: number): number {
   // The minimum of a NaN and its second operand is that operand: 0 there.
   const bound = twoDoubles(s, X.ANDPS, two(s, X.CMPPD, x, x, 0), 0xffc00000 | 0, 0x41dfffff);
   return one(s, X.CVTTPD2DQ, two(s, X.MINPD, x, bound));
 }
 
-function truncateUnsigned64(s: Selection, x: number): number {
+function truncateUnsigned64(s: X64Lowering, x: number): number {
   const zero = zeros(s);
   const positive = two(s, X.MAXPD, x, zero);
   const bounded = twoDoubles(s, X.MINPD, positive, 0xffe00000 | 0, 0x41efffff);
@@ -353,7 +353,7 @@ const SHIFT_IMMEDIATE_ROWS = [
   X.PSRLQ_I,
 ];
 
-export function selectShift(s: Selection, id: number): void {
+export function selectShift(s: X64Lowering, id: number): void {
   const shape = shapeOf(s, id);
   const x = s.reg(s.a[id]);
   const count = s.b[id];
@@ -368,12 +368,12 @@ export function selectShift(s: Selection, id: number): void {
 }
 
 /** A count of a general register as a vector. */
-function fromGeneral(s: Selection, vreg: number): number {
+function fromGeneral(s: X64Lowering, vreg: number): number {
   return one(s, X.MOVD_X, vreg);
 }
 
 /** Bytes shifted by a constant: words are shifted, and the bits from the neighbour masked. */
-function shiftBytesBy(s: Selection, o: number, x: number, count: number): number {
+function shiftBytesBy(s: X64Lowering, o: number, x: number, count: number): number {
   const bytes = (byte: number) => Math.imul(byte & 0xff, 0x01010101);
   if (o === OP.VSHL) {
     if (count === 1) return two(s, X.PADDB, x, x);
@@ -386,7 +386,7 @@ function shiftBytesBy(s: Selection, o: number, x: number, count: number): number
   return twoWords(s, X.PSUBB, twoWords(s, X.PXOR, high, sign), sign);
 }
 
-function shiftBytes(s: Selection, o: number, x: number, count: number): number {
+function shiftBytes(s: X64Lowering, o: number, x: number, count: number): number {
   const { v } = s;
   const more = v.newVreg(TY.I32);
   s.plain(X.LEA32, 0, 8, MODE.POINTER);
@@ -405,7 +405,7 @@ function shiftBytes(s: Selection, o: number, x: number, count: number): number {
   return two(s, X.PAND, two(s, X.PSRLW, x, narrow), mask);
 }
 
-function shiftSigned64(s: Selection, x: number, count: number, constant: boolean): number {
+function shiftSigned64(s: X64Lowering, x: number, count: number, constant: boolean): number {
   if (constant) {
     const n = s.imm[count];
     const low = n < 32 ? 0 : 0x80000000 >>> (n - 32);
@@ -426,7 +426,7 @@ function shiftSigned64(s: Selection, x: number, count: number, constant: boolean
 // Rules for selection by bits
 
 /** The immediate of PBLENDW that selects like constant mask `id`, or −1. */
-function blendOf(s: Selection, id: number): number {
+function blendOf(s: X64Lowering, id: number): number {
   if (s.op[id] !== OP.CONST) return -1;
   const { vectors } = s.f;
   let mask = 0;
@@ -438,7 +438,7 @@ function blendOf(s: Selection, id: number): number {
   return mask;
 }
 
-export function selectBitselect(s: Selection, id: number): void {
+export function selectBitselect(s: X64Lowering, id: number): void {
   const blend = blendOf(s, s.c[id]);
   if (blend >= 0) {
     s.vregs[id] = two(s, X.PBLENDW, s.reg(s.b[id]), s.reg(s.a[id]), blend);

@@ -106,13 +106,13 @@ export class StubCode extends Emission {
     this.asm.reserve(64);
     emitMemory(this.asm, X.LEA64, register, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
     const at = this.asm.ripAt;
-    this.markFrom(at, KIND.RELATIVE, label, this.asm.at - at, 0, 0);
+    this.fixupFrom(at, KIND.RELATIVE, label, this.asm.at - at, 0, 0);
   }
 
   /** jmp to a stub of the image, through a relocation. */
   jumpStub(kind: number, target: number): void {
     this.op(X.JMP32);
-    this.markFrom(this.asm.at - 4, KIND.RELOCATION, kind, target, 0, 0);
+    this.fixupFrom(this.asm.at - 4, KIND.RELOCATION, kind, target, 0, 0);
   }
 
   /** Saves what the host wants back and leaves its stack pointer in the thread state at `thread`. */

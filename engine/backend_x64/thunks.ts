@@ -6,7 +6,7 @@ import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, RECORD, STATUS, THREAD } from "../abi/context_layout.ts";
 import { type Signature, TY, TY_BANK } from "../ir/types.ts";
-import { OVERFLOW_ENTRY, paramPlaces, RECORD_REGISTER, resultPlaces } from "./abi.ts";
+import { OVERFLOW_ENTRY, paramLocations, RECORD_REGISTER, resultLocations } from "./abi.ts";
 import { KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
@@ -105,8 +105,8 @@ export function emitParkingThunk(
   status: number,
   number: (register: number) => void,
 ): void {
-  const params = paramPlaces(signature.params);
-  const results = resultPlaces(signature.results);
+  const params = paramLocations(signature.params);
+  const results = resultLocations(signature.results);
   const after = s.newLabel();
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   copyOverflow(s, params, true, R11, RBX, R14);
@@ -118,7 +118,7 @@ export function emitParkingThunk(
   s.constant(RAX, BigInt(status));
   s.jumpStub(RELOC.STUB, STUB.PARK);
   s.bind(after);
-  s.mark(KIND.CALL_SITE, 0, 0, 0, 0);
+  s.fixup(KIND.CALL_SITE, 0, 0, 0, 0);
   copyOverflow(s, results, false, R11, RSI, RDI);
   loadSlots(s, signature.results, results, R11);
   s.pop(R11);
@@ -148,14 +148,14 @@ export function emitEntryThunk(signatureId: number, context: CodegenContext, cod
   const s = begin(context, code);
   code.entryThunk[signatureId] = code.length;
   const signature = context.signatures[signatureId];
-  const params = paramPlaces(signature.params);
-  const results = resultPlaces(signature.results);
+  const params = paramLocations(signature.params);
+  const results = resultLocations(signature.results);
   copyOverflow(s, params, false, RDI, RSI, RCX);
   s.rm(X.MOV64_L, RECORD_REGISTER, RDI, THREAD.CALL_RECORD);
   s.rm(X.MOV64_L, R11, RDI, THREAD.CALL_CODE);
   loadSlots(s, signature.params, params, RDI);
   s.rr(X.CALL_M, 0, R11);
-  s.mark(KIND.CALL_SITE, 0, 0, 0, 0);
+  s.fixup(KIND.CALL_SITE, 0, 0, 0, 0);
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   copyOverflow(s, results, true, R11, RSI, RDI);
   storeSlots(s, signature.results, results, R11);

@@ -10,10 +10,10 @@ import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { foldAddress } from "./addressing.ts";
 import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
-import type { Selection } from "./lowering_context.ts";
+import type { X64Lowering } from "./lowering_context.ts";
 
 /** Adds the DEF of a new vector: in the register of operand 1 if the form is a legacy one. */
-function result(s: Selection): number {
+function result(s: X64Lowering): number {
   const vreg = s.v.newVreg(TY.V128);
   s.v.operand(
     s.avx ? operandWord(vreg, ROLE.DEF, CONSTRAINT.REG) : operandWord(vreg, ROLE.DEF, CONSTRAINT.REUSE, 1),
@@ -21,14 +21,14 @@ function result(s: Selection): number {
   return vreg;
 }
 
-function ownResult(s: Selection, ty: number): number {
+function ownResult(s: X64Lowering, ty: number): number {
   const vreg = s.v.newVreg(ty);
   s.v.operand(operandWord(vreg, ROLE.DEF, CONSTRAINT.REG));
   return vreg;
 }
 
 /** x op y, registers. */
-export function two(s: Selection, row: number, x: number, y: number, imm = 0): number {
+export function two(s: X64Lowering, row: number, x: number, y: number, imm = 0): number {
   s.plain(s.vex(row), imm, 0, 0);
   const d = result(s);
   s.use(x);
@@ -38,7 +38,7 @@ export function two(s: Selection, row: number, x: number, y: number, imm = 0): n
 }
 
 /** x op the source resolved last. */
-export function twoSource(s: Selection, row: number, x: number, imm = 0): number {
+export function twoSource(s: X64Lowering, row: number, x: number, imm = 0): number {
   s.withSource(s.vex(row), imm, 0);
   const d = result(s);
   s.use(x);
@@ -48,7 +48,7 @@ export function twoSource(s: Selection, row: number, x: number, imm = 0): number
 }
 
 /** op x, from register to a register of its own; `ty` is the result's. */
-export function one(s: Selection, row: number, x: number, imm = 0, ty: number = TY.V128): number {
+export function one(s: X64Lowering, row: number, x: number, imm = 0, ty: number = TY.V128): number {
   s.plain(s.vex(row), imm, 0, 0);
   const d = ownResult(s, ty);
   s.use(x);
@@ -57,7 +57,7 @@ export function one(s: Selection, row: number, x: number, imm = 0, ty: number = 
 }
 
 /** op of the source resolved last. */
-export function oneSource(s: Selection, row: number, imm = 0, ty: number = TY.V128): number {
+export function oneSource(s: X64Lowering, row: number, imm = 0, ty: number = TY.V128): number {
   s.withSource(row, imm, 0);
   const d = ownResult(s, ty);
   s.sourceOperands();
@@ -66,7 +66,7 @@ export function oneSource(s: Selection, row: number, imm = 0, ty: number = TY.V1
 }
 
 /** x shifted by an immediate. */
-export function shifted(s: Selection, row: number, x: number, count: number): number {
+export function shifted(s: X64Lowering, row: number, x: number, count: number): number {
   s.plain(s.vex(row), count, 0, 0);
   const d = result(s);
   s.use(x);
@@ -75,7 +75,7 @@ export function shifted(s: Selection, row: number, x: number, count: number): nu
 }
 
 /** A vector constant of four words as the source operand. */
-export function sourceWords(s: Selection, w0: number, w1: number, w2: number, w3: number): void {
+export function sourceWords(s: X64Lowering, w0: number, w1: number, w2: number, w3: number): void {
   s.sourceRegister(0, false);
   s.mode = MODE.POOL;
   s.disp = s.v.addVector(w0, w1, w2, w3);
@@ -83,13 +83,13 @@ export function sourceWords(s: Selection, w0: number, w1: number, w2: number, w3
 }
 
 /** x op a constant whose words are all `word`. */
-export function twoWords(s: Selection, row: number, x: number, word: number, imm = 0): number {
+export function twoWords(s: X64Lowering, row: number, x: number, word: number, imm = 0): number {
   sourceWords(s, word, word, word, word);
   return twoSource(s, row, x, imm);
 }
 
 /** A vector constant in a register. */
-export function constantVector(s: Selection, w0: number, w1: number, w2: number, w3: number): number {
+export function constantVector(s: X64Lowering, w0: number, w1: number, w2: number, w3: number): number {
   const { v } = s;
   const vreg = v.newVreg(TY.V128);
   const i = v.beginInstruction(P.CONST_V128, v.addVector(w0, w1, w2, w3), 0, 0);
@@ -99,16 +99,16 @@ export function constantVector(s: Selection, w0: number, w1: number, w2: number,
   return vreg;
 }
 
-export function zeros(s: Selection): number {
+export function zeros(s: X64Lowering): number {
   return constantVector(s, 0, 0, 0, 0);
 }
 
-export function ones(s: Selection): number {
+export function ones(s: X64Lowering): number {
   return constantVector(s, -1, -1, -1, -1);
 }
 
 /** ~x */
-export function inverted(s: Selection, x: number): number {
+export function inverted(s: X64Lowering, x: number): number {
   return two(s, X.PXOR, x, ones(s));
 }
 
@@ -116,7 +116,7 @@ export function inverted(s: Selection, x: number): number {
  * Resolves vector `id` as the source operand: a folded load, a constant of the pool unless it was hoisted or is made without memory, or a
  * register.
  */
-export function sourceVector(s: Selection, id: number): void {
+export function sourceVector(s: X64Lowering, id: number): void {
   if (s.isFoldedLoad(id)) {
     foldAddress(s, id, false);
     return;
@@ -132,7 +132,7 @@ export function sourceVector(s: Selection, id: number): void {
 }
 
 /** Is constant `id` all zeros or all ones? */
-export function isMade(s: Selection, id: number): boolean {
+export function isMade(s: X64Lowering, id: number): boolean {
   const { vectors } = s.f;
   const at = s.imm[id] * 16;
   const byte = vectors[at];
@@ -142,6 +142,6 @@ export function isMade(s: Selection, id: number): boolean {
 }
 
 /** Is value `id` the vector 0? */
-export function isZeroVector(s: Selection, id: number): boolean {
+export function isZeroVector(s: X64Lowering, id: number): boolean {
   return s.op[id] === OP.CONST && s.f.vectors[s.imm[id] * 16] === 0 && isMade(s, id);
 }

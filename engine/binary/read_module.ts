@@ -37,7 +37,7 @@ function readCustom(reader: ModuleReader, decoding: Decoding, after: number): vo
   const name = reader.name();
   const offset = reader.offset;
   const bytes = reader.take(reader.left);
-  if (name === NAME_SECTION && !decoding.named && !decoding.outline) {
+  if (name === NAME_SECTION && !decoding.named && !decoding.metadata) {
     decoding.named = true;
     readNames(bytes, module.names);
   }
@@ -62,7 +62,7 @@ function readSection(reader: ModuleReader, decoding: Decoding, last: number): nu
   const moduleEnd = reader.end;
   reader.end = reader.pos + size;
   if (id === SECTION.custom) readCustom(reader, decoding, last);
-  else if (decoding.outline && (id === SECTION.code || id === SECTION.data)) reader.pos = reader.end;
+  else if (decoding.metadata && (id === SECTION.code || id === SECTION.data)) reader.pos = reader.end;
   else SECTION_READERS[id]!(reader, decoding);
   if (reader.left > 0) reader.fail(`section size mismatch: ${reader.left} bytes of section ${id} are left over`);
   reader.end = moduleEnd;
@@ -70,26 +70,28 @@ function readSection(reader: ModuleReader, decoding: Decoding, last: number): nu
 }
 
 /** Pairs the function section with the code section, and checks what other sections promised. */
-function joinSections(reader: ModuleReader, { module, funcTypes, bodies, outline, prefix }: Decoding): void {
-  if (outline) {
+function joinSections(reader: ModuleReader, { module, funcTypes, bodies, metadata, prefix }: Decoding): void {
+  if (metadata) {
     const body = { bytes: new Uint8Array(0), offset: 0 };
     for (const typeIndex of funcTypes) module.funcs.push({ typeIndex, body });
   } else if (funcTypes.length !== bodies.length) {
     const counts = `${funcTypes.length} and ${bodies.length}`;
     reader.fail(`function and code section have inconsistent lengths: ${counts}`);
   }
-  for (let i = 0; i < bodies.length && !outline; i++) module.funcs.push({ typeIndex: funcTypes[i]!, body: bodies[i]! });
-  if (!outline && !prefix && module.dataCount !== undefined && module.dataCount !== module.datas.length) {
+  for (let i = 0; i < bodies.length && !metadata; i++) {
+    module.funcs.push({ typeIndex: funcTypes[i]!, body: bodies[i]! });
+  }
+  if (!metadata && !prefix && module.dataCount !== undefined && module.dataCount !== module.datas.length) {
     const counts = `${module.dataCount} and ${module.datas.length}`;
     reader.fail(`data count and data section have inconsistent lengths: ${counts}`);
   }
 }
 
 /**
- * Reads a module to the end of the bytes. Of an `outline` the code section may be missing and is not looked at, bodies are empty, and names and data
+ * Reads a module to the end of the bytes. Of a module without its code section (`metadata`) the code section may be missing and is not looked at, bodies are empty, and names and data
  * segments are left to who needs them: for modules that are compiled already. Of a `prefix` the data section may be missing.
  */
-export function readModule(reader: ModuleReader, outline: boolean, prefix = false): Module {
+export function readModule(reader: ModuleReader, metadata: boolean, prefix = false): Module {
   const decoding: Decoding = {
     module: emptyModule(reader.bytes),
     funcTypes: [],
@@ -97,7 +99,7 @@ export function readModule(reader: ModuleReader, outline: boolean, prefix = fals
     elements: 0,
     locals: 0,
     named: false,
-    outline,
+    metadata,
     prefix,
   };
   readHeader(reader);

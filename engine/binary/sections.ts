@@ -38,7 +38,7 @@ export interface Decoding {
   /** Has there been a name section? Only the first counts. */
   named: boolean;
   /** Are bodies, names and data segments left out? */
-  readonly outline: boolean;
+  readonly metadata: boolean;
   /** May the data section be missing? */
   readonly prefix: boolean;
 }

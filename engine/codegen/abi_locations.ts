@@ -11,7 +11,7 @@ const FIRST_VECTOR = 32;
  * A function from a list of types to physical registers, −1 for the overflow buffer: `general` in this order, and the first `vectors` vector
  * registers. Lists are remembered, for every call asks for that of its signature.
  */
-export function places(general: readonly number[], vectors: number): (types: Uint8Array) => Int8Array {
+export function argumentLocations(general: readonly number[], vectors: number): (types: Uint8Array) => Int8Array {
   const known = new WeakMap<Uint8Array, Int8Array>();
   return (types) => {
     let list = known.get(types);

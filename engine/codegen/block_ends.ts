@@ -134,7 +134,7 @@ export class BlockEnds {
       for (let j = 0; j < succCount[k]; j++) this.frameless[edgeTo[succ[succStart[k] + j]]] = 1;
     }
     if (returns && prologues <= MAX_PROLOGUES && this.frameless[0] !== 0 && this.#spillsKeep(e)) {
-      e.hit(e.elideKey);
+      e.count(e.elideKey);
       // A block that carries the prologue must be there to carry it.
       for (let k = 0; k < v.blockCount; k++) if (this.prologue[k] !== 0) this.target[k] = k;
       return;

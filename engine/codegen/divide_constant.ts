@@ -8,7 +8,7 @@
  */
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import type { FunctionSelection } from "./lowering_context.ts";
+import type { LoweringContext } from "./lowering_context.ts";
 
 /** How to divide by a constant. */
 export interface Magic {
@@ -61,7 +61,7 @@ function isPowerOfTwo(d: bigint): boolean {
 }
 
 /** What division is made of: each returns the vreg of its result, all are 64 bits wide. */
-export interface DivisionRules<S extends FunctionSelection> {
+export interface DivisionRules<S extends LoweringContext> {
   /** High half of n × m, signed or not. */
   highProduct(s: S, signed: boolean, n: number, m: number): number;
   add(s: S, x: number, y: number): number;
@@ -73,11 +73,11 @@ export interface DivisionRules<S extends FunctionSelection> {
 }
 
 /** A vreg with a 64-bit constant. */
-export function wideConstant(s: FunctionSelection, value: bigint): number {
+export function wideConstant(s: LoweringContext, value: bigint): number {
   return s.constantBits(TY.I64, Number(BigInt.asIntN(32, value)), Number(BigInt.asIntN(32, value >> 32n)));
 }
 
-function shifted<S extends FunctionSelection>(
+function shifted<S extends LoweringContext>(
   s: S,
   rules: DivisionRules<S>,
   signed: boolean,
@@ -87,7 +87,7 @@ function shifted<S extends FunctionSelection>(
   return count === 0 ? x : rules.shiftRight(s, signed, x, count);
 }
 
-function unsignedQuotient<S extends FunctionSelection>(s: S, rules: DivisionRules<S>, n: number, d: bigint): number {
+function unsignedQuotient<S extends LoweringContext>(s: S, rules: DivisionRules<S>, n: number, d: bigint): number {
   const magic = unsignedMagic(d);
   const dividend = shifted(s, rules, false, n, magic.before);
   const high = rules.highProduct(s, false, dividend, wideConstant(s, magic.multiplier));
@@ -97,7 +97,7 @@ function unsignedQuotient<S extends FunctionSelection>(s: S, rules: DivisionRule
   return shifted(s, rules, false, rules.add(s, half, high), magic.after - 1);
 }
 
-function signedQuotient<S extends FunctionSelection>(s: S, rules: DivisionRules<S>, n: number, d: bigint): number {
+function signedQuotient<S extends LoweringContext>(s: S, rules: DivisionRules<S>, n: number, d: bigint): number {
   const magic = signedMagic(d < 0n ? -d : d);
   let high = rules.highProduct(s, true, n, wideConstant(s, magic.multiplier));
   if (magic.add) high = rules.add(s, high, n);
@@ -107,7 +107,7 @@ function signedQuotient<S extends FunctionSelection>(s: S, rules: DivisionRules<
 }
 
 /** Selects DIV_* or REM_* `id` by a constant, if it is one that this file knows. */
-export function selectDivisionByConstant<S extends FunctionSelection>(
+export function selectDivisionByConstant<S extends LoweringContext>(
   s: S,
   id: number,
   rules: DivisionRules<S>,

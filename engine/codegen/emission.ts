@@ -1,9 +1,9 @@
 /**
- * Code of one function while it is being emitted: the backend's bytes or words without (some of) its branches, plus marks, in ascending
+ * Code of one function while it is being emitted: the backend's bytes or words without (some of) its branches, plus fixups, in ascending
  * order of position, that say what stands between and at them: labels, branches, alignment, sites, relocations. The backend's
  * branch_relaxation.ts turns both into final code with every branch in its shortest form.
  *
- * Labels: block k has label k; further ones come from `newLabel`. Cold pieces (trap calls, slow paths) are queued and emitted
+ * Labels: block k has label k; further ones come from `newLabel`. Out-of-line code (trap calls, slow paths) is queued and emitted
  * after the last block.
  */
 import type { Allocation } from "./allocation.ts";
@@ -11,8 +11,8 @@ import type { MachineCode } from "./machine_code.ts";
 import type { CodegenContext } from "./target.ts";
 import type { VCode } from "./vcode.ts";
 
-/** Kinds of marks that all backends have, with what x, y, z, w mean. Those up to ALIGN decide where code goes. */
-export const MARK = {
+/** Kinds of fixups that all backends have, with what x, y, z, w mean. Those up to ALIGN decide where code goes. */
+export const FIXUP = {
   /** x = label. */
   LABEL: 0,
   /** An unconditional branch stands here. x = label. */
@@ -33,8 +33,8 @@ export const MARK = {
   OWN: 8,
 } as const;
 
-/** Kinds of cold pieces. */
-export const COLD_PIECE = {
+/** Kinds of out-of-line code. */
+export const OUT_OF_LINE = {
   /** x = trap code; position of instruction `at`. */
   TRAP: 0,
   /** x = edge: its moves, then a jump to its target. */
@@ -83,13 +83,13 @@ export abstract class FunctionEmission {
   /** Label of the landing of the call being emitted, plus one; 0 for none. */
   landing = 0;
 
-  markCount = 0;
-  markAt: Int32Array = new Int32Array(1024);
-  markKind: Int32Array = new Int32Array(1024);
-  markX: Int32Array = new Int32Array(1024);
-  markY: Int32Array = new Int32Array(1024);
-  markZ: Int32Array = new Int32Array(1024);
-  markW: Int32Array = new Int32Array(1024);
+  fixupCount = 0;
+  fixupAt: Int32Array = new Int32Array(1024);
+  fixupKind: Int32Array = new Int32Array(1024);
+  fixupX: Int32Array = new Int32Array(1024);
+  fixupY: Int32Array = new Int32Array(1024);
+  fixupZ: Int32Array = new Int32Array(1024);
+  fixupW: Int32Array = new Int32Array(1024);
 
   labelCount = 0;
 
@@ -117,7 +117,7 @@ export abstract class FunctionEmission {
     this.asm.at = 0;
     this.elides = context.optimizations[this.elideKey] !== false;
     this.landing = 0;
-    this.markCount = 0;
+    this.fixupCount = 0;
     this.labelCount = v.blockCount;
     this.coldKind.length = 0;
     this.coldLabel.length = 0;
@@ -132,33 +132,33 @@ export abstract class FunctionEmission {
   }
 
   /** Counts an application of optimization `key`. */
-  hit(key: string): void {
-    const { hits } = this.context;
-    if (hits !== undefined) hits[key] = (hits[key] ?? 0) + 1;
+  count(key: string): void {
+    const { statistics } = this.context;
+    if (statistics !== undefined) statistics[key] = (statistics[key] ?? 0) + 1;
   }
 
   /** Records a mark at the current position. */
-  mark(kind: number, x: number, y: number, z: number, w: number): void {
-    this.markFrom(this.asm.at, kind, x, y, z, w);
+  fixup(kind: number, x: number, y: number, z: number, w: number): void {
+    this.fixupFrom(this.asm.at, kind, x, y, z, w);
   }
 
   /** Records a mark at `at`, which must not lie before an earlier one. */
-  markFrom(at: number, kind: number, x: number, y: number, z: number, w: number): void {
-    const i = this.markCount++;
-    if (i >= this.markAt.length) {
-      this.markAt = grown(this.markAt);
-      this.markKind = grown(this.markKind);
-      this.markX = grown(this.markX);
-      this.markY = grown(this.markY);
-      this.markZ = grown(this.markZ);
-      this.markW = grown(this.markW);
+  fixupFrom(at: number, kind: number, x: number, y: number, z: number, w: number): void {
+    const i = this.fixupCount++;
+    if (i >= this.fixupAt.length) {
+      this.fixupAt = grown(this.fixupAt);
+      this.fixupKind = grown(this.fixupKind);
+      this.fixupX = grown(this.fixupX);
+      this.fixupY = grown(this.fixupY);
+      this.fixupZ = grown(this.fixupZ);
+      this.fixupW = grown(this.fixupW);
     }
-    this.markAt[i] = at;
-    this.markKind[i] = kind;
-    this.markX[i] = x;
-    this.markY[i] = y;
-    this.markZ[i] = z;
-    this.markW[i] = w;
+    this.fixupAt[i] = at;
+    this.fixupKind[i] = kind;
+    this.fixupX[i] = x;
+    this.fixupY[i] = y;
+    this.fixupZ[i] = z;
+    this.fixupW[i] = w;
   }
 
   newLabel(): number {
@@ -166,14 +166,14 @@ export abstract class FunctionEmission {
   }
 
   bind(label: number): void {
-    this.mark(MARK.LABEL, label, 0, 0, 0);
+    this.fixup(FIXUP.LABEL, label, 0, 0, 0);
   }
 
   jump(label: number): void {
-    this.mark(MARK.JUMP, label, 0, 0, 0);
+    this.fixup(FIXUP.JUMP, label, 0, 0, 0);
   }
 
-  /** Queues a cold piece for instruction `at`; returns its label. */
+  /** Queues an out-of-line fragment for instruction `at`; returns its label. */
   cold(kind: number, at: number, x: number, back: number): number {
     const label = this.newLabel();
     this.coldKind.push(kind);
@@ -187,7 +187,7 @@ export abstract class FunctionEmission {
 
   /** A cold call of the trap stub of `code` on behalf of instruction `at`. */
   trap(at: number, code: number): number {
-    return this.cold(COLD_PIECE.TRAP, at, code, 0);
+    return this.cold(OUT_OF_LINE.TRAP, at, code, 0);
   }
 
   /** Label of a pool constant of `size` bytes. */
@@ -213,7 +213,7 @@ export abstract class FunctionEmission {
       for (let k = 0; k < poolLabel.length; k++) {
         if (poolSize[k] !== size) continue;
         asm.reserve(32);
-        if (!aligned) this.mark(MARK.ALIGN, size, 0, 0, 0);
+        if (!aligned) this.fixup(FIXUP.ALIGN, size, 0, 0, 0);
         aligned = true;
         this.bind(poolLabel[k]);
         if (size === 16) { for (let w = 0; w < 4; w++) word(vectors[poolLow[k] * 4 + w]); }
@@ -224,13 +224,13 @@ export abstract class FunctionEmission {
   }
 
   /** The position of a call just emitted is a return offset; `distance` bytes from the stack pointer to the return address. */
-  markCall(at: number, distance: number, cross: number): void {
+  recordCallSite(at: number, distance: number, cross: number): void {
     const unwinding = cross | (this.landing << 1);
-    this.mark(MARK.CALL_SITE, distance, at < 0 ? 0 : this.v.pos[at], at < 0 ? 0 : this.v.site[at], unwinding);
+    this.fixup(FIXUP.CALL_SITE, distance, at < 0 ? 0 : this.v.pos[at], at < 0 ? 0 : this.v.site[at], unwinding);
   }
 
   /** The position is a trap site of instruction `at`, `distance` as above. */
-  markTrap(at: number, code: number, distance: number): void {
-    this.mark(MARK.TRAP_SITE, distance, at < 0 ? 0 : this.v.pos[at], at < 0 ? 0 : this.v.site[at], code);
+  recordTrapSite(at: number, code: number, distance: number): void {
+    this.fixup(FIXUP.TRAP_SITE, distance, at < 0 ? 0 : this.v.pos[at], at < 0 ? 0 : this.v.site[at], code);
   }
 }

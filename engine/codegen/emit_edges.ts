@@ -10,7 +10,7 @@
  */
 import { BLOCK_COLD } from "../ir/function.ts";
 import type { BlockEnds } from "./block_ends.ts";
-import { COLD_PIECE, type FunctionEmission } from "./emission.ts";
+import { type FunctionEmission, OUT_OF_LINE } from "./emission.ts";
 import type { Emitter } from "./emitter.ts";
 import { AUX_TRAP_SHIFT } from "./pseudo_ops.ts";
 
@@ -46,7 +46,7 @@ export function emitJump<E extends FunctionEmission>(emitter: Emitter<E>, e: E, 
 export function edgeLabel(e: FunctionEmission, ends: BlockEnds, edge: number): number {
   const target = ends.target[e.v.edgeTo[edge]];
   if (!hasMoves(e, edge) || sink(e, ends, edge)) return target;
-  return e.cold(COLD_PIECE.EDGE, -1, edge, target);
+  return e.cold(OUT_OF_LINE.EDGE, -1, edge, target);
 }
 
 /** Branch of compare `i`: edge `yes` if its condition holds, else edge `no`. */
@@ -84,11 +84,11 @@ export function emitBranch<E extends FunctionEmission>(
     if (movesYes) moves(emitter, e, yes);
     jumpTo(e, ends, toYes);
   } else if (movesYes && coldYes && !coldNo) {
-    emitter.branchOn(e, i, cc, e.cold(COLD_PIECE.EDGE, -1, yes, toYes));
+    emitter.branchOn(e, i, cc, e.cold(OUT_OF_LINE.EDGE, -1, yes, toYes));
     if (movesNo) moves(emitter, e, no);
     jumpTo(e, ends, toNo);
   } else if (movesNo && coldNo && !coldYes) {
-    emitter.branchOn(e, i, cc ^ 1, e.cold(COLD_PIECE.EDGE, -1, no, toNo));
+    emitter.branchOn(e, i, cc ^ 1, e.cold(OUT_OF_LINE.EDGE, -1, no, toNo));
     if (movesYes) moves(emitter, e, yes);
     jumpTo(e, ends, toYes);
   } else if (!movesYes && (movesNo || toNo === ends.next || toYes !== ends.next)) {

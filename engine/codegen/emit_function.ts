@@ -2,7 +2,7 @@
  * Emission of a function: VCode and its Allocation → bytes, sites and relocations, appended to the image. The order is the same
  * for all backends; what stands there is their Emitter's.
  *
- *     stack check · frame · blocks in layout order, each with its edits and instructions · cold pieces · constants and tables
+ *     stack check · frame · blocks in layout order, each with its edits and instructions · out-of-line code · constants and tables
  *
  * The frame is taken at one place (block_ends.ts: where) and nothing else moves the stack pointer but calls into other instances,
  * so that every site's frame size is known.
@@ -11,7 +11,7 @@ import { BLOCK_LOOP } from "../ir/function.ts";
 import { TRAP } from "../traps.ts";
 import { BlockEnds } from "./block_ends.ts";
 import { emitBranch, emitJump } from "./emit_edges.ts";
-import { COLD_PIECE, type FunctionEmission, MARK } from "./emission.ts";
+import { FIXUP, type FunctionEmission, OUT_OF_LINE } from "./emission.ts";
 import type { Emitter } from "./emitter.ts";
 import type { MachineCode } from "./machine_code.ts";
 import { AUX_LANDING, auxConsumer, CONSUMER, PSEUDO, PSEUDO_BASE } from "./pseudo_ops.ts";
@@ -77,7 +77,7 @@ function emitBlock<E extends FunctionEmission>(emitter: Emitter<E>, e: E, k: num
   const { editAt, edgeFirst, skip } = allocation;
   const { reserved } = emitter;
   ends.emitted[k] = 1;
-  if ((v.blockFlags[k] & BLOCK_LOOP) !== 0 && isInnermost(v, k)) e.mark(MARK.ALIGN, LOOP_ALIGNMENT, 1, 0, 0);
+  if ((v.blockFlags[k] & BLOCK_LOOP) !== 0 && isInnermost(v, k)) e.fixup(FIXUP.ALIGN, LOOP_ALIGNMENT, 1, 0, 0);
   e.bind(k);
   if (ends.prologue[k] !== 0) {
     emitter.prologue(e);
@@ -154,7 +154,7 @@ function emitInstruction<E extends FunctionEmission>(emitter: Emitter<E>, e: E, 
     case PSEUDO.CALL_IMPORT:
     case PSEUDO.CALL_NATIVE:
     case PSEUDO.CALL_PARKING:
-      if ((v.aux[i] & AUX_LANDING) !== 0) e.landing = e.cold(COLD_PIECE.LANDING, i, v.succ[v.succStart[k]], 0) + 1;
+      if ((v.aux[i] & AUX_LANDING) !== 0) e.landing = e.cold(OUT_OF_LINE.LANDING, i, v.succ[v.succStart[k]], 0) + 1;
       emitter.instruction(e, ends, i, k);
       e.landing = 0;
       break;
@@ -182,7 +182,7 @@ function emitLanding<E extends FunctionEmission>(emitter: Emitter<E>, e: E, edge
   e.jump(ends.target[e.v.edgeTo[edge]]);
 }
 
-/** Cold pieces, in the order they were asked for; they may ask for more. */
+/** Out-of-line code, in the order they were asked for; they may ask for more. */
 function emitCold<E extends FunctionEmission>(emitter: Emitter<E>, e: E): void {
   const { coldKind, coldLabel, coldBack, coldAt, coldX } = e;
   ends.next = -1;
@@ -192,19 +192,19 @@ function emitCold<E extends FunctionEmission>(emitter: Emitter<E>, e: E): void {
     e.frame = e.coldFrame[c];
     const i = coldAt[c];
     switch (coldKind[c]) {
-      case COLD_PIECE.TRAP:
+      case OUT_OF_LINE.TRAP:
         emitter.callTrap(e, i, coldX[c], e.frame);
         break;
-      case COLD_PIECE.STACK:
+      case OUT_OF_LINE.STACK:
         emitter.callTrap(e, i, TRAP.STACK_EXHAUSTED, 0);
         break;
-      case COLD_PIECE.EDGE: {
+      case OUT_OF_LINE.EDGE: {
         const { edgeFirst } = e.allocation;
         emitter.edits(e, edgeFirst[coldX[c]], edgeFirst[coldX[c] + 1]);
         e.jump(coldBack[c]);
         break;
       }
-      case COLD_PIECE.LANDING:
+      case OUT_OF_LINE.LANDING:
         emitLanding(emitter, e, coldX[c]);
         break;
       default:

@@ -6,7 +6,7 @@
 import { REGION } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TRAP } from "../traps.ts";
-import { FOLDING, type FunctionSelection } from "./lowering_context.ts";
+import { FOLDING, type LoweringContext } from "./lowering_context.ts";
 
 /** Is `op` a comparison of integers or references? */
 export function isIntegerCompare(op: number): boolean {
@@ -31,7 +31,7 @@ function loadKind(word: number, b: number): number {
 }
 
 /** Forward sweep: uses, blocks and effect groups of all values. */
-export function countUses(s: FunctionSelection): void {
+export function countUses(s: LoweringContext): void {
   const { f, op, a, b, c, uses, conditionUses, blockOf, trapGroup, writeGroup } = s;
   const { sched, pool, edgeTo, edgeArgs, blockParams } = f;
   let trap = 0;
@@ -85,21 +85,21 @@ export function countUses(s: FunctionSelection): void {
 }
 
 /** Folds value `id` into `user`: it is executed there, and so is what is folded into it. */
-export function fold(s: FunctionSelection, id: number, user: number, how: number): void {
+export function fold(s: LoweringContext, id: number, user: number, how: number): void {
   s.folded[id] = how;
   s.trapGroup[id] = s.trapGroup[user];
   s.writeGroup[id] = s.writeGroup[user];
 }
 
 /** Folds a single-use pure value of the same block. */
-export function foldPure(s: FunctionSelection, id: number, user: number): boolean {
+export function foldPure(s: LoweringContext, id: number, user: number): boolean {
   if (s.uses[id] !== 1 || s.blockOf[id] !== s.blockOf[user] || s.folded[id] !== 0) return false;
   fold(s, id, user, FOLDING.ONCE);
   return true;
 }
 
 /** A dead value no longer uses its operands. */
-export function dropUses(s: FunctionSelection, id: number): void {
+export function dropUses(s: LoweringContext, id: number): void {
   const mask = OP_VALUE_MASK[s.op[id]];
   if ((mask & 1) !== 0) s.uses[s.a[id]]--;
   if ((mask & 2) !== 0) s.uses[s.b[id]]--;
@@ -113,7 +113,7 @@ export function dropUses(s: FunctionSelection, id: number): void {
 const RANGE_DEPTH = 4;
 
 /** An upper bound (a number below 2^32) of the i32 value `id` as unsigned. */
-export function upperBound(s: FunctionSelection, id: number, depth: number = RANGE_DEPTH): number {
+export function upperBound(s: LoweringContext, id: number, depth: number = RANGE_DEPTH): number {
   const { op, a, b, imm } = s;
   switch (op[id]) {
     case OP.CONST:

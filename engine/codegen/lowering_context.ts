@@ -8,7 +8,7 @@
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import type { Lowering } from "./target_hooks.ts";
+import type { TargetHooks } from "./target_hooks.ts";
 import type { MachineCode } from "./machine_code.ts";
 import { PSEUDO } from "./pseudo_ops.ts";
 import type { CodegenContext } from "./target.ts";
@@ -27,8 +27,8 @@ export const FOLDING = {
 
 const NO_VALUES = new Int32Array(0);
 
-export abstract class FunctionSelection {
-  abstract readonly lowering: Lowering;
+export abstract class LoweringContext {
+  abstract readonly lowering: TargetHooks;
   f!: IrFunction;
   v!: VCode;
   context!: CodegenContext;
@@ -103,9 +103,9 @@ export abstract class FunctionSelection {
   }
 
   /** Counts an application of optimization `key`. */
-  hit(key: string): void {
-    const { hits } = this.context;
-    if (hits !== undefined) hits[key] = (hits[key] ?? 0) + 1;
+  count(key: string): void {
+    const { statistics } = this.context;
+    if (statistics !== undefined) statistics[key] = (statistics[key] ?? 0) + 1;
   }
 
   /** 1 if value `id` is a 64-bit integer or reference. */

@@ -78,7 +78,7 @@ export class MachineCode {
 
   /**
    * When it is an array, emission leaves in it, per defined function, where its blocks begin (−1: it has no code of its own) and, last, where
-   * the cold pieces do: for tools that count.
+   * the out-of-line code does: for tools that count.
    */
   blockStarts: Int32Array[] | undefined;
 

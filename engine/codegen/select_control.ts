@@ -9,14 +9,14 @@ import { CALL_NULL_CODE, CHARGE_OWES, OP } from "../ir/ops.ts";
 import { type Signature, TY } from "../ir/types.ts";
 import { upperBound } from "./folding.ts";
 import { AUX_CODE_SHIFT, AUX_LANDING, PSEUDO } from "./pseudo_ops.ts";
-import type { FunctionSelection } from "./lowering_context.ts";
+import type { LoweringContext } from "./lowering_context.ts";
 import { CONSTRAINT, operandWord, ROLE } from "./vcode.ts";
 
 /** Physical number of the first vector register. */
 const FIRST_VECTOR = 32;
 
 /** The vregs that edge `e` passes, written into the VCode's pool. */
-function edgeArguments(s: FunctionSelection, e: number): void {
+function edgeArguments(s: LoweringContext, e: number): void {
   const { f, v } = s;
   const to = f.edgeTo[e];
   const n = f.blockParams[to];
@@ -30,25 +30,25 @@ function edgeArguments(s: FunctionSelection, e: number): void {
 }
 
 /** Declares edge `e` the next successor of the block. */
-function successor(s: FunctionSelection, e: number): void {
+function successor(s: LoweringContext, e: number): void {
   edgeArguments(s, e);
   s.v.succ[s.v.succTotal++] = e;
 }
 
-export function selectJump(s: FunctionSelection, id: number): void {
+export function selectJump(s: LoweringContext, id: number): void {
   successor(s, s.a[id]);
   s.plain(PSEUDO.JUMP, 0, 0, 0);
   s.end();
 }
 
-export function selectBranch(s: FunctionSelection, id: number): void {
+export function selectBranch(s: LoweringContext, id: number): void {
   successor(s, s.b[id]);
   successor(s, s.c[id]);
   if (s.op[s.a[id]] === OP.UNWOUND) selectUnwind(s);
   else s.lowering.branchCompare(s, s.a[id]);
 }
 
-export function selectSwitch(s: FunctionSelection, id: number): void {
+export function selectSwitch(s: LoweringContext, id: number): void {
   const n = s.c[id];
   const first = s.b[id];
   for (let i = 0; i < n; i++) successor(s, first + i);
@@ -64,22 +64,22 @@ export function selectSwitch(s: FunctionSelection, id: number): void {
   s.end();
 }
 
-export function selectTrap(s: FunctionSelection, id: number): void {
+export function selectTrap(s: LoweringContext, id: number): void {
   s.plain(PSEUDO.TRAP, s.imm[id], 0, 0);
   s.end();
 }
 
-export function selectTrapIf(s: FunctionSelection, id: number): void {
+export function selectTrapIf(s: LoweringContext, id: number): void {
   s.lowering.trapCompare(s, s.a[id], s.imm[id] << AUX_CODE_SHIFT);
 }
 
-export function selectPoll(s: FunctionSelection, _id: number): void {
+export function selectPoll(s: LoweringContext, _id: number): void {
   s.plain(PSEUDO.POLL, 0, 0, 0);
   s.end();
 }
 
 /** The units stay in their register: if there is less fuel, they are given back. */
-export function selectCharge(s: FunctionSelection, id: number): void {
+export function selectCharge(s: LoweringContext, id: number): void {
   const units = s.a[id];
   if (s.isImmediate(units) && s.imm[units] >= 0) {
     s.plain(PSEUDO.CHARGE, s.imm[units], s.b[id], s.imm[id] === CHARGE_OWES ? 2 : 0);
@@ -92,7 +92,7 @@ export function selectCharge(s: FunctionSelection, id: number): void {
 }
 
 /** Allocation in the collected heap: in line but for the slow path, which keeps all registers. */
-export function selectAllocation(s: FunctionSelection, id: number): void {
+export function selectAllocation(s: LoweringContext, id: number): void {
   s.v.hasCalls = true;
   const bytes = s.a[id];
   const known = s.op[bytes] === OP.CONST && s.c[bytes] === 0 && s.imm[bytes] >= 0 && s.imm[bytes] <= MAX_SMALL_BYTES;
@@ -111,7 +111,7 @@ export function selectAllocation(s: FunctionSelection, id: number): void {
   s.end();
 }
 
-export function selectContext(s: FunctionSelection, id: number): void {
+export function selectContext(s: LoweringContext, id: number): void {
   const i = s.lowering.beginContextAddress(s, id);
   s.def(id);
   s.end();
@@ -119,7 +119,7 @@ export function selectContext(s: FunctionSelection, id: number): void {
 }
 
 /** The function's parameters: block 0's PARAMs, from registers and from the overflow buffer. */
-export function selectEntry(s: FunctionSelection): void {
+export function selectEntry(s: LoweringContext): void {
   const { f, v } = s;
   const params = f.signature.params;
   const places = s.lowering.convention.params(params);
@@ -144,7 +144,7 @@ export function selectEntry(s: FunctionSelection): void {
 }
 
 /** Where the values of one kind (parameters or results) go: vregs by index, then FIXED uses for those in registers. */
-function storeOverflow(s: FunctionSelection, types: Uint8Array, places: Int8Array, list: number): void {
+function storeOverflow(s: LoweringContext, types: Uint8Array, places: Int8Array, list: number): void {
   let buffer = 0;
   for (let i = 0; i < types.length; i++) {
     if (places[i] >= 0) continue;
@@ -157,18 +157,18 @@ function storeOverflow(s: FunctionSelection, types: Uint8Array, places: Int8Arra
 const vregsOfList: number[] = [];
 
 /** Puts the list's values that travel in registers into vregs, so that no constant is made after the call is begun. */
-function resolveList(s: FunctionSelection, types: Uint8Array, places: Int8Array, list: number): void {
+function resolveList(s: LoweringContext, types: Uint8Array, places: Int8Array, list: number): void {
   vregsOfList.length = 0;
   for (let i = 0; i < types.length; i++) {
     vregsOfList.push(places[i] >= 0 ? s.regOf(s.f.pool[list + i], types[i]) : 0);
   }
 }
 
-function fixedUses(s: FunctionSelection, types: Uint8Array, places: Int8Array): void {
+function fixedUses(s: LoweringContext, types: Uint8Array, places: Int8Array): void {
   for (let i = 0; i < types.length; i++) if (places[i] >= 0) s.useFixed(vregsOfList[i], places[i]);
 }
 
-export function selectReturn(s: FunctionSelection, id: number): void {
+export function selectReturn(s: LoweringContext, id: number): void {
   const types = s.f.signature.results;
   const places = s.lowering.convention.results(types);
   const list = s.a[id];
@@ -180,7 +180,7 @@ export function selectReturn(s: FunctionSelection, id: number): void {
 }
 
 /** Is the call at the place in hand followed by UNWOUND? */
-function hasLanding(s: FunctionSelection): boolean {
+function hasLanding(s: LoweringContext): boolean {
   const { sched } = s.f;
   let p = s.place + 1;
   while (s.op[sched[p]] === OP.RESULT) p++;
@@ -191,7 +191,7 @@ function hasLanding(s: FunctionSelection): boolean {
  * Nothing but the call's results may be in a register behind the call, or the landing might look for it there: registers are as the
  * unwinder leaves them.
  */
-function selectUnwind(s: FunctionSelection): void {
+function selectUnwind(s: LoweringContext): void {
   const i = s.plain(PSEUDO.UNWIND, 0, 0, 0);
   // With stack-reg off values come back right after calls, into the results' registers too.
   const kept = s.context.optimizations["stack-reg"] !== false;
@@ -205,7 +205,7 @@ function selectUnwind(s: FunctionSelection): void {
 
 /** Emits call operation `op` of `signature`; `record` is the value of a record operand, or −1. */
 function call(
-  s: FunctionSelection,
+  s: LoweringContext,
   id: number,
   op: number,
   signature: Signature,
@@ -258,7 +258,7 @@ function call(
   }
 }
 
-export function selectCall(s: FunctionSelection, id: number): void {
+export function selectCall(s: LoweringContext, id: number): void {
   const callee = s.c[id];
   const known = s.code.knows(callee, s.f.funcIndex - s.context.layout.importedFuncs);
   const { clobbers } = s.lowering.convention;
@@ -267,12 +267,12 @@ export function selectCall(s: FunctionSelection, id: number): void {
   call(s, id, PSEUDO.CALL, s.context.signatures[s.imm[id]], -1, general, vector);
 }
 
-export function selectCallRecord(s: FunctionSelection, id: number): void {
+export function selectCallRecord(s: LoweringContext, id: number): void {
   const { general, vector } = s.lowering.convention.clobbers;
   call(s, id, PSEUDO.CALL_RECORD, s.context.signatures[s.imm[id]], s.f.pool[s.a[id]], general, vector);
 }
 
-export function selectCallImport(s: FunctionSelection, id: number): void {
+export function selectCallImport(s: LoweringContext, id: number): void {
   const { general, vector } = s.lowering.convention.clobbers;
   call(s, id, PSEUDO.CALL_IMPORT, s.context.signatures[s.imm[id]], -1, general, vector);
 }
@@ -282,7 +282,7 @@ const BUILTIN_SIGNATURES: readonly Signature[] = BUILTIN_ROWS.map((row) => (
   { params: Uint8Array.from(row.params), results: Uint8Array.from(row.results) }
 ));
 
-export function selectCallBuiltin(s: FunctionSelection, id: number): void {
+export function selectCallBuiltin(s: LoweringContext, id: number): void {
   const row = BUILTIN_ROWS[s.c[id]];
   const signature = BUILTIN_SIGNATURES[s.c[id]];
   const { clobbers, nativeClobbers } = s.lowering.convention;
@@ -290,13 +290,13 @@ export function selectCallBuiltin(s: FunctionSelection, id: number): void {
   call(s, id, row.native ? PSEUDO.CALL_NATIVE : PSEUDO.CALL_PARKING, signature, -1, general, vector);
 }
 
-export function selectResult(s: FunctionSelection, id: number): void {
+export function selectResult(s: LoweringContext, id: number): void {
   s.vregs[id] = s.vregs[s.a[id]] + s.imm[id];
 }
 
 /** A tail call destroys nothing that we still want, but our caller has to know what it writes: that counts as ours. */
 function tailCall(
-  s: FunctionSelection,
+  s: LoweringContext,
   id: number,
   op: number,
   record: number,
@@ -317,7 +317,7 @@ function tailCall(
   s.end();
 }
 
-export function selectTailCall(s: FunctionSelection, id: number): void {
+export function selectTailCall(s: LoweringContext, id: number): void {
   const callee = s.c[id];
   const caller = s.f.funcIndex - s.context.layout.importedFuncs;
   const known = s.code.knows(callee, caller);
@@ -329,12 +329,12 @@ export function selectTailCall(s: FunctionSelection, id: number): void {
   tailCall(s, id, PSEUDO.TAIL_CALL, -1, general, vector);
 }
 
-export function selectTailCallRecord(s: FunctionSelection, id: number): void {
+export function selectTailCallRecord(s: LoweringContext, id: number): void {
   const { general, vector } = s.lowering.convention.clobbers;
   tailCall(s, id, PSEUDO.TAIL_CALL_RECORD, s.f.pool[s.a[id]], general, vector);
 }
 
-export function selectTailCallImport(s: FunctionSelection, id: number): void {
+export function selectTailCallImport(s: LoweringContext, id: number): void {
   const { general, vector } = s.lowering.convention.clobbers;
   tailCall(s, id, PSEUDO.TAIL_CALL_IMPORT, -1, general, vector);
 }

@@ -6,14 +6,14 @@ import { FLAG, OP, OP_FLAGS, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { countUses } from "./folding.ts";
 import * as control from "./select_control.ts";
-import type { FunctionSelection } from "./lowering_context.ts";
+import type { LoweringContext } from "./lowering_context.ts";
 
-type Rule<S extends FunctionSelection> = (s: S, id: number) => void;
+type Rule<S extends LoweringContext> = (s: S, id: number) => void;
 
 function nothing(): void {}
 
 /** Float constants of an outer loop level stay in a register; others appear where they are used. */
-function selectConstant(s: FunctionSelection, id: number): void {
+function selectConstant(s: LoweringContext, id: number): void {
   if (s.constantBlock[id] === -1) s.constant(id, s.ty[id], -1);
 }
 
@@ -45,7 +45,7 @@ export const SHARED_RULES = {
 } as const;
 
 /** Chooses instructions for the function that `s` has begun. `rules` by number of the IR operation. */
-export function selectBlocks<S extends FunctionSelection>(
+export function selectBlocks<S extends LoweringContext>(
   s: S,
   rules: readonly Rule<S>[],
   markFolds: (s: S) => void,
@@ -72,7 +72,7 @@ export function selectBlocks<S extends FunctionSelection>(
   v.blockFirst[f.blockCount] = v.count;
 }
 
-function selectBlock<S extends FunctionSelection>(s: S, rules: readonly Rule<S>[], k: number): void {
+function selectBlock<S extends LoweringContext>(s: S, rules: readonly Rule<S>[], k: number): void {
   const { f, v, op, uses, folded } = s;
   const { sched } = f;
   const start = f.blockStart[k];
@@ -101,7 +101,7 @@ function selectBlock<S extends FunctionSelection>(s: S, rules: readonly Rule<S>[
 }
 
 /** Marks float constants that a deeper loop uses: they are put into a register where they stand. */
-function pinConstants(s: FunctionSelection): void {
+function pinConstants(s: LoweringContext): void {
   const { f, op, ty, a, b, blockOf } = s;
   const { sched, blockDepth } = f;
   for (let k = 0; k < f.blockCount; k++) {
@@ -123,7 +123,7 @@ function pinConstants(s: FunctionSelection): void {
 }
 
 /** The same for the vector constants that vector operation `id` uses (key v128-const-cache); a zero is cheaper to make than to keep. */
-function pinVectorConstants(s: FunctionSelection, id: number, depth: number): void {
+function pinVectorConstants(s: LoweringContext, id: number, depth: number): void {
   if (s.context.optimizations["v128-const-cache"] === false) return;
   const { op, ty, blockOf } = s;
   const { blockDepth } = s.f;

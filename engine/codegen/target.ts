@@ -30,7 +30,7 @@ export interface CodegenContext {
   functionSignature: Int32Array;
   optimizations: OptimizationSet;
   /** How often each optimization key applied; counted when given. */
-  hits?: Record<string, number>;
+  statistics?: Record<string, number>;
   /** Target-specific CPU feature names that are present: "avx", "bmi2", "lzcnt", "popcnt", … */
   cpu: ReadonlySet<string>;
   /** Compare the stack pointer with CONTEXT.STACK_LIMIT in prologues; else a guard page below the stack catches overflow. */

@@ -2,7 +2,7 @@
  * What choosing instructions asks of a backend besides its rules: its calling convention, and the few instructions that the shared rules
  * (select_control.ts) need.
  */
-import type { FunctionSelection } from "./lowering_context.ts";
+import type { LoweringContext } from "./lowering_context.ts";
 
 /** Registers of calls. */
 export interface CallConvention {
@@ -18,20 +18,20 @@ export interface CallConvention {
   readonly nativeClobbers: { readonly general: number; readonly vector: number };
 }
 
-export interface Lowering {
+export interface TargetHooks {
   readonly convention: CallConvention;
   /** Begins an instruction that makes the address context + imm of CONTEXT `id`; returns its index. */
-  beginContextAddress(s: FunctionSelection, id: number): number;
+  beginContextAddress(s: LoweringContext, id: number): number;
   /** Loads the 64-bit field of the context at `offset` into a new vreg. */
-  loadContext(s: FunctionSelection, offset: number): number;
+  loadContext(s: LoweringContext, offset: number): number;
   /** Loads vreg `to` of type `ty` from [base + disp]. */
-  loadFrom(s: FunctionSelection, to: number, base: number, disp: number, ty: number): void;
+  loadFrom(s: LoweringContext, to: number, base: number, disp: number, ty: number): void;
   /** Stores vreg `value` of type `ty` to [base + disp]. */
-  storeTo(s: FunctionSelection, value: number, base: number, disp: number, ty: number): void;
+  storeTo(s: LoweringContext, value: number, base: number, disp: number, ty: number): void;
   /** Adds what the backend's SWITCH needs behind the index. */
-  switchOperands(s: FunctionSelection): void;
+  switchOperands(s: LoweringContext): void;
   /** The compare that ends a block: branches on value `condition`. */
-  branchCompare(s: FunctionSelection, condition: number): void;
+  branchCompare(s: LoweringContext, condition: number): void;
   /** Traps with the code in `codeBits` (in place in aux) if value `condition` is not zero. */
-  trapCompare(s: FunctionSelection, condition: number, codeBits: number): void;
+  trapCompare(s: LoweringContext, condition: number, codeBits: number): void;
 }

@@ -14,7 +14,7 @@ import { SCRATCH } from "./scratch.ts";
 const { JUMP, BRANCH, TRAP } = OP;
 
 /** Chooses the layout of `f`. */
-export function layOutBlocks(f: IrFunction, flow: ControlFlow): void {
+export function placeBlocks(f: IrFunction, flow: ControlFlow): void {
   SCRATCH.ensure(f);
   markCold(f, flow);
   const blocks = f.blockCount;

@@ -3,7 +3,7 @@ import { equal } from "node:assert/strict";
 import { parseFunction } from "../ir/parse.ts";
 import { printFunction } from "../ir/print.ts";
 import { verifyFunction } from "../ir/verify.ts";
-import { mergeCharges } from "./coalesce_fuel.ts";
+import { coalesceFuel } from "./coalesce_fuel.ts";
 
 /** The charges of the function with these blocks once they are merged, in order. */
 function merged(blocks: string): string {
@@ -14,7 +14,7 @@ b0(v1:i32 v2:i64):
   v4:i64 = CONST 10
   v5:i64 = CONST 100
 ${blocks}`);
-  mergeCharges(f);
+  coalesceFuel(f);
   verifyFunction(f);
   return [...printFunction(f).matchAll(/CHARGE (.*)/g)].map(([, what]) => what).join(" · ");
 }

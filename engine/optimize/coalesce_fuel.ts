@@ -22,7 +22,7 @@ const { CHARGE, CONST, PARAM } = OP;
 const MOST_OWED = 1 << 28;
 
 /** Merges the charges of `f`; returns how many owe. */
-export function mergeCharges(f: IrFunction): number {
+export function coalesceFuel(f: IrFunction): number {
   const { op, a, b, c, imm, sched, edgeTo, blockStart, blockEnd, blockParams, blockCount } = f;
   const ways = new Int32Array(blockCount);
   for (let k = 0; k < blockCount; k++) {

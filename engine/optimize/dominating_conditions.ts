@@ -15,7 +15,7 @@ const { CONST, EQ, NE, AND, OR } = OP;
 /** Kinds of facts; a positive kind is the id of the constant that the value equals. */
 const ZERO = -1, NONZERO = -2;
 
-export class Facts {
+export class DominatingConditions {
   /** The block that the walk is in. */
   block = 0;
   #f!: IrFunction;

@@ -18,7 +18,7 @@ import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { cutEdge } from "./blocks.ts";
 import type { ControlFlow } from "./cfg.ts";
-import { Facts } from "./dominating_conditions.ts";
+import { DominatingConditions } from "./dominating_conditions.ts";
 import { accessBytes, isLoad, isStore, MemoryState } from "./memory_state.ts";
 import { foldAddress, simplify } from "./simplify.ts";
 
@@ -26,7 +26,7 @@ const { CONST, PARAM, RESULT, JUMP, BRANCH, SWITCH, TRAP_IF, TRAP, BOUNDS, LOAD,
 const CHAIN = 24;
 
 /** Which parts of the walk are on; see the `optimizations` keys in codegen.md §3. */
-export interface NumberingOptions {
+export interface GvnOptions {
   /** Forward stored values to loads (key store-forward). */
   storeForward: boolean;
   /** Drop covered bounds checks (key bounds-facts). */
@@ -56,11 +56,11 @@ function hashOf(op: number, ty: number, a: number, b: number, c: number, imm: nu
   return h ^ (h >>> 15);
 }
 
-export class Numbering {
+export class Gvn {
   f!: IrFunction;
   flow!: ControlFlow;
   readonly memory: MemoryState = new MemoryState();
-  readonly facts: Facts = new Facts();
+  readonly facts: DominatingConditions = new DominatingConditions();
   /** What each value is replaced by; itself when it stays. */
   repl: Int32Array = new Int32Array(1024);
   /** Block of each value's definition. */
@@ -76,8 +76,8 @@ export class Numbering {
   /** Most values the columns have room for. */
   #limit = 0;
   #block = 0;
-  #options!: NumberingOptions;
-  #hits!: Record<string, number>;
+  #options!: GvnOptions;
+  #statistics!: Record<string, number>;
   /** The last store, while nothing that could see or skip it came after it, and where it is in the order. */
   #pendingStore = 0;
   #pendingAt = 0;
@@ -87,11 +87,11 @@ export class Numbering {
   #cut = false;
 
   /** Walks over `f`. Returns whether edges were cut. */
-  run(f: IrFunction, flow: ControlFlow, options: NumberingOptions, hits: Record<string, number>): boolean {
+  run(f: IrFunction, flow: ControlFlow, options: GvnOptions, statistics: Record<string, number>): boolean {
     this.f = f;
     this.flow = flow;
     this.#options = options;
-    this.#hits = hits;
+    this.#statistics = statistics;
     this.#reserve(f);
     this.#followParams();
     this.memory.prepare(f, flow);
@@ -434,7 +434,7 @@ export class Numbering {
       if (!stored && (op[m] !== o || ty[m] !== ty[i])) continue;
       const offset = at - domIn[home[m]!]!;
       if (offset < 0 || offset >= domSize[home[m]!]!) continue;
-      if (stored) this.#hit("store-forward");
+      if (stored) this.#countKey("store-forward");
       this.repl[i] = stored ? b[m]! : m;
       return;
     }
@@ -465,7 +465,7 @@ export class Numbering {
     const width = accessBytes(f, i);
     if (width > accessBytes(f, r)) return false;
     if (o === LOAD && op[r] === STORE && t === from) {
-      this.#hit("store-forward");
+      this.#countKey("store-forward");
       this.repl[i] = value;
       return true;
     }
@@ -487,7 +487,7 @@ export class Numbering {
       this.repl[i] = this.number(i);
       rewritten = true;
     }
-    if (rewritten) this.#hit("store-forward");
+    if (rewritten) this.#countKey("store-forward");
     return rewritten;
   }
 
@@ -577,8 +577,8 @@ export class Numbering {
         if (this.#distance <= first) below = m;
         if (this.#distance + (imm[m]! >>> 0) + boundsBytes(c[m]!) >= end) above = m;
         if (below === 0 || above === 0) continue;
-        if (below !== this.#lastBounds || above !== below) this.#hit("multi-bounds-cert");
-        this.#hit("bounds-facts");
+        if (below !== this.#lastBounds || above !== below) this.#countKey("multi-bounds-cert");
+        this.#countKey("bounds-facts");
         return;
       }
       next[i] = this.#buckets[slot]!;
@@ -679,7 +679,7 @@ export class Numbering {
     b[i] = c[i] = 0;
   }
 
-  #hit(key: string): void {
-    this.#hits[key] = (this.#hits[key] ?? 0) + 1;
+  #countKey(key: string): void {
+    this.#statistics[key] = (this.#statistics[key] ?? 0) + 1;
   }
 }

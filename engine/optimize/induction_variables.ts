@@ -44,7 +44,7 @@ export interface Test {
 }
 
 /** Answers about the loop that `begin` named last. */
-export class LoopExtent {
+export class InductionVariables {
   /** By block: does it belong to the loop? */
   readonly inLoop: Uint8Array;
   /** The loop's blocks, in order; its header is the first. */

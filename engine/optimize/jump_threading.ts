@@ -19,7 +19,7 @@ const { BRANCH, CONST, EQ, JUMP, NE, PARAM, SWITCH, UNWOUND } = OP;
 const MOST = 3;
 
 /** Threads branches of `f`. Returns how many blocks were threaded. */
-export function threadBranches(f: IrFunction): number {
+export function threadJumps(f: IrFunction): number {
   const last = lastCandidate(f);
   if (last === 0) return 0;
   SCRATCH.ensure(f);

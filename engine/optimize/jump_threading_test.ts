@@ -4,7 +4,7 @@ import { parseFunction } from "../ir/parse.ts";
 import { printFunction } from "../ir/print.ts";
 import { verifyFunction } from "../ir/verify.ts";
 import { becomes } from "./testing/golden_text.ts";
-import { threadBranches } from "./jump_threading.ts";
+import { threadJumps } from "./jump_threading.ts";
 
 Deno.test("who brings a constant goes straight on, the other branches itself and knows what was tested", () => {
   becomes(
@@ -142,7 +142,7 @@ for (const [why, text] of STAYS) {
   Deno.test(`nothing is threaded: ${why}`, () => {
     const f = parseFunction(text);
     const before = printFunction(f);
-    ok(threadBranches(f) === 0 && printFunction(f) === before);
+    ok(threadJumps(f) === 0 && printFunction(f) === before);
   });
 }
 
@@ -168,7 +168,7 @@ Deno.test("a thousand joins with a hundred arguments each do not multiply", () =
   lines.push(`b${last + 1}():`, "RETURN (v1)");
   const f = parseFunction(lines.join("\n"));
   const before = f.poolCount;
-  ok(threadBranches(f) > 0);
+  ok(threadJumps(f) > 0);
   verifyFunction(f);
   ok(f.poolCount - before < f.count + 256 + width, `${f.poolCount - before} arguments more`);
 });

@@ -14,8 +14,8 @@ import type { IrFunction } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
-import { LoopExtent } from "./induction_variables.ts";
-import { type Condition, LoopTests } from "./versioning_conditions.ts";
+import { InductionVariables } from "./induction_variables.ts";
+import { type Condition, VersioningConditions } from "./versioning_conditions.ts";
 
 const { BOUNDS, BRANCH, CONST, JUMP, PARAM, SWITCH } = OP;
 /** Loops per function, groups per loop, instructions of a loop, of all copies together, of functions that are looked at. */
@@ -26,7 +26,7 @@ const MOST_EXITS = 8;
 const LIKELY = 1;
 
 /** Gives loops a copy without checks; returns how many checks they lack. `flow` must be current, and is current again, but for dominators. */
-export function precheckLoops(f: IrFunction, flow: ControlFlow): number {
+export function versionLoops(f: IrFunction, flow: ControlFlow): number {
   if (f.schedCount > MOST_INSTRUCTIONS || !hasChecks(f)) return 0;
   const heads = candidates(f, flow);
   if (heads.length === 0) return 0;
@@ -79,7 +79,7 @@ class Prechecks {
   removed = 0;
   readonly #f: IrFunction;
   readonly #flow: ControlFlow;
-  readonly #extent: LoopExtent;
+  readonly #extent: InductionVariables;
   readonly #home: Int32Array;
   /** Instructions of blocks that are new or were rewritten; parameters that a block gets. */
   readonly #lists = new Map<number, number[]>();
@@ -104,7 +104,7 @@ class Prechecks {
     for (let k = 0; k < f.blockCount; k++) {
       for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) this.#home[f.sched[s]!] = k;
     }
-    this.#extent = new LoopExtent(f, flow, this.#home);
+    this.#extent = new InductionVariables(f, flow, this.#home);
   }
 
   /** Gives the loop of `head` a copy, if that can be done and pays. */
@@ -120,7 +120,7 @@ class Prechecks {
     const uses = this.#usesBehind(extent.exits());
     if (uses === undefined) return;
     this.#beginLoop(head);
-    const conditions = new LoopTests(this.#f, extent, this.#entryEdge());
+    const conditions = new VersioningConditions(this.#f, extent, this.#entryEdge());
     conditions.make(found.test, groups);
     if (conditions.refused || conditions.tests.length === 0) return;
     this.#growth -= size;

@@ -111,9 +111,9 @@ Deno.test("a loop with a test in front does what it did, wherever it begins and 
             scale: shapes++ % 7 - 3,
           });
           const before = parseFunction(text), after = parseFunction(text);
-          const hits: Record<string, number> = {};
-          optimize(after, ALL, hits, (pass, f) => verifyFunction(f, pass));
-          removed += hits["loop-precheck"] ?? 0;
+          const statistics: Record<string, number> = {};
+          optimize(after, ALL, statistics, (pass, f) => verifyFunction(f, pass));
+          removed += statistics["loop-precheck"] ?? 0;
           for (let n = 0; n < RUNS; n++) {
             const from = PLACES[random(PLACES.length)]!, to = PLACES[random(PLACES.length)]! + random(3) - 1;
             // What is in bounds of the sum may not be in range of the index.
@@ -136,9 +136,9 @@ Deno.test("a loop with a test in front does what it did, wherever it begins and 
 
 function removedFrom(text: string): number {
   const f = parseFunction(text);
-  const hits: Record<string, number> = {};
-  optimize(f, ALL, hits, (pass, g) => verifyFunction(g, pass));
-  return hits["loop-precheck"] ?? 0;
+  const statistics: Record<string, number> = {};
+  optimize(f, ALL, statistics, (pass, g) => verifyFunction(g, pass));
+  return statistics["loop-precheck"] ?? 0;
 }
 
 const COUNTED = loopText({ type: "i32", compare: "NE", step: 1, top: false, before: 16, scale: 4 });

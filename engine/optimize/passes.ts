@@ -5,44 +5,44 @@
 import type { IrFunction } from "../ir/function.ts";
 import { compactBlocks, tidyBlocks } from "./blocks.ts";
 import { ControlFlow } from "./cfg.ts";
-import { mergeCharges } from "./coalesce_fuel.ts";
+import { coalesceFuel } from "./coalesce_fuel.ts";
 import { removeDeadCode } from "./dead_code.ts";
-import { Numbering, type NumberingOptions } from "./gvn.ts";
-import { layOutBlocks } from "./block_placement.ts";
+import { Gvn, type GvnOptions } from "./gvn.ts";
+import { placeBlocks } from "./block_placement.ts";
 import { hoistInvariants } from "./licm.ts";
-import { precheckLoops } from "./loop_versioning.ts";
+import { versionLoops } from "./loop_versioning.ts";
 import { MemoryState } from "./memory_state.ts";
 import { promoteGlobals } from "./promote.ts";
-import { orderTrees } from "./reassociation.ts";
-import { threadBranches } from "./jump_threading.ts";
+import { reassociate } from "./reassociation.ts";
+import { threadJumps } from "./jump_threading.ts";
 
 /** Which optimizations are on: keys of the `optimizations` setting. A missing key is off. */
 export type PassSelection = Readonly<Record<string, boolean>>;
 
 const FLOW = new ControlFlow();
-const NUMBERING = new Numbering();
+const GVN = new Gvn();
 const MEMORY = new MemoryState();
 
 /** A callback that sees the function after each pass: verification and dumps. */
 export type AfterPass = (pass: string, f: IrFunction) => void;
 
-/** Runs all passes over `f`. `hits` counts, by key, how often an optimization applied. */
+/** Runs all passes over `f`. `statistics` counts, by key, how often an optimization applied. */
 export function optimize(
   f: IrFunction,
   selection: PassSelection,
-  hits: Record<string, number>,
+  statistics: Record<string, number>,
   afterPass?: AfterPass,
 ): void {
-  const options: NumberingOptions = {
+  const options: GvnOptions = {
     storeForward: selection["store-forward"] === true,
     boundsFacts: selection["bounds-facts"] === true,
     manyBounds: selection["multi-bounds-cert"] === true,
   };
   // Before the walk, which then knows on each way what was decided on it.
-  if (threadBranches(f) > 0) afterPass?.("thread-branches", f);
+  if (threadJumps(f) > 0) afterPass?.("thread-branches", f);
   FLOW.compute(f);
   // First the walk: it finds the constants that make code dead, and the equal arguments that make parameters dead.
-  if (NUMBERING.run(f, FLOW, options, hits)) {
+  if (GVN.run(f, FLOW, options, statistics)) {
     compactBlocks(f);
     FLOW.computeLoops(f);
   }
@@ -62,23 +62,23 @@ export function optimize(
       afterPass?.("dead-params", f);
     }
     const constants = hoistInvariants(f, FLOW, MEMORY, selection["v128-const-cache"] === true);
-    if (constants > 0) hits["v128-const-cache"] = (hits["v128-const-cache"] ?? 0) + constants;
+    if (constants > 0) statistics["v128-const-cache"] = (statistics["v128-const-cache"] ?? 0) + constants;
     afterPass?.("licm", f);
     // After motion, which has taken the checks out that are the same each time around.
-    const removed = selection["loop-precheck"] === true ? precheckLoops(f, FLOW) : 0;
+    const removed = selection["loop-precheck"] === true ? versionLoops(f, FLOW) : 0;
     if (removed > 0) {
-      hits["loop-precheck"] = (hits["loop-precheck"] ?? 0) + removed;
+      statistics["loop-precheck"] = (statistics["loop-precheck"] ?? 0) + removed;
       afterPass?.("loop-precheck", f);
     }
   }
   if (selection["assoc-tree"] === true || selection["tree-order"] === true) {
-    const { chained, swapped } = orderTrees(f, selection["assoc-tree"] === true, selection["tree-order"] === true);
-    if (chained > 0) hits["assoc-tree"] = (hits["assoc-tree"] ?? 0) + chained;
-    if (swapped > 0) hits["tree-order"] = (hits["tree-order"] ?? 0) + swapped;
+    const { chained, swapped } = reassociate(f, selection["assoc-tree"] === true, selection["tree-order"] === true);
+    if (chained > 0) statistics["assoc-tree"] = (statistics["assoc-tree"] ?? 0) + chained;
+    if (swapped > 0) statistics["tree-order"] = (statistics["tree-order"] ?? 0) + swapped;
     if (chained + swapped > 0) afterPass?.("trees", f);
   }
-  if (f.charged && mergeCharges(f) > 0) afterPass?.("charges", f);
+  if (f.charged && coalesceFuel(f) > 0) afterPass?.("charges", f);
   // Layout last: it is about the blocks that are left.
-  layOutBlocks(f, FLOW);
+  placeBlocks(f, FLOW);
   afterPass?.("layout", f);
 }

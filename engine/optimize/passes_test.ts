@@ -35,7 +35,7 @@ function check(
   seed: number,
   explicit: boolean,
   selection: Record<string, boolean>,
-  hits: Record<string, number>,
+  statistics: Record<string, number>,
 ): number {
   const make = () => new ProgramMaker(seed, 12 + (seed % 60), explicit).make();
   const before = make();
@@ -57,20 +57,20 @@ function check(
     }
     last = text;
   };
-  optimize(f, selection, hits, afterPass);
+  optimize(f, selection, statistics, afterPass);
   return runs.reduce((sum, run, n) => sum + observe(f, argumentsFor(seed, n), explicit).steps / run.steps, 0) /
     runs.length;
 }
 
 Deno.test("random functions mean the same after every pass", () => {
   const all = Object.fromEntries(KEYS.map((key) => [key, true]));
-  const hits: Record<string, number> = {};
+  const statistics: Record<string, number> = {};
   let ratio = 0;
-  for (let seed = FIRST; seed < FIRST + SEEDS; seed++) ratio += check(seed, seed % 2 === 0, all, hits);
+  for (let seed = FIRST; seed < FIRST + SEEDS; seed++) ratio += check(seed, seed % 2 === 0, all, statistics);
   ok(ratio / SEEDS < 0.8, `instructions executed fell only to ${ratio / SEEDS}`);
   if (SEEDS >= 100) {
     for (const key of ["store-forward", "bounds-facts", "multi-bounds-cert"]) {
-      ok(hits[key]! > 0, `${key} never applied`);
+      ok(statistics[key]! > 0, `${key} never applied`);
     }
   }
 });
@@ -80,9 +80,9 @@ Deno.test("random functions mean the same with each optimization off alone, and 
     check(seed, seed % 2 === 0, {}, {});
     for (const key of KEYS) {
       const selection = Object.fromEntries(KEYS.map((other) => [other, other !== key]));
-      const hits: Record<string, number> = {};
-      check(seed, true, selection, hits);
-      equal(hits[key] ?? 0, 0);
+      const statistics: Record<string, number> = {};
+      check(seed, true, selection, statistics);
+      equal(statistics[key] ?? 0, 0);
     }
   }
 });

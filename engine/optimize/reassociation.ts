@@ -18,7 +18,7 @@ const { ADD, AND, CONST, MUL, OR, PARAM, RESULT, XOR } = OP;
 const FEWEST_LEAVES = 3, DEPTH = 24;
 
 /** Orders trees of `f`; returns how many chains were made, and how often operands changed places. */
-export function orderTrees(f: IrFunction, chains: boolean, order: boolean): { chained: number; swapped: number } {
+export function reassociate(f: IrFunction, chains: boolean, order: boolean): { chained: number; swapped: number } {
   const trees = new Trees(f);
   let chained = 0, swapped = 0;
   for (let k = 0; k < f.blockCount; k++) {

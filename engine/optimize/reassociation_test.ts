@@ -133,13 +133,13 @@ function randomTrees(seed: number): string {
 }
 
 Deno.test("random trees give the same values in another shape and order", () => {
-  const hits: Record<string, number> = {};
+  const statistics: Record<string, number> = {};
   for (let seed = 1; seed <= 500; seed++) {
     const text = randomTrees(seed);
     const before = parseFunction(text), after = parseFunction(text);
-    optimize(after, { ...CHAINS, ...ORDER }, hits, (pass, f) => verifyFunction(f, pass));
+    optimize(after, { ...CHAINS, ...ORDER }, statistics, (pass, f) => verifyFunction(f, pass));
     const args: [number, number][] = [16, 24, seed * 77777, -seed].map((n) => [n, 0]);
     equal(observe(after, args, false).seen, observe(before, args, false).seen, text);
   }
-  ok(hits["assoc-tree"]! > 50 && hits["tree-order"]! > 5, JSON.stringify(hits));
+  ok(statistics["assoc-tree"]! > 50 && statistics["tree-order"]! > 5, JSON.stringify(statistics));
 });

@@ -10,7 +10,7 @@ import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
 import { CLASS_SIZES, type IrFunction, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import type { Group, LoopExtent, Test } from "./induction_variables.ts";
+import type { Group, InductionVariables, Test } from "./induction_variables.ts";
 
 const { ADD, AND, CONST, DIV_U, EQ, EXTEND_S, EXTEND_U, LOAD, MUL, NE, PARAM, SHR_U, SUB } = OP;
 const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S, GE_U } = OP;
@@ -26,19 +26,19 @@ export interface Condition {
 }
 
 /** The conditions for the loop that `extent` is about, which edge `entry` leads to. */
-export class LoopTests {
+export class VersioningConditions {
   readonly tests: Condition[] = [];
   /** Can the copy never run, or does it not pay? */
   refused = false;
   readonly #f: IrFunction;
-  readonly #extent: LoopExtent;
+  readonly #extent: InductionVariables;
   readonly #entry: number;
   #list: number[] = [];
   /** By value of the loop: what it is the first time around. By operation and operands: what was made. */
   readonly #first = new Map<number, number>();
   readonly #made = new Map<string, number>();
 
-  constructor(f: IrFunction, extent: LoopExtent, entry: number) {
+  constructor(f: IrFunction, extent: InductionVariables, entry: number) {
     this.#f = f;
     this.#extent = extent;
     this.#entry = entry;

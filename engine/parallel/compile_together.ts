@@ -7,7 +7,7 @@
  */
 import { appendFunctionCode } from "../codegen/function_code.ts";
 import { type BodyWork, withBodyCompiler } from "../compile.ts";
-import { codeEnd, type CompileJob, readHits } from "./helper.ts";
+import { codeEnd, type CompileJob, readStatistics } from "./helper.ts";
 import { Output } from "./output.ts";
 import { makeSchedule, type Schedule, STATE } from "./schedule.ts";
 import { compileShare, shareCode } from "./share.ts";
@@ -64,7 +64,7 @@ function compileAll(work: BodyWork, helpers: readonly SendJob[], stuckMs: number
   const watch = failsWhenStuck(schedule, stuckMs);
   try {
     const own = shareCode(schedule, target, context);
-    withBodyCompiler(work, (compile) => compileShare(schedule, 0, outputs[0]!, own, compile, env.hits, watch));
+    withBodyCompiler(work, (compile) => compileShare(schedule, 0, outputs[0]!, own, compile, env.statistics, watch));
   } catch (error) {
     schedule.fail();
     throw error;
@@ -84,8 +84,8 @@ function compileAll(work: BodyWork, helpers: readonly SendJob[], stuckMs: number
     inlineSites.set(index, sites);
   }
   for (const thread of helped) {
-    for (const [key, count] of Object.entries(readHits(outputs[thread]!, schedule.counted[thread]!))) {
-      env.hits[key] = (env.hits[key] ?? 0) + count;
+    for (const [key, count] of Object.entries(readStatistics(outputs[thread]!, schedule.counted[thread]!))) {
+      env.statistics[key] = (env.statistics[key] ?? 0) + count;
     }
   }
   return counts;

@@ -56,17 +56,17 @@ export function helpCompile(job: CompileJob, target: Target): void {
     const code = shareCode(schedule, target, context);
     withBodyCompiler(
       { env, context, options },
-      (compile) => compileShare(schedule, thread, output, code, compile, env.hits),
+      (compile) => compileShare(schedule, thread, output, code, compile, env.statistics),
     );
-    schedule.counted[thread] = writeHits(output, env.hits);
+    schedule.counted[thread] = writeStatistics(output, env.statistics);
   } catch {
     schedule.fail();
   }
   schedule.change(thread, STATE.WORKING, STATE.DONE);
 }
 
-function writeHits(output: Output, hits: Readonly<Record<string, number>>): number {
-  const text = new TextEncoder().encode(JSON.stringify(hits));
+function writeStatistics(output: Output, statistics: Readonly<Record<string, number>>): number {
+  const text = new TextEncoder().encode(JSON.stringify(statistics));
   const at = output.take(1 + Math.ceil(text.length / 4));
   output.words[at] = text.length;
   new Uint8Array(output.buffer, (at + 1) * 4, text.length).set(text);
@@ -74,7 +74,7 @@ function writeHits(output: Output, hits: Readonly<Record<string, number>>): numb
 }
 
 /** What the helper of an output has counted, at word `at`. */
-export function readHits({ buffer, words }: Output, at: number): Record<string, number> {
+export function readStatistics({ buffer, words }: Output, at: number): Record<string, number> {
   const text = new Uint8Array(buffer, (at + 1) * 4, words[at]!).slice(); // text is decoded from memory of one's own only
   return JSON.parse(new TextDecoder().decode(text));
 }

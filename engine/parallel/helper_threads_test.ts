@@ -84,7 +84,7 @@ function sameCode(seen: CompiledCode, expected: CompiledCode, what: string): voi
   assert.deepEqual(seen.bytes, expected.bytes, `${what}: bytes`);
   assert.deepEqual(seen.tables, expected.tables, `${what}: tables`);
   assert.deepEqual([...seen.inlineSites], [...expected.inlineSites], `${what}: inlined calls`);
-  assert.deepEqual(Object.entries(seen.hits), Object.entries(expected.hits), `${what}: hits`);
+  assert.deepEqual(Object.entries(seen.statistics), Object.entries(expected.statistics), `${what}: statistics`);
   assert.deepEqual(seen.layout, expected.layout, `${what}: layout`);
 }
 
@@ -182,17 +182,17 @@ Deno.test("functions that must wait, since code that they take in calls others, 
     1,
   );
   const tried: number[] = [];
-  const hits: Record<string, number> = { kept: 1 };
+  const statistics: Record<string, number> = { kept: 1 };
   compileShare(schedule, 0, Output.make(0), new MachineCode(2, 0), (code, k) => {
     tried.push(k);
-    hits["work"] = (hits["work"] ?? 0) + 1;
+    statistics["work"] = (statistics["work"] ?? 0) + 1;
     if (k === 0 && schedule.writtenKnown[1] === 0) throw new CalleeUnknown(1);
     schedule.writtenKnown[k] = 1;
     code.functionEnd[k] = 0;
     return [];
-  }, hits);
+  }, statistics);
   assert.deepEqual(tried, [0, 1, 0]);
-  assert.deepEqual(hits, { kept: 1, work: 2 }, "what was done in vain is not counted");
+  assert.deepEqual(statistics, { kept: 1, work: 2 }, "what was done in vain is not counted");
 });
 
 Deno.test("helpers that never come, come too late or send nonsense change nothing", () => {

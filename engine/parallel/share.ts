@@ -27,7 +27,7 @@ export function shareCode(schedule: Schedule, target: Target, context: CodegenCo
 }
 
 /**
- * Compiles functions until none is left or the compilation has failed. `hits` counts what the compiler did; what it did in vain, for a function
+ * Compiles functions until none is left or the compilation has failed. `statistics` counts what the compiler did; what it did in vain, for a function
  * that had to wait, is not counted. `waiting` is called now and then while others take their time. Throws what compiling throws.
  */
 export function compileShare(
@@ -36,13 +36,13 @@ export function compileShare(
   output: Output,
   code: MachineCode,
   compile: BodyCompiler,
-  hits: Record<string, number>,
+  statistics: Record<string, number>,
   waiting: () => void = () => {},
 ): void {
   /** Functions that this thread could not compile yet, and what they wait for: code that they take in calls it. */
   let early: { k: number; callee: number }[] = [];
   const attempt = (k: number) => {
-    const before = { ...hits };
+    const before = { ...statistics };
     try {
       code.clear();
       const own = compile(code, k);
@@ -52,8 +52,8 @@ export function compileShare(
       schedule.finish(k, thread, at);
     } catch (error) {
       if (!(error instanceof CalleeUnknown)) throw error;
-      for (const key of Object.keys(hits)) if (!(key in before)) delete hits[key];
-      Object.assign(hits, before);
+      for (const key of Object.keys(statistics)) if (!(key in before)) delete statistics[key];
+      Object.assign(statistics, before);
       early.push({ k, callee: error.callee });
     }
   };

@@ -2,8 +2,8 @@
  * The optimizing register allocator: VCode → Allocation, in four steps.
  *
  *     VCode ── block_facts.ts ──→ positions, loops, frequencies
- *           ── liveness.ts ─────→ pieces of live ranges, uses, fixed ranges
- *           ── linear_scan.ts ──→ a register or a slot per piece     (split_position.ts says where to cut)
+ *           ── liveness.ts ─────→ live intervals, uses, fixed ranges
+ *           ── linear_scan.ts ──→ a register or a slot per interval     (split_position.ts says where to cut)
  *           ── spill_slots.ts ──→ a stack slot per value in memory
  *           ── resolve.ts ──────→ locations of operands, edits       (parallel_moves.ts orders parallel moves)
  *
@@ -12,7 +12,7 @@
  * instruction never asks for more registers at once than there are. check_allocation.ts verifies its results independently.
  */
 import type { Allocation } from "../codegen/allocation.ts";
-import { type AllocatorSwitches, allocatorSwitches } from "./allocator_options.ts";
+import { type AllocatorOptions, allocatorOptions } from "./allocator_options.ts";
 import { BlockFacts } from "./block_facts.ts";
 import { LinearScan } from "./linear_scan.ts";
 import { Liveness } from "./liveness.ts";
@@ -28,12 +28,12 @@ const scan = new LinearScan(live, facts);
 const slots = new SpillSlots();
 const resolver = new Resolver(live, facts);
 
-/** The switches of the compilation that ran last: its functions all come with the same options. */
+/** The options of the compilation that ran last: its functions all come with the same options. */
 let lastOptions: OptimizationSet | undefined;
-let lastSwitches: AllocatorSwitches | undefined;
+let lastResolved: AllocatorOptions | undefined;
 
 /**
- * Allocates registers and stack slots for `v` and writes the result to `out`. `hits` counts applications of the optimization
+ * Allocates registers and stack slots for `v` and writes the result to `out`. `statistics` counts applications of the optimization
  * keys (allocator_options.ts).
  */
 export function allocateRegisters(
@@ -41,16 +41,16 @@ export function allocateRegisters(
   registers: RegisterFile,
   options: OptimizationSet,
   out: Allocation,
-  hits?: Record<string, number>,
+  statistics?: Record<string, number>,
 ): void {
-  if (lastSwitches === undefined || lastOptions !== options || lastSwitches.hits !== hits) {
+  if (lastResolved === undefined || lastOptions !== options || lastResolved.statistics !== statistics) {
     lastOptions = options;
-    lastSwitches = allocatorSwitches(options, hits);
+    lastResolved = allocatorOptions(options, statistics);
   }
   out.reset();
   facts.compute(v);
   live.compute(v, facts, registers);
-  scan.run(v, registers, lastSwitches);
-  slots.assign(v, live, scan.slotted, scan.slottedCount, registers.halfSlots === true, lastSwitches, out);
-  resolver.run(v, slots.location, lastSwitches, out);
+  scan.run(v, registers, lastResolved);
+  slots.assign(v, live, scan.slotted, scan.slottedCount, registers.halfSlots === true, lastResolved, out);
+  resolver.run(v, slots.location, lastResolved, out);
 }

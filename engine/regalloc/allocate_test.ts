@@ -1,7 +1,7 @@
 import { strict as assert } from "node:assert";
 import { allocateRegisters } from "./allocate.ts";
 import { Allocation } from "../codegen/allocation.ts";
-import { allocatorSwitches } from "./allocator_options.ts";
+import { allocatorOptions } from "./allocator_options.ts";
 import { BlockFacts } from "./block_facts.ts";
 import { checkAllocation } from "./check_allocation.ts";
 import { interpretVCode } from "../codegen/testing/interpret_vcode.ts";
@@ -19,12 +19,12 @@ function checkRandom(
   seed: number,
   shape: ToyShape,
   options: Record<string, boolean> = {},
-  hits?: Record<string, number>,
+  statistics?: Record<string, number>,
 ): void {
   const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
   const name = `seed ${seed}, ${JSON.stringify(shape)}, ${JSON.stringify(options)}`;
   try {
-    allocateRegisters(v, registers, options, allocation, hits);
+    allocateRegisters(v, registers, options, allocation, statistics);
   } catch (error) {
     throw new Error(`${name}: ${(error as Error).stack}\n${v.count < 200 ? printVCode(v) : ""}`);
   }
@@ -75,36 +75,36 @@ Deno.test("allocateRegisters() is right with each key off alone, and with all ke
   }
 });
 
-Deno.test("allocateRegisters() does something else when a key is off, and counts its hits when it is on", () => {
+Deno.test("allocateRegisters() does something else when a key is off, and counts it when it is on", () => {
   for (const key of KEYS) {
-    const hits: Record<string, number> = {}, off: Record<string, number> = {};
+    const statistics: Record<string, number> = {}, off: Record<string, number> = {};
     let different = 0;
     for (let seed = 0; seed < 30; seed++) {
       const shape = key === "entry-arg-pins" ? { ...SHAPES[3]!, calls: 0 } : SHAPES[3]!;
       const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
-      allocateRegisters(v, registers, {}, allocation, hits);
+      allocateRegisters(v, registers, {}, allocation, statistics);
       const before = printVCode(v, allocation);
       allocateRegisters(v, registers, { [key]: false }, allocation, off);
       if (printVCode(v, allocation) !== before) different++;
     }
     assert.ok(different > 0, `${key}: no difference`);
-    assert.ok((hits[key] ?? 0) > 0, `${key}: no hits`);
-    assert.equal(off[key] ?? 0, 0, `${key}: hits although it is off`);
+    assert.ok((statistics[key] ?? 0) > 0, `${key} was never counted`);
+    assert.equal(off[key] ?? 0, 0, `${key} was counted although it is off`);
   }
 });
 
 Deno.test("allocateRegisters() is right with live ranges without holes, as for monstrous functions", () => {
   const facts = new BlockFacts(), live = new Liveness(), scan = new LinearScan(live, facts), slots = new SpillSlots();
-  const resolver = new Resolver(live, facts), switches = allocatorSwitches({});
+  const resolver = new Resolver(live, facts), options = allocatorOptions({});
   live.copyLimit = 3;
   for (let seed = 0; seed < 30; seed++) {
     for (const shape of [SHAPES[2]!, SHAPES[4]!]) {
       const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
       facts.compute(v);
       live.compute(v, facts, registers);
-      scan.run(v, registers, switches);
-      slots.assign(v, live, scan.slotted, scan.slottedCount, true, switches, allocation);
-      resolver.run(v, slots.location, switches, allocation);
+      scan.run(v, registers, options);
+      slots.assign(v, live, scan.slotted, scan.slottedCount, true, options, allocation);
+      resolver.run(v, slots.location, options, allocation);
       assert.deepEqual(checkAllocation(v, registers, allocation), [], `seed ${seed}`);
       assert.equal(interpretVCode(v, 3000, allocation), interpretVCode(v, 3000), `seed ${seed}`);
     }

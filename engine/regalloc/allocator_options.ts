@@ -1,11 +1,11 @@
 /**
  * The `optimizations` keys that the register allocator obeys, resolved once per function. A key that is absent is on. Each
- * changes only what is preferred, so that every combination gives a right allocation; `hits` counts how often a key that is
+ * changes only what is preferred, so that every combination gives a right allocation; `statistics` counts how often a key that is
  * on applied.
  */
 import type { OptimizationSet } from "../codegen/target.ts";
 
-export interface AllocatorSwitches {
+export interface AllocatorOptions {
   /** call-next-use: store a value where it leaves its register, if that runs less than storing it where it is defined. */
   readonly lateStores: boolean;
   /** stack-reg: a value that a call destroyed comes back where it is used next; off = right after the call. */
@@ -30,11 +30,11 @@ export interface AllocatorSwitches {
   readonly allFloats: boolean;
   /** All keys, for those that deny registers (target.ts: DeniedRegisters). */
   readonly options: OptimizationSet;
-  readonly hits: Record<string, number> | undefined;
+  readonly statistics: Record<string, number> | undefined;
 }
 
-/** Reads the switches from the selection of a compilation. */
-export function allocatorSwitches(options: OptimizationSet, hits?: Record<string, number>): AllocatorSwitches {
+/** Reads the options from the selection of a compilation. */
+export function allocatorOptions(options: OptimizationSet, statistics?: Record<string, number>): AllocatorOptions {
   const on = (key: string) => options[key] !== false;
   return {
     lateStores: on("call-next-use"),
@@ -50,12 +50,12 @@ export function allocatorSwitches(options: OptimizationSet, hits?: Record<string
     entryArguments: on("entry-arg-pins"),
     allFloats: on("ext-fp-pins"),
     options,
-    hits,
+    statistics,
   };
 }
 
 /** Counts one application of `key`. */
-export function countHit(switches: AllocatorSwitches, key: string): void {
-  const hits = switches.hits;
-  if (hits !== undefined) hits[key] = (hits[key] ?? 0) + 1;
+export function count(options: AllocatorOptions, key: string): void {
+  const statistics = options.statistics;
+  if (statistics !== undefined) statistics[key] = (statistics[key] ?? 0) + 1;
 }

@@ -1,19 +1,19 @@
 /**
- * Linear scan over the pieces of live ranges (liveness.ts), in order of position: gives each piece a physical register or its
- * value's stack slot, cutting pieces where a register ends (Wimmer and Mössenböck, "Optimized Interval Splitting in a Linear
+ * Linear scan over the live intervals (liveness.ts), in order of position: gives each interval a physical register or its
+ * value's stack slot, cutting intervals where a register ends (Wimmer and Mössenböck, "Optimized Interval Splitting in a Linear
  * Scan Register Allocator", 2005; Traub and others, "Quality and Speed in Linear-scan Register Allocation", 1998).
  *
- * Each piece is allocated on its own: after a lifetime hole a value merely prefers the register it had. So there is no list of
- * inactive intervals to search, "active" is one piece per register, and the queue is a list per position: time is linear but
+ * Each interval is allocated on its own: after a lifetime hole a value merely prefers the register it had. So there is no list of
+ * inactive intervals to search, "active" is one interval per register, and the queue is a list per position: time is linear but
  * for the number of registers.
  *
- * Establishes: pieces of different values never share a register at a position; fixed ranges are respected; every use that
- * needs a register, and every definition, lies in a piece that has one. Moves follow from the pieces (resolve.ts).
+ * Establishes: intervals of different values never share a register at a position; fixed ranges are respected; every use that
+ * needs a register, and every definition, lies in an interval that has one. Moves follow from the intervals (resolve.ts).
  */
 import { Bug } from "../errors.ts";
-import { type AllocatorSwitches, countHit } from "./allocator_options.ts";
+import { type AllocatorOptions, count } from "./allocator_options.ts";
 import type { BlockFacts } from "./block_facts.ts";
-import { KeyRestrictions } from "./option_restrictions.ts";
+import { OptionRestrictions } from "./option_restrictions.ts";
 import { DEF_KIND, IN_SLOT, isVector, type Liveness, USE_HINT_SHIFT, USE_KIND, USE_LATE } from "./liveness.ts";
 import { Occupancy } from "./occupancy.ts";
 import {
@@ -37,7 +37,7 @@ const HINT_USES = 4;
 const USES_AHEAD = 64;
 /** How many of a block's edges say in which register an argument comes. */
 const VOTERS = 16;
-/** How many pieces of a value are searched for where it was at the end of a preceding block. */
+/** How many intervals of a value are searched for where it was at the end of a preceding block. */
 const SEARCH_LIMIT = 32;
 /** Repeating an instruction is this much better than a reload. */
 const REMAT_DISCOUNT = 0.5;
@@ -47,7 +47,7 @@ export class LinearScan {
   readonly #facts: BlockFacts;
   #v!: VCode;
   #registers!: RegisterFile;
-  #switches!: AllocatorSwitches;
+  #options!: AllocatorOptions;
 
   /** Per virtual register: is it in its slot somewhere? And those that are. */
   needsSlot: Uint8Array = new Uint8Array(0);
@@ -61,7 +61,7 @@ export class LinearScan {
   /** Per virtual register: the last use before the current position (the uses from there on are Liveness.useHead). */
   #past: Int32Array = new Int32Array(0);
 
-  /** Per position: first piece that starts there. */
+  /** Per position: first interval that starts there. */
   #queue: Int32Array = new Int32Array(0);
   readonly #occupancy = new Occupancy();
   /** Weights of registers in #elect; zero between calls. */
@@ -70,8 +70,8 @@ export class LinearScan {
   /** Index into clobberAll of the next position that destroys everything. */
   #clobber = -1;
 
-  readonly #keys = new KeyRestrictions();
-  /** Pieces from here on were cut by the scan. */
+  readonly #keys = new OptionRestrictions();
+  /** Intervals from here on were cut by the scan. */
   #firstCut = 0;
 
   // What is being allocated.
@@ -93,11 +93,11 @@ export class LinearScan {
     this.#facts = facts;
   }
 
-  /** Gives every piece a location. */
-  run(v: VCode, registers: RegisterFile, switches: AllocatorSwitches): void {
+  /** Gives every interval a location. */
+  run(v: VCode, registers: RegisterFile, options: AllocatorOptions): void {
     this.#v = v;
     this.#registers = registers;
-    this.#switches = switches;
+    this.#options = options;
     this.#prepare();
     const queue = this.#queue, live = this.#live, start = this.#facts.start, loop = this.#facts.loop;
     const blocks = this.#facts.blockCount;
@@ -106,31 +106,31 @@ export class LinearScan {
       if (loop[block] === block) this.#enterLoop(block, first);
       if (queue[first] !== 0) this.#enterBlock(first);
       for (let p = first; p < end; p++) {
-        let piece = queue[p]!;
-        while (piece !== 0) {
-          queue[p] = live.pieceLink[piece]!;
-          this.#allocate(piece, p, false);
-          piece = queue[p]!;
+        let interval = queue[p]!;
+        while (interval !== 0) {
+          queue[p] = live.intervalLink[interval]!;
+          this.#allocate(interval, p, false);
+          interval = queue[p]!;
         }
       }
     }
   }
 
-  /** At a block's start first those pieces that get the register they want, so that the others do not take it from them. */
+  /** At a block's start first those intervals that get the register they want, so that the others do not take it from them. */
   #enterBlock(p: number): void {
     const live = this.#live;
-    let piece = this.#queue[p]!, later = 0;
+    let interval = this.#queue[p]!, later = 0;
     this.#queue[p] = 0;
-    while (piece !== 0) {
-      const next = live.pieceLink[piece]!;
-      if (!this.#allocate(piece, p, true)) {
-        live.pieceLink[piece] = later;
-        later = piece;
+    while (interval !== 0) {
+      const next = live.intervalLink[interval]!;
+      if (!this.#allocate(interval, p, true)) {
+        live.intervalLink[interval] = later;
+        later = interval;
       }
-      piece = next;
+      interval = next;
     }
     while (later !== 0) {
-      const next = live.pieceLink[later]!;
+      const next = live.intervalLink[later]!;
       this.#allocate(later, p, false);
       later = next;
     }
@@ -142,7 +142,7 @@ export class LinearScan {
     this.#at = p;
     for (let r = 0; r < 64; r++) {
       if (this.#occupancy.until[r]! <= p) continue;
-      const x = live.pieceVreg[this.#occupancy.piece[r]!]!;
+      const x = live.intervalVreg[this.#occupancy.interval[r]!]!;
       this.#home[x] = r;
       if (!destroyed) continue;
       this.#advance(x, p);
@@ -166,27 +166,30 @@ export class LinearScan {
     this.#wanted.fill(-1, 0, vregs);
     this.#past.fill(0, 0, vregs);
     if (positions > this.#queue.length) this.#queue = new Int32Array(positions * 2);
-    const queue = this.#queue, pieceNext = live.pieceNext, pieceFrom = live.pieceFrom, link = live.pieceLink;
+    const queue = this.#queue,
+      intervalNext = live.intervalNext,
+      intervalFrom = live.intervalFrom,
+      link = live.intervalLink;
     queue.fill(0, 0, positions);
     for (let x = vregs - 1; x > 0; x--) {
-      for (let p = live.pieceHead[x]!; p !== 0; p = pieceNext[p]!) {
-        const at = pieceFrom[p]!;
+      for (let p = live.intervalHead[x]!; p !== 0; p = intervalNext[p]!) {
+        const at = intervalFrom[p]!;
         link[p] = queue[at]!;
         queue[at] = p;
       }
     }
-    this.#firstCut = live.pieceCount;
+    this.#firstCut = live.intervalCount;
     this.#occupancy.begin(live);
     this.#clobber = live.clobberAllCount - 1;
     this.#avoid = 0;
-    this.#keys.begin(this.#v, live, this.#facts, this.#registers, this.#switches);
+    this.#keys.begin(this.#v, live, this.#facts, this.#registers, this.#options);
   }
 
-  /** Allocates a piece that starts at p. With `wishes`, only if a register it wishes for is free; else it always succeeds. */
-  #allocate(piece: number, p: number, wishes: boolean): boolean {
-    const live = this.#live, x = live.pieceVreg[piece]!, to = live.pieceTo[piece]!;
+  /** Allocates an interval that starts at p. With `wishes`, only if a register it wishes for is free; else it always succeeds. */
+  #allocate(interval: number, p: number, wishes: boolean): boolean {
+    const live = this.#live, x = live.intervalVreg[interval]!, to = live.intervalTo[interval]!;
     const defined = live.defPos[x] === p, kind = defined ? live.defKind[x]! : DEF_KIND.NONE;
-    this.#piece0 = piece;
+    this.#piece0 = interval;
     this.#vreg = x;
     this.#at = p;
     this.#advance(x, p);
@@ -200,23 +203,24 @@ export class LinearScan {
     this.#needed = this.#neededUntil(kind);
     if (this.#keys.restrict) this.#avoid = this.#keys.denied(x, p, to);
     if (kind === DEF_KIND.PARAM && (!this.#keys.mayMerge(x, p) || this.#belongsInSlot(x, p, to))) {
-      this.#spill(piece, p);
+      this.#spill(interval, p);
       return true;
     }
     let came = -1;
     if (
-      this.#needed === 0 && !defined && piece < this.#firstCut && this.#facts.start[this.#facts.blockOf[p >> 1]!] === p
+      this.#needed === 0 && !defined && interval < this.#firstCut &&
+      this.#facts.start[this.#facts.blockOf[p >> 1]!] === p
     ) {
-      came = this.#locationBefore(piece, p);
+      came = this.#locationBefore(interval, p);
       if (came === IN_SLOT) {
-        this.#spill(piece, p);
+        this.#spill(interval, p);
         return true;
       }
     }
     if (clobber < to) {
       this.#limitTo(clobber);
       if (this.#limit <= p && this.#needed === 0) {
-        this.#spill(piece, p);
+        this.#spill(interval, p);
         return true;
       }
     }
@@ -242,7 +246,7 @@ export class LinearScan {
     return parameterBelongsInSlot(live, facts, this.#v, block, x, live.useHead[x]!);
   }
 
-  /** The current piece loses its register at `clobber` at the latest: decides when, by its last use before. */
+  /** The current interval loses its register at `clobber` at the latest: decides when, by its last use before. */
   #limitTo(clobber: number): void {
     const end = this.#lastUseEnd(clobber), p = this.#at, needed = this.#needed;
     this.#lost = true;
@@ -277,7 +281,7 @@ export class LinearScan {
     this.#past[x] = past;
   }
 
-  /** Until when the current piece must be in a register at least; 0 if it need not be in one. */
+  /** Until when the current interval must be in a register at least; 0 if it need not be in one. */
   #neededUntil(kind: number): number {
     const live = this.#live, p = this.#at;
     if (kind === DEF_KIND.REG || kind === DEF_KIND.TIED || kind === DEF_KIND.TEMP) return (p | 1) + 1;
@@ -289,7 +293,7 @@ export class LinearScan {
     return needed;
   }
 
-  /** A register that the current piece wishes for and that is free as long as it can be; else −1. */
+  /** A register that the current interval wishes for and that is free as long as it can be; else −1. */
   #wish(came: number, kind: number): number {
     const live = this.#live, x = this.#vreg, last = this.#last, wanted = this.#wanted;
     if (came >= 0 && this.#isFree(came)) return came;
@@ -358,7 +362,7 @@ export class LinearScan {
     return best;
   }
 
-  /** Is register r allocatable to the current piece, and free up to its limit? */
+  /** Is register r allocatable to the current interval, and free up to its limit? */
   #isFree(r: number): boolean {
     if (this.#occupancy.until[r]! > this.#at) return false;
     const vector = isVector(this.#v.vregTy[this.#vreg]!);
@@ -367,7 +371,7 @@ export class LinearScan {
     return this.#occupancy.freeUntil(r, this.#at, this.#limit, this.#vreg) >= this.#limit;
   }
 
-  /** Finds a register without wishes: a free one, else one that is free for a while, else another piece's, else none. */
+  /** Finds a register without wishes: a free one, else one that is free for a while, else another interval's, else none. */
   #choose(): void {
     const p = this.#at, limit = this.#limit, x = this.#vreg, until = this.#occupancy.until;
     const order = isVector(this.#v.vregTy[x]!) ? this.#registers.vectorOrder : this.#registers.generalOrder;
@@ -417,27 +421,27 @@ export class LinearScan {
     return (p >> 1) - this.#facts.blockOf[p >> 1]! - 1;
   }
 
-  /** Does a register that is free up to `free` only serve the current piece's next purpose? */
+  /** Does a register that is free up to `free` only serve the current interval's next purpose? */
   #isWorthwhile(free: number): boolean {
     if (this.#needed !== 0) return free >= this.#needed;
     const u = this.#live.useHead[this.#vreg]!;
     return (free & ~1) > this.#at && u !== 0 && this.#live.usePos[u]! < (free & ~1);
   }
 
-  /** Takes the register of the piece that costs least, if that is less than going without. */
+  /** Takes the register of the interval that costs least, if that is less than going without. */
   #evictCheapest(order: readonly number[]): boolean {
     const p = this.#at, x = this.#vreg, live = this.#live;
     let best = -1,
       bestFree = 0,
-      bestCost = this.#needed !== 0 ? Infinity : this.#cost(x, live.pieceTo[this.#piece0]!) * 0.9;
+      bestCost = this.#needed !== 0 ? Infinity : this.#cost(x, live.intervalTo[this.#piece0]!) * 0.9;
     for (let j = 0; j < order.length; j++) {
-      const r = order[j]!, q = this.#occupancy.piece[r]!;
+      const r = order[j]!, q = this.#occupancy.interval[r]!;
       if (this.#occupancy.until[r]! <= p || ((this.#avoid >>> (r & 31)) & 1) !== 0 || !this.#isEvictable(q, p)) {
         continue;
       }
       const free = this.#occupancy.freeUntil(r, this.#at, this.#limit, x);
       if (free < this.#needed || !(this.#needed !== 0 || this.#isWorthwhile(free))) continue;
-      const cost = this.#cost(live.pieceVreg[q]!, live.pieceTo[q]!);
+      const cost = this.#cost(live.intervalVreg[q]!, live.intervalTo[q]!);
       if (cost < bestCost || (cost === bestCost && free > bestFree)) {
         best = r;
         bestFree = free;
@@ -450,10 +454,10 @@ export class LinearScan {
     return true;
   }
 
-  /** Can piece q leave its register before or at p? Not if the instruction at p needs it there. */
+  /** Can interval q leave its register before or at p? Not if the instruction at p needs it there. */
   #isEvictable(q: number, p: number): boolean {
-    const live = this.#live, x = live.pieceVreg[q]!, even = p & ~1;
-    if (live.pieceFrom[q] === live.defPos[x] && live.pieceFrom[q]! >= even && live.defKind[x]! < DEF_KIND.PARAM) {
+    const live = this.#live, x = live.intervalVreg[q]!, even = p & ~1;
+    if (live.intervalFrom[q] === live.defPos[x] && live.intervalFrom[q]! >= even && live.defKind[x]! < DEF_KIND.PARAM) {
       return false;
     }
     if (live.defKind[x] === DEF_KIND.TEMP) return false;
@@ -480,11 +484,11 @@ export class LinearScan {
     return remat ? cost * REMAT_DISCOUNT : cost;
   }
 
-  /** Sends the piece in register r to its slot: from now, or from before the loops in which it has not been used. */
+  /** Sends the interval in register r to its slot: from now, or from before the loops in which it has not been used. */
   #evict(r: number): void {
-    const live = this.#live, q = this.#occupancy.piece[r]!, x = live.pieceVreg[q]!, p = this.#at;
+    const live = this.#live, q = this.#occupancy.interval[r]!, x = live.intervalVreg[q]!, p = this.#at;
     this.#advance(x, p);
-    const from = live.pieceFrom[q]!, past = this.#past[x]!;
+    const from = live.intervalFrom[q]!, past = this.#past[x]!;
     let low = from;
     if (from === live.defPos[x] && live.defKind[x]! !== DEF_KIND.PARAM && live.defKind[x]! !== DEF_KIND.ANY) {
       low = (from | 1) + 1;
@@ -497,14 +501,14 @@ export class LinearScan {
   }
 
   /**
-   * Last resort for a piece that needs a register until its instruction ends: takes one from a piece that needs it only while
+   * Last resort for an interval that needs a register until its instruction ends: takes one from an interval that needs it only while
    * operands are read, and which then looks for another (one that the instruction destroys, for example).
    */
   #displace(order: readonly number[]): boolean {
     const live = this.#live, p = this.#at;
     if ((p & 1) !== 0 || this.#needed < p + 2) return false;
     for (let j = 0; j < order.length; j++) {
-      const r = order[j]!, q = this.#occupancy.piece[r]!, x = live.pieceVreg[q]!;
+      const r = order[j]!, q = this.#occupancy.interval[r]!, x = live.intervalVreg[q]!;
       if (this.#occupancy.until[r]! <= p || live.defPos[x] === p || live.defKind[x] === DEF_KIND.TEMP) continue;
       const free = this.#occupancy.freeUntil(r, this.#at, this.#limit, this.#vreg);
       if (free < this.#needed) continue;
@@ -514,36 +518,36 @@ export class LinearScan {
       }
       if (late) continue;
       this.#occupancy.until[r] = p;
-      this.#enqueue(live.pieceFrom[q] === p ? q : this.#split(q, p));
+      this.#enqueue(live.intervalFrom[q] === p ? q : this.#split(q, p));
       this.#assign(r, free);
       return true;
     }
     return false;
   }
 
-  /** Puts the current piece, which an instruction defines in register r, there, for as long as r is free. */
+  /** Puts the current interval, which an instruction defines in register r, there, for as long as r is free. */
   #placeFixedDef(r: number, clobber: number): void {
     const p = this.#at, live = this.#live;
     // The defining instruction's own clobbers do not hit its results.
     if (clobber === p) clobber = this.#clobber > 0 ? live.clobberAll[this.#clobber - 1]! : FAR;
     this.#needed = p + 1;
     if (clobber < this.#limit) this.#limitTo(clobber);
-    if (this.#keys.restrict) this.#avoid = this.#keys.denied(this.#vreg, p, live.pieceTo[this.#piece0]!);
+    if (this.#keys.restrict) this.#avoid = this.#keys.denied(this.#vreg, p, live.intervalTo[this.#piece0]!);
     const allowed = ((r < 32 ? this.#registers.general : this.#registers.vector) & ~this.#avoid) >>> (r & 31);
     // A register that is not the allocator's own (the frame's, say) holds the value for this moment only.
     const free = (allowed & 1) === 0 ? p + 1 : this.#occupancy.freeUntil(r, this.#at, this.#limit, this.#vreg);
     this.#assign(r, Math.max(free, p + 1));
   }
 
-  /** Gives register r, free up to `free`, to the current piece, and the rest of the piece back to the queue. */
+  /** Gives register r, free up to `free`, to the current interval, and the rest of the interval back to the queue. */
   #assign(r: number, free: number): void {
-    const live = this.#live, piece = this.#piece0, to = live.pieceTo[piece]!, x = this.#vreg, p = this.#at;
+    const live = this.#live, interval = this.#piece0, to = live.intervalTo[interval]!, x = this.#vreg, p = this.#at;
     let rest = 0, spilled = false;
     if (this.#lost && free === this.#limit) {
-      rest = this.#split(piece, free);
+      rest = this.#split(interval, free);
       spilled = !this.#many;
-      if (!this.#switches.lazyReloads) rest = this.#returnAfterCall(rest);
-      else if (spilled) countHit(this.#switches, "stack-reg");
+      if (!this.#options.lazyReloads) rest = this.#returnAfterCall(rest);
+      else if (spilled) count(this.#options, "stack-reg");
       if (rest === 0) spilled = false;
     } else if (free < to) {
       let cut = free & ~1;
@@ -553,13 +557,13 @@ export class LinearScan {
         if (end < FAR) cut = hoistedPosition(this.#facts, (Math.max(p + 1, this.#needed, end) + 1) & ~1, cut);
       }
       spilled = (cut & 1) !== 0;
-      rest = this.#split(piece, cut);
+      rest = this.#split(interval, cut);
     }
-    live.pieceLoc[piece] = r;
-    this.#occupancy.piece[r] = piece;
-    this.#occupancy.until[r] = live.pieceTo[piece]!;
+    live.intervalLoc[interval] = r;
+    this.#occupancy.interval[r] = interval;
+    this.#occupancy.until[r] = live.intervalTo[interval]!;
     this.#last[x] = r;
-    if (this.#switches.hits !== undefined) this.#keys.countRegister(r, p, live.pieceTo[piece]!);
+    if (this.#options.statistics !== undefined) this.#keys.countRegister(r, p, live.intervalTo[interval]!);
     const a = live.affinity[x]!;
     if (a !== 0) this.#wanted[a] = r;
     if (live.defPos[x] === p && live.defKind[x] === DEF_KIND.PARAM) this.#keepInLoop(r, p);
@@ -575,7 +579,7 @@ export class LinearScan {
     if (facts.loop[block] === block) this.#occupancy.kept[r] = facts.start[facts.loopEnd[block]!]!;
   }
 
-  /** End of the current piece's last use before `limit`; FAR if there are many. */
+  /** End of the current interval's last use before `limit`; FAR if there are many. */
   #lastUseEnd(limit: number): number {
     const live = this.#live;
     let end = 0, n = 0;
@@ -586,29 +590,30 @@ export class LinearScan {
     return Math.min(end, limit);
   }
 
-  /** Puts a piece that starts at or before p into its slot, up to where it should be in a register again. */
-  #spill(piece: number, p: number): void {
-    const live = this.#live, x = live.pieceVreg[piece]!, to = live.pieceTo[piece]!;
-    const at = Math.max(p, live.pieceFrom[piece]!);
+  /** Puts an interval that starts at or before p into its slot, up to where it should be in a register again. */
+  #spill(interval: number, p: number): void {
+    const live = this.#live, x = live.intervalVreg[interval]!, to = live.intervalTo[interval]!;
+    const at = Math.max(p, live.intervalFrom[interval]!);
     let cursor = live.useHead[x]!;
     while (cursor !== 0 && live.usePos[cursor]! < at) cursor = live.useNext[cursor]!;
     const loop = this.#facts.loop[this.#facts.blockOf[at >> 1]!]!;
     const around = loop >= 0 && to >= this.#facts.start[this.#facts.loopEnd[loop]!]! &&
-      live.pieceFrom[piece]! > this.#facts.start[loop]! && this.#locationAt(x, this.#facts.start[loop]!, piece) >= 0;
-    const back = reloadPosition(live, this.#facts, this.#v, at, to, cursor, around, this.#switches.loopRegions);
+      live.intervalFrom[interval]! > this.#facts.start[loop]! &&
+      this.#locationAt(x, this.#facts.start[loop]!, interval) >= 0;
+    const back = reloadPosition(live, this.#facts, this.#v, at, to, cursor, around, this.#options.loopRegions);
     if (back < to) this.#keys.countRegion(back);
-    if (back < to) this.#enqueue(this.#split(piece, back));
-    live.pieceLoc[piece] = IN_SLOT;
+    if (back < to) this.#enqueue(this.#split(interval, back));
+    live.intervalLoc[interval] = IN_SLOT;
     if (this.needsSlot[x] === 0) this.#needSlot(x);
   }
 
-  /** With stack-reg off: what lost its register to a call comes back right after it. Returns the piece still to be dealt with. */
+  /** With stack-reg off: what lost its register to a call comes back right after it. Returns the interval still to be dealt with. */
   #returnAfterCall(rest: number): number {
     const live = this.#live, back = this.#clobberAt + 1;
-    if (back >= live.pieceTo[rest]! || live.pieceFrom[rest]! >= back) return rest;
+    if (back >= live.intervalTo[rest]! || live.intervalFrom[rest]! >= back) return rest;
     this.#enqueue(this.#split(rest, back));
-    live.pieceLoc[rest] = IN_SLOT;
-    if (this.needsSlot[live.pieceVreg[rest]!] === 0) this.#needSlot(live.pieceVreg[rest]!);
+    live.intervalLoc[rest] = IN_SLOT;
+    if (this.needsSlot[live.intervalVreg[rest]!] === 0) this.#needSlot(live.intervalVreg[rest]!);
     return 0;
   }
 
@@ -623,23 +628,23 @@ export class LinearScan {
     this.slotted[n] = x;
   }
 
-  /** Cuts a piece in two and returns the second, which starts at `at`. */
-  #split(piece: number, at: number): number {
-    const live = this.#live, rest = live.addPiece(live.pieceVreg[piece]!, at, live.pieceTo[piece]!);
-    live.pieceNext[rest] = live.pieceNext[piece]!;
-    live.pieceNext[piece] = rest;
-    live.pieceTo[piece] = at;
+  /** Cuts an interval in two and returns the second, which starts at `at`. */
+  #split(interval: number, at: number): number {
+    const live = this.#live, rest = live.addInterval(live.intervalVreg[interval]!, at, live.intervalTo[interval]!);
+    live.intervalNext[rest] = live.intervalNext[interval]!;
+    live.intervalNext[interval] = rest;
+    live.intervalTo[interval] = at;
     return rest;
   }
 
-  #enqueue(piece: number): void {
-    const live = this.#live, at = live.pieceFrom[piece]!;
-    live.pieceLink[piece] = this.#queue[at]!;
-    this.#queue[at] = piece;
+  #enqueue(interval: number): void {
+    const live = this.#live, at = live.intervalFrom[interval]!;
+    live.intervalLink[interval] = this.#queue[at]!;
+    this.#queue[at] = interval;
   }
 
-  /** Where the value of `piece`, which starts at the start p of a block, is at the end of its most frequent predecessor. */
-  #locationBefore(piece: number, p: number): number {
+  /** Where the value of `interval`, which starts at the start p of a block, is at the end of its most frequent predecessor. */
+  #locationBefore(interval: number, p: number): number {
     const live = this.#live, facts = this.#facts, block = facts.blockOf[p >> 1]!, v = this.#v;
     let from = -1;
     const end = Math.min(facts.predFirst[block + 1]!, facts.predFirst[block]! + 8);
@@ -648,16 +653,20 @@ export class LinearScan {
       if (b < block && (from < 0 || facts.frequency[b]! > facts.frequency[from]!)) from = b;
     }
     if (from < 0) return -2;
-    return this.#locationAt(live.pieceVreg[piece]!, facts.start[from + 1]! - 1, piece);
+    return this.#locationAt(live.intervalVreg[interval]!, facts.start[from + 1]! - 1, interval);
   }
 
-  /** Where x is at `pos`, as far as its pieces before `piece` tell; −2 for unknown. */
-  #locationAt(x: number, pos: number, piece: number): number {
+  /** Where x is at `pos`, as far as its intervals before `interval` tell; −2 for unknown. */
+  #locationAt(x: number, pos: number, interval: number): number {
     const live = this.#live;
     let n = 0, location = -2;
-    for (let q = live.pieceHead[x]!; q !== piece && q !== 0 && live.pieceFrom[q]! <= pos; q = live.pieceNext[q]!) {
-      location = live.pieceLoc[q]!;
-      if (live.pieceTo[q]! > pos || ++n > SEARCH_LIMIT) break;
+    for (
+      let q = live.intervalHead[x]!;
+      q !== interval && q !== 0 && live.intervalFrom[q]! <= pos;
+      q = live.intervalNext[q]!
+    ) {
+      location = live.intervalLoc[q]!;
+      if (live.intervalTo[q]! > pos || ++n > SEARCH_LIMIT) break;
     }
     return location;
   }

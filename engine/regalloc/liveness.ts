@@ -1,5 +1,5 @@
 /**
- * Live ranges of a VCode in one reverse pass: per virtual register an ascending list of pieces [from, to) of the position
+ * Live ranges of a VCode in one reverse pass: per virtual register an ascending list of intervals [from, to) of the position
  * scale (block_facts.ts), an ascending list of uses, where and how it is defined, and which register it would like to share
  * with (its affinity); per physical register the fixed ranges in which an instruction claims it.
  *
@@ -27,7 +27,7 @@ export const USE_HINT_SHIFT = 3;
 /** How a register is defined. */
 export const DEF_KIND = { NONE: 0, REG: 1, ANY: 2, FIXED: 3, TIED: 4, PARAM: 5, TEMP: 6 } as const;
 
-/** Location of a piece that is in its register's stack slot (or is to be repeated); registers are ≥ 0. */
+/** Location of an interval that is in its register's stack slot (or is to be repeated); registers are ≥ 0. */
 export const IN_SLOT = -1;
 
 function grown(old: Int32Array, size: number): Int32Array {
@@ -38,7 +38,7 @@ function grown(old: Int32Array, size: number): Int32Array {
 
 export class Liveness {
   // Per virtual register.
-  pieceHead: Int32Array = new Int32Array(0);
+  intervalHead: Int32Array = new Int32Array(0);
   useHead: Int32Array = new Int32Array(0);
   defPos: Int32Array = new Int32Array(0);
   defKind: Uint8Array = new Uint8Array(0);
@@ -55,17 +55,17 @@ export class Liveness {
   #livePlace: Int32Array = new Int32Array(0);
   #stamp: Int32Array = new Int32Array(0);
 
-  // Pieces; 0 is none.
-  pieceFrom: Int32Array = new Int32Array(1024);
-  pieceTo: Int32Array = new Int32Array(1024);
-  pieceVreg: Int32Array = new Int32Array(1024);
-  /** Next piece of the same virtual register. */
-  pieceNext: Int32Array = new Int32Array(1024);
+  // Intervals; 0 is none.
+  intervalFrom: Int32Array = new Int32Array(1024);
+  intervalTo: Int32Array = new Int32Array(1024);
+  intervalVreg: Int32Array = new Int32Array(1024);
+  /** Next interval of the same virtual register. */
+  intervalNext: Int32Array = new Int32Array(1024);
   /** Physical register or IN_SLOT, once allocated. */
-  pieceLoc: Int32Array = new Int32Array(1024);
-  /** Next piece in the same queue of linear_scan.ts. */
-  pieceLink: Int32Array = new Int32Array(1024);
-  pieceCount = 1;
+  intervalLoc: Int32Array = new Int32Array(1024);
+  /** Next interval in the same queue of linear_scan.ts. */
+  intervalLink: Int32Array = new Int32Array(1024);
+  intervalCount = 1;
 
   // Uses; 0 is none.
   usePos: Int32Array = new Int32Array(1024);
@@ -125,9 +125,9 @@ export class Liveness {
 
   #reserve(v: VCode): void {
     const vregs = v.vregCount;
-    if (vregs > this.pieceHead.length) {
+    if (vregs > this.intervalHead.length) {
       const size = vregs * 2;
-      this.pieceHead = new Int32Array(size);
+      this.intervalHead = new Int32Array(size);
       this.useHead = new Int32Array(size);
       this.defPos = new Int32Array(size);
       this.defKind = new Uint8Array(size);
@@ -140,7 +140,7 @@ export class Liveness {
       this.#livePlace = new Int32Array(size);
       this.#stamp = new Int32Array(size);
     }
-    this.pieceHead.fill(0, 0, vregs);
+    this.intervalHead.fill(0, 0, vregs);
     this.useHead.fill(0, 0, vregs);
     this.defPos.fill(0, 0, vregs);
     this.defKind.fill(0, 0, vregs);
@@ -156,7 +156,7 @@ export class Liveness {
     }
     this.#copyLength.fill(-1, 0, v.blockCount);
     this.fixedHead.fill(0);
-    this.pieceCount = 1;
+    this.intervalCount = 1;
     this.useCount = 1;
     this.fixedCount = 1;
     this.clobberAllCount = 0;
@@ -307,7 +307,7 @@ export class Liveness {
         }
         defPos[x] = from;
         defKind[x] = kind;
-        if (openTo[x] === 0) this.#newPiece(x, from, n2 + 2);
+        if (openTo[x] === 0) this.#newInterval(x, from, n2 + 2);
         else this.#close(x, from);
       }
       if (late) this.#lateOperands(v, first, end, n2);
@@ -359,7 +359,7 @@ export class Liveness {
         } else {
           this.defPos[x] = n2;
           this.defKind[x] = DEF_KIND.TEMP;
-          this.#newPiece(x, n2, n2 + 2);
+          this.#newInterval(x, n2, n2 + 2);
         }
       } else if (role === ROLE.LATE_USE) {
         if (constraint === CONSTRAINT.FIXED) {
@@ -413,18 +413,18 @@ export class Liveness {
 
   /** Everything live at a loop header is live up to `end`, the end of the loop. */
   #extendOverLoop(end: number): void {
-    const live = this.#live, openTo = this.#openTo, pieceHead = this.pieceHead;
-    const pieceFrom = this.pieceFrom, pieceTo = this.pieceTo, pieceNext = this.pieceNext;
+    const live = this.#live, openTo = this.#openTo, intervalHead = this.intervalHead;
+    const intervalFrom = this.intervalFrom, intervalTo = this.intervalTo, intervalNext = this.intervalNext;
     for (let j = 0; j < this.#liveCount; j++) {
       const x = live[j]!;
       let to = openTo[x]!;
       if (to < end) to = end;
-      let p = pieceHead[x]!;
-      while (p !== 0 && pieceFrom[p]! <= to) {
-        if (pieceTo[p]! > to) to = pieceTo[p]!;
-        p = pieceNext[p]!;
+      let p = intervalHead[x]!;
+      while (p !== 0 && intervalFrom[p]! <= to) {
+        if (intervalTo[p]! > to) to = intervalTo[p]!;
+        p = intervalNext[p]!;
       }
-      pieceHead[x] = p;
+      intervalHead[x] = p;
       openTo[x] = to;
     }
   }
@@ -443,35 +443,35 @@ export class Liveness {
 
   /** Ends the (backward) liveness of x at `from`. */
   #close(x: number, from: number): void {
-    const to = this.#openTo[x]!, head = this.pieceHead[x]!;
-    if (head !== 0 && this.pieceFrom[head] === to) this.pieceFrom[head] = from;
-    else this.#newPiece(x, from, to);
+    const to = this.#openTo[x]!, head = this.intervalHead[x]!;
+    if (head !== 0 && this.intervalFrom[head] === to) this.intervalFrom[head] = from;
+    else this.#newInterval(x, from, to);
     this.#openTo[x] = 0;
     const last = this.#live[--this.#liveCount]!, place = this.#livePlace[x]!;
     this.#live[place] = last;
     this.#livePlace[last] = place;
   }
 
-  #newPiece(x: number, from: number, to: number): void {
-    const p = this.addPiece(x, from, to);
-    this.pieceNext[p] = this.pieceHead[x]!;
-    this.pieceHead[x] = p;
+  #newInterval(x: number, from: number, to: number): void {
+    const p = this.addInterval(x, from, to);
+    this.intervalNext[p] = this.intervalHead[x]!;
+    this.intervalHead[x] = p;
   }
 
-  /** A new piece, not yet in any list. */
-  addPiece(x: number, from: number, to: number): number {
-    const p = this.pieceCount++;
-    if (p >= this.pieceFrom.length) {
-      this.pieceFrom = grown(this.pieceFrom, p * 2);
-      this.pieceTo = grown(this.pieceTo, p * 2);
-      this.pieceVreg = grown(this.pieceVreg, p * 2);
-      this.pieceNext = grown(this.pieceNext, p * 2);
-      this.pieceLoc = grown(this.pieceLoc, p * 2);
-      this.pieceLink = grown(this.pieceLink, p * 2);
+  /** A new interval, not yet in any list. */
+  addInterval(x: number, from: number, to: number): number {
+    const p = this.intervalCount++;
+    if (p >= this.intervalFrom.length) {
+      this.intervalFrom = grown(this.intervalFrom, p * 2);
+      this.intervalTo = grown(this.intervalTo, p * 2);
+      this.intervalVreg = grown(this.intervalVreg, p * 2);
+      this.intervalNext = grown(this.intervalNext, p * 2);
+      this.intervalLoc = grown(this.intervalLoc, p * 2);
+      this.intervalLink = grown(this.intervalLink, p * 2);
     }
-    this.pieceFrom[p] = from;
-    this.pieceTo[p] = to;
-    this.pieceVreg[p] = x;
+    this.intervalFrom[p] = from;
+    this.intervalTo[p] = to;
+    this.intervalVreg[p] = x;
     return p;
   }
 

@@ -1,5 +1,5 @@
 /**
- * Which physical register is free at the position that the linear scan has reached, and for how long: the piece in each
+ * Which physical register is free at the position that the linear scan has reached, and for how long: the interval in each
  * register, and the ranges in which instructions claim registers for themselves (Liveness: fixed ranges). Positions only
  * grow from call to call, so that finding a register's next fixed range takes constant time on average.
  */
@@ -8,8 +8,8 @@ import type { Liveness } from "./liveness.ts";
 const FAR = 0x7fffffff;
 
 export class Occupancy {
-  /** Per physical register: the piece that has it (or had it last), and until when. */
-  readonly piece: Int32Array = new Int32Array(64);
+  /** Per physical register: the interval that has it (or had it last), and until when. */
+  readonly interval: Int32Array = new Int32Array(64);
   readonly until: Int32Array = new Int32Array(64);
   /** Until when a loop would like the register left to the value that comes around it. */
   readonly kept: Int32Array = new Int32Array(64);
@@ -21,7 +21,7 @@ export class Occupancy {
 
   begin(live: Liveness): void {
     this.#live = live;
-    this.piece.fill(0);
+    this.interval.fill(0);
     this.until.fill(0);
     this.kept.fill(0);
     const fixedHead = live.fixedHead, fixedFrom = live.fixedFrom, fixedTo = live.fixedTo;

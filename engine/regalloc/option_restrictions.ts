@@ -1,9 +1,9 @@
 /**
  * What optimization keys that are off deny to the linear scan (allocator_options.ts), and the counting of what those that
- * are on did. Nothing here is needed for a right allocation: a piece that must have a register gets one in spite of it.
+ * are on did. Nothing here is needed for a right allocation: an interval that must have a register gets one in spite of it.
  */
 import { TY } from "../ir/types.ts";
-import { type AllocatorSwitches, countHit } from "./allocator_options.ts";
+import { type AllocatorOptions, count } from "./allocator_options.ts";
 import type { BlockFacts } from "./block_facts.ts";
 import { DEF_KIND, isVector, type Liveness, USE_KIND } from "./liveness.ts";
 import type { DeniedRegisters, RegisterFile } from "../codegen/target.ts";
@@ -12,13 +12,13 @@ import { CONSTRAINT, operandConstraint, operandFixed, operandRole, ROLE, type VC
 /** How many registers long-lived floats may have with ext-fp-pins off. */
 const BASE_FLOATS = 4;
 
-export class KeyRestrictions {
+export class OptionRestrictions {
   /** Is any register denied to anything? */
   restrict = false;
   #v!: VCode;
   #live!: Liveness;
   #facts!: BlockFacts;
-  #switches!: AllocatorSwitches;
+  #options!: AllocatorOptions;
   /** Masks of the incoming arguments' registers (empty if there are calls), and of those that ext-fp-pins adds. */
   #entryGeneral = 0;
   #entryVector = 0;
@@ -31,12 +31,12 @@ export class KeyRestrictions {
   /** The rows of registers that keys which are on grant to the function. */
   #granted: DeniedRegisters[] = [];
 
-  begin(v: VCode, live: Liveness, facts: BlockFacts, registers: RegisterFile, switches: AllocatorSwitches): void {
+  begin(v: VCode, live: Liveness, facts: BlockFacts, registers: RegisterFile, options: AllocatorOptions): void {
     this.#v = v;
     this.#live = live;
     this.#facts = facts;
-    this.#switches = switches;
-    this.restrict = !switches.allFloats;
+    this.#options = options;
+    this.restrict = !options.allFloats;
     this.#extendedFloats = 0;
     const order = registers.vectorOrder;
     for (let j = BASE_FLOATS; j < order.length; j++) this.#extendedFloats |= 1 << (order[j]! & 31);
@@ -44,7 +44,7 @@ export class KeyRestrictions {
     this.#entryVector = 0;
     this.#findDenied(registers.denied);
     if (v.hasCalls || live.clobberAllCount > 0) return;
-    if (switches.entryArguments) countHit(switches, "entry-arg-pins");
+    if (options.entryArguments) count(options, "entry-arg-pins");
     else this.#findEntryArguments();
   }
 
@@ -56,15 +56,15 @@ export class KeyRestrictions {
         0;
     this.#granted.length = 0;
     if (rows === undefined) return;
-    const { options, hits } = this.#switches, calling = this.#v.hasCalls;
+    const { options, statistics } = this.#options, calling = this.#v.hasCalls;
     for (const row of rows) {
       if (row.functions !== "all" && (row.functions === "calling") !== calling) continue;
       if ((options[row.key] ?? row.when === "off") !== (row.when === "on")) {
-        if (row.when === "off" && hits !== undefined) this.#granted.push(row);
+        if (row.when === "off" && statistics !== undefined) this.#granted.push(row);
         continue;
       }
       this.restrict = true;
-      if (row.when === "on") countHit(this.#switches, row.key);
+      if (row.when === "on") count(this.#options, row.key);
       if (row.values === "all") {
         this.#deniedGeneral |= row.general;
         this.#deniedVector |= row.vector;
@@ -86,7 +86,7 @@ export class KeyRestrictions {
     }
   }
 
-  /** Mask, within its bank, of the registers denied to a piece [p, to) of x. */
+  /** Mask, within its bank, of the registers denied to an interval [p, to) of x. */
   denied(x: number, p: number, to: number): number {
     const facts = this.#facts, vector = isVector(this.#v.vregTy[x]!);
     let mask = vector ? this.#deniedVector : this.#deniedGeneral;
@@ -95,7 +95,7 @@ export class KeyRestrictions {
     if (facts.blockOf[this.#live.defPos[x]! >> 1] === 0 && to > facts.start[1]!) {
       mask |= vector ? this.#entryVector : this.#entryGeneral;
     }
-    if (vector && !this.#switches.allFloats && this.#goesAround(p, to)) mask |= this.#extendedFloats;
+    if (vector && !this.#options.allFloats && this.#goesAround(p, to)) mask |= this.#extendedFloats;
     return mask;
   }
 
@@ -107,33 +107,33 @@ export class KeyRestrictions {
 
   /** May block parameter x, of the block at p, be in a register there? */
   mayMerge(x: number, p: number): boolean {
-    const switches = this.#switches, facts = this.#facts, block = facts.blockOf[p >> 1]!;
+    const options = this.#options, facts = this.#facts, block = facts.blockOf[p >> 1]!;
     if (this.#v.vregTy[x] === TY.V128) {
-      if (switches.vectorPins) countHit(switches, "v128-pins");
-      return switches.vectorPins;
+      if (options.vectorPins) count(options, "v128-pins");
+      return options.vectorPins;
     }
     if (facts.loop[block] === block) return true;
-    if (switches.mergeInRegisters) countHit(switches, "reg-merge");
-    return switches.mergeInRegisters;
+    if (options.mergeInRegisters) count(options, "reg-merge");
+    return options.mergeInRegisters;
   }
 
   /** May x, defined at p, prefer the register of the block parameter that it is passed to? */
   maySink(x: number, kind: number, p: number): boolean {
-    const switches = this.#switches, live = this.#live, u = live.useHead[x]!;
+    const options = this.#options, live = this.#live, u = live.useHead[x]!;
     if (kind === DEF_KIND.NONE || kind === DEF_KIND.PARAM || live.defKind[live.affinity[x]!] !== DEF_KIND.PARAM) {
       return true;
     }
-    let key = "tee-sink", on = switches.teeHints;
+    let key = "tee-sink", on = options.teeHints;
     if (this.#v.vregTy[x] === TY.V128) {
       key = "v128-sink";
-      on = switches.vectorHints;
+      on = options.vectorHints;
     } else if (this.#readsOneOperand(p)) {
       key = "unary-sink";
-      on = switches.unaryHints;
+      on = options.unaryHints;
     } else if (u === 0 || (live.useInfo[u]! & 3) === USE_KIND.EDGE) {
       return true;
     }
-    if (on) countHit(switches, key);
+    if (on) count(options, key);
     return on;
   }
 
@@ -146,19 +146,19 @@ export class KeyRestrictions {
     return uses === 1;
   }
 
-  /** A piece [p, to) got register r: counts it for the keys that it has to thank. */
+  /** An interval [p, to) got register r: counts it for the keys that it has to thank. */
   countRegister(r: number, p: number, to: number): void {
     for (const row of this.#granted) {
       if ((((r < 32 ? row.general : row.vector) >>> (r & 31)) & 1) === 0) continue;
-      if (row.values === "all" || this.#goesAround(p, to)) countHit(this.#switches, row.key);
+      if (row.values === "all" || this.#goesAround(p, to)) count(this.#options, row.key);
     }
-    if (r < 32 || ((this.#extendedFloats >>> (r - 32)) & 1) === 0 || !this.#switches.allFloats) return;
-    if (this.#goesAround(p, to)) countHit(this.#switches, "ext-fp-pins");
+    if (r < 32 || ((this.#extendedFloats >>> (r - 32)) & 1) === 0 || !this.#options.allFloats) return;
+    if (this.#goesAround(p, to)) count(this.#options, "ext-fp-pins");
   }
 
   /** A value comes back to a register at `back`: counts it for loop-region-pins if that is a loop's header. */
   countRegion(back: number): void {
     const facts = this.#facts, block = facts.blockOf[back >> 1]!;
-    if (facts.start[block] === back && facts.loop[block] === block) countHit(this.#switches, "loop-region-pins");
+    if (facts.start[block] === back && facts.loop[block] === block) count(this.#options, "loop-region-pins");
   }
 }

@@ -1,16 +1,16 @@
 /**
- * From located pieces to an Allocation: the location of every operand, and the moves that carry values from piece to piece,
+ * From located intervals to an Allocation: the location of every operand, and the moves that carry values from interval to interval,
  * into fixed registers and tied operands, and along edges into block parameters (Wimmer and Franz, §6).
  *
  * All moves in the gap before an instruction, and all on one edge, happen at once (parallel_moves.ts orders them). Their sources are
  * locations just before the gap (position 2n − 1) or at the end of the block that the edge leaves. A value is stored to its
- * slot where its pieces leave a register for the slot, or once after its definition, whichever is estimated to run less;
+ * slot where its intervals leave a register for the slot, or once after its definition, whichever is estimated to run less;
  * being in SSA form, the slot stays valid from then on.
  */
 import { Bug } from "../errors.ts";
 import { TY } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";
-import { type AllocatorSwitches, countHit } from "./allocator_options.ts";
+import { type AllocatorOptions, count } from "./allocator_options.ts";
 import type { BlockFacts } from "./block_facts.ts";
 import { DEF_KIND, IN_SLOT, type Liveness } from "./liveness.ts";
 import { ParallelMoves } from "./parallel_moves.ts";
@@ -31,10 +31,10 @@ export class Resolver {
   readonly #moves = new ParallelMoves();
   #v!: VCode;
   #slots!: Int32Array;
-  #switches!: AllocatorSwitches;
+  #options!: AllocatorOptions;
   #out!: Allocation;
 
-  // Pending moves: lists per gap (number of the instruction) and per edge; 0 is none. A move has a source piece or location.
+  // Pending moves: lists per gap (number of the instruction) and per edge; 0 is none. A move has a source interval or location.
   #gapHead: Int32Array = new Int32Array(0);
   #edgeHead: Int32Array = new Int32Array(0);
   #moveFrom: Int32Array = new Int32Array(256);
@@ -48,11 +48,11 @@ export class Resolver {
   #stored: Uint8Array = new Uint8Array(0);
   #parameters: Int32Array = new Int32Array(64);
   #parameterCount = 0;
-  /** Per virtual register, the piece that the walk over the instructions has reached. */
+  /** Per virtual register, the interval that the walk over the instructions has reached. */
   #cursor: Int32Array = new Int32Array(0);
-  /** The pieces of one value, for searching. */
+  /** The intervals of one value, for searching. */
   #list: Int32Array = new Int32Array(64);
-  /** Stores that one value would need where its pieces leave registers: gap n as n, edge e as −1 − e; and their sources. */
+  /** Stores that one value would need where its intervals leave registers: gap n as n, edge e as −1 − e; and their sources. */
   #storeAt: Int32Array = new Int32Array(64);
   #storeFrom: Int32Array = new Int32Array(64);
   #storeCount = 0;
@@ -64,16 +64,16 @@ export class Resolver {
   }
 
   /** Fills `out`. `slots` is the slot's location per virtual register. */
-  run(v: VCode, slots: Int32Array, switches: AllocatorSwitches, out: Allocation): void {
+  run(v: VCode, slots: Int32Array, options: AllocatorOptions, out: Allocation): void {
     this.#v = v;
     this.#slots = slots;
-    this.#switches = switches;
+    this.#options = options;
     this.#out = out;
     this.#prepare();
     const live = this.#live;
     for (let x = 1; x < v.vregCount; x++) {
-      const head = live.pieceHead[x]!;
-      if (head !== 0 && live.pieceNext[head] !== 0) this.#connectPieces(x);
+      const head = live.intervalHead[x]!;
+      if (head !== 0 && live.intervalNext[head] !== 0) this.#connectIntervals(x);
     }
     for (let j = 0; j < this.#parameterCount; j++) this.#storeParameter(this.#parameters[j]!);
     this.#walkInstructions();
@@ -93,7 +93,7 @@ export class Resolver {
     this.#parameterCount = 0;
     this.#gapHead.fill(0, 0, numbers);
     this.#edgeHead.fill(0, 0, v.edgeCount);
-    this.#cursor.set(this.#live.pieceHead.subarray(0, v.vregCount));
+    this.#cursor.set(this.#live.intervalHead.subarray(0, v.vregCount));
     this.#moveCount = 1;
     if (v.operandCount > out.location.length) out.location = new Int32Array(v.operandCount * 2);
     if (v.count > out.skip.length) out.skip = new Uint8Array(v.count * 2);
@@ -105,11 +105,11 @@ export class Resolver {
     this.#moves.beginFunction();
   }
 
-  /** Location of piece p; IN_SLOT for a value that is repeated instead. */
+  /** Location of interval p; IN_SLOT for a value that is repeated instead. */
   #locationOf(p: number): number {
-    const loc = this.#live.pieceLoc[p]!;
+    const loc = this.#live.intervalLoc[p]!;
     if (loc >= 0) return loc;
-    const slot = this.#slots[this.#live.pieceVreg[p]!]!;
+    const slot = this.#slots[this.#live.intervalVreg[p]!]!;
     return slot < 0 ? slot : IN_SLOT;
   }
 
@@ -153,11 +153,11 @@ export class Resolver {
     this.#storeCost += frequency;
   }
 
-  /** Makes the moves between the pieces of x, which has several. */
-  #connectPieces(x: number): void {
+  /** Makes the moves between the intervals of x, which has several. */
+  #connectIntervals(x: number): void {
     const live = this.#live, facts = this.#facts;
     let n = 0;
-    for (let p = live.pieceHead[x]!; p !== 0; p = live.pieceNext[p]!) {
+    for (let p = live.intervalHead[x]!; p !== 0; p = live.intervalNext[p]!) {
       if (n >= this.#list.length) this.#list = grown(this.#list, n * 2);
       this.#list[n++] = p;
     }
@@ -171,13 +171,13 @@ export class Resolver {
     const slot = this.#slots[x]!, head = this.#list[0]!, definition = live.defPos[x]!;
     const block = facts.blockOf[definition >> 1]!;
     // Defined in its slot, it needs no store; defined by a block's last instruction, it has no place for one.
-    if (live.pieceLoc[head] === IN_SLOT) {
+    if (live.intervalLoc[head] === IN_SLOT) {
       this.#stored[x] = STORED;
       return;
     }
-    const late = this.#switches.lateStores && this.#storeCost < facts.frequency[block]!;
+    const late = this.#options.lateStores && this.#storeCost < facts.frequency[block]!;
     if (late || (definition | 1) + 1 === facts.start[block + 1]) {
-      if (late) countHit(this.#switches, "call-next-use");
+      if (late) count(this.#options, "call-next-use");
       for (let s = 0; s < this.#storeCount; s++) {
         const at = this.#storeAt[s]!, from = this.#storeFrom[s]!;
         if (at >= 0) this.#moveInGap(at, from, slot, x);
@@ -186,7 +186,7 @@ export class Resolver {
     } else {
       this.#stored[x] = STORED;
       if (live.defKind[x] === DEF_KIND.PARAM) this.#noteParameter(x);
-      else this.#moveInGap((definition >> 1) + 1, live.pieceLoc[head]!, slot, x);
+      else this.#moveInGap((definition >> 1) + 1, live.intervalLoc[head]!, slot, x);
     }
   }
 
@@ -210,7 +210,7 @@ export class Resolver {
       cost += Math.min(facts.frequency[v.edgeFrom[e]!]!, facts.frequency[block]!);
     }
     if (cost < facts.frequency[block]!) this.#stored[x] = STORED_ON_EDGES;
-    else this.#moveInGap((live.defPos[x]! >> 1) + 1, live.pieceLoc[live.pieceHead[x]!]!, this.#slots[x]!, x);
+    else this.#moveInGap((live.defPos[x]! >> 1) + 1, live.intervalLoc[live.intervalHead[x]!]!, this.#slots[x]!, x);
   }
 
   /** Is x always in `slot`, too, when it has been defined? */
@@ -218,31 +218,35 @@ export class Resolver {
     return this.#stored[x] !== 0 && this.#slots[x] === slot;
   }
 
-  /** The move from piece j − 1 to piece j of the list, unless blocks lie between. */
+  /** The move from interval j − 1 to interval j of the list, unless blocks lie between. */
   #connectInBlock(x: number, j: number): void {
-    const live = this.#live, facts = this.#facts, a = this.#list[j - 1]!, b = this.#list[j]!, at = live.pieceFrom[b]!;
-    if (live.pieceTo[a] !== at) return;
+    const live = this.#live,
+      facts = this.#facts,
+      a = this.#list[j - 1]!,
+      b = this.#list[j]!,
+      at = live.intervalFrom[b]!;
+    if (live.intervalTo[a] !== at) return;
     const block = facts.blockOf[at >> 1]!, start = facts.start[block]!;
     if (at === start) return;
-    const from = live.pieceLoc[a]!, to = live.pieceLoc[b]!;
+    const from = live.intervalLoc[a]!, to = live.intervalLoc[b]!;
     if (to >= 0) {
       if (from !== to) this.#moveInGap(at >> 1, from >= 0 ? from : this.#locationOf(a), to, x);
       return;
     }
     if (from < 0 || this.#slots[x] === 0) return;
-    // From a register to the slot. A piece that was itself loaded from the slot in this block needs no store.
-    const before = j >= 2 && live.pieceTo[this.#list[j - 2]!] === live.pieceFrom[a] ? this.#list[j - 2]! : 0;
-    const inBlock = live.pieceFrom[a]! > start;
-    if (before !== 0 && inBlock && live.pieceLoc[before] === IN_SLOT) return;
-    // A piece that begins in the same gap is not there yet when the gap's moves start: its predecessor is.
-    const early = (live.pieceFrom[a]! | 1) === at && before !== 0;
-    this.#wantStore(at >> 1, early ? live.pieceLoc[before]! : from, facts.frequency[block]!);
+    // From a register to the slot. An interval that was itself loaded from the slot in this block needs no store.
+    const before = j >= 2 && live.intervalTo[this.#list[j - 2]!] === live.intervalFrom[a] ? this.#list[j - 2]! : 0;
+    const inBlock = live.intervalFrom[a]! > start;
+    if (before !== 0 && inBlock && live.intervalLoc[before] === IN_SLOT) return;
+    // An interval that begins in the same gap is not there yet when the gap's moves start: its predecessor is.
+    const early = (live.intervalFrom[a]! | 1) === at && before !== 0;
+    this.#wantStore(at >> 1, early ? live.intervalLoc[before]! : from, facts.frequency[block]!);
   }
 
-  /** Moves on the edges into blocks at whose start x is in piece j of the list. */
+  /** Moves on the edges into blocks at whose start x is in interval j of the list. */
   #connectOnEdges(x: number, j: number, n: number): void {
     const live = this.#live, facts = this.#facts, v = this.#v, list = this.#list, start = facts.start;
-    const b = list[j]!, from = live.pieceFrom[b]!, to = live.pieceTo[b]!;
+    const b = list[j]!, from = live.intervalFrom[b]!, to = live.intervalTo[b]!;
     let block = facts.blockOf[from >> 1]!;
     if (start[block]! < from || live.defPos[x] === from) block++;
     if (block >= facts.blockCount || start[block]! >= to) return;
@@ -252,29 +256,29 @@ export class Resolver {
     for (let k = facts.predFirst[block]!; k < end; k++) {
       const e = pred[k]!, pos = start[edgeFrom[e]! + 1]! - 1;
       if (pos >= from && pos < to) continue;
-      const a = this.#pieceAt(pos, j, n);
-      if (a === 0 || live.pieceLoc[a] === live.pieceLoc[b]) continue;
-      if (live.pieceLoc[b]! >= 0) {
-        this.#moveOnEdge(e, this.#locationOf(a), live.pieceLoc[b]!, x);
+      const a = this.#intervalAt(pos, j, n);
+      if (a === 0 || live.intervalLoc[a] === live.intervalLoc[b]) continue;
+      if (live.intervalLoc[b]! >= 0) {
+        this.#moveOnEdge(e, this.#locationOf(a), live.intervalLoc[b]!, x);
       } else if (this.#slots[x] !== 0) {
         const frequency = Math.min(facts.frequency[edgeFrom[e]!]!, facts.frequency[v.edgeTo[e]!]!);
-        this.#wantStore(-1 - e, live.pieceLoc[a]!, frequency);
+        this.#wantStore(-1 - e, live.intervalLoc[a]!, frequency);
       }
     }
   }
 
-  /** The piece of the list that covers `pos`, searched for from piece j outwards in doubling steps; 0 if there is none. */
-  #pieceAt(pos: number, j: number, n: number): number {
-    const list = this.#list, pieceFrom = this.#live.pieceFrom;
+  /** The interval of the list that covers `pos`, searched for from interval j outwards in doubling steps; 0 if there is none. */
+  #intervalAt(pos: number, j: number, n: number): number {
+    const list = this.#list, intervalFrom = this.#live.intervalFrom;
     let low = j, high = j;
-    if (pieceFrom[list[j]!]! <= pos) {
-      for (let step = 1; high < n && pieceFrom[list[high]!]! <= pos; step *= 2) {
+    if (intervalFrom[list[j]!]! <= pos) {
+      for (let step = 1; high < n && intervalFrom[list[high]!]! <= pos; step *= 2) {
         low = high;
         high += step;
       }
       if (high > n) high = n;
     } else {
-      for (let step = 1; low > 0 && pieceFrom[list[low]!]! > pos; step *= 2) {
+      for (let step = 1; low > 0 && intervalFrom[list[low]!]! > pos; step *= 2) {
         high = low;
         low -= step;
       }
@@ -283,26 +287,28 @@ export class Resolver {
     // list[low] starts at or before pos (or is the first), list[high] after it.
     while (high - low > 1) {
       const middle = (low + high) >> 1;
-      if (pieceFrom[list[middle]!]! <= pos) low = middle;
+      if (intervalFrom[list[middle]!]! <= pos) low = middle;
       else high = middle;
     }
     const p = list[low]!;
-    return pieceFrom[p]! <= pos && pos < this.#live.pieceTo[p]! ? p : 0;
+    return intervalFrom[p]! <= pos && pos < this.#live.intervalTo[p]! ? p : 0;
   }
 
-  /** The piece of x at `pos`; positions come in ascending order. */
+  /** The interval of x at `pos`; positions come in ascending order. */
   #reach(x: number, pos: number): number {
     const live = this.#live;
     let p = this.#cursor[x]!;
-    while (p !== 0 && live.pieceTo[p]! <= pos) p = live.pieceNext[p]!;
+    while (p !== 0 && live.intervalTo[p]! <= pos) p = live.intervalNext[p]!;
     this.#cursor[x] = p;
-    if (p === 0 || live.pieceFrom[p]! > pos) throw new Bug(`register allocation: v${x} is nowhere at position ${pos}`);
+    if (p === 0 || live.intervalFrom[p]! > pos) {
+      throw new Bug(`register allocation: v${x} is nowhere at position ${pos}`);
+    }
     return p;
   }
 
   #walkInstructions(): void {
     const v = this.#v, live = this.#live, out = this.#out, location = out.location, gapHead = this.#gapHead;
-    const operands = v.operands, firstOperand = v.firstOperand, pieceLoc = live.pieceLoc;
+    const operands = v.operands, firstOperand = v.firstOperand, intervalLoc = live.intervalLoc;
     let general = 0, vector = 0;
     for (let k = 0; k < v.blockCount; k++) {
       const end = k + 1 < v.blockCount ? v.blockFirst[k + 1]! : v.count;
@@ -317,7 +323,7 @@ export class Resolver {
             location[o] = r;
             if (role === ROLE.USE || role === ROLE.LATE_USE) gaps = true;
           } else if (role === ROLE.DEF || role === ROLE.TEMP) {
-            location[o] = this.#locationOf(live.pieceHead[word & VREG_MASK]!);
+            location[o] = this.#locationOf(live.intervalHead[word & VREG_MASK]!);
             if (constraint === CONSTRAINT.REUSE) tied = gaps = true;
           } else {
             continue;
@@ -331,7 +337,7 @@ export class Resolver {
           const word = operands[o]!, role = (word >>> 21) & 3;
           if (role === ROLE.DEF || role === ROLE.TEMP || ((word >>> 23) & 7) === CONSTRAINT.FIXED) continue;
           if (tied && role === ROLE.USE && this.#tiedTo(first, last, o) >= 0) continue;
-          const loc = pieceLoc[this.#reach(word & VREG_MASK, 2 * n)]!;
+          const loc = intervalLoc[this.#reach(word & VREG_MASK, 2 * n)]!;
           location[o] = loc >= 0 ? loc : this.#slots[word & VREG_MASK]!;
         }
         if (gapHead[n] !== 0 || gaps) {
@@ -399,7 +405,7 @@ export class Resolver {
       const e = v.succ[j]!, to = v.edgeTo[e]!, n = v.paramCount[to]!;
       for (let p = 0; p < n; p++) {
         const a = v.pool[v.argStart[e]! + p]!, param = v.pool[v.paramStart[to]! + p]!;
-        const head = live.pieceHead[param]!;
+        const head = live.intervalHead[param]!;
         if (head === 0) continue;
         // A parameter that is a reference gets one, though its bits may come from an integer (an i31).
         const ty = v.vregTy[param] === TY.REF ? TY.REF : v.vregTy[a]!;
@@ -437,15 +443,18 @@ export class Resolver {
   #findUnread(): void {
     const v = this.#v, live = this.#live, facts = this.#facts;
     for (let x = 1; x < v.vregCount; x++) {
-      const head = live.pieceHead[x]!, i = v.vregRemat[x]! - 1;
+      const head = live.intervalHead[x]!, i = v.vregRemat[x]! - 1;
       if (i < 0 || head === 0 || live.defKind[x] === DEF_KIND.NONE) continue;
-      const next = live.pieceNext[head]!, definition = live.defPos[x]!;
-      // The first piece must be the definition's moment only, and not go over into the next one without a move.
-      if (live.pieceTo[head]! > (definition | 1) + 1) continue;
-      if (next !== 0 && live.pieceFrom[next] === live.pieceTo[head] && live.pieceLoc[next] === live.pieceLoc[head]) {
+      const next = live.intervalNext[head]!, definition = live.defPos[x]!;
+      // The first interval must be the definition's moment only, and not go over into the next one without a move.
+      if (live.intervalTo[head]! > (definition | 1) + 1) continue;
+      if (
+        next !== 0 && live.intervalFrom[next] === live.intervalTo[head] &&
+        live.intervalLoc[next] === live.intervalLoc[head]
+      ) {
         continue;
       }
-      if (live.pieceTo[head] === facts.start[facts.blockOf[definition >> 1]! + 1]) continue;
+      if (live.intervalTo[head] === facts.start[facts.blockOf[definition >> 1]! + 1]) continue;
       this.#out.skip[i] = 1;
     }
   }

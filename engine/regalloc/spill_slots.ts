@@ -6,13 +6,13 @@
  */
 import { TY, TY_BYTES } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";
-import { type AllocatorSwitches, countHit } from "./allocator_options.ts";
+import { type AllocatorOptions, count } from "./allocator_options.ts";
 import type { Liveness } from "./liveness.ts";
 import type { VCode } from "../codegen/vcode.ts";
 
 const CLASS_REF = 0, CLASS_8 = 1, CLASS_16 = 2, CLASS_4 = 3, CLASSES = 4;
 const HOPS = 3;
-/** How many pieces are compared to see whether a slot is free. */
+/** How many intervals are compared to see whether a slot is free. */
 const STEPS = 200;
 /** Registers and slots are below this number: it packs a position with one of them. */
 const KEY = 0x200000;
@@ -47,10 +47,10 @@ export class SpillSlots {
     slotted: Int32Array,
     n: number,
     halves: boolean,
-    switches: AllocatorSwitches,
+    options: AllocatorOptions,
     out: Allocation,
   ): void {
-    this.#class4 = halves && switches.compactSlots ? CLASS_4 : CLASS_8;
+    this.#class4 = halves && options.compactSlots ? CLASS_4 : CLASS_8;
     const vregs = v.vregCount;
     if (vregs > this.location.length) {
       this.location = new Int32Array(vregs * 2);
@@ -71,9 +71,9 @@ export class SpillSlots {
       this.#busy[c]!.size = 0;
     }
     const values = this.#sortByStart(v, live, slotted, n), order = this.#order;
-    for (let j = 0; j < values; j++) this.#place(v, live, order[j]! % KEY, switches);
+    for (let j = 0; j < values; j++) this.#place(v, live, order[j]! % KEY, options);
     this.#number(v, values, out);
-    if (out.halfCount > 0) countHit(switches, "compact-i32-frame");
+    if (out.halfCount > 0) count(options, "compact-i32-frame");
   }
 
   /** Puts the values into #order, as start × KEY + register, and returns their number. */
@@ -84,7 +84,7 @@ export class SpillSlots {
     for (let j = 0; j < n; j++) {
       const x = slotted[j]!;
       if (v.vregRemat[x] !== 0) continue;
-      const key = live.pieceFrom[live.pieceHead[x]!]! * KEY + x;
+      const key = live.intervalFrom[live.intervalHead[x]!]! * KEY + x;
       if (key < before) sorted = false;
       before = key;
       order[values++] = key;
@@ -93,19 +93,19 @@ export class SpillSlots {
     return values;
   }
 
-  #place(v: VCode, live: Liveness, x: number, switches: AllocatorSwitches): void {
+  #place(v: VCode, live: Liveness, x: number, options: AllocatorOptions): void {
     const c = this.#classOf(v.vregTy[x]!), ends = this.#ends[c]!, busy = this.#busy[c]!, free = this.#free[c]!;
-    const from = live.pieceFrom[live.pieceHead[x]!]!;
-    let last = live.pieceHead[x]!;
-    while (live.pieceNext[last] !== 0) last = live.pieceNext[last]!;
-    const to = live.pieceTo[last]!;
+    const from = live.intervalFrom[live.intervalHead[x]!]!;
+    let last = live.intervalHead[x]!;
+    while (live.intervalNext[last] !== 0) last = live.intervalNext[last]!;
+    const to = live.intervalTo[last]!;
     while (busy.size > 0 && busy.firstEnd() <= from) {
       const end = busy.firstEnd(), slot = busy.removeFirst();
       // Not if an affinity has extended the slot's life meanwhile.
       if (ends[slot] === end) free.push(slot);
     }
-    let slot = switches.sharedSlots ? this.#preferred(v, live, x, c, from) : -1;
-    if (slot >= 0) countHit(switches, "tee-spill-elide");
+    let slot = options.sharedSlots ? this.#preferred(v, live, x, c, from) : -1;
+    if (slot >= 0) count(options, "tee-spill-elide");
     while (slot < 0 && free.length > 0) {
       const candidate = free.pop()!;
       if (ends[candidate]! <= from) slot = candidate;
@@ -141,14 +141,14 @@ export class SpillSlots {
   /** Is a slot free wherever x lives, holes in the lives of the slot's values included? Gives up where that is long to say. */
   #isFree(live: Liveness, x: number, c: number, slot: number, from: number): boolean {
     if (this.#ends[c]![slot]! <= from) return true;
-    const { pieceFrom, pieceTo, pieceNext, pieceHead } = live;
+    const { intervalFrom, intervalTo, intervalNext, intervalHead } = live;
     let steps = STEPS;
     for (let y = this.#first[c]![slot]!; y !== 0; y = this.#next[y]!) {
-      let p = pieceHead[x]!, q = pieceHead[y]!;
+      let p = intervalHead[x]!, q = intervalHead[y]!;
       while (p !== 0 && q !== 0) {
         if (--steps < 0) return false;
-        if (pieceTo[p]! <= pieceFrom[q]!) p = pieceNext[p]!;
-        else if (pieceTo[q]! <= pieceFrom[p]!) q = pieceNext[q]!;
+        if (intervalTo[p]! <= intervalFrom[q]!) p = intervalNext[p]!;
+        else if (intervalTo[q]! <= intervalFrom[p]!) q = intervalNext[q]!;
         else return false;
       }
     }

@@ -1,7 +1,7 @@
 /**
  * Where the linear scan cuts: the position from which a value may as well be in its stack slot before something takes its
  * register, the position at which it comes back, and what being without a register costs. All of it is heuristic: any
- * answer inside the stated bounds is correct, because moves are derived from the pieces afterwards (resolve.ts).
+ * answer inside the stated bounds is correct, because moves are derived from the intervals afterwards (resolve.ts).
  *
  * The aims, in the order of their effect: no memory traffic in a loop that can be had outside it; none on a hot path for the
  * sake of a call on a cold one; reloads as late as the loops allow, so that registers are not held for nothing.

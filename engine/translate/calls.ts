@@ -22,7 +22,7 @@ import { watchCall } from "./exceptions.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { inlineCall, shouldInline } from "./inline.ts";
 import { takePool } from "./block_parameters.ts";
-import { countHit } from "./module_env.ts";
+import { count } from "./module_env.ts";
 import { translateStringCall } from "./strings.ts";
 import type { TableFacts } from "./table_facts.ts";
 
@@ -164,7 +164,7 @@ function callKnownTable(
   tail: boolean,
 ): void {
   const { b, env, f } = t;
-  countHit(env, "immutable-table");
+  count(env, "immutable-table");
   if (b.isConst(index)) {
     const at = (f.imm[index]! >>> 0) + (f.ty[index] === I64 ? f.c[index]! >>> 0 : 0) * 4294967296;
     callKnownElement(t, typeIndex, at < content.length ? content[at]! : NO_ELEMENT, tail);
@@ -176,12 +176,12 @@ function callKnownTable(
   checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
   const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table]!, 0);
   const untyped = target !== undefined && single.size === 1 && env.optimizations["immutable-table-type"] === true;
-  if (untyped) countHit(env, "immutable-table-type");
+  if (untyped) count(env, "immutable-table-type");
   else checkRecordType(t, record, typeIndex);
   if (target === undefined || target < 0) {
     const nullCode = untyped && hasNull ? TRAP.UNINITIALIZED_ELEMENT : 0;
     const known = own && env.optimizations["immutable-poly-fastpath"] === true;
-    if (known) countHit(env, "immutable-poly-fastpath");
+    if (known) count(env, "immutable-poly-fastpath");
     emitCall(t, OP.CALL_RECORD, known ? nullCode | CALL_OWN : nullCode, env.typeSignature[typeIndex]!, record, tail);
     return;
   }

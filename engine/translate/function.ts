@@ -48,7 +48,7 @@ import { canonicalize, MAKES_NAN } from "./deterministic.ts";
 import { addPrice, closeRegion, meterInstruction } from "./fuel.ts";
 import { LoopScan } from "./loop_scan.ts";
 import { MEMORY_HANDLERS, translateLoad, translateStore } from "./memory.ts";
-import { countHit, type ModuleEnv } from "./module_env.ts";
+import { count, type ModuleEnv } from "./module_env.ts";
 import { OBJECT_HANDLERS } from "./objects.ts";
 import { SPECIAL_HANDLERS, translateGlobalGet, translateGlobalSet } from "./special.ts";
 import { BODY } from "./summaries.ts";
@@ -437,7 +437,7 @@ function becomeCallFree(t: FunctionTranslator): void {
     f.treatedAsCalling = true;
     return;
   }
-  countHit(env, "inline-callfree");
+  count(env, "inline-callfree");
   if (t.entryPoll !== 0) f.unschedule(t.entryPoll);
 }
 

@@ -12,7 +12,7 @@
  */
 import { validateBody } from "../validate/code.ts";
 import type { FunctionTranslator } from "./function.ts";
-import { countHit } from "./module_env.ts";
+import { count } from "./module_env.ts";
 import { BODY, goesNoFurther } from "./summaries.ts";
 
 /** Callees up to this many bytes are inlined when they do not loop, and call only what does not return (to throw an exception, say). */
@@ -75,14 +75,14 @@ export function shouldInline(t: FunctionTranslator, funcIndex: number): boolean 
   const params = valid.funcTypes[funcIndex]!.params.length;
   for (let k = 1; k <= params; k++) if (t.b.isConst(t.stack[t.sp - k]!)) limit += CONSTANT_BONUS;
   if (bytes > limit || isLastCall(t)) return false;
-  if (loops) countHit(env, "inline-loop-callees");
+  if (loops) count(env, "inline-loop-callees");
   return true;
 }
 
 /** Walks the body of `funcIndex` in place of its call. */
 export function inlineCall(t: FunctionTranslator, funcIndex: number): void {
   const { env, f, b, loops } = t;
-  countHit(env, "inline");
+  count(env, "inline");
   t.inlineBudget -= env.summaries.bytes[funcIndex - env.valid.importedFuncCount]!;
   const { charge, price, depthGot, depthLeft } = t;
   t.charge = 0;

@@ -2,7 +2,7 @@
  * What the translation of any function needs to know of its module, computed once: signatures of types, functions and builtins
  * (one id per different list of IR types), the layout of the VM context, where each global, memory and table is and which alias
  * class it has, summaries of all bodies. In: a ValidModule and options. Out: a ModuleEnv that translation only reads, but for
- * the hit counters.
+ * the optimization statistics.
  *
  * Alias classes: one per memory beyond 0, per own global, per own table. Imports of one kind may be the same thing twice, so
  * imported mutable globals share a class, imported tables share one, and imported memories share that of memory 0.
@@ -43,7 +43,7 @@ export interface EnvOptions {
   /** The `optimizations` keys that are on; absent keys are off. */
   optimizations?: Readonly<Record<string, boolean>>;
   /** Times that each key applied. */
-  hits?: Record<string, number>;
+  statistics?: Record<string, number>;
   /** The summaries of the bodies, when somebody has made them already. */
   summaries?: Summaries;
 }
@@ -59,7 +59,7 @@ export interface ModuleEnv {
   /** Region word of the thread's count of the stack that is left. */
   readonly depthRegion: number;
   readonly optimizations: Readonly<Record<string, boolean>>;
-  readonly hits: Record<string, number>;
+  readonly statistics: Record<string, number>;
   /** Signatures by id. */
   readonly signatures: readonly Signature[];
   /** Signature id by type index, −1 for types that are not functions. */
@@ -186,7 +186,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     deterministic: options.deterministic ?? false,
     depthRegion,
     optimizations: options.optimizations ?? {},
-    hits: options.hits ?? {},
+    statistics: options.statistics ?? {},
     signatures: table.signatures,
     typeSignature,
     funcSignature,
@@ -301,6 +301,6 @@ export function recordOffset(env: ModuleEnv, index: number): number {
 }
 
 /** Counts one application of an `optimizations` key. */
-export function countHit(env: ModuleEnv, key: string): void {
-  env.hits[key] = (env.hits[key] ?? 0) + 1;
+export function count(env: ModuleEnv, key: string): void {
+  env.statistics[key] = (env.statistics[key] ?? 0) + 1;
 }

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { type Module, NewEngine, TrapError } from "../../engine/mod.ts";
 import { debugLines } from "../../engine/runtime/traps/debug_lines.ts";
-import { outlineOf } from "../../engine/artifact/module_metadata.ts";
+import { metadataOf } from "../../engine/artifact/module_metadata.ts";
 import type { CustomSection } from "../../engine/wasm/module.ts";
 
 function read(version: number): Uint8Array {
@@ -45,7 +45,7 @@ for (const [version, root] of [[4, ""], [5, "/src/"]] as const) {
 
   Deno.test(`DWARF ${version}: damaged line tables give no error`, () => {
     const { customs } = decodeModule(read(version));
-    const codeEnd = read(version).length - outlineOf(read(version)).codeOffset;
+    const codeEnd = read(version).length - metadataOf(read(version)).codeOffset;
     let seed = version;
     const random = () => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) >>> 8;
     const look = (sections: CustomSection[]) => {

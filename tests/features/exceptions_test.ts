@@ -1,5 +1,5 @@
 /**
- * Exceptions across the borders that the random programs do not cross: other instances, host functions in between, tail calls, JavaScript
+ * Exceptions across the boundaries that the random programs do not cross: other instances, host functions in between, tail calls, JavaScript
  * errors, exnref in tables and globals, and endless catching in bounded memory.
  */
 import assert from "node:assert/strict";

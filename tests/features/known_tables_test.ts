@@ -41,7 +41,7 @@ for (const on of [true, false]) {
     const options: EngineOptions = { verify: true, optimizations: { [KEY]: on } };
     const engine = NewEngine(options);
     const own = engine.compile(OWN);
-    equal((own.hits[KEY] ?? 0) > 0, on);
+    equal((own.statistics[KEY] ?? 0) > 0, on);
     const host = { host: { seven: () => 7 } };
     const [a, b] = [own.instantiate({}, host), own.instantiate({}, host)];
     a.call({}, "set", 100);
@@ -57,7 +57,7 @@ for (const on of [true, false]) {
       }
     }
     const mixed = engine.compile(MIXED);
-    equal(mixed.hits[KEY] ?? 0, 0);
+    equal(mixed.statistics[KEY] ?? 0, 0);
     const c = mixed.instantiate({}, { other: { call: b.exports["call"]! } });
     equal(c.call({}, "call", 0, 0, 5), 2005);
     equal(c.call({}, "call", 1, 3, 5), 8);

@@ -94,7 +94,7 @@ Deno.test("what lies between two checked addresses needs no check", () => {
   const engine = NewEngine();
   const checks = (body: string) => {
     const module = engine.compile(`(module (memory i64 1) (func (export "f") (param i64) (result f32) ${body}))`);
-    return module.hits["bounds-facts"] ?? 0;
+    return module.statistics["bounds-facts"] ?? 0;
   };
   const at = (distance: number) => `(f32.load (i64.add (local.get 0) (i64.const ${distance})))`;
   const sum = (...list: number[]) => list.slice(1).reduce((all, d) => `(f32.add ${all} ${at(d)})`, at(list[0]!));

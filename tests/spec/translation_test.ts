@@ -20,13 +20,13 @@ for (
     ignore: !HAS_TESTSUITE,
     fn() {
       const failures: string[] = [];
-      const hits: Record<string, number> = {};
+      const statistics: Record<string, number> = {};
       let passed = 0;
       for (const script of suiteScripts()) {
         const outcome = runInterpreted(readFileSync(script, "utf8"), {
           explicitBounds,
           optimizations,
-          hits,
+          statistics,
           prepare: (f) => verifyFunction(f),
         });
         passed += outcome.passed;
@@ -34,7 +34,7 @@ for (
       }
       deepEqual(failures, []);
       ok(passed > 31_000, `only ${passed} commands ran`);
-      if ("inline" in optimizations) ok(hits["inline"]! > 100, "nothing was inlined");
+      if ("inline" in optimizations) ok(statistics["inline"]! > 100, "nothing was inlined");
     },
   });
 }

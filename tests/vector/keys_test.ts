@@ -32,8 +32,8 @@ function compile(key: OptimizationName, on: boolean) {
 for (const key of ["v128-const-cache", "v128-pins", "v128-sink"] as const) {
   Deno.test(`${key} applies, counts and changes the code`, () => {
     const on = compile(key, true), off = compile(key, false);
-    ok((on.hits[key] ?? 0) > 0, "no hits");
-    equal(off.hits[key] ?? 0, 0);
+    ok((on.statistics[key] ?? 0) > 0, "the key was never counted");
+    equal(off.statistics[key] ?? 0, 0);
     notDeepEqual(on.bytes, off.bytes);
     const run = (value: boolean) =>
       (NewEngine({ optimizations: { [key]: value } }).compile(TEXT).instantiate().exports["f"] as (

@@ -20,7 +20,7 @@ export interface CompileSettings {
   stackFence?: boolean;
   optimizations?: Record<string, boolean>;
   /** Counts how often each key applied. */
-  hits?: Record<string, number>;
+  statistics?: Record<string, number>;
   shape?: Partial<ContextShape>;
   /** Signatures by id; the functions' own are added behind them. */
   signatures?: Signature[];
@@ -67,7 +67,7 @@ export function compileFor(
     optimizations: settings.optimizations ?? {},
     cpu: settings.cpu ?? new Set(),
     stackFence: settings.stackFence ?? true,
-    ...(settings.hits === undefined ? {} : { hits: settings.hits }),
+    ...(settings.statistics === undefined ? {} : { statistics: settings.statistics }),
   };
   const code = new MachineCode(parsed.length, signatures.length);
   target.emitStubs(context, code);
@@ -77,7 +77,7 @@ export function compileFor(
   parsed.forEach((f, index) => {
     verifyFunction(f);
     target.select(f, v, context, code);
-    allocateRegisters(v, registers, context.optimizations, allocation, settings.hits);
+    allocateRegisters(v, registers, context.optimizations, allocation, settings.statistics);
     const wrong = checkAllocation(v, registers, allocation);
     if (wrong.length > 0) throw new Error(`Allocation of function ${index}: ${wrong.join("; ")}`);
     target.emit(v, allocation, context, code, index);

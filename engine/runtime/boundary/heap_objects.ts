@@ -1,5 +1,5 @@
 /**
- * Objects of the collected heap as the runtime makes and reads them, for constant expressions, segments and the border to JavaScript. In:
+ * Objects of the collected heap as the runtime makes and reads them, for constant expressions, segments and the boundary to JavaScript. In:
  * canonical type ids and values as bits. Out: addresses of objects that are complete (gc_layout.ts).
  *
  * Addresses that only JavaScript knows are no roots: what allocates more than one object here uses allocation that does not collect.

@@ -11,14 +11,14 @@ import { REF_TAG } from "../../abi/gc_layout.ts";
 import { F32, F64, type FuncType, HEAP, heapOf, I32, I64, isRef, V128, type ValType } from "../../wasm/types.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 import type { HostService } from "../thread/guest_thread.ts";
-import { type CallBorder, readValue, type ReferenceBorder, writeValue } from "./values.ts";
+import { type Boundary, readValue, type ReferenceBorder, writeValue } from "./values.ts";
 
 const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK, CALL_RECORD } = THREAD;
 
 /** What calling in needs besides the type. */
 export interface CallInEnv {
   state: NativeRegion;
-  border: CallBorder;
+  boundary: Boundary;
   /** Whose `closed` and `attention` say that `enter` must be called first. */
   instance: { readonly closed: boolean };
   thread: { readonly attention: boolean };
@@ -38,7 +38,7 @@ export interface CallInEnv {
 /** What serving a host function needs. */
 export interface HostEnv {
   state: NativeRegion;
-  border: CallBorder;
+  boundary: Boundary;
   call: (...args: unknown[]) => unknown;
   /** The import in words, for messages. */
   label: string;
@@ -90,7 +90,7 @@ export function makeCallIn(type: FuncType, env: CallInEnv): (...args: unknown[])
 
 /** The halves of a call of `type`. */
 export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
-  const { state, border } = env;
+  const { state, boundary } = env;
   const { params, results } = type;
   if (params.includes(V128) || results.includes(V128)) {
     const refuse = () => {
@@ -100,11 +100,11 @@ export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
   }
   return {
     begin: (args) => {
-      const scratch = convertAll(params, args, border);
+      const scratch = convertAll(params, args, boundary);
       scratch.forEach((value, i) => storeConverted(state, i, params[i]!, value));
       setCall(env);
     },
-    finish: () => readResults(type, state, border),
+    finish: () => readResults(type, state, boundary),
   };
 }
 
@@ -170,9 +170,9 @@ function conversionOrder(types: readonly ValType[]): number[] {
 }
 
 /** Values converted to `types`. */
-function convertAll(types: readonly ValType[], values: readonly unknown[], border: ReferenceBorder): unknown[] {
+function convertAll(types: readonly ValType[], values: readonly unknown[], boundary: ReferenceBorder): unknown[] {
   const words = new Array<unknown>(types.length);
-  for (const i of conversionOrder(types)) words[i] = converted(types[i]!, values[i], border);
+  for (const i of conversionOrder(types)) words[i] = converted(types[i]!, values[i], boundary);
   return words;
 }
 
@@ -185,7 +185,7 @@ function convert(type: ValType, value: string, index: number): string {
   if (type === F32 || type === F64) return `+${value}`;
   // A string is what crosses most, and fits every type that takes host values.
   if (takesHostValues(type)) return `hostText(${value}, types[${index}])`;
-  return `border.toWord(${value}, types[${index}])`;
+  return `boundary.toWord(${value}, types[${index}])`;
 }
 
 /** Is every host value of `type`? */
@@ -209,7 +209,7 @@ function load(type: ValType, slot: number, index: number): string {
   if (type === F32) return `f32[${at >> 2}]`;
   if (type === F64) return `f64[${at >> 3}]`;
   if (takesHostValues(type)) return `hostValue(${at >> 2}, types[${index}])`;
-  return `border.fromWord(state.word(${at}), types[${index}])`;
+  return `boundary.fromWord(state.word(${at}), types[${index}])`;
 }
 
 function usesReferences(type: FuncType): boolean {
@@ -218,13 +218,13 @@ function usesReferences(type: FuncType): boolean {
 
 function references(type: FuncType): string {
   if (!usesReferences(type)) return "";
-  return `const { state, border } = env; const { u32 } = state;
+  return `const { state, boundary } = env; const { u32 } = state;
   function hostValue(at, type) {
     const low = u32[at];
-    return (low & 7) === ${REF_TAG.HOST} && u32[at + 1] === 0 ? border.hostValue(low) : border.fromWord(state.word(at * 4), type);
+    return (low & 7) === ${REF_TAG.HOST} && u32[at + 1] === 0 ? boundary.hostValue(low) : boundary.fromWord(state.word(at * 4), type);
   }
   function hostText(value, type) {
-    return typeof value === "string" ? border.textWord(value) : border.toWord(value, type);
+    return typeof value === "string" ? boundary.textWord(value) : boundary.toWord(value, type);
   }`;
 }
 
@@ -263,16 +263,16 @@ function callInSource(type: FuncType): string {
 }
 
 function interpretedCallIn(type: FuncType, env: CallInEnv): (...args: unknown[]) => unknown {
-  const { state, border } = env;
+  const { state, boundary } = env;
   const { params } = type;
   return (...args) => {
     env.enter();
-    const scratch = convertAll(params, args, border);
+    const scratch = convertAll(params, args, boundary);
     scratch.forEach((value, i) => storeConverted(state, i, params[i]!, value));
     setCall(env);
     const status = env.call();
     if (status !== 0) env.serve(status);
-    return readResults(type, state, border);
+    return readResults(type, state, boundary);
   };
 }
 
@@ -284,17 +284,17 @@ function setCall(env: CallInEnv): void {
   state.setWord(CALL_RECORD, env.record);
 }
 
-function readResults({ results }: FuncType, state: NativeRegion, border: ReferenceBorder): unknown {
+function readResults({ results }: FuncType, state: NativeRegion, boundary: ReferenceBorder): unknown {
   if (results.length === 0) return undefined;
-  if (results.length === 1) return readValue(state, SLOTS, results[0]!, border);
-  return results.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, border));
+  if (results.length === 1) return readValue(state, SLOTS, results[0]!, boundary);
+  return results.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, boundary));
 }
 
-function converted(type: ValType, value: unknown, border: ReferenceBorder): unknown {
+function converted(type: ValType, value: unknown, boundary: ReferenceBorder): unknown {
   if (type === I32) return (value as number) | 0;
   if (type === I64) return BigInt.asIntN(64, value as bigint);
   if (type === F32 || type === F64) return +(value as number);
-  return border.toWord(value, type);
+  return boundary.toWord(value, type);
 }
 
 function storeConverted(state: NativeRegion, slot: number, type: ValType, value: unknown): void {
@@ -331,7 +331,7 @@ function hostSource(type: FuncType): string {
   const { call, isHeld } = env;
   function deliver(r) { ${deliver} }
   function service() {
-    ${usesReferences(type) ? "border.relieve();" : ""}
+    ${usesReferences(type) ? "boundary.relieve();" : ""}
     const r = call(${args});
     if (typeof r === "object" && r !== null && isHeld(r)) return r;
     ${type.results.length === 0 ? "" : "deliver(r);"}
@@ -341,7 +341,7 @@ function hostSource(type: FuncType): string {
 }
 
 function interpretedHost(type: FuncType, env: Parameters<HostFactory>[0]): ServiceParts {
-  const { state, border } = env;
+  const { state, boundary } = env;
   const { params, results } = type;
   const deliver = (result: unknown) => {
     if (results.length === 0) return;
@@ -349,12 +349,12 @@ function interpretedHost(type: FuncType, env: Parameters<HostFactory>[0]): Servi
     if (list.length !== results.length) {
       throw new TypeError(`Host function returned ${list.length} values instead of ${results.length}`);
     }
-    const scratch = convertAll(results, list, border);
+    const scratch = convertAll(results, list, boundary);
     scratch.forEach((value, i) => storeConverted(state, i, results[i]!, value));
   };
   const service = () => {
-    if (usesReferences(type)) env.border.relieve();
-    const result = env.call(...params.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, border)));
+    if (usesReferences(type)) env.boundary.relieve();
+    const result = env.call(...params.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, boundary)));
     if (typeof result === "object" && result !== null && env.isHeld(result)) return result as PromiseLike<unknown>;
     deliver(result);
   };

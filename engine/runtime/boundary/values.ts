@@ -1,5 +1,5 @@
 /**
- * Values at the border between JavaScript and compiled code (JavaScript API, "ToWebAssemblyValue" and "ToJSValue"): how a value of
+ * Values at the boundary between JavaScript and compiled code (JavaScript API, "ToWebAssemblyValue" and "ToJSValue"): how a value of
  * each type is read from and written to 16-byte cells (slots of the thread state, globals) of a region.
  */
 import { Bug } from "../../errors.ts";
@@ -31,7 +31,7 @@ export interface ReferenceBorder {
 }
 
 /** The same with short ways for what crosses most often. */
-export interface CallBorder extends ReferenceBorder {
+export interface Boundary extends ReferenceBorder {
   /** What a word with the tag of host values refers to. */
   hostValue(word: number): unknown;
   /** The word of a string, for any type that takes host values. */
@@ -46,7 +46,7 @@ export function writeValue(
   offset: number,
   type: ValType,
   value: unknown,
-  border: ReferenceBorder,
+  boundary: ReferenceBorder,
 ): void {
   switch (type) {
     case I32:
@@ -65,12 +65,12 @@ export function writeValue(
       throw new TypeError("A v128 cannot be converted to or from a JavaScript value");
     default:
       if (!isRef(type)) throw new Bug(`No conversion to ${valTypeName(type)}`);
-      region.setWord(offset, border.toWord(value, type));
+      region.setWord(offset, boundary.toWord(value, type));
   }
 }
 
 /** Reads the cell at `offset` as a value of `type`. */
-export function readValue(region: NativeRegion, offset: number, type: ValType, border: ReferenceBorder): unknown {
+export function readValue(region: NativeRegion, offset: number, type: ValType, boundary: ReferenceBorder): unknown {
   switch (type) {
     case I32:
       return region.i32[offset >> 2]!;
@@ -83,7 +83,7 @@ export function readValue(region: NativeRegion, offset: number, type: ValType, b
     case V128:
       throw new TypeError("A v128 cannot be converted to or from a JavaScript value");
     default:
-      return border.fromWord(region.word(offset), type);
+      return boundary.fromWord(region.word(offset), type);
   }
 }
 

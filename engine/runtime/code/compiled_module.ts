@@ -12,7 +12,7 @@ import { type ConstInit, prepareConst } from "./const_expr.ts";
 import { type DebugLines, debugLines } from "../traps/debug_lines.ts";
 import type { GuestThread } from "../thread/guest_thread.ts";
 import { ImageReferences } from "./image_references.ts";
-import { outlineOf } from "../../artifact/module_metadata.ts";
+import { metadataOf } from "../../artifact/module_metadata.ts";
 import type { ImageOwner } from "../traps/trap_error.ts";
 
 export interface InlineSite {
@@ -61,7 +61,7 @@ export class CompiledModule implements ImageOwner {
   #datas: readonly PreparedData[] | undefined;
   /** Where a byte of the binary form comes from: in the text of modules from text, else in the source that DWARF names. */
   readonly placeOf: (offset: number) => SourcePlace | undefined;
-  /** Where the content of the code section begins in the binary form, when `valid` holds only its outline (artifact/module_metadata.ts). */
+  /** Where the content of the code section begins in the binary form, when `valid` holds only its metadata (artifact/module_metadata.ts). */
   readonly codeOffset: number | undefined;
   readonly #inlineSites:
     | ReadonlyMap<number, readonly InlineSite[]>
@@ -143,7 +143,7 @@ export class CompiledModule implements ImageOwner {
     if (this.#lines === undefined) {
       const { customs, bytes } = this.valid;
       const lines = debugLines(customs);
-      this.#codeStart = lines === undefined ? 0 : this.codeOffset ?? outlineOf(bytes).codeOffset;
+      this.#codeStart = lines === undefined ? 0 : this.codeOffset ?? metadataOf(bytes).codeOffset;
       this.#lines = lines ?? (() => undefined);
     }
     return this.#lines(offset - this.#codeStart);

@@ -60,7 +60,7 @@ export class Tag {
    */
   readonly identity: number;
   /** @internal */
-  readonly border: ExceptionBorder | undefined;
+  readonly boundary: ExceptionBorder | undefined;
   /** @internal */
   readonly hasReferences: boolean;
 
@@ -69,13 +69,13 @@ export class Tag {
    *
    * @internal
    */
-  constructor(type: FuncType, typeId: number, border: ExceptionBorder | undefined) {
+  constructor(type: FuncType, typeId: number, boundary: ExceptionBorder | undefined) {
     this.type = type;
-    this.hasReferences = border !== undefined && type.params.some(isRef);
+    this.hasReferences = boundary !== undefined && type.params.some(isRef);
     this.typeId = typeId;
-    this.border = border;
+    this.boundary = boundary;
     const recorded = !type.params.some(isRef) && type.params.length <= EXCEPTION_RECORD.VALUES;
-    const bits = border === undefined ? 0 : recorded ? TAG_BITS.NATIVE | TAG_BITS.RECORDED : TAG_BITS.NATIVE;
+    const bits = boundary === undefined ? 0 : recorded ? TAG_BITS.NATIVE | TAG_BITS.RECORDED : TAG_BITS.NATIVE;
     this.identity = nextTag++ * (1 << TAG_BITS.SHIFT) + bits;
     if (bits === 0) return;
     TAGS.set(this.identity, new WeakRef(this));
@@ -143,11 +143,11 @@ export class Exception {
   }
 
   /** The exception of `tag` whose payload compiled code has left in the overflow buffer. */
-  static thrown(tag: Tag, border: ExceptionBorder): Exception {
+  static thrown(tag: Tag, boundary: ExceptionBorder): Exception {
     const { params } = tag.type;
-    const { u32 } = border.thread.state;
+    const { u32 } = boundary.thread.state;
     if (tag === JS_TAG) {
-      return new Exception(JS_TAG, [], border.fromWord(border.thread.state.word(OVERFLOW), EXTERNREF));
+      return new Exception(JS_TAG, [], boundary.fromWord(boundary.thread.state.word(OVERFLOW), EXTERNREF));
     }
     // An array of numbers: a typed array costs a microsecond to make.
     const cells: number[] = [];
@@ -175,7 +175,7 @@ export class Exception {
     if (shown === undefined) {
       shown = new WasmException(this);
       this.#shown = new WeakRef(shown as WasmException);
-      if (this.tag.hasReferences) this.tag.border!.shownExceptions.add(this);
+      if (this.tag.hasReferences) this.tag.boundary!.shownExceptions.add(this);
       if (this.tag.hasReferences) SHOWN.register(shown as WasmException, this);
     }
     return shown;
@@ -183,7 +183,7 @@ export class Exception {
 
   /** The WasmException that showed it is gone. */
   forget(): void {
-    if (this.#shown?.deref() === undefined) this.tag.border!.shownExceptions.delete(this); // else there is another by now
+    if (this.#shown?.deref() === undefined) this.tag.boundary!.shownExceptions.delete(this); // else there is another by now
   }
 
   /** Visits the references in the payload. */
@@ -196,19 +196,19 @@ export class Exception {
   }
 
   /** Leaves tag and payload where a landing reads them. */
-  deliver(border: ExceptionBorder): void {
-    const { state } = border.thread;
+  deliver(boundary: ExceptionBorder): void {
+    const { state } = boundary.thread;
     const { cells, tag } = this;
-    if (tag.hasReferences) this.#renewReferences(border);
+    if (tag.hasReferences) this.#renewReferences(boundary);
     state.setWord(THREAD.CAUGHT_TAG, tag.identity);
     state.u32[THREAD.CAUGHT_NATIVELY >> 2] = 0;
-    if (tag === JS_TAG) state.setWord(OVERFLOW, border.toWord(this.#outside, EXTERNREF));
+    if (tag === JS_TAG) state.setWord(OVERFLOW, boundary.toWord(this.#outside, EXTERNREF));
     const { u32 } = state;
     for (let n = 0; n < cells.length; n++) u32[(OVERFLOW >> 2) + n] = cells[n]!;
   }
 
   /** Of an exception that JavaScript made: writes the references to the cells. Compiled code may have let go of them since the last time. */
-  #renewReferences(border: ExceptionBorder): void {
+  #renewReferences(boundary: ExceptionBorder): void {
     const values = (this.#outside as WasmException | undefined)?.[REFERENCES];
     if (values === undefined) return;
     const { cells, tag: { type: { params } } } = this;
@@ -217,10 +217,10 @@ export class Exception {
       if (!isRef(type)) continue;
       const value = values[k];
       const word = isWasmException(value) && isException(type)
-        ? border.thread.exceptions.handleOf(value[INSIDE])
+        ? boundary.thread.exceptions.handleOf(value[INSIDE])
         : value === null
         ? 0
-        : border.toWord(value, type, this.tag);
+        : boundary.toWord(value, type, this.tag);
       cells[k * WORDS] = word >>> 0;
       cells[k * WORDS + 1] = word / 0x1_0000_0000 >>> 0;
     }
@@ -270,7 +270,7 @@ export class WasmException extends Error {
       throw new TypeError(`The tag has ${params.length} parameters, not ${values.length}`);
     }
     const cells = new Array<number>(params.length * WORDS).fill(0);
-    this[REFERENCES] = params.map((type, k) => writeCell(cells, k * WORDS, type, values[k], of.border));
+    this[REFERENCES] = params.map((type, k) => writeCell(cells, k * WORDS, type, values[k], of.boundary));
     this[INSIDE] = new Exception(of, cells, this);
   }
 
@@ -286,8 +286,8 @@ export class WasmException extends Error {
       if (!isRef(type)) return readCell(cells, k * WORDS, type);
       if (this[REFERENCES] !== undefined) return this[REFERENCES][k];
       const word = cells[k * WORDS]! + cells[k * WORDS + 1]! * 0x1_0000_0000;
-      if (!isException(type)) return tag.border!.fromWord(word, type, tag);
-      return tag.border!.exceptionOf(word)?.outgoing ?? null;
+      if (!isException(type)) return tag.boundary!.fromWord(word, type, tag);
+      return tag.boundary!.exceptionOf(word)?.outgoing ?? null;
     });
   }
 }
@@ -312,7 +312,7 @@ function writeCell(
   at: number,
   type: ValType,
   value: unknown,
-  border: ExceptionBorder | undefined,
+  boundary: ExceptionBorder | undefined,
 ): unknown {
   switch (type) {
     case I32:
@@ -331,7 +331,7 @@ function writeCell(
     case V128:
       throw new TypeError("A v128 cannot be converted from a JavaScript value");
     default: {
-      if (!isException(type)) border!.toWord(value, type);
+      if (!isException(type)) boundary!.toWord(value, type);
       else if (value !== null && !isWasmException(value)) throw referenceMismatch(value, type);
       return value;
     }

@@ -69,14 +69,14 @@ export class ExceptionRecords {
   }
 
   /** What machine code has caught last, and JavaScript knows from now on; undefined if that is not so. Asked for before anything else is called. */
-  take(border: ExceptionBorder): Exception | undefined {
+  take(boundary: ExceptionBorder): Exception | undefined {
     const state = this.#state;
     if (state.u32[CAUGHT_NATIVELY] === 0) return undefined;
     this.settle();
     state.u32[CAUGHT_NATIVELY] = 0;
     const word = state.word(THREAD.CAUGHT_WORD);
     if (word !== 0) return this.#exceptions.valueOf(word) as Exception;
-    return Exception.thrown(Tag.of(state.word(THREAD.CAUGHT_TAG)), border);
+    return Exception.thrown(Tag.of(state.word(THREAD.CAUGHT_TAG)), boundary);
   }
 
   /** `exception`, which has an exnref, has landed by the runtime: machine code is to know it as one that it has caught itself. */

@@ -1,5 +1,5 @@
 /**
- * Tables and globals as JavaScript sees them: thin objects over the runtime's own that convert values at the border. One object per table or
+ * Tables and globals as JavaScript sees them: thin objects over the runtime's own that convert values at the boundary. One object per table or
  * global, so that identity holds across exports and imports.
  */
 import {
@@ -149,10 +149,10 @@ export class ExternTable {
 export class ExternGlobal {
   /** @internal */
   readonly [EXTERN]: Global;
-  readonly #border: ReferenceBorder;
+  readonly #boundary: ReferenceBorder;
 
   private constructor(store: Store, global: Global) {
-    this.#border = {
+    this.#boundary = {
       toWord: (value, type) => store.toWord(value, type, global),
       fromWord: (word, type) => store.fromWord(word, type, global),
     };
@@ -176,7 +176,7 @@ export class ExternGlobal {
     const initial = value === undefined ? defaultValue(type) : value;
     const global = new Global({ type, mutable }, block.region, block.offset, block);
     const made = new ExternGlobal(store, global);
-    writeValue(block.region, block.offset, type, initial, made.#border);
+    writeValue(block.region, block.offset, type, initial, made.#boundary);
     store.addHostObject(global);
     return made;
   }
@@ -189,14 +189,14 @@ export class ExternGlobal {
   /** Its value: a number, a bigint for an i64, or a reference. */
   get value(): unknown {
     const { region, offset, type } = this[EXTERN];
-    return readValue(region, offset, type.type, this.#border);
+    return readValue(region, offset, type.type, this.#boundary);
   }
 
   /** Throws TypeError when the global is immutable or the value does not fit. */
   set value(value: unknown) {
     const { region, offset, type } = this[EXTERN];
     if (!type.mutable) throw new TypeError("The global is immutable");
-    writeValue(region, offset, type.type, value, this.#border);
+    writeValue(region, offset, type.type, value, this.#boundary);
     this[EXTERN].keepOwner(value);
   }
 }

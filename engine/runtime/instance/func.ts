@@ -1,5 +1,5 @@
 /**
- * Functions at the border: the JavaScript function that stands for a wasm function ("exported function" of the JavaScript
+ * Functions at the boundary: the JavaScript function that stands for a wasm function ("exported function" of the JavaScript
  * API), and what the runtime remembers of it.
  */
 import type { FuncType } from "../../wasm/types.ts";

@@ -8,7 +8,7 @@
 import { BUILTIN_ROWS, type BuiltinName } from "../../abi/builtins.ts";
 import type { Sharer } from "../../gc/references.ts";
 import type { ValType } from "../../wasm/types.ts";
-import type { CallBorder } from "../boundary/values.ts";
+import type { Boundary } from "../boundary/values.ts";
 import { MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../../abi/context_layout.ts";
 import { Bug, TrapError, UNCATCHABLE } from "../../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
@@ -58,7 +58,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** Anything else that must live as long as the instance. */
   readonly keep: Set<unknown> = new Set();
   /** How references cross between JavaScript and its code. */
-  readonly border: CallBorder;
+  readonly boundary: Boundary;
   /** By element segment that is neither active nor dropped: its references, if they were evaluated already. */
   readonly elemWords: (number[] | undefined)[] = [];
   /** The most bytes that the collected heap may have when its code allocates. */
@@ -79,7 +79,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   constructor(store: Store, module: CompiledModule, block: ContextBlock) {
     this.store = store;
     this.module = module;
-    this.border = new InstanceBorder(store, this);
+    this.boundary = new InstanceBoundary(store, this);
     this.block = block;
     this.number = store.addInstance(this);
     INSTANCES.register(this, { store, number: this.number, block });
@@ -172,7 +172,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     const { outward } = this;
     return {
       state: thread.state,
-      border: this.border,
+      boundary: this.boundary,
       instance: this,
       thread,
       enter: () => this.enter(),
@@ -198,7 +198,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     if (thread.preempted > 0 && this.preempted) {
       throw new Error("The instance is between two slices of an asynchronous call: callAsync waits for its turn");
     }
-    if (thread.depth === 0 && thread.sweepDue) thread.quiet();
+    if (thread.depth === 0 && thread.sweepDue) thread.atSafepoint();
   }
 
   /** The instances that can reach this one's state. */
@@ -526,8 +526,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
 }
 
-/** The store's border, as seen from one instance. */
-class InstanceBorder implements CallBorder {
+/** The store's boundary, as seen from one instance. */
+class InstanceBoundary implements Boundary {
   readonly #store: Store;
   readonly #instance: Instance;
 

@@ -41,7 +41,7 @@ import type { InstanceGroup } from "./instance_group.ts";
 import { makeHostService, SUSPENDING } from "../boundary/marshal.ts";
 import { Memory } from "../memory/memory.ts";
 import type { Store } from "./store.ts";
-import { startImageOf } from "../memory/memory_image.ts";
+import { memoryImageOf } from "../memory/memory_image.ts";
 import { fillTables, initGlobal, runSegments } from "./initial_state.ts";
 import { stringBuiltinOf } from "../strings/string_builtins.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
@@ -325,7 +325,7 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
     const builtin = stringBuiltinOf(value);
     instance.hostServices[index] = builtin !== undefined ? store.strings.service(builtin) : makeHostService(type, {
       state: store.thread.state,
-      border: instance.border,
+      boundary: instance.boundary,
       call: value as (...args: unknown[]) => unknown,
       label: nameOf(entries[index]!),
       plainPromises: plainPromises && !(SUSPENDING in (value as object)),
@@ -370,7 +370,7 @@ function addMemories(instance: Instance, values: readonly unknown[], limits: Req
   }
   module.valid.memories.forEach((type, i) => {
     const memory = new Memory(store.thread.host, type, {
-      image: startImageOf(store.thread.host, module, module.valid.importedMemoryCount + i),
+      image: memoryImageOf(store.thread.host, module, module.valid.importedMemoryCount + i),
       guarded: !module.explicitBounds && type.limits.address !== I64,
       maxPages: limits.maxMemoryPages,
     });
@@ -436,7 +436,7 @@ function addGlobals(instance: Instance, values: readonly unknown[]): void {
       }
     } else {
       try {
-        writeValue(region, at, type.type, value, instance.border);
+        writeValue(region, at, type.type, value, instance.boundary);
       } catch (error) {
         if (!(error instanceof TypeError)) throw error;
         throw mismatch(entries[index]!, `a global of type ${valTypeName(type.type)}`, describe(value));

@@ -1,6 +1,6 @@
 /**
  * The store (specification, 4.2.3) of one JavaScript realm: the guest thread and everything alive on it. It knows which image
- * a code address belongs to, which instance a context belongs to, and how references cross the border.
+ * a code address belongs to, which instance a context belongs to, and how references cross the boundary.
  */
 import { CONTEXT, RECORD, THREAD } from "../../abi/context_layout.ts";
 import { Bug, TrapError, UNCATCHABLE } from "../../errors.ts";
@@ -72,8 +72,8 @@ export class Store implements ReferenceBorder {
       );
     this.thread.builtins = (index, context) => this.instanceOfContext(context).serveBuiltin(index);
     this.thread.services = (context, index) => this.instanceOfContext(context).hostServices[index];
-    this.thread.quiet = (resultsWait = false) => this.#rest(resultsWait);
-    this.thread.lands = (error) => this.#lands(error);
+    this.thread.atSafepoint = (resultsWait = false) => this.#rest(resultsWait);
+    this.thread.hasHandler = (error) => this.#hasHandler(error);
     this.heap = new Heap(
       this.thread.host,
       this.#heapRoots(),
@@ -309,7 +309,7 @@ export class Store implements ReferenceBorder {
   }
 
   /** Does compiled code catch what a host function threw? Traps, and what says so itself, pass through. */
-  #lands(error: unknown): boolean {
+  #hasHandler(error: unknown): boolean {
     if (error instanceof TrapError || error instanceof Bug) return false;
     if (typeof error === "object" && error !== null && UNCATCHABLE in error) return false;
     return this.#land(Exception.of(error));

@@ -13,7 +13,7 @@ const LEAST_BYTES = 1 << 17;
 const FILES = new FinalizationRegistry<{ host: Host; file: number }>(({ host, file }) => host.closeImage(file));
 
 /** The start image of one memory. */
-export class StartImage {
+export class MemoryImage {
   readonly #host: Host;
   readonly #file: number;
   readonly #bytes: number;
@@ -34,16 +34,16 @@ export class StartImage {
 }
 
 /** The image of memory `index` of `module`, if it has one. Throws nothing: without an image, segments are copied. */
-export function startImageOf(host: Host, module: CompiledModule, index: number): StartImage | undefined {
+export function memoryImageOf(host: Host, module: CompiledModule, index: number): MemoryImage | undefined {
   let known = IMAGES.get(module);
   if (known === undefined) IMAGES.set(module, known = new Map());
   if (!known.has(index)) known.set(index, makeImage(host, module, index));
   return known.get(index);
 }
 
-const IMAGES: WeakMap<CompiledModule, Map<number, StartImage | undefined>> = new WeakMap();
+const IMAGES: WeakMap<CompiledModule, Map<number, MemoryImage | undefined>> = new WeakMap();
 
-function makeImage(host: Host, module: CompiledModule, index: number): StartImage | undefined {
+function makeImage(host: Host, module: CompiledModule, index: number): MemoryImage | undefined {
   const { limits } = module.valid.memoryTypes[index]!;
   const room = Number(limits.min) * 0x10000;
   let total = 0;
@@ -60,7 +60,7 @@ function makeImage(host: Host, module: CompiledModule, index: number): StartImag
     if (active && memory === index) image.set(bytes, Number((start as { word: bigint }).word));
   }
   try {
-    return new StartImage(host, image);
+    return new MemoryImage(host, image);
   } catch {
     return undefined;
   }

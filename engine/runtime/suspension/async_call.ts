@@ -169,7 +169,7 @@ class AsyncCall {
       if (this.#fuel !== undefined) this.#takeFuelBack(outerFuel);
       i32[DEPTH_LEFT] = depthLeft;
       thread.deadline = deadline;
-      if (--thread.depth === 0) thread.quiet();
+      if (--thread.depth === 0) thread.atSafepoint();
     }
     if (failed) this.#end(this.#reject, outcome);
     else if (ended) this.#end(this.#resolve, outcome);
@@ -244,7 +244,7 @@ class AsyncCall {
         return true;
       } catch (error) {
         if (!entered || status === STATUS.TRAP) throw error;
-        if (status === STATUS.POLL || !thread.lands(error)) {
+        if (status === STATUS.POLL || !thread.hasHandler(error)) {
           thread.abandon();
           throw error;
         }

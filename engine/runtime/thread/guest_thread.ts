@@ -128,14 +128,14 @@ export class GuestThread {
   /** The error of a call whose deadline has passed while it was not running; with the frames that are parked, if it has any. */
   interruption: (parked: boolean) => Error = () => new Bug("No trap decoder is installed");
   /** Does compiled code catch what the host threw while it is parked? Then resuming continues there. */
-  lands: (error: unknown) => boolean = () => false;
+  hasHandler: (error: unknown) => boolean = () => false;
   /** The host function `index` of the instance whose context it is. */
   services: (context: number, index: number) => HostService | undefined = () => undefined;
   /**
-   * Called when the last call has ended: a quiet moment for sweeping, unless results are still waiting in the slots, where nothing holds what
+   * Called when the last call has ended: a safepoint for sweeping, unless results are still waiting in the slots, where nothing holds what
    * they refer to.
    */
-  quiet: (resultsWait?: boolean) => void = () => {};
+  atSafepoint: (resultsWait?: boolean) => void = () => {};
 
   constructor(host: Host, code: ProcessCode) {
     this.host = host;
@@ -224,7 +224,7 @@ export class GuestThread {
     }
   }
 
-  /** References have piled up: sweep at the next quiet moment. */
+  /** References have piled up: sweep at the next safepoint. */
   get sweepDue(): boolean {
     return this.#sweepDue;
   }
@@ -322,7 +322,7 @@ export class GuestThread {
         } catch (error) {
           if (status === STATUS.TRAP) throw error;
           // What interrupts the guest is not for it to catch.
-          if (status === STATUS.POLL || !this.lands(error)) {
+          if (status === STATUS.POLL || !this.hasHandler(error)) {
             this.abandon();
             throw error;
           }
@@ -331,7 +331,7 @@ export class GuestThread {
       }
       ended = true;
     } finally {
-      if (--this.depth === 0) this.quiet(ended);
+      if (--this.depth === 0) this.atSafepoint(ended);
     }
   }
 
