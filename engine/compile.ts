@@ -124,7 +124,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
     fuel: env.fuel,
     deterministic: env.deterministic,
     inlineSites,
-    statistics: Object.fromEntries(Object.entries(env.statistics).sort(([a], [b]) => a < b ? -1 : 1)),
+    statistics: env.statistics.snapshot(),
   };
 }
 

@@ -90,7 +90,7 @@ export function completeLimits<Limits extends object>(defaults: Limits, limits: 
 
 /** Refuses a limit of the stack that code without `stack-fence` does not keep. */
 export function requireStackFence(optimizations: OptimizationSet, { maxStackBytes }: InstanceLimits): void {
-  if (maxStackBytes !== DEFAULT_LIMITS.maxStackBytes && optimizations["stack-fence"] !== true) {
+  if (maxStackBytes !== DEFAULT_LIMITS.maxStackBytes && !optimizations["stack-fence"]) {
     throw new TypeError("The limit maxStackBytes needs the optimization stack-fence");
   }
 }

@@ -6,6 +6,7 @@
  * Executed instructions are estimated: the IR interpreter runs the optimized program for a while and counts how often blocks are entered;
  * a block costs the instructions between its start and that of the block emitted after it. Cold pieces are left out.
  */
+import { Statistics } from "../engine/statistics.ts";
 import process from "node:process";
 import { ARM64 } from "../engine/backend_arm64/target.ts";
 import { X64 } from "../engine/backend_x64/target.ts";
@@ -44,7 +45,7 @@ function profile(valid: ValidModule, n: number): Map<number, number[]> {
   const space = new AddressSpace();
   space.stepLimit = STEPS;
   const instance = new InterpretedInstance(valid, space, () => undefined, {
-    prepare: (f) => optimize(f, optimizations, {}),
+    prepare: (f) => optimize(f, optimizations, new Statistics()),
     entered: (f, block) => {
       let row = counts.get(f.funcIndex);
       if (row === undefined) counts.set(f.funcIndex, row = []);
@@ -70,6 +71,7 @@ function compiled(valid: ValidModule, target: Target, cpu: ReadonlySet<string>):
     signatures: env.signatures,
     functionSignature: env.functionSignature,
     optimizations,
+    statistics: new Statistics(),
     cpu,
     stackFence: true,
   };
@@ -81,9 +83,9 @@ function compiled(valid: ValidModule, target: Target, cpu: ReadonlySet<string>):
   const sizes: number[][] = [];
   for (const index of env.summaries.calleesFirst) {
     translateFunction(env, index, f);
-    optimize(f, optimizations, {});
+    optimize(f, optimizations, new Statistics());
     target.select(f, v, context, code);
-    allocateRegisters(v, target.registers(false), optimizations, allocation, {});
+    allocateRegisters(v, target.registers(false), optimizations, allocation, context.statistics);
     target.emit(v, allocation, context, code, index);
     bytes += code.functionEnd[index]! - code.functionStart[index]!;
     const starts = Array.from(code.blockStarts[index]!);

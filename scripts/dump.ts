@@ -2,6 +2,7 @@
  * Shows what the compiler makes of a module: `deno task dump FILE [FUNC] [--explicit] [--interruptible] [--fuel] [--ir] [--arm64] [--off KEY,…]`: IR as translated and
  * as optimized, machine instructions and the bytes disassembled. FUNC is a function index or a name.
  */
+import { Statistics } from "../engine/statistics.ts";
 import { readFileSync } from "node:fs";
 import { ARM64 } from "../engine/backend_arm64/target.ts";
 import { X64 } from "../engine/backend_x64/target.ts";
@@ -61,7 +62,7 @@ for (let i = 0; i < valid.funcs.length; i++) {
   console.log(`==== func ${index} ${valid.names.funcs.get(index) ?? ""}`);
   translateFunction(env, i, f);
   if (flags.ir) console.log(printFunction(f));
-  optimize(f, optimizations, {});
+  optimize(f, optimizations, new Statistics());
   console.log(printFunction(f));
   console.log(target.disassemble(code.bytes, code.tables.functionStart[i]!, code.tables.functionEnd[i]!));
 }

@@ -59,8 +59,8 @@ export class Emission extends FunctionEmission {
     this.frame = v.hasCalls || bytes > 0 || !this.elides ? (bytes + 8 + 15) & ~15 : 0;
     this.poll = -1;
     this.last.at = -1;
-    this.forwards = optimizations["store-load-fwd"] !== false;
-    this.smallFrames = optimizations["small-frame"] !== false;
+    this.forwards = optimizations["store-load-fwd"];
+    this.smallFrames = optimizations["small-frame"];
   }
 
   /** Jumps to `label` if condition `cc` holds. */

@@ -1,6 +1,7 @@
 /**
  * Every optimization key of arm64, on and off: the code differs where the key has something to do, and what it did is counted.
  */
+import { Statistics } from "../statistics.ts";
 import { equal, notEqual, ok } from "node:assert/strict";
 import { compileFor } from "../codegen/testing/compile_ir.ts";
 import { ProgramMaker } from "../optimize/testing/random_functions.ts";
@@ -67,12 +68,12 @@ const TRIGGERS: Readonly<Record<string, string>> = {
   "deep-fp-pins": manyValues(12, "f64", true),
 };
 
-function listing(text: string, key: string, on: boolean): { code: string; statistics: number } {
-  const statistics: Record<string, number> = {};
+function listing(text: string, key: string, on: boolean): { code: string; count: number } {
+  const statistics = new Statistics();
   const { code } = compileFor(ARM64, [text], { optimizations: { [key]: on }, statistics });
   return {
     code: disassemble(code.bytes, code.functionStart[0], code.functionEnd[0]),
-    statistics: statistics[key] ?? 0,
+    count: statistics.of(key),
   };
 }
 
@@ -80,8 +81,8 @@ for (const [key, text] of Object.entries(TRIGGERS)) {
   Deno.test(`${key} changes code, and is counted`, () => {
     const on = listing(text, key, true), off = listing(text, key, false);
     notEqual(on.code, off.code);
-    ok(on.statistics > 0, `${key} was not counted`);
-    equal(off.statistics, 0, `${key} was counted though off`);
+    ok(on.count > 0, `${key} was not counted`);
+    equal(off.count, 0, `${key} was counted though off`);
   });
 }
 
@@ -107,7 +108,7 @@ const SIZE = 80;
 const PROGRAMS = 12;
 
 /** Compiles random programs, allocations checked; returns the bytes of their code. */
-function compilePrograms(optimizations: Record<string, boolean>, statistics: Record<string, number>): string {
+function compilePrograms(optimizations: Record<string, boolean>, statistics: Statistics): string {
   let all = "";
   for (let seed = 1; seed <= PROGRAMS; seed++) {
     const { code } = compileFor(ARM64, [...CALLEES, new ProgramMaker(seed, SIZE, false).make()], {
@@ -123,16 +124,16 @@ function compilePrograms(optimizations: Record<string, boolean>, statistics: Rec
 Deno.test("random programs can be allocated with each key the other way, and with all", () => {
   const keys = (OPTIMIZATION_ROWS as readonly OptimizationRow[]).filter((row) => row.target === "arm64");
   const other = ({ name, state }: OptimizationRow): [string, boolean] => [name, state === "off"];
-  for (const row of keys) compilePrograms(Object.fromEntries([other(row)]), {});
-  compilePrograms(Object.fromEntries(keys.map(other)), {});
+  for (const row of keys) compilePrograms(Object.fromEntries([other(row)]), new Statistics());
+  compilePrograms(Object.fromEntries(keys.map(other)), new Statistics());
 });
 
 Deno.test("store-load-fwd takes what was just stored from its register", () => {
-  const statistics: Record<string, number> = {};
+  const statistics = new Statistics();
   // With results of blocks in slots there are such pairs to find.
   const on = compilePrograms({ "reg-merge": false }, statistics);
-  ok(statistics["store-load-fwd"]! > 0);
-  const off = compilePrograms({ "reg-merge": false, "store-load-fwd": false }, {});
+  ok(statistics.of("store-load-fwd") > 0);
+  const off = compilePrograms({ "reg-merge": false, "store-load-fwd": false }, new Statistics());
   const reloads = (code: string) =>
     [...code.matchAll(/str ([xd])\d+, (\[sp.*\])\n +ldr \1\d+, (\[sp.*\])/g)]
       .filter(([, , stored, loaded]) => stored === loaded).length;

@@ -38,9 +38,9 @@ export class Arm64Lowering extends LoweringContext {
   begin(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void {
     this.beginFunction(f, v, context, code);
     this.lse = context.cpu.has("lse");
-    this.threeOperands = context.optimizations["three-op-sink"] !== false;
-    this.overRight = context.optimizations["olddest-rhs-sink"] !== false;
-    this.foldsExtensions = context.optimizations["uxtw-add"] !== false;
+    this.threeOperands = context.optimizations["three-op-sink"];
+    this.overRight = context.optimizations["olddest-rhs-sink"];
+    this.foldsExtensions = context.optimizations["uxtw-add"];
     if (this.sumVreg.length < this.uses.length) {
       this.sumVreg = new Int32Array(this.uses.length);
       this.sumRegion = new Int32Array(this.uses.length);

@@ -2,6 +2,8 @@
  * Layouts of the process stubs as data, and the shape of what the backend emits, on any host: signal contexts of Linux and macOS, entry
  * points that are instructions, long branches, and selected code of small functions.
  */
+import { optimizationSet } from "../optimizations.ts";
+import { Statistics } from "../statistics.ts";
 import { equal, match, ok, throws } from "node:assert/strict";
 import { allocateRegisters } from "../regalloc/allocate.ts";
 import { Allocation } from "../codegen/allocation.ts";
@@ -31,7 +33,8 @@ function listing(text: string): string {
     explicitBounds: false,
     signatures,
     functionSignature: Int32Array.of(0),
-    optimizations: {},
+    optimizations: optimizationSet(),
+    statistics: new Statistics(),
     cpu: new Set(),
     stackFence: true,
   };
@@ -40,7 +43,7 @@ function listing(text: string): string {
   const v = new VCode();
   const allocation = new Allocation();
   ARM64.select(f, v, context, code);
-  allocateRegisters(v, ARM64.registers(false), context.optimizations, allocation);
+  allocateRegisters(v, ARM64.registers(false), context.optimizations, allocation, context.statistics);
   equal(checkAllocation(v, ARM64.registers(false), allocation).join(), "");
   ARM64.emit(v, allocation, context, code, 0);
   ARM64.relocate(code);

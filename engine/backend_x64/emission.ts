@@ -55,7 +55,7 @@ export class Emission extends FunctionEmission {
   begin(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode): void {
     this.beginFunction(v, allocation, context, code);
     this.avx = context.cpu.has("avx");
-    this.reuseFlags = context.optimizations["st-flags"] !== false;
+    this.reuseFlags = context.optimizations["st-flags"];
     // From rsp to the return address.
     this.frame = allocation.slotOffset(allocation.slotCount);
     this.flagsAt = -1;

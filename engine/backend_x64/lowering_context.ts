@@ -65,14 +65,14 @@ export class X64Lowering extends LoweringContext {
     this.bmi2 = cpu.has("bmi2");
     this.lzcnt = cpu.has("lzcnt");
     this.popcnt = cpu.has("popcnt");
-    this.rorx = this.bmi2 && context.optimizations["bmi2-rorx"] !== false;
+    this.rorx = this.bmi2 && context.optimizations["bmi2-rorx"];
     const switches = context.optimizations;
-    this.affineLea = switches["affine-lea"] !== false;
-    this.commute = switches["commute-self-update"] !== false;
+    this.affineLea = switches["affine-lea"];
+    this.commute = switches["commute-self-update"];
     // Only the three-operand forms lose anything by a load of their own.
-    this.floatMemory = !this.avx || switches["vex-float-mem"] !== false;
-    this.flags = switches["st-flags"] !== false;
-    this.storeFlags = switches["store8-flags"] !== false;
+    this.floatMemory = !this.avx || switches["vex-float-mem"];
+    this.flags = switches["st-flags"];
+    this.storeFlags = switches["store8-flags"];
   }
 
   /** The row to use where a legacy row has a VEX form: that one if the CPU has AVX. */

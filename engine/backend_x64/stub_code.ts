@@ -2,6 +2,8 @@
  * Building blocks of code that no VCode stands behind: stubs, thunks, native builtins. A StubCode is an Emission whose bytes go
  * to the image it is given, with short methods for the few instruction shapes that such code is made of.
  */
+import { optimizationSet } from "../optimizations.ts";
+import { Statistics } from "../statistics.ts";
 import { Allocation } from "../codegen/allocation.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
@@ -23,7 +25,8 @@ export const BARE_CONTEXT: CodegenContext = {
   explicitBounds: false,
   signatures: [],
   functionSignature: new Int32Array(0),
-  optimizations: {},
+  optimizations: optimizationSet(),
+  statistics: new Statistics(),
   cpu: new Set(),
   stackFence: false,
 };

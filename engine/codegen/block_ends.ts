@@ -85,7 +85,7 @@ export class BlockEnds {
     const { v, allocation } = e;
     const { blockCount, blockFirst, op, succ, succStart, edgeTo } = v;
     const { skip, edgeFirst } = allocation;
-    const fold = e.context.optimizations["branch-fold"] !== false;
+    const fold = e.context.optimizations["branch-fold"];
     for (let k = 0; k < blockCount; k++) {
       this.target[k] = k;
       const last = blockFirst[k + 1] - 1;

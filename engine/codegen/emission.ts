@@ -6,6 +6,7 @@
  * Labels: block k has label k; further ones come from `newLabel`. Out-of-line code (trap calls, slow paths) is queued and emitted
  * after the last block.
  */
+import type { OptimizationName } from "../optimizations.ts";
 import type { Allocation } from "./allocation.ts";
 import type { MachineCode } from "./machine_code.ts";
 import type { CodegenContext } from "./target.ts";
@@ -79,7 +80,7 @@ export abstract class FunctionEmission {
   frame = 0;
   /** May parts of the function run without its frame (block_ends.ts)? The backend's key says so, and is counted. */
   elides = true;
-  readonly elideKey: string = "frame-elide";
+  readonly elideKey: OptimizationName = "frame-elide";
   /** Label of the landing of the call being emitted, plus one; 0 for none. */
   landing = 0;
 
@@ -115,7 +116,7 @@ export abstract class FunctionEmission {
     this.location = allocation.location;
     this.editEnd = v.edgeCount > 0 ? allocation.edgeFirst[0] : allocation.editCount;
     this.asm.at = 0;
-    this.elides = context.optimizations[this.elideKey] !== false;
+    this.elides = context.optimizations[this.elideKey];
     this.landing = 0;
     this.fixupCount = 0;
     this.labelCount = v.blockCount;
@@ -133,8 +134,7 @@ export abstract class FunctionEmission {
 
   /** Counts an application of optimization `key`. */
   count(key: string): void {
-    const { statistics } = this.context;
-    if (statistics !== undefined) statistics[key] = (statistics[key] ?? 0) + 1;
+    this.context.statistics.count(key);
   }
 
   /** Records a mark at the current position. */

@@ -104,8 +104,7 @@ export abstract class LoweringContext {
 
   /** Counts an application of optimization `key`. */
   count(key: string): void {
-    const { statistics } = this.context;
-    if (statistics !== undefined) statistics[key] = (statistics[key] ?? 0) + 1;
+    this.context.statistics.count(key);
   }
 
   /** 1 if value `id` is a 64-bit integer or reference. */

@@ -194,7 +194,7 @@ function hasLanding(s: LoweringContext): boolean {
 function selectUnwind(s: LoweringContext): void {
   const i = s.plain(PSEUDO.UNWIND, 0, 0, 0);
   // With stack-reg off values come back right after calls, into the results' registers too.
-  const kept = s.context.optimizations["stack-reg"] !== false;
+  const kept = s.context.optimizations["stack-reg"];
   const { general, vector } = s.lowering.convention.clobbers;
   s.v.clobbers[i] = s.v.addClobbers(
     kept ? general & ~s.resultGeneral : general,

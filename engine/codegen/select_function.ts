@@ -124,7 +124,7 @@ function pinConstants(s: LoweringContext): void {
 
 /** The same for the vector constants that vector operation `id` uses (key v128-const-cache); a zero is cheaper to make than to keep. */
 function pinVectorConstants(s: LoweringContext, id: number, depth: number): void {
-  if (s.context.optimizations["v128-const-cache"] === false) return;
+  if (!s.context.optimizations["v128-const-cache"]) return;
   const { op, ty, blockOf } = s;
   const { blockDepth } = s.f;
   const mask = OP_VALUE_MASK[op[id]];

@@ -5,13 +5,12 @@
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
 import type { IrFunction } from "../ir/function.ts";
+import type { OptimizationName, OptimizationSet } from "../optimizations.ts";
+import type { Statistics } from "../statistics.ts";
 import type { Signature } from "../ir/types.ts";
 import type { Allocation } from "./allocation.ts";
 import type { MachineCode } from "./machine_code.ts";
 import type { VCode } from "./vcode.ts";
-
-/** Switches of code generation that the backends read: the `optimizations` keys, resolved once per module. */
-export type OptimizationSet = Readonly<Record<string, boolean>>;
 
 /** What compiling a module fixes for all its functions. */
 export interface CodegenContext {
@@ -29,8 +28,7 @@ export interface CodegenContext {
   /** Signature id per defined function. */
   functionSignature: Int32Array;
   optimizations: OptimizationSet;
-  /** How often each optimization key applied; counted when given. */
-  statistics?: Record<string, number>;
+  statistics: Statistics;
   /** Target-specific CPU feature names that are present: "avx", "bmi2", "lzcnt", "popcnt", … */
   cpu: ReadonlySet<string>;
   /** Compare the stack pointer with CONTEXT.STACK_LIMIT in prologues; else a guard page below the stack catches overflow. */
@@ -39,7 +37,7 @@ export interface CodegenContext {
 
 /** Registers that a key denies to some values of some functions; option_restrictions.ts obeys it. Masks as in RegisterFile. */
 export interface DeniedRegisters {
-  readonly key: string;
+  readonly key: OptimizationName;
   /** The state of the key that denies them. */
   readonly when: "on" | "off";
   /** Functions without calls, with calls, or all. */

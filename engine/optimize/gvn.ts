@@ -11,6 +11,7 @@
  *
  * Traps keep their order: an operation that may trap goes only when an equal one dominates it or when it is proven not to trap.
  */
+import type { Statistics } from "../statistics.ts";
 import { BUILTIN } from "../abi/builtins.ts";
 import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
 import { INVERSE } from "../ir/builder.ts";
@@ -77,7 +78,7 @@ export class Gvn {
   #limit = 0;
   #block = 0;
   #options!: GvnOptions;
-  #statistics!: Record<string, number>;
+  #statistics!: Statistics;
   /** The last store, while nothing that could see or skip it came after it, and where it is in the order. */
   #pendingStore = 0;
   #pendingAt = 0;
@@ -87,7 +88,7 @@ export class Gvn {
   #cut = false;
 
   /** Walks over `f`. Returns whether edges were cut. */
-  run(f: IrFunction, flow: ControlFlow, options: GvnOptions, statistics: Record<string, number>): boolean {
+  run(f: IrFunction, flow: ControlFlow, options: GvnOptions, statistics: Statistics): boolean {
     this.f = f;
     this.flow = flow;
     this.#options = options;
@@ -680,6 +681,6 @@ export class Gvn {
   }
 
   #countKey(key: string): void {
-    this.#statistics[key] = (this.#statistics[key] ?? 0) + 1;
+    this.#statistics.count(key);
   }
 }

@@ -1,4 +1,5 @@
 /** Functions shaped to make passes slow: each must stay linear, or nearly so. Sizes are such that a quadratic pass takes minutes. */
+import { Statistics } from "../statistics.ts";
 import { ok } from "node:assert/strict";
 import { BLOCK_LOOP, boundsWord, IrFunction, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -63,7 +64,7 @@ class Maker {
 
 function timed(f: IrFunction): void {
   const start = performance.now();
-  optimize(f, ALL, {});
+  optimize(f, ALL, new Statistics());
   const ms = performance.now() - start;
   ok(ms < 4000, `${f.blockCount} blocks took ${ms} ms`);
 }

@@ -1,4 +1,5 @@
 /** Loops with a test in front: the same results, traps and memory for all starts, ends and steps; which loops get one. */
+import { Statistics } from "../statistics.ts";
 import { equal, ok } from "node:assert/strict";
 import { parseFunction } from "../ir/parse.ts";
 import { verifyFunction } from "../ir/verify.ts";
@@ -111,9 +112,9 @@ Deno.test("a loop with a test in front does what it did, wherever it begins and 
             scale: shapes++ % 7 - 3,
           });
           const before = parseFunction(text), after = parseFunction(text);
-          const statistics: Record<string, number> = {};
+          const statistics = new Statistics();
           optimize(after, ALL, statistics, (pass, f) => verifyFunction(f, pass));
-          removed += statistics["loop-precheck"] ?? 0;
+          removed += statistics.of("loop-precheck");
           for (let n = 0; n < RUNS; n++) {
             const from = PLACES[random(PLACES.length)]!, to = PLACES[random(PLACES.length)]! + random(3) - 1;
             // What is in bounds of the sum may not be in range of the index.
@@ -136,9 +137,9 @@ Deno.test("a loop with a test in front does what it did, wherever it begins and 
 
 function removedFrom(text: string): number {
   const f = parseFunction(text);
-  const statistics: Record<string, number> = {};
+  const statistics = new Statistics();
   optimize(f, ALL, statistics, (pass, g) => verifyFunction(g, pass));
-  return statistics["loop-precheck"] ?? 0;
+  return statistics.of("loop-precheck");
 }
 
 const COUNTED = loopText({ type: "i32", compare: "NE", step: 1, top: false, before: 16, scale: 4 });

@@ -3,6 +3,8 @@
  * The list of passes is `optimize`; each comment says what has to come before it and why.
  */
 import type { IrFunction } from "../ir/function.ts";
+import type { OptimizationSet } from "../optimizations.ts";
+import type { Statistics } from "../statistics.ts";
 import { compactBlocks, tidyBlocks } from "./blocks.ts";
 import { ControlFlow } from "./cfg.ts";
 import { coalesceFuel } from "./coalesce_fuel.ts";
@@ -16,9 +18,6 @@ import { promoteGlobals } from "./promote.ts";
 import { reassociate } from "./reassociation.ts";
 import { threadJumps } from "./jump_threading.ts";
 
-/** Which optimizations are on: keys of the `optimizations` setting. A missing key is off. */
-export type PassSelection = Readonly<Record<string, boolean>>;
-
 const FLOW = new ControlFlow();
 const GVN = new Gvn();
 const MEMORY = new MemoryState();
@@ -29,14 +28,14 @@ export type AfterPass = (pass: string, f: IrFunction) => void;
 /** Runs all passes over `f`. `statistics` counts, by key, how often an optimization applied. */
 export function optimize(
   f: IrFunction,
-  selection: PassSelection,
-  statistics: Record<string, number>,
+  optimizations: OptimizationSet,
+  statistics: Statistics,
   afterPass?: AfterPass,
 ): void {
   const options: GvnOptions = {
-    storeForward: selection["store-forward"] === true,
-    boundsFacts: selection["bounds-facts"] === true,
-    manyBounds: selection["multi-bounds-cert"] === true,
+    storeForward: optimizations["store-forward"],
+    boundsFacts: optimizations["bounds-facts"],
+    manyBounds: optimizations["multi-bounds-cert"],
   };
   // Before the walk, which then knows on each way what was decided on it.
   if (threadJumps(f) > 0) afterPass?.("thread-branches", f);
@@ -61,20 +60,20 @@ export function optimize(
       removeDeadCode(f, FLOW);
       afterPass?.("dead-params", f);
     }
-    const constants = hoistInvariants(f, FLOW, MEMORY, selection["v128-const-cache"] === true);
-    if (constants > 0) statistics["v128-const-cache"] = (statistics["v128-const-cache"] ?? 0) + constants;
+    const constants = hoistInvariants(f, FLOW, MEMORY, optimizations["v128-const-cache"]);
+    statistics.count("v128-const-cache", constants);
     afterPass?.("licm", f);
     // After motion, which has taken the checks out that are the same each time around.
-    const removed = selection["loop-precheck"] === true ? versionLoops(f, FLOW) : 0;
+    const removed = optimizations["loop-precheck"] ? versionLoops(f, FLOW) : 0;
     if (removed > 0) {
-      statistics["loop-precheck"] = (statistics["loop-precheck"] ?? 0) + removed;
+      statistics.count("loop-precheck", removed);
       afterPass?.("loop-precheck", f);
     }
   }
-  if (selection["assoc-tree"] === true || selection["tree-order"] === true) {
-    const { chained, swapped } = reassociate(f, selection["assoc-tree"] === true, selection["tree-order"] === true);
-    if (chained > 0) statistics["assoc-tree"] = (statistics["assoc-tree"] ?? 0) + chained;
-    if (swapped > 0) statistics["tree-order"] = (statistics["tree-order"] ?? 0) + swapped;
+  if (optimizations["assoc-tree"] || optimizations["tree-order"]) {
+    const { chained, swapped } = reassociate(f, optimizations["assoc-tree"], optimizations["tree-order"]);
+    statistics.count("assoc-tree", chained);
+    statistics.count("tree-order", swapped);
     if (chained + swapped > 0) afterPass?.("trees", f);
   }
   if (f.charged && coalesceFuel(f) > 0) afterPass?.("charges", f);

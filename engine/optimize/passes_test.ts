@@ -1,4 +1,7 @@
 /** All passes over random functions: every pass keeps the invariants and what the world sees, whatever is switched on. */
+import { Statistics } from "../statistics.ts";
+import { noneBut } from "../testing/optimizations.ts";
+import type { OptimizationSet } from "../optimizations.ts";
 import { equal, ok } from "node:assert/strict";
 import type { IrFunction } from "../ir/function.ts";
 import { printFunction } from "../ir/print.ts";
@@ -34,8 +37,8 @@ function argumentsFor(seed: number, n: number): [number, number][] {
 function check(
   seed: number,
   explicit: boolean,
-  selection: Record<string, boolean>,
-  statistics: Record<string, number>,
+  selection: OptimizationSet,
+  statistics: Statistics,
 ): number {
   const make = () => new ProgramMaker(seed, 12 + (seed % 60), explicit).make();
   const before = make();
@@ -63,26 +66,26 @@ function check(
 }
 
 Deno.test("random functions mean the same after every pass", () => {
-  const all = Object.fromEntries(KEYS.map((key) => [key, true]));
-  const statistics: Record<string, number> = {};
+  const all = noneBut(Object.fromEntries(KEYS.map((key) => [key, true])));
+  const statistics = new Statistics();
   let ratio = 0;
   for (let seed = FIRST; seed < FIRST + SEEDS; seed++) ratio += check(seed, seed % 2 === 0, all, statistics);
   ok(ratio / SEEDS < 0.8, `instructions executed fell only to ${ratio / SEEDS}`);
   if (SEEDS >= 100) {
     for (const key of ["store-forward", "bounds-facts", "multi-bounds-cert"]) {
-      ok(statistics[key]! > 0, `${key} never applied`);
+      ok(statistics.of(key) > 0, `${key} never applied`);
     }
   }
 });
 
 Deno.test("random functions mean the same with each optimization off alone, and with all off", () => {
   for (let seed = FIRST; seed < FIRST + SEEDS / 5; seed++) {
-    check(seed, seed % 2 === 0, {}, {});
+    check(seed, seed % 2 === 0, noneBut({}), new Statistics());
     for (const key of KEYS) {
-      const selection = Object.fromEntries(KEYS.map((other) => [other, other !== key]));
-      const statistics: Record<string, number> = {};
+      const selection = noneBut(Object.fromEntries(KEYS.map((other) => [other, other !== key])));
+      const statistics = new Statistics();
       check(seed, true, selection, statistics);
-      equal(statistics[key] ?? 0, 0);
+      equal(statistics.of(key), 0);
     }
   }
 });

@@ -1,4 +1,5 @@
 /** Rewrite rules: results over interesting operands, and the forms that the rules reach. */
+import { Statistics } from "../statistics.ts";
 import { equal, ok } from "node:assert/strict";
 import { IrFunction } from "../ir/function.ts";
 import { OP, OP_ROWS, type OpName } from "../ir/ops.ts";
@@ -120,7 +121,7 @@ for (const [ty, name] of [[TY.I32, "i32"], [TY.I64, "i64"]] as const) {
           for (const flip of [false, true]) {
             const before = withConstant(op, ty, lo, hi, flip);
             const after = withConstant(op, ty, lo, hi, flip);
-            optimize(after, ALL, {});
+            optimize(after, ALL, new Statistics());
             // All words for divisions, whose multipliers are the delicate part; a few for the others.
             const step = op >= OP.DIV_S && op <= OP.REM_U ? 1 : 5;
             for (let n = lo & 1; n < WORDS.length; n += step) {
@@ -143,7 +144,7 @@ Deno.test("32-bit divisions by constants need no division", () => {
     for (const d of WORDS) {
       if (d === 0 || ((op === OP.DIV_S || op === OP.REM_S) && (d === -0x80000000 || d === -1))) continue;
       const f = withConstant(op, TY.I32, d, 0, false);
-      optimize(f, ALL, {});
+      optimize(f, ALL, new Statistics());
       for (let s = 0; s < f.schedCount; s++) {
         const o = f.op[f.sched[s]!]!;
         ok(o < OP.DIV_S || o > OP.REM_U, `${OP_ROWS[op]!.name} by ${d} is still a division`);

@@ -84,9 +84,7 @@ function compileAll(work: BodyWork, helpers: readonly SendJob[], stuckMs: number
     inlineSites.set(index, sites);
   }
   for (const thread of helped) {
-    for (const [key, count] of Object.entries(readStatistics(outputs[thread]!, schedule.counted[thread]!))) {
-      env.statistics[key] = (env.statistics[key] ?? 0) + count;
-    }
+    env.statistics.add(readStatistics(outputs[thread]!, schedule.counted[thread]!));
   }
   return counts;
 }

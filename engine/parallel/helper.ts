@@ -58,7 +58,7 @@ export function helpCompile(job: CompileJob, target: Target): void {
       { env, context, options },
       (compile) => compileShare(schedule, thread, output, code, compile, env.statistics),
     );
-    schedule.counted[thread] = writeStatistics(output, env.statistics);
+    schedule.counted[thread] = writeStatistics(output, env.statistics.snapshot());
   } catch {
     schedule.fail();
   }

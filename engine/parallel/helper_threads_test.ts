@@ -2,6 +2,7 @@
  * Compiling with helpers: the same image as of one thread, whoever compiled which function; what goes wrong with a helper costs time and nothing else; threads
  * are kept, and keep nobody alive.
  */
+import { Statistics } from "../statistics.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -182,17 +183,18 @@ Deno.test("functions that must wait, since code that they take in calls others, 
     1,
   );
   const tried: number[] = [];
-  const statistics: Record<string, number> = { kept: 1 };
+  const statistics = new Statistics();
+  statistics.count("kept");
   compileShare(schedule, 0, Output.make(0), new MachineCode(2, 0), (code, k) => {
     tried.push(k);
-    statistics["work"] = (statistics["work"] ?? 0) + 1;
+    statistics.count("work");
     if (k === 0 && schedule.writtenKnown[1] === 0) throw new CalleeUnknown(1);
     schedule.writtenKnown[k] = 1;
     code.functionEnd[k] = 0;
     return [];
   }, statistics);
   assert.deepEqual(tried, [0, 1, 0]);
-  assert.deepEqual(statistics, { kept: 1, work: 2 }, "what was done in vain is not counted");
+  assert.deepEqual(statistics.snapshot(), { kept: 1, work: 2 }, "what was done in vain is not counted");
 });
 
 Deno.test("helpers that never come, come too late or send nonsense change nothing", () => {

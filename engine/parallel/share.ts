@@ -2,6 +2,7 @@
  * One thread's share of a compilation. In: the schedule, what compiles one function, an output. Out: the code of all functions that this thread got,
  * in its output, and what it counted while it made them.
  */
+import type { Statistics } from "../statistics.ts";
 import { CalleeUnknown, MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext, Target } from "../codegen/target.ts";
 import { functionCodeWords, writeFunctionCode } from "../codegen/function_code.ts";
@@ -36,13 +37,13 @@ export function compileShare(
   output: Output,
   code: MachineCode,
   compile: BodyCompiler,
-  statistics: Record<string, number>,
+  statistics: Statistics,
   waiting: () => void = () => {},
 ): void {
   /** Functions that this thread could not compile yet, and what they wait for: code that they take in calls it. */
   let early: { k: number; callee: number }[] = [];
   const attempt = (k: number) => {
-    const before = { ...statistics };
+    const before = statistics.snapshot();
     try {
       code.clear();
       const own = compile(code, k);
@@ -52,8 +53,7 @@ export function compileShare(
       schedule.finish(k, thread, at);
     } catch (error) {
       if (!(error instanceof CalleeUnknown)) throw error;
-      for (const key of Object.keys(statistics)) if (!(key in before)) delete statistics[key];
-      Object.assign(statistics, before);
+      statistics.restore(before);
       early.push({ k, callee: error.callee });
     }
   };

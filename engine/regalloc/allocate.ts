@@ -18,7 +18,9 @@ import { LinearScan } from "./linear_scan.ts";
 import { Liveness } from "./liveness.ts";
 import { Resolver } from "./resolve.ts";
 import { SpillSlots } from "./spill_slots.ts";
-import type { OptimizationSet, RegisterFile } from "../codegen/target.ts";
+import type { RegisterFile } from "../codegen/target.ts";
+import type { OptimizationSet } from "../optimizations.ts";
+import type { Statistics } from "../statistics.ts";
 import type { VCode } from "../codegen/vcode.ts";
 
 /** What the steps work in; reused from function to function. */
@@ -41,7 +43,7 @@ export function allocateRegisters(
   registers: RegisterFile,
   options: OptimizationSet,
   out: Allocation,
-  statistics?: Record<string, number>,
+  statistics: Statistics,
 ): void {
   if (lastResolved === undefined || lastOptions !== options || lastResolved.statistics !== statistics) {
     lastOptions = options;

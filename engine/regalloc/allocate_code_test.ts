@@ -1,3 +1,5 @@
+import { optimizationSet } from "../optimizations.ts";
+import { Statistics } from "../statistics.ts";
 import { strict as assert } from "node:assert";
 import { TY } from "../ir/types.ts";
 import { allocateRegisters } from "./allocate.ts";
@@ -12,7 +14,7 @@ const registers = toyRegisters(6, 6);
 const allocation = new Allocation();
 
 function allocate(v: VCode): string {
-  allocateRegisters(v, registers, {}, allocation);
+  allocateRegisters(v, registers, optimizationSet(), allocation, new Statistics());
   assert.deepEqual(checkAllocation(v, registers, allocation), []);
   return printVCode(v, allocation);
 }
@@ -166,7 +168,7 @@ Deno.test("allocateRegisters() takes functions with very many values, blocks, ed
   live.block();
   for (const x of xs) live.add(TOY.OP, [word.def(x)]);
   for (const x of xs) live.add(TOY.EFFECT, [word.use(x)]);
-  allocateRegisters(live.done(), registers, {}, allocation);
+  allocateRegisters(live.done(), registers, optimizationSet(), allocation, new Statistics());
   assert.ok(allocation.slotCount >= 19990 && allocation.slotCount <= 20000);
 
   const cases = 5000, wide = new ToyBuilder(), start = wide.vregs(TY.I32, 30), params = wide.vregs(TY.I32, 30);
@@ -187,6 +189,6 @@ Deno.test("allocateRegisters() takes functions with very many values, blocks, ed
   }
   wide.block();
   wide.add(TOY.RETURN, []);
-  allocateRegisters(wide.done(), registers, {}, allocation);
+  allocateRegisters(wide.done(), registers, optimizationSet(), allocation, new Statistics());
   assert.ok(allocation.slotCount <= 40);
 });

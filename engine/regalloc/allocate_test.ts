@@ -1,3 +1,6 @@
+import { type OptimizationSet, optimizationSet } from "../optimizations.ts";
+import { Statistics } from "../statistics.ts";
+import { defaultsBut } from "../testing/optimizations.ts";
 import { strict as assert } from "node:assert";
 import { allocateRegisters } from "./allocate.ts";
 import { Allocation } from "../codegen/allocation.ts";
@@ -18,8 +21,8 @@ const allocation = new Allocation();
 function checkRandom(
   seed: number,
   shape: ToyShape,
-  options: Record<string, boolean> = {},
-  statistics?: Record<string, number>,
+  options: OptimizationSet = optimizationSet(),
+  statistics: Statistics = new Statistics(),
 ): void {
   const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
   const name = `seed ${seed}, ${JSON.stringify(shape)}, ${JSON.stringify(options)}`;
@@ -67,8 +70,8 @@ for (const shape of SHAPES) {
 }
 
 Deno.test("allocateRegisters() is right with each key off alone, and with all keys off", () => {
-  const all = Object.fromEntries(KEYS.map((key) => [key, false]));
-  for (const options of [...KEYS.map((key) => ({ [key]: false })), all]) {
+  const all = defaultsBut(Object.fromEntries(KEYS.map((key) => [key, false])));
+  for (const options of [...KEYS.map((key) => defaultsBut({ [key]: false })), all]) {
     for (let seed = 0; seed < 12; seed++) {
       for (const shape of [SHAPES[2]!, SHAPES[4]!, { ...SHAPES[3]!, calls: 0 }]) checkRandom(seed, shape, options);
     }
@@ -77,25 +80,25 @@ Deno.test("allocateRegisters() is right with each key off alone, and with all ke
 
 Deno.test("allocateRegisters() does something else when a key is off, and counts it when it is on", () => {
   for (const key of KEYS) {
-    const statistics: Record<string, number> = {}, off: Record<string, number> = {};
+    const statistics = new Statistics(), off = new Statistics();
     let different = 0;
     for (let seed = 0; seed < 30; seed++) {
       const shape = key === "entry-arg-pins" ? { ...SHAPES[3]!, calls: 0 } : SHAPES[3]!;
       const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
-      allocateRegisters(v, registers, {}, allocation, statistics);
+      allocateRegisters(v, registers, optimizationSet(), allocation, statistics);
       const before = printVCode(v, allocation);
-      allocateRegisters(v, registers, { [key]: false }, allocation, off);
+      allocateRegisters(v, registers, defaultsBut({ [key]: false }), allocation, off);
       if (printVCode(v, allocation) !== before) different++;
     }
     assert.ok(different > 0, `${key}: no difference`);
-    assert.ok((statistics[key] ?? 0) > 0, `${key} was never counted`);
-    assert.equal(off[key] ?? 0, 0, `${key} was counted although it is off`);
+    assert.ok(statistics.of(key) > 0, `${key} was never counted`);
+    assert.equal(off.of(key), 0, `${key} was counted although it is off`);
   }
 });
 
 Deno.test("allocateRegisters() is right with live ranges without holes, as for monstrous functions", () => {
   const facts = new BlockFacts(), live = new Liveness(), scan = new LinearScan(live, facts), slots = new SpillSlots();
-  const resolver = new Resolver(live, facts), options = allocatorOptions({});
+  const resolver = new Resolver(live, facts), options = allocatorOptions(optimizationSet(), new Statistics());
   live.copyLimit = 3;
   for (let seed = 0; seed < 30; seed++) {
     for (const shape of [SHAPES[2]!, SHAPES[4]!]) {
@@ -117,7 +120,7 @@ Deno.test("allocateRegisters() gives the same result again, whatever it did in b
   for (let round = 0; round < 2; round++) {
     for (let k = 0; k < 20; k++) {
       const seed = round === 0 ? k : 19 - k, v = randomVCode(seed, shape);
-      allocateRegisters(v, registers, {}, allocation);
+      allocateRegisters(v, registers, optimizationSet(), allocation, new Statistics());
       if (round === 0) prints[seed] = printVCode(v, allocation);
       else assert.equal(printVCode(v, allocation), prints[seed]);
     }

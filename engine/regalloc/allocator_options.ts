@@ -1,9 +1,9 @@
 /**
- * The `optimizations` keys that the register allocator obeys, resolved once per function. A key that is absent is on. Each
- * changes only what is preferred, so that every combination gives a right allocation; `statistics` counts how often a key that is
- * on applied.
+ * The optimizations that concern the register allocator, under names that say what each one permits. Each changes only
+ * preferences, so every combination gives a correct allocation; `statistics` counts the applications of each key.
  */
-import type { OptimizationSet } from "../codegen/target.ts";
+import type { OptimizationSet } from "../optimizations.ts";
+import type { Statistics } from "../statistics.ts";
 
 export interface AllocatorOptions {
   /** call-next-use: store a value where it leaves its register, if that runs less than storing it where it is defined. */
@@ -30,32 +30,25 @@ export interface AllocatorOptions {
   readonly allFloats: boolean;
   /** All keys, for those that deny registers (target.ts: DeniedRegisters). */
   readonly options: OptimizationSet;
-  readonly statistics: Record<string, number> | undefined;
+  readonly statistics: Statistics;
 }
 
-/** Reads the options from the selection of a compilation. */
-export function allocatorOptions(options: OptimizationSet, statistics?: Record<string, number>): AllocatorOptions {
-  const on = (key: string) => options[key] !== false;
+/** The allocator's view of the optimizations of a compilation. */
+export function allocatorOptions(options: OptimizationSet, statistics: Statistics): AllocatorOptions {
   return {
-    lateStores: on("call-next-use"),
-    lazyReloads: on("stack-reg"),
-    mergeInRegisters: on("reg-merge"),
-    vectorPins: on("v128-pins"),
-    loopRegions: on("loop-region-pins"),
-    teeHints: on("tee-sink"),
-    unaryHints: on("unary-sink"),
-    vectorHints: on("v128-sink"),
-    sharedSlots: on("tee-spill-elide"),
-    compactSlots: on("compact-i32-frame"),
-    entryArguments: on("entry-arg-pins"),
-    allFloats: on("ext-fp-pins"),
+    lateStores: options["call-next-use"],
+    lazyReloads: options["stack-reg"],
+    mergeInRegisters: options["reg-merge"],
+    vectorPins: options["v128-pins"],
+    loopRegions: options["loop-region-pins"],
+    teeHints: options["tee-sink"],
+    unaryHints: options["unary-sink"],
+    vectorHints: options["v128-sink"],
+    sharedSlots: options["tee-spill-elide"],
+    compactSlots: options["compact-i32-frame"],
+    entryArguments: options["entry-arg-pins"],
+    allFloats: options["ext-fp-pins"],
     options,
     statistics,
   };
-}
-
-/** Counts one application of `key`. */
-export function count(options: AllocatorOptions, key: string): void {
-  const statistics = options.statistics;
-  if (statistics !== undefined) statistics[key] = (statistics[key] ?? 0) + 1;
 }

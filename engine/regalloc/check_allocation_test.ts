@@ -1,3 +1,5 @@
+import { optimizationSet } from "../optimizations.ts";
+import { Statistics } from "../statistics.ts";
 import { strict as assert } from "node:assert";
 import { allocateRegisters } from "./allocate.ts";
 import { Allocation } from "../codegen/allocation.ts";
@@ -14,7 +16,7 @@ Deno.test("checkAllocation() finds the location of an operand changed", () => {
   let tried = 0, found = 0;
   for (let seed = 0; seed < 120; seed++) {
     const v = randomVCode(seed, SHAPE);
-    allocateRegisters(v, registers, {}, a);
+    allocateRegisters(v, registers, optimizationSet(), a, new Statistics());
     let o = random.below(v.operandCount);
     const suits = () =>
       operandRole(v.operands[o]!) === ROLE.USE && operandConstraint(v.operands[o]!) === CONSTRAINT.REG;
@@ -34,7 +36,7 @@ Deno.test("checkAllocation() finds every edit left out that matters to a run", (
   let wrong = 0;
   for (let seed = 0; seed < 200; seed++) {
     const v = randomVCode(seed, SHAPE);
-    allocateRegisters(v, registers, {}, a);
+    allocateRegisters(v, registers, optimizationSet(), a, new Statistics());
     if (a.editCount === 0) continue;
     // Leave the edit out by moving a register to itself.
     const e = random.below(a.editCount);
@@ -50,7 +52,7 @@ Deno.test("checkAllocation() finds every edit left out that matters to a run", (
 
 Deno.test("checkAllocation() reports slots out of the frame and incomplete masks", () => {
   const a = new Allocation(), v = randomVCode(7, SHAPE);
-  allocateRegisters(v, registers, {}, a);
+  allocateRegisters(v, registers, optimizationSet(), a, new Statistics());
   assert.deepEqual(checkAllocation(v, registers, a), []);
   assert.ok(a.slotCount > 0);
   a.slotCount -= 2;

@@ -1,3 +1,5 @@
+import { optimizationSet } from "../optimizations.ts";
+import { Statistics } from "../statistics.ts";
 import { strict as assert } from "node:assert";
 import { BLOCK_LOOP } from "../ir/function.ts";
 import { TY } from "../ir/types.ts";
@@ -74,7 +76,7 @@ Deno.test("hoistConstants(): random functions do what they did, and can be alloc
     const v = randomVCode(seed, shape);
     gone += hoistConstants(v, registers.general, toyCost);
     assert.equal(interpretVCode(v, STEPS), expected, `seed ${seed}`);
-    allocateRegisters(v, registers, {}, allocation);
+    allocateRegisters(v, registers, optimizationSet(), allocation, new Statistics());
     assert.deepEqual(checkAllocation(v, registers, allocation), [], `seed ${seed}`);
     assert.equal(interpretVCode(v, STEPS, allocation), expected, `seed ${seed}, allocated`);
   }

@@ -11,7 +11,7 @@
  * needs a register, and every definition, lies in an interval that has one. Moves follow from the intervals (resolve.ts).
  */
 import { Bug } from "../errors.ts";
-import { type AllocatorOptions, count } from "./allocator_options.ts";
+import type { AllocatorOptions } from "./allocator_options.ts";
 import type { BlockFacts } from "./block_facts.ts";
 import { OptionRestrictions } from "./option_restrictions.ts";
 import { DEF_KIND, IN_SLOT, isVector, type Liveness, USE_HINT_SHIFT, USE_KIND, USE_LATE } from "./liveness.ts";
@@ -547,7 +547,7 @@ export class LinearScan {
       rest = this.#split(interval, free);
       spilled = !this.#many;
       if (!this.#options.lazyReloads) rest = this.#returnAfterCall(rest);
-      else if (spilled) count(this.#options, "stack-reg");
+      else if (spilled) this.#options.statistics.count("stack-reg");
       if (rest === 0) spilled = false;
     } else if (free < to) {
       let cut = free & ~1;
@@ -563,7 +563,7 @@ export class LinearScan {
     this.#occupancy.interval[r] = interval;
     this.#occupancy.until[r] = live.intervalTo[interval]!;
     this.#last[x] = r;
-    if (this.#options.statistics !== undefined) this.#keys.countRegister(r, p, live.intervalTo[interval]!);
+    this.#keys.countRegister(r, p, live.intervalTo[interval]!);
     const a = live.affinity[x]!;
     if (a !== 0) this.#wanted[a] = r;
     if (live.defPos[x] === p && live.defKind[x] === DEF_KIND.PARAM) this.#keepInLoop(r, p);

@@ -3,7 +3,7 @@
  * are on did. Nothing here is needed for a right allocation: an interval that must have a register gets one in spite of it.
  */
 import { TY } from "../ir/types.ts";
-import { type AllocatorOptions, count } from "./allocator_options.ts";
+import type { AllocatorOptions } from "./allocator_options.ts";
 import type { BlockFacts } from "./block_facts.ts";
 import { DEF_KIND, isVector, type Liveness, USE_KIND } from "./liveness.ts";
 import type { DeniedRegisters, RegisterFile } from "../codegen/target.ts";
@@ -44,7 +44,7 @@ export class OptionRestrictions {
     this.#entryVector = 0;
     this.#findDenied(registers.denied);
     if (v.hasCalls || live.clobberAllCount > 0) return;
-    if (options.entryArguments) count(options, "entry-arg-pins");
+    if (options.entryArguments) options.statistics.count("entry-arg-pins");
     else this.#findEntryArguments();
   }
 
@@ -56,15 +56,15 @@ export class OptionRestrictions {
         0;
     this.#granted.length = 0;
     if (rows === undefined) return;
-    const { options, statistics } = this.#options, calling = this.#v.hasCalls;
+    const { options } = this.#options, calling = this.#v.hasCalls;
     for (const row of rows) {
       if (row.functions !== "all" && (row.functions === "calling") !== calling) continue;
-      if ((options[row.key] ?? row.when === "off") !== (row.when === "on")) {
-        if (row.when === "off" && statistics !== undefined) this.#granted.push(row);
+      if (options[row.key] !== (row.when === "on")) {
+        if (row.when === "off") this.#granted.push(row);
         continue;
       }
       this.restrict = true;
-      if (row.when === "on") count(this.#options, row.key);
+      if (row.when === "on") this.#options.statistics.count(row.key);
       if (row.values === "all") {
         this.#deniedGeneral |= row.general;
         this.#deniedVector |= row.vector;
@@ -109,11 +109,11 @@ export class OptionRestrictions {
   mayMerge(x: number, p: number): boolean {
     const options = this.#options, facts = this.#facts, block = facts.blockOf[p >> 1]!;
     if (this.#v.vregTy[x] === TY.V128) {
-      if (options.vectorPins) count(options, "v128-pins");
+      if (options.vectorPins) options.statistics.count("v128-pins");
       return options.vectorPins;
     }
     if (facts.loop[block] === block) return true;
-    if (options.mergeInRegisters) count(options, "reg-merge");
+    if (options.mergeInRegisters) options.statistics.count("reg-merge");
     return options.mergeInRegisters;
   }
 
@@ -133,7 +133,7 @@ export class OptionRestrictions {
     } else if (u === 0 || (live.useInfo[u]! & 3) === USE_KIND.EDGE) {
       return true;
     }
-    if (on) count(options, key);
+    if (on) options.statistics.count(key);
     return on;
   }
 
@@ -150,15 +150,15 @@ export class OptionRestrictions {
   countRegister(r: number, p: number, to: number): void {
     for (const row of this.#granted) {
       if ((((r < 32 ? row.general : row.vector) >>> (r & 31)) & 1) === 0) continue;
-      if (row.values === "all" || this.#goesAround(p, to)) count(this.#options, row.key);
+      if (row.values === "all" || this.#goesAround(p, to)) this.#options.statistics.count(row.key);
     }
     if (r < 32 || ((this.#extendedFloats >>> (r - 32)) & 1) === 0 || !this.#options.allFloats) return;
-    if (this.#goesAround(p, to)) count(this.#options, "ext-fp-pins");
+    if (this.#goesAround(p, to)) this.#options.statistics.count("ext-fp-pins");
   }
 
   /** A value comes back to a register at `back`: counts it for loop-region-pins if that is a loop's header. */
   countRegion(back: number): void {
     const facts = this.#facts, block = facts.blockOf[back >> 1]!;
-    if (facts.start[block] === back && facts.loop[block] === block) count(this.#options, "loop-region-pins");
+    if (facts.start[block] === back && facts.loop[block] === block) this.#options.statistics.count("loop-region-pins");
   }
 }

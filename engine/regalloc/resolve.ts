@@ -10,7 +10,7 @@
 import { Bug } from "../errors.ts";
 import { TY } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";
-import { type AllocatorOptions, count } from "./allocator_options.ts";
+import type { AllocatorOptions } from "./allocator_options.ts";
 import type { BlockFacts } from "./block_facts.ts";
 import { DEF_KIND, IN_SLOT, type Liveness } from "./liveness.ts";
 import { ParallelMoves } from "./parallel_moves.ts";
@@ -177,7 +177,7 @@ export class Resolver {
     }
     const late = this.#options.lateStores && this.#storeCost < facts.frequency[block]!;
     if (late || (definition | 1) + 1 === facts.start[block + 1]) {
-      if (late) count(this.#options, "call-next-use");
+      if (late) this.#options.statistics.count("call-next-use");
       for (let s = 0; s < this.#storeCount; s++) {
         const at = this.#storeAt[s]!, from = this.#storeFrom[s]!;
         if (at >= 0) this.#moveInGap(at, from, slot, x);

@@ -6,7 +6,7 @@
  */
 import { TY, TY_BYTES } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";
-import { type AllocatorOptions, count } from "./allocator_options.ts";
+import type { AllocatorOptions } from "./allocator_options.ts";
 import type { Liveness } from "./liveness.ts";
 import type { VCode } from "../codegen/vcode.ts";
 
@@ -73,7 +73,7 @@ export class SpillSlots {
     const values = this.#sortByStart(v, live, slotted, n), order = this.#order;
     for (let j = 0; j < values; j++) this.#place(v, live, order[j]! % KEY, options);
     this.#number(v, values, out);
-    if (out.halfCount > 0) count(options, "compact-i32-frame");
+    if (out.halfCount > 0) options.statistics.count("compact-i32-frame");
   }
 
   /** Puts the values into #order, as start × KEY + register, and returns their number. */
@@ -105,7 +105,7 @@ export class SpillSlots {
       if (ends[slot] === end) free.push(slot);
     }
     let slot = options.sharedSlots ? this.#preferred(v, live, x, c, from) : -1;
-    if (slot >= 0) count(options, "tee-spill-elide");
+    if (slot >= 0) options.statistics.count("tee-spill-elide");
     while (slot < 0 && free.length > 0) {
       const candidate = free.pop()!;
       if (ends[candidate]! <= from) slot = candidate;

@@ -22,7 +22,6 @@ import { watchCall } from "./exceptions.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { inlineCall, shouldInline } from "./inline.ts";
 import { takePool } from "./block_parameters.ts";
-import { count } from "./module_env.ts";
 import { translateStringCall } from "./strings.ts";
 import type { TableFacts } from "./table_facts.ts";
 
@@ -164,7 +163,7 @@ function callKnownTable(
   tail: boolean,
 ): void {
   const { b, env, f } = t;
-  count(env, "immutable-table");
+  env.statistics.count("immutable-table");
   if (b.isConst(index)) {
     const at = (f.imm[index]! >>> 0) + (f.ty[index] === I64 ? f.c[index]! >>> 0 : 0) * 4294967296;
     callKnownElement(t, typeIndex, at < content.length ? content[at]! : NO_ELEMENT, tail);
@@ -175,13 +174,13 @@ function callKnownTable(
   const target = exact ? single.get(env.valid.canonicalIds[typeIndex]!) : undefined;
   checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
   const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table]!, 0);
-  const untyped = target !== undefined && single.size === 1 && env.optimizations["immutable-table-type"] === true;
-  if (untyped) count(env, "immutable-table-type");
+  const untyped = target !== undefined && single.size === 1 && env.optimizations["immutable-table-type"];
+  if (untyped) env.statistics.count("immutable-table-type");
   else checkRecordType(t, record, typeIndex);
   if (target === undefined || target < 0) {
     const nullCode = untyped && hasNull ? TRAP.UNINITIALIZED_ELEMENT : 0;
-    const known = own && env.optimizations["immutable-poly-fastpath"] === true;
-    if (known) count(env, "immutable-poly-fastpath");
+    const known = own && env.optimizations["immutable-poly-fastpath"];
+    if (known) env.statistics.count("immutable-poly-fastpath");
     emitCall(t, OP.CALL_RECORD, known ? nullCode | CALL_OWN : nullCode, env.typeSignature[typeIndex]!, record, tail);
     return;
   }

@@ -48,7 +48,7 @@ import { canonicalize, MAKES_NAN } from "./deterministic.ts";
 import { addPrice, closeRegion, meterInstruction } from "./fuel.ts";
 import { LoopScan } from "./loop_scan.ts";
 import { MEMORY_HANDLERS, translateLoad, translateStore } from "./memory.ts";
-import { count, type ModuleEnv } from "./module_env.ts";
+import type { ModuleEnv } from "./module_env.ts";
 import { OBJECT_HANDLERS } from "./objects.ts";
 import { SPECIAL_HANDLERS, translateGlobalGet, translateGlobalSet } from "./special.ts";
 import { BODY } from "./summaries.ts";
@@ -433,11 +433,11 @@ let idle: FunctionTranslator | undefined = new FunctionTranslator();
 /** No call is left of a function that has calls: with inline-callfree it is one without, else it is still treated like one with. */
 function becomeCallFree(t: FunctionTranslator): void {
   const { env, f } = t;
-  if (env.optimizations["inline-callfree"] !== true) {
+  if (!env.optimizations["inline-callfree"]) {
     f.treatedAsCalling = true;
     return;
   }
-  count(env, "inline-callfree");
+  env.statistics.count("inline-callfree");
   if (t.entryPoll !== 0) f.unschedule(t.entryPoll);
 }
 

@@ -12,7 +12,6 @@
  */
 import { validateBody } from "../validate/code.ts";
 import type { FunctionTranslator } from "./function.ts";
-import { count } from "./module_env.ts";
 import { BODY, goesNoFurther } from "./summaries.ts";
 
 /** Callees up to this many bytes are inlined when they do not loop, and call only what does not return (to throw an exception, say). */
@@ -54,7 +53,7 @@ function isLastCall(t: FunctionTranslator): boolean {
 /** Is the call of `funcIndex` (defined in this module), the instruction in hand, to be replaced by its body? */
 export function shouldInline(t: FunctionTranslator, funcIndex: number): boolean {
   const { env } = t;
-  if (env.optimizations["inline"] !== true) return false;
+  if (!env.optimizations["inline"]) return false;
   const { summaries, valid } = env;
   const defined = funcIndex - valid.importedFuncCount;
   const bytes = summaries.bytes[defined]!;
@@ -69,20 +68,20 @@ export function shouldInline(t: FunctionTranslator, funcIndex: number): boolean 
   if (bytes > t.inlineBudget || summaries.locals[defined]! > MAX_LOCALS) return false;
   if (recursive) return bytes <= RECURSIVE_BYTES;
   const loops = (flags & BODY.LOOP) !== 0;
-  if (loops && env.optimizations["inline-loop-callees"] !== true) return false;
+  if (loops && !env.optimizations["inline-loop-callees"]) return false;
   let limit = (flags & BODY.RETURNING_CALL) !== 0 ? WRAPPER_BYTES : LEAF_BYTES;
   if (summaries.callSites[defined] === 1 && !loops) limit = SINGLE_SITE_BYTES;
   const params = valid.funcTypes[funcIndex]!.params.length;
   for (let k = 1; k <= params; k++) if (t.b.isConst(t.stack[t.sp - k]!)) limit += CONSTANT_BONUS;
   if (bytes > limit || isLastCall(t)) return false;
-  if (loops) count(env, "inline-loop-callees");
+  if (loops) env.statistics.count("inline-loop-callees");
   return true;
 }
 
 /** Walks the body of `funcIndex` in place of its call. */
 export function inlineCall(t: FunctionTranslator, funcIndex: number): void {
   const { env, f, b, loops } = t;
-  count(env, "inline");
+  env.statistics.count("inline");
   t.inlineBudget -= env.summaries.bytes[funcIndex - env.valid.importedFuncCount]!;
   const { charge, price, depthGot, depthLeft } = t;
   t.charge = 0;

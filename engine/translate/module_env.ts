@@ -7,6 +7,8 @@
  * Alias classes: one per memory beyond 0, per own global, per own table. Imports of one kind may be the same thing twice, so
  * imported mutable globals share a class, imported tables share one, and imported memories share that of memory 0.
  */
+import type { OptimizationSet } from "../optimizations.ts";
+import { Statistics } from "../statistics.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { type ContextLayout, GLOBAL_SIZE, layoutContext, MEMORY, RECORD, TABLE } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, CLASS_FIRST_FREE, CLASS_MEMORY0, CLASS_SIZES, REGION, region } from "../ir/function.ts";
@@ -40,10 +42,8 @@ export interface EnvOptions {
   fuel?: boolean;
   /** Leave nothing to the machine or the compiler: canonical NaNs, counted depth of calls. */
   deterministic?: boolean;
-  /** The `optimizations` keys that are on; absent keys are off. */
-  optimizations?: Readonly<Record<string, boolean>>;
-  /** Times that each key applied. */
-  statistics?: Record<string, number>;
+  optimizations: OptimizationSet;
+  statistics?: Statistics;
   /** The summaries of the bodies, when somebody has made them already. */
   summaries?: Summaries;
 }
@@ -58,8 +58,8 @@ export interface ModuleEnv {
   readonly deterministic: boolean;
   /** Region word of the thread's count of the stack that is left. */
   readonly depthRegion: number;
-  readonly optimizations: Readonly<Record<string, boolean>>;
-  readonly statistics: Record<string, number>;
+  readonly optimizations: OptimizationSet;
+  readonly statistics: Statistics;
   /** Signatures by id. */
   readonly signatures: readonly Signature[];
   /** Signature id by type index, −1 for types that are not functions. */
@@ -143,7 +143,7 @@ class SignatureTable {
 }
 
 /** Computes the environment of a module's functions. */
-export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleEnv {
+export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
   const strings = stringImports(valid);
   const layout = layoutContext({
     memories: valid.memoryTypes.length,
@@ -185,8 +185,8 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions = {}): ModuleE
     fuel: options.fuel ?? false,
     deterministic: options.deterministic ?? false,
     depthRegion,
-    optimizations: options.optimizations ?? {},
-    statistics: options.statistics ?? {},
+    optimizations: options.optimizations,
+    statistics: options.statistics ?? new Statistics(),
     signatures: table.signatures,
     typeSignature,
     funcSignature,
@@ -298,9 +298,4 @@ export function recordOffset(env: ModuleEnv, index: number): number {
   return index < imported
     ? layout.importsOffset + index * RECORD.SIZE
     : layout.functionsOffset + (index - imported) * RECORD.SIZE;
-}
-
-/** Counts one application of an `optimizations` key. */
-export function count(env: ModuleEnv, key: string): void {
-  env.statistics[key] = (env.statistics[key] ?? 0) + 1;
 }

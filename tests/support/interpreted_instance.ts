@@ -5,6 +5,7 @@
  *
  * Values are unsigned bit patterns; a funcref is the address of its record, an externref a number the test chose plus 1.
  */
+import { noneBut } from "../../engine/testing/optimizations.ts";
 import { BUILTIN_ROWS, type BuiltinName } from "../../engine/abi/builtins.ts";
 import {
   CONTEXT,
@@ -184,7 +185,7 @@ export interface PretendTag {
 
 export type PretendExtern = PretendMemory | PretendTable | PretendGlobal | PretendFunction | PretendTag;
 
-export interface InterpretOptions extends EnvOptions {
+export interface InterpretOptions extends Partial<EnvOptions> {
   /** Runs on every function after translation: passes under test. */
   prepare?: (f: IrFunction, env: ModuleEnv) => void;
   /** Called whenever a block is entered. */
@@ -218,7 +219,7 @@ export class InterpretedInstance implements World {
     options: InterpretOptions = {},
   ) {
     this.space = space;
-    this.env = moduleEnv(valid, options);
+    this.env = moduleEnv(valid, { optimizations: noneBut({}), ...options });
     this.#options = options;
     const segment = space.allocate(this.env.layout.size);
     this.contextAddress = segment.address;

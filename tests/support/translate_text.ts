@@ -1,6 +1,7 @@
 /**
  * Text of a module in, text of its functions' IR out: for goldens. Every function is verified on the way.
  */
+import { noneBut } from "../../engine/testing/optimizations.ts";
 import { featureSet } from "../../engine/features.ts";
 import { IrFunction } from "../../engine/ir/function.ts";
 import { printFunction, type PrintOptions } from "../../engine/ir/print.ts";
@@ -14,11 +15,11 @@ import { validateModule } from "../../engine/validate/module.ts";
 export function translateText(
   text: string,
   index = 0,
-  options: EnvOptions & PrintOptions = {},
+  options: Partial<EnvOptions> & PrintOptions = {},
 ): string {
   const valid = validateModule(parseModule(text), featureSet(), { bodies: false });
   const f = new IrFunction();
-  translateFunction(moduleEnv(valid, options), index, f);
+  translateFunction(moduleEnv(valid, { optimizations: noneBut({}), ...options }), index, f);
   verifyFunction(f, "translation");
   return printFunction(f, options);
 }

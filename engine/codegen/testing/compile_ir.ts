@@ -1,6 +1,8 @@
 /**
  * Compiles IR functions (objects or text) to an image, for tests of a backend: verifier and allocation checker on.
  */
+import { Statistics } from "../../statistics.ts";
+import { defaultsBut } from "../../testing/optimizations.ts";
 import { allocateRegisters } from "../../regalloc/allocate.ts";
 import { Allocation } from "../allocation.ts";
 import { checkAllocation } from "../../regalloc/check_allocation.ts";
@@ -19,8 +21,8 @@ export interface CompileSettings {
   fuel?: boolean;
   stackFence?: boolean;
   optimizations?: Record<string, boolean>;
-  /** Counts how often each key applied. */
-  statistics?: Record<string, number>;
+  /** Counts the applications of each key. */
+  statistics?: Statistics;
   shape?: Partial<ContextShape>;
   /** Signatures by id; the functions' own are added behind them. */
   signatures?: Signature[];
@@ -64,10 +66,10 @@ export function compileFor(
     fuel: settings.fuel ?? false,
     signatures,
     functionSignature: Int32Array.from(ids),
-    optimizations: settings.optimizations ?? {},
+    optimizations: defaultsBut(settings.optimizations ?? {}),
+    statistics: settings.statistics ?? new Statistics(),
     cpu: settings.cpu ?? new Set(),
     stackFence: settings.stackFence ?? true,
-    ...(settings.statistics === undefined ? {} : { statistics: settings.statistics }),
   };
   const code = new MachineCode(parsed.length, signatures.length);
   target.emitStubs(context, code);
@@ -77,7 +79,7 @@ export function compileFor(
   parsed.forEach((f, index) => {
     verifyFunction(f);
     target.select(f, v, context, code);
-    allocateRegisters(v, registers, context.optimizations, allocation, settings.statistics);
+    allocateRegisters(v, registers, context.optimizations, allocation, context.statistics);
     const wrong = checkAllocation(v, registers, allocation);
     if (wrong.length > 0) throw new Error(`Allocation of function ${index}: ${wrong.join("; ")}`);
     target.emit(v, allocation, context, code, index);

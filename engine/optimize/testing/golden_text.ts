@@ -2,6 +2,9 @@
  * Golden tests of the passes as IR text before and after. In: two texts (indentation does not matter, and values are compared
  * by their order of appearance). Invariants are verified after every pass.
  */
+import type { OptimizationSet } from "../../optimizations.ts";
+import { Statistics } from "../../statistics.ts";
+import { noneBut } from "../../testing/optimizations.ts";
 import { equal } from "node:assert/strict";
 import { parseFunction } from "../../ir/parse.ts";
 import { printFunction } from "../../ir/print.ts";
@@ -9,13 +12,13 @@ import { verifyFunction } from "../../ir/verify.ts";
 import { optimize } from "../passes.ts";
 
 /** Every key that passes read, on. */
-export const ALL: Readonly<Record<string, boolean>> = {
+export const ALL: OptimizationSet = noneBut({
   "store-forward": true,
   "bounds-facts": true,
   "multi-bounds-cert": true,
   "loop-precheck": true,
   "v128-const-cache": true,
-};
+});
 
 /** The blocks of the function as text, one trimmed line each, values renamed by appearance. */
 function normalized(text: string): string {
@@ -31,14 +34,14 @@ function normalized(text: string): string {
 }
 
 /** Runs all passes over `text`. */
-export function optimizeText(text: string, selection: Readonly<Record<string, boolean>> = ALL): string {
+export function optimizeText(text: string, selection: OptimizationSet = ALL): string {
   const f = parseFunction(text);
   verifyFunction(f);
-  optimize(f, selection, {}, (pass, g) => verifyFunction(g, pass));
+  optimize(f, selection, new Statistics(), (pass, g) => verifyFunction(g, pass));
   return printFunction(f);
 }
 
 /** Asserts that `before` becomes `after`; a layout line comes first when the layout is not the identity. */
-export function becomes(before: string, after: string, selection?: Readonly<Record<string, boolean>>): void {
+export function becomes(before: string, after: string, selection?: OptimizationSet): void {
   equal(normalized(optimizeText(before, selection)), normalized(after));
 }
