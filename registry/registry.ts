@@ -10,6 +10,7 @@ import { dnsProof, type DomainProof } from "./domains.ts";
 import { type Log, logToStderr } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { CheckPool } from "./publish/check_pool.ts";
+import { renderStaleReadmes } from "./publish/readmes.ts";
 import { RateLimiter } from "./rate_limit.ts";
 import { mintToken } from "./routes/accounts.ts";
 import { type Answerer, listen, type Listener } from "./serve.ts";
@@ -114,11 +115,19 @@ async function startOn(
     now,
   };
   serve(makeApp(services));
+  let background = Promise.resolve();
+  const inBackground = (work: () => Promise<unknown>): void => {
+    const failed = (error: Error): void => log("refresh-failed", { message: error.message });
+    background = background.then(work).then(() => {}, failed);
+  };
+  const readmes = (): Promise<unknown> => renderStaleReadmes(database, services.pool, settings);
+  inBackground(readmes);
   const timer = setInterval(() => {
-    void (async () => {
+    inBackground(async () => {
       await refreshCounts(database, now());
       documents = await readSite(database, settings.baseUrl, own);
-    })().catch((error: Error) => log("refresh-failed", { message: error.message }));
+      await readmes();
+    });
   }, REFRESH_MS);
   timer.unref();
   return {
@@ -131,6 +140,7 @@ async function startOn(
       await listener.close();
       await metricsListener?.close();
       services.pool.close();
+      await background;
       await database.close();
     },
   };

@@ -24,6 +24,8 @@ export interface Settings {
   readonly jsonBytes: number;
   readonly archiveBytes: number;
   readonly readmeBytes: number;
+  /** HTML of one rendered README. */
+  readonly readmeHtmlBytes: number;
   /** How long a body may take to arrive. */
   readonly bodyTimeoutMs: number;
   /** Checking one archive: wall clock, memory, how many at once, how many may wait. */
@@ -48,6 +50,7 @@ export const DEFAULT_SETTINGS: Settings = {
   jsonBytes: 256 << 10,
   archiveBytes: ARCHIVE_LIMITS.packedBytes,
   readmeBytes: 512 << 10,
+  readmeHtmlBytes: 1 << 20,
   bodyTimeoutMs: 60_000,
   checkTimeoutMs: 20_000,
   checkMemoryMiB: 512,

@@ -1,9 +1,9 @@
 /**
  * Runs checks in processes with bounds on time and memory.
  *
- * In: archives. Out: what check.ts finds, or a Problem when a check took too long, took too much memory, or too many wait.
- * A process serves one check at a time and is replaced after it failed or has done its share; whatever an archive does to
- * it, the registry goes on.
+ * In: archives and READMEs. Out: the findings of check.ts, rendered HTML, or a Problem when a task took too long, took too
+ * much memory, or too many wait. A process works on one task at a time and is replaced after a failure or after
+ * CHECKS_PER_PROCESS tasks; nothing that an archive does to it reaches the registry's own process.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -11,17 +11,22 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { Problem } from "../problem.ts";
 import type { Settings } from "../settings.ts";
-import type { CheckRequest, CheckResult } from "./check.ts";
+import type { CheckReply, CheckRequest, CheckResult, CheckTask, TaskInput } from "./check.ts";
+import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
+import type { LoadReleases } from "./graph.ts";
 
 const SCRIPT = fileURLToPath(new URL("./check_process.ts", import.meta.url));
-const MAX_ANSWER_BYTES = 64 << 20;
+const MAX_REPLY_BYTES = 32 << 20;
 const CHECKS_PER_PROCESS = 500;
 const PAGE_BYTES = 4096;
 
+type Result = CheckResult | string;
+
 interface Job {
-  readonly archive: Uint8Array;
-  readonly request: CheckRequest;
-  readonly resolve: (result: CheckResult) => void;
+  readonly task: CheckTask;
+  readonly bytes: Uint8Array;
+  readonly load: LoadReleases;
+  readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -40,15 +45,25 @@ export class CheckPool {
     this.#script = script;
   }
 
-  /** Checks an archive. */
-  check(archive: Uint8Array, request: CheckRequest): Promise<CheckResult> {
+  /** Checks an archive; `load` gives the published releases that it may require. */
+  async check(archive: Uint8Array, request: CheckRequest, load: LoadReleases): Promise<CheckResult> {
+    return await this.#run({ kind: "archive", ...request }, archive, load) as CheckResult;
+  }
+
+  /** Renders Markdown of an author; "" when the HTML would be longer than `readmeHtmlBytes`. */
+  async render(markdown: string, readmeHtmlBytes: number): Promise<string> {
+    const bytes = new TextEncoder().encode(markdown);
+    return await this.#run({ kind: "readme", readmeHtmlBytes }, bytes, () => Promise.resolve(new Map())) as string;
+  }
+
+  #run(task: CheckTask, bytes: Uint8Array, load: LoadReleases): Promise<Result> {
     if (this.#closed || this.#waiting.length >= this.#settings.checkQueue) {
       return Promise.reject(
         new Problem("server.unavailable", "too many packages wait to be checked", { headers: { "retry-after": "5" } }),
       );
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ archive, request, resolve, reject });
+      this.#waiting.push({ task, bytes, load, resolve, reject });
       this.#next();
     });
   }
@@ -64,13 +79,13 @@ export class CheckPool {
       let checker = this.#idle.pop();
       if (checker === undefined || !checker.usable) checker = new Checker(this.#settings, this.#script);
       this.#working++;
-      void this.#run(checker, job);
+      void this.#work(checker, job);
     }
   }
 
-  async #run(checker: Checker, job: Job): Promise<void> {
+  async #work(checker: Checker, job: Job): Promise<void> {
     try {
-      job.resolve(await checker.check(job.archive, job.request));
+      job.resolve(await checker.run(job));
     } catch (error) {
       job.reject(error);
     } finally {
@@ -94,9 +109,9 @@ export class CheckPool {
 class Checker {
   readonly #settings: Settings;
   readonly #child: ChildProcess;
-  #received: Uint8Array[] = [];
-  #length = 0;
-  #answer: ((result: CheckResult | Problem) => void) | undefined;
+  readonly #replies = new FrameReader(MAX_REPLY_BYTES);
+  #load: LoadReleases = () => Promise.resolve(new Map());
+  #answer: ((result: Result | Problem) => void) | undefined;
   #checks = 0;
   #dead = false;
 
@@ -109,10 +124,7 @@ class Checker {
     });
     this.#child.stdout!.on("data", (chunk: Uint8Array) => this.#receive(chunk));
     this.#child.stdin!.on("error", () => {});
-    const died = (): void => {
-      this.#dead = true;
-      this.#finish(new Problem("publish.check", "checking the package took more memory than is allowed, or failed"));
-    };
+    const died = (): void => this.#fail("checking the package took more memory than is allowed, or failed");
     this.#child.on("error", died);
     this.#child.on("exit", died);
   }
@@ -121,29 +133,23 @@ class Checker {
     return !this.#dead && this.#checks < CHECKS_PER_PROCESS;
   }
 
-  async check(archive: Uint8Array, request: CheckRequest): Promise<CheckResult> {
+  async run(job: Job): Promise<Result> {
     this.#checks++;
+    this.#load = job.load;
     const { checkTimeoutMs, checkMemoryMiB } = this.#settings;
-    const header = new TextEncoder().encode(JSON.stringify(request));
-    const lengths = new Uint8Array(8);
-    const view = new DataView(lengths.buffer);
-    view.setUint32(0, header.length);
-    view.setUint32(4, archive.length);
-    const timer = setTimeout(() => {
-      this.end();
-      this.#finish(new Problem("publish.check", `checking the package took more than ${checkTimeoutMs / 1000} s`));
-    }, checkTimeoutMs);
+    const timer = setTimeout(
+      () => this.#fail(`checking the package took more than ${checkTimeoutMs / 1000} s`),
+      checkTimeoutMs,
+    );
     const watch = setInterval(() => {
-      const used = residentMiB(this.#child.pid);
-      if (used <= checkMemoryMiB) return;
-      this.end();
-      this.#finish(new Problem("publish.check", `checking the package took more than ${checkMemoryMiB} MiB`));
+      if (residentMiB(this.#child.pid) <= checkMemoryMiB) return;
+      this.#fail(`checking the package took more than ${checkMemoryMiB} MiB`);
     }, 50);
     try {
-      const result = await new Promise<CheckResult | Problem>((resolve) => {
+      const result = await new Promise<Result | Problem>((resolve) => {
         this.#answer = resolve;
         if (this.#dead) return resolve(new Problem("publish.check", "the checking process could not be started"));
-        for (const part of [lengths, header, archive]) this.#child.stdin!.write(part);
+        this.#child.stdin!.write(encodeFrame(job.task, job.bytes));
       });
       if (result instanceof Problem) throw result;
       return result;
@@ -154,25 +160,35 @@ class Checker {
   }
 
   #receive(chunk: Uint8Array): void {
-    this.#received.push(chunk);
-    this.#length += chunk.length;
-    if (this.#length < 4) return;
-    const joined = new Uint8Array(this.#length);
-    let at = 0;
-    for (const part of this.#received) {
-      joined.set(part, at);
-      at += part.length;
+    if (this.#dead) return;
+    try {
+      for (const frame of this.#replies.push(chunk)) this.#reply(frame);
+    } catch {
+      this.#fail("the result of the check is malformed or too large");
     }
-    this.#received = [joined];
-    const total = 4 + new DataView(joined.buffer).getUint32(0);
-    if (total > MAX_ANSWER_BYTES) return this.end();
-    if (joined.length < total) return;
-    this.#received = [];
-    this.#length = 0;
-    this.#finish(JSON.parse(new TextDecoder().decode(joined.subarray(4, total))) as CheckResult);
   }
 
-  #finish(result: CheckResult | Problem): void {
+  #reply({ header }: Frame): void {
+    const reply = header as CheckReply;
+    if (reply.kind === "result") return this.#finish(reply.result);
+    void this.#load(reply.ids).then(
+      (found) => {
+        const input: TaskInput = { releases: Object.fromEntries(found) };
+        this.#child.stdin!.write(encodeFrame(input));
+      },
+      (error: unknown) => {
+        this.end();
+        this.#finish(error instanceof Problem ? error : new Problem("server.unavailable", "the store did not answer"));
+      },
+    );
+  }
+
+  #fail(detail: string): void {
+    this.end();
+    this.#finish(new Problem("publish.check", detail));
+  }
+
+  #finish(result: Result | Problem): void {
     this.#answer?.(result);
     this.#answer = undefined;
   }
@@ -183,7 +199,7 @@ class Checker {
   }
 }
 
-/** Memory that a process has in use; 0 where the system does not say. */
+/** Resident memory of a process; 0 where the system does not report it. */
 function residentMiB(pid: number | undefined): number {
   try {
     const pages = Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]);

@@ -1,58 +1,55 @@
 /**
- * The process in which archives are checked: no files, no network, no environment, a small heap.
+ * The process that checks archives and renders READMEs: no files, no network, no environment, a small heap.
  *
- * In, on stdin, again and again: two lengths (32 bits each, big-endian), a request in JSON, an archive. Out, on stdout: a
- * length and a CheckResult in JSON. Whoever started it ends it when it takes too long or too much memory.
+ * In, on stdin: frames with a CheckTask and its bytes. Out, on stdout: for each task any number of `load` messages, each
+ * answered with a `releases` message, and at last a `result`. The parent ends the process when a task exceeds its bounds.
  */
 import process from "node:process";
-import { checkArchive, type CheckRequest, type CheckResult } from "./check.ts";
+import type { Release } from "../../project/packages/source.ts";
+import { renderAuthorText } from "../site/markdown.ts";
+import { checkArchive, type CheckReply, type CheckTask, type TaskInput } from "./check.ts";
+import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
 
-/** Reads exact numbers of bytes from a stream of chunks; undefined at its end. */
-class ChunkReader {
+const MAX_FRAME_BYTES = 256 << 20;
+
+/** Frames of stdin, one at a time. */
+class Inbox {
   readonly #chunks: AsyncIterator<Uint8Array>;
-  #parts: Uint8Array[] = [];
-  #length = 0;
+  readonly #reader = new FrameReader(MAX_FRAME_BYTES);
+  readonly #frames: Frame[] = [];
 
   constructor(stream: AsyncIterable<Uint8Array>) {
     this.#chunks = stream[Symbol.asyncIterator]();
   }
 
-  async take(count: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
-    while (this.#length < count) {
+  /** The next frame; undefined at the end of the stream. */
+  async take(): Promise<Frame | undefined> {
+    while (this.#frames.length === 0) {
       const { done, value } = await this.#chunks.next();
       if (done === true) return undefined;
-      this.#parts.push(value);
-      this.#length += value.length;
+      this.#frames.push(...this.#reader.push(value));
     }
-    const taken = new Uint8Array(count);
-    for (let at = 0; at < count;) {
-      const part = this.#parts[0]!;
-      const used = part.subarray(0, count - at);
-      taken.set(used, at);
-      at += used.length;
-      if (used.length === part.length) this.#parts.shift();
-      else this.#parts[0] = part.subarray(used.length);
-    }
-    this.#length -= count;
-    return taken;
+    return this.#frames.shift();
   }
 }
 
-function write(result: CheckResult): void {
-  const body = new TextEncoder().encode(JSON.stringify(result));
-  const frame = new Uint8Array(4 + body.length);
-  new DataView(frame.buffer).setUint32(0, body.length);
-  frame.set(body, 4);
-  process.stdout.write(frame);
+function send(reply: CheckReply): void {
+  process.stdout.write(encodeFrame(reply));
 }
 
-const input = new ChunkReader(process.stdin as AsyncIterable<Uint8Array>);
-for (;;) {
-  const lengths = await input.take(8);
-  if (lengths === undefined) break;
-  const view = new DataView(lengths.buffer);
-  const header = await input.take(view.getUint32(0));
-  const archive = await input.take(view.getUint32(4));
-  if (header === undefined || archive === undefined) break;
-  write(await checkArchive(archive, JSON.parse(new TextDecoder().decode(header)) as CheckRequest));
+const inbox = new Inbox(process.stdin as AsyncIterable<Uint8Array>);
+
+/** Asks the parent for the published releases of ids. */
+async function load(ids: readonly string[]): Promise<ReadonlyMap<string, readonly Release[]>> {
+  send({ kind: "load", ids });
+  const answer = await inbox.take();
+  return new Map(Object.entries((answer?.header as TaskInput | undefined)?.releases ?? {}));
+}
+
+for (let frame = await inbox.take(); frame !== undefined; frame = await inbox.take()) {
+  const task = frame.header as CheckTask;
+  if (task.kind === "readme") {
+    const html = renderAuthorText(new TextDecoder().decode(frame.body));
+    send({ kind: "result", result: html.length > task.readmeHtmlBytes ? "" : html });
+  } else send({ kind: "result", result: await checkArchive(frame.body, task, load) });
 }

@@ -1,18 +1,17 @@
 /**
- * Can what a release requires be met?
+ * Checks that the requirements of a new release can be met.
  *
- * In: a new release that is not in the store yet. Out: nothing, or a Problem that explains the conflict as `waft add` would
- * to the first user. Each plugin of the release is resolved with the releases the store has and the new one.
+ * In: a release that is not in the store yet, and a way to load published releases. Out: no findings, or those that explain
+ * the conflict as `waft add` would to the first user. Each plugin of the release is resolved against the published releases
+ * and the new one. Runs in the check process: the resolver's work grows with versions times ranges, which authors choose.
  */
-import { ProjectError } from "../../project/base/diagnostic.ts";
+import { type Diagnostic, ProjectError } from "../../project/base/diagnostic.ts";
+import { CATALOG_FILE } from "../../project/base/site.ts";
 import { type ReleaseProvider, resolve } from "../../project/packages/resolve.ts";
 import type { Release } from "../../project/packages/source.ts";
-import { findingsOf, Problem } from "../problem.ts";
-import type { Queries } from "../store/database.ts";
-import { pluginIndex } from "../store/packages.ts";
 import type { NewPlugin } from "../store/releases.ts";
 
-/** What of a new release matters here. */
+/** The parts of a new release that resolving needs. */
 export interface GraphRelease {
   readonly package: string;
   readonly version: string;
@@ -20,30 +19,44 @@ export interface GraphRelease {
   readonly artifact: Release["artifact"];
 }
 
-/** Throws unless every plugin's requirements can be met. */
-export async function checkGraph(queries: Queries, release: GraphRelease): Promise<void> {
+/** Gives the published releases of ids; an unknown id is absent. */
+export type LoadReleases = (ids: readonly string[]) => Promise<ReadonlyMap<string, readonly Release[]>>;
+
+/** Findings unless every plugin's requirements can be met. */
+export async function checkGraph(release: GraphRelease, load: LoadReleases): Promise<readonly Diagnostic[]> {
+  if (release.plugins.every(({ definition }) => Object.keys(definition.requires).length === 0)) return [];
   const own = new Map(release.plugins.map((p) => [p.definition.id, newRelease(release, p)]));
+  const requirements = Object.fromEntries([...own.keys()].map((id) => [id, release.version]));
+  try {
+    const { chosen } = await resolve({ requirements, allowYanked: true }, providerOf(own, load));
+    const cycle = findCycle(chosen);
+    return cycle === undefined ? [] : [conflict(`the plugins require each other in a cycle: ${cycle.join(" -> ")}`)];
+  } catch (error) {
+    if (!(error instanceof ProjectError)) throw error;
+    return [conflict(`the requirements of ${release.package} cannot be met: ${error.message}`), ...error.diagnostics];
+  }
+}
+
+function conflict(message: string): Diagnostic {
+  return { code: "publish.graph", severity: "error", message, file: CATALOG_FILE };
+}
+
+/** Published releases with the new ones among them; every id is loaded once. */
+function providerOf(own: ReadonlyMap<string, Release>, load: LoadReleases): ReleaseProvider {
   const known = new Map<string, readonly Release[] | undefined>();
-  const provider: ReleaseProvider = {
+  return {
     async load(ids) {
-      for (const id of ids) if (!known.has(id)) known.set(id, await releasesOf(queries, id, own.get(id)));
+      const missing = ids.filter((id) => !known.has(id));
+      const loaded = missing.length === 0 ? new Map() : await load(missing);
+      for (const id of missing) known.set(id, withOwn(loaded.get(id) ?? [], own.get(id)));
       return new Map(ids.map((id) => [id, known.get(id)]));
     },
   };
-  if (release.plugins.every(({ definition }) => Object.keys(definition.requires).length === 0)) return;
-  const requirements = Object.fromEntries([...own.keys()].map((id) => [id, release.version]));
-  try {
-    const { chosen } = await resolve({ requirements, allowYanked: true }, provider);
-    const cycle = findCycle(chosen);
-    if (cycle !== undefined) {
-      throw new Problem("publish.graph", `the plugins require each other in a cycle: ${cycle.join(" -> ")}`);
-    }
-  } catch (error) {
-    if (!(error instanceof ProjectError)) throw error;
-    throw new Problem("publish.graph", `the requirements of ${release.package} cannot be met: ${error.message}`, {
-      errors: findingsOf(error.diagnostics),
-    });
-  }
+}
+
+function withOwn(published: readonly Release[], own: Release | undefined): readonly Release[] | undefined {
+  const releases = own === undefined ? published : [own, ...published.filter((r) => r.version !== own.version)];
+  return releases.length === 0 ? undefined : releases;
 }
 
 /** A cycle of requirements, without recursion, since the graph is as deep as its authors like. */
@@ -82,17 +95,4 @@ function newRelease(release: GraphRelease, plugin: NewPlugin): Release {
     compatibility: definition.compatibility,
     artifact: release.artifact,
   };
-}
-
-async function releasesOf(
-  queries: Queries,
-  id: string,
-  own: Release | undefined,
-): Promise<readonly Release[] | undefined> {
-  const index = await pluginIndex(queries, id);
-  const kept = (index?.releases ?? []).filter((r) => r.version !== own?.version).map((r) => (
-    { ...r, id, package: index!.package } as Release
-  ));
-  if (own !== undefined) kept.unshift(own);
-  return kept.length === 0 ? undefined : kept;
 }

@@ -7,7 +7,7 @@ import { readJsonBody, textField } from "../body.ts";
 import { makeCursor, readCursor } from "../cursor.ts";
 import { Problem } from "../problem.ts";
 import { type Call, idParam, knownQuery, numberQuery, versionParam } from "../services.ts";
-import { renderAuthorText } from "../site/markdown.ts";
+import { readmeHtml } from "../site/readme.ts";
 import { countInstall, installSeries } from "../store/installs.ts";
 import {
   type Facet,
@@ -104,7 +104,7 @@ export async function getPackage(call: Call): Promise<Response> {
     yanked: release.yanked ?? null,
     versions: versions.length,
     plugins: release.plugins.map(({ id, digest, definition }) => ({ id, definitionDigest: digest, definition })),
-    readme: { markdown: release.readme, html: renderAuthorText(release.readme) },
+    readme: { markdown: release.readme, html: readmeHtml(release) },
   };
   return jsonAnswer(call.request, body, { cache: "short" });
 }

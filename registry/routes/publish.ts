@@ -10,12 +10,12 @@ import { jsonAnswer } from "../answer.ts";
 import { mediaType, readBody, readJsonBody, textField } from "../body.ts";
 import { hostOf, isPunycode } from "../names.ts";
 import { findingsOf, Problem } from "../problem.ts";
-import { checkGraph } from "../publish/graph.ts";
+import type { CheckResult } from "../publish/check.ts";
 import { type Call, idParam, knownQuery, versionParam } from "../services.ts";
 import type { ReleaseRecord } from "../../project/packages/release_record.ts";
 import { signRecord } from "../signing.ts";
 import { type OwnedPrefix, ownerOf } from "../store/accounts.ts";
-import { findRelease, isoTime } from "../store/packages.ts";
+import { findRelease, isoTime, publishedReleases } from "../store/packages.ts";
 import { type PublishOutcome, publishRelease, unyankRelease, yankRelease } from "../store/releases.ts";
 import { authenticate, type Identity, requireScope } from "../tokens.ts";
 import { requirePackage } from "./packages.ts";
@@ -42,15 +42,15 @@ export async function putVersion(call: Call): Promise<Response> {
   if (createHash("sha256").update(archive).digest("base64") !== promised) {
     throw new Problem("request.digest", "the body is not the one that Content-Digest names");
   }
-  const result = await services.pool.check(archive, { package: id, version, readmeBytes: settings.readmeBytes });
-  if (!result.ok) {
-    throw new Problem("publish.invalid", `the package has ${result.diagnostics.length} findings`, {
-      errors: findingsOf(result.diagnostics),
-    });
-  }
+  const { readmeBytes, readmeHtmlBytes } = settings;
+  const result = await services.pool.check(
+    archive,
+    { package: id, version, readmeBytes, readmeHtmlBytes },
+    (ids) => publishedReleases(database, ids),
+  );
+  if (!result.ok) throw rejected(result);
   const { checked } = result;
   const artifact: { digest: Digest; size: number } = { digest: digestBytes(archive), size: archive.length };
-  await checkGraph(database, { package: id, version, plugins: checked.plugins, artifact });
 
   const publishedAt = services.now();
   const record: ReleaseRecord = {
@@ -72,6 +72,7 @@ export async function putVersion(call: Call): Promise<Response> {
     publishedAt,
     metadata: checked.metadata,
     readme: checked.readme,
+    readmeHtml: checked.readmeHtml,
     files: checked.files,
     plugins: checked.plugins,
     archive,
@@ -85,6 +86,13 @@ export async function putVersion(call: Call): Promise<Response> {
   const kept = (await findRelease(database, id, version))!;
   const body = { record: kept.record, signature: kept.signature, created: outcome.kind === "created" };
   return jsonAnswer(request, body, { cache: "never", status: outcome.kind === "created" ? 201 : 200 });
+}
+
+function rejected({ fault, diagnostics }: CheckResult & { readonly ok: false }): Problem {
+  const errors = findingsOf(diagnostics);
+  return fault === "graph"
+    ? new Problem("publish.graph", diagnostics[0]!.message, { errors })
+    : new Problem("publish.invalid", `the package has ${diagnostics.length} findings`, { errors });
 }
 
 /** Who asks; wrong tokens are counted, so that they cannot be tried out. */

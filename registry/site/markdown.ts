@@ -6,6 +6,7 @@
  */
 import MarkdownIt from "markdown-it";
 import { highlight } from "./highlight.ts";
+import { escapeControls } from "./markup.ts";
 import { drawPlot } from "./plot.ts";
 
 /** What the renderer needs of a token. */
@@ -66,13 +67,9 @@ function* walk(tokens: readonly Token[]): Generator<Token> {
   }
 }
 
-// deno-lint-ignore no-control-regex -- control characters are what is looked for
-const HOSTILE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
-
 /** Renders what an author wrote. Its headings begin one level below the page's own. */
 export function renderAuthorText(markdown: string): string {
-  const text = markdown.replace(HOSTILE, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`);
-  return scrollable(AUTHOR.render(text)).replace(
+  return scrollable(AUTHOR.render(escapeControls(markdown))).replace(
     /<(\/?)h([1-6])>/g,
     (_, slash: string, level: string) => `<${slash}h${Math.min(6, Number(level) + 2)}>`,
   );

@@ -27,12 +27,24 @@ const ENTITIES: { readonly [c: string]: string } = {
 
 /** Text as HTML, good inside of elements and quoted attributes. */
 export function escapeHtml(text: string): string {
-  return escapeHostile(text.replace(/\s*[\r\n]\s*/g, " ")).replace(/[&<>"']/g, (c) => ENTITIES[c]!);
+  // Not /\s*[\r\n]\s*/, which takes quadratic time on long runs of spaces.
+  return escapeHostile(text.replace(/\s+/g, (space) => /[\r\n]/.test(space) ? " " : space)).replace(
+    /[&<>"']/g,
+    (c) => ENTITIES[c]!,
+  );
 }
 
 /** Text as HTML, with its line ends: for code, and for what the Markdown renderer has made safe. */
 export function escapeText(text: string): string {
   return text.replace(/[&<>"']/g, (c) => ENTITIES[c]!);
+}
+
+// deno-lint-ignore no-control-regex -- control characters are what is looked for
+const HOSTILE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Text with line ends, whose other control and bidi characters are visible escapes. */
+export function escapeControls(text: string): string {
+  return text.replace(HOSTILE, (c) => `\\u{${c.charCodeAt(0).toString(16)}}`);
 }
 
 /** A template. */

@@ -108,6 +108,17 @@ export const MIGRATIONS: readonly Migration[] = [
       `ALTER TABLE signing_keys ADD COLUMN endorsement {text}`,
     ],
   },
+  {
+    name: "rendered READMEs, solver facts, parents of tokens",
+    statements: [
+      `ALTER TABLE releases ADD COLUMN readme_html {text}`,
+      `ALTER TABLE releases ADD COLUMN readme_renderer {int}`,
+      `CREATE INDEX releases_renderer ON releases (readme_renderer)`,
+      `ALTER TABLE definitions ADD COLUMN facts {text}`,
+      `ALTER TABLE tokens ADD COLUMN parent {text}`,
+      `CREATE INDEX tokens_parent ON tokens (parent)`,
+    ],
+  },
 ];
 
 const WORDS = {

@@ -8,6 +8,7 @@ import type { Definition } from "../../project/definitions/definition.ts";
 import type { PackageMetadata } from "../../project/manifest/manifest.ts";
 import { compareVersions } from "../../project/base/version.ts";
 import { containing, first, maybeText, numberOf, type Queries, type Row, type SqlValue, textOf } from "./database.ts";
+import type { Release } from "../../project/packages/source.ts";
 import type { ReleaseRecord } from "../../project/packages/release_record.ts";
 import type { ReleaseFile } from "./releases.ts";
 
@@ -82,6 +83,8 @@ export interface ReleaseState {
   readonly artifact: { readonly digest: string; readonly size: number };
   readonly metadata: PackageMetadata;
   readonly readme: string;
+  /** The README as safe HTML; undefined until the check process has rendered it. */
+  readonly readmeHtml?: string;
   readonly files: readonly ReleaseFile[];
   readonly record: ReleaseRecord;
   readonly signature: { readonly keyId: string; readonly algorithm: "Ed25519"; readonly value: string };
@@ -267,6 +270,7 @@ export async function findRelease(queries: Queries, id: string, version: string)
     version,
   );
   if (row === undefined) return undefined;
+  const readmeHtml = maybeText(row, "readme_html");
   const plugins = await queries.all(
     "SELECT id, digest, definition, entry FROM definitions WHERE package = ? AND version = ? ORDER BY id",
     id,
@@ -281,6 +285,7 @@ export async function findRelease(queries: Queries, id: string, version: string)
     artifact: { digest: textOf(row, "artifact"), size: numberOf(row, "size") },
     metadata: JSON.parse(textOf(row, "metadata")) as PackageMetadata,
     readme: textOf(row, "readme"),
+    ...(readmeHtml === undefined ? {} : { readmeHtml }),
     files: JSON.parse(textOf(row, "files")) as ReleaseFile[],
     record: JSON.parse(textOf(row, "record")) as ReleaseRecord,
     signature: { keyId: textOf(row, "signing_key"), algorithm: "Ed25519", value: textOf(row, "signature") },
@@ -309,6 +314,9 @@ export interface IndexRelease {
   readonly yanked?: { readonly reason: string; readonly severity: string };
 }
 
+/** The parts of a definition that the index needs; kept apart so that an index never parses whole definitions. */
+export type SolverFacts = Pick<Definition, "requires" | "compatibility" | "stability">;
+
 /** What the solver needs to know about a plugin. */
 export interface PluginIndex {
   readonly schemaVersion: 1;
@@ -320,7 +328,7 @@ export interface PluginIndex {
 /** All releases of a plugin. */
 export async function pluginIndex(queries: Queries, id: string): Promise<PluginIndex | undefined> {
   const rows = await queries.all(
-    `SELECT d.version, d.package, d.digest, d.definition, r.artifact, r.size, r.publisher, r.verified, r.published_at,
+    `SELECT d.version, d.package, d.digest, COALESCE(d.facts, d.definition) AS facts, r.artifact, r.size, r.publisher, r.verified, r.published_at,
        y.reason, y.severity, y.yanked_at,
        (SELECT count(*) FROM packages o WHERE o.owner = p.owner) AS owned
      FROM definitions d
@@ -332,7 +340,7 @@ export async function pluginIndex(queries: Queries, id: string): Promise<PluginI
   );
   if (rows.length === 0) return undefined;
   const releases = rows.map((row): IndexRelease => {
-    const { requires, compatibility, stability } = JSON.parse(textOf(row, "definition")) as Definition;
+    const { requires, compatibility, stability } = JSON.parse(textOf(row, "facts")) as SolverFacts;
     const { yanked } = yankOf(row);
     return {
       version: textOf(row, "version"),
@@ -349,6 +357,20 @@ export async function pluginIndex(queries: Queries, id: string): Promise<PluginI
     };
   }).sort((a, b) => compareVersions(b.version, a.version));
   return { schemaVersion: 1, id, package: textOf(rows[0]!, "package"), releases };
+}
+
+/** The published releases of plugins as the resolver takes them; unknown ids are absent. */
+export async function publishedReleases(
+  queries: Queries,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, readonly Release[]>> {
+  const found = new Map<string, readonly Release[]>();
+  for (const id of ids) {
+    const index = await pluginIndex(queries, id);
+    if (index === undefined) continue;
+    found.set(id, index.releases.map((r) => ({ ...r, id, package: index.package }) as Release));
+  }
+  return found;
 }
 
 /** The package of a plugin id. */

@@ -12,6 +12,7 @@ import { compareVersions, isPrerelease } from "../../project/base/version.ts";
 import { hostOf, skeletonOf } from "../names.ts";
 import { audit } from "./accounts.ts";
 import { type Database, first, maybeText, numberOf, type Queries, textOf } from "./database.ts";
+import type { SolverFacts } from "./packages.ts";
 
 /** One plugin of a release. */
 export interface NewPlugin {
@@ -38,6 +39,7 @@ export interface NewRelease {
   readonly publishedAt: number;
   readonly metadata: PackageMetadata;
   readonly readme: string;
+  readonly readmeHtml: string;
   readonly files: readonly ReleaseFile[];
   readonly plugins: readonly NewPlugin[];
   readonly archive: Uint8Array;
@@ -64,6 +66,9 @@ export type PublishOutcome =
   | { readonly kind: "too-many"; readonly retryAfterSeconds: number };
 
 const HOUR = 3_600_000;
+
+/** Number of the renderer of READMEs: raised when its output changes, so that kept HTML is rendered again. */
+export const AUTHOR_RENDERER = 1;
 
 /** Keeps a release. */
 export function publishRelease(
@@ -179,6 +184,10 @@ async function claimPlugin(queries: Queries, id: string, packageId: string): Pro
   return textOf(row, "package") === packageId ? undefined : textOf(row, "package");
 }
 
+function factsOf({ requires, compatibility, stability }: Definition): SolverFacts {
+  return { requires, compatibility, ...(stability === undefined ? {} : { stability }) };
+}
+
 async function insertRelease(queries: Queries, release: NewRelease, precedence: string): Promise<void> {
   await queries.run(
     "INSERT INTO blobs (digest, size, bytes) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING",
@@ -188,8 +197,8 @@ async function insertRelease(queries: Queries, release: NewRelease, precedence: 
   );
   await queries.run(
     `INSERT INTO releases (package, version, precedence, artifact, size, account, publisher, verified, published_at,
-       metadata, readme, files, record, signature, signing_key)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       metadata, readme, readme_html, readme_renderer, files, record, signature, signing_key)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     release.package,
     release.version,
     precedence,
@@ -201,6 +210,8 @@ async function insertRelease(queries: Queries, release: NewRelease, precedence: 
     release.publishedAt,
     JSON.stringify(release.metadata),
     release.readme,
+    release.readmeHtml,
+    AUTHOR_RENDERER,
     JSON.stringify(release.files),
     release.record,
     release.signature,
@@ -209,12 +220,13 @@ async function insertRelease(queries: Queries, release: NewRelease, precedence: 
   for (const plugin of release.plugins) {
     const { definition } = plugin;
     await queries.run(
-      "INSERT INTO definitions (id, version, package, digest, definition, entry) VALUES (?, ?, ?, ?, ?, ?)",
+      "INSERT INTO definitions (id, version, package, digest, definition, facts, entry) VALUES (?, ?, ?, ?, ?, ?, ?)",
       definition.id,
       release.version,
       release.package,
       plugin.digest,
       JSON.stringify(definition),
+      JSON.stringify(factsOf(definition)),
       JSON.stringify(plugin.entry),
     );
     for (const contract of definition.provides) {
@@ -383,4 +395,32 @@ function facetsOf(
 
 function sortedSet(values: readonly string[]): string[] {
   return [...new Set(values)].sort();
+}
+
+/** A release whose README was rendered by an older renderer, or never. */
+export interface StaleReadme {
+  readonly package: string;
+  readonly version: string;
+  readonly readme: string;
+}
+
+/** The next release whose README must be rendered again. */
+export async function staleReadme(queries: Queries): Promise<StaleReadme | undefined> {
+  const row = await first(
+    queries,
+    "SELECT package, version, readme FROM releases WHERE readme_renderer IS NULL OR readme_renderer < ? LIMIT 1",
+    AUTHOR_RENDERER,
+  );
+  return row && { package: textOf(row, "package"), version: textOf(row, "version"), readme: textOf(row, "readme") };
+}
+
+/** Keeps a rendered README. */
+export async function keepReadme(queries: Queries, of: StaleReadme, html: string): Promise<void> {
+  await queries.run(
+    "UPDATE releases SET readme_html = ?, readme_renderer = ? WHERE package = ? AND version = ?",
+    html,
+    AUTHOR_RENDERER,
+    of.package,
+    of.version,
+  );
 }

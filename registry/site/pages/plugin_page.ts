@@ -11,8 +11,8 @@ import { type Call, versionParam } from "../../services.ts";
 import { findRelease, listVersions, type ReleaseState, type VersionLine } from "../../store/packages.ts";
 import { newestOf } from "../../store/releases.ts";
 import { layout } from "../layout.ts";
-import { renderAuthorText } from "../markdown.ts";
 import { type Markup, markup, trusted } from "../markup.ts";
+import { readmeHtml } from "../readme.ts";
 import { stabilityBadge } from "./plugins_page.ts";
 
 /** Renders a package at its newest version, or at the one of the address. */
@@ -56,7 +56,7 @@ export async function pluginPage(call: Call): Promise<string> {
     ${
     release.readme !== "" && markup`
       <h2 id="readme">Read me</h2>
-      <div class="prose">${trusted(renderAuthorText(release.readme))}</div>
+      <div class="prose">${trusted(readmeHtml(release))}</div>
     `
   }
       </main>

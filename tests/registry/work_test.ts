@@ -1,0 +1,173 @@
+/**
+ * The work that requests cause: counted, not timed.
+ *
+ * A publisher chooses READMEs, definitions and archives once; readers ask for pages again and again. These tests count what
+ * a request renders, parses and copies in the registry's own process.
+ */
+import assert from "node:assert/strict";
+import MarkdownIt from "markdown-it";
+import { encodeFrame, FrameReader } from "../../registry/publish/frames.ts";
+import { renderStaleReadmes } from "../../registry/publish/readmes.ts";
+import { escapeHtml } from "../../registry/site/markup.ts";
+import { CODEC, codecDefinition } from "../project/sample_plugins.ts";
+import { type ProblemBody, type TestRegistry, withRegistry } from "./test_registry.ts";
+
+const PAGE = `/plugins/${CODEC.replaceAll("/", ":")}`;
+const API = `/api/packages/${CODEC.replaceAll("/", ":")}`;
+
+async function acme(r: TestRegistry): Promise<string> {
+  return (await r.author("acme", ["github.com/acme"])).token;
+}
+
+async function page(r: TestRegistry): Promise<string> {
+  return await (await fetch(r.url + PAGE)).text();
+}
+
+/** Runs `work` with a method of a prototype replaced. */
+async function replacing<T extends object, K extends keyof T>(
+  target: T,
+  key: K,
+  replacement: (original: T[K]) => T[K],
+  work: () => Promise<void>,
+): Promise<void> {
+  const original = target[key];
+  target[key] = replacement(original);
+  try {
+    await work();
+  } finally {
+    target[key] = original;
+  }
+}
+
+Deno.test("a README is rendered in the check process, never by a request", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    let renders = 0;
+    type Parse = (this: object, ...args: unknown[]) => never;
+    await replacing(
+      MarkdownIt.prototype as unknown as { parse: Parse },
+      "parse",
+      (original) =>
+        function (...args) {
+          renders++;
+          return original.apply(this, args);
+        },
+      async () => {
+        const readme = "| a | b |\n| --- | --- |\n" + "| *x* | y |\n".repeat(2000);
+        assert.equal((await r.publish(token, [codecDefinition()], { "README.md": readme })).status, 201);
+        for (let i = 0; i < 3; i++) {
+          assert.match(await page(r), /<td><em>x<\/em><\/td>/);
+          const { readme: shown } = await r.get<{ readme: { html: string } }>(API);
+          assert.match(shown.html, /<td><em>x<\/em><\/td>/);
+        }
+      },
+    );
+    assert.equal(renders, 0);
+  }));
+
+Deno.test("a README whose HTML is too long is refused with its size", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    const { status, body } = await r.publish(token, [codecDefinition()], {
+      "README.md": "| a | b |\n| --- | --- |\n" + "|x|y|\n".repeat(60_000),
+    });
+    assert.equal(status, 422);
+    assert.match(
+      (body as ProblemBody).errors[0]!.detail,
+      /"README\.md" renders to \d+ bytes of HTML; at most 1048576 are accepted/,
+    );
+  }));
+
+Deno.test("a README of an older registry is shown as text until it is rendered in the background", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    await r.publish(token, [codecDefinition()], { "README.md": "# Title\n\n<b>*x*</b>\n" });
+    const forget = (): Promise<number> =>
+      r.database.run("UPDATE releases SET readme_html = NULL, readme_renderer = NULL");
+    assert.equal(await forget(), 1);
+    assert.match(await page(r), /<pre tabindex="0"># Title\n\n&lt;b&gt;\*x\*&lt;\/b&gt;\n<\/pre>/);
+    const { pool, settings } = r.registry.services;
+    assert.equal(await renderStaleReadmes(r.database, pool, settings), 1);
+    assert.match(await page(r), /<h3>Title<\/h3>\s*<p>&lt;b&gt;<em>x<\/em>&lt;\/b&gt;<\/p>/);
+    assert.equal(await renderStaleReadmes(r.database, pool, settings), 0, "each is rendered once");
+    await forget();
+    assert.equal(await renderStaleReadmes(r.database, pool, { ...settings, readmeHtmlBytes: 10 }), 1);
+    assert.match(await page(r), /<pre tabindex="0"># Title/, "HTML over the bound is not kept");
+  }));
+
+Deno.test("an index parses no more of a definition than the resolver needs", () =>
+  withRegistry(async (r) => {
+    const token = await acme(r);
+    const property = { type: "string", description: "d".repeat(1000) };
+    const configSchema = {
+      type: "object",
+      additionalProperties: false,
+      properties: Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`p${i}`, property])),
+    };
+    const definition = { ...codecDefinition(), configSchema } as unknown as ReturnType<typeof codecDefinition>;
+    const { status, body } = await r.publish(token, [definition]);
+    assert.equal(status, 201, JSON.stringify(body));
+    let parsed = 0;
+    await replacing(
+      JSON,
+      "parse",
+      (original) => (text, ...more) => {
+        parsed += text.length;
+        return original(text, ...more) as unknown;
+      },
+      async () => void await (await fetch(`${r.url}/api/plugins/${CODEC.replaceAll("/", ":")}/index`)).text(),
+    );
+    assert.ok(parsed < 2000, `${parsed} characters`);
+  }));
+
+Deno.test("reading a message copies each byte at most twice, however small its chunks are", async () => {
+  const body = new Uint8Array(1 << 20).map((_, i) => i);
+  const bytes = encodeFrame({ kind: "result" }, body);
+  const reader = new FrameReader(2 << 20);
+  let copied = 0;
+  const frames: unknown[] = [];
+  type Set = (this: Uint8Array, from: ArrayLike<number>, at?: number) => void;
+  await replacing(
+    Uint8Array.prototype as unknown as { set: Set },
+    "set",
+    (original) =>
+      function (from, at) {
+        copied += from.length;
+        original.call(this, from, at);
+      },
+    () => {
+      for (let at = 0; at < bytes.length; at += 512) frames.push(...reader.push(bytes.subarray(at, at + 512)));
+      return Promise.resolve();
+    },
+  );
+  assert.deepEqual(frames, [{ header: { kind: "result" }, body }]);
+  assert.ok(copied <= 2 * bytes.length, `${copied} of ${bytes.length}`);
+});
+
+Deno.test("messages are read whole, wherever the pipe cuts them", () => {
+  const messages = [encodeFrame({ a: 1 }), encodeFrame("b", new Uint8Array([1, 2, 3])), encodeFrame(null)];
+  const bytes = new Uint8Array(messages.flatMap((m) => [...m]));
+  for (let size = 1; size <= bytes.length; size++) {
+    const reader = new FrameReader(1000);
+    const frames = [];
+    for (let at = 0; at < bytes.length; at += size) frames.push(...reader.push(bytes.subarray(at, at + size)));
+    assert.deepEqual(frames.map((f) => [f.header, [...f.body]]), [[{ a: 1 }, []], ["b", [1, 2, 3]], [null, []]]);
+  }
+  assert.throws(() => new FrameReader(10).push(encodeFrame("too long for that")), RangeError);
+});
+
+Deno.test("escaping text with long runs of spaces takes linear time", () => {
+  const cost = (count: number): number => {
+    const text = " ".repeat(count);
+    const runs = Array.from({ length: 5 }, () => {
+      const began = performance.now();
+      escapeHtml(text);
+      return performance.now() - began;
+    });
+    return Math.min(...runs);
+  };
+  cost(1000);
+  // Linear: 16 times; quadratic: 256 times.
+  assert.ok(cost(320_000) < 80 * Math.max(cost(20_000), 0.02));
+  assert.equal(escapeHtml("a \r\n  b  c\n"), "a b  c ");
+});
