@@ -11,6 +11,7 @@ import { openapiDocument, OPERATIONS } from "./openapi.ts";
 import { Problem, problemResponse } from "./problem.ts";
 import type { RateKind } from "./rate_limit.ts";
 import {
+  deletePrefix,
   deleteToken,
   getAccount,
   getTokens,
@@ -60,6 +61,7 @@ export const API_ROUTES: readonly Route[] = [
   { method: "POST", path: "/api/tokens", rate: "write", handler: postToken },
   { method: "DELETE", path: "/api/tokens/:token", rate: "write", handler: deleteToken },
   { method: "POST", path: "/api/prefixes", rate: "write", handler: postPrefix },
+  { method: "DELETE", path: "/api/prefixes/:prefix", rate: "write", handler: deletePrefix },
   { method: "POST", path: "/api/accounts", rate: "write", handler: postAccount },
   { method: "GET", path: "/api/openapi.json", rate: "read", handler: getOpenapi },
 ];

@@ -230,7 +230,7 @@ export const OPERATIONS: readonly Operation[] = [
   {
     method: "POST",
     path: "/api/tokens",
-    summary: "Make a token that allows no more than this one; its secret is shown once",
+    summary: "Make a token that allows no more and ends no later than this one; its secret is shown once",
     parameters: [query("days", "Days it is good for; 90 unless given", { type: "integer", minimum: 1, maximum: 366 })],
     body: { schema: "TokenRequest" },
     answers: { 201: "NewToken" },
@@ -240,7 +240,7 @@ export const OPERATIONS: readonly Operation[] = [
   {
     method: "DELETE",
     path: "/api/tokens/:token",
-    summary: "Revoke a token; any token may revoke itself",
+    summary: "Revoke a token and those made with it; any token may revoke itself",
     parameters: [{ ...NAME, name: "token", about: "The token's `id`" }],
     answers: { 204: null },
     problems: [400, 401, 403, 404, 406, 429],
@@ -249,10 +249,19 @@ export const OPERATIONS: readonly Operation[] = [
   {
     method: "POST",
     path: "/api/prefixes",
-    summary: "Claim a host shown by DNS, or (admin) give a prefix to an account",
+    summary: "Claim a host by its DNS record, or (admin) give a prefix to an account",
     body: { schema: "PrefixRequest" },
     answers: { 201: "Prefix" },
     problems: [400, 401, 403, 404, 406, 409, 413, 415, 429, 503],
+    auth: "owners",
+  },
+  {
+    method: "DELETE",
+    path: "/api/prefixes/:prefix",
+    summary: "Give a prefix up, or (admin) take it away from its owner",
+    parameters: [{ ...NAME, name: "prefix", about: "The prefix as one segment" }],
+    answers: { 204: null },
+    problems: [400, 401, 403, 404, 406, 429],
     auth: "owners",
   },
   {

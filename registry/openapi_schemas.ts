@@ -84,6 +84,7 @@ export const API_SCHEMAS: { readonly [name: string]: ApiSchema } = {
       publishedAt: ref("Time"),
       publisher: text,
       verified: flag,
+      publisherChanged: flag,
       artifact: ref("Artifact"),
       yanked: orNull(ref("Yank")),
     })),
@@ -167,6 +168,7 @@ export const API_SCHEMAS: { readonly [name: string]: ApiSchema } = {
     createdAt: ref("Time"),
     expiresAt: ref("Time"),
     revokedAt: orNull(ref("Time")),
+    parent: orNull(text),
   }),
   Account: object({
     name: text,

@@ -27,6 +27,7 @@ export const PROBLEMS = {
   "blob.unknown": [404, "No such archive"],
   "contract.unknown": [404, "No such contract"],
   "token.unknown": [404, "No such token"],
+  "prefix.unknown": [404, "No such prefix"],
   "account.unknown": [404, "No such account"],
   "method.unknown": [405, "Method not allowed"],
   "accept.none": [406, "No such representation"],

@@ -1,8 +1,9 @@
 /**
  * Tokens: `waft_` and 43 letters and digits, 32 bytes of randomness, kept only as SHA-256.
  *
- * In: an Authorization field. Out: who it is and what the token allows, or a Problem that does not say which of expired,
- * revoked and unknown it was.
+ * In: an Authorization field. Out: the account and the token's rights, or a Problem that does not distinguish expired,
+ * revoked and unknown tokens. A token's prefix bounds every action that concerns an id or a prefix, also an
+ * administrator's.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { isBelow } from "./names.ts";
@@ -13,7 +14,7 @@ import type { Queries } from "./store/database.ts";
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const FORM = /^Bearer (waft_[0-9A-Za-z]{43})$/;
 
-/** Who asks. */
+/** An authenticated client. */
 export interface Identity {
   readonly token: Token;
   readonly account: string;
@@ -36,26 +37,40 @@ export function hashSecret(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }
 
-/** Who sent a request. */
+const CHALLENGE = { "www-authenticate": "Bearer" };
+
+/** The answer to a token that does not work. */
+export function badToken(): Problem {
+  return new Problem("auth.invalid", "the token is unknown, expired or revoked", { headers: CHALLENGE });
+}
+
+/** Authenticates a request. */
 export async function authenticate(queries: Queries, request: Request, now: number): Promise<Identity> {
   const field = request.headers.get("authorization");
-  const headers = { "www-authenticate": "Bearer" };
-  if (field === null) throw new Problem("auth.missing", "send a token: Authorization: Bearer waft_…", { headers });
+  if (field === null) {
+    throw new Problem("auth.missing", "send a token: Authorization: Bearer waft_…", { headers: CHALLENGE });
+  }
   const secret = FORM.exec(field)?.[1];
   const found = secret === undefined ? undefined : await tokenByHash(queries, hashSecret(secret));
   if (found === undefined || found.token.revokedAt !== undefined || found.token.expiresAt <= now) {
-    throw new Problem("auth.invalid", "the token is unknown, expired or revoked", { headers });
+    throw badToken();
   }
   return { token: found.token, account: found.token.account, accountName: found.accountName };
 }
 
-/** Throws unless the token allows something, for an id if one is given. */
+/** Throws unless the token has a scope and, if an id or a prefix is given, covers it. `*` asks for every id. */
 export function requireScope(identity: Identity, scope: Scope, id?: string): void {
   const { scopes, prefix } = identity.token;
   if (!scopes.includes(scope) && !scopes.includes("admin")) {
     throw new Problem("auth.scope", `the token lacks the scope "${scope}"`);
   }
   if (id !== undefined && !isBelow(id, prefix)) {
-    throw new Problem("auth.scope", `the token is good for ${prefix} only, not for ${id}`);
+    throw new Problem("auth.scope", `the token is valid for ${prefix} only, not for ${id === "*" ? "all ids" : id}`);
   }
+}
+
+/** True when a token has every right of another: its scopes, its prefix. */
+export function outranks(token: Token, other: Token): boolean {
+  const isAdmin = token.scopes.includes("admin");
+  return isBelow(other.prefix, token.prefix) && (isAdmin || other.scopes.every((s) => token.scopes.includes(s)));
 }

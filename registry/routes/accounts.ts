@@ -1,39 +1,45 @@
 /**
- * `/api/account`, `/api/tokens`, `/api/prefixes`, `/api/accounts`: who may publish what.
+ * `/api/account`, `/api/tokens`, `/api/prefixes`, `/api/accounts`: the rights to publish.
  *
- * An admin makes accounts and gives them prefixes; an owner claims a host by DNS and makes narrower tokens. No token can
- * make one that allows more than itself. A secret is shown once, in the answer that makes it.
+ * An administrator creates accounts and assigns prefixes; an owner claims a host by DNS and makes narrower tokens. No token
+ * can make one that allows more or lasts longer than itself, and a token's prefix bounds administrators, too. A secret is
+ * shown once, in the answer that creates it.
  */
 import { randomBytes } from "node:crypto";
 import { jsonAnswer } from "../answer.ts";
+import type { JsonObject } from "../../project/base/json_read.ts";
 import { readJsonBody, textField } from "../body.ts";
 import { isBelow, isPrefix } from "../names.ts";
 import { Problem } from "../problem.ts";
 import { type Call, idParam, knownQuery, numberQuery } from "../services.ts";
 import {
   accountByName,
+  accountName,
   audit,
   createAccount,
   createToken,
+  dropPrefix,
   grantPrefix,
   listPrefixes,
   listTokens,
-  type Proof,
+  lockLiveToken,
+  prefixHolder,
   revokeToken,
   type Scope,
   SCOPES,
   type Token,
+  tokenById,
 } from "../store/accounts.ts";
 import { type Database, StoreUnavailable } from "../store/database.ts";
 import { DAY } from "../store/installs.ts";
 import { isoTime } from "../store/packages.ts";
 import { releaseHold } from "../store/releases.ts";
-import { hashSecret, type Identity, makeSecret, requireScope } from "../tokens.ts";
+import { badToken, hashSecret, type Identity, makeSecret, outranks, requireScope } from "../tokens.ts";
 import { identify } from "./publish.ts";
 
 /** Names of accounts. */
 export const ACCOUNT_NAME = /^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$/;
-/** How long a token may be good for. */
+/** The longest life of a token. */
 export const MAX_TOKEN_DAYS = 366;
 
 /** A token as the API shows it. */
@@ -46,14 +52,25 @@ function shownToken(token: Token): object {
     createdAt: isoTime(token.createdAt),
     expiresAt: isoTime(token.expiresAt),
     revokedAt: token.revokedAt === undefined ? null : isoTime(token.revokedAt),
+    parent: token.parent ?? null,
   };
 }
 
+/** Rights of a new token. */
+interface WantedToken {
+  readonly account: string;
+  readonly label: string;
+  readonly scopes: readonly Scope[];
+  readonly prefix: string;
+  readonly days: number;
+  readonly at: number;
+  /** The token that makes it: the new one ends with it at the latest. */
+  readonly parent?: Token;
+}
+
 /** Makes a token and keeps its hash; the only place where a secret exists. */
-export async function mintToken(
-  database: Database,
-  wanted: { account: string; label: string; scopes: readonly Scope[]; prefix: string; days: number; at: number },
-): Promise<{ token: Token; secret: string }> {
+export async function mintToken(database: Database, wanted: WantedToken): Promise<{ token: Token; secret: string }> {
+  const { at, parent } = wanted;
   const secret = makeSecret();
   const token: Token = {
     id: `tok_${randomBytes(9).toString("hex")}`,
@@ -61,13 +78,16 @@ export async function mintToken(
     label: wanted.label,
     scopes: wanted.scopes,
     prefix: wanted.prefix,
-    createdAt: wanted.at,
-    expiresAt: wanted.at + wanted.days * DAY,
+    createdAt: at,
+    expiresAt: Math.min(at + wanted.days * DAY, parent?.expiresAt ?? Infinity),
+    ...(parent === undefined ? {} : { parent: parent.id }),
   };
   await database.write(async (queries) => {
+    // In the same transaction, so that a token that is being revoked leaves no child behind.
+    if (parent !== undefined && !await lockLiveToken(queries, parent.id, at)) throw badToken();
     await createToken(queries, token, hashSecret(secret));
     await audit(queries, {
-      at: wanted.at,
+      at,
       account: wanted.account,
       action: "token",
       subject: token.id,
@@ -77,7 +97,7 @@ export async function mintToken(
   return { token, secret };
 }
 
-/** `GET /api/account`: whose token this is. */
+/** `GET /api/account`: the account of the token. */
 export async function getAccount(call: Call): Promise<Response> {
   knownQuery(call, []);
   const identity = await identify(call);
@@ -115,23 +135,18 @@ export async function postToken(call: Call): Promise<Response> {
   requireScope(identity, "owners");
   const isAdmin = identity.token.scopes.includes("admin");
   let { account } = identity;
-  if (body.account !== undefined) {
-    const name = textField(body, "account", { min: 1, max: 39 });
-    requireScope(identity, "admin");
-    const other = await accountByName(database, name);
-    if (other === undefined) throw new Problem("account.unknown", `no account has the name ${name}`);
-    account = other.id;
-  }
+  if (body.account !== undefined) account = await givenAccount(call, identity, body);
   for (const scope of scopes) {
     if (!isAdmin && !identity.token.scopes.includes(scope)) {
       throw new Problem("auth.scope", `a token without the scope "${scope}" cannot make one that has it`);
     }
   }
   if (prefix !== "*" && !isPrefix(prefix)) throw badPrefix();
-  if (!isBelow(prefix, identity.token.prefix) && prefix !== identity.token.prefix) {
+  if (!isBelow(prefix, identity.token.prefix)) {
     throw new Problem("auth.scope", `a token for ${identity.token.prefix} cannot make one for ${prefix}`);
   }
-  const made = await mintToken(database, { account, label, scopes, prefix, days, at: now() });
+  const wanted = { account, label, scopes, prefix, days, at: now(), parent: identity.token };
+  const made = await mintToken(database, wanted);
   return jsonAnswer(call.request, { token: shownToken(made.token), secret: made.secret }, {
     cache: "never",
     status: 201,
@@ -147,27 +162,40 @@ function scopesOf(value: unknown): Scope[] {
   });
 }
 
-/** `DELETE /api/tokens/{token}` */
+/** `DELETE /api/tokens/{token}`: a token may revoke itself and every token whose rights it has. */
 export async function deleteToken(call: Call): Promise<Response> {
   knownQuery(call, []);
   const { database, now } = call.services;
   const identity = await identify(call);
   const id = call.params.token ?? "";
-  // A token may always end itself.
-  if (id !== identity.token.id) requireScope(identity, "owners");
+  if (id !== identity.token.id) await requireRevoker(call, identity, id);
   const ended = await database.write(async (queries) => {
-    if (!await revokeToken(queries, identity.account, id, now())) return false;
+    if (!await revokeToken(queries, id, now())) return false;
     await audit(queries, { at: now(), account: identity.account, action: "revoke", subject: id });
     return true;
   });
-  if (!ended) throw new Problem("token.unknown", "the account has no such token that still works");
+  if (!ended) throw unknownToken();
   return new Response(null, { status: 204, headers: { "cache-control": "no-store" } });
 }
 
-/** `POST /api/prefixes`: an owner claims a host by DNS; an admin gives any prefix to an account. */
+async function requireRevoker(call: Call, identity: Identity, id: string): Promise<void> {
+  requireScope(identity, "owners");
+  const target = await tokenById(call.services.database, id);
+  const isOwn = target?.account === identity.account || identity.token.scopes.includes("admin");
+  if (target === undefined || !isOwn) throw unknownToken();
+  if (!outranks(identity.token, target)) {
+    throw new Problem("auth.scope", "a token cannot revoke one that allows more than itself");
+  }
+}
+
+function unknownToken(): Problem {
+  return new Problem("token.unknown", "the account has no valid token of this id");
+}
+
+/** `POST /api/prefixes`: an owner claims a host by DNS; an administrator gives any prefix to an account. */
 export async function postPrefix(call: Call): Promise<Response> {
   knownQuery(call, []);
-  const { database, settings, domains, now } = call.services;
+  const { database, settings, now } = call.services;
   const identity = await identify(call);
   requireScope(identity, "owners");
   const body = await readJsonBody(call.request, {
@@ -177,18 +205,13 @@ export async function postPrefix(call: Call): Promise<Response> {
   });
   const prefix = textField(body, "prefix", { min: 3, max: 300 });
   if (!isPrefix(prefix)) throw badPrefix();
-  let { account } = identity;
-  let proof: Proof = "dns";
-  if (body.account !== undefined) {
-    requireScope(identity, "admin");
-    const name = textField(body, "account", { min: 1, max: 39 });
-    const other = await accountByName(database, name);
-    if (other === undefined) throw new Problem("account.unknown", `no account has the name ${name}`);
-    account = other.id;
-    proof = "admin";
-  } else await requireDomain(prefix, identity, domains);
+  requireScope(identity, "owners", prefix);
+  const claim = body.account === undefined
+    ? { account: identity.account, proof: "dns" as const, from: await requireDomain(call, prefix, identity) }
+    : { account: await givenAccount(call, identity, body), proof: "admin" as const, from: undefined };
+  const { account, proof, from } = claim;
   const granted = await database.write(async (queries) => {
-    if (!await grantPrefix(queries, { prefix, account, proof }, now())) return false;
+    if (!await grantPrefix(queries, { prefix, account, proof }, now(), from)) return false;
     await audit(queries, { at: now(), account: identity.account, action: "prefix", subject: prefix, detail: account });
     return true;
   });
@@ -196,14 +219,50 @@ export async function postPrefix(call: Call): Promise<Response> {
   return jsonAnswer(call.request, { prefix, proof }, { cache: "never", status: 201 });
 }
 
-async function requireDomain(prefix: string, identity: Identity, domains: Call["services"]["domains"]): Promise<void> {
+/** The account that an administrator names. */
+async function givenAccount(call: Call, identity: Identity, body: JsonObject): Promise<string> {
+  requireScope(identity, "admin");
+  const name = textField(body, "account", { min: 1, max: 39 });
+  const account = await accountByName(call.services.database, name);
+  if (account === undefined) throw new Problem("account.unknown", `no account has the name ${name}`);
+  return account.id;
+}
+
+/** `DELETE /api/prefixes/{prefix}`: an administrator takes a prefix away; its owner gives it up. */
+export async function deletePrefix(call: Call): Promise<Response> {
+  knownQuery(call, []);
+  const { database, now } = call.services;
+  const identity = await identify(call);
+  const prefix = (call.params.prefix ?? "").replaceAll(":", "/");
+  if (!isPrefix(prefix)) throw badPrefix();
+  requireScope(identity, "owners", prefix);
+  const holder = await prefixHolder(database, prefix);
+  if (holder === undefined) throw new Problem("prefix.unknown", `no account owns ${prefix}`);
+  if (holder.account !== identity.account) requireScope(identity, "admin", prefix);
+  await database.write(async (queries) => {
+    if (!await dropPrefix(queries, prefix, holder.account)) return;
+    await audit(queries, { at: now(), account: identity.account, action: "drop-prefix", subject: prefix });
+  });
+  return new Response(null, { status: 204, headers: { "cache-control": "no-store" } });
+}
+
+/** Throws unless the host's DNS record names the account; the account whose own proof of the host has lapsed, if any. */
+async function requireDomain(call: Call, prefix: string, identity: Identity): Promise<string | undefined> {
+  const { database, domains } = call.services;
   const host = prefix.split("/")[0]!;
   const how = `add the TXT record _waft.${host} with waft-account=${identity.accountName}`;
   if (prefix !== host) throw new Problem("owner.prefix", `a DNS record shows the ownership of a whole host: ${how}`);
-  const shown = await domains(host, identity.accountName).catch(() => {
-    throw new StoreUnavailable(`the name servers of ${host} could not be asked`);
-  });
-  if (!shown) throw new Problem("owner.prefix", `${host} does not name this account: ${how}`);
+  const names = (account: string): Promise<boolean> =>
+    domains(host, account).catch(() => {
+      throw new StoreUnavailable(`the name servers of ${host} could not be asked`);
+    });
+  if (!await names(identity.accountName)) {
+    throw new Problem("owner.prefix", `${host} does not name this account: ${how}`);
+  }
+  const holder = await prefixHolder(database, prefix);
+  if (holder === undefined || holder.proof !== "dns" || holder.account === identity.account) return undefined;
+  const other = await accountName(database, holder.account);
+  return other !== undefined && await names(other) ? undefined : holder.account;
 }
 
 function badPrefix(): Problem {
@@ -212,12 +271,12 @@ function badPrefix(): Problem {
   });
 }
 
-/** `POST /api/accounts`: an admin makes an account. */
+/** `POST /api/accounts`: an administrator creates an account. */
 export async function postAccount(call: Call): Promise<Response> {
   knownQuery(call, []);
   const { database, settings, now } = call.services;
   const identity = await identify(call);
-  requireScope(identity, "admin");
+  requireScope(identity, "admin", "*");
   const body = await readJsonBody(call.request, {
     maxBytes: settings.jsonBytes,
     timeoutMs: settings.bodyTimeoutMs,
@@ -234,13 +293,13 @@ export async function postAccount(call: Call): Promise<Response> {
   return jsonAnswer(call.request, { name }, { cache: "never", status: 201 });
 }
 
-/** `POST /api/packages/{name}/release`: an admin lets a held package be seen. */
+/** `POST /api/packages/{name}/release`: an administrator releases a held package. */
 export async function postReleaseHold(call: Call): Promise<Response> {
   knownQuery(call, []);
   const { database, now } = call.services;
   const identity = await identify(call);
-  requireScope(identity, "admin");
   const id = idParam(call);
+  requireScope(identity, "admin", id);
   if (!await releaseHold(database, id, identity.account, now())) {
     throw new Problem("package.unknown", `no package ${id} is held`);
   }

@@ -77,7 +77,7 @@ export function cursorOf(page: PackagePage, bound: string, secret: string): stri
 }
 
 /** The package of the address; throws when there is none or it is held. */
-export async function requirePackage(call: Call): Promise<{ id: string; summary: PackageSummary; owner: string }> {
+export async function requirePackage(call: Call): Promise<{ id: string; summary: PackageSummary }> {
   const id = idParam(call);
   const found = await findPackage(call.services.database, id);
   if (found === undefined) throw new Problem("package.unknown", `no package ${id} was published here`);

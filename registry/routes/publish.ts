@@ -1,8 +1,9 @@
 /**
- * Publishing and yanking. Design §3.4.
+ * Publishing and yanking.
  *
- * In: an archive and a token. Out: a signed release, or findings. Order: who, may they, is it whole, is it valid, can it be
- * met, keep it. The answer is final: when it says 201, the release is there.
+ * In: an archive and a token. Out: a signed release, or findings. Order: authenticate, authorize, verify the digest, check
+ * the archive, resolve its requirements, store it. The owner of the longest prefix that covers an id may publish and yank
+ * it. An answer 201 is final: the release is committed.
  */
 import { createHash } from "node:crypto";
 import { type Digest, digestBytes, jcs } from "../../project/base/integrity.ts";
@@ -95,7 +96,7 @@ function rejected({ fault, diagnostics }: CheckResult & { readonly ok: false }):
     : new Problem("publish.invalid", `the package has ${diagnostics.length} findings`, { errors });
 }
 
-/** Who asks; wrong tokens are counted, so that they cannot be tried out. */
+/** Authenticates a call; wrong tokens are rate-limited, so that they cannot be guessed. */
 export async function identify(call: Call): Promise<Identity> {
   const { database, limiter, now } = call.services;
   try {
@@ -112,7 +113,7 @@ async function requireOwner(call: Call, id: string, identity: Identity): Promise
   if (owned === undefined) {
     throw new Problem(
       "owner.prefix",
-      `nobody has shown to own ${id}; how to is said at ${call.services.settings.baseUrl}/registry#who-may-publish`,
+      `no account owns ${id}; see ${call.services.settings.baseUrl}/registry#who-may-publish`,
     );
   }
   if (owned.account !== identity.account) {
@@ -125,7 +126,7 @@ async function requireOwner(call: Call, id: string, identity: Identity): Promise
     if (!shown) {
       throw new Problem(
         "owner.unproved",
-        `the TXT record _waft.${hostOf(id)} does not say waft-account=${identity.accountName} any more`,
+        `the TXT record _waft.${hostOf(id)} no longer says waft-account=${identity.accountName}`,
       );
     }
   }
@@ -154,7 +155,7 @@ function refuse(outcome: PublishOutcome, id: string, version: string): void {
         `${id} ${outcome.version} exists; build metadata does not make another release`,
       );
     case "owner":
-      throw new Problem("owner.prefix", `${id} was published by another account`);
+      throw new Problem("owner.prefix", `${id} belongs to another account`);
     case "twin":
       throw new Problem("package.twin", `${id} is too easily mistaken for ${outcome.other}`);
     case "plugin-taken":
@@ -205,10 +206,9 @@ async function requireYanker(call: Call): Promise<{ id: string; version: string;
   const version = versionParam(call);
   const identity = await identify(call);
   requireScope(identity, "yank", id);
-  const { owner } = await requirePackage(call);
-  if (owner !== identity.account && !identity.token.scopes.includes("admin")) {
-    throw new Problem("owner.prefix", `${id} was published by another account`);
-  }
+  await requirePackage(call);
+  // Ownership is that of the prefix, now: whoever lost it, or its DNS record, lost the right to yank.
+  if (!identity.token.scopes.includes("admin")) await requireOwner(call, id, identity);
   if (await findRelease(call.services.database, id, version) === undefined) {
     throw new Problem("version.unknown", `${id} has no version ${version}`);
   }

@@ -1,19 +1,20 @@
 /**
  * Accounts, their tokens and the id prefixes they own.
  *
- * In: names, token hashes, prefixes. Out: rows. A token itself is never stored, only its SHA-256. A prefix has one owner;
- * the longest prefix that covers an id decides. Everything that changes who may do what leaves a line in `audit`.
+ * In: names, token hashes, prefixes. Out: rows. Only the SHA-256 of a token is stored. A prefix has one owner; the longest
+ * prefix that covers an id decides who owns the id. Revoking a token revokes the tokens made with it, and theirs. Every
+ * change of rights is recorded in `audit`.
  */
 import { randomBytes } from "node:crypto";
 import { prefixesOf } from "../names.ts";
-import { first, maybeNumber, numberOf, type Queries, type Row, textOf } from "./database.ts";
+import { first, maybeNumber, maybeText, numberOf, type Queries, type Row, textOf } from "./database.ts";
 
 /** What a token may do. `admin` includes the others. */
 export type Scope = "publish" | "yank" | "owners" | "admin";
 /** All scopes. */
 export const SCOPES: readonly Scope[] = ["publish", "yank", "owners", "admin"];
 
-/** Somebody who publishes. */
+/** A publisher. */
 export interface Account {
   readonly id: string;
   readonly name: string;
@@ -31,6 +32,8 @@ export interface Token {
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly revokedAt?: number;
+  /** The token that made it; absent for tokens of an operator and of the first start. */
+  readonly parent?: string;
 }
 
 /** How the ownership of a prefix was shown. */
@@ -61,6 +64,12 @@ export async function accountByName(queries: Queries, name: string): Promise<Acc
   return row && { id: textOf(row, "id"), name: textOf(row, "name"), createdAt: numberOf(row, "created_at") };
 }
 
+/** The name of an account. */
+export async function accountName(queries: Queries, id: string): Promise<string | undefined> {
+  const row = await first(queries, "SELECT name FROM accounts WHERE id = ?", id);
+  return row && textOf(row, "name");
+}
+
 /** Number of accounts. */
 export async function countAccounts(queries: Queries): Promise<number> {
   return numberOf((await first(queries, "SELECT count(*) AS n FROM accounts"))!, "n");
@@ -69,8 +78,8 @@ export async function countAccounts(queries: Queries): Promise<number> {
 /** Keeps a token. */
 export async function createToken(queries: Queries, token: Token, hash: string): Promise<void> {
   await queries.run(
-    `INSERT INTO tokens (id, account, hash, label, scopes, prefix, created_at, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO tokens (id, account, hash, label, scopes, prefix, created_at, expires_at, parent)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     token.id,
     token.account,
     hash,
@@ -79,13 +88,25 @@ export async function createToken(queries: Queries, token: Token, hash: string):
     token.prefix,
     token.createdAt,
     token.expiresAt,
+    token.parent ?? null,
   );
 }
 
-const TOKEN_COLUMNS = "t.id, t.account, t.label, t.scopes, t.prefix, t.created_at, t.expires_at, t.revoked_at";
+/** Locks a token until the end of the transaction; false when it no longer works. */
+export async function lockLiveToken(queries: Queries, id: string, now: number): Promise<boolean> {
+  return await queries.run(
+    "UPDATE tokens SET label = label WHERE id = ? AND revoked_at IS NULL AND expires_at > ?",
+    id,
+    now,
+  ) === 1;
+}
+
+const TOKEN_COLUMNS =
+  "t.id, t.account, t.label, t.scopes, t.prefix, t.created_at, t.expires_at, t.revoked_at, t.parent";
 
 function tokenOf(row: Row): Token {
   const revokedAt = maybeNumber(row, "revoked_at");
+  const parent = maybeText(row, "parent");
   return {
     id: textOf(row, "id"),
     account: textOf(row, "account"),
@@ -95,6 +116,7 @@ function tokenOf(row: Row): Token {
     createdAt: numberOf(row, "created_at"),
     expiresAt: numberOf(row, "expires_at"),
     ...(revokedAt === undefined ? {} : { revokedAt }),
+    ...(parent === undefined ? {} : { parent }),
   };
 }
 
@@ -121,19 +143,31 @@ export async function listTokens(queries: Queries, account: string): Promise<Tok
   return rows.map(tokenOf);
 }
 
-/** Ends a token of an account; false when there is none that still works. */
-export async function revokeToken(queries: Queries, account: string, id: string, at: number): Promise<boolean> {
-  const changed = await queries.run(
-    "UPDATE tokens SET revoked_at = ? WHERE id = ? AND account = ? AND revoked_at IS NULL",
-    at,
-    id,
-    account,
-  );
-  return changed === 1;
+/** The token of an id. */
+export async function tokenById(queries: Queries, id: string): Promise<Token | undefined> {
+  const row = await first(queries, `SELECT ${TOKEN_COLUMNS} FROM tokens t WHERE t.id = ?`, id);
+  return row && tokenOf(row);
 }
 
-/** Gives a prefix to an account; false when another account has it. Giving it again changes nothing. */
-export async function grantPrefix(queries: Queries, owned: OwnedPrefix, at: number): Promise<boolean> {
+/** Revokes a token and every token that descends from it; false when the token itself no longer works. */
+export async function revokeToken(queries: Queries, id: string, at: number): Promise<boolean> {
+  const revoked = await queries.run("UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", at, id);
+  await queries.run(
+    `WITH RECURSIVE line (id) AS (
+       SELECT id FROM tokens WHERE parent = ? UNION SELECT t.id FROM tokens t JOIN line ON t.parent = line.id
+     )
+     UPDATE tokens SET revoked_at = ? WHERE revoked_at IS NULL AND id IN (SELECT id FROM line)`,
+    id,
+    at,
+  );
+  return revoked === 1;
+}
+
+/**
+ * Gives a prefix to an account; false when another account has it. Granting it again changes nothing. `from` is an
+ * account whose proof of ownership has lapsed: the prefix moves away from it.
+ */
+export async function grantPrefix(queries: Queries, owned: OwnedPrefix, at: number, from?: string): Promise<boolean> {
   await queries.run(
     "INSERT INTO prefixes (prefix, account, proof, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (prefix) DO NOTHING",
     owned.prefix,
@@ -141,8 +175,23 @@ export async function grantPrefix(queries: Queries, owned: OwnedPrefix, at: numb
     owned.proof,
     at,
   );
-  const row = await first(queries, "SELECT account FROM prefixes WHERE prefix = ?", owned.prefix);
-  return row !== undefined && textOf(row, "account") === owned.account;
+  if (from !== undefined) {
+    await queries.run(
+      "UPDATE prefixes SET account = ?, proof = ?, created_at = ? WHERE prefix = ? AND account = ?",
+      owned.account,
+      owned.proof,
+      at,
+      owned.prefix,
+      from,
+    );
+  }
+  return (await prefixHolder(queries, owned.prefix))?.account === owned.account;
+}
+
+/** The owner of exactly this prefix. */
+export async function prefixHolder(queries: Queries, prefix: string): Promise<OwnedPrefix | undefined> {
+  const row = await first(queries, "SELECT prefix, account, proof FROM prefixes WHERE prefix = ?", prefix);
+  return row && prefixOf(row);
 }
 
 /** Takes a prefix away from an account. */

@@ -206,9 +206,9 @@ export function summaryOf(row: Row): PackageSummary {
 export async function findPackage(
   queries: Queries,
   id: string,
-): Promise<{ summary: PackageSummary; owner: string; held: boolean } | undefined> {
+): Promise<{ summary: PackageSummary; held: boolean } | undefined> {
   const row = await first(queries, "SELECT * FROM packages WHERE id = ?", id);
-  return row && { summary: summaryOf(row), owner: textOf(row, "owner"), held: numberOf(row, "held") === 1 };
+  return row && { summary: summaryOf(row), held: numberOf(row, "held") === 1 };
 }
 
 /** How many values each facet has among what is listed; the most frequent first. */
@@ -232,6 +232,8 @@ export interface VersionLine {
   readonly publishedAt: string;
   readonly publisher: string;
   readonly verified: boolean;
+  /** True when another account published the version before. */
+  readonly publisherChanged: boolean;
   readonly artifact: { readonly digest: string; readonly size: number };
   readonly yanked?: YankState;
 }
@@ -239,15 +241,18 @@ export interface VersionLine {
 /** The versions of a package, newest first. */
 export async function listVersions(queries: Queries, id: string): Promise<VersionLine[]> {
   const rows = await queries.all(
-    `SELECT r.version, r.published_at, r.publisher, r.verified, r.artifact, r.size, y.reason, y.severity, y.yanked_at
-     FROM releases r LEFT JOIN yanks y ON y.package = r.package AND y.version = r.version WHERE r.package = ?`,
+    `SELECT r.version, r.published_at, r.publisher, r.verified, r.artifact, r.size, r.account, y.reason, y.severity,
+       y.yanked_at
+     FROM releases r LEFT JOIN yanks y ON y.package = r.package AND y.version = r.version WHERE r.package = ?
+     ORDER BY r.published_at`,
     id,
   );
-  return rows.map((row) => ({
+  return rows.map((row, i) => ({
     version: textOf(row, "version"),
     publishedAt: isoTime(numberOf(row, "published_at")),
     publisher: textOf(row, "publisher"),
     verified: numberOf(row, "verified") === 1,
+    publisherChanged: i > 0 && textOf(row, "account") !== textOf(rows[i - 1]!, "account"),
     artifact: { digest: textOf(row, "artifact"), size: numberOf(row, "size") },
     ...yankOf(row),
   })).sort((a, b) => compareVersions(b.version, a.version));

@@ -10,7 +10,7 @@ import { contractNamespace } from "../../project/definitions/definition.ts";
 import type { PackageMetadata } from "../../project/manifest/manifest.ts";
 import { compareVersions, isPrerelease } from "../../project/base/version.ts";
 import { hostOf, skeletonOf } from "../names.ts";
-import { audit } from "./accounts.ts";
+import { audit, ownerOf } from "./accounts.ts";
 import { type Database, first, maybeText, numberOf, type Queries, textOf } from "./database.ts";
 import type { SolverFacts } from "./packages.ts";
 
@@ -80,6 +80,7 @@ export function publishRelease(
     const { account, version, publishedAt } = release;
     // Locks the account's row, so that its limits hold over several processes.
     await queries.run("UPDATE accounts SET name = name WHERE id = ?", account);
+    if ((await ownerOf(queries, release.package))?.account !== account) return { kind: "owner" };
     const placed = await placePackage(queries, release);
     if (placed !== undefined) return placed;
 
@@ -102,6 +103,7 @@ export function publishRelease(
       // Thrown, so that the claims made before it are undone.
       if (taken !== undefined) throw new Refused({ kind: "plugin-taken", id: definition.id, package: taken });
     }
+    await takeOver(queries, release);
     await insertRelease(queries, release, precedence);
     await refreshPackage(queries, release.package);
     await audit(queries, {
@@ -151,9 +153,15 @@ async function placePackage(queries: Queries, release: NewRelease): Promise<Publ
     metadata.repository,
   );
   await queries.run("UPDATE packages SET host = host WHERE host = ? AND skeleton = ?", host, skeleton);
-  const row = (await first(queries, "SELECT id, owner FROM packages WHERE host = ? AND skeleton = ?", host, skeleton))!;
+  const row = (await first(queries, "SELECT id FROM packages WHERE host = ? AND skeleton = ?", host, skeleton))!;
   if (textOf(row, "id") !== release.package) return { kind: "twin", other: textOf(row, "id") };
-  return textOf(row, "owner") === release.account ? undefined : { kind: "owner" };
+  return undefined;
+}
+
+/** A package follows its prefix: when that has a new owner, so has the package. */
+async function takeOver(queries: Queries, { account, package: id, publishedAt }: NewRelease): Promise<void> {
+  const moved = await queries.run("UPDATE packages SET owner = ? WHERE id = ? AND owner <> ?", account, id, account);
+  if (moved === 1) await audit(queries, { at: publishedAt, account, action: "take-over", subject: id });
 }
 
 async function overLimit(

@@ -205,7 +205,9 @@ Deno.test("the limits are those of the program", () => {
     const words of [
       `at most ${limits.publishPerHour} releases an hour and ${limits.publishPerDay} a day`,
       `at most ${limits.archiveBytes >> 20} MiB packed and ${ARCHIVE_LIMITS.unpackedBytes >> 20} MiB unpacked`,
-      `a README ${limits.readmeBytes >> 10} KiB and ${limits.readmeHtmlBytes >> 20} MiB of HTML, a JSON body ${limits.jsonBytes >> 10} KiB`,
+      `a README ${limits.readmeBytes >> 10} KiB and ${limits.readmeHtmlBytes >> 20} MiB of HTML, a JSON body ${
+        limits.jsonBytes >> 10
+      } KiB`,
       `within ${limits.bodyTimeoutMs / 1000} seconds`,
       `take ${limits.checkTimeoutMs / 1000} seconds and ${limits.checkMemoryMiB} MiB`,
       `the ${limits.checkQueue + 1}th is answered 503`,

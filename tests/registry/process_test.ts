@@ -3,7 +3,7 @@
  * was acknowledged.
  */
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -11,45 +11,13 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { createAccount } from "../../registry/store/accounts.ts";
 import { migrate } from "../../registry/store/migrations.ts";
 import { PostgresDatabase } from "../../registry/store/postgres.ts";
 import { SqliteDatabase } from "../../registry/store/sqlite.ts";
 import { CODEC, codecDefinition, definition } from "../project/sample_plugins.ts";
+import { App, WAFT } from "./registry_process.ts";
 import { contentDigest, realArchive } from "./test_registry.ts";
-
-const MAIN = fileURLToPath(new URL("../../registry/main.ts", import.meta.url));
-const WAFT = fileURLToPath(new URL("../../cli.ts", import.meta.url));
-
-class App {
-  readonly child: ChildProcess;
-  text = "";
-  readonly ended: Promise<number | null>;
-
-  constructor(args: readonly string[], { main = MAIN, databaseUrl = "" } = {}) {
-    this.child = spawn(process.execPath, ["run", "-A", "--no-check", main, ...args], {
-      stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, DATABASE_URL: databaseUrl },
-    });
-    const collect = (chunk: Uint8Array): void => {
-      this.text += new TextDecoder().decode(chunk);
-    };
-    this.child.stdout!.on("data", collect);
-    this.child.stderr!.on("data", collect);
-    this.ended = new Promise((resolve) => this.child.once("exit", (code) => resolve(code)));
-  }
-
-  /** Waits until the output matches. */
-  async saw(pattern: RegExp): Promise<string> {
-    for (let i = 0; i < 400; i++) {
-      const match = pattern.exec(this.text);
-      if (match !== null) return match[1]!;
-      await new Promise((resolve) => setTimeout(resolve, 25));
-    }
-    throw new Error(`no ${pattern} in ${this.text}`);
-  }
-}
 
 Deno.test("one command starts a registry; kill -9 loses nothing acknowledged; SIGTERM ends it cleanly", async () => {
   const folder = await mkdtemp(join(tmpdir(), "waft-process-"));

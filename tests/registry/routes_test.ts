@@ -102,6 +102,7 @@ const CHANGES = [
   "POST /api/tokens",
   "DELETE /api/tokens/:token",
   "POST /api/prefixes",
+  "DELETE /api/prefixes/:prefix",
   "POST /api/accounts",
 ];
 
@@ -225,6 +226,8 @@ Deno.test("routes: each change, as its operation says", () =>
     await ask("POST /api/accounts", "/api/accounts", r.json("POST", { name: "bob" }, admin), 201);
     const prefix = { prefix: "github.com/bob", account: "bob" };
     await ask("POST /api/prefixes", "/api/prefixes", r.json("POST", prefix, admin), 201);
+    const dropped = { method: "DELETE", ...as(admin) };
+    await ask("DELETE /api/prefixes/:prefix", "/api/prefixes/github.com:bob", dropped, 204);
     assert.deepEqual([...done].sort(), [...CHANGES].sort());
   }));
 

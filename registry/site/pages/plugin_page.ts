@@ -188,7 +188,7 @@ function versionTable(id: string, versions: readonly VersionLine[], shown: strin
         v.yanked === undefined
           ? ""
           : markup`<span class="badge warn">withdrawn: ${v.yanked.severity}</span> ${v.yanked.reason}`
-      }</td>
+      }${v.publisherChanged && markup` <span class="badge warn">published by another account than before</span>`}</td>
               <td>${
         before !== undefined &&
         markup`<a href="/plugins/${segment}/compare/${before.version}...${v.version}">compare with ${before.version}</a>`
