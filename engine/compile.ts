@@ -225,7 +225,7 @@ function emitThunks(
     target.emitEntryThunk(signature, context, code);
   }
   for (let i = 0; i < valid.importedFuncCount; i++) {
-    const signature = env.funcSignature[i]!;
-    if (code.hostThunk[signature]! < 0) target.emitHostThunk(signature, context, code);
+    const signature = env.funcSignature[i];
+    if (code.hostThunk[signature] < 0) target.emitHostThunk(signature, context, code);
   }
 }

@@ -87,7 +87,7 @@ for (const [key, text] of Object.entries(TRIGGERS)) {
 }
 
 Deno.test("keys that deny registers keep long-lived values out of them", () => {
-  const inLoop = (key: string, on: boolean) => listing(TRIGGERS[key]!, key, on).code;
+  const inLoop = (key: string, on: boolean) => listing(TRIGGERS[key], key, on).code;
   ok(/\bw8\b/.test(inLoop("x8-pin", true)) && !/\b[wx]8\b/.test(inLoop("x8-pin", false)));
   ok(/\bw1[234]\b/.test(inLoop("leaf-scratch-pins", true)));
   ok(!/\b[wx]1[234]\b/.test(inLoop("leaf-scratch-pins", false)));

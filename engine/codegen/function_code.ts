@@ -32,17 +32,17 @@ export function writeFunctionCode(
   const relocations = relocAt.length;
   words[at] = index;
   words[at + 1] = code.length;
-  words[at + 2] = code.functionEnd[index]!;
-  words[at + 3] = code.functionFrame[index]!;
+  words[at + 2] = code.functionEnd[index];
+  words[at + 3] = code.functionFrame[index];
   words[at + 4] = relocations;
   words[at + 5] = callRows.length / CALL_COLUMNS;
   words[at + 6] = trapRows.length / TRAP_COLUMNS;
   words[at + 7] = own.length;
   at += HEADER_WORDS;
   for (let k = 0; k < relocations; k++, at += 3) {
-    words[at] = relocAt[k]!;
-    words[at + 1] = relocKind[k]!;
-    words[at + 2] = relocTarget[k]!;
+    words[at] = relocAt[k];
+    words[at + 1] = relocKind[k];
+    words[at + 2] = relocTarget[k];
   }
   words.set(callRows, at);
   words.set(trapRows, at += callRows.length);
@@ -53,29 +53,29 @@ export function writeFunctionCode(
 
 /** Appends the function that stands in `words` at `at` to the image; returns the words that went with it. */
 export function appendFunctionCode(code: MachineCode, filler: number, words: Int32Array, at: number): Int32Array {
-  const index = words[at]!, length = words[at + 1]!, end = words[at + 2]!;
-  const relocations = words[at + 4]!, calls = words[at + 5]!, traps = words[at + 6]!, own = words[at + 7]!;
+  const index = words[at], length = words[at + 1], end = words[at + 2];
+  const relocations = words[at + 4], calls = words[at + 5], traps = words[at + 6], own = words[at + 7];
   alignImage(code, FUNCTION_ALIGNMENT, filler);
   code.reserve(length);
   const start = code.length;
   code.functionStart[index] = start;
   code.functionEnd[index] = start + end;
-  code.functionFrame[index] = words[at + 3]!;
+  code.functionFrame[index] = words[at + 3];
   at += HEADER_WORDS;
-  for (let k = 0; k < relocations; k++, at += 3) code.addReloc(start + words[at]!, words[at + 1]!, words[at + 2]!);
+  for (let k = 0; k < relocations; k++, at += 3) code.addReloc(start + words[at], words[at + 1], words[at + 2]);
   for (let k = 0; k < calls; k++, at += CALL_COLUMNS) {
-    const landing = words[at + CALL_LANDING]!;
+    const landing = words[at + CALL_LANDING];
     code.addCallSite(
-      start + words[at + CALL_RETURN]!,
-      words[at + 1]!,
-      words[at + 2]!,
-      words[at + 3]!,
+      start + words[at + CALL_RETURN],
+      words[at + 1],
+      words[at + 2],
+      words[at + 3],
       landing < 0 ? landing : start + landing,
-      words[at + 5]!,
+      words[at + 5],
     );
   }
   for (let k = 0; k < traps; k++, at += TRAP_COLUMNS) {
-    code.addTrapSite(start + words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!, words[at + 4]!);
+    code.addTrapSite(start + words[at], words[at + 1], words[at + 2], words[at + 3], words[at + 4]);
   }
   const ownWords = words.subarray(at, at + own);
   at += own;

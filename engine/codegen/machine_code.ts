@@ -101,7 +101,7 @@ export class MachineCode {
     const known = this.writtenKnown[callee] !== 0;
     const { rank } = this;
     if (rank === undefined) return known;
-    const before = rank[callee]! < rank[caller]!;
+    const before = rank[callee] < rank[caller];
     if (before && !known) throw new CalleeUnknown(callee);
     return before;
   }
@@ -230,7 +230,7 @@ class Rows {
   column(n: number): Int32Array {
     const words = this.words, width = this.#width, rows = this.#length / width;
     const column = new Int32Array(rows);
-    for (let k = 0, at = n; k < rows; k++, at += width) column[k] = words[at]!;
+    for (let k = 0, at = n; k < rows; k++, at += width) column[k] = words[at];
     return column;
   }
 }

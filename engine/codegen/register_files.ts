@@ -37,7 +37,7 @@ export function registerFiles(roles: RegisterRoles): RegisterFiles {
     metered: fileOf(order.filter((r) => r !== fuel)),
   }));
   return (explicitBounds, metered = false) => {
-    const file = files[explicitBounds ? 1 : 0]!;
+    const file = files[explicitBounds ? 1 : 0];
     return metered ? file.metered : file.unmetered;
   };
 }

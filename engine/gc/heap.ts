@@ -145,7 +145,7 @@ export class Heap {
     this.#u32 = new Uint32Array(host.view(this.#control, CONTROL.SIZE));
     const classOf = new Uint8Array(this.#cellWords.buffer);
     for (let number = 0, k = 0; number < SIZE_CLASSES.length; number++) {
-      const end = SIZE_CLASSES[number]! / 8 + 1;
+      const end = SIZE_CLASSES[number] / 8 + 1;
       classOf.fill(number, CELLS.CLASS_OF + k, CELLS.CLASS_OF + end);
       k = end;
     }
@@ -179,7 +179,7 @@ export class Heap {
     if (bytes > MAX_SMALL_BYTES) return this.#allocateLarge(space, bytes, limit);
     const number = sizeClassOf(bytes);
     const cell = CELLS.FREE + number * 8;
-    const withheld = this.#withheld[number]!;
+    const withheld = this.#withheld[number];
     if (withheld !== 0) setWord(this.#cellWords, cell, withheld);
     if (word(this.#cellWords, cell) === 0) this.#refill(space, number, limit);
     const slot = word(this.#cellWords, cell);
@@ -337,7 +337,7 @@ export class Heap {
   #releaseSurplus(space: Space, free: readonly number[]): void {
     let k = Math.ceil(this.#threshold / BLOCK_BYTES);
     while (k < free.length) {
-      const first = free[k]!;
+      const first = free[k];
       let count = 0;
       while (k < free.length && free[k] === first + count && space.states[first + count] === FREE) {
         count++;
@@ -365,7 +365,7 @@ export class Heap {
     }
     if (bytes === 0) {
       const block = this.#takeBlock(space);
-      const size = SIZE_CLASSES[number]!;
+      const size = SIZE_CLASSES[number];
       const row = rowOf(block);
       const { rows } = space;
       rows[row + (BLOCK.SLOT_BYTES >> 2)] = size;
@@ -395,7 +395,7 @@ export class Heap {
 
   /** The same for all slots of the fresh block at `first`, without the machine code. */
   #link(first: number, number: number): number {
-    const size = SIZE_CLASSES[number]!;
+    const size = SIZE_CLASSES[number];
     const count = Math.floor(BLOCK_BYTES / size);
     const u32 = new Uint32Array(this.#host.view(first, BLOCK_BYTES));
     for (let k = 0; k < count - 1; k++) setWord(u32, k * size, first + (k + 1) * size);
@@ -603,7 +603,7 @@ function rowOf(block: number): number {
 
 /** Reads and writes 64-bit words below 2^53 at byte offset `at`. */
 function word(u32: Uint32Array, at: number): number {
-  return u32[at >> 2]! + u32[(at >> 2) + 1]! * 0x1_0000_0000;
+  return u32[at >> 2] + u32[(at >> 2) + 1] * 0x1_0000_0000;
 }
 
 function setWord(u32: Uint32Array, at: number, value: number): void {

@@ -45,7 +45,7 @@ const IDS = canonicalTypeIds({ types: TYPES, recGroups: TYPES.map((_, start) => 
 /** A 64-bit word of memory. */
 function peek(address: number): number {
   const u32 = new Uint32Array(host.view(address, 8));
-  return u32[0]! + u32[1]! * 0x1_0000_0000;
+  return u32[0] + u32[1] * 0x1_0000_0000;
 }
 
 function poke(address: number, value: number): void {
@@ -105,13 +105,13 @@ class Mutator implements HeapRoots {
   }
 
   make(type: number, length = 0): Modelled {
-    const { composite } = TYPES[type]!;
+    const { composite } = TYPES[type];
     const offsets: number[] = [];
     let bytes: number;
     if (composite.kind === "struct") {
       const layout = layoutFields(composite.fields.map(({ storage }) => storage === I8 ? 1 : storage === I32 ? 4 : 8));
       bytes = layout.bytes;
-      composite.fields.forEach(({ storage }, k) => isRef(storage) && offsets.push(layout.offsets[k]!));
+      composite.fields.forEach(({ storage }, k) => isRef(storage) && offsets.push(layout.offsets[k]));
     } else {
       bytes = OBJECT.FIELDS + length * (type === 4 ? 1 : 8);
       if (type !== 4) { for (let k = 0; k < length; k++) offsets.push(OBJECT.FIELDS + 8 * k); }
@@ -129,9 +129,9 @@ class Mutator implements HeapRoots {
   }
 
   #added(address: number, bytes: number, type: number, length: number, offsets: readonly number[]): Modelled {
-    poke(address, IDS[type]! + length * 0x1_0000_0000);
+    poke(address, IDS[type] + length * 0x1_0000_0000);
     const made = { address, bytes, type, length, references: new Map(offsets.map((at) => [at, 0])), stamp: 0 };
-    if (TYPES[type]!.composite.kind === "struct" && type !== 1) {
+    if (TYPES[type].composite.kind === "struct" && type !== 1) {
       made.stamp = this.below(2 ** 40);
       poke(address + OBJECT.FIELDS, made.stamp);
     }
@@ -188,7 +188,7 @@ class Mutator implements HeapRoots {
         continue;
       }
       if (object.bytes <= MAX_SMALL_BYTES) small++;
-      assert.equal(peek(address), IDS[object.type]! + object.length * 0x1_0000_0000);
+      assert.equal(peek(address), IDS[object.type] + object.length * 0x1_0000_0000);
       if (object.stamp !== 0) assert.equal(peek(address + OBJECT.FIELDS), object.stamp);
       for (const [at, word] of object.references) assert.equal(peek(address + at), word);
     }
@@ -212,7 +212,7 @@ function generator(seed: number): () => number {
 Deno.test("size classes: every size has the smallest class that holds it", () => {
   for (let bytes = 8; bytes <= MAX_SMALL_BYTES; bytes += 8) {
     const number = sizeClassOf(bytes);
-    assert.ok(SIZE_CLASSES[number]! >= bytes && (number === 0 || SIZE_CLASSES[number - 1]! < bytes));
+    assert.ok(SIZE_CLASSES[number] >= bytes && (number === 0 || SIZE_CLASSES[number - 1] < bytes));
   }
   assert.equal(sizeClassOf(MAX_SMALL_BYTES + 8), -1);
 });
@@ -240,29 +240,29 @@ for (const stress of [0, 7]) {
           if (choice === 1) return (1 + m.below(49)) * 8 + REF_TAG.HOST;
           if (choice === 2) return (1 + m.below(19)) * 8 + REF_TAG.EXCEPTION;
           if (choice === 3) return 0;
-          return made[m.below(made.length)]!.address;
+          return made[m.below(made.length)].address;
         };
         for (const object of made) {
           let k = 0;
           for (const at of object.references.keys()) {
             const leaves = LEAF_OF[object.type];
-            const wanted = leaves === undefined ? -1 : leaves[k++ % leaves.length]!;
+            const wanted = leaves === undefined ? -1 : leaves[k++ % leaves.length];
             if (m.below(object.references.size) >= 4) continue;
             if (wanted < 0) m.set(object, at, anything());
             else {
               const fitting = made.filter(({ type }) => type === wanted);
-              m.set(object, at, fitting.length === 0 ? 0 : fitting[m.below(fitting.length)]!.address);
+              m.set(object, at, fitting.length === 0 ? 0 : fitting[m.below(fitting.length)].address);
             }
           }
         }
         for (let k = 1; k < 20; k++) m.payloads.set(k, m.below(2) === 0 ? [] : [anything(), anything()]);
         m.roots = [...roots.slice(0, 3)];
         for (let k = 0; k < 6; k++) {
-          const object = made[m.below(made.length)]!;
+          const object = made[m.below(made.length)];
           m.roots.push(m.below(2) === 0 ? object.address : object.address + m.below(object.bytes));
         }
         // Words that only look like references.
-        m.roots.push(3, 2 ** 46, made[0]!.address - 2 ** 37, (2 ** 20) * 8 + REF_TAG.HOST, m.below(2 ** 31));
+        m.roots.push(3, 2 ** 46, made[0].address - 2 ** 37, (2 ** 20) * 8 + REF_TAG.HOST, m.below(2 ** 31));
         m.collect();
         m.roots = m.roots.filter((word) => m.objects.has(word));
         if (stress > 0) {
@@ -279,14 +279,14 @@ Deno.test("a list of a million structures, and an array of a million, are marked
   const m = new Mutator(1);
   const { heap } = m;
   const big = heap.allocate(OBJECT.FIELDS + 8 * 1_000_000, NO_LIMIT);
-  poke(big, IDS[3]! + 1_000_000 * 0x1_0000_0000);
+  poke(big, IDS[3] + 1_000_000 * 0x1_0000_0000);
   const elements = new Float64Array(host.view(big + OBJECT.FIELDS, 8_000_000));
   const bits = new BigInt64Array(elements.buffer, 0, elements.length);
   m.roots = [big];
   let before = 0;
   for (let k = 0; k < 200_000; k++) {
     const address = heap.allocateInPeace(32, NO_LIMIT);
-    poke(address, IDS[0]!);
+    poke(address, IDS[0]);
     poke(address + 16, before);
     before = address;
     if (k % 2 === 0) bits[k] = BigInt(address);
@@ -316,13 +316,13 @@ Deno.test("the limit: a program that keeps everything is told so, and one that d
   assert.throws(() => {
     for (;;) {
       const address = m.heap.allocate(64, limit);
-      poke(address, IDS[0]!);
+      poke(address, IDS[0]);
       m.roots.push(address);
     }
   }, HeapFull);
   assert.ok(m.roots.length > 14_000 && m.roots.length * 64 <= limit);
   m.roots.length = 100;
-  poke(m.heap.allocate(64, limit), IDS[0]!);
+  poke(m.heap.allocate(64, limit), IDS[0]);
   assert.throws(() => m.heap.allocate(2 ** 20, limit), /out of memory/);
   assert.throws(() => m.heap.allocate(2 ** 31, NO_LIMIT), /allocation size too large/);
 });

@@ -70,7 +70,7 @@ export class TypeTable {
   #writeFields(u32: Uint32Array, at: number, fields: readonly FieldType[]): void {
     const { offsets, bytes } = layoutFields(fields.map(({ storage }) => byteSize(storage)));
     u32[at + (DESCRIPTOR.BYTES >> 2)] = bytes;
-    const words = fields.flatMap(({ storage }, k) => isRef(storage) ? [(offsets[k]! - OBJECT.FIELDS) >> 3] : []);
+    const words = fields.flatMap(({ storage }, k) => isRef(storage) ? [(offsets[k] - OBJECT.FIELDS) >> 3] : []);
     if (words.length === 0) return;
     let map = u32;
     let first = at + (DESCRIPTOR.REFERENCES >> 2);
@@ -81,12 +81,12 @@ export class TypeTable {
       map = long.u32;
       first = long.at;
     }
-    for (const word of words) map[first + (word >> 5)]! |= 1 << (word & 31);
+    for (const word of words) map[first + (word >> 5)] |= 1 << (word & 31);
     if (count > LONG_WORDS) return;
     const leaves = at + (DESCRIPTOR.LEAVES >> 2);
     fields.forEach(({ storage }, k) => {
-      const word = (offsets[k]! - OBJECT.FIELDS) >> 3;
-      if (isLeaf(storage)) u32[leaves + (word >> 5)]! |= 1 << (word & 31);
+      const word = (offsets[k] - OBJECT.FIELDS) >> 3;
+      if (isLeaf(storage)) u32[leaves + (word >> 5)] |= 1 << (word & 31);
     });
   }
 

@@ -106,8 +106,8 @@ export class Builder {
   param(ty: number): number {
     const f = this.f;
     const k = this.block;
-    const id = f.append(OP.PARAM, ty, 0, 0, 0, f.blockParams[k]!);
-    f.blockParams[k] = f.blockParams[k]! + 1;
+    const id = f.append(OP.PARAM, ty, 0, 0, 0, f.blockParams[k]);
+    f.blockParams[k] = f.blockParams[k] + 1;
     f.sched[f.schedCount++] = id;
     return id;
   }
@@ -127,7 +127,7 @@ export class Builder {
     const f = this.f;
     let hash = Math.imul(a, 0x9e3779b1) + Math.imul(b, 0x85ebca6b) + Math.imul(imm, 0x27d4eb2f) + (op << 3) + c | 0;
     hash = (hash ^ (hash >>> 15)) & (BUCKETS - 1);
-    const found = this.#buckets[hash]!;
+    const found = this.#buckets[hash];
     if (
       found >= this.#first && found < f.count && f.op[found] === op && f.a[found] === a && f.b[found] === b &&
       f.c[found] === c && f.imm[found] === imm && f.ty[found] === ty
@@ -167,25 +167,25 @@ export class Builder {
   /** A pure or trapping operation of one operand. */
   unary(op: number, ty: number, a: number): number {
     const f = this.f;
-    const oa = f.op[a]!;
+    const oa = f.op[a];
     if (oa === CONST) {
-      const outcome = evaluate(op, ty, f.ty[a]!, f.imm[a]!, f.c[a]!, 0, 0);
+      const outcome = evaluate(op, ty, f.ty[a], f.imm[a], f.c[a], 0, 0);
       if (outcome === EVAL_DONE) return this.constant(ty, evalLo, evalHi);
     } else {
       const simpler = this.#simplerUnary(op, ty, a, oa);
       if (simpler !== 0) return simpler;
     }
-    return (OP_FLAGS[op]! & FLAG.TRAPS) !== 0 ? this.emit(op, ty, a, 0, 0, 0) : this.pure(op, ty, a, 0, 0, 0);
+    return (OP_FLAGS[op] & FLAG.TRAPS) !== 0 ? this.emit(op, ty, a, 0, 0, 0) : this.pure(op, ty, a, 0, 0, 0);
   }
 
   #simplerUnary(op: number, ty: number, a: number, oa: number): number {
     const f = this.f;
     switch (op) {
       case WRAP:
-        if (oa === EXTEND_U || oa === EXTEND_S) return f.a[a]!;
+        if (oa === EXTEND_U || oa === EXTEND_S) return f.a[a];
         // Only the low half counts: leave out what changes the high one.
-        if (oa === EXTEND32_S) return this.unary(WRAP, I32, f.a[a]!);
-        if (oa === AND && this.#isConst64(f.b[a]!, -1, 0)) return this.unary(WRAP, I32, f.a[a]!);
+        if (oa === EXTEND32_S) return this.unary(WRAP, I32, f.a[a]);
+        if (oa === AND && this.#isConst64(f.b[a], -1, 0)) return this.unary(WRAP, I32, f.a[a]);
         break;
       case EXTEND8_S:
         if (oa === LOAD8_S || oa === EXTEND8_S) return a;
@@ -196,10 +196,10 @@ export class Builder {
       case EXTEND32_S:
         if (oa === EXTEND_S || oa === LOAD32_S || oa === LOAD8_S || oa === LOAD16_S || oa === LOAD8_U) return a;
         if (oa === LOAD16_U || oa === EXTEND32_S || oa === EXTEND8_S || oa === EXTEND16_S) return a;
-        if (oa === EXTEND_U) return this.unary(EXTEND_S, I64, f.a[a]!);
+        if (oa === EXTEND_U) return this.unary(EXTEND_S, I64, f.a[a]);
         break;
       case BITCAST:
-        if (oa === BITCAST && f.ty[f.a[a]!] === ty) return f.a[a]!;
+        if (oa === BITCAST && f.ty[f.a[a]] === ty) return f.a[a];
         break;
     }
     return 0;
@@ -212,7 +212,7 @@ export class Builder {
 
   /** `i32.eqz` and `i64.eqz`. */
   eqz(a: number): number {
-    return this.binary(EQ, I32, a, this.constant(this.f.ty[a]!, 0, 0));
+    return this.binary(EQ, I32, a, this.constant(this.f.ty[a], 0, 0));
   }
 
   /** A pure operation of two operands (not a division: see {@linkcode Builder.divide}). */
@@ -220,15 +220,15 @@ export class Builder {
     const f = this.f;
     if (f.op[b] === CONST) {
       if (f.op[a] === CONST) {
-        const outcome = evaluate(op, ty, f.ty[a]!, f.imm[a]!, f.c[a]!, f.imm[b]!, f.c[b]!);
+        const outcome = evaluate(op, ty, f.ty[a], f.imm[a], f.c[a], f.imm[b], f.c[b]);
         if (outcome === EVAL_DONE) return this.constant(ty, evalLo, evalHi);
       } else if (op <= GE_U) {
         const simpler = this.#withConstant(op, ty, a, b);
         if (simpler !== 0) return simpler;
       }
     } else if (f.op[a] === CONST && op <= GE_U) {
-      if ((OP_FLAGS[op]! & FLAG.COMMUTES) !== 0) return this.binary(op, ty, b, a);
-      if (op >= LT_S) return this.binary(MIRROR[op]!, ty, b, a);
+      if ((OP_FLAGS[op] & FLAG.COMMUTES) !== 0) return this.binary(op, ty, b, a);
+      if (op >= LT_S) return this.binary(MIRROR[op], ty, b, a);
       if (this.isZero(a) && op >= SHL && op <= ROTR) return a;
     } else if (a === b) {
       const simpler = this.#withItself(op, ty, a);
@@ -264,15 +264,15 @@ export class Builder {
   /** Integer operation with constant b; a is not constant. 0: nothing simpler. */
   #withConstant(op: number, ty: number, a: number, b: number): number {
     const f = this.f;
-    const lo = f.imm[b]!;
-    const hi = ty === I64 || op >= EQ && f.ty[b] !== I32 ? f.c[b]! : lo >> 31;
+    const lo = f.imm[b];
+    const hi = ty === I64 || op >= EQ && f.ty[b] !== I32 ? f.c[b] : lo >> 31;
     const zero = lo === 0 && hi === 0;
     const ones = lo === -1 && hi === -1;
     switch (op) {
       case ADD:
         if (zero) return a;
-        if (f.op[a] === ADD && f.op[f.b[a]!] === CONST) {
-          return this.binary(ADD, ty, f.a[a]!, this.binary(ADD, ty, f.b[a]!, b));
+        if (f.op[a] === ADD && f.op[f.b[a]] === CONST) {
+          return this.binary(ADD, ty, f.a[a], this.binary(ADD, ty, f.b[a], b));
         }
         break;
       case SUB:
@@ -283,8 +283,8 @@ export class Builder {
       case AND:
         if (zero) return b;
         if (ones) return a;
-        if (f.op[a] === AND && f.op[f.b[a]!] === CONST) {
-          return this.binary(AND, ty, f.a[a]!, this.binary(AND, ty, f.b[a]!, b));
+        if (f.op[a] === AND && f.op[f.b[a]] === CONST) {
+          return this.binary(AND, ty, f.a[a], this.binary(AND, ty, f.b[a], b));
         }
         // The mask keeps every bit that can be set.
         if ((this.#possibleLow(a) & ~lo) === 0 && (this.#possibleHigh(a, ty) & ~hi) === 0) return a;
@@ -295,7 +295,7 @@ export class Builder {
         break;
       case XOR:
         if (zero) return a;
-        if (lo === 1 && ty === I32 && INVERSE[f.op[a]!] !== 0) return this.#inverted(a);
+        if (lo === 1 && ty === I32 && INVERSE[f.op[a]] !== 0) return this.#inverted(a);
         break;
       case SHL:
       case SHR_S:
@@ -312,7 +312,7 @@ export class Builder {
   /** The comparison `a` negated. */
   #inverted(a: number): number {
     const f = this.f;
-    return this.pure(INVERSE[f.op[a]!]!, I32, f.a[a]!, f.b[a]!, 0, 0);
+    return this.pure(INVERSE[f.op[a]], I32, f.a[a], f.b[a], 0, 0);
   }
 
   #multiply(ty: number, a: number, b: number, lo: number, hi: number): number {
@@ -328,8 +328,8 @@ export class Builder {
     if (count === 0) return a;
     const f = this.f;
     const width = ty === I64 ? 64 : 32;
-    if (f.op[a] === SHL && f.op[f.b[a]!] === CONST && (f.imm[f.b[a]!]! & (width - 1)) === count) {
-      const inner = f.a[a]!;
+    if (f.op[a] === SHL && f.op[f.b[a]] === CONST && (f.imm[f.b[a]] & (width - 1)) === count) {
+      const inner = f.a[a];
       const kept = width - count;
       if (op === SHR_S) {
         if (kept === 8) return this.unary(EXTEND8_S, ty, inner);
@@ -346,9 +346,9 @@ export class Builder {
 
   #compareWithConstant(op: number, a: number, b: number, lo: number, zero: boolean): number {
     const f = this.f;
-    if (isComparison(f.op[a]!) && f.ty[b] === I32 && (lo === 0 || lo === 1)) {
+    if (isComparison(f.op[a]) && f.ty[b] === I32 && (lo === 0 || lo === 1)) {
       if (op === NE && lo === 0 || op === EQ && lo === 1) return a;
-      if ((op === EQ || op === NE) && INVERSE[f.op[a]!] !== 0) return this.#inverted(a);
+      if ((op === EQ || op === NE) && INVERSE[f.op[a]] !== 0) return this.#inverted(a);
     }
     if (zero) {
       if (op === LT_U) return this.i32(0);
@@ -357,15 +357,15 @@ export class Builder {
       if (op === LE_U) return this.binary(EQ, I32, a, b);
       // An extension is zero exactly when what it extends is.
       if ((op === EQ || op === NE) && (f.op[a] === EXTEND_U || f.op[a] === EXTEND_S)) {
-        return this.binary(op, I32, f.a[a]!, this.i32(0));
+        return this.binary(op, I32, f.a[a], this.i32(0));
       }
       if (op === EQ || op === NE) {
         // x − y = 0 exactly when x = y, also with wrap-around.
-        if (f.op[a] === SUB || f.op[a] === XOR) return this.binary(op, I32, f.a[a]!, f.b[a]!);
+        if (f.op[a] === SUB || f.op[a] === XOR) return this.binary(op, I32, f.a[a], f.b[a]);
       }
     } else if (lo === 1 && (f.ty[b] === I32 || f.c[b] === 0)) {
       if (op === LT_U) return this.eqz(a);
-      if (op === GE_U) return this.binary(NE, I32, a, this.constant(f.ty[a]!, 0, 0));
+      if (op === GE_U) return this.binary(NE, I32, a, this.constant(f.ty[a], 0, 0));
     }
     return 0;
   }
@@ -373,14 +373,14 @@ export class Builder {
   /** Bits of the low word of `v` that may be set. */
   #possibleLow(v: number): number {
     const f = this.f;
-    const op = f.op[v]!;
+    const op = f.op[v];
     if (isComparison(op)) return 1;
     if (op === LOAD8_U) return 0xff;
     if (op === LOAD16_U) return 0xffff;
-    const b = f.b[v]!;
-    if (op === AND && f.op[b] === CONST) return f.imm[b]!;
-    if (op === SHR_U && f.op[b] === CONST && f.ty[v] === I32) return -1 >>> (f.imm[b]! & 31);
-    if (op === EXTEND_U) return this.#possibleLow(f.a[v]!);
+    const b = f.b[v];
+    if (op === AND && f.op[b] === CONST) return f.imm[b];
+    if (op === SHR_U && f.op[b] === CONST && f.ty[v] === I32) return -1 >>> (f.imm[b] & 31);
+    if (op === EXTEND_U) return this.#possibleLow(f.a[v]);
     return -1;
   }
 
@@ -388,12 +388,12 @@ export class Builder {
   #possibleHigh(v: number, ty: number): number {
     if (ty === I32) return 0;
     const f = this.f;
-    const op = f.op[v]!;
+    const op = f.op[v];
     if (op === LOAD8_U || op === LOAD16_U || op === LOAD32_U || op === EXTEND_U) return 0;
-    const b = f.b[v]!;
-    if (op === AND && f.op[b] === CONST) return f.c[b]!;
+    const b = f.b[v];
+    if (op === AND && f.op[b] === CONST) return f.c[b];
     if (op === SHR_U && f.op[b] === CONST) {
-      const count = f.imm[b]! & 63;
+      const count = f.imm[b] & 63;
       return count >= 32 ? 0 : -1 >>> count;
     }
     return -1;
@@ -406,9 +406,9 @@ export class Builder {
     let imm = signed ? 3 : 1;
     const aConst = f.op[a] === CONST;
     if (f.op[b] === CONST) {
-      const lo = f.imm[b]!;
-      const hi = ty === I64 ? f.c[b]! : lo >> 31;
-      if (aConst && evaluate(op, ty, ty, f.imm[a]!, f.c[a]!, lo, f.c[b]!, imm) === EVAL_DONE) {
+      const lo = f.imm[b];
+      const hi = ty === I64 ? f.c[b] : lo >> 31;
+      if (aConst && evaluate(op, ty, ty, f.imm[a], f.c[a], lo, f.c[b], imm) === EVAL_DONE) {
         return this.constant(ty, evalLo, evalHi);
       }
       if (lo !== 0 || hi !== 0) {
@@ -453,17 +453,17 @@ export class Builder {
     if (a === b) return a;
     if (f.op[c] === CONST) return f.imm[c] !== 0 ? a : b;
     // Conditions are compared with zero anyway.
-    while ((f.op[c] === EQ || f.op[c] === NE) && f.ty[f.a[c]!] === I32 && this.isZero(f.b[c]!)) {
+    while ((f.op[c] === EQ || f.op[c] === NE) && f.ty[f.a[c]] === I32 && this.isZero(f.b[c])) {
       if (f.op[c] === EQ) {
         const other = a;
         a = b;
         b = other;
       }
-      c = f.a[c]!;
+      c = f.a[c];
     }
-    if (ty === I32 && isComparison(f.op[c]!) && f.op[a] === CONST && f.op[b] === CONST) {
+    if (ty === I32 && isComparison(f.op[c]) && f.op[a] === CONST && f.op[b] === CONST) {
       if (f.imm[a] === 1 && f.imm[b] === 0) return c;
-      if (f.imm[a] === 0 && f.imm[b] === 1 && INVERSE[f.op[c]!] !== 0) return this.#inverted(c);
+      if (f.imm[a] === 0 && f.imm[b] === 1 && INVERSE[f.op[c]] !== 0) return this.#inverted(c);
     }
     return this.pure(SELECT, ty, a, b, c, 0);
   }
@@ -475,9 +475,9 @@ export class Builder {
   condition(c: number): number {
     const f = this.f;
     let sign = 1;
-    while ((f.op[c] === EQ || f.op[c] === NE) && f.ty[f.a[c]!] === I32 && this.isZero(f.b[c]!)) {
+    while ((f.op[c] === EQ || f.op[c] === NE) && f.ty[f.a[c]] === I32 && this.isZero(f.b[c])) {
       if (f.op[c] === EQ) sign = -sign;
-      c = f.a[c]!;
+      c = f.a[c];
     }
     return sign * c;
   }
@@ -486,7 +486,7 @@ export class Builder {
   trapIf(c: number, code: number): void {
     const f = this.f;
     if (this.isZero(c)) return;
-    if (f.op[c] === NE && f.ty[f.a[c]!] === I32 && this.isZero(f.b[c]!)) c = f.a[c]!;
+    if (f.op[c] === NE && f.ty[f.a[c]] === I32 && this.isZero(f.b[c])) c = f.a[c];
     this.emit(OP.TRAP_IF, TY.NONE, c, 0, 0, code);
   }
 }

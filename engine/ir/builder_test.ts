@@ -119,17 +119,17 @@ function grow(
   depth: number,
   random: (n: number) => number,
 ): number {
-  const pick = (list: readonly OpName[]) => OP[list[random(list.length)]!];
+  const pick = (list: readonly OpName[]) => OP[list[random(list.length)]];
   const inner = (of: number) => grow(make, b, params, of, depth - 1, random);
   const narrow = ty === I32;
   if (depth <= 0) {
     return random(3) === 0
-      ? make.constant(ty, CONSTANTS[random(CONSTANTS.length)]!)
-      : params[(narrow ? 0 : 2) + random(2)]!;
+      ? make.constant(ty, CONSTANTS[random(CONSTANTS.length)])
+      : params[(narrow ? 0 : 2) + random(2)];
   }
   switch (random(11)) {
     case 0:
-      return make.constant(ty, CONSTANTS[random(CONSTANTS.length)]!);
+      return make.constant(ty, CONSTANTS[random(CONSTANTS.length)]);
     case 1:
       return make.unary(pick(UNARY), ty, inner(ty));
     case 2: {
@@ -140,7 +140,7 @@ function grow(
     case 3:
       return make.select(ty, inner(ty), inner(ty), inner(I32));
     case 4:
-      return make.divide(pick(DIVIDE), ty, inner(ty), make.constant(ty, CONSTANTS[random(CONSTANTS.length)]!));
+      return make.divide(pick(DIVIDE), ty, inner(ty), make.constant(ty, CONSTANTS[random(CONSTANTS.length)]));
     case 5:
     case 6: {
       if (!narrow) return make.binary(pick(BINARY), ty, inner(ty), inner(ty));
@@ -150,11 +150,11 @@ function grow(
     }
     case 7: {
       const loads = [OP.LOAD8_S, OP.LOAD8_U, OP.LOAD16_S, OP.LOAD16_U];
-      return b.emit(loads[random(4)]!, ty, 0, 0, 1, random(CONTEXT_SIZE - 2));
+      return b.emit(loads[random(4)], ty, 0, 0, 1, random(CONTEXT_SIZE - 2));
     }
     case 8: {
       // A shift to the left and back by the same count.
-      const count = make.constant(ty, CONSTANTS[random(CONSTANTS.length)]!);
+      const count = make.constant(ty, CONSTANTS[random(CONSTANTS.length)]);
       return make.binary(random(2) === 0 ? OP.SHR_S : OP.SHR_U, ty, make.binary(OP.SHL, ty, inner(ty), count), count);
     }
     default:
@@ -162,7 +162,7 @@ function grow(
         pick(BINARY),
         ty,
         inner(ty),
-        random(2) === 0 ? make.constant(ty, CONSTANTS[random(CONSTANTS.length)]!) : inner(ty),
+        random(2) === 0 ? make.constant(ty, CONSTANTS[random(CONSTANTS.length)]) : inner(ty),
       );
   }
 }
@@ -202,7 +202,7 @@ Deno.test("simplified expressions have the results and traps of plain ones", () 
     const simplified = buildFunction(seed, true);
     if (simplified.count < plain.count) smaller++;
     for (let n = 0; n < 6; n++) {
-      const value = (k: number) => VALUES[(seed + n * 3 + k * 5) % VALUES.length]!;
+      const value = (k: number) => VALUES[(seed + n * 3 + k * 5) % VALUES.length];
       const args = [value(0) & 0xffffffffn, value(1) & 0xffffffffn, value(2), value(3)];
       equal(outcome(simplified, args), outcome(plain, args), `seed ${seed}, ${args}`);
     }
@@ -219,7 +219,7 @@ function built(make: (b: Builder, x: number, y: number, z: number) => number): s
   b.openBlock(0, false);
   const [x, y, z] = [I32, I64, F64].map((ty) => b.param(ty)) as [number, number, number];
   const value = make(b, x, y, z);
-  f.signature = { params: Uint8Array.of(I32, I64, F64), results: Uint8Array.of(f.ty[value]!) };
+  f.signature = { params: Uint8Array.of(I32, I64, F64), results: Uint8Array.of(f.ty[value]) };
   const list = f.allocPool(1);
   f.pool[list] = value;
   b.emit(OP.RETURN, TY.NONE, list, 1, 0, 0);
@@ -230,17 +230,17 @@ function built(make: (b: Builder, x: number, y: number, z: number) => number): s
 
 /** `(ADD x 5)`: the expression of a value, parameters by letter. */
 function describe(f: IrFunction, value: number): string {
-  const op = f.op[value]!;
-  if (op === OP.PARAM) return "xyz"[f.imm[value]!]!;
+  const op = f.op[value];
+  if (op === OP.PARAM) return "xyz"[f.imm[value]];
   if (op === OP.CONST) {
-    return f.ty[value] === I64 && f.c[value] !== f.imm[value]! >> 31
+    return f.ty[value] === I64 && f.c[value] !== f.imm[value] >> 31
       ? `${f.c[value]}:${f.imm[value]}`
       : String(f.imm[value]);
   }
   const name = printFunction(f).match(new RegExp(`v${value}:\\S+ = (\\w+)`))![1];
-  const operands = [f.a[value]!, f.b[value]!, f.c[value]!].filter((v) => v > 0).map((v) => describe(f, v));
+  const operands = [f.a[value], f.b[value], f.c[value]].filter((v) => v > 0).map((v) => describe(f, v));
   return `(${[name, ...operands].join(" ")}${
-    f.imm[value] && (OP_FLAGS[op]! & FLAG.TRAPS) !== 0 ? ` #${f.imm[value]}` : ""
+    f.imm[value] && (OP_FLAGS[op] & FLAG.TRAPS) !== 0 ? ` #${f.imm[value]}` : ""
   })`;
 }
 

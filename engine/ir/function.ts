@@ -200,8 +200,8 @@ export class IrFunction {
     sched.copyWithin(at, at + 1, schedCount);
     this.schedCount = schedCount - 1;
     for (let k = 0; k < this.blockCount; k++) {
-      if (blockStart[k]! > at) blockStart[k] = blockStart[k]! - 1;
-      if (blockEnd[k]! > at) blockEnd[k] = blockEnd[k]! - 1;
+      if (blockStart[k] > at) blockStart[k] = blockStart[k] - 1;
+      if (blockEnd[k] > at) blockEnd[k] = blockEnd[k] - 1;
     }
   }
 

@@ -73,7 +73,7 @@ class FunctionParser {
     }
     f.inlineSites.push({ parent: 0, callPos: 0, funcIndex: 0 });
     for (this.#line = 0; this.#line < this.#lines.length; this.#line++) {
-      this.#tokenize(this.#lines[this.#line]!.replace(/;.*/, ""));
+      this.#tokenize(this.#lines[this.#line].replace(/;.*/, ""));
       if (this.#tokens.length > 0) this.#parseLine();
     }
     if (f.blockCount === 0) throw this.#error("the function has no blocks");
@@ -228,8 +228,8 @@ class FunctionParser {
     f.blockParams[number] = count;
     while (!this.#accept(":")) {
       const token = this.#take();
-      if (token === "loop") f.blockFlags[number]! |= BLOCK_LOOP;
-      else if (token === "cold") f.blockFlags[number]! |= BLOCK_COLD;
+      if (token === "loop") f.blockFlags[number] |= BLOCK_LOOP;
+      else if (token === "cold") f.blockFlags[number] |= BLOCK_COLD;
       else if (token === "depth") {
         this.#expect("=");
         f.blockDepth[number] = this.#integer();
@@ -336,12 +336,12 @@ class FunctionParser {
       case OP.PARAM:
         throw this.#error("parameters stand in the head of their block");
     }
-    const mask = OP_VALUE_MASK[op]!;
+    const mask = OP_VALUE_MASK[op];
     if (mask & 1) f.a[i] = this.#numbered("v");
     if (mask & 2) f.b[i] = this.#numbered("v");
     if (mask & 4) f.c[i] = this.#numbered("v");
     if (op >= OP.DIV_S && op <= OP.REM_U) {
-      while (this.#peek() !== "" && this.#peek() !== "@") f.imm[i]! |= 1 << this.#word(DIVIDE_FLAGS, "division flag");
+      while (this.#peek() !== "" && this.#peek() !== "@") f.imm[i] |= 1 << this.#word(DIVIDE_FLAGS, "division flag");
     } else if (this.#accept("#")) {
       f.imm[i] = this.#integer();
     }
@@ -402,7 +402,7 @@ class FunctionParser {
     const bytes = this.#integer();
     const width = [1, 2, 4, 8].indexOf(bytes);
     if (width < 0) throw this.#error(`no atomic access has ${bytes} bytes`);
-    f.c[i] = atomicWord(f.c[i]!, width);
+    f.c[i] = atomicWord(f.c[i], width);
     if (op === OP.ATOMIC_LOAD) return;
     const value = this.#numbered("v");
     if (op !== OP.ATOMIC_CMPXCHG) {
@@ -410,7 +410,7 @@ class FunctionParser {
       return;
     }
     const first = f.allocPool(3);
-    f.pool[first] = f.a[i]!;
+    f.pool[first] = f.a[i];
     f.pool[first + 1] = value;
     f.pool[first + 2] = this.#numbered("v");
     f.a[i] = first;

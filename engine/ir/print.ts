@@ -82,9 +82,9 @@ export function printFunction(f: IrFunction, options: PrintOptions = {}): string
 function usedSignatures(f: IrFunction): number[] {
   const used = new Set<number>();
   for (let k = 0; k < f.blockCount; k++) {
-    for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) {
-      const i = f.sched[s]!;
-      if (hasSignature(f.op[i]!)) used.add(f.imm[i]!);
+    for (let s = f.blockStart[k]; s < f.blockEnd[k]; s++) {
+      const i = f.sched[s];
+      if (hasSignature(f.op[i])) used.add(f.imm[i]);
     }
   }
   return [...used].sort((x, y) => x - y);
@@ -96,31 +96,31 @@ export function hasSignature(op: number): boolean {
 }
 
 function printBlock(f: IrFunction, k: number, options: PrintOptions): string[] {
-  const start = f.blockStart[k]!;
+  const start = f.blockStart[k];
   const params: string[] = [];
-  for (let s = 0; s < f.blockParams[k]!; s++) {
-    const i = f.sched[start + s]!;
-    params.push(`v${i}:${TY_NAMES[f.ty[i]!]}`);
+  for (let s = 0; s < f.blockParams[k]; s++) {
+    const i = f.sched[start + s];
+    params.push(`v${i}:${TY_NAMES[f.ty[i]]}`);
   }
-  const flags = f.blockFlags[k]!;
+  const flags = f.blockFlags[k];
   const loop = flags & BLOCK_LOOP ? " loop" : "";
   const cold = flags & BLOCK_COLD ? " cold" : "";
   const depth = f.blockDepth[k] ? ` depth=${f.blockDepth[k]}` : "";
   const lines = [`b${k}(${params.join(" ")})${loop}${cold}${depth}:`];
-  for (let s = start + f.blockParams[k]!; s < f.blockEnd[k]!; s++) {
-    lines.push(`  ${printInstruction(f, f.sched[s]!, options)}`);
+  for (let s = start + f.blockParams[k]; s < f.blockEnd[k]; s++) {
+    lines.push(`  ${printInstruction(f, f.sched[s], options)}`);
   }
   return lines;
 }
 
 /** One instruction as text, without indentation. */
 export function printInstruction(f: IrFunction, i: number, options: PrintOptions = {}): string {
-  const op = f.op[i]!;
-  const named = f.ty[i] !== TY.NONE || (hasSignature(op) && (f.signatures[f.imm[i]!]?.results.length ?? 0) > 1);
-  const result = named ? `v${i}:${TY_NAMES[f.ty[i]!]} = ` : "";
+  const op = f.op[i];
+  const named = f.ty[i] !== TY.NONE || (hasSignature(op) && (f.signatures[f.imm[i]]?.results.length ?? 0) > 1);
+  const result = named ? `v${i}:${TY_NAMES[f.ty[i]]} = ` : "";
   let place = "";
   if (options.positions && (f.pos[i] !== 0 || f.site[i] !== 0)) {
-    place = ` @0x${f.pos[i]!.toString(16)}${f.site[i] ? `/${f.site[i]}` : ""}`;
+    place = ` @0x${f.pos[i].toString(16)}${f.site[i] ? `/${f.site[i]}` : ""}`;
   }
   const operands = printOperands(f, i, op);
   return `${result}${OP_ROWS[op]?.name ?? `op${op}`}${operands === "" ? "" : ` ${operands}`}${place}`;
@@ -130,54 +130,54 @@ function printOperands(f: IrFunction, i: number, op: number): string {
   const { a, b, c, imm } = f;
   if (op === OP.CONST) return printConstant(f, i);
   if (isAccess(op)) {
-    const where = printAddress(f, i, printRegion(c[i]!));
+    const where = printAddress(f, i, printRegion(c[i]));
     if (op >= OP.STORE) return `${where} v${b[i]}`;
-    return b[i] ? `${where} ${TRAP_NAMES[b[i]!] ?? b[i]}` : where;
+    return b[i] ? `${where} ${TRAP_NAMES[b[i]] ?? b[i]}` : where;
   }
   if (isAtomic(op)) return printAtomic(f, i, op);
-  if (op === OP.BOUNDS) return `${printAddress(f, i, `memory${boundsMemory(c[i]!)}`)} ${boundsBytes(c[i]!)}`;
+  if (op === OP.BOUNDS) return `${printAddress(f, i, `memory${boundsMemory(c[i])}`)} ${boundsBytes(c[i])}`;
   if (OP_HAS_LIST[op]) {
-    const list = `(${listText(f, a[i]!, b[i]!)})`;
+    const list = `(${listText(f, a[i], b[i])})`;
     if (op === OP.RETURN) return list;
     let text: string;
-    if (op === OP.CALL_BUILTIN) text = `${BUILTIN_ROWS[c[i]!]?.name ?? c[i]}${list}`;
+    if (op === OP.CALL_BUILTIN) text = `${BUILTIN_ROWS[c[i]]?.name ?? c[i]}${list}`;
     else if (op === OP.CALL_RECORD || op === OP.TAIL_CALL_RECORD) text = list;
     else text = `f${c[i]}${list}`;
     text += ` sig${imm[i]}`;
-    if ((op === OP.CALL_RECORD || op === OP.TAIL_CALL_RECORD) && c[i]) text += recordText(c[i]!);
+    if ((op === OP.CALL_RECORD || op === OP.TAIL_CALL_RECORD) && c[i]) text += recordText(c[i]);
     return text;
   }
   switch (op) {
     case OP.JUMP:
-      return edgeText(f, a[i]!);
+      return edgeText(f, a[i]);
     case OP.BRANCH:
-      return `v${a[i]} ${edgeText(f, b[i]!)} ${edgeText(f, c[i]!)}${imm[i] ? ` ${HINT_NAMES[imm[i]!]}` : ""}`;
+      return `v${a[i]} ${edgeText(f, b[i])} ${edgeText(f, c[i])}${imm[i] ? ` ${HINT_NAMES[imm[i]]}` : ""}`;
     case OP.SWITCH: {
       let text = `v${a[i]}`;
-      for (let n = 0; n < c[i]!; n++) text += ` ${edgeText(f, b[i]! + n)}`;
+      for (let n = 0; n < c[i]; n++) text += ` ${edgeText(f, b[i] + n)}`;
       return text;
     }
     case OP.TRAP:
-      return TRAP_NAMES[imm[i]!] ?? String(imm[i]);
+      return TRAP_NAMES[imm[i]] ?? String(imm[i]);
     case OP.TRAP_IF:
-      return `v${a[i]} ${TRAP_NAMES[imm[i]!] ?? imm[i]}`;
+      return `v${a[i]} ${TRAP_NAMES[imm[i]] ?? imm[i]}`;
     case OP.CHARGE:
       return `v${a[i]}${b[i] ? ` after ${b[i]}` : ""}${imm[i] === CHARGE_OWES ? " owes" : ""}`;
     case OP.RESULT:
       return `v${a[i]} ${imm[i]}`;
     case OP.CONTEXT:
-      return `+${imm[i]! >>> 0}`;
+      return `+${imm[i] >>> 0}`;
     case OP.PARAM:
       return String(imm[i]);
   }
-  const mask = OP_VALUE_MASK[op]!;
+  const mask = OP_VALUE_MASK[op];
   const parts: string[] = [];
   if (mask & 1) parts.push(`v${a[i]}`);
   if (mask & 2) parts.push(`v${b[i]}`);
   if (mask & 4) parts.push(`v${c[i]}`);
   if (op >= OP.DIV_S && op <= OP.REM_U) {
     DIVIDE_FLAGS.forEach((name, bit) => {
-      if (imm[i]! & (1 << bit)) parts.push(name);
+      if (imm[i] & (1 << bit)) parts.push(name);
     });
   } else if (imm[i]) {
     parts.push(`#${imm[i]}`);
@@ -191,8 +191,8 @@ function recordText(c: number): string {
   return `${(c & CALL_OWN) !== 0 ? " own" : ""}${code === 0 ? "" : ` ${TRAP_NAMES[code] ?? code}`}`;
 }
 
-function printAddress(f: IrFunction, i: number, space: string, address: number = f.a[i]!): string {
-  const offset = f.imm[i]! >>> 0;
+function printAddress(f: IrFunction, i: number, space: string, address: number = f.a[i]): string {
+  const offset = f.imm[i] >>> 0;
   if (address === 0) return `${space}[${offset}]`;
   return offset === 0 ? `${space}[v${address}]` : `${space}[v${address}+${offset}]`;
 }
@@ -201,9 +201,9 @@ function printAddress(f: IrFunction, i: number, space: string, address: number =
 function printAtomic(f: IrFunction, i: number, op: number): string {
   const { a, b, c, pool } = f;
   const exchange = op === OP.ATOMIC_CMPXCHG;
-  const where = printAddress(f, i, printRegion(atomicRegion(c[i]!)), exchange ? pool[a[i]!]! : a[i]!);
-  const values = exchange ? ` v${pool[a[i]! + 1]} v${pool[a[i]! + 2]}` : op === OP.ATOMIC_LOAD ? "" : ` v${b[i]}`;
-  return `${where} ${1 << atomicWidth(c[i]!)}${values}`;
+  const where = printAddress(f, i, printRegion(atomicRegion(c[i])), exchange ? pool[a[i]] : a[i]);
+  const values = exchange ? ` v${pool[a[i] + 1]} v${pool[a[i] + 2]}` : op === OP.ATOMIC_LOAD ? "" : ` v${b[i]}`;
+  return `${where} ${1 << atomicWidth(c[i])}${values}`;
 }
 
 function printRegion(word: number): string {
@@ -221,13 +221,13 @@ function printConstant(f: IrFunction, i: number): string {
     case TY.I32:
       return String(f.imm[i]);
     case TY.I64:
-      return String((BigInt(f.c[i]!) << 32n) | BigInt(f.imm[i]! >>> 0));
+      return String((BigInt(f.c[i]) << 32n) | BigInt(f.imm[i] >>> 0));
     case TY.F32:
-      return `0x${hex(f.imm[i]!)}`;
+      return `0x${hex(f.imm[i])}`;
     case TY.F64:
-      return `0x${hex(f.c[i]!)}${hex(f.imm[i]!)}`;
+      return `0x${hex(f.c[i])}${hex(f.imm[i])}`;
     case TY.V128: {
-      const bytes = f.vectors.subarray(f.imm[i]! * 16, f.imm[i]! * 16 + 16);
+      const bytes = f.vectors.subarray(f.imm[i] * 16, f.imm[i] * 16 + 16);
       return `0x${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
     }
     default:
@@ -242,6 +242,6 @@ function listText(f: IrFunction, first: number, count: number): string {
 }
 
 function edgeText(f: IrFunction, e: number): string {
-  const to = f.edgeTo[e]!;
-  return `b${to}(${listText(f, f.edgeArgs[e]!, f.blockParams[to] ?? 0)})`;
+  const to = f.edgeTo[e];
+  return `b${to}(${listText(f, f.edgeArgs[e], f.blockParams[to] ?? 0)})`;
 }

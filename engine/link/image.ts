@@ -76,7 +76,7 @@ function indexOf(column: Int32Array, value: number): number {
   let high = column.length - 1;
   while (low <= high) {
     const middle = (low + high) >> 1;
-    const at = column[middle]!;
+    const at = column[middle];
     if (at === value) return middle;
     if (at < value) low = middle + 1;
     else high = middle - 1;
@@ -104,7 +104,7 @@ export class CodeImage {
   callSiteAt(address: number): CodeSite | undefined {
     const { callReturn, callFrame, callPos, callSite } = this.tables;
     const index = indexOf(callReturn, address - this.base);
-    return index < 0 ? undefined : { frame: callFrame[index]!, pos: callPos[index]!, site: callSite[index]! };
+    return index < 0 ? undefined : { frame: callFrame[index], pos: callPos[index], site: callSite[index] };
   }
 
   /** The same for the unwinder. */
@@ -112,8 +112,8 @@ export class CodeImage {
     const { callReturn, callFrame, callLanding, callCross } = this.tables;
     const index = indexOf(callReturn, address - this.base);
     if (index < 0) return undefined;
-    const landing = callLanding[index]!;
-    return { frame: callFrame[index]!, landing: landing < 0 ? 0 : this.base + landing, cross: callCross[index] === 1 };
+    const landing = callLanding[index];
+    return { frame: callFrame[index], landing: landing < 0 ? 0 : this.base + landing, cross: callCross[index] === 1 };
   }
 
   /**
@@ -126,23 +126,23 @@ export class CodeImage {
     if (index < 0) return undefined;
     const twin = faulted ? index + 1 : index - 1;
     if (trapAt[twin] === trapAt[index]) index = twin;
-    return { code: trapCode[index]!, frame: trapFrame[index]!, pos: trapPos[index]!, site: trapSite[index]! };
+    return { code: trapCode[index], frame: trapFrame[index], pos: trapPos[index], site: trapSite[index] };
   }
 
   /** The defined function whose code holds `address`, or −1. */
   functionAt(address: number): number {
     const { functionStart, functionEnd } = this.tables;
     const offset = address - this.base;
-    this.#byStart ??= Int32Array.from(functionStart.keys()).sort((a, b) => functionStart[a]! - functionStart[b]!);
+    this.#byStart ??= Int32Array.from(functionStart.keys()).sort((a, b) => functionStart[a] - functionStart[b]);
     let low = 0;
     let high = this.#byStart.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (functionEnd[this.#byStart[middle]!]! <= offset) low = middle + 1;
+      if (functionEnd[this.#byStart[middle]] <= offset) low = middle + 1;
       else high = middle;
     }
     const found = this.#byStart[low];
-    return found !== undefined && functionStart[found]! <= offset ? found : -1;
+    return found !== undefined && functionStart[found] <= offset ? found : -1;
   }
   /** Function indices in the order of their code; made by the first trap. */
   #byStart: Int32Array | undefined;
@@ -154,7 +154,7 @@ export function placeImage(arena: CodeArena, bytes: Uint8Array, tables: CodeTabl
   const { pollAt } = tables;
   arena.publish(base, bytes, (placed) => {
     for (let k = 0; k < pollAt.length; k++) {
-      const at = pollAt[k]!;
+      const at = pollAt[k];
       const displacement = arena.pollPage - (base + at + 4);
       placed[at] = displacement;
       placed[at + 1] = displacement >> 8;

@@ -22,8 +22,8 @@ export function placeBlocks(f: IrFunction, flow: ControlFlow): void {
   chain(f, flow, next);
   let n = 0;
   const { layout, blockFlags } = f;
-  for (let k = 0; k >= 0; k = next[k]!) if (k === 0 || (blockFlags[k]! & BLOCK_COLD) === 0) layout[n++] = k;
-  for (let k = next[0]!; k >= 0; k = next[k]!) if ((blockFlags[k]! & BLOCK_COLD) !== 0) layout[n++] = k;
+  for (let k = 0; k >= 0; k = next[k]) if (k === 0 || (blockFlags[k] & BLOCK_COLD) === 0) layout[n++] = k;
+  for (let k = next[0]; k >= 0; k = next[k]) if ((blockFlags[k] & BLOCK_COLD) !== 0) layout[n++] = k;
   if (n !== blocks) throw new Error("the layout lost a block");
 }
 
@@ -33,26 +33,26 @@ function markCold(f: IrFunction, flow: ControlFlow): void {
   const { predStart, predEdge } = flow;
   const blocks = f.blockCount;
   for (let k = blocks - 1; k > 0; k--) {
-    const last = sched[blockEnd[k]! - 1]!;
+    const last = sched[blockEnd[k] - 1];
     let cold = op[last] === TRAP;
     if (op[last] === JUMP || op[last] === BRANCH) {
-      const first = edgeTo[op[last] === JUMP ? a[last]! : b[last]!]!;
-      const second = op[last] === JUMP ? first : edgeTo[c[last]!]!;
-      cold = first > k && second > k && (blockFlags[first]! & blockFlags[second]! & BLOCK_COLD) !== 0;
+      const first = edgeTo[op[last] === JUMP ? a[last] : b[last]];
+      const second = op[last] === JUMP ? first : edgeTo[c[last]];
+      cold = first > k && second > k && (blockFlags[first] & blockFlags[second] & BLOCK_COLD) !== 0;
     }
-    if (cold) blockFlags[k] = blockFlags[k]! | BLOCK_COLD;
+    if (cold) blockFlags[k] = blockFlags[k] | BLOCK_COLD;
   }
   for (let k = 1; k < blocks; k++) {
-    if ((blockFlags[k]! & BLOCK_COLD) !== 0) continue;
+    if ((blockFlags[k] & BLOCK_COLD) !== 0) continue;
     let cold = true;
-    for (let p = predStart[k]!, end = predStart[k + 1]!; p < end && cold; p++) {
-      const e = predEdge[p]!;
-      const from = edgeFrom[e]!;
-      if (from >= k || (blockFlags[from]! & BLOCK_COLD) !== 0) continue;
-      const last = sched[blockEnd[from]! - 1]!;
+    for (let p = predStart[k], end = predStart[k + 1]; p < end && cold; p++) {
+      const e = predEdge[p];
+      const from = edgeFrom[e];
+      if (from >= k || (blockFlags[from] & BLOCK_COLD) !== 0) continue;
+      const last = sched[blockEnd[from] - 1];
       cold = op[last] === BRANCH && ((imm[last] === 1 && c[last] === e) || (imm[last] === 2 && b[last] === e));
     }
-    if (cold) blockFlags[k] = blockFlags[k]! | BLOCK_COLD;
+    if (cold) blockFlags[k] = blockFlags[k] | BLOCK_COLD;
   }
 }
 
@@ -76,43 +76,43 @@ function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
   // The innermost open range.
   let open = -1;
   for (let k = 0; k <= blocks; k++) {
-    while (open >= 0 && (k === blocks || k >= loopEnd[open]!)) {
+    while (open >= 0 && (k === blocks || k >= loopEnd[open])) {
       const head = open;
-      open = outer[head]!;
-      tail = rotate(f, flow, next, head, before[head]!, tail);
+      open = outer[head];
+      tail = rotate(f, flow, next, head, before[head], tail);
       const detached = resume[head] !== ATTACHED;
-      if (waiting[head]! >= 0) {
+      if (waiting[head] >= 0) {
         // What left this loop may have left the next one too.
-        if (!detached && open >= 0 && !within(flow, loopOf[waiting[head]!]!, open)) {
-          if (waiting[open]! < 0) waiting[open] = waiting[head]!;
-          else next[waitingLast[open]!] = waiting[head]!;
-          waitingLast[open] = waitingLast[head]!;
+        if (!detached && open >= 0 && !within(flow, loopOf[waiting[head]], open)) {
+          if (waiting[open] < 0) waiting[open] = waiting[head];
+          else next[waitingLast[open]] = waiting[head];
+          waitingLast[open] = waitingLast[head];
         } else {
-          next[tail] = waiting[head]!;
-          tail = waitingLast[head]!;
+          next[tail] = waiting[head];
+          tail = waitingLast[head];
         }
       }
       next[tail] = -1;
       if (!detached) continue;
-      if (waiting[open]! < 0) waiting[open] = head;
+      if (waiting[open] < 0) waiting[open] = head;
       waitingLast[open] = tail;
-      tail = resume[head]!;
+      tail = resume[head];
     }
     if (k === blocks) break;
-    if (loopEnd[k]! > 0) {
+    if (loopEnd[k] > 0) {
       resume[k] = ATTACHED;
       if (open >= 0 && loopParent[k] !== open) {
         resume[k] = tail;
-        tail = waiting[open]! < 0 ? -1 : waitingLast[open]!;
+        tail = waiting[open] < 0 ? -1 : waitingLast[open];
       }
       before[k] = tail;
       outer[k] = open;
       waiting[k] = -1;
       open = k;
-    } else if (open >= 0 && !within(flow, loopOf[k]!, open)) {
+    } else if (open >= 0 && !within(flow, loopOf[k], open)) {
       next[k] = -1;
-      if (waiting[open]! < 0) waiting[open] = k;
-      else next[waitingLast[open]!] = k;
+      if (waiting[open] < 0) waiting[open] = k;
+      else next[waitingLast[open]] = k;
       waitingLast[open] = k;
       continue;
     }
@@ -124,7 +124,7 @@ function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
 
 /** Is loop `inner` (a header or −1) the loop `outer` or nested in it? */
 function within(flow: ControlFlow, inner: number, outer: number): boolean {
-  while (inner > outer) inner = flow.loopParent[inner]!;
+  while (inner > outer) inner = flow.loopParent[inner];
   return inner === outer;
 }
 
@@ -142,15 +142,15 @@ function rotate(
 ): number {
   if (tail === head || before < 0) return tail;
   const { op, a, sched, blockEnd, edgeTo } = f;
-  const last = sched[blockEnd[head]! - 1]!;
+  const last = sched[blockEnd[head] - 1];
   if (op[last] !== BRANCH) return tail;
   let inside = 0;
   for (let n = 0; n < successorCount(f, last); n++) {
-    if (within(flow, flow.loopOf[edgeTo[successorAt(f, last, n)]!]!, head)) inside++;
+    if (within(flow, flow.loopOf[edgeTo[successorAt(f, last, n)]], head)) inside++;
   }
-  const bottom = sched[blockEnd[tail]! - 1]!;
-  if (inside !== 1 || op[bottom] !== JUMP || edgeTo[a[bottom]!] !== head) return tail;
-  next[before] = next[head]!;
+  const bottom = sched[blockEnd[tail] - 1];
+  if (inside !== 1 || op[bottom] !== JUMP || edgeTo[a[bottom]] !== head) return tail;
+  next[before] = next[head];
   next[tail] = head;
   next[head] = -1;
   return head;

@@ -14,19 +14,19 @@ const { JUMP, BRANCH, SWITCH } = OP;
 
 /** First outgoing edge of the block whose last instruction is `i`; see successorAt for the others. */
 export function successorCount(f: IrFunction, i: number): number {
-  const op = f.op[i]!;
+  const op = f.op[i];
   if (op === JUMP) return 1;
   if (op === BRANCH) return 2;
-  if (op === SWITCH) return f.c[i]!;
+  if (op === SWITCH) return f.c[i];
   return 0;
 }
 
 /** Outgoing edge `n` of the block whose last instruction is `i`. */
 export function successorAt(f: IrFunction, i: number, n: number): number {
-  const op = f.op[i]!;
-  if (op === JUMP) return f.a[i]!;
-  if (op === BRANCH) return n === 0 ? f.b[i]! : f.c[i]!;
-  return f.b[i]! + n;
+  const op = f.op[i];
+  if (op === JUMP) return f.a[i];
+  if (op === BRANCH) return n === 0 ? f.b[i] : f.c[i];
+  return f.b[i] + n;
 }
 
 /** Control flow facts of one function at a time. Columns are valid for the block and edge counts of the last `compute`. */
@@ -72,8 +72,8 @@ export class ControlFlow {
 
   /** Does block `above` dominate block `below`? */
   dominates(above: number, below: number): boolean {
-    const offset = this.domIn[below]! - this.domIn[above]!;
-    return offset >= 0 && offset < this.domSize[above]!;
+    const offset = this.domIn[below] - this.domIn[above];
+    return offset >= 0 && offset < this.domSize[above];
   }
 
   /** Computes all columns for `f`. */
@@ -97,16 +97,16 @@ export class ControlFlow {
     const edgeTo = f.edgeTo;
     predStart.fill(0, 0, blocks + 1);
     for (let e = 0; e < edges; e++) {
-      const slot = edgeTo[e]! + 1;
-      predStart[slot] = predStart[slot]! + 1;
+      const slot = edgeTo[e] + 1;
+      predStart[slot] = predStart[slot] + 1;
     }
     for (let k = 0; k < blocks; k++) {
-      cursor[k] = predStart[k]!;
-      predStart[k + 1] = predStart[k + 1]! + predStart[k]!;
+      cursor[k] = predStart[k];
+      predStart[k + 1] = predStart[k + 1] + predStart[k];
     }
     for (let e = 0; e < edges; e++) {
-      const k = edgeTo[e]!;
-      const at = cursor[k]!;
+      const k = edgeTo[e];
+      const at = cursor[k];
       cursor[k] = at + 1;
       predEdge[at] = e;
     }
@@ -124,46 +124,46 @@ export class ControlFlow {
     jump[0] = 0;
     for (let k = 1; k < blocks; k++) {
       let dom = -1;
-      for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
-        let from = edgeFrom[predEdge[p]!]!;
+      for (let p = predStart[k], end = predStart[k + 1]; p < end; p++) {
+        let from = edgeFrom[predEdge[p]];
         if (from >= k) continue;
         if (dom < 0) {
           dom = from;
           continue;
         }
-        if (treeDepth[from]! < treeDepth[dom]!) {
+        if (treeDepth[from] < treeDepth[dom]) {
           const swap = dom;
           dom = from;
           from = swap;
         }
-        const level = treeDepth[dom]!;
-        while (treeDepth[from]! > level) from = treeDepth[jump[from]!]! >= level ? jump[from]! : idom[from]!;
+        const level = treeDepth[dom];
+        while (treeDepth[from] > level) from = treeDepth[jump[from]] >= level ? jump[from] : idom[from];
         while (dom !== from) {
           if (jump[dom] !== jump[from]) {
-            dom = jump[dom]!;
-            from = jump[from]!;
+            dom = jump[dom];
+            from = jump[from];
           } else {
-            dom = idom[dom]!;
-            from = idom[from]!;
+            dom = idom[dom];
+            from = idom[from];
           }
         }
       }
       idom[k] = dom;
       domSize[k] = 1;
-      treeDepth[k] = treeDepth[dom]! + 1;
-      const far = jump[dom]!;
-      jump[k] = treeDepth[dom]! - treeDepth[far]! === treeDepth[far]! - treeDepth[jump[far]!]! ? jump[far]! : dom;
+      treeDepth[k] = treeDepth[dom] + 1;
+      const far = jump[dom];
+      jump[k] = treeDepth[dom] - treeDepth[far] === treeDepth[far] - treeDepth[jump[far]] ? jump[far] : dom;
     }
     for (let k = blocks - 1; k > 0; k--) {
-      const up = idom[k]!;
-      domSize[up] = domSize[up]! + domSize[k]!;
+      const up = idom[k];
+      domSize[up] = domSize[up] + domSize[k];
     }
     next[0] = 1;
     for (let k = 1; k < blocks; k++) {
-      const up = idom[k]!;
-      const at = next[up]!;
+      const up = idom[k];
+      const at = next[up];
       domIn[k] = at;
-      next[up] = at + domSize[k]!;
+      next[up] = at + domSize[k];
       next[k] = at + 1;
     }
   }
@@ -178,10 +178,10 @@ export class ControlFlow {
     depth.fill(0, 0, blocks);
     let loops = 0;
     for (let e = 0; e < edges; e++) {
-      const head = edgeTo[e]!, end = edgeFrom[e]! + 1;
+      const head = edgeTo[e], end = edgeFrom[e] + 1;
       if (end <= head) continue;
       if (loopEnd[head] === 0) loops++;
-      if (end > loopEnd[head]!) loopEnd[head] = end;
+      if (end > loopEnd[head]) loopEnd[head] = end;
     }
     this.loopCount = loops;
     if (loops === 0) return;
@@ -190,10 +190,10 @@ export class ControlFlow {
     const open = this.#cursor;
     let top = 0;
     for (let k = blocks - 1; k >= 0; k--) {
-      let end = loopEnd[k]!;
+      let end = loopEnd[k];
       if (end === 0) continue;
-      while (top > 0 && open[top - 1]! < end) {
-        const inner = loopEnd[open[top - 1]!]!;
+      while (top > 0 && open[top - 1] < end) {
+        const inner = loopEnd[open[top - 1]];
         if (inner > end) end = inner;
         top--;
       }
@@ -203,46 +203,46 @@ export class ControlFlow {
 
     // Membership, backwards: a block belongs to the loops that its successors belong to, as far as their headers are not after it.
     for (let k = blocks - 1; k >= 0; k--) {
-      const last = sched[blockEnd[k]! - 1]!;
-      const kind = op[last]!;
+      const last = sched[blockEnd[k] - 1];
+      const kind = op[last];
       if (kind !== JUMP && kind !== BRANCH && kind !== SWITCH) continue;
       if (kind === SWITCH) {
-        loopOf[k] = this.#loopsOfSwitch(f, k, f.b[last]!, f.c[last]!);
+        loopOf[k] = this.#loopsOfSwitch(f, k, f.b[last], f.c[last]);
         continue;
       }
-      const first = this.#loopReached(k, edgeTo[kind === JUMP ? f.a[last]! : f.b[last]!]!);
-      const second = kind === JUMP ? first : this.#loopReached(k, edgeTo[f.c[last]!]!);
+      const first = this.#loopReached(k, edgeTo[kind === JUMP ? f.a[last] : f.b[last]]);
+      const second = kind === JUMP ? first : this.#loopReached(k, edgeTo[f.c[last]]);
       loopOf[k] = first > second ? first : second;
       if (first >= 0 && second >= 0) this.#nest(first, second);
     }
     for (let k = 0; k < blocks; k++) {
-      const loop = loopOf[k]!;
-      if (loop === k) depth[k] = loopParent[k]! < 0 ? 1 : depth[loopParent[k]!]! + 1;
-      else if (loop >= 0) depth[k] = depth[loop]!;
+      const loop = loopOf[k];
+      if (loop === k) depth[k] = loopParent[k] < 0 ? 1 : depth[loopParent[k]] + 1;
+      else if (loop >= 0) depth[k] = depth[loop];
     }
   }
 
   /** The innermost loop that block k belongs to because it leads to block `to`. */
   #loopReached(k: number, to: number): number {
-    let loop = to <= k ? to : this.loopOf[to]!;
-    while (loop > k) loop = this.loopParent[loop]!;
+    let loop = to <= k ? to : this.loopOf[to];
+    while (loop > k) loop = this.loopParent[loop];
     return loop;
   }
 
   /** The same for the many targets of a SWITCH: sorted, so that a deep nest costs one climb and not one per target. */
   #loopsOfSwitch(f: IrFunction, k: number, firstEdge: number, count: number): number {
     // Mostly all targets are in the same loop.
-    const first = this.#loopReached(k, f.edgeTo[firstEdge]!);
+    const first = this.#loopReached(k, f.edgeTo[firstEdge]);
     let same = 1;
-    while (same < count && this.#loopReached(k, f.edgeTo[firstEdge + same]!) === first) same++;
+    while (same < count && this.#loopReached(k, f.edgeTo[firstEdge + same]) === first) same++;
     if (same >= count) return first;
     const loops = new Int32Array(count);
-    for (let n = 0; n < count; n++) loops[n] = this.#loopReached(k, f.edgeTo[firstEdge + n]!);
+    for (let n = 0; n < count; n++) loops[n] = this.#loopReached(k, f.edgeTo[firstEdge + n]);
     loops.sort();
     for (let n = count - 1; n > 0; n--) {
-      if (loops[n] !== loops[n - 1] && loops[n - 1]! >= 0) this.#nest(loops[n]!, loops[n - 1]!);
+      if (loops[n] !== loops[n - 1] && loops[n - 1] >= 0) this.#nest(loops[n], loops[n - 1]);
     }
-    return loops[count - 1]!;
+    return loops[count - 1];
   }
 
   /** Notes that the loop of header `inner` lies in the loop of header `outer`. */
@@ -254,7 +254,7 @@ export class ControlFlow {
         inner = outer;
         outer = swap;
       }
-      const parent = loopParent[inner]!;
+      const parent = loopParent[inner];
       if (parent < 0) {
         loopParent[inner] = outer;
         return;

@@ -7,7 +7,7 @@ import { ProgramMaker } from "./testing/random_functions.ts";
 /** Successors by block. */
 function successors(f: IrFunction): number[][] {
   const to: number[][] = Array.from({ length: f.blockCount }, () => []);
-  for (let e = 0; e < f.edgeCount; e++) to[f.edgeFrom[e]!]!.push(f.edgeTo[e]!);
+  for (let e = 0; e < f.edgeCount; e++) to[f.edgeFrom[e]].push(f.edgeTo[e]);
   return to;
 }
 
@@ -19,7 +19,7 @@ function reached(next: readonly (readonly number[])[], start: number, without: n
     const k = stack.pop()!;
     if (seen.has(k)) continue;
     seen.add(k);
-    for (const to of next[k]!) if (to !== without) stack.push(to);
+    for (const to of next[k]) if (to !== without) stack.push(to);
   }
   return seen;
 }
@@ -49,23 +49,23 @@ Deno.test("a block is in the loops whose headers dominate it and can be reached 
     const previous: number[][] = Array.from({ length: f.blockCount }, () => []);
     const latches: number[][] = Array.from({ length: f.blockCount }, () => []);
     for (let e = 0; e < f.edgeCount; e++) {
-      previous[f.edgeTo[e]!]!.push(f.edgeFrom[e]!);
-      if (f.edgeTo[e]! <= f.edgeFrom[e]!) latches[f.edgeTo[e]!]!.push(f.edgeFrom[e]!);
+      previous[f.edgeTo[e]].push(f.edgeFrom[e]);
+      if (f.edgeTo[e] <= f.edgeFrom[e]) latches[f.edgeTo[e]].push(f.edgeFrom[e]);
     }
     const around: number[][] = Array.from({ length: f.blockCount }, () => []);
     for (let head = 0; head < f.blockCount; head++) {
-      if (latches[head]!.length === 0) continue;
+      if (latches[head].length === 0) continue;
       const members = new Set([head]);
-      for (const latch of latches[head]!) for (const k of reached(previous, latch, head)) members.add(k);
+      for (const latch of latches[head]) for (const k of reached(previous, latch, head)) members.add(k);
       for (const k of members) {
-        around[k]!.push(head);
-        ok(k < flow.loopEnd[head]!, `b${k} lies beyond the end of loop b${head}`);
+        around[k].push(head);
+        ok(k < flow.loopEnd[head], `b${k} lies beyond the end of loop b${head}`);
       }
     }
     for (let k = 0; k < f.blockCount; k++) {
       const chain: number[] = [];
-      for (let loop = flow.loopOf[k]!; loop >= 0; loop = flow.loopParent[loop]!) chain.push(loop);
-      equal(chain.reverse().join(), around[k]!.join(), `seed ${seed}: loops around b${k}`);
+      for (let loop = flow.loopOf[k]; loop >= 0; loop = flow.loopParent[loop]) chain.push(loop);
+      equal(chain.reverse().join(), around[k].join(), `seed ${seed}: loops around b${k}`);
       equal(flow.depth[k], chain.length);
     }
   }

@@ -26,49 +26,49 @@ export function coalesceFuel(f: IrFunction): number {
   const { op, a, b, c, imm, sched, edgeTo, blockStart, blockEnd, blockParams, blockCount } = f;
   const ways = new Int32Array(blockCount);
   for (let k = 0; k < blockCount; k++) {
-    const last = sched[blockEnd[k]! - 1]!;
-    for (let n = successorCount(f, last) - 1; n >= 0; n--) ways[edgeTo[successorAt(f, last, n)]!]!++;
+    const last = sched[blockEnd[k] - 1];
+    for (let n = successorCount(f, last) - 1; n >= 0; n--) ways[edgeTo[successorAt(f, last, n)]]++;
   }
   /** From place `s` on: the next instruction of block `k` with an effect, its end included. */
   const nextEffect = (s: number, k: number) => {
-    const end = blockEnd[k]! - 1;
-    while (s < end && (op[sched[s]!] === PARAM || !hasEffect(f, sched[s]!))) s++;
-    return sched[s]!;
+    const end = blockEnd[k] - 1;
+    while (s < end && (op[sched[s]] === PARAM || !hasEffect(f, sched[s]))) s++;
+    return sched[s];
   };
   const isFixed = (i: number) => {
-    const units = a[i]!;
-    return op[i] === CHARGE && op[units] === CONST && c[units] === 0 && imm[units]! >= 0 && imm[units]! <= MOST_OWED;
+    const units = a[i];
+    return op[i] === CHARGE && op[units] === CONST && c[units] === 0 && imm[units] >= 0 && imm[units] <= MOST_OWED;
   };
   /** Does every way out of block `k` come to a charge first? */
   const allCharge = (k: number) => {
-    const last = sched[blockEnd[k]! - 1]!;
+    const last = sched[blockEnd[k] - 1];
     const count = successorCount(f, last);
     for (let n = 0; n < count; n++) {
-      const to = edgeTo[successorAt(f, last, n)]!;
-      if (to <= k || ways[to] !== 1 || !isFixed(nextEffect(blockStart[to]! + blockParams[to]!, to))) return false;
+      const to = edgeTo[successorAt(f, last, n)];
+      if (to <= k || ways[to] !== 1 || !isFixed(nextEffect(blockStart[to] + blockParams[to], to))) return false;
     }
     return count > 0;
   };
   const owed = new Int32Array(blockCount);
   let owing = 0;
   for (let k = 0; k < blockCount; k++) {
-    let before = owed[k]!;
-    for (let s = blockStart[k]! + blockParams[k]!, end = blockEnd[k]! - 1; s < end; s++) {
-      const i = sched[s]!;
+    let before = owed[k];
+    for (let s = blockStart[k] + blockParams[k], end = blockEnd[k] - 1; s < end; s++) {
+      const i = sched[s];
       if (!isFixed(i)) continue;
       b[i] = before;
-      const sum = before + imm[a[i]!]!;
+      const sum = before + imm[a[i]];
       before = 0;
       if (sum > MOST_OWED) continue;
       const next = nextEffect(s + 1, k);
-      if (next === sched[end]! ? !allCharge(k) : !isFixed(next)) continue;
+      if (next === sched[end] ? !allCharge(k) : !isFixed(next)) continue;
       imm[i] = CHARGE_OWES;
       before = sum;
       owing++;
     }
     if (before === 0) continue;
-    const last = sched[blockEnd[k]! - 1]!;
-    for (let n = successorCount(f, last) - 1; n >= 0; n--) owed[edgeTo[successorAt(f, last, n)]!] = before;
+    const last = sched[blockEnd[k] - 1];
+    for (let n = successorCount(f, last) - 1; n >= 0; n--) owed[edgeTo[successorAt(f, last, n)]] = before;
   }
   return owing;
 }

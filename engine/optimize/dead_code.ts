@@ -18,15 +18,15 @@ const KEPT = FLAG.WRITES | FLAG.TRAPS | FLAG.CALLS | FLAG.ENDS;
  * Can instruction `i`, a load, fault? The context is always mapped, and so is what holds constants unless the load says otherwise.
  */
 export function loadMayTrap(f: IrFunction, i: number): boolean {
-  const region = f.c[i]!;
+  const region = f.c[i];
   if ((region & 0xff) === REGION.CONTEXT) return false;
   return region >>> 8 !== CLASS_CONSTANT || f.b[i] !== 0;
 }
 
 /** Must instruction `i` stay even when its value is unused? */
 export function hasEffect(f: IrFunction, i: number): boolean {
-  const op = f.op[i]!;
-  if ((OP_FLAGS[op]! & KEPT) === 0) return false;
+  const op = f.op[i];
+  if ((OP_FLAGS[op] & KEPT) === 0) return false;
   if (op >= DIV_S && op <= REM_U) return f.imm[i] !== 0;
   if (op >= LOAD && op <= LOAD32_U) return loadMayTrap(f, i);
   return true;
@@ -48,49 +48,49 @@ function mark(f: IrFunction, flow: ControlFlow, live: Uint8Array): void {
   const { predStart, predEdge } = flow;
   const blocks = f.blockCount;
   for (let k = 0; k < blocks; k++) {
-    for (let s = blockStart[k]!, end = blockEnd[k]!; s < end; s++) defBlock[sched[s]!] = k;
+    for (let s = blockStart[k], end = blockEnd[k]; s < end; s++) defBlock[sched[s]] = k;
   }
   for (let k = blocks - 1; k >= 0; k--) {
-    const start = blockStart[k]! + blockParams[k]!;
-    for (let s = blockEnd[k]! - 1; s >= start; s--) {
-      const i = sched[s]!;
-      const o = op[i]!;
+    const start = blockStart[k] + blockParams[k];
+    for (let s = blockEnd[k] - 1; s >= start; s--) {
+      const i = sched[s];
+      const o = op[i];
       if (live[i] === 0) {
-        if ((OP_FLAGS[o]! & KEPT) === 0 || !hasEffect(f, i)) continue;
+        if ((OP_FLAGS[o] & KEPT) === 0 || !hasEffect(f, i)) continue;
         live[i] = 1;
       }
-      const mask = OP_VALUE_MASK[o]!;
-      if (mask & 1) live[a[i]!] = 1;
-      if (mask & 2) live[b[i]!] = 1;
-      if (mask & 4) live[c[i]!] = 1;
+      const mask = OP_VALUE_MASK[o];
+      if (mask & 1) live[a[i]] = 1;
+      if (mask & 2) live[b[i]] = 1;
+      if (mask & 4) live[c[i]] = 1;
       if (OP_HAS_LIST[o]) {
-        for (let p = a[i]!, end = p + b[i]!; p < end; p++) live[pool[p]!] = 1;
+        for (let p = a[i], end = p + b[i]; p < end; p++) live[pool[p]] = 1;
       }
     }
     // The parameters of k. What they and the stack make live in this or a later block must be followed now.
     let top = 0;
-    for (let s = blockStart[k]!; s < start; s++) if (live[sched[s]!] !== 0) stack[top++] = sched[s]!;
+    for (let s = blockStart[k]; s < start; s++) if (live[sched[s]] !== 0) stack[top++] = sched[s];
     while (top > 0) {
-      const i = stack[--top]!;
-      const o = op[i]!;
+      const i = stack[--top];
+      const o = op[i];
       if (o === PARAM) {
-        const block = defBlock[i]!, n = imm[i]!;
-        for (let p = predStart[block]!, end = predStart[block + 1]!; p < end; p++) {
-          const v = pool[edgeArgs[predEdge[p]!]! + n]!;
+        const block = defBlock[i], n = imm[i];
+        for (let p = predStart[block], end = predStart[block + 1]; p < end; p++) {
+          const v = pool[edgeArgs[predEdge[p]] + n];
           if (live[v] === 0) {
             live[v] = 1;
-            if (defBlock[v]! >= k) stack[top++] = v;
+            if (defBlock[v] >= k) stack[top++] = v;
           }
         }
         continue;
       }
-      const mask = OP_VALUE_MASK[o]!;
+      const mask = OP_VALUE_MASK[o];
       for (let n = 0; n < 3; n++) {
         if ((mask & (1 << n)) === 0) continue;
-        const v = n === 0 ? a[i]! : n === 1 ? b[i]! : c[i]!;
+        const v = n === 0 ? a[i] : n === 1 ? b[i] : c[i];
         if (live[v] === 0) {
           live[v] = 1;
-          if (defBlock[v]! >= k) stack[top++] = v;
+          if (defBlock[v] >= k) stack[top++] = v;
         }
       }
       // Instructions with lists have effects: the sweep saw them already.
@@ -107,33 +107,33 @@ function sweep(f: IrFunction, flow: ControlFlow, live: Uint8Array): number {
   const before = f.schedCount;
   let to = 0;
   for (let k = 0; k < blocks; k++) {
-    const start = blockStart[k]!, end = blockEnd[k]!;
-    const params = blockParams[k]!;
+    const start = blockStart[k], end = blockEnd[k];
+    const params = blockParams[k];
     blockStart[k] = to;
     let kept = 0;
-    if (k === 0) { for (; kept < params; kept++) order[to++] = sched[start + kept]!; }
-    else for (let n = 0; n < params; n++) if (live[sched[start + n]!]) kept++;
+    if (k === 0) { for (; kept < params; kept++) order[to++] = sched[start + kept]; }
+    else for (let n = 0; n < params; n++) if (live[sched[start + n]]) kept++;
     if (kept < params) {
-      for (let p = predStart[k]!, last = predStart[k + 1]!; p < last; p++) {
-        const e = predEdge[p]!;
-        const from = edgeArgs[e]!;
+      for (let p = predStart[k], last = predStart[k + 1]; p < last; p++) {
+        const e = predEdge[p];
+        const from = edgeArgs[e];
         const args = f.allocPool(kept);
         const pool = f.pool;
-        for (let n = 0, m = 0; n < params; n++) if (live[sched[start + n]!]) pool[args + m++] = pool[from + n]!;
+        for (let n = 0, m = 0; n < params; n++) if (live[sched[start + n]]) pool[args + m++] = pool[from + n];
         edgeArgs[e] = args;
       }
       blockParams[k] = kept;
     }
     if (k > 0) {
       for (let n = 0, m = 0; n < params; n++) {
-        const i = sched[start + n]!;
+        const i = sched[start + n];
         if (live[i] === 0) continue;
         imm[i] = m++;
         order[to++] = i;
       }
     }
     for (let s = start + params; s < end; s++) {
-      const i = sched[s]!;
+      const i = sched[s];
       if (live[i] !== 0) order[to++] = i;
       else op[i] = 0;
     }

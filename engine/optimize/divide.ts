@@ -26,8 +26,8 @@ function become(f: IrFunction, i: number, op: number, va: number, vb: number): n
 export function divideByConstant(gvn: Gvn, i: number): number {
   const f = gvn.f;
   const { op, ty, a, b, c, imm } = f;
-  const o = op[i]!, t = ty[i]!, x = a[i]!, d = b[i]!;
-  const lo = imm[d]!, hi = t === TY.I32 ? lo >> 31 : c[d]!;
+  const o = op[i], t = ty[i], x = a[i], d = b[i];
+  const lo = imm[d], hi = t === TY.I32 ? lo >> 31 : c[d];
   const signed = o === OP.DIV_S || o === OP.REM_S;
   const remainder = o === OP.REM_S || o === OP.REM_U;
   if (lo === 1 && hi === 0) return remainder ? gvn.constant(t, 0, 0) : x;

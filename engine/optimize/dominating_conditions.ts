@@ -36,9 +36,9 @@ export class DominatingConditions {
 
   /** ZERO, NONZERO, the id of a constant, or 0 when nothing is known here. */
   #known(v: number): number {
-    const since = this.#since[v]!;
+    const since = this.#since[v];
     if (since === 0 || !this.#flow.dominates(since - 1, this.block)) return 0;
-    return this.#kind[v]!;
+    return this.#kind[v];
   }
 
   #learn(v: number, kind: number): void {
@@ -62,19 +62,19 @@ export class DominatingConditions {
   learnCondition(v: number, truth: boolean): void {
     for (let step = 0; step < 4; step++) {
       const { op, a, b } = this.#f;
-      const o = op[v]!;
+      const o = op[v];
       if (o === CONST) return;
       this.#learn(v, truth ? NONZERO : ZERO);
       if (o === EQ || o === NE) {
-        if (op[b[v]!] !== CONST) return;
+        if (op[b[v]] !== CONST) return;
         const equal = (o === EQ) === truth;
-        if (equal) this.learnEqual(a[v]!, b[v]!);
-        else if (this.#isZero(b[v]!)) this.learnNonzero(a[v]!);
+        if (equal) this.learnEqual(a[v], b[v]);
+        else if (this.#isZero(b[v])) this.learnNonzero(a[v]);
         return;
       }
       if ((o === AND && truth) || (o === OR && !truth)) {
-        this.#learn(b[v]!, truth ? NONZERO : ZERO);
-        v = a[v]!;
+        this.#learn(b[v], truth ? NONZERO : ZERO);
+        v = a[v];
         continue;
       }
       return;
@@ -126,13 +126,13 @@ export class DominatingConditions {
     const { op, ty, a, b } = this.#f;
     let negated = false;
     for (let step = 0; step < 8; step++) {
-      const o = op[v]!;
-      if ((o !== EQ && o !== NE) || ty[a[v]!] !== TY.I32 || !this.#isZero(b[v]!)) break;
+      const o = op[v];
+      if ((o !== EQ && o !== NE) || ty[a[v]] !== TY.I32 || !this.#isZero(b[v])) break;
       if (o === EQ) {
         if (!negate) break;
         negated = !negated;
       }
-      v = a[v]!;
+      v = a[v];
     }
     return negated ? -v : v;
   }

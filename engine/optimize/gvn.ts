@@ -145,19 +145,19 @@ export class Gvn {
     const order = this.#order;
     const blocks = f.blockCount;
     for (let k = 0; k < blocks; k++) {
-      const start = blockStart[k]!, end = blockEnd[k]!, params = blockParams[k]!;
+      const start = blockStart[k], end = blockEnd[k], params = blockParams[k];
       blockStart[k] = this.#count;
       // Live edges from before; the others are back edges or cut.
       let forward = 0, only = -1;
-      for (let p = predStart[k]!, last = predStart[k + 1]!; p < last; p++) {
-        const e = predEdge[p]!;
-        const from = edgeFrom[e]!;
+      for (let p = predStart[k], last = predStart[k + 1]; p < last; p++) {
+        const e = predEdge[p];
+        const from = edgeFrom[e];
         if (from < 0 || from >= k) continue;
         forward++;
         only = e;
       }
       if (forward === 0 && k > 0) {
-        this.#abandon(k, sched[end - 1]!);
+        this.#abandon(k, sched[end - 1]);
         continue;
       }
       this.#block = k;
@@ -166,23 +166,23 @@ export class Gvn {
       if (forward !== 1 || loopEnd[k] !== 0 || edgeFrom[only] !== k - 1) memory.enter(f, this.flow, k);
       if (params > 0) {
         for (let s = start; s < start + params; s++) {
-          const i = sched[s]!;
+          const i = sched[s];
           home[i] = k;
           order[this.#count++] = i;
           // What followParams found may have been replaced itself since.
-          if (repl[i] !== i) repl[i] = repl[repl[i]!]!;
+          if (repl[i] !== i) repl[i] = repl[repl[i]];
         }
         if (k > 0) this.#replaceParams(k, start, params);
       }
       if (forward === 1) this.#learnFromBranch(only);
       let whole = true;
       for (let s = start + params; s < end && whole; s++) {
-        const i = sched[s]!;
-        const o = op[i]!;
-        const mask = OP_VALUE_MASK[o]!;
-        if (mask & 1) a[i] = repl[a[i]!]!;
-        if (mask & 2) b[i] = repl[b[i]!]!;
-        if (mask & 4) c[i] = repl[c[i]!]!;
+        const i = sched[s];
+        const o = op[i];
+        const mask = OP_VALUE_MASK[o];
+        if (mask & 1) a[i] = repl[a[i]];
+        if (mask & 2) b[i] = repl[b[i]];
+        if (mask & 4) c[i] = repl[c[i]];
         switch (TREATMENT[o]) {
           case PURE_LIKE:
             repl[i] = this.number(i);
@@ -200,20 +200,20 @@ export class Gvn {
             whole = this.#trapIf(i);
             break;
           case ENDS:
-            if (OP_HAS_LIST[o]) { for (let p = a[i]!, last = p + b[i]!; p < last; p++) pool[p] = repl[pool[p]!]!; }
+            if (OP_HAS_LIST[o]) { for (let p = a[i], last = p + b[i]; p < last; p++) pool[p] = repl[pool[p]]; }
             else this.#end(i);
             order[this.#count++] = i;
             break;
           default:
-            if (OP_HAS_LIST[o]) { for (let p = a[i]!, last = p + b[i]!; p < last; p++) pool[p] = repl[pool[p]!]!; }
+            if (OP_HAS_LIST[o]) { for (let p = a[i], last = p + b[i]; p < last; p++) pool[p] = repl[pool[p]]; }
             this.#effect(i, o);
             home[i] = k;
             order[this.#count++] = i;
         }
       }
       if (whole) memory.leave(k);
-      else this.#cutSuccessors(sched[end - 1]!);
-      if (this.#holes) this.#closeHoles(blockStart[k]!);
+      else this.#cutSuccessors(sched[end - 1]);
+      if (this.#holes) this.#closeHoles(blockStart[k]);
       blockEnd[k] = this.#count;
     }
   }
@@ -231,12 +231,12 @@ export class Gvn {
 
   #cutSuccessors(last: number): void {
     const f = this.f;
-    const op = f.op[last]!;
-    if (op === JUMP) cutEdge(f, f.a[last]!);
+    const op = f.op[last];
+    if (op === JUMP) cutEdge(f, f.a[last]);
     else if (op === BRANCH) {
-      cutEdge(f, f.b[last]!);
-      cutEdge(f, f.c[last]!);
-    } else if (op === SWITCH) { for (let e = f.b[last]!, end = e + f.c[last]!; e < end; e++) cutEdge(f, e); }
+      cutEdge(f, f.b[last]);
+      cutEdge(f, f.c[last]);
+    } else if (op === SWITCH) { for (let e = f.b[last], end = e + f.c[last]; e < end; e++) cutEdge(f, e); }
     this.#cut = true;
   }
 
@@ -250,13 +250,13 @@ export class Gvn {
     const { predStart, predEdge } = flow;
     const { blockStart, blockParams, edgeArgs, sched, pool } = f;
     for (let k = f.blockCount - 1; k > 0; k--) {
-      const start = blockStart[k]!;
-      for (let n = 0, params = blockParams[k]!; n < params; n++) {
-        const param = sched[start + n]!;
+      const start = blockStart[k];
+      for (let n = 0, params = blockParams[k]; n < params; n++) {
+        const param = sched[start + n];
         let same = 0;
-        for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
-          let value = pool[edgeArgs[predEdge[p]!]! + n]!;
-          while (repl[value] !== value) value = repl[value] = repl[repl[value]!]!;
+        for (let p = predStart[k], end = predStart[k + 1]; p < end; p++) {
+          let value = pool[edgeArgs[predEdge[p]] + n];
+          while (repl[value] !== value) value = repl[value] = repl[repl[value]];
           if (value === param || value === same) continue;
           if (same !== 0) {
             same = 0;
@@ -276,12 +276,12 @@ export class Gvn {
     const { edgeFrom, edgeArgs, sched, pool } = f;
     const repl = this.repl;
     for (let n = 0; n < params; n++) {
-      const param = sched[start + n]!;
+      const param = sched[start + n];
       let same = 0;
-      for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
-        const e = predEdge[p]!;
-        if (edgeFrom[e]! < 0) continue;
-        const value = repl[pool[edgeArgs[e]! + n]!]!;
+      for (let p = predStart[k], end = predStart[k + 1]; p < end; p++) {
+        const e = predEdge[p];
+        if (edgeFrom[e] < 0) continue;
+        const value = repl[pool[edgeArgs[e] + n]];
         if (value === param || value === same) continue;
         if (same !== 0) {
           same = 0;
@@ -296,19 +296,19 @@ export class Gvn {
   /** The only way into a block is edge `only`: if that is one of a branch, its condition is known there. */
   #learnFromBranch(only: number): void {
     const f = this.f;
-    const from = f.edgeFrom[only]!;
-    const last = this.#order[f.blockEnd[from]! - 1]!;
-    const op = f.op[last]!;
-    if (op === BRANCH) this.facts.learnCondition(f.a[last]!, f.b[last] === only);
-    else if (op === SWITCH && only - f.b[last]! < f.c[last]! - 1 && this.room) {
-      this.facts.learnEqual(f.a[last]!, this.constant(TY.I32, only - f.b[last]!, 0));
+    const from = f.edgeFrom[only];
+    const last = this.#order[f.blockEnd[from] - 1];
+    const op = f.op[last];
+    if (op === BRANCH) this.facts.learnCondition(f.a[last], f.b[last] === only);
+    else if (op === SWITCH && only - f.b[last] < f.c[last] - 1 && this.room) {
+      this.facts.learnEqual(f.a[last], this.constant(TY.I32, only - f.b[last], 0));
     }
   }
 
   #closeHoles(start: number): void {
     const order = this.#order;
     let to = start;
-    for (let s = start; s < this.#count; s++) if (order[s] !== 0) order[to++] = order[s]!;
+    for (let s = start; s < this.#count; s++) if (order[s] !== 0) order[to++] = order[s];
     this.#count = to;
     this.#holes = false;
   }
@@ -324,7 +324,7 @@ export class Gvn {
         : c[i] === BUILTIN.memory_move || c[i] === BUILTIN.memory_set;
       this.memory.call(this.f, !keepsSizes);
       this.#pendingStore = 0;
-    } else if ((OP_FLAGS[op]! & (FLAG.READS | FLAG.TRAPS)) !== 0) this.#pendingStore = 0;
+    } else if ((OP_FLAGS[op] & (FLAG.READS | FLAG.TRAPS)) !== 0) this.#pendingStore = 0;
   }
 
   /**
@@ -336,28 +336,28 @@ export class Gvn {
     if (value !== i) return value;
     const f = this.f;
     const { op, ty, a, b, c, imm } = f;
-    if (op[i]! <= OP.GE_U && INVERSE[op[i]!] !== 0 && this.room) {
-      const truth = this.#decided(INVERSE[op[i]!]!, a[i]!, b[i]!);
+    if (op[i] <= OP.GE_U && INVERSE[op[i]] !== 0 && this.room) {
+      const truth = this.#decided(INVERSE[op[i]], a[i], b[i]);
       if (truth >= 0) return this.constant(TY.I32, 1 - truth, 0);
     }
     const next = this.#next, home = this.home;
     const { domIn, domSize } = this.flow;
-    const o = op[i]!, t = ty[i]!, va = a[i]!, vb = b[i]!, vc = c[i]!;
+    const o = op[i], t = ty[i], va = a[i], vb = b[i], vc = c[i];
     const division = o >= OP.DIV_S && o <= OP.REM_U;
-    const vi = division ? 0 : imm[i]!;
+    const vi = division ? 0 : imm[i];
     const slot = hashOf(o, t, va, vb, vc, vi) & this.#mask;
     const block = this.#block;
-    const at = domIn[block]!;
+    const at = domIn[block];
     const buckets = this.#buckets;
     let previous = 0;
-    for (let m = buckets[slot]!, steps = 0; m !== 0 && steps < CHAIN; m = next[m]!, steps++) {
+    for (let m = buckets[slot], steps = 0; m !== 0 && steps < CHAIN; m = next[m], steps++) {
       if (
         op[m] === o && a[m] === va && b[m] === vb && c[m] === vc && ty[m] === t && (division || imm[m] === vi)
       ) {
-        const offset = at - domIn[home[m]!]!;
-        if (offset >= 0 && offset < domSize[home[m]!]!) return m;
+        const offset = at - domIn[home[m]];
+        if (offset >= 0 && offset < domSize[home[m]]) return m;
         // Equal but not valid here, and seldom again: this one takes its place.
-        next[i] = next[m]!;
+        next[i] = next[m];
         if (previous === 0) buckets[slot] = i;
         else next[previous] = i;
         this.#place(i, o);
@@ -365,7 +365,7 @@ export class Gvn {
       }
       previous = m;
     }
-    next[i] = buckets[slot]!;
+    next[i] = buckets[slot];
     buckets[slot] = i;
     this.#place(i, o);
     return i;
@@ -376,7 +376,7 @@ export class Gvn {
     const { op, a, b } = this.f;
     const next = this.#next;
     const slot = hashOf(o, TY.I32, x, y, 0, 0) & this.#mask;
-    for (let m = this.#buckets[slot]!, steps = 0; m !== 0 && steps < CHAIN; m = next[m]!, steps++) {
+    for (let m = this.#buckets[slot], steps = 0; m !== 0 && steps < CHAIN; m = next[m], steps++) {
       if (op[m] === o && a[m] === x && b[m] === y) return this.facts.truth(m);
     }
     return -1;
@@ -385,7 +385,7 @@ export class Gvn {
   #place(i: number, op: number): void {
     this.home[i] = this.#block;
     this.#order[this.#count++] = i;
-    if ((OP_FLAGS[op]! & FLAG.TRAPS) !== 0) this.#trapped(i, op);
+    if ((OP_FLAGS[op] & FLAG.TRAPS) !== 0) this.#trapped(i, op);
   }
 
   /** A division or truncation stays: what follows knows that it did not trap. */
@@ -393,7 +393,7 @@ export class Gvn {
     const f = this.f;
     if (op >= OP.DIV_S && op <= OP.REM_U) {
       if (f.imm[i] === 0) return;
-      if (f.imm[i]! & 1) this.facts.learnNonzero(f.b[i]!);
+      if (f.imm[i] & 1) this.facts.learnNonzero(f.b[i]);
     }
     this.#pendingStore = 0;
   }
@@ -421,26 +421,26 @@ export class Gvn {
     const { op, ty, a, b, c, imm } = f;
     foldAddress(this, i);
     const memory = this.memory;
-    const o = op[i]!;
+    const o = op[i];
     const r = memory.find(f, i);
     if (r !== 0 && this.#reuse(i, r)) return;
-    const version = memory.versionOf(c[i]! >>> 8);
+    const version = memory.versionOf(c[i] >>> 8);
     const next = this.#next, versions = this.#version, home = this.home;
     const { domIn, domSize } = this.flow;
-    const slot = hashOf(o, ty[i]!, a[i]!, 0, c[i]!, imm[i]!) & this.#mask;
-    const at = domIn[this.#block]!;
-    for (let m = this.#buckets[slot]!, steps = 0; m !== 0 && steps < CHAIN; m = next[m]!, steps++) {
+    const slot = hashOf(o, ty[i], a[i], 0, c[i], imm[i]) & this.#mask;
+    const at = domIn[this.#block];
+    for (let m = this.#buckets[slot], steps = 0; m !== 0 && steps < CHAIN; m = next[m], steps++) {
       if (a[m] !== a[i] || imm[m] !== imm[i] || c[m] !== c[i] || versions[m] !== version) continue;
-      const stored = op[m] === STORE && o === LOAD && ty[b[m]!] === ty[i];
+      const stored = op[m] === STORE && o === LOAD && ty[b[m]] === ty[i];
       if (!stored && (op[m] !== o || ty[m] !== ty[i])) continue;
-      const offset = at - domIn[home[m]!]!;
-      if (offset < 0 || offset >= domSize[home[m]!]!) continue;
+      const offset = at - domIn[home[m]];
+      if (offset < 0 || offset >= domSize[home[m]]) continue;
       if (stored) this.#countKey("store-forward");
-      this.repl[i] = stored ? b[m]! : m;
+      this.repl[i] = stored ? b[m] : m;
       return;
     }
     versions[i] = version;
-    next[i] = this.#buckets[slot]!;
+    next[i] = this.#buckets[slot];
     this.#buckets[slot] = i;
     this.home[i] = this.#block;
     this.#order[this.#count++] = i;
@@ -452,17 +452,17 @@ export class Gvn {
   #reuse(i: number, r: number): boolean {
     const f = this.f;
     const { op, ty, a, b, c, imm } = f;
-    const o = op[i]!, t = ty[i]!;
-    if (!isStore(op[r]!)) {
+    const o = op[i], t = ty[i];
+    if (!isStore(op[r])) {
       if (op[r] !== o) return false;
       if (ty[r] === t) {
         this.repl[i] = r;
         return true;
       }
-      return o === LOAD && this.#rewriteLoad(i, r, ty[r]!);
+      return o === LOAD && this.#rewriteLoad(i, r, ty[r]);
     }
-    const value = b[r]!;
-    const from = ty[value]!;
+    const value = b[r];
+    const from = ty[value];
     const width = accessBytes(f, i);
     if (width > accessBytes(f, r)) return false;
     if (o === LOAD && op[r] === STORE && t === from) {
@@ -494,7 +494,7 @@ export class Gvn {
 
   /** A full load of one type from contents known as another of the same size. */
   #rewriteLoad(i: number, value: number, from: number): boolean {
-    const t = this.f.ty[i]!;
+    const t = this.f.ty[i];
     const pair = (t === TY.I32 && from === TY.F32) || (t === TY.F32 && from === TY.I32) ||
       (t === TY.I64 && from === TY.F64) || (t === TY.F64 && from === TY.I64);
     return pair && this.#become(i, OP.BITCAST, value);
@@ -515,12 +515,12 @@ export class Gvn {
     const { op, ty, a, b, c, imm } = f;
     foldAddress(this, i);
     const memory = this.memory;
-    const o = op[i]!;
+    const o = op[i];
     const bytes = accessBytes(f, i);
     const known = memory.find(f, i);
     if (known !== 0 && accessBytes(f, known) === bytes) {
       // Writing what is there already changes nothing, and cannot trap where the access before it did not.
-      const same = isStore(op[known]!)
+      const same = isStore(op[known])
         ? op[known] === o && b[known] === b[i]
         : o === STORE && op[known] === LOAD && known === b[i];
       if (same) return;
@@ -531,8 +531,8 @@ export class Gvn {
       accessBytes(f, pending) === bytes
     ) {
       // Nobody saw the store before this one; both trap alike, and the first of them would have been blamed.
-      f.pos[i] = f.pos[pending]!;
-      f.site[i] = f.site[pending]!;
+      f.pos[i] = f.pos[pending];
+      f.site[i] = f.site[pending];
       this.#order[this.#pendingAt] = 0;
       this.#holes = true;
     }
@@ -544,9 +544,9 @@ export class Gvn {
     if (!this.#options.storeForward) return;
     memory.remember(i);
     if (o !== STORE) return;
-    const slot = hashOf(LOAD, ty[b[i]!]!, a[i]!, 0, c[i]!, imm[i]!) & this.#mask;
-    this.#version[i] = memory.versionOf(c[i]! >>> 8);
-    this.#next[i] = this.#buckets[slot]!;
+    const slot = hashOf(LOAD, ty[b[i]], a[i], 0, c[i], imm[i]) & this.#mask;
+    this.#version[i] = memory.versionOf(c[i] >>> 8);
+    this.#next[i] = this.#buckets[slot];
     this.#buckets[slot] = i;
   }
 
@@ -561,28 +561,28 @@ export class Gvn {
     const f = this.f;
     foldAddress(this, i);
     const { op, c, imm } = f;
-    const memory = boundsMemory(c[i]!);
+    const memory = boundsMemory(c[i]);
     const root = this.#rootOf(i);
-    const first = this.#distance, end = first + (imm[i]! >>> 0) + boundsBytes(c[i]!);
+    const first = this.#distance, end = first + (imm[i] >>> 0) + boundsBytes(c[i]);
     const slot = hashOf(BOUNDS, 0, root, 0, memory, 0) & this.#mask;
     if (this.#options.boundsFacts) {
       const next = this.#next, home = this.home;
       const { domIn, domSize } = this.flow;
-      const at = domIn[this.#block]!;
+      const at = domIn[this.#block];
       let below = 0, above = 0;
-      for (let m = this.#buckets[slot]!, steps = 0; m !== 0 && steps < CHAIN; m = next[m]!, steps++) {
-        if (op[m] !== BOUNDS || boundsMemory(c[m]!) !== memory || this.#rootOf(m) !== root) continue;
+      for (let m = this.#buckets[slot], steps = 0; m !== 0 && steps < CHAIN; m = next[m], steps++) {
+        if (op[m] !== BOUNDS || boundsMemory(c[m]) !== memory || this.#rootOf(m) !== root) continue;
         if (m !== this.#lastBounds && !this.#options.manyBounds) continue;
-        const offset = at - domIn[home[m]!]!;
-        if (offset < 0 || offset >= domSize[home[m]!]!) continue;
+        const offset = at - domIn[home[m]];
+        if (offset < 0 || offset >= domSize[home[m]]) continue;
         if (this.#distance <= first) below = m;
-        if (this.#distance + (imm[m]! >>> 0) + boundsBytes(c[m]!) >= end) above = m;
+        if (this.#distance + (imm[m] >>> 0) + boundsBytes(c[m]) >= end) above = m;
         if (below === 0 || above === 0) continue;
         if (below !== this.#lastBounds || above !== below) this.#countKey("multi-bounds-cert");
         this.#countKey("bounds-facts");
         return;
       }
-      next[i] = this.#buckets[slot]!;
+      next[i] = this.#buckets[slot];
       this.#buckets[slot] = i;
       this.#lastBounds = i;
     }
@@ -594,20 +594,20 @@ export class Gvn {
   /** What the address of check `i` is so far from as #distance then says: less than 2^31 bytes, and 0 of a 32-bit address. */
   #rootOf(i: number): number {
     const { op, ty, a, b, c, imm } = this.f;
-    const address = a[i]!, added = b[address]!;
+    const address = a[i], added = b[address];
     this.#distance = 0;
     if (op[address] !== OP.ADD || ty[address] !== TY.I64 || op[added] !== CONST) return address;
-    if (c[added] !== imm[added]! >> 31) return address;
-    this.#distance = imm[added]!;
-    return a[address]!;
+    if (c[added] !== imm[added] >> 31) return address;
+    this.#distance = imm[added];
+    return a[address];
   }
   #distance = 0;
 
   /** Returns false when the trap is certain: the block ends here. */
   #trapIf(i: number): boolean {
     const f = this.f;
-    f.a[i] = this.facts.conditionRoot(f.a[i]!, false);
-    const truth = this.facts.truth(f.a[i]!);
+    f.a[i] = this.facts.conditionRoot(f.a[i], false);
+    const truth = this.facts.truth(f.a[i]);
     if (truth === 0) return true;
     this.#pendingStore = 0;
     this.home[i] = this.#block;
@@ -617,7 +617,7 @@ export class Gvn {
       f.a[i] = 0;
       return false;
     }
-    this.facts.learnCondition(f.a[i]!, false);
+    this.facts.learnCondition(f.a[i], false);
     return true;
   }
 
@@ -626,39 +626,39 @@ export class Gvn {
     const f = this.f;
     if (f.op[i] === BRANCH) this.#branch(i);
     else if (f.op[i] === SWITCH) this.#switch(i);
-    const op = f.op[i]!;
-    if (op === JUMP) this.#passArguments(f.a[i]!);
+    const op = f.op[i];
+    if (op === JUMP) this.#passArguments(f.a[i]);
     else if (op === BRANCH) {
-      this.#passArguments(f.b[i]!);
-      this.#passArguments(f.c[i]!);
-    } else if (op === SWITCH) { for (let e = f.b[i]!, end = e + f.c[i]!; e < end; e++) this.#passArguments(e); }
+      this.#passArguments(f.b[i]);
+      this.#passArguments(f.c[i]);
+    } else if (op === SWITCH) { for (let e = f.b[i], end = e + f.c[i]; e < end; e++) this.#passArguments(e); }
   }
 
   #passArguments(e: number): void {
     const f = this.f;
-    const params = f.blockParams[f.edgeTo[e]!]!;
+    const params = f.blockParams[f.edgeTo[e]];
     if (params === 0) return;
     const { pool } = f;
     const repl = this.repl;
-    for (let p = f.edgeArgs[e]!, end = p + params; p < end; p++) pool[p] = repl[pool[p]!]!;
+    for (let p = f.edgeArgs[e], end = p + params; p < end; p++) pool[p] = repl[pool[p]];
   }
 
   #branch(i: number): void {
     const f = this.f;
     const { op, a, b, c, imm } = f;
     // A condition that only negates another is peeled off: conditionRoot says it by its complement.
-    const root = this.facts.conditionRoot(a[i]!, true);
+    const root = this.facts.conditionRoot(a[i], true);
     if (root < 0) {
       a[i] = -root;
-      const edge = b[i]!;
-      b[i] = c[i]!;
+      const edge = b[i];
+      b[i] = c[i];
       c[i] = edge;
-      if (imm[i] !== 0) imm[i] = 3 - imm[i]!;
+      if (imm[i] !== 0) imm[i] = 3 - imm[i];
     } else a[i] = root;
-    const truth = this.facts.truth(a[i]!);
+    const truth = this.facts.truth(a[i]);
     if (truth < 0) return;
-    const taken = truth > 0 ? b[i]! : c[i]!;
-    cutEdge(f, truth > 0 ? c[i]! : b[i]!);
+    const taken = truth > 0 ? b[i] : c[i];
+    cutEdge(f, truth > 0 ? c[i] : b[i]);
     this.#cut = true;
     op[i] = JUMP;
     a[i] = taken;
@@ -668,12 +668,12 @@ export class Gvn {
   #switch(i: number): void {
     const f = this.f;
     const { op, a, b, c } = f;
-    const known = this.facts.constantOf(a[i]!);
-    const count = c[i]!;
+    const known = this.facts.constantOf(a[i]);
+    const count = c[i];
     if (known === 0 && count > 1) return;
-    const value = known === 0 ? 0 : f.imm[known]! >>> 0;
-    const taken = b[i]! + Math.min(value, count - 1);
-    for (let e = b[i]!, end = e + count; e < end; e++) if (e !== taken) cutEdge(f, e);
+    const value = known === 0 ? 0 : f.imm[known] >>> 0;
+    const taken = b[i] + Math.min(value, count - 1);
+    for (let e = b[i], end = e + count; e < end; e++) if (e !== taken) cutEdge(f, e);
     this.#cut = true;
     op[i] = JUMP;
     a[i] = taken;

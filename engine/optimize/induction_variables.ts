@@ -64,7 +64,7 @@ export class InductionVariables {
     this.#steps.clear();
     this.extensions.clear();
     this.blocks = [];
-    for (let k = head; k < loopEnd[head]!; k++) {
+    for (let k = head; k < loopEnd[head]; k++) {
       if (loopOf[k] !== head) continue;
       this.blocks.push(k);
       this.inLoop[k] = 1;
@@ -73,7 +73,7 @@ export class InductionVariables {
 
   /** Is `v` computed in the loop? */
   defined(v: number): boolean {
-    return v < this.home.length && this.inLoop[this.home[v]!] === 1;
+    return v < this.home.length && this.inLoop[this.home[v]] === 1;
   }
 
   /** By how much `v`, an integer, changes each time around: 0 if it does not, NaN if not by a constant that is known. */
@@ -95,16 +95,16 @@ export class InductionVariables {
       case PARAM:
         return this.home[v] === this.blocks[0] ? this.#stepOfParam(v) : NaN;
       case ADD:
-        return this.step(a[v]!, depth) + this.step(b[v]!, depth);
+        return this.step(a[v], depth) + this.step(b[v], depth);
       case SUB:
-        return this.step(a[v]!, depth) - this.step(b[v]!, depth);
+        return this.step(a[v], depth) - this.step(b[v], depth);
       case SHL:
-        return op[b[v]!] === CONST ? this.step(a[v]!, depth) * 2 ** (imm[b[v]!]! & (ty[v] === TY.I32 ? 31 : 63)) : NaN;
+        return op[b[v]] === CONST ? this.step(a[v], depth) * 2 ** (imm[b[v]] & (ty[v] === TY.I32 ? 31 : 63)) : NaN;
       case MUL:
-        return this.step(a[v]!, depth) * this.constant(b[v]!);
+        return this.step(a[v], depth) * this.constant(b[v]);
       case EXTEND_S:
       case EXTEND_U: {
-        const step = this.step(a[v]!, depth);
+        const step = this.step(a[v], depth);
         if (Math.abs(step) > 0) this.extensions.add(v);
         return step;
       }
@@ -115,12 +115,12 @@ export class InductionVariables {
   /** The constant by which all back edges change parameter `v` of the header. */
   #stepOfParam(v: number): number {
     const { f, flow } = this;
-    const head = this.blocks[0]!;
+    const head = this.blocks[0];
     let step = NaN;
-    for (let p = flow.predStart[head]!; p < flow.predStart[head + 1]!; p++) {
-      const e = flow.predEdge[p]!;
-      if (f.edgeFrom[e]! < head) continue;
-      const { root, distance } = this.split(f.pool[f.edgeArgs[e]! + f.imm[v]!]!);
+    for (let p = flow.predStart[head]; p < flow.predStart[head + 1]; p++) {
+      const e = flow.predEdge[p];
+      if (f.edgeFrom[e] < head) continue;
+      const { root, distance } = this.split(f.pool[f.edgeArgs[e] + f.imm[v]]);
       if (root !== v || (distance !== step && !Number.isNaN(step))) return NaN;
       step = distance;
     }
@@ -130,7 +130,7 @@ export class InductionVariables {
   /** The value of constant `v` if 32 bits hold it, NaN of anything else. */
   constant(v: number): number {
     const { op, ty, c, imm } = this.f;
-    return op[v] === CONST && (ty[v] === TY.I32 || c[v] === imm[v]! >> 31) ? imm[v]! : NaN;
+    return op[v] === CONST && (ty[v] === TY.I32 || c[v] === imm[v] >> 31) ? imm[v] : NaN;
   }
 
   /** `v` as a value and a constant that is added to it. */
@@ -138,10 +138,10 @@ export class InductionVariables {
     const { op, a, b } = this.f;
     let distance = 0;
     for (let n = 0; n < DEPTH && op[v] === ADD; n++) {
-      const sum = distance + this.constant(b[v]!);
+      const sum = distance + this.constant(b[v]);
       if (!(Math.abs(sum) < MOST_DISTANCE)) break;
       distance = sum;
-      v = a[v]!;
+      v = a[v];
     }
     return { root: v, distance };
   }
@@ -149,18 +149,18 @@ export class InductionVariables {
   /** The first test that bounds how often the loop goes around, and its block. */
   findTest(): { test: Test; block: number } | undefined {
     const { f, flow } = this;
-    const head = this.blocks[0]!;
+    const head = this.blocks[0];
     for (const k of this.blocks) {
-      const last = f.sched[f.blockEnd[k]! - 1]!;
+      const last = f.sched[f.blockEnd[k] - 1];
       if (f.op[last] !== BRANCH) continue;
-      const stays = this.inLoop[f.edgeTo[f.b[last]!]!]! === 1;
-      if (stays === (this.inLoop[f.edgeTo[f.c[last]!]!]! === 1)) continue;
+      const stays = this.inLoop[f.edgeTo[f.b[last]]] === 1;
+      if (stays === (this.inLoop[f.edgeTo[f.c[last]]] === 1)) continue;
       let always = true;
-      for (let p = flow.predStart[head]!; p < flow.predStart[head + 1]! && always; p++) {
-        const from = f.edgeFrom[flow.predEdge[p]!]!;
+      for (let p = flow.predStart[head]; p < flow.predStart[head + 1] && always; p++) {
+        const from = f.edgeFrom[flow.predEdge[p]];
         always = from < head || flow.dominates(k, from);
       }
-      const test = always ? this.#testOf(f.a[last]!, stays) : undefined;
+      const test = always ? this.#testOf(f.a[last], stays) : undefined;
       if (test !== undefined) return { test, block: k };
     }
     return undefined;
@@ -169,10 +169,10 @@ export class InductionVariables {
   /** The loop goes on while condition `v` is `sense`. */
   #testOf(v: number, sense: boolean): Test | undefined {
     const { op, a, b } = this.f;
-    const o = op[v]!;
+    const o = op[v];
     if (o < EQ || o > GE_U) return sense ? this.#test(NE, v, 0) : undefined;
-    const compare = sense ? o : INVERSE[o]!;
-    return this.#test(compare, a[v]!, b[v]!) ?? this.#test(MIRROR[compare]!, b[v]!, a[v]!);
+    const compare = sense ? o : INVERSE[o];
+    return this.#test(compare, a[v], b[v]) ?? this.#test(MIRROR[compare], b[v], a[v]);
   }
 
   #test(compare: number, x: number, y: number): Test | undefined {
@@ -193,12 +193,12 @@ export class InductionVariables {
     const groups: Group[] = [], checks = new Set<number>();
     for (const k of this.blocks) {
       const tested = k !== block && flow.dominates(block, k);
-      for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) {
-        const i = f.sched[s]!;
+      for (let s = f.blockStart[k]; s < f.blockEnd[k]; s++) {
+        const i = f.sched[s];
         if (f.op[i] !== BOUNDS) continue;
-        const { root, distance } = this.split(f.a[i]!);
-        const step = this.step(root), memory = boundsMemory(f.c[i]!);
-        const end = distance + (f.imm[i]! >>> 0) + boundsBytes(f.c[i]!);
+        const { root, distance } = this.split(f.a[i]);
+        const step = this.step(root), memory = boundsMemory(f.c[i]);
+        const end = distance + (f.imm[i] >>> 0) + boundsBytes(f.c[i]);
         if (Number.isNaN(step)) continue;
         let group = groups.find((g) => g.root === root && g.memory === memory);
         if (group === undefined) {
@@ -220,13 +220,13 @@ export class InductionVariables {
     const { f, flow } = this;
     const found = new Set<number>();
     for (const k of this.blocks) {
-      const last = f.sched[f.blockEnd[k]! - 1]!;
-      for (let n = successorCount(f, last) - 1; n >= 0; n--) found.add(f.edgeTo[successorAt(f, last, n)]!);
+      const last = f.sched[f.blockEnd[k] - 1];
+      for (let n = successorCount(f, last) - 1; n >= 0; n--) found.add(f.edgeTo[successorAt(f, last, n)]);
     }
     return [...found].filter((x) => {
       let own = this.inLoop[x] === 0;
-      for (let p = flow.predStart[x]!; p < flow.predStart[x + 1]! && own; p++) {
-        own = this.inLoop[f.edgeFrom[flow.predEdge[p]!]!] === 1;
+      for (let p = flow.predStart[x]; p < flow.predStart[x + 1] && own; p++) {
+        own = this.inLoop[f.edgeFrom[flow.predEdge[p]]] === 1;
       }
       return own;
     });

@@ -35,20 +35,20 @@ export function threadJumps(f: IrFunction): number {
     const n = conditionOf(f, k);
     if (n < 0 || !usedInside(f, k, uses)) continue;
     let worth = false;
-    for (let e = first[k]! - 1; e >= 0; e = next[e]! - 1) {
-      const value = f.pool[edgeArgs[e]! + n]!;
+    for (let e = first[k] - 1; e >= 0; e = next[e] - 1) {
+      const value = f.pool[edgeArgs[e] + n];
       // A block that only passes its own parameter on may get a constant for that itself; it becomes such a block now.
-      if (op[value] === CONST || passesOn(f, f.edgeFrom[e]!, value)) worth = true;
+      if (op[value] === CONST || passesOn(f, f.edgeFrom[e], value)) worth = true;
     }
     if (!worth) continue;
     let left = 0;
-    for (let e = first[k]! - 1; e >= 0; e = next[e]! - 1) if (!threadEdge(f, k, e, n, uses, room)) left++;
+    for (let e = first[k] - 1; e >= 0; e = next[e] - 1) if (!threadEdge(f, k, e, n, uses, room)) left++;
     threaded++;
     if (left > 0) continue;
-    const end = sched[f.blockEnd[k]! - 1]!;
-    cutEdge(f, f.b[end]!);
-    cutEdge(f, f.c[end]!);
-    for (let s = blockStart[k]!; s < f.blockEnd[k]!; s++) uses[sched[s]!] = 0;
+    const end = sched[f.blockEnd[k] - 1];
+    cutEdge(f, f.b[end]);
+    cutEdge(f, f.c[end]);
+    for (let s = blockStart[k]; s < f.blockEnd[k]; s++) uses[sched[s]] = 0;
   }
   if (threaded > 0) compactBlocks(f);
   return threaded;
@@ -62,20 +62,20 @@ function lastCandidate(f: IrFunction): number {
 
 /** Which parameter of block `k` decides its branch, when it is but a branch on a parameter or on that being zero; else −1. */
 function conditionOf(f: IrFunction, k: number): number {
-  const params = f.blockParams[k]!;
-  const start = f.blockStart[k]!, end = f.blockEnd[k]!;
-  if (params === 0 || end - start - params > MOST || (f.blockFlags[k]! & BLOCK_LOOP) !== 0) return -1;
+  const params = f.blockParams[k];
+  const start = f.blockStart[k], end = f.blockEnd[k];
+  if (params === 0 || end - start - params > MOST || (f.blockFlags[k] & BLOCK_LOOP) !== 0) return -1;
   const { op, a, b, imm, ty, sched } = f;
-  const branch = sched[end - 1]!;
+  const branch = sched[end - 1];
   if (op[branch] !== BRANCH) return -1;
-  let param = a[branch]!;
+  let param = a[branch];
   for (let s = start + params; s < end - 1; s++) {
-    const i = sched[s]!;
+    const i = sched[s];
     if (op[i] === CONST) continue;
     if ((op[i] !== EQ && op[i] !== NE) || i !== a[branch]) return -1;
-    const zero = b[i]!;
+    const zero = b[i];
     if (ty[zero] !== TY.I32 || op[zero] !== CONST || imm[zero] !== 0) return -1;
-    param = a[i]!;
+    param = a[i];
   }
   for (let n = 0; n < params; n++) if (sched[start + n] === param) return n;
   return -1;
@@ -84,8 +84,8 @@ function conditionOf(f: IrFunction, k: number): number {
 /** Does block `k` do nothing but jump, and is `value` a parameter of it? */
 function passesOn(f: IrFunction, k: number, value: number): boolean {
   const { blockStart, blockEnd, blockParams, blockFlags, sched } = f;
-  const start = blockStart[k]!, end = start + blockParams[k]!;
-  if (f.op[value] !== PARAM || blockEnd[k] !== end + 1 || (blockFlags[k]! & BLOCK_LOOP) !== 0 || k === 0) return false;
+  const start = blockStart[k], end = start + blockParams[k];
+  if (f.op[value] !== PARAM || blockEnd[k] !== end + 1 || (blockFlags[k] & BLOCK_LOOP) !== 0 || k === 0) return false;
   for (let s = start; s < end; s++) if (sched[s] === value) return true;
   return false;
 }
@@ -95,16 +95,16 @@ function countUses(f: IrFunction, uses: Int32Array): void {
   const { op, a, b, c, sched, pool, edgeFrom, edgeTo, edgeArgs, blockParams } = f;
   uses.fill(0, 0, f.count);
   for (let s = 0; s < f.schedCount; s++) {
-    const i = sched[s]!;
-    const mask = OP_VALUE_MASK[op[i]!]!;
-    if (mask & 1) uses[a[i]!]!++;
-    if (mask & 2) uses[b[i]!]!++;
-    if (mask & 4) uses[c[i]!]!++;
-    if (OP_HAS_LIST[op[i]!]) { for (let p = a[i]!, end = p + b[i]!; p < end; p++) uses[pool[p]!]!++; }
+    const i = sched[s];
+    const mask = OP_VALUE_MASK[op[i]];
+    if (mask & 1) uses[a[i]]++;
+    if (mask & 2) uses[b[i]]++;
+    if (mask & 4) uses[c[i]]++;
+    if (OP_HAS_LIST[op[i]]) { for (let p = a[i], end = p + b[i]; p < end; p++) uses[pool[p]]++; }
   }
   for (let e = 0; e < f.edgeCount; e++) {
-    if (edgeFrom[e]! < 0) continue;
-    for (let p = edgeArgs[e]!, end = p + blockParams[edgeTo[e]!]!; p < end; p++) uses[pool[p]!]!++;
+    if (edgeFrom[e] < 0) continue;
+    for (let p = edgeArgs[e], end = p + blockParams[edgeTo[e]]; p < end; p++) uses[pool[p]]++;
   }
 }
 
@@ -112,9 +112,9 @@ function countUses(f: IrFunction, uses: Int32Array): void {
 function linkEdges(f: IrFunction, first: Int32Array, next: Int32Array): void {
   first.fill(0, 0, f.blockCount);
   for (let e = 0; e < f.edgeCount; e++) {
-    if (f.edgeFrom[e]! < 0) continue;
-    const to = f.edgeTo[e]!;
-    next[e] = first[to]!;
+    if (f.edgeFrom[e] < 0) continue;
+    const to = f.edgeTo[e];
+    next[e] = first[to];
     first[to] = e + 1;
   }
 }
@@ -122,23 +122,23 @@ function linkEdges(f: IrFunction, first: Int32Array, next: Int32Array): void {
 /** Does only block `k` itself use what it defines? */
 function usedInside(f: IrFunction, k: number, uses: Int32Array): boolean {
   const { a, b, c, op, sched, pool, edgeTo, edgeArgs, blockParams } = f;
-  const start = f.blockStart[k]!, end = f.blockEnd[k]!;
+  const start = f.blockStart[k], end = f.blockEnd[k];
   let outside = 0;
-  for (let s = start; s < end - 1; s++) outside += uses[sched[s]!]!;
+  for (let s = start; s < end - 1; s++) outside += uses[sched[s]];
   const inside = (v: number) => {
     for (let s = start; s < end - 1; s++) if (sched[s] === v) outside--;
   };
-  for (let s = start + blockParams[k]!; s < end; s++) {
-    const i = sched[s]!;
-    const mask = OP_VALUE_MASK[op[i]!]!;
-    if (mask & 1) inside(a[i]!);
-    if (mask & 2) inside(b[i]!);
+  for (let s = start + blockParams[k]; s < end; s++) {
+    const i = sched[s];
+    const mask = OP_VALUE_MASK[op[i]];
+    if (mask & 1) inside(a[i]);
+    if (mask & 2) inside(b[i]);
   }
-  const branch = sched[end - 1]!;
-  for (const e of [b[branch]!, c[branch]!]) {
-    for (let p = edgeArgs[e]!, stop = p + blockParams[edgeTo[e]!]!; p < stop; p++) {
+  const branch = sched[end - 1];
+  for (const e of [b[branch], c[branch]]) {
+    for (let p = edgeArgs[e], stop = p + blockParams[edgeTo[e]]; p < stop; p++) {
       // A constant of the block cannot be passed on by others.
-      if (op[pool[p]!] !== CONST) inside(pool[p]!);
+      if (op[pool[p]] !== CONST) inside(pool[p]);
     }
   }
   return outside === 0;
@@ -154,15 +154,15 @@ function threadEdge(
   room: { left: number },
 ): boolean {
   const { op, a, b, c, imm, sched, blockEnd, blockParams } = f;
-  const branch = sched[blockEnd[k]! - 1]!;
-  const negated = op[a[branch]!] === EQ;
-  const yes = negated ? c[branch]! : b[branch]!, no = negated ? b[branch]! : c[branch]!;
-  const from = f.edgeFrom[e]!;
-  const end = sched[blockEnd[from]! - 1]!;
-  const args = f.edgeArgs[e]!;
-  const value = f.pool[args + n]!;
-  const copied = blockParams[f.edgeTo[yes]!]! + blockParams[f.edgeTo[no]!]!;
-  const unwinds = op[end] === BRANCH && op[a[end]!] === UNWOUND;
+  const branch = sched[blockEnd[k] - 1];
+  const negated = op[a[branch]] === EQ;
+  const yes = negated ? c[branch] : b[branch], no = negated ? b[branch] : c[branch];
+  const from = f.edgeFrom[e];
+  const end = sched[blockEnd[from] - 1];
+  const args = f.edgeArgs[e];
+  const value = f.pool[args + n];
+  const copied = blockParams[f.edgeTo[yes]] + blockParams[f.edgeTo[no]];
+  const unwinds = op[end] === BRANCH && op[a[end]] === UNWOUND;
   if (unwinds || op[end] === SWITCH || copied > room.left || (op[value] !== CONST && op[end] !== JUMP)) return false;
   room.left -= copied;
   if (op[value] === CONST) lead(f, e, imm[value] !== 0 ? yes : no, k, args, uses);
@@ -171,32 +171,32 @@ function threadEdge(
     a[end] = value;
     b[end] = e;
     c[end] = f.addEdge(from, k, args);
-    imm[end] = negated && imm[branch] !== 0 ? 3 - imm[branch]! : imm[branch]!;
-    uses[value]!++;
+    imm[end] = negated && imm[branch] !== 0 ? 3 - imm[branch] : imm[branch];
+    uses[value]++;
     lead(f, e, yes, k, args, uses);
-    lead(f, c[end]!, no, k, args, uses);
+    lead(f, c[end], no, k, args, uses);
   }
   // What the edge passed to the block.
-  for (let p = args, stop = args + blockParams[k]!; p < stop; p++) uses[f.pool[p]!]!--;
+  for (let p = args, stop = args + blockParams[k]; p < stop; p++) uses[f.pool[p]]--;
   return true;
 }
 
 /** Edge `e`, which passes `args` to block `k`, now leads where `out`, an edge of that block, leads. */
 function lead(f: IrFunction, e: number, out: number, k: number, args: number, uses: Int32Array): void {
-  const to = f.edgeTo[out]!;
-  const count = f.blockParams[to]!;
+  const to = f.edgeTo[out];
+  const count = f.blockParams[to];
   const at = count === 0 ? 0 : f.allocPool(count);
-  const start = f.blockStart[k]!, params = f.blockParams[k]!;
+  const start = f.blockStart[k], params = f.blockParams[k];
   for (let m = 0; m < count; m++) {
-    let value = f.pool[f.edgeArgs[out]! + m]!;
+    let value = f.pool[f.edgeArgs[out] + m];
     for (let n = 0; n < params; n++) {
       if (f.sched[start + n] === value) {
-        value = f.pool[args + n]!;
+        value = f.pool[args + n];
         break;
       }
     }
     f.pool[at + m] = value;
-    uses[value]!++;
+    uses[value]++;
   }
   f.edgeTo[e] = to;
   f.edgeArgs[e] = at;

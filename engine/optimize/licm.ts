@@ -63,10 +63,10 @@ export function hoistInvariants(f: IrFunction, flow: ControlFlow, memory: Memory
  */
 function reliesOnPlace(f: IrFunction, i: number): boolean {
   const { op, ty, b, c, imm } = f;
-  const o = op[i]!;
-  if (isLoad(o)) return (c[i]! & 0xff) !== REGION.CONTEXT;
+  const o = op[i];
+  if (isLoad(o)) return (c[i] & 0xff) !== REGION.CONTEXT;
   if (o < OP.DIV_S || o > OP.REM_U) return false;
-  const d = b[i]!;
+  const d = b[i];
   if (op[d] !== CONST) return true;
   const zero = imm[d] === 0 && (ty[d] === TY.I32 || c[d] === 0);
   const minusOne = imm[d] === -1 && (ty[d] === TY.I32 || c[d] === -1);
@@ -116,44 +116,44 @@ class Hoisting {
     home.fill(0, 0, f.count);
     for (let k = 0; k < f.blockCount; k++) {
       this.#first[k] = 0;
-      if (loopOf[k]! >= 0) { for (let s = blockStart[k]!, end = blockEnd[k]!; s < end; s++) home[sched[s]!] = k; }
+      if (loopOf[k] >= 0) { for (let s = blockStart[k], end = blockEnd[k]; s < end; s++) home[sched[s]] = k; }
       if (loopEnd[k] === 0) continue;
       let front = -1;
-      for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
-        const from = edgeFrom[predEdge[p]!]!;
-        if (from < k) front = front === -1 && op[sched[blockEnd[from]! - 1]!] === JUMP ? from : -2;
+      for (let p = predStart[k], end = predStart[k + 1]; p < end; p++) {
+        const from = edgeFrom[predEdge[p]];
+        if (from < k) front = front === -1 && op[sched[blockEnd[from] - 1]] === JUMP ? from : -2;
       }
       this.#front[k] = front;
-      const parent = loopParent[k]!;
-      this.#top[k] = front >= 0 && parent >= 0 && this.#front[parent]! >= 0 ? this.#top[parent]! : front;
+      const parent = loopParent[k];
+      this.#top[k] = front >= 0 && parent >= 0 && this.#front[parent] >= 0 ? this.#top[parent] : front;
       general[k] = GENERAL_BUDGET;
       vector[k] = VECTOR_BUDGET;
-      for (let s = blockStart[k]!, end = s + blockParams[k]!; s < end; s++) this.#take(k, ty[sched[s]!]!);
+      for (let s = blockStart[k], end = s + blockParams[k]; s < end; s++) this.#take(k, ty[sched[s]]);
     }
     for (let k = 0; k < f.blockCount; k++) {
-      const loop = loopOf[k]!;
+      const loop = loopOf[k];
       if (loop < 0) continue;
-      for (let s = blockStart[k]! + blockParams[k]!, end = blockEnd[k]!; s < end; s++) {
-        const i = sched[s]!;
-        const mask = OP_VALUE_MASK[op[i]!]!;
-        if (mask & 1) this.#count(a[i]!, loop);
-        if (mask & 2) this.#count(b[i]!, loop);
-        if (mask & 4) this.#count(c[i]!, loop);
-        if (OP_HAS_LIST[op[i]!]) { for (let p = a[i]!, last = p + b[i]!; p < last; p++) this.#count(pool[p]!, loop); }
+      for (let s = blockStart[k] + blockParams[k], end = blockEnd[k]; s < end; s++) {
+        const i = sched[s];
+        const mask = OP_VALUE_MASK[op[i]];
+        if (mask & 1) this.#count(a[i], loop);
+        if (mask & 2) this.#count(b[i], loop);
+        if (mask & 4) this.#count(c[i], loop);
+        if (OP_HAS_LIST[op[i]]) { for (let p = a[i], last = p + b[i]; p < last; p++) this.#count(pool[p], loop); }
       }
     }
   }
 
   /** Counts value `v` once among those that `loop` uses from outside. */
   #count(v: number, loop: number): void {
-    if (this.#home[v]! >= loop || this.#link[v] === loop || this.#f.op[v] === CONST) return;
+    if (this.#home[v] >= loop || this.#link[v] === loop || this.#f.op[v] === CONST) return;
     this.#link[v] = loop;
-    this.#take(loop, this.#f.ty[v]!);
+    this.#take(loop, this.#f.ty[v]);
   }
 
   #take(loop: number, ty: number): void {
     const left = TY_BANK[ty] === 2 ? this.#vector : this.#general;
-    left[loop] = left[loop]! - 1;
+    left[loop] = left[loop] - 1;
   }
 
   run(): void {
@@ -161,19 +161,19 @@ class Hoisting {
     const { op, sched, blockStart, blockEnd, blockParams } = f;
     const { loopOf } = this.#flow;
     for (let k = 0; k < f.blockCount; k++) {
-      const loop = loopOf[k]!;
-      if (loop < 0 || this.#front[loop]! < 0) continue;
+      const loop = loopOf[k];
+      if (loop < 0 || this.#front[loop] < 0) continue;
       // Up to the first effect that stays, a header's operations run unconditionally, first of all.
       let clean = loop === k;
-      for (let s = blockStart[k]! + blockParams[k]!, end = blockEnd[k]! - 1; s < end; s++) {
-        const i = sched[s]!;
-        const o = op[i]!;
-        const worth = WORTH[o]!;
+      for (let s = blockStart[k] + blockParams[k], end = blockEnd[k] - 1; s < end; s++) {
+        const i = sched[s];
+        const o = op[i];
+        const worth = WORTH[o];
         const effect = hasEffect(f, i) || reliesOnPlace(f, i);
         if (worth > 0 && (!effect || clean) && this.#worthIt(i, o)) {
           const target = this.#destination(i, o, worth, loop, effect);
           if (target >= 0) {
-            this.#move(i, this.#front[target]!);
+            this.#move(i, this.#front[target]);
             continue;
           }
         }
@@ -188,11 +188,11 @@ class Hoisting {
   #worthIt(i: number, o: number): boolean {
     const { op, ty, b, c, imm } = this.#f;
     if (o === CONST) {
-      if (!this.#constants || TY_BANK[ty[i]!] !== 2) return false;
+      if (!this.#constants || TY_BANK[ty[i]] !== 2) return false;
       // A zero is cheaper to make than to keep.
       return ty[i] === TY.V128 || imm[i] !== 0 || (ty[i] === TY.F64 && c[i] !== 0);
     }
-    if (o === OP.ADD || o === OP.SHL) return op[b[i]!] !== CONST;
+    if (o === OP.ADD || o === OP.SHL) return op[b[i]] !== CONST;
     return true;
   }
 
@@ -200,29 +200,29 @@ class Hoisting {
   #destination(i: number, o: number, worth: number, loop: number, effect: boolean): number {
     const f = this.#f;
     const { loopParent } = this.#flow;
-    const mask = OP_VALUE_MASK[o]!;
+    const mask = OP_VALUE_MASK[o];
     const load = isLoad(o);
     const carries = load || o === OP.TRAP_IF ? CARRIED_DEPTH : 0;
     // Where the operands are: the loops whose header comes after all of them can be left.
     let latest = -1;
-    if (mask & 1 && f.a[i] !== 0) latest = this.#place(f.a[i]!, carries);
-    if (mask & 2) latest = Math.max(latest, this.#place(f.b[i]!, carries));
-    if (mask & 4) latest = Math.max(latest, this.#place(f.c[i]!, carries));
-    const bank = TY_BANK[f.ty[i]!]!;
+    if (mask & 1 && f.a[i] !== 0) latest = this.#place(f.a[i], carries);
+    if (mask & 2) latest = Math.max(latest, this.#place(f.b[i], carries));
+    if (mask & 4) latest = Math.max(latest, this.#place(f.c[i], carries));
+    const bank = TY_BANK[f.ty[i]];
     const left = bank === 2 ? this.#vector : this.#general;
     let target = -1;
-    for (let l = loop; l >= 0; l = loopParent[l]!) {
-      if (this.#front[l]! < 0 || latest >= l) break;
-      if (load && this.#memory.loopMayWrite(l, f.c[i]! >>> 8)) break;
+    for (let l = loop; l >= 0; l = loopParent[l]) {
+      if (this.#front[l] < 0 || latest >= l) break;
+      if (load && this.#memory.loopMayWrite(l, f.c[i] >>> 8)) break;
       if (worth < 3 && this.#memory.loopCalls(l)) break;
-      if (bank !== 0 && left[l]! <= (worth === 1 ? RESERVE : 0)) break;
+      if (bank !== 0 && left[l] <= (worth === 1 ? RESERVE : 0)) break;
       target = l;
       if (effect) break;
     }
     // A constant goes all the way or stays: others that bring it along rely on that.
     if (o === CONST && (target < 0 || this.#front[target] !== this.#place(i))) return -1;
     if (target >= 0 && bank !== 0) {
-      for (let l = loop; l >= target; l = loopParent[l]!) left[l] = left[l]! - 1;
+      for (let l = loop; l >= target; l = loopParent[l]) left[l] = left[l] - 1;
     }
     return target;
   }
@@ -233,15 +233,15 @@ class Hoisting {
    */
   #place(v: number, carries = 0): number {
     const { op, a, b } = this.#f;
-    const home = this.#home[v]!;
+    const home = this.#home[v];
     if (op[v] !== CONST) {
-      if (carries === 0 || CARRIED[op[v]!] === 0 || this.#flow.loopOf[home]! < 0) return home;
-      const mask = OP_VALUE_MASK[op[v]!]!;
-      const place = this.#place(a[v]!, carries - 1);
-      return mask & 2 ? Math.max(place, this.#place(b[v]!, carries - 1)) : place;
+      if (carries === 0 || CARRIED[op[v]] === 0 || this.#flow.loopOf[home] < 0) return home;
+      const mask = OP_VALUE_MASK[op[v]];
+      const place = this.#place(a[v], carries - 1);
+      return mask & 2 ? Math.max(place, this.#place(b[v], carries - 1)) : place;
     }
-    const loop = this.#flow.loopOf[home]!;
-    return loop >= 0 && this.#front[loop]! >= 0 ? this.#top[loop]! : home;
+    const loop = this.#flow.loopOf[home];
+    return loop >= 0 && this.#front[loop] >= 0 ? this.#top[loop] : home;
   }
 
   /** Moves `i` to the end of block `to`, after the constants that it uses. */
@@ -254,16 +254,16 @@ class Hoisting {
 
   #bringOperands(i: number, to: number): void {
     const { op, a, b, c } = this.#f;
-    const mask = OP_VALUE_MASK[op[i]!]!;
-    if (mask & 1) this.#bring(a[i]!, to);
-    if (mask & 2) this.#bring(b[i]!, to);
-    if (mask & 4) this.#bring(c[i]!, to);
+    const mask = OP_VALUE_MASK[op[i]];
+    if (mask & 1) this.#bring(a[i], to);
+    if (mask & 2) this.#bring(b[i], to);
+    if (mask & 4) this.#bring(c[i], to);
   }
 
   /** Brings operand `v` of what moves to the end of block `to`: a constant further out, anything else there, with what it is made of. */
   #bring(v: number, to: number): void {
     if (this.#f.op[v] !== CONST) {
-      if (this.#home[v]! <= to) return;
+      if (this.#home[v] <= to) return;
       this.#bringOperands(v, to);
       return this.#append(v, to);
     }
@@ -278,7 +278,7 @@ class Hoisting {
     this.#home[i] = to;
     link[i] = 0;
     if (first[to] === 0) first[to] = i;
-    else link[last[to]!] = i;
+    else link[last[to]] = i;
     last[to] = i;
     this.#any = true;
   }
@@ -290,10 +290,10 @@ class Hoisting {
     let to = 0;
     for (let k = 0; k < f.blockCount; k++) {
       const start = to;
-      const end = blockEnd[k]! - 1;
-      for (let s = blockStart[k]!; s < end; s++) if (moved[sched[s]!] === 0) order[to++] = sched[s]!;
-      for (let i = this.#first[k]!; i !== 0; i = link[i]!) order[to++] = i;
-      order[to++] = sched[end]!;
+      const end = blockEnd[k] - 1;
+      for (let s = blockStart[k]; s < end; s++) if (moved[sched[s]] === 0) order[to++] = sched[s];
+      for (let i = this.#first[k]; i !== 0; i = link[i]) order[to++] = i;
+      order[to++] = sched[end];
       blockStart[k] = start;
       blockEnd[k] = to;
     }

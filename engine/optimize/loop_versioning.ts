@@ -43,7 +43,7 @@ export function versionLoops(f: IrFunction, flow: ControlFlow): number {
 /** Are there checks? With guard pages mostly not. */
 function hasChecks(f: IrFunction): boolean {
   const { op, sched, schedCount } = f;
-  for (let s = 0; s < schedCount; s++) if (op[sched[s]!] === BOUNDS) return true;
+  for (let s = 0; s < schedCount; s++) if (op[sched[s]] === BOUNDS) return true;
   return false;
 }
 
@@ -53,22 +53,22 @@ function candidates(f: IrFunction, flow: ControlFlow): number[] {
   const { loopOf, loopParent, loopEnd, predStart, predEdge } = flow;
   const checks = new Int32Array(f.blockCount), size = new Int32Array(f.blockCount);
   for (let k = 0; k < f.blockCount; k++) {
-    const head = loopOf[k]!;
+    const head = loopOf[k];
     if (head < 0) continue;
-    if (k === head && loopParent[head]! >= 0) size[loopParent[head]!] = MOST_COPIED + 1;
-    for (let s = blockStart[k]! + blockParams[k]!; s < blockEnd[k]!; s++) {
-      const o = op[sched[s]!]!;
-      if (o === BOUNDS) checks[head]!++;
-      size[head]! += (OP_FLAGS[o]! & FLAG.CALLS) !== 0 || OP_HAS_LIST[o] !== 0 ? MOST_COPIED : 1;
+    if (k === head && loopParent[head] >= 0) size[loopParent[head]] = MOST_COPIED + 1;
+    for (let s = blockStart[k] + blockParams[k]; s < blockEnd[k]; s++) {
+      const o = op[sched[s]];
+      if (o === BOUNDS) checks[head]++;
+      size[head] += (OP_FLAGS[o] & FLAG.CALLS) !== 0 || OP_HAS_LIST[o] !== 0 ? MOST_COPIED : 1;
     }
   }
   const heads: number[] = [];
   for (let k = 1; k < f.blockCount && heads.length < MOST_LOOPS; k++) {
-    if (loopEnd[k] === 0 || checks[k] === 0 || size[k]! > MOST_COPIED) continue;
+    if (loopEnd[k] === 0 || checks[k] === 0 || size[k] > MOST_COPIED) continue;
     let front = -1;
-    for (let p = predStart[k]!; p < predStart[k + 1]!; p++) {
-      const from = edgeFrom[predEdge[p]!]!;
-      if (from < k) front = front === -1 && op[sched[blockEnd[from]! - 1]!] === JUMP ? from : -2;
+    for (let p = predStart[k]; p < predStart[k + 1]; p++) {
+      const from = edgeFrom[predEdge[p]];
+      if (from < k) front = front === -1 && op[sched[blockEnd[from] - 1]] === JUMP ? from : -2;
     }
     if (front >= 0) heads.push(k);
   }
@@ -102,7 +102,7 @@ class Prechecks {
     this.#flow = flow;
     this.#home = new Int32Array(f.count);
     for (let k = 0; k < f.blockCount; k++) {
-      for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) this.#home[f.sched[s]!] = k;
+      for (let s = f.blockStart[k]; s < f.blockEnd[k]; s++) this.#home[f.sched[s]] = k;
     }
     this.#extent = new InductionVariables(f, flow, this.#home);
   }
@@ -115,7 +115,7 @@ class Prechecks {
     if (found === undefined) return;
     const { groups, checks } = extent.findGroups(found.block, MOST_GROUPS);
     let size = 0;
-    for (const k of extent.blocks) size += this.#f.blockEnd[k]! - this.#f.blockStart[k]!;
+    for (const k of extent.blocks) size += this.#f.blockEnd[k] - this.#f.blockStart[k];
     if (checks.size < 2 || size > this.#growth) return;
     const uses = this.#usesBehind(extent.exits());
     if (uses === undefined) return;
@@ -146,7 +146,7 @@ class Prechecks {
       if (x === undefined) fine = false;
       else uses.set(x, (uses.get(x) ?? new Set()).add(v));
     };
-    for (let k = extent.blocks[0]! + 1; k < extent.inLoop.length && fine; k++) {
+    for (let k = extent.blocks[0] + 1; k < extent.inLoop.length && fine; k++) {
       if (extent.inLoop[k] === 0) this.#eachUse(k, (v) => (note(v, k), v));
     }
     return fine && uses.size <= MOST_EXITS ? uses : undefined;
@@ -156,34 +156,34 @@ class Prechecks {
   #eachUse(k: number, replace: (v: number) => number): void {
     const f = this.#f;
     const { op, a, b, c } = f;
-    const list = this.#lists.get(k) ?? f.sched.subarray(f.blockStart[k]! + f.blockParams[k]!, f.blockEnd[k]!);
+    const list = this.#lists.get(k) ?? f.sched.subarray(f.blockStart[k] + f.blockParams[k], f.blockEnd[k]);
     for (const i of list) {
-      const mask = OP_VALUE_MASK[op[i]!]!;
-      if (mask & 1) a[i] = replace(a[i]!);
-      if (mask & 2) b[i] = replace(b[i]!);
-      if (mask & 4) c[i] = replace(c[i]!);
-      if (OP_HAS_LIST[op[i]!]) { for (let p = a[i]!; p < a[i]! + b[i]!; p++) f.pool[p] = replace(f.pool[p]!); }
+      const mask = OP_VALUE_MASK[op[i]];
+      if (mask & 1) a[i] = replace(a[i]);
+      if (mask & 2) b[i] = replace(b[i]);
+      if (mask & 4) c[i] = replace(c[i]);
+      if (OP_HAS_LIST[op[i]]) { for (let p = a[i]; p < a[i] + b[i]; p++) f.pool[p] = replace(f.pool[p]); }
     }
-    const last = list[list.length - 1]!;
+    const last = list[list.length - 1];
     for (let n = successorCount(f, last) - 1; n >= 0; n--) {
       const e = successorAt(f, last, n);
-      const args = f.edgeArgs[e]!;
-      for (let p = args; p < args + f.blockParams[f.edgeTo[e]!]!; p++) f.pool[p] = replace(f.pool[p]!);
+      const args = f.edgeArgs[e];
+      for (let p = args; p < args + f.blockParams[f.edgeTo[e]]; p++) f.pool[p] = replace(f.pool[p]);
     }
   }
 
   #beginLoop(head: number): void {
     const f = this.#f, { predStart, predEdge } = this.#flow;
     this.#head = head;
-    for (let p = predStart[head]!; p < predStart[head + 1]!; p++) {
-      if (f.edgeFrom[predEdge[p]!]! < head) this.#front = f.edgeFrom[predEdge[p]!]!;
+    for (let p = predStart[head]; p < predStart[head + 1]; p++) {
+      if (f.edgeFrom[predEdge[p]] < head) this.#front = f.edgeFrom[predEdge[p]];
     }
     this.#copies.clear();
   }
 
   #entryEdge(): number {
     const f = this.#f;
-    return f.a[f.sched[f.blockEnd[this.#front]! - 1]!]!;
+    return f.a[f.sched[f.blockEnd[this.#front] - 1]];
   }
 
   // The copy.
@@ -191,7 +191,7 @@ class Prechecks {
   /** A new block with the depth of block `like`. */
   #block(like: number, flags: number): number {
     const f = this.#f;
-    const k = f.addBlock(flags, f.blockDepth[like]!);
+    const k = f.addBlock(flags, f.blockDepth[like]);
     this.#lists.set(k, []);
     return k;
   }
@@ -199,10 +199,10 @@ class Prechecks {
   /** An edge from `from` with the arguments of edge `e`, in the copy's values. */
   #edgeLike(e: number, from: number, to: number): number {
     const f = this.#f;
-    const n = f.blockParams[f.edgeTo[e]!]!;
+    const n = f.blockParams[f.edgeTo[e]];
     const args = f.allocPool(n);
     for (let k = 0; k < n; k++) {
-      const v = f.pool[f.edgeArgs[e]! + k]!;
+      const v = f.pool[f.edgeArgs[e] + k];
       f.pool[args + k] = this.#copies.get(v) ?? v;
     }
     return f.addEdge(from, to, args);
@@ -214,17 +214,17 @@ class Prechecks {
     const entry = this.#entryEdge();
     const tests = conditions.slice(1).map(() => this.#block(this.#front, 0));
     const fast = this.#block(this.#front, 0);
-    const twin = new Map(blocks.map((k) => [k, this.#block(k, f.blockFlags[k]!)]));
+    const twin = new Map(blocks.map((k) => [k, this.#block(k, f.blockFlags[k])]));
     const slow = this.#block(this.#front, 0);
     this.#before.set(this.#head, [...tests, fast, ...twin.values(), slow]);
 
-    const jump = f.sched[f.blockEnd[this.#front]! - 1]!;
+    const jump = f.sched[f.blockEnd[this.#front] - 1];
     const own = this.#lists.get(this.#front) ??
-      [...f.sched.subarray(f.blockStart[this.#front]! + f.blockParams[this.#front]!, f.blockEnd[this.#front]!)];
+      [...f.sched.subarray(f.blockStart[this.#front] + f.blockParams[this.#front], f.blockEnd[this.#front])];
     own.pop();
     this.#lists.set(this.#front, own);
     conditions.forEach(({ list, condition }, n) => {
-      const from = n === 0 ? this.#front : tests[n - 1]!;
+      const from = n === 0 ? this.#front : tests[n - 1];
       const yes = f.addEdge(from, tests[n] ?? fast, 0), no = f.addEdge(from, slow, 0);
       this.#lists.get(from)!.push(...list, f.append(BRANCH, TY.NONE, condition, yes, no, LIKELY));
     });
@@ -241,39 +241,39 @@ class Prechecks {
     const leaving: number[] = [];
     for (const [k, to] of twin) {
       const list = this.#lists.get(to)!;
-      f.blockParams[to] = f.blockParams[k]!;
-      for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) {
-        const i = f.sched[s]!;
+      f.blockParams[to] = f.blockParams[k];
+      for (let s = f.blockStart[k]; s < f.blockEnd[k]; s++) {
+        const i = f.sched[s];
         if (checks.has(i)) continue;
-        const mask = OP_VALUE_MASK[f.op[i]!]!;
+        const mask = OP_VALUE_MASK[f.op[i]];
         const operand = (v: number, bit: number) => (mask & bit) !== 0 ? copies.get(v) ?? v : v;
         const copy = f.append(
-          f.op[i]!,
-          f.ty[i]!,
-          operand(f.a[i]!, 1),
-          operand(f.b[i]!, 2),
-          operand(f.c[i]!, 4),
-          f.imm[i]!,
+          f.op[i],
+          f.ty[i],
+          operand(f.a[i], 1),
+          operand(f.b[i], 2),
+          operand(f.c[i], 4),
+          f.imm[i],
         );
-        f.pos[copy] = f.pos[i]!;
-        f.site[copy] = f.site[i]!;
+        f.pos[copy] = f.pos[i];
+        f.site[copy] = f.site[i];
         copies.set(i, copy);
         list.push(copy);
       }
     }
     for (const [k, to] of twin) {
-      const end = f.sched[f.blockEnd[k]! - 1]!, copy = this.#lists.get(to)!.at(-1)!;
+      const end = f.sched[f.blockEnd[k] - 1], copy = this.#lists.get(to)!.at(-1)!;
       const edges: number[] = [];
       for (let n = 0; n < successorCount(f, end); n++) {
         const e = successorAt(f, end, n);
-        const inside = twin.get(f.edgeTo[e]!);
-        edges.push(this.#edgeLike(e, to, inside ?? f.edgeTo[e]!));
-        if (inside === undefined) leaving.push(edges[n]!);
+        const inside = twin.get(f.edgeTo[e]);
+        edges.push(this.#edgeLike(e, to, inside ?? f.edgeTo[e]));
+        if (inside === undefined) leaving.push(edges[n]);
       }
-      if (f.op[end] === JUMP) f.a[copy] = edges[0]!;
+      if (f.op[end] === JUMP) f.a[copy] = edges[0];
       else {
-        f.b[copy] = edges[0]!;
-        if (f.op[end] !== SWITCH) f.c[copy] = edges[1]!;
+        f.b[copy] = edges[0];
+        if (f.op[end] !== SWITCH) f.c[copy] = edges[1];
       }
     }
     return leaving;
@@ -285,19 +285,19 @@ class Prechecks {
     this.#shareConstants();
     for (const [x, values] of uses) {
       const wanted = [...values], params = new Map<number, number>();
-      const count = f.blockParams[x]!;
-      wanted.forEach((v, n) => params.set(v, f.append(PARAM, f.ty[v]!, 0, 0, 0, count + n)));
+      const count = f.blockParams[x];
+      wanted.forEach((v, n) => params.set(v, f.append(PARAM, f.ty[v], 0, 0, 0, count + n)));
       for (let k = x; k < this.#extent.inLoop.length; k++) {
         if (flow.dominates(x, k)) this.#eachUse(k, (v) => params.get(v) ?? v);
       }
       this.#params.set(x, [...params.values()]);
       const extend = (e: number, value: (v: number) => number) => {
         const args = f.allocPool(count + wanted.length);
-        f.pool.copyWithin(args, f.edgeArgs[e]!, f.edgeArgs[e]! + count);
+        f.pool.copyWithin(args, f.edgeArgs[e], f.edgeArgs[e] + count);
         wanted.forEach((v, n) => f.pool[args + count + n] = value(v));
         f.edgeArgs[e] = args;
       };
-      for (let p = flow.predStart[x]!; p < flow.predStart[x + 1]!; p++) extend(flow.predEdge[p]!, (v) => v);
+      for (let p = flow.predStart[x]; p < flow.predStart[x + 1]; p++) extend(flow.predEdge[p], (v) => v);
       for (const e of leaving) if (f.edgeTo[e] === x) extend(e, (v) => this.#copies.get(v)!);
     }
   }
@@ -307,7 +307,7 @@ class Prechecks {
     if (this.#constants.size === 0) return;
     const f = this.#f, extent = this.#extent;
     const shared = new Map<number, number>();
-    for (const v of this.#constants) shared.set(v, f.append(CONST, f.ty[v]!, 0, 0, f.c[v]!, f.imm[v]!));
+    for (const v of this.#constants) shared.set(v, f.append(CONST, f.ty[v], 0, 0, f.c[v], f.imm[v]));
     this.#lists.get(this.#front)!.unshift(...shared.values());
     for (let k = this.#head + 1; k < extent.inLoop.length; k++) {
       if (extent.inLoop[k] === 0) this.#eachUse(k, (v) => shared.get(v) ?? v);
@@ -320,15 +320,15 @@ class Prechecks {
   #place(blocks: readonly number[], order: number[]): void {
     const { loopOf, loopEnd } = this.#flow;
     for (let n = 0; n < blocks.length; n++) {
-      const k = blocks[n]!, before = this.#before.get(k);
+      const k = blocks[n], before = this.#before.get(k);
       if (before === undefined) {
         order.push(k);
         continue;
       }
       const left: number[] = [];
       order.push(...before);
-      for (; n < blocks.length && blocks[n]! < loopEnd[k]!; n++) {
-        (loopOf[blocks[n]!] === k ? order : left).push(blocks[n]!);
+      for (; n < blocks.length && blocks[n] < loopEnd[k]; n++) {
+        (loopOf[blocks[n]] === k ? order : left).push(blocks[n]);
       }
       n--;
       this.#place(left, order);
@@ -345,13 +345,13 @@ class Prechecks {
     const sched: number[] = [];
     const columns = order.map((k) => {
       const start = sched.length;
-      const old = f.sched.subarray(f.blockStart[k]!, f.blockEnd[k]!);
+      const old = f.sched.subarray(f.blockStart[k], f.blockEnd[k]);
       const list = this.#lists.get(k);
       const added = this.#params.get(k) ?? [];
-      const params = f.blockParams[k]!;
+      const params = f.blockParams[k];
       if (k < this.#extent.inLoop.length) sched.push(...old.subarray(0, params), ...added);
       sched.push(...list ?? old.subarray(params));
-      return [start, sched.length, params + added.length, f.blockFlags[k]!, f.blockDepth[k]!] as const;
+      return [start, sched.length, params + added.length, f.blockFlags[k], f.blockDepth[k]] as const;
     });
     columns.forEach(([start, end, params, flags, depth], n) => {
       f.blockStart[n] = start;
@@ -362,9 +362,9 @@ class Prechecks {
       f.layout[n] = n;
     });
     for (let e = 0; e < f.edgeCount; e++) {
-      if (f.edgeFrom[e]! < 0) continue;
-      f.edgeFrom[e] = number[f.edgeFrom[e]!]!;
-      f.edgeTo[e] = number[f.edgeTo[e]!]!;
+      if (f.edgeFrom[e] < 0) continue;
+      f.edgeFrom[e] = number[f.edgeFrom[e]];
+      f.edgeTo[e] = number[f.edgeTo[e]];
     }
     f.ensure(sched.length);
     f.sched.set(sched);

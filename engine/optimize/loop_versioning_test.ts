@@ -116,11 +116,9 @@ Deno.test("a loop with a test in front does what it did, wherever it begins and 
           optimize(after, ALL, statistics, (pass, f) => verifyFunction(f, pass));
           removed += statistics.of("loop-precheck");
           for (let n = 0; n < RUNS; n++) {
-            const from = PLACES[random(PLACES.length)]!, to = PLACES[random(PLACES.length)]! + random(3) - 1;
+            const from = PLACES[random(PLACES.length)], to = PLACES[random(PLACES.length)] + random(3) - 1;
             // What is in bounds of the sum may not be in range of the index.
-            const base = "extend" in kind
-              ? [0, -(2 ** 32), -(2 ** 31), 2 ** 31][random(4)]! + random(END)
-              : random(END);
+            const base = "extend" in kind ? [0, -(2 ** 32), -(2 ** 31), 2 ** 31][random(4)] + random(END) : random(END);
             runs++;
             const args = [from, to, base].map((n, k) => words(k === 2 && "extend" in kind ? "i64" : kind.type, n));
             const [old, now] = [observe(before, args, true), observe(after, args, true)];

@@ -30,10 +30,10 @@ const ACCESS_BYTES: Uint8Array = (() => {
 
 /** Bytes that load or store `i` touches. */
 export function accessBytes(f: IrFunction, i: number): number {
-  const op = f.op[i]!;
-  const narrow = ACCESS_BYTES[op]!;
+  const op = f.op[i];
+  const narrow = ACCESS_BYTES[op];
   if (narrow !== 0) return narrow;
-  return TY_BYTES[op === STORE ? f.ty[f.b[i]!]! : f.ty[i]!]!;
+  return TY_BYTES[op === STORE ? f.ty[f.b[i]] : f.ty[i]];
 }
 
 export class MemoryState {
@@ -62,8 +62,8 @@ export class MemoryState {
 
   /** Surveys what the blocks of `f` read and write. `flow` gives the loops. */
   prepare(f: IrFunction, flow: ControlFlow): void {
-    for (let s = 0; s < this.slots; s++) this.#slotOf[this.#classOf[s]!] = 0;
-    for (let n = 0; n < this.#sharedCount; n++) this.#slotOf[this.#shared[n]!] = 0;
+    for (let s = 0; s < this.slots; s++) this.#slotOf[this.#classOf[s]] = 0;
+    for (let n = 0; n < this.#sharedCount; n++) this.#slotOf[this.#shared[n]] = 0;
     this.#sharedCount = 0;
     this.slots = 0;
     this.recentCount = 0;
@@ -87,16 +87,16 @@ export class MemoryState {
     const { loopOf } = flow;
     const blocks = f.blockCount;
     for (let k = 0; k < blocks; k++) {
-      if (loopOf[k]! < 0) continue;
+      if (loopOf[k] < 0) continue;
       let bits = 0;
-      for (let s = blockStart[k]!, end = blockEnd[k]!; s < end; s++) {
-        const i = sched[s]!;
-        const o = op[i]!;
-        const flags = OP_FLAGS[o]!;
+      for (let s = blockStart[k], end = blockEnd[k]; s < end; s++) {
+        const i = sched[s];
+        const o = op[i];
+        const flags = OP_FLAGS[o];
         if ((flags & MEMORY) === 0) continue;
         if ((flags & FLAG.CALLS) !== 0 || ((flags & FLAG.WRITES) !== 0 && !isStore(o))) bits = -1;
         else {
-          const aliasClass = c[i]! >>> 8;
+          const aliasClass = c[i] >>> 8;
           if ((flags & FLAG.WRITES) !== 0 && aliasClass !== CLASS_CONSTANT) bits |= 1 << this.#slot(aliasClass);
         }
       }
@@ -108,7 +108,7 @@ export class MemoryState {
   /** The slot of a class other than CLASS_CONSTANT; a new class gets a version that nothing had before. */
   #slot(aliasClass: number): number {
     if (aliasClass < this.#slotOf.length) {
-      const slot = this.#slotOf[aliasClass]!;
+      const slot = this.#slotOf[aliasClass];
       if (slot > 0) return slot - 1;
     }
     return this.#newSlot(aliasClass);
@@ -141,11 +141,11 @@ export class MemoryState {
     const { loopOf, loopParent, loopEnd } = flow;
     loopWrites.fill(0, 0, blocks);
     for (let k = 0; k < blocks; k++) {
-      if (loopOf[k]! >= 0) loopWrites[loopOf[k]!] = loopWrites[loopOf[k]!]! | writes[k]!;
+      if (loopOf[k] >= 0) loopWrites[loopOf[k]] = loopWrites[loopOf[k]] | writes[k];
     }
     for (let k = blocks - 1; k >= 0; k--) {
-      if (loopEnd[k]! > 0 && loopParent[k]! >= 0) {
-        loopWrites[loopParent[k]!] = loopWrites[loopParent[k]!]! | loopWrites[k]!;
+      if (loopEnd[k] > 0 && loopParent[k] >= 0) {
+        loopWrites[loopParent[k]] = loopWrites[loopParent[k]] | loopWrites[k];
       }
     }
   }
@@ -153,7 +153,7 @@ export class MemoryState {
   /** Does the loop of header `head` write `aliasClass`? Valid after `prepare` until blocks are renumbered. */
   loopMayWrite(head: number, aliasClass: number): boolean {
     if (aliasClass === CLASS_CONSTANT) return false;
-    const bits = this.#loopWrites[head]!;
+    const bits = this.#loopWrites[head];
     return bits === -1 || (bits !== 0 && (bits & (1 << this.#slot(aliasClass))) !== 0);
   }
 
@@ -175,21 +175,21 @@ export class MemoryState {
     const limit = this.#limit;
     let only = -1;
     let several = false;
-    for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
-      const from = edgeFrom[predEdge[p]!]!;
+    for (let p = predStart[k], end = predStart[k + 1]; p < end; p++) {
+      const from = edgeFrom[predEdge[p]];
       if (from < 0 || from >= k) continue;
-      const at = from * limit, known = exitSlots[from]!;
+      const at = from * limit, known = exitSlots[from];
       if (only < 0) {
         only = from;
         if (from === k - 1) continue;
-        for (let s = 0; s < known; s++) version[s] = exit[at + s]!;
+        for (let s = 0; s < known; s++) version[s] = exit[at + s];
         for (let s = known; s < slots; s++) version[s] = ++this.#counter;
       } else if (from !== only) {
         several = true;
         for (let s = 0; s < slots; s++) if (s >= known || version[s] !== exit[at + s]) version[s] = -1;
       }
     }
-    const looped = flow.loopEnd[k]! > 0 ? this.#loopWrites[k]! : 0;
+    const looped = flow.loopEnd[k] > 0 ? this.#loopWrites[k] : 0;
     if (several || only !== k - 1 || looped !== 0) this.recentCount = 0;
     if (!several && looped === 0) return;
     for (let s = 0; s < slots; s++) {
@@ -201,7 +201,7 @@ export class MemoryState {
   leave(k: number): void {
     const { version, slots } = this;
     const exit = this.#exit;
-    for (let s = 0, at = k * this.#limit; s < slots; s++) exit[at + s] = version[s]!;
+    for (let s = 0, at = k * this.#limit; s < slots; s++) exit[at + s] = version[s];
     this.#exitSlots[k] = slots;
   }
 
@@ -213,8 +213,8 @@ export class MemoryState {
     for (let s = 0; s < slots; s++) if (this.#classOf[s] !== kept || s === this.#limit - 1) version[s] = counter;
     let count = 0;
     for (let n = 0; n < this.recentCount; n++) {
-      const aliasClass = f.c[recent[n]!]! >>> 8;
-      if (aliasClass === CLASS_CONSTANT || aliasClass === kept) recent[count++] = recent[n]!;
+      const aliasClass = f.c[recent[n]] >>> 8;
+      if (aliasClass === CLASS_CONSTANT || aliasClass === kept) recent[count++] = recent[n];
     }
     this.recentCount = count;
   }
@@ -224,18 +224,18 @@ export class MemoryState {
    * beside it (the same base value and disjoint offsets, which do not wrap: see REGION in ir/function.ts).
    */
   store(f: IrFunction, i: number, bytes: number): void {
-    const aliasClass = f.c[i]! >>> 8;
+    const aliasClass = f.c[i] >>> 8;
     if (aliasClass !== CLASS_CONSTANT) this.version[this.#slot(aliasClass)] = ++this.#counter;
     const { a, c, imm } = f;
     const recent = this.recent;
-    const base = a[i]!, word = c[i]!, first = imm[i]! >>> 0;
+    const base = a[i], word = c[i], first = imm[i] >>> 0;
     let count = 0;
     for (let n = 0; n < this.recentCount; n++) {
-      const r = recent[n]!;
+      const r = recent[n];
       if (c[r] === word) {
-        const at = imm[r]! >>> 0;
+        const at = imm[r] >>> 0;
         if (a[r] !== base || (at < first + bytes && first < at + accessBytes(f, r))) continue;
-      } else if (c[r]! >>> 8 === aliasClass) continue;
+      } else if (c[r] >>> 8 === aliasClass) continue;
       recent[count++] = r;
     }
     this.recentCount = count;
@@ -256,9 +256,9 @@ export class MemoryState {
   find(f: IrFunction, i: number): number {
     const { a, c, imm } = f;
     const recent = this.recent;
-    const base = a[i]!, word = c[i]!, offset = imm[i]!;
+    const base = a[i], word = c[i], offset = imm[i];
     for (let n = this.recentCount - 1; n >= 0; n--) {
-      const r = recent[n]!;
+      const r = recent[n];
       if (a[r] === base && imm[r] === offset && c[r] === word) return r;
     }
     return 0;
@@ -267,7 +267,7 @@ export class MemoryState {
   /** The version that keys loads of `aliasClass` now. */
   versionOf(aliasClass: number): number {
     if (aliasClass === CLASS_CONSTANT) return 0;
-    return this.version[this.#slot(aliasClass)]!;
+    return this.version[this.#slot(aliasClass)];
   }
 }
 

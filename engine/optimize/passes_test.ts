@@ -28,7 +28,7 @@ function argumentsFor(seed: number, n: number): [number, number][] {
   const args: [number, number][] = [];
   for (let k = 0; k < 7; k++) {
     args.push(
-      n === 0 ? [k, 0] : [words[random(words.length)]! + random(3), random(2) ? 0 : random(2) ? -1 : 0x40080000],
+      n === 0 ? [k, 0] : [words[random(words.length)] + random(3), random(2) ? 0 : random(2) ? -1 : 0x40080000],
     );
   }
   return args;

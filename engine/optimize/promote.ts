@@ -27,14 +27,14 @@ export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryS
   const { op, sched, blockStart, blockEnd, blockCount } = f;
   const { loopOf } = flow;
   for (let k = 0; k < blockCount && count < MOST; k++) {
-    if (loopOf[k]! < 0 || memory.loopCalls(loopOf[k]!)) continue;
-    for (let s = blockStart[k]!; s < blockEnd[k]! && count < MOST; s++) {
-      const i = sched[s]!;
+    if (loopOf[k] < 0 || memory.loopCalls(loopOf[k])) continue;
+    for (let s = blockStart[k]; s < blockEnd[k] && count < MOST; s++) {
+      const i = sched[s];
       if (op[i] !== STORE || !isCell(f, i)) continue;
       promotion ??= new Promotion(f, flow, memory);
       if (promotion.tries === MOST_TRIES) break;
-      if (promotion.tried(i, loopOf[k]!)) continue;
-      if (promotion.promote(i, loopOf[k]!)) count++;
+      if (promotion.tried(i, loopOf[k])) continue;
+      if (promotion.promote(i, loopOf[k])) count++;
     }
   }
   if (count > 0) promotion!.finish();
@@ -46,9 +46,9 @@ export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryS
  * of the context points at (an imported global's cell, the thread's fuel)?
  */
 function isCell(f: IrFunction, i: number): boolean {
-  const kind = f.c[i]! & 0xff;
+  const kind = f.c[i] & 0xff;
   if (kind !== REGION.POINTER) return kind === REGION.CONTEXT;
-  const pointer = f.a[i]!;
+  const pointer = f.a[i];
   return f.op[pointer] === LOAD && f.c[pointer] === CONSTANT_CONTEXT;
 }
 
@@ -80,7 +80,7 @@ class Promotion {
   #region(loop: number): number {
     let found = -1;
     let levels = 0;
-    for (let l = loop; l >= 0 && !this.#memory.loopCalls(l); l = this.#flow.loopParent[l]!) {
+    for (let l = loop; l >= 0 && !this.#memory.loopCalls(l); l = this.#flow.loopParent[l]) {
       if (levels++ === MOST_LEVELS) break;
       if (this.#front(l) >= 0) found = l;
     }
@@ -92,17 +92,17 @@ class Promotion {
     const { predStart, predEdge } = this.#flow;
     const f = this.#f;
     let front = -1;
-    for (let p = predStart[head]!, end = predStart[head + 1]!; p < end; p++) {
-      const from = f.edgeFrom[predEdge[p]!]!;
+    for (let p = predStart[head], end = predStart[head + 1]; p < end; p++) {
+      const from = f.edgeFrom[predEdge[p]];
       if (from >= head) continue;
-      if (front >= 0 || f.op[f.sched[f.blockEnd[from]! - 1]!] !== JUMP) return -1;
+      if (front >= 0 || f.op[f.sched[f.blockEnd[from] - 1]] !== JUMP) return -1;
       front = from;
     }
     return front;
   }
 
   tried(store: number, loop: number): boolean {
-    const region = this.#region(loop), word = this.#f.c[store]!;
+    const region = this.#region(loop), word = this.#f.c[store];
     for (let n = 0; n < this.#tried.length; n += 2) {
       if (this.#tried[n] === region && this.#tried[n + 1] === word) return true;
     }
@@ -116,9 +116,9 @@ class Promotion {
     const { loopOf, loopParent, loopEnd } = this.#flow;
     const member = this.#member;
     member[head] = 1;
-    for (let k = head + 1, end = loopEnd[head]!; k < end; k++) {
-      const around = loopOf[k] === k ? loopParent[k]! : loopOf[k]!;
-      member[k] = around >= head ? member[around]! : 0;
+    for (let k = head + 1, end = loopEnd[head]; k < end; k++) {
+      const around = loopOf[k] === k ? loopParent[k] : loopOf[k];
+      member[k] = around >= head ? member[around] : 0;
     }
   }
 
@@ -129,9 +129,9 @@ class Promotion {
     this.#markMembers(head);
     if (!this.#fits(store, head)) return false;
     const f = this.#f;
-    const ty = f.ty[f.b[store]!]!, word = f.c[store]!, offset = f.imm[store]!, pointer = f.a[store]!;
+    const ty = f.ty[f.b[store]], word = f.c[store], offset = f.imm[store], pointer = f.a[store];
     const front = this.#front(head);
-    const end = this.#flow.loopEnd[head]!;
+    const end = this.#flow.loopEnd[head];
     f.ensure(f.count + (end - head) + 1);
     const read = f.append(LOAD, ty, pointer, 0, word, offset);
     list(this.#reads, front).push(read);
@@ -145,14 +145,14 @@ class Promotion {
         value = f.append(PARAM, ty, 0, 0, 0, 0);
         added.push(k, value);
       }
-      for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) {
-        const i = f.sched[s]!;
-        if (f.op[i] === STORE && f.c[i] === word) value = f.b[i]!;
+      for (let s = f.blockStart[k]; s < f.blockEnd[k]; s++) {
+        const i = f.sched[s];
+        if (f.op[i] === STORE && f.c[i] === word) value = f.b[i];
         else if (f.op[i] === LOAD && f.c[i] === word) this.#replaced.set(i, value);
       }
       leaving.set(k, value);
     }
-    for (let n = 0; n < added.length; n += 2) this.#addParam(added[n]!, added[n + 1]!, leaving);
+    for (let n = 0; n < added.length; n += 2) this.#addParam(added[n], added[n + 1], leaving);
     return true;
   }
 
@@ -162,29 +162,29 @@ class Promotion {
     if (this.#home === undefined) {
       this.#home = new Int32Array(f.count);
       for (let k = 0; k < f.blockCount; k++) {
-        for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) this.#home[f.sched[s]!] = k;
+        for (let s = f.blockStart[k]; s < f.blockEnd[k]; s++) this.#home[f.sched[s]] = k;
       }
     }
-    return this.#home[v]!;
+    return this.#home[v];
   }
 
   /** Is every access of the class in the loop a full one of the same global, and is there a read? */
   #fits(store: number, head: number): boolean {
     const f = this.#f;
     const { op, ty, a, b, c, imm } = f;
-    const word = c[store]!, type = ty[b[store]!]!, offset = imm[store]!, pointer = a[store]!;
+    const word = c[store], type = ty[b[store]], offset = imm[store], pointer = a[store];
     if (pointer !== 0 && this.#homeOf(pointer) >= head) return false;
     const member = this.#member;
     let reads = 0;
-    for (let k = head, end = this.#flow.loopEnd[head]!; k < end; k++) {
+    for (let k = head, end = this.#flow.loopEnd[head]; k < end; k++) {
       if (member[k] === 0) continue;
-      for (let s = f.blockStart[k]!; s < f.blockEnd[k]!; s++) {
-        const i = f.sched[s]!;
-        const o = op[i]!;
-        if ((!isLoad(o) && !isStore(o)) || c[i]! >>> 8 !== word >>> 8) continue;
+      for (let s = f.blockStart[k]; s < f.blockEnd[k]; s++) {
+        const i = f.sched[s];
+        const o = op[i];
+        if ((!isLoad(o) && !isStore(o)) || c[i] >>> 8 !== word >>> 8) continue;
         if (c[i] !== word || imm[i] !== offset || a[i] !== pointer) return false;
         if (o === STORE) {
-          if (ty[b[i]!] !== type) return false;
+          if (ty[b[i]] !== type) return false;
         } else if (o === LOAD) {
           if (ty[i] !== type) return false;
           if (!this.#replaced.has(i)) reads++;
@@ -197,10 +197,10 @@ class Promotion {
   /** The value with which all predecessors before `k` come; 0 when they differ or `k` heads a loop that writes the class. */
   #agreed(k: number, aliasClass: number, leaving: ReadonlyMap<number, number>): number {
     const { predStart, predEdge, loopEnd } = this.#flow;
-    if (loopEnd[k]! > 0 && this.#memory.loopMayWrite(k, aliasClass)) return 0;
+    if (loopEnd[k] > 0 && this.#memory.loopMayWrite(k, aliasClass)) return 0;
     let value = 0;
-    for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
-      const from = this.#f.edgeFrom[predEdge[p]!]!;
+    for (let p = predStart[k], end = predStart[k + 1]; p < end; p++) {
+      const from = this.#f.edgeFrom[predEdge[p]];
       if (from >= k) continue;
       const leaves = leaving.get(from)!;
       if (value !== 0 && leaves !== value) return 0;
@@ -213,14 +213,14 @@ class Promotion {
   #addParam(k: number, param: number, leaving: ReadonlyMap<number, number>): void {
     const f = this.#f;
     const { predStart, predEdge } = this.#flow;
-    const count = f.blockParams[k]! + list(this.#params, k).length;
+    const count = f.blockParams[k] + list(this.#params, k).length;
     list(this.#params, k).push(param);
     f.imm[param] = count;
-    for (let p = predStart[k]!, end = predStart[k + 1]!; p < end; p++) {
-      const e = predEdge[p]!;
+    for (let p = predStart[k], end = predStart[k + 1]; p < end; p++) {
+      const e = predEdge[p];
       const args = f.allocPool(count + 1);
-      f.pool.copyWithin(args, f.edgeArgs[e]!, f.edgeArgs[e]! + count);
-      f.pool[args + count] = leaving.get(f.edgeFrom[e]!)!;
+      f.pool.copyWithin(args, f.edgeArgs[e], f.edgeArgs[e] + count);
+      f.pool[args + count] = leaving.get(f.edgeFrom[e])!;
       f.edgeArgs[e] = args;
     }
   }
@@ -237,30 +237,30 @@ class Promotion {
     const order = new Int32Array(f.schedCount + f.count);
     let to = 0;
     for (let k = 0; k < f.blockCount; k++) {
-      const start = f.blockStart[k]!, end = f.blockEnd[k]! - 1, params = f.blockParams[k]!;
+      const start = f.blockStart[k], end = f.blockEnd[k] - 1, params = f.blockParams[k];
       const added = this.#params.get(k) ?? [];
       f.blockStart[k] = to;
-      for (let s = start; s < start + params; s++) order[to++] = f.sched[s]!;
+      for (let s = start; s < start + params; s++) order[to++] = f.sched[s];
       for (const param of added) order[to++] = param;
       f.blockParams[k] = params + added.length;
       for (let s = start + params; s < end; s++) {
-        const i = f.sched[s]!;
+        const i = f.sched[s];
         if (this.#replaced.has(i)) continue;
         this.#resolveOperands(i);
         order[to++] = i;
       }
       for (const read of this.#reads.get(k) ?? []) order[to++] = read;
-      const last = f.sched[end]!;
+      const last = f.sched[end];
       this.#resolveOperands(last);
       order[to++] = last;
       f.blockEnd[k] = to;
     }
     for (let k = 0; k < f.blockCount; k++) {
-      const last = order[f.blockEnd[k]! - 1]!;
+      const last = order[f.blockEnd[k] - 1];
       for (let n = successorCount(f, last) - 1; n >= 0; n--) {
         const e = successorAt(f, last, n);
-        const first = f.edgeArgs[e]!;
-        for (let p = first; p < first + f.blockParams[f.edgeTo[e]!]!; p++) f.pool[p] = this.#resolve(f.pool[p]!);
+        const first = f.edgeArgs[e];
+        for (let p = first; p < first + f.blockParams[f.edgeTo[e]]; p++) f.pool[p] = this.#resolve(f.pool[p]);
       }
     }
     f.sched.set(order.subarray(0, to));
@@ -269,12 +269,12 @@ class Promotion {
 
   #resolveOperands(i: number): void {
     const f = this.#f;
-    const mask = OP_VALUE_MASK[f.op[i]!]!;
-    if (mask & 1) f.a[i] = this.#resolve(f.a[i]!);
-    if (mask & 2) f.b[i] = this.#resolve(f.b[i]!);
-    if (mask & 4) f.c[i] = this.#resolve(f.c[i]!);
-    if (OP_HAS_LIST[f.op[i]!]) {
-      for (let p = f.a[i]!; p < f.a[i]! + f.b[i]!; p++) f.pool[p] = this.#resolve(f.pool[p]!);
+    const mask = OP_VALUE_MASK[f.op[i]];
+    if (mask & 1) f.a[i] = this.#resolve(f.a[i]);
+    if (mask & 2) f.b[i] = this.#resolve(f.b[i]);
+    if (mask & 4) f.c[i] = this.#resolve(f.c[i]);
+    if (OP_HAS_LIST[f.op[i]]) {
+      for (let p = f.a[i]; p < f.a[i] + f.b[i]; p++) f.pool[p] = this.#resolve(f.pool[p]);
     }
   }
 }

@@ -46,34 +46,34 @@ class Trees {
     const { op, a, b, c, sched, schedCount, pool, edgeCount, edgeFrom, edgeTo, edgeArgs, blockParams } = this.#f;
     const uses = this.#uses;
     for (let s = 0; s < schedCount; s++) {
-      const i = sched[s]!;
-      const mask = OP_VALUE_MASK[op[i]!]!;
-      if (mask & 1) uses[a[i]!]!++;
-      if (mask & 2) uses[b[i]!]!++;
-      if (mask & 4) uses[c[i]!]!++;
-      if (OP_HAS_LIST[op[i]!]) { for (let p = a[i]!, end = p + b[i]!; p < end; p++) uses[pool[p]!]!++; }
+      const i = sched[s];
+      const mask = OP_VALUE_MASK[op[i]];
+      if (mask & 1) uses[a[i]]++;
+      if (mask & 2) uses[b[i]]++;
+      if (mask & 4) uses[c[i]]++;
+      if (OP_HAS_LIST[op[i]]) { for (let p = a[i], end = p + b[i]; p < end; p++) uses[pool[p]]++; }
     }
     for (let e = 0; e < edgeCount; e++) {
-      if (edgeFrom[e]! < 0) continue;
-      for (let p = edgeArgs[e]!, end = p + blockParams[edgeTo[e]!]!; p < end; p++) uses[pool[p]!]!++;
+      if (edgeFrom[e] < 0) continue;
+      for (let p = edgeArgs[e], end = p + blockParams[edgeTo[e]]; p < end; p++) uses[pool[p]]++;
     }
   }
 
   /** Is `v` computed in the block in hand for one other value only, by an operation that may stand anywhere before that? */
   #isInner(v: number): boolean {
-    const o = this.#f.op[v]!;
-    return this.#place[v]! >= 0 && this.#uses[v] === 1 && (OP_FLAGS[o]! & FLAG.PURE) !== 0 && o !== CONST &&
+    const o = this.#f.op[v];
+    return this.#place[v] >= 0 && this.#uses[v] === 1 && (OP_FLAGS[o] & FLAG.PURE) !== 0 && o !== CONST &&
       o !== PARAM;
   }
 
   #enter(k: number): void {
     const { sched, blockStart, blockEnd } = this.#f;
-    for (let s = blockStart[k]!; s < blockEnd[k]!; s++) this.#place[sched[s]!] = s;
+    for (let s = blockStart[k]; s < blockEnd[k]; s++) this.#place[sched[s]] = s;
   }
 
   #leave(k: number): void {
     const { sched, blockStart, blockEnd } = this.#f;
-    for (let s = blockStart[k]!; s < blockEnd[k]!; s++) this.#place[sched[s]!] = -1;
+    for (let s = blockStart[k]; s < blockEnd[k]; s++) this.#place[sched[s]] = -1;
   }
 
   // Chains.
@@ -83,9 +83,9 @@ class Trees {
     this.#enter(k);
     let made = 0;
     const inner = new Set<number>();
-    for (let s = blockEnd[k]! - 1; s >= blockStart[k]!; s--) {
-      const root = sched[s]!;
-      const o = op[root]!;
+    for (let s = blockEnd[k] - 1; s >= blockStart[k]; s--) {
+      const root = sched[s];
+      const o = op[root];
       if (o !== ADD && o !== MUL && o !== AND && o !== OR && o !== XOR) continue;
       if (inner.has(root) || (ty[root] !== TY.I32 && ty[root] !== TY.I64)) continue;
       const leaves: number[] = [], nodes: number[] = [];
@@ -108,9 +108,9 @@ class Trees {
     }
     nodes.push(v);
     const before = nodes.length;
-    const first = this.#collect(a[v]!, root, leaves, nodes, depth - 1);
+    const first = this.#collect(a[v], root, leaves, nodes, depth - 1);
     const between = nodes.length;
-    const second = this.#collect(b[v]!, root, leaves, nodes, depth - 1);
+    const second = this.#collect(b[v], root, leaves, nodes, depth - 1);
     return first || second || (nodes.length > between && between > before);
   }
 
@@ -119,34 +119,34 @@ class Trees {
     const f = this.#f;
     const { op, a, b, sched, blockStart, blockEnd } = f;
     const place = this.#place;
-    const rank = (v: number) => op[v] === CONST ? f.schedCount : place[v]!;
+    const rank = (v: number) => op[v] === CONST ? f.schedCount : place[v];
     leaves.sort((x, y) => rank(x) - rank(y));
     // The root is last in the order, and keeps its place there; the others go where their leaf is.
-    nodes.sort((x, y) => place[x]! - place[y]!);
+    nodes.sort((x, y) => place[x] - place[y]);
     const root = nodes.at(-1)!;
     const after = new Map<number, number[]>();
-    let previous = leaves[0]!;
+    let previous = leaves[0];
     // Not before the first of them, lest the sum lives across calls that its leaves live across already.
-    let last = Math.max(place[previous]!, place[nodes[0]!]! - 1);
+    let last = Math.max(place[previous], place[nodes[0]] - 1);
     for (let n = 0; n < nodes.length; n++) {
-      const node = nodes[n]!, leaf = leaves[n + 1]!;
+      const node = nodes[n], leaf = leaves[n + 1];
       a[node] = previous;
       b[node] = leaf;
       previous = node;
       if (node === root) break;
-      last = Math.max(last, place[leaf]!);
-      while (op[sched[last + 1]!] === RESULT) last++;
+      last = Math.max(last, place[leaf]);
+      while (op[sched[last + 1]] === RESULT) last++;
       after.set(last, [...after.get(last) ?? [], node]);
     }
     const moved = new Set(nodes);
     moved.delete(root);
     const list: number[] = [];
-    for (let s = blockStart[k]!; s < blockEnd[k]!; s++) {
-      if (!moved.has(sched[s]!)) list.push(sched[s]!);
+    for (let s = blockStart[k]; s < blockEnd[k]; s++) {
+      if (!moved.has(sched[s])) list.push(sched[s]);
       for (const node of after.get(s) ?? []) list.push(node);
     }
-    sched.set(list, blockStart[k]!);
-    for (let s = blockStart[k]!; s < blockEnd[k]!; s++) place[sched[s]!] = s;
+    sched.set(list, blockStart[k]);
+    for (let s = blockStart[k]; s < blockEnd[k]; s++) place[sched[s]] = s;
   }
 
   // Order.
@@ -155,10 +155,10 @@ class Trees {
     const { op, a, b, sched, blockStart, blockEnd, blockParams } = this.#f;
     this.#enter(k);
     let swapped = 0;
-    for (let s = blockStart[k]! + blockParams[k]!; s < blockEnd[k]!; s++) {
-      const i = sched[s]!;
-      if ((OP_VALUE_MASK[op[i]!]! & 3) !== 3) continue;
-      const x = a[i]!, y = b[i]!;
+    for (let s = blockStart[k] + blockParams[k]; s < blockEnd[k]; s++) {
+      const i = sched[s];
+      if ((OP_VALUE_MASK[op[i]] & 3) !== 3) continue;
+      const x = a[i], y = b[i];
       if (x === y || !this.#isInner(x) || !this.#isInner(y) || this.#need(y, DEPTH) <= this.#need(x, DEPTH)) continue;
       const middle = this.#start(y, s, DEPTH);
       const first = middle < 0 ? -1 : this.#start(x, middle, DEPTH);
@@ -172,7 +172,7 @@ class Trees {
         ...segment.subarray(0, cut).filter((v) => !isConstant(v)),
       ];
       sched.set(list, first);
-      for (let n = first; n < s; n++) this.#place[sched[n]!] = n;
+      for (let n = first; n < s; n++) this.#place[sched[n]] = n;
       swapped++;
     }
     this.#leave(k);
@@ -183,9 +183,9 @@ class Trees {
   #need(v: number, depth: number): number {
     if (depth === 0 || !this.#isInner(v)) return 0;
     const { op, a, b } = this.#f;
-    const mask = OP_VALUE_MASK[op[v]!]!;
-    const x = mask & 1 ? this.#need(a[v]!, depth - 1) : 0;
-    const y = mask & 2 ? this.#need(b[v]!, depth - 1) : 0;
+    const mask = OP_VALUE_MASK[op[v]];
+    const x = mask & 1 ? this.#need(a[v], depth - 1) : 0;
+    const y = mask & 2 ? this.#need(b[v], depth - 1) : 0;
     return x === y && x > 0 ? x + 1 : Math.max(x, y, 1);
   }
 
@@ -193,10 +193,10 @@ class Trees {
   #start(v: number, end: number, depth: number): number {
     const { op, a, b, c, sched } = this.#f;
     let s = end - 1;
-    while (s >= 0 && op[sched[s]!] === CONST) s--;
+    while (s >= 0 && op[sched[s]] === CONST) s--;
     if (s < 0 || sched[s] !== v || depth === 0) return -1;
-    const mask = OP_VALUE_MASK[op[v]!]!;
-    for (const w of [mask & 4 ? c[v]! : 0, mask & 2 ? b[v]! : 0, mask & 1 ? a[v]! : 0]) {
+    const mask = OP_VALUE_MASK[op[v]];
+    for (const w of [mask & 4 ? c[v] : 0, mask & 2 ? b[v] : 0, mask & 1 ? a[v] : 0]) {
       if (w === 0 || !this.#isInner(w)) continue;
       s = this.#start(w, s, depth - 1);
       if (s < 0) return -1;

@@ -78,7 +78,7 @@ function isBoolean(f: IrFunction, v: number): boolean {
 
 /** The exponent when integer constant `v` is a power of two, else −1. */
 function exponentOf(f: IrFunction, v: number): number {
-  const lo = f.imm[v]!, hi = f.ty[v] === TY.I32 ? 0 : f.c[v]!;
+  const lo = f.imm[v], hi = f.ty[v] === TY.I32 ? 0 : f.c[v];
   if (hi === 0) return lo !== 0 && (lo & (lo - 1)) === 0 ? 31 - Math.clz32(lo) : -1;
   return lo === 0 && (hi & (hi - 1)) === 0 ? 63 - Math.clz32(hi) : -1;
 }
@@ -102,11 +102,11 @@ function combined(gvn: Gvn, op: number, ty: number, va: number, vb: number): num
 export function simplify(gvn: Gvn, i: number): number {
   const f = gvn.f;
   for (let round = 0; round < ROUNDS; round++) {
-    const op = f.op[i]!;
+    const op = f.op[i];
     if (op === CONST) return i;
     order(f, i, op);
-    const o = f.op[i]!;
-    if (f.op[f.a[i]!] === CONST && OP_VALUE_MASK[o] !== 0) {
+    const o = f.op[i];
+    if (f.op[f.a[i]] === CONST && OP_VALUE_MASK[o] !== 0) {
       const folded = fold(gvn, i, o);
       if (folded !== 0) return folded;
     }
@@ -118,9 +118,9 @@ export function simplify(gvn: Gvn, i: number): number {
 
 /** Constants go right, other operands of comparisons and commutative operations by number. */
 function order(f: IrFunction, i: number, op: number): void {
-  const a = f.a[i]!, b = f.b[i]!;
-  const swapped = SWAPPED[op]!;
-  const commutes = (OP_FLAGS[op]! & FLAG.COMMUTES) !== 0;
+  const a = f.a[i], b = f.b[i];
+  const swapped = SWAPPED[op];
+  const commutes = (OP_FLAGS[op] & FLAG.COMMUTES) !== 0;
   if (!commutes && swapped === 0) return;
   const wrong = f.op[a] === CONST ? f.op[b] !== CONST : f.op[b] !== CONST && a > b;
   if (!wrong) return;
@@ -132,23 +132,23 @@ function order(f: IrFunction, i: number, op: number): void {
 /** The value of instruction `i` when its operands are constants and the result is exact. */
 function fold(gvn: Gvn, i: number, op: number): number {
   const { op: ops, ty, a, b, c, imm } = gvn.f;
-  const mask = OP_VALUE_MASK[op]!;
-  const va = a[i]!, vb = b[i]!;
+  const mask = OP_VALUE_MASK[op];
+  const va = a[i], vb = b[i];
   if (mask === 7 || (mask === 3 && ops[vb] !== CONST)) return 0;
   const binary = mask === 3;
   const outcome = evaluate(
     op,
-    ty[i]!,
-    ty[va]!,
-    imm[va]!,
-    c[va]!,
-    binary ? imm[vb]! : 0,
-    binary ? c[vb]! : 0,
-    imm[i]!,
+    ty[i],
+    ty[va],
+    imm[va],
+    c[va],
+    binary ? imm[vb] : 0,
+    binary ? c[vb] : 0,
+    imm[i],
   );
   if (outcome !== EVAL_DONE || !gvn.room) return 0;
   const lo = evalLo, hi = ty[i] === TY.I32 || ty[i] === TY.F32 ? 0 : evalHi;
-  return gvn.constant(ty[i]!, lo, hi);
+  return gvn.constant(ty[i], lo, hi);
 }
 
 /** Applies the rules of `op` once: an equal value, `i` when there is nothing more to do, 0 when it was rewritten in place. */
@@ -215,24 +215,24 @@ function rules(gvn: Gvn, i: number, op: number): number {
 function addRules(gvn: Gvn, i: number): number {
   const f = gvn.f;
   const { op, ty, a, b } = f;
-  const va = a[i]!, vb = b[i]!;
+  const va = a[i], vb = b[i];
   if (isZero(f, vb)) return va;
   if (op[vb] === CONST) {
-    if (op[va] === ADD && op[b[va]!] === CONST) {
-      const sum = combined(gvn, ADD, ty[i]!, b[va]!, vb);
-      return sum === 0 ? i : become(f, i, ADD, a[va]!, sum);
+    if (op[va] === ADD && op[b[va]] === CONST) {
+      const sum = combined(gvn, ADD, ty[i], b[va], vb);
+      return sum === 0 ? i : become(f, i, ADD, a[va], sum);
     }
-    if (op[va] === SUB && op[a[va]!] === CONST) {
-      const sum = combined(gvn, ADD, ty[i]!, a[va]!, vb);
-      return sum === 0 ? i : become(f, i, SUB, sum, b[va]!);
+    if (op[va] === SUB && op[a[va]] === CONST) {
+      const sum = combined(gvn, ADD, ty[i], a[va], vb);
+      return sum === 0 ? i : become(f, i, SUB, sum, b[va]);
     }
     return i;
   }
-  if (op[vb] === SUB && isZero(f, a[vb]!)) return become(f, i, SUB, va, b[vb]!);
-  if (op[va] === SUB && isZero(f, a[va]!)) return become(f, i, SUB, vb, b[va]!);
+  if (op[vb] === SUB && isZero(f, a[vb])) return become(f, i, SUB, va, b[vb]);
+  if (op[va] === SUB && isZero(f, a[va])) return become(f, i, SUB, vb, b[va]);
   // (x − y) + y
-  if (op[va] === SUB && b[va] === vb) return a[va]!;
-  if (op[vb] === SUB && b[vb] === va) return a[vb]!;
+  if (op[va] === SUB && b[va] === vb) return a[va];
+  if (op[vb] === SUB && b[vb] === va) return a[vb];
   return i;
 }
 
@@ -241,23 +241,23 @@ function addRules(gvn: Gvn, i: number): number {
 function subtractRules(gvn: Gvn, i: number): number {
   const f = gvn.f;
   const { op, ty, a, b, c, imm } = f;
-  const va = a[i]!, vb = b[i]!;
-  if (va === vb) return gvn.room ? gvn.constant(ty[i]!, 0, 0) : i;
+  const va = a[i], vb = b[i];
+  if (va === vb) return gvn.room ? gvn.constant(ty[i], 0, 0) : i;
   if (op[vb] === CONST) {
     if (isZero(f, vb)) return va;
     if (!gvn.room) return i;
-    const lo = -imm[vb]! | 0;
-    const negated = gvn.constant(ty[i]!, lo, ty[i] === TY.I32 ? 0 : ~c[vb]! + (lo === 0 ? 1 : 0) | 0);
+    const lo = -imm[vb] | 0;
+    const negated = gvn.constant(ty[i], lo, ty[i] === TY.I32 ? 0 : ~c[vb] + (lo === 0 ? 1 : 0) | 0);
     return become(f, i, ADD, va, negated);
   }
-  if (op[vb] === SUB && isZero(f, a[vb]!)) return become(f, i, ADD, va, b[vb]!);
+  if (op[vb] === SUB && isZero(f, a[vb])) return become(f, i, ADD, va, b[vb]);
   if (op[va] === ADD) {
-    if (a[va] === vb) return b[va]!;
-    if (b[va] === vb) return a[va]!;
+    if (a[va] === vb) return b[va];
+    if (b[va] === vb) return a[va];
   }
-  if (op[va] === ADD && op[vb] === ADD && a[va] === a[vb]) return become(f, i, SUB, b[va]!, b[vb]!);
+  if (op[va] === ADD && op[vb] === ADD && a[va] === a[vb]) return become(f, i, SUB, b[va], b[vb]);
   // x − (x − y)
-  if (op[vb] === SUB && a[vb] === va) return b[vb]!;
+  if (op[vb] === SUB && a[vb] === va) return b[vb];
   return i;
 }
 
@@ -266,17 +266,17 @@ function subtractRules(gvn: Gvn, i: number): number {
 function multiplyRules(gvn: Gvn, i: number): number {
   const f = gvn.f;
   const { op, ty, a, b } = f;
-  const va = a[i]!, vb = b[i]!;
+  const va = a[i], vb = b[i];
   if (op[vb] !== CONST) return i;
   if (isZero(f, vb)) return vb;
   if (isConstant(f, vb, 1, 0)) return va;
   if (!gvn.room) return i;
-  const t = ty[i]!;
+  const t = ty[i];
   if (isConstant(f, vb, -1, -1)) return become(f, i, SUB, gvn.constant(t, 0, 0), va);
   const exponent = exponentOf(f, vb);
   if (exponent > 0) return become(f, i, SHL, va, gvn.constant(t, exponent, 0));
-  if (op[va] === MUL && op[b[va]!] === CONST) return become(f, i, MUL, a[va]!, gvn.make(MUL, t, b[va]!, vb));
-  if (op[va] === SHL && op[b[va]!] === CONST) return become(f, i, MUL, a[va]!, gvn.make(SHL, t, vb, b[va]!));
+  if (op[va] === MUL && op[b[va]] === CONST) return become(f, i, MUL, a[va], gvn.make(MUL, t, b[va], vb));
+  if (op[va] === SHL && op[b[va]] === CONST) return become(f, i, MUL, a[va], gvn.make(SHL, t, vb, b[va]));
   return i;
 }
 
@@ -285,22 +285,22 @@ function multiplyRules(gvn: Gvn, i: number): number {
 function andRules(gvn: Gvn, i: number): number {
   const f = gvn.f;
   const { op, ty, a, b, c, imm } = f;
-  const va = a[i]!, vb = b[i]!;
+  const va = a[i], vb = b[i];
   if (va === vb) return va;
   if (op[vb] !== CONST) return i;
   if (isZero(f, vb)) return vb;
   if (isConstant(f, vb, -1, -1)) return va;
-  const lo = imm[vb]!, hi = ty[i] === TY.I32 ? 0 : c[vb]!;
-  if (op[va] === AND && op[b[va]!] === CONST) {
-    const mask = combined(gvn, AND, ty[i]!, b[va]!, vb);
-    return mask === 0 ? i : become(f, i, AND, a[va]!, mask);
+  const lo = imm[vb], hi = ty[i] === TY.I32 ? 0 : c[vb];
+  if (op[va] === AND && op[b[va]] === CONST) {
+    const mask = combined(gvn, AND, ty[i], b[va], vb);
+    return mask === 0 ? i : become(f, i, AND, a[va], mask);
   }
   // A mask of low ones that the value already fits in, or that a sign extension only fills beyond.
   if (hi === 0 ? (lo & (lo + 1)) === 0 : lo === -1 && (hi & (hi + 1)) === 0) {
     const ones = hi === 0 ? 32 - Math.clz32(lo) : 64 - Math.clz32(hi);
     if (significantBits(f, va) <= ones) return va;
     const kept = op[va] === EXTEND8_S ? 8 : op[va] === EXTEND16_S ? 16 : op[va] === OP.EXTEND32_S ? 32 : 0;
-    if (kept >= ones) return become(f, i, AND, a[va]!, vb);
+    if (kept >= ones) return become(f, i, AND, a[va], vb);
   }
   return i;
 }
@@ -310,18 +310,18 @@ function andRules(gvn: Gvn, i: number): number {
 function orRules(gvn: Gvn, i: number, o: number): number {
   const f = gvn.f;
   const { op, ty, a, b } = f;
-  const va = a[i]!, vb = b[i]!;
-  if (va === vb) return o === OR ? va : gvn.room ? gvn.constant(ty[i]!, 0, 0) : i;
+  const va = a[i], vb = b[i];
+  if (va === vb) return o === OR ? va : gvn.room ? gvn.constant(ty[i], 0, 0) : i;
   if (op[vb] !== CONST) return i;
   if (isZero(f, vb)) return va;
   if (o === OR && isConstant(f, vb, -1, -1)) return vb;
-  if (op[va] === o && op[b[va]!] === CONST) {
-    const bits = combined(gvn, o, ty[i]!, b[va]!, vb);
-    return bits === 0 ? i : become(f, i, o, a[va]!, bits);
+  if (op[va] === o && op[b[va]] === CONST) {
+    const bits = combined(gvn, o, ty[i], b[va], vb);
+    return bits === 0 ? i : become(f, i, o, a[va], bits);
   }
   // The complement of a comparison.
-  if (o === XOR && ty[i] === TY.I32 && isConstant(f, vb, 1, 0) && COMPLEMENT[op[va]!] !== 0) {
-    return become(f, i, COMPLEMENT[op[va]!]!, a[va]!, b[va]!);
+  if (o === XOR && ty[i] === TY.I32 && isConstant(f, vb, 1, 0) && COMPLEMENT[op[va]] !== 0) {
+    return become(f, i, COMPLEMENT[op[va]], a[va], b[va]);
   }
   return i;
 }
@@ -331,38 +331,38 @@ function orRules(gvn: Gvn, i: number, o: number): number {
 function shiftRules(gvn: Gvn, i: number, o: number): number {
   const f = gvn.f;
   const { op, ty, a, b, imm } = f;
-  const t = ty[i]!;
+  const t = ty[i];
   const width = t === TY.I32 ? 32 : 64;
-  const va = a[i]!;
-  let vb = b[i]!;
+  const va = a[i];
+  let vb = b[i];
   if (isZero(f, va)) return va;
   if (op[vb] !== CONST) {
     // The count is taken modulo the width anyway.
-    if (op[vb] === AND && op[b[vb]!] === CONST && (imm[b[vb]!]! & (width - 1)) === width - 1) {
-      return become(f, i, o, va, a[vb]!);
+    if (op[vb] === AND && op[b[vb]] === CONST && (imm[b[vb]] & (width - 1)) === width - 1) {
+      return become(f, i, o, va, a[vb]);
     }
     return i;
   }
-  const count = imm[vb]! & (width - 1);
+  const count = imm[vb] & (width - 1);
   if (count === 0) return va;
   if (!gvn.room) return i;
   if (imm[vb] !== count) vb = b[i] = gvn.constant(t, count, 0);
-  const inner = op[va]!;
-  if ((inner === SHL || inner === SHR_S || inner === SHR_U) && op[b[va]!] === CONST) {
-    const first = imm[b[va]!]! & (width - 1);
+  const inner = op[va];
+  if ((inner === SHL || inner === SHR_S || inner === SHR_U) && op[b[va]] === CONST) {
+    const first = imm[b[va]] & (width - 1);
     if (inner === o) {
-      if (first + count < width) return become(f, i, o, a[va]!, gvn.constant(t, first + count, 0));
-      return o === SHR_S ? become(f, i, o, a[va]!, gvn.constant(t, width - 1, 0)) : gvn.constant(t, 0, 0);
+      if (first + count < width) return become(f, i, o, a[va], gvn.constant(t, first + count, 0));
+      return o === SHR_S ? become(f, i, o, a[va], gvn.constant(t, width - 1, 0)) : gvn.constant(t, 0, 0);
     }
     if (first === count) {
-      if (o === SHL) return become(f, i, AND, a[va]!, gvn.make(SHL, t, gvn.constant(t, -1, t === TY.I32 ? 0 : -1), vb));
+      if (o === SHL) return become(f, i, AND, a[va], gvn.make(SHL, t, gvn.constant(t, -1, t === TY.I32 ? 0 : -1), vb));
       if (o === SHR_U && inner === SHL) {
-        return become(f, i, AND, a[va]!, gvn.make(SHR_U, t, gvn.constant(t, -1, t === TY.I32 ? 0 : -1), vb));
+        return become(f, i, AND, a[va], gvn.make(SHR_U, t, gvn.constant(t, -1, t === TY.I32 ? 0 : -1), vb));
       }
       if (o === SHR_S && inner === SHL) {
-        if (count === width - 8) return become(f, i, EXTEND8_S, a[va]!);
-        if (count === width - 16) return become(f, i, EXTEND16_S, a[va]!);
-        if (count === width - 32) return become(f, i, OP.EXTEND32_S, a[va]!);
+        if (count === width - 8) return become(f, i, EXTEND8_S, a[va]);
+        if (count === width - 16) return become(f, i, EXTEND16_S, a[va]);
+        if (count === width - 32) return become(f, i, OP.EXTEND32_S, a[va]);
       }
     }
   }
@@ -375,13 +375,13 @@ function shiftRules(gvn: Gvn, i: number, o: number): number {
 
 function rotateRules(gvn: Gvn, i: number, o: number): number {
   const f = gvn.f;
-  const vb = f.b[i]!;
+  const vb = f.b[i];
   if (f.op[vb] !== CONST) return i;
   const width = f.ty[i] === TY.I32 ? 32 : 64;
-  const count = f.imm[vb]! & (width - 1);
-  if (count === 0) return f.a[i]!;
+  const count = f.imm[vb] & (width - 1);
+  if (count === 0) return f.a[i];
   if (o === OP.ROTL || !gvn.room) return i;
-  return become(f, i, OP.ROTL, f.a[i]!, gvn.constant(f.ty[i]!, width - count, 0));
+  return become(f, i, OP.ROTL, f.a[i], gvn.constant(f.ty[i], width - count, 0));
 }
 
 // DIV_S, DIV_U, REM_S, REM_U
@@ -389,14 +389,14 @@ function rotateRules(gvn: Gvn, i: number, o: number): number {
 function divideRules(gvn: Gvn, i: number): number {
   const f = gvn.f;
   const { op, b, imm } = f;
-  const vb = b[i]!;
-  if ((imm[i]! & 1) !== 0 && gvn.facts.isNonzero(vb)) imm[i] = imm[i]! & ~1;
-  if ((imm[i]! & 2) !== 0) {
+  const vb = b[i];
+  if ((imm[i] & 1) !== 0 && gvn.facts.isNonzero(vb)) imm[i] = imm[i] & ~1;
+  if ((imm[i] & 2) !== 0) {
     const divisorFits = op[vb] === CONST
       ? !isConstant(f, vb, -1, -1)
       : significantBits(f, vb) < (f.ty[i] === TY.I32 ? 32 : 64);
-    const dividendFits = significantBits(f, f.a[i]!) < (f.ty[i] === TY.I32 ? 32 : 64);
-    if (divisorFits || (dividendFits && op[i] === OP.DIV_S)) imm[i] = imm[i]! & ~2;
+    const dividendFits = significantBits(f, f.a[i]) < (f.ty[i] === TY.I32 ? 32 : 64);
+    if (divisorFits || (dividendFits && op[i] === OP.DIV_S)) imm[i] = imm[i] & ~2;
   }
   if (op[vb] !== CONST || isZero(f, vb) || !gvn.room) return i;
   return divideByConstant(gvn, i);
@@ -407,16 +407,16 @@ function divideRules(gvn: Gvn, i: number): number {
 function extendRules(gvn: Gvn, i: number, o: number): number {
   const f = gvn.f;
   const { op, ty, a, b, imm } = f;
-  const va = a[i]!;
-  const inner = op[va]!;
+  const va = a[i];
+  const inner = op[va];
   if (o === OP.WRAP) {
-    if (inner === OP.EXTEND_S || inner === OP.EXTEND_U) return a[va]!;
+    if (inner === OP.EXTEND_S || inner === OP.EXTEND_U) return a[va];
     // Only the low half matters.
-    if (inner === OP.EXTEND32_S) return become(f, i, OP.WRAP, a[va]!);
-    if (inner === AND && op[b[va]!] === CONST && imm[b[va]!] === -1) return become(f, i, OP.WRAP, a[va]!);
+    if (inner === OP.EXTEND32_S) return become(f, i, OP.WRAP, a[va]);
+    if (inner === AND && op[b[va]] === CONST && imm[b[va]] === -1) return become(f, i, OP.WRAP, a[va]);
     return i;
   }
-  if (o === OP.EXTEND_U) return inner === OP.WRAP && significantBits(f, a[va]!) <= 32 ? a[va]! : i;
+  if (o === OP.EXTEND_U) return inner === OP.WRAP && significantBits(f, a[va]) <= 32 ? a[va] : i;
   if (o === OP.EXTEND_S) return significantBits(f, va) < 32 ? become(f, i, OP.EXTEND_U, va) : i;
   const bits = o === EXTEND8_S ? 8 : o === EXTEND16_S ? 16 : 32;
   if (significantBits(f, va) < bits) return va;
@@ -428,11 +428,11 @@ function extendRules(gvn: Gvn, i: number, o: number): number {
     ? 32
     : 64;
   if (source <= bits) return va;
-  if (source < 64 && inner >= OP.EXTEND8_S && inner <= OP.EXTEND32_S) return become(f, i, o, a[va]!);
+  if (source < 64 && inner >= OP.EXTEND8_S && inner <= OP.EXTEND32_S) return become(f, i, o, a[va]);
   // A mask that keeps all the bits that are extended.
-  if (inner === AND && op[b[va]!] === CONST) {
+  if (inner === AND && op[b[va]] === CONST) {
     const mask = bits === 32 ? -1 : (1 << bits) - 1;
-    if ((imm[b[va]!]! & mask) === mask && ty[va] === ty[i]) return become(f, i, o, a[va]!);
+    if ((imm[b[va]] & mask) === mask && ty[va] === ty[i]) return become(f, i, o, a[va]);
   }
   return i;
 }
@@ -442,8 +442,8 @@ function extendRules(gvn: Gvn, i: number, o: number): number {
 function equalRules(gvn: Gvn, i: number, o: number): number {
   const f = gvn.f;
   const { op, ty, a, b, c, imm } = f;
-  const va = a[i]!, vb = b[i]!;
-  const t = ty[va]!;
+  const va = a[i], vb = b[i];
+  const t = ty[va];
   if (va === vb) return gvn.room ? gvn.constant(TY.I32, o === EQ ? 1 : 0, 0) : i;
   if (op[vb] !== CONST) return i;
   if (!gvn.room) return i;
@@ -453,22 +453,22 @@ function equalRules(gvn: Gvn, i: number, o: number): number {
     return gvn.constant(TY.I32, same === (o === EQ) ? 1 : 0, 0);
   }
   if (t === TY.REF) return i;
-  const inner = op[va]!;
+  const inner = op[va];
   if (isZero(f, vb)) {
     if (gvn.facts.isNonzero(va)) return gvn.constant(TY.I32, o === EQ ? 0 : 1, 0);
     if (gvn.facts.isZero(va)) return gvn.constant(TY.I32, o === EQ ? 1 : 0, 0);
     if (o === NE && t === TY.I32 && isBoolean(f, va)) return va;
-    if (o === EQ && COMPLEMENT[inner] !== 0) return become(f, i, COMPLEMENT[inner]!, a[va]!, b[va]!);
-    if (inner === XOR || inner === SUB) return become(f, i, o, a[va]!, b[va]!);
-    if (inner === OP.EXTEND_U || inner === OP.EXTEND_S) return become(f, i, o, a[va]!, gvn.constant(TY.I32, 0, 0));
+    if (o === EQ && COMPLEMENT[inner] !== 0) return become(f, i, COMPLEMENT[inner], a[va], b[va]);
+    if (inner === XOR || inner === SUB) return become(f, i, o, a[va], b[va]);
+    if (inner === OP.EXTEND_U || inner === OP.EXTEND_S) return become(f, i, o, a[va], gvn.constant(TY.I32, 0, 0));
     return i;
   }
   if (isConstant(f, vb, 1, 0) && isBoolean(f, va)) {
     return become(f, i, o === EQ ? NE : EQ, va, gvn.constant(t, 0, 0));
   }
-  if (inner === ADD && op[b[va]!] === CONST) return become(f, i, o, a[va]!, gvn.make(SUB, t, vb, b[va]!));
-  if (inner === XOR && op[b[va]!] === CONST) return become(f, i, o, a[va]!, gvn.make(XOR, t, vb, b[va]!));
-  if (inner === OP.EXTEND_U && c[vb] === 0) return become(f, i, o, a[va]!, gvn.constant(TY.I32, imm[vb]!, 0));
+  if (inner === ADD && op[b[va]] === CONST) return become(f, i, o, a[va], gvn.make(SUB, t, vb, b[va]));
+  if (inner === XOR && op[b[va]] === CONST) return become(f, i, o, a[va], gvn.make(XOR, t, vb, b[va]));
+  if (inner === OP.EXTEND_U && c[vb] === 0) return become(f, i, o, a[va], gvn.constant(TY.I32, imm[vb], 0));
   if (inner === AND && b[va] === vb && exponentOf(f, vb) >= 0) {
     return become(f, i, o === EQ ? NE : EQ, va, gvn.constant(t, 0, 0));
   }
@@ -485,21 +485,21 @@ function beyond(f: IrFunction, v: number, limit: number): boolean {
 function compareRules(gvn: Gvn, i: number, o: number): number {
   const f = gvn.f;
   const { op, ty, a, b } = f;
-  const va = a[i]!, vb = b[i]!;
+  const va = a[i], vb = b[i];
   if (!gvn.room) return i;
   if (va === vb) {
     const equal = o === OP.LE_S || o === OP.LE_U || o === OP.GE_S || o === OP.GE_U;
     return gvn.constant(TY.I32, equal ? 1 : 0, 0);
   }
   if (op[vb] !== CONST) return i;
-  const t = ty[va]!;
+  const t = ty[va];
   const width = t === TY.I32 ? 32 : 64;
   const signed = o === OP.LT_S || o === OP.GT_S || o === OP.LE_S || o === OP.GE_S;
   const bits = significantBits(f, va);
   if (signed) {
     if (bits >= width) return i;
     // Not negative: against a negative constant decided, against others unsigned.
-    const negative = (t === TY.I32 ? f.imm[vb]! : f.c[vb]!) < 0;
+    const negative = (t === TY.I32 ? f.imm[vb] : f.c[vb]) < 0;
     if (negative) return gvn.constant(TY.I32, o === OP.GT_S || o === OP.GE_S ? 1 : 0, 0);
     return become(f, i, o + (OP.LT_U - OP.LT_S), va, vb);
   }
@@ -525,11 +525,11 @@ function compareRules(gvn: Gvn, i: number, o: number): number {
 function selectRules(gvn: Gvn, i: number): number {
   const f = gvn.f;
   const { op, ty, a, b, c } = f;
-  const va = a[i]!, vb = b[i]!;
+  const va = a[i], vb = b[i];
   if (va === vb) return va;
-  const truth = gvn.facts.truth(c[i]!);
+  const truth = gvn.facts.truth(c[i]);
   if (truth >= 0) return truth > 0 ? va : vb;
-  const root = gvn.facts.conditionRoot(c[i]!, true);
+  const root = gvn.facts.conditionRoot(c[i], true);
   if (root < 0) {
     a[i] = vb;
     b[i] = va;
@@ -560,37 +560,37 @@ function selectRules(gvn: Gvn, i: number): number {
 function floatRules(gvn: Gvn, i: number, o: number): number {
   const f = gvn.f;
   const { op, ty, a, b, c, imm } = f;
-  const va = a[i]!;
-  const inner = op[va]!;
+  const va = a[i];
+  const inner = op[va];
   switch (o) {
     case OP.FNEG:
-      return inner === OP.FNEG ? a[va]! : i;
+      return inner === OP.FNEG ? a[va] : i;
     case OP.FABS:
       if (inner === OP.FABS) return va;
-      return inner === OP.FNEG || inner === OP.FCOPYSIGN ? become(f, i, OP.FABS, a[va]!) : i;
+      return inner === OP.FNEG || inner === OP.FCOPYSIGN ? become(f, i, OP.FABS, a[va]) : i;
     case OP.FCOPYSIGN: {
-      const vb = b[i]!;
+      const vb = b[i];
       if (va === vb) return va;
       if (op[vb] !== CONST || !gvn.room) return i;
-      const negative = (ty[i] === TY.F32 ? imm[vb]! : c[vb]!) < 0;
+      const negative = (ty[i] === TY.F32 ? imm[vb] : c[vb]) < 0;
       if (!negative) return become(f, i, OP.FABS, va);
-      return become(f, i, OP.FNEG, gvn.make(OP.FABS, ty[i]!, va));
+      return become(f, i, OP.FNEG, gvn.make(OP.FABS, ty[i], va));
     }
     case OP.BITCAST:
-      return inner === OP.BITCAST && ty[a[va]!] === ty[i] ? a[va]! : i;
+      return inner === OP.BITCAST && ty[a[va]] === ty[i] ? a[va] : i;
   }
   // FMUL by 2 is FADD; FDIV by a power of two is FMUL by its inverse when that is a normal number.
-  const vb = b[i]!;
+  const vb = b[i];
   if (op[vb] !== CONST || !gvn.room) return i;
   if (ty[i] === TY.F32) {
-    const bits = imm[vb]!;
+    const bits = imm[vb];
     const exponent = (bits >>> 23) & 0xff;
     if ((bits & 0x7fffff) !== 0) return i;
     if (o === OP.FMUL) return bits === 0x40000000 ? become(f, i, OP.FADD, va, va) : i;
     if (exponent === 0 || exponent >= 254) return i;
     return become(f, i, OP.FMUL, va, gvn.constant(TY.F32, (bits & -0x80000000) | ((254 - exponent) << 23), 0));
   }
-  const high = c[vb]!;
+  const high = c[vb];
   const exponent = (high >>> 20) & 0x7ff;
   if (imm[vb] !== 0 || (high & 0xfffff) !== 0) return i;
   if (o === OP.FMUL) return high === 0x40000000 ? become(f, i, OP.FADD, va, va) : i;
@@ -607,12 +607,12 @@ function floatRules(gvn: Gvn, i: number, o: number): number {
 export function foldAddress(gvn: Gvn, i: number): void {
   const f = gvn.f;
   const { op, ty, a, b, imm } = f;
-  const va = a[i]!;
-  if (op[va] !== ADD || ty[va] !== TY.I32 || op[b[va]!] !== CONST) return;
-  const added = imm[b[va]!]!;
+  const va = a[i];
+  if (op[va] !== ADD || ty[va] !== TY.I32 || op[b[va]] !== CONST) return;
+  const added = imm[b[va]];
   // Offsets stay below 2 GiB, which selectors encode directly.
-  if (added < 0 || imm[i]! < 0 || imm[i]! + added > 0x7fffffff - 65536) return;
-  if (significantBits(f, a[va]!) >= 32) return;
-  a[i] = a[va]!;
-  imm[i] = imm[i]! + added;
+  if (added < 0 || imm[i] < 0 || imm[i] + added > 0x7fffffff - 65536) return;
+  if (significantBits(f, a[va]) >= 32) return;
+  a[i] = a[va];
+  imm[i] = imm[i] + added;
 }

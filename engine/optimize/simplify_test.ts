@@ -125,11 +125,11 @@ for (const [ty, name] of [[TY.I32, "i32"], [TY.I64, "i64"]] as const) {
             // All words for divisions, whose multipliers are the delicate part; a few for the others.
             const step = op >= OP.DIV_S && op <= OP.REM_U ? 1 : 5;
             for (let n = lo & 1; n < WORDS.length; n += step) {
-              const x = WORDS[n]!;
+              const x = WORDS[n];
               const arg: [number, number][] = [[x, ty === TY.I64 ? (lo & 1 ? x >> 31 : x ^ lo) : 0]];
               const seen = observe(before, arg, false).seen;
               const now = observe(after, arg, false).seen;
-              if (seen !== now) equal(now, seen, `${OP_ROWS[op]!.name} of ${arg[0]} with ${hi}:${lo}, flip ${flip}`);
+              if (seen !== now) equal(now, seen, `${OP_ROWS[op].name} of ${arg[0]} with ${hi}:${lo}, flip ${flip}`);
             }
             verifyFunction(after);
           }
@@ -146,8 +146,8 @@ Deno.test("32-bit divisions by constants need no division", () => {
       const f = withConstant(op, TY.I32, d, 0, false);
       optimize(f, ALL, new Statistics());
       for (let s = 0; s < f.schedCount; s++) {
-        const o = f.op[f.sched[s]!]!;
-        ok(o < OP.DIV_S || o > OP.REM_U, `${OP_ROWS[op]!.name} by ${d} is still a division`);
+        const o = f.op[f.sched[s]];
+        ok(o < OP.DIV_S || o > OP.REM_U, `${OP_ROWS[op].name} by ${d} is still a division`);
       }
     }
   }

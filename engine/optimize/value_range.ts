@@ -8,15 +8,15 @@ import { TY } from "../ir/types.ts";
 
 /** Number of bits that can be set in constant `v`. */
 function constantBits(f: IrFunction, v: number): number {
-  if (f.ty[v] === TY.I64 && f.c[v] !== 0) return 64 - Math.clz32(f.c[v]!);
-  return 32 - Math.clz32(f.imm[v]!);
+  if (f.ty[v] === TY.I64 && f.c[v] !== 0) return 64 - Math.clz32(f.c[v]);
+  return 32 - Math.clz32(f.imm[v]);
 }
 
 /** `v`, an i32 or i64, is below 2 to the power of the result. */
 export function significantBits(f: IrFunction, v: number, depth = 3): number {
   const { op, ty, a, b, imm } = f;
   const width = ty[v] === TY.I32 ? 32 : 64;
-  const o = op[v]!;
+  const o = op[v];
   if (o >= OP.EQ && o <= OP.GE_U || o >= OP.FEQ && o <= OP.FGE) return 1;
   switch (o) {
     case OP.CONST:
@@ -35,39 +35,39 @@ export function significantBits(f: IrFunction, v: number, depth = 3): number {
   if (depth === 0) return width;
   switch (o) {
     case OP.AND: {
-      const y = significantBits(f, b[v]!, depth - 1);
-      return y <= 8 ? y : Math.min(y, significantBits(f, a[v]!, depth - 1));
+      const y = significantBits(f, b[v], depth - 1);
+      return y <= 8 ? y : Math.min(y, significantBits(f, a[v], depth - 1));
     }
     case OP.OR:
     case OP.XOR:
-      return Math.max(significantBits(f, a[v]!, depth - 1), significantBits(f, b[v]!, depth - 1));
+      return Math.max(significantBits(f, a[v], depth - 1), significantBits(f, b[v], depth - 1));
     case OP.ADD:
       return Math.min(
         width,
-        Math.max(significantBits(f, a[v]!, depth - 1), significantBits(f, b[v]!, depth - 1)) + 1,
+        Math.max(significantBits(f, a[v], depth - 1), significantBits(f, b[v], depth - 1)) + 1,
       );
     case OP.MUL:
-      return Math.min(width, significantBits(f, a[v]!, depth - 1) + significantBits(f, b[v]!, depth - 1));
+      return Math.min(width, significantBits(f, a[v], depth - 1) + significantBits(f, b[v], depth - 1));
     case OP.SHR_U:
-      if (op[b[v]!] !== OP.CONST) return significantBits(f, a[v]!, depth - 1);
-      return Math.max(0, significantBits(f, a[v]!, depth - 1) - (imm[b[v]!]! & (width - 1)));
+      if (op[b[v]] !== OP.CONST) return significantBits(f, a[v], depth - 1);
+      return Math.max(0, significantBits(f, a[v], depth - 1) - (imm[b[v]] & (width - 1)));
     case OP.SHL:
-      if (op[b[v]!] !== OP.CONST) return width;
-      return Math.min(width, significantBits(f, a[v]!, depth - 1) + (imm[b[v]!]! & (width - 1)));
+      if (op[b[v]] !== OP.CONST) return width;
+      return Math.min(width, significantBits(f, a[v], depth - 1) + (imm[b[v]] & (width - 1)));
     case OP.DIV_U:
-      return significantBits(f, a[v]!, depth - 1);
+      return significantBits(f, a[v], depth - 1);
     case OP.REM_U:
-      return Math.min(significantBits(f, a[v]!, depth - 1), significantBits(f, b[v]!, depth - 1));
+      return Math.min(significantBits(f, a[v], depth - 1), significantBits(f, b[v], depth - 1));
     case OP.EXTEND_U:
-      return significantBits(f, a[v]!, depth - 1);
+      return significantBits(f, a[v], depth - 1);
     case OP.WRAP:
-      return Math.min(32, significantBits(f, a[v]!, depth - 1));
+      return Math.min(32, significantBits(f, a[v], depth - 1));
     case OP.SELECT:
-      return Math.max(significantBits(f, a[v]!, depth - 1), significantBits(f, b[v]!, depth - 1));
+      return Math.max(significantBits(f, a[v], depth - 1), significantBits(f, b[v], depth - 1));
     default:
       // A sign extension of a value known to be below the sign bit keeps it.
       if (o === OP.EXTEND_S) {
-        const bits = significantBits(f, a[v]!, depth - 1);
+        const bits = significantBits(f, a[v], depth - 1);
         return bits < 32 ? bits : width;
       }
       return width;

@@ -48,14 +48,14 @@ export class VersioningConditions {
   #make(op: number, ty: number, a: number, b = 0, c = 0, imm = 0): number {
     const f = this.#f;
     if (op !== CONST && op !== LOAD && f.op[a] === CONST && (b === 0 || f.op[b] === CONST)) {
-      const done = evaluate(op, ty, f.ty[a]!, f.imm[a]!, f.c[a]!, b === 0 ? 0 : f.imm[b]!, b === 0 ? 0 : f.c[b]!);
+      const done = evaluate(op, ty, f.ty[a], f.imm[a], f.c[a], b === 0 ? 0 : f.imm[b], b === 0 ? 0 : f.c[b]);
       if (done === EVAL_DONE) return this.#constant(ty, evalLo, ty === TY.I64 ? evalHi : 0);
     }
     if (op === ADD && f.op[a] === CONST) return this.#make(ADD, ty, b, a);
     if (b !== 0 && f.op[b] === CONST) {
       if (op === SUB) return this.#make(ADD, ty, a, this.#make(SUB, ty, this.#constant(ty, 0, 0), b));
-      if (op === ADD && f.op[a] === ADD && f.op[f.b[a]!] === CONST) {
-        return this.#make(ADD, ty, f.a[a]!, this.#make(ADD, ty, f.b[a]!, b));
+      if (op === ADD && f.op[a] === ADD && f.op[f.b[a]] === CONST) {
+        return this.#make(ADD, ty, f.a[a], this.#make(ADD, ty, f.b[a], b));
       }
       if (op === MUL && f.imm[b] === 1 && f.c[b] === 0) return a;
     }
@@ -94,14 +94,14 @@ export class VersioningConditions {
   /** What affine value `v` is the first time around. */
   #atFirst(v: number): number {
     const f = this.#f, { op, ty, a, b, c, imm } = f;
-    if (op[v] === CONST) return this.#constant(ty[v]!, imm[v]!, c[v]!);
+    if (op[v] === CONST) return this.#constant(ty[v], imm[v], c[v]);
     if (!this.#extent.defined(v)) return v;
     let value = this.#first.get(v);
     if (value !== undefined) return value;
-    if (op[v] === PARAM) value = f.pool[f.edgeArgs[this.#entry]! + imm[v]!]!;
+    if (op[v] === PARAM) value = f.pool[f.edgeArgs[this.#entry] + imm[v]];
     else {
-      const x = this.#atFirst(a[v]!);
-      value = this.#make(op[v]!, ty[v]!, x, this.#atFirst(b[v]!));
+      const x = this.#atFirst(a[v]);
+      value = this.#make(op[v], ty[v], x, this.#atFirst(b[v]));
     }
     this.#first.set(v, value);
     return value;
@@ -115,7 +115,7 @@ export class VersioningConditions {
   make(test: Test, groups: readonly Group[]): void {
     const last = this.#lastRound(test);
     const f = this.#f;
-    if (f.op[last] === CONST && f.c[last] === 0 && f.imm[last]! < FEWEST_ROUNDS) this.refused = true;
+    if (f.op[last] === CONST && f.c[last] === 0 && f.imm[last] < FEWEST_ROUNDS) this.refused = true;
     // Where the access comes before the test, it is made once more than the test holds.
     const beyond = groups.some((g) => !g.tested) ? this.#make(ADD, TY.I64, last, this.#number(1)) : last;
     for (const v of this.#extent.extensions) this.#demandExtension(v, this.#make(ADD, TY.I64, last, this.#number(1)));
@@ -132,7 +132,7 @@ export class VersioningConditions {
 
   /** The number of the last round, from 0, in which `test` holds, as i64; −1 if it does not in the first. Demands that it is right. */
   #lastRound({ compare, x, y, step }: Test): number {
-    const ty = this.#f.ty[x]!;
+    const ty = this.#f.ty[x];
     const from = this.#atFirst(x);
     const to = y === 0 ? this.#constant(ty, 0, 0) : this.#atFirst(y);
     const size = Math.abs(step), shift = (size & (size - 1)) === 0 ? 31 - Math.clz32(size) : -1;

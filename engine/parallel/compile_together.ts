@@ -58,13 +58,13 @@ function compileAll(work: BodyWork, helpers: readonly SendJob[], stuckMs: number
       threads,
       edges,
       thread: k + 1,
-      output: outputs[k + 1]!.buffer,
+      output: outputs[k + 1].buffer,
     })
   );
   const watch = failsWhenStuck(schedule, stuckMs);
   try {
     const own = shareCode(schedule, target, context);
-    withBodyCompiler(work, (compile) => compileShare(schedule, 0, outputs[0]!, own, compile, env.statistics, watch));
+    withBodyCompiler(work, (compile) => compileShare(schedule, 0, outputs[0], own, compile, env.statistics, watch));
   } catch (error) {
     schedule.fail();
     throw error;
@@ -72,19 +72,19 @@ function compileAll(work: BodyWork, helpers: readonly SendJob[], stuckMs: number
   const helped = waitForHelpers(schedule, watch);
   if (schedule.failed) return undefined;
   for (const index of env.summaries.calleesFirst) {
-    const thread = schedule.thread[index]!;
-    counts[thread]!++;
-    const { words } = outputs[thread]!;
-    const own = appendFunctionCode(code, target.filler, words, schedule.place[index]!);
+    const thread = schedule.thread[index];
+    counts[thread]++;
+    const { words } = outputs[thread];
+    const own = appendFunctionCode(code, target.filler, words, schedule.place[index]);
     if (own.length === 0) continue;
     const sites = [];
     for (let k = 0; k < own.length; k += 3) {
-      sites.push({ parent: own[k]!, callPos: own[k + 1]!, funcIndex: own[k + 2]! });
+      sites.push({ parent: own[k], callPos: own[k + 1], funcIndex: own[k + 2] });
     }
     inlineSites.set(index, sites);
   }
   for (const thread of helped) {
-    env.statistics.add(readStatistics(outputs[thread]!, schedule.counted[thread]!));
+    env.statistics.add(readStatistics(outputs[thread], schedule.counted[thread]));
   }
   return counts;
 }

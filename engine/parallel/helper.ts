@@ -75,6 +75,6 @@ function writeStatistics(output: Output, statistics: Readonly<Record<string, num
 
 /** What the helper of an output has counted, at word `at`. */
 export function readStatistics({ buffer, words }: Output, at: number): Record<string, number> {
-  const text = new Uint8Array(buffer, (at + 1) * 4, words[at]!).slice(); // text is decoded from memory of one's own only
+  const text = new Uint8Array(buffer, (at + 1) * 4, words[at]).slice(); // text is decoded from memory of one's own only
   return JSON.parse(new TextDecoder().decode(text));
 }

@@ -50,7 +50,7 @@ export function bodySharing(threads: number): CompileOptions["share"] {
   return (work: BodyWork) => {
     const { bytes } = work.env.summaries;
     let total = 0;
-    for (let k = 0; k < bytes.length; k++) total += bytes[k]!;
+    for (let k = 0; k < bytes.length; k++) total += bytes[k];
     if (!pays(total)) return "declined";
     const others = helpers(threads);
     if (others.length === 0) return "declined";

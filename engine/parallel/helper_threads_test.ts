@@ -135,11 +135,11 @@ Deno.test(
       ]),
       ...Array.from({ length: 24 }, (_, seed): [string, () => Module] => [
         `seed ${seed}`,
-        () => decodeModule(generateModules(9000 + seed, GENERATED_FEATURES, seed % 2 === 0 ? ["gc", "simd"] : [])[0]!),
+        () => decodeModule(generateModules(9000 + seed, GENERATED_FEATURES, seed % 2 === 0 ? ["gc", "simd"] : [])[0]),
       ]),
     ];
     modules.forEach(([name, make], n) => {
-      const target = TARGETS[n % 2]!;
+      const target = TARGETS[n % 2];
       const more: Partial<CompileOptions> = {
         explicitBounds: n % 3 === 0,
         interruptible: n % 5 === 0,
@@ -150,7 +150,7 @@ Deno.test(
         const alone = compileModule(make(), options);
         const what = `${name}, ${chosen.name}`;
         sameCode(together(make(), options, []), alone, `${what}, one thread`);
-        sameCode(together(make(), options, [sendAndWait(sends[0]!, n % 2 === 0 ? 1 : 0.4)]), alone, `${what}, two`);
+        sameCode(together(make(), options, [sendAndWait(sends[0], n % 2 === 0 ? 1 : 0.4)]), alone, `${what}, two`);
         sameCode(together(make(), options, sends), alone, `${what}, three`);
       }
     });
@@ -241,11 +241,11 @@ Deno.test(
     const module = () => parseModule(tangle(60));
     const options = optionsOf(ARM64);
     const alone = compileModule(module(), options);
-    const broken = sendAndWait((message) => send!({ ...message as CompileJob, binary: new SharedArrayBuffer(3) }), 1);
+    const broken = sendAndWait((message) => send({ ...message as CompileJob, binary: new SharedArrayBuffer(3) }), 1);
     const { code, shared } = attempt(module(), options, [broken]);
     assert(!shared);
     sameCode(code, alone, "alone after that");
-    sameCode(together(module(), options, [sendAndWait(send!, 1)]), alone, "the next job");
+    sameCode(together(module(), options, [sendAndWait(send, 1)]), alone, "the next job");
   }),
 );
 
@@ -262,9 +262,7 @@ Deno.test(
       return assert.fail("the module is invalid");
     };
     const alone = errorOf(undefined);
-    const shared = errorOf((work) =>
-      compileTogether(work, [sendAndWait(send!, 0.2)]) === undefined ? "failed" : "done"
-    );
+    const shared = errorOf((work) => compileTogether(work, [sendAndWait(send, 0.2)]) === undefined ? "failed" : "done");
     assert.equal(shared.message, alone.message);
     assert.deepEqual(shared.place, alone.place);
     assert.equal(shared.name, "InvalidError");

@@ -77,12 +77,12 @@ export class Schedule {
   fill(order: Int32Array, callers: Int32Array, callees: Int32Array): void {
     const first = this.#first;
     order.forEach((k, at) => this.rank[k] = at);
-    for (const callee of callees) first[callee + 1]!++;
-    for (let k = 0; k < this.count; k++) first[k + 1]! += first[k]!;
+    for (const callee of callees) first[callee + 1]++;
+    for (let k = 0; k < this.count; k++) first[k + 1] += first[k];
     const next = first.slice();
     for (let n = 0; n < callees.length; n++) {
-      this.#dependants[next[callees[n]!]!++] = callers[n]!;
-      this.#waits[callers[n]!]!++;
+      this.#dependants[next[callees[n]]++] = callers[n];
+      this.#waits[callers[n]]++;
     }
     let queued = 0;
     for (const k of order) if (this.#waits[k] === 0) this.#queue[queued++] = k + 1;
@@ -110,8 +110,8 @@ export class Schedule {
     this.thread[k] = thread;
     this.place[k] = place;
     const first = this.#first;
-    for (let at = first[k]!; at < first[k + 1]!; at++) {
-      const dependant = this.#dependants[at]!;
+    for (let at = first[k]; at < first[k + 1]; at++) {
+      const dependant = this.#dependants[at];
       if (Atomics.sub(this.#waits, dependant, 1) !== 1) continue;
       const slot = Atomics.add(this.#words, QUEUED, 1);
       if (Atomics.compareExchange(this.#queue, slot, EMPTY, dependant + 1) === EMPTY) Atomics.notify(this.#queue, slot);
@@ -166,9 +166,9 @@ export function earlierCallees({ calleesFirst, calleeStart, callees }: Summaries
   const seen = new Int32Array(count).fill(-1);
   let pairs = 0;
   for (let k = 0; k < count; k++) {
-    for (let at = calleeStart[k]!; at < calleeStart[k + 1]!; at++) {
-      const callee = callees[at]!;
-      if (seen[callee] === k || rank[callee]! >= rank[k]!) continue;
+    for (let at = calleeStart[k]; at < calleeStart[k + 1]; at++) {
+      const callee = callees[at];
+      if (seen[callee] === k || rank[callee] >= rank[k]) continue;
       seen[callee] = k;
       from[pairs] = k;
       to[pairs++] = callee;

@@ -22,13 +22,13 @@ function allocate(v: VCode): string {
 /** How many edits lie in blocks first to last and on the edges between them. */
 function editsWithin(v: VCode, first: number, last: number): number {
   let n = 0;
-  const end = last + 1 < v.blockCount ? v.blockFirst[last + 1]! : v.count;
-  for (let e = 0; e < (v.edgeCount > 0 ? allocation.edgeFirst[0]! : allocation.editCount); e++) {
-    if (allocation.editAt[e]! >= 2 * v.blockFirst[first]! && allocation.editAt[e]! < 2 * end) n++;
+  const end = last + 1 < v.blockCount ? v.blockFirst[last + 1] : v.count;
+  for (let e = 0; e < (v.edgeCount > 0 ? allocation.edgeFirst[0] : allocation.editCount); e++) {
+    if (allocation.editAt[e] >= 2 * v.blockFirst[first] && allocation.editAt[e] < 2 * end) n++;
   }
   for (let e = 0; e < v.edgeCount; e++) {
     const inside = (k: number) => k >= first && k <= last;
-    if (inside(v.edgeFrom[e]!) && inside(v.edgeTo[e]!)) n += allocation.edgeFirst[e + 1]! - allocation.edgeFirst[e]!;
+    if (inside(v.edgeFrom[e]) && inside(v.edgeTo[e])) n += allocation.edgeFirst[e + 1] - allocation.edgeFirst[e];
   }
   return n;
 }
@@ -102,8 +102,8 @@ Deno.test("allocateRegisters(): what a loop does not use is out of its way befor
   for (const x of [...idle, ...busy]) b.add(TOY.OP, [word.def(x)]);
   b.jump(1);
   b.block(1);
-  for (const x of busy) b.add(TOY.EFFECT, [word.use(x), word.use(busy[0]!)]);
-  b.branch(busy[1]!, 1, 2);
+  for (const x of busy) b.add(TOY.EFFECT, [word.use(x), word.use(busy[0])]);
+  b.branch(busy[1], 1, 2);
   b.block();
   for (const x of idle) b.add(TOY.EFFECT, [word.use(x)]);
   b.add(TOY.RETURN, []);
@@ -122,7 +122,7 @@ Deno.test("allocateRegisters(): a loop that exchanges two values exchanges their
   b.add(TOY.RETURN, [word.useIn(p, 0), word.useIn(q, 1)]);
   const v = b.done(), text = allocate(v);
   assert.equal(editsWithin(v, 1, 1), 1, text);
-  assert.equal(allocation.editRemat[allocation.edgeFirst[1]!], -1);
+  assert.equal(allocation.editRemat[allocation.edgeFirst[1]], -1);
 });
 
 Deno.test("allocateRegisters(): a value in many calls is stored once and loaded straight into its argument register", () => {
@@ -176,12 +176,12 @@ Deno.test("allocateRegisters() takes functions with very many values, blocks, ed
   for (const x of start) wide.add(TOY.OP, [word.def(x)]);
   wide.jump(1, start);
   wide.block(1, params);
-  wide.add(TOY.SWITCH, [word.use(params[0]!)]);
+  wide.add(TOY.SWITCH, [word.use(params[0])]);
   for (let k = 0; k < cases; k++) wide.edge(2 + k);
   for (let k = 0; k < cases; k++) {
     wide.block(1);
     const next = [...params], x = wide.vreg(TY.I32);
-    wide.add(TOY.OP, [word.reuse(x, 1), word.use(params[k % 30]!)]);
+    wide.add(TOY.OP, [word.reuse(x, 1), word.use(params[k % 30])]);
     next[k % 30] = x;
     if (k % 3 === 0) wide.call([word.useIn(x, 0)]);
     if (k === 77) wide.jump(2 + cases);

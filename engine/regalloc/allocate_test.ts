@@ -73,7 +73,7 @@ Deno.test("allocateRegisters() is right with each key off alone, and with all ke
   const all = defaultsBut(Object.fromEntries(KEYS.map((key) => [key, false])));
   for (const options of [...KEYS.map((key) => defaultsBut({ [key]: false })), all]) {
     for (let seed = 0; seed < 12; seed++) {
-      for (const shape of [SHAPES[2]!, SHAPES[4]!, { ...SHAPES[3]!, calls: 0 }]) checkRandom(seed, shape, options);
+      for (const shape of [SHAPES[2], SHAPES[4], { ...SHAPES[3], calls: 0 }]) checkRandom(seed, shape, options);
     }
   }
 });
@@ -83,7 +83,7 @@ Deno.test("allocateRegisters() does something else when a key is off, and counts
     const statistics = new Statistics(), off = new Statistics();
     let different = 0;
     for (let seed = 0; seed < 30; seed++) {
-      const shape = key === "entry-arg-pins" ? { ...SHAPES[3]!, calls: 0 } : SHAPES[3]!;
+      const shape = key === "entry-arg-pins" ? { ...SHAPES[3], calls: 0 } : SHAPES[3];
       const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
       allocateRegisters(v, registers, optimizationSet(), allocation, statistics);
       const before = printVCode(v, allocation);
@@ -101,7 +101,7 @@ Deno.test("allocateRegisters() is right with live ranges without holes, as for m
   const resolver = new Resolver(live, facts), options = allocatorOptions(optimizationSet(), new Statistics());
   live.copyLimit = 3;
   for (let seed = 0; seed < 30; seed++) {
-    for (const shape of [SHAPES[2]!, SHAPES[4]!]) {
+    for (const shape of [SHAPES[2], SHAPES[4]]) {
       const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
       facts.compute(v);
       live.compute(v, facts, registers);

@@ -74,8 +74,8 @@ export class BlockFacts {
   #numberPositions(v: VCode): void {
     const blocks = v.blockCount, blockFirst = v.blockFirst, start = this.start, blockOf = this.blockOf;
     for (let k = 0; k < blocks; k++) {
-      const header = blockFirst[k]! + k;
-      const next = (k + 1 < blocks ? blockFirst[k + 1]! : v.count) + k + 1;
+      const header = blockFirst[k] + k;
+      const next = (k + 1 < blocks ? blockFirst[k + 1] : v.count) + k + 1;
       start[k] = header * 2;
       for (let n = header; n < next; n++) blockOf[n] = k;
     }
@@ -85,14 +85,14 @@ export class BlockFacts {
   #findPredecessors(v: VCode): void {
     const predFirst = this.predFirst, pred = this.pred, edgeTo = v.edgeTo, edges = v.edgeCount, blocks = v.blockCount;
     predFirst.fill(0, 0, blocks + 1);
-    for (let e = 0; e < edges; e++) predFirst[edgeTo[e]!]!++;
+    for (let e = 0; e < edges; e++) predFirst[edgeTo[e]]++;
     let sum = 0;
     for (let k = 0; k < blocks; k++) {
-      sum += predFirst[k]!;
+      sum += predFirst[k];
       predFirst[k] = sum;
     }
     predFirst[blocks] = sum;
-    for (let e = edges - 1; e >= 0; e--) pred[--predFirst[edgeTo[e]!]!] = e;
+    for (let e = edges - 1; e >= 0; e--) pred[--predFirst[edgeTo[e]]] = e;
   }
 
   #findLoops(v: VCode): void {
@@ -100,22 +100,22 @@ export class BlockFacts {
     const edgeFrom = v.edgeFrom, edgeTo = v.edgeTo;
     loopEnd.fill(0, 0, blocks);
     for (let e = 0; e < v.edgeCount; e++) {
-      const from = edgeFrom[e]!, to = edgeTo[e]!;
-      if (to <= from && loopEnd[to]! <= from) loopEnd[to] = from + 1;
+      const from = edgeFrom[e], to = edgeTo[e];
+      if (to <= from && loopEnd[to] <= from) loopEnd[to] = from + 1;
     }
     // Inner headers first: `loop` doubles as the stack of outermost loops found so far, lowest header on top.
     let top = 0;
     for (let k = blocks - 1; k >= 0; k--) {
       if (loopEnd[k] === 0) continue;
-      while (top > 0 && loop[top - 1]! < loopEnd[k]!) {
-        const inner = loop[--top]!;
-        if (loopEnd[inner]! > loopEnd[k]!) loopEnd[k] = loopEnd[inner]!;
+      while (top > 0 && loop[top - 1] < loopEnd[k]) {
+        const inner = loop[--top];
+        if (loopEnd[inner] > loopEnd[k]) loopEnd[k] = loopEnd[inner];
       }
       loop[top++] = k;
     }
     let current = -1;
     for (let k = 0; k < blocks; k++) {
-      while (current >= 0 && loopEnd[current]! <= k) current = loopParent[current]!;
+      while (current >= 0 && loopEnd[current] <= k) current = loopParent[current];
       if (loopEnd[k] !== 0) {
         loopParent[k] = current;
         current = k;
@@ -129,18 +129,18 @@ export class BlockFacts {
     const blockDepth = v.blockDepth, blockFlags = v.blockFlags, edges = v.edgeCount;
     frequency.fill(0, 0, blocks);
     for (let e = 0; e < edges; e++) {
-      const from = edgeFrom[e]!, to = edgeTo[e]!;
+      const from = edgeFrom[e], to = edgeTo[e];
       if (to > from + 1 && loop[from] === loop[to]) {
-        frequency[from + 1]! += 1;
-        frequency[to]! -= 1;
+        frequency[from + 1] += 1;
+        frequency[to] -= 1;
       }
     }
     let conditions = 0;
     for (let k = 0; k < blocks; k++) {
-      conditions += frequency[k]!;
+      conditions += frequency[k];
       const share = conditions < MAX_CONDITIONS ? conditions : MAX_CONDITIONS;
-      const depth = blockDepth[k]! < MAX_DEPTH ? blockDepth[k]! : MAX_DEPTH;
-      frequency[k] = SHARES[share]! * RUNS[depth]! * ((blockFlags[k]! & BLOCK_COLD) !== 0 ? COLD : 1);
+      const depth = blockDepth[k] < MAX_DEPTH ? blockDepth[k] : MAX_DEPTH;
+      frequency[k] = SHARES[share] * RUNS[depth] * ((blockFlags[k] & BLOCK_COLD) !== 0 ? COLD : 1);
     }
   }
 
@@ -149,15 +149,15 @@ export class BlockFacts {
     const edgeFrom = v.edgeFrom, succCount = v.succCount, frequency = this.frequency;
     for (let k = 0; k < blocks; k++) {
       let sum = 0;
-      const end = predFirst[k + 1]!;
-      for (let j = predFirst[k]!; j < end && sum < 1; j++) {
-        const from = edgeFrom[pred[j]!]!;
+      const end = predFirst[k + 1];
+      for (let j = predFirst[k]; j < end && sum < 1; j++) {
+        const from = edgeFrom[pred[j]];
         if (from >= k) continue;
-        const ways = succCount[from]!;
+        const ways = succCount[from];
         // Of a two-way branch one side is as likely as the frequencies say.
-        if (ways > 2) sum += chance[from]! / ways;
-        else if (loop[from] === loop[k]) sum += chance[from]! * Math.min(1, frequency[k]! / frequency[from]!);
-        else sum += chance[from]!;
+        if (ways > 2) sum += chance[from] / ways;
+        else if (loop[from] === loop[k]) sum += chance[from] * Math.min(1, frequency[k] / frequency[from]);
+        else sum += chance[from];
       }
       chance[k] = k === 0 || sum > 1 ? 1 : sum;
     }

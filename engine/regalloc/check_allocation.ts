@@ -85,7 +85,7 @@ class Checker {
   }
 
   #indexEdits(): void {
-    const v = this.#v, a = this.#a, total = v.edgeCount > 0 ? a.edgeFirst[0]! : a.editCount;
+    const v = this.#v, a = this.#a, total = v.edgeCount > 0 ? a.edgeFirst[0] : a.editCount;
     let e = 0;
     for (let at = 0; at < v.count * 2; at++) {
       this.#editFirst[at] = e;
@@ -95,42 +95,42 @@ class Checker {
     this.#where = "edits";
     if (e !== total) this.#problem(`out of order at edit ${e}`);
     for (let k = 0; k < v.edgeCount; k++) {
-      if (a.edgeFirst[k]! > a.edgeFirst[k + 1]!) this.#problem(`edge ${k} has a negative number of edits`);
+      if (a.edgeFirst[k] > a.edgeFirst[k + 1]) this.#problem(`edge ${k} has a negative number of edits`);
     }
     if (v.edgeCount > 0 && a.edgeFirst[v.edgeCount] !== a.editCount) this.#problem("some belong to no edge");
   }
 
   /** Runs block k from `state` and hands on what arrives at each successor. */
   #block(k: number, state: State, arrive: (to: number, state: State) => void): void {
-    const v = this.#v, end = k + 1 < v.blockCount ? v.blockFirst[k + 1]! : v.count;
-    for (let i = v.blockFirst[k]!; i < end; i++) {
+    const v = this.#v, end = k + 1 < v.blockCount ? v.blockFirst[k + 1] : v.count;
+    for (let i = v.blockFirst[k]; i < end; i++) {
       this.#where = `before instruction ${i}`;
-      this.#edits(this.#editFirst[2 * i]!, this.#editFirst[2 * i + 1]!, state);
+      this.#edits(this.#editFirst[2 * i], this.#editFirst[2 * i + 1], state);
       this.#where = `instruction ${i}`;
       this.#instruction(i, state);
       this.#where = `after instruction ${i}`;
       if (i === end - 1 && this.#editFirst[2 * i + 1] !== this.#editFirst[2 * i + 2]) {
         this.#problem("edits after a block's end");
       }
-      this.#edits(this.#editFirst[2 * i + 1]!, this.#editFirst[2 * i + 2]!, state);
+      this.#edits(this.#editFirst[2 * i + 1], this.#editFirst[2 * i + 2], state);
     }
-    for (let s = 0; s < v.succCount[k]!; s++) {
-      const e = v.succ[v.succStart[k]! + s]!, after = copyOf(state);
+    for (let s = 0; s < v.succCount[k]; s++) {
+      const e = v.succ[v.succStart[k] + s], after = copyOf(state);
       this.#where = `edge ${e}`;
       if (v.edgeFrom[e] !== k) this.#problem(`is not block ${k}'s`);
-      this.#edits(this.#a.edgeFirst[e]!, this.#a.edgeFirst[e + 1]!, after);
+      this.#edits(this.#a.edgeFirst[e], this.#a.edgeFirst[e + 1], after);
       this.#passArguments(e, after);
-      arrive(v.edgeTo[e]!, after);
+      arrive(v.edgeTo[e], after);
     }
   }
 
   /** Renames arguments to parameters: where an argument is, there is now (also) its parameter. */
   #passArguments(e: number, state: State): void {
-    const v = this.#v, to = v.edgeTo[e]!, n = v.paramCount[to]!;
+    const v = this.#v, to = v.edgeTo[e], n = v.paramCount[to];
     if (n === 0) return;
     const params = new Map<number, number[]>(), gone = new Set<number>();
     for (let j = 0; j < n; j++) {
-      const a = v.pool[v.argStart[e]! + j]!, p = v.pool[v.paramStart[to]! + j]!;
+      const a = v.pool[v.argStart[e] + j], p = v.pool[v.paramStart[to] + j];
       gone.add(p);
       const list = params.get(a);
       if (list === undefined) params.set(a, [p]);
@@ -149,11 +149,11 @@ class Checker {
   #edits(first: number, end: number, state: State): void {
     const a = this.#a, v = this.#v;
     for (let k = first; k < end; k++) {
-      const to = a.editTo[k]!, from = a.editFrom[k]!, ty = a.editTy[k]!, remat = a.editRemat[k]!;
+      const to = a.editTo[k], from = a.editFrom[k], ty = a.editTy[k], remat = a.editRemat[k];
       this.#mayWrite(to, ty);
       if (remat > 0) {
         let result = 0;
-        for (let o = v.firstOperand[remat - 1]!; o < v.firstOperand[remat]!; o++) result = operandVreg(v.operands[o]!);
+        for (let o = v.firstOperand[remat - 1]; o < v.firstOperand[remat]; o++) result = operandVreg(v.operands[o]);
         if (v.vregRemat[result] !== remat) this.#problem(`repeats instruction ${remat - 1}, which is not repeatable`);
         this.#write(state, to, new Set([result]), ty);
       } else if (remat === -1) {
@@ -166,7 +166,7 @@ class Checker {
         if (from >= 0 && (from >= 32) !== (TY_BANK[ty] === 2)) {
           this.#problem(`moves from register ${from} with type ${ty}`);
         }
-        if (from < 0 && TY_BYTES[ty]! > 4 && a.isHalf(-1 - from)) this.#problem(`moves type ${ty} out of 4 bytes`);
+        if (from < 0 && TY_BYTES[ty] > 4 && a.isHalf(-1 - from)) this.#problem(`moves type ${ty} out of 4 bytes`);
         this.#write(state, to, this.#read(state, from, ty), ty);
       }
     }
@@ -185,7 +185,7 @@ class Checker {
     const slot = -1 - location, cells = TY_BYTES[ty] === 16 ? 2 : 1;
     if (slot + cells > this.#a.slotCount) this.#problem(`slot ${slot} of ${this.#a.slotCount}`);
     if (cells === 2 && (this.#a.slotOffset(slot) & 15) !== 0) this.#problem(`slot ${slot} is not aligned`);
-    if (TY_BYTES[ty]! > 4 && this.#a.isHalf(slot)) this.#problem(`type ${ty} in slot ${slot}, of 4 bytes`);
+    if (TY_BYTES[ty] > 4 && this.#a.isHalf(slot)) this.#problem(`type ${ty} in slot ${slot}, of 4 bytes`);
     if ((ty === TY.REF) !== (slot < this.#a.refSlotCount) && !(ty === TY.REF && slot >= this.#a.refSlotCount)) {
       this.#problem(`type ${ty} in slot ${slot}, of references`);
     }
@@ -195,7 +195,7 @@ class Checker {
   #isFixedSomewhere(location: number): boolean {
     const v = this.#v;
     for (let o = 0; o < v.operandCount; o++) {
-      const word = v.operands[o]!;
+      const word = v.operands[o];
       if (operandConstraint(word) === CONSTRAINT.FIXED && operandFixed(word) === location) return true;
     }
     return false;
@@ -205,8 +205,8 @@ class Checker {
   #read(state: State, location: number, ty: number): Set<number> {
     const result = new Set<number>();
     for (const x of state.get(location) ?? []) {
-      const own = this.#v.vregTy[x]!;
-      if (TY_BYTES[own]! <= TY_BYTES[ty]! && TY_BANK[own] === TY_BANK[ty]) result.add(x);
+      const own = this.#v.vregTy[x];
+      if (TY_BYTES[own] <= TY_BYTES[ty] && TY_BANK[own] === TY_BANK[ty]) result.add(x);
     }
     return result;
   }
@@ -232,27 +232,27 @@ class Checker {
     const below = state.get(location + 1);
     if (location + 1 < 0 && below !== undefined) {
       for (const x of below) {
-        if (TY_BYTES[this.#v.vregTy[x]!] === 16) below.delete(x);
+        if (TY_BYTES[this.#v.vregTy[x]] === 16) below.delete(x);
       }
     }
   }
 
   #instruction(i: number, state: State): void {
-    const v = this.#v, a = this.#a, first = v.firstOperand[i]!, end = v.firstOperand[i + 1]!;
+    const v = this.#v, a = this.#a, first = v.firstOperand[i], end = v.firstOperand[i + 1];
     if (a.skip[i] !== 0) {
-      const result = operandVreg(v.operands[first]!);
+      const result = operandVreg(v.operands[first]);
       if (v.vregRemat[result] !== i + 1) this.#problem("is skipped, but not repeatable");
       for (const values of state.values()) values.delete(result);
       return;
     }
-    const clobbers = v.clobbers[i]!, general = v.clobberGeneral[clobbers]!, vector = v.clobberVector[clobbers]!;
+    const clobbers = v.clobbers[i], general = v.clobberGeneral[clobbers], vector = v.clobberVector[clobbers];
     for (let o = first; o < end; o++) this.#operand(i, o, state);
     for (let o = first; o < end; o++) {
-      const role = operandRole(v.operands[o]!), at = a.location[o]!;
+      const role = operandRole(v.operands[o]), at = a.location[o];
       if (role === ROLE.TEMP) this.#apart(i, o, (other) => other !== o);
-      if (role === ROLE.LATE_USE) this.#apart(i, o, (other) => operandRole(v.operands[other]!) === ROLE.DEF);
-      if (role === ROLE.DEF) this.#apart(i, o, (other) => other !== o && operandRole(v.operands[other]!) === ROLE.DEF);
-      const fixed = operandConstraint(v.operands[o]!) === CONSTRAINT.FIXED;
+      if (role === ROLE.LATE_USE) this.#apart(i, o, (other) => operandRole(v.operands[other]) === ROLE.DEF);
+      if (role === ROLE.DEF) this.#apart(i, o, (other) => other !== o && operandRole(v.operands[other]) === ROLE.DEF);
+      const fixed = operandConstraint(v.operands[o]) === CONSTRAINT.FIXED;
       if (role !== ROLE.USE && at >= 0 && !fixed && (((at >= 32 ? vector : general) >>> (at & 31)) & 1) !== 0) {
         this.#problem(`operand ${o - first} is in register ${at}, which the instruction destroys`);
       }
@@ -264,25 +264,25 @@ class Checker {
     this.#writtenGeneral |= general;
     this.#writtenVector |= vector;
     for (let o = first; o < end; o++) {
-      if (operandRole(v.operands[o]!) !== ROLE.TEMP) continue;
-      state.delete(a.location[o]!);
-      this.#noteWritten(a.location[o]!);
+      if (operandRole(v.operands[o]) !== ROLE.TEMP) continue;
+      state.delete(a.location[o]);
+      this.#noteWritten(a.location[o]);
     }
     for (let o = first; o < end; o++) {
-      if (operandRole(v.operands[o]!) !== ROLE.DEF) continue;
-      const x = operandVreg(v.operands[o]!);
+      if (operandRole(v.operands[o]) !== ROLE.DEF) continue;
+      const x = operandVreg(v.operands[o]);
       for (const values of state.values()) values.delete(x);
-      this.#write(state, a.location[o]!, new Set([x]), v.vregTy[x]!);
+      this.#write(state, a.location[o], new Set([x]), v.vregTy[x]);
     }
   }
 
   /** One operand by itself: its value is there, and its constraint holds. */
   #operand(i: number, o: number, state: State): void {
-    const v = this.#v, a = this.#a, word = v.operands[o]!, x = operandVreg(word), at = a.location[o]!;
+    const v = this.#v, a = this.#a, word = v.operands[o], x = operandVreg(word), at = a.location[o];
     const role = operandRole(word),
       constraint = operandConstraint(word),
-      name = `operand ${o - v.firstOperand[i]!} (v${x})`;
-    const vector = TY_BANK[v.vregTy[x]!] === 2;
+      name = `operand ${o - v.firstOperand[i]} (v${x})`;
+    const vector = TY_BANK[v.vregTy[x]] === 2;
     if (constraint === CONSTRAINT.FIXED) {
       if (at !== operandFixed(word)) this.#problem(`${name} is in ${at}, not in register ${operandFixed(word)}`);
     } else if (at >= 0) {
@@ -293,9 +293,9 @@ class Checker {
     } else if (constraint !== CONSTRAINT.ANY) {
       this.#problem(`${name} is in a stack slot`);
     } else {
-      this.#mayWrite(at, v.vregTy[x]!);
+      this.#mayWrite(at, v.vregTy[x]);
     }
-    if (constraint === CONSTRAINT.REUSE && a.location[v.firstOperand[i]! + operandFixed(word)] !== at) {
+    if (constraint === CONSTRAINT.REUSE && a.location[v.firstOperand[i] + operandFixed(word)] !== at) {
       this.#problem(`${name} is not where the operand is that it reuses`);
     }
     if ((role === ROLE.USE || role === ROLE.LATE_USE) && state.get(at)?.has(x) !== true) {
@@ -305,8 +305,8 @@ class Checker {
 
   /** Operand o shares its location with none of the others that `which` selects. */
   #apart(i: number, o: number, which: (other: number) => boolean): void {
-    const v = this.#v, a = this.#a, first = v.firstOperand[i]!;
-    for (let other = first; other < v.firstOperand[i + 1]!; other++) {
+    const v = this.#v, a = this.#a, first = v.firstOperand[i];
+    for (let other = first; other < v.firstOperand[i + 1]; other++) {
       if (which(other) && a.location[other] === a.location[o]) {
         this.#problem(`operands ${o - first} and ${other - first} share location ${a.location[o]}`);
       }

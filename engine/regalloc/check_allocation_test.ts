@@ -18,11 +18,10 @@ Deno.test("checkAllocation() finds the location of an operand changed", () => {
     const v = randomVCode(seed, SHAPE);
     allocateRegisters(v, registers, optimizationSet(), a, new Statistics());
     let o = random.below(v.operandCount);
-    const suits = () =>
-      operandRole(v.operands[o]!) === ROLE.USE && operandConstraint(v.operands[o]!) === CONSTRAINT.REG;
+    const suits = () => operandRole(v.operands[o]) === ROLE.USE && operandConstraint(v.operands[o]) === CONSTRAINT.REG;
     while (o < v.operandCount && !suits()) o++;
     if (o === v.operandCount) continue;
-    a.location[o] = (a.location[o]! & 32) | ((a.location[o]! + 1 + random.below(4)) % 5);
+    a.location[o] = (a.location[o] & 32) | ((a.location[o] + 1 + random.below(4)) % 5);
     tried++;
     if (checkAllocation(v, registers, a).length > 0) found++;
   }
@@ -40,7 +39,7 @@ Deno.test("checkAllocation() finds every edit left out that matters to a run", (
     if (a.editCount === 0) continue;
     // Leave the edit out by moving a register to itself.
     const e = random.below(a.editCount);
-    a.editFrom[e] = a.editTo[e]!;
+    a.editFrom[e] = a.editTo[e];
     a.editRemat[e] = 0;
     const differs = interpretVCode(v, 2000, a) !== interpretVCode(v, 2000);
     if (!differs) continue;

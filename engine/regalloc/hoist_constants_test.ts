@@ -23,7 +23,7 @@ type Six = [number, number, number, number, number, number];
 /** How many constants block `k` makes. */
 function constantsIn(v: VCode, k: number): number {
   let n = 0;
-  for (let i = v.blockFirst[k]!; i < v.blockFirst[k + 1]!; i++) if (v.op[i] === TOY.CONST) n++;
+  for (let i = v.blockFirst[k]; i < v.blockFirst[k + 1]; i++) if (v.op[i] === TOY.CONST) n++;
   return n;
 }
 

@@ -102,15 +102,15 @@ export class LinearScan {
     const queue = this.#queue, live = this.#live, start = this.#facts.start, loop = this.#facts.loop;
     const blocks = this.#facts.blockCount;
     for (let block = 0; block < blocks; block++) {
-      const first = start[block]!, end = start[block + 1]!;
+      const first = start[block], end = start[block + 1];
       if (loop[block] === block) this.#enterLoop(block, first);
       if (queue[first] !== 0) this.#enterBlock(first);
       for (let p = first; p < end; p++) {
-        let interval = queue[p]!;
+        let interval = queue[p];
         while (interval !== 0) {
-          queue[p] = live.intervalLink[interval]!;
+          queue[p] = live.intervalLink[interval];
           this.#allocate(interval, p, false);
-          interval = queue[p]!;
+          interval = queue[p];
         }
       }
     }
@@ -119,10 +119,10 @@ export class LinearScan {
   /** At a block's start first those intervals that get the register they want, so that the others do not take it from them. */
   #enterBlock(p: number): void {
     const live = this.#live;
-    let interval = this.#queue[p]!, later = 0;
+    let interval = this.#queue[p], later = 0;
     this.#queue[p] = 0;
     while (interval !== 0) {
-      const next = live.intervalLink[interval]!;
+      const next = live.intervalLink[interval];
       if (!this.#allocate(interval, p, true)) {
         live.intervalLink[interval] = later;
         later = interval;
@@ -130,7 +130,7 @@ export class LinearScan {
       interval = next;
     }
     while (later !== 0) {
-      const next = live.intervalLink[later]!;
+      const next = live.intervalLink[later];
       this.#allocate(later, p, false);
       later = next;
     }
@@ -138,15 +138,15 @@ export class LinearScan {
 
   /** At a loop's header: decides which values go around the loop in their registers. */
   #enterLoop(header: number, p: number): void {
-    const live = this.#live, destroyed = live.destroyed[header]! !== 0;
+    const live = this.#live, destroyed = live.destroyed[header] !== 0;
     this.#at = p;
     for (let r = 0; r < 64; r++) {
-      if (this.#occupancy.until[r]! <= p) continue;
-      const x = live.intervalVreg[this.#occupancy.interval[r]!]!;
+      if (this.#occupancy.until[r] <= p) continue;
+      const x = live.intervalVreg[this.#occupancy.interval[r]];
       this.#home[x] = r;
       if (!destroyed) continue;
       this.#advance(x, p);
-      if (!belongsInRegister(live, this.#facts, header, live.useHead[x]!)) this.#evict(r);
+      if (!belongsInRegister(live, this.#facts, header, live.useHead[x])) this.#evict(r);
     }
   }
 
@@ -172,9 +172,9 @@ export class LinearScan {
       link = live.intervalLink;
     queue.fill(0, 0, positions);
     for (let x = vregs - 1; x > 0; x--) {
-      for (let p = live.intervalHead[x]!; p !== 0; p = intervalNext[p]!) {
-        const at = intervalFrom[p]!;
-        link[p] = queue[at]!;
+      for (let p = live.intervalHead[x]; p !== 0; p = intervalNext[p]) {
+        const at = intervalFrom[p];
+        link[p] = queue[at];
         queue[at] = p;
       }
     }
@@ -187,8 +187,8 @@ export class LinearScan {
 
   /** Allocates an interval that starts at p. With `wishes`, only if a register it wishes for is free; else it always succeeds. */
   #allocate(interval: number, p: number, wishes: boolean): boolean {
-    const live = this.#live, x = live.intervalVreg[interval]!, to = live.intervalTo[interval]!;
-    const defined = live.defPos[x] === p, kind = defined ? live.defKind[x]! : DEF_KIND.NONE;
+    const live = this.#live, x = live.intervalVreg[interval], to = live.intervalTo[interval];
+    const defined = live.defPos[x] === p, kind = defined ? live.defKind[x] : DEF_KIND.NONE;
     this.#piece0 = interval;
     this.#vreg = x;
     this.#at = p;
@@ -197,7 +197,7 @@ export class LinearScan {
     this.#limit = to;
     this.#lost = false;
     if (kind === DEF_KIND.FIXED) {
-      this.#placeFixedDef(live.defFixed[x]!, clobber);
+      this.#placeFixedDef(live.defFixed[x], clobber);
       return true;
     }
     this.#needed = this.#neededUntil(kind);
@@ -209,7 +209,7 @@ export class LinearScan {
     let came = -1;
     if (
       this.#needed === 0 && !defined && interval < this.#firstCut &&
-      this.#facts.start[this.#facts.blockOf[p >> 1]!] === p
+      this.#facts.start[this.#facts.blockOf[p >> 1]] === p
     ) {
       came = this.#locationBefore(interval, p);
       if (came === IN_SLOT) {
@@ -241,9 +241,9 @@ export class LinearScan {
 
   /** Is x, a parameter of the block at p that lives until `to`, better off in its slot there? */
   #belongsInSlot(x: number, p: number, to: number): boolean {
-    const live = this.#live, facts = this.#facts, block = facts.blockOf[p >> 1]!;
+    const live = this.#live, facts = this.#facts, block = facts.blockOf[p >> 1];
     if (facts.loop[block] !== block || live.destroyed[block] === 0 || this.#nextClobber(p) >= to) return false;
-    return parameterBelongsInSlot(live, facts, this.#v, block, x, live.useHead[x]!);
+    return parameterBelongsInSlot(live, facts, this.#v, block, x, live.useHead[x]);
   }
 
   /** The current interval loses its register at `clobber` at the latest: decides when, by its last use before. */
@@ -262,21 +262,21 @@ export class LinearScan {
   #nextClobber(p: number): number {
     const clobberAll = this.#live.clobberAll;
     let c = this.#clobber;
-    while (c >= 0 && clobberAll[c]! < p) c--;
+    while (c >= 0 && clobberAll[c] < p) c--;
     this.#clobber = c;
-    return c >= 0 ? clobberAll[c]! : FAR;
+    return c >= 0 ? clobberAll[c] : FAR;
   }
 
   /** Moves the use cursor of x to its first use at or after p. */
   #advance(x: number, p: number): void {
     const live = this.#live, usePos = live.usePos;
-    let u = live.useHead[x]!;
-    if (u === 0 || usePos[u]! >= p) return;
+    let u = live.useHead[x];
+    if (u === 0 || usePos[u] >= p) return;
     let past = u;
     do {
       past = u;
-      u = live.useNext[u]!;
-    } while (u !== 0 && usePos[u]! < p);
+      u = live.useNext[u];
+    } while (u !== 0 && usePos[u] < p);
     live.useHead[x] = u;
     this.#past[x] = past;
   }
@@ -286,8 +286,8 @@ export class LinearScan {
     const live = this.#live, p = this.#at;
     if (kind === DEF_KIND.REG || kind === DEF_KIND.TIED || kind === DEF_KIND.TEMP) return (p | 1) + 1;
     let needed = 0;
-    for (let u = live.useHead[this.#vreg]!; u !== 0 && live.usePos[u] === p; u = live.useNext[u]!) {
-      const info = live.useInfo[u]!;
+    for (let u = live.useHead[this.#vreg]; u !== 0 && live.usePos[u] === p; u = live.useNext[u]) {
+      const info = live.useInfo[u];
       if ((info & 3) === USE_KIND.REG) needed = Math.max(needed, p + ((info & USE_LATE) !== 0 ? 2 : 1));
     }
     return needed;
@@ -297,65 +297,65 @@ export class LinearScan {
   #wish(came: number, kind: number): number {
     const live = this.#live, x = this.#vreg, last = this.#last, wanted = this.#wanted;
     if (came >= 0 && this.#isFree(came)) return came;
-    let r = this.#home[x]!;
+    let r = this.#home[x];
     if (r >= 0 && r !== came && this.#isFree(r)) return r;
-    r = last[x]!;
+    r = last[x];
     if (r >= 0 && r !== came && this.#isFree(r)) return r;
     let hops = 0, hint = -1;
-    for (let a = live.affinity[x]!; a !== 0 && hops < HOPS; a = live.affinity[a]!, hops++) {
-      r = last[a]! >= 0 ? last[a]! : wanted[a]!;
+    for (let a = live.affinity[x]; a !== 0 && hops < HOPS; a = live.affinity[a], hops++) {
+      r = last[a] >= 0 ? last[a] : wanted[a];
       if (r >= 0) {
         if (this.#isFree(r) && this.#keys.maySink(x, kind, this.#at)) return r;
         break;
       }
-      if (hint < 0) hint = live.fixedUse[a]! - 1;
+      if (hint < 0) hint = live.fixedUse[a] - 1;
     }
     if (kind === DEF_KIND.PARAM) {
       r = this.#elect(x);
       if (r >= 0) return r;
     }
-    r = wanted[x]!;
+    r = wanted[x];
     if (r >= 0 && this.#isFree(r)) return r;
     // Without the operand's register if that one lives on, for then it takes a move in any case.
-    const source = kind === DEF_KIND.TIED ? live.tiedTo[x]! : 0;
+    const source = kind === DEF_KIND.TIED ? live.tiedTo[x] : 0;
     if (source !== 0 && live.affinity[source] === x) {
-      r = last[source]!;
+      r = last[source];
       if (r >= 0 && this.#isFree(r)) return r;
     }
     let n = 0;
     for (
-      let u = live.useHead[x]!;
-      u !== 0 && n < HINT_USES && live.usePos[u]! <= this.#limit;
-      u = live.useNext[u]!, n++
+      let u = live.useHead[x];
+      u !== 0 && n < HINT_USES && live.usePos[u] <= this.#limit;
+      u = live.useNext[u], n++
     ) {
-      r = (live.useInfo[u]! >> USE_HINT_SHIFT) - 1;
+      r = (live.useInfo[u] >> USE_HINT_SHIFT) - 1;
       if (r >= 0 && this.#isFree(r)) return r;
     }
     if (hint >= 0 && this.#isFree(hint)) return hint;
-    r = this.#v.vregHint[x]! - 1;
+    r = this.#v.vregHint[x] - 1;
     return r >= 0 && this.#isFree(r) ? r : -1;
   }
 
   /** The free register in which most of the arguments for block parameter x arrive on forward edges; −1 none. */
   #elect(x: number): number {
     const live = this.#live, facts = this.#facts, v = this.#v, votes = this.#votes, p = this.#at;
-    const block = facts.blockOf[p >> 1]!, first = facts.predFirst[block]!;
-    const end = Math.min(facts.predFirst[block + 1]!, first + VOTERS);
+    const block = facts.blockOf[p >> 1], first = facts.predFirst[block];
+    const end = Math.min(facts.predFirst[block + 1], first + VOTERS);
     for (let j = first; j < end; j++) {
-      const e = facts.pred[j]!, from = v.edgeFrom[e]!;
+      const e = facts.pred[j], from = v.edgeFrom[e];
       if (from >= block) continue;
-      const r = this.#last[v.pool[v.argStart[e]! + live.tiedTo[x]!]!]!;
-      if (r >= 0) votes[r]! += Math.min(facts.frequency[from]!, facts.frequency[block]!);
+      const r = this.#last[v.pool[v.argStart[e] + live.tiedTo[x]]];
+      if (r >= 0) votes[r] += Math.min(facts.frequency[from], facts.frequency[block]);
     }
     let best = -1;
     for (let j = first; j < end; j++) {
-      const e = facts.pred[j]!;
-      if (v.edgeFrom[e]! >= block) continue;
-      const r = this.#last[v.pool[v.argStart[e]! + live.tiedTo[x]!]!]!;
+      const e = facts.pred[j];
+      if (v.edgeFrom[e] >= block) continue;
+      const r = this.#last[v.pool[v.argStart[e] + live.tiedTo[x]]];
       if (r < 0 || votes[r] === 0) continue;
-      if ((best < 0 || votes[r]! > this.#bestVotes) && this.#isFree(r)) {
+      if ((best < 0 || votes[r] > this.#bestVotes) && this.#isFree(r)) {
         best = r;
-        this.#bestVotes = votes[r]!;
+        this.#bestVotes = votes[r];
       }
       votes[r] = 0;
     }
@@ -364,8 +364,8 @@ export class LinearScan {
 
   /** Is register r allocatable to the current interval, and free up to its limit? */
   #isFree(r: number): boolean {
-    if (this.#occupancy.until[r]! > this.#at) return false;
-    const vector = isVector(this.#v.vregTy[this.#vreg]!);
+    if (this.#occupancy.until[r] > this.#at) return false;
+    const vector = isVector(this.#v.vregTy[this.#vreg]);
     const allowed = (vector ? this.#registers.vector : this.#registers.general) & ~this.#avoid;
     if ((r >= 32) !== vector || ((allowed >>> (r & 31)) & 1) === 0) return false;
     return this.#occupancy.freeUntil(r, this.#at, this.#limit, this.#vreg) >= this.#limit;
@@ -374,14 +374,14 @@ export class LinearScan {
   /** Finds a register without wishes: a free one, else one that is free for a while, else another interval's, else none. */
   #choose(): void {
     const p = this.#at, limit = this.#limit, x = this.#vreg, until = this.#occupancy.until;
-    const order = isVector(this.#v.vregTy[x]!) ? this.#registers.vectorOrder : this.#registers.generalOrder;
+    const order = isVector(this.#v.vregTy[x]) ? this.#registers.vectorOrder : this.#registers.generalOrder;
     let kept = -1, best = -1, bestFree = p;
     for (let j = 0; j < order.length; j++) {
-      const r = order[j]!;
-      if (until[r]! > p || ((this.#avoid >>> (r & 31)) & 1) !== 0) continue;
+      const r = order[j];
+      if (until[r] > p || ((this.#avoid >>> (r & 31)) & 1) !== 0) continue;
       const free = this.#occupancy.freeUntil(r, this.#at, limit, x);
       if (free >= limit) {
-        if (this.#occupancy.kept[r]! <= p) {
+        if (this.#occupancy.kept[r] <= p) {
           this.#assign(r, limit);
           return;
         }
@@ -418,14 +418,14 @@ export class LinearScan {
   }
 
   #instruction(p: number): number {
-    return (p >> 1) - this.#facts.blockOf[p >> 1]! - 1;
+    return (p >> 1) - this.#facts.blockOf[p >> 1] - 1;
   }
 
   /** Does a register that is free up to `free` only serve the current interval's next purpose? */
   #isWorthwhile(free: number): boolean {
     if (this.#needed !== 0) return free >= this.#needed;
-    const u = this.#live.useHead[this.#vreg]!;
-    return (free & ~1) > this.#at && u !== 0 && this.#live.usePos[u]! < (free & ~1);
+    const u = this.#live.useHead[this.#vreg];
+    return (free & ~1) > this.#at && u !== 0 && this.#live.usePos[u] < (free & ~1);
   }
 
   /** Takes the register of the interval that costs least, if that is less than going without. */
@@ -433,15 +433,15 @@ export class LinearScan {
     const p = this.#at, x = this.#vreg, live = this.#live;
     let best = -1,
       bestFree = 0,
-      bestCost = this.#needed !== 0 ? Infinity : this.#cost(x, live.intervalTo[this.#piece0]!) * 0.9;
+      bestCost = this.#needed !== 0 ? Infinity : this.#cost(x, live.intervalTo[this.#piece0]) * 0.9;
     for (let j = 0; j < order.length; j++) {
-      const r = order[j]!, q = this.#occupancy.interval[r]!;
-      if (this.#occupancy.until[r]! <= p || ((this.#avoid >>> (r & 31)) & 1) !== 0 || !this.#isEvictable(q, p)) {
+      const r = order[j], q = this.#occupancy.interval[r];
+      if (this.#occupancy.until[r] <= p || ((this.#avoid >>> (r & 31)) & 1) !== 0 || !this.#isEvictable(q, p)) {
         continue;
       }
       const free = this.#occupancy.freeUntil(r, this.#at, this.#limit, x);
       if (free < this.#needed || !(this.#needed !== 0 || this.#isWorthwhile(free))) continue;
-      const cost = this.#cost(live.intervalVreg[q]!, live.intervalTo[q]!);
+      const cost = this.#cost(live.intervalVreg[q], live.intervalTo[q]);
       if (cost < bestCost || (cost === bestCost && free > bestFree)) {
         best = r;
         bestFree = free;
@@ -456,20 +456,20 @@ export class LinearScan {
 
   /** Can interval q leave its register before or at p? Not if the instruction at p needs it there. */
   #isEvictable(q: number, p: number): boolean {
-    const live = this.#live, x = live.intervalVreg[q]!, even = p & ~1;
-    if (live.intervalFrom[q] === live.defPos[x] && live.intervalFrom[q]! >= even && live.defKind[x]! < DEF_KIND.PARAM) {
+    const live = this.#live, x = live.intervalVreg[q], even = p & ~1;
+    if (live.intervalFrom[q] === live.defPos[x] && live.intervalFrom[q] >= even && live.defKind[x] < DEF_KIND.PARAM) {
       return false;
     }
     if (live.defKind[x] === DEF_KIND.TEMP) return false;
     this.#advance(x, even);
     // The cursor may have passed the use at `even` already.
-    const past = this.#past[x]!;
+    const past = this.#past[x];
     if (past !== 0 && live.usePos[past] === even) {
-      const info = live.useInfo[past]!;
+      const info = live.useInfo[past];
       if ((info & USE_LATE) !== 0 && (info & 3) !== USE_KIND.EDGE) return false;
     }
-    for (let u = live.useHead[x]!; u !== 0 && live.usePos[u] === even; u = live.useNext[u]!) {
-      const info = live.useInfo[u]!;
+    for (let u = live.useHead[x]; u !== 0 && live.usePos[u] === even; u = live.useNext[u]) {
+      const info = live.useInfo[u];
       if ((info & 3) === USE_KIND.EDGE) continue;
       if (p !== even ? (info & USE_LATE) !== 0 : (info & 3) === USE_KIND.REG) return false;
     }
@@ -479,18 +479,18 @@ export class LinearScan {
   #cost(x: number, to: number): number {
     this.#advance(x, this.#at);
     const live = this.#live, remat = this.#v.vregRemat[x] !== 0;
-    const storeBlock = remat || this.needsSlot[x] !== 0 ? -1 : this.#facts.blockOf[live.defPos[x]! >> 1]!;
-    const cost = evictionCost(live, this.#facts, this.#at, to, live.useHead[x]!, this.#past[x]!, storeBlock);
+    const storeBlock = remat || this.needsSlot[x] !== 0 ? -1 : this.#facts.blockOf[live.defPos[x] >> 1];
+    const cost = evictionCost(live, this.#facts, this.#at, to, live.useHead[x], this.#past[x], storeBlock);
     return remat ? cost * REMAT_DISCOUNT : cost;
   }
 
   /** Sends the interval in register r to its slot: from now, or from before the loops in which it has not been used. */
   #evict(r: number): void {
-    const live = this.#live, q = this.#occupancy.interval[r]!, x = live.intervalVreg[q]!, p = this.#at;
+    const live = this.#live, q = this.#occupancy.interval[r], x = live.intervalVreg[q], p = this.#at;
     this.#advance(x, p);
-    const from = live.intervalFrom[q]!, past = this.#past[x]!;
+    const from = live.intervalFrom[q], past = this.#past[x];
     let low = from;
-    if (from === live.defPos[x] && live.defKind[x]! !== DEF_KIND.PARAM && live.defKind[x]! !== DEF_KIND.ANY) {
+    if (from === live.defPos[x] && live.defKind[x] !== DEF_KIND.PARAM && live.defKind[x] !== DEF_KIND.ANY) {
       low = (from | 1) + 1;
     }
     if (past !== 0) low = Math.max(low, useEnd(live, past));
@@ -508,13 +508,13 @@ export class LinearScan {
     const live = this.#live, p = this.#at;
     if ((p & 1) !== 0 || this.#needed < p + 2) return false;
     for (let j = 0; j < order.length; j++) {
-      const r = order[j]!, q = this.#occupancy.interval[r]!, x = live.intervalVreg[q]!;
-      if (this.#occupancy.until[r]! <= p || live.defPos[x] === p || live.defKind[x] === DEF_KIND.TEMP) continue;
+      const r = order[j], q = this.#occupancy.interval[r], x = live.intervalVreg[q];
+      if (this.#occupancy.until[r] <= p || live.defPos[x] === p || live.defKind[x] === DEF_KIND.TEMP) continue;
       const free = this.#occupancy.freeUntil(r, this.#at, this.#limit, this.#vreg);
       if (free < this.#needed) continue;
       let late = false;
-      for (let u = live.useHead[x]!; u !== 0 && live.usePos[u] === p; u = live.useNext[u]!) {
-        if ((live.useInfo[u]! & USE_LATE) !== 0) late = true;
+      for (let u = live.useHead[x]; u !== 0 && live.usePos[u] === p; u = live.useNext[u]) {
+        if ((live.useInfo[u] & USE_LATE) !== 0) late = true;
       }
       if (late) continue;
       this.#occupancy.until[r] = p;
@@ -529,10 +529,10 @@ export class LinearScan {
   #placeFixedDef(r: number, clobber: number): void {
     const p = this.#at, live = this.#live;
     // The defining instruction's own clobbers do not hit its results.
-    if (clobber === p) clobber = this.#clobber > 0 ? live.clobberAll[this.#clobber - 1]! : FAR;
+    if (clobber === p) clobber = this.#clobber > 0 ? live.clobberAll[this.#clobber - 1] : FAR;
     this.#needed = p + 1;
     if (clobber < this.#limit) this.#limitTo(clobber);
-    if (this.#keys.restrict) this.#avoid = this.#keys.denied(this.#vreg, p, live.intervalTo[this.#piece0]!);
+    if (this.#keys.restrict) this.#avoid = this.#keys.denied(this.#vreg, p, live.intervalTo[this.#piece0]);
     const allowed = ((r < 32 ? this.#registers.general : this.#registers.vector) & ~this.#avoid) >>> (r & 31);
     // A register that is not the allocator's own (the frame's, say) holds the value for this moment only.
     const free = (allowed & 1) === 0 ? p + 1 : this.#occupancy.freeUntil(r, this.#at, this.#limit, this.#vreg);
@@ -541,7 +541,7 @@ export class LinearScan {
 
   /** Gives register r, free up to `free`, to the current interval, and the rest of the interval back to the queue. */
   #assign(r: number, free: number): void {
-    const live = this.#live, interval = this.#piece0, to = live.intervalTo[interval]!, x = this.#vreg, p = this.#at;
+    const live = this.#live, interval = this.#piece0, to = live.intervalTo[interval], x = this.#vreg, p = this.#at;
     let rest = 0, spilled = false;
     if (this.#lost && free === this.#limit) {
       rest = this.#split(interval, free);
@@ -561,10 +561,10 @@ export class LinearScan {
     }
     live.intervalLoc[interval] = r;
     this.#occupancy.interval[r] = interval;
-    this.#occupancy.until[r] = live.intervalTo[interval]!;
+    this.#occupancy.until[r] = live.intervalTo[interval];
     this.#last[x] = r;
-    this.#keys.countRegister(r, p, live.intervalTo[interval]!);
-    const a = live.affinity[x]!;
+    this.#keys.countRegister(r, p, live.intervalTo[interval]);
+    const a = live.affinity[x];
     if (a !== 0) this.#wanted[a] = r;
     if (live.defPos[x] === p && live.defKind[x] === DEF_KIND.PARAM) this.#keepInLoop(r, p);
     if (rest !== 0) {
@@ -575,15 +575,15 @@ export class LinearScan {
 
   /** A parameter of a loop header has register r: others should leave it to the value that comes around the loop. */
   #keepInLoop(r: number, p: number): void {
-    const facts = this.#facts, block = facts.blockOf[p >> 1]!;
-    if (facts.loop[block] === block) this.#occupancy.kept[r] = facts.start[facts.loopEnd[block]!]!;
+    const facts = this.#facts, block = facts.blockOf[p >> 1];
+    if (facts.loop[block] === block) this.#occupancy.kept[r] = facts.start[facts.loopEnd[block]];
   }
 
   /** End of the current interval's last use before `limit`; FAR if there are many. */
   #lastUseEnd(limit: number): number {
     const live = this.#live;
     let end = 0, n = 0;
-    for (let u = live.useHead[this.#vreg]!; u !== 0 && live.usePos[u]! < limit; u = live.useNext[u]!) {
+    for (let u = live.useHead[this.#vreg]; u !== 0 && live.usePos[u] < limit; u = live.useNext[u]) {
       if (++n > USES_AHEAD) return FAR;
       end = useEnd(live, u);
     }
@@ -592,14 +592,14 @@ export class LinearScan {
 
   /** Puts an interval that starts at or before p into its slot, up to where it should be in a register again. */
   #spill(interval: number, p: number): void {
-    const live = this.#live, x = live.intervalVreg[interval]!, to = live.intervalTo[interval]!;
-    const at = Math.max(p, live.intervalFrom[interval]!);
-    let cursor = live.useHead[x]!;
-    while (cursor !== 0 && live.usePos[cursor]! < at) cursor = live.useNext[cursor]!;
-    const loop = this.#facts.loop[this.#facts.blockOf[at >> 1]!]!;
-    const around = loop >= 0 && to >= this.#facts.start[this.#facts.loopEnd[loop]!]! &&
-      live.intervalFrom[interval]! > this.#facts.start[loop]! &&
-      this.#locationAt(x, this.#facts.start[loop]!, interval) >= 0;
+    const live = this.#live, x = live.intervalVreg[interval], to = live.intervalTo[interval];
+    const at = Math.max(p, live.intervalFrom[interval]);
+    let cursor = live.useHead[x];
+    while (cursor !== 0 && live.usePos[cursor] < at) cursor = live.useNext[cursor];
+    const loop = this.#facts.loop[this.#facts.blockOf[at >> 1]];
+    const around = loop >= 0 && to >= this.#facts.start[this.#facts.loopEnd[loop]] &&
+      live.intervalFrom[interval] > this.#facts.start[loop] &&
+      this.#locationAt(x, this.#facts.start[loop], interval) >= 0;
     const back = reloadPosition(live, this.#facts, this.#v, at, to, cursor, around, this.#options.loopRegions);
     if (back < to) this.#keys.countRegion(back);
     if (back < to) this.#enqueue(this.#split(interval, back));
@@ -610,10 +610,10 @@ export class LinearScan {
   /** With stack-reg off: what lost its register to a call comes back right after it. Returns the interval still to be dealt with. */
   #returnAfterCall(rest: number): number {
     const live = this.#live, back = this.#clobberAt + 1;
-    if (back >= live.intervalTo[rest]! || live.intervalFrom[rest]! >= back) return rest;
+    if (back >= live.intervalTo[rest] || live.intervalFrom[rest] >= back) return rest;
     this.#enqueue(this.#split(rest, back));
     live.intervalLoc[rest] = IN_SLOT;
-    if (this.needsSlot[live.intervalVreg[rest]!] === 0) this.#needSlot(live.intervalVreg[rest]!);
+    if (this.needsSlot[live.intervalVreg[rest]] === 0) this.#needSlot(live.intervalVreg[rest]);
     return 0;
   }
 
@@ -630,30 +630,30 @@ export class LinearScan {
 
   /** Cuts an interval in two and returns the second, which starts at `at`. */
   #split(interval: number, at: number): number {
-    const live = this.#live, rest = live.addInterval(live.intervalVreg[interval]!, at, live.intervalTo[interval]!);
-    live.intervalNext[rest] = live.intervalNext[interval]!;
+    const live = this.#live, rest = live.addInterval(live.intervalVreg[interval], at, live.intervalTo[interval]);
+    live.intervalNext[rest] = live.intervalNext[interval];
     live.intervalNext[interval] = rest;
     live.intervalTo[interval] = at;
     return rest;
   }
 
   #enqueue(interval: number): void {
-    const live = this.#live, at = live.intervalFrom[interval]!;
-    live.intervalLink[interval] = this.#queue[at]!;
+    const live = this.#live, at = live.intervalFrom[interval];
+    live.intervalLink[interval] = this.#queue[at];
     this.#queue[at] = interval;
   }
 
   /** Where the value of `interval`, which starts at the start p of a block, is at the end of its most frequent predecessor. */
   #locationBefore(interval: number, p: number): number {
-    const live = this.#live, facts = this.#facts, block = facts.blockOf[p >> 1]!, v = this.#v;
+    const live = this.#live, facts = this.#facts, block = facts.blockOf[p >> 1], v = this.#v;
     let from = -1;
-    const end = Math.min(facts.predFirst[block + 1]!, facts.predFirst[block]! + 8);
-    for (let j = facts.predFirst[block]!; j < end; j++) {
-      const b = v.edgeFrom[facts.pred[j]!]!;
-      if (b < block && (from < 0 || facts.frequency[b]! > facts.frequency[from]!)) from = b;
+    const end = Math.min(facts.predFirst[block + 1], facts.predFirst[block] + 8);
+    for (let j = facts.predFirst[block]; j < end; j++) {
+      const b = v.edgeFrom[facts.pred[j]];
+      if (b < block && (from < 0 || facts.frequency[b] > facts.frequency[from])) from = b;
     }
     if (from < 0) return -2;
-    return this.#locationAt(live.intervalVreg[interval]!, facts.start[from + 1]! - 1, interval);
+    return this.#locationAt(live.intervalVreg[interval], facts.start[from + 1] - 1, interval);
   }
 
   /** Where x is at `pos`, as far as its intervals before `interval` tell; −2 for unknown. */
@@ -661,12 +661,12 @@ export class LinearScan {
     const live = this.#live;
     let n = 0, location = -2;
     for (
-      let q = live.intervalHead[x]!;
-      q !== interval && q !== 0 && live.intervalFrom[q]! <= pos;
-      q = live.intervalNext[q]!
+      let q = live.intervalHead[x];
+      q !== interval && q !== 0 && live.intervalFrom[q] <= pos;
+      q = live.intervalNext[q]
     ) {
-      location = live.intervalLoc[q]!;
-      if (live.intervalTo[q]! > pos || ++n > SEARCH_LIMIT) break;
+      location = live.intervalLoc[q];
+      if (live.intervalTo[q] > pos || ++n > SEARCH_LIMIT) break;
     }
     return location;
   }

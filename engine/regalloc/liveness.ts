@@ -110,16 +110,16 @@ export class Liveness {
     destroyed.fill(0, 0, blocks);
     let before = -1;
     for (let c = 0; c < this.clobberAllCount; c++) {
-      const block = facts.blockOf[this.clobberAll[c]! >> 1]!, header = loop[block]!;
-      if (header >= 0 && block !== before) destroyed[header]! += chance[block]!;
+      const block = facts.blockOf[this.clobberAll[c] >> 1], header = loop[block];
+      if (header >= 0 && block !== before) destroyed[header] += chance[block];
       before = block;
     }
     // Inner loops have higher headers: their sums are complete when they are added to the loop around.
     for (let k = blocks - 1; k >= 0; k--) {
       if (loop[k] !== k || destroyed[k] === 0) continue;
-      const parent = facts.loopParent[k]!;
-      if (parent >= 0) destroyed[parent]! += Math.min(destroyed[k]!, chance[k]!);
-      destroyed[k] = Math.min(1, destroyed[k]! / chance[k]!);
+      const parent = facts.loopParent[k];
+      if (parent >= 0) destroyed[parent] += Math.min(destroyed[k], chance[k]);
+      destroyed[k] = Math.min(1, destroyed[k] / chance[k]);
     }
   }
 
@@ -169,20 +169,20 @@ export class Liveness {
     this.#reserve(v);
     const blocks = v.blockCount, start = facts.start;
     for (let k = blocks - 1; k >= 0; k--) {
-      const end = start[k + 1]!;
+      const end = start[k + 1];
       this.#reserveUses(v, k);
       if (copies) this.#enterBlockEnd(v, k, end);
       this.#useEdgeArguments(v, facts, k, end);
       this.#instructions(v, facts, registers, k);
-      const first = v.paramStart[k]!, params = v.paramCount[k]!;
+      const first = v.paramStart[k], params = v.paramCount[k];
       for (let j = 0; j < params; j++) {
-        const p = v.pool[first + j]!;
-        this.defPos[p] = start[k]!;
+        const p = v.pool[first + j];
+        this.defPos[p] = start[k];
         this.defKind[p] = DEF_KIND.PARAM;
         this.tiedTo[p] = j;
-        if (this.#openTo[p] !== 0) this.#close(p, start[k]!);
+        if (this.#openTo[p] !== 0) this.#close(p, start[k]);
       }
-      if (facts.loop[k] === k) this.#extendOverLoop(start[facts.loopEnd[k]!]!);
+      if (facts.loop[k] === k) this.#extendOverLoop(start[facts.loopEnd[k]]);
       if (copies && this.#isJumpedTo(v, facts, k) && !this.#copyLiveSet(k)) return false;
     }
     if (this.#liveCount > 0) throw new Bug(`register allocation: v${this.#live[0]} is used but never defined`);
@@ -191,10 +191,10 @@ export class Liveness {
 
   /** Makes room for the uses of block k and its edges. */
   #reserveUses(v: VCode, k: number): void {
-    const end = k + 1 < v.blockCount ? v.blockFirst[k + 1]! : v.count;
-    let most = this.useCount + v.firstOperand[end]! - v.firstOperand[v.blockFirst[k]!]!;
-    const first = v.succStart[k]!, last = first + v.succCount[k]!;
-    for (let j = first; j < last; j++) most += v.paramCount[v.edgeTo[v.succ[j]!]!]!;
+    const end = k + 1 < v.blockCount ? v.blockFirst[k + 1] : v.count;
+    let most = this.useCount + v.firstOperand[end] - v.firstOperand[v.blockFirst[k]];
+    const first = v.succStart[k], last = first + v.succCount[k];
+    for (let j = first; j < last; j++) most += v.paramCount[v.edgeTo[v.succ[j]]];
     if (most <= this.usePos.length) return;
     this.usePos = grown(this.usePos, most * 2);
     this.useInfo = grown(this.useInfo, most * 2);
@@ -203,8 +203,8 @@ export class Liveness {
 
   /** Does a block other than the one before it jump to block k forwards? */
   #isJumpedTo(v: VCode, facts: BlockFacts, k: number): boolean {
-    const end = facts.predFirst[k + 1]!;
-    for (let j = facts.predFirst[k]!; j < end; j++) if (v.edgeFrom[facts.pred[j]!]! < k - 1) return true;
+    const end = facts.predFirst[k + 1];
+    for (let j = facts.predFirst[k]; j < end; j++) if (v.edgeFrom[facts.pred[j]] < k - 1) return true;
     return false;
   }
 
@@ -213,7 +213,7 @@ export class Liveness {
     if (this.#copyCount + n > this.copyLimit) return false;
     if (this.#copyCount + n > this.#copies.length) this.#copies = grown(this.#copies, (this.#copyCount + n) * 2);
     const copies = this.#copies, live = this.#live, start = this.#copyCount;
-    for (let j = 0; j < n; j++) copies[start + j] = live[j]!;
+    for (let j = 0; j < n; j++) copies[start + j] = live[j];
     this.#copyStart[k] = start;
     this.#copyLength[k] = n;
     this.#copyCount = start + n;
@@ -222,46 +222,46 @@ export class Liveness {
 
   /** Turns the live set of block k + 1 into what is live out of block k (but for its edges' arguments). */
   #enterBlockEnd(v: VCode, k: number, end: number): void {
-    const first = v.succStart[k]!, last = first + v.succCount[k]!, succ = v.succ, edgeTo = v.edgeTo;
+    const first = v.succStart[k], last = first + v.succCount[k], succ = v.succ, edgeTo = v.edgeTo;
     const stamp = this.#stamp, copies = this.#copies;
     let falls = false;
-    for (let j = first; j < last; j++) if (edgeTo[succ[j]!] === k + 1) falls = true;
+    for (let j = first; j < last; j++) if (edgeTo[succ[j]] === k + 1) falls = true;
     if (!falls && this.#liveCount > 0) {
       for (let j = first; j < last; j++) {
-        const to = edgeTo[succ[j]!]!;
+        const to = edgeTo[succ[j]];
         if (to <= k) continue;
-        const copy = this.#copyStart[to]!, n = this.#copyLength[to]!;
-        for (let c = 0; c < n; c++) stamp[copies[copy + c]!] = k;
+        const copy = this.#copyStart[to], n = this.#copyLength[to];
+        for (let c = 0; c < n; c++) stamp[copies[copy + c]] = k;
       }
       for (let j = this.#liveCount - 1; j >= 0; j--) {
-        const x = this.#live[j]!;
+        const x = this.#live[j];
         if (stamp[x] !== k) this.#close(x, end);
       }
     }
     for (let j = first; j < last; j++) {
-      const to = edgeTo[succ[j]!]!;
+      const to = edgeTo[succ[j]];
       if (to <= k + 1) continue;
-      const copy = this.#copyStart[to]!, n = this.#copyLength[to]!;
-      for (let c = 0; c < n; c++) this.#open(copies[copy + c]!, end);
+      const copy = this.#copyStart[to], n = this.#copyLength[to];
+      for (let c = 0; c < n; c++) this.#open(copies[copy + c], end);
     }
   }
 
   #useEdgeArguments(v: VCode, facts: BlockFacts, k: number, end: number): void {
-    const first = v.succStart[k]!, last = first + v.succCount[k]!;
+    const first = v.succStart[k], last = first + v.succCount[k];
     for (let j = first; j < last; j++) {
-      const e = v.succ[j]!, to = v.edgeTo[e]!, n = v.paramCount[to]!;
+      const e = v.succ[j], to = v.edgeTo[e], n = v.paramCount[to];
       if (n === 0) continue;
-      const args = v.argStart[e]!, params = v.paramStart[to]!;
+      const args = v.argStart[e], params = v.paramStart[to];
       // Passing a value around a loop counts double: there the parameter's register is known already.
-      const weight = to <= k ? facts.frequency[k]! * 2 : Math.min(facts.frequency[k]!, facts.frequency[to]!);
+      const weight = to <= k ? facts.frequency[k] * 2 : Math.min(facts.frequency[k], facts.frequency[to]);
       for (let p = 0; p < n; p++) {
-        const a = v.pool[args + p]!;
+        const a = v.pool[args + p];
         if (v.vregRemat[a] !== 0) continue;
         this.#open(a, end);
         this.#addUse(a, end - 2, USE_KIND.EDGE | USE_LATE);
-        if (weight > this.#affinityWeight[a]!) {
+        if (weight > this.#affinityWeight[a]) {
           this.#affinityWeight[a] = weight;
-          this.affinity[a] = v.pool[params + p]!;
+          this.affinity[a] = v.pool[params + p];
         }
       }
     }
@@ -269,19 +269,19 @@ export class Liveness {
 
   #instructions(v: VCode, facts: BlockFacts, registers: RegisterFile, k: number): void {
     const operands = v.operands, firstOperand = v.firstOperand, clobbers = v.clobbers;
-    const firstInst = v.blockFirst[k]!, openTo = this.#openTo, useHead = this.useHead, vregRemat = v.vregRemat;
+    const firstInst = v.blockFirst[k], openTo = this.#openTo, useHead = this.useHead, vregRemat = v.vregRemat;
     const usePos = this.usePos,
       useInfo = this.useInfo,
       useNext = this.useNext,
       defPos = this.defPos,
       defKind = this.defKind;
-    let n2 = facts.start[k + 1]! - 2;
+    let n2 = facts.start[k + 1] - 2;
     for (let i = (n2 >> 1) - k - 1; i >= firstInst; i--, n2 -= 2) {
-      const first = firstOperand[i]!, end = firstOperand[i + 1]!;
+      const first = firstOperand[i], end = firstOperand[i + 1];
       if (clobbers[i] !== 0) this.#clobber(v, registers, i, n2 + 1);
       let tied = -1, tiedCount = 0, late = false;
       for (let o = first; o < end; o++) {
-        const word = operands[o]!, role = (word >>> 21) & 3;
+        const word = operands[o], role = (word >>> 21) & 3;
         if (role === ROLE.USE) continue;
         if (role !== ROLE.DEF) {
           late = true;
@@ -300,7 +300,7 @@ export class Liveness {
           from = n2;
           tied = first + (word >>> 26);
           tiedCount++;
-          const source = operands[tied]! & VREG_MASK;
+          const source = operands[tied] & VREG_MASK;
           this.tiedTo[x] = source;
           // Sharing is possible only if the source dies here.
           if (this.#openTo[source] === 0) this.affinity[source] = x;
@@ -311,9 +311,9 @@ export class Liveness {
         else this.#close(x, from);
       }
       if (late) this.#lateOperands(v, first, end, n2);
-      const tiedSource = tied < 0 ? 0 : operands[tied]! & VREG_MASK;
+      const tiedSource = tied < 0 ? 0 : operands[tied] & VREG_MASK;
       for (let o = first; o < end; o++) {
-        const word = operands[o]!;
+        const word = operands[o];
         if (((word >>> 21) & 3) !== ROLE.USE) continue;
         const x = word & VREG_MASK, constraint = (word >>> 23) & 7;
         if (constraint === CONSTRAINT.FIXED) {
@@ -322,8 +322,8 @@ export class Liveness {
         } else if (tied >= 0 && (x === tiedSource || (tiedCount > 1 && this.#isTied(v, first, end, o)))) {
           this.#gapUse(v, x, n2, 0);
         } else {
-          if (openTo[x]! <= n2) this.#open(x, n2 + 1);
-          const head = useHead[x]!,
+          if (openTo[x] <= n2) this.#open(x, n2 + 1);
+          const head = useHead[x],
             kind = constraint === CONSTRAINT.ANY && vregRemat[x] === 0 ? USE_KIND.ANY : USE_KIND.REG;
           if (head !== 0 && usePos[head] === n2) {
             this.#addUse(x, n2, kind);
@@ -342,9 +342,9 @@ export class Liveness {
   /** Is operand `o` tied to some def of its instruction? Rare: an instruction with several tied defs. */
   #isTied(v: VCode, first: number, end: number, o: number): boolean {
     for (let d = first; d < end; d++) {
-      const word = v.operands[d]!;
+      const word = v.operands[d];
       if (((word >>> 21) & 3) !== ROLE.DEF || ((word >>> 23) & 7) !== CONSTRAINT.REUSE) continue;
-      if (((v.operands[first + (word >>> 26)]! ^ v.operands[o]!) & VREG_MASK) === 0) return true;
+      if (((v.operands[first + (word >>> 26)] ^ v.operands[o]) & VREG_MASK) === 0) return true;
     }
     return false;
   }
@@ -352,7 +352,7 @@ export class Liveness {
   /** Temporaries and uses that last until the instruction ends. */
   #lateOperands(v: VCode, first: number, end: number, n2: number): void {
     for (let o = first; o < end; o++) {
-      const word = v.operands[o]!, role = (word >>> 21) & 3, constraint = (word >>> 23) & 7, x = word & VREG_MASK;
+      const word = v.operands[o], role = (word >>> 21) & 3, constraint = (word >>> 23) & 7, x = word & VREG_MASK;
       if (role === ROLE.TEMP) {
         if (constraint === CONSTRAINT.FIXED) {
           this.#addFixed(word >>> 26, n2, n2 + 2, 0);
@@ -383,11 +383,11 @@ export class Liveness {
 
   /** Registers that instruction i destroys besides its fixed defs. With these, are they all there are? */
   #clobber(v: VCode, registers: RegisterFile, i: number, at: number): void {
-    const set = v.clobbers[i]!;
-    let general = v.clobberGeneral[set]! & registers.general, vector = v.clobberVector[set]! & registers.vector;
+    const set = v.clobbers[i];
+    let general = v.clobberGeneral[set] & registers.general, vector = v.clobberVector[set] & registers.vector;
     let definedGeneral = 0, definedVector = 0;
-    for (let o = v.firstOperand[i]!; o < v.firstOperand[i + 1]!; o++) {
-      const word = v.operands[o]!;
+    for (let o = v.firstOperand[i]; o < v.firstOperand[i + 1]; o++) {
+      const word = v.operands[o];
       if (((word >>> 21) & 3) !== ROLE.DEF || ((word >>> 23) & 7) !== CONSTRAINT.FIXED) continue;
       const r = word >>> 26;
       if (r < 32) definedGeneral |= 1 << r;
@@ -416,13 +416,13 @@ export class Liveness {
     const live = this.#live, openTo = this.#openTo, intervalHead = this.intervalHead;
     const intervalFrom = this.intervalFrom, intervalTo = this.intervalTo, intervalNext = this.intervalNext;
     for (let j = 0; j < this.#liveCount; j++) {
-      const x = live[j]!;
-      let to = openTo[x]!;
+      const x = live[j];
+      let to = openTo[x];
       if (to < end) to = end;
-      let p = intervalHead[x]!;
-      while (p !== 0 && intervalFrom[p]! <= to) {
-        if (intervalTo[p]! > to) to = intervalTo[p]!;
-        p = intervalNext[p]!;
+      let p = intervalHead[x];
+      while (p !== 0 && intervalFrom[p] <= to) {
+        if (intervalTo[p] > to) to = intervalTo[p];
+        p = intervalNext[p];
       }
       intervalHead[x] = p;
       openTo[x] = to;
@@ -431,7 +431,7 @@ export class Liveness {
 
   /** Makes x live, up to `to` at least. */
   #open(x: number, to: number): void {
-    const old = this.#openTo[x]!;
+    const old = this.#openTo[x];
     if (old >= to) return;
     this.#openTo[x] = to;
     if (old !== 0) return;
@@ -443,18 +443,18 @@ export class Liveness {
 
   /** Ends the (backward) liveness of x at `from`. */
   #close(x: number, from: number): void {
-    const to = this.#openTo[x]!, head = this.intervalHead[x]!;
+    const to = this.#openTo[x], head = this.intervalHead[x];
     if (head !== 0 && this.intervalFrom[head] === to) this.intervalFrom[head] = from;
     else this.#newInterval(x, from, to);
     this.#openTo[x] = 0;
-    const last = this.#live[--this.#liveCount]!, place = this.#livePlace[x]!;
+    const last = this.#live[--this.#liveCount], place = this.#livePlace[x];
     this.#live[place] = last;
     this.#livePlace[last] = place;
   }
 
   #newInterval(x: number, from: number, to: number): void {
     const p = this.addInterval(x, from, to);
-    this.intervalNext[p] = this.intervalHead[x]!;
+    this.intervalNext[p] = this.intervalHead[x];
     this.intervalHead[x] = p;
   }
 
@@ -477,9 +477,9 @@ export class Liveness {
 
   /** Notes a use; several at one instruction become one that wants all of it. */
   #addUse(x: number, pos: number, info: number): void {
-    const head = this.useHead[x]!;
+    const head = this.useHead[x];
     if (head !== 0 && this.usePos[head] === pos) {
-      const old = this.useInfo[head]!, late = (old | info) & USE_LATE;
+      const old = this.useInfo[head], late = (old | info) & USE_LATE;
       const hint = (old >> USE_HINT_SHIFT) !== 0 ? old : info;
       this.useInfo[head] = Math.min(old & 3, info & 3) | late | (hint & (-1 << USE_HINT_SHIFT));
       return;
@@ -502,7 +502,7 @@ export class Liveness {
     this.fixedFrom[f] = from;
     this.fixedTo[f] = to;
     this.fixedTag[f] = tag;
-    this.fixedNext[f] = this.fixedHead[register]!;
+    this.fixedNext[f] = this.fixedHead[register];
     this.fixedHead[register] = f;
   }
 }

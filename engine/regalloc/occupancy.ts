@@ -26,32 +26,32 @@ export class Occupancy {
     this.kept.fill(0);
     const fixedHead = live.fixedHead, fixedFrom = live.fixedFrom, fixedTo = live.fixedTo;
     for (let r = 0; r < 64; r++) {
-      const f = fixedHead[r]!;
+      const f = fixedHead[r];
       this.#fixed[r] = f;
-      this.#fixedFrom[r] = f !== 0 ? fixedFrom[f]! : FAR;
-      this.#fixedTo[r] = f !== 0 ? fixedTo[f]! : FAR;
+      this.#fixedFrom[r] = f !== 0 ? fixedFrom[f] : FAR;
+      this.#fixedTo[r] = f !== 0 ? fixedTo[f] : FAR;
     }
   }
 
   /** Position from `at` on, at most `limit`, at which a fixed range claims register r from virtual register x. */
   freeUntil(r: number, at: number, limit: number, x: number): number {
-    if (this.#fixedTo[r]! <= at) this.#advance(r, at);
-    return this.#fixedFrom[r]! >= limit ? limit : this.#conflict(r, at, limit, x);
+    if (this.#fixedTo[r] <= at) this.#advance(r, at);
+    return this.#fixedFrom[r] >= limit ? limit : this.#conflict(r, at, limit, x);
   }
 
   #advance(r: number, at: number): void {
     const live = this.#live;
-    let f = this.#fixed[r]!;
-    while (f !== 0 && live.fixedTo[f]! <= at) f = live.fixedNext[f]!;
+    let f = this.#fixed[r];
+    while (f !== 0 && live.fixedTo[f] <= at) f = live.fixedNext[f];
     this.#fixed[r] = f;
-    this.#fixedFrom[r] = f !== 0 ? live.fixedFrom[f]! : FAR;
-    this.#fixedTo[r] = f !== 0 ? live.fixedTo[f]! : FAR;
+    this.#fixedFrom[r] = f !== 0 ? live.fixedFrom[f] : FAR;
+    this.#fixedTo[r] = f !== 0 ? live.fixedTo[f] : FAR;
   }
 
   #conflict(r: number, at: number, limit: number, x: number): number {
     const live = this.#live;
-    for (let f = this.#fixed[r]!; f !== 0 && live.fixedFrom[f]! < limit; f = live.fixedNext[f]!) {
-      if (live.fixedTag[f] !== x) return Math.max(live.fixedFrom[f]!, at);
+    for (let f = this.#fixed[r]; f !== 0 && live.fixedFrom[f] < limit; f = live.fixedNext[f]) {
+      if (live.fixedTag[f] !== x) return Math.max(live.fixedFrom[f], at);
     }
     return limit;
   }

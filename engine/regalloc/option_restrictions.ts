@@ -39,7 +39,7 @@ export class OptionRestrictions {
     this.restrict = !options.allFloats;
     this.#extendedFloats = 0;
     const order = registers.vectorOrder;
-    for (let j = BASE_FLOATS; j < order.length; j++) this.#extendedFloats |= 1 << (order[j]! & 31);
+    for (let j = BASE_FLOATS; j < order.length; j++) this.#extendedFloats |= 1 << (order[j] & 31);
     this.#entryGeneral = 0;
     this.#entryVector = 0;
     this.#findDenied(registers.denied);
@@ -78,8 +78,8 @@ export class OptionRestrictions {
   #findEntryArguments(): void {
     const v = this.#v;
     this.restrict = true;
-    for (let o = 0; o < v.firstOperand[1]!; o++) {
-      const word = v.operands[o]!, r = operandFixed(word);
+    for (let o = 0; o < v.firstOperand[1]; o++) {
+      const word = v.operands[o], r = operandFixed(word);
       if (operandRole(word) !== ROLE.DEF || operandConstraint(word) !== CONSTRAINT.FIXED) continue;
       if (r >= 32) this.#entryVector |= 1 << (r - 32);
       else this.#entryGeneral |= 1 << r;
@@ -88,11 +88,11 @@ export class OptionRestrictions {
 
   /** Mask, within its bank, of the registers denied to an interval [p, to) of x. */
   denied(x: number, p: number, to: number): number {
-    const facts = this.#facts, vector = isVector(this.#v.vregTy[x]!);
+    const facts = this.#facts, vector = isVector(this.#v.vregTy[x]);
     let mask = vector ? this.#deniedVector : this.#deniedGeneral;
     const long = vector ? this.#longVector : this.#longGeneral;
     if (long !== 0 && this.#goesAround(p, to)) mask |= long;
-    if (facts.blockOf[this.#live.defPos[x]! >> 1] === 0 && to > facts.start[1]!) {
+    if (facts.blockOf[this.#live.defPos[x] >> 1] === 0 && to > facts.start[1]) {
       mask |= vector ? this.#entryVector : this.#entryGeneral;
     }
     if (vector && !this.#options.allFloats && this.#goesAround(p, to)) mask |= this.#extendedFloats;
@@ -101,13 +101,13 @@ export class OptionRestrictions {
 
   /** Does [p, to) go around a loop? */
   #goesAround(p: number, to: number): boolean {
-    const facts = this.#facts, loop = facts.loop[facts.blockOf[(to - 1) >> 1]!]!;
-    return loop >= 0 && p <= facts.start[loop]! && to >= facts.start[facts.loopEnd[loop]!]!;
+    const facts = this.#facts, loop = facts.loop[facts.blockOf[(to - 1) >> 1]];
+    return loop >= 0 && p <= facts.start[loop] && to >= facts.start[facts.loopEnd[loop]];
   }
 
   /** May block parameter x, of the block at p, be in a register there? */
   mayMerge(x: number, p: number): boolean {
-    const options = this.#options, facts = this.#facts, block = facts.blockOf[p >> 1]!;
+    const options = this.#options, facts = this.#facts, block = facts.blockOf[p >> 1];
     if (this.#v.vregTy[x] === TY.V128) {
       if (options.vectorPins) options.statistics.count("v128-pins");
       return options.vectorPins;
@@ -119,8 +119,8 @@ export class OptionRestrictions {
 
   /** May x, defined at p, prefer the register of the block parameter that it is passed to? */
   maySink(x: number, kind: number, p: number): boolean {
-    const options = this.#options, live = this.#live, u = live.useHead[x]!;
-    if (kind === DEF_KIND.NONE || kind === DEF_KIND.PARAM || live.defKind[live.affinity[x]!] !== DEF_KIND.PARAM) {
+    const options = this.#options, live = this.#live, u = live.useHead[x];
+    if (kind === DEF_KIND.NONE || kind === DEF_KIND.PARAM || live.defKind[live.affinity[x]] !== DEF_KIND.PARAM) {
       return true;
     }
     let key = "tee-sink", on = options.teeHints;
@@ -130,7 +130,7 @@ export class OptionRestrictions {
     } else if (this.#readsOneOperand(p)) {
       key = "unary-sink";
       on = options.unaryHints;
-    } else if (u === 0 || (live.useInfo[u]! & 3) === USE_KIND.EDGE) {
+    } else if (u === 0 || (live.useInfo[u] & 3) === USE_KIND.EDGE) {
       return true;
     }
     if (on) options.statistics.count(key);
@@ -138,10 +138,10 @@ export class OptionRestrictions {
   }
 
   #readsOneOperand(p: number): boolean {
-    const v = this.#v, i = (p >> 1) - this.#facts.blockOf[p >> 1]! - 1;
+    const v = this.#v, i = (p >> 1) - this.#facts.blockOf[p >> 1] - 1;
     let uses = 0;
-    for (let o = v.firstOperand[i]!; o < v.firstOperand[i + 1]!; o++) {
-      if (operandRole(v.operands[o]!) === ROLE.USE || operandRole(v.operands[o]!) === ROLE.LATE_USE) uses++;
+    for (let o = v.firstOperand[i]; o < v.firstOperand[i + 1]; o++) {
+      if (operandRole(v.operands[o]) === ROLE.USE || operandRole(v.operands[o]) === ROLE.LATE_USE) uses++;
     }
     return uses === 1;
   }
@@ -158,7 +158,7 @@ export class OptionRestrictions {
 
   /** A value comes back to a register at `back`: counts it for loop-region-pins if that is a loop's header. */
   countRegion(back: number): void {
-    const facts = this.#facts, block = facts.blockOf[back >> 1]!;
+    const facts = this.#facts, block = facts.blockOf[back >> 1];
     if (facts.start[block] === back && facts.loop[block] === block) this.#options.statistics.count("loop-region-pins");
   }
 }

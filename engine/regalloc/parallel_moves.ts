@@ -99,7 +99,7 @@ export class ParallelMoves {
     if (n === 0) return;
     if (n === 1) {
       this.count = 0;
-      appendEdit(out, at, this.#from[0]!, this.#remat[0]!, this.#to[0]!, this.#ty[0]!);
+      appendEdit(out, at, this.#from[0], this.#remat[0], this.#to[0], this.#ty[0]);
       return;
     }
     this.#enter(n);
@@ -107,8 +107,8 @@ export class ParallelMoves {
     if (left > 0) this.#breakCycles(out, at, n);
     const from = this.#from, to = this.#to, remat = this.#remat, ty = this.#ty;
     for (let k = 0; k < n; k++) {
-      if (remat[k]! > 0 && to[k] !== from[k]) appendEdit(out, at, 0, remat[k]!, to[k]!, ty[k]!);
-      this.#writer[key(to[k]!)] = 0;
+      if (remat[k] > 0 && to[k] !== from[k]) appendEdit(out, at, 0, remat[k], to[k], ty[k]);
+      this.#writer[key(to[k])] = 0;
     }
     this.count = 0;
   }
@@ -118,8 +118,8 @@ export class ParallelMoves {
     const from = this.#from, to = this.#to, remat = this.#remat;
     let most = 0;
     for (let k = 0; k < n; k++) {
-      if (remat[k] === 0) most = Math.max(most, key(from[k]!));
-      most = Math.max(most, key(to[k]!));
+      if (remat[k] === 0) most = Math.max(most, key(from[k]));
+      most = Math.max(most, key(to[k]));
     }
     if (most >= this.#readers.length) {
       this.#readers = grown(this.#readers, most * 2);
@@ -127,17 +127,17 @@ export class ParallelMoves {
     }
     const readers = this.#readers, writer = this.#writer;
     for (let k = 0; k < n; k++) {
-      const d = key(to[k]!), other = writer[d]! - 1;
+      const d = key(to[k]), other = writer[d] - 1;
       if (other >= 0) {
         if (remat[other] !== remat[k] || (remat[k] === 0 && from[other] !== from[k])) {
           throw new Bug(`parallel moves: two values for location ${to[k]}`);
         }
-        from[k] = to[k]!;
+        from[k] = to[k];
         continue;
       }
       writer[d] = k + 1;
-      if (remat[k] === 0) readers[key(from[k]!)]!++;
-      else from[k] = ~to[k]!;
+      if (remat[k] === 0) readers[key(from[k])]++;
+      else from[k] = ~to[k];
     }
   }
 
@@ -149,27 +149,27 @@ export class ParallelMoves {
     for (let k = 0; k < n; k++) {
       if (remat[k] !== 0 || from[k] === to[k]) continue;
       left++;
-      if (readers[key(to[k]!)] === 0) ready[last++] = k;
+      if (readers[key(to[k])] === 0) ready[last++] = k;
     }
     while (first < last) {
-      const k = ready[first++]!, source = from[k]!, target = to[k]!;
-      appendEdit(out, at, source, 0, target, ty[k]!);
+      const k = ready[first++], source = from[k], target = to[k];
+      appendEdit(out, at, source, 0, target, ty[k]);
       from[k] = target;
       left--;
       const s = key(source);
-      readers[s]!--;
+      readers[s]--;
       // Other copies of a slot read the register that now holds it.
-      if (source < 0 && target >= 0 && readers[s]! > 0 && n <= SEARCH_LIMIT) {
+      if (source < 0 && target >= 0 && readers[s] > 0 && n <= SEARCH_LIMIT) {
         for (let j = 0; j < n; j++) {
           if (remat[j] === 0 && from[j] === source && to[j] !== source) {
             from[j] = target;
-            readers[s]!--;
-            readers[key(target)]!++;
+            readers[s]--;
+            readers[key(target)]++;
           }
         }
       }
       if (readers[s] === 0) {
-        const w = writer[s]! - 1;
+        const w = writer[s] - 1;
         if (w >= 0 && remat[w] === 0 && from[w] !== to[w]) ready[last++] = w;
       }
     }
@@ -182,8 +182,8 @@ export class ParallelMoves {
       if (remat[k] !== 0 || from[k] === to[k]) continue;
       let slot = -1;
       for (let j = k;;) {
-        if (slot < 0 && to[j]! < 0) slot = j;
-        j = this.#writer[key(from[j]!)]! - 1;
+        if (slot < 0 && to[j] < 0) slot = j;
+        j = this.#writer[key(from[j])] - 1;
         if (j === k) break;
       }
       if (slot < 0) this.#exchange(out, at, k);
@@ -194,18 +194,18 @@ export class ParallelMoves {
   /** A cycle of registers: exchanges its way backwards from the destination of move `k`. */
   #exchange(out: Allocation, at: number, k: number): void {
     const from = this.#from, to = this.#to, writer = this.#writer;
-    let widest = isGeneral(this.#ty[k]!) ? TY.I64 : TY.F64 as number;
-    for (let j = writer[key(from[k]!)]! - 1; j !== k; j = writer[key(from[j]!)]! - 1) {
+    let widest = isGeneral(this.#ty[k]) ? TY.I64 : TY.F64 as number;
+    for (let j = writer[key(from[k])] - 1; j !== k; j = writer[key(from[j])] - 1) {
       if (this.#ty[j] === TY.V128) widest = TY.V128;
     }
     if (this.#ty[k] === TY.V128) widest = TY.V128;
     // to[k] receives its value from from[k]; what was in to[k] is then in from[k], where the next exchange finds it.
     for (let j = k;;) {
-      const source = from[j]!, next = writer[key(source)]! - 1;
+      const source = from[j], next = writer[key(source)] - 1;
       this.#readers[key(source)] = 0;
-      from[j] = to[j]!;
+      from[j] = to[j];
       if (next === k) break;
-      appendEdit(out, at, source, -1, to[j]!, widest);
+      appendEdit(out, at, source, -1, to[j], widest);
       j = next;
     }
   }
@@ -216,20 +216,20 @@ export class ParallelMoves {
     // The move that reads to[k] is the last of the cycle.
     let reader = k;
     for (let j = k;;) {
-      const next = writer[key(from[j]!)]! - 1;
+      const next = writer[key(from[j])] - 1;
       if (next === k) {
         reader = j;
         break;
       }
       j = next;
     }
-    const spare = this.#spareSlot(out, ty[reader]!);
-    appendEdit(out, at, to[k]!, 0, spare, ty[reader]!);
+    const spare = this.#spareSlot(out, ty[reader]);
+    appendEdit(out, at, to[k], 0, spare, ty[reader]);
     for (let j = k;;) {
-      const next = writer[key(from[j]!)]! - 1;
-      this.#readers[key(from[j]!)] = 0;
-      appendEdit(out, at, j === reader ? spare : from[j]!, 0, to[j]!, ty[j]!);
-      from[j] = to[j]!;
+      const next = writer[key(from[j])] - 1;
+      this.#readers[key(from[j])] = 0;
+      appendEdit(out, at, j === reader ? spare : from[j], 0, to[j], ty[j]);
+      from[j] = to[j];
       if (j === reader) break;
       j = next;
     }

@@ -9,7 +9,7 @@ function execute(out: Allocation, first: number): Map<number, string> {
   const cells = new Map<number, string>();
   const read = (location: number) => cells.get(location) ?? `${location}`;
   for (let e = first; e < out.editCount; e++) {
-    const from = out.editFrom[e]!, to = out.editTo[e]!, remat = out.editRemat[e]!;
+    const from = out.editFrom[e], to = out.editTo[e], remat = out.editRemat[e];
     if (remat > 0) cells.set(to, `repeat ${remat}`);
     else if (remat === -1) {
       assert.ok(from >= 0 && to >= 0, "exchanges are of registers");
@@ -28,7 +28,7 @@ function checkRandom(random: Random, locations: number[], ty: number): void {
   moves.beginFunction();
   const targets = [...locations].sort(() => (random.chance(50) ? 1 : -1)).slice(0, 1 + random.below(locations.length));
   for (const to of targets) {
-    const remat = random.chance(10) ? 1 + random.below(5) : 0, from = locations[random.below(locations.length)]!;
+    const remat = random.chance(10) ? 1 + random.below(5) : 0, from = locations[random.below(locations.length)];
     moves.add(from, remat, to, ty);
     if (random.chance(10)) moves.add(from, remat, to, ty);
     expected.set(to, remat > 0 ? `repeat ${remat}` : `${from}`);

@@ -72,10 +72,10 @@ export class Resolver {
     this.#prepare();
     const live = this.#live;
     for (let x = 1; x < v.vregCount; x++) {
-      const head = live.intervalHead[x]!;
+      const head = live.intervalHead[x];
       if (head !== 0 && live.intervalNext[head] !== 0) this.#connectIntervals(x);
     }
-    for (let j = 0; j < this.#parameterCount; j++) this.#storeParameter(this.#parameters[j]!);
+    for (let j = 0; j < this.#parameterCount; j++) this.#storeParameter(this.#parameters[j]);
     this.#walkInstructions();
     this.#emitEdges();
     this.#findUnread();
@@ -107,9 +107,9 @@ export class Resolver {
 
   /** Location of interval p; IN_SLOT for a value that is repeated instead. */
   #locationOf(p: number): number {
-    const loc = this.#live.intervalLoc[p]!;
+    const loc = this.#live.intervalLoc[p];
     if (loc >= 0) return loc;
-    const slot = this.#slots[this.#live.intervalVreg[p]!]!;
+    const slot = this.#slots[this.#live.intervalVreg[p]];
     return slot < 0 ? slot : IN_SLOT;
   }
 
@@ -125,20 +125,20 @@ export class Resolver {
     this.#moveFrom[m] = from;
     this.#moveTo[m] = to;
     this.#moveVreg[m] = x;
-    this.#moveTy[m] = this.#v.vregTy[x]!;
+    this.#moveTy[m] = this.#v.vregTy[x];
     return m;
   }
 
   #moveInGap(n: number, from: number, to: number, x: number): void {
     const m = this.#newMove(from, to, x);
-    this.#moveNext[m] = this.#gapHead[n]!;
+    this.#moveNext[m] = this.#gapHead[n];
     this.#gapHead[n] = m;
   }
 
-  #moveOnEdge(e: number, from: number, to: number, x: number, ty: number = this.#v.vregTy[x]!): void {
+  #moveOnEdge(e: number, from: number, to: number, x: number, ty: number = this.#v.vregTy[x]): void {
     const m = this.#newMove(from, to, x);
     this.#moveTy[m] = ty;
-    this.#moveNext[m] = this.#edgeHead[e]!;
+    this.#moveNext[m] = this.#edgeHead[e];
     this.#edgeHead[e] = m;
   }
 
@@ -157,7 +157,7 @@ export class Resolver {
   #connectIntervals(x: number): void {
     const live = this.#live, facts = this.#facts;
     let n = 0;
-    for (let p = live.intervalHead[x]!; p !== 0; p = live.intervalNext[p]!) {
+    for (let p = live.intervalHead[x]; p !== 0; p = live.intervalNext[p]) {
       if (n >= this.#list.length) this.#list = grown(this.#list, n * 2);
       this.#list[n++] = p;
     }
@@ -168,25 +168,25 @@ export class Resolver {
       this.#connectOnEdges(x, j, n);
     }
     if (this.#storeCount === 0) return;
-    const slot = this.#slots[x]!, head = this.#list[0]!, definition = live.defPos[x]!;
-    const block = facts.blockOf[definition >> 1]!;
+    const slot = this.#slots[x], head = this.#list[0], definition = live.defPos[x];
+    const block = facts.blockOf[definition >> 1];
     // Defined in its slot, it needs no store; defined by a block's last instruction, it has no place for one.
     if (live.intervalLoc[head] === IN_SLOT) {
       this.#stored[x] = STORED;
       return;
     }
-    const late = this.#options.lateStores && this.#storeCost < facts.frequency[block]!;
+    const late = this.#options.lateStores && this.#storeCost < facts.frequency[block];
     if (late || (definition | 1) + 1 === facts.start[block + 1]) {
       if (late) this.#options.statistics.count("call-next-use");
       for (let s = 0; s < this.#storeCount; s++) {
-        const at = this.#storeAt[s]!, from = this.#storeFrom[s]!;
+        const at = this.#storeAt[s], from = this.#storeFrom[s];
         if (at >= 0) this.#moveInGap(at, from, slot, x);
         else this.#moveOnEdge(-1 - at, from, slot, x);
       }
     } else {
       this.#stored[x] = STORED;
       if (live.defKind[x] === DEF_KIND.PARAM) this.#noteParameter(x);
-      else this.#moveInGap((definition >> 1) + 1, live.intervalLoc[head]!, slot, x);
+      else this.#moveInGap((definition >> 1) + 1, live.intervalLoc[head], slot, x);
     }
   }
 
@@ -201,16 +201,16 @@ export class Resolver {
    * are stored on their edges instead.
    */
   #storeParameter(x: number): void {
-    const live = this.#live, facts = this.#facts, v = this.#v, block = facts.blockOf[live.defPos[x]! >> 1]!;
-    const end = facts.predFirst[block + 1]!;
+    const live = this.#live, facts = this.#facts, v = this.#v, block = facts.blockOf[live.defPos[x] >> 1];
+    const end = facts.predFirst[block + 1];
     let cost = 0;
-    for (let j = facts.predFirst[block]!; j < end && cost < facts.frequency[block]!; j++) {
-      const e = facts.pred[j]!;
-      if (this.#isStored(v.pool[v.argStart[e]! + live.tiedTo[x]!]!, this.#slots[x]!)) continue;
-      cost += Math.min(facts.frequency[v.edgeFrom[e]!]!, facts.frequency[block]!);
+    for (let j = facts.predFirst[block]; j < end && cost < facts.frequency[block]; j++) {
+      const e = facts.pred[j];
+      if (this.#isStored(v.pool[v.argStart[e] + live.tiedTo[x]], this.#slots[x])) continue;
+      cost += Math.min(facts.frequency[v.edgeFrom[e]], facts.frequency[block]);
     }
-    if (cost < facts.frequency[block]!) this.#stored[x] = STORED_ON_EDGES;
-    else this.#moveInGap((live.defPos[x]! >> 1) + 1, live.intervalLoc[live.intervalHead[x]!]!, this.#slots[x]!, x);
+    if (cost < facts.frequency[block]) this.#stored[x] = STORED_ON_EDGES;
+    else this.#moveInGap((live.defPos[x] >> 1) + 1, live.intervalLoc[live.intervalHead[x]], this.#slots[x], x);
   }
 
   /** Is x always in `slot`, too, when it has been defined? */
@@ -222,47 +222,47 @@ export class Resolver {
   #connectInBlock(x: number, j: number): void {
     const live = this.#live,
       facts = this.#facts,
-      a = this.#list[j - 1]!,
-      b = this.#list[j]!,
-      at = live.intervalFrom[b]!;
+      a = this.#list[j - 1],
+      b = this.#list[j],
+      at = live.intervalFrom[b];
     if (live.intervalTo[a] !== at) return;
-    const block = facts.blockOf[at >> 1]!, start = facts.start[block]!;
+    const block = facts.blockOf[at >> 1], start = facts.start[block];
     if (at === start) return;
-    const from = live.intervalLoc[a]!, to = live.intervalLoc[b]!;
+    const from = live.intervalLoc[a], to = live.intervalLoc[b];
     if (to >= 0) {
       if (from !== to) this.#moveInGap(at >> 1, from >= 0 ? from : this.#locationOf(a), to, x);
       return;
     }
     if (from < 0 || this.#slots[x] === 0) return;
     // From a register to the slot. An interval that was itself loaded from the slot in this block needs no store.
-    const before = j >= 2 && live.intervalTo[this.#list[j - 2]!] === live.intervalFrom[a] ? this.#list[j - 2]! : 0;
-    const inBlock = live.intervalFrom[a]! > start;
+    const before = j >= 2 && live.intervalTo[this.#list[j - 2]] === live.intervalFrom[a] ? this.#list[j - 2] : 0;
+    const inBlock = live.intervalFrom[a] > start;
     if (before !== 0 && inBlock && live.intervalLoc[before] === IN_SLOT) return;
     // An interval that begins in the same gap is not there yet when the gap's moves start: its predecessor is.
-    const early = (live.intervalFrom[a]! | 1) === at && before !== 0;
-    this.#wantStore(at >> 1, early ? live.intervalLoc[before]! : from, facts.frequency[block]!);
+    const early = (live.intervalFrom[a] | 1) === at && before !== 0;
+    this.#wantStore(at >> 1, early ? live.intervalLoc[before] : from, facts.frequency[block]);
   }
 
   /** Moves on the edges into blocks at whose start x is in interval j of the list. */
   #connectOnEdges(x: number, j: number, n: number): void {
     const live = this.#live, facts = this.#facts, v = this.#v, list = this.#list, start = facts.start;
-    const b = list[j]!, from = live.intervalFrom[b]!, to = live.intervalTo[b]!;
-    let block = facts.blockOf[from >> 1]!;
-    if (start[block]! < from || live.defPos[x] === from) block++;
-    if (block >= facts.blockCount || start[block]! >= to) return;
-    let last = facts.blockOf[(to - 1) >> 1]!;
-    if (start[last]! >= to) last--;
-    const end = facts.predFirst[last + 1]!, edgeFrom = v.edgeFrom, pred = facts.pred;
-    for (let k = facts.predFirst[block]!; k < end; k++) {
-      const e = pred[k]!, pos = start[edgeFrom[e]! + 1]! - 1;
+    const b = list[j], from = live.intervalFrom[b], to = live.intervalTo[b];
+    let block = facts.blockOf[from >> 1];
+    if (start[block] < from || live.defPos[x] === from) block++;
+    if (block >= facts.blockCount || start[block] >= to) return;
+    let last = facts.blockOf[(to - 1) >> 1];
+    if (start[last] >= to) last--;
+    const end = facts.predFirst[last + 1], edgeFrom = v.edgeFrom, pred = facts.pred;
+    for (let k = facts.predFirst[block]; k < end; k++) {
+      const e = pred[k], pos = start[edgeFrom[e] + 1] - 1;
       if (pos >= from && pos < to) continue;
       const a = this.#intervalAt(pos, j, n);
       if (a === 0 || live.intervalLoc[a] === live.intervalLoc[b]) continue;
-      if (live.intervalLoc[b]! >= 0) {
-        this.#moveOnEdge(e, this.#locationOf(a), live.intervalLoc[b]!, x);
+      if (live.intervalLoc[b] >= 0) {
+        this.#moveOnEdge(e, this.#locationOf(a), live.intervalLoc[b], x);
       } else if (this.#slots[x] !== 0) {
-        const frequency = Math.min(facts.frequency[edgeFrom[e]!]!, facts.frequency[v.edgeTo[e]!]!);
-        this.#wantStore(-1 - e, live.intervalLoc[a]!, frequency);
+        const frequency = Math.min(facts.frequency[edgeFrom[e]], facts.frequency[v.edgeTo[e]]);
+        this.#wantStore(-1 - e, live.intervalLoc[a], frequency);
       }
     }
   }
@@ -271,14 +271,14 @@ export class Resolver {
   #intervalAt(pos: number, j: number, n: number): number {
     const list = this.#list, intervalFrom = this.#live.intervalFrom;
     let low = j, high = j;
-    if (intervalFrom[list[j]!]! <= pos) {
-      for (let step = 1; high < n && intervalFrom[list[high]!]! <= pos; step *= 2) {
+    if (intervalFrom[list[j]] <= pos) {
+      for (let step = 1; high < n && intervalFrom[list[high]] <= pos; step *= 2) {
         low = high;
         high += step;
       }
       if (high > n) high = n;
     } else {
-      for (let step = 1; low > 0 && intervalFrom[list[low]!]! > pos; step *= 2) {
+      for (let step = 1; low > 0 && intervalFrom[list[low]] > pos; step *= 2) {
         high = low;
         low -= step;
       }
@@ -287,20 +287,20 @@ export class Resolver {
     // list[low] starts at or before pos (or is the first), list[high] after it.
     while (high - low > 1) {
       const middle = (low + high) >> 1;
-      if (intervalFrom[list[middle]!]! <= pos) low = middle;
+      if (intervalFrom[list[middle]] <= pos) low = middle;
       else high = middle;
     }
-    const p = list[low]!;
-    return intervalFrom[p]! <= pos && pos < this.#live.intervalTo[p]! ? p : 0;
+    const p = list[low];
+    return intervalFrom[p] <= pos && pos < this.#live.intervalTo[p] ? p : 0;
   }
 
   /** The interval of x at `pos`; positions come in ascending order. */
   #reach(x: number, pos: number): number {
     const live = this.#live;
-    let p = this.#cursor[x]!;
-    while (p !== 0 && live.intervalTo[p]! <= pos) p = live.intervalNext[p]!;
+    let p = this.#cursor[x];
+    while (p !== 0 && live.intervalTo[p] <= pos) p = live.intervalNext[p];
     this.#cursor[x] = p;
-    if (p === 0 || live.intervalFrom[p]! > pos) {
+    if (p === 0 || live.intervalFrom[p] > pos) {
       throw new Bug(`register allocation: v${x} is nowhere at position ${pos}`);
     }
     return p;
@@ -311,42 +311,42 @@ export class Resolver {
     const operands = v.operands, firstOperand = v.firstOperand, intervalLoc = live.intervalLoc;
     let general = 0, vector = 0;
     for (let k = 0; k < v.blockCount; k++) {
-      const end = k + 1 < v.blockCount ? v.blockFirst[k + 1]! : v.count;
-      for (let i = v.blockFirst[k]!, n = i + k + 1; i < end; i++, n++) {
-        const first = firstOperand[i]!, last = firstOperand[i + 1]!;
+      const end = k + 1 < v.blockCount ? v.blockFirst[k + 1] : v.count;
+      for (let i = v.blockFirst[k], n = i + k + 1; i < end; i++, n++) {
+        const first = firstOperand[i], last = firstOperand[i + 1];
         // Results and temporaries; they say which uses are tied.
         let gaps = false, tied = false;
         for (let o = first; o < last; o++) {
-          const word = operands[o]!, role = (word >>> 21) & 3, constraint = (word >>> 23) & 7;
+          const word = operands[o], role = (word >>> 21) & 3, constraint = (word >>> 23) & 7;
           if (constraint === CONSTRAINT.FIXED) {
             const r = word >>> 26;
             location[o] = r;
             if (role === ROLE.USE || role === ROLE.LATE_USE) gaps = true;
           } else if (role === ROLE.DEF || role === ROLE.TEMP) {
-            location[o] = this.#locationOf(live.intervalHead[word & VREG_MASK]!);
+            location[o] = this.#locationOf(live.intervalHead[word & VREG_MASK]);
             if (constraint === CONSTRAINT.REUSE) tied = gaps = true;
           } else {
             continue;
           }
-          const r = location[o]!;
+          const r = location[o];
           if (r >= 32) vector |= 1 << (r - 32);
           else if (r >= 0) general |= 1 << r;
         }
         if (gaps) this.#gapOperands(n, first, last, tied);
         for (let o = first; o < last; o++) {
-          const word = operands[o]!, role = (word >>> 21) & 3;
+          const word = operands[o], role = (word >>> 21) & 3;
           if (role === ROLE.DEF || role === ROLE.TEMP || ((word >>> 23) & 7) === CONSTRAINT.FIXED) continue;
           if (tied && role === ROLE.USE && this.#tiedTo(first, last, o) >= 0) continue;
-          const loc = intervalLoc[this.#reach(word & VREG_MASK, 2 * n)]!;
-          location[o] = loc >= 0 ? loc : this.#slots[word & VREG_MASK]!;
+          const loc = intervalLoc[this.#reach(word & VREG_MASK, 2 * n)];
+          location[o] = loc >= 0 ? loc : this.#slots[word & VREG_MASK];
         }
         if (gapHead[n] !== 0 || gaps) {
-          for (let m = gapHead[n]!; m !== 0; m = this.#moveNext[m]!) this.#addMove(m);
+          for (let m = gapHead[n]; m !== 0; m = this.#moveNext[m]) this.#addMove(m);
           this.#moves.resolve(out, 2 * i);
         }
         if (v.clobbers[i] !== 0) {
-          general |= v.clobberGeneral[v.clobbers[i]!]!;
-          vector |= v.clobberVector[v.clobbers[i]!]!;
+          general |= v.clobberGeneral[v.clobbers[i]];
+          vector |= v.clobberVector[v.clobbers[i]];
         }
       }
       this.#passArguments(k);
@@ -359,7 +359,7 @@ export class Resolver {
   #gapOperands(n: number, first: number, last: number, tied: boolean): void {
     const v = this.#v, operands = v.operands, location = this.#out.location;
     for (let o = first; o < last; o++) {
-      const word = operands[o]!, role = (word >>> 21) & 3, x = word & VREG_MASK;
+      const word = operands[o], role = (word >>> 21) & 3, x = word & VREG_MASK;
       if (role === ROLE.DEF || role === ROLE.TEMP) continue;
       let to = -1;
       if (((word >>> 23) & 7) === CONSTRAINT.FIXED) {
@@ -367,13 +367,13 @@ export class Resolver {
       } else if (tied && role === ROLE.USE) {
         const def = this.#tiedTo(first, last, o);
         if (def < 0) continue;
-        to = location[def]!;
+        to = location[def];
         location[o] = to;
       } else {
         continue;
       }
-      if (v.vregRemat[x] !== 0) this.#moves.add(0, v.vregRemat[x]!, to, v.vregTy[x]!);
-      else this.#moves.add(this.#locationOf(this.#reach(x, 2 * n - 1)), 0, to, v.vregTy[x]!);
+      if (v.vregRemat[x] !== 0) this.#moves.add(0, v.vregRemat[x], to, v.vregTy[x]);
+      else this.#moves.add(this.#locationOf(this.#reach(x, 2 * n - 1)), 0, to, v.vregTy[x]);
     }
   }
 
@@ -381,39 +381,39 @@ export class Resolver {
   #tiedTo(first: number, last: number, o: number): number {
     const operands = this.#v.operands;
     let same = -1;
-    if (((operands[o]! >>> 23) & 7) === CONSTRAINT.FIXED) return -1;
+    if (((operands[o] >>> 23) & 7) === CONSTRAINT.FIXED) return -1;
     for (let d = first; d < last; d++) {
-      const word = operands[d]!;
+      const word = operands[d];
       if (((word >>> 21) & 3) !== ROLE.DEF || ((word >>> 23) & 7) !== CONSTRAINT.REUSE) continue;
       const source = first + (word >>> 26);
       if (source === o) return d;
-      if (((operands[source]! ^ operands[o]!) & VREG_MASK) === 0) same = d;
+      if (((operands[source] ^ operands[o]) & VREG_MASK) === 0) same = d;
     }
     return same;
   }
 
   #addMove(m: number): void {
-    const x = this.#moveVreg[m]!, to = this.#moveTo[m]!;
-    this.#moves.add(this.#moveFrom[m]!, this.#v.vregRemat[x]!, to, this.#moveTy[m]!);
+    const x = this.#moveVreg[m], to = this.#moveTo[m];
+    this.#moves.add(this.#moveFrom[m], this.#v.vregRemat[x], to, this.#moveTy[m]);
   }
 
   /** Moves of arguments to parameters on the edges out of block k. */
   #passArguments(k: number): void {
-    const v = this.#v, live = this.#live, first = v.succStart[k]!, last = first + v.succCount[k]!;
-    const pos = this.#facts.start[k + 1]! - 1;
+    const v = this.#v, live = this.#live, first = v.succStart[k], last = first + v.succCount[k];
+    const pos = this.#facts.start[k + 1] - 1;
     for (let j = first; j < last; j++) {
-      const e = v.succ[j]!, to = v.edgeTo[e]!, n = v.paramCount[to]!;
+      const e = v.succ[j], to = v.edgeTo[e], n = v.paramCount[to];
       for (let p = 0; p < n; p++) {
-        const a = v.pool[v.argStart[e]! + p]!, param = v.pool[v.paramStart[to]! + p]!;
-        const head = live.intervalHead[param]!;
+        const a = v.pool[v.argStart[e] + p], param = v.pool[v.paramStart[to] + p];
+        const head = live.intervalHead[param];
         if (head === 0) continue;
         // A parameter that is a reference gets one, though its bits may come from an integer (an i31).
-        const ty = v.vregTy[param] === TY.REF ? TY.REF : v.vregTy[a]!;
+        const ty = v.vregTy[param] === TY.REF ? TY.REF : v.vregTy[a];
         const target = this.#locationOf(head),
           from = v.vregRemat[a] !== 0 ? IN_SLOT : this.#locationOf(this.#reach(a, pos));
         if (target >= 0 || !this.#isStored(a, target)) this.#moveOnEdge(e, from, target, a, ty);
-        if (this.#stored[param] === STORED_ON_EDGES && !this.#isStored(a, this.#slots[param]!)) {
-          this.#moveOnEdge(e, from, this.#slots[param]!, a, ty);
+        if (this.#stored[param] === STORED_ON_EDGES && !this.#isStored(a, this.#slots[param])) {
+          this.#moveOnEdge(e, from, this.#slots[param], a, ty);
         }
       }
     }
@@ -424,13 +424,13 @@ export class Resolver {
     for (let e = 0; e < v.edgeCount; e++) {
       out.edgeFirst[e] = out.editCount;
       if (edgeHead[e] === 0) continue;
-      for (let m = edgeHead[e]!; m !== 0; m = this.#moveNext[m]!) this.#addMove(m);
+      for (let m = edgeHead[e]; m !== 0; m = this.#moveNext[m]) this.#addMove(m);
       moves.resolve(out, -1);
     }
     out.edgeFirst[v.edgeCount] = out.editCount;
     for (let k = 0; k < out.editCount; k++) {
-      this.#noteWritten(out.editTo[k]!);
-      if (out.editRemat[k] === -1) this.#noteWritten(out.editFrom[k]!);
+      this.#noteWritten(out.editTo[k]);
+      if (out.editRemat[k] === -1) this.#noteWritten(out.editFrom[k]);
     }
   }
 
@@ -443,18 +443,18 @@ export class Resolver {
   #findUnread(): void {
     const v = this.#v, live = this.#live, facts = this.#facts;
     for (let x = 1; x < v.vregCount; x++) {
-      const head = live.intervalHead[x]!, i = v.vregRemat[x]! - 1;
+      const head = live.intervalHead[x], i = v.vregRemat[x] - 1;
       if (i < 0 || head === 0 || live.defKind[x] === DEF_KIND.NONE) continue;
-      const next = live.intervalNext[head]!, definition = live.defPos[x]!;
+      const next = live.intervalNext[head], definition = live.defPos[x];
       // The first interval must be the definition's moment only, and not go over into the next one without a move.
-      if (live.intervalTo[head]! > (definition | 1) + 1) continue;
+      if (live.intervalTo[head] > (definition | 1) + 1) continue;
       if (
         next !== 0 && live.intervalFrom[next] === live.intervalTo[head] &&
         live.intervalLoc[next] === live.intervalLoc[head]
       ) {
         continue;
       }
-      if (live.intervalTo[head] === facts.start[facts.blockOf[definition >> 1]! + 1]) continue;
+      if (live.intervalTo[head] === facts.start[facts.blockOf[definition >> 1] + 1]) continue;
       this.#out.skip[i] = 1;
     }
   }

@@ -65,13 +65,13 @@ export class SpillSlots {
     this.#slot.fill(0, 0, vregs);
     this.#wanted.fill(0, 0, vregs);
     for (let c = 0; c < CLASSES; c++) {
-      this.#ends[c]!.length = 0;
-      this.#first[c]!.length = 0;
-      this.#free[c]!.length = 0;
-      this.#busy[c]!.size = 0;
+      this.#ends[c].length = 0;
+      this.#first[c].length = 0;
+      this.#free[c].length = 0;
+      this.#busy[c].size = 0;
     }
     const values = this.#sortByStart(v, live, slotted, n), order = this.#order;
-    for (let j = 0; j < values; j++) this.#place(v, live, order[j]! % KEY, options);
+    for (let j = 0; j < values; j++) this.#place(v, live, order[j] % KEY, options);
     this.#number(v, values, out);
     if (out.halfCount > 0) options.statistics.count("compact-i32-frame");
   }
@@ -82,9 +82,9 @@ export class SpillSlots {
     const order = this.#order;
     let values = 0, sorted = true, before = 0;
     for (let j = 0; j < n; j++) {
-      const x = slotted[j]!;
+      const x = slotted[j];
       if (v.vregRemat[x] !== 0) continue;
-      const key = live.intervalFrom[live.intervalHead[x]!]! * KEY + x;
+      const key = live.intervalFrom[live.intervalHead[x]] * KEY + x;
       if (key < before) sorted = false;
       before = key;
       order[values++] = key;
@@ -94,11 +94,11 @@ export class SpillSlots {
   }
 
   #place(v: VCode, live: Liveness, x: number, options: AllocatorOptions): void {
-    const c = this.#classOf(v.vregTy[x]!), ends = this.#ends[c]!, busy = this.#busy[c]!, free = this.#free[c]!;
-    const from = live.intervalFrom[live.intervalHead[x]!]!;
-    let last = live.intervalHead[x]!;
-    while (live.intervalNext[last] !== 0) last = live.intervalNext[last]!;
-    const to = live.intervalTo[last]!;
+    const c = this.#classOf(v.vregTy[x]), ends = this.#ends[c], busy = this.#busy[c], free = this.#free[c];
+    const from = live.intervalFrom[live.intervalHead[x]];
+    let last = live.intervalHead[x];
+    while (live.intervalNext[last] !== 0) last = live.intervalNext[last];
+    const to = live.intervalTo[last];
     while (busy.size > 0 && busy.firstEnd() <= from) {
       const end = busy.firstEnd(), slot = busy.removeFirst();
       // Not if an affinity has extended the slot's life meanwhile.
@@ -108,31 +108,31 @@ export class SpillSlots {
     if (slot >= 0) options.statistics.count("tee-spill-elide");
     while (slot < 0 && free.length > 0) {
       const candidate = free.pop()!;
-      if (ends[candidate]! <= from) slot = candidate;
+      if (ends[candidate] <= from) slot = candidate;
     }
     if (slot < 0) {
       slot = ends.push(0) - 1;
-      this.#first[c]!.push(0);
+      this.#first[c].push(0);
     }
-    if (ends[slot]! < to) {
+    if (ends[slot] < to) {
       ends[slot] = to;
       busy.add(to, slot);
     }
     this.#slot[x] = slot + 1;
-    this.#next[x] = this.#first[c]![slot]!;
-    this.#first[c]![slot] = x;
-    const a = live.affinity[x]!;
+    this.#next[x] = this.#first[c][slot];
+    this.#first[c][slot] = x;
+    const a = live.affinity[x];
     // Slots are numbered within their class: a reference made of an integer has nothing to do with the integer's slot.
-    if (a !== 0 && this.#wanted[a] === 0 && this.#classOf(v.vregTy[a]!) === c) this.#wanted[a] = slot + 1;
+    if (a !== 0 && this.#wanted[a] === 0 && this.#classOf(v.vregTy[a]) === c) this.#wanted[a] = slot + 1;
   }
 
   /** The slot of a value that x is passed to or comes from, if x never lives at the same time as what is in it; −1 none. */
   #preferred(v: VCode, live: Liveness, x: number, c: number, from: number): number {
-    if (this.#wanted[x] !== 0 && this.#isFree(live, x, c, this.#wanted[x]! - 1, from)) return this.#wanted[x]! - 1;
+    if (this.#wanted[x] !== 0 && this.#isFree(live, x, c, this.#wanted[x] - 1, from)) return this.#wanted[x] - 1;
     let hops = 0;
-    for (let a = live.affinity[x]!; a !== 0 && hops < HOPS; a = live.affinity[a]!, hops++) {
-      if (this.#classOf(v.vregTy[a]!) !== c) continue;
-      const slot = this.#slot[a]! !== 0 ? this.#slot[a]! : this.#wanted[a]!;
+    for (let a = live.affinity[x]; a !== 0 && hops < HOPS; a = live.affinity[a], hops++) {
+      if (this.#classOf(v.vregTy[a]) !== c) continue;
+      const slot = this.#slot[a] !== 0 ? this.#slot[a] : this.#wanted[a];
       if (slot !== 0 && this.#isFree(live, x, c, slot - 1, from)) return slot - 1;
     }
     return -1;
@@ -140,15 +140,15 @@ export class SpillSlots {
 
   /** Is a slot free wherever x lives, holes in the lives of the slot's values included? Gives up where that is long to say. */
   #isFree(live: Liveness, x: number, c: number, slot: number, from: number): boolean {
-    if (this.#ends[c]![slot]! <= from) return true;
+    if (this.#ends[c][slot] <= from) return true;
     const { intervalFrom, intervalTo, intervalNext, intervalHead } = live;
     let steps = STEPS;
-    for (let y = this.#first[c]![slot]!; y !== 0; y = this.#next[y]!) {
-      let p = intervalHead[x]!, q = intervalHead[y]!;
+    for (let y = this.#first[c][slot]; y !== 0; y = this.#next[y]) {
+      let p = intervalHead[x], q = intervalHead[y];
       while (p !== 0 && q !== 0) {
         if (--steps < 0) return false;
-        if (intervalTo[p]! <= intervalFrom[q]!) p = intervalNext[p]!;
-        else if (intervalTo[q]! <= intervalFrom[p]!) q = intervalNext[q]!;
+        if (intervalTo[p] <= intervalFrom[q]) p = intervalNext[p];
+        else if (intervalTo[q] <= intervalFrom[p]) q = intervalNext[q];
         else return false;
       }
     }
@@ -157,18 +157,18 @@ export class SpillSlots {
 
   /** Turns slots of classes into slots of the frame: references lowest, then the aligned ones, halves last. */
   #number(v: VCode, values: number, out: Allocation): void {
-    const refs = this.#ends[CLASS_REF]!.length, wide = this.#ends[CLASS_16]!.length;
-    const halves = this.#ends[CLASS_4]!.length;
+    const refs = this.#ends[CLASS_REF].length, wide = this.#ends[CLASS_16].length;
+    const halves = this.#ends[CLASS_4].length;
     const wideBase = (refs + 1) & ~1;
     const base = wide > 0 ? wideBase + 2 * wide : refs;
     out.refSlotCount = refs;
-    out.halfFirst = base + this.#ends[CLASS_8]!.length;
+    out.halfFirst = base + this.#ends[CLASS_8].length;
     out.halfCount = (halves + 1) & ~1;
     out.slotCount = out.halfFirst + out.halfCount;
     const first = [0, base, wideBase, out.halfFirst];
     for (let j = 0; j < values; j++) {
-      const x = this.#order[j]! % KEY, slot = this.#slot[x]! - 1, c = this.#classOf(v.vregTy[x]!);
-      this.location[x] = -1 - first[c]! - (c === CLASS_16 ? 2 * slot : slot);
+      const x = this.#order[j] % KEY, slot = this.#slot[x] - 1, c = this.#classOf(v.vregTy[x]);
+      this.location[x] = -1 - first[c] - (c === CLASS_16 ? 2 * slot : slot);
     }
   }
 }
@@ -179,7 +179,7 @@ class Heap {
   #keys: Float64Array = new Float64Array(64);
 
   firstEnd(): number {
-    return Math.floor(this.#keys[0]! / KEY);
+    return Math.floor(this.#keys[0] / KEY);
   }
 
   add(end: number, slot: number): void {
@@ -192,8 +192,8 @@ class Heap {
     let k = this.size++;
     while (k > 0) {
       const parent = (k - 1) >> 1;
-      if (keys[parent]! <= value) break;
-      keys[k] = keys[parent]!;
+      if (keys[parent] <= value) break;
+      keys[k] = keys[parent];
       k = parent;
     }
     keys[k] = value;
@@ -201,14 +201,14 @@ class Heap {
 
   /** Removes the top and returns its slot. */
   removeFirst(): number {
-    const keys = this.#keys, slot = keys[0]! % KEY, n = --this.size, value = keys[n]!;
+    const keys = this.#keys, slot = keys[0] % KEY, n = --this.size, value = keys[n];
     let k = 0;
     for (;;) {
       let child = 2 * k + 1;
       if (child >= n) break;
-      if (child + 1 < n && keys[child + 1]! < keys[child]!) child++;
-      if (keys[child]! >= value) break;
-      keys[k] = keys[child]!;
+      if (child + 1 < n && keys[child + 1] < keys[child]) child++;
+      if (keys[child] >= value) break;
+      keys[k] = keys[child];
       k = child;
     }
     keys[k] = value;

@@ -25,17 +25,17 @@ const FOLDED_USE = 0.4;
 
 /** Position after which use `u` no longer matters to the location of its value. */
 export function useEnd(live: Liveness, u: number): number {
-  const info = live.useInfo[u]!, pos = live.usePos[u]!;
+  const info = live.useInfo[u], pos = live.usePos[u];
   if ((info & USE_LATE) !== 0) return pos + 2;
   return (info & 3) === USE_KIND.GAP ? pos : pos + 1;
 }
 
 /** The outermost loop header position in (or at) [lo, pos] that a cut at `pos` can move to, else `pos`. */
 export function hoistedPosition(facts: BlockFacts, lo: number, pos: number): number {
-  let loop = facts.loop[facts.blockOf[pos >> 1]!]!, best = pos;
-  while (loop >= 0 && facts.start[loop]! >= lo) {
-    best = facts.start[loop]!;
-    loop = facts.loopParent[loop]!;
+  let loop = facts.loop[facts.blockOf[pos >> 1]], best = pos;
+  while (loop >= 0 && facts.start[loop] >= lo) {
+    best = facts.start[loop];
+    loop = facts.loopParent[loop];
   }
   return best;
 }
@@ -46,12 +46,12 @@ export function hoistedPosition(facts: BlockFacts, lo: number, pos: number): num
  */
 export function spillPosition(facts: BlockFacts, lo: number, clobber: number): number {
   if (lo >= clobber) return clobber;
-  const frequency = facts.frequency, first = facts.blockOf[lo >> 1]!, last = facts.blockOf[clobber >> 1]!;
+  const frequency = facts.frequency, first = facts.blockOf[lo >> 1], last = facts.blockOf[clobber >> 1];
   if (first === last) return lo;
   let best = last;
   const stop = Math.max(first, last - 2 * WINDOW);
-  for (let b = last - 1; b > stop; b--) if (frequency[b]! < frequency[best]! * 0.9) best = b;
-  return frequency[best]! < frequency[first]! * 0.9 ? facts.start[best]! : lo;
+  for (let b = last - 1; b > stop; b--) if (frequency[b] < frequency[best] * 0.9) best = b;
+  return frequency[best] < frequency[first] * 0.9 ? facts.start[best] : lo;
 }
 
 /** Index into `clobberAll` (descending) of the last clobber before `pos`, or its length. */
@@ -59,7 +59,7 @@ function lastClobberBefore(live: Liveness, pos: number): number {
   let low = 0, high = live.clobberAllCount;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (live.clobberAll[middle]! < pos) high = middle;
+    if (live.clobberAll[middle] < pos) high = middle;
     else low = middle + 1;
   }
   return low;
@@ -82,14 +82,14 @@ function boundaryCost(
   const frequency = facts.frequency, stop = since > b - WINDOW ? since : b - WINDOW;
   let cost = 0;
   for (let x = b - 1; x >= stop && cost < enough; x--) {
-    const n = succCount[x]!, first = succStart[x]!;
+    const n = succCount[x], first = succStart[x];
     if (n > 8) {
-      cost += frequency[x]!;
+      cost += frequency[x];
       continue;
     }
     for (let j = 0; j < n; j++) {
-      const y = edgeTo[succ[first + j]!]!;
-      if (y >= b) cost += frequency[x]! < frequency[y]! ? frequency[x]! : frequency[y]!;
+      const y = edgeTo[succ[first + j]];
+      if (y >= b) cost += frequency[x] < frequency[y] ? frequency[x] : frequency[y];
     }
   }
   return cost;
@@ -119,30 +119,30 @@ export function reloadPosition(
   regions: boolean,
 ): number {
   const usePos = live.usePos, useInfo = live.useInfo, useNext = live.useNext;
-  const blockOf = facts.blockOf, frequency = facts.frequency, since = blockOf[p >> 1]!;
+  const blockOf = facts.blockOf, frequency = facts.frequency, since = blockOf[p >> 1];
   let u = cursor, soft = -1;
-  for (; u !== 0 && usePos[u]! <= to; u = useNext[u]!) {
-    if ((useInfo[u]! & 3) === USE_KIND.REG) break;
-    if (soft < 0 && blockOf[usePos[u]! >> 1] !== since) soft = usePos[u]!;
+  for (; u !== 0 && usePos[u] <= to; u = useNext[u]) {
+    if ((useInfo[u] & 3) === USE_KIND.REG) break;
+    if (soft < 0 && blockOf[usePos[u] >> 1] !== since) soft = usePos[u];
   }
   if (soft >= 0) {
     // A use that could do with memory. Worth a register that comes much cheaper on the way, if one is left.
-    const block = blockOf[soft >> 1]!, limit = frequency[block]! * FOLDED_USE;
+    const block = blockOf[soft >> 1], limit = frequency[block] * FOLDED_USE;
     const back = cheapestBoundary(live, facts, edges, p, soft, block, limit, cursor, regions);
     if (back >= 0) return back;
   }
-  if (u !== 0 && usePos[u]! <= to) {
-    const target = usePos[u]!, block = blockOf[target >> 1]!;
+  if (u !== 0 && usePos[u] <= to) {
+    const target = usePos[u], block = blockOf[target >> 1];
     if (block === since) return target;
-    const back = cheapestBoundary(live, facts, edges, p, target, block, frequency[block]! * MARGIN, cursor, regions);
+    const back = cheapestBoundary(live, facts, edges, p, target, block, frequency[block] * MARGIN, cursor, regions);
     return back >= 0 ? back : target;
   }
   // No use ahead. But the value may have to come back to its register at the end of the loop.
-  const loop = facts.loop[since]!;
-  if (!around || loop < 0 || to < facts.start[facts.loopEnd[loop]!]!) return to;
-  const last = facts.loopEnd[loop]! - 1;
+  const loop = facts.loop[since];
+  if (!around || loop < 0 || to < facts.start[facts.loopEnd[loop]]) return to;
+  const last = facts.loopEnd[loop] - 1;
   if (last === since) return to;
-  const back = cheapestBoundary(live, facts, edges, p, to, last, frequency[last]! * MARGIN, cursor, regions);
+  const back = cheapestBoundary(live, facts, edges, p, to, last, frequency[last] * MARGIN, cursor, regions);
   return back >= 0 ? back : to;
 }
 
@@ -159,26 +159,26 @@ function cheapestBoundary(
   regions: boolean,
 ): number {
   const start = facts.start, frequency = facts.frequency;
-  let low = p, since = facts.blockOf[p >> 1]!, best = -1, bestCost = limit, outer = -1;
+  let low = p, since = facts.blockOf[p >> 1], best = -1, bestCost = limit, outer = -1;
   const c = lastClobberBefore(live, target);
-  if (c < live.clobberAllCount && live.clobberAll[c]! > p) {
-    low = live.clobberAll[c]!;
-    since = facts.blockOf[low >> 1]!;
+  if (c < live.clobberAllCount && live.clobberAll[c] > p) {
+    low = live.clobberAll[c];
+    since = facts.blockOf[low >> 1];
   }
   const stop = Math.max(since, block - WINDOW);
   for (let b = block; b > stop; b--) {
     if (!regions && facts.loop[b] === b) continue;
     const cost = boundaryCost(facts, edges.succ, edges.succStart, edges.succCount, edges.edgeTo, since, b, bestCost);
     if (cost < bestCost) {
-      best = start[b]!;
+      best = start[b];
       bestCost = cost;
     }
   }
-  for (let l = regions ? facts.loop[block]! : -1; l >= 0 && start[l]! > low; l = facts.loopParent[l]!) {
+  for (let l = regions ? facts.loop[block] : -1; l >= 0 && start[l] > low; l = facts.loopParent[l]) {
     if (live.destroyed[l] !== 0 && !belongsInRegister(live, facts, l, cursor)) break;
     outer = l;
   }
-  if (outer >= 0 && frequency[outer]! * ENTRY < bestCost) best = start[outer]!;
+  if (outer >= 0 && frequency[outer] * ENTRY < bestCost) best = start[outer];
   return best < target ? best : -1;
 }
 
@@ -188,7 +188,7 @@ function cheapestBoundary(
  * find it. `cursor` is the value's first use at or after the header, or any before that.
  */
 export function belongsInRegister(live: Liveness, facts: BlockFacts, loop: number, cursor: number): boolean {
-  const destroyed = live.destroyed[loop]!;
+  const destroyed = live.destroyed[loop];
   if (destroyed === 0) return true;
   if (destroyed === 1) return false;
   return gainAtHeader(live, facts, loop, cursor, destroyed) > destroyed;
@@ -196,14 +196,14 @@ export function belongsInRegister(live: Liveness, facts: BlockFacts, loop: numbe
 
 /** What it saves in loads a round to have a value in a register at a loop's header; not counted much beyond `enough`. */
 function gainAtHeader(live: Liveness, facts: BlockFacts, loop: number, cursor: number, enough: number): number {
-  const start = facts.start[loop]!, end = facts.start[facts.loopEnd[loop]!]!;
+  const start = facts.start[loop], end = facts.start[facts.loopEnd[loop]];
   let gain = 0, before = -1, n = 0;
-  for (let u = cursor; u !== 0 && live.usePos[u]! < end && gain <= enough; u = live.useNext[u]!) {
-    const kind = live.useInfo[u]! & 3, block = facts.blockOf[live.usePos[u]! >> 1]!;
-    if (live.usePos[u]! < start || kind === USE_KIND.EDGE || block === before) continue;
+  for (let u = cursor; u !== 0 && live.usePos[u] < end && gain <= enough; u = live.useNext[u]) {
+    const kind = live.useInfo[u] & 3, block = facts.blockOf[live.usePos[u] >> 1];
+    if (live.usePos[u] < start || kind === USE_KIND.EDGE || block === before) continue;
     if (++n > WINDOW_USES) return Infinity;
     before = block;
-    gain += Math.min(1, facts.chance[block]! / facts.chance[loop]!) * (kind === USE_KIND.REG ? 1 : FOLDED_USE);
+    gain += Math.min(1, facts.chance[block] / facts.chance[loop]) * (kind === USE_KIND.REG ? 1 : FOLDED_USE);
   }
   return gain;
 }
@@ -222,19 +222,19 @@ export function parameterBelongsInSlot(
   cursor: number,
 ): boolean {
   if (live.destroyed[loop] === 0) return false;
-  const first = facts.predFirst[loop]!, end = facts.predFirst[loop + 1]!;
+  const first = facts.predFirst[loop], end = facts.predFirst[loop + 1];
   const step = Math.ceil((end - first) / WINDOW_EDGES);
   let inSlot = 0, inRegister = 0;
   for (let j = first; j < end; j += step) {
-    const e = facts.pred[j]!, from = v.edgeFrom[e]!;
+    const e = facts.pred[j], from = v.edgeFrom[e];
     if (from < loop) continue;
-    const a = v.pool[v.argStart[e]! + live.tiedTo[x]!]!;
+    const a = v.pool[v.argStart[e] + live.tiedTo[x]];
     if (v.vregRemat[a] !== 0) continue;
-    const c = lastClobberBefore(live, facts.start[from + 1]!);
-    const lost = c < live.clobberAllCount && live.clobberAll[c]! > Math.max(live.defPos[a]!, facts.start[loop]!);
-    const runs = facts.chance[from]! / facts.chance[loop]!;
+    const c = lastClobberBefore(live, facts.start[from + 1]);
+    const lost = c < live.clobberAllCount && live.clobberAll[c] > Math.max(live.defPos[a], facts.start[loop]);
+    const runs = facts.chance[from] / facts.chance[loop];
     if (!lost) inRegister += runs;
-    else inSlot += a === x ? runs * live.destroyed[loop]! : runs;
+    else inSlot += a === x ? runs * live.destroyed[loop] : runs;
   }
   if (inSlot === 0) return false;
   if (step > 1) {
@@ -243,7 +243,7 @@ export function parameterBelongsInSlot(
     inSlot /= sum;
     inRegister /= sum;
   }
-  const cost = inSlot + live.destroyed[loop]! - inRegister;
+  const cost = inSlot + live.destroyed[loop] - inRegister;
   return cost > 0 && gainAtHeader(live, facts, loop, cursor, cost) < cost;
 }
 
@@ -257,21 +257,21 @@ export function evictionCost(
   lastUse: number,
   storeBlock: number,
 ): number {
-  const block = facts.blockOf[p >> 1]!, loop = facts.loop[block]!, frequency = facts.frequency;
+  const block = facts.blockOf[p >> 1], loop = facts.loop[block], frequency = facts.frequency;
   let cost = 0, distance = 1;
   if (cursor !== 0) {
-    const pos = live.usePos[cursor]!;
-    cost = frequency[facts.blockOf[pos >> 1]!]!;
+    const pos = live.usePos[cursor];
+    cost = frequency[facts.blockOf[pos >> 1]];
     distance = pos - p;
   }
   if (loop >= 0 && lastUse !== 0) {
-    const end = facts.start[facts.loopEnd[loop]!]!, header = facts.start[loop]!;
-    if (to >= end && live.usePos[lastUse]! >= header && (cursor === 0 || live.usePos[cursor]! >= end)) {
-      cost = frequency[loop]!;
-      distance = end - p + live.usePos[lastUse]! - header;
+    const end = facts.start[facts.loopEnd[loop]], header = facts.start[loop];
+    if (to >= end && live.usePos[lastUse] >= header && (cursor === 0 || live.usePos[cursor] >= end)) {
+      cost = frequency[loop];
+      distance = end - p + live.usePos[lastUse] - header;
     }
   }
   if (cost === 0) return 0;
-  if (storeBlock >= 0) cost += Math.min(frequency[storeBlock]!, frequency[block]!);
+  if (storeBlock >= 0) cost += Math.min(frequency[storeBlock], frequency[block]);
   return cost / (distance + 2);
 }

@@ -100,13 +100,13 @@ class Generator {
 
   generate(): VCode {
     const v = this.#v, random = this.#random;
-    for (let x = 0; x < this.#shape.variables; x++) this.#types.push(TYPES[random.below(TYPES.length)]!);
+    for (let x = 0; x < this.#shape.variables; x++) this.#types.push(TYPES[random.below(TYPES.length)]);
     this.#startBlock([]);
     v.beginInstruction(TOY.ENTRY, 0, 0, 0);
     let general = 0, vector = 0;
     const later: number[] = [];
     for (let x = 0; x < this.#types.length; x++) {
-      const value = v.newVreg(this.#types[x]!), isVector = isVectorType(this.#types[x]!);
+      const value = v.newVreg(this.#types[x]), isVector = isVectorType(this.#types[x]);
       this.#environment.push(value);
       this.#assignable.push(true);
       const r = isVector ? 32 + vector++ : general++;
@@ -136,7 +136,7 @@ class Generator {
     v.succCount[k] = 0;
     v.succStart[k] = v.succTotal;
     const params = paramTypes.map((ty) => v.newVreg(ty));
-    for (let j = 0; j < params.length; j++) v.pool[v.paramStart[k]! + j] = params[j]!;
+    for (let j = 0; j < params.length; j++) v.pool[v.paramStart[k] + j] = params[j];
     v.blockCount++;
     v.blockFirst[k + 1] = v.count;
     this.#reachable = true;
@@ -150,7 +150,7 @@ class Generator {
     v.edgeFrom[e] = v.blockCount - 1;
     v.argStart[e] = 0;
     v.succ[v.succTotal++] = e;
-    v.succCount[v.blockCount - 1]!++;
+    v.succCount[v.blockCount - 1]++;
     return e;
   }
 
@@ -177,18 +177,18 @@ class Generator {
       this.#reachable = false;
       return;
     }
-    const v = this.#v, first = label.edges[0]!.environment, merged: number[] = [];
+    const v = this.#v, first = label.edges[0].environment, merged: number[] = [];
     for (let x = 0; x < first.length; x++) {
       if (label.edges.some((e) => e.environment[x] !== first[x])) merged.push(x);
     }
-    const params = this.#startBlock(merged.map((x) => this.#types[x]!));
+    const params = this.#startBlock(merged.map((x) => this.#types[x]));
     this.#environment = [...first];
     for (const { edge, environment } of label.edges) {
       v.edgeTo[edge] = v.blockCount - 1;
       v.argStart[edge] = v.allocPool(merged.length);
-      for (let j = 0; j < merged.length; j++) v.pool[v.argStart[edge]! + j] = environment[merged[j]!]!;
+      for (let j = 0; j < merged.length; j++) v.pool[v.argStart[edge] + j] = environment[merged[j]];
     }
-    for (let j = 0; j < merged.length; j++) this.#environment[merged[j]!] = params[j]!;
+    for (let j = 0; j < merged.length; j++) this.#environment[merged[j]] = params[j];
   }
 
   /** A value in scope of the bank, or a new constant. */
@@ -197,9 +197,9 @@ class Generator {
     for (let tries = 0; tries < 4; tries++) {
       const local = this.#values.length > 0 && random.chance(40);
       const value = local
-        ? this.#values[this.#values.length - 1 - random.below(Math.min(12, this.#values.length))]!
-        : this.#environment[random.below(this.#environment.length)]!;
-      const own = v.vregTy[value]!;
+        ? this.#values[this.#values.length - 1 - random.below(Math.min(12, this.#values.length))]
+        : this.#environment[random.below(this.#environment.length)];
+      const own = v.vregTy[value];
       if (isVectorType(own) === vector && (ty === 0 || own === ty)) return value;
     }
     const value = v.newVreg(ty !== 0 ? ty : vector ? TY.F64 : TY.I32);
@@ -241,7 +241,7 @@ class Generator {
   #operation(): void {
     const random = this.#random, vector = random.chance(35), v = this.#v;
     const bank = vector ? 32 : 0, size = vector ? this.#shape.vector : this.#shape.general;
-    const a = this.#value(vector), b = this.#value(vector), ty = v.vregTy[a]!;
+    const a = this.#value(vector), b = this.#value(vector), ty = v.vregTy[a];
     const loose = (value: number, role: number = ROLE.USE) =>
       operandWord(value, role, random.chance(40) ? CONSTRAINT.ANY : CONSTRAINT.REG);
     const result = v.newVreg(ty);
@@ -375,7 +375,7 @@ class Generator {
 
   /** Leaves one of the blocks around, perhaps under a condition. */
   #exit(): void {
-    const label = this.#labels[this.#random.below(this.#labels.length)]!;
+    const label = this.#labels[this.#random.below(this.#labels.length)];
     if (this.#random.chance(20)) {
       this.#jump(label);
       return;
@@ -411,15 +411,15 @@ class Generator {
     const bind = (edge: number, to: number) => {
       v.edgeTo[edge] = to;
       v.argStart[edge] = v.allocPool(carried.length);
-      for (let j = 0; j < carried.length; j++) v.pool[v.argStart[edge]! + j] = this.#environment[carried[j]!]!;
+      for (let j = 0; j < carried.length; j++) v.pool[v.argStart[edge] + j] = this.#environment[carried[j]];
     };
     this.#instruction(TOY.JUMP, []);
     const entry = this.#edge(), header = v.blockCount;
     bind(entry, header);
     this.#depth++;
-    const params = this.#startBlock(carried.map((x) => this.#types[x]!));
-    v.blockFlags[header]! |= 1;
-    for (let j = 0; j < carried.length; j++) this.#environment[carried[j]!] = params[j]!;
+    const params = this.#startBlock(carried.map((x) => this.#types[x]));
+    v.blockFlags[header] |= 1;
+    for (let j = 0; j < carried.length; j++) this.#environment[carried[j]] = params[j];
     this.#assignable = outer.map((_, x) => carried.includes(x));
     this.#labels.push(end);
     this.#scoped(() => this.#sequence(2 + random.below(10)));
@@ -445,7 +445,7 @@ class Generator {
     const words: number[] = [];
     let general = 0, vector = 0;
     for (const value of this.#environment) {
-      const isVector = isVectorType(this.#v.vregTy[value]!);
+      const isVector = isVectorType(this.#v.vregTy[value]);
       if (isVector ? vector >= Math.min(4, this.#shape.vector) : general >= Math.min(4, this.#shape.general)) continue;
       words.push(operandWord(value, ROLE.USE, CONSTRAINT.FIXED, isVector ? 32 + vector++ : general++));
     }

@@ -37,7 +37,7 @@ export class ToyBuilder {
     v.layout[k] = k;
     v.paramCount[k] = params.length;
     v.paramStart[k] = v.allocPool(params.length);
-    for (let j = 0; j < params.length; j++) v.pool[v.paramStart[k]! + j] = params[j]!;
+    for (let j = 0; j < params.length; j++) v.pool[v.paramStart[k] + j] = params[j];
     v.succStart[k] = v.succTotal;
     v.succCount[k] = 0;
   }
@@ -71,9 +71,9 @@ export class ToyBuilder {
     v.edgeFrom[e] = v.blockCount - 1;
     v.edgeTo[e] = to;
     v.argStart[e] = v.allocPool(args.length);
-    for (let j = 0; j < args.length; j++) v.pool[v.argStart[e]! + j] = args[j]!;
+    for (let j = 0; j < args.length; j++) v.pool[v.argStart[e] + j] = args[j];
     v.succ[v.succTotal++] = e;
-    v.succCount[v.blockCount - 1]!++;
+    v.succCount[v.blockCount - 1]++;
   }
 
   jump(to: number, args: readonly number[] = []): void {

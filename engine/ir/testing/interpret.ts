@@ -113,32 +113,32 @@ class Interpretation {
   }
 
   #get(i: number): bigint {
-    return (BigInt(this.#hi[i]! >>> 0) << 32n) | BigInt(this.#lo[i]! >>> 0);
+    return (BigInt(this.#hi[i] >>> 0) << 32n) | BigInt(this.#lo[i] >>> 0);
   }
 
   #list(first: number, count: number): bigint[] {
     const values: bigint[] = [];
-    for (let n = 0; n < count; n++) values.push(this.#get(this.#f.pool[first + n]!));
+    for (let n = 0; n < count; n++) values.push(this.#get(this.#f.pool[first + n]));
     return values;
   }
 
   run(args: readonly bigint[]): readonly bigint[] {
     const f = this.#f;
-    for (let n = 0; n < f.blockParams[0]!; n++) this.#set(f.sched[f.blockStart[0]! + n]!, args[n]!);
+    for (let n = 0; n < f.blockParams[0]; n++) this.#set(f.sched[f.blockStart[0] + n], args[n]);
     for (let block = 0;;) {
       let next = -1;
       this.#world.entered?.(f, block);
-      for (let s = f.blockStart[block]! + f.blockParams[block]!; s < f.blockEnd[block]!; s++) {
-        const i = f.sched[s]!;
+      for (let s = f.blockStart[block] + f.blockParams[block]; s < f.blockEnd[block]; s++) {
+        const i = f.sched[s];
         if (--this.#world.steps < 0) throw new StepLimitSignal();
-        if ((OP_FLAGS[f.op[i]!]! & FLAG.ENDS) === 0) {
+        if ((OP_FLAGS[f.op[i]] & FLAG.ENDS) === 0) {
           this.#place0 = s;
           this.#step(i);
           continue;
         }
-        if (f.op[i] === OP.RETURN) return this.#list(f.a[i]!, f.b[i]!);
-        if (f.op[i] === OP.TRAP) throw new TrapSignal(f.imm[i]!, f.pos[i]!);
-        if (f.op[i]! >= OP.TAIL_CALL) return this.#tailCall(i, f.op[i]! - OP.TAIL_CALL + OP.CALL);
+        if (f.op[i] === OP.RETURN) return this.#list(f.a[i], f.b[i]);
+        if (f.op[i] === OP.TRAP) throw new TrapSignal(f.imm[i], f.pos[i]);
+        if (f.op[i] >= OP.TAIL_CALL) return this.#tailCall(i, f.op[i] - OP.TAIL_CALL + OP.CALL);
         next = this.#follow(this.#edge(i));
       }
       if (next < 0) throw new Bug(`b${block} does not end`);
@@ -149,56 +149,56 @@ class Interpretation {
   #tailCall(i: number, op: number): readonly bigint[] {
     const f = this.#f;
     if (this.#world.tail === undefined) return this.#call(i, op);
-    const args = this.#list(f.a[i]!, f.b[i]!);
-    if (op === OP.CALL_RECORD && args[0] === 0n) throw new TrapSignal(f.c[i]! & CALL_NULL_CODE, f.pos[i]!);
-    this.#world.tail = { op, target: f.c[i]!, args };
+    const args = this.#list(f.a[i], f.b[i]);
+    if (op === OP.CALL_RECORD && args[0] === 0n) throw new TrapSignal(f.c[i] & CALL_NULL_CODE, f.pos[i]);
+    this.#world.tail = { op, target: f.c[i], args };
     return [];
   }
 
   #edge(i: number): number {
     const f = this.#f;
-    if (f.op[i] === OP.JUMP) return f.a[i]!;
-    const value = this.#lo[f.a[i]!]!;
-    if (f.op[i] === OP.BRANCH) return value !== 0 ? f.b[i]! : f.c[i]!;
-    return f.b[i]! + Math.min(value >>> 0, f.c[i]! - 1);
+    if (f.op[i] === OP.JUMP) return f.a[i];
+    const value = this.#lo[f.a[i]];
+    if (f.op[i] === OP.BRANCH) return value !== 0 ? f.b[i] : f.c[i];
+    return f.b[i] + Math.min(value >>> 0, f.c[i] - 1);
   }
 
   /** Passes an edge's arguments all at once; returns where it leads. */
   #follow(e: number): number {
     const f = this.#f;
-    const to = f.edgeTo[e]!;
-    const values = this.#list(f.edgeArgs[e]!, f.blockParams[to]!);
-    values.forEach((value, n) => this.#set(f.sched[f.blockStart[to]! + n]!, value));
+    const to = f.edgeTo[e];
+    const values = this.#list(f.edgeArgs[e], f.blockParams[to]);
+    values.forEach((value, n) => this.#set(f.sched[f.blockStart[to] + n], value));
     return to;
   }
 
   #step(i: number): void {
     const f = this.#f;
-    const op = f.op[i]!;
+    const op = f.op[i];
     const lo = this.#lo;
     const hi = this.#hi;
     if (isAccess(op)) return this.#access(i, op);
     if (isAtomic(op)) return this.#atomic(i, op);
     switch (op) {
       case OP.CONST:
-        lo[i] = f.imm[i]!;
-        hi[i] = f.ty[i] === TY.I32 || f.ty[i] === TY.F32 ? 0 : f.c[i]!;
+        lo[i] = f.imm[i];
+        hi[i] = f.ty[i] === TY.I32 || f.ty[i] === TY.F32 ? 0 : f.c[i];
         return;
       case OP.SELECT: {
-        const from = lo[f.c[i]!] !== 0 ? f.a[i]! : f.b[i]!;
-        lo[i] = lo[from]!;
-        hi[i] = hi[from]!;
+        const from = lo[f.c[i]] !== 0 ? f.a[i] : f.b[i];
+        lo[i] = lo[from];
+        hi[i] = hi[from];
         return;
       }
       case OP.CONTEXT:
-        return this.#set(i, BigInt(this.#world.contextAddress + (f.imm[i]! >>> 0)));
+        return this.#set(i, BigInt(this.#world.contextAddress + (f.imm[i] >>> 0)));
       case OP.TRAP_IF:
-        if (lo[f.a[i]!] !== 0) throw new TrapSignal(f.imm[i]!, f.pos[i]!);
+        if (lo[f.a[i]] !== 0) throw new TrapSignal(f.imm[i], f.pos[i]);
         return;
       case OP.BOUNDS: {
-        const end = this.#addressOf(f.a[i]!) + (f.imm[i]! >>> 0) + boundsBytes(f.c[i]!);
-        if (end > this.#world.memoryLength(boundsMemory(f.c[i]!))) {
-          throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS, f.pos[i]!);
+        const end = this.#addressOf(f.a[i]) + (f.imm[i] >>> 0) + boundsBytes(f.c[i]);
+        if (end > this.#world.memoryLength(boundsMemory(f.c[i]))) {
+          throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS, f.pos[i]);
         }
         return;
       }
@@ -208,18 +208,18 @@ class Interpretation {
       case OP.CALL_BUILTIN:
         return this.#watch(i, op);
       case OP.RESULT:
-        if (!this.#unwound) this.#set(i, this.#results[f.imm[i]!]!);
+        if (!this.#unwound) this.#set(i, this.#results[f.imm[i]]);
         return;
       case OP.UNWOUND:
         return this.#set(i, this.#unwound ? 1n : 0n);
       case OP.CHARGE: {
         const { fuel } = this.#world;
         if (fuel === undefined) return;
-        const owed = BigInt(f.b[i]!);
-        const left = fuel - owed - this.#get(f.a[i]!);
+        const owed = BigInt(f.b[i]);
+        const left = fuel - owed - this.#get(f.a[i]);
         if (left < 0n) {
           this.#world.fuel = fuel - owed;
-          throw new TrapSignal(TRAP.OUT_OF_FUEL, f.pos[i]!);
+          throw new TrapSignal(TRAP.OUT_OF_FUEL, f.pos[i]);
         }
         if (f.imm[i] !== CHARGE_OWES) this.#world.fuel = left;
         return;
@@ -228,11 +228,11 @@ class Interpretation {
       case OP.FENCE:
         return;
     }
-    const a = f.a[i]!;
-    const b = f.b[i]!;
-    const outcome = evaluate(op, f.ty[i]!, f.ty[a]!, lo[a]!, hi[a]!, lo[b]!, hi[b]!, f.imm[i]!);
-    if (outcome > 0) throw new TrapSignal(outcome, f.pos[i]!);
-    if (outcome !== EVAL_DONE && outcome !== EVAL_NAN) throw new Bug(`cannot run ${OP_ROWS[op]!.name}`);
+    const a = f.a[i];
+    const b = f.b[i];
+    const outcome = evaluate(op, f.ty[i], f.ty[a], lo[a], hi[a], lo[b], hi[b], f.imm[i]);
+    if (outcome > 0) throw new TrapSignal(outcome, f.pos[i]);
+    if (outcome !== EVAL_DONE && outcome !== EVAL_NAN) throw new Bug(`cannot run ${OP_ROWS[op].name}`);
     lo[i] = evalLo;
     hi[i] = evalHi;
   }
@@ -246,29 +246,29 @@ class Interpretation {
     } catch (error) {
       if (!(error instanceof ThrownSignal)) throw error;
       let s = this.#place0 + 1;
-      while (f.op[f.sched[s]!] === OP.RESULT) s++;
-      if (f.op[f.sched[s]!] !== OP.UNWOUND) throw error;
+      while (f.op[f.sched[s]] === OP.RESULT) s++;
+      if (f.op[f.sched[s]] !== OP.UNWOUND) throw error;
       this.#world.landed!(error);
       this.#unwound = true;
       return;
     }
-    if (f.ty[i] !== TY.NONE) this.#set(i, this.#results[0]!);
+    if (f.ty[i] !== TY.NONE) this.#set(i, this.#results[0]);
   }
 
   #call(i: number, op: number): readonly bigint[] {
     const f = this.#f;
     const world = this.#world;
-    const args = this.#list(f.a[i]!, f.b[i]!);
+    const args = this.#list(f.a[i], f.b[i]);
     switch (op) {
       case OP.CALL:
-        return world.call(f.c[i]!, args);
+        return world.call(f.c[i], args);
       case OP.CALL_IMPORT:
-        return world.callImport(f.c[i]!, args);
+        return world.callImport(f.c[i], args);
       case OP.CALL_BUILTIN:
-        return world.callBuiltin(f.c[i]!, args);
+        return world.callBuiltin(f.c[i], args);
       default: {
         const record = Number(args[0]);
-        if (record === 0) throw new TrapSignal(f.c[i]!, f.pos[i]!);
+        if (record === 0) throw new TrapSignal(f.c[i], f.pos[i]);
         return world.callRecord(record, args.slice(1));
       }
     }
@@ -276,32 +276,32 @@ class Interpretation {
 
   /** An i32 (zero-extended) or i64 as an address. */
   #addressOf(v: number): number {
-    return (this.#hi[v]! >>> 0) * 4294967296 + (this.#lo[v]! >>> 0);
+    return (this.#hi[v] >>> 0) * 4294967296 + (this.#lo[v] >>> 0);
   }
 
-  #place(i: number, width: number, addressValue: number = this.#f.a[i]!): Place {
+  #place(i: number, width: number, addressValue: number = this.#f.a[i]): Place {
     const f = this.#f;
     const world = this.#world;
-    const offset = f.imm[i]! >>> 0;
-    const kind = atomicRegion(f.c[i]!) & 0xff;
+    const offset = f.imm[i] >>> 0;
+    const kind = atomicRegion(f.c[i]) & 0xff;
     if (kind === REGION.CONTEXT) return { view: world.context, offset };
     const address = this.#addressOf(addressValue) + offset;
     if (kind === REGION.POINTER || kind === REGION.STRUCT) {
       const place = world.resolve(address, width);
       if (place !== undefined) return place;
-      const code = kind === REGION.STRUCT ? TRAP.NULL_STRUCTURE : f.op[i]! < OP.STORE ? f.b[i]! : 0;
-      if (code !== 0) throw new TrapSignal(code, f.pos[i]!);
+      const code = kind === REGION.STRUCT ? TRAP.NULL_STRUCTURE : f.op[i] < OP.STORE ? f.b[i] : 0;
+      if (code !== 0) throw new TrapSignal(code, f.pos[i]);
       throw new Bug(`wild access of ${width} bytes at ${address}`);
     }
     const view = world.memory0();
-    if (address + width > view.byteLength) throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS, f.pos[i]!);
+    if (address + width > view.byteLength) throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS, f.pos[i]);
     return { view, offset: address };
   }
 
   #access(i: number, op: number): void {
     const f = this.#f;
-    const stored = op >= OP.STORE ? f.b[i]! : 0;
-    const ty = stored !== 0 ? f.ty[stored]! : f.ty[i]!;
+    const stored = op >= OP.STORE ? f.b[i] : 0;
+    const ty = stored !== 0 ? f.ty[stored] : f.ty[i];
     const full = ty === TY.I32 || ty === TY.F32 ? 4 : 8;
     switch (op) {
       case OP.LOAD:
@@ -324,19 +324,19 @@ class Interpretation {
   #atomic(i: number, op: number): void {
     const f = this.#f;
     const list = op === OP.ATOMIC_CMPXCHG;
-    const first = f.a[i]!;
-    const width = 1 << atomicWidth(f.c[i]!);
-    const { view, offset } = this.#place(i, width, list ? f.pool[first]! : first);
+    const first = f.a[i];
+    const width = 1 << atomicWidth(f.c[i]);
+    const { view, offset } = this.#place(i, width, list ? f.pool[first] : first);
     let old = 0n;
     for (let n = width - 1; n >= 0; n--) old = (old << 8n) | BigInt(view.getUint8(offset + n));
-    const b = list ? this.#get(f.pool[first + 2]!) : op === OP.ATOMIC_LOAD ? old : this.#get(f.b[i]!);
+    const b = list ? this.#get(f.pool[first + 2]) : op === OP.ATOMIC_LOAD ? old : this.#get(f.b[i]);
     let value = b;
     if (op === OP.ATOMIC_ADD) value = old + b;
     else if (op === OP.ATOMIC_SUB) value = old - b;
     else if (op === OP.ATOMIC_AND) value = old & b;
     else if (op === OP.ATOMIC_OR) value = old | b;
     else if (op === OP.ATOMIC_XOR) value = old ^ b;
-    else if (list && BigInt.asUintN(width * 8, this.#get(f.pool[first + 1]!)) !== old) value = old;
+    else if (list && BigInt.asUintN(width * 8, this.#get(f.pool[first + 1])) !== old) value = old;
     for (let n = 0; n < width; n++) view.setUint8(offset + n, Number((value >> BigInt(8 * n)) & 0xffn));
     if (op !== OP.ATOMIC_STORE) this.#set(i, old);
   }

@@ -52,24 +52,24 @@ class Machine {
 
   run(args: readonly [number, number][]): string {
     const { f, lo, hi } = this;
-    for (let n = 0; n < f.blockParams[0]!; n++) {
-      const i = f.sched[f.blockStart[0]! + n]!;
-      lo[i] = args[n]![0];
-      hi[i] = args[n]![1];
+    for (let n = 0; n < f.blockParams[0]; n++) {
+      const i = f.sched[f.blockStart[0] + n];
+      lo[i] = args[n][0];
+      hi[i] = args[n][1];
     }
     let end: string;
     try {
       let k = 0;
       for (;;) {
         let last = 0;
-        for (let s = f.blockStart[k]! + f.blockParams[k]!; s < f.blockEnd[k]!; s++) {
-          last = f.sched[s]!;
+        for (let s = f.blockStart[k] + f.blockParams[k]; s < f.blockEnd[k]; s++) {
+          last = f.sched[s];
           if (++this.steps > 200000) throw new Error("the test function does not end");
-          if ((OP_FLAGS[f.op[last]!]! & FLAG.ENDS) === 0) this.#step(last);
+          if ((OP_FLAGS[f.op[last]] & FLAG.ENDS) === 0) this.#step(last);
         }
         const e = this.#leave(last);
         if (e < 0) break;
-        k = f.edgeTo[e]!;
+        k = f.edgeTo[e];
         this.#pass(e, k);
       }
       end = `returned ${this.log.pop()}`;
@@ -83,14 +83,14 @@ class Machine {
   #pass(e: number, k: number): void {
     const { f, lo, hi } = this;
     const values: number[] = [];
-    for (let n = 0; n < f.blockParams[k]!; n++) {
-      const v = f.pool[f.edgeArgs[e]! + n]!;
-      values.push(lo[v]!, hi[v]!);
+    for (let n = 0; n < f.blockParams[k]; n++) {
+      const v = f.pool[f.edgeArgs[e] + n];
+      values.push(lo[v], hi[v]);
     }
-    for (let n = 0; n < f.blockParams[k]!; n++) {
-      const i = f.sched[f.blockStart[k]! + n]!;
-      lo[i] = values[2 * n]!;
-      hi[i] = values[2 * n + 1]!;
+    for (let n = 0; n < f.blockParams[k]; n++) {
+      const i = f.sched[f.blockStart[k] + n];
+      lo[i] = values[2 * n];
+      hi[i] = values[2 * n + 1];
     }
   }
 
@@ -99,17 +99,17 @@ class Machine {
     const { f, lo, hi } = this;
     switch (f.op[i]) {
       case OP.JUMP:
-        return f.a[i]!;
+        return f.a[i];
       case OP.BRANCH:
-        return lo[f.a[i]!] !== 0 ? f.b[i]! : f.c[i]!;
+        return lo[f.a[i]] !== 0 ? f.b[i] : f.c[i];
       case OP.SWITCH:
-        return f.b[i]! + Math.min(lo[f.a[i]!]! >>> 0, f.c[i]! - 1);
+        return f.b[i] + Math.min(lo[f.a[i]] >>> 0, f.c[i] - 1);
       case OP.TRAP:
-        throw new Trapped(f.imm[i]!);
+        throw new Trapped(f.imm[i]);
       default: {
         const parts: string[] = [];
-        for (let n = 0; n < f.b[i]!; n++) {
-          const v = f.pool[f.a[i]! + n]!;
+        for (let n = 0; n < f.b[i]; n++) {
+          const v = f.pool[f.a[i] + n];
           parts.push(`${lo[v]}:${f.ty[v] === TY.I32 || f.ty[v] === TY.F32 ? 0 : hi[v]}`);
         }
         this.log.push(parts.join(","));
@@ -120,26 +120,26 @@ class Machine {
 
   #step(i: number): void {
     const { f, lo, hi } = this;
-    const op = f.op[i]!;
-    const a = f.a[i]!, b = f.b[i]!, c = f.c[i]!;
+    const op = f.op[i];
+    const a = f.a[i], b = f.b[i], c = f.c[i];
     if (op === OP.CONST) {
-      lo[i] = f.imm[i]!;
+      lo[i] = f.imm[i];
       hi[i] = c;
     } else if (op === OP.SELECT) {
       const v = lo[c] !== 0 ? a : b;
-      lo[i] = lo[v]!;
-      hi[i] = hi[v]!;
+      lo[i] = lo[v];
+      hi[i] = hi[v];
     } else if (isLoad(op) || isStore(op)) this.#access(i, op);
     else if (op === OP.BOUNDS) {
-      const address = (lo[a]! >>> 0) + (f.ty[a] === TY.I64 ? (hi[a]! >>> 0) * 4294967296 : 0);
-      if (address + (f.imm[i]! >>> 0) + boundsBytes(c) > MEMORY_BYTES) throw new Trapped(TRAP.MEMORY_OUT_OF_BOUNDS);
+      const address = (lo[a] >>> 0) + (f.ty[a] === TY.I64 ? (hi[a] >>> 0) * 4294967296 : 0);
+      if (address + (f.imm[i] >>> 0) + boundsBytes(c) > MEMORY_BYTES) throw new Trapped(TRAP.MEMORY_OUT_OF_BOUNDS);
     } else if (op === OP.TRAP_IF) {
-      if (lo[a] !== 0) throw new Trapped(f.imm[i]!);
+      if (lo[a] !== 0) throw new Trapped(f.imm[i]);
     } else if (op === OP.CALL) this.#call(i);
     else {
-      const outcome = evaluate(op, f.ty[i]!, f.ty[a]!, lo[a]!, hi[a]!, lo[b]!, hi[b]!, f.imm[i]!);
+      const outcome = evaluate(op, f.ty[i], f.ty[a], lo[a], hi[a], lo[b], hi[b], f.imm[i]);
       if (outcome > 0) throw new Trapped(outcome);
-      if (outcome === EVAL_UNKNOWN) throw new Error(`cannot run ${OP_ROWS[op]!.name} of v${i}`);
+      if (outcome === EVAL_UNKNOWN) throw new Error(`cannot run ${OP_ROWS[op].name} of v${i}`);
       const nan = outcome === EVAL_NAN;
       lo[i] = nan ? (f.ty[i] === TY.F32 ? 0x7fc00000 : 0) : evalLo;
       hi[i] = nan ? 0x7ff80000 : evalHi;
@@ -148,7 +148,7 @@ class Machine {
 
   #access(i: number, op: number): void {
     const { f, lo, hi } = this;
-    const kind = f.c[i]! & 0xff;
+    const kind = f.c[i] & 0xff;
     const bytes = accessBytes(f, i);
     if (isLoad(op) && f.c[i] === LENGTH_REGION && f.imm[i] === LENGTH_OFFSET) {
       lo[i] = MEMORY_BYTES;
@@ -156,21 +156,21 @@ class Machine {
       return;
     }
     const space = kind === REGION.CONTEXT ? this.context : this.memory;
-    const base = f.a[i] === 0 ? 0 : lo[f.a[i]!]! >>> 0;
-    const at = base + (f.imm[i]! >>> 0);
+    const base = f.a[i] === 0 ? 0 : lo[f.a[i]] >>> 0;
+    const at = base + (f.imm[i] >>> 0);
     if (at + bytes > space.length) {
       if (this.explicit || kind === REGION.CONTEXT) throw new Error(`v${i} accesses ${at} unchecked`);
       throw new Trapped(TRAP.MEMORY_OUT_OF_BOUNDS);
     }
     if (isStore(op)) {
-      const v = f.b[i]!;
-      for (let n = 0; n < bytes; n++) space[at + n] = n < 4 ? lo[v]! >>> (8 * n) : hi[v]! >>> (8 * (n - 4));
+      const v = f.b[i];
+      for (let n = 0; n < bytes; n++) space[at + n] = n < 4 ? lo[v] >>> (8 * n) : hi[v] >>> (8 * (n - 4));
       return;
     }
     let low = 0, high = 0;
     for (let n = 0; n < bytes; n++) {
-      if (n < 4) low |= space[at + n]! << (8 * n);
-      else high |= space[at + n]! << (8 * (n - 4));
+      if (n < 4) low |= space[at + n] << (8 * n);
+      else high |= space[at + n] << (8 * (n - 4));
     }
     if (op === OP.LOAD8_S) low = (low << 24) >> 24;
     if (op === OP.LOAD16_S) low = (low << 16) >> 16;
@@ -181,12 +181,12 @@ class Machine {
 
   #call(i: number): void {
     const { f, lo, hi } = this;
-    let h = f.c[i]! + this.log.length;
+    let h = f.c[i] + this.log.length;
     const parts: string[] = [];
-    for (let n = 0; n < f.b[i]!; n++) {
-      const v = f.pool[f.a[i]! + n]!;
-      const high = f.ty[v] === TY.I32 || f.ty[v] === TY.F32 ? 0 : hi[v]!;
-      h = this.#hash(lo[v]!, high, h);
+    for (let n = 0; n < f.b[i]; n++) {
+      const v = f.pool[f.a[i] + n];
+      const high = f.ty[v] === TY.I32 || f.ty[v] === TY.F32 ? 0 : hi[v];
+      h = this.#hash(lo[v], high, h);
       parts.push(`${lo[v]}:${high}`);
     }
     this.log.push(`${f.c[i]}(${parts.join(",")})@${digest(this.memory)}/${digest(this.context)}`);

@@ -154,31 +154,31 @@ export class ProgramMaker {
   }
 
   #value(ty: number): number {
-    const scope = this.#scope[ty]!;
+    const scope = this.#scope[ty];
     const pick = this.#random(10);
     if (pick < 3) return this.#constant(ty);
-    if (pick < 7 && scope.length > 0) return scope[scope.length - 1 - this.#random(Math.min(scope.length, 6))]!;
+    if (pick < 7 && scope.length > 0) return scope[scope.length - 1 - this.#random(Math.min(scope.length, 6))];
     const candidates = this.#vars.filter((_, n) => VARIABLES[n] === ty);
-    return candidates[this.#random(candidates.length)]!;
+    return candidates[this.#random(candidates.length)];
   }
 
   #latest(ty: number): number {
-    const scope = this.#scope[ty]!;
-    return scope.length > 0 && this.#random(5) ? scope[scope.length - 1]! : this.#value(ty);
+    const scope = this.#scope[ty];
+    return scope.length > 0 && this.#random(5) ? scope[scope.length - 1] : this.#value(ty);
   }
 
   #constant(ty: number): number {
-    const word = () => INTERESTING[this.#random(INTERESTING.length)]!;
+    const word = () => INTERESTING[this.#random(INTERESTING.length)];
     const lo = word();
     const hi = ty === TY.I64 ? (this.#random(2) ? lo >> 31 : word()) : ty === TY.F64 ? word() : 0;
     return this.#emit(OP.CONST, ty, 0, 0, hi, ty === TY.F64 && this.#random(4) ? 0 : lo);
   }
 
   #keep(ty: number, value: number): void {
-    this.#scope[ty]!.push(value);
+    this.#scope[ty].push(value);
     if (this.#random(5) === 0) return;
     const slots = VARIABLES.map((t, n) => t === ty ? n : -1).filter((n) => n >= 0);
-    this.#vars[slots[this.#random(slots.length)]!] = value;
+    this.#vars[slots[this.#random(slots.length)]] = value;
   }
 
   #pick<T>(from: readonly T[]): T {
@@ -272,15 +272,15 @@ export class ProgramMaker {
         : this.#emit(OP.CONST, TY.I32, 0, 0, 0, this.#random(64));
       v = this.#emit(OP.ADD, TY.I32, v, added);
     }
-    this.#scope[TY.I32]!.push(v);
+    this.#scope[TY.I32].push(v);
     return v;
   }
 
   /** An address worth using again: the last in scope that is a sum or a mask. */
   get #scopeAddress(): number {
-    const scope = this.#scope[TY.I32]!;
+    const scope = this.#scope[TY.I32];
     for (let n = scope.length - 1; n >= 0 && n > scope.length - 8; n--) {
-      if (this.f.op[scope[n]!] === OP.AND) return scope[n]!;
+      if (this.f.op[scope[n]] === OP.AND) return scope[n];
     }
     return 0;
   }
@@ -289,7 +289,7 @@ export class ProgramMaker {
   #accessContext(): void {
     const store = this.#random(2) === 0;
     const slot = this.#random(4) ? this.#random(3) : this.#random(store ? 12 : 16);
-    const ty = this.#random(8) ? [TY.I32, TY.I64, TY.F64][slot % 3]! : this.#pick([TY.I32, TY.I64, TY.F32]);
+    const ty = this.#random(8) ? [TY.I32, TY.I64, TY.F64][slot % 3] : this.#pick([TY.I32, TY.I64, TY.F32]);
     const word = region(REGION.CONTEXT, contextClass(slot * 16));
     if (store) this.#emit(OP.STORE, TY.NONE, 0, this.#value(ty), word, slot * 16);
     else this.#keep(ty, this.#emit(OP.LOAD, ty, 0, 0, word, slot * 16));
@@ -315,7 +315,7 @@ export class ProgramMaker {
     const address = this.#address();
     const offset = this.#pick([0, 0, 0, 4, 8, 12, 2]);
     if (this.#explicit) {
-      const name = OP_ROWS[op]!.name;
+      const name = OP_ROWS[op].name;
       const bytes = name.includes("8")
         ? 1
         : name.includes("16")
@@ -347,7 +347,7 @@ export class ProgramMaker {
   #scoped(body: () => void): void {
     const sizes = this.#scope.map((values) => values.length);
     body();
-    this.#scope.forEach((values, ty) => values.length = sizes[ty]!);
+    this.#scope.forEach((values, ty) => values.length = sizes[ty]);
   }
 
   #condition(): number {
@@ -404,7 +404,7 @@ export class ProgramMaker {
       this.#depth++;
       const head = this.#open(BLOCK_LOOP);
       this.f.edgeTo[entry] = head;
-      const counter = this.#vars[2]!;
+      const counter = this.#vars[2];
       if (this.#random(2)) {
         // A test on top: leaves when the counter is 0.
         const stay = this.#edge(0), leave = this.#edge(0);
@@ -460,7 +460,7 @@ export class ProgramMaker {
     this.#emit(OP.BRANCH, TY.NONE, cond, go, stay);
     this.#close();
     if (this.#labels.length > 0 && this.#random(2)) {
-      const label = this.#labels[this.#random(this.#labels.length)]!;
+      const label = this.#labels[this.#random(this.#labels.length)];
       label.edges.push(go);
     } else {
       this.#scoped(() => {
