@@ -21,11 +21,14 @@ import { clockFunctions } from "./clock.ts";
 import { Descriptors } from "./descriptors.ts";
 import { fileFunctions } from "./files.ts";
 import { GuestMemory } from "./guest_memory.ts";
+import { PathGuard, type ProtectedPaths } from "./path_guard.ts";
 import { checked, PathResolver, WasiError } from "./paths.ts";
 import { pathFunctions } from "./path_functions.ts";
 import { pollFunctions } from "./poll.ts";
 import { Scratch } from "./scratch.ts";
 import { readStatus } from "./status.ts";
+
+export type { ProtectedPaths };
 
 /** What the guest gets. */
 export interface WasiOptions {
@@ -37,6 +40,8 @@ export interface WasiOptions {
   preopens?: readonly { host: string; guest: string }[];
   /** Descriptors of the process for stdin, stdout and stderr; default 0, 1, 2. */
   stdio?: readonly [number, number, number];
+  /** Paths of the host that the guest may read but never change, although its directories contain them. */
+  protect?: ProtectedPaths;
 }
 
 /** Thrown through the guest by proc_exit. */
@@ -57,6 +62,7 @@ export interface WasiState {
   memory: GuestMemory;
   descriptors: Descriptors;
   resolver: PathResolver;
+  guard: PathGuard;
   open: ReturnType<typeof openFlags>;
 }
 
@@ -84,6 +90,7 @@ export class Wasi {
       memory: new GuestMemory(),
       descriptors: new Descriptors(),
       resolver: new PathResolver(sys, scratch, open),
+      guard: new PathGuard({ sys, scratch }, options.protect),
     };
     this.#state = state;
     for (const fd of options.stdio ?? [0, 1, 2]) this.#addStream(fd);

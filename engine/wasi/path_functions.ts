@@ -12,7 +12,7 @@ const AT_REMOVEDIR = 0x200;
 const AT_SYMLINK_NOFOLLOW = 0x100;
 
 export function pathFunctions(state: WasiState): Record<string, WasiFunction> {
-  const { sys, scratch, memory, descriptors, resolver, open } = state;
+  const { sys, scratch, memory, descriptors, resolver, guard, open } = state;
 
   /** Resolves a path of the guest and runs `action` on the place. */
   function at<T>(
@@ -44,6 +44,7 @@ export function pathFunctions(state: WasiState): Record<string, WasiFunction> {
     path_create_directory: (dir: number, path: number, length: number) =>
       at(dir, RIGHT.path_create_directory, path, length, false, (place) => {
         // A trailing slash is fine here: the directory need not exist yet.
+        guard.checkEntry(place);
         checked(sys("mkdirat", place.parent, scratch.path(place.name), 0o777));
         return 0;
       }),
@@ -64,6 +65,7 @@ export function pathFunctions(state: WasiState): Record<string, WasiFunction> {
       fstflags: number,
     ) =>
       at(dir, RIGHT.path_filestat_set_times, path, length, (flags & SYMLINK_FOLLOW) !== 0, (place) => {
+        guard.checkEntry(place);
         const times = writeTimes(state, accessed, modified, fstflags);
         checked(sys("utimensat", place.parent, scratch.path(place.name), times, AT_SYMLINK_NOFOLLOW));
         return 0;
@@ -86,6 +88,8 @@ export function pathFunctions(state: WasiState): Record<string, WasiFunction> {
         (from) =>
           at(newDir, RIGHT.path_link_target, newPath, newLength, false, (to) => {
             if (from.mustBeDirectory || to.mustBeDirectory) throw new WasiError(ERRNO.noent);
+            guard.checkEntry(from);
+            guard.checkEntry(to);
             const [a, b] = [scratch.path(from.name), scratch.path(to.name, true)];
             checked(sys("linkat", from.parent, a, to.parent, b, 0));
             return 0;
@@ -118,11 +122,17 @@ export function pathFunctions(state: WasiState): Record<string, WasiFunction> {
         let flags = isDirectory || !writes ? open.RDONLY : reads ? open.RDWR : open.WRONLY;
         if ((oflags & OFLAG.creat) !== 0) flags |= open.CREAT;
         if ((oflags & OFLAG.excl) !== 0) flags |= open.EXCL;
-        if ((oflags & OFLAG.trunc) !== 0) flags |= open.TRUNC;
+        const changes = writes || (oflags & (OFLAG.creat | OFLAG.trunc)) !== 0;
+        if (changes) guard.checkEntry(place);
+        // The name may get another file between check and opening, so a guarded file is truncated when it is known.
+        const truncatesLate = (oflags & OFLAG.trunc) !== 0 && writes && guard.isActive;
+        if ((oflags & OFLAG.trunc) !== 0 && !truncatesLate) flags |= open.TRUNC;
         if (isDirectory) flags |= open.DIRECTORY;
         // Never block on opening a FIFO: nonblocking first, then as asked.
         const fd = openPlace(place, flags | linuxFdFlags(state, fdflags) | open.NONBLOCK);
         try {
+          if (changes) guard.checkContents(fd);
+          if (truncatesLate) checked(sys("ftruncate", fd, 0));
           const status = readStatus(state, fd);
           const filetype = status === undefined ? FILETYPE.unknown : filetypeOf(status);
           checked(sys("fcntl", fd, 4, linuxFdFlags(state, fdflags)));
@@ -158,6 +168,7 @@ export function pathFunctions(state: WasiState): Record<string, WasiFunction> {
       }),
     path_remove_directory: (dir: number, path: number, length: number) =>
       at(dir, RIGHT.path_remove_directory, path, length, false, (place) => {
+        guard.checkMove(place);
         checked(sys("unlinkat", place.parent, scratch.path(place.name), AT_REMOVEDIR));
         return 0;
       }),
@@ -177,6 +188,8 @@ export function pathFunctions(state: WasiState): Record<string, WasiFunction> {
         false,
         (from) =>
           at(newDir, RIGHT.path_rename_target, newPath, newLength, false, (to) => {
+            guard.checkMove(from);
+            guard.checkMove(to);
             const slashA = from.mustBeDirectory && from.name !== "." ? "/" : "";
             const slashB = to.mustBeDirectory && to.name !== "." ? "/" : "";
             const [a, b] = [scratch.path(from.name + slashA), scratch.path(to.name + slashB, true)];
@@ -190,6 +203,7 @@ export function pathFunctions(state: WasiState): Record<string, WasiFunction> {
       if (text === "" || text.includes("\0")) throw new WasiError(ERRNO.inval);
       return at(dir, RIGHT.path_symlink, path, length, false, (place) => {
         if (place.mustBeDirectory) throw new WasiError(ERRNO.noent);
+        guard.checkEntry(place);
         const to = scratch.path(place.name, true);
         checked(sys("symlinkat", scratch.path(text), place.parent, to));
         return 0;
@@ -198,6 +212,7 @@ export function pathFunctions(state: WasiState): Record<string, WasiFunction> {
     path_unlink_file: (dir: number, path: number, length: number) =>
       at(dir, RIGHT.path_unlink_file, path, length, false, (place) => {
         if (place.mustBeDirectory) throw new WasiError(ERRNO.isdir);
+        guard.checkMove(place);
         checked(sys("unlinkat", place.parent, scratch.path(place.name), 0));
         return 0;
       }),

@@ -6,6 +6,7 @@ import type { GuestMemory } from "./guest_memory.ts";
 import { checked } from "./paths.ts";
 import type { WasiState } from "./mod.ts";
 
+const AT_FDCWD = -100;
 const AT_EMPTY_PATH = 0x1000;
 const AT_SYMLINK_NOFOLLOW = 0x100;
 const STATX_BASIC_STATS = 0x7ff;
@@ -31,6 +32,18 @@ export function readStatus({ sys, scratch }: StatusNeeds, fd: number, name?: str
   const result = sys("statx", fd, path, flags, STATX_BASIC_STATS, scratch.out.address);
   if (result < 0 && name === undefined) return undefined;
   checked(result);
+  return statusIn(scratch);
+}
+
+/** Status of a path of the host, through a symbolic link or of the link itself; undefined when there is none. */
+export function readStatusAt({ sys, scratch }: StatusNeeds, path: string, follow: boolean): FileStatus | undefined {
+  const flags = follow ? 0 : AT_SYMLINK_NOFOLLOW;
+  const result = sys("statx", AT_FDCWD, scratch.path(path), flags, STATX_BASIC_STATS, scratch.out.address);
+  return result < 0 ? undefined : statusIn(scratch);
+}
+
+/** The structure that statx has written. */
+function statusIn(scratch: WasiState["scratch"]): FileStatus {
   const view = new DataView(scratch.out.buffer);
   const time = (at: number) => view.getBigInt64(at, true) * 1_000_000_000n + BigInt(view.getUint32(at + 8, true));
   return {

@@ -51,6 +51,7 @@ const EXIT_OF_CODE: readonly (readonly [string, ExitCode])[] = [
   ["lock.review", EXIT.review],
   ["policy.", EXIT.review],
   ["review.", EXIT.review],
+  ["trust.", EXIT.review],
   ["authority.", EXIT.review],
   ["integrity.", EXIT.integrity],
   ["archive.", EXIT.integrity],

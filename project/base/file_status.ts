@@ -11,6 +11,8 @@ export interface FileStatus {
   /** Owner and device, where the system has them. */
   readonly uid: number;
   readonly device: number;
+  /** Permission bits. */
+  readonly mode: number;
 }
 
 /** True for errors that say that there is no such file. */
@@ -22,8 +24,8 @@ export function isMissing(error: unknown): boolean {
 /** The status of what a path names, through symbolic links; undefined when there is nothing. */
 export function fileStatus(path: string): FileStatus | undefined {
   try {
-    const { kind, bytes, modifiedMs, uid, device } = fileFacts(path);
-    return { kind, size: bytes, modifiedMs, uid, device };
+    const { kind, bytes, modifiedMs, uid, device, mode } = fileFacts(path);
+    return { kind, size: bytes, modifiedMs, uid, device, mode: mode & 0o7777 };
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;

@@ -19,7 +19,8 @@ export interface Files {
   create(path: string, bytes: Uint8Array, mode?: number): Promise<boolean>;
   rename(from: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
-  makeDirectory(path: string): Promise<void>;
+  /** Makes a directory and those above it; `mode` is for those that it makes. */
+  makeDirectory(path: string, mode?: number): Promise<void>;
   list(path: string): Promise<string[]>;
   /** Undefined when there is nothing; follows symbolic links. */
   status(path: string): Promise<FileStatus | undefined>;
@@ -73,8 +74,8 @@ export const DISK: Files = {
   async remove(path) {
     await rm(path, { force: true });
   },
-  async makeDirectory(path) {
-    await mkdir(path, { recursive: true });
+  async makeDirectory(path, mode = 0o777) {
+    await mkdir(path, { recursive: true, mode });
   },
   async list(path) {
     try {

@@ -81,6 +81,11 @@ export function blobPath(paths: MachinePaths, hex: string): string {
   return join(paths.cache, "blobs", "sha256", hex);
 }
 
+/** Where the grants that the user accepted are recorded. */
+export function trustDirectory(paths: MachinePaths): string {
+  return join(paths.state, "trust");
+}
+
 /** Where compiled modules are kept: the engine's cache/code_cache.ts reads and writes them. */
 export function codeCacheOptions(paths: MachinePaths = machinePaths()): { directory: string } {
   return { directory: join(paths.cache, "compiled") };

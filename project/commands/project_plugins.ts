@@ -1,12 +1,13 @@
 /**
  * The plugins of the project that a run belongs to.
  *
- * In: the flags of `run`. Out: the loaded project, or undefined when there is none or it has no plugins; a ProjectError with every
- * reason to refuse. Without a project nothing but a search for `waft.json` is done, since start-up time counts.
+ * In: the flags of `run`. Out: the loaded project, or undefined when there is none or it has no plugins; a ProjectError with
+ * every reason to refuse. What the user has not accepted is asked for at a terminal and refused elsewhere. Without a project
+ * nothing but a search for `waft.json` is done, since start-up time counts.
  */
 import { currentDirectory } from "@waft/engine/host/process";
 import { fileStatus } from "../base/file_status.ts";
-import type { LoadedProject } from "../plugins/load.ts";
+import type { LoadedProject, LoadOptions } from "../plugins/load.ts";
 import { joinPaths } from "../base/posix_path.ts";
 import { findProject, requireProject } from "../project_root.ts";
 import { LOCK_FILE } from "../base/site.ts";
@@ -15,16 +16,20 @@ import { LOCK_FILE } from "../base/site.ts";
 export interface PluginFlags {
   readonly project?: string;
   readonly locked?: boolean;
+  readonly trust?: string;
   readonly offline?: boolean;
   readonly allowPathPlugins?: boolean;
 }
 
-/** Loads the plugins of the nearest project. */
-export async function projectPlugins(flags: PluginFlags): Promise<LoadedProject | undefined> {
-  const root = flags.project === undefined
+/** Root of the project that a run belongs to: the one that `--project` names, or the nearest. */
+export async function projectOf({ project }: PluginFlags): Promise<string | undefined> {
+  return project === undefined
     ? await findProject(currentDirectory())
-    : await requireProject(currentDirectory(), flags.project);
-  if (root === undefined) return undefined;
+    : await requireProject(currentDirectory(), project);
+}
+
+/** Loads the plugins of the project at `root`; undefined when it has none. */
+export async function projectPlugins(root: string, flags: PluginFlags): Promise<LoadedProject | undefined> {
   const { readProject, requireManifest, requirementsOf } = await import("../project.ts");
   if (fileStatus(joinPaths(root, LOCK_FILE)) === undefined) {
     const { manifest } = requireManifest(await readProject(root));
@@ -39,5 +44,17 @@ export async function projectPlugins(flags: PluginFlags): Promise<LoadedProject 
   return await loadProject(context, root, {
     locked: flags.locked === true,
     allowPathPlugins: flags.allowPathPlugins === true,
+    ...(flags.trust === undefined ? {} : { trust: flags.trust }),
+    ...await asking(flags),
   });
+}
+
+/** How to ask the user for what no record covers: only at a terminal, and never where a digest decides. */
+async function asking({ trust, locked }: PluginFlags): Promise<Pick<LoadOptions, "ask">> {
+  if (trust !== undefined || locked === true) return {};
+  const { default: process } = await import("node:process");
+  const streams = { input: process.stdin.isTTY === true, output: process.stderr.isTTY === true };
+  const { canPrompt } = await import("../base/terminal.ts");
+  if (!canPrompt(streams, process.env, { input: true, json: false })) return {};
+  return { ask: async (root, holders) => await (await import("./trust_prompt.ts")).askToAccept(root, holders) };
 }

@@ -20,6 +20,7 @@ export const PROJECT_COMMANDS: readonly ProjectCommandRow[] = [
     summary: "List, check, plan, update, review and publish plugins",
     load: () => import("./plugin.ts"),
   },
+  { name: "trust", summary: "Accept on this machine what the lockfile grants", load: () => import("./trust.ts") },
   { name: "status", summary: "Show runtime, project, lockfile and plugins", load: () => import("./status.ts") },
   { name: "version", summary: "Install and choose versions of waft", load: () => import("./version.ts") },
   { name: "self", summary: "Install and remove waft itself", load: () => import("./self.ts") },

@@ -11,6 +11,7 @@ import { openCachedModule } from "@waft/engine/open_cached_module";
 import { askedRange, nearestManifest } from "../ops/asked_range.ts";
 import { callGuest, planCall, startGuest, startsThreads } from "../ops/run_module.ts";
 import { codeCacheOptions } from "../base/paths.ts";
+import { parentOf } from "../base/posix_path.ts";
 import { controlledEngine } from "./control_flags.ts";
 import { engineOptions } from "./engine_options.ts";
 import { exitStatus, report } from "../base/failure.ts";
@@ -23,16 +24,19 @@ interface Found {
   readonly args: readonly string[];
   readonly flags: RunFlags;
   readonly module: NonNullable<Awaited<ReturnType<typeof openCachedModule>>>;
+  /** Root of the project that `--bare` ignores. */
+  readonly root?: string;
 }
 
 /** Runs what `waft run` with these words means, if that can be done quickly. */
 export async function runQuickly(words: readonly string[]): Promise<number | undefined> {
   const found = await find(words);
   if (found === undefined) return undefined;
-  const { file, args, flags, module } = found;
+  const { file, args, flags, module, root } = found;
   try {
     const call = planCall(file, module, args, flags.invoke);
-    const lines = await callGuest(file, startGuest(file, module, args, guestInputs(flags)), call);
+    const inputs = { ...guestInputs(flags), ...(root === undefined ? {} : { root }) };
+    const lines = await callGuest(file, startGuest(file, module, args, inputs), call);
     if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
     return 0;
   } catch (error) {
@@ -58,7 +62,7 @@ async function find(words: readonly string[]): Promise<Found | undefined> {
     const engine = controlledEngine(engineOptions(flags), flags);
     const module = await openCachedModule(readFile(file), { ...engine, cache: codeCacheOptions() });
     if (module === undefined || startsThreads(module)) return undefined;
-    return { file, args, flags, module };
+    return { file, args, flags, module, ...(manifest === undefined ? {} : { root: parentOf(manifest.file) }) };
   } catch {
     return undefined;
   }

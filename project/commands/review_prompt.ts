@@ -1,19 +1,18 @@
 /**
  * The review at a terminal.
  *
- * In: review requests. Out: decisions by a person. Pending input is thrown away before each question, so that nothing typed
- * or pasted earlier can answer; the default is to allow nothing; a terminal that another program holds in raw mode is
- * refused. Loaded only when somebody is to be asked. Design: §2.2.
+ * In: review requests. Out: the user's decisions. Pending input is discarded before each question, so that nothing typed or
+ * pasted earlier can answer; the default is to allow nothing. Loaded only when a question is due.
  */
 import { cancel, isCancel, multiselect, select, text } from "@clack/prompts";
 import process from "node:process";
 import { findAuthority, fullGrant } from "../definitions/authorities.ts";
 import { type AuthorityRequest, scopeOf } from "../definitions/definition.ts";
-import { fail } from "../base/diagnostic.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import type { Decider, Decision, ReviewRequest } from "../ops/decide.ts";
 import { grantFrom } from "../ops/decide.ts";
 import { type Palette, safe } from "../base/terminal.ts";
+import { drainInput, showWhole } from "./terminal_input.ts";
 import { explainAuthorities, reviewText } from "./change_output.ts";
 
 const output = process.stderr;
@@ -21,7 +20,7 @@ const output = process.stderr;
 /** A decider that asks at the terminal. */
 export function promptDecider(colors: Palette): Decider {
   return async (request) => {
-    process.stderr.write(`${reviewText(request, colors, Date.now(), output.columns)}\n`);
+    await showWhole(reviewText(request, colors, Date.now(), output.columns));
     for (;;) {
       await drainInput();
       const needed = request.plugin.definition.authorities.some((a) => a.mode === "required");
@@ -112,20 +111,4 @@ async function withScopes(request: ReviewRequest, chosen: readonly AuthorityRequ
 function rootsOf(request: AuthorityRequest): string[] {
   if (findAuthority(request.name)!.scope !== "roots") return [];
   return Object.keys(fullGrant("roots", scopeOf(request)).roots as JsonObject);
-}
-
-/** Throws away what was typed before the question was shown. */
-async function drainInput(): Promise<void> {
-  const { stdin } = process;
-  if (stdin.isRaw === true) {
-    throw fail("review.raw-terminal", "another program holds the terminal in raw mode; a review needs it for itself");
-  }
-  stdin.setRawMode(true);
-  stdin.resume();
-  const drop = (): void => {};
-  stdin.on("data", drop);
-  await new Promise((resolve) => setTimeout(resolve, 30));
-  stdin.off("data", drop);
-  stdin.pause();
-  stdin.setRawMode(false);
 }

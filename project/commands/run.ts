@@ -10,7 +10,7 @@ import { codeCacheOptions } from "../base/paths.ts";
 import { controlledEngine } from "./control_flags.ts";
 import { addOptions } from "./option_rows.ts";
 import { projectEngineOptions } from "./project_defaults.ts";
-import { projectPlugins } from "./project_plugins.ts";
+import { projectOf, projectPlugins } from "./project_plugins.ts";
 import { guestInputs, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
 
 /** Adds `run`. */
@@ -22,7 +22,9 @@ export function addCommand(program: Command): void {
     .passThroughOptions()
     .allowUnknownOption(false);
   addOptions(command, RUN_OPTION_ROWS).action(async (file: string, args: string[], flags: RunFlags) => {
-    const project = flags.bare === true ? undefined : await projectPlugins(flags);
+    // A bare run ignores the project, and protects its files all the same.
+    const root = await projectOf(flags);
+    const project = flags.bare === true || root === undefined ? undefined : await projectPlugins(root, flags);
     const engine = await projectEngineOptions(flags, flags.project, flags.bare === true);
     const lines = await runFile(file, args, {
       engine: {
@@ -33,6 +35,7 @@ export function addCommand(program: Command): void {
       ...(project === undefined ? {} : { project }),
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
       ...guestInputs(flags),
+      ...(root === undefined ? {} : { root }),
     });
     if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
   });

@@ -15,6 +15,7 @@ export interface RunFlags extends EngineFlags, ControlFlags {
   project?: string;
   bare?: boolean;
   locked?: boolean;
+  trust?: string;
   offline?: boolean;
   allowPathPlugins?: boolean;
   parallel?: string;
@@ -37,6 +38,7 @@ export const RUN_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--perf-map", description: "Name the guest's functions for perf, in /tmp/perf-PID.map" },
   { flags: "--parallel <n>", description: "Compiler threads: auto, or a number" },
   { flags: "--locked", description: "Refuse plugins from paths, which have no fixed source" },
+  { flags: "--trust <digest>", description: "Accept the grants with this digest, which `waft trust` shows (for CI)" },
   { flags: "--allow-path-plugins", description: "Accept plugins from paths in spite of --locked" },
   { flags: "--offline", description: "Use no network: plugins must be in the cache" },
   ...ENGINE_OPTION_ROWS,

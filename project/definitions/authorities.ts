@@ -294,15 +294,27 @@ export function requestWidened(kind: ScopeKind, before: JsonObject, now: JsonObj
   return widerThan(kind, before, now).length > 0;
 }
 
-/** A scope as one short word list: `/store`, `[./data]`, `api.example:443`; empty for authorities without scope. */
+/**
+ * A scope as words, all of them: `/store=./data`, `api.example:443`; empty for authorities without scope. A word that could
+ * be read as several is in quotes.
+ */
 export function describeScope(scope: JsonObject): string {
   const words: string[] = [];
   for (const key of Object.keys(scope).sort()) {
     const value: JsonValue = scope[key]!;
-    if (Array.isArray(value)) words.push(...value.map(String));
+    if (Array.isArray(value)) words.push(...value.map(scopeWord));
     else if (isObject(value)) {
-      words.push(...Object.keys(value).sort().map((k) => value[k] === undefined ? k : `${k}=${String(value[k])}`));
+      words.push(
+        ...Object.keys(value).sort().map((k) =>
+          value[k] === undefined ? scopeWord(k) : `${scopeWord(k)}=${scopeWord(value[k])}`
+        ),
+      );
     } else words.push(`${key}=${String(value)}`);
   }
   return words.join(" ");
+}
+
+function scopeWord(value: unknown): string {
+  const text = String(value);
+  return /[\s"=]/u.test(text) ? JSON.stringify(text) : text;
 }

@@ -81,6 +81,16 @@ function mergeConflict(text: string): Previous {
   return { ...merged, reviewed };
 }
 
+/** The same state, in which nothing that was decided for these plugins counts any more. */
+export function withoutDecisions(previous: Previous, ids: Iterable<string>): Previous {
+  const reviewed = new Map(previous.reviewed);
+  for (const id of ids) {
+    const before = reviewed.get(id);
+    if (before !== undefined) reviewed.set(id, { ...before, intact: false, unaccepted: true });
+  }
+  return { ...previous, reviewed };
+}
+
 function decision(r: Reviewed): string {
   const { definition, grants, denied } = r.plugin;
   return jcs([

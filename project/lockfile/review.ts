@@ -2,8 +2,8 @@
  * What a review covers, as a digest, and what has changed since one.
  *
  * In: a plugin with its grants and reach. Out: the `review` digest that the lockfile pins, the `seal` digests, and the
- * list of reasons why a person has to look again. The digest finds drift and hand edits; it is no defence against someone
- * who can commit. Design: §2 (`review`), §2.2 (a)-(h).
+ * list of reasons why a person has to look again. The digest is not keyed: it finds drift and hand edits, and everyone who
+ * can write the lockfile can compute it. What counts at run time is the record on this machine (packages/trust_store.ts).
  */
 import { findAuthority, requestWidened, widerThan } from "../definitions/authorities.ts";
 import { type PluginSet, reachOf } from "../definitions/contracts.ts";
@@ -65,7 +65,7 @@ export function sealPlugin(id: string, entry: Omit<LockedPlugin, "seal">): Diges
 
 /** Why a review is needed. */
 export interface ReviewReason {
-  readonly rule: "new" | "wider-request" | "publisher" | "registry" | "reach" | "edited" | "asked";
+  readonly rule: "new" | "wider-request" | "publisher" | "registry" | "reach" | "edited" | "unaccepted" | "asked";
   readonly text: string;
 }
 
@@ -74,8 +74,10 @@ export interface Reviewed {
   readonly plugin: LockedPlugin;
   readonly package: LockedPackage;
   readonly reach: { readonly [provider: string]: Grants };
-  /** True when `review` and the seals were right. */
+  /** True when `review` and the seals were right, and the user of this machine accepted the outcome. */
   readonly intact: boolean;
+  /** True when the user of this machine never accepted what the lockfile grants. */
+  readonly unaccepted?: boolean;
 }
 
 /** The reasons to ask again; none means that the old decision still covers everything. */
@@ -124,7 +126,9 @@ export function reviewReasons(
       if (wider) reasons.push({ rule: "reach", text: `it can now act through ${provider} with ${name}` });
     }
   }
-  if (!before.intact) reasons.push({ rule: "edited", text: "its lockfile entry was edited by hand" });
+  if (before.unaccepted === true) {
+    reasons.push({ rule: "unaccepted", text: "what the lockfile grants it was never accepted on this machine" });
+  } else if (!before.intact) reasons.push({ rule: "edited", text: "its lockfile entry was edited by hand" });
   return reasons;
 }
 

@@ -9,7 +9,8 @@ import { join } from "node:path";
 import { leftoversIn, type PendingWrite, sameBytes, writeTogether } from "../base/atomic_write.ts";
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
 import { guestOffers } from "../definitions/contracts.ts";
-import { fromLockfile, NO_PREVIOUS, type Previous, salvage } from "../lockfile/lock_merge.ts";
+import { authorityHolders, authorityState } from "../lockfile/held_authority.ts";
+import { fromLockfile, NO_PREVIOUS, type Previous, salvage, withoutDecisions } from "../lockfile/lock_merge.ts";
 import { type LockDraft, sealLockfile, writeLockfile } from "../lockfile/lock_write.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { checkLockfile } from "../lockfile/lockfile.ts";
@@ -19,6 +20,7 @@ import { checkManifest } from "../manifest/manifest.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "../base/site.ts";
 import { type Change, changesBetween } from "./changes.ts";
 import type { OpsContext } from "../packages/context.ts";
+import { TrustStore } from "../packages/trust_store.ts";
 import { decideAll, type Decider } from "./decide.ts";
 import { prepare, type Prepared } from "./prepare.ts";
 
@@ -63,7 +65,7 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
   const { files } = context;
   const state = await readProject(request.root, files);
   const { manifest } = requireManifest(state);
-  const { previous, warnings } = previousOf(state);
+  const { previous, warnings } = await acceptedPrevious(context, state, request.locked === true);
 
   const edits = new Map(request.requirements ?? []);
   const requirements = applyEdits(requirementsOf(manifest), edits);
@@ -96,6 +98,7 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
   if (!decided) return { ...base, written: [], cancelled: true };
 
   request.beforeWrite?.();
+  const record = (): Promise<void> => recordAccepted(context, request, lockBytes);
   const manifestBytes = editedManifest(state, edits);
   const lockBytes = lockFor(prepared, final, previous, request);
   const writes: PendingWrite[] = [];
@@ -120,7 +123,10 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
   const clear = request.dryRun !== true && request.locked !== true && writes.length === 0;
   // What an interrupted write left is cleared even when there is nothing else to do.
   if (clear && (await leftoversIn(request.root, files)).length > 0) await writeTogether(request.root, [], { files });
-  if (request.dryRun === true || writes.length === 0) return { ...base, written: [], cancelled: false };
+  if (request.dryRun === true || writes.length === 0) {
+    await record();
+    return { ...base, written: [], cancelled: false };
+  }
   if (!sameBytes(manifestBytes, state.manifestBytes)) {
     const checked = await checkManifest(manifestBytes);
     if (checked.read === undefined) throw new ProjectError(checked.diagnostics);
@@ -136,7 +142,31 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
     }
   }
   await writeTogether(request.root, writes, { files });
+  await record();
   return { ...base, written: writes.map((w) => w.name), cancelled: false };
+}
+
+/**
+ * What can be kept of the lockfile, where decisions count only if they were made or accepted on this machine. With `locked`
+ * nothing is written and nothing runs, so there is nothing to decide.
+ */
+export async function acceptedPrevious(
+  context: OpsContext,
+  state: ProjectState,
+  locked = false,
+): Promise<ReturnType<typeof previousOf>> {
+  const { previous, warnings } = previousOf(state);
+  if (locked) return { previous, warnings };
+  const uncovered = await new TrustStore(context).uncovered(state.root, authorityHolders(previous));
+  return { previous: withoutDecisions(previous, uncovered.map(({ id }) => id)), warnings };
+}
+
+/** Records that the user accepted what this lockfile grants. */
+async function recordAccepted(context: OpsContext, request: ChangeRequest, lockBytes: Uint8Array): Promise<void> {
+  if (request.dryRun === true || request.locked === true) return;
+  const { lockfile } = checkLockfile(lockBytes);
+  if (lockfile === undefined) return;
+  await new TrustStore(context).accept(request.root, authorityHolders(authorityState(lockfile)));
 }
 
 /** What can be kept of the lockfile, with a warning when it is not all. */

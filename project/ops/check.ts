@@ -8,11 +8,13 @@
 import { sameBytes } from "../base/atomic_write.ts";
 import { type Diagnostic, ProjectError } from "../base/diagnostic.ts";
 import { checkLinks } from "../definitions/link_check.ts";
+import { authorityHolders, authorityState } from "../lockfile/held_authority.ts";
 import type { Lockfile } from "../lockfile/lock_schema.ts";
 import { writeLockfile } from "../lockfile/lock_write.ts";
 import { InspectionError } from "../definitions/module_inspector.ts";
 import { linkPlugin, missingAuthorities } from "../plugins/plugin_grants.ts";
 import { missingLock, readProject, requireManifest, requirementsOf } from "../project.ts";
+import { TrustStore } from "../packages/trust_store.ts";
 import { search } from "../packages/resolve.ts";
 import { LOCK_FILE } from "../base/site.ts";
 import type { Release } from "../packages/source.ts";
@@ -86,6 +88,15 @@ export async function checkProject(context: OpsContext, root: string): Promise<C
   if (wasi !== undefined) {
     done("wasi", [], wasi.length === 0 ? "guests may use nothing of it" : `only ${wasi.join(", ")}`);
   }
+  const holders = authorityHolders(authorityState(lock));
+  const uncovered = await new TrustStore(context).uncovered(root, holders);
+  checks.push({
+    name: "accepted",
+    status: uncovered.length > 0 ? "warning" : "ok",
+    detail: uncovered.length > 0
+      ? `not on this machine: ${uncovered.map(({ id }) => id).join(", ")} (\`waft trust\`)`
+      : `${holders.length} with authority`,
+  });
   await checkArtifacts(context, root, lock, done);
   if (context.offline) checks.push({ name: "registry", status: "skipped", detail: "--offline" });
   else {

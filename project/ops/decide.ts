@@ -129,7 +129,8 @@ export function deciderFromFlags(
       const allows = match(allow, plugin.id, asked.name);
       const carried = plugin.grants[asked.name];
       const known = request.reasons.every((r) =>
-        r.rule !== "asked" && r.rule !== "edited" && r.rule !== "publisher" && r.rule !== "registry"
+        r.rule !== "asked" && r.rule !== "edited" && r.rule !== "unaccepted" && r.rule !== "publisher" &&
+        r.rule !== "registry"
       );
       if (denies !== undefined) denied.push(asked.name);
       else if (allows !== undefined) grants[asked.name] = grantFrom(asked, allows.scope, allows.text);
@@ -140,7 +141,9 @@ export function deciderFromFlags(
       else open.push(asked);
     }
     // Larger reach through providers is a decision even when the plugin itself asks for nothing new.
-    const reachOpen = !flags.allowRequested && request.reasons.some((r) => r.rule === "reach") &&
+    const reachesAuthority = Object.values(request.reach).some((grants) => Object.keys(grants).length > 0);
+    const reachOpen = !flags.allowRequested &&
+      request.reasons.some((r) => r.rule === "reach" || (r.rule === "unaccepted" && reachesAuthority)) &&
       !allow.some((r) => r.id === plugin.id && r.used);
     if (open.length === 0 && !reachOpen) return { grants, denied };
     if (otherwise !== undefined) return await otherwise(request);

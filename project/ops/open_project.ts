@@ -25,6 +25,8 @@ export interface ProjectOptions extends HostOptions {
   readonly offline?: boolean;
   /** Refuse plugins from directories, which have no fixed source. */
   readonly locked?: boolean;
+  /** Accepts the grants of the lockfile with this digest, which `waft trust` shows, although this machine has no record. */
+  readonly trust?: string;
   /** Another machine configuration and cache than the user's; made with makeContext and inspectModule. */
   readonly context?: OpsContext;
 }
@@ -86,7 +88,10 @@ export class Project {
 export async function openProject(directory: string, options: ProjectOptions = {}): Promise<Project> {
   const root = await requireProject(resolve(directory), undefined);
   const context = options.context ?? await makeContext({ offline: options.offline === true, inspect: inspectModule });
-  const project = await loadProject(context, root, { locked: options.locked === true });
+  const project = await loadProject(context, root, {
+    locked: options.locked === true,
+    ...(options.trust === undefined ? {} : { trust: options.trust }),
+  });
   const settings = resolveSettings(await nearestSettings(root), {}, IMPLEMENTED);
   const { features, optimizations, bounds, parallel } = engineSettings(settings);
   const own = options.engine ?? {};

@@ -10,7 +10,7 @@ import { fetchPackage, inspectEntry, promisedPlugin } from "../packages/fetch.ts
 import { describeTarget, guestLinks, linkPlugin } from "../plugins/plugin_grants.ts";
 import { readProject, requireManifest, requirementsOf } from "../project.ts";
 import { type Change, changesBetween } from "./changes.ts";
-import { previousOf } from "./change.ts";
+import { acceptedPrevious } from "./change.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";
 import { prepare, type PreparedPlugin } from "./prepare.ts";
 
@@ -40,7 +40,7 @@ export async function planProject(
 ): Promise<PlanResult> {
   const state = await readProject(root, context.files);
   const requirements = requirementsOf(requireManifest(state).manifest);
-  const { previous, warnings } = previousOf(state);
+  const { previous, warnings } = await acceptedPrevious(context, state);
   const prepared = await prepare(context, {
     root,
     requirements,

@@ -7,6 +7,7 @@
 import { type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { readFile } from "@waft/engine/host/files";
 import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
+import { protectedPaths } from "../base/protected_paths.ts";
 import { inputPath } from "./input_path.ts";
 import type { LoadedProject } from "../plugins/load.ts";
 import {
@@ -73,14 +74,14 @@ async function runWithThreads(
   module: Module,
   name: string,
   args: string[],
-  { project, context, env, preopens }: RunOptions,
+  { project, context, env, preopens, root }: RunOptions,
 ): Promise<void> {
   if (name !== "_start") throw new UsageError(`${file} starts threads: only its _start can be run`);
   if (project !== undefined) throw new FileFailure(file, new Error("a program with threads cannot use plugins"));
   const { runThreads } = await import("@waft/engine/wasi/threads");
   let status: number;
   try {
-    status = await runThreads(module, { args, env, preopens }, context);
+    status = await runThreads(module, { args, env, preopens, protect: protectedPaths(root) }, context);
   } catch (error) {
     throw new FileFailure(file, error);
   }

@@ -7,6 +7,7 @@ import type { Context, Module } from "@waft/engine";
 import { Wasi, WasiExit } from "@waft/engine/wasi";
 import { parseArgument, printResult } from "./arguments.ts";
 import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
+import { protectedPaths } from "../base/protected_paths.ts";
 import { ProjectError } from "../base/diagnostic.ts";
 import { narrowedInputs, narrowedWasi } from "../definitions/wasi_groups.ts";
 
@@ -16,6 +17,8 @@ export interface GuestInputs {
   readonly context: Context;
   readonly preopens: readonly { host: string; guest: string }[];
   readonly env: readonly (readonly [string, string])[];
+  /** Root of the project that the run belongs to, whose files guests cannot change. */
+  readonly root?: string;
 }
 
 /** An instance, or a guest with its plugins. */
@@ -76,11 +79,12 @@ export function planCall(
 export function wasiFor(
   module: Module,
   programArgs: readonly string[],
-  { env, preopens }: GuestInputs,
+  { env, preopens, root }: GuestInputs,
   groups: readonly string[] | undefined,
 ): { wasi: Wasi | undefined; imports: Record<string, Record<string, unknown>> } {
   if (!importsFrom(module, WASI)) return { wasi: undefined, imports: {} };
-  const wasi = new Wasi(narrowedInputs({ args: programArgs, env, preopens }, groups));
+  const protect = preopens.length === 0 ? {} : { protect: protectedPaths(root) };
+  const wasi = new Wasi({ ...narrowedInputs({ args: programArgs, env, preopens }, groups), ...protect });
   return { wasi, imports: { [WASI]: narrowedWasi(wasi.imports, groups) } };
 }
 

@@ -8,11 +8,14 @@ import { join } from "node:path";
 import { leftoversIn } from "../base/atomic_write.ts";
 import { type Diagnostic, ProjectError } from "../base/diagnostic.ts";
 import type { Files } from "../base/files.ts";
+import { authorityHolders, authorityState } from "../lockfile/held_authority.ts";
 import { readMachine } from "../packages/machine.ts";
+import { TrustStore } from "../packages/trust_store.ts";
 import type { MachinePaths } from "../base/paths.ts";
 import { missingAuthorities } from "../plugins/plugin_grants.ts";
 import { missingLock, readProject, requirementsOf } from "../project.ts";
 import { findProject } from "../project_root.ts";
+import { LOCK_FILE } from "../base/site.ts";
 import { VERSION } from "../base/version_string.ts";
 import { type Channel, runningChannel } from "./version_channel.ts";
 
@@ -110,11 +113,21 @@ export async function projectStatus(
       });
     }
   }
+  const uncovered = await new TrustStore(options).uncovered(root, authorityHolders(authorityState(lockfile)));
+  if (uncovered.length > 0) {
+    diagnostics.push({
+      code: "trust.needed",
+      severity: "warning",
+      message: `you have not accepted on this machine what ${uncovered.map(({ id }) => id).join(", ")} may do`,
+      file: join(root, LOCK_FILE),
+      help: "`waft trust` shows it and asks",
+    });
+  }
   const direct = plugins.filter(([id]) => id in lockfile.requirements).length;
   return {
     ...base,
     lockfile: { state: "up to date" },
-    plugins: { total: plugins.length, direct, needsReview: 0 },
+    plugins: { total: plugins.length, direct, needsReview: uncovered.length },
     diagnostics,
   };
 }

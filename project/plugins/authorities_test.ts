@@ -5,7 +5,16 @@
  * one test per authority.
  */
 import assert from "node:assert/strict";
-import { closeSync, mkdirSync, openSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer as freePortServer } from "node:net";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
@@ -378,6 +387,43 @@ Deno.test("authorities: fs.write writes beneath its roots, into the directories 
     assert.equal(t.do("rename", ...t.put(0, "/store/link"), ...t.put(100, "/secret")), 3);
     assert.equal(t.do("truncate", ...t.put(0, "/store/none"), 5n), 4);
     assert.equal(readFileSync(join(root, "secret"), "utf8"), "secret");
+  }, { plugin });
+});
+
+Deno.test("authorities: fs.write on the project itself reaches neither manifest nor lockfile", () => {
+  const plugin = { grants: { "fs.write": { roots: { "/": "." } } } };
+  withHost("waft:fs@1", { "fs.write": { roots: ["/"] } }, (t) => {
+    const { root } = t.running;
+    writeFileSync(join(root, "waft.json"), "{}");
+    writeFileSync(join(root, "waft-lock.json"), "lock");
+    writeFileSync(join(root, "mine"), "mine");
+    mkdirSync(join(root, "sub"));
+    symlinkSync("waft-lock.json", join(root, "soft"));
+    linkSync(join(root, "waft-lock.json"), join(root, "hard"));
+    const attempts: { [what: string]: () => unknown } = {};
+    for (
+      const path of ["/waft.json", "/waft-lock.json", "/./waft-lock.json", "/sub/../waft-lock.json", "/soft", "/hard"]
+    ) {
+      attempts[`write ${path}`] = () => t.do("write", ...t.put(0, path), 0n, ...t.put(500, "x"));
+      attempts[`append ${path}`] = () => t.do("write", ...t.put(0, path), -1n, ...t.put(500, "x"));
+      attempts[`truncate ${path}`] = () => t.do("truncate", ...t.put(0, path), 0n);
+    }
+    for (const path of ["/waft.json", "/waft-lock.json", "/sub/WAFT-LOCK.json", "/hard"]) {
+      attempts[`rename to ${path}`] = () => t.do("rename", ...t.put(0, "/mine"), ...t.put(100, path));
+    }
+    for (const path of ["/waft.json", "/waft-lock.json", "/hard"]) {
+      attempts[`rename ${path}`] = () => t.do("rename", ...t.put(0, path), ...t.put(100, "/moved"));
+      attempts[`remove ${path}`] = () => t.do("remove", ...t.put(0, path));
+    }
+    attempts["make-dir"] = () => t.do("make-dir", ...t.put(0, "/sub/waft.json"));
+    attempts["create"] = () => t.do("write", ...t.put(0, "/sub/waft-lock.json"), 0n, ...t.put(500, "x"));
+    for (const [what, attempt] of Object.entries(attempts)) {
+      assert.ok([3, -3].includes(attempt() as number), what);
+      assert.equal(readFileSync(join(root, "waft.json"), "utf8"), "{}", what);
+      assert.equal(readFileSync(join(root, "waft-lock.json"), "utf8"), "lock", what);
+      assert.deepEqual(readdirSync(join(root, "sub")), [], what);
+    }
+    assert.equal(t.do("write", ...t.put(0, "/mine"), 0n, ...t.put(500, "yours")), 5);
   }, { plugin });
 });
 

@@ -3,18 +3,22 @@
  *
  * In: a plugin and its grants (`{ "/store": "./data" }`: the plugin's name for a root, and the host's directory). Out: its
  * functions. A plugin's path begins with a root; the longest granted root that fits counts, and what follows is resolved by
- * the engine's resolver: no `..`, no absolute link, no race leads out. Nothing is kept open between calls but the roots.
+ * the engine's resolver: no `..`, no absolute link, no race leads out. A root inside the project is resolved beneath the
+ * project in the same way, so a symbolic link cannot turn it into a directory that was never accepted. The project's
+ * protected files (protected_paths.ts) are never changed. Nothing is kept open between calls but the roots.
  */
 import { mkdirSync } from "node:fs";
-import { resolve } from "node:path";
+import { relative, resolve } from "node:path";
 import { currentHost } from "@waft/engine/host/current";
 import { type LinuxCalls, linuxCalls } from "@waft/engine/host/linux_calls";
 import { ERRNO, FILETYPE, openFlags } from "@waft/engine/wasi/abi";
+import { PathGuard } from "@waft/engine/wasi/path_guard";
 import { checked, PathResolver, type Place, WasiError } from "@waft/engine/wasi/paths";
 import { Scratch } from "@waft/engine/wasi/scratch";
 import { type FileStatus, filetypeOf, readStatus } from "@waft/engine/wasi/status";
 import { STATUS } from "../definitions/authorities.ts";
 import type { JsonObject } from "../base/json_read.ts";
+import { protectedPaths } from "../base/protected_paths.ts";
 import { type HostTopic, type PluginNode, StatusError } from "./node.ts";
 
 interface System {
@@ -96,19 +100,52 @@ class Roots {
   #descriptor(directory: string): number {
     const known = this.#open.get(directory);
     if (known !== undefined) return known;
-    const full = resolve(this.#node.services.root, directory);
-    if (this.#create) {
-      try {
-        mkdirSync(full, { recursive: true });
-      } catch {
-        // Opening it says why.
-      }
-    }
-    const { sys, scratch, open } = system();
-    const fd = checked(sys("openat", -100, scratch.path(full), open.RDONLY | open.DIRECTORY | open.CLOEXEC));
+    const { root } = this.#node.services;
+    const below = relative(resolve(root), resolve(root, directory));
+    const inside = below !== ".." && !below.startsWith("../");
+    const fd = inside ? openBeneath(root, below, this.#create) : openDirectory(resolve(root, directory), this.#create);
     this.#open.set(directory, fd);
-    this.#node.closers.push(() => sys("close", fd));
+    this.#node.closers.push(() => system().sys("close", fd));
     return fd;
+  }
+}
+
+/** Opens a directory of the machine, which is made when it is missing and `create` is set. */
+function openDirectory(path: string, create: boolean): number {
+  if (create) {
+    try {
+      mkdirSync(path, { recursive: true });
+    } catch {
+      // Opening it says why.
+    }
+  }
+  const { sys, scratch, open } = system();
+  return checked(sys("openat", -100, scratch.path(path), open.RDONLY | open.DIRECTORY | open.CLOEXEC));
+}
+
+/** Opens the directory `path` beneath the directory `root`: no symbolic link leads out. */
+function openBeneath(root: string, path: string, create: boolean): number {
+  const { sys, scratch, open, resolver } = system();
+  const base = openDirectory(root, false);
+  if (path === "") return base;
+  const within = <T>(part: string, action: (place: Place) => T): T => {
+    const place = resolver.resolve(base, part, true);
+    try {
+      return action(place);
+    } finally {
+      place.close();
+    }
+  };
+  try {
+    const parts = path.split("/");
+    for (let count = 1; create && count <= parts.length; count++) {
+      // What is there already stays; whatever else fails is found when the directory is opened.
+      within(parts.slice(0, count).join("/"), ({ parent, name }) => sys("mkdirat", parent, scratch.path(name), 0o777));
+    }
+    const flags = open.RDONLY | open.DIRECTORY | open.NOFOLLOW | open.CLOEXEC;
+    return within(path, ({ parent, name }) => checked(sys("openat", parent, scratch.path(name), flags)));
+  } finally {
+    sys("close", base);
   }
 }
 
@@ -141,6 +178,7 @@ export const fileFunctions: HostTopic = (node, grants) => {
   const { memory } = node;
   const readable = new Roots(node, grants["fs.read"], false);
   const writable = new Roots(node, grants["fs.write"], true);
+  const guard = new PathGuard(system(), protectedPaths(node.services.root));
   const offsetOf = (offset: bigint): bigint => {
     if (offset < 0n) throw new StatusError(STATUS.invalid);
     return offset;
@@ -189,21 +227,28 @@ export const fileFunctions: HostTopic = (node, grants) => {
       writable.at(memory.text(path, length), true, (place) => {
         const address = memory.address(at, count);
         const { sys, open } = system();
+        guard.checkEntry(place);
         return onFile(
           place,
           open.WRONLY | open.CREAT | (offset === -1n ? open.APPEND : 0),
-          (fd) =>
-            again(() =>
+          (fd) => {
+            guard.checkContents(fd);
+            return again(() =>
               offset === -1n
                 ? sys("write", fd, address, count >>> 0)
                 : sys("pwrite64", fd, address, count >>> 0, offsetOf(offset))
-            ),
+            );
+          },
         );
       }),
     truncate: (path: number, length: number, size: bigint) =>
       writable.at(memory.text(path, length), true, (place) => {
         const { sys, open } = system();
-        onFile(place, open.WRONLY, (fd) => again(() => sys("ftruncate", fd, offsetOf(size))));
+        onFile(place, open.WRONLY, (fd) => {
+          guard.checkEntry(place);
+          guard.checkContents(fd);
+          return again(() => sys("ftruncate", fd, offsetOf(size)));
+        });
         return STATUS.ok;
       }),
     rename: (from: number, fromLength: number, to: number, toLength: number) =>
@@ -213,6 +258,8 @@ export const fileFunctions: HostTopic = (node, grants) => {
         (old) =>
           writable.at(memory.text(to, toLength), false, (next) => {
             const { sys, scratch } = system();
+            guard.checkMove(old);
+            guard.checkMove(next);
             const [a, b] = [scratch.path(old.name), scratch.path(next.name, true)];
             checked(sys("renameat2", old.parent, a, next.parent, b, 0));
             return STATUS.ok;
@@ -223,6 +270,7 @@ export const fileFunctions: HostTopic = (node, grants) => {
       writable.at(memory.text(path, length), false, (place) => {
         const { sys, scratch } = system();
         const status = readStatus(system(), place.parent, place.name)!;
+        guard.checkMove(place);
         const directory = filetypeOf(status) === FILETYPE.directory ? 0x200 : 0;
         checked(sys("unlinkat", place.parent, scratch.path(place.name), directory));
         return STATUS.ok;
@@ -230,6 +278,7 @@ export const fileFunctions: HostTopic = (node, grants) => {
     "make-dir": (path: number, length: number) =>
       writable.at(memory.text(path, length), false, (place) => {
         const { sys, scratch } = system();
+        guard.checkEntry(place);
         checked(sys("mkdirat", place.parent, scratch.path(place.name), 0o777));
         return STATUS.ok;
       }),

@@ -2,15 +2,18 @@
  * Everything that running a guest with the project's plugins needs, checked, and nothing run yet.
  *
  * In: a project. Out: plugins in start order with their module's bytes, link tables and configuration, and the guest's
- * plugin namespaces; or every reason to refuse: any finding of the strict parse, a missing lockfile, an artifact or module
- * that is not the locked one, an engine, platform or policy that does not fit, a required authority that is denied, an
- * import that nothing links. Uses no network when the blobs are in the cache. Design: §2.1 "run … reject on".
+ * plugin namespaces; or every reason to refuse: any finding of the strict parse, a missing lockfile, grants that the user
+ * of this machine never accepted, an artifact or module that is not the locked one, an engine, platform or policy that
+ * does not fit, a required authority that is denied, an import that nothing links. Uses no network when the blobs are in
+ * the cache.
  */
+import { join } from "node:path";
 import { findAuthority } from "../definitions/authorities.ts";
 import { withDefaults } from "../definitions/config_schema.ts";
 import { loadOrder } from "../definitions/contracts.ts";
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
 import { type Digest, jcs } from "../base/integrity.ts";
+import { type AuthorityHolder, authorityHolders, authorityState, digestOfHolders } from "../lockfile/held_authority.ts";
 import type { Lockfile } from "../lockfile/lock_schema.ts";
 import type { Settings } from "../manifest/manifest.ts";
 import type { InspectedModule } from "../definitions/module_inspector.ts";
@@ -23,10 +26,13 @@ import {
   missingAuthorities,
 } from "./plugin_grants.ts";
 import { missingLock, readProject, requireManifest, requirementsOf } from "../project.ts";
+import { LOCK_FILE } from "../base/site.ts";
 import type { Release } from "../packages/source.ts";
 import { engineSatisfies } from "../base/version.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";
 import { fetchPackage, inspectEntry, promisedPlugin } from "../packages/fetch.ts";
+import { TrustStore } from "../packages/trust_store.ts";
+import { unaccepted } from "./acceptance.ts";
 
 /** Most pages of a plugin's memory when its definition sets no limit. */
 export const DEFAULT_MEMORY_PAGES = 1024;
@@ -63,6 +69,10 @@ export interface LoadOptions {
   /** Refuse packages from paths, unless `allowPathPlugins`. */
   readonly locked?: boolean;
   readonly allowPathPlugins?: boolean;
+  /** Accepts the lockfile whose grants have this digest, although this machine has no record of them. */
+  readonly trust?: string;
+  /** Asks the user to accept what no record covers; absent where nobody can be asked. */
+  readonly ask?: (root: string, holders: readonly AuthorityHolder[]) => Promise<boolean>;
 }
 
 /** Loads the plugins of a project; throws a ProjectError with every reason to refuse. */
@@ -83,6 +93,7 @@ export async function loadProject(
   const { lockfile } = state.lock;
   if (lockfile === undefined) throw new ProjectError(state.lock.diagnostics);
   refuseUnfit(context, lockfile, options);
+  await requireAccepted(context, root, lockfile, options);
   const order = loadOrder(lockfile.plugins);
   if ("cycle" in order) throw fail("lock.reference", order.cycle.join(" -> "));
   const plugins: LoadedPlugin[] = [];
@@ -131,6 +142,31 @@ function refuseUnfit(context: OpsContext, lock: Lockfile, options: LoadOptions):
     }
   }
   if (found.length > 0) throw new ProjectError(found);
+}
+
+/** Throws unless the user of this machine accepted everything that the lockfile grants. */
+async function requireAccepted(
+  context: OpsContext,
+  root: string,
+  lock: Lockfile,
+  { trust, ask }: LoadOptions,
+): Promise<void> {
+  const holders = authorityHolders(authorityState(lock));
+  if (holders.length === 0) return;
+  const digest = digestOfHolders(holders);
+  if (trust !== undefined) {
+    if (trust === digest) return;
+    throw fail("trust.digest", `the grants of ${LOCK_FILE} have the digest ${digest}, not the accepted ${trust}`, {
+      file: join(root, LOCK_FILE),
+      help: "look at what changed, then pass the new digest",
+    });
+  }
+  const store = new TrustStore(context);
+  const uncovered = await store.uncovered(root, holders);
+  if (uncovered.length === 0) return;
+  if (ask === undefined) throw unaccepted(root, uncovered, digest);
+  if (!await ask(root, uncovered)) throw fail("trust.refused", "the plugins were not accepted, so nothing runs");
+  await store.accept(root, holders);
 }
 
 async function loadPlugin(

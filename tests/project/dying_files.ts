@@ -46,8 +46,8 @@ export class DyingFiles implements Files {
   remove(path: string): Promise<void> {
     return this.#step(() => DISK.remove(path));
   }
-  makeDirectory(path: string): Promise<void> {
-    return this.#step(() => DISK.makeDirectory(path));
+  makeDirectory(path: string, mode?: number): Promise<void> {
+    return this.#step(() => DISK.makeDirectory(path, mode));
   }
   read(path: string, maxBytes?: number): Promise<Uint8Array | undefined> {
     this.#live();

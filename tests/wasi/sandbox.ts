@@ -20,7 +20,10 @@ export interface Sandbox {
 }
 
 /** Runs `body` with a guest whose directory holds `a.txt` ("alpha"), `dir/b.txt` ("beta") and nothing else. */
-export function withSandbox(body: (sandbox: Sandbox) => void, options: WasiOptions = {}): void {
+export function withSandbox(
+  body: (sandbox: Sandbox) => void,
+  options: WasiOptions | ((root: string) => WasiOptions) = {},
+): void {
   const outside = mkdtempSync(join(tmpdir(), "waft-wasi-"));
   const root = join(outside, "open");
   mkdirSync(join(root, "dir"), { recursive: true });
@@ -29,7 +32,10 @@ export function withSandbox(body: (sandbox: Sandbox) => void, options: WasiOptio
   writeFileSync(join(outside, "secret"), "secret");
   let guest: RawGuest | undefined;
   try {
-    guest = new RawGuest({ preopens: [{ host: root, guest: "/sandbox" }], ...options });
+    guest = new RawGuest({
+      preopens: [{ host: root, guest: "/sandbox" }],
+      ...(typeof options === "function" ? options(root) : options),
+    });
     body({ guest, root, outside });
     if (readFileSync(join(outside, "secret"), "utf8") !== "secret") throw new Error("the secret was changed");
   } finally {

@@ -1,0 +1,150 @@
+/**
+ * Protected paths: files and directories that no guest may change, whatever directory it was given.
+ *
+ * In: names, files and directories to protect, and a resolved place or an open descriptor. Out: nothing, or the error
+ * EPERM. Invariant: an entry is recognized by its name in any spelling that a file system could treat as the same, and by
+ * device and inode number, so a hard link, a bind mount or a renamed parent directory gives no second way to it. Files are
+ * identified anew at each check, because their owner may replace them while a guest runs.
+ */
+import type { LinuxCalls } from "../host/linux_calls.ts";
+import { ERRNO, FILETYPE } from "./abi.ts";
+import { type Place, WasiError } from "./paths.ts";
+import type { Scratch } from "./scratch.ts";
+import { type FileStatus, filetypeOf, readStatus, readStatusAt } from "./status.ts";
+
+/** The paths to protect; paths are absolute paths of the host. */
+export interface ProtectedPaths {
+  /** Names that no entry of any directory may be given, change under, or lose. */
+  readonly names?: readonly string[];
+  /** Files that stay as they are under every name, and whose parent directories stay where they are. */
+  readonly files?: readonly string[];
+  /** Directories whose entries stay as they are. They stay where they are, too. */
+  readonly directories?: readonly string[];
+}
+
+interface System {
+  readonly sys: LinuxCalls;
+  readonly scratch: Scratch;
+}
+
+/** The most symbolic links followed from a protected file to its contents. */
+const MAX_LINKS = 40;
+
+/** Checks what a guest is about to change. */
+export class PathGuard {
+  readonly #system: System;
+  readonly #names: ReadonlySet<string>;
+  readonly #files: readonly string[];
+  readonly #directories: readonly string[];
+  /** Is there anything to protect? */
+  readonly isActive: boolean;
+
+  constructor(system: System, { names = [], files = [], directories = [] }: ProtectedPaths = {}) {
+    this.#system = system;
+    this.#names = new Set(names.map(foldName));
+    this.#files = files;
+    this.#directories = directories;
+    this.isActive = names.length + files.length + directories.length > 0;
+  }
+
+  /** Refuses to create, change, replace, link or remove a protected entry. */
+  checkEntry(place: Place): void {
+    if (!this.isActive) return;
+    if (this.#names.has(foldName(place.name))) throw new WasiError(ERRNO.perm);
+    if (this.#directories.length > 0) {
+      const parent = this.#identityOf(readStatus(this.#system, place.parent));
+      if (this.#identities(this.#directories).has(parent)) throw new WasiError(ERRNO.perm);
+    }
+    const status = this.#entryStatus(place);
+    if (status !== undefined && this.#identities(this.#files).has(this.#identityOf(status))) {
+      throw new WasiError(ERRNO.perm);
+    }
+  }
+
+  /** Refuses to rename an entry that is protected or that a protected path leads through. */
+  checkMove(place: Place): void {
+    if (!this.isActive) return;
+    this.checkEntry(place);
+    const status = this.#entryStatus(place);
+    if (status === undefined || filetypeOf(status) === FILETYPE.regular_file) return;
+    if (this.#waysToProtected().has(this.#identityOf(status))) throw new WasiError(ERRNO.perm);
+  }
+
+  /** Refuses to write to an open descriptor of a protected file. */
+  checkContents(fd: number): void {
+    if (this.#files.length === 0) return;
+    const status = readStatus(this.#system, fd);
+    if (this.#identities(this.#files).has(this.#identityOf(status))) throw new WasiError(ERRNO.perm);
+  }
+
+  #entryStatus(place: Place): FileStatus | undefined {
+    try {
+      return readStatus(this.#system, place.parent, place.name);
+    } catch (error) {
+      if (error instanceof WasiError) return undefined;
+      throw error;
+    }
+  }
+
+  #identityOf(status: FileStatus | undefined): string {
+    return status === undefined ? "" : `${status.device}:${status.inode}`;
+  }
+
+  /** Device and inode of paths, through symbolic links and of the links themselves. */
+  #identities(paths: readonly string[]): Set<string> {
+    const found = new Set<string>();
+    for (const path of paths) {
+      for (const follow of [true, false]) {
+        const status = readStatusAt(this.#system, path, follow);
+        if (status !== undefined) found.add(this.#identityOf(status));
+      }
+    }
+    return found;
+  }
+
+  /** Every directory and symbolic link between the root and a protected path, by its spelling and as it is on disk. */
+  #waysToProtected(): Set<string> {
+    const ways = new Set<string>();
+    for (const start of [...this.#files, ...this.#directories]) {
+      let path: string | undefined = start;
+      for (let links = 0; path !== undefined && links < MAX_LINKS; links++) {
+        this.#addParents(path, ways);
+        path = this.#linkTarget(path);
+      }
+    }
+    for (const identity of this.#identities(this.#directories)) ways.add(identity);
+    return ways;
+  }
+
+  #addParents(path: string, ways: Set<string>): void {
+    for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
+      for (const identity of this.#identities([path.slice(0, at)])) ways.add(identity);
+    }
+    // The kernel's own way up: through what symbolic links and mounts lead to.
+    let up = `${path.slice(0, path.lastIndexOf("/"))}/.`;
+    for (let last = ""; up.length < 4000; up += "/..") {
+      const identity = this.#identityOf(readStatusAt(this.#system, up, true));
+      if (identity === last) return;
+      ways.add(identity);
+      last = identity;
+    }
+  }
+
+  #linkTarget(path: string): string | undefined {
+    const { sys, scratch } = this.#system;
+    const { address, size } = scratch.out;
+    const length = sys("readlinkat", -100, scratch.path(path), address, size);
+    if (length < 0) return undefined;
+    const target = scratch.text(length);
+    return target.startsWith("/") ? target : `${path.slice(0, path.lastIndexOf("/"))}/${target}`;
+  }
+}
+
+/**
+ * One spelling for all names that a file system may treat as one: upper and lower case, compositions of characters,
+ * characters without width, the dots and spaces at the end that FAT drops, and the stream that NTFS takes after a colon.
+ */
+function foldName(name: string): string {
+  const plain = name.replace(/:.*$/s, "").normalize("NFKC").replace(/\p{Default_Ignorable_Code_Point}/gu, "");
+  return plain.toUpperCase().toLowerCase().replace(/[. ]+$/, "");
+}

@@ -1,0 +1,53 @@
+/**
+ * `waft trust [<digest>]`: accept on this machine what the lockfile of a project grants its plugins.
+ *
+ * At a terminal the grants are shown and asked for. Elsewhere the digest of what is to be accepted must be given, so that
+ * nothing is accepted that was never shown.
+ */
+import type { Command } from "commander";
+import { EXIT } from "../base/diagnostic.ts";
+import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
+
+interface TrustFlags extends GlobalFlags {
+  readonly forget?: boolean;
+}
+
+/** Adds `trust`. */
+export function addCommand(program: Command): void {
+  const command = program.command("trust")
+    .description("Accept on this machine what the lockfile grants to plugins.")
+    .argument("[digest]", "Accept exactly the grants with this digest, without a question")
+    .option("--forget", "Forget what was accepted for this project");
+  addGlobalOptions(command).action((digest: string | undefined, flags: TrustFlags) =>
+    runCommand("trust", flags, async (env) => {
+      const [{ acceptGrants, forgetGrants }, { holderLines }] = await Promise.all([
+        import("../ops/trust.ts"),
+        import("../plugins/acceptance.ts"),
+      ]);
+      const [context, root] = [await env.context(), await env.root()];
+      if (flags.forget === true) {
+        const forgotten = await forgetGrants(context, root);
+        return { data: { forgotten }, text: forgotten ? "forgotten" : "nothing was accepted for this project" };
+      }
+      const ask = env.interactive ? (await import("./trust_prompt.ts")).askToAccept : undefined;
+      const result = await acceptGrants(context, root, {
+        ...(digest === undefined ? {} : { digest }),
+        ...(ask === undefined ? {} : { ask }),
+        dryRun: flags.dryRun === true,
+      });
+      const shown = ask !== undefined && result.asked ? [] : result.holders.flatMap(holderLines);
+      const state = {
+        none: "no plugin of this project holds any authority: there is nothing to accept",
+        covered: "accepted already",
+        accepted: "accepted on this machine",
+        refused: "not accepted",
+        pending: "not accepted yet",
+      }[result.state];
+      return {
+        data: result,
+        text: [...shown, ...(result.digest === undefined ? [] : [`digest ${result.digest}`]), state].join("\n"),
+        ...(result.state === "refused" ? { exitCode: EXIT.review } : {}),
+      };
+    })
+  );
+}

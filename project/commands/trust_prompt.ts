@@ -1,0 +1,25 @@
+/**
+ * The question whether to accept what a lockfile grants, at a terminal.
+ *
+ * In: a project and the plugins that no record of this machine covers. Out: yes or no. Every grant is shown whole before the
+ * question; the default is no; input that was typed before is discarded.
+ */
+import { confirm, isCancel } from "@clack/prompts";
+import process from "node:process";
+import { escapeHostile } from "../base/diagnostic.ts";
+import type { AuthorityHolder } from "../lockfile/held_authority.ts";
+import { holderLines } from "../plugins/acceptance.ts";
+import { drainInput, showWhole } from "./terminal_input.ts";
+
+/** Asks; false for no and for a cancelled question. */
+export async function askToAccept(root: string, holders: readonly AuthorityHolder[]): Promise<boolean> {
+  const head = `${escapeHostile(root)} has plugins that you have not accepted on this machine:`;
+  await showWhole([head, ...holders.flatMap(holderLines)].join("\n"));
+  await drainInput();
+  const answer = await confirm({
+    message: "Let these plugins do that?",
+    output: process.stderr,
+    initialValue: false,
+  });
+  return !isCancel(answer) && answer;
+}

@@ -1,0 +1,85 @@
+/**
+ * The authority that a lockfile gives, plugin by plugin, as digests that a user can accept.
+ *
+ * In: the packages, plugins and guest bindings of a lockfile. Out: one row for each plugin that has a grant or acts through
+ * a provider that has one, with a digest of everything that decides what its code may do and which code that is. Invariant:
+ * two lockfiles give a plugin the same digest exactly when the same module acts with the same grants, providers and callers.
+ * Configuration is left out: it moves a plugin within its grants. Plugins without authority have no row: they compute, and
+ * reach nothing.
+ */
+import { reachOf } from "../definitions/contracts.ts";
+import { type Digest, digestJson } from "../base/integrity.ts";
+import type { JsonObject } from "../base/json_read.ts";
+import type { LockedPackage, LockedPlugin, LockedSource, Lockfile } from "./lock_schema.ts";
+import { sortGrants } from "./review.ts";
+
+/** The part of a lockfile that decides about authority. */
+export interface AuthorityState {
+  readonly packages: { readonly [id: string]: LockedPackage };
+  readonly plugins: { readonly [id: string]: LockedPlugin };
+  /** Providers by the namespaces that guests may import. */
+  readonly guest: { readonly [namespace: string]: string };
+}
+
+/** A plugin that can do more than compute. */
+export interface AuthorityHolder {
+  readonly id: string;
+  readonly version: string;
+  readonly source: LockedSource;
+  readonly publisher?: string;
+  readonly grants: { readonly [name: string]: JsonObject };
+  /** Grants of the plugins that it can act through. */
+  readonly reach: { readonly [provider: string]: { readonly [name: string]: JsonObject } };
+  /** Namespaces under which guests call it. */
+  readonly guest: readonly string[];
+  readonly digest: Digest;
+}
+
+/** The part of a parsed lockfile that decides about authority. */
+export function authorityState({ packages, plugins, guest }: Lockfile): AuthorityState {
+  return { packages, plugins, guest: guest.bindings };
+}
+
+/** All plugins with authority, in code-unit order of their ids. */
+export function authorityHolders(state: AuthorityState): AuthorityHolder[] {
+  return Object.keys(state.plugins).sort().flatMap((id) => {
+    const holder = holderOf(id, state);
+    return holder === undefined ? [] : [holder];
+  });
+}
+
+function holderOf(id: string, { packages, plugins, guest }: AuthorityState): AuthorityHolder | undefined {
+  const plugin = plugins[id]!;
+  const pack = packages[plugin.package];
+  if (pack === undefined) return undefined;
+  const reach = Object.create(null) as { [provider: string]: { [name: string]: JsonObject } };
+  for (const [provider, grants] of Object.entries(reachOf(id, plugins))) {
+    if (Object.keys(grants).length > 0) reach[provider] = sortGrants(grants);
+  }
+  if (Object.keys(plugin.grants).length === 0 && Object.keys(reach).length === 0) return undefined;
+  const facts = {
+    id,
+    version: pack.version,
+    source: pack.source,
+    ...(pack.publisher === undefined ? {} : { publisher: pack.publisher }),
+    grants: sortGrants(plugin.grants),
+    reach,
+    guest: Object.keys(guest).filter((namespace) => guest[namespace] === id).sort(),
+  };
+  const bindings = Object.create(null) as { [namespace: string]: string[] };
+  for (const namespace of Object.keys(plugin.bindings)) bindings[namespace] = [...plugin.bindings[namespace]!].sort();
+  const digest = digestJson({
+    ...facts,
+    package: plugin.package,
+    artifact: pack.artifact,
+    entry: plugin.entry,
+    definitionDigest: plugin.definitionDigest,
+    bindings,
+  });
+  return { ...facts, digest };
+}
+
+/** One digest for all holders together: the word that accepts them where nobody can be asked. */
+export function digestOfHolders(holders: readonly AuthorityHolder[]): Digest {
+  return digestJson(Object.fromEntries(holders.map(({ id, digest }) => [id, digest])));
+}

@@ -1,0 +1,71 @@
+/**
+ * `trust`: records that the user of this machine accepts what a project's lockfile grants.
+ *
+ * In: a project, and a digest or a question. Out: the plugins with authority, their common digest and whether they are
+ * accepted now. Nothing is recorded unless the digest matches or the user said yes; a lockfile that is not valid is refused.
+ */
+import { fail, ProjectError } from "../base/diagnostic.ts";
+import { type Digest, isDigest } from "../base/integrity.ts";
+import { type AuthorityHolder, authorityHolders, authorityState, digestOfHolders } from "../lockfile/held_authority.ts";
+import type { OpsContext } from "../packages/context.ts";
+import { TrustStore } from "../packages/trust_store.ts";
+import { unaccepted } from "../plugins/acceptance.ts";
+import { readProject } from "../project.ts";
+
+/** How to decide. */
+export interface TrustRequest {
+  /** What to accept; a lockfile with other grants is refused. */
+  readonly digest?: string;
+  /** Asks the user; absent where nobody can be asked. */
+  readonly ask?: (root: string, holders: readonly AuthorityHolder[]) => Promise<boolean>;
+  readonly dryRun?: boolean;
+}
+
+/** The outcome. */
+export interface TrustResult {
+  readonly state: "none" | "covered" | "accepted" | "refused" | "pending";
+  readonly holders: readonly AuthorityHolder[];
+  /** Absent when no plugin has authority. */
+  readonly digest?: Digest;
+  readonly asked: boolean;
+}
+
+/** Shows, asks and records. */
+export async function acceptGrants(context: OpsContext, root: string, request: TrustRequest): Promise<TrustResult> {
+  const holders = await holdersIn(context, root);
+  if (holders.length === 0) return { state: "none", holders, asked: false };
+  const digest = digestOfHolders(holders);
+  if (request.digest !== undefined) requireSame(request.digest, digest);
+  const store = new TrustStore(context);
+  const uncovered = await store.uncovered(root, holders);
+  if (uncovered.length === 0) return { state: "covered", holders, digest, asked: false };
+  if (request.dryRun === true) return { state: "pending", holders, digest, asked: false };
+  const asks = request.digest === undefined;
+  if (asks) {
+    if (request.ask === undefined) throw unaccepted(root, uncovered, digest);
+    if (!await request.ask(root, uncovered)) return { state: "refused", holders, digest, asked: true };
+  }
+  await store.accept(root, holders);
+  return { state: "accepted", holders, digest, asked: asks };
+}
+
+/** Forgets what was accepted for a project; false when nothing was. */
+export async function forgetGrants(context: OpsContext, root: string): Promise<boolean> {
+  return await new TrustStore(context).forget(root);
+}
+
+async function holdersIn(context: OpsContext, root: string): Promise<AuthorityHolder[]> {
+  const { lock } = await readProject(root, context.files);
+  if (lock === undefined) return [];
+  if (lock.lockfile === undefined) throw new ProjectError(lock.diagnostics);
+  return authorityHolders(authorityState(lock.lockfile));
+}
+
+function requireSame(given: string, digest: Digest): void {
+  if (!isDigest(given)) throw fail("usage.digest", "a digest is `sha256:` and 64 hexadecimal digits");
+  if (given !== digest) {
+    throw fail("trust.digest", `the lockfile's grants have the digest ${digest}, not ${given}`, {
+      help: "look at what changed: `waft trust` shows it",
+    });
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * What the user of this machine accepted: for each project directory, the plugins with authority and their digests.
+ *
+ * In: a project's root and its holders of authority (held_authority.ts). Out: the holders that no record covers; records on
+ * disk. Each project has one file below `trust/` in the machine's state directory, named for the SHA-256 of its real path,
+ * readable and writable by its owner alone. Invariant: a record holds the last decision and nothing older, so a lockfile
+ * that was accepted once does not come back after the user decided otherwise; a file that others could have written is
+ * refused.
+ */
+import { currentUser, systemName } from "@waft/engine/host/process";
+import { join } from "node:path";
+import { fail } from "../base/diagnostic.ts";
+import type { Files, FileStatus } from "../base/files.ts";
+import { type Digest, digestBytes, isDigest, randomHex } from "../base/integrity.ts";
+import { isObject, readJson } from "../base/json_read.ts";
+import { type MachinePaths, trustDirectory } from "../base/paths.ts";
+import type { AuthorityHolder } from "../lockfile/held_authority.ts";
+
+/** Largest record that is read. */
+const MAX_RECORD_BYTES = 1 << 20;
+
+/** Digests by plugin. */
+type Record = { readonly [id: string]: Digest };
+
+/** The records of one machine. */
+export class TrustStore {
+  readonly #directory: string;
+  readonly #files: Files;
+
+  constructor({ paths, files }: { readonly paths: MachinePaths; readonly files: Files }) {
+    this.#directory = trustDirectory(paths);
+    this.#files = files;
+  }
+
+  /** The holders that the record of the project at `root` does not cover. */
+  async uncovered(root: string, holders: readonly AuthorityHolder[]): Promise<AuthorityHolder[]> {
+    if (holders.length === 0) return [];
+    const record = await this.#read(root);
+    return holders.filter(({ id, digest }) => record[id] !== digest);
+  }
+
+  /** Records that these holders are accepted, and nothing else, for the project at `root`. */
+  async accept(root: string, holders: readonly AuthorityHolder[]): Promise<void> {
+    const path = await this.#fileOf(root);
+    const before = await this.#read(root);
+    const same = holders.length === Object.keys(before).length &&
+      holders.every(({ id, digest }) => before[id] === digest);
+    if (same) return;
+    await this.#files.makeDirectory(this.#directory, 0o700);
+    const accepted = Object.fromEntries(holders.map(({ id, digest }) => [id, digest]));
+    const text = `${
+      JSON.stringify({ version: 1, project: await this.#files.realPath(root), accepted }, undefined, 2)
+    }\n`;
+    const temporary = `${path}.${randomHex(12)}.tmp`;
+    await this.#files.create(temporary, new TextEncoder().encode(text), 0o600);
+    await this.#files.rename(temporary, path);
+  }
+
+  /** Forgets the record of the project at `root`; false when there is none. */
+  async forget(root: string): Promise<boolean> {
+    const path = await this.#fileOf(root);
+    if (await this.#files.status(path) === undefined) return false;
+    await this.#files.remove(path);
+    return true;
+  }
+
+  async #fileOf(root: string): Promise<string> {
+    const real = await this.#files.realPath(root);
+    const digest = digestBytes(new TextEncoder().encode(real)).slice("sha256:".length);
+    return join(this.#directory, `${digest}.json`);
+  }
+
+  async #read(root: string): Promise<Record> {
+    const path = await this.#fileOf(root);
+    const bytes = await this.#files.read(path, MAX_RECORD_BYTES);
+    if (bytes === undefined) return {};
+    requireOwn(this.#directory, await this.#files.status(this.#directory), 0o022);
+    requireOwn(path, await this.#files.status(path), 0o077);
+    const reading = readJson(bytes, { file: path, codes: "trust", maxBytes: MAX_RECORD_BYTES });
+    const value = reading.ok ? reading.document.value : undefined;
+    // A record that cannot be read accepts nothing; the next decision replaces it.
+    if (!isObject(value) || value.version !== 1 || !isObject(value.accepted)) return {};
+    const record = Object.create(null) as { [id: string]: Digest };
+    for (const [id, digest] of Object.entries(value.accepted)) {
+      if (typeof digest === "string" && isDigest(digest)) record[id] = digest;
+    }
+    return record;
+  }
+}
+
+/** Throws when another user could have written the file. */
+function requireOwn(path: string, status: FileStatus | undefined, forbidden: number): void {
+  if (status === undefined || systemName() === "win32") return;
+  if (status.uid === currentUser() && (status.mode & forbidden) === 0) return;
+  throw fail("trust.unsafe", "others can write or read the record of what you accepted, so it does not count", {
+    file: path,
+    help: `delete it, or make it yours alone: chown and chmod ${forbidden === 0o077 ? "600" : "700"}`,
+  });
+}

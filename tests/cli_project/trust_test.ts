@@ -1,0 +1,271 @@
+/**
+ * What a lockfile grants counts only where the user accepted it: a guest that plants a project, a hostile clone, a plugin
+ * that may write into the project, and the ways to accept.
+ */
+import assert from "node:assert/strict";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { assemble } from "../../project/definitions/engine_inspector.ts";
+import { hasPty, KEY, waft, waftTyped } from "./waft.ts";
+
+const ID = "evil.example/plugin";
+
+/** A plugin that writes `owned` below its root "/" as soon as a guest starts. */
+const PLUGIN_WAT = `(module
+  (import "waft:fs@1" "write" (func $write (param i32 i32 i64 i32 i32) (result i32)))
+  (memory 1)
+  (data (i32.const 0) "/owned")
+  (func (export "waft:self@1#init") (drop (call $write (i32.const 0) (i32.const 6) (i64.const 0) (i32.const 0) (i32.const 6)))))`;
+
+const CATALOG = {
+  plugins: [{
+    entry: "dist/plugin.wasm",
+    definition: {
+      id: ID,
+      authorities: [{ name: "fs.write", mode: "required", reason: "Keeps data.", scope: { roots: ["/"] } }],
+    },
+  }],
+};
+const MANIFEST = {
+  plugins: {},
+  package: {
+    module: ID,
+    version: "1.0.0",
+    name: "Plugin",
+    description: "A plugin",
+    license: "MIT",
+    repository: "https://evil.example/plugin",
+    authors: [{ name: "E" }],
+  },
+};
+const MAIN = `(module (func (export "main") (result i32) (i32.const 7)))`;
+
+interface Place {
+  /** Where nothing may be written. */
+  readonly outside: string;
+  readonly attacker: string;
+  readonly project: string;
+  readonly owned: () => boolean;
+  as(home: "attacker" | "victim", cwd: string, ...args: string[]): ReturnType<typeof waft>;
+  homeOf(home: "attacker" | "victim"): string;
+}
+
+/** An attacker's project whose lockfile grants the plugin everything below `outside`, made by waft itself. */
+async function withAttack(work: (place: Place) => Promise<void>): Promise<void> {
+  const base = mkdtempSync(join(tmpdir(), "waft-trust-"));
+  const outside = join(base, "outside");
+  const attacker = join(base, "attacker-project");
+  const project = join(base, "project");
+  for (
+    const path of [outside, project, join(attacker, "plugins", "p", "register"), join(attacker, "plugins", "p", "dist")]
+  ) {
+    mkdirSync(path, { recursive: true });
+  }
+  writeFileSync(join(attacker, "waft.json"), '{ "plugins": {} }\n');
+  writeFileSync(join(attacker, "main.wat"), MAIN);
+  const plugin = join(attacker, "plugins", "p");
+  writeFileSync(join(plugin, "waft.json"), JSON.stringify(MANIFEST));
+  writeFileSync(join(plugin, "register", "catalog.json"), JSON.stringify(CATALOG));
+  writeFileSync(join(plugin, "dist", "plugin.wasm"), assemble(PLUGIN_WAT));
+  const homeOf = (home: string): string => join(base, `home-${home}`);
+  const as = (home: "attacker" | "victim", cwd: string, ...args: string[]) => waft(args, cwd, homeOf(home));
+  try {
+    const added = await as("attacker", attacker, "add", "./plugins/p", "--allow", `fs.write:/=${outside}`);
+    assert.equal(added.code, 0, added.err);
+    await work({ outside, attacker, project, owned: () => existsSync(join(outside, "owned")), as, homeOf });
+  } finally {
+    rmSync(base, { recursive: true, force: true });
+  }
+}
+
+/** A WASI guest that writes these files below its first directory and exits with the number of those that it could not. */
+function writer(files: { readonly [path: string]: Uint8Array }): string {
+  const escape = (bytes: Uint8Array): string => [...bytes].map((b) => `\\${b.toString(16).padStart(2, "0")}`).join("");
+  let at = 1024;
+  const data: string[] = [];
+  const calls: string[] = [];
+  for (const [path, bytes] of Object.entries(files)) {
+    const parts = path.split("/");
+    for (let n = 1; n < parts.length; n++) {
+      const dir = new TextEncoder().encode(parts.slice(0, n).join("/"));
+      data.push(`(data (i32.const ${at}) "${escape(dir)}")`);
+      calls.push(`(drop (call $mkdir (i32.const 3) (i32.const ${at}) (i32.const ${dir.length})))`);
+      at += dir.length;
+    }
+    const name = new TextEncoder().encode(path);
+    data.push(`(data (i32.const ${at}) "${escape(name)}") (data (i32.const ${at + name.length}) "${escape(bytes)}")`);
+    calls.push(`(call $put (i32.const ${at}) (i32.const ${name.length}) (i32.const ${bytes.length}))`);
+    at += name.length + bytes.length;
+  }
+  return `(module
+    (import "wasi_snapshot_preview1" "path_open"
+      (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "path_create_directory" (func $mkdir (param i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+    (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+    (memory (export "memory") 4) (global $failed (mut i32) (i32.const 0))
+    ${data.join("\n")}
+    (func $put (param $name i32) (param $length i32) (param $bytes i32)
+      (if (call $open (i32.const 3) (i32.const 0) (local.get $name) (local.get $length) (i32.const 9)
+            (i64.const 64) (i64.const 0) (i32.const 0) (i32.const 0))
+        (then (global.set $failed (i32.add (global.get $failed) (i32.const 1))) (return)))
+      (i32.store (i32.const 8) (i32.add (local.get $name) (local.get $length)))
+      (i32.store (i32.const 12) (local.get $bytes))
+      (drop (call $write (i32.load (i32.const 0)) (i32.const 8) (i32.const 1) (i32.const 16))))
+    (func (export "_start") ${calls.join("\n")} (call $exit (global.get $failed))))`;
+}
+
+function filesBelow(root: string): { [path: string]: Uint8Array } {
+  const found: { [path: string]: Uint8Array } = {};
+  for (const entry of readdirSync(root, { withFileTypes: true, recursive: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    found[path.slice(root.length + 1)] = new Uint8Array(readFileSync(path));
+  }
+  return found;
+}
+
+Deno.test("trust: a guest confined to --dir . cannot plant a project, and a planted one does not run", async () => {
+  await withAttack(async ({ attacker, project, owned, as }) => {
+    const files = filesBelow(attacker);
+    const names = Object.keys(files);
+    // The names of manifests and lockfiles are refused, in every directory: the project's two and the plugin's one.
+    const refused = names.filter((name) => /(?:^|\/)waft(?:-lock)?\.json$/.test(name)).length;
+    assert.equal(refused, 3);
+    writeFileSync(join(project, "guest.wat"), writer(files));
+    const first = await as("victim", project, "run", "--dir", ".", "guest.wat");
+    assert.equal(first.code, refused, first.err);
+    for (const name of names) assert.equal(existsSync(join(project, name)), !/waft(?:-lock)?\.json$/.test(name), name);
+    // Even where the files got there by another way, the same command does not load them.
+    for (const name of names) writeFileSync(join(project, name), files[name]!);
+    const second = await as("victim", project, "run", "--dir", ".", "guest.wat");
+    assert.equal(second.code, 4);
+    assert.match(second.err, /trust\.needed: .* has not accepted what evil\.example\/plugin may do/);
+    assert.match(second.err, /fs\.write \/=\S+\/outside \(outside of the project: \S+\/outside\)/);
+    assert.equal(owned(), false);
+  });
+});
+
+Deno.test("trust: a hostile clone runs nothing until its grants are accepted, and then exactly those", async () => {
+  await withAttack(async ({ attacker, project, outside, owned, as, homeOf }) => {
+    cpSync(attacker, project, { recursive: true });
+    const refused = await as("victim", project, "run", "main.wat");
+    assert.equal(refused.code, 4);
+    const digest = /waft trust (sha256:[0-9a-f]{64})/.exec(refused.err)?.[1];
+    assert.ok(digest !== undefined, refused.err);
+    assert.equal((await as("victim", project, "run", "--locked", "--allow-path-plugins", "main.wat")).code, 4);
+    assert.equal((await as("victim", project, "trust")).code, 4, "without a terminal the digest is needed");
+    assert.equal((await as("victim", project, "trust", `sha256:${"0".repeat(64)}`)).code, 4);
+    assert.equal((await as("victim", project, "trust", "yes")).code, 2);
+    assert.equal((await as("victim", project, "trust", digest, "--dry-run")).code, 0);
+    assert.equal(owned(), false);
+
+    // For CI: this digest, once.
+    const wrong = await as("victim", project, "run", "--trust", `sha256:${"0".repeat(64)}`, "main.wat");
+    assert.deepEqual([wrong.code, owned()], [4, false]);
+    const ci = await as("victim", project, "run", "--locked", "--allow-path-plugins", "--trust", digest, "main.wat");
+    assert.deepEqual([ci.code, ci.out, owned()], [0, "7\n", true], ci.err);
+    rmSync(join(outside, "owned"));
+    assert.equal((await as("victim", project, "run", "main.wat")).code, 4, "--trust records nothing");
+
+    assert.equal((await as("victim", project, "trust", digest)).code, 0);
+    assert.equal((await as("victim", project, "run", "main.wat")).out, "7\n");
+    assert.equal(owned(), true);
+    const trust = join(homeOf("victim"), "waft", "state", "trust");
+    const [record] = readdirSync(trust);
+    assert.equal(statSync(trust).mode & 0o777, 0o700);
+    assert.equal(statSync(join(trust, record!)).mode & 0o777, 0o600);
+
+    // The same files in another directory were not accepted there.
+    const copy = `${project}-copy`;
+    cpSync(project, copy, { recursive: true });
+    assert.equal((await as("victim", copy, "run", "main.wat")).code, 4);
+
+    // A record that others could have written does not count.
+    chmodSync(join(trust, record!), 0o666);
+    assert.match((await as("victim", project, "run", "main.wat")).err, /trust\.unsafe/);
+    chmodSync(join(trust, record!), 0o600);
+
+    // Other code under the same grants is another decision.
+    writeFileSync(
+      join(project, "plugins", "p", "dist", "plugin.wasm"),
+      assemble(PLUGIN_WAT.replace("/owned", "/other")),
+    );
+    const relocked = await as("attacker", project, "add", "--allow", `fs.write:/=${outside}`);
+    assert.equal(relocked.code, 0, relocked.err);
+    assert.equal((await as("victim", project, "run", "main.wat")).code, 4);
+    assert.equal(existsSync(join(outside, "other")), false);
+
+    assert.equal((await as("victim", project, "trust", "--forget")).out, "forgotten\n");
+  });
+});
+
+Deno.test("trust: `add` in a hostile clone takes over none of its grants", async () => {
+  await withAttack(async ({ attacker, project, outside, owned, as }) => {
+    cpSync(attacker, project, { recursive: true });
+    const asked = await as("victim", project, "add");
+    assert.equal(asked.code, 4);
+    assert.match(asked.err, /never accepted on this machine/);
+    // Allowing what it asks for binds the root to the project, not to the attacker's directory.
+    const added = await as("victim", project, "add", "--allow-requested");
+    assert.equal(added.code, 0, added.err);
+    assert.ok(!readFileSync(join(project, "waft-lock.json"), "utf8").includes(outside));
+    assert.equal((await as("victim", project, "run", "main.wat")).out, "7\n");
+    assert.equal(owned(), false);
+    assert.ok(existsSync(join(project, "owned")));
+    // `--locked` changes and records nothing.
+    rmSync(project, { recursive: true });
+    cpSync(attacker, project, { recursive: true });
+    assert.equal((await as("victim", project, "add", "--locked")).code, 0);
+    assert.equal((await as("victim", project, "run", "main.wat")).code, 4);
+  });
+});
+
+Deno.test("trust: a root inside the project cannot be a way out by a symbolic link", async () => {
+  await withAttack(async ({ attacker, outside, owned, as }) => {
+    const granted = await as("attacker", attacker, "plugin", "grant", ID, "--allow", "fs.write:/=./data");
+    assert.equal(granted.code, 0, granted.err);
+    symlinkSync(outside, join(attacker, "data"));
+    assert.equal((await as("attacker", attacker, "run", "main.wat")).code, 0);
+    assert.equal(owned(), false, "an absolute link");
+    rmSync(join(attacker, "data"));
+    symlinkSync("../outside", join(attacker, "data"));
+    assert.equal((await as("attacker", attacker, "run", "main.wat")).code, 0);
+    assert.equal(owned(), false, "a relative link");
+    rmSync(join(attacker, "data"));
+    assert.equal((await as("attacker", attacker, "run", "main.wat")).code, 0);
+    assert.ok(existsSync(join(attacker, "data", "owned")));
+  });
+});
+
+Deno.test({
+  name: `trust: at a terminal the grants are shown and asked for, and no is the default${
+    hasPty() ? "" : " (ignored: no pty)"
+  }`,
+  ignore: !hasPty(),
+  async fn() {
+    await withAttack(async ({ attacker, project, owned, homeOf }) => {
+      cpSync(attacker, project, { recursive: true });
+      const home = homeOf("victim");
+      const no = await waftTyped(["run", "main.wat"], [["Let these plugins", KEY.enter]], project, home);
+      assert.match(no.out, /fs\.write/);
+      assert.deepEqual([no.code, owned()], [4, false], no.out);
+      const yes = await waftTyped(["run", "main.wat"], [["Let these plugins", "y"]], project, home);
+      assert.deepEqual([yes.code, owned()], [0, true], yes.out);
+      const again = await waft(["run", "main.wat"], project, home);
+      assert.equal(again.out, "7\n", again.err);
+    });
+  },
+});
