@@ -1,50 +1,97 @@
 /**
- * Where the project is.
+ * The root of the project that a directory belongs to.
  *
- * In: a directory to start from. Out: the nearest ancestor with `waft.json`, never across a mount point, nor into a
- * directory of another user, who could plant a manifest for everything below it. Apart from project.ts, because every
- * `waft run` looks for a project and few find one.
+ * In: a directory to start from. Out: the nearest directory with `waft.json`, upwards, never across a mount point.
+ * Invariant: manifest, lockfile and the directory they are in belong to the user or to root, and nobody else may write
+ * them, because whoever writes them decides what runs. Separate from project.ts, because every `waft run` looks for a
+ * project and few find one.
  */
-import { currentUser, systemName } from "@waft/engine/host/process";
-import { fail } from "./base/diagnostic.ts";
-import { fileStatus } from "./base/file_status.ts";
-import type { Files } from "./base/files.ts";
+import { currentUser, environmentVariable, systemName } from "@waft/engine/host/process";
+import { fail, type ProjectError } from "./base/diagnostic.ts";
+import { type FileStatus, fileStatus } from "./base/file_status.ts";
 import { absolutePath, joinPaths as join, parentOf } from "./base/posix_path.ts";
-import { MANIFEST_FILE } from "./base/site.ts";
+import { LOCK_FILE, MANIFEST_FILE } from "./base/site.ts";
 
-/** What searching needs of the operating system's files. */
-type StatusFiles = Pick<Files, "status">;
+/** Directories, separated by colons, that count as safe with all below them, whoever owns them. */
+const SAFE_DIRECTORIES = "WAFT_SAFE_DIRECTORIES";
 
-// deno-lint-ignore require-await
-const STATUS: StatusFiles = { status: async (path) => fileStatus(path) };
+/** What permission bits let group and others write. */
+const GROUP_WRITES = 0o020;
+const OTHERS_WRITE = 0o002;
 
-/** Finds the project that a directory belongs to; undefined when there is none. */
-export async function findProject(start: string, files: StatusFiles = STATUS): Promise<string | undefined> {
+/** Why other users could have written a file or directory; undefined when they could not. */
+function dangerOf({ uid, gid, mode }: FileStatus): string | undefined {
+  const user = currentUser();
+  if (systemName() === "win32" || user === undefined) return undefined;
+  if (uid !== user && uid !== 0) return `belongs to another user (${uid})`;
+  if ((mode & OTHERS_WRITE) !== 0) return "can be written by every user";
+  // A group with the number of its user is that user's own, as most systems set it up.
+  if ((mode & GROUP_WRITES) !== 0 && gid !== uid && gid !== 0) return `can be written by the group ${gid}`;
+  return undefined;
+}
+
+function isDeclaredSafe(directory: string): boolean {
+  const list = environmentVariable(SAFE_DIRECTORIES) ?? "";
+  return list.split(":").filter((safe) => safe.startsWith("/")).map((safe) => join(safe)).some((safe) =>
+    safe === "/" || directory === safe || directory.startsWith(`${safe}/`)
+  );
+}
+
+/** Throws when other users could have written the project in a directory: the directory, its manifest or its lockfile. */
+function requireSafe(directory: string): void {
+  if (isDeclaredSafe(directory)) return;
+  for (const path of [directory, join(directory, MANIFEST_FILE), join(directory, LOCK_FILE)]) {
+    const status = fileStatus(path);
+    const danger = status === undefined ? undefined : dangerOf(status);
+    if (danger !== undefined) throw unsafe(path, danger);
+  }
+}
+
+function unsafe(path: string, danger: string): ProjectError {
+  return fail("project.unsafe", `${path} ${danger}, who would decide what runs here`, {
+    file: path,
+    help:
+      `make it yours alone (chown, chmod go-w), use --bare with \`waft run\`, or name its directory in ${SAFE_DIRECTORIES}`,
+  });
+}
+
+/** The project that a directory belongs to; undefined when there is none. Throws for one that others could have written. */
+export function findProjectRoot(start: string): string | undefined {
   let directory = absolutePath(start);
-  const first = await files.status(directory);
+  const first = fileStatus(directory);
   for (;;) {
-    if (await files.status(join(directory, MANIFEST_FILE)) !== undefined) return directory;
+    if (fileStatus(join(directory, MANIFEST_FILE)) !== undefined) {
+      requireSafe(directory);
+      return directory;
+    }
     const parent = parentOf(directory);
     if (parent === directory) return undefined;
-    const status = await files.status(parent);
-    // Someone else's directory could plant a manifest for everything below it.
-    const foreign = status !== undefined && systemName() !== "win32" && status.uid !== currentUser() &&
-      status.uid !== 0;
-    if (status === undefined || status.device !== first?.device || foreign) return undefined;
+    const status = fileStatus(parent);
+    if (status === undefined || status.device !== first?.device) return undefined;
+    // A manifest that others planted above must not even stop the work below it.
+    if (dangerOf(status) !== undefined && !isDeclaredSafe(parent)) return undefined;
     directory = parent;
   }
 }
 
+/** The same as a promise, for callers that wait for other files anyway. */
+// deno-lint-ignore require-await
+export async function findProject(start: string): Promise<string | undefined> {
+  return findProjectRoot(start);
+}
+
 /** Finds the project or throws. `directory` is `--project`, which must hold the manifest itself. */
-export async function requireProject(start: string, directory?: string, files: StatusFiles = STATUS): Promise<string> {
+// deno-lint-ignore require-await
+export async function requireProject(start: string, directory?: string): Promise<string> {
   if (directory !== undefined) {
     const root = absolutePath(directory, start);
-    if (await files.status(join(root, MANIFEST_FILE)) === undefined) {
+    if (fileStatus(join(root, MANIFEST_FILE)) === undefined) {
       throw fail("project.missing", `${root} has no ${MANIFEST_FILE}`, { help: "run `waft init` there" });
     }
+    requireSafe(root);
     return root;
   }
-  const root = await findProject(start, files);
+  const root = findProjectRoot(start);
   if (root === undefined) {
     throw fail("project.missing", `no ${MANIFEST_FILE} in ${absolutePath(start)} or above`, {
       help: "run `waft init`, or pass --project",

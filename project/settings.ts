@@ -61,7 +61,7 @@ export async function nearestSettings(
   start: string,
   files: Files = DISK,
 ): Promise<{ readonly file?: string; readonly settings?: Settings }> {
-  const root = await findProject(start, files);
+  const root = await findProject(start);
   if (root === undefined) return {};
   const file = join(root, MANIFEST_FILE);
   // Most runs have no project and need not wait for the manifest's reader to load.

@@ -10,6 +10,7 @@ export interface FileFacts {
   readonly bytes: number;
   readonly modifiedMs: number;
   readonly uid: number;
+  readonly gid: number;
   /** The permission bits, and possibly those of the kind. */
   readonly mode: number;
   readonly device: number;
@@ -23,6 +24,7 @@ function factsOfDeno(info: Deno.FileInfo): FileFacts {
     bytes: info.size,
     modifiedMs: info.mtime?.getTime() ?? 0,
     uid: info.uid ?? -1,
+    gid: info.gid ?? -1,
     mode: info.mode ?? 0o777,
     device: info.dev,
   };
@@ -34,6 +36,7 @@ function factsOfNode(stats: import("node:fs").Stats): FileFacts {
     bytes: stats.size,
     modifiedMs: stats.mtimeMs,
     uid: stats.uid,
+    gid: stats.gid,
     mode: stats.mode,
     device: stats.dev,
   };

@@ -8,8 +8,9 @@ export interface FileStatus {
   readonly kind: FileFacts["kind"];
   readonly size: number;
   readonly modifiedMs: number;
-  /** Owner and device, where the system has them. */
+  /** Owner, group and device, where the system has them. */
   readonly uid: number;
+  readonly gid: number;
   readonly device: number;
   /** Permission bits. */
   readonly mode: number;
@@ -24,8 +25,8 @@ export function isMissing(error: unknown): boolean {
 /** The status of what a path names, through symbolic links; undefined when there is nothing. */
 export function fileStatus(path: string): FileStatus | undefined {
   try {
-    const { kind, bytes, modifiedMs, uid, device, mode } = fileFacts(path);
-    return { kind, size: bytes, modifiedMs, uid, device, mode: mode & 0o7777 };
+    const { kind, bytes, modifiedMs, uid, gid, device, mode } = fileFacts(path);
+    return { kind, size: bytes, modifiedMs, uid, gid, device, mode: mode & 0o7777 };
   } catch (error) {
     if (isMissing(error)) return undefined;
     throw error;

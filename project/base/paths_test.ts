@@ -2,12 +2,13 @@
  * Machine paths: WAFT_HOME, macOS, XDG; which registry serves an id; projects are found upwards.
  */
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ProjectError } from "./diagnostic.ts";
 import { checkRegistryUrl, readMachine, registryFor, requireTrusted } from "../packages/machine.ts";
 import { machinePaths, platformName } from "./paths.ts";
-import { findProject } from "../project_root.ts";
+import { nearestManifest } from "../ops/asked_range.ts";
+import { findProject, requireProject } from "../project_root.ts";
 import { TempProject } from "../../tests/project/temp_project.ts";
 
 Deno.test("paths: WAFT_HOME overrides everything everywhere", () => {
@@ -122,4 +123,80 @@ Deno.test("project: the nearest waft.json upwards", async () => {
   assert.equal(await findProject(deep), join(project.root, "a"));
   assert.equal(await findProject(project.home), undefined);
   project.remove();
+});
+
+/** A manifest two levels above `start`, in directories of which some are made unsafe; the outcome of the search. */
+async function searched(
+  change: (paths: { [name in "top" | "middle" | "manifest" | "lock"]: string }) => void,
+): Promise<string> {
+  const project = new TempProject();
+  const top = project.root;
+  const middle = join(top, "middle");
+  const paths = { top, middle, manifest: join(top, "waft.json"), lock: join(top, "waft-lock.json") };
+  mkdirSync(middle);
+  writeFileSync(paths.lock, "{}");
+  for (const path of [top, middle]) chmodSync(path, 0o755);
+  for (const path of [paths.manifest, paths.lock]) chmodSync(path, 0o644);
+  try {
+    change(paths);
+    const found = await findProject(middle);
+    assert.equal(nearestManifest(middle)?.file, found === undefined ? undefined : join(found, "waft.json"));
+    return found === undefined ? "none" : found === top ? "found" : found;
+  } catch (error) {
+    assert.ok(error instanceof ProjectError, String(error));
+    assert.throws(() => nearestManifest(middle), ProjectError);
+    const named = existsSync(join(middle, "waft.json")) ? middle : top;
+    await assert.rejects(requireProject(middle, named), ProjectError);
+    return error.diagnostics[0]!.code;
+  } finally {
+    project.remove();
+  }
+}
+
+Deno.test("project: files and directories that other users can write are refused", async () => {
+  assert.equal(await searched(() => {}), "found");
+  // A group of the user's own, as umask 002 leaves it, is no other user.
+  assert.equal(await searched(({ top }) => chmodSync(top, 0o775)), "found");
+  for (const name of ["manifest", "lock"] as const) {
+    assert.equal(await searched((paths) => chmodSync(paths[name], 0o666)), "project.unsafe", name);
+  }
+  // Directories above are passed over in silence: what is in them must not stop the work below.
+  for (const mode of [0o777, 0o1777]) assert.equal(await searched(({ top }) => chmodSync(top, mode)), "none");
+  // The start directory itself is looked at like all others.
+  const manifestInMiddle = ({ middle }: { readonly middle: string }): void => {
+    writeFileSync(join(middle, "waft.json"), "{}", { mode: 0o644 });
+    chmodSync(middle, 0o1777);
+  };
+  assert.equal(await searched(manifestInMiddle), "project.unsafe");
+});
+
+Deno.test({
+  name: `project: files of another user are refused${
+    process.getuid?.() === 0 ? "" : " (ignored: only root can make them)"
+  }`,
+  ignore: process.getuid?.() !== 0,
+  async fn() {
+    const other = 65534;
+    for (const name of ["manifest", "lock"] as const) {
+      assert.equal(await searched((paths) => chownSync(paths[name], other, other)), "project.unsafe", name);
+    }
+    assert.equal(await searched(({ top }) => chownSync(top, other, other)), "none");
+    assert.equal(await searched(({ top }) => (chownSync(top, 0, 12), chmodSync(top, 0o775))), "none");
+    assert.equal(
+      await searched(({ middle }) => {
+        writeFileSync(join(middle, "waft.json"), "{}");
+        chownSync(middle, other, other);
+      }),
+      "project.unsafe",
+    );
+    // Declared safe by the user's own environment.
+    process.env.WAFT_SAFE_DIRECTORIES = "relative:/nowhere:/tmp/";
+    try {
+      assert.equal(await searched(({ top }) => chownSync(top, other, other)), "found");
+      process.env.WAFT_SAFE_DIRECTORIES = "/tm";
+      assert.equal(await searched(({ top }) => chownSync(top, other, other)), "none");
+    } finally {
+      delete process.env.WAFT_SAFE_DIRECTORIES;
+    }
+  },
 });

@@ -1,11 +1,11 @@
 /**
- * The range of versions of waft that a project asks for. In: a directory. Out: `package.engines.waft` of the nearest `waft.json`, or nothing; a manifest
- * that cannot be read is left to who reports it with its place.
+ * The range of versions of waft that a project asks for. In: a directory. Out: `package.engines.waft` of the nearest
+ * `waft.json`, or nothing. A manifest that cannot be read is left to the command, which reports it with its place.
  */
 import { readFile } from "@waft/engine/host/files";
-import { isMissing } from "../base/file_status.ts";
 import { MANIFEST_FILE } from "../base/site.ts";
-import { absolutePath, joinPaths, parentOf } from "../base/posix_path.ts";
+import { joinPaths } from "../base/posix_path.ts";
+import { findProjectRoot } from "../project_root.ts";
 
 /** The nearest manifest, and its text. */
 export interface NearestManifest {
@@ -13,16 +13,18 @@ export interface NearestManifest {
   readonly text: string;
 }
 
-/** The `waft.json` in a directory or nearest above it; one that cannot be read has an empty text. */
+/**
+ * The manifest of the project that a directory belongs to; one that cannot be read has an empty text. Throws for a project
+ * that other users could have written.
+ */
 export function nearestManifest(start: string): NearestManifest | undefined {
-  for (let directory = absolutePath(start);; directory = parentOf(directory)) {
-    const file = joinPaths(directory, MANIFEST_FILE);
-    try {
-      return { file, text: new TextDecoder().decode(readFile(file)) };
-    } catch (error) {
-      if (!isMissing(error)) return { file, text: "" };
-      if (parentOf(directory) === directory) return undefined;
-    }
+  const root = findProjectRoot(start);
+  if (root === undefined) return undefined;
+  const file = joinPaths(root, MANIFEST_FILE);
+  try {
+    return { file, text: new TextDecoder().decode(readFile(file)) };
+  } catch {
+    return { file, text: "" };
   }
 }
 

@@ -60,7 +60,7 @@ export async function inspectPlugin(
   const at = spec.indexOf("@", 1);
   const id = at < 0 ? spec : spec.slice(0, at);
   requirePluginId(id);
-  const root = await findProject(start, context.files);
+  const root = await findProject(start);
   if (at < 0 && root !== undefined) {
     const lock = (await readProject(root, context.files)).lock?.lockfile;
     const plugin = lock?.plugins[id];

@@ -2,10 +2,11 @@
  * The version of waft that a project asks for: `package.engines.waft` of the nearest `waft.json`.
  *
  * In: a directory, the running version, the machine's directories. Out: nothing to do, another installed version to start instead, or a
- * ProjectError (exit 9) that says which range is asked for and what to install. A manifest that cannot be read is left to the command, which reports
- * it with its place. Nothing heavy is loaded unless the project asks for another version. Design: §5.
+ * ProjectError (exit 9) that names the range and what to install. A manifest that cannot be read, or that other users could
+ * have written, is left to the command, which reports it with its place. Nothing heavy is loaded unless the project asks
+ * for another version.
  */
-import { fail, quote } from "../base/diagnostic.ts";
+import { fail, ProjectError, quote } from "../base/diagnostic.ts";
 import type { MachinePaths } from "../base/paths.ts";
 import { askedRange, nearestManifest } from "./asked_range.ts";
 
@@ -22,7 +23,7 @@ export async function pinnedVersion(
 ): Promise<{ readonly version: string; readonly range: string; readonly file: string } | undefined> {
   const command = args.find((arg) => !arg.startsWith("-"));
   if (command === undefined || OWN.has(command) || (env.WAFT_RUNTIME ?? "") !== "") return undefined;
-  const asked = askedRange(nearestManifest(start));
+  const asked = askedOf(start);
   if (asked === undefined) return undefined;
   const [{ installedVersions }, { explainRange, engineSatisfies }] = await Promise.all([
     import("../versions/version_store.ts"),
@@ -36,4 +37,14 @@ export async function pinnedVersion(
     help:
       "install a version that fits (`waft version install <version>`), or choose one for this call with `waft +<version>`",
   });
+}
+
+/** The range that the project asks for; nothing where the project must not be used, which the command reports. */
+function askedOf(start: string): ReturnType<typeof askedRange> {
+  try {
+    return askedRange(nearestManifest(start));
+  } catch (error) {
+    if (error instanceof ProjectError) return undefined;
+    throw error;
+  }
 }

@@ -71,7 +71,7 @@ export async function projectStatus(
     diagnostics.push(...findingsOf(error));
   }
   const none = { total: 0, direct: 0, needsReview: 0 };
-  const root = options.root ?? await findProject(start, options.files);
+  const root = options.root ?? await findProject(start);
   if (root === undefined) {
     return { runtime, project: null, manifest: null, lockfile: null, plugins: none, registry, policy, diagnostics };
   }
