@@ -7,7 +7,8 @@ import type { CompiledModule } from "./runtime/code/compiled_module.ts";
 import type { Tag } from "./runtime/exceptions/exception.ts";
 import { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
 import { funcInfo } from "./runtime/instance/func.ts";
-import type { Instance as RuntimeInstance } from "./runtime/instance/instance.ts";
+import { type Instance as RuntimeInstance, instanceOf } from "./runtime/instance/instance.ts";
+import { resetInstance } from "./runtime/instance/instance_state.ts";
 import { underControl } from "./runtime/suspension/call_limits.ts";
 import { type Imports, type InstanceLimits, instantiate, instantiateAsync } from "./runtime/instance/instantiate.ts";
 import { InstancePool } from "./runtime/instance/instance_pool.ts";
@@ -308,7 +309,7 @@ export class Instance {
   callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
     try {
       const info = funcInfo(this.#function(name))!;
-      return callAsync(info.instance, info.funcIndex, context, args);
+      return callAsync(instanceOf(info), info.funcIndex, context, args);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -322,7 +323,7 @@ export class Instance {
    * function and was not instantiated with `resettable`, or when a memory of its own is shared.
    */
   reset(): void {
-    this.#instance.reset();
+    resetInstance(this.#instance);
   }
 
   /**
@@ -390,5 +391,5 @@ export function promising(
 ): (...args: unknown[]) => Promise<unknown> {
   const info = funcInfo(exported);
   if (info === undefined) throw new TypeError("Only exported functions of instances can be made asynchronous");
-  return (...args) => callAsync(info.instance, info.funcIndex, { ...context }, args);
+  return (...args) => callAsync(instanceOf(info), info.funcIndex, { ...context }, args);
 }

@@ -3,6 +3,7 @@
  * host handles and exceptions; after every collection exactly what the model reaches is there, with its contents, and the rest is
  * used again.
  */
+import { collectorModule } from "../runtime/realm_store.ts";
 import assert from "node:assert/strict";
 import { NewEngine } from "../engine.ts";
 import { layoutFields, MAX_SMALL_BYTES, OBJECT, REF_TAG, SIZE_CLASSES, sizeClassOf } from "../abi/gc_layout.ts";
@@ -79,7 +80,7 @@ class Mutator implements HeapRoots {
 
   constructor(seed: number) {
     this.#random = generator(seed);
-    this.heap = new Heap(host, this, (control) => collectorCode(store, store.compileCollector(), control));
+    this.heap = new Heap(host, this, (control) => collectorCode(store, collectorModule(store), control));
     this.heap.types.define(IDS);
   }
 

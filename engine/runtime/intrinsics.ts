@@ -10,7 +10,7 @@ import type { CollectorCode } from "../gc/heap.ts";
 import { PROT } from "../host/host.ts";
 import { STRING_BUILTIN_NAMES, type StringBuiltin } from "../abi/string_layout.ts";
 import type { CompiledModule } from "./code/compiled_module.ts";
-import type { HostService } from "./thread/guest_thread.ts";
+import type { HostService } from "./boundary/marshal.ts";
 import type { Instance } from "./instance/instance.ts";
 import { type Imports, instantiate } from "./instance/instantiate.ts";
 import type { Store } from "./instance/store.ts";
@@ -90,7 +90,9 @@ function callables<Name extends string>(instance: Instance, names: readonly Name
       state.setWord(THREAD.CALL_RECORD, record);
       const status = thread.call();
       state.setWord(THREAD.GUEST_SP, guest);
-      if (status !== STATUS.DONE) throw new Bug(`Code of our own failed in ${name}: ${thread.trapError().message}`);
+      if (status !== STATUS.DONE) {
+        throw new Bug(`Code of our own failed in ${name}: ${thread.services.trapError().message}`);
+      }
       return state.i32[THREAD.SLOTS >> 2]!;
     };
   };

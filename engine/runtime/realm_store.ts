@@ -7,6 +7,7 @@ import { Bug } from "../errors.ts";
 import type { CompiledModule } from "./code/compiled_module.ts";
 import type { ProcessCode } from "./thread/guest_thread.ts";
 import { Store } from "./instance/store.ts";
+import { collectorCode, stringCode } from "./intrinsics.ts";
 
 /** What the compiler does for a store. */
 export interface StoreCompiler {
@@ -42,16 +43,21 @@ export function realmStore(code?: ProcessCode): Store {
 }
 
 function makeStore(code: ProcessCode | undefined): Store {
-  if (code === undefined) throw new Bug("Nobody can make the code of a process");
-  const made = new Store(code);
-  made.compileCollector = () => {
-    const collector = compiler?.compileCollector(made) ?? storedCollector;
-    if (collector === undefined) throw new Bug("Nobody can compile the collector");
-    return collector;
-  };
-  made.compileStrings = () => {
-    if (compiler === undefined) throw new Bug("Nobody can compile the builtins for strings");
-    return compiler.compileStrings(made);
-  };
-  return made;
+  if (code === undefined) throw new Bug("The machine code of a process needs a compiler or an artifact");
+  return new Store(code, {
+    collector: (store, control) => collectorCode(store, collectorModule(store), control),
+    strings: (store, control, services) => stringCode(store, stringModule(store), control, services),
+  });
+}
+
+/** The compiled collector (gc/collector_code.ts) of `store`. */
+export function collectorModule(store: Store): CompiledModule {
+  const module = compiler?.compileCollector(store) ?? storedCollector;
+  if (module === undefined) throw new Bug("The collector is neither compiled nor cached");
+  return module;
+}
+
+function stringModule(store: Store): CompiledModule {
+  if (compiler === undefined) throw new Bug("The string builtins need a compiler");
+  return compiler.compileStrings(store);
 }

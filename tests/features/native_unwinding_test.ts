@@ -20,10 +20,10 @@ function v8(text: string, imports: WebAssembly.Imports = {}): Exports {
 
 /** How often each builtin leaves compiled code while `action` runs. */
 function parks(instance: Instance, action: () => void): Map<string, number> {
-  const { thread } = instance.internal.store;
-  const serve = thread.builtins;
+  const { services } = instance.internal.store.thread;
+  const serve = services.serveBuiltin;
   const counts = new Map<string, number>();
-  thread.builtins = (index, context) => {
+  services.serveBuiltin = (index, context) => {
     const { name } = BUILTIN_ROWS[index]!;
     counts.set(name, (counts.get(name) ?? 0) + 1);
     serve(index, context);
@@ -31,7 +31,7 @@ function parks(instance: Instance, action: () => void): Map<string, number> {
   try {
     action();
   } finally {
-    thread.builtins = serve;
+    services.serveBuiltin = serve;
   }
   return counts;
 }

@@ -8,7 +8,7 @@
  * With a StringMemory, machine code has its share: it knows what is a string, and gives strings that it makes numbers of its own, which stay its own.
  */
 
-import type { StringMemory } from "../strings/string_memory.ts";
+import type { StringMemory } from "./string_memory.ts";
 
 /** Called with `mark` for every reference that is still reachable; others than those of the table are ignored. */
 export type HandleRoots = (mark: (word: number) => void) => void;

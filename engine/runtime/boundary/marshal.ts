@@ -10,10 +10,21 @@ import { THREAD } from "../../abi/context_layout.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
 import { F32, F64, type FuncType, HEAP, heapOf, I32, I64, isRef, V128, type ValType } from "../../wasm/types.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
-import type { HostService } from "../thread/guest_thread.ts";
 import { type Boundary, readValue, type ReferenceBorder, writeValue } from "./values.ts";
 
 const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK, CALL_RECORD } = THREAD;
+
+/** Serves one host function: reads arguments from the slots, calls, writes results. Throws what the function throws. */
+export interface HostService {
+  /** A promise instead of results: they are to be delivered when it settles. */
+  (): PromiseLike<unknown> | undefined;
+  /** Converts what a promise has settled to, and writes results. */
+  deliver(value: unknown): void;
+  /** The import in words. */
+  readonly label: string;
+  /** May the promise itself be the result? */
+  readonly takesPromise: boolean;
+}
 
 /** What calling in needs besides the type. */
 export interface CallInEnv {

@@ -9,10 +9,23 @@
  */
 import { PARKED, TAIL_FRAME, THREAD } from "../../abi/context_layout.ts";
 import type { CodeImage } from "../../link/image.ts";
-import type { GuestThread } from "../thread/guest_thread.ts";
+import type { NativeRegion } from "../memory/native_region.ts";
+import type { UnwindTable } from "./unwind_table.ts";
+
+/** What unwinding needs of the guest thread. */
+export interface UnwindingThread {
+  readonly state: NativeRegion;
+  readonly stack: NativeRegion;
+  readonly stackLow: number;
+  readonly stackHigh: number;
+  /** Address that a tail call into another instance leaves as its return address. */
+  readonly tailReturn: number;
+  readonly code: { readonly stubs: { readonly unwinds?: unknown } };
+  readonly unwindTable: UnwindTable;
+}
 
 /** Moves the parked guest to the landing that sees an exception thrown where it is parked; false if there is none. */
-export function unwindToLanding(thread: GuestThread, imageAt: (address: number) => CodeImage | undefined): boolean {
+export function unwindToLanding(thread: UnwindingThread, imageAt: (address: number) => CodeImage | undefined): boolean {
   const { state, stack, stackLow, stackHigh, tailReturn } = thread;
   const parked = state.word(THREAD.GUEST_SP) - stackLow;
   const entry = stack.word(parked + PARKED.ENTRY_SP);

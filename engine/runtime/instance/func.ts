@@ -3,12 +3,11 @@
  * API), and what the runtime remembers of it.
  */
 import type { FuncType } from "../../wasm/types.ts";
-import type { Instance } from "./instance.ts";
 
 /** What stands behind an exported function. */
 export interface FuncInfo {
-  /** The instance in whose context the function runs. */
-  instance: Instance;
+  /** The Instance in whose VM context the function runs (instance.ts: instanceOf). */
+  owner: object;
   /** Its index there. */
   funcIndex: number;
   /** Address of its function record. */

@@ -42,7 +42,7 @@ export class Global {
   /** Keeps the instance of a function alive that was just stored. */
   keepOwner(value: unknown): void {
     const info = funcInfo(value);
-    this.#keep = info?.instance;
+    this.#keep = info?.owner;
   }
   #keep: unknown;
 

@@ -16,7 +16,7 @@ import type { CompiledModule } from "../code/compiled_module.ts";
 import { type ConstEnv, evaluateConst } from "../code/const_expr.ts";
 import type { ContextBlock } from "../memory/context_arena.ts";
 import { Exception, isException, type Tag } from "../exceptions/exception.ts";
-import { registerFunc } from "./func.ts";
+import { type FuncInfo, registerFunc } from "./func.ts";
 import type { Global } from "./global.ts";
 import {
   elementBytes,
@@ -28,14 +28,13 @@ import {
   writeBytes,
   writeWords,
 } from "../boundary/heap_objects.ts";
-import type { HostService } from "../thread/guest_thread.ts";
-import { applyState, type InstanceState, visitState } from "./instance_state.ts";
-import { InstanceGroup } from "./instance_group.ts";
+import type { HostService } from "../boundary/marshal.ts";
+import { type InstanceState, visitState } from "./captured_state.ts";
+import { InstanceGroup } from "../suspension/instance_group.ts";
 import { type CallHalves, callHalves, type CallInEnv, makeCallIn } from "../boundary/marshal.ts";
 import type { Memory, MemoryUser } from "../memory/memory.ts";
 import { WAIT } from "../memory/shared_pages.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
-import { rebuild } from "./initial_state.ts";
 import type { Store } from "./store.ts";
 import type { Table, TableUser } from "./table.ts";
 
@@ -146,7 +145,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       fn = (...args) => this.store.thread.withDepth(this.stackUnits, () => plain(...args));
     }
     registerFunc(fn, {
-      instance: this,
+      owner: this,
       funcIndex: index,
       record: region.address + record,
       type,
@@ -198,7 +197,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     if (thread.preempted > 0 && this.preempted) {
       throw new Error("The instance is between two slices of an asynchronous call: callAsync waits for its turn");
     }
-    if (thread.depth === 0 && thread.sweepDue) thread.atSafepoint();
+    if (thread.depth === 0 && thread.sweepDue) thread.services.atSafepoint();
   }
 
   /** The instances that can reach this one's state. */
@@ -253,7 +252,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   markReferences(mark: (word: number) => void): void {
     for (const global of this.globals) global.markReferences(mark);
     for (const table of this.tables) table.markReferences(mark);
-    if (this.startState !== undefined) visitState(this, this.startState, mark);
+    if (this.startState !== undefined) visitState(this.module, this.startState, mark);
   }
 
   keepAlive(other: Sharer): void {
@@ -265,7 +264,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     for (const global of this.globals) global.markReferences(word);
     for (const table of this.tables) table.visitReferences(range);
     for (const words of this.elemWords) words?.forEach(word);
-    if (this.startState !== undefined) visitState(this, this.startState, word);
+    if (this.startState !== undefined) visitState(this.module, this.startState, word);
   }
 
   /** Marks every exnref that its globals and tables hold. */
@@ -504,26 +503,11 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       throw new Error("The instance is not at rest: a call of another that uses its memory or table is under way");
     }
   }
+}
 
-  /** Makes what the instance defines what it was after instantiation. */
-  reset(): void {
-    this.requireRest();
-    const { module: { valid } } = this;
-    if (valid.memories.some(({ shared }) => shared)) {
-      throw new Error("The instance has a shared memory, which other threads may be using: it cannot be reset");
-    }
-    const state = this.startState;
-    if (state !== undefined) return applyState(this, state);
-    if (valid.start !== undefined) {
-      throw new Error("The instance has a start function: instantiate it with { resettable: true } to reset it");
-    }
-    this.elemWords.length = 0;
-    this.droppedElems.clear();
-    this.droppedDatas.clear();
-    for (let i = valid.importedMemoryCount; i < this.memories.length; i++) this.memories[i]!.reset();
-    for (let i = valid.importedTableCount; i < this.tables.length; i++) this.tables[i]!.reset();
-    rebuild(this);
-  }
+/** The instance in whose VM context an exported function runs. */
+export function instanceOf(info: FuncInfo): Instance {
+  return info.owner as Instance;
 }
 
 /** The store's boundary, as seen from one instance. */

@@ -3,20 +3,9 @@
  * imports belongs to others and is not touched. Out: a record that can be put back, as it was captured (`applyState`), or the state that
  * the module prescribes (`rebuild`, which needs no record, but knows nothing of what a start function did).
  */
-import { isRef } from "../../wasm/types.ts";
+import type { InstanceState } from "./captured_state.ts";
+import { rebuild } from "./initial_state.ts";
 import type { Instance } from "./instance.ts";
-
-/** What `captureState` returns. */
-export interface InstanceState {
-  /** By own memory: its length, and what in it is not 0, in runs (one alone where it was captured). */
-  readonly memories: readonly { pages: number; runs: readonly { at: number; bytes: Uint8Array }[] }[];
-  /** By own table: its words. */
-  readonly tables: readonly Float64Array[];
-  /** 16 bytes for each own global. */
-  readonly globals: Uint8Array;
-  readonly droppedElems: readonly number[];
-  readonly droppedDatas: readonly number[];
-}
 
 /** Bytes up to the last that is not 0. */
 function usedBytes(bytes: Uint8Array): Uint8Array {
@@ -82,13 +71,21 @@ function setDropped(set: Set<number>, numbers: readonly number[]): void {
   for (const number of numbers) set.add(number);
 }
 
-/** Visits every reference in a captured state. */
-export function visitState(instance: Instance, state: InstanceState, visit: (word: number) => void): void {
-  for (const words of state.tables) for (const word of words) if (word !== 0) visit(word);
-  const words = new Uint32Array(state.globals.buffer, state.globals.byteOffset, state.globals.length >> 2);
-  const { importedGlobalCount } = instance.module.valid;
-  instance.module.globalTypes.slice(importedGlobalCount).forEach(({ type }, i) => {
-    const word = words[i * 4]! + words[i * 4 + 1]! * 0x1_0000_0000;
-    if (isRef(type) && word !== 0) visit(word);
-  });
+/** Returns everything that the instance defines to its state after instantiation. Throws an Error unless it can be reset. */
+export function resetInstance(instance: Instance): void {
+  instance.requireRest();
+  const { module: { valid }, memories, tables } = instance;
+  if (valid.memories.some(({ shared }) => shared)) {
+    throw new Error("The instance has a shared memory, which other threads may be using: it cannot be reset");
+  }
+  if (instance.startState !== undefined) return applyState(instance, instance.startState);
+  if (valid.start !== undefined) {
+    throw new Error("The instance has a start function: instantiate it with { resettable: true } to reset it");
+  }
+  instance.elemWords.length = 0;
+  instance.droppedElems.clear();
+  instance.droppedDatas.clear();
+  for (const memory of memories.slice(valid.importedMemoryCount)) memory.reset();
+  for (const table of tables.slice(valid.importedTableCount)) table.reset();
+  rebuild(instance);
 }

@@ -35,9 +35,10 @@ import { EXTERN, ExternGlobal, ExternTable } from "./externals.ts";
 import { funcInfo } from "./func.ts";
 import { Global } from "./global.ts";
 import { STACK_BYTES } from "../thread/guest_thread.ts";
-import { Instance } from "./instance.ts";
-import { applyState, captureState, type InstanceState } from "./instance_state.ts";
-import type { InstanceGroup } from "./instance_group.ts";
+import { Instance, instanceOf } from "./instance.ts";
+import { applyState, captureState } from "./instance_state.ts";
+import type { InstanceState } from "./captured_state.ts";
+import type { InstanceGroup } from "../suspension/instance_group.ts";
 import { makeHostService, SUSPENDING } from "../boundary/marshal.ts";
 import { Memory } from "../memory/memory.ts";
 import type { Store } from "./store.ts";
@@ -146,7 +147,7 @@ export async function instantiateAsync(
   if (start === undefined) return instance;
   try {
     const info = funcInfo(instance.exportedFunc(start))!;
-    await callAsync(info.instance, info.funcIndex, context, []);
+    await callAsync(instanceOf(info), info.funcIndex, context, []);
   } catch (error) {
     store.closeInstance(instance.number);
     throw error;
@@ -255,7 +256,7 @@ function checkFunc(module: CompiledModule, entry: Import, index: number, value: 
   if (typeof value !== "function") throw mismatch(entry, `a function ${funcTypeName(type)}`, describe(value));
   const info = funcInfo(value);
   if (info === undefined) return;
-  if (info.instance.closed) throw mismatch(entry, `a function ${funcTypeName(type)}`, "one of a closed instance");
+  if (instanceOf(info).closed) throw mismatch(entry, `a function ${funcTypeName(type)}`, "one of a closed instance");
   const wanted = module.valid.canonicalIds[module.valid.funcTypeIndices[index]!]!;
   if (!isSubtypeId(info.typeId, wanted)) {
     throw mismatch(entry, `a function ${funcTypeName(type)}`, `one of type ${funcTypeName(info.type)}`);
@@ -313,12 +314,12 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
     const record = instance.recordOffset(index);
     const info = funcInfo(value);
     if (info !== undefined) {
-      const source = info.instance.region;
+      const source = instanceOf(info).region;
       const from = info.record - source.address;
       region.u8.set(source.u8.subarray(from, from + RECORD.SIZE), record);
       instance.funcs[index] = value as (...args: unknown[]) => unknown;
-      instance.keep.add(info.instance);
-      if (info.type.params.some(isRef) || info.type.results.some(isRef)) info.instance.keep.add(instance);
+      instance.keep.add(instanceOf(info));
+      if (info.type.params.some(isRef) || info.type.results.some(isRef)) instanceOf(info).keep.add(instance);
       return;
     }
     const type = module.funcTypes[index]!;

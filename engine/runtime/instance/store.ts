@@ -3,17 +3,18 @@
  * a code address belongs to, which instance a context belongs to, and how references cross the boundary.
  */
 import { CONTEXT, RECORD, THREAD } from "../../abi/context_layout.ts";
+import type { StringBuiltin } from "../../abi/string_layout.ts";
+import type { HostService } from "../boundary/marshal.ts";
 import { Bug, TrapError, UNCATCHABLE } from "../../errors.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
-import { Heap, HeapFull, type HeapRoots } from "../../gc/heap.ts";
+import { type CollectorCode, Heap, HeapFull, type HeapRoots } from "../../gc/heap.ts";
 import type { Sharer } from "../../gc/references.ts";
 import { currentHost } from "../../host/current.ts";
 import type { CodeImage } from "../../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
 import { heapMatches, isSubtypeId, topHeap } from "../../wasm/subtype.ts";
 import { HEAP, heapOf, type HeapType, isNullable, type ValType } from "../../wasm/types.ts";
-import { collectorCode, stringCode } from "../intrinsics.ts";
-import { StringBuiltins } from "../strings/string_builtins.ts";
+import { StringBuiltins, type StringCode } from "../strings/string_builtins.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import { Exception } from "../exceptions/exception.ts";
 import { funcInfo } from "./func.ts";
@@ -29,6 +30,14 @@ import type { Table } from "./table.ts";
 import { parkedFrames, trapError } from "../traps/trap_error.ts";
 import { unwindToLanding } from "../exceptions/unwind.ts";
 import { type ReferenceBorder, referenceMismatch } from "../boundary/values.ts";
+
+/** Machine code of waft's own that a store needs when a program first uses objects or string builtins. */
+export interface StoreIntrinsics {
+  /** The collector, with its control area at address `control`. */
+  collector(store: Store, control: number): CollectorCode;
+  /** The string builtins; `services` do what the machine code leaves to the runtime. */
+  strings(store: Store, control: number, services: (name: StringBuiltin) => HostService): StringCode;
+}
 
 export class Store implements ReferenceBorder {
   readonly thread: GuestThread;
@@ -48,40 +57,27 @@ export class Store implements ReferenceBorder {
   readonly heap: Heap;
   /** Builtins for strings of JavaScript. */
   readonly strings: StringBuiltins;
-  /** Makes the module of gc/collector_code.ts; set by who can compile. */
-  compileCollector: () => CompiledModule = () => {
-    throw new Bug("Nobody can compile the collector");
-  };
-  /** The same for runtime/strings/string_code.ts. */
-  compileStrings: () => CompiledModule = () => {
-    throw new Bug("Nobody can compile the builtins for strings");
-  };
   /** Functions that JavaScript gave to compiled code, by record: alive until a sweep finds that nothing holds them. */
   readonly #escaped = new Map<number, Instance>();
   #escapedLimit = 1024;
   /** Tables and globals that the host made: roots of references that no instance need know. */
   readonly #hostObjects: WeakRef<Table | Global>[] = [];
 
-  constructor(code: ProcessCode) {
-    this.thread = new GuestThread(currentHost(), code);
-    this.thread.trapError = () => trapError(this.thread, (address) => this.moduleAt(address));
-    this.thread.interruption = (parked) =>
-      new TrapError(
-        TRAP_MESSAGES[TRAP.INTERRUPTED],
-        parked ? parkedFrames(this.thread, (address) => this.moduleAt(address)) : [],
-      );
-    this.thread.builtins = (index, context) => this.instanceOfContext(context).serveBuiltin(index);
-    this.thread.services = (context, index) => this.instanceOfContext(context).hostServices[index];
-    this.thread.atSafepoint = (resultsWait = false) => this.#rest(resultsWait);
-    this.thread.hasHandler = (error) => this.#hasHandler(error);
-    this.heap = new Heap(
-      this.thread.host,
-      this.#heapRoots(),
-      (control) => collectorCode(this, this.compileCollector(), control),
-    );
+  constructor(code: ProcessCode, intrinsics: StoreIntrinsics) {
+    const moduleAt = (address: number) => this.moduleAt(address);
+    this.thread = new GuestThread(currentHost(), code, {
+      serveBuiltin: (index, context) => this.instanceOfContext(context).serveBuiltin(index),
+      hostService: (context, index) => this.instanceOfContext(context).hostServices[index],
+      trapError: () => trapError(this.thread, moduleAt),
+      interruption: (parked) =>
+        new TrapError(TRAP_MESSAGES[TRAP.INTERRUPTED], parked ? parkedFrames(this.thread, moduleAt) : []),
+      hasHandler: (error) => this.#hasHandler(error),
+      atSafepoint: (resultsWait = false) => this.#rest(resultsWait),
+    });
+    this.heap = new Heap(this.thread.host, this.#heapRoots(), (control) => intrinsics.collector(this, control));
     this.strings = new StringBuiltins(
       this,
-      (control, services) => stringCode(this, this.compileStrings(), control, services),
+      (control, services) => intrinsics.strings(this, control, services),
     );
   }
 
@@ -216,9 +212,10 @@ export class Store implements ReferenceBorder {
     const info = funcInfo(value);
     if (info === undefined) throw referenceMismatch(value, type);
     if (heap === HEAP.func || (heap >= 0 && isSubtypeId(info.typeId, heap))) {
-      if (info.instance.closed) throw new TypeError("Cannot pass a function of a closed instance");
-      info.instance.lent = true;
-      this.#escaped.set(info.record, info.instance);
+      const owner = info.owner as Instance;
+      if (owner.closed) throw new TypeError("Cannot pass a function of a closed instance");
+      owner.lent = true;
+      this.#escaped.set(info.record, owner);
       if (this.#escaped.size >= this.#escapedLimit) this.thread.sweepDue = true;
       return info.record;
     }

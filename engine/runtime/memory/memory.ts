@@ -14,9 +14,8 @@
 import type { Host } from "../../host/host.ts";
 import { I32, I64, type MemoryType } from "../../wasm/types.ts";
 import { currentHost } from "../../host/current.ts";
-import { GUARD_RESERVATION, nowhereAddress, Range } from "./memory_range.ts";
+import { GUARD_RESERVATION, nowhereAddress, Range, type RangeImage } from "./memory_range.ts";
 import { type SharedMemoryToken, SharedPages } from "./shared_pages.ts";
-import type { MemoryImage } from "./memory_image.ts";
 
 export const PAGE_BYTES = 0x10000;
 /** The most pages of a 32-bit memory, and the limit of this implementation for 64-bit ones (16 GiB). */
@@ -51,7 +50,7 @@ export interface MemoryOptions {
   /** The most pages the host allows, whatever the type says. */
   maxPages?: number;
   /** What it holds at first, if not zeros. */
-  image?: MemoryImage;
+  image?: RangeImage;
   /** Pages that are there already, of a memory shared with this realm. */
   pages?: SharedPages;
 }

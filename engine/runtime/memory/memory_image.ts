@@ -4,8 +4,7 @@
  * much data, whose segments begin at constants; other memories are filled by copying, which is cheaper for little data.
  */
 import type { Host } from "../../host/host.ts";
-import type { CompiledModule } from "../code/compiled_module.ts";
-import type { Range } from "./memory_range.ts";
+import type { Range, RangeImage } from "./memory_range.ts";
 
 /** From so many bytes of data on, an image is worth its system calls. */
 const LEAST_BYTES = 1 << 17;
@@ -13,7 +12,7 @@ const LEAST_BYTES = 1 << 17;
 const FILES = new FinalizationRegistry<{ host: Host; file: number }>(({ host, file }) => host.closeImage(file));
 
 /** The start image of one memory. */
-export class MemoryImage {
+export class MemoryImage implements RangeImage {
   readonly #host: Host;
   readonly #file: number;
   readonly #bytes: number;
@@ -33,35 +32,53 @@ export class MemoryImage {
   }
 }
 
+/** A module as far as its memory images are concerned. */
+export interface ImageSource {
+  readonly valid: { readonly memoryTypes: readonly { readonly limits: { readonly min: bigint } }[] };
+  /** Its data segments: active ones with the memory and the place they go to. */
+  readonly datas: readonly {
+    readonly active: boolean;
+    readonly memory: number;
+    readonly start: { readonly kind: string; readonly word?: unknown } | undefined;
+    readonly bytes: Uint8Array;
+  }[];
+}
+
 /** The image of memory `index` of `module`, if it has one. Throws nothing: without an image, segments are copied. */
-export function memoryImageOf(host: Host, module: CompiledModule, index: number): MemoryImage | undefined {
+export function memoryImageOf(host: Host, module: ImageSource, index: number): MemoryImage | undefined {
   let known = IMAGES.get(module);
   if (known === undefined) IMAGES.set(module, known = new Map());
   if (!known.has(index)) known.set(index, makeImage(host, module, index));
   return known.get(index);
 }
 
-const IMAGES: WeakMap<CompiledModule, Map<number, MemoryImage | undefined>> = new WeakMap();
+const IMAGES: WeakMap<ImageSource, Map<number, MemoryImage | undefined>> = new WeakMap();
 
-function makeImage(host: Host, module: CompiledModule, index: number): MemoryImage | undefined {
+function makeImage(host: Host, module: ImageSource, index: number): MemoryImage | undefined {
   const { limits } = module.valid.memoryTypes[index]!;
   const room = Number(limits.min) * 0x10000;
   let total = 0;
   let end = 0;
   for (const { active, memory, start, bytes } of module.datas) {
     if (!active || memory !== index) continue;
-    if (start!.kind !== "word") return undefined;
+    const at = constantStart(start);
+    if (at === undefined) return undefined;
     total += bytes.length;
-    end = Math.max(end, Number(start!.word) + bytes.length);
+    end = Math.max(end, at + bytes.length);
   }
   if (total < LEAST_BYTES || end > room || end > 4 * total) return undefined;
   const image = new Uint8Array(Math.ceil(end / host.pageSize) * host.pageSize);
   for (const { active, memory, start, bytes } of module.datas) {
-    if (active && memory === index) image.set(bytes, Number((start as { word: bigint }).word));
+    if (active && memory === index) image.set(bytes, constantStart(start));
   }
   try {
     return new MemoryImage(host, image);
   } catch {
     return undefined;
   }
+}
+
+/** The offset of a segment that begins at a constant. */
+function constantStart(start: ImageSource["datas"][number]["start"]): number | undefined {
+  return start?.kind === "word" ? Number(start.word) : undefined;
 }

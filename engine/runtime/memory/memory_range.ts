@@ -6,7 +6,14 @@
  * more, also not one that they were transferred to (host/lent_views.ts); until then it reads as zeros. The runtime's own view (`own`) is never handed out.
  */
 import { type Host, PROT } from "../../host/host.ts";
-import type { MemoryImage } from "./memory_image.ts";
+
+/** The initial contents of ranges that are copies of a file in memory (memory_image.ts). */
+export interface RangeImage {
+  /** Ranges with the image, untouched, that wait for use. */
+  readonly pool: Range[];
+  /** Maps the image to an address, writable and private. */
+  map(address: number): void;
+}
 
 /** Address space of a guarded memory: 4 GiB of index, 4 GiB of offset, and the widest access. */
 export const GUARD_RESERVATION: number = 2 ** 33 + 0x10000;
@@ -55,13 +62,13 @@ export class Range {
   readonly address: number;
   readonly bytes: number;
   /** What the pages are copies of at first, if not of zeros. */
-  readonly image: MemoryImage | undefined;
+  readonly image: RangeImage | undefined;
   #views = 0;
   #retired = false;
   #committed = 0;
   #own: Uint8Array<ArrayBuffer> | undefined;
 
-  private constructor(host: Host, bytes: number, committed: number, image?: MemoryImage) {
+  private constructor(host: Host, bytes: number, committed: number, image?: RangeImage) {
     this.host = host;
     this.bytes = bytes;
     this.image = image;
@@ -77,7 +84,7 @@ export class Range {
   }
 
   /** A range of `bytes` whose first `committed` are zeros, or what `image` says. Throws RangeError when there is no room. */
-  static take(host: Host, bytes: number, committed: number, image?: MemoryImage): Range {
+  static take(host: Host, bytes: number, committed: number, image?: RangeImage): Range {
     const pooled = (image?.pool ?? POOLS.get(`${bytes} ${committed}`))?.pop();
     if (pooled !== undefined) return pooled;
     const range = new Range(host, bytes, committed, image);

@@ -18,7 +18,8 @@ import type { ValidModule } from "../../validate/valid_module.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import { evaluateConst } from "../code/const_expr.ts";
 import type { Instance } from "../instance/instance.ts";
-import { captureState, type InstanceState } from "../instance/instance_state.ts";
+import { captureState } from "../instance/instance_state.ts";
+import type { InstanceState } from "../instance/captured_state.ts";
 
 const MAGIC = new TextEncoder().encode("\0waftsnp");
 const VERSION = 1;

@@ -19,10 +19,12 @@ import {
   type StringBuiltin,
 } from "../../abi/string_layout.ts";
 import { stringImports } from "../../wasm/string_imports.ts";
-import type { HostService } from "../thread/guest_thread.ts";
-import type { Instance } from "../instance/instance.ts";
-import type { Store } from "../instance/store.ts";
-import { reserveEntries, StringMemory } from "./string_memory.ts";
+import type { HostService } from "../boundary/marshal.ts";
+import type { GuestThread } from "../thread/guest_thread.ts";
+import type { ContextLayout } from "../../abi/context_layout.ts";
+import type { ValidModule } from "../../validate/valid_module.ts";
+import type { NativeRegion } from "../memory/native_region.ts";
+import { reserveEntries, StringMemory } from "../boundary/string_memory.ts";
 
 /** So many calls cost as much as making the machine code. */
 const CALLS_WITHOUT_CODE = 32768;
@@ -57,13 +59,32 @@ export interface StringCode {
   kept: unknown;
 }
 
+/** What the builtins need of the store. */
+export interface StringRuntime {
+  readonly thread: GuestThread;
+  /** Frees host handles that nothing holds, if there are too many. */
+  relieve(): void;
+  /** The error of a trap that a builtin raises. */
+  trapInBuiltin(message: string): Error;
+}
+
+/** What the builtins need of an instance that imports them. */
+export interface StringInstance {
+  readonly module: { readonly layout: ContextLayout; readonly valid: ValidModule };
+  readonly region: NativeRegion;
+  /** Its VM context, at `offset` in `region`. */
+  readonly block: { readonly offset: number };
+  /** Offset in `region` of the record of function `index`. */
+  recordOffset(index: number): number;
+}
+
 export class StringBuiltins {
-  readonly #store: Store;
+  readonly #store: StringRuntime;
   /** Makes the machine code callable, with the control area at address `control` and `services` for what it leaves. */
   readonly #makeCode: (control: number, services: (name: StringBuiltin) => HostService) => StringCode;
   readonly #services = new Map<StringBuiltin, HostService>();
   /** Instances whose code calls the services as long as there is no machine code. */
-  #waiting: WeakRef<Instance>[] = [];
+  #waiting: WeakRef<StringInstance>[] = [];
   #mostWaiting = 16;
   #calls = 0;
   #memory: StringMemory | undefined;
@@ -71,7 +92,10 @@ export class StringBuiltins {
   /** STRINGS.ORIGIN of a table that knows nothing. */
   #nothing = 0;
 
-  constructor(store: Store, makeCode: (control: number, services: (name: StringBuiltin) => HostService) => StringCode) {
+  constructor(
+    store: StringRuntime,
+    makeCode: (control: number, services: (name: StringBuiltin) => HostService) => StringCode,
+  ) {
     this.#store = store;
     this.#makeCode = makeCode;
   }
@@ -89,7 +113,7 @@ export class StringBuiltins {
   }
 
   /** Fills what the context of a new instance has of strings; the records of its imports are there. */
-  link(instance: Instance, isBuiltin: (funcIndex: number, name: StringBuiltin) => boolean): void {
+  link(instance: StringInstance, isBuiltin: (funcIndex: number, name: StringBuiltin) => boolean): void {
     const { region, block, module: { layout, valid } } = instance;
     const imports = stringImports(valid);
     let provided = true;
@@ -106,7 +130,7 @@ export class StringBuiltins {
     else this.#wait(instance);
   }
 
-  #wait(instance: Instance): void {
+  #wait(instance: StringInstance): void {
     this.#waiting.push(new WeakRef(instance));
     if (this.#waiting.length < this.#mostWaiting) return;
     this.#waiting = this.#waiting.filter((ref) => ref.deref() !== undefined);
@@ -152,7 +176,7 @@ export class StringBuiltins {
     return this.#nothing = address;
   }
 
-  #connect(instance: Instance, { records }: StringCode): void {
+  #connect(instance: StringInstance, { records }: StringCode): void {
     const { region, block, module: { layout } } = instance;
     const from = block.offset + layout.stringsOffset;
     region.setWord(from + STRINGS.ORIGIN, this.#memory!.origin);

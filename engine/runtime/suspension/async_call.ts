@@ -15,11 +15,12 @@
 import { STATUS, THREAD } from "../../abi/context_layout.ts";
 import { nodeModule } from "../../host/process.ts";
 import { onAbort } from "./abort_listeners.ts";
-import { type ControlContext, deadlineTime, fuelUnits, requireControl } from "./call_limits.ts";
-import type { GuestThread, HostService } from "../thread/guest_thread.ts";
-import type { Instance } from "../instance/instance.ts";
+import { type ControlContext, deadlineTime, fuelUnits, type LimitedInstance, requireControl } from "./call_limits.ts";
+import type { HostService } from "../boundary/marshal.ts";
+import type { GuestThread, SuspendedFrames } from "../thread/guest_thread.ts";
+import type { InstanceGroup } from "./instance_group.ts";
 import type { CallHalves } from "../boundary/marshal.ts";
-import { dropFrames, putFrames, type SuspendedFrames, takeFrames } from "../thread/suspended_frames.ts";
+import { dropFrames, putFrames, takeFrames } from "../thread/suspended_frames.ts";
 
 /** The longest delay of a timer. */
 const MAX_TIMER_MS = 0x7fffffff;
@@ -58,9 +59,28 @@ const ENTER = {
   REASON: 3,
 } as const;
 
+/** What an asynchronous call needs of the instance that it calls. */
+export interface SuspendableInstance extends LimitedInstance {
+  readonly module: LimitedInstance["module"] & { readonly deterministic: boolean };
+  readonly closed: boolean;
+  /** Its VM context. */
+  readonly block: { readonly address: number };
+  readonly hostServices: readonly HostService[];
+  /** Stack that its calls may use, in units of wasm; for deterministic code only. */
+  readonly stackUnits: number;
+  /** What callers get instead of an error. */
+  readonly outward: ((error: unknown) => unknown) | undefined;
+  /** The instances that can reach its state; `maybeGroup` only if one has been made. */
+  readonly group: InstanceGroup;
+  readonly maybeGroup: InstanceGroup | undefined;
+  /** Throws unless the instance may be called now. */
+  enter(): void;
+  callHalves(index: number): CallHalves;
+}
+
 /** Calls function `index` of `instance` subject to `context`; the promise of its results. */
 export function callAsync(
-  instance: Instance,
+  instance: SuspendableInstance,
   index: number,
   context: ControlContext,
   args: readonly unknown[],
@@ -71,7 +91,7 @@ export function callAsync(
 }
 
 class AsyncCall {
-  readonly #instance: Instance;
+  readonly #instance: SuspendableInstance;
   readonly #thread: GuestThread;
   readonly #halves: CallHalves;
   readonly #context: ControlContext;
@@ -94,7 +114,7 @@ class AsyncCall {
   #onReason: ((reason: unknown) => void) | undefined;
 
   constructor(
-    instance: Instance,
+    instance: SuspendableInstance,
     halves: CallHalves,
     context: ControlContext,
     resolve: (value: unknown) => void,
@@ -169,7 +189,7 @@ class AsyncCall {
       if (this.#fuel !== undefined) this.#takeFuelBack(outerFuel);
       i32[DEPTH_LEFT] = depthLeft;
       thread.deadline = deadline;
-      if (--thread.depth === 0) thread.atSafepoint();
+      if (--thread.depth === 0) thread.services.atSafepoint();
     }
     if (failed) this.#end(this.#reject, outcome);
     else if (ended) this.#end(this.#resolve, outcome);
@@ -222,7 +242,7 @@ class AsyncCall {
         while (status !== STATUS.DONE) {
           if (status === STATUS.POLL) {
             const now = performance.now();
-            if (now >= this.#deadline) throw thread.trapError();
+            if (now >= this.#deadline) throw thread.services.trapError();
             if (now >= until) {
               this.#preempt();
               return false;
@@ -244,7 +264,7 @@ class AsyncCall {
         return true;
       } catch (error) {
         if (!entered || status === STATUS.TRAP) throw error;
-        if (status === STATUS.POLL || !thread.hasHandler(error)) {
+        if (status === STATUS.POLL || !thread.services.hasHandler(error)) {
           thread.abandon();
           throw error;
         }
@@ -318,17 +338,17 @@ class AsyncCall {
     this.#stop(() => {
       const thread = this.#thread;
       const frames = this.#left?.frames;
-      if (frames === undefined) return thread.interruption(false);
+      if (frames === undefined) return thread.services.interruption(false);
       putFrames(thread, frames);
       try {
-        if (this.#poll === undefined) return thread.interruption(true);
+        if (this.#poll === undefined) return thread.services.interruption(true);
         const { state } = thread;
         const { pc, address, depth } = this.#poll;
         const entry = thread.stack.word(state.word(THREAD.GUEST_SP) - thread.stackLow);
         state.setWord(THREAD.TRAP_PC, pc);
         state.setWord(THREAD.TRAP_SP, entry - depth);
         state.setWord(THREAD.FAULT_ADDRESS, address);
-        return thread.trapError();
+        return thread.services.trapError();
       } finally {
         thread.abandon();
       }

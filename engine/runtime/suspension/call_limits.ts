@@ -7,8 +7,16 @@
  * Invariant: a limit that the code cannot keep is refused before anything runs.
  */
 import { THREAD } from "../../abi/context_layout.ts";
-import type { GuestThread } from "../thread/guest_thread.ts";
-import type { Instance } from "../instance/instance.ts";
+import { type GuestThread, UNLIMITED_FUEL } from "../thread/guest_thread.ts";
+
+/** What the limits of a call need of an instance. */
+export interface LimitedInstance {
+  readonly store: { readonly thread: GuestThread };
+  /** Which limits its code keeps. */
+  readonly module: { readonly interruptible: boolean; readonly fuel: boolean };
+  /** Instances whose functions its code can call without JavaScript in between. */
+  neighbours(): Iterable<LimitedInstance>;
+}
 
 /** What a call is subject to. */
 export interface ControlContext {
@@ -38,11 +46,8 @@ export interface ControlContext {
   resettable?: boolean;
 }
 
-/** More than can be used up. */
-export const UNLIMITED_FUEL: bigint = 2n ** 62n;
-
 /** Runs `action`, which calls into `instance`, subject to `context`. */
-export function underControl<T>(instance: Instance, context: ControlContext, action: () => T): T {
+export function underControl<T>(instance: LimitedInstance, context: ControlContext, action: () => T): T {
   const { deadline, fuel, signal } = context;
   const { thread } = instance.store;
   signal?.throwIfAborted();
@@ -76,7 +81,7 @@ function withDeadline<T>(thread: GuestThread, at: number, action: () => T): T {
 }
 
 function withFuel<T>(
-  instance: Instance,
+  instance: LimitedInstance,
   thread: GuestThread,
   context: ControlContext,
   fuel: number | bigint,
@@ -108,7 +113,7 @@ export function fuelUnits(fuel: number | bigint): bigint {
 }
 
 /** Refuses a limit that code which `instance` may reach without JavaScript does not keep. */
-export function requireControl(instance: Instance, option: "interruptible" | "fuel", limit: string): void {
+export function requireControl(instance: LimitedInstance, option: "interruptible" | "fuel", limit: string): void {
   const blind = findWithout(instance, option);
   if (blind === undefined) return;
   throw new TypeError(
@@ -119,9 +124,9 @@ export function requireControl(instance: Instance, option: "interruptible" | "fu
 }
 
 /** An instance without `option` among those whose functions `instance` can call by its imports and tables. */
-function findWithout(instance: Instance, option: "interruptible" | "fuel"): Instance | undefined {
+function findWithout(instance: LimitedInstance, option: "interruptible" | "fuel"): LimitedInstance | undefined {
   if (!instance.module[option]) return instance;
-  const seen = new Set<Instance>([instance]);
+  const seen = new Set<LimitedInstance>([instance]);
   for (const reached of seen) {
     if (!reached.module[option]) return reached;
     for (const other of reached.neighbours()) seen.add(other);

@@ -17,13 +17,12 @@ import { type CacheMaintenance, CodeArena } from "../../host/code_arena.ts";
 import { type Host, PROT } from "../../host/host.ts";
 import { OS_CALLS } from "../../host/os_calls.ts";
 import { canWatch, Watchdog } from "../../host/watchdog.ts";
-import { ContextArena } from "../memory/context_arena.ts";
-import { UNLIMITED_FUEL } from "../suspension/call_limits.ts";
+import type { HostService } from "../boundary/marshal.ts";
+import { ContextArena, type ContextBlock } from "../memory/context_arena.ts";
 import { ExceptionRecords } from "../exceptions/exception_records.ts";
 import { holdRanges } from "../memory/memory_range.ts";
 import { HandleTable } from "../boundary/handles.ts";
 import { NativeRegion } from "../memory/native_region.ts";
-import type { SuspendedFrames } from "./suspended_frames.ts";
 import { UnwindTable } from "../exceptions/unwind_table.ts";
 
 /** Bytes of guest stack that an instance may use at most. */
@@ -33,6 +32,8 @@ export const STACK_BYTES: number = 1 << 20;
  * code are smaller than 16 times what they count for.
  */
 const THREAD_STACK_BYTES = 1 << 24;
+/** The value of THREAD.FUEL while nothing limits it: more than any program can use. */
+export const UNLIMITED_FUEL: bigint = 2n ** 62n;
 /** Stack left, in units of wasm, while nothing counts. */
 const UNCOUNTED_DEPTH = 0x7fffffff;
 /** Inaccessible bytes below the stack: any prologue that moves the stack pointer further probes it. */
@@ -47,20 +48,30 @@ const PARK_INDEX = THREAD.PARK_INDEX >> 2;
 const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
 const DEPTH_LEFT = THREAD.DEPTH_LEFT >> 2;
 
-/** Serves one host function: reads arguments from the slots, calls, writes results. Throws what the function throws. */
-export interface HostService {
-  /** A promise instead of results: they are to be delivered when it settles. */
-  (): PromiseLike<unknown> | undefined;
-  /** Converts what a promise has settled to, and writes results. */
-  deliver(value: unknown): void;
-  /** The import in words. */
-  readonly label: string;
-  /** May the promise itself be the result? */
-  readonly takesPromise: boolean;
+/** What parked guest code needs of the runtime. */
+export interface ThreadServices {
+  /** Runs builtin `index` for the code of the instance whose VM context is at `context`. May throw a TrapError. */
+  serveBuiltin(index: number, context: number): void;
+  /** Host function `index` of the instance whose VM context is at `context`. */
+  hostService(context: number, index: number): HostService | undefined;
+  /** The error of the trap that the thread state describes. */
+  trapError(): Error;
+  /** The error of a call whose deadline passed while it was not running; with its frames if it is `parked`. */
+  interruption(parked: boolean): Error;
+  /** Does compiled code catch what the host threw while it is parked? If so, resuming continues at the handler. */
+  hasHandler(error: unknown): boolean;
+  /**
+   * The last call has ended: a safepoint for sweeping, unless results still wait in the slots, which are no roots.
+   */
+  atSafepoint(resultsWait?: boolean): void;
 }
 
-/** Serves a builtin that parked; may throw a TrapError. */
-export type BuiltinService = (index: number, context: number) => void;
+/** The frames of one suspended call, in memory outside the stack: words there are roots of references. */
+export interface SuspendedFrames {
+  block: ContextBlock;
+  /** 0 while the call is running. */
+  bytes: number;
+}
 
 /** The machine code that a process needs once; a backend makes it, artifacts carry it. */
 export interface ProcessCode {
@@ -120,25 +131,11 @@ export class GuestThread {
   #watchdog: Watchdog | undefined;
   /** Nested calls from JavaScript that are under way. */
   depth = 0;
-  /** Set by the runtime: serves BUILTIN and makes errors of traps. */
-  builtins: BuiltinService = () => {
-    throw new Bug("No builtins are installed");
-  };
-  trapError: () => Error = () => new Bug("No trap decoder is installed");
-  /** The error of a call whose deadline has passed while it was not running; with the frames that are parked, if it has any. */
-  interruption: (parked: boolean) => Error = () => new Bug("No trap decoder is installed");
-  /** Does compiled code catch what the host threw while it is parked? Then resuming continues there. */
-  hasHandler: (error: unknown) => boolean = () => false;
-  /** The host function `index` of the instance whose context it is. */
-  services: (context: number, index: number) => HostService | undefined = () => undefined;
-  /**
-   * Called when the last call has ended: a safepoint for sweeping, unless results are still waiting in the slots, where nothing holds what
-   * they refer to.
-   */
-  atSafepoint: (resultsWait?: boolean) => void = () => {};
+  readonly services: ThreadServices;
 
-  constructor(host: Host, code: ProcessCode) {
+  constructor(host: Host, code: ProcessCode, services: ThreadServices) {
     this.host = host;
+    this.services = services;
     this.code = code;
     const system = OS_CALLS[host.os];
     this.arena = new CodeArena(host, cacheMaintenance(host, code.maintenance));
@@ -297,9 +294,9 @@ export class GuestThread {
 
   /**
    * Serves a call that did not end at once; returns when it is done, throws when it traps or a host function throws.
-   * `context` (its two halves) and `services` are those of the instance that was called: the usual one to park.
+   * `context` (its two halves) and `hostServices` are those of the instance that was called: the usual one to park.
    */
-  serve(status: number, contextLo: number, contextHi: number, services: readonly HostService[]): void {
+  serve(status: number, contextLo: number, contextHi: number, hostServices: readonly HostService[]): void {
     const { i32 } = this.state;
     const { resume } = this;
     this.depth++;
@@ -309,7 +306,7 @@ export class GuestThread {
         try {
           do {
             if (status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo && i32[PARK_CONTEXT + 1] === contextHi) {
-              const service = services[i32[PARK_INDEX]!]!;
+              const service = hostServices[i32[PARK_INDEX]!]!;
               const promise = service();
               if (promise !== undefined) refusePromise(service, promise);
             } else if (status === STATUS.POLL) {
@@ -322,7 +319,7 @@ export class GuestThread {
         } catch (error) {
           if (status === STATUS.TRAP) throw error;
           // What interrupts the guest is not for it to catch.
-          if (status === STATUS.POLL || !this.hasHandler(error)) {
+          if (status === STATUS.POLL || !this.services.hasHandler(error)) {
             this.abandon();
             throw error;
           }
@@ -331,13 +328,13 @@ export class GuestThread {
       }
       ended = true;
     } finally {
-      if (--this.depth === 0) this.atSafepoint(ended);
+      if (--this.depth === 0) this.services.atSafepoint(ended);
     }
   }
 
   /** A poll has found its page closed: the deadline, or only the end of a slice of a call further out. */
   #polled(): void {
-    if (performance.now() >= this.deadline) throw this.trapError();
+    if (performance.now() >= this.deadline) throw this.services.trapError();
     this.watch(this.deadline);
   }
 
@@ -352,13 +349,13 @@ export class GuestThread {
   serveOther(status: number): HostService | undefined {
     const index = this.state.i32[PARK_INDEX]!;
     const context = this.state.word(THREAD.PARK_CONTEXT);
-    if (status === STATUS.TRAP) throw this.trapError();
+    if (status === STATUS.TRAP) throw this.services.trapError();
     if (status === STATUS.BUILTIN) {
-      this.builtins(index, context);
+      this.services.serveBuiltin(index, context);
       return undefined;
     }
     if (status !== STATUS.HOST) throw new Bug(`Unknown status ${status}`);
-    const service = this.services(context, index);
+    const service = this.services.hostService(context, index);
     if (service === undefined) throw new Bug(`Host function ${index} does not exist`);
     return service;
   }

@@ -8,18 +8,10 @@
 import { PARKED, THREAD } from "../../abi/context_layout.ts";
 import { ExhaustionError } from "../../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
-import type { ContextBlock } from "../memory/context_arena.ts";
-import type { GuestThread } from "./guest_thread.ts";
+import type { GuestThread, SuspendedFrames } from "./guest_thread.ts";
 
 /** Up to so many bytes are copied word by word: making views costs more. */
 const SHORT_BYTES = 512;
-
-/** Where the frames of one call are kept while it waits, in memory of ours: words there are roots of references. */
-export interface SuspendedFrames {
-  block: ContextBlock;
-  /** 0 while the call is running. */
-  bytes: number;
-}
 
 /** Takes the innermost activation, which must be parked, off the stack. Returns where it is: `frames`, if they are given. */
 export function takeFrames(thread: GuestThread, frames: SuspendedFrames | undefined): SuspendedFrames {

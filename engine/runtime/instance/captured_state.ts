@@ -1,0 +1,29 @@
+/**
+ * The captured state of an instance at rest, as data: everything that the instance defines itself, that is memories,
+ * tables, globals and dropped segments. In: a record made by instance_state.ts or read from a snapshot.
+ */
+import { isRef } from "../../wasm/types.ts";
+import type { CompiledModule } from "../code/compiled_module.ts";
+
+/** What `captureState` returns. */
+export interface InstanceState {
+  /** By own memory: its length, and what in it is not 0, in runs (one alone where it was captured). */
+  readonly memories: readonly { pages: number; runs: readonly { at: number; bytes: Uint8Array }[] }[];
+  /** By own table: its words. */
+  readonly tables: readonly Float64Array[];
+  /** 16 bytes for each own global. */
+  readonly globals: Uint8Array;
+  readonly droppedElems: readonly number[];
+  readonly droppedDatas: readonly number[];
+}
+
+/** Visits every reference in a captured state. */
+export function visitState(module: CompiledModule, state: InstanceState, visit: (word: number) => void): void {
+  for (const words of state.tables) for (const word of words) if (word !== 0) visit(word);
+  const words = new Uint32Array(state.globals.buffer, state.globals.byteOffset, state.globals.length >> 2);
+  const { importedGlobalCount } = module.valid;
+  module.globalTypes.slice(importedGlobalCount).forEach(({ type }, i) => {
+    const word = words[i * 4]! + words[i * 4 + 1]! * 0x1_0000_0000;
+    if (isRef(type) && word !== 0) visit(word);
+  });
+}
