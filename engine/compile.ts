@@ -11,12 +11,12 @@ import { checkAllocation } from "./regalloc/check_allocation.ts";
 import { MachineCode } from "./codegen/machine_code.ts";
 import type { CodegenContext, Target } from "./codegen/target.ts";
 import { VCode } from "./codegen/vcode.ts";
-import type { ContextLayout } from "./abi/context_layout.ts";
 import { Bug, UnsupportedError } from "./errors.ts";
 import { FEATURE_ROWS, type FeatureSet } from "./features.ts";
 import { IrFunction } from "./ir/function.ts";
 import { verifyFunction } from "./ir/verify.ts";
-import { type CodeTables, codeTables } from "./link/image.ts";
+import type { InlineSite, UnplacedCode } from "./link/code_description.ts";
+import { codeTables } from "./link/image.ts";
 import type { OptimizationSet } from "./optimizations.ts";
 import { optimize } from "./optimize/passes.ts";
 import { translateFunction } from "./translate/function.ts";
@@ -57,27 +57,12 @@ export interface BodyWork {
   readonly context: CodegenContext;
   readonly options: CompileOptions;
   readonly code: MachineCode;
-  readonly inlineSites: InlineSites;
+  readonly inlineSites: Map<number, InlineSite[]>;
 }
 
-/** Inlined calls of functions that have any, by defined function: the first is the function itself. */
-export type InlineSites = Map<number, { parent: number; callPos: number; funcIndex: number }[]>;
-
-/** A compiled module before it is placed in memory. */
-export interface CompiledCode {
-  valid: ValidModule;
-  layout: ContextLayout;
-  bytes: Uint8Array;
-  tables: CodeTables;
-  /** Signature id per function index, imports included. */
-  signatureIds: Int32Array;
-  explicitBounds: boolean;
-  interruptible: boolean;
-  fuel: boolean;
-  deterministic: boolean;
-  inlineSites: ReadonlyMap<number, readonly { parent: number; callPos: number; funcIndex: number }[]>;
-  /** How often each optimization key applied. */
-  statistics: Readonly<Record<string, number>>;
+/** A compiled module before its code is placed in memory. */
+export interface CompiledCode extends UnplacedCode {
+  readonly valid: ValidModule;
 }
 
 /** What one compilation needs over and over; kept between modules because its columns are large. */
@@ -95,7 +80,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
   rejectUncompiled(valid);
   const { env, context } = compilerState(valid, options);
   const code = new MachineCode(valid.funcs.length, env.signatures.length);
-  const inlineSites: InlineSites = new Map();
+  const inlineSites = new Map<number, InlineSite[]>();
   options.target.emitStubs(context, code);
   const shared = options.share?.({ valid, env, context, options, code, inlineSites }) ?? "declined";
   if (shared === "failed") {
