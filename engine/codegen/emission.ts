@@ -6,8 +6,10 @@
  * Labels: block k has label k; further ones come from `newLabel`. Out-of-line code (trap calls, slow paths) is queued and emitted
  * after the last block.
  */
+import { grown } from "../base/columns.ts";
 import type { OptimizationName } from "../optimizations.ts";
 import type { Allocation } from "./allocation.ts";
+import type { CodeBuffer } from "./code_buffer.ts";
 import type { MachineCode } from "./machine_code.ts";
 import type { CodegenContext } from "./target.ts";
 import type { VCode } from "./vcode.ts";
@@ -50,20 +52,6 @@ export const OUT_OF_LINE = {
   /** First of the backend's own. */
   OWN: 6,
 } as const;
-
-/** What emission needs of a buffer of code. */
-export interface CodeBuffer {
-  /** Number of bytes written. */
-  at: number;
-  /** Makes room for `more` bytes. */
-  reserve(more: number): void;
-}
-
-function grown(old: Int32Array): Int32Array {
-  const next = new Int32Array(old.length * 2);
-  next.set(old);
-  return next;
-}
 
 /** State of emission that does not depend on the instruction set; backends extend it. */
 export abstract class FunctionEmission {
@@ -146,12 +134,12 @@ export abstract class FunctionEmission {
   fixupFrom(at: number, kind: number, x: number, y: number, z: number, w: number): void {
     const i = this.fixupCount++;
     if (i >= this.fixupAt.length) {
-      this.fixupAt = grown(this.fixupAt);
-      this.fixupKind = grown(this.fixupKind);
-      this.fixupX = grown(this.fixupX);
-      this.fixupY = grown(this.fixupY);
-      this.fixupZ = grown(this.fixupZ);
-      this.fixupW = grown(this.fixupW);
+      this.fixupAt = grown(this.fixupAt, 2 * i);
+      this.fixupKind = grown(this.fixupKind, 2 * i);
+      this.fixupX = grown(this.fixupX, 2 * i);
+      this.fixupY = grown(this.fixupY, 2 * i);
+      this.fixupZ = grown(this.fixupZ, 2 * i);
+      this.fixupW = grown(this.fixupW, 2 * i);
     }
     this.fixupAt[i] = at;
     this.fixupKind[i] = kind;

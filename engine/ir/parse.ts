@@ -356,11 +356,7 @@ class FunctionParser {
     if (ty === TY.V128) {
       if (token.length !== 34) throw this.#error("a v128 constant has 32 hexadecimal digits");
       const index = f.vectorCount++;
-      if (f.vectors.length < f.vectorCount * 16) {
-        const grown = new Uint8Array(f.vectorCount * 32);
-        grown.set(f.vectors);
-        f.vectors = grown;
-      }
+      if (f.vectors.length < f.vectorCount * 16) f.vectors = grown(f.vectors, f.vectorCount * 32);
       for (let n = 0; n < 16; n++) f.vectors[index * 16 + n] = parseInt(token.slice(2 + n * 2, 4 + n * 2), 16);
       f.imm[i] = index;
       return;
