@@ -6,10 +6,10 @@
  * which are told from outside; the bytes are the same.
  */
 import { Allocation } from "./codegen/allocation.ts";
-import { allocateRegisters } from "./regalloc/allocate.ts";
+import { allocateRegisters, AllocatorWorkspace } from "./regalloc/allocate.ts";
 import { checkAllocation } from "./regalloc/check_allocation.ts";
 import { MachineCode } from "./codegen/machine_code.ts";
-import type { CodegenContext, Target } from "./codegen/target.ts";
+import type { CodegenContext, FunctionBackend, Target } from "./codegen/target.ts";
 import { VCode } from "./codegen/vcode.ts";
 import { Bug, UnsupportedError } from "./errors.ts";
 import { FEATURE_ROWS, type FeatureSet } from "./features.ts";
@@ -18,7 +18,7 @@ import { verifyFunction } from "./ir/verify.ts";
 import type { InlineSite, UnplacedCode } from "./link/code_description.ts";
 import { codeTables } from "./link/image.ts";
 import type { OptimizationSet } from "./optimizations.ts";
-import { optimize } from "./optimize/passes.ts";
+import { optimize, OptimizerWorkspace } from "./optimize/passes.ts";
 import { translateFunction } from "./translate/function.ts";
 import { type ModuleEnv, moduleEnv } from "./translate/module_env.ts";
 import type { Summaries } from "./translate/summaries.ts";
@@ -66,13 +66,23 @@ export interface CompiledCode extends UnplacedCode {
 }
 
 /** What one compilation needs over and over; kept between modules because its columns are large. */
-interface Workspace {
-  f: IrFunction;
-  v: VCode;
-  allocation: Allocation;
+class Workspace {
+  readonly f = new IrFunction();
+  readonly optimizer = new OptimizerWorkspace();
+  readonly v = new VCode();
+  readonly allocator = new AllocatorWorkspace();
+  readonly allocation = new Allocation();
+  readonly #backends = new Map<Target, FunctionBackend>();
+
+  backend(target: Target): FunctionBackend {
+    let backend = this.#backends.get(target);
+    if (backend === undefined) this.#backends.set(target, backend = target.functionBackend());
+    return backend;
+  }
 }
 
-let workspace: Workspace | undefined;
+/** The workspace of the last compilation, for the next one to take. */
+let spare: Workspace | undefined;
 
 /** Compiles a module. Throws InvalidError (also for bodies), UnsupportedError, or a RangeError for implementation limits. */
 export function compileModule(module: Module, options: CompileOptions): CompiledCode {
@@ -144,10 +154,10 @@ export function compilerState(
 }
 
 function withWorkspace(action: (space: Workspace) => void): void {
-  const space = workspace ?? { f: new IrFunction(), v: new VCode(), allocation: new Allocation() };
-  workspace = undefined; // a nested compilation makes its own
+  const space = spare ?? new Workspace();
+  spare = undefined; // a nested compilation makes its own
   action(space);
-  workspace = space;
+  spare = space;
 }
 
 /** Runs `action` with what compiles one body into some code; that returns the function's inline sites, three words each, when it has any. */
@@ -173,18 +183,19 @@ function compileFunction(
   options: CompileOptions,
 ): void {
   const { f, v, allocation } = space;
+  const backend = space.backend(options.target);
   const { target, optimizations, verify } = options;
   translateFunction(env, index, f);
   if (verify) verifyFunction(f);
-  optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined);
-  target.select(f, v, context, code);
+  optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined, space.optimizer);
+  backend.select(f, v, context, code);
   const registers = target.registers(options.explicitBounds, env.fuel);
-  allocateRegisters(v, registers, optimizations, allocation, env.statistics);
+  allocateRegisters(v, registers, optimizations, allocation, env.statistics, space.allocator);
   if (verify) {
     const faults = checkAllocation(v, registers, allocation);
     if (faults.length > 0) throw new Bug(`Register allocation of function ${f.funcIndex} is wrong: ${faults[0]}`);
   }
-  target.emit(v, allocation, context, code, index);
+  backend.emit(v, allocation, context, code, index);
 }
 
 /** Rejects a module that uses a feature for which this build generates no code. */

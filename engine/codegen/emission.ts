@@ -82,6 +82,12 @@ export abstract class FunctionEmission {
 
   labelCount = 0;
 
+  // Branch relaxation (branch_relaxation.ts): bytes that the fixup adds, position per label, and the fixups up to ALIGN.
+  fixupSize: Int32Array = new Int32Array(0);
+  labelAt: Int32Array = new Int32Array(0);
+  flow: Int32Array = new Int32Array(0);
+  flowCount = 0;
+
   coldKind: number[] = [];
   coldLabel: number[] = [];
   coldBack: number[] = [];
@@ -147,6 +153,15 @@ export abstract class FunctionEmission {
     this.fixupY[i] = y;
     this.fixupZ[i] = z;
     this.fixupW[i] = w;
+  }
+
+  /** Makes room for the columns of branch relaxation. */
+  ensureRelaxation(): void {
+    if (this.fixupSize.length < this.fixupCount) {
+      this.fixupSize = new Int32Array(this.fixupCount * 2);
+      this.flow = new Int32Array(this.fixupCount * 2);
+    }
+    if (this.labelAt.length < this.labelCount) this.labelAt = new Int32Array(this.labelCount * 2);
   }
 
   newLabel(): number {

@@ -5,6 +5,7 @@
  * `;` begins a comment; blank lines are skipped. Only the text's own form is checked (ir/verify.ts checks the rest); an error
  * names the line. Numbers of values are kept, so gaps in the columns are UNDEF and instructions without a result come last.
  */
+import { grown } from "../base/columns.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { MalformedError } from "../errors.ts";
 import {
