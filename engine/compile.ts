@@ -5,26 +5,31 @@
  * Functions are compiled callees first, so that a direct call knows which registers its callee writes. Bodies may be shared among threads (parallel/),
  * which are told from outside; the bytes are the same.
  */
+import { compileBodies } from "./baseline/compile_bodies.ts";
+import { sourceKernel } from "./baseline/kernel_forms.ts";
 import { Allocation } from "./codegen/allocation.ts";
-import { allocateRegisters, AllocatorWorkspace } from "./regalloc/allocate.ts";
+import { allocateRegisters } from "./regalloc/allocate.ts";
 import { checkAllocation } from "./regalloc/check_allocation.ts";
-import { MachineCode } from "./codegen/machine_code.ts";
-import type { CodegenContext, FunctionBackend, Target } from "./codegen/target.ts";
+import { MachineCode, STUB } from "./codegen/machine_code.ts";
+import type { CodegenContext, Target } from "./codegen/target.ts";
 import { VCode } from "./codegen/vcode.ts";
+import type { ContextLayout } from "./abi/context_layout.ts";
 import { Bug, UnsupportedError } from "./errors.ts";
 import { FEATURE_ROWS, type FeatureSet } from "./features.ts";
 import { IrFunction } from "./ir/function.ts";
 import { verifyFunction } from "./ir/verify.ts";
-import type { InlineSite, UnplacedCode } from "./link/code_description.ts";
-import { codeTables } from "./link/image.ts";
+import { type CodeTables, codeTables } from "./link/image.ts";
 import type { OptimizationSet } from "./optimizations.ts";
-import { optimize, OptimizerWorkspace } from "./optimize/passes.ts";
+import { optimize } from "./optimize/passes.ts";
 import { translateFunction } from "./translate/function.ts";
 import { type ModuleEnv, moduleEnv } from "./translate/module_env.ts";
-import type { Summaries } from "./translate/summaries.ts";
+import { NO_SUMMARIES, type Summaries } from "./translate/summaries.ts";
 import { validateModule } from "./validate/module.ts";
 import type { ValidModule } from "./validate/valid_module.ts";
 import type { Module } from "./wasm/module.ts";
+
+/** A compiler of function bodies. */
+export type Tier = "baseline" | "optimizing";
 
 export interface CompileOptions {
   target: Target;
@@ -35,6 +40,11 @@ export interface CompileOptions {
   /** Trust every access of memory 0: for code of our own only (gc/collector_code.ts). */
   unchecked?: boolean;
   cpu: ReadonlySet<string>;
+  /**
+   * The baseline tier compiles in one quick pass, and leaves bodies that it does not cover to the optimizing compiler; the default is the
+   * optimizing compiler for all.
+   */
+  tier?: Tier;
   /** Poll for deadlines at loop headers and in functions that call. */
   interruptible?: boolean;
   /** Charge fuel for every region of instructions. */
@@ -57,45 +67,56 @@ export interface BodyWork {
   readonly context: CodegenContext;
   readonly options: CompileOptions;
   readonly code: MachineCode;
-  readonly inlineSites: Map<number, InlineSite[]>;
+  readonly inlineSites: InlineSites;
 }
 
-/** A compiled module before its code is placed in memory. */
-export interface CompiledCode extends UnplacedCode {
-  readonly valid: ValidModule;
+/** Inlined calls of functions that have any, by defined function: the first is the function itself. */
+export type InlineSites = Map<number, { parent: number; callPos: number; funcIndex: number }[]>;
+
+/** A compiled module before it is placed in memory. */
+export interface CompiledCode {
+  valid: ValidModule;
+  layout: ContextLayout;
+  bytes: Uint8Array;
+  tables: CodeTables;
+  /** Signature id per function index, imports included. */
+  signatureIds: Int32Array;
+  explicitBounds: boolean;
+  interruptible: boolean;
+  fuel: boolean;
+  deterministic: boolean;
+  inlineSites: ReadonlyMap<number, readonly { parent: number; callPos: number; funcIndex: number }[]>;
+  /** How often each optimization key applied. */
+  statistics: Readonly<Record<string, number>>;
 }
 
 /** What one compilation needs over and over; kept between modules because its columns are large. */
-class Workspace {
-  readonly f = new IrFunction();
-  readonly optimizer = new OptimizerWorkspace();
-  readonly v = new VCode();
-  readonly allocator = new AllocatorWorkspace();
-  readonly allocation = new Allocation();
-  readonly #backends = new Map<Target, FunctionBackend>();
-
-  backend(target: Target): FunctionBackend {
-    let backend = this.#backends.get(target);
-    if (backend === undefined) this.#backends.set(target, backend = target.functionBackend());
-    return backend;
-  }
+interface Workspace {
+  f: IrFunction;
+  v: VCode;
+  allocation: Allocation;
 }
 
-/** The workspace of the last compilation, for the next one to take. */
-let spare: Workspace | undefined;
+let workspace: Workspace | undefined;
 
 /** Compiles a module. Throws InvalidError (also for bodies), UnsupportedError, or a RangeError for implementation limits. */
 export function compileModule(module: Module, options: CompileOptions): CompiledCode {
   const valid = validateModule(module, options.features, { bodies: false });
   rejectUncompiled(valid);
+  return options.tier === "baseline" && hasBaseline(options)
+    ? compileBaseline(valid, options)
+    : compileOptimized(valid, options);
+}
+
+function compileOptimized(valid: ValidModule, options: CompileOptions): CompiledCode {
   const { env, context } = compilerState(valid, options);
   const code = new MachineCode(valid.funcs.length, env.signatures.length);
-  const inlineSites = new Map<number, InlineSite[]>();
+  const inlineSites: InlineSites = new Map();
   options.target.emitStubs(context, code);
   const shared = options.share?.({ valid, env, context, options, code, inlineSites }) ?? "declined";
   if (shared === "failed") {
     const { share: _, ...alone } = options;
-    return compileModule(module, alone);
+    return compileOptimized(valid, alone);
   }
   if (shared === "declined") {
     withWorkspace((space) => {
@@ -105,6 +126,57 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
       }
     });
   }
+  return finishImage(valid, env, context, code, inlineSites, options);
+}
+
+/** Is there a baseline tier for code of this kind? */
+function hasBaseline({ target, fuel, deterministic, unchecked }: CompileOptions): boolean {
+  return target.name === "x64" && fuel !== true && deterministic !== true && unchecked !== true;
+}
+
+/** Compiles all bodies that the baseline tier covers with it, then the others with the optimizing compiler. */
+function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledCode {
+  const { features, optimizations, cpu, interruptible = false, explicitBounds, target } = options;
+  let { env, context } = compilerState(valid, {
+    ...options,
+    optimizations: { ...optimizations, "immutable-table": false },
+  }, NO_SUMMARIES);
+  const code = new MachineCode(valid.funcs.length, env.signatures.length);
+  const inlineSites: InlineSites = new Map();
+  target.emitStubs(context, code);
+  const stackFence = optimizations["stack-fence"];
+  const constants = code.stubStart[STUB.CONSTANTS];
+  const kernelOptions = { explicitBounds, stackFence, interruptible, cpu, features, constants };
+  const uncovered = compileBodies(sourceKernel(), valid, env.layout, kernelOptions, code);
+  if (uncovered.length > 0) {
+    ({ env, context } = compilerState(valid, options));
+    withBodyCompiler({ env, context, options }, (compile) => {
+      for (const { index } of uncovered) noteInlineSites(inlineSites, index, compile(code, index));
+    });
+  }
+  for (const { reason } of uncovered) env.statistics.count(`not-baseline:${reason}`);
+  return finishImage(valid, env, context, code, inlineSites, options);
+}
+
+/** Keeps the inline sites of a function, which are in the form in which `withBodyCompiler` returns them. */
+function noteInlineSites(inlineSites: InlineSites, index: number, words: readonly number[]): void {
+  if (words.length === 0) return;
+  const sites = [];
+  for (let k = 0; k < words.length; k += 3) {
+    sites.push({ parent: words[k], callPos: words[k + 1], funcIndex: words[k + 2] });
+  }
+  inlineSites.set(index, sites);
+}
+
+/** Appends thunks and resolves relocations. */
+function finishImage(
+  valid: ValidModule,
+  env: ModuleEnv,
+  context: CodegenContext,
+  code: MachineCode,
+  inlineSites: InlineSites,
+  options: CompileOptions,
+): CompiledCode {
   rejectUncompiled(valid);
   emitThunks(valid, env, context, code, options.target);
   options.target.relocate(code);
@@ -154,10 +226,10 @@ export function compilerState(
 }
 
 function withWorkspace(action: (space: Workspace) => void): void {
-  const space = spare ?? new Workspace();
-  spare = undefined; // a nested compilation makes its own
+  const space = workspace ?? { f: new IrFunction(), v: new VCode(), allocation: new Allocation() };
+  workspace = undefined; // a nested compilation makes its own
   action(space);
-  spare = space;
+  workspace = space;
 }
 
 /** Runs `action` with what compiles one body into some code; that returns the function's inline sites, three words each, when it has any. */
@@ -183,19 +255,18 @@ function compileFunction(
   options: CompileOptions,
 ): void {
   const { f, v, allocation } = space;
-  const backend = space.backend(options.target);
   const { target, optimizations, verify } = options;
   translateFunction(env, index, f);
   if (verify) verifyFunction(f);
-  optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined, space.optimizer);
-  backend.select(f, v, context, code);
+  optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined);
+  target.select(f, v, context, code);
   const registers = target.registers(options.explicitBounds, env.fuel);
-  allocateRegisters(v, registers, optimizations, allocation, env.statistics, space.allocator);
+  allocateRegisters(v, registers, optimizations, allocation, env.statistics);
   if (verify) {
     const faults = checkAllocation(v, registers, allocation);
     if (faults.length > 0) throw new Bug(`Register allocation of function ${f.funcIndex} is wrong: ${faults[0]}`);
   }
-  backend.emit(v, allocation, context, code, index);
+  target.emit(v, allocation, context, code, index);
 }
 
 /** Rejects a module that uses a feature for which this build generates no code. */

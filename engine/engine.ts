@@ -48,9 +48,7 @@ import { Memory } from "./runtime/memory/memory.ts";
 import { hasGuardRoom } from "./runtime/memory/memory_range.ts";
 import type { SharedModuleToken } from "./artifact/shared_module.ts";
 import { addToPerfMap } from "./runtime/code/perf_map.ts";
-import { machineName } from "./artifact/description.ts";
-import { serializeCode } from "./artifact/write_module.ts";
-import { type LoadedModule, loadModule, loadModuleFile } from "./artifact/read_module.ts";
+import { type LoadedModule, loadModule, loadModuleFile, machineName, serializeCode } from "./artifact/saved_module.ts";
 import type { SharedMemoryToken } from "./runtime/memory/shared_pages.ts";
 import type { Store } from "./runtime/instance/store.ts";
 import { STRING_CODE } from "./runtime/strings/string_code.ts";
@@ -64,7 +62,7 @@ import {
   looksBinary,
   sourceOf,
   wantsExplicit,
-} from "./artifact/find_module.ts";
+} from "./artifact/cached_module.ts";
 import { parseModule } from "./text/parse_module.ts";
 import { TextPlaces } from "./text/text_places.ts";
 import { validateModule } from "./validate/module.ts";
@@ -122,8 +120,7 @@ function keepCollector(cache: CodeCache): void {
   if (cache.find(key) !== undefined) return;
   const { host, code: process } = realmStore().thread;
   const machine = { name: machineName(host), cpu: cpuFeatures(host), process };
-  const code = ownCode(host, COLLECTOR_CODE);
-  cache.write(key, serializeCode(machine, COLLECTOR_OPTIONS, code.valid, { ...code, statistics: {} }));
+  cache.write(key, serializeCode(machine, COLLECTOR_OPTIONS, { ...ownCode(host, COLLECTOR_CODE), statistics: {} }));
 }
 
 setStoreCompiler({
@@ -184,6 +181,8 @@ export class Engine implements Settings {
   readonly optimizations: OptimizationSet;
   /** The option `bounds`. */
   readonly bounds: "guard" | "explicit" | "auto";
+  /** The option `tier`. */
+  readonly tier: "baseline" | "optimizing";
   /** The option `interruptible`. */
   readonly interruptible: boolean;
   /** The option `fuel`. */
@@ -203,6 +202,7 @@ export class Engine implements Settings {
     this.features = settings.features;
     this.optimizations = settings.optimizations;
     this.bounds = settings.bounds;
+    this.tier = settings.tier;
     this.interruptible = settings.interruptible;
     this.fuel = settings.fuel;
     this.deterministic = settings.deterministic;
@@ -296,7 +296,7 @@ export class Engine implements Settings {
         verify: this.#verify,
       });
       const name = machineName({ os, arch });
-      return serializeCode({ name, cpu: features, process: processCodeOf(target, os) }, this, code.valid, code);
+      return serializeCode({ name, cpu: features, process: processCodeOf(target, os) }, this, code);
     });
   }
 
@@ -344,6 +344,7 @@ export class Engine implements Settings {
       optimizations: this.optimizations,
       explicitBounds,
       cpu: cpuFeatures(thread.host),
+      tier: this.tier,
       interruptible: this.interruptible,
       fuel: this.fuel,
       deterministic: this.deterministic,

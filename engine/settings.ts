@@ -21,6 +21,12 @@ export interface EngineOptions {
    */
   bounds?: "guard" | "explicit" | "auto";
   /**
+   * Which compiler makes the code: `optimizing` (code that runs fast), or `baseline` (one quick pass over the module, for code that runs at half
+   * that speed or better). Results do not depend on it. Where there is no baseline tier, for fuel, deterministic code and on arm64, and for bodies
+   * that it does not cover, the optimizing compiler is used. Default `optimizing`.
+   */
+  tier?: "baseline" | "optimizing";
+  /**
    * Compile code that a deadline can stop: it polls at loop headers and in functions that call. Default false; a context with a
    * deadline is refused by instances whose code, or the code they import, does not poll.
    */
@@ -103,6 +109,8 @@ export interface Settings {
   readonly optimizations: OptimizationSet;
   /** How accesses to memories are kept in bounds. */
   readonly bounds: "guard" | "explicit" | "auto";
+  /** Which compiler makes the code. */
+  readonly tier: "baseline" | "optimizing";
   /** Does code poll? */
   readonly interruptible: boolean;
   /** Does code charge fuel? */
@@ -118,6 +126,7 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
   features: true,
   optimizations: true,
   bounds: true,
+  tier: true,
   interruptible: true,
   fuel: true,
   deterministic: true,
@@ -156,6 +165,7 @@ export function settingsOf(options: EngineOptions): Settings {
       deterministic ? { ...options.optimizations, "stack-fence": true } : options.optimizations,
     ),
     bounds: options.bounds ?? "auto",
+    tier: options.tier ?? "optimizing",
     interruptible: options.interruptible ?? false,
     fuel: options.fuel ?? false,
     deterministic,
@@ -165,6 +175,9 @@ export function settingsOf(options: EngineOptions): Settings {
   requireKnown("optimization", options.optimizations ?? {}, settings.optimizations);
   if (!["guard", "explicit", "auto"].includes(settings.bounds)) {
     throw new TypeError(`The option bounds is guard, explicit or auto, not ${String(settings.bounds)}`);
+  }
+  if (settings.tier !== "baseline" && settings.tier !== "optimizing") {
+    throw new TypeError(`The option tier is baseline or optimizing, not ${String(settings.tier)}`);
   }
   requireStackFence(settings.optimizations, settings.limits);
   return settings;

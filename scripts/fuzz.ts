@@ -1,5 +1,5 @@
 /**
- * `deno task fuzz [--count N] [--seed S] [--source own|binaryen] [--feature A,B…] [--only A,B…] [--jobs J] [--out DIR]`: random modules on waft and on V8
+ * `deno task fuzz [--count N] [--seed S] [--source own|binaryen] [--feature A,B…] [--only A,B…] [--tier baseline|optimizing] [--jobs J] [--out DIR]`: random modules on waft and on V8
  * side by side. `--feature` names what every module must use (own modules; binaryen's may use it), `--only` all that may be used. Cases run in child processes, so that a crash or a hang of machine code is caught and put down to a seed. What
  * differs is written to DIR: the modules, and what differed.
  *
@@ -17,6 +17,7 @@ import {
   modulesOf,
   runCase,
   type Source,
+  type Tier,
 } from "../tests/fuzz/compare.ts";
 import { GENERATED_FEATURES } from "../tests/fuzz/generate_module.ts";
 import { shrink } from "../tests/fuzz/shrink.ts";
@@ -31,6 +32,11 @@ const task = {
     source: { value: "NAME", help: "own or binaryen; without it both in turn" },
     feature: { value: "A,B…", help: "what every module must use", default: "" },
     only: { value: "A,B…", help: "all that may be used; without it everything" },
+    tier: {
+      value: "NAME",
+      help: "the compiler of the second configuration: baseline or optimizing",
+      default: "optimizing",
+    },
     jobs: { value: "J", help: "processes at once", default: "2" },
     out: { value: "DIR", help: "where what differs is written", default: join(tmpdir(), "waft-fuzz-findings") },
     shrink: { help: "makes the modules of --seed smaller while they still differ" },
@@ -48,6 +54,7 @@ interface Options {
   source: Source | undefined;
   features: readonly string[];
   forced: readonly string[];
+  tier: Tier;
   jobs: number;
   out: string;
   child: boolean;
@@ -100,6 +107,7 @@ function readOptions(): Options {
     source: values.source === undefined ? undefined : oneOf(task, "--source", values.source, ["own", "binaryen"]),
     features: values.only === undefined ? COMPILED_FEATURES : featuresOf("--only", values.only),
     forced: featuresOf("--feature", values.feature),
+    tier: oneOf(task, "--tier", values.tier, ["baseline", "optimizing"]),
     jobs: number("jobs"),
     out: values.out,
     child: values.child,
@@ -132,7 +140,7 @@ async function runChild(options: Options): Promise<void> {
   for (let seed = options.seed; seed < options.seed + options.count; seed++) {
     say(`start ${seed}`);
     const source = sourceOf(seed, options);
-    const result = runCase(seed, source, options.features, binaryen, options.forced);
+    const result = runCase(seed, source, options.features, binaryen, options.forced, options.tier);
     for (const name of result.executed) totals.executed[name] = (totals.executed[name] ?? 0) + 1;
     totals[source]++;
     totals.runs += result.unsupported ? 0 : 2;
@@ -177,6 +185,7 @@ async function runBatch(batch: Batch, options: Options, totals: Totals): Promise
     `${batch.count}`,
   ];
   args.push("--out", options.out, "--only", options.features.join(), "--feature", options.forced.join());
+  args.push("--tier", options.tier);
   if (options.source !== undefined) args.push("--source", options.source);
   const child = new Deno.Command(Deno.execPath(), { args, stdout: "piped", stderr: "piped" }).spawn();
   const errors = new Response(child.stderr).text();
@@ -273,7 +282,7 @@ async function runShrink(options: Options): Promise<void> {
     ? options.files.map((path) => new Uint8Array(readFileSync(path)))
     : modulesOf(options.seed, sourceOf(options.seed, options), options.features, binaryen, undefined, options.forced);
   binaryen?.close();
-  const failing = configurations(options.seed).filter((o) =>
+  const failing = configurations(options.seed, options.tier).filter((o) =>
     compareModules(modules, options.seed, [o]).differences.length > 0
   );
   if (failing.length === 0) {

@@ -1,5 +1,5 @@
 /**
- * Runs the specification suite: `deno task spec [--matrix] [--guard | --explicit] [--set KEY=on|off]… [FILTER…]`, in guard and in explicit bounds
+ * Runs the specification suite: `deno task spec [--matrix] [--guard | --explicit] [--tier baseline|optimizing] [--set KEY=on|off]… [FILTER…]`, in guard and in explicit bounds
  * mode, with the compiler checking its own work. A filter is part of a file's name, or, as `=NAME`, all of it. `--set` forces an optimization, or
  * all of them with the key `all`. `--matrix` runs it again with every optimization that this build obeys forced the other way, one by one, all
  * of them off, and all of them on: each in a process of its own, since a process has address space for some ten thousand memories at once. The
@@ -11,7 +11,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/optimizations";
 import { optionsOfScript, runScript } from "@waft/engine/script/run_script";
-import { readTaskLine, wrongUsage } from "./task_options.ts";
+import { oneOf, readTaskLine, wrongUsage } from "./task_options.ts";
 
 const task = {
   name: "task spec",
@@ -22,10 +22,11 @@ const task = {
     guard: { help: "guarded memories only" },
     explicit: { help: "explicit bounds checks only" },
     set: { value: "KEY=on|off", help: "forces an optimization, or all of them by the key all", many: true },
+    tier: { value: "NAME", help: "the compiler: baseline or optimizing", default: "optimizing" },
     matrix: { help: "again with each optimization forced the other way, all off, and all on" },
   },
 } as const;
-const { values: { guard, explicit, set: settings, matrix }, operands: filters } = readTaskLine(task);
+const { values: { guard, explicit, set: settings, tier: tierName, matrix }, operands: filters } = readTaskLine(task);
 const folder = process.env["WASM_TESTSUITE"] ?? "tests/spec/testsuite";
 if (!existsSync(folder)) {
   console.log(`The specification suite is not at ${folder}: set WASM_TESTSUITE to its folder.`);
@@ -35,6 +36,7 @@ const files = readdirSync(folder, { recursive: true }).map(String).filter((name)
   .filter((name) =>
     filters.length === 0 || filters.some((f) => f.startsWith("=") ? name === f.slice(1) : name.includes(f))
   );
+const tier = oneOf(task, "--tier", tierName, ["baseline", "optimizing"]);
 if (files.length === 0) wrongUsage(task, `no script has ${filters.join(" or ")} in its name`);
 const scripts = files.map((file) => ({ file, text: readFileSync(join(folder, file)) }));
 let failures = 0;
@@ -52,7 +54,7 @@ async function runAll(
   let failed = 0;
   const skipped = new Map<string, number>();
   for (const { file, text } of scripts) {
-    const result = await runScript(text, optionsOfScript(file, { bounds, verify, optimizations }));
+    const result = await runScript(text, optionsOfScript(file, { bounds, tier, verify, optimizations }));
     passed += result.passed;
     failed += result.failures.length;
     for (const { line, message } of result.failures) console.log(`${label}: ${file}:${line}: ${message}`);
@@ -91,6 +93,8 @@ function runChild(bounds: string, setting: string): void {
     "-A",
     import.meta.filename!,
     `--${bounds}`,
+    "--tier",
+    tier,
     "--set",
     setting,
     ...filters,

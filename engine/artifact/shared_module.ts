@@ -9,11 +9,11 @@
  * Lifetime: `share` keeps the module until `unshare`, since data on its way holds nothing. Every realm that uses the image holds one of
  * the references that image_references.ts counts; who gives the last one back drops the pages. Only the realm that placed the image can use its place again.
  */
-import type { CodeDescription } from "../link/code_description.ts";
+import type { ContextLayout } from "../abi/context_layout.ts";
 import type { FeatureSet } from "../features.ts";
 import { CodeImage, type CodeTables, placeImage } from "../link/image.ts";
 import { metadataOf, readMetadata } from "./module_metadata.ts";
-import { CompiledModule } from "../runtime/code/compiled_module.ts";
+import { CompiledModule, type InlineSite } from "../runtime/code/compiled_module.ts";
 import { ImageReferences } from "../runtime/code/image_references.ts";
 import { moduleHash, rememberModuleHash } from "../runtime/snapshot/snapshot.ts";
 import type { Store } from "../runtime/instance/store.ts";
@@ -35,7 +35,19 @@ export interface SharedModuleToken {
   /** @internal */
   readonly tables: CodeTables;
   /** @internal */
-  readonly code: CodeDescription;
+  readonly layout: ContextLayout;
+  /** @internal */
+  readonly signatureIds: Int32Array;
+  /** @internal */
+  readonly explicitBounds: boolean;
+  /** @internal */
+  readonly interruptible: boolean;
+  /** @internal */
+  readonly fuel: boolean;
+  /** @internal */
+  readonly deterministic: boolean;
+  /** @internal */
+  readonly inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
   /** @internal */
   readonly features: FeatureSet;
   /**
@@ -49,7 +61,7 @@ export interface SharedModuleToken {
 }
 
 /** Changes whenever the meaning of a token does. */
-const VERSION = 3;
+const VERSION = 2;
 
 const TOKENS = new WeakMap<CompiledModule, SharedModuleToken>();
 /** Modules that other realms may ask for. */
@@ -71,7 +83,13 @@ export function shareModule(module: CompiledModule, features: FeatureSet): Share
     count: references.share(),
     binary: sharedBytes(metadata.bytes).buffer,
     tables: tables as unknown as CodeTables,
-    code: { ...module.description, signatureIds: sharedWords(module.signatureIds) },
+    layout: module.layout,
+    signatureIds: sharedWords(module.signatureIds),
+    explicitBounds: module.explicitBounds,
+    interruptible: module.interruptible,
+    fuel: module.fuel,
+    deterministic: module.deterministic,
+    inlineSites: module.inlineSitesByFunction,
     features,
     codeOffset: metadata.codeOffset,
     hash: moduleHash(module),
@@ -104,8 +122,7 @@ export function adoptModule(store: Store, token: SharedModuleToken): CompiledMod
   }
   const copied = image.base !== token.base;
   const module = new CompiledModule(thread, valid, {
-    ...token.code,
-    codeOffset: token.codeOffset,
+    ...token,
     image,
     ...(copied ? {} : { references }),
   });

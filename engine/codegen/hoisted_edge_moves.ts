@@ -18,6 +18,8 @@ const MAX_INSTRUCTIONS = 48;
 
 const READ = 0, WRITTEN = 1, NEITHER = 2;
 
+const visited = new Int32Array(MAX_BLOCKS);
+
 /** May the moves of edge `back` be made before the branch that chooses between it and `other`? */
 export function mayMoveEarly(e: FunctionEmission, back: number, other: number): boolean {
   const { v, allocation } = e;
@@ -38,8 +40,9 @@ function isUnread(e: FunctionEmission, edge: number, register: number): boolean 
   const { v } = e;
   let found = edgeEffect(e, edge, register);
   if (found !== NEITHER) return found === WRITTEN;
-  const visited = [v.edgeTo[edge]];
-  for (let next = 0; next < visited.length; next++) {
+  let count = 1;
+  visited[0] = v.edgeTo[edge];
+  for (let next = 0; next < count; next++) {
     const k = visited[next];
     found = blockEffect(e, k, register);
     if (found === READ) return false;
@@ -50,9 +53,11 @@ function isUnread(e: FunctionEmission, edge: number, register: number): boolean 
       if (found === READ) return false;
       if (found === WRITTEN) continue;
       const to = v.edgeTo[v.succ[j]];
-      if (visited.includes(to)) continue;
-      if (visited.length === MAX_BLOCKS) return false;
-      visited.push(to);
+      let known = false;
+      for (let n = 0; n < count; n++) if (visited[n] === to) known = true;
+      if (known) continue;
+      if (count === MAX_BLOCKS) return false;
+      visited[count++] = to;
     }
   }
   return true;

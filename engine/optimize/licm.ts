@@ -14,6 +14,7 @@ import { TY, TY_BANK } from "../ir/types.ts";
 import type { ControlFlow } from "./cfg.ts";
 import { hasEffect } from "./dead_code.ts";
 import { isLoad, type MemoryState } from "./memory_state.ts";
+import { SCRATCH } from "./scratch.ts";
 
 const { PARAM, RESULT, CONST, JUMP } = OP;
 
@@ -49,7 +50,7 @@ const RESERVE = 4;
  * `memory` (what loops write) must be current.
  */
 export function hoistInvariants(f: IrFunction, flow: ControlFlow, memory: MemoryState, constants: boolean): number {
-  flow.scratch.ensure(f);
+  SCRATCH.ensure(f);
   const pass = new Hoisting(f, flow, memory, constants);
   pass.survey();
   pass.run();
@@ -79,20 +80,20 @@ class Hoisting {
   readonly #memory: MemoryState;
   readonly #constants: boolean;
   /** By value: the block of its definition, where it was moved to included. */
-  readonly #home: Int32Array;
+  readonly #home = SCRATCH.values;
   /** By value: the loop that counted it last; later the next value moved to the same block. */
-  readonly #link: Int32Array;
-  readonly #moved: Uint8Array;
+  readonly #link = SCRATCH.values2;
+  readonly #moved = SCRATCH.marks;
   /** By header: the block in front of the loop, or −1. */
-  readonly #front: Int32Array;
+  readonly #front = SCRATCH.blocks;
   /** By header: the outermost block that is in front of it, going out through loops that have one; −1 for none. */
-  readonly #top: Int32Array;
+  readonly #top = SCRATCH.blocks6;
   /** By header: registers left. */
-  readonly #general: Int32Array;
-  readonly #vector: Int32Array;
+  readonly #general = SCRATCH.blocks2;
+  readonly #vector = SCRATCH.blocks3;
   /** By block: first and last value moved to its end. */
-  readonly #first: Int32Array;
-  readonly #last: Int32Array;
+  readonly #first = SCRATCH.blocks4;
+  readonly #last = SCRATCH.blocks5;
   #any = false;
 
   constructor(f: IrFunction, flow: ControlFlow, memory: MemoryState, constants: boolean) {
@@ -100,16 +101,6 @@ class Hoisting {
     this.#f = f;
     this.#flow = flow;
     this.#constants = constants;
-    const { scratch } = flow;
-    this.#home = scratch.values;
-    this.#link = scratch.values2;
-    this.#moved = scratch.marks;
-    this.#front = scratch.blocks;
-    this.#top = scratch.blocks6;
-    this.#general = scratch.blocks2;
-    this.#vector = scratch.blocks3;
-    this.#first = scratch.blocks4;
-    this.#last = scratch.blocks5;
   }
 
   /** Finds the blocks in front of loops, and how many registers each loop leaves. */
@@ -295,7 +286,7 @@ class Hoisting {
   #rebuild(): void {
     const f = this.#f;
     const { sched, blockStart, blockEnd } = f;
-    const moved = this.#moved, link = this.#link, order = this.#flow.scratch.order;
+    const moved = this.#moved, link = this.#link, order = SCRATCH.order;
     let to = 0;
     for (let k = 0; k < f.blockCount; k++) {
       const start = to;

@@ -72,7 +72,8 @@ const STEPS = {
   count: INDEX,
 } as const satisfies Record<ImmediateKind, number>;
 
-function planOf(immediates: readonly ImmediateKind[]): number {
+/** How immediates are read: up to six steps of five bits. */
+export function planOf(immediates: readonly ImmediateKind[]): number {
   let plan = 0;
   let shift = 0;
   let indices = 0;

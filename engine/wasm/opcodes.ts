@@ -110,7 +110,7 @@ export function parseOpcodeRow(text: string, id: number): OpcodeRow {
 /** How many codes each prefix's lookup covers; a row beyond it is rejected at load. */
 const CODE_LIMIT = 0x200;
 /** Lookup table number by prefix byte: 0xfb … 0xfe are 1 … 4, no prefix is 0. */
-function pageOf(prefix: number): number {
+export function pageOf(prefix: number): number {
   return prefix === 0 ? 0 : prefix >= 0xfb && prefix <= 0xfe ? prefix - 0xfa : -1;
 }
 

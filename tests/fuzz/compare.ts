@@ -58,8 +58,11 @@ export function modulesOf(
   return [binaryen!.module(seed, features, nans)];
 }
 
-/** The two configurations in which a seed runs: the default one, and one drawn at random. */
-export function configurations(seed: number): EngineOptions[] {
+/** A compiler of waft. */
+export type Tier = "baseline" | "optimizing";
+
+/** The two configurations in which a seed runs: the default one, and one drawn at random, of `tier`. */
+export function configurations(seed: number, tier: Tier = "optimizing"): EngineOptions[] {
   const random = new Random(seed ^ 0x1b873593);
   const keys = OPTIMIZATION_ROWS.map((row) => row.name);
   const optimizations: Partial<Record<OptimizationName, boolean>> = {};
@@ -67,7 +70,7 @@ export function configurations(seed: number): EngineOptions[] {
   if (style > 0) { for (const key of keys) optimizations[key] = style === 1 ? false : random.chance(50); }
   return [
     { verify: random.chance(8), bounds: random.chance(80) ? "guard" : "explicit" },
-    { optimizations, verify: random.chance(8), bounds: random.chance(70) ? "explicit" : "guard" },
+    { optimizations, verify: random.chance(8), bounds: random.chance(70) ? "explicit" : "guard", tier },
   ];
 }
 
@@ -78,11 +81,13 @@ export function runCase(
   features: readonly string[],
   binaryen?: BinaryenModules,
   forced: readonly string[] = [],
+  tier: Tier = "optimizing",
 ): CaseResult {
   const modules = modulesOf(seed, source, features, binaryen, undefined, forced);
-  const result = compareModules(modules, seed);
+  const options = configurations(seed, tier);
+  const result = compareModules(modules, seed, options);
   if (result.differences.length > 0 && source === "binaryen" && seed % 2 === 0) {
-    const again = compareModules(modulesOf(seed, source, features, binaryen, false), seed);
+    const again = compareModules(modulesOf(seed, source, features, binaryen, false), seed, options);
     if (again.differences.length === 0) return { ...result, differences: [], nanOnly: true };
   }
   return result;

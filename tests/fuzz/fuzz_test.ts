@@ -29,6 +29,13 @@ Deno.test("generated modules do the same on waft as on V8", () => {
   }
 });
 
+Deno.test("generated modules do the same in the baseline tier", () => {
+  for (let seed = 0; seed < OWN_CASES; seed++) {
+    const { differences } = runCase(1000 + seed, "own", COMPILED_FEATURES, undefined, [], "baseline");
+    assert.deepEqual(differences, [], `seed ${1000 + seed}`);
+  }
+});
+
 Deno.test("a feature that is asked for is used, and the run says so", () => {
   const drawn = COMPILED_FEATURES.filter((name) => (MARKED as readonly string[]).includes(name));
   for (const name of drawn) {

@@ -73,17 +73,16 @@ export function compileFor(
   };
   const code = new MachineCode(parsed.length, signatures.length);
   target.emitStubs(context, code);
-  const backend = target.functionBackend();
   const v = new VCode();
   const allocation = new Allocation();
   const registers = target.registers(context.explicitBounds, context.fuel);
   parsed.forEach((f, index) => {
     verifyFunction(f);
-    backend.select(f, v, context, code);
+    target.select(f, v, context, code);
     allocateRegisters(v, registers, context.optimizations, allocation, context.statistics);
     const wrong = checkAllocation(v, registers, allocation);
     if (wrong.length > 0) throw new Error(`Allocation of function ${index}: ${wrong.join("; ")}`);
-    backend.emit(v, allocation, context, code, index);
+    target.emit(v, allocation, context, code, index);
   });
   signatures.forEach((_, id) => {
     target.emitEntryThunk(id, context, code);

@@ -4,7 +4,6 @@
  */
 import type { ContextLayout } from "../../abi/context_layout.ts";
 import type { SourcePlace } from "../../errors.ts";
-import { type CodeDescription, describeCode, type InlineSite, type InlineSites } from "../../link/code_description.ts";
 import type { CodeImage } from "../../link/image.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
 import { closeFuncType, closeGlobalType, closeTableType } from "../../wasm/subtype.ts";
@@ -15,6 +14,12 @@ import type { GuestThread } from "../thread/guest_thread.ts";
 import { ImageReferences } from "./image_references.ts";
 import { metadataOf } from "../../artifact/module_metadata.ts";
 import type { ImageOwner } from "../traps/trap_error.ts";
+
+export interface InlineSite {
+  parent: number;
+  callPos: number;
+  funcIndex: number;
+}
 
 /** An element segment, prepared. */
 export interface PreparedElem {
@@ -58,8 +63,10 @@ export class CompiledModule implements ImageOwner {
   readonly placeOf: (offset: number) => SourcePlace | undefined;
   /** Where the content of the code section begins in the binary form, when `valid` holds only its metadata (artifact/module_metadata.ts). */
   readonly codeOffset: number | undefined;
-  readonly #inlineSites: InlineSites | (() => InlineSites);
-  #inlineSitesRead: InlineSites | undefined;
+  readonly #inlineSites:
+    | ReadonlyMap<number, readonly InlineSite[]>
+    | (() => ReadonlyMap<number, readonly InlineSite[]>);
+  #inlineSitesRead: ReadonlyMap<number, readonly InlineSite[]> | undefined;
   /** Who else uses the image. */
   readonly references: ImageReferences;
   #exportNames: Map<number, string> | undefined;
@@ -69,9 +76,15 @@ export class CompiledModule implements ImageOwner {
   constructor(
     thread: GuestThread,
     valid: ValidModule,
-    parts: Omit<CodeDescription, "inlineSites"> & {
+    parts: {
+      layout: ContextLayout;
       image: CodeImage;
-      inlineSites: InlineSites | (() => InlineSites);
+      explicitBounds: boolean;
+      interruptible: boolean;
+      fuel: boolean;
+      deterministic: boolean;
+      signatureIds: Int32Array;
+      inlineSites: ReadonlyMap<number, readonly InlineSite[]> | (() => ReadonlyMap<number, readonly InlineSite[]>);
       codeOffset?: number;
       /** Of an image that another realm has placed. */
       references?: ImageReferences;
@@ -136,18 +149,13 @@ export class CompiledModule implements ImageOwner {
     return this.#lines(offset - this.#codeStart);
   }
 
-  get inlineSitesByFunction(): InlineSites {
+  get inlineSitesByFunction(): ReadonlyMap<number, readonly InlineSite[]> {
     const sites = this.#inlineSites;
     return this.#inlineSitesRead ??= typeof sites === "function" ? sites() : sites;
   }
 
   inlineSites(definedIndex: number): readonly InlineSite[] {
     return this.inlineSitesByFunction.get(definedIndex) ?? [];
-  }
-
-  /** The description of its code. */
-  get description(): CodeDescription {
-    return describeCode({ ...this, inlineSites: this.inlineSitesByFunction });
   }
 
   /** The name section's name, else an export's. */

@@ -13,8 +13,7 @@ import { hasStoreCompiler, realmStore, setStoredCollector } from "../runtime/rea
 import { optimizationSet } from "../optimizations.ts";
 import { guardsShared } from "../runtime/memory/memory.ts";
 import { hasGuardRoom } from "../runtime/memory/memory_range.ts";
-import { type CodeOptions, machineName, optionNames } from "./description.ts";
-import { type LoadedModule, loadModuleFile } from "./read_module.ts";
+import { type CodeOptions, type LoadedModule, loadModuleFile, machineName, optionNames } from "./saved_module.ts";
 import type { Settings } from "../settings.ts";
 import type { Module as WasmModule } from "../wasm/module.ts";
 
@@ -41,6 +40,7 @@ export function codeFacts(settings: Settings): string[] {
     sourceStamp(),
     machineName(host),
     settings.bounds,
+    settings.tier,
     String(settings.bounds === "auto" && !hasGuardRoom(host)),
     ...cpuFeatures(host),
     ...optionNames(settings),

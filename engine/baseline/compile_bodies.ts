@@ -1,0 +1,126 @@
+/**
+ * The baseline tier of one module: all its bodies through the kernel, into an image. In: a ValidModule whose bodies have not been looked at. Out: code,
+ * sites and relocations of the bodies that the kernel covers, and which are left for the optimizing compiler, with the reasons.
+ *
+ * Of an invalid body the kernel says only that it is one; validateBody says why.
+ */
+import type { MachineCode } from "../codegen/machine_code.ts";
+import type { ContextLayout } from "../abi/context_layout.ts";
+import { Bug } from "../errors.ts";
+import { FEATURE_ROWS } from "../features.ts";
+import { validateBody } from "../validate/code.ts";
+import type { ValidModule } from "../validate/valid_module.ts";
+import type { Kernel } from "./kernel_forms.ts";
+import * as layout from "./kernel/layout.ts";
+import { featureUses, type KernelOptions, writeModule } from "./module_tables.ts";
+
+/** Reasons for which a body is left to the optimizing compiler, by status. */
+const REASONS: Readonly<Record<number, string>> = {
+  [layout.STATUS_TOO_LARGE]: "too-large",
+  [layout.STATUS_TAIL_CALL]: "tail-call",
+  [layout.STATUS_EXCEPTIONS]: "exceptions",
+  [layout.STATUS_SIMD]: "simd",
+  [layout.STATUS_THREADS]: "threads",
+  [layout.STATUS_MEMORY64]: "memory64",
+  [layout.STATUS_GC]: "gc",
+  [layout.STATUS_CPU]: "cpu",
+};
+
+/** A body that the baseline tier does not cover: index of the defined function, and why. */
+export interface Uncovered {
+  readonly index: number;
+  readonly reason: string;
+}
+
+/** Appends the code of all bodies that the kernel covers to the image; returns the others. Throws what validation throws. */
+export function compileBodies(
+  kernel: Kernel,
+  valid: ValidModule,
+  context: ContextLayout,
+  options: KernelOptions,
+  code: MachineCode,
+): Uncovered[] {
+  const uncovered: Uncovered[] = [];
+  const count = valid.funcs.length;
+  if (count === 0) return uncovered;
+  writeModule(kernel.memory, valid, context, options);
+  for (let first = 0; first < count;) {
+    const done = kernel.compileBodies(first, count - first);
+    takeOutput(kernel, valid, first, done, code, uncovered);
+    first += done;
+  }
+  featureUses(kernel.memory.bytes(0)).forEach((offset, feature) => {
+    if (offset !== undefined) valid.gate.use(feature, offset, FEATURE_ROWS[feature - 1].title);
+  });
+  return uncovered;
+}
+
+/** Moves the kernel's output into the image. */
+function takeOutput(
+  kernel: Kernel,
+  valid: ValidModule,
+  first: number,
+  done: number,
+  code: MachineCode,
+  uncovered: Uncovered[],
+): void {
+  const bytes = kernel.memory.bytes(0);
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset, layout.CODE >> 2);
+  const base = alignedLength(code);
+  let end = 0;
+  for (let k = 0; k < done; k++) {
+    const row = (layout.RESULTS + k * layout.RESULT_ROW) >> 2;
+    const status = words[row + layout.RESULT_STATUS / 4];
+    const index = first + k;
+    if (status === layout.STATUS_INVALID) throw invalidBody(valid, index);
+    if (status !== layout.STATUS_DONE) {
+      uncovered.push({ index, reason: REASONS[status] ?? `status ${status}` });
+      continue;
+    }
+    end = words[row + layout.RESULT_END / 4];
+    code.functionStart[index] = base + words[row + layout.RESULT_START / 4];
+    code.functionEnd[index] = base + end;
+    code.functionFrame[index] = words[row + layout.RESULT_FRAME / 4];
+  }
+  code.reserve(end);
+  code.bytes.set(bytes.subarray(layout.CODE, layout.CODE + end), base);
+  code.length = base + end;
+  takeSites(kernel, words, base, code);
+}
+
+/** The length of the image, a multiple of what the kernel aligns functions to. */
+function alignedLength(code: MachineCode): number {
+  const FILLER = 0xcc;
+  code.reserve(16);
+  while (code.length % 16 !== 0) code.bytes[code.length++] = FILLER;
+  return code.length;
+}
+
+function takeSites(kernel: Kernel, words: Int32Array, base: number, code: MachineCode): void {
+  const calls = kernel.callsEnd();
+  for (let at = layout.CALLS >> 2; at < calls >> 2; at += 6) {
+    const landing = words[at + 4];
+    code.addCallSite(
+      base + words[at],
+      words[at + 1],
+      words[at + 2],
+      words[at + 3],
+      landing < 0 ? landing : base + landing,
+      words[at + 5],
+    );
+  }
+  const traps = kernel.trapsEnd();
+  for (let at = layout.TRAPS >> 2; at < traps >> 2; at += 5) {
+    code.addTrapSite(base + words[at], words[at + 1], words[at + 2], words[at + 3], words[at + 4]);
+  }
+  const relocations = kernel.relocationsEnd();
+  for (let at = layout.RELOCATIONS >> 2; at < relocations >> 2; at += 3) {
+    code.addReloc(base + words[at], words[at + 1], words[at + 2]);
+  }
+}
+
+/** The error of an invalid body. */
+function invalidBody(valid: ValidModule, index: number): Error {
+  validateBody(valid, valid.importedFuncCount + index, null);
+  return new Bug(`The baseline compiler rejects function ${valid.importedFuncCount + index}, which is valid`);
+}

@@ -1,0 +1,250 @@
+/**
+ * Calls in live code: arguments, which have been checked, are the topmost operands; they go to the registers of the calling convention or to the
+ * overflow buffer, results come back the same way. Values that live across the call are in their homes by then.
+ */
+import * as code from "./code.ts";
+import { coldCrossCall } from "./cold.ts";
+import * as cond from "./conditions.ts";
+import {
+  OVERFLOW_ENTRY,
+  RECORD_TYPE_ID,
+  TRAP_INDIRECT_CALL_TYPE,
+  TRAP_NULL_FUNCTION,
+  TRAP_UNDEFINED_ELEMENT,
+  TRAP_UNINITIALIZED_ELEMENT,
+} from "./constants.ts";
+import * as layout from "./layout.ts";
+import * as machine from "./machine.ts";
+import { type i32, load32 } from "./memory.ts";
+import * as operands from "./operands.ts";
+import { ENTRY } from "./operands.ts";
+import { instructionOffset, stop } from "./reader.ts";
+import { checkTableIndex, loadTableBase, recordOffset } from "./storage.ts";
+import { bankOf, I32, isWide, typeRow, V128 } from "./types.ts";
+
+/** The place of value `k` of a list that begins with these numbers of values in registers before it. */
+function argumentRegister(bank: i32, general: i32, vector: i32): i32 {
+  return machine.parameterRegister(bank, bank === 0 ? general : vector);
+}
+
+/** Moves the topmost `count` operands to where a callee expects them, and takes them off. */
+function passArguments(count: i32): void {
+  const first = operands.top - count * ENTRY;
+  operands.flushRegisters(first);
+  passOverflow(first);
+  operands.beginMoves();
+  let general: i32 = 0;
+  let vector: i32 = 0;
+  for (let entry: i32 = first; entry < operands.top; entry += ENTRY) {
+    const bank = bankOf(operands.entryType(entry));
+    const register = argumentRegister(bank, general, vector);
+    const from = operands.currentRegister(entry);
+    if (register !== machine.NO_REGISTER && from !== machine.NO_REGISTER) operands.addMove(register, from);
+    if (bank === 0) general = general + 1;
+    else vector = vector + 1;
+  }
+  operands.makeMoves();
+  loadArguments(first);
+  while (operands.top > first) operands.popEntry();
+  operands.freeAll();
+}
+
+/** Arguments that are in no register yet: nothing that a register holds is needed any more. */
+function loadArguments(first: i32): void {
+  let general: i32 = 0;
+  let vector: i32 = 0;
+  for (let entry: i32 = first; entry < operands.top; entry += ENTRY) {
+    const bank = bankOf(operands.entryType(entry));
+    const register = argumentRegister(bank, general, vector);
+    if (register !== machine.NO_REGISTER && operands.currentRegister(entry) === machine.NO_REGISTER) {
+      code.reserveCode(64);
+      operands.loadInto(entry, register);
+    }
+    if (bank === 0) general = general + 1;
+    else vector = vector + 1;
+  }
+}
+
+/** Stores the arguments for which there is no register. */
+function passOverflow(first: i32): void {
+  let general: i32 = 0;
+  let vector: i32 = 0;
+  let k: i32 = 0;
+  for (let entry: i32 = first; entry < operands.top; entry += ENTRY) {
+    const type = operands.entryType(entry);
+    const bank = bankOf(type);
+    if (argumentRegister(bank, general, vector) === machine.NO_REGISTER) {
+      code.reserveCode(64);
+      const scratch = machine.scratchOf(1);
+      const from = bank === 1 ? scratch : operands.ownRegister(entry);
+      if (bank === 1) operands.loadInto(entry, from);
+      machine.overflowBuffer(machine.SCRATCH);
+      machine.storeTo(type, from, machine.SCRATCH, k * OVERFLOW_ENTRY);
+      if (bank === 0) operands.putHome(entry);
+    }
+    if (bank === 0) general = general + 1;
+    else vector = vector + 1;
+    k = k + 1;
+  }
+}
+
+/** Pushes the results of a call as a list of types says. */
+export function takeResults(list: i32, count: i32): void {
+  operands.forgetLocals();
+  const first = operands.top;
+  let general: i32 = 0;
+  let vector: i32 = 0;
+  for (let k: i32 = 0; k < count; k++) {
+    const type = load32(list + k * 4);
+    const bank = bankOf(type);
+    const register = machine.resultRegister(bank, bank === 0 ? general : vector);
+    if (register === machine.NO_REGISTER) operands.pushHome(type);
+    else operands.pushRegister(type, register);
+    if (bank === 0) general = general + 1;
+    else vector = vector + 1;
+  }
+  if (general > 2 || vector > 2) takeOverflow(first, count);
+}
+
+function takeOverflow(first: i32, count: i32): void {
+  for (let k: i32 = 0; k < count; k++) {
+    const entry = first + k * ENTRY;
+    if (!operands.isInHome(entry)) continue;
+    code.reserveCode(64);
+    const type = operands.entryType(entry);
+    const scratch = type === V128 ? machine.scratchOf(1) : machine.SCRATCH;
+    const as = type === V128 ? V128 : bankOf(type) === 1 || isWide(type) === 1 ? machine.WIDE : I32;
+    machine.overflowBuffer(machine.SCRATCH);
+    machine.loadFrom(as, scratch, machine.SCRATCH, k * OVERFLOW_ENTRY);
+    machine.storeHome(as, scratch, operands.entryHome(entry));
+  }
+}
+
+/** The register of value `k` of the function's results, or NO_REGISTER. */
+function placeOfResult(list: i32, k: i32): i32 {
+  const bank = bankOf(load32(list + k * 4));
+  let before: i32 = 0;
+  for (let j: i32 = 0; j < k && before < 2; j++) if (bankOf(load32(list + j * 4)) === bank) before = before + 1;
+  return machine.resultRegister(bank, before);
+}
+
+/** Moves the topmost operands, the function's results, to where its caller expects them. */
+export function passResults(list: i32, count: i32): void {
+  const first = operands.top - count * ENTRY;
+  for (let k: i32 = 0; k < count; k++) {
+    if (placeOfResult(list, k) === machine.NO_REGISTER) passResultOverflow(first + k * ENTRY, load32(list + k * 4), k);
+  }
+  operands.beginMoves();
+  for (let k: i32 = 0; k < count; k++) {
+    const register = placeOfResult(list, k);
+    const from = operands.currentRegister(first + k * ENTRY);
+    if (register !== machine.NO_REGISTER && from !== machine.NO_REGISTER) operands.addMove(register, from);
+  }
+  operands.makeMoves();
+  for (let k: i32 = 0; k < count; k++) {
+    const entry = first + k * ENTRY;
+    const register = placeOfResult(list, k);
+    if (register !== machine.NO_REGISTER && operands.currentRegister(entry) === machine.NO_REGISTER) {
+      operands.loadInto(entry, register);
+    }
+  }
+}
+
+function passResultOverflow(entry: i32, type: i32, k: i32): void {
+  code.reserveCode(64);
+  const from = bankOf(type) === 1 ? machine.scratchOf(1) : operands.ownRegister(entry);
+  if (bankOf(type) === 1) operands.loadInto(entry, from);
+  machine.overflowBuffer(machine.SCRATCH);
+  machine.storeTo(type, from, machine.SCRATCH, k * OVERFLOW_ENTRY);
+  if (bankOf(type) === 0) operands.putHome(entry);
+}
+
+function noteCall(): void {
+  code.callSite(0, instructionOffset, -1, 0);
+}
+
+/** Calls a routine of the runtime with the topmost `count` operands. */
+export function callBuiltin(builtin: i32, count: i32): void {
+  passArguments(count);
+  machine.callParking(builtin);
+  noteCall();
+  operands.forgetLocals();
+}
+
+/** The same for one that never leaves machine code. */
+export function callNativeBuiltin(builtin: i32, count: i32): void {
+  passArguments(count);
+  machine.callNative(builtin);
+  noteCall();
+  operands.forgetLocals();
+}
+
+/** Calls function `target` of type `type`, an address of a row. */
+export function emitCall(target: i32, type: i32): void {
+  passArguments(load32(type + layout.TYPE_PARAM_COUNT));
+  const imported = load32(layout.H_IMPORTED_FUNCS);
+  if (target >= imported) {
+    machine.callFunction(target - imported);
+    noteCall();
+  } else {
+    machine.contextAddress(machine.RECORD_REGISTER, recordOffset(target));
+    callRecord(true);
+  }
+  takeResults(load32(type + layout.TYPE_RESULTS), load32(type + layout.TYPE_RESULT_COUNT));
+}
+
+/** Calls the record in the record register; one of our context is a host function's if `isImport`. */
+function callRecord(isImport: boolean): void {
+  machine.compareRecordContext();
+  const cross = machine.jumpIf(cond.NE);
+  if (isImport) machine.callHostRecord();
+  else machine.callOwnRecord();
+  noteCall();
+  coldCrossCall(cross, code.at, instructionOffset);
+}
+
+/** Takes the record register for the instruction in hand. */
+function claimRecordRegister(): void {
+  operands.vacate(1 << machine.RECORD_REGISTER);
+  operands.claim(machine.RECORD_REGISTER);
+}
+
+export function emitCallIndirect(typeIndex: i32, table: i32): void {
+  const type = typeRow(typeIndex);
+  if (load32(type + layout.TYPE_FINAL) === 0) {
+    stop(layout.STATUS_GC);
+    return;
+  }
+  const entry = operands.popEntry();
+  operands.vacate(1 << machine.RECORD_REGISTER);
+  const index = operands.toRegister(entry);
+  checkTableIndex(table, index, TRAP_UNDEFINED_ELEMENT);
+  loadTableBase(table);
+  machine.loadElement(machine.RECORD_REGISTER, machine.SCRATCH, index);
+  operands.release(entry);
+  operands.claim(machine.RECORD_REGISTER);
+  code.trapSite(TRAP_UNINITIALIZED_ELEMENT, 0, instructionOffset);
+  machine.loadFrom(I32, machine.SCRATCH, machine.RECORD_REGISTER, RECORD_TYPE_ID);
+  machine.compareContext(0, machine.SCRATCH, load32(layout.H_TYPE_IDS_OFFSET) + typeIndex * 4);
+  machine.coldTrapIf(cond.NE, TRAP_INDIRECT_CALL_TYPE, instructionOffset);
+  callClaimedRecord(type);
+}
+
+function callClaimedRecord(type: i32): void {
+  passArguments(load32(type + layout.TYPE_PARAM_COUNT));
+  callRecord(false);
+  takeResults(load32(type + layout.TYPE_RESULTS), load32(type + layout.TYPE_RESULT_COUNT));
+}
+
+export function emitCallRef(typeIndex: i32): void {
+  const entry = operands.popEntry();
+  claimRecordRegister();
+  operands.loadInto(entry, machine.RECORD_REGISTER);
+  operands.release(entry);
+  operands.claim(machine.RECORD_REGISTER);
+  const type = typeRow(typeIndex);
+  passArguments(load32(type + layout.TYPE_PARAM_COUNT));
+  code.trapSite(TRAP_NULL_FUNCTION, 0, instructionOffset);
+  callRecord(false);
+  takeResults(load32(type + layout.TYPE_RESULTS), load32(type + layout.TYPE_RESULT_COUNT));
+}

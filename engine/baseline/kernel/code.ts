@@ -1,0 +1,115 @@
+/**
+ * What comes out: bytes of code, call sites, trap sites, relocations (codegen/machine_code.ts says what they mean). Offsets are relative to CODE.
+ * Invariant: rows are in ascending order of offset, because code is written in one direction; out-of-line code of a body, and its rows,
+ * come after the body (cold.ts).
+ */
+import {
+  CALLS,
+  CALLS_END,
+  CODE,
+  CODE_END,
+  RELOCATIONS,
+  RELOCATIONS_END,
+  STATUS_FULL,
+  TRAPS,
+  TRAPS_END,
+} from "./layout.ts";
+import { type i32, loadAny32, store32, store8, storeAny32 } from "./memory.ts";
+import { stop } from "./reader.ts";
+
+/** Address of the next byte of code. */
+export let at: i32 = CODE;
+/** Addresses of the next rows. */
+export let callsAt: i32 = CALLS;
+export let trapsAt: i32 = TRAPS;
+export let relocationsAt: i32 = RELOCATIONS;
+
+/** Room that one instruction may need without asking for more. */
+const SLACK_BYTES: i32 = 4096;
+const SLACK_ROWS: i32 = 1024;
+
+/** Forgets all code. */
+export function beginCode(): void {
+  at = CODE;
+  callsAt = CALLS;
+  trapsAt = TRAPS;
+  relocationsAt = RELOCATIONS;
+}
+
+/** Takes back the code of a body: everything from these addresses on. */
+export function rewind(code: i32, calls: i32, traps: i32, relocations: i32): void {
+  at = code;
+  callsAt = calls;
+  trapsAt = traps;
+  relocationsAt = relocations;
+}
+
+/** Ends the body unless there is room for `bytes` of code, and for the rows of an instruction. */
+export function reserveCode(bytes: i32): void {
+  if (
+    at + bytes + SLACK_BYTES > CODE_END || callsAt + SLACK_ROWS > CALLS_END || trapsAt + SLACK_ROWS > TRAPS_END ||
+    relocationsAt + SLACK_ROWS > RELOCATIONS_END
+  ) stop(STATUS_FULL);
+}
+
+export function emit8(byte: i32): void {
+  store8(at, byte);
+  at = at + 1;
+}
+
+export function emit32(word: i32): void {
+  storeAny32(at, word);
+  at = at + 4;
+}
+
+/** Fills with `byte` up to a multiple of `alignment`. */
+export function alignCode(alignment: i32, byte: i32): void {
+  while ((at & (alignment - 1)) !== 0) emit8(byte);
+}
+
+/** The offset at which the next byte of code will be. */
+export function here(): i32 {
+  return at - CODE;
+}
+
+/** Overwrites the word at address `address`. */
+export function patch32(address: i32, word: i32): void {
+  storeAny32(address, word);
+}
+
+export function patchByte(address: i32, byte: i32): void {
+  store8(address, byte);
+}
+
+export function wordAt(address: i32): i32 {
+  return loadAny32(address);
+}
+
+/** The code written last is a call: execution returns here. `landing`: offset where its exceptions are handled, −1 for nowhere. */
+export function callSite(frame: i32, position: i32, landing: i32, cross: i32): void {
+  store32(callsAt, here());
+  store32(callsAt + 4, frame);
+  store32(callsAt + 8, position);
+  store32(callsAt + 12, 0);
+  store32(callsAt + 16, landing);
+  store32(callsAt + 20, cross);
+  callsAt = callsAt + 24;
+}
+
+/** The instruction written next may fault with `code`, or the one written last called its trap stub. */
+export function trapSite(code: i32, frame: i32, position: i32): void {
+  store32(trapsAt, here());
+  store32(trapsAt + 4, code);
+  store32(trapsAt + 8, frame);
+  store32(trapsAt + 12, position);
+  store32(trapsAt + 16, 0);
+  trapsAt = trapsAt + 20;
+}
+
+/** The 32-bit displacement that was written last refers to `target`. */
+export function relocation(kind: i32, target: i32): void {
+  store32(relocationsAt, here() - 4);
+  store32(relocationsAt + 4, kind);
+  store32(relocationsAt + 8, target);
+  relocationsAt = relocationsAt + 12;
+}

@@ -1,0 +1,385 @@
+/**
+ * Control frames, their types, and branches to them. A frame's label is where branches to it lead: the header of a loop, else its end. Values that a
+ * branch carries are in the homes of the label's operands, which are the first ones of the frame; and the registers of locals that the label
+ * expects are valid.
+ *
+ * `live`: the instruction in hand can be reached; if not, it is checked and emits nothing.
+ */
+import * as code from "./code.ts";
+import { FRAMES, FRAMES_END, STATUS_TOO_LARGE } from "./layout.ts";
+import * as machine from "./machine.ts";
+import { type i32, load32, store32 } from "./memory.ts";
+import * as operands from "./operands.ts";
+import { ENTRY, entryType, top } from "./operands.ts";
+import { fail, stop } from "./reader.ts";
+import { BOTTOM, homeBytes, matches } from "./types.ts";
+
+export const FRAME: i32 = 84;
+export const FRAME_KIND: i32 = 0;
+/** Top of the operand stack below the frame's parameters, and end of its homes. */
+const FRAME_HEIGHT: i32 = 4;
+const FRAME_HOME: i32 = 8;
+export const FRAME_PARAMS: i32 = 12;
+export const FRAME_PARAM_COUNT: i32 = 16;
+export const FRAME_RESULTS: i32 = 20;
+export const FRAME_RESULT_COUNT: i32 = 24;
+/** 1: what follows in the frame cannot be reached, and operands below its height are whatever is asked for. */
+const FRAME_DEAD: i32 = 28;
+/** The newest branch to the end, 0 for none; each displacement holds the address of the one before. */
+const FRAME_LINKS: i32 = 32;
+/** Does the label expect registers of locals already, and which? */
+const FRAME_EXPECTS: i32 = 36;
+const FRAME_GENERAL: i32 = 40;
+const FRAME_VECTOR: i32 = 44;
+/** Address of a loop's header. */
+const FRAME_HEADER: i32 = 48;
+/** The branch to an if's else, and registers of locals there. */
+const FRAME_ELSE: i32 = 52;
+/** Room for a list of one type. */
+const FRAME_TYPE: i32 = 56;
+/** Was the frame reachable when it was entered? */
+const FRAME_LIVE: i32 = 60;
+/** Number of locals that had been set when it was entered. */
+const FRAME_INITS: i32 = 64;
+const FRAME_ELSE2: i32 = 68;
+const FRAME_ELSE_GENERAL: i32 = 72;
+const FRAME_ELSE_VECTOR: i32 = 76;
+/** The br_table that has checked the frame's label last. */
+const FRAME_STAMP: i32 = 80;
+
+export const IS_BODY: i32 = 0;
+export const IS_BLOCK: i32 = 1;
+export const IS_LOOP: i32 = 2;
+export const IS_IF: i32 = 3;
+export const IS_ELSE: i32 = 4;
+
+/** The innermost frame. */
+export let frame: i32 = FRAMES - FRAME;
+export let live: boolean = true;
+/** Lowest entry that the innermost frame may use. */
+export let base: i32 = 0;
+
+export function beginFrames(): void {
+  frame = FRAMES - FRAME;
+  live = true;
+}
+
+export function isOpen(): boolean {
+  return frame >= FRAMES;
+}
+
+/** The outermost frame, that of the body. */
+export function bodyFrame(): i32 {
+  return FRAMES;
+}
+
+// Checking operands.
+
+function isDead(): boolean {
+  return load32(frame + FRAME_DEAD) !== 0;
+}
+
+/** Type of the operand `below` the top one; BOTTOM in unreachable code that has none. Fails where there is none. */
+export function typeAt(below: i32): i32 {
+  const entry = top - (below + 1) * ENTRY;
+  if (entry >= base) return entryType(entry);
+  if (!isDead()) fail();
+  return BOTTOM;
+}
+
+/** Checks that the operand `below` the top one has `type`. */
+export function expect(below: i32, type: i32): boolean {
+  const entry = top - (below + 1) * ENTRY;
+  if (entry >= base) {
+    const actual = entryType(entry);
+    if (actual === type || matches(actual, type)) return true;
+  } else if (isDead()) return true;
+  fail();
+  return false;
+}
+
+/** Checks that the topmost operands are those of a list of types, `below` others. */
+export function expectList(list: i32, count: i32, below: i32): boolean {
+  for (let k: i32 = 0; k < count; k++) {
+    if (!expect(below + count - 1 - k, load32(list + k * 4))) return false;
+  }
+  return true;
+}
+
+/** Takes `count` types off, in unreachable code, or as many as there are. */
+export function dropTypes(count: i32): void {
+  for (let k: i32 = 0; k < count && top > base; k++) operands.release(operands.popEntry());
+}
+
+/** Takes off `count` operands that hold nothing any more. */
+export function pushTypes(list: i32, count: i32): void {
+  for (let k: i32 = 0; k < count; k++) {
+    code.reserveCode(0);
+    operands.pushHome(load32(list + k * 4));
+  }
+}
+
+// Frames.
+
+/** Opens a frame whose parameters are on the stack; a list of results of one type is kept in the frame. */
+export function openFrame(kind: i32, params: i32, paramCount: i32, results: i32, resultCount: i32, single: i32): void {
+  if (frame + FRAME * 2 > FRAMES_END) {
+    stop(STATUS_TOO_LARGE);
+    return;
+  }
+  frame = frame + FRAME;
+  let height = top;
+  let home = operands.homeTop;
+  for (let k: i32 = 0; k < paramCount && height > base && frame > FRAMES; k++) {
+    height = height - ENTRY;
+    home = operands.entryHome(height);
+  }
+  store32(frame + FRAME_KIND, kind);
+  store32(frame + FRAME_HEIGHT, height);
+  store32(frame + FRAME_HOME, home);
+  store32(frame + FRAME_PARAMS, params);
+  store32(frame + FRAME_PARAM_COUNT, paramCount);
+  store32(frame + FRAME_TYPE, single);
+  store32(frame + FRAME_RESULTS, single !== 0 ? frame + FRAME_TYPE : results);
+  store32(frame + FRAME_RESULT_COUNT, resultCount);
+  store32(frame + FRAME_DEAD, 0);
+  store32(frame + FRAME_LINKS, 0);
+  store32(frame + FRAME_EXPECTS, 0);
+  store32(frame + FRAME_HEADER, 0);
+  store32(frame + FRAME_ELSE, 0);
+  store32(frame + FRAME_ELSE2, 0);
+  store32(frame + FRAME_STAMP, 0);
+  store32(frame + FRAME_LIVE, live ? 1 : 0);
+  store32(frame + FRAME_INITS, initCount);
+  base = height;
+}
+
+/** In unreachable code, a frame's parameters may be missing: puts their types there. */
+export function restoreParams(): void {
+  operands.setTop(load32(frame + FRAME_HEIGHT), load32(frame + FRAME_HOME));
+  pushTypes(load32(frame + FRAME_PARAMS), load32(frame + FRAME_PARAM_COUNT));
+}
+
+/** What follows in the frame cannot be reached. */
+export function markDead(): void {
+  store32(frame + FRAME_DEAD, 1);
+  if (live) operands.dropTo(base);
+  else operands.setTop(base, load32(frame + FRAME_HOME));
+  live = false;
+}
+
+/** Checks that the innermost frame's results are all that is on its stack. */
+export function expectResults(): boolean {
+  const count = load32(frame + FRAME_RESULT_COUNT);
+  if (!expectList(load32(frame + FRAME_RESULTS), count, 0)) return false;
+  if (top - count * ENTRY > base) {
+    fail();
+    return false;
+  }
+  return true;
+}
+
+/** The frame of label `depth`, or 0. */
+export function frameOf(depth: i32): i32 {
+  const count = (frame - FRAMES) / FRAME + 1;
+  if (depth < 0 || depth >= count) {
+    fail();
+    return 0;
+  }
+  return frame - depth * FRAME;
+}
+
+/** Types that a branch to `target` carries: list and count. */
+export function labelTypes(target: i32): i32 {
+  return load32(target + (load32(target + FRAME_KIND) === IS_LOOP ? FRAME_PARAMS : FRAME_RESULTS));
+}
+
+export function labelCount(target: i32): i32 {
+  return load32(target + (load32(target + FRAME_KIND) === IS_LOOP ? FRAME_PARAM_COUNT : FRAME_RESULT_COUNT));
+}
+
+let stamp: i32 = 0;
+
+/** Begins to look at the labels of a br_table. */
+export function beginLabels(): void {
+  stamp = stamp + 1;
+}
+
+/** Has this br_table seen `target` before? */
+export function isSeen(target: i32): boolean {
+  const seen = load32(target + FRAME_STAMP) === stamp;
+  store32(target + FRAME_STAMP, stamp);
+  return seen;
+}
+
+// Locals without a default value: those that have been set, in order.
+
+let initCount: i32 = 0;
+let inits: i32 = 0;
+let initsEnd: i32 = 0;
+
+/** The list of set locals begins here; there is room up to `listEnd`. */
+export function beginInits(list: i32, listEnd: i32): void {
+  inits = list;
+  initsEnd = listEnd;
+  initCount = 0;
+}
+
+/** Local `index` has a value from here to the end of the frame. */
+export function markSet(index: i32): void {
+  if (operands.isLocalSet(index)) return;
+  operands.setLocalFlag(index, 1);
+  if (inits + initCount * 4 + 4 > initsEnd) {
+    stop(STATUS_TOO_LARGE);
+    return;
+  }
+  store32(inits + initCount * 4, index);
+  initCount = initCount + 1;
+}
+
+function undoInits(): void {
+  const mark = load32(frame + FRAME_INITS);
+  while (initCount > mark) {
+    initCount = initCount - 1;
+    operands.setLocalFlag(load32(inits + initCount * 4), 0);
+  }
+}
+
+// Branches, in live code.
+
+/** The registers of locals that `target` expects are valid after this. Keeps the flags. */
+export function meetLabel(target: i32): void {
+  if (load32(target + FRAME_EXPECTS) === 0) {
+    store32(target + FRAME_EXPECTS, 1);
+    store32(target + FRAME_GENERAL, operands.validGeneral);
+    store32(target + FRAME_VECTOR, operands.validVector);
+  } else operands.loadLocals(load32(target + FRAME_GENERAL), load32(target + FRAME_VECTOR));
+}
+
+/** The branch whose displacement is at `branch` leads to `target`'s label. */
+export function linkBranch(target: i32, branch: i32): void {
+  if (load32(target + FRAME_KIND) === IS_LOOP) {
+    machine.patchBranch(branch, load32(target + FRAME_HEADER));
+    return;
+  }
+  code.patch32(branch, load32(target + FRAME_LINKS));
+  store32(target + FRAME_LINKS, branch);
+}
+
+/** Are the topmost `count` operands at the label's place already? */
+export function isAligned(target: i32): boolean {
+  return top - labelCount(target) * ENTRY === load32(target + FRAME_HEIGHT);
+}
+
+/** Puts the operands that a branch carries where the label expects them, when they are not in their own homes. Keeps the flags. */
+export function moveOperands(target: i32): void {
+  const count = labelCount(target);
+  let home = load32(target + FRAME_HOME);
+  for (let k: i32 = count; k > 0; k--) {
+    const entry = top - k * ENTRY;
+    code.reserveCode(64);
+    operands.storeInto(entry, home);
+    home = home + homeBytes(entryType(entry));
+  }
+}
+
+function bindLinks(head: i32): void {
+  let branch = head;
+  while (branch !== 0) {
+    const next = code.wordAt(branch);
+    machine.patchBranch(branch, code.at);
+    branch = next;
+  }
+}
+
+/** A loop begins: its parameters are in their homes, all registers of locals are valid. */
+export function beginLoop(): void {
+  operands.flush(base, true);
+  operands.loadLocals(operands.allPinned(0), operands.allPinned(1));
+  meetLabel(frame);
+  store32(frame + FRAME_HEADER, code.at);
+}
+
+/** The else of an if begins at these branches (0: none). */
+export function setElse(branch: i32, branch2: i32): void {
+  store32(frame + FRAME_ELSE, branch);
+  store32(frame + FRAME_ELSE2, branch2);
+  store32(frame + FRAME_ELSE_GENERAL, operands.validGeneral);
+  store32(frame + FRAME_ELSE_VECTOR, operands.validVector);
+}
+
+function bindElse(): void {
+  machine.patchBranch(load32(frame + FRAME_ELSE), code.at);
+  if (load32(frame + FRAME_ELSE2) !== 0) machine.patchBranch(load32(frame + FRAME_ELSE2), code.at);
+  store32(frame + FRAME_ELSE, 0);
+  operands.keepLocals(load32(frame + FRAME_ELSE_GENERAL), load32(frame + FRAME_ELSE_VECTOR));
+}
+
+/** `else`: the innermost frame, whose results have been checked, goes on with its other arm. */
+export function beginElse(): void {
+  if (live) {
+    operands.flush(base, true);
+    meetLabel(frame);
+    linkBranch(frame, machine.jump());
+  }
+  undoInits();
+  store32(frame + FRAME_KIND, IS_ELSE);
+  store32(frame + FRAME_DEAD, 0);
+  live = load32(frame + FRAME_LIVE) !== 0;
+  if (live) bindElse();
+  restoreParams();
+}
+
+/** `end` of a frame other than the body's, whose results have been checked. */
+export function closeFrame(): void {
+  const kind = load32(frame + FRAME_KIND);
+  const links = load32(frame + FRAME_LINKS);
+  const skips = kind === IS_IF && load32(frame + FRAME_LIVE) !== 0;
+  if (kind !== IS_LOOP && (links !== 0 || skips)) {
+    if (live) {
+      operands.flush(base, true);
+      meetLabel(frame);
+    }
+    if (skips) bindElse();
+    bindLinks(links);
+    operands.keepLocals(load32(frame + FRAME_GENERAL), load32(frame + FRAME_VECTOR));
+    leave(true, true);
+  } else leave(live, false);
+}
+
+/** Leaves the innermost frame; its results are in their homes if `joined`, else where they are. */
+function leave(reachable: boolean, joined: boolean): void {
+  undoInits();
+  const results = load32(frame + FRAME_RESULTS);
+  const count = load32(frame + FRAME_RESULT_COUNT);
+  const outer = load32(frame + FRAME_LIVE) !== 0;
+  if (joined || !reachable) {
+    operands.setTop(load32(frame + FRAME_HEIGHT), load32(frame + FRAME_HOME));
+    pushTypes(results, count);
+  } else retypeTop(results, count);
+  live = reachable && outer;
+  frame = frame - FRAME;
+  if (frame >= FRAMES) base = load32(frame + FRAME_HEIGHT);
+}
+
+/** The topmost operands have the types of the list from now on, which may be above their own. */
+export function retypeTop(list: i32, count: i32): void {
+  for (let k: i32 = 0; k < count; k++) operands.setEntryType(top - (count - k) * ENTRY, load32(list + k * 4));
+}
+
+/** `end` of the body: branches to it arrive here. True if there are any, and then results are in their homes. */
+export function joinBody(): boolean {
+  const links = load32(frame + FRAME_LINKS);
+  if (links === 0) return false;
+  if (live) operands.flush(base, true);
+  bindLinks(links);
+  operands.forgetLocals();
+  operands.setTop(load32(frame + FRAME_HEIGHT), load32(frame + FRAME_HOME));
+  pushTypes(load32(frame + FRAME_RESULTS), load32(frame + FRAME_RESULT_COUNT));
+  live = true;
+  return true;
+}
+
+export function dropBody(): void {
+  frame = frame - FRAME;
+}

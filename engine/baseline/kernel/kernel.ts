@@ -1,0 +1,767 @@
+/**
+ * The baseline compiler: one pass over each body decodes, validates and writes machine code. In: tables of the module and bytes of its bodies in
+ * the kernel's memory (layout.ts). Out: code, sites, relocations, and per body where its code is or why there is none.
+ *
+ * An instruction goes through three hands: the reader (reader.ts) decodes it; the checks here and in control.ts compare its operands' types with
+ * what it takes, in reachable code and in unreachable; and, where it can be reached, an emit function (numeric.ts, storage.ts, calls.ts) moves
+ * operands and calls the machine (machine.ts). A body that fails has no effect: its code is taken back.
+ */
+import * as calls from "./calls.ts";
+import * as code from "./code.ts";
+import { beginCold, emitCold } from "./cold.ts";
+import { FEATURE_TYPED_FUNCTION_REFERENCES, OVERFLOW_ENTRY, TRAP_INTERRUPTED } from "./constants.ts";
+import * as control from "./control.ts";
+import * as frames from "./frames.ts";
+import * as layout from "./layout.ts";
+import * as machine from "./machine.ts";
+import { type i32, load32, load8, store32 } from "./memory.ts";
+import * as module from "./module.ts";
+import * as numeric from "./numeric.ts";
+import * as operands from "./operands.ts";
+import * as op from "./operations.ts";
+import * as reader from "./reader.ts";
+import { index, index2, instructionOffset } from "./reader.ts";
+import * as storage from "./storage.ts";
+import * as types from "./types.ts";
+import { bankOf, BOTTOM, I32, I64, isRef, V128 } from "./types.ts";
+
+/** Locals of one function, parameters not counted (wasm/limits.ts). */
+const MAX_LOCALS: i32 = 50000;
+const CODE_ALIGNMENT: i32 = 16;
+const FILLER: i32 = 0xcc;
+/** Above so many homes a loop zeroes them. */
+const MANY_HOMES: i32 = 32;
+
+/**
+ * Compiles the bodies from `first` on, at most `count`; results are at RESULTS. Returns how many have a result: fewer when the output is full, or when
+ * a body is invalid, whose result is then the last one.
+ */
+export function compileBodies(first: i32, count: i32): i32 {
+  code.beginCode();
+  const most = (layout.RESULTS_END - layout.RESULTS) / layout.RESULT_ROW;
+  for (let k: i32 = 0; k < count && k < most; k++) {
+    const result = layout.RESULTS + k * layout.RESULT_ROW;
+    const status = compileBody(first + k, result);
+    if (status === layout.STATUS_FULL && k > 0) return k;
+    store32(result + layout.RESULT_STATUS, status === layout.STATUS_FULL ? layout.STATUS_TOO_LARGE : status);
+    if (status === layout.STATUS_INVALID) return k + 1;
+  }
+  return count < most ? count : most;
+}
+
+/** Compiles one body; its status. */
+function compileBody(k: i32, result: i32): i32 {
+  const start = code.at;
+  const calls = code.callsAt;
+  const traps = code.trapsAt;
+  const relocations = code.relocationsAt;
+  const body = load32(layout.H_BODIES) + k * layout.BODY_ROW;
+  reader.beginReading(
+    load32(body + layout.BODY_START),
+    load32(body + layout.BODY_END),
+    load32(body + layout.BODY_OFFSET),
+  );
+  code.reserveCode(CODE_ALIGNMENT);
+  if (reader.status === layout.STATUS_DONE) {
+    code.alignCode(CODE_ALIGNMENT, FILLER);
+    writeBody(load32(layout.H_IMPORTED_FUNCS) + k, result, calls, traps);
+  }
+  if (reader.status !== layout.STATUS_DONE) code.rewind(start, calls, traps, relocations);
+  return reader.status;
+}
+
+function writeBody(func: i32, result: i32, calls: i32, traps: i32): void {
+  const start = code.at;
+  const type = types.typeRow(module.typeIndexOf(func));
+  beginBody(type);
+  if (reader.status !== layout.STATUS_DONE) return;
+  walk();
+  if (reader.status === layout.STATUS_DONE && reader.pos !== reader.end) reader.fail();
+  if (reader.status !== layout.STATUS_DONE) return;
+  const frame = operands.frameBytes();
+  emitCold();
+  const isLeaf = code.callsAt === calls;
+  addFrame(frame, calls, traps);
+  control.patchDrops(frame);
+  const entry = machine.finishFrame(frame, isLeaf);
+  store32(result + layout.RESULT_START, (isLeaf ? entry : start) - layout.CODE);
+  store32(result + layout.RESULT_END, code.here());
+  store32(result + layout.RESULT_FRAME, frame);
+}
+
+/** Sites were listed before the frame was known. */
+function addFrame(frame: i32, calls: i32, traps: i32): void {
+  for (let row = calls; row < code.callsAt; row += 24) store32(row + 4, load32(row + 4) + frame);
+  for (let row = traps; row < code.trapsAt; row += 20) store32(row + 8, load32(row + 8) + frame);
+}
+
+// Entry.
+
+/** Declares the locals and writes the entry of a function of type `type`. */
+function beginBody(type: i32): void {
+  operands.beginOperands();
+  frames.beginFrames();
+  control.beginControl();
+  beginCold();
+  const params = load32(type + layout.TYPE_PARAMS);
+  const count = load32(type + layout.TYPE_PARAM_COUNT);
+  for (let k: i32 = 0; k < count; k++) operands.addLocal(load32(params + k * 4));
+  const declared = operands.homeTop;
+  readLocals();
+  if (reader.status !== layout.STATUS_DONE) return;
+  const first = reader.pos;
+  if (operands.localCount > 0 || isInterruptible()) scanBody();
+  reader.seek(first);
+  const list = layout.LOCALS + operands.localCount * operands.LOCAL;
+  frames.beginInits(list, layout.LOCALS_END);
+  noteInits(count);
+  frames.openFrame(
+    frames.IS_BODY,
+    0,
+    0,
+    load32(type + layout.TYPE_RESULTS),
+    load32(type + layout.TYPE_RESULT_COUNT),
+    0,
+  );
+  machine.prologue();
+  takeParameters(params, count);
+  zeroLocals(declared, operands.homeTop);
+  if (isInterruptible() && hasCalls) emitPoll();
+}
+
+/** Reads the declarations of locals. */
+function readLocals(): void {
+  let total: i32 = 0;
+  const runs = reader.readU32();
+  if (runs < 0 || runs > reader.end - reader.pos) reader.fail();
+  let last: i32 = I32;
+  for (let run: i32 = 0; run < runs && reader.status === layout.STATUS_DONE; run++) {
+    const count = reader.readU32();
+    if (count < 0 || count > MAX_LOCALS - total) {
+      reader.fail();
+      return;
+    }
+    total = total + count;
+    const type = reader.readValType();
+    if (count > 0 && type !== last && (type === V128 || isRef(type))) useLocalType(type);
+    if (count > 0) last = type;
+    for (let k: i32 = 0; k < count && reader.status === layout.STATUS_DONE; k++) operands.addLocal(type);
+  }
+}
+
+/** The offset of features that types of locals need is that of the body. */
+function useLocalType(type: i32): void {
+  module.useType(type);
+}
+
+/** Marks locals without a default value, of which only parameters are set. */
+function noteInits(params: i32): void {
+  for (let k: i32 = 0; k < operands.localCount; k++) {
+    const type = operands.localType(k);
+    operands.setLocalFlag(k, k < params || !isRef(type) || types.isNullable(type) ? 1 : 0);
+  }
+}
+
+// A look ahead over the body: which locals are used most, and is anything called?
+
+let hasCalls: boolean = false;
+
+/** Uses in a loop count so many times as often. */
+const LOOP_SHIFT: i32 = 3;
+const MAX_LOOP_SHIFT: i32 = 15;
+
+function scanBody(): void {
+  hasCalls = false;
+  let shift: i32 = 0;
+  // Kinds of the open frames, a byte each, where frames will be.
+  let depth: i32 = 0;
+  while (reader.pos < reader.end && reader.status === layout.STATUS_DONE && depth >= 0) {
+    const row = reader.nextInstruction();
+    if (row === 0) break;
+    const kind = load8(row + layout.ROW_KIND);
+    if (kind >= op.KIND_LOCAL_GET && kind <= op.KIND_LOCAL_TEE) {
+      if (index >= 0 && index < operands.localCount) operands.useLocal(index, 1 << shift);
+    } else if (kind >= op.KIND_BLOCK && kind <= op.KIND_IF) {
+      const isLoop = kind === op.KIND_LOOP && shift < MAX_LOOP_SHIFT;
+      if (depth < (layout.FRAMES_END - layout.FRAMES) >> 2) store32(layout.FRAMES + depth * 4, isLoop ? 1 : 0);
+      if (isLoop) shift = shift + LOOP_SHIFT;
+      depth = depth + 1;
+    } else if (kind === op.KIND_END) {
+      depth = depth - 1;
+      if (depth >= 0 && depth < (layout.FRAMES_END - layout.FRAMES) >> 2 && load32(layout.FRAMES + depth * 4) !== 0) {
+        shift = shift - LOOP_SHIFT;
+      }
+    } else if (kind >= op.KIND_CALL && kind <= op.KIND_CALL_REF) hasCalls = true;
+  }
+  // What is wrong is found again, in its place.
+  reader.clearStatus();
+  operands.pinLocals(0);
+  operands.pinLocals(1);
+}
+
+function isInterruptible(): boolean {
+  return (load32(layout.H_MODE) & layout.MODE_INTERRUPTIBLE) !== 0;
+}
+
+/** A place where the host can stop the code. */
+function emitPoll(): void {
+  code.trapSite(TRAP_INTERRUPTED, 0, instructionOffset);
+  machine.poll();
+  machine.afterPoll();
+}
+
+/** Stores the parameters to their homes, and to the registers of those that have one. */
+function takeParameters(params: i32, count: i32): void {
+  operands.beginMoves();
+  let general: i32 = 0;
+  let vector: i32 = 0;
+  for (let k: i32 = 0; k < count; k++) {
+    code.reserveCode(64);
+    const type = load32(params + k * 4);
+    const bank = bankOf(type);
+    const register = machine.parameterRegister(bank, bank === 0 ? general : vector);
+    if (register !== machine.NO_REGISTER) {
+      machine.storeHome(type, register, operands.localHome(k));
+      const pin = operands.localPin(k);
+      if (pin !== machine.NO_REGISTER) {
+        operands.addMove(pin, register);
+        operands.noteLocalLoaded(k);
+      }
+    } else takeOverflow(type, k);
+    if (bank === 0) general = general + 1;
+    else vector = vector + 1;
+  }
+  operands.makeMoves();
+}
+
+function takeOverflow(type: i32, k: i32): void {
+  const as = type === V128 ? V128 : type === I32 ? I32 : machine.WIDE;
+  const register = machine.scratchOf(as === V128 ? 1 : 0);
+  machine.overflowBuffer(machine.SCRATCH);
+  machine.loadFrom(as, register, machine.SCRATCH, k * OVERFLOW_ENTRY);
+  machine.storeHome(as, register, operands.localHome(k));
+}
+
+/** Zeroes homes. */
+function zeroLocals(from: i32, to: i32): void {
+  const homes = (to - from) >> 3;
+  if (homes > MANY_HOMES) {
+    machine.zeroHomes(from, homes);
+    return;
+  }
+  for (let home = from; home < to; home += 8) machine.storeConstant(1, 0, 0, home);
+}
+
+// Instructions.
+
+function walk(): void {
+  while (frames.isOpen()) {
+    code.reserveCode(0);
+    const row = reader.nextInstruction();
+    if (reader.status !== layout.STATUS_DONE) return;
+    module.useFeature(load8(row + layout.ROW_FEATURE));
+    visit(row);
+    if (reader.status !== layout.STATUS_DONE) return;
+  }
+}
+
+function visit(row: i32): void {
+  if (load8(row + layout.ROW_OPERANDS) !== layout.SPECIAL) visitSimple(row);
+  else visitSpecial(load8(row + layout.ROW_KIND), load8(row + layout.ROW_ARGUMENT));
+}
+
+/** An instruction that its signature describes. */
+function visitSimple(row: i32): void {
+  const checks = load8(row + layout.ROW_CHECKS);
+  const is64 = checks !== 0 && checkImmediates(row, checks);
+  if (reader.status !== layout.STATUS_DONE) return;
+  const wide = is64 ? load8(row + layout.ROW_ADDRESSES) : 0;
+  const count = load8(row + layout.ROW_OPERANDS);
+  for (let k: i32 = 0; k < count; k++) {
+    const type = ((wide >> k) & 1) !== 0 ? I64 : load8(row + layout.ROW_TOP + k);
+    if (!frames.expect(k, type)) return;
+  }
+  const result = (wide & 8) !== 0 ? I64 : load8(row + layout.ROW_RESULT);
+  if (frames.live) {
+    emitSimple(row, result);
+    return;
+  }
+  frames.dropTypes(count);
+  if (result !== 0) operands.pushHome(result);
+}
+
+/** Checks immediates; has the memory or table 64-bit addresses? */
+function checkImmediates(row: i32, checks: i32): boolean {
+  let is64 = false;
+  if ((checks & layout.CHECK_MEMARG) !== 0) {
+    if (!module.hasMemory(reader.memory)) return false;
+    is64 = storage.isMemory64(reader.memory);
+    const natural = load8(row + layout.ROW_WIDTH);
+    const isAtomic = (checks & layout.CHECK_ATOMIC) !== 0;
+    if (reader.align > natural || (isAtomic && reader.align !== natural)) reader.fail();
+    if (reader.high !== 0 && !is64) reader.fail();
+  }
+  if ((checks & layout.CHECK_MEMORY) !== 0) {
+    if (!module.hasMemory(index)) return false;
+    is64 = storage.isMemory64(index);
+  }
+  if ((checks & layout.CHECK_TABLE) !== 0) {
+    if (!module.hasTable(index)) return false;
+    is64 = storage.isTable64(index);
+  }
+  const lanes = load8(row + layout.ROW_LANES);
+  if ((checks & layout.CHECK_LANE) !== 0 && reader.lane >= lanes) reader.fail();
+  if ((checks & layout.CHECK_LANES) !== 0) {
+    for (let k: i32 = 0; k < 16; k++) if (load8(reader.literal + k) >= lanes) reader.fail();
+  }
+  return is64;
+}
+
+function emitSimple(row: i32, result: i32): void {
+  const operation = load8(row + layout.ROW_ARGUMENT);
+  const type = load8(row + layout.ROW_TOP);
+  switch (load8(row + layout.ROW_KIND)) {
+    case op.KIND_BINARY:
+      numeric.emitBinary(operation, type);
+      return;
+    case op.KIND_SHIFT:
+      numeric.emitShift(operation, type);
+      return;
+    case op.KIND_DIVIDE:
+      numeric.emitDivision(operation, type);
+      return;
+    case op.KIND_COMPARE:
+      numeric.emitCompare(operation, type);
+      return;
+    case op.KIND_EQZ:
+      numeric.emitEqz(type);
+      return;
+    case op.KIND_UNARY:
+      numeric.emitUnary(operation, type, result);
+      return;
+    case op.KIND_FLOAT_BINARY:
+      numeric.emitFloatBinary(operation, type);
+      return;
+    case op.KIND_FLOAT_UNARY:
+      numeric.emitFloatUnary(operation, type);
+      return;
+    case op.KIND_FLOAT_COMPARE:
+      numeric.emitFloatCompare(operation, type);
+      return;
+    case op.KIND_CONVERT:
+      numeric.emitConversion(operation, type, result);
+      return;
+    case op.KIND_LOAD:
+      storage.emitLoad(load8(row + layout.ROW_WIDTH), operation, result);
+      return;
+    case op.KIND_STORE:
+      storage.emitStore(load8(row + layout.ROW_WIDTH), type);
+      return;
+    case op.KIND_CONST32:
+      operands.pushConstant(result, reader.low, 0);
+      return;
+    case op.KIND_CONST64:
+      operands.pushConstant(result, reader.low, reader.high);
+      return;
+    case op.KIND_MEMORY_SIZE:
+      storage.emitMemorySize();
+      return;
+    case op.KIND_MEMORY_GROW:
+      storage.emitMemoryGrow();
+      return;
+    case op.KIND_MEMORY_FILL:
+      storage.emitMemoryFill();
+      return;
+    case op.KIND_TABLE_SIZE:
+      storage.emitTableSize();
+      return;
+    case op.KIND_NOP:
+      return;
+  }
+  reader.stop(operation);
+}
+
+/** An instruction with rules of its own. Of one that is not covered, `argument` is the reason. */
+function visitSpecial(kind: i32, argument: i32): void {
+  switch (kind) {
+    case op.KIND_LOCAL_GET:
+      visitLocalGet();
+      return;
+    case op.KIND_LOCAL_SET:
+      visitLocalSet(false);
+      return;
+    case op.KIND_LOCAL_TEE:
+      visitLocalSet(true);
+      return;
+    case op.KIND_GLOBAL_GET:
+      visitGlobalGet();
+      return;
+    case op.KIND_GLOBAL_SET:
+      visitGlobalSet();
+      return;
+    case op.KIND_BLOCK:
+      control.visitBlock();
+      return;
+    case op.KIND_LOOP:
+      control.visitLoop();
+      if (frames.live && isInterruptible() && reader.status === layout.STATUS_DONE) emitPoll();
+      return;
+    case op.KIND_IF:
+      control.visitIf();
+      return;
+    case op.KIND_ELSE:
+      control.visitElse();
+      return;
+    case op.KIND_END:
+      control.visitEnd();
+      return;
+    case op.KIND_BR:
+      control.visitBranch();
+      return;
+    case op.KIND_BR_IF:
+      control.visitBranchIf();
+      return;
+    case op.KIND_BR_TABLE:
+      control.visitBranchTable();
+      return;
+    case op.KIND_RETURN:
+      control.visitReturn();
+      return;
+    case op.KIND_UNREACHABLE:
+      control.visitUnreachable();
+      return;
+    case op.KIND_CALL:
+      visitCall();
+      return;
+    case op.KIND_CALL_INDIRECT:
+      visitCallIndirect();
+      return;
+    case op.KIND_CALL_REF:
+      visitCallRef();
+      return;
+    case op.KIND_DROP:
+      visitDrop();
+      return;
+    case op.KIND_SELECT:
+      visitSelect();
+      return;
+    case op.KIND_SELECT_TYPED:
+      visitSelectTyped();
+      return;
+  }
+  visitReference(kind, argument);
+}
+
+/** Takes `count` operands off and pushes `result` (0: none), in unreachable code. */
+function replaceTypes(count: i32, result: i32): void {
+  frames.dropTypes(count);
+  if (result !== 0) operands.pushHome(result);
+}
+
+function visitReference(kind: i32, argument: i32): void {
+  switch (kind) {
+    case op.KIND_MEMORY_COPY:
+      visitMemoryCopy();
+      return;
+    case op.KIND_MEMORY_INIT:
+      visitMemoryInit();
+      return;
+    case op.KIND_DATA_DROP:
+      if (module.hasData(index) && frames.live) storage.emitDataDrop();
+      return;
+    case op.KIND_TABLE_GET:
+      visitTableGet();
+      return;
+    case op.KIND_TABLE_SET:
+      visitTableSet();
+      return;
+    case op.KIND_TABLE_GROW:
+      visitTableGrow();
+      return;
+    case op.KIND_TABLE_FILL:
+      visitTableFill();
+      return;
+    case op.KIND_TABLE_COPY:
+      visitTableCopy();
+      return;
+    case op.KIND_TABLE_INIT:
+      visitTableInit();
+      return;
+    case op.KIND_ELEM_DROP:
+      if (module.hasElem(index) && frames.live) storage.emitElemDrop();
+      return;
+    case op.KIND_REF_NULL:
+      visitRefNull();
+      return;
+    case op.KIND_REF_IS_NULL:
+      control.referenceOnTop();
+      if (reader.status !== layout.STATUS_DONE) return;
+      if (frames.live) storage.emitRefIsNull();
+      else replaceTypes(1, I32);
+      return;
+    case op.KIND_REF_FUNC:
+      visitRefFunc();
+      return;
+    case op.KIND_REF_AS_NON_NULL: {
+      const type = control.referenceOnTop();
+      if (reader.status !== layout.STATUS_DONE) return;
+      if (frames.live) storage.emitRefAsNonNull();
+      else replaceTypes(1, types.nonNull(type));
+      return;
+    }
+    case op.KIND_BR_ON_NULL:
+      control.visitBranchOnNull();
+      return;
+    case op.KIND_BR_ON_NON_NULL:
+      control.visitBranchOnNonNull();
+      return;
+  }
+  reader.stop(argument);
+}
+
+// Locals and globals.
+
+function visitLocalGet(): void {
+  if (!module.isIndex(index, operands.localCount)) return;
+  if (!operands.isLocalSet(index)) {
+    reader.fail();
+    return;
+  }
+  if (frames.live) operands.pushLocal(index);
+  else operands.pushHome(operands.localType(index));
+}
+
+function visitLocalSet(isTee: boolean): void {
+  if (!module.isIndex(index, operands.localCount)) return;
+  const type = operands.localType(index);
+  if (!frames.expect(0, type)) return;
+  frames.markSet(index);
+  if (!frames.live) {
+    replaceTypes(1, isTee ? type : 0);
+    return;
+  }
+  if (isTee) operands.teeLocal(index, operands.popEntry());
+  else operands.setLocal(index, operands.popEntry());
+}
+
+function visitGlobalGet(): void {
+  if (!module.hasGlobal(index)) return;
+  if (frames.live) storage.emitGlobalGet();
+  else operands.pushHome(load32(storage.globalRow(index) + layout.GLOBAL_TYPE));
+}
+
+function visitGlobalSet(): void {
+  if (!module.hasGlobal(index)) return;
+  const row = storage.globalRow(index);
+  if ((load32(row + layout.GLOBAL_FLAGS) & layout.GLOBAL_IS_MUTABLE) === 0) reader.fail();
+  if (!frames.expect(0, load32(row + layout.GLOBAL_TYPE)) || reader.status !== layout.STATUS_DONE) return;
+  if (frames.live) storage.emitGlobalSet();
+  else frames.dropTypes(1);
+}
+
+// Operands of any type.
+
+function visitDrop(): void {
+  frames.typeAt(0);
+  if (reader.status !== layout.STATUS_DONE) return;
+  if (frames.live) operands.release(operands.popEntry());
+  else frames.dropTypes(1);
+}
+
+function visitSelect(): void {
+  if (!frames.expect(0, I32)) return;
+  const second = frames.typeAt(1);
+  const first = frames.typeAt(2);
+  if (isRef(first) || isRef(second)) reader.fail();
+  if (first !== second && first !== BOTTOM && second !== BOTTOM) reader.fail();
+  finishSelect(first === BOTTOM ? second : first);
+}
+
+function visitSelectTyped(): void {
+  if (reader.valTypeCount !== 1) {
+    reader.fail();
+    return;
+  }
+  const type = reader.valType;
+  module.useType(type);
+  if (!frames.expect(0, I32) || !frames.expect(1, type) || !frames.expect(2, type)) return;
+  finishSelect(type);
+}
+
+function finishSelect(type: i32): void {
+  if (reader.status !== layout.STATUS_DONE) return;
+  if (frames.live) {
+    numeric.emitSelect(type);
+    return;
+  }
+  frames.dropTypes(3);
+  operands.pushHome(type);
+}
+
+// Calls.
+
+/** Checks the operands of a call of a function of type `type`, a row; in unreachable code, puts its results there. */
+function isCallable(type: i32): boolean {
+  const params = load32(type + layout.TYPE_PARAMS);
+  const count = load32(type + layout.TYPE_PARAM_COUNT);
+  if (!frames.expectList(params, count, 0)) return false;
+  if (frames.live) return true;
+  frames.dropTypes(count);
+  frames.pushTypes(load32(type + layout.TYPE_RESULTS), load32(type + layout.TYPE_RESULT_COUNT));
+  return false;
+}
+
+function visitCall(): void {
+  const type = module.functionAt(index);
+  if (type !== 0 && isCallable(type)) calls.emitCall(index, type);
+}
+
+function visitCallIndirect(): void {
+  if (!module.hasTable(index2)) return;
+  const table = storage.tableRow(index2);
+  if (!types.matches(load32(table + layout.TABLE_ELEMENT), types.FUNCREF)) {
+    reader.fail();
+    return;
+  }
+  const type = module.funcTypeAt(index);
+  if (type === 0 || !frames.expect(0, storage.isTable64(index2) ? I64 : I32)) return;
+  if (!frames.expectList(load32(type + layout.TYPE_PARAMS), load32(type + layout.TYPE_PARAM_COUNT), 1)) return;
+  if (frames.live) {
+    calls.emitCallIndirect(index, index2);
+    return;
+  }
+  frames.dropTypes(1);
+  isCallable(type);
+}
+
+function visitCallRef(): void {
+  module.useFeature(FEATURE_TYPED_FUNCTION_REFERENCES);
+  const type = module.funcTypeAt(index);
+  if (type === 0 || !frames.expect(0, types.refType(1, index))) return;
+  if (!frames.expectList(load32(type + layout.TYPE_PARAMS), load32(type + layout.TYPE_PARAM_COUNT), 1)) return;
+  if (frames.live) {
+    calls.emitCallRef(index);
+    return;
+  }
+  frames.dropTypes(1);
+  isCallable(type);
+}
+
+// Bulk operations and tables.
+
+function memoryAddressType(k: i32): i32 {
+  return storage.isMemory64(k) ? I64 : I32;
+}
+
+function tableAddressType(k: i32): i32 {
+  return storage.isTable64(k) ? I64 : I32;
+}
+
+/** The length of a copy has the smaller of the two address types. */
+function smaller(a: i32, b: i32): i32 {
+  return a === I64 ? b : a;
+}
+
+function visitMemoryCopy(): void {
+  if (!module.hasMemory(index) || !module.hasMemory(index2)) return;
+  const to = memoryAddressType(index);
+  const from = memoryAddressType(index2);
+  if (!frames.expect(0, smaller(to, from)) || !frames.expect(1, from) || !frames.expect(2, to)) return;
+  if (frames.live) storage.emitMemoryCopy();
+  else frames.dropTypes(3);
+}
+
+function visitMemoryInit(): void {
+  if (!module.hasMemory(index2) || !module.hasData(index)) return;
+  if (!frames.expect(0, I32) || !frames.expect(1, I32) || !frames.expect(2, memoryAddressType(index2))) return;
+  if (frames.live) storage.emitMemoryInit();
+  else frames.dropTypes(3);
+}
+
+function elementType(table: i32): i32 {
+  return load32(storage.tableRow(table) + layout.TABLE_ELEMENT);
+}
+
+function visitTableGet(): void {
+  if (!module.hasTable(index) || !frames.expect(0, tableAddressType(index))) return;
+  if (frames.live) storage.emitTableGet();
+  else replaceTypes(1, elementType(index));
+}
+
+function visitTableSet(): void {
+  if (!module.hasTable(index)) return;
+  if (!frames.expect(0, elementType(index)) || !frames.expect(1, tableAddressType(index))) return;
+  if (frames.live) storage.emitTableSet();
+  else frames.dropTypes(2);
+}
+
+function visitTableGrow(): void {
+  if (!module.hasTable(index)) return;
+  const address = tableAddressType(index);
+  if (!frames.expect(0, address) || !frames.expect(1, elementType(index))) return;
+  if (frames.live) storage.emitTableGrow();
+  else replaceTypes(2, address);
+}
+
+function visitTableFill(): void {
+  if (!module.hasTable(index)) return;
+  const address = tableAddressType(index);
+  if (!frames.expect(0, address) || !frames.expect(1, elementType(index)) || !frames.expect(2, address)) return;
+  if (frames.live) storage.emitTableFill();
+  else frames.dropTypes(3);
+}
+
+function visitTableCopy(): void {
+  if (!module.hasTable(index) || !module.hasTable(index2)) return;
+  if (!types.matches(elementType(index2), elementType(index))) reader.fail();
+  const to = tableAddressType(index);
+  const from = tableAddressType(index2);
+  if (!frames.expect(0, smaller(to, from)) || !frames.expect(1, from) || !frames.expect(2, to)) return;
+  if (reader.status !== layout.STATUS_DONE) return;
+  if (frames.live) storage.emitTableCopy();
+  else frames.dropTypes(3);
+}
+
+function visitTableInit(): void {
+  if (!module.hasTable(index2) || !module.hasElem(index)) return;
+  if (!types.matches(module.elemType(index), elementType(index2))) reader.fail();
+  if (!frames.expect(0, I32) || !frames.expect(1, I32) || !frames.expect(2, tableAddressType(index2))) return;
+  if (reader.status !== layout.STATUS_DONE) return;
+  if (frames.live) storage.emitTableInit();
+  else frames.dropTypes(3);
+}
+
+// References.
+
+function visitRefNull(): void {
+  const type = types.refType(1, reader.heap);
+  module.useType(type);
+  if (reader.status !== layout.STATUS_DONE) return;
+  if (frames.live) operands.pushConstant(type, 0, 0);
+  else operands.pushHome(type);
+}
+
+function visitRefFunc(): void {
+  if (!module.isIndex(index, load32(layout.H_FUNC_COUNT))) return;
+  if (!module.isDeclared(index)) {
+    reader.fail();
+    return;
+  }
+  const type = types.refType(0, module.typeIndexOf(index));
+  if (frames.live) storage.emitRefFunc(type);
+  else operands.pushHome(type);
+}
+
+// Ends of what came out, for the driver.
+
+export function callsEnd(): i32 {
+  return code.callsAt;
+}
+
+export function trapsEnd(): i32 {
+  return code.trapsAt;
+}
+
+export function relocationsEnd(): i32 {
+  return code.relocationsAt;
+}

@@ -1,0 +1,175 @@
+/**
+ * Where things are in the kernel's memory: what the driver (engine/baseline/) puts there before a run and finds there after it. Every table has
+ * rows of fixed size; addresses of tables whose size depends on the module are words of the header.
+ *
+ *     HEADER       words, below: facts of the module and addresses of its tables
+ *     OPCODES      row ids by prefix page and code, then a row per opcode (opcode_table.ts)
+ *     FEATURES     per feature: a word, 1 if it is on; then per feature the smallest offset of a use
+ *     LOCALS, OPERANDS, FRAMES, COLD     scratch of one body: its locals, operand stack, control frames, out-of-line code
+ *     CALLS, TRAPS, RELOCATIONS, RESULTS, CODE     what comes out, for many bodies
+ *     MODULE       tables of the module and the bytes of its bodies
+ */
+import type { i32 } from "./memory.ts";
+
+// Regions.
+export const HEADER: i32 = 0x100;
+export const OPCODES: i32 = 0x1000;
+/** Row ids, 16 bits each, by page (prefix byte) and code. */
+export const OPCODE_PAGE_BYTES: i32 = 0x400;
+export const OPCODE_ROWS: i32 = OPCODES + 5 * OPCODE_PAGE_BYTES;
+export const FEATURES: i32 = 0xf000;
+export const FEATURE_USES: i32 = FEATURES + 0x100;
+export const SCRATCH_MOVES: i32 = 0xf400;
+export const LOCALS: i32 = 0x10000;
+export const LOCALS_END: i32 = 0x100000;
+export const OPERANDS: i32 = 0x100000;
+export const OPERANDS_END: i32 = 0x200000;
+export const FRAMES: i32 = 0x200000;
+export const FRAMES_END: i32 = 0x300000;
+export const COLD: i32 = 0x300000;
+export const COLD_END: i32 = 0x400000;
+export const CALLS: i32 = 0x400000;
+export const CALLS_END: i32 = 0x500000;
+export const TRAPS: i32 = 0x500000;
+export const TRAPS_END: i32 = 0x600000;
+export const RELOCATIONS: i32 = 0x600000;
+export const RELOCATIONS_END: i32 = 0x700000;
+export const RESULTS: i32 = 0x700000;
+export const RESULTS_END: i32 = 0x800000;
+export const CODE: i32 = 0x800000;
+export const CODE_END: i32 = 0x1000000;
+export const MODULE: i32 = 0x1000000;
+
+// Words of the header: addresses of tables, counts, offsets in the VM context.
+export const H_MODE: i32 = HEADER;
+export const H_CPU: i32 = HEADER + 4;
+export const H_TYPES: i32 = HEADER + 8;
+export const H_TYPE_COUNT: i32 = HEADER + 12;
+export const H_FUNCS: i32 = HEADER + 16;
+export const H_FUNC_COUNT: i32 = HEADER + 20;
+export const H_IMPORTED_FUNCS: i32 = HEADER + 24;
+export const H_GLOBALS: i32 = HEADER + 28;
+export const H_GLOBAL_COUNT: i32 = HEADER + 32;
+export const H_TABLES: i32 = HEADER + 36;
+export const H_TABLE_COUNT: i32 = HEADER + 40;
+export const H_MEMORIES: i32 = HEADER + 44;
+export const H_MEMORY_COUNT: i32 = HEADER + 48;
+export const H_ELEMS: i32 = HEADER + 52;
+export const H_ELEM_COUNT: i32 = HEADER + 56;
+export const H_DATA_COUNT: i32 = HEADER + 60;
+/** 1: the module has data segments and no data count section. */
+export const H_DATA_COUNT_MISSING: i32 = HEADER + 64;
+export const H_DECLARED: i32 = HEADER + 68;
+export const H_BODIES: i32 = HEADER + 72;
+export const H_IMPORTS_OFFSET: i32 = HEADER + 76;
+export const H_FUNCTIONS_OFFSET: i32 = HEADER + 80;
+export const H_TYPE_IDS_OFFSET: i32 = HEADER + 84;
+export const H_CONSTANTS: i32 = HEADER + 88;
+export const H_TAGS: i32 = HEADER + 92;
+export const H_TAG_COUNT: i32 = HEADER + 96;
+export const H_TAGS_OFFSET: i32 = HEADER + 100;
+
+/** Bits of H_MODE. */
+export const MODE_EXPLICIT_BOUNDS: i32 = 1;
+export const MODE_STACK_FENCE: i32 = 2;
+export const MODE_INTERRUPTIBLE: i32 = 4;
+
+/** Bits of H_CPU. */
+export const CPU_LZCNT: i32 = 1;
+export const CPU_BMI1: i32 = 2;
+export const CPU_BMI2: i32 = 4;
+export const CPU_POPCNT: i32 = 8;
+
+// A type: what it is, its lists, canonical id, index of the declared supertype (−1), 1 if final, depth in the chain of supertypes.
+export const TYPE_ROW: i32 = 36;
+export const TYPE_KIND: i32 = 0;
+export const TYPE_PARAMS: i32 = 4;
+export const TYPE_PARAM_COUNT: i32 = 8;
+export const TYPE_RESULTS: i32 = 12;
+export const TYPE_RESULT_COUNT: i32 = 16;
+export const TYPE_CANONICAL: i32 = 20;
+export const TYPE_PARENT: i32 = 24;
+export const TYPE_FINAL: i32 = 28;
+export const TYPE_DEPTH: i32 = 32;
+export const TYPE_IS_FUNC: i32 = 1;
+export const TYPE_IS_STRUCT: i32 = 2;
+export const TYPE_IS_ARRAY: i32 = 3;
+
+// A global: type, flags, offset in the context.
+export const GLOBAL_ROW: i32 = 12;
+export const GLOBAL_TYPE: i32 = 0;
+export const GLOBAL_FLAGS: i32 = 4;
+export const GLOBAL_OFFSET: i32 = 8;
+export const GLOBAL_IS_MUTABLE: i32 = 1;
+export const GLOBAL_IS_POINTER: i32 = 2;
+
+// A table: type of its elements, 1 if its indices have 64 bits, offset in the context.
+export const TABLE_ROW: i32 = 12;
+export const TABLE_ELEMENT: i32 = 0;
+export const TABLE_IS_64: i32 = 4;
+export const TABLE_OFFSET: i32 = 8;
+
+// A memory: flags, offset in the context.
+export const MEMORY_ROW: i32 = 12;
+export const MEMORY_FLAGS: i32 = 0;
+export const MEMORY_OFFSET: i32 = 4;
+export const MEMORY_SHARED_LENGTH: i32 = 8;
+export const MEMORY_IS_64: i32 = 1;
+export const MEMORY_IS_SHARED: i32 = 2;
+
+// A body: address of its first byte and of its end, absolute offset in the module.
+export const BODY_ROW: i32 = 12;
+export const BODY_START: i32 = 0;
+export const BODY_END: i32 = 4;
+export const BODY_OFFSET: i32 = 8;
+
+// A result: start and end of the code relative to CODE, frame in bytes, status.
+export const RESULT_ROW: i32 = 16;
+export const RESULT_START: i32 = 0;
+export const RESULT_END: i32 = 4;
+export const RESULT_FRAME: i32 = 8;
+export const RESULT_STATUS: i32 = 12;
+
+/** How a body ended: compiled, invalid, or one of the reasons for leaving it to the optimizing compiler. */
+export const STATUS_DONE: i32 = 0;
+export const STATUS_INVALID: i32 = 1;
+export const STATUS_TOO_LARGE: i32 = 2;
+export const STATUS_TAIL_CALL: i32 = 3;
+export const STATUS_EXCEPTIONS: i32 = 4;
+export const STATUS_SIMD: i32 = 5;
+export const STATUS_THREADS: i32 = 6;
+export const STATUS_MEMORY64: i32 = 7;
+export const STATUS_GC: i32 = 8;
+export const STATUS_CPU: i32 = 9;
+/** Not a result: the output is full, and the body is to be compiled again. */
+export const STATUS_FULL: i32 = 100;
+
+// An opcode's row.
+export const OPCODE_ROW: i32 = 20;
+export const ROW_KIND: i32 = 0;
+export const ROW_ARGUMENT: i32 = 1;
+/** Number of operands, or SPECIAL. */
+export const ROW_OPERANDS: i32 = 2;
+/** Type of the operand on top, below, and third; of the result, 0 for none. */
+export const ROW_TOP: i32 = 3;
+export const ROW_RESULT: i32 = 6;
+export const ROW_FEATURE: i32 = 7;
+/** log2 of the width of a memory access. */
+export const ROW_WIDTH: i32 = 8;
+/** Bits: which of the operands from the top on, and (8) the result, are addresses. */
+export const ROW_ADDRESSES: i32 = 9;
+/** Bits: the memory of a memarg (1), of an index (2), a table of an index (4), a lane (8), lanes (16), an atomic access (32). */
+export const ROW_CHECKS: i32 = 10;
+export const ROW_LANES: i32 = 11;
+/** How the immediates are read: up to six steps of 5 bits. */
+export const ROW_PLAN: i32 = 12;
+/** 1 + id of the row, which is at 16. */
+export const ROW_STATUS: i32 = 16;
+
+export const SPECIAL: i32 = 255;
+export const CHECK_MEMARG: i32 = 1;
+export const CHECK_MEMORY: i32 = 2;
+export const CHECK_TABLE: i32 = 4;
+export const CHECK_LANE: i32 = 8;
+export const CHECK_LANES: i32 = 16;
+export const CHECK_ATOMIC: i32 = 32;

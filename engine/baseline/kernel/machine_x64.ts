@@ -1,0 +1,1196 @@
+/**
+ * x86-64 as the compiler sees a machine: registers by role, and macro-instructions, each of which becomes one or a few instructions. The compiler
+ * calls nothing else that depends on the processor; another processor is another file with the same exports.
+ *
+ * Registers are numbered as in codegen/vcode.ts: 0-31 general, 32-63 vector. Conventions are those of backend_x64/abi.ts. Macro-instructions change
+ * their destination, the flags and the scratch registers (r11, xmm15), and nothing else; those that keep the flags say so.
+ * `home` is the offset of a value's home in the frame. i32 values are zero-extended in registers, always.
+ */
+import * as code from "./code.ts";
+import { emit32, emit8 } from "./code.ts";
+import * as cond from "./conditions.ts";
+import {
+  CONTEXT_MEMORIES,
+  CONTEXT_METERED,
+  CONTEXT_OVERFLOW,
+  CONTEXT_STACK_LIMIT,
+  CONTEXT_THREAD,
+  MEMORY_LENGTH_FIELD,
+  RECORD_CODE,
+  RECORD_CONTEXT,
+  RELOC_FUNCTION,
+  RELOC_IMAGE,
+  RELOC_POLL_PAGE,
+  RELOC_STUB,
+  SHARED_ABS32,
+  SHARED_ABS64,
+  SHARED_F32_2P63,
+  SHARED_F32_M2P31,
+  SHARED_F32_M2P63,
+  SHARED_F64_2P63,
+  SHARED_F64_M2P31_1,
+  SHARED_F64_M2P63,
+  SHARED_SIGN32,
+  SHARED_SIGN64,
+  STACK_SLACK,
+  STUB_BUILTIN,
+  STUB_TRAP,
+  THREAD_FUEL,
+  TRAP_INTEGER_DIVIDE_BY_ZERO,
+  TRAP_INTEGER_OVERFLOW,
+  TRAP_INVALID_CONVERSION,
+  TRAP_MEMORY_OUT_OF_BOUNDS,
+  TRAP_STACK_EXHAUSTED,
+} from "./constants.ts";
+import { mi, ri, rip, rm, rmx, rr, rrByte, vexShift } from "./encoding_x64.ts";
+import {
+  CPU_BMI1,
+  CPU_BMI2,
+  CPU_LZCNT,
+  CPU_POPCNT,
+  H_CONSTANTS,
+  H_CPU,
+  H_MODE,
+  MODE_EXPLICIT_BOUNDS,
+  MODE_STACK_FENCE,
+  STATUS_CPU,
+} from "./layout.ts";
+import { type i32, load32, trailingZeros } from "./memory.ts";
+import * as op from "./operations.ts";
+import { coldTrapAt } from "./cold.ts";
+import { stop } from "./reader.ts";
+import { bankOf, F32, F64, I32, isWide, V128 } from "./types.ts";
+
+const RAX: i32 = 0;
+const RCX: i32 = 1;
+const RDX: i32 = 2;
+const RBX: i32 = 3;
+const RSP: i32 = 4;
+const R10: i32 = 10;
+const R11: i32 = 11;
+const R13: i32 = 13;
+const R14: i32 = 14;
+const R15: i32 = 15;
+const XMM15: i32 = 47;
+
+/** The register of a function record at a call through it. */
+export const RECORD_REGISTER: i32 = R10;
+/** A register that no value is in between two macro-instructions. */
+export const SCRATCH: i32 = R11;
+export const NO_REGISTER: i32 = -1;
+/** The type whose loads and stores move 64 bits. */
+export const WIDE: i32 = 0x7e;
+
+/** The same by bank. */
+export function scratchOf(bank: i32): i32 {
+  return bank === 0 ? R11 : XMM15;
+}
+
+/** Registers of operands, as a mask: rax rcx rdx rsi rdi r10, or xmm0-7. */
+export function temporaries(bank: i32): i32 {
+  return bank === 0 ? 0x4c7 : 0xff;
+}
+
+/** The register for local number `k` among those of `bank` that get one, or NO_REGISTER. */
+export function pinnedRegister(bank: i32, k: i32): i32 {
+  if (bank === 1) return k < 7 ? 40 + k : NO_REGISTER;
+  switch (k) {
+    case 0:
+      return 5;
+    case 1:
+      return 8;
+    case 2:
+      return 9;
+    case 3:
+      return 12;
+    case 4:
+      return R13;
+    case 5:
+      return (load32(H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0 ? NO_REGISTER : R14;
+  }
+  return NO_REGISTER;
+}
+
+/** The register of parameter number `k` of its bank, or NO_REGISTER for the overflow buffer. */
+export function parameterRegister(bank: i32, k: i32): i32 {
+  if (bank === 1) return k < 8 ? 32 + k : NO_REGISTER;
+  switch (k) {
+    case 0:
+      return RAX;
+    case 1:
+      return RCX;
+    case 2:
+      return RDX;
+    case 3:
+      return 6;
+    case 4:
+      return 7;
+    case 5:
+      return 8;
+    case 6:
+      return 9;
+  }
+  return NO_REGISTER;
+}
+
+/** The same for results. */
+export function resultRegister(bank: i32, k: i32): i32 {
+  if (k > 1) return NO_REGISTER;
+  return bank === 1 ? 32 + k : k;
+}
+
+/** Registers that a division uses beside its operands. */
+export function divisionRegisters(): i32 {
+  return (1 << RAX) | (1 << RDX);
+}
+
+/** Can an operation take the constant as an immediate? */
+export function fitsImmediate(low: i32, high: i32, wide: i32): boolean {
+  return wide === 0 || high === low >> 31;
+}
+
+// Moves. They keep the flags.
+
+export function move(wide: i32, d: i32, s: i32): void {
+  if (d === s) return;
+  if (d < 32) rr(0x8b, wide, d, s);
+  else rr(0x0f28, 0, d, s);
+}
+
+function loadOpcode(type: i32): i32 {
+  if (type === F32) return 0xf30f10;
+  if (type === F64) return 0xf20f10;
+  return type === V128 ? 0x0f10 : 0x8b;
+}
+
+function storeOpcode(type: i32): i32 {
+  return bankOf(type) === 1 ? loadOpcode(type) + 1 : 0x89;
+}
+
+function generalWide(type: i32): i32 {
+  return bankOf(type) === 1 ? 0 : isWide(type);
+}
+
+/** d = value of `type` at base + offset. */
+export function loadFrom(type: i32, d: i32, base: i32, offset: i32): void {
+  rm(loadOpcode(type), generalWide(type), d, base, offset);
+}
+
+export function storeTo(type: i32, s: i32, base: i32, offset: i32): void {
+  rm(storeOpcode(type), generalWide(type), s, base, offset);
+}
+
+export function loadHome(type: i32, d: i32, home: i32): void {
+  loadFrom(type, d, RSP, home);
+}
+
+export function storeHome(type: i32, s: i32, home: i32): void {
+  storeTo(type, s, RSP, home);
+}
+
+/** Loads from, or stores to, the VM context. */
+export function loadContext(type: i32, d: i32, offset: i32): void {
+  loadFrom(type, d, R15, offset);
+}
+
+export function storeContext(type: i32, s: i32, offset: i32): void {
+  storeTo(type, s, R15, offset);
+}
+
+/** d = address of `offset` in the VM context. */
+export function contextAddress(d: i32, offset: i32): void {
+  rm(0x8d, 1, d, R15, offset);
+}
+
+/** d = constant, in a general register. */
+export function constant(d: i32, low: i32, high: i32, wide: i32): void {
+  if (wide === 0 || high === 0) {
+    if (d >= 8) emit8(0x41);
+    emit8(0xb8 | (d & 7));
+    emit32(low);
+  } else if (high === low >> 31) {
+    rr(0xc7, 1, 0, d);
+    emit32(low);
+  } else {
+    emit8(d >= 8 ? 0x49 : 0x48);
+    emit8(0xb8 | (d & 7));
+    emit32(low);
+    emit32(high);
+  }
+}
+
+/** d = the float with these bits. */
+export function floatConstant(d: i32, low: i32, high: i32, double: i32): void {
+  if (low === 0 && high === 0) {
+    rr(0x0f57, 0, d, d);
+    return;
+  }
+  constant(R11, low, high, double);
+  rr(0x660f6e, double, d, R11);
+}
+
+export function zeroVector(d: i32): void {
+  rr(0x0f57, 0, d, d);
+}
+
+/** home = constant of a general type or float. */
+export function storeConstant(wide: i32, low: i32, high: i32, home: i32): void {
+  const short = wide === 0 || high === low >> 31;
+  rm(0xc7, short ? wide : 0, 0, RSP, home);
+  emit32(low);
+  if (short) return;
+  rm(0xc7, 0, 0, RSP, home + 4);
+  emit32(high);
+}
+
+/** home = the value at another home. */
+export function moveHome(type: i32, to: i32, from: i32): void {
+  const scratch = type === V128 ? XMM15 : R11;
+  loadHome(type === V128 ? V128 : wideTypeOf(type), scratch, from);
+  storeHome(type === V128 ? V128 : wideTypeOf(type), scratch, to);
+}
+
+/** The type whose general-register loads move all bits of `type`. */
+function wideTypeOf(type: i32): i32 {
+  return type === I32 || type === F32 ? I32 : 0x7e;
+}
+
+// Integers.
+
+function aluOpcode(operation: i32): i32 {
+  switch (operation) {
+    case op.ADD:
+      return 0x03;
+    case op.SUB:
+      return 0x2b;
+    case op.AND:
+      return 0x23;
+    case op.OR:
+      return 0x0b;
+    case op.XOR:
+      return 0x33;
+  }
+  return 0x0faf;
+}
+
+function aluExtension(operation: i32): i32 {
+  switch (operation) {
+    case op.ADD:
+      return 0;
+    case op.SUB:
+      return 5;
+    case op.AND:
+      return 4;
+    case op.OR:
+      return 1;
+  }
+  return 6;
+}
+
+/** d = a op b */
+export function binary(operation: i32, wide: i32, d: i32, a: i32, b: i32): void {
+  if (operation === op.ADD && d !== a && d !== b) {
+    rmx(0x8d, wide, d, a, b, 0, 0, 0);
+  } else if (d === b && d !== a) {
+    if (operation === op.SUB) {
+      move(wide, R11, b);
+      move(wide, d, a);
+      rr(0x2b, wide, d, R11);
+    } else rr(aluOpcode(operation), wide, d, a);
+  } else {
+    move(wide, d, a);
+    rr(aluOpcode(operation), wide, d, b);
+  }
+}
+
+/** d = a op immediate, which fits */
+export function binaryImmediate(operation: i32, wide: i32, d: i32, a: i32, immediate: i32): void {
+  if (operation === op.MUL) {
+    multiplyImmediate(wide, d, a, immediate);
+  } else if (d !== a && (operation === op.ADD || (operation === op.SUB && immediate !== -2147483648))) {
+    rm(0x8d, wide, d, a, operation === op.ADD ? immediate : -immediate);
+  } else {
+    move(wide, d, a);
+    ri(aluExtension(operation), wide, d, immediate);
+  }
+}
+
+function multiplyImmediate(wide: i32, d: i32, a: i32, immediate: i32): void {
+  if (immediate > 0 && (immediate & (immediate - 1)) === 0) {
+    shiftImmediate(op.SHL, wide, d, a, trailingZeros(immediate));
+    return;
+  }
+  const short = immediate >= -128 && immediate < 128;
+  rr(short ? 0x6b : 0x69, wide, d, a);
+  if (short) emit8(immediate);
+  else emit32(immediate);
+}
+
+/** d = a op the value at `home`; d is not a register that is needed after. */
+export function binaryHome(operation: i32, wide: i32, d: i32, a: i32, home: i32): void {
+  move(wide, d, a);
+  rm(aluOpcode(operation), wide, d, RSP, home);
+}
+
+function shiftExtension(operation: i32): i32 {
+  switch (operation) {
+    case op.SHL:
+      return 4;
+    case op.SHR_S:
+      return 7;
+    case op.SHR_U:
+      return 5;
+    case op.ROTL:
+      return 0;
+  }
+  return 1;
+}
+
+/** d = a shifted by `count`, which is below the width */
+export function shiftImmediate(operation: i32, wide: i32, d: i32, a: i32, count: i32): void {
+  move(wide, d, a);
+  if (count === 0) return;
+  rr(0xc1, wide, shiftExtension(operation), d);
+  emit8(count);
+}
+
+/** d = a shifted by b, modulo the width */
+export function shift(operation: i32, wide: i32, d: i32, a: i32, b: i32): void {
+  if (operation <= op.SHR_U && (load32(H_CPU) & CPU_BMI2) !== 0) {
+    vexShift(operation === op.SHL ? 1 : operation === op.SHR_S ? 2 : 3, 0xf7, wide, d, a, b);
+    return;
+  }
+  const extension = shiftExtension(operation);
+  if (b === RCX && d !== RCX) {
+    move(wide, d, a);
+    rr(0xd3, wide, extension, d);
+  } else if (d === RCX) {
+    move(wide, R11, a);
+    move(0, RCX, b);
+    rr(0xd3, wide, extension, R11);
+    move(wide, RCX, R11);
+  } else {
+    // b may be d: the count goes first.
+    move(1, R11, RCX);
+    const source = a === RCX ? R11 : a;
+    if (d === b) {
+      move(0, RCX, b);
+      move(wide, d, source);
+    } else {
+      move(wide, d, source);
+      move(0, RCX, b);
+    }
+    rr(0xd3, wide, extension, d);
+    move(1, RCX, R11);
+  }
+}
+
+/**
+ * The quotient or remainder of a and b; returns its register, which is one of divisionRegisters(). No value but a and b may be in those.
+ * The operands' registers keep their values unless they are among them.
+ */
+export function divide(operation: i32, wide: i32, a: i32, b: i32, position: i32): i32 {
+  move(wide, R11, b);
+  rr(0x85, wide, R11, R11);
+  coldTrapIf(cond.EQ, TRAP_INTEGER_DIVIDE_BY_ZERO, position);
+  move(wide, RAX, a);
+  if (operation === op.DIV_U || operation === op.REM_U) {
+    rr(0x33, 0, RDX, RDX);
+    rr(0xf7, wide, 6, R11);
+    return operation === op.DIV_U ? RAX : RDX;
+  }
+  ri(7, wide, R11, -1);
+  const divideAt = shortBranch(cond.NE);
+  if (operation === op.DIV_S) {
+    // Only the smallest integer overflows when 1 is subtracted; −1 divides all others by negation.
+    ri(7, wide, RAX, 1);
+    coldTrapIf(cond.OVERFLOW, TRAP_INTEGER_OVERFLOW, position);
+    rr(0xf7, wide, 3, RAX);
+  } else rr(0x33, 0, RDX, RDX);
+  const done = shortJump();
+  bindShort(divideAt);
+  if (wide !== 0) emit8(0x48);
+  emit8(0x99);
+  rr(0xf7, wide, 7, R11);
+  bindShort(done);
+  return operation === op.DIV_S ? RAX : RDX;
+}
+
+/** d = op a */
+export function unary(operation: i32, wide: i32, d: i32, a: i32): void {
+  const cpu = load32(H_CPU);
+  switch (operation) {
+    case op.CLZ:
+      if ((cpu & CPU_LZCNT) !== 0) rr(0xf30fbd, wide, d, a);
+      else scan(0x0fbd, wide, d, a, wide === 0 ? 63 : 127, wide === 0 ? 31 : 63);
+      break;
+    case op.CTZ:
+      if ((cpu & CPU_BMI1) !== 0) rr(0xf30fbc, wide, d, a);
+      else scan(0x0fbc, wide, d, a, wide === 0 ? 32 : 64, 0);
+      break;
+    case op.POPCNT:
+      if ((cpu & CPU_POPCNT) === 0) stop(STATUS_CPU);
+      rr(0xf30fb8, wide, d, a);
+      break;
+    case op.EXTEND8:
+      rrByte(0x0fbe, wide, d, a);
+      break;
+    case op.EXTEND16:
+      rr(0x0fbf, wide, d, a);
+      break;
+    case op.EXTEND32:
+      rr(0x63, 1, d, a);
+      break;
+    case op.WRAP:
+      rr(0x8b, 0, d, a);
+      break;
+    case op.EXTEND_U:
+      move(0, d, a);
+      break;
+  }
+}
+
+/** The index of a bit, `none` for 0; then xor `flip`. */
+function scan(opcode: i32, wide: i32, d: i32, a: i32, none: i32, flip: i32): void {
+  constant(R11, none, 0, 0);
+  rr(opcode, wide, d, a);
+  rr(0x0f44, wide, d, R11);
+  if (flip !== 0) ri(6, wide, d, flip);
+}
+
+// Comparisons set the flags.
+
+export function compare(wide: i32, a: i32, b: i32): void {
+  rr(0x3b, wide, a, b);
+}
+
+export function compareImmediate(wide: i32, a: i32, immediate: i32): void {
+  if (immediate === 0) rr(0x85, wide, a, a);
+  else ri(7, wide, a, immediate);
+}
+
+export function compareHome(wide: i32, a: i32, home: i32): void {
+  rm(0x3b, wide, a, RSP, home);
+}
+
+export function compareFloats(double: i32, a: i32, b: i32): void {
+  rr(double === 1 ? 0x660f2e : 0x0f2e, 0, a, b);
+}
+
+/** The processor's number of a condition that is one. */
+function hardware(condition: i32): i32 {
+  switch (condition) {
+    case cond.EQ:
+      return 4;
+    case cond.NE:
+      return 5;
+    case cond.LT_S:
+      return 0xc;
+    case cond.GE_S:
+      return 0xd;
+    case cond.LT_U:
+    case cond.NOT_FGE:
+      return 2;
+    case cond.GE_U:
+    case cond.FGE:
+      return 3;
+    case cond.GT_S:
+      return 0xf;
+    case cond.LE_S:
+      return 0xe;
+    case cond.GT_U:
+    case cond.FGT:
+      return 7;
+    case cond.LE_U:
+    case cond.NOT_FGT:
+      return 6;
+    case cond.OVERFLOW:
+      return 0;
+  }
+  return 1;
+}
+
+/** d = 1 if the condition holds, else 0 */
+export function setCondition(condition: i32, d: i32): void {
+  if (condition === cond.FEQ || condition === cond.FNE) {
+    const isEqual = condition === cond.FEQ;
+    rrByte(isEqual ? 0x0f9b : 0x0f9a, 0, 0, R11);
+    rrByte(isEqual ? 0x0f94 : 0x0f95, 0, 0, d);
+    rrByte(isEqual ? 0x22 : 0x0a, 0, d, R11);
+  } else rrByte(0x0f90 | hardware(condition), 0, 0, d);
+  rrByte(0x0fb6, 0, d, d);
+}
+
+/** d = d if the condition holds, else s; general registers */
+export function moveUnless(condition: i32, wide: i32, d: i32, s: i32): void {
+  if (condition === cond.FEQ) {
+    rr(0x0f45, wide, d, s);
+    rr(0x0f4a, wide, d, s);
+  } else if (condition === cond.FNE) {
+    // Keep d where they are unordered or differ: two moves through the scratch register.
+    move(wide, R11, d);
+    rr(0x0f44, wide, d, s);
+    rr(0x0f4a, wide, d, R11);
+  } else rr(0x0f40 | hardware(cond.opposite(condition)), wide, d, s);
+}
+
+/** The same for vector registers. */
+export function moveVectorUnless(condition: i32, d: i32, s: i32): void {
+  if (condition === cond.FEQ) {
+    const differs = shortBranchOn(0x75);
+    const keep = shortBranchOn(0x7b);
+    bindShort(differs);
+    move(1, d, s);
+    bindShort(keep);
+  } else if (condition === cond.FNE) {
+    const unordered = shortBranchOn(0x7a);
+    const differs = shortBranchOn(0x75);
+    move(1, d, s);
+    bindShort(unordered);
+    bindShort(differs);
+  } else {
+    const keep = shortBranch(condition);
+    move(1, d, s);
+    bindShort(keep);
+  }
+}
+
+// Branches within the body. A branch returns the address of its displacement; links of several branches to one place form a list.
+
+function branchTo(opcode: i32): i32 {
+  emit8(0x0f);
+  emit8(opcode);
+  emit32(0);
+  return code.at - 4;
+}
+
+/** Bytes of `jump`. */
+export const JUMP_BYTES: i32 = 5;
+
+/** Jumps; returns the address of the displacement. */
+export function jump(): i32 {
+  emit8(0xe9);
+  emit32(0);
+  return code.at - 4;
+}
+
+/** Writes the displacement at `address` so that its branch leads to `target`. */
+export function patchBranch(address: i32, target: i32): void {
+  code.patch32(address, target - address - 4);
+}
+
+/** Jumps if the condition holds; of FEQ, FNE see jumpIfFloats. */
+export function jumpIf(condition: i32): i32 {
+  return branchTo(0x80 | hardware(condition));
+}
+
+/** Is the condition one that takes two branches? */
+export function takesTwoBranches(condition: i32): boolean {
+  return condition === cond.FEQ || condition === cond.FNE;
+}
+
+/** Jumps if the operands compared last are unordered. */
+export function jumpIfUnordered(): i32 {
+  return branchTo(0x8a);
+}
+
+/** A branch over a few instructions; returns what bindShort takes. */
+export function shortBranch(condition: i32): i32 {
+  emit8(0x70 | hardware(condition));
+  emit8(0);
+  return code.at;
+}
+
+function shortBranchOn(opcode: i32): i32 {
+  emit8(opcode);
+  emit8(0);
+  return code.at;
+}
+
+/** The same for operands compared last that are unordered. */
+export function shortUnordered(): i32 {
+  return shortBranchOn(0x7a);
+}
+
+export function shortJump(): i32 {
+  return shortBranchOn(0xeb);
+}
+
+/** The branch leads here, at most 127 bytes on. */
+export function bindShort(branch: i32): void {
+  code.patchByte(branch - 1, code.at - branch);
+}
+
+/** Jumps to the `index`-th of the jumps (`jump`) that follow. Changes `index`'s register. */
+export function jumpAmong(index: i32): void {
+  rmx(0x8d, 1, index, index, index, 2, 0, 0);
+  rip(0x8d, 1, R11);
+  const base = code.at;
+  rr(0x03, 1, R11, index);
+  rr(0xff, 0, 4, R11);
+  code.patch32(base - 4, code.at - base);
+}
+
+// Floats.
+
+function scalar(double: i32, opcode: i32): i32 {
+  return (double === 1 ? 0xf20f00 : 0xf30f00) | opcode;
+}
+
+/** opcode d, [constant] */
+function withShared(opcode: i32, d: i32, offset: i32): void {
+  rip(opcode, 0, d);
+  code.relocation(RELOC_IMAGE, load32(H_CONSTANTS) + offset);
+}
+
+/** d = a op b */
+export function floatBinary(operation: i32, double: i32, d: i32, a: i32, b: i32): void {
+  switch (operation) {
+    case op.FMIN:
+    case op.FMAX:
+      extremum(operation, double, a, b);
+      move(1, d, XMM15);
+      return;
+    case op.FCOPYSIGN:
+      move(1, XMM15, b);
+      withShared(0x0f54, XMM15, double === 1 ? SHARED_SIGN64 : SHARED_SIGN32);
+      move(1, d, a);
+      withShared(0x0f54, d, double === 1 ? SHARED_ABS64 : SHARED_ABS32);
+      rr(0x0f56, 0, d, XMM15);
+      return;
+  }
+  const opcode = scalar(
+    double,
+    operation === op.FADD ? 0x58 : operation === op.FSUB ? 0x5c : operation === op.FMUL ? 0x59 : 0x5e,
+  );
+  if (d === b && d !== a) {
+    move(1, XMM15, b);
+    move(1, d, a);
+    rr(opcode, 0, d, XMM15);
+  } else {
+    move(1, d, a);
+    rr(opcode, 0, d, b);
+  }
+}
+
+/** d = a op the float at `home`, for the four basic operations */
+export function floatBinaryHome(operation: i32, double: i32, d: i32, a: i32, home: i32): void {
+  move(1, d, a);
+  rm(
+    scalar(double, operation === op.FADD ? 0x58 : operation === op.FSUB ? 0x5c : operation === op.FMUL ? 0x59 : 0x5e),
+    0,
+    d,
+    RSP,
+    home,
+  );
+}
+
+/** xmm15 = the smaller or larger: the hardware's answer unless the operands are equal (zeros!) or unordered. */
+function extremum(operation: i32, double: i32, a: i32, b: i32): void {
+  move(1, XMM15, a);
+  compareFloats(double, XMM15, b);
+  const unordered = shortBranchOn(0x7a);
+  const equal = shortBranch(cond.EQ);
+  rr(scalar(double, operation === op.FMIN ? 0x5d : 0x5f), 0, XMM15, b);
+  const done = shortJump();
+  bindShort(unordered);
+  rr(scalar(double, 0x58), 0, XMM15, b);
+  const done2 = shortJump();
+  bindShort(equal);
+  rr(operation === op.FMIN ? 0x0f56 : 0x0f54, 0, XMM15, b);
+  bindShort(done);
+  bindShort(done2);
+}
+
+/** d = op a */
+export function floatUnary(operation: i32, double: i32, d: i32, a: i32): void {
+  switch (operation) {
+    case op.FABS:
+      move(1, d, a);
+      withShared(0x0f54, d, double === 1 ? SHARED_ABS64 : SHARED_ABS32);
+      break;
+    case op.FNEG:
+      move(1, d, a);
+      withShared(0x0f57, d, double === 1 ? SHARED_SIGN64 : SHARED_SIGN32);
+      break;
+    case op.FSQRT:
+      rr(scalar(double, 0x51), 0, d, a);
+      break;
+    default:
+      rr(double === 1 ? 0x663a0b : 0x663a0a, 0, d, a);
+      emit8(8 | (operation === op.FNEAREST ? 0 : operation === op.FFLOOR ? 1 : operation === op.FCEIL ? 2 : 3));
+  }
+}
+
+/** d = a, a float of the other width. */
+export function convertFloat(toDouble: i32, d: i32, a: i32): void {
+  rr(toDouble === 1 ? 0xf30f5a : 0xf20f5a, 0, d, a);
+}
+
+/** d = the bits of a, which is in the other bank. */
+export function reinterpret(wide: i32, d: i32, a: i32): void {
+  if (d < 32) rr(0x660f7e, wide, a, d);
+  else rr(0x660f6e, wide, d, a);
+}
+
+function fromInteger(double: i32, wide: i32, d: i32, a: i32): void {
+  rr(0x0f57, 0, d, d);
+  rr(scalar(double, 0x2a), wide, d, a);
+}
+
+/** d = integer a as a float */
+export function convertInteger(isSigned: i32, wide: i32, double: i32, d: i32, a: i32): void {
+  if (isSigned === 1 || wide === 0) {
+    fromInteger(double, isSigned === 1 ? wide : 1, d, a);
+    return;
+  }
+  rr(0x85, 1, a, a);
+  const large = shortBranchOn(0x78);
+  fromInteger(double, 1, d, a);
+  const done = shortJump();
+  // Half of it, rounded to odd, and doubled.
+  bindShort(large);
+  move(1, R11, a);
+  rr(0xd1, 1, 5, R11);
+  const even = shortBranch(cond.GE_U);
+  ri(1, 1, R11, 1);
+  bindShort(even);
+  fromInteger(double, 1, d, R11);
+  rr(scalar(double, 0x58), 0, d, d);
+  bindShort(done);
+}
+
+function toInteger(double: i32, wide: i32, d: i32, a: i32): void {
+  rr(scalar(double, 0x2c), wide, d, a);
+}
+
+/** Compares a with the shared constant at `offset`. */
+function compareShared(double: i32, a: i32, offset: i32): void {
+  withShared(double === 1 ? 0x660f2e : 0x0f2e, a, offset);
+}
+
+/** d = float a as an integer; traps where it does not fit. */
+export function truncate(isSigned: i32, wide: i32, double: i32, d: i32, a: i32, position: i32): void {
+  toInteger(double, isSigned === 1 ? wide : 1, d, a);
+  if (isSigned === 1) ri(7, wide, d, 1);
+  else if (wide === 0) {
+    move(1, R11, d);
+    rr(0xc1, 1, 5, R11);
+    emit8(32);
+  } else rr(0x85, 1, d, d);
+  const fits = isSigned === 1 ? shortBranch(cond.NO_OVERFLOW) : wide === 0 ? shortBranch(cond.EQ) : shortBranchOn(0x79);
+  compareFloats(double, a, a);
+  coldTrapOn(0x8a, TRAP_INVALID_CONVERSION, position);
+  if (isSigned === 0) {
+    if (wide === 0) {
+      rr(0x3b, 1, R11, R11);
+      coldTrapIf(cond.EQ, TRAP_INTEGER_OVERFLOW, position);
+    } else {
+      upperHalf(double, d, a);
+      coldTrapOn(0x88, TRAP_INTEGER_OVERFLOW, position);
+      setTopBit(d);
+    }
+  } else {
+    // The hardware's answer 0x80… is right for what truncates to the smallest integer.
+    const exact = wide === 0 && double === 1;
+    compareShared(
+      double,
+      a,
+      exact ? SHARED_F64_M2P31_1 : wide === 0 ? SHARED_F32_M2P31 : double === 1 ? SHARED_F64_M2P63 : SHARED_F32_M2P63,
+    );
+    coldTrapIf(exact ? cond.LE_U : cond.LT_U, TRAP_INTEGER_OVERFLOW, position);
+    zeroVector(XMM15);
+    compareFloats(double, a, XMM15);
+    coldTrapIf(cond.GE_U, TRAP_INTEGER_OVERFLOW, position);
+  }
+  bindShort(fits);
+}
+
+/** d = (a − 2^63) as an integer, with flags of its sign. */
+function upperHalf(double: i32, d: i32, a: i32): void {
+  move(1, XMM15, a);
+  withShared(scalar(double, 0x5c), XMM15, double === 1 ? SHARED_F64_2P63 : SHARED_F32_2P63);
+  toInteger(double, 1, d, XMM15);
+  rr(0x85, 1, d, d);
+}
+
+function setTopBit(d: i32): void {
+  rr(0x0fba, 1, 5, d);
+  emit8(63);
+}
+
+/** d = float a as an integer, or the nearest there is; 0 for NaN */
+export function truncateSaturating(isSigned: i32, wide: i32, double: i32, d: i32, a: i32): void {
+  toInteger(double, isSigned === 1 ? wide : 1, d, a);
+  if (isSigned === 1) ri(7, wide, d, 1);
+  else if (wide === 0) {
+    move(1, R11, d);
+    rr(0xc1, 1, 5, R11);
+    emit8(32);
+  } else rr(0x85, 1, d, d);
+  const fits = isSigned === 1 ? shortBranch(cond.NO_OVERFLOW) : wide === 0 ? shortBranch(cond.EQ) : shortBranchOn(0x79);
+  zeroVector(XMM15);
+  compareFloats(double, a, XMM15);
+  if (isSigned === 1) {
+    const zero = shortBranchOn(0x7a);
+    // Negative: the hardware's 0x80… is the bound.
+    const negative = shortBranch(cond.LT_U);
+    constant(d, wide === 0 ? 0x7fffffff : -1, 0x7fffffff, wide);
+    const done = shortJump();
+    bindShort(zero);
+    rr(0x33, 0, d, d);
+    bindShort(done);
+    bindShort(negative);
+  } else {
+    // Unordered counts as below.
+    const zero = shortBranch(cond.LE_U);
+    if (wide === 1) {
+      upperHalf(double, d, a);
+      const largest = shortBranchOn(0x78);
+      setTopBit(d);
+      const done = shortJump();
+      bindShort(largest);
+      constant(d, -1, -1, 1);
+      const done2 = shortJump();
+      bindShort(zero);
+      rr(0x33, 0, d, d);
+      bindShort(done);
+      bindShort(done2);
+    } else {
+      constant(d, -1, 0, 0);
+      const done = shortJump();
+      bindShort(zero);
+      rr(0x33, 0, d, d);
+      bindShort(done);
+    }
+  }
+  bindShort(fits);
+}
+
+/** Traps with `trap` if the condition holds. */
+export function coldTrapIf(condition: i32, trap: i32, position: i32): void {
+  coldTrapAt(jumpIf(condition), trap, position);
+}
+
+/** The same for a branch opcode. */
+function coldTrapOn(opcode: i32, trap: i32, position: i32): void {
+  coldTrapAt(branchTo(opcode), trap, position);
+}
+
+// Memory 0, whose base is in rbx and, with explicit bounds, its length in r14.
+
+/** r11 = end of an access of `width` bytes at `address` (i32) + offset, unsigned. */
+function reachEnd(address: i32, offset: i32, width: i32): void {
+  // The extent has 33 bits at most.
+  if (offset >= 0 && offset <= 0x7fffffff - width) {
+    rm(0x8d, 1, R11, address, offset + width);
+  } else {
+    constant(R11, offset, 0, 0);
+    ri(0, 1, R11, width);
+    rr(0x03, 1, R11, address);
+  }
+}
+
+/** Traps unless an access of `width` bytes at `address` (i32) + offset is in memory 0. */
+export function checkBounds(address: i32, offset: i32, width: i32, position: i32): void {
+  reachEnd(address, offset, width);
+  rr(0x3b, 1, R11, R14);
+  coldTrapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+}
+
+/** The same for a memory whose length is in the context at `length`. */
+export function checkLength(address: i32, offset: i32, width: i32, length: i32, position: i32): void {
+  reachEnd(address, offset, width);
+  rm(0x3b, 1, R11, R15, length);
+  coldTrapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+}
+
+/** Traps unless [start, start + count) is below the length in the context at `length`; 64-bit operands, small ones unless `is64`. */
+export function checkRange(start: i32, count: i32, length: i32, is64: boolean, position: i32): void {
+  if (is64) {
+    move(1, R11, start);
+    rr(0x03, 1, R11, count);
+    coldTrapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+  } else rmx(0x8d, 1, R11, start, count, 0, 0, 0);
+  rm(0x3b, 1, R11, R15, length);
+  coldTrapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+}
+
+/** d = d + the 64 bits in the context at `offset` */
+export function addContext(d: i32, offset: i32): void {
+  rm(0x03, 1, d, R15, offset);
+}
+
+/** d = its low 32 bits */
+export function zeroExtend(d: i32): void {
+  rr(0x8b, 0, d, d);
+}
+
+/** What the next access's operand is: base, index register and displacement. */
+let accessBase: i32 = RBX;
+let accessIndex: i32 = 0;
+let accessOffset: i32 = 0;
+
+/** Prepares the operand of an access of memory 0 at `address` + offset, unsigned. */
+export function prepareAccess(address: i32, offset: i32): void {
+  accessBase = RBX;
+  accessIndex = address;
+  accessOffset = offset;
+  if (offset >= 0) return;
+  constant(R11, offset, 0, 0);
+  rr(0x03, 1, R11, address);
+  accessIndex = R11;
+  accessOffset = 0;
+}
+
+/** The same of a memory whose base is in the context at `base`. */
+export function prepareFarAccess(address: i32, offset: i32, base: i32): void {
+  accessBase = R11;
+  accessIndex = address;
+  accessOffset = offset >= 0 ? offset : 0;
+  if (offset >= 0) rm(0x8b, 1, R11, R15, base);
+  else {
+    constant(R11, offset, 0, 0);
+    rm(0x03, 1, R11, R15, base);
+  }
+}
+
+/** d = 2^width bytes at the prepared operand, as `type` */
+export function loadMemory(width: i32, isSigned: i32, type: i32, d: i32): void {
+  let opcode: i32 = 0x8b;
+  let wide: i32 = 0;
+  if (bankOf(type) === 1) opcode = loadOpcode(type);
+  else if (width === 3) wide = 1;
+  else if (width === 2) {
+    wide = isSigned !== 0 && type !== I32 ? 1 : 0;
+    if (wide === 1) opcode = 0x63;
+  } else {
+    wide = isSigned !== 0 && type !== I32 ? 1 : 0;
+    opcode = (width === 0 ? 0x0fb6 : 0x0fb7) + (isSigned !== 0 ? 8 : 0);
+  }
+  rmx(opcode, wide, d, accessBase, accessIndex, 0, accessOffset, 0);
+}
+
+/** The lowest 2^width bytes of s, of `type`, to the prepared operand */
+export function storeMemory(width: i32, type: i32, s: i32): void {
+  if (bankOf(type) === 1) rmx(storeOpcode(type), 0, s, accessBase, accessIndex, 0, accessOffset, 0);
+  else if (width === 0) rmx(0x88, 0, s, accessBase, accessIndex, 0, accessOffset, 1);
+  else rmx(width === 1 ? 0x660089 : 0x89, width === 3 ? 1 : 0, s, accessBase, accessIndex, 0, accessOffset, 0);
+}
+
+/** The same of a constant, which is sign-extended where 8 bytes are stored. */
+export function storeMemoryConstant(width: i32, value: i32): void {
+  const opcode = width === 0 ? 0xc6 : width === 1 ? 0x6600c7 : 0xc7;
+  rmx(opcode, width === 3 ? 1 : 0, 0, accessBase, accessIndex, 0, accessOffset, 0);
+  emit8(value);
+  if (width >= 1) emit8(value >> 8);
+  if (width < 2) return;
+  emit8(value >> 16);
+  emit8(value >> 24);
+}
+
+// Frames and calls.
+
+/** Address of the frame's size in the prologue, and of the branch to the code for a stack that is full. */
+let frameSizeAt: i32 = 0;
+let stackCheckAt: i32 = 0;
+let stackBranchAt: i32 = 0;
+let prologueEnd: i32 = 0;
+
+/** Begins a function whose frame is not known yet. */
+export function prologue(): void {
+  stackCheckAt = 0;
+  if ((load32(H_MODE) & MODE_STACK_FENCE) !== 0) {
+    // lea r11, [rsp − frame]; cmp r11, [context + limit]; jbe
+    emit8(0x4c);
+    emit8(0x8d);
+    emit8(0x9c);
+    emit8(0x24);
+    emit32(0);
+    stackCheckAt = code.at - 4;
+    rm(0x3b, 1, R11, R15, CONTEXT_STACK_LIMIT);
+    stackBranchAt = jumpIf(cond.LE_U);
+  }
+  // sub rsp, frame
+  emit8(0x48);
+  emit8(0x81);
+  emit8(0xec);
+  emit32(0);
+  frameSizeAt = code.at - 4;
+  prologueEnd = code.at;
+}
+
+const PAGE: i32 = 4096;
+
+/**
+ * Ends a function: its frame is known now. What the prologue needs out of line is written here. Returns the address of the function's first
+ * instruction: a small leaf lives on the slack below the stack's limit, and skips the check.
+ */
+export function finishFrame(frame: i32, isLeaf: boolean): i32 {
+  code.patch32(frameSizeAt, frame);
+  if (isLeaf && frame <= STACK_SLACK >> 1) return frameSizeAt - 3;
+  if (stackCheckAt !== 0) {
+    code.patch32(stackCheckAt, -frame);
+    patchBranch(stackBranchAt, code.at);
+    callTrap(TRAP_STACK_EXHAUSTED);
+    code.trapSite(TRAP_STACK_EXHAUSTED, 0, 0);
+  } else if (frame >= PAGE) {
+    // Touch every page on the way down, so that none beyond the guard is reached first.
+    const start = frameSizeAt - 3;
+    code.patchByte(start, 0xe9);
+    patchBranch(start + 1, code.at);
+    for (let page: i32 = PAGE; page <= frame; page += PAGE) {
+      code.reserveCode(64);
+      rm(0x85, 0, 0, RSP, -page);
+    }
+    ri(5, 1, RSP, frame);
+    patchBranch(jump(), prologueEnd);
+  }
+  return stackCheckAt !== 0 ? stackCheckAt - 4 : frameSizeAt - 3;
+}
+
+/** Gives the frame back, whose size is patched in later; returns the address of that word. */
+export function dropFrame(): i32 {
+  emit8(0x48);
+  emit8(0x81);
+  emit8(0xc4);
+  emit32(0);
+  return code.at - 4;
+}
+
+export function returnToCaller(): void {
+  emit8(0xc3);
+}
+
+function relative(opcode: i32, kind: i32, target: i32): void {
+  emit8(opcode);
+  emit32(0);
+  code.relocation(kind, target);
+}
+
+/** Calls the trap stub of `code`. */
+export function callTrap(trap: i32): void {
+  relative(0xe8, RELOC_STUB, STUB_TRAP + trap);
+}
+
+/** Calls defined function `index`. */
+export function callFunction(index: i32): void {
+  relative(0xe8, RELOC_FUNCTION, index);
+}
+
+export function callNative(builtin: i32): void {
+  relative(0xe8, RELOC_STUB, STUB_BUILTIN + builtin);
+}
+
+/** Jumps to a routine that may park, with a return address that the processor's return stack does not know. Returns at the next instruction. */
+export function callParking(builtin: i32): void {
+  rip(0x8d, 1, R11);
+  const link = code.at;
+  push(R11);
+  relative(0xe9, RELOC_STUB, STUB_BUILTIN + builtin);
+  code.patch32(link - 4, code.at - link);
+}
+
+/** The same to the code of the record in the record register. */
+export function callHostRecord(): void {
+  rip(0x8d, 1, R11);
+  const link = code.at;
+  push(R11);
+  rm(0xff, 0, 4, R10, RECORD_CODE);
+  code.patch32(link - 4, code.at - link);
+}
+
+/** Calls the code of the record in the record register, which runs in our context. */
+export function callOwnRecord(): void {
+  rm(0xff, 0, 2, R10, RECORD_CODE);
+}
+
+/** Compares the context of the record in the record register with ours: EQ if they are the same. May fault for a null record. */
+export function compareRecordContext(): void {
+  rm(0x3b, 1, R15, R10, RECORD_CONTEXT);
+}
+
+function push(register: i32): void {
+  if (register >= 8) emit8(0x41);
+  emit8(0x50 | (register & 7));
+}
+
+function pop(register: i32): void {
+  if (register >= 8) emit8(0x41);
+  emit8(0x58 | (register & 7));
+}
+
+/** Loads memory 0 of the context; its length always or only where our code uses it. */
+function reloadMemory(length: boolean): void {
+  rm(0x8b, 1, RBX, R15, CONTEXT_MEMORIES);
+  if (length) rm(0x8b, 1, R14, R15, CONTEXT_MEMORIES + MEMORY_LENGTH_FIELD);
+}
+
+/** Calls the record in the record register in its own context; the saved context is above the return address. */
+export function callCrossRecord(): void {
+  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
+  rm(0x8b, 1, R13, R11, THREAD_FUEL);
+  push(R15);
+  rm(0x8b, 1, R15, R10, RECORD_CONTEXT);
+  reloadMemory(true);
+  rm(0xff, 0, 2, R10, RECORD_CODE);
+}
+
+/** Bytes that callCrossRecord has pushed. */
+export const CROSS_CALL_BYTES: i32 = 8;
+
+/** Back in our context after callCrossRecord; keeps the registers of results. */
+export function restoreContext(): void {
+  mi(7, 0, R15, CONTEXT_METERED, 0);
+  const done = shortBranch(cond.EQ);
+  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
+  rm(0x89, 1, R13, R11, THREAD_FUEL);
+  bindShort(done);
+  pop(R15);
+  reloadMemory((load32(H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0);
+}
+
+/** The overflow buffer's address. */
+export function overflowBuffer(d: i32): void {
+  loadContext(0x7e, d, CONTEXT_OVERFLOW);
+}
+
+/** Reads the poll page; the caller lists the trap site. */
+export function poll(): void {
+  rip(0x8b, 0, R11);
+  code.relocation(RELOC_POLL_PAGE, 0);
+}
+
+/** After a poll: other threads may have made memory 0 longer. */
+export function afterPoll(): void {
+  if ((load32(H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0) rm(0x8b, 1, R14, R15, CONTEXT_MEMORIES + MEMORY_LENGTH_FIELD);
+}
+
+/** Compares a general register with memory at base + offset. */
+export function compareMemory(wide: i32, a: i32, base: i32, offset: i32): void {
+  rm(0x3b, wide, a, base, offset);
+}
+
+/** Compares a register with a word of the context. */
+export function compareContext(wide: i32, a: i32, offset: i32): void {
+  rm(0x3b, wide, a, R15, offset);
+}
+
+/** d = 8 bytes at base + 8 × index */
+export function loadElement(d: i32, base: i32, index: i32): void {
+  rmx(0x8b, 1, d, base, index, 3, 0, 0);
+}
+
+export function storeElement(s: i32, base: i32, index: i32): void {
+  rmx(0x89, 1, s, base, index, 3, 0, 0);
+}
+
+/** Zeroes `count` homes from `home` on; changes rax, rcx and rdi. */
+export function zeroHomes(home: i32, count: i32): void {
+  rm(0x8d, 1, 7, RSP, home);
+  constant(RCX, count, 0, 0);
+  rr(0x33, 0, RAX, RAX);
+  emit8(0xf3);
+  emit8(0x48);
+  emit8(0xab);
+}

@@ -1,0 +1,64 @@
+/**
+ * The kernel's linear memory, as TypeScript sees it. In the form that AssemblyScript compiles, these functions are the machine's own loads and
+ * stores (scripts/build_baseline.ts holds that half); everything else in this folder is the same text in both.
+ *
+ * The kernel is written in the subset that both compilers share: `i32` numbers, functions, module variables, no objects. Additions of addresses
+ * stay far below 2^31; arithmetic that may wrap says so with `| 0`.
+ */
+
+/** A 32-bit integer. */
+export type i32 = number;
+
+let bytes = new Uint8Array(0);
+let words = new Int32Array(0);
+
+/** The bytes of the memory, at least `size`; what it held stays. */
+export function kernelMemory(size: number): Uint8Array {
+  if (size > bytes.length) {
+    const next = new Uint8Array((size + 0xffff) & ~0xffff);
+    next.set(bytes);
+    bytes = next;
+    words = new Int32Array(next.buffer);
+  }
+  return bytes;
+}
+
+/** The byte at `address`, unsigned. */
+export function load8(address: i32): i32 {
+  return bytes[address];
+}
+
+export function store8(address: i32, value: i32): void {
+  bytes[address] = value;
+}
+
+/** The word at `address`, a multiple of 4. */
+export function load32(address: i32): i32 {
+  return words[address >> 2];
+}
+
+export function store32(address: i32, value: i32): void {
+  words[address >> 2] = value;
+}
+
+/** The word at any address. */
+export function loadAny32(address: i32): i32 {
+  return bytes[address] | (bytes[address + 1] << 8) | (bytes[address + 2] << 16) | (bytes[address + 3] << 24);
+}
+
+export function storeAny32(address: i32, value: i32): void {
+  bytes[address] = value;
+  bytes[address + 1] = value >> 8;
+  bytes[address + 2] = value >> 16;
+  bytes[address + 3] = value >> 24;
+}
+
+/** Is `a` below `b`, both unsigned? */
+export function below(a: i32, b: i32): boolean {
+  return (a >>> 0) < (b >>> 0);
+}
+
+/** The number of trailing zeros, 32 for 0. */
+export function trailingZeros(a: i32): i32 {
+  return a === 0 ? 32 : 31 - Math.clz32(a & -a);
+}

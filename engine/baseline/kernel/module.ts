@@ -1,0 +1,112 @@
+/**
+ * What a body may refer to: types, functions, globals, memories, tables, segments of the module, features that are on. An index that names nothing
+ * fails, as does a feature that is off.
+ */
+import {
+  FEATURE_EXCEPTION_HANDLING,
+  FEATURE_GC,
+  FEATURE_REFERENCE_TYPES,
+  FEATURE_SIMD,
+  FEATURE_TYPED_FUNCTION_REFERENCES,
+} from "./constants.ts";
+import * as layout from "./layout.ts";
+import { type i32, load32, load8, store32 } from "./memory.ts";
+import { fail, instructionOffset } from "./reader.ts";
+import {
+  EXTERNREF,
+  FUNCREF,
+  HEAP_EXN,
+  HEAP_EXTERN,
+  HEAP_FUNC,
+  HEAP_NOEXN,
+  heapOf,
+  isNullable,
+  isRef,
+  typeRow,
+  V128,
+} from "./types.ts";
+
+/** The instruction in hand needs feature number `feature`. */
+export function useFeature(feature: i32): void {
+  if (feature === 0) return;
+  if (load32(layout.FEATURES + feature * 4) === 0) fail();
+  const use = layout.FEATURE_USES + feature * 4;
+  if (instructionOffset < load32(use)) store32(use, instructionOffset);
+}
+
+/** The number of the feature that brought a value type. */
+function featureOf(type: i32): i32 {
+  if (!isRef(type)) return type === V128 ? FEATURE_SIMD : 0;
+  if (type === FUNCREF || type === EXTERNREF) return FEATURE_REFERENCE_TYPES;
+  const heap = heapOf(type);
+  if (heap >= 0) return FEATURE_TYPED_FUNCTION_REFERENCES;
+  if (heap === HEAP_EXN || heap === HEAP_NOEXN) return FEATURE_EXCEPTION_HANDLING;
+  const isOld = heap === HEAP_FUNC || heap === HEAP_EXTERN;
+  return isOld && !isNullable(type) ? FEATURE_TYPED_FUNCTION_REFERENCES : FEATURE_GC;
+}
+
+/** The instruction in hand names a type. */
+export function useType(type: i32): void {
+  useFeature(featureOf(type));
+  if (isRef(type)) checkTypeIndex(heapOf(type));
+}
+
+/** Is `index`, unsigned, below `count`? Fails if not. */
+export function isIndex(index: i32, count: i32): boolean {
+  if (index >= 0 && index < count) return true;
+  fail();
+  return false;
+}
+
+/** Checks that type `heap` exists when it is an index. */
+export function checkTypeIndex(heap: i32): void {
+  if (heap >= load32(layout.H_TYPE_COUNT)) fail();
+}
+
+/** The row of function type `index`, or 0. */
+export function funcTypeAt(index: i32): i32 {
+  if (!isIndex(index, load32(layout.H_TYPE_COUNT))) return 0;
+  const row = typeRow(index);
+  if (load32(row + layout.TYPE_KIND) === layout.TYPE_IS_FUNC) return row;
+  fail();
+  return 0;
+}
+
+/** The type index of function `index`. */
+export function typeIndexOf(index: i32): i32 {
+  return load32(load32(layout.H_FUNCS) + index * 4);
+}
+
+/** The row of the type of function `index`, or 0. */
+export function functionAt(index: i32): i32 {
+  return isIndex(index, load32(layout.H_FUNC_COUNT)) ? typeRow(typeIndexOf(index)) : 0;
+}
+
+export function isDeclared(index: i32): boolean {
+  return load8(load32(layout.H_DECLARED) + index) !== 0;
+}
+
+export function hasMemory(index: i32): boolean {
+  return isIndex(index, load32(layout.H_MEMORY_COUNT));
+}
+
+export function hasTable(index: i32): boolean {
+  return isIndex(index, load32(layout.H_TABLE_COUNT));
+}
+
+export function hasGlobal(index: i32): boolean {
+  return isIndex(index, load32(layout.H_GLOBAL_COUNT));
+}
+
+export function hasElem(index: i32): boolean {
+  return isIndex(index, load32(layout.H_ELEM_COUNT));
+}
+
+export function hasData(index: i32): boolean {
+  return isIndex(index, load32(layout.H_DATA_COUNT));
+}
+
+/** The type of the elements of segment `index`. */
+export function elemType(index: i32): i32 {
+  return load32(load32(layout.H_ELEMS) + index * 4);
+}

@@ -1,0 +1,707 @@
+/**
+ * The operands and locals of a body while it is compiled: their types, and where their values are. Every local and every entry of the operand stack
+ * has a home in the frame. A local's home always holds its value; the most used locals have a register besides, which holds it too while it is
+ * marked valid. An entry's value is in its home, in a register, a constant, a local that has not been set since, or in the flags.
+ *
+ *     [rsp + home]   locals first, then entries from the bottom of the operand stack up; 8 bytes each, 16 for v128
+ *
+ * Invariants: an entry in a temporary register is that register's only user, and the register is marked used. Entries that were popped keep
+ * their register until they are released. Flags are only on top, and only when the next instruction consumes them.
+ */
+import { reserveCode } from "./code.ts";
+import { LOCALS, LOCALS_END, OPERANDS, OPERANDS_END, SCRATCH_MOVES, STATUS_TOO_LARGE } from "./layout.ts";
+import * as machine from "./machine.ts";
+import { type i32, load32, load8, store32, trailingZeros } from "./memory.ts";
+import { end, pos, stop } from "./reader.ts";
+import { bankOf, F64, homeBytes, I32, isWide, V128 } from "./types.ts";
+
+// An entry of the operand stack.
+export const ENTRY: i32 = 24;
+export const ENTRY_TYPE: i32 = 0;
+const ENTRY_PLACE: i32 = 4;
+/** Register, low half of the constant, index of the local, or condition. */
+const ENTRY_A: i32 = 8;
+/** High half of the constant. */
+const ENTRY_B: i32 = 12;
+const ENTRY_HOME: i32 = 16;
+
+// Places.
+const IN_HOME: i32 = 0;
+const IN_REGISTER: i32 = 1;
+const IS_CONSTANT: i32 = 2;
+const IS_LOCAL: i32 = 3;
+const IN_FLAGS: i32 = 4;
+
+// A local.
+export const LOCAL: i32 = 16;
+const LOCAL_TYPE: i32 = 0;
+const LOCAL_HOME: i32 = 4;
+/** Its register, or NO_REGISTER. */
+const LOCAL_PIN: i32 = 8;
+/** Uses, weighted by the depth of loops; afterwards 1 if it has been set, for those without a default. */
+const LOCAL_USES: i32 = 12;
+
+/** Opcode bytes that the compiler looks ahead for. */
+const LOCAL_SET_BYTE: i32 = 0x21;
+const LOCAL_TEE_BYTE: i32 = 0x22;
+
+export let localCount: i32 = 0;
+/** Address behind the top entry. */
+export let top: i32 = OPERANDS;
+/** Offset behind the home of the top entry, and the largest that there was. */
+export let homeTop: i32 = 0;
+let homeMost: i32 = 0;
+/** Registers that hold entries, and locals, as masks by bank. */
+let usedGeneral: i32 = 0;
+let usedVector: i32 = 0;
+export let validGeneral: i32 = 0;
+export let validVector: i32 = 0;
+/** All registers that belong to locals. */
+let pinnedGeneral: i32 = 0;
+let pinnedVector: i32 = 0;
+/** Entries that stand for locals: while there are none, nothing needs to be looked for. */
+let localEntries: i32 = 0;
+
+/** Begins a body without locals. */
+export function beginOperands(): void {
+  localCount = 0;
+  top = OPERANDS;
+  homeTop = 0;
+  homeMost = 0;
+  usedGeneral = 0;
+  usedVector = 0;
+  validGeneral = 0;
+  validVector = 0;
+  pinnedGeneral = 0;
+  pinnedVector = 0;
+  localEntries = 0;
+}
+
+/** Bytes of the frame. */
+export function frameBytes(): i32 {
+  return homeMost;
+}
+
+// Locals.
+
+export function addLocal(type: i32): void {
+  const at = LOCALS + localCount * LOCAL;
+  if (at + LOCAL > LOCALS_END) {
+    stop(STATUS_TOO_LARGE);
+    return;
+  }
+  store32(at + LOCAL_TYPE, type);
+  store32(at + LOCAL_HOME, homeTop);
+  store32(at + LOCAL_PIN, machine.NO_REGISTER);
+  store32(at + LOCAL_USES, 0);
+  localCount = localCount + 1;
+  homeTop = homeTop + homeBytes(type);
+  homeMost = homeTop;
+}
+
+function localRow(index: i32): i32 {
+  return LOCALS + index * LOCAL;
+}
+
+export function localType(index: i32): i32 {
+  return load32(localRow(index) + LOCAL_TYPE);
+}
+
+export function localHome(index: i32): i32 {
+  return load32(localRow(index) + LOCAL_HOME);
+}
+
+/** The register of a local, or NO_REGISTER. */
+export function localPin(index: i32): i32 {
+  return load32(localRow(index) + LOCAL_PIN);
+}
+
+/** Counts a use of local `index`. */
+export function useLocal(index: i32, weight: i32): void {
+  const at = localRow(index) + LOCAL_USES;
+  const uses = load32(at) + weight;
+  store32(at, uses < 0x3fffffff ? uses : 0x3fffffff);
+}
+
+/** The flag of a local that says whether it has a value. */
+export function isLocalSet(index: i32): boolean {
+  return load32(localRow(index) + LOCAL_USES) !== 0;
+}
+
+export function setLocalFlag(index: i32, flag: i32): void {
+  store32(localRow(index) + LOCAL_USES, flag);
+}
+
+/** Uses that make a register worth its moves. */
+const LEAST_USES: i32 = 2;
+
+/** Gives registers to the most used locals of `bank`. */
+export function pinLocals(bank: i32): void {
+  for (let k: i32 = 0; machine.pinnedRegister(bank, k) !== machine.NO_REGISTER; k++) {
+    let best: i32 = 0;
+    let most: i32 = LEAST_USES - 1;
+    const last = LOCALS + localCount * LOCAL;
+    for (let at: i32 = LOCALS; at < last; at += LOCAL) {
+      const type = load32(at + LOCAL_TYPE);
+      if (load32(at + LOCAL_USES) > most && type !== V128 && bankOf(type) === bank) {
+        most = load32(at + LOCAL_USES);
+        best = at;
+      }
+    }
+    if (best === 0) return;
+    const register = machine.pinnedRegister(bank, k);
+    store32(best + LOCAL_PIN, register);
+    store32(best + LOCAL_USES, 0);
+    if (bank === 0) pinnedGeneral = pinnedGeneral | (1 << register);
+    else pinnedVector = pinnedVector | (1 << (register - 32));
+  }
+}
+
+function markValid(register: i32): void {
+  if (register < 32) validGeneral = validGeneral | (1 << register);
+  else validVector = validVector | (1 << (register - 32));
+}
+
+function isValid(register: i32): boolean {
+  return register < 32 ? (validGeneral & (1 << register)) !== 0 : (validVector & (1 << (register - 32))) !== 0;
+}
+
+/** Local `index` has the value that its register, if any, has got besides its home. */
+export function noteLocalLoaded(index: i32): void {
+  markValid(localPin(index));
+}
+
+/** Registers of locals hold nothing: a call has been made. */
+export function forgetLocals(): void {
+  validGeneral = 0;
+  validVector = 0;
+}
+
+/** Only these registers of locals are valid, which all are: control arrives from elsewhere, too. */
+export function keepLocals(general: i32, vector: i32): void {
+  validGeneral = general;
+  validVector = vector;
+}
+
+/** All registers of locals, as a mask. */
+export function allPinned(bank: i32): i32 {
+  return bank === 0 ? pinnedGeneral : pinnedVector;
+}
+
+/** Loads the registers of locals in the masks that are not valid. Keeps the flags. */
+export function loadLocals(general: i32, vector: i32): void {
+  const missingGeneral = general & ~validGeneral;
+  const missingVector = vector & ~validVector;
+  if ((missingGeneral | missingVector) === 0) return;
+  const last = LOCALS + localCount * LOCAL;
+  for (let at: i32 = LOCALS; at < last; at += LOCAL) {
+    const register = load32(at + LOCAL_PIN);
+    if (register < 0) continue;
+    const missing = register < 32 ? missingGeneral >> register : missingVector >> (register - 32);
+    if ((missing & 1) !== 0) machine.loadHome(load32(at + LOCAL_TYPE), register, load32(at + LOCAL_HOME));
+  }
+  validGeneral = validGeneral | missingGeneral;
+  validVector = validVector | missingVector;
+}
+
+// Registers.
+
+/** Is it a register of operands? */
+export function isTemporary(register: i32): boolean {
+  return register < 32
+    ? (machine.temporaries(0) & (1 << register)) !== 0
+    : (machine.temporaries(1) & (1 << (register - 32))) !== 0;
+}
+
+function use(register: i32): void {
+  if (register < 32) usedGeneral = usedGeneral | (1 << register);
+  else usedVector = usedVector | (1 << (register - 32));
+}
+
+export function freeRegister(register: i32): void {
+  if (register < 32) usedGeneral = usedGeneral & ~(1 << register);
+  else usedVector = usedVector & ~(1 << (register - 32));
+}
+
+/** A temporary register that nothing uses; the lowest entry that has one gives it up if need be. Keeps the flags. */
+export function allocate(bank: i32): i32 {
+  const used = bank === 0 ? usedGeneral : usedVector;
+  let free = machine.temporaries(bank) & ~used;
+  if (free === 0) {
+    spillLowest(bank);
+    free = machine.temporaries(bank) & ~(bank === 0 ? usedGeneral : usedVector);
+  }
+  const register = trailingZeros(free) + (bank << 5);
+  use(register);
+  return register;
+}
+
+function spillLowest(bank: i32): void {
+  for (let entry: i32 = OPERANDS; entry < top; entry += ENTRY) {
+    if (load32(entry + ENTRY_PLACE) === IN_REGISTER && load32(entry + ENTRY_A) >> 5 === bank) {
+      spill(entry);
+      return;
+    }
+  }
+}
+
+/** Makes the general registers in `mask` free of entries on the stack. Keeps the flags. */
+export function vacate(mask: i32): void {
+  if ((usedGeneral & mask) === 0) return;
+  for (let entry: i32 = OPERANDS; entry < top; entry += ENTRY) {
+    if (load32(entry + ENTRY_PLACE) !== IN_REGISTER) continue;
+    const register = load32(entry + ENTRY_A);
+    if (register < 32 && (mask & (1 << register)) !== 0) spill(entry);
+  }
+}
+
+/** Marks `register` as used by the instruction in hand. */
+export function claim(register: i32): void {
+  use(register);
+}
+
+/** Puts the entry's value, which is in a register, into its home. */
+function spill(entry: i32): void {
+  const register = load32(entry + ENTRY_A);
+  machine.storeHome(load32(entry + ENTRY_TYPE), register, load32(entry + ENTRY_HOME));
+  freeRegister(register);
+  store32(entry + ENTRY_PLACE, IN_HOME);
+}
+
+// Entries.
+
+function pushEntry(type: i32, place: i32, a: i32, b: i32): void {
+  if (top + 8 * ENTRY > OPERANDS_END) {
+    stop(STATUS_TOO_LARGE);
+    return;
+  }
+  store32(top + ENTRY_TYPE, type);
+  store32(top + ENTRY_PLACE, place);
+  store32(top + ENTRY_A, a);
+  store32(top + ENTRY_B, b);
+  store32(top + ENTRY_HOME, homeTop);
+  top = top + ENTRY;
+  homeTop = homeTop + homeBytes(type);
+  if (homeTop > homeMost) homeMost = homeTop;
+}
+
+/** Pushes a value that is in its home, or, in unreachable code, a type. */
+export function pushHome(type: i32): void {
+  pushEntry(type, IN_HOME, 0, 0);
+}
+
+export function pushRegister(type: i32, register: i32): void {
+  if (isTemporary(register)) use(register);
+  pushEntry(type, IN_REGISTER, register, 0);
+}
+
+export function pushConstant(type: i32, low: i32, high: i32): void {
+  pushEntry(type, IS_CONSTANT, low, high);
+}
+
+export function pushLocal(index: i32): void {
+  localEntries = localEntries + 1;
+  pushEntry(localType(index), IS_LOCAL, index, 0);
+}
+
+/** Pushes an i32 that the flags hold. */
+export function pushFlags(condition: i32): void {
+  pushEntry(I32, IN_FLAGS, condition, 0);
+}
+
+/** Takes the top entry off; it can be read until the next push, and must be released. */
+export function popEntry(): i32 {
+  top = top - ENTRY;
+  homeTop = load32(top + ENTRY_HOME);
+  if (load32(top + ENTRY_PLACE) === IS_LOCAL) localEntries = localEntries - 1;
+  return top;
+}
+
+/** Drops entries until `height` is the top. */
+export function dropTo(height: i32): void {
+  while (top > height) release(popEntry());
+}
+
+/** Takes types off, in unreachable code. */
+export function setTop(height: i32, home: i32): void {
+  top = height;
+  homeTop = home;
+}
+
+export function release(entry: i32): void {
+  if (load32(entry + ENTRY_PLACE) !== IN_REGISTER) return;
+  const register = load32(entry + ENTRY_A);
+  if (isTemporary(register)) freeRegister(register);
+}
+
+export function entryType(entry: i32): i32 {
+  return load32(entry + ENTRY_TYPE);
+}
+
+export function setEntryType(entry: i32, type: i32): void {
+  store32(entry + ENTRY_TYPE, type);
+}
+
+export function entryHome(entry: i32): i32 {
+  return load32(entry + ENTRY_HOME);
+}
+
+export function isConstant(entry: i32): boolean {
+  return load32(entry + ENTRY_PLACE) === IS_CONSTANT;
+}
+
+export function constantLow(entry: i32): i32 {
+  return load32(entry + ENTRY_A);
+}
+
+export function constantHigh(entry: i32): i32 {
+  return load32(entry + ENTRY_B);
+}
+
+/** The condition if the entry is in the flags, else −1. */
+export function flagsOf(entry: i32): i32 {
+  return load32(entry + ENTRY_PLACE) === IN_FLAGS ? load32(entry + ENTRY_A) : -1;
+}
+
+/** The home from which an instruction can read the entry's value, or −1 if it is in a register or nowhere. */
+export function readableHome(entry: i32): i32 {
+  const place = load32(entry + ENTRY_PLACE);
+  if (place === IN_HOME) return load32(entry + ENTRY_HOME);
+  if (place !== IS_LOCAL) return -1;
+  const index = load32(entry + ENTRY_A);
+  return localPin(index) === machine.NO_REGISTER ? localHome(index) : -1;
+}
+
+/** The register that holds the entry's value now, or NO_REGISTER. */
+export function currentRegister(entry: i32): i32 {
+  const place = load32(entry + ENTRY_PLACE);
+  if (place === IN_REGISTER) return load32(entry + ENTRY_A);
+  if (place !== IS_LOCAL) return machine.NO_REGISTER;
+  const pin = localPin(load32(entry + ENTRY_A));
+  return pin !== machine.NO_REGISTER && isValid(pin) ? pin : machine.NO_REGISTER;
+}
+
+/** A register with the value of a popped entry, to be read only: it may be a local's. Keeps the flags, unless the value is in them. */
+export function toRegister(entry: i32): i32 {
+  const place = load32(entry + ENTRY_PLACE);
+  if (place === IN_REGISTER) return load32(entry + ENTRY_A);
+  const type = load32(entry + ENTRY_TYPE);
+  if (place === IS_LOCAL) {
+    const index = load32(entry + ENTRY_A);
+    const pin = localPin(index);
+    if (pin !== machine.NO_REGISTER) {
+      if (!isValid(pin)) machine.loadHome(type, pin, localHome(index));
+      markValid(pin);
+      return pin;
+    }
+  }
+  const register = allocate(bankOf(type));
+  loadInto(entry, register);
+  store32(entry + ENTRY_PLACE, IN_REGISTER);
+  store32(entry + ENTRY_A, register);
+  return register;
+}
+
+/** Copies the entry's value to `register`. Keeps the flags, unless the value is in them. */
+export function loadInto(entry: i32, register: i32): void {
+  const type = load32(entry + ENTRY_TYPE);
+  const a = load32(entry + ENTRY_A);
+  switch (load32(entry + ENTRY_PLACE)) {
+    case IN_HOME:
+      machine.loadHome(type, register, load32(entry + ENTRY_HOME));
+      break;
+    case IN_REGISTER:
+      machine.move(isWide(type), register, a);
+      break;
+    case IS_CONSTANT:
+      if (bankOf(type) === 0) machine.constant(register, a, load32(entry + ENTRY_B), isWide(type));
+      else if (type === V128) machine.zeroVector(register);
+      else machine.floatConstant(register, a, load32(entry + ENTRY_B), type === F64 ? 1 : 0);
+      break;
+    case IS_LOCAL: {
+      const pin = localPin(a);
+      if (pin !== machine.NO_REGISTER && isValid(pin)) machine.move(isWide(type), register, pin);
+      else machine.loadHome(type, register, localHome(a));
+      break;
+    }
+    case IN_FLAGS:
+      machine.setCondition(a, register);
+      break;
+  }
+}
+
+/** Puts the entry's value into `home`. Keeps the flags. */
+export function storeInto(entry: i32, home: i32): void {
+  const type = load32(entry + ENTRY_TYPE);
+  const a = load32(entry + ENTRY_A);
+  switch (load32(entry + ENTRY_PLACE)) {
+    case IN_HOME:
+      if (load32(entry + ENTRY_HOME) !== home) machine.moveHome(type, home, load32(entry + ENTRY_HOME));
+      break;
+    case IN_REGISTER:
+      machine.storeHome(type, a, home);
+      break;
+    case IS_CONSTANT:
+      machine.storeConstant(
+        type === I32 || (type !== F64 && bankOf(type) === 1) ? 0 : 1,
+        a,
+        load32(entry + ENTRY_B),
+        home,
+      );
+      break;
+    case IS_LOCAL: {
+      const pin = localPin(a);
+      if (pin !== machine.NO_REGISTER && isValid(pin)) machine.storeHome(type, pin, home);
+      else machine.moveHome(type, home, localHome(a));
+      break;
+    }
+    case IN_FLAGS: {
+      const register = toRegister(entry);
+      machine.storeHome(type, register, home);
+      break;
+    }
+  }
+}
+
+/** Puts the values of the entries from `first` to the top into their homes; of constants only if `constants`. Keeps the flags. */
+export function flush(first: i32, constants: boolean): void {
+  for (let entry: i32 = first; entry < top; entry += ENTRY) {
+    const place = load32(entry + ENTRY_PLACE);
+    if (place === IN_HOME || (place === IS_CONSTANT && !constants)) continue;
+    reserveCode(64);
+    storeInto(entry, load32(entry + ENTRY_HOME));
+    if (place === IN_REGISTER) release(entry);
+    if (place === IS_LOCAL) localEntries = localEntries - 1;
+    store32(entry + ENTRY_PLACE, IN_HOME);
+  }
+}
+
+/** Puts the values of entries below `limit` that are in registers into their homes: what a call makes necessary. Keeps the flags. */
+export function flushRegisters(limit: i32): void {
+  if ((usedGeneral | usedVector) === 0) return;
+  for (let entry: i32 = OPERANDS; entry < limit; entry += ENTRY) {
+    if (load32(entry + ENTRY_PLACE) === IN_REGISTER) {
+      reserveCode(64);
+      spill(entry);
+    }
+  }
+}
+
+/** Entries that stand for local `index`, which is about to change, get values of their own. Keeps the flags. */
+export function detachLocal(index: i32): void {
+  if (localEntries === 0) return;
+  for (let entry: i32 = OPERANDS; entry < top; entry += ENTRY) {
+    if (load32(entry + ENTRY_PLACE) !== IS_LOCAL || load32(entry + ENTRY_A) !== index) continue;
+    reserveCode(64);
+    storeInto(entry, load32(entry + ENTRY_HOME));
+    store32(entry + ENTRY_PLACE, IN_HOME);
+    localEntries = localEntries - 1;
+  }
+}
+
+/**
+ * The register for a result: that of the local which the next instruction sets, else that of operand `a` or `b` if it is a temporary one (0: no
+ * operand), else another. Both operands are released. Keeps the flags.
+ */
+export function destination(bank: i32, a: i32, b: i32): i32 {
+  const pin = nextLocalPin(bank);
+  if (a !== 0) release(a);
+  if (b !== 0) release(b);
+  if (pin !== machine.NO_REGISTER) return pin;
+  const first = temporaryOf(a, bank);
+  if (first !== machine.NO_REGISTER) return first;
+  const second = temporaryOf(b, bank);
+  return second !== machine.NO_REGISTER ? second : allocate(bank);
+}
+
+function temporaryOf(entry: i32, bank: i32): i32 {
+  if (entry === 0 || load32(entry + ENTRY_PLACE) !== IN_REGISTER) return machine.NO_REGISTER;
+  const register = load32(entry + ENTRY_A);
+  return register >> 5 === bank && isTemporary(register) ? register : machine.NO_REGISTER;
+}
+
+/** The register of the local that the next instruction sets, if it has one of `bank`: results go there at once. */
+function nextLocalPin(bank: i32): i32 {
+  if (pos + 2 > end) return machine.NO_REGISTER;
+  const opcode = load8(pos);
+  const index = load8(pos + 1);
+  if ((opcode !== LOCAL_SET_BYTE && opcode !== LOCAL_TEE_BYTE) || index >= 0x80 || index >= localCount) {
+    return machine.NO_REGISTER;
+  }
+  const pin = localPin(index);
+  if (pin === machine.NO_REGISTER || pin >> 5 !== bank) return machine.NO_REGISTER;
+  detachLocal(index);
+  return pin;
+}
+
+/** Sets local `index` to the value of a popped entry and pushes it again. */
+export function teeLocal(index: i32, entry: i32): void {
+  writeLocal(index, entry);
+  const register = temporaryOf(entry, bankOf(localType(index)));
+  if (register !== machine.NO_REGISTER && localPin(index) === machine.NO_REGISTER) {
+    pushRegister(localType(index), register);
+    return;
+  }
+  release(entry);
+  pushLocal(index);
+}
+
+/** Sets local `index` to the value of a popped entry, which is released. Keeps the flags. */
+export function setLocal(index: i32, entry: i32): void {
+  writeLocal(index, entry);
+  release(entry);
+}
+
+function writeLocal(index: i32, entry: i32): void {
+  detachLocal(index);
+  const type = localType(index);
+  const home = localHome(index);
+  const pin = localPin(index);
+  if (isConstant(entry) && type !== V128) {
+    if (pin !== machine.NO_REGISTER) loadInto(entry, pin);
+    storeInto(entry, home);
+  } else if (pin !== machine.NO_REGISTER) {
+    loadInto(entry, pin);
+    machine.storeHome(type, pin, home);
+  } else {
+    machine.storeHome(type, toRegister(entry), home);
+  }
+  if (pin !== machine.NO_REGISTER) markValid(pin);
+}
+
+/** Makes the i32 of an entry on the stack an i64: registers hold it zero-extended already. */
+export function widen(entry: i32): void {
+  if (load32(entry + ENTRY_TYPE) !== I32) return;
+  if (isConstant(entry)) {
+    store32(entry + ENTRY_B, 0);
+  } else {
+    const wasLocal = load32(entry + ENTRY_PLACE) === IS_LOCAL;
+    let register = toRegister(entry);
+    if (load32(entry + ENTRY_PLACE) === IS_LOCAL) {
+      const pin = register;
+      register = allocate(0);
+      machine.move(0, register, pin);
+      store32(entry + ENTRY_PLACE, IN_REGISTER);
+      store32(entry + ENTRY_A, register);
+    }
+    if (wasLocal) localEntries = localEntries - 1;
+  }
+  store32(entry + ENTRY_TYPE, 0x7e);
+}
+
+/** Gives the entry on the stack the value that `register`, a temporary one, has got. */
+export function becomeRegister(entry: i32, type: i32, register: i32): void {
+  if (load32(entry + ENTRY_PLACE) === IS_LOCAL) localEntries = localEntries - 1;
+  use(register);
+  store32(entry + ENTRY_TYPE, type);
+  store32(entry + ENTRY_PLACE, IN_REGISTER);
+  store32(entry + ENTRY_A, register);
+}
+
+/** A temporary register that holds the value of an entry on the stack, for it alone. */
+export function ownRegister(entry: i32): i32 {
+  const place = load32(entry + ENTRY_PLACE);
+  if (place === IN_REGISTER) return load32(entry + ENTRY_A);
+  const register = allocate(bankOf(load32(entry + ENTRY_TYPE)));
+  loadInto(entry, register);
+  becomeRegister(entry, load32(entry + ENTRY_TYPE), register);
+  return register;
+}
+
+/** The same of a popped entry. */
+export function ownRegisterOf(entry: i32): i32 {
+  const place = load32(entry + ENTRY_PLACE);
+  if (place === IN_REGISTER && isTemporary(load32(entry + ENTRY_A))) return load32(entry + ENTRY_A);
+  const register = allocate(bankOf(load32(entry + ENTRY_TYPE)));
+  loadInto(entry, register);
+  store32(entry + ENTRY_PLACE, IN_REGISTER);
+  store32(entry + ENTRY_A, register);
+  return register;
+}
+
+/** Puts an i32 constant below the topmost `count` entries, which a call is about to take. It has no home of its own. */
+export function insertConstant(value: i32, count: i32): void {
+  const home = load32(top - count * ENTRY + ENTRY_HOME);
+  for (let k: i32 = 0; k < count; k++) {
+    const from = top - (k + 1) * ENTRY;
+    for (let field: i32 = 0; field < ENTRY; field += 4) store32(from + ENTRY + field, load32(from + field));
+  }
+  const entry = top - count * ENTRY;
+  top = top + ENTRY;
+  store32(entry + ENTRY_TYPE, I32);
+  store32(entry + ENTRY_PLACE, IS_CONSTANT);
+  store32(entry + ENTRY_A, value);
+  store32(entry + ENTRY_HOME, home);
+}
+
+/** Pushes what a routine has returned in `register`; of an i32 only the low half counts. */
+export function pushResult(type: i32, register: i32, wide: i32): void {
+  if (wide === 0) machine.zeroExtend(register);
+  pushRegister(type, register);
+}
+
+/** Puts the value of an entry on the stack, which is in a register, into its home. */
+export function putHome(entry: i32): void {
+  if (load32(entry + ENTRY_PLACE) === IN_REGISTER) spill(entry);
+}
+
+export function isInHome(entry: i32): boolean {
+  return load32(entry + ENTRY_PLACE) === IN_HOME;
+}
+
+/** No entry is left: nothing is used. */
+export function freeAll(): void {
+  usedGeneral = 0;
+  usedVector = 0;
+}
+
+// Moves that happen all at once, between registers.
+
+const REGISTERS: i32 = 64;
+
+function sourceAt(register: i32): i32 {
+  return SCRATCH_MOVES + register * 4;
+}
+
+/** Begins a set of moves. */
+export function beginMoves(): void {
+  for (let r: i32 = 0; r < REGISTERS; r++) store32(sourceAt(r), machine.NO_REGISTER);
+}
+
+export function addMove(to: i32, from: i32): void {
+  if (to !== from) store32(sourceAt(to), from);
+}
+
+function isSource(register: i32): boolean {
+  for (let r: i32 = 0; r < 48; r++) if (load32(sourceAt(r)) === register) return true;
+  return false;
+}
+
+/** Makes the moves; the scratch registers break cycles. */
+export function makeMoves(): void {
+  for (;;) {
+    let waiting: i32 = machine.NO_REGISTER;
+    let moved = false;
+    for (let to: i32 = 0; to < 48; to++) {
+      const from = load32(sourceAt(to));
+      if (from === machine.NO_REGISTER) continue;
+      if (isSource(to)) {
+        waiting = to;
+        continue;
+      }
+      machine.move(1, to, from);
+      store32(sourceAt(to), machine.NO_REGISTER);
+      moved = true;
+    }
+    if (waiting === machine.NO_REGISTER) return;
+    if (!moved) breakCycle(waiting);
+  }
+}
+
+function breakCycle(register: i32): void {
+  const scratch = machine.scratchOf(register >> 5);
+  machine.move(1, scratch, register);
+  for (let r: i32 = 0; r < 48; r++) {
+    if (load32(sourceAt(r)) === register) store32(sourceAt(r), scratch);
+  }
+}

@@ -1,0 +1,386 @@
+/**
+ * Reads a body: LEB128 integers and immediates. In: bytes of one body in the kernel's memory. Out: the instruction's row and immediates as module
+ * variables, which the next instruction overwrites. A failure is noted (`fail`) and reading goes on with zeros; the compiler's loop looks
+ * at `status` after every instruction.
+ *
+ * The rules are those of wasm/code_reader.ts and base/bytes.ts; the tests compare them on mutated modules.
+ */
+import {
+  H_DATA_COUNT_MISSING,
+  OPCODE_PAGE_BYTES,
+  OPCODE_ROW,
+  OPCODE_ROWS,
+  OPCODES,
+  ROW_PLAN,
+  STATUS_DONE,
+  STATUS_INVALID,
+} from "./layout.ts";
+import { type i32, load32, load8, loadAny32 } from "./memory.ts";
+import { BOTTOM, FIRST_HEAP_BYTE, LAST_HEAP_BYTE, MAX_TYPE_INDEX, refType, V128 } from "./types.ts";
+
+/** Steps of a plan (wasm/code_reader.ts). */
+export const STEP_INDEX: i32 = 1;
+export const STEP_INDEX2: i32 = 2;
+export const STEP_MEMARG: i32 = 3;
+export const STEP_CONST32: i32 = 4;
+export const STEP_BLOCK_TYPE: i32 = 5;
+export const STEP_LABELS: i32 = 6;
+export const STEP_CONST64: i32 = 7;
+export const STEP_BITS32: i32 = 8;
+export const STEP_BITS64: i32 = 9;
+export const STEP_BYTES16: i32 = 10;
+export const STEP_LANE: i32 = 11;
+export const STEP_VAL_TYPES: i32 = 12;
+export const STEP_HEAP_TYPE: i32 = 13;
+export const STEP_REF_TYPE: i32 = 14;
+export const STEP_REF_NULL_TYPE: i32 = 15;
+export const STEP_CAST_TYPES: i32 = 16;
+export const STEP_CATCHES: i32 = 17;
+export const STEP_ORDERING: i32 = 18;
+export const STEP_NEEDS_DATA_COUNT: i32 = 19;
+
+/** The next byte, the end of the body, and what to add to an address for its offset in the module. */
+export let pos: i32 = 0;
+export let end: i32 = 0;
+let toOffset: i32 = 0;
+/** How the body fares: a STATUS. */
+export let status: i32 = STATUS_DONE;
+/** Absolute offset of the instruction in hand. */
+export let instructionOffset: i32 = 0;
+
+// Immediates.
+export let index: i32 = 0;
+export let index2: i32 = 0;
+export let low: i32 = 0;
+export let high: i32 = 0;
+export let align: i32 = 0;
+export let memory: i32 = 0;
+/** Block type: −1 none, ≥ 0 a type index, −2 the type in `blockValue`. */
+export let blockTypeIndex: i32 = -1;
+export let blockValue: i32 = 0;
+/** br_table and try_table: address of the first label or clause, and their number without the default. */
+export let list: i32 = 0;
+export let listCount: i32 = 0;
+/** select t: the number of types and the last of them. */
+export let valTypeCount: i32 = 0;
+export let valType: i32 = 0;
+export let heap: i32 = 0;
+export let heap2: i32 = 0;
+export let nullable: i32 = 0;
+export let nullable2: i32 = 0;
+export let lane: i32 = 0;
+/** Address of 16 literal bytes. */
+export let literal: i32 = 0;
+
+/** Begins to read the bytes from `start` to `bodyEnd`, which are at `offset` in the module. */
+export function beginReading(start: i32, bodyEnd: i32, offset: i32): void {
+  pos = start;
+  end = bodyEnd;
+  toOffset = offset - start;
+  instructionOffset = offset;
+  status = STATUS_DONE;
+}
+
+/** Goes on reading at `address`. */
+export function seek(address: i32): void {
+  pos = address;
+}
+
+/** Ends the body with `reason`, unless it has ended before. */
+export function stop(reason: i32): void {
+  if (status === STATUS_DONE) status = reason;
+}
+
+/** The body is not valid. */
+export function fail(): void {
+  stop(STATUS_INVALID);
+}
+
+/** Takes back the reason for which the body has ended. */
+export function clearStatus(): void {
+  status = STATUS_DONE;
+}
+
+export function readByte(): i32 {
+  if (pos >= end) {
+    fail();
+    return 0;
+  }
+  const byte = load8(pos);
+  pos = pos + 1;
+  return byte;
+}
+
+/** An unsigned LEB128 integer of 32 bits. */
+export function readU32(): i32 {
+  const byte = readByte();
+  return byte < 0x80 ? byte : readU32From(byte);
+}
+
+function readU32From(first: i32): i32 {
+  let value: i32 = first & 0x7f;
+  for (let shift: i32 = 7; shift < 35; shift += 7) {
+    const byte = readByte();
+    if (shift === 28 && (byte & 0x70) !== 0) fail();
+    value = value | ((byte & 0x7f) << (shift & 31));
+    if (byte < 0x80) return value;
+  }
+  fail();
+  return 0;
+}
+
+/** A signed LEB128 integer of 32 bits. */
+export function readS32(): i32 {
+  let value: i32 = 0;
+  for (let shift: i32 = 0; shift < 35; shift += 7) {
+    const byte = readByte();
+    if (shift === 28) {
+      const sign = byte & 0x78;
+      if (sign !== 0 && sign !== 0x78) fail();
+    }
+    value = value | ((byte & 0x7f) << (shift & 31));
+    if (byte < 0x80) {
+      const unused = 25 - shift;
+      return unused > 0 ? (value << unused) >> unused : value;
+    }
+  }
+  fail();
+  return 0;
+}
+
+/** A signed LEB128 integer of 33 bits that must not be negative; −1 if it is. */
+function readIndexS33(): i32 {
+  let value: i32 = 0;
+  for (let shift: i32 = 0; shift < 28; shift += 7) {
+    const byte = readByte();
+    value = value | ((byte & 0x7f) << shift);
+    if (byte < 0x80) return (byte & 0x40) !== 0 ? -1 : value;
+  }
+  const byte = readByte();
+  if (byte >= 0x10) {
+    // Negative, too large or too long: no index in any case, and 0x80 … is malformed.
+    if (byte < 0x70 || byte >= 0x80) fail();
+    return -1;
+  }
+  value = value | (byte << 28);
+  return value < 0 ? 0x7fffffff : value;
+}
+
+/** A 64-bit LEB128 integer into `low` and `high`; `sign` is 0x40 for a signed one, else 0. */
+function read64(sign: i32): void {
+  low = 0;
+  high = 0;
+  for (let shift: i32 = 0; shift < 70; shift += 7) {
+    const byte = readByte();
+    const bits = byte & 0x7f;
+    if (shift === 63 && bits > 1 - (sign >> 6) && (sign === 0 || bits !== 0x7f)) fail();
+    if (shift < 28) low = low | (bits << shift);
+    else if (shift === 28) {
+      low = low | (bits << 28);
+      high = bits >> 4;
+    } else high = high | (bits << (shift - 32));
+    if (byte < 0x80) {
+      if ((byte & sign) !== 0) signExtend(shift + 7);
+      return;
+    }
+  }
+  fail();
+}
+
+function signExtend(used: i32): void {
+  if (used < 32) {
+    low = low | (-1 << used);
+    high = -1;
+  } else if (used < 64) high = high | (-1 << (used - 32));
+}
+
+function readBits32(): i32 {
+  if (end - pos < 4) {
+    fail();
+    return 0;
+  }
+  pos = pos + 4;
+  return loadAny32(pos - 4);
+}
+
+/** A heap type: negative for abstract ones. */
+function readHeapType(): i32 {
+  const byte = pos < end ? load8(pos) : 0x40;
+  if ((byte & 0xc0) === 0x40) {
+    if (byte < FIRST_HEAP_BYTE || byte > LAST_HEAP_BYTE) fail();
+    pos = pos + 1;
+    return byte - 0x80;
+  }
+  const type = readIndexS33();
+  if (type < 0 || type > MAX_TYPE_INDEX) fail();
+  return type;
+}
+
+/** A value type. */
+export function readValType(): i32 {
+  const byte = readByte();
+  if (byte >= V128 && byte <= 0x7f) return byte;
+  if (byte >= FIRST_HEAP_BYTE && byte <= LAST_HEAP_BYTE) return refType(1, byte - 0x80);
+  if (byte === 0x63 || byte === 0x64) return refType(byte === 0x63 ? 1 : 0, readHeapType());
+  fail();
+  return BOTTOM;
+}
+
+function readBlockType(): void {
+  blockTypeIndex = -1;
+  blockValue = 0;
+  const byte = pos < end ? load8(pos) : 0;
+  if (byte === 0x40) {
+    pos = pos + 1;
+  } else if ((byte & 0xc0) === 0x40) {
+    blockTypeIndex = -2;
+    blockValue = readValType();
+  } else {
+    blockTypeIndex = readIndexS33();
+    if (blockTypeIndex < 0) {
+      fail();
+      blockTypeIndex = -1;
+    }
+  }
+}
+
+function readMemarg(): void {
+  const flags = readU32();
+  if (flags < 0 || flags >= 0x80) fail();
+  align = flags & 0x3f;
+  memory = (flags & 0x40) !== 0 ? readU32() : 0;
+  read64(0);
+}
+
+/** The number of entries of a list, of which each takes a byte at least. */
+function readCount(): i32 {
+  const count = readU32();
+  if (count < 0 || count > end - pos) {
+    fail();
+    return 0;
+  }
+  return count;
+}
+
+function readLabels(): void {
+  listCount = readCount();
+  list = pos;
+  for (let k: i32 = 0; k <= listCount; k++) readU32();
+}
+
+function readCatches(): void {
+  listCount = readCount();
+  list = pos;
+  for (let k: i32 = 0; k < listCount; k++) {
+    const kind = readByte();
+    if (kind > 3) fail();
+    if (kind < 2) readU32();
+    readU32();
+  }
+}
+
+function readCastTypes(): void {
+  const flags = readByte();
+  if (flags > 3) fail();
+  index = readU32();
+  nullable = flags & 1;
+  nullable2 = flags >> 1;
+  heap = readHeapType();
+  heap2 = readHeapType();
+}
+
+function readStep(step: i32): void {
+  switch (step) {
+    case STEP_INDEX:
+      index = readU32();
+      break;
+    case STEP_INDEX2:
+      index2 = readU32();
+      break;
+    case STEP_MEMARG:
+      readMemarg();
+      break;
+    case STEP_CONST32:
+      low = readS32();
+      break;
+    case STEP_BLOCK_TYPE:
+      readBlockType();
+      break;
+    case STEP_LABELS:
+      readLabels();
+      break;
+    case STEP_CONST64:
+      read64(0x40);
+      break;
+    case STEP_BITS32:
+      low = readBits32();
+      break;
+    case STEP_BITS64:
+      low = readBits32();
+      high = readBits32();
+      break;
+    case STEP_BYTES16:
+      if (end - pos < 16) fail();
+      literal = pos;
+      pos = pos + 16;
+      break;
+    case STEP_LANE:
+      lane = readByte();
+      break;
+    case STEP_VAL_TYPES:
+      valTypeCount = readCount();
+      for (let k: i32 = 0; k < valTypeCount; k++) valType = readValType();
+      break;
+    case STEP_HEAP_TYPE:
+    case STEP_REF_NULL_TYPE:
+      heap = readHeapType();
+      nullable = 1;
+      break;
+    case STEP_REF_TYPE:
+      heap = readHeapType();
+      nullable = 0;
+      break;
+    case STEP_CAST_TYPES:
+      readCastTypes();
+      break;
+    case STEP_CATCHES:
+      readCatches();
+      break;
+    case STEP_ORDERING:
+      if (readByte() !== 0) fail();
+      break;
+    case STEP_NEEDS_DATA_COUNT:
+      if (load32(H_DATA_COUNT_MISSING) !== 0) fail();
+      break;
+  }
+}
+
+/** Address of the row of opcode `code` on `page`, or 0. */
+function rowAt(page: i32, code: i32): i32 {
+  if (code < 0 || code >= OPCODE_PAGE_BYTES >> 1) return 0;
+  const at = OPCODES + page * OPCODE_PAGE_BYTES + code * 2;
+  const id = load8(at) | (load8(at + 1) << 8);
+  return id === 0 ? 0 : OPCODE_ROWS + (id - 1) * OPCODE_ROW;
+}
+
+/** Reads an instruction: the address of its opcode's row, 0 if there is none; immediates are in the variables above. */
+export function nextInstruction(): i32 {
+  instructionOffset = pos + toOffset;
+  const opcode = readByte();
+  const row = opcode >= 0xfb && opcode <= 0xfe ? rowAt(opcode - 0xfa, readU32()) : rowAt(0, opcode);
+  if (row === 0) {
+    fail();
+    return 0;
+  }
+  let plan = load32(row + ROW_PLAN);
+  while (plan !== 0) {
+    readStep(plan & 31);
+    plan = plan >> 5;
+  }
+  return row;
+}
+
+/** The opcode byte of the next instruction; 0xff at the end. */
+export function peekByte(): i32 {
+  return pos < end ? load8(pos) : 0xff;
+}

@@ -1,0 +1,348 @@
+/**
+ * Memories, globals, tables and references in live code. Operands, which have been checked, come off the stack, a result goes onto it.
+ */
+import { callBuiltin, callNativeBuiltin } from "./calls.ts";
+import * as code from "./code.ts";
+import * as cond from "./conditions.ts";
+import {
+  BUILTIN_DATA_DROP,
+  BUILTIN_ELEM_DROP,
+  BUILTIN_MEMORY_GROW,
+  BUILTIN_MEMORY_INIT,
+  BUILTIN_MEMORY_MOVE,
+  BUILTIN_MEMORY_SET,
+  BUILTIN_TABLE_COPY,
+  BUILTIN_TABLE_FILL,
+  BUILTIN_TABLE_GROW,
+  BUILTIN_TABLE_INIT,
+  MEMORY_BASE_FIELD,
+  MEMORY_LENGTH_FIELD,
+  RECORD_SIZE,
+  TABLE_BASE_FIELD,
+  TABLE_LENGTH_FIELD,
+  TRAP_MEMORY_OUT_OF_BOUNDS,
+  TRAP_NULL_REFERENCE,
+  TRAP_TABLE_OUT_OF_BOUNDS,
+} from "./constants.ts";
+import * as layout from "./layout.ts";
+import * as machine from "./machine.ts";
+import { type i32, load32 } from "./memory.ts";
+import * as operands from "./operands.ts";
+import * as op from "./operations.ts";
+import { index, index2, instructionOffset, low, memory, stop } from "./reader.ts";
+import { bankOf, I32, I64, nonNull } from "./types.ts";
+
+// Rows of the module's tables.
+
+export function memoryRow(k: i32): i32 {
+  return load32(layout.H_MEMORIES) + k * layout.MEMORY_ROW;
+}
+
+export function tableRow(k: i32): i32 {
+  return load32(layout.H_TABLES) + k * layout.TABLE_ROW;
+}
+
+export function globalRow(k: i32): i32 {
+  return load32(layout.H_GLOBALS) + k * layout.GLOBAL_ROW;
+}
+
+export function isMemory64(k: i32): boolean {
+  return (load32(memoryRow(k) + layout.MEMORY_FLAGS) & layout.MEMORY_IS_64) !== 0;
+}
+
+function isShared(k: i32): boolean {
+  return (load32(memoryRow(k) + layout.MEMORY_FLAGS) & layout.MEMORY_IS_SHARED) !== 0;
+}
+
+export function isTable64(k: i32): boolean {
+  return load32(tableRow(k) + layout.TABLE_IS_64) !== 0;
+}
+
+function memoryOffset(k: i32): i32 {
+  return load32(memoryRow(k) + layout.MEMORY_OFFSET);
+}
+
+function tableOffset(k: i32): i32 {
+  return load32(tableRow(k) + layout.TABLE_OFFSET);
+}
+
+// Accesses of memories.
+
+function hasExplicitBounds(): boolean {
+  return (load32(layout.H_MODE) & layout.MODE_EXPLICIT_BOUNDS) !== 0;
+}
+
+/** Is the access of a kind that this compiler leaves to the other one? */
+function isUncovered(): boolean {
+  if (isMemory64(memory)) stop(layout.STATUS_MEMORY64);
+  else if (isShared(memory) && (hasExplicitBounds() || memory !== 0)) stop(layout.STATUS_THREADS);
+  else return false;
+  return true;
+}
+
+export function emitLoad(width: i32, isSigned: i32, type: i32): void {
+  if (isUncovered()) return;
+  const address = operands.popEntry();
+  const register = operands.toRegister(address);
+  const d = operands.destination(bankOf(type), address, 0);
+  reachMemory(register, width);
+  machine.loadMemory(width, isSigned, type, d);
+  operands.pushRegister(type, d);
+}
+
+/** Checks an access at the address in `register` and prepares the machine's operand; the access is the next instruction. */
+function reachMemory(register: i32, width: i32): void {
+  if (memory !== 0) {
+    machine.checkLength(register, low, 1 << width, memoryOffset(memory) + MEMORY_LENGTH_FIELD, instructionOffset);
+    machine.prepareFarAccess(register, low, memoryOffset(memory) + MEMORY_BASE_FIELD);
+  } else {
+    if (hasExplicitBounds()) machine.checkBounds(register, low, 1 << width, instructionOffset);
+    machine.prepareAccess(register, low);
+    if (!hasExplicitBounds()) code.trapSite(TRAP_MEMORY_OUT_OF_BOUNDS, 0, instructionOffset);
+  }
+}
+
+/** Can the constant be stored as it is? */
+function isStorable(entry: i32, width: i32): boolean {
+  if (!operands.isConstant(entry)) return false;
+  const bits = operands.constantLow(entry);
+  if (bankOf(operands.entryType(entry)) === 1) return width === 2;
+  return width < 3 || operands.constantHigh(entry) === bits >> 31;
+}
+
+export function emitStore(width: i32, type: i32): void {
+  if (isUncovered()) return;
+  const value = operands.popEntry();
+  const address = operands.popEntry();
+  const register = operands.toRegister(address);
+  if (isStorable(value, width)) {
+    reachMemory(register, width);
+    machine.storeMemoryConstant(width, operands.constantLow(value));
+  } else {
+    const s = operands.toRegister(value);
+    reachMemory(register, width);
+    machine.storeMemory(width, type, s);
+  }
+  operands.release(value);
+  operands.release(address);
+}
+
+export function emitMemorySize(): void {
+  if (isShared(index)) {
+    stop(layout.STATUS_THREADS);
+    return;
+  }
+  const d = operands.destination(0, 0, 0);
+  machine.loadContext(I64, d, memoryOffset(index) + MEMORY_LENGTH_FIELD);
+  machine.shiftImmediate(op.SHR_U, 1, d, d, 16);
+  operands.pushRegister(isMemory64(index) ? I64 : I32, d);
+}
+
+export function emitMemoryGrow(): void {
+  operands.widen(operands.top - operands.ENTRY);
+  operands.insertConstant(index, 1);
+  callBuiltin(BUILTIN_MEMORY_GROW, 2);
+  operands.pushResult(isMemory64(index) ? I64 : I32, machine.resultRegister(0, 0), isMemory64(index) ? 1 : 0);
+}
+
+/** Traps unless bytes [start, start + count) are in memory `k`; registers hold 64 bits. */
+function checkRange(k: i32, start: i32, count: i32): void {
+  machine.checkRange(start, count, memoryOffset(k) + MEMORY_LENGTH_FIELD, isMemory64(k), instructionOffset);
+}
+
+/** Makes the address on the stack, `below` the top, a pointer into memory `k`. */
+function toPointer(below: i32, k: i32): void {
+  const entry = operands.top - (below + 1) * operands.ENTRY;
+  const register = operands.ownRegister(entry);
+  machine.addContext(register, memoryOffset(k) + MEMORY_BASE_FIELD);
+}
+
+/** The three topmost operands as i64 in registers of their own. */
+function wideOperands(): void {
+  for (let below: i32 = 0; below < 3; below++) {
+    const entry = operands.top - (below + 1) * operands.ENTRY;
+    operands.widen(entry);
+    operands.ownRegister(entry);
+  }
+}
+
+function operandRegister(below: i32): i32 {
+  return operands.ownRegister(operands.top - (below + 1) * operands.ENTRY);
+}
+
+export function emitMemoryCopy(): void {
+  if (isShared(index) || isShared(index2)) {
+    stop(layout.STATUS_THREADS);
+    return;
+  }
+  wideOperands();
+  checkRange(index, operandRegister(2), operandRegister(0));
+  checkRange(index2, operandRegister(1), operandRegister(0));
+  toPointer(2, index);
+  toPointer(1, index2);
+  callNativeBuiltin(BUILTIN_MEMORY_MOVE, 3);
+}
+
+export function emitMemoryFill(): void {
+  if (isShared(index)) {
+    stop(layout.STATUS_THREADS);
+    return;
+  }
+  operands.widen(operands.top - operands.ENTRY);
+  operands.widen(operands.top - 3 * operands.ENTRY);
+  checkRange(index, operandRegister(2), operandRegister(0));
+  toPointer(2, index);
+  callNativeBuiltin(BUILTIN_MEMORY_SET, 3);
+}
+
+function widenAll(count: i32): void {
+  for (let below: i32 = 0; below < count; below++) operands.widen(operands.top - (below + 1) * operands.ENTRY);
+}
+
+export function emitMemoryInit(): void {
+  widenAll(3);
+  operands.insertConstant(index2, 3);
+  operands.insertConstant(index, 3);
+  callBuiltin(BUILTIN_MEMORY_INIT, 5);
+}
+
+export function emitDataDrop(): void {
+  operands.pushConstant(I32, index, 0);
+  callBuiltin(BUILTIN_DATA_DROP, 1);
+}
+
+// Globals.
+
+export function emitGlobalGet(): void {
+  const row = globalRow(index);
+  const type = load32(row + layout.GLOBAL_TYPE);
+  const offset = load32(row + layout.GLOBAL_OFFSET);
+  const d = operands.destination(bankOf(type), 0, 0);
+  if ((load32(row + layout.GLOBAL_FLAGS) & layout.GLOBAL_IS_POINTER) !== 0) {
+    machine.loadContext(I64, machine.SCRATCH, offset);
+    machine.loadFrom(type, d, machine.SCRATCH, 0);
+  } else machine.loadContext(type, d, offset);
+  operands.pushRegister(type, d);
+}
+
+export function emitGlobalSet(): void {
+  const row = globalRow(index);
+  const type = load32(row + layout.GLOBAL_TYPE);
+  const offset = load32(row + layout.GLOBAL_OFFSET);
+  const value = operands.popEntry();
+  const s = operands.toRegister(value);
+  if ((load32(row + layout.GLOBAL_FLAGS) & layout.GLOBAL_IS_POINTER) !== 0) {
+    machine.loadContext(I64, machine.SCRATCH, offset);
+    machine.storeTo(type, s, machine.SCRATCH, 0);
+  } else machine.storeContext(type, s, offset);
+  operands.release(value);
+}
+
+// Tables.
+
+/** Traps with `trap` unless the index is below the table's length. */
+export function checkTableIndex(table: i32, register: i32, trap: i32): void {
+  machine.compareContext(isTable64(table) ? 1 : 0, register, tableOffset(table) + TABLE_LENGTH_FIELD);
+  machine.coldTrapIf(cond.GE_U, trap, instructionOffset);
+}
+
+/** Loads the base of the elements into the scratch register. */
+export function loadTableBase(table: i32): void {
+  machine.loadContext(I64, machine.SCRATCH, tableOffset(table) + TABLE_BASE_FIELD);
+}
+
+export function emitTableGet(): void {
+  const entry = operands.popEntry();
+  const register = operands.toRegister(entry);
+  checkTableIndex(index, register, TRAP_TABLE_OUT_OF_BOUNDS);
+  loadTableBase(index);
+  const d = operands.destination(0, entry, 0);
+  machine.loadElement(d, machine.SCRATCH, register);
+  operands.pushRegister(load32(tableRow(index) + layout.TABLE_ELEMENT), d);
+}
+
+export function emitTableSet(): void {
+  const value = operands.popEntry();
+  const entry = operands.popEntry();
+  const s = operands.toRegister(value);
+  const register = operands.toRegister(entry);
+  checkTableIndex(index, register, TRAP_TABLE_OUT_OF_BOUNDS);
+  loadTableBase(index);
+  machine.storeElement(s, machine.SCRATCH, register);
+  operands.release(value);
+  operands.release(entry);
+}
+
+export function emitTableSize(): void {
+  const type = isTable64(index) ? I64 : I32;
+  const d = operands.destination(0, 0, 0);
+  machine.loadContext(type, d, tableOffset(index) + TABLE_LENGTH_FIELD);
+  operands.pushRegister(type, d);
+}
+
+export function emitTableGrow(): void {
+  widenAll(1);
+  operands.insertConstant(index, 2);
+  callBuiltin(BUILTIN_TABLE_GROW, 3);
+  operands.pushResult(isTable64(index) ? I64 : I32, machine.resultRegister(0, 0), isTable64(index) ? 1 : 0);
+}
+
+export function emitTableFill(): void {
+  widenAll(1);
+  operands.widen(operands.top - 3 * operands.ENTRY);
+  operands.insertConstant(index, 3);
+  callBuiltin(BUILTIN_TABLE_FILL, 4);
+}
+
+export function emitTableCopy(): void {
+  widenAll(3);
+  operands.insertConstant(index2, 3);
+  operands.insertConstant(index, 4);
+  callBuiltin(BUILTIN_TABLE_COPY, 5);
+}
+
+export function emitTableInit(): void {
+  widenAll(3);
+  operands.insertConstant(index, 3);
+  operands.insertConstant(index2, 4);
+  callBuiltin(BUILTIN_TABLE_INIT, 5);
+}
+
+export function emitElemDrop(): void {
+  operands.pushConstant(I32, index, 0);
+  callBuiltin(BUILTIN_ELEM_DROP, 1);
+}
+
+// References.
+
+/** Offset in the context of the record of function `k`. */
+export function recordOffset(k: i32): i32 {
+  const imported = load32(layout.H_IMPORTED_FUNCS);
+  return k < imported
+    ? load32(layout.H_IMPORTS_OFFSET) + k * RECORD_SIZE
+    : load32(layout.H_FUNCTIONS_OFFSET) + (k - imported) * RECORD_SIZE;
+}
+
+export function emitRefFunc(type: i32): void {
+  const d = operands.destination(0, 0, 0);
+  machine.contextAddress(d, recordOffset(index));
+  operands.pushRegister(type, d);
+}
+
+export function emitRefIsNull(): void {
+  const entry = operands.popEntry();
+  machine.compareImmediate(1, operands.toRegister(entry), 0);
+  const d = operands.destination(0, entry, 0);
+  machine.setCondition(cond.EQ, d);
+  operands.pushRegister(I32, d);
+}
+
+export function emitRefAsNonNull(): void {
+  const entry = operands.popEntry();
+  const register = operands.toRegister(entry);
+  machine.compareImmediate(1, register, 0);
+  machine.coldTrapIf(cond.EQ, TRAP_NULL_REFERENCE, instructionOffset);
+  const d = operands.destination(0, entry, 0);
+  machine.move(1, d, register);
+  operands.pushRegister(nonNull(operands.entryType(entry)), d);
+}

@@ -1,0 +1,153 @@
+/**
+ * Value types in the packing of wasm/types.ts, and when one matches another. In: types and the module's table of types. Out: answers; nothing is
+ * written.
+ */
+import {
+  H_TYPES,
+  TYPE_CANONICAL,
+  TYPE_IS_ARRAY,
+  TYPE_IS_FUNC,
+  TYPE_IS_STRUCT,
+  TYPE_KIND,
+  TYPE_PARENT,
+  TYPE_ROW,
+} from "./layout.ts";
+import { type i32, load32 } from "./memory.ts";
+
+export const BOTTOM: i32 = 0;
+export const I32: i32 = 0x7f;
+export const I64: i32 = 0x7e;
+export const F32: i32 = 0x7d;
+export const F64: i32 = 0x7c;
+export const V128: i32 = 0x7b;
+
+const REF: i32 = 1 << 28;
+const NULLABLE: i32 = 1 << 27;
+const HEAP_BIAS: i32 = 0x40;
+const HEAP_MASK: i32 = 0xffffff;
+export const MAX_TYPE_INDEX: i32 = 0xffffff - 0x40;
+
+/** Bytes of the abstract heap types in the binary format. */
+export const FIRST_HEAP_BYTE: i32 = 0x69;
+export const LAST_HEAP_BYTE: i32 = 0x74;
+
+// Abstract heap types: the binary format's codes as signed numbers.
+export const HEAP_NOEXN: i32 = -0x0c;
+export const HEAP_NOFUNC: i32 = -0x0d;
+export const HEAP_NOEXTERN: i32 = -0x0e;
+export const HEAP_NONE: i32 = -0x0f;
+export const HEAP_FUNC: i32 = -0x10;
+export const HEAP_EXTERN: i32 = -0x11;
+export const HEAP_ANY: i32 = -0x12;
+export const HEAP_EQ: i32 = -0x13;
+export const HEAP_I31: i32 = -0x14;
+export const HEAP_STRUCT: i32 = -0x15;
+export const HEAP_ARRAY: i32 = -0x16;
+export const HEAP_EXN: i32 = -0x17;
+/** Below all others: that of references in unreachable code. */
+export const HEAP_BOTTOM: i32 = -0x40;
+
+export function refType(isNullable: i32, heap: i32): i32 {
+  return REF | (isNullable !== 0 ? NULLABLE : 0) | (heap + HEAP_BIAS);
+}
+
+export const FUNCREF: i32 = REF | NULLABLE | (HEAP_FUNC + HEAP_BIAS);
+export const EXTERNREF: i32 = REF | NULLABLE | (HEAP_EXTERN + HEAP_BIAS);
+export const REF_BOTTOM: i32 = REF | (HEAP_BOTTOM + HEAP_BIAS);
+
+export function isRef(type: i32): boolean {
+  return (type & REF) !== 0;
+}
+
+export function isNullable(type: i32): boolean {
+  return (type & NULLABLE) !== 0;
+}
+
+export function heapOf(type: i32): i32 {
+  return (type & HEAP_MASK) - HEAP_BIAS;
+}
+
+/** The same reference type without null. */
+export function nonNull(type: i32): i32 {
+  return type & ~NULLABLE;
+}
+
+/** 1 for types that vector registers hold. */
+export function bankOf(type: i32): i32 {
+  return type >= V128 && type <= F32 ? 1 : 0;
+}
+
+/** Does a value of `type` fill 64 bits of a general register? */
+export function isWide(type: i32): i32 {
+  return type === I32 ? 0 : 1;
+}
+
+/** Bytes of a value's home in a frame. */
+export function homeBytes(type: i32): i32 {
+  return type === V128 ? 16 : 8;
+}
+
+/** Address of the row of type `index`. */
+export function typeRow(index: i32): i32 {
+  return load32(H_TYPES) + index * TYPE_ROW;
+}
+
+function canonicalId(index: i32): i32 {
+  return load32(typeRow(index) + TYPE_CANONICAL);
+}
+
+/** Is type `index` the type `above`, or declared below it? */
+export function isSubtypeIndex(index: i32, above: i32): boolean {
+  const id = canonicalId(above);
+  let k = index;
+  while (k >= 0) {
+    if (canonicalId(k) === id) return true;
+    k = load32(typeRow(k) + TYPE_PARENT);
+  }
+  return false;
+}
+
+/** The abstract heap type above all of `heap`'s. */
+export function topHeap(heap: i32): i32 {
+  if (heap >= 0) return load32(typeRow(heap) + TYPE_KIND) === TYPE_IS_FUNC ? HEAP_FUNC : HEAP_ANY;
+  switch (heap) {
+    case HEAP_FUNC:
+    case HEAP_NOFUNC:
+      return HEAP_FUNC;
+    case HEAP_EXTERN:
+    case HEAP_NOEXTERN:
+      return HEAP_EXTERN;
+    case HEAP_EXN:
+    case HEAP_NOEXN:
+      return HEAP_EXN;
+  }
+  return HEAP_ANY;
+}
+
+function bottomHeap(top: i32): i32 {
+  if (top === HEAP_FUNC) return HEAP_NOFUNC;
+  if (top === HEAP_EXTERN) return HEAP_NOEXTERN;
+  return top === HEAP_EXN ? HEAP_NOEXN : HEAP_NONE;
+}
+
+export function heapMatches(a: i32, b: i32): boolean {
+  if (a === b || a === HEAP_BOTTOM) return true;
+  if (b === HEAP_BOTTOM) return false;
+  if (a >= 0 && b >= 0) return isSubtypeIndex(a, b);
+  const top = topHeap(a);
+  if (top !== topHeap(b)) return false;
+  if (b === top || a === bottomHeap(top)) return true;
+  if (top !== HEAP_ANY || b >= 0) return false;
+  const isStruct = a === HEAP_STRUCT || (a >= 0 && load32(typeRow(a) + TYPE_KIND) === TYPE_IS_STRUCT);
+  const isArray = a === HEAP_ARRAY || (a >= 0 && load32(typeRow(a) + TYPE_KIND) === TYPE_IS_ARRAY);
+  if (b === HEAP_EQ) return isStruct || isArray || a === HEAP_I31;
+  return (b === HEAP_STRUCT && isStruct) || (b === HEAP_ARRAY && isArray);
+}
+
+/** Does `a` match `b`? */
+export function matches(a: i32, b: i32): boolean {
+  if (a === b || a === BOTTOM) return true;
+  if (!isRef(a) || !isRef(b)) return false;
+  if (isNullable(a) && !isNullable(b)) return false;
+  return heapMatches(heapOf(a), heapOf(b));
+}

@@ -1,0 +1,204 @@
+/**
+ * The opcode table as the kernel reads it: what wasm/opcodes.ts says of every row, and which kind and operation of the kernel it comes to. In: the
+ * rows. Out: bytes for kernel/layout.ts's OPCODES.
+ *
+ * A row whose kind is UNCOVERED has the reason for it as its argument: its body goes to the optimizing compiler.
+ */
+import { LANE_LIMIT, OPCODES, pageOf } from "../wasm/opcodes.ts";
+import type { OpcodeRow } from "../wasm/opcode_row.ts";
+import { planOf } from "../wasm/code_reader.ts";
+import { ADDRESSES, CHECK, CHECKS, FEATURES, OPERANDS, RESULT, SECOND, THIRD, TOP } from "../validate/columns.ts";
+import * as cond from "./kernel/conditions.ts";
+import * as layout from "./kernel/layout.ts";
+import * as op from "./kernel/operations.ts";
+
+type Lowering = readonly [kind: number, operation: number];
+
+/** By operation of the IR: rows that the middle end takes as they are. */
+const BY_IR: Readonly<Record<string, Lowering>> = {
+  ADD: [op.KIND_BINARY, op.ADD],
+  SUB: [op.KIND_BINARY, op.SUB],
+  MUL: [op.KIND_BINARY, op.MUL],
+  AND: [op.KIND_BINARY, op.AND],
+  OR: [op.KIND_BINARY, op.OR],
+  XOR: [op.KIND_BINARY, op.XOR],
+  SHL: [op.KIND_SHIFT, op.SHL],
+  SHR_S: [op.KIND_SHIFT, op.SHR_S],
+  SHR_U: [op.KIND_SHIFT, op.SHR_U],
+  ROTL: [op.KIND_SHIFT, op.ROTL],
+  ROTR: [op.KIND_SHIFT, op.ROTR],
+  EQ: [op.KIND_COMPARE, cond.EQ],
+  NE: [op.KIND_COMPARE, cond.NE],
+  LT_S: [op.KIND_COMPARE, cond.LT_S],
+  LT_U: [op.KIND_COMPARE, cond.LT_U],
+  GT_S: [op.KIND_COMPARE, cond.GT_S],
+  GT_U: [op.KIND_COMPARE, cond.GT_U],
+  LE_S: [op.KIND_COMPARE, cond.LE_S],
+  LE_U: [op.KIND_COMPARE, cond.LE_U],
+  GE_S: [op.KIND_COMPARE, cond.GE_S],
+  GE_U: [op.KIND_COMPARE, cond.GE_U],
+  FEQ: [op.KIND_FLOAT_COMPARE, cond.FEQ],
+  FNE: [op.KIND_FLOAT_COMPARE, cond.FNE],
+  FGT: [op.KIND_FLOAT_COMPARE, cond.FGT],
+  FGE: [op.KIND_FLOAT_COMPARE, cond.FGE],
+  FLT: [op.KIND_FLOAT_COMPARE, cond.FGT | op.SWAPPED],
+  FLE: [op.KIND_FLOAT_COMPARE, cond.FGE | op.SWAPPED],
+  CLZ: [op.KIND_UNARY, op.CLZ],
+  CTZ: [op.KIND_UNARY, op.CTZ],
+  POPCNT: [op.KIND_UNARY, op.POPCNT],
+  EXTEND8_S: [op.KIND_UNARY, op.EXTEND8],
+  EXTEND16_S: [op.KIND_UNARY, op.EXTEND16],
+  EXTEND32_S: [op.KIND_UNARY, op.EXTEND32],
+  EXTEND_S: [op.KIND_UNARY, op.EXTEND32],
+  EXTEND_U: [op.KIND_UNARY, op.EXTEND_U],
+  WRAP: [op.KIND_UNARY, op.WRAP],
+  FADD: [op.KIND_FLOAT_BINARY, op.FADD],
+  FSUB: [op.KIND_FLOAT_BINARY, op.FSUB],
+  FMUL: [op.KIND_FLOAT_BINARY, op.FMUL],
+  FDIV: [op.KIND_FLOAT_BINARY, op.FDIV],
+  FMIN: [op.KIND_FLOAT_BINARY, op.FMIN],
+  FMAX: [op.KIND_FLOAT_BINARY, op.FMAX],
+  FCOPYSIGN: [op.KIND_FLOAT_BINARY, op.FCOPYSIGN],
+  FABS: [op.KIND_FLOAT_UNARY, op.FABS],
+  FNEG: [op.KIND_FLOAT_UNARY, op.FNEG],
+  FSQRT: [op.KIND_FLOAT_UNARY, op.FSQRT],
+  FCEIL: [op.KIND_FLOAT_UNARY, op.FCEIL],
+  FFLOOR: [op.KIND_FLOAT_UNARY, op.FFLOOR],
+  FTRUNC: [op.KIND_FLOAT_UNARY, op.FTRUNC],
+  FNEAREST: [op.KIND_FLOAT_UNARY, op.FNEAREST],
+  TRUNC_S: [op.KIND_CONVERT, op.TRUNC_S],
+  TRUNC_U: [op.KIND_CONVERT, op.TRUNC_U],
+  TRUNC_SAT_S: [op.KIND_CONVERT, op.TRUNC_SAT_S],
+  TRUNC_SAT_U: [op.KIND_CONVERT, op.TRUNC_SAT_U],
+  CONVERT_S: [op.KIND_CONVERT, op.CONVERT_S],
+  CONVERT_U: [op.KIND_CONVERT, op.CONVERT_U],
+  FDEMOTE: [op.KIND_CONVERT, op.DEMOTE],
+  FPROMOTE: [op.KIND_CONVERT, op.PROMOTE],
+  BITCAST: [op.KIND_CONVERT, op.REINTERPRET],
+};
+
+/** By mnemonic: all others that are covered. */
+const BY_NAME: Readonly<Record<string, Lowering>> = {
+  "nop": [op.KIND_NOP, 0],
+  "drop": [op.KIND_DROP, 0],
+  "select": [op.KIND_SELECT, 0],
+  "select(t)": [op.KIND_SELECT_TYPED, 0],
+  "local.get": [op.KIND_LOCAL_GET, 0],
+  "local.set": [op.KIND_LOCAL_SET, 0],
+  "local.tee": [op.KIND_LOCAL_TEE, 0],
+  "global.get": [op.KIND_GLOBAL_GET, 0],
+  "global.set": [op.KIND_GLOBAL_SET, 0],
+  "unreachable": [op.KIND_UNREACHABLE, 0],
+  "block": [op.KIND_BLOCK, 0],
+  "loop": [op.KIND_LOOP, 0],
+  "if": [op.KIND_IF, 0],
+  "else": [op.KIND_ELSE, 0],
+  "end": [op.KIND_END, 0],
+  "br": [op.KIND_BR, 0],
+  "br_if": [op.KIND_BR_IF, 0],
+  "br_table": [op.KIND_BR_TABLE, 0],
+  "return": [op.KIND_RETURN, 0],
+  "call": [op.KIND_CALL, 0],
+  "call_indirect": [op.KIND_CALL_INDIRECT, 0],
+  "call_ref": [op.KIND_CALL_REF, 0],
+  "i32.const": [op.KIND_CONST32, 0],
+  "f32.const": [op.KIND_CONST32, 0],
+  "i64.const": [op.KIND_CONST64, 0],
+  "f64.const": [op.KIND_CONST64, 0],
+  "i32.eqz": [op.KIND_EQZ, 0],
+  "i64.eqz": [op.KIND_EQZ, 0],
+  "i32.div_s": [op.KIND_DIVIDE, op.DIV_S],
+  "i32.div_u": [op.KIND_DIVIDE, op.DIV_U],
+  "i32.rem_s": [op.KIND_DIVIDE, op.REM_S],
+  "i32.rem_u": [op.KIND_DIVIDE, op.REM_U],
+  "i64.div_s": [op.KIND_DIVIDE, op.DIV_S],
+  "i64.div_u": [op.KIND_DIVIDE, op.DIV_U],
+  "i64.rem_s": [op.KIND_DIVIDE, op.REM_S],
+  "i64.rem_u": [op.KIND_DIVIDE, op.REM_U],
+  "memory.size": [op.KIND_MEMORY_SIZE, 0],
+  "memory.grow": [op.KIND_MEMORY_GROW, 0],
+  "memory.copy": [op.KIND_MEMORY_COPY, 0],
+  "memory.fill": [op.KIND_MEMORY_FILL, 0],
+  "memory.init": [op.KIND_MEMORY_INIT, 0],
+  "data.drop": [op.KIND_DATA_DROP, 0],
+  "table.get": [op.KIND_TABLE_GET, 0],
+  "table.set": [op.KIND_TABLE_SET, 0],
+  "table.size": [op.KIND_TABLE_SIZE, 0],
+  "table.grow": [op.KIND_TABLE_GROW, 0],
+  "table.fill": [op.KIND_TABLE_FILL, 0],
+  "table.copy": [op.KIND_TABLE_COPY, 0],
+  "table.init": [op.KIND_TABLE_INIT, 0],
+  "elem.drop": [op.KIND_ELEM_DROP, 0],
+  "ref.null": [op.KIND_REF_NULL, 0],
+  "ref.is_null": [op.KIND_REF_IS_NULL, 0],
+  "ref.func": [op.KIND_REF_FUNC, 0],
+  "ref.as_non_null": [op.KIND_REF_AS_NON_NULL, 0],
+  "br_on_null": [op.KIND_BR_ON_NULL, 0],
+  "br_on_non_null": [op.KIND_BR_ON_NON_NULL, 0],
+};
+
+const ACCESS = /^[if](?:32|64)\.(load|store)(?:\d+)?(_s)?(?:_u)?$/;
+
+/** The reason for which a body with the row is left to the optimizing compiler. */
+function reasonOf(row: OpcodeRow): number {
+  switch (row.feature) {
+    case "tail-call":
+      return layout.STATUS_TAIL_CALL;
+    case "exception-handling":
+      return layout.STATUS_EXCEPTIONS;
+    case "simd":
+      return layout.STATUS_SIMD;
+    case "threads":
+      return layout.STATUS_THREADS;
+    default:
+      return layout.STATUS_GC;
+  }
+}
+
+function loweringOf(row: OpcodeRow): Lowering {
+  const access = ACCESS.exec(row.mnemonic);
+  if (access !== null && row.prefix === 0) {
+    return access[1] === "load" ? [op.KIND_LOAD, access[2] === undefined ? 0 : 1] : [op.KIND_STORE, 0];
+  }
+  const scalar = row.prefix !== 0xfd && row.ir !== undefined ? BY_IR[row.ir] : undefined;
+  return BY_NAME[row.mnemonic] ?? scalar ?? [op.KIND_UNCOVERED, reasonOf(row)];
+}
+
+function checksOf(id: number): number {
+  const checks = CHECKS[id];
+  return ((checks & CHECK.MEMARG) !== 0 ? layout.CHECK_MEMARG : 0) |
+    ((checks & CHECK.MEMORY) !== 0 ? layout.CHECK_MEMORY : 0) |
+    ((checks & CHECK.TABLE) !== 0 ? layout.CHECK_TABLE : 0) |
+    ((checks & CHECK.LANE) !== 0 ? layout.CHECK_LANE : 0) |
+    ((checks & CHECK.LANES) !== 0 ? layout.CHECK_LANES : 0) |
+    ((checks & CHECK.ATOMIC) !== 0 ? layout.CHECK_ATOMIC : 0);
+}
+
+/** The bytes of the kernel's opcode table, for layout.OPCODES. */
+export function opcodeTable(): Uint8Array {
+  const start = layout.OPCODE_ROWS - layout.OPCODES;
+  const bytes = new Uint8Array(start + OPCODES.length * layout.OPCODE_ROW);
+  const view = new DataView(bytes.buffer);
+  const pageCodes = layout.OPCODE_PAGE_BYTES / 2;
+  for (const row of OPCODES) {
+    const { id } = row;
+    view.setUint16((pageOf(row.prefix) * pageCodes + row.code) * 2, id + 1, true);
+    const [kind, operation] = loweringOf(row);
+    const at = start + id * layout.OPCODE_ROW;
+    bytes[at + layout.ROW_KIND] = kind;
+    bytes[at + layout.ROW_ARGUMENT] = operation;
+    bytes[at + layout.ROW_OPERANDS] = OPERANDS[id] < 0 ? layout.SPECIAL : OPERANDS[id];
+    bytes[at + layout.ROW_TOP] = TOP[id];
+    bytes[at + layout.ROW_TOP + 1] = SECOND[id];
+    bytes[at + layout.ROW_TOP + 2] = THIRD[id];
+    bytes[at + layout.ROW_RESULT] = RESULT[id];
+    bytes[at + layout.ROW_FEATURE] = FEATURES[id];
+    bytes[at + layout.ROW_WIDTH] = Math.max(row.naturalAlign, 0);
+    bytes[at + layout.ROW_ADDRESSES] = ADDRESSES[id];
+    bytes[at + layout.ROW_CHECKS] = checksOf(id);
+    bytes[at + layout.ROW_LANES] = LANE_LIMIT[id];
+    view.setInt32(at + layout.ROW_PLAN, planOf(row.immediates), true);
+    view.setInt32(at + layout.ROW_STATUS, id, true);
+  }
+  return bytes;
+}
