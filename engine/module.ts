@@ -111,9 +111,8 @@ export class Module {
 
   /** Parameter and result types of the exported function `name`, if there is one (wasm/types.ts says what the numbers mean). */
   functionType(name: string): { params: readonly number[]; results: readonly number[] } | undefined {
-    const { valid } = this.#compiled;
-    const entry = valid.exports.find((e) => e.kind === "func" && e.name === name);
-    return entry && valid.funcTypes[entry.index];
+    const entry = this.#compiled.exportNamed(name);
+    return entry?.kind === "func" ? this.#compiled.valid.funcTypes[entry.index] : undefined;
   }
 
   /**
@@ -358,7 +357,7 @@ export class Instance {
     const known = this.#byName.get(name);
     if (known !== undefined) return known;
     const instance = this.#instance;
-    const entry = instance.module.valid.exports.find((e) => e.name === name);
+    const entry = instance.module.exportNamed(name);
     if (entry === undefined) return undefined;
     const value = exportValue(instance, entry.kind, entry.index);
     this.#byName.set(name, value);

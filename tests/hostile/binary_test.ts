@@ -1,6 +1,7 @@
 /**
- * Damaged and hostile binaries: whatever the bytes are, decoding and validating them ends soon, in a module or in one
- * MalformedError or InvalidError with a place. Set HOSTILE_FULL for every prefix of every module and more mutations.
+ * Damaged and hostile binaries: any input bytes decode and validate to a module, or to one MalformedError or InvalidError
+ * that names a place. growth_test.ts measures the cost. Set HOSTILE_FULL for every prefix of every module and more
+ * mutations.
  */
 import assert from "node:assert/strict";
 import process from "node:process";
@@ -12,17 +13,13 @@ import { validateModule } from "../../engine/validate/module.ts";
 import { HAS_TESTSUITE } from "../support/testsuite.ts";
 import { ownModules, suiteModules } from "./corpus.ts";
 
-/** What to put after the name of a test that damages the corpus. */
+/** Appended to the names of tests that damage the corpus. */
 const CORPUS = HAS_TESTSUITE ? "" : " (own modules only: set WASM_TESTSUITE for those of the spec suite)";
 const FULL = process.env.HOSTILE_FULL !== undefined;
 const FEATURES = featureSet();
-/** No module of these tests may take longer; most take microseconds. Generous, for slow and shared machines. */
-const MAX_MS = 3000;
 
-/** Decodes and validates; returns the error's message, or "" for a valid module. Anything else fails the test. */
+/** Decodes and validates; returns the error's message, or "" for a valid module. Any other outcome fails the test. */
 function verdict(bytes: Uint8Array): string {
-  const start = performance.now();
-  let message = "";
   try {
     validateModule(decodeModule(bytes), FEATURES);
   } catch (error) {
@@ -32,11 +29,9 @@ function verdict(bytes: Uint8Array): string {
     }
     assert.ok(!error.message.includes("\n") && error.message !== "", error.message);
     assert.ok(error.place.offset !== undefined && error.place.offset <= bytes.length, `no place: ${error.message}`);
-    message = error.message;
+    return error.message;
   }
-  const elapsed = performance.now() - start;
-  assert.ok(elapsed < MAX_MS, `${elapsed} ms for ${bytes.length} bytes: ${message}`);
-  return message;
+  return "";
 }
 
 /** A small deterministic generator (xorshift32): numbers from 0 to `below` − 1. */
@@ -111,7 +106,7 @@ Deno.test(`flipped bits, changed, inserted and removed bytes are no way to crash
   assert.ok(counts.valid > rounds / 100 && counts.rejected > rounds / 3, JSON.stringify(counts));
 });
 
-Deno.test("a huge integer in place of any byte costs nothing", () => {
+Deno.test("a huge integer in place of any byte ends in a module or an error", () => {
   const huge = [[0xff, 0xff, 0xff, 0xff, 0x0f], [0xff, 0xff, 0xff, 0xff, 0x07], [0x80, 0x80, 0x80, 0x80, 0x01]];
   for (const bytes of ownModules()) {
     for (let at = 8; at < bytes.length; at++) {
@@ -172,7 +167,7 @@ Deno.test("a body of a million constants, and of a million drops, ends in a type
   assert.match(verdict(moduleWithBody((w) => (repeat(w, DEPTH, 0x1a), w.u8(0x0b)))), /^type mismatch/);
 });
 
-Deno.test("branch tables of a hundred thousand labels validate in linear time", () => {
+Deno.test("branch tables of a hundred thousand labels validate", () => {
   const bytes = moduleWithBody((writer) => {
     for (let i = 0; i < 20; i++) {
       writer.raw(Uint8Array.of(0x41, 0, 0x0e));
@@ -215,18 +210,18 @@ function moduleWithSection(id: number, write: (writer: ByteWriter) => void): Uin
   return writer.finish();
 }
 
-Deno.test("large sections of small entries take linear time", () => {
+Deno.test("large sections of small entries validate up to the limits", () => {
   const count = 200_000;
   const entries: readonly (readonly [string, number, number[], RegExp])[] = [
     ["types", 1, [0x60, 0, 0], /^$/],
     ["open subtypes", 1, [0x50, 0, 0x5f, 0], /^$/],
     ["empty groups", 1, [0x4e, 0], /^$/],
-    ["subtypes of the one before", 1, [0x50, 1, 0, 0x5f, 0], /./],
+    ["a subtype of itself", 1, [0x50, 1, 0, 0x5f, 0], /^sub type 0 is declared before its supertype 0/],
     ["imports", 2, [0, 0, 3, 0x7f, 0], /^$/],
     ["tables", 4, [0x70, 0, 0], /^too many tables/],
     ["memories", 5, [0, 0], /^too many memories/],
     ["globals", 6, [0x7f, 0, 0x41, 0, 0x0b], /^$/],
-    ["exports", 7, [0, 0, 0], /^./],
+    ["exports", 7, [0, 0, 0], /^unknown function 0/],
     ["element segments", 9, [1, 0, 0], /^$/],
     ["data segments", 11, [1, 0], /^too many data segments/],
   ];
@@ -239,27 +234,29 @@ Deno.test("large sections of small entries take linear time", () => {
   }
 });
 
-Deno.test("one recursive group of many types, and one long chain of supertypes, end in time", () => {
+Deno.test("a recursive group may be large, a chain of supertypes may not be long", () => {
   const group = moduleWithSection(1, (writer) => {
     writer.raw(Uint8Array.of(1, 0x4e));
     writer.u32(100_000);
     repeat(writer, 100_000, 0x5f, 1, 0x63, 0, 0);
   });
   assert.equal(verdict(group), "");
-  const chain = moduleWithSection(1, (writer) => {
-    const length = 20_000;
-    writer.u32(length);
-    for (let i = 0; i < length; i++) {
-      writer.u8(0x50);
-      writer.u32(i === 0 ? 0 : 1);
-      if (i > 0) writer.u32(i - 1);
-      writer.raw(Uint8Array.of(0x5f, 0));
-    }
-  });
-  verdict(chain);
+  const chain = (length: number) =>
+    moduleWithSection(1, (writer) => {
+      writer.u32(length);
+      for (let i = 0; i < length; i++) {
+        writer.u8(0x50);
+        writer.u32(i === 0 ? 0 : 1);
+        if (i > 0) writer.u32(i - 1);
+        writer.raw(Uint8Array.of(0x5f, 0));
+      }
+    });
+  assert.equal(verdict(chain(64)), "");
+  assert.match(verdict(chain(65)), /^sub type 64 has more than 63 supertypes/);
+  assert.match(verdict(chain(20_000)), /^sub type 64 has more than 63 supertypes/);
 });
 
-Deno.test("a name section of garbage, and many of them, take linear time and harm nothing", () => {
+Deno.test("name sections of garbage are ignored, however many there are", () => {
   const next = randomNumbers(5);
   const garbage = (size: number) => {
     const bytes = new Uint8Array(size);
@@ -280,12 +277,14 @@ Deno.test("a name section of garbage, and many of them, take linear time and har
   assert.equal(verdict(writer.finish()), "");
 });
 
-Deno.test("random bytes after the header are rejected", () => {
+Deno.test("random bytes after the header are rejected, but for the rare module among them", () => {
   const next = randomNumbers(77);
+  let rejected = 0;
   for (let round = 0; round < 5000; round++) {
     const bytes = new Uint8Array(8 + next(64));
     bytes.set([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
     for (let i = 8; i < bytes.length; i++) bytes[i] = next(256);
-    verdict(bytes);
+    if (verdict(bytes) !== "") rejected++;
   }
+  assert.ok(rejected > 4800, `${rejected} of 5000`);
 });

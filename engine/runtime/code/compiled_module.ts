@@ -6,6 +6,7 @@ import type { ContextLayout } from "../../abi/context_layout.ts";
 import type { SourcePlace } from "../../errors.ts";
 import type { CodeImage } from "../../link/image.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
+import type { Export } from "../../wasm/module.ts";
 import { closeFuncType, closeGlobalType, closeTableType } from "../../wasm/subtype.ts";
 import type { FuncType, GlobalType, TableType } from "../../wasm/types.ts";
 import { type ConstInit, prepareConst } from "./const_expr.ts";
@@ -70,6 +71,7 @@ export class CompiledModule implements ImageOwner {
   /** Who else uses the image. */
   readonly references: ImageReferences;
   #exportNames: Map<number, string> | undefined;
+  #exportsByName: Map<string, Export> | undefined;
   /** Is it one of our own, whose frames programs do not see? */
   internal = false;
 
@@ -156,6 +158,12 @@ export class CompiledModule implements ImageOwner {
 
   inlineSites(definedIndex: number): readonly InlineSite[] {
     return this.inlineSitesByFunction.get(definedIndex) ?? [];
+  }
+
+  /** The export called `name`. */
+  exportNamed(name: string): Export | undefined {
+    this.#exportsByName ??= new Map(this.valid.exports.map((entry) => [entry.name, entry]));
+    return this.#exportsByName.get(name);
   }
 
   /** The name section's name, else an export's. */

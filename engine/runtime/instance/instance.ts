@@ -107,8 +107,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   memoryMoved(memory: Memory): void {
     const { region } = this;
-    this.memories.forEach((own, index) => {
-      if (own !== memory) return;
+    this.#memoryIndices ??= indicesByValue(this.memories);
+    for (const index of this.#memoryIndices.get(memory) ?? []) {
       const at = this.block.offset + this.module.layout.memoriesOffset + index * MEMORY.SIZE;
       region.setWord(at + MEMORY.BASE, memory.base);
       region.setWord(at + MEMORY.LENGTH, memory.byteLength);
@@ -119,18 +119,20 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
           memory.shared.lengthAddress,
         );
       }
-    });
+    }
   }
+  #memoryIndices: Map<Memory, number[]> | undefined;
 
   tableMoved(table: Table): void {
     const { region } = this;
-    this.tables.forEach((own, index) => {
-      if (own !== table) return;
+    this.#tableIndices ??= indicesByValue(this.tables);
+    for (const index of this.#tableIndices.get(table) ?? []) {
       const at = this.block.offset + this.module.layout.tablesOffset + index * TABLE.SIZE;
       region.setWord(at + TABLE.BASE, table.base);
       region.setWord(at + TABLE.LENGTH, table.length);
-    });
+    }
   }
+  #tableIndices: Map<Table, number[]> | undefined;
 
   /** The JavaScript function of function `index`. */
   exportedFunc(index: number): (...args: unknown[]) => unknown {
@@ -508,6 +510,17 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 /** The instance in whose VM context an exported function runs. */
 export function instanceOf(info: FuncInfo): Instance {
   return info.owner as Instance;
+}
+
+/** The indices at which each value occurs. `values` must be complete: instances import and define nothing once they are made. */
+function indicesByValue<T>(values: readonly T[]): Map<T, number[]> {
+  const indices = new Map<T, number[]>();
+  values.forEach((value, index) => {
+    const known = indices.get(value);
+    if (known === undefined) indices.set(value, [index]);
+    else known.push(index);
+  });
+  return indices;
 }
 
 /** The store's boundary, as seen from one instance. */
