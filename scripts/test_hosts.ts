@@ -2,7 +2,7 @@
  * Tests the npm packages where they are used: `deno task test:hosts [--quick] [--costs] [--host NAME] [--keep]`. Builds them, installs the
  * archives in an empty project, type-checks a program that imports them, and on every host (Node 20, the current Node, Bun; all from npm)
  * runs the command, the example of deadlines, tests of this tree, and the specification suite in both bounds modes (WASM_TESTSUITE names its
- * folder). `--quick` runs a part of the tests and of the suite, `--costs` measures calls instead (bench/call_costs.ts). Out: what was run, with
+ * folder). `--quick` runs a part of the tests and of the suite, `--only TEXT` the test files whose path contains it, `--costs` measures calls instead (bench/call_costs.ts). Out: what was run, with
  * times; status 1 when anything failed.
  */
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
@@ -103,6 +103,7 @@ const { values: options } = readTaskLine({
     quick: { help: "a part of the tests and of the suite" },
     costs: { help: "measures calls across the boundary instead" },
     keep: { help: "keeps the folder" },
+    only: { value: "TEXT", help: "only test files whose path contains it, no suite; may be given again", many: true },
     host: { value: "NAME", help: `only ${HOSTS.map(([name]) => name).join(", ")}; may be given again`, many: true },
   },
 });
@@ -213,8 +214,9 @@ function placeTests(project: string): string[] {
   cpSync(join(ROOT, "examples"), join(project, "examples"), { recursive: true });
   cpSync(join(ROOT, "tests"), join(project, "tests"), { recursive: true, filter: (path) => !path.endsWith(".ts") });
   placeSources(project, [...["tests", "scripts", "bench"].flatMap(sourcesIn), "examples/deadline.ts"]);
-  return (options.quick ? QUICK_FOLDERS : TEST_FOLDERS).flatMap(sourcesIn).filter((path) => path.endsWith("_test.ts"))
-    .sort();
+  const wanted = (path: string) => options.only.length === 0 || options.only.some((text) => path.includes(text));
+  return (options.quick ? QUICK_FOLDERS : TEST_FOLDERS).flatMap(sourcesIn)
+    .filter((path) => path.endsWith("_test.ts") && wanted(path)).sort();
 }
 
 /** A program that uses the packages, checked as npm's TypeScript resolves them. */
@@ -254,6 +256,10 @@ function testHost(name: string, program: string, project: string, tests: string[
     !NOT_THERE.some(([file, host]) => file === test && (host === name || host === "*"))
   )
     .map((path) => join(project, path.replace(/\.ts$/, ".js")));
+  if (options.only.length > 0) {
+    run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 1);
+    return;
+  }
   const bin = join(project, "node_modules/@waft/cli/bin/waft.js");
   runFib(`${name}: waft run`, program, [bin, "run", "examples/fib.wat", "30"], project, "832040");
   // On a machine that does other things as well, a guest may be late: the process itself does not get to run. So what measures time is
@@ -270,12 +276,12 @@ try {
   const project = makeProject("project", archives);
   runFib("npx waft run", "npx", ["waft", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
   runFib("npx @waft/cli run", "npx", ["@waft/cli", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
-  checkTypes(project);
+  if (options.only.length === 0) checkTypes(project);
   const tests = placeTests(project);
   for (const [name, spec, program] of HOSTS) {
     if (options.host.length > 0 && !options.host.includes(name)) continue;
     const path = programOf(spec, program);
-    if (name === "bun") checkBun(path, archives);
+    if (name === "bun" && options.only.length === 0) checkBun(path, archives);
     testHost(name, path, project, tests);
   }
 } finally {
