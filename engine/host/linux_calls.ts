@@ -20,6 +20,7 @@ const NUMBERS = {
   writev: [20, 66],
   preadv: [295, 69],
   pwritev: [296, 70],
+  preadv2: [327, 286],
   sched_yield: [24, 124],
   madvise: [28, 233],
   shutdown: [48, 210],

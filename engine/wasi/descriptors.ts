@@ -3,7 +3,7 @@
  * that the guest has on it.
  */
 import { ERRNO } from "./abi.ts";
-import { WasiError } from "./paths.ts";
+import { WasiError } from "./wasi_error.ts";
 
 export interface DirectoryEntry {
   name: Uint8Array;

@@ -4,7 +4,7 @@
  */
 import type { Memory } from "../runtime/memory/memory.ts";
 import { ERRNO } from "./abi.ts";
-import { WasiError } from "./paths.ts";
+import { WasiError } from "./wasi_error.ts";
 
 const DECODER = new TextDecoder("utf-8", { fatal: true });
 

@@ -1,12 +1,13 @@
 /**
- * WASI preview 1: all functions of `wasi_snapshot_preview1`, on system calls of our own (Linux). In: arguments, environment and the directories
- * that the guest may use. Out: an import namespace; nothing outside those directories can be reached (paths.ts).
+ * WASI preview 1: all functions of `wasi_snapshot_preview1`, on system calls of our own (Linux). In: arguments, environment and the
+ * directories that the guest may use. Out: an import namespace. Invariant: nothing outside those directories can be reached
+ * (paths.ts), and no call blocks beyond the deadline of the guest's call (waits.ts).
  */
-import { UNCATCHABLE } from "../errors.ts";
 import { currentHost } from "../host/current.ts";
-import { type LinuxCalls, linuxCalls } from "../host/linux_calls.ts";
+import { linuxCalls } from "../host/linux_calls.ts";
 import type { Instance } from "../engine.ts";
 import { Memory } from "../runtime/memory/memory.ts";
+import { callDeadline, chargeBytes, interruptedCall } from "../runtime/host_limits.ts";
 import {
   ALL_RIGHTS,
   DIRECTORY_RIGHTS,
@@ -17,20 +18,26 @@ import {
   openFlags,
   STREAM_RIGHTS,
 } from "./abi.ts";
-import { clockFunctions } from "./clock.ts";
+import { ClockFunctions } from "./clock_functions.ts";
+import { DescriptorFunctions } from "./descriptor_functions.ts";
 import { Descriptors } from "./descriptors.ts";
-import { fileFunctions } from "./files.ts";
+import { functionsOf, type WasiState } from "./functions.ts";
 import { GuestMemory } from "./guest_memory.ts";
 import { PathGuard, type ProtectedPaths } from "./path_guard.ts";
-import { checked, PathResolver, WasiError } from "./paths.ts";
-import { pathFunctions } from "./path_functions.ts";
-import { pollFunctions } from "./poll.ts";
+import { PathFunctions } from "./path_functions.ts";
+import { PathResolver } from "./paths.ts";
+import { PollFunctions } from "./poll_functions.ts";
+import { ProcessFunctions } from "./process_functions.ts";
 import { Scratch } from "./scratch.ts";
+import { SocketFunctions } from "./socket_functions.ts";
 import { readStatus } from "./status.ts";
+import { type CallLimits, POLL, Waits } from "./waits.ts";
+import { WasiError } from "./wasi_error.ts";
+import { WasiExit } from "./wasi_exit.ts";
 
-export type { ProtectedPaths };
+export { type ProtectedPaths, WasiExit };
 
-/** What the guest gets. */
+/** The arguments, variables, directories and streams of a guest. */
 export interface WasiOptions {
   /** Arguments, the program's name first. */
   args?: readonly string[];
@@ -44,41 +51,21 @@ export interface WasiOptions {
   protect?: ProtectedPaths;
 }
 
-/** Thrown through the guest by proc_exit. */
-export class WasiExit extends Error {
-  override name = "WasiExit";
-  readonly [UNCATCHABLE] = true;
-  readonly status: number;
-  constructor(status: number) {
-    super(`The program ended with status ${status}`);
-    this.status = status;
-  }
-}
-
-/** What the function groups share. */
-export interface WasiState {
-  sys: LinuxCalls;
-  scratch: Scratch;
-  memory: GuestMemory;
-  descriptors: Descriptors;
-  resolver: PathResolver;
-  guard: PathGuard;
-  open: ReturnType<typeof openFlags>;
-}
-
-/** A WASI function: pointers and sizes are i32 (as JavaScript gives them: signed), 64-bit values bigints; returns an error number. */
-export type WasiFunction = (...args: never[]) => number | void;
-
-const ENCODER = new TextEncoder();
-const POLLIN = 1, POLLOUT = 4;
+/** Waits end at the deadline of the call that runs now in this realm. */
+const CALL_LIMITS: CallLimits = { deadline: callDeadline, interrupted: interruptedCall, charge: chargeBytes };
 
 /** One guest's WASI. */
 export class Wasi {
   /** The functions, for `imports.wasi_snapshot_preview1`. */
   readonly imports: Readonly<Record<string, (...args: never[]) => unknown>>;
   readonly #state: WasiState;
+  readonly #poll: PollFunctions;
 
-  constructor(options: WasiOptions = {}) {
+  /**
+   * Opens the preopened directories. `limits` bound the waits of its functions: by default those of the running call. Throws an
+   * Error for a directory that cannot be opened.
+   */
+  constructor(options: WasiOptions = {}, limits: CallLimits = CALL_LIMITS) {
     const host = currentHost();
     const sys = linuxCalls(host);
     const scratch = new Scratch(host);
@@ -91,67 +78,57 @@ export class Wasi {
       descriptors: new Descriptors(),
       resolver: new PathResolver(sys, scratch, open),
       guard: new PathGuard({ sys, scratch }, options.protect),
+      waits: new Waits(sys, scratch, limits),
     };
     this.#state = state;
-    for (const fd of options.stdio ?? [0, 1, 2]) this.#addStream(fd);
-    for (const preopen of options.preopens ?? []) this.#addPreopen(preopen.host, preopen.guest);
-    const functions: Record<string, WasiFunction> = {
-      ...stringFunctions(state.memory, "args", (options.args ?? []).map(checkString)),
-      ...stringFunctions(
-        state.memory,
-        "environ",
-        (options.env ?? []).map(([name, value]) => checkString(`${name}=${value}`)),
-      ),
-      ...clockFunctions(state),
-      ...fileFunctions(state),
-      ...pathFunctions(state),
-      ...pollFunctions(state),
-      proc_exit: (status: number) => {
-        throw new WasiExit(status >>> 0);
-      },
-      proc_raise: () => ERRNO.nosys,
-      random_get: (at: number, length: number) => {
-        let address = state.memory.address(at >>> 0, length >>> 0);
-        for (let left = length >>> 0; left > 0;) {
-          const got = sys("getrandom", address, left, 0);
-          if (errnoOf(got) === ERRNO.intr) continue;
-          checked(got);
-          address += got;
-          left -= got;
-        }
-        return 0;
-      },
-    };
-    this.imports = Object.fromEntries(Object.entries(functions).map(([name, fn]) => [name, guarded(fn)]));
+    this.#poll = new PollFunctions(state);
+    const { args = [], env = [], preopens = [], stdio = [0, 1, 2] } = options;
+    for (const fd of stdio) this.#addStream(fd);
+    for (const preopen of preopens) this.#addPreopen(preopen.host, preopen.guest);
+    const groups = [
+      new ProcessFunctions(state, args, env),
+      new ClockFunctions(state),
+      new DescriptorFunctions(state),
+      new SocketFunctions(state),
+      new PathFunctions(state),
+      this.#poll,
+    ];
+    this.imports = Object.assign({}, ...groups.map(functionsOf));
   }
 
-  /** Connects the guest's memory: what it exports as `memory`. Must be done before its functions run. */
+  /** Connects the guest's memory, which it exports as `memory`. Must be done before its functions run. */
   attach(instance: Instance): void {
     const { memory } = instance.exports;
     if (memory instanceof Memory) this.#state.memory.attach(memory);
   }
 
-  /** The same for a guest that imports its memory. */
+  /** Connects the memory of a guest that imports it. */
   attachMemory(memory: Memory): void {
     this.#state.memory.attach(memory);
   }
 
   /** Would reading from (or writing to) descriptor `fd` of the guest end at once, if only with an error? */
   isReady(fd: number, writes: boolean): boolean {
-    const { descriptors, scratch: { out }, sys } = this.#state;
-    let own: number;
+    const { descriptors, waits } = this.#state;
     try {
-      own = descriptors.get(fd).fd;
+      return waits.isReady(descriptors.get(fd).fd, writes ? POLL.OUT : POLL.IN);
     } catch (error) {
       if (error instanceof WasiError) return true;
       throw error;
     }
-    const view = new DataView(out.buffer);
-    view.setInt32(0, own, true);
-    view.setInt32(4, writes ? POLLOUT : POLLIN, true); // and no result yet
-    view.setBigUint64(8, 0n, true);
-    view.setBigUint64(16, 0n, true);
-    return sys("ppoll", out.address, 1, out.address + 8, 0, 0) !== 0;
+  }
+
+  /**
+   * One attempt of a poll_oneoff that began `waitedMs` milliseconds ago, for realms that must not block: its error number, or
+   * undefined when nothing is ready yet.
+   */
+  attemptPoll(args: readonly [number, number, number, number], waitedMs: number): number | undefined {
+    try {
+      return this.#poll.attempt(...args, BigInt(Math.floor(waitedMs * 1e6)));
+    } catch (error) {
+      if (error instanceof WasiError) return error.errno;
+      throw error;
+    }
   }
 
   /** Closes every descriptor that the guest has open. */
@@ -170,15 +147,7 @@ export class Wasi {
   #addPreopen(path: string, guest: string): void {
     const { sys, scratch, open, descriptors } = this.#state;
     const fd = sys("openat", -100, scratch.path(path), open.RDONLY | open.DIRECTORY | open.CLOEXEC);
-    if (fd < 0) {
-      const errno = errnoOf(fd);
-      const why = errno === ERRNO.notdir
-        ? "is not a directory"
-        : errno === ERRNO.noent
-        ? "does not exist"
-        : "cannot be opened";
-      throw new Error(`The directory "${path}" ${why}`);
-    }
+    if (fd < 0) throw new Error(`The directory "${path}" ${WHY_NOT_OPEN[errnoOf(fd)] ?? "cannot be opened"}`);
     descriptors.add({
       fd,
       filetype: FILETYPE.directory,
@@ -191,41 +160,7 @@ export class Wasi {
   }
 }
 
-function checkString(text: string): string {
-  if (text.includes("\0")) throw new Error("Arguments and environment variables cannot contain NUL");
-  return text;
-}
-
-/** Turns thrown WasiErrors into error numbers. */
-function guarded(fn: WasiFunction): (...args: never[]) => unknown {
-  return (...args) => {
-    try {
-      return fn(...args);
-    } catch (error) {
-      if (error instanceof WasiError) return error.errno;
-      throw error;
-    }
-  };
-}
-
-/** args_get and args_sizes_get, or the same for environ. */
-function stringFunctions(memory: GuestMemory, name: string, strings: readonly string[]): Record<string, WasiFunction> {
-  const encoded = strings.map((text) => ENCODER.encode(text + "\0"));
-  const total = encoded.reduce((sum, bytes) => sum + bytes.length, 0);
-  return {
-    [`${name}_sizes_get`]: (countAt: number, bytesAt: number) => {
-      memory.setU32(countAt >>> 0, encoded.length);
-      memory.setU32(bytesAt >>> 0, total);
-      return 0;
-    },
-    [`${name}_get`]: (pointersAt: number, bufferAt: number) => {
-      let at = bufferAt >>> 0;
-      encoded.forEach((bytes, i) => {
-        memory.setU32((pointersAt >>> 0) + i * 4, at);
-        memory.bytes(at, bytes.length).set(bytes);
-        at += bytes.length;
-      });
-      return 0;
-    },
-  };
-}
+const WHY_NOT_OPEN: Readonly<Record<number, string>> = {
+  [ERRNO.notdir]: "is not a directory",
+  [ERRNO.noent]: "does not exist",
+};

@@ -8,7 +8,8 @@
  */
 import type { LinuxCalls } from "../host/linux_calls.ts";
 import { ERRNO, FILETYPE } from "./abi.ts";
-import { type Place, WasiError } from "./paths.ts";
+import type { Place } from "./paths.ts";
+import { WasiError } from "./wasi_error.ts";
 import type { Scratch } from "./scratch.ts";
 import { type FileStatus, filetypeOf, readStatus, readStatusAt } from "./status.ts";
 

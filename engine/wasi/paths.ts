@@ -1,34 +1,22 @@
 /**
- * Paths of a guest, resolved beneath a directory: no absolute path, no `..` and no symbolic link leads out of it, whatever happens to the
- * tree meanwhile. In: an open directory and a path. Out: an open parent directory and the last name in it, which callers use
- * with the *at system calls and NOFOLLOW.
+ * Resolves paths of a guest beneath a directory. In: an open directory and a path. Out: an open parent directory and the last name
+ * in it, which callers use with the *at system calls and NOFOLLOW. Invariant: no absolute path, no `..` and no symbolic link leads
+ * out of the directory, even when the tree changes during the resolution.
  *
- * Every component is opened from the descriptor of the one before (openat with O_NOFOLLOW); links are read and their components
- * take the link's place; `..` goes back to the descriptor we came from and never above the first.
+ * Every component is opened from the descriptor of the previous one (openat with O_NOFOLLOW). Links are read, and their components
+ * replace the link; `..` returns to the previous descriptor and never above the first.
  */
 import type { LinuxCalls } from "../host/linux_calls.ts";
 import { ERRNO, errnoOf, type openFlags } from "./abi.ts";
 import type { Scratch } from "./scratch.ts";
+import { checked, WasiError } from "./wasi_error.ts";
+
+export { checked, WasiError };
 
 /** The most symbolic links that one path may pass. */
 const MAX_LINKS = 40;
 /** Longest path taken, in bytes. */
 const MAX_PATH_BYTES = 4095;
-
-/** A failure with its WASI error number. */
-export class WasiError extends Error {
-  readonly errno: number;
-  constructor(errno: number) {
-    super(`WASI error ${errno}`);
-    this.errno = errno;
-  }
-}
-
-/** Throws when a system call failed; else its result. */
-export function checked(result: number): number {
-  if (result < 0) throw new WasiError(errnoOf(result));
-  return result;
-}
 
 /** Where a path leads: `name` in the directory `parent`; `close` must be called. */
 export interface Place {
@@ -50,8 +38,11 @@ export class PathResolver {
     this.#flags = flags;
   }
 
-  /** Resolves `path` beneath `root`; `followLast` says whether a link as the last component is followed. */
-  resolve(root: number, path: string, followLast: boolean): Place {
+  /**
+   * Resolves `path` beneath `root`. `followLast` says whether a link as the last component is followed; a slash after it follows it
+   * too, unless `slashFollows` is false, as for names that are about to be made.
+   */
+  resolve(root: number, path: string, followLast: boolean, slashFollows: boolean = true): Place {
     if (path === "") throw new WasiError(ERRNO.noent);
     if (path.includes("\0")) throw new WasiError(ERRNO.ilseq);
     if (path.length > MAX_PATH_BYTES) throw new WasiError(ERRNO.nametoolong);
@@ -61,14 +52,19 @@ export class PathResolver {
       for (const fd of opened.splice(0)) this.#sys("close", fd);
     };
     try {
-      return { ...this.#walk(root, path, followLast, opened), close };
+      return { ...this.#walk(root, path, { followLast, slashFollows }, opened), close };
     } catch (error) {
       close();
       throw error;
     }
   }
 
-  #walk(root: number, path: string, followLast: boolean, opened: number[]): Omit<Place, "close"> {
+  #walk(
+    root: number,
+    path: string,
+    { followLast, slashFollows }: { followLast: boolean; slashFollows: boolean },
+    opened: number[],
+  ): Omit<Place, "close"> {
     const { DIRECTORY, NOFOLLOW, CLOEXEC, PATH } = this.#flags;
     let mustBeDirectory = /\/\.{0,2}$/.test(path);
     const rest = components(path).reverse();
@@ -86,7 +82,7 @@ export class PathResolver {
         continue;
       }
       const isLast = rest.length === 0;
-      if (isLast && !followLast && !mustBeDirectory) return { parent, name, mustBeDirectory };
+      if (isLast && !followLast && !(mustBeDirectory && slashFollows)) return { parent, name, mustBeDirectory };
       if (!isLast) {
         const fd = this.#sys("openat", parent, this.#scratch.path(name), PATH | DIRECTORY | NOFOLLOW | CLOEXEC);
         if (fd >= 0) {

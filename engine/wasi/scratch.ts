@@ -1,27 +1,31 @@
 /**
- * Memory outside the JavaScript heap for arguments and results of system calls: a string each for two paths, and a buffer for what the
- * kernel writes.
+ * Memory outside the JavaScript heap for arguments and results of system calls: one C string for each of two paths, a buffer for
+ * the kernel's output, and a few words for waits, which may come in the middle of a call that uses the buffer.
  */
 import { type Host, PROT } from "../host/host.ts";
 import { NativeRegion } from "../runtime/memory/native_region.ts";
 import { ERRNO } from "./abi.ts";
-import { WasiError } from "./paths.ts";
+import { WasiError } from "./wasi_error.ts";
 
 const PATH_BYTES = 8192;
 const OUT_BYTES = 65536;
+const WAIT_BYTES = 64;
 
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("utf-8", { fatal: true });
 
 export class Scratch {
   readonly #region: NativeRegion;
-  /** The buffer for what the kernel writes. */
+  /** The buffer for the kernel's output. */
   readonly out: NativeRegion;
+  /** A timespec and a pollfd record (waits.ts). */
+  readonly wait: NativeRegion;
 
   constructor(host: Host) {
-    const base = host.reserve(2 * PATH_BYTES + OUT_BYTES, PROT.READ | PROT.WRITE);
+    const base = host.reserve(2 * PATH_BYTES + OUT_BYTES + WAIT_BYTES, PROT.READ | PROT.WRITE);
     this.#region = new NativeRegion(host, base, 2 * PATH_BYTES);
     this.out = new NativeRegion(host, base + 2 * PATH_BYTES, OUT_BYTES);
+    this.wait = new NativeRegion(host, base + 2 * PATH_BYTES + OUT_BYTES, WAIT_BYTES);
   }
 
   /** Writes a path as a C string and returns its address; `second` for the second path of a call. */

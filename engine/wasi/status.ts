@@ -1,10 +1,11 @@
 /**
  * File status: Linux's statx (uniform over architectures) to WASI's filestat.
  */
+import type { LinuxCalls } from "../host/linux_calls.ts";
 import { FILETYPE, FILETYPE_OF_MODE } from "./abi.ts";
 import type { GuestMemory } from "./guest_memory.ts";
-import { checked } from "./paths.ts";
-import type { WasiState } from "./mod.ts";
+import type { Scratch } from "./scratch.ts";
+import { checked } from "./wasi_error.ts";
 
 const AT_FDCWD = -100;
 const AT_EMPTY_PATH = 0x1000;
@@ -23,7 +24,10 @@ export interface FileStatus {
   changed: bigint;
 }
 
-type StatusNeeds = Pick<WasiState, "sys" | "scratch">;
+interface StatusNeeds {
+  readonly sys: LinuxCalls;
+  readonly scratch: Scratch;
+}
 
 /** Status of `name` in directory `fd`, never following a link, or of `fd` itself; undefined when `fd` itself has none. */
 export function readStatus({ sys, scratch }: StatusNeeds, fd: number, name?: string): FileStatus | undefined {
@@ -43,7 +47,7 @@ export function readStatusAt({ sys, scratch }: StatusNeeds, path: string, follow
 }
 
 /** The structure that statx has written. */
-function statusIn(scratch: WasiState["scratch"]): FileStatus {
+function statusIn(scratch: Scratch): FileStatus {
   const view = new DataView(scratch.out.buffer);
   const time = (at: number) => view.getBigInt64(at, true) * 1_000_000_000n + BigInt(view.getUint32(at + 8, true));
   return {

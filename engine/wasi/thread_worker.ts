@@ -8,6 +8,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { Memory, Module } from "../engine.ts";
 import { TrapError } from "../errors.ts";
+import { callDeadline, interruptedCall } from "../runtime/host_limits.ts";
 import { ERRNO } from "./abi.ts";
 import { Wasi, WasiExit } from "./mod.ts";
 import { REPLY, SHARED, SPAWN, type ThreadMessage, type ThreadStart } from "./threads.ts";
@@ -43,7 +44,8 @@ function runThread(start: ThreadStart, tell: (message: ThreadMessage) => void): 
   function remote(name: string): (...args: (number | bigint)[]) => number {
     return (...args) => {
       tell({ kind: "call", name, args });
-      Atomics.wait(reply, REPLY.READY, 0);
+      const left = callDeadline() - performance.now();
+      if (Atomics.wait(reply, REPLY.READY, 0, Math.max(left, 0)) === "timed-out") throw interruptedCall();
       Atomics.store(reply, REPLY.READY, 0);
       return reply[REPLY.RESULT]!;
     };

@@ -13,6 +13,7 @@
 import { Worker } from "node:worker_threads";
 import type { Context, Module } from "../engine.ts";
 import { TrapError, type TrapFrame } from "../errors.ts";
+import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import type { SharedMemoryToken } from "../runtime/memory/shared_pages.ts";
 import type { SharedModuleToken } from "../artifact/shared_module.ts";
 import { Wasi, type WasiOptions } from "./mod.ts";
@@ -54,6 +55,11 @@ export const SPAWN = { module: "wasi", name: "thread-spawn" } as const;
 const MAX_THREADS = 64;
 /** Milliseconds between two tries of a call that would block. */
 const RETRY_MS = 1;
+
+/** The clock of performance.now() at a time of Date.now(). */
+function monotonic(time: number): number {
+  return performance.now() + (time - Date.now());
+}
 
 /** Calls that may block, and whether they write. Their first argument is the descriptor. */
 const BLOCKING: ReadonlyMap<string, boolean> = new Map([
@@ -104,13 +110,19 @@ class GuestProcess {
     const memory = module.memoryForImport(memoryImport.module, memoryImport.name);
     const { maxThreads = MAX_THREADS, args, env } = options;
     this.#module = module;
-    this.#wasi = new Wasi(options);
-    this.#wasi.attachMemory(memory);
     const until = deadline === undefined
       ? undefined
       : deadline instanceof Date
       ? deadline.getTime()
       : Date.now() + deadline;
+    // Calls are made here, but their deadline is the program's.
+    const end = until === undefined ? Infinity : monotonic(until);
+    this.#wasi = new Wasi(options, {
+      deadline: () => end,
+      interrupted: () => new TrapError(TRAP_MESSAGES[TRAP.INTERRUPTED]),
+      charge: () => {},
+    });
+    this.#wasi.attachMemory(memory);
     this.#start = {
       module: module.share(),
       memory: memory.share(),
@@ -195,22 +207,30 @@ class GuestProcess {
     }
   }
 
-  /** Makes a WASI call for a thread that sleeps until the answer is there. */
-  #call(name: string, args: (number | bigint)[], reply: Int32Array): void {
-    const writes = BLOCKING.get(name);
-    if (writes !== undefined && !this.#wasi.isReady(Number(args[0]) >>> 0, writes)) {
-      setTimeout(() => {
-        if (!this.#ended) this.#call(name, args, reply);
-      }, RETRY_MS);
-      return;
-    }
+  /** Makes a WASI call for a thread, which sleeps until the answer is there. `began`: when the thread asked for it. */
+  #call(name: string, args: (number | bigint)[], reply: Int32Array, began: number = performance.now()): void {
     try {
-      reply[REPLY.RESULT] = this.#wasi.imports[name]!(...args as never[]) as number;
+      const result = this.#attempt(name, args, performance.now() - began);
+      if (result === undefined) {
+        setTimeout(() => {
+          if (!this.#ended) this.#call(name, args, reply, began);
+        }, RETRY_MS);
+        return;
+      }
+      reply[REPLY.RESULT] = result;
     } catch (error) {
       this.#end(error as Error);
       return;
     }
     Atomics.store(reply, REPLY.READY, 1);
     Atomics.notify(reply, REPLY.READY);
+  }
+
+  /** The result of a call, or undefined when it would block. */
+  #attempt(name: string, args: (number | bigint)[], waitedMs: number): number | undefined {
+    if (name === "poll_oneoff") return this.#wasi.attemptPoll(args as [number, number, number, number], waitedMs);
+    const writes = BLOCKING.get(name);
+    if (writes !== undefined && !this.#wasi.isReady(Number(args[0]) >>> 0, writes)) return undefined;
+    return this.#wasi.imports[name](...args as never[]) as number;
   }
 }

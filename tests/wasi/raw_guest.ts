@@ -2,7 +2,8 @@
  * A guest for testing WASI function by function: a module that exports every import of `wasi_snapshot_preview1` under its own name, and its
  * memory. In: WASI options. Out: calls that go the whole way through compiled code, and helpers that put strings and records into the memory.
  */
-import { type Instance, NewEngine } from "../../engine/engine.ts";
+import { type Context, type Instance, type Module, NewEngine } from "../../engine/engine.ts";
+import { OFLAG, RIGHT } from "../../engine/wasi/abi.ts";
 import type { Memory } from "../../engine/runtime/memory/memory.ts";
 import { Wasi, type WasiOptions } from "../../engine/wasi/mod.ts";
 
@@ -75,7 +76,14 @@ function guestText(): string {
   return `(module ${imports.join("\n")} (memory (export "memory") 4) ${funcs.join("\n")})`;
 }
 
-let compiled: ReturnType<ReturnType<typeof NewEngine>["compile"]> | undefined;
+let compiled: Module | undefined;
+let limited: Module | undefined;
+
+/** The guest's module, with code that keeps deadlines and fuel where that is wanted. */
+function guestModule(isLimited: boolean): Module {
+  if (isLimited) return limited ??= NewEngine({ interruptible: true, fuel: true }).compile(guestText());
+  return compiled ??= NewEngine().compile(guestText());
+}
 
 /** Memory of the guest is laid out by hand: scratch results at 0, vectors at 256, strings from 1024, buffers from 65536. */
 const RESULT = 0;
@@ -89,17 +97,21 @@ export class RawGuest {
   readonly memory: Memory;
   #nextString = FIRST_STRING;
 
-  constructor(options: WasiOptions = {}) {
+  constructor(options: WasiOptions = {}, isLimited: boolean = false) {
     this.wasi = new Wasi(options);
-    compiled ??= NewEngine().compile(guestText());
-    this.instance = compiled.instantiate({}, { wasi_snapshot_preview1: this.wasi.imports });
+    this.instance = guestModule(isLimited).instantiate({}, { wasi_snapshot_preview1: this.wasi.imports });
     this.wasi.attach(this.instance);
     this.memory = this.instance.exports["memory"] as Memory;
   }
 
   /** Calls a WASI function with a guest's arguments; the error number. */
   call(name: WasiName, ...args: (number | bigint)[]): number {
-    return this.instance.call({}, name, ...args) as number;
+    return this.callIn({}, name, ...args);
+  }
+
+  /** The same subject to `context`, for a guest that keeps limits. */
+  callIn(context: Context, name: WasiName, ...args: (number | bigint)[]): number {
+    return this.instance.call(context, name, ...args) as number;
   }
 
   get view(): DataView {
@@ -136,7 +148,13 @@ export class RawGuest {
   open(
     dir: number,
     path: string,
-    { oflags = 0, rights = ALL, inheriting = ALL, fdflags = 0, follow = true }: {
+    {
+      oflags = 0,
+      rights = (oflags & OFLAG.directory) === 0 ? ALL : ALL & ~BigInt(RIGHT.fd_write),
+      inheriting = ALL,
+      fdflags = 0,
+      follow = true,
+    }: {
       oflags?: number;
       rights?: bigint;
       inheriting?: bigint;

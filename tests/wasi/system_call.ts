@@ -94,3 +94,8 @@ export function readText(fd: number): string {
 export function closeDescriptor(fd: number): void {
   systemCall("close", fd);
 }
+
+/** Opens a FIFO for reading and writing, which does not wait for another end. */
+export function openForBoth(path: string): number {
+  return systemCall("openat", AT_FDCWD, scratch.path(path), 2);
+}

@@ -1,0 +1,358 @@
+/**
+ * Functions on open descriptors: fd_*. In: a descriptor of the guest and addresses in its memory. Out: the results of system calls
+ * on the process's own descriptor, made on the guest's memory in place.
+ *
+ * Invariant: reads and writes on streams wait no longer than the call's deadline (waits.ts).
+ */
+import { ERRNO, FDFLAG, FILETYPE, FSTFLAG, RIGHT, type RightName, WHENCE } from "./abi.ts";
+import { readClock } from "./clock_functions.ts";
+import type { Descriptor, DirectoryEntry } from "./descriptors.ts";
+import type { WasiState } from "./functions.ts";
+import { readStatus, writeStatus } from "./status.ts";
+import { POLL, requireReady } from "./waits.ts";
+import { checked, WasiError } from "./wasi_error.ts";
+
+/** The most vectors of one scatter or gather call (Linux's IOV_MAX). */
+const MAX_VECTORS = 1024;
+const VECTOR_BYTES = 16;
+const UTIME_OMIT = 0x3ffffffen;
+const F_SETFL = 4;
+/** Linux's advice by WASI's; two of them swap. */
+const ADVICE = [0, 2, 1, 3, 4, 5];
+/** Linux file types of directory entries (DT_*) to WASI's. */
+const ENTRY_TYPES: Readonly<Record<number, number>> = {
+  2: FILETYPE.character_device,
+  4: FILETYPE.directory,
+  6: FILETYPE.block_device,
+  8: FILETYPE.regular_file,
+  10: FILETYPE.symbolic_link,
+  12: FILETYPE.socket_stream,
+};
+/** Bytes of a directory entry before its name (witx: dirent). */
+const DIRENT_BYTES = 24;
+
+const ENCODER = new TextEncoder();
+
+/** Writes the two timespecs of utimensat to the scratch buffer; its address. */
+export function writeTimes(state: WasiState, accessed: bigint, modified: bigint, flags: number): number {
+  const { atim, atim_now, mtim, mtim_now } = FSTFLAG;
+  if (((flags & atim) !== 0 && (flags & atim_now) !== 0) || ((flags & mtim) !== 0 && (flags & mtim_now) !== 0)) {
+    throw new WasiError(ERRNO.inval);
+  }
+  const now = readClock(state, 0, "clock_gettime");
+  const { i64, address } = state.scratch.out;
+  const put = (index: number, time: bigint, set: boolean, setNow: boolean) => {
+    const value = setNow ? now : BigInt.asUintN(64, time);
+    i64[index] = set || setNow ? value / 1_000_000_000n : 0n;
+    i64[index + 1] = set || setNow ? value % 1_000_000_000n : UTIME_OMIT;
+  };
+  put(0, accessed, (flags & atim) !== 0, (flags & atim_now) !== 0);
+  put(2, modified, (flags & mtim) !== 0, (flags & mtim_now) !== 0);
+  return address;
+}
+
+/** WASI descriptor flags as Linux's. */
+export function linuxFdFlags({ open }: WasiState, flags: number): number {
+  return ((flags & FDFLAG.append) !== 0 ? open.APPEND : 0) |
+    ((flags & FDFLAG.nonblock) !== 0 ? open.NONBLOCK : 0) |
+    ((flags & FDFLAG.dsync) !== 0 ? open.DSYNC : 0) |
+    ((flags & (FDFLAG.sync | FDFLAG.rsync)) !== 0 ? open.SYNC : 0);
+}
+
+/** Streams have no position: POSIX's ESPIPE, which programs expect, rather than a missing right. */
+function requireSeekable({ filetype, rights }: Descriptor): void {
+  const isStream = filetype !== FILETYPE.regular_file && filetype !== FILETYPE.block_device;
+  if (isStream && (rights & RIGHT.fd_seek) === 0) throw new WasiError(ERRNO.spipe);
+}
+
+/** May an operation on it wait for another process? */
+function mayWait({ filetype, flags }: Descriptor): boolean {
+  return filetype !== FILETYPE.regular_file && filetype !== FILETYPE.block_device && (flags & FDFLAG.nonblock) === 0;
+}
+
+/** The functions fd_*. */
+export class DescriptorFunctions {
+  readonly #state: WasiState;
+
+  constructor(state: WasiState) {
+    this.#state = state;
+  }
+
+  fd_advise(index: number, offset: bigint, length: bigint, advice: number): number {
+    const { fd } = this.#get(index, "fd_advise");
+    const linux = ADVICE[advice];
+    if (linux === undefined) throw new WasiError(ERRNO.inval);
+    checked(this.#state.sys("fadvise64", fd, offset, length, linux));
+    return 0;
+  }
+
+  fd_allocate(index: number, offset: bigint, length: bigint): number {
+    checked(this.#state.sys("fallocate", this.#get(index, "fd_allocate").fd, 0, offset, length));
+    return 0;
+  }
+
+  fd_close(index: number): number {
+    const { fd, borrowed } = this.#state.descriptors.remove(index);
+    if (!borrowed) checked(this.#state.sys("close", fd));
+    return 0;
+  }
+
+  fd_datasync(index: number): number {
+    checked(this.#state.sys("fdatasync", this.#get(index, "fd_datasync").fd));
+    return 0;
+  }
+
+  fd_sync(index: number): number {
+    checked(this.#state.sys("fsync", this.#get(index, "fd_sync").fd));
+    return 0;
+  }
+
+  fd_fdstat_get(index: number, at: number): number {
+    const { memory, descriptors } = this.#state;
+    const { filetype, flags, rights, inheriting } = descriptors.get(index);
+    const to = at >>> 0;
+    memory.bytes(to, 24).fill(0);
+    memory.setU8(to, filetype);
+    memory.setU16(to + 2, flags);
+    memory.setU64(to + 8, rights);
+    memory.setU64(to + 16, inheriting);
+    return 0;
+  }
+
+  fd_fdstat_set_flags(index: number, flags: number): number {
+    const descriptor = this.#get(index, "fd_fdstat_set_flags");
+    if (flags > 31 || (flags & (FDFLAG.dsync | FDFLAG.sync | FDFLAG.rsync)) !== 0) throw new WasiError(ERRNO.notsup);
+    if (!descriptor.borrowed) {
+      checked(this.#state.sys("fcntl", descriptor.fd, F_SETFL, linuxFdFlags(this.#state, flags)));
+    }
+    descriptor.flags = flags;
+    return 0;
+  }
+
+  fd_fdstat_set_rights(index: number, rights: bigint, inheriting: bigint): number {
+    const descriptor = this.#state.descriptors.get(index);
+    if (rights & ~BigInt(descriptor.rights) || inheriting & ~BigInt(descriptor.inheriting)) {
+      throw new WasiError(ERRNO.notcapable);
+    }
+    descriptor.rights = Number(rights);
+    descriptor.inheriting = Number(inheriting);
+    return 0;
+  }
+
+  fd_filestat_get(index: number, at: number): number {
+    const status = readStatus(this.#state, this.#get(index, "fd_filestat_get").fd);
+    if (status === undefined) throw new WasiError(ERRNO.badf);
+    writeStatus(this.#state.memory, at >>> 0, status);
+    return 0;
+  }
+
+  fd_filestat_set_size(index: number, size: bigint): number {
+    checked(this.#state.sys("ftruncate", this.#get(index, "fd_filestat_set_size").fd, size));
+    return 0;
+  }
+
+  fd_filestat_set_times(index: number, accessed: bigint, modified: bigint, flags: number): number {
+    const { fd } = this.#get(index, "fd_filestat_set_times");
+    checked(this.#state.sys("utimensat", fd, 0, writeTimes(this.#state, accessed, modified, flags), 0));
+    return 0;
+  }
+
+  fd_read(index: number, at: number, count: number, gotAt: number): number {
+    const descriptor = this.#transferable(index, RIGHT.fd_read);
+    if (descriptor.borrowed && isNonblocking(descriptor)) requireReady(this.#state.waits, descriptor.fd, POLL.IN);
+    const { sys, scratch, waits } = this.#state;
+    const n = this.#vectors(at >>> 0, count >>> 0);
+    const { address } = scratch.out;
+    const got = mayWait(descriptor) ? waits.read(descriptor.fd, address, n) : sys("readv", descriptor.fd, address, n);
+    return this.#transferred(got, gotAt);
+  }
+
+  fd_write(index: number, at: number, count: number, doneAt: number): number {
+    const descriptor = this.#transferable(index, RIGHT.fd_write);
+    if (descriptor.borrowed && isNonblocking(descriptor)) requireReady(this.#state.waits, descriptor.fd, POLL.OUT);
+    const { sys, scratch, waits } = this.#state;
+    const n = this.#vectors(at >>> 0, count >>> 0);
+    const done = mayWait(descriptor) && waits.isLimited
+      ? this.#writeClipped(descriptor.fd, n)
+      : sys("writev", descriptor.fd, scratch.out.address, n);
+    return this.#transferred(done, doneAt);
+  }
+
+  fd_pread(index: number, at: number, count: number, offset: bigint, gotAt: number): number {
+    return this.#transferAt("preadv", RIGHT.fd_read, index, at, count, offset, gotAt);
+  }
+
+  fd_pwrite(index: number, at: number, count: number, offset: bigint, doneAt: number): number {
+    return this.#transferAt("pwritev", RIGHT.fd_write, index, at, count, offset, doneAt);
+  }
+
+  fd_seek(index: number, offset: bigint, whence: number, at: number): number {
+    return this.#seek(index, RIGHT.fd_seek, offset, whence, at);
+  }
+
+  fd_tell(index: number, at: number): number {
+    return this.#seek(index, RIGHT.fd_tell, 0n, WHENCE.cur, at);
+  }
+
+  fd_prestat_get(index: number, at: number): number {
+    const { memory } = this.#state;
+    const name = this.#preopenOf(index);
+    memory.setU32(at >>> 0, 0);
+    memory.setU32((at >>> 0) + 4, name.length);
+    return 0;
+  }
+
+  fd_prestat_dir_name(index: number, at: number, length: number): number {
+    const name = this.#preopenOf(index);
+    if (length >>> 0 < name.length) throw new WasiError(ERRNO.nametoolong);
+    this.#state.memory.bytes(at >>> 0, name.length).set(name);
+    return 0;
+  }
+
+  fd_readdir(index: number, at: number, length: number, cookie: bigint, usedAt: number): number {
+    const descriptor = this.#get(index, "fd_readdir");
+    if (descriptor.filetype !== FILETYPE.directory) throw new WasiError(ERRNO.notdir);
+    if (cookie === 0n || descriptor.entries === undefined) descriptor.entries = this.#readEntries(descriptor);
+    const { memory, waits } = this.#state;
+    const used = writeEntries(memory.bytes(at >>> 0, length >>> 0), descriptor.entries, BigInt.asUintN(64, cookie));
+    waits.charge(used);
+    memory.setU32(usedAt >>> 0, used);
+    return 0;
+  }
+
+  fd_renumber(from: number, to: number): number {
+    const old = this.#state.descriptors.move(from, to);
+    if (from !== to && !old.borrowed) checked(this.#state.sys("close", old.fd));
+    return 0;
+  }
+
+  /** The descriptor `index`, which must have the right. */
+  #get(index: number, right: RightName): Descriptor {
+    return this.#state.descriptors.get(index, RIGHT[right]);
+  }
+
+  /** The encoded name of a preopened directory. */
+  #preopenOf(index: number): Uint8Array {
+    const { preopen } = this.#state.descriptors.get(index);
+    if (preopen === undefined) throw new WasiError(ERRNO.badf);
+    return ENCODER.encode(preopen);
+  }
+
+  /** A descriptor to read or write: no directory, and with `right`. */
+  #transferable(index: number, right: number): Descriptor {
+    const { descriptors } = this.#state;
+    if (descriptors.get(index).filetype === FILETYPE.directory) throw new WasiError(ERRNO.isdir);
+    return descriptors.get(index, right);
+  }
+
+  /** Copies the guest's vectors to the scratch buffer with real addresses; returns their number. */
+  #vectors(at: number, count: number): number {
+    const { memory, scratch } = this.#state;
+    if (count > MAX_VECTORS) throw new WasiError(ERRNO.inval);
+    for (let i = 0; i < count; i++) {
+      const pointer = memory.u32(at + i * 8);
+      const length = memory.u32(at + i * 8 + 4);
+      scratch.out.setWord(i * VECTOR_BYTES, memory.address(pointer, length));
+      scratch.out.setWord(i * VECTOR_BYTES + 8, length);
+    }
+    return count;
+  }
+
+  /** Writes `count` vectors of the scratch buffer, each of them no further than the deadline allows. */
+  #writeClipped(fd: number, count: number): number {
+    const { sys, scratch: { out }, waits } = this.#state;
+    let done = 0;
+    for (let i = 0; i < count; i++) {
+      const length = out.word(i * VECTOR_BYTES + 8);
+      if (length === 0) continue;
+      const written = waits.write(fd, out.word(i * VECTOR_BYTES), length, (at, bytes) => sys("write", fd, at, bytes));
+      if (written < 0) return done > 0 ? done : written;
+      done += written;
+      if (written < length) break;
+    }
+    return done;
+  }
+
+  #transferAt(
+    call: "preadv" | "pwritev",
+    right: number,
+    index: number,
+    at: number,
+    count: number,
+    offset: bigint,
+    doneAt: number,
+  ): number {
+    const { sys, scratch, descriptors } = this.#state;
+    const descriptor = descriptors.get(index);
+    if (descriptor.filetype === FILETYPE.directory) throw new WasiError(ERRNO.isdir);
+    requireSeekable(descriptor);
+    descriptors.get(index, right | RIGHT.fd_seek);
+    const n = this.#vectors(at >>> 0, count >>> 0);
+    const place = BigInt.asUintN(64, offset);
+    if (place >= 1n << 63n) throw new WasiError(ERRNO.inval);
+    return this.#transferred(sys(call, descriptor.fd, scratch.out.address, n, place, 0), doneAt);
+  }
+
+  /** Ends a transfer: charges its bytes, and says how many they were. */
+  #transferred(result: number, at: number): number {
+    const done = checked(result);
+    this.#state.waits.charge(done);
+    this.#state.memory.setU32(at >>> 0, done);
+    return 0;
+  }
+
+  #seek(index: number, right: number, offset: bigint, whence: number, at: number): number {
+    const { sys, descriptors, memory } = this.#state;
+    const descriptor = descriptors.get(index);
+    if (descriptor.filetype === FILETYPE.directory) throw new WasiError(ERRNO.badf);
+    requireSeekable(descriptor);
+    descriptors.get(index, right);
+    if (whence < WHENCE.set || whence > WHENCE.end) throw new WasiError(ERRNO.inval);
+    memory.setU64(at >>> 0, checked(sys("lseek", descriptor.fd, offset, whence)));
+    return 0;
+  }
+
+  #readEntries(descriptor: Descriptor): DirectoryEntry[] {
+    const { sys, waits, scratch: { out: { address, size, u8, buffer } } } = this.#state;
+    checked(sys("lseek", descriptor.fd, 0, WHENCE.set));
+    const view = new DataView(buffer);
+    const entries: DirectoryEntry[] = [];
+    for (;;) {
+      waits.check();
+      const length = checked(sys("getdents64", descriptor.fd, address, size));
+      if (length === 0) return entries;
+      for (let at = 0; at < length; at += view.getUint16(at + 16, true)) {
+        const name = u8.subarray(at + 19);
+        entries.push({
+          inode: view.getBigUint64(at, true),
+          type: ENTRY_TYPES[u8[at + 18]] ?? FILETYPE.unknown,
+          name: name.slice(0, name.indexOf(0)),
+        });
+      }
+    }
+  }
+}
+
+function isNonblocking({ flags }: Descriptor): boolean {
+  return (flags & FDFLAG.nonblock) !== 0;
+}
+
+/** Writes entries from number `cookie` on to `target`, the last one as far as there is room; the bytes written. */
+function writeEntries(target: Uint8Array, entries: readonly DirectoryEntry[], cookie: bigint): number {
+  const record = new Uint8Array(DIRENT_BYTES);
+  const view = new DataView(record.buffer);
+  let used = 0;
+  for (let i = Math.min(Number(cookie), entries.length); i < entries.length && used < target.length; i++) {
+    const { name, inode, type } = entries[i];
+    view.setBigUint64(0, BigInt(i + 1), true);
+    view.setBigUint64(8, inode, true);
+    view.setUint32(16, name.length, true);
+    view.setUint32(20, type, true);
+    for (const part of [record, name]) {
+      const fits = part.subarray(0, target.length - used);
+      target.set(fits, used);
+      used += fits.length;
+    }
+  }
+  return used;
+}

@@ -1,0 +1,52 @@
+/**
+ * What the groups of WASI functions share. In: an object of a class whose methods are the functions of one group, under their
+ * names in witx. Out: those methods as imports of a guest.
+ *
+ * Invariant: a guest sees an error number, never a WasiError; every other error ends the call.
+ */
+import type { LinuxCalls } from "../host/linux_calls.ts";
+import type { openFlags } from "./abi.ts";
+import type { Descriptors } from "./descriptors.ts";
+import type { GuestMemory } from "./guest_memory.ts";
+import type { PathGuard } from "./path_guard.ts";
+import type { PathResolver } from "./paths.ts";
+import type { Scratch } from "./scratch.ts";
+import type { Waits } from "./waits.ts";
+import { WasiError } from "./wasi_error.ts";
+
+/** The state of one guest's WASI. */
+export interface WasiState {
+  readonly sys: LinuxCalls;
+  readonly scratch: Scratch;
+  readonly memory: GuestMemory;
+  readonly descriptors: Descriptors;
+  readonly resolver: PathResolver;
+  readonly guard: PathGuard;
+  readonly open: ReturnType<typeof openFlags>;
+  readonly waits: Waits;
+}
+
+/** A WASI function: pointers and sizes are signed i32, 64-bit values bigints; returns an error number. */
+export type WasiFunction = (...args: never[]) => number | void;
+
+/** Names of WASI functions in witx. */
+const NAME = /^[a-z]+(?:_[a-z]+)+$/;
+
+/** The methods of `group` that have names of WASI functions, as imports. */
+export function functionsOf(group: object): Record<string, WasiFunction> {
+  const prototype = Object.getPrototypeOf(group) as Record<string, WasiFunction>;
+  const names = Object.getOwnPropertyNames(prototype).filter((name) => NAME.test(name));
+  return Object.fromEntries(names.map((name) => [name, guarded(prototype[name].bind(group))]));
+}
+
+/** Returns the error number of a thrown WasiError. */
+function guarded(fn: WasiFunction): WasiFunction {
+  return (...args) => {
+    try {
+      return fn(...args);
+    } catch (error) {
+      if (error instanceof WasiError) return error.errno;
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,157 @@
+/**
+ * Waits of WASI functions, clipped to the deadline of the call. In: descriptors of the process and what to wait for. Out: which are
+ * ready; past the deadline, the trap `interrupted` is thrown through the guest.
+ *
+ * Invariant: while a deadline is set, no system call of a guest blocks beyond it. Reads and writes on streams follow a poll and
+ * move no more than the poll promised; another process that takes the data first makes them wait again where the kernel supports
+ * RWF_NOWAIT.
+ */
+import type { LinuxCalls } from "../host/linux_calls.ts";
+import { ERRNO, errnoOf } from "./abi.ts";
+import type { Scratch } from "./scratch.ts";
+import { checked, WasiError } from "./wasi_error.ts";
+
+/** Events of ppoll. */
+export const POLL = { IN: 1, OUT: 4, ERR: 8, HUP: 16, NVAL: 32 } as const;
+
+/** The limits of the running call. */
+export interface CallLimits {
+  /** The deadline on the clock of performance.now(); Infinity for none. */
+  deadline(): number;
+  /** The error that ends a wait at the deadline. */
+  interrupted(): Error;
+  /** Charges the fuel of bytes moved. Throws the trap when there is too little. */
+  charge(bytes: number): void;
+}
+
+const NS_PER_MS = 1e6;
+const NS_PER_S = 1_000_000_000n;
+/** The most bytes that a pipe takes without blocking once it is ready (Linux's PIPE_BUF). */
+const PIPE_BYTES = 4096;
+/** preadv2: fail with EAGAIN instead of waiting. */
+const RWF_NOWAIT = 8;
+const MSG_DONTWAIT = 0x40;
+
+export class Waits {
+  readonly #sys: LinuxCalls;
+  readonly #scratch: Scratch;
+  readonly #limits: CallLimits;
+
+  constructor(sys: LinuxCalls, scratch: Scratch, limits: CallLimits) {
+    this.#sys = sys;
+    this.#scratch = scratch;
+    this.#limits = limits;
+  }
+
+  /** Is there a deadline? */
+  get isLimited(): boolean {
+    return this.#limits.deadline() !== Infinity;
+  }
+
+  /** Throws the trap when the deadline has passed. */
+  check(): void {
+    if (performance.now() >= this.#limits.deadline()) throw this.#limits.interrupted();
+  }
+
+  /** Charges the fuel of `bytes` moved. */
+  charge(bytes: number): void {
+    this.#limits.charge(bytes);
+  }
+
+  /**
+   * Polls `count` pollfd records at `address` for at most `timeout` nanoseconds (negative: without end); the number of ready
+   * ones. Throws the trap when the deadline passes first.
+   */
+  poll(address: number, count: number, timeout: bigint): number {
+    const started = performance.now();
+    const timespec = this.#scratch.wait;
+    for (;;) {
+      const now = performance.now();
+      const wanted = timeout < 0n ? -1n : max0(timeout - toNanoseconds(now - started));
+      const left = this.#limits.deadline() - now;
+      const clipped = left !== Infinity && (wanted < 0n || toNanoseconds(left) < wanted);
+      const time = clipped ? max0(toNanoseconds(left)) : wanted;
+      timespec.i64[0] = time / NS_PER_S;
+      timespec.i64[1] = time % NS_PER_S;
+      const ready = this.#sys("ppoll", address, count, time < 0n ? 0 : timespec.address, 0, 0);
+      if (errnoOf(ready) === ERRNO.intr) continue;
+      if (checked(ready) > 0 || !clipped) return ready;
+      this.check();
+    }
+  }
+
+  /** Is `fd` ready for `events` now, if only with an error? */
+  isReady(fd: number, events: number): boolean {
+    return this.poll(this.#pollfd(fd, events), 1, 0n) > 0;
+  }
+
+  /** Waits until `fd` is ready for `events`. */
+  untilReady(fd: number, events: number): void {
+    this.poll(this.#pollfd(fd, events), 1, -1n);
+  }
+
+  /** readv on a stream, which may wait: `count` vectors at `vectors`. The result of the system call. */
+  read(fd: number, vectors: number, count: number): number {
+    if (!this.isLimited) return this.#sys("readv", fd, vectors, count);
+    for (;;) {
+      this.untilReady(fd, POLL.IN);
+      const got = this.#sys("preadv2", fd, vectors, count, -1, 0, RWF_NOWAIT);
+      const errno = errnoOf(got);
+      if (errno === ERRNO.notsup || errno === ERRNO.nosys || errno === ERRNO.spipe) {
+        return this.#sys("readv", fd, vectors, count);
+      }
+      if (errno !== ERRNO.again) return got;
+    }
+  }
+
+  /** Writes `length` bytes at `address` to a stream, which may wait, by `put`, which writes once. The result, as of a system call. */
+  write(fd: number, address: number, length: number, put: (address: number, length: number) => number): number {
+    if (!this.isLimited) return put(address, length);
+    let done = 0;
+    do {
+      this.untilReady(fd, POLL.OUT);
+      const written = put(address + done, Math.min(length - done, PIPE_BYTES));
+      if (written < 0 && errnoOf(written) !== ERRNO.again) return done > 0 ? done : written;
+      done += Math.max(written, 0);
+    } while (done < length);
+    return done;
+  }
+
+  /** recvfrom on a socket, which may wait; `all` waits for the whole `length`. The result of the system call. */
+  receive(fd: number, address: number, length: number, flags: number, all: boolean): number {
+    if (!this.isLimited) return this.#sys("recvfrom", fd, address, length, all ? flags | MSG_WAITALL : flags);
+    let done = 0;
+    for (;;) {
+      this.untilReady(fd, POLL.IN);
+      const got = this.#sys("recvfrom", fd, address + done, length - done, flags | MSG_DONTWAIT);
+      if (got < 0 && errnoOf(got) === ERRNO.again) continue;
+      if (got <= 0) return done > 0 ? done : got;
+      done += got;
+      if (!all || done === length) return done;
+    }
+  }
+
+  #pollfd(fd: number, events: number): number {
+    const { wait } = this.#scratch;
+    wait.u32[POLLFD >> 2] = fd;
+    wait.u32[(POLLFD >> 2) + 1] = events;
+    return wait.address + POLLFD;
+  }
+}
+
+const MSG_WAITALL = 0x100;
+/** Offset of the pollfd record behind the timespec. */
+const POLLFD = 16;
+
+function toNanoseconds(ms: number): bigint {
+  return BigInt(Math.ceil(ms * NS_PER_MS));
+}
+
+function max0(n: bigint): bigint {
+  return n > 0n ? n : 0n;
+}
+
+/** Refuses an operation that would wait on a descriptor that the guest made nonblocking. */
+export function requireReady(waits: Waits, fd: number, events: number): void {
+  if (!waits.isReady(fd, events)) throw new WasiError(ERRNO.again);
+}

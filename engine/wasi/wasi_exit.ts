@@ -1,0 +1,17 @@
+/**
+ * The end of a guest by proc_exit. In: its status. Out: an error that compiled code does not catch, for the caller of the guest.
+ */
+import { UNCATCHABLE } from "../errors.ts";
+
+/** Thrown through the guest by proc_exit. */
+export class WasiExit extends Error {
+  override name = "WasiExit";
+  readonly [UNCATCHABLE] = true;
+  /** The exit status: an unsigned 32-bit number. */
+  readonly status: number;
+  /** The error for `status`. */
+  constructor(status: number) {
+    super(`The program ended with status ${status}`);
+    this.status = status;
+  }
+}
