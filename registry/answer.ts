@@ -1,8 +1,8 @@
 /**
  * Answers: JSON and text with strong ETags, conditional requests, ranges, caching rules.
  *
- * In: a body. Out: 200, or 304 when the client has these very bytes. Lists and indexes may be a minute old; what is
- * immutable says so. Design: §3.2 "Caching".
+ * In: a body. Out: 200, or 304 when the client already has these bytes. Lists and indexes may be a minute old; immutable
+ * answers are marked as such.
  */
 import { createHash } from "node:crypto";
 import { Problem } from "./problem.ts";
@@ -26,7 +26,7 @@ export function isUnchanged(request: Request, etag: string): boolean {
   return given.trim() === "*" || given.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
 }
 
-/** The byte range that is asked for, as [start, end); undefined for none and for what may be ignored. */
+/** The requested byte range as [start, end); undefined for none, and for ranges that may be ignored. */
 export function rangeOf(request: Request, etag: string, size: number): [start: number, end: number] | undefined {
   const condition = request.headers.get("if-range");
   if (condition !== null && condition !== etag) return undefined;
@@ -43,10 +43,10 @@ export function rangeOf(request: Request, etag: string, size: number): [start: n
   return [start, end];
 }
 
-/** An answer with a body of text. */
+/** An answer with a body. */
 export function textAnswer(
   request: Request,
-  body: string,
+  body: string | Uint8Array<ArrayBuffer>,
   options: {
     readonly type: string;
     readonly cache: keyof typeof CACHE;

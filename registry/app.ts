@@ -75,10 +75,10 @@ const OTHER_ROUTES: readonly Route[] = [
 /** Everything that has an address of its own; documentation, raw Markdown and static files are found by path after these. */
 export const ROUTES: readonly Route[] = [...API_ROUTES, ...OTHER_ROUTES];
 
-/** Fields of every answer. No page needs a script, so none can run. */
+/** Fields of every answer. Scripts come from this origin's static files only: nothing inline can run. */
 export const SECURITY_HEADERS: { readonly [name: string]: string } = {
   "content-security-policy":
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
   "referrer-policy": "same-origin",
   "cross-origin-opener-policy": "same-origin",

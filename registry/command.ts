@@ -18,6 +18,7 @@ import { seedExamples } from "./seed.ts";
 import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
 import { signingKeysOf } from "./signing.ts";
 import { CHANNEL } from "./site/documents.ts";
+import { loadReference } from "./site/reference/build.ts";
 import {
   accountByName,
   audit,
@@ -40,6 +41,7 @@ interface ServeOptions {
   readonly host: string;
   readonly data?: string | undefined;
   readonly baseUrl?: string | undefined;
+  readonly repositoryUrl?: string | undefined;
   readonly metricsPort?: number | undefined;
   readonly rateFactor: number;
   readonly trustProxy?: true | undefined;
@@ -60,9 +62,10 @@ export function addCommand(program: AnyCommand): void {
       "after",
       `
 Environment:
-  WAFT_BASE_URL      what --base-url says
-  DATABASE_URL       PostgreSQL instead of a file in the folder of --data
-  WAFT_REGISTRY_KEY  file with the Ed25519 key (PKCS#8, PEM) that signs releases; earlier keys may follow in it`,
+  WAFT_BASE_URL        same as --base-url
+  WAFT_REPOSITORY_URL  same as --repository-url
+  DATABASE_URL         PostgreSQL instead of a file in the folder of --data
+  WAFT_REGISTRY_KEY    file with the Ed25519 key (PKCS#8, PEM) that signs releases; earlier keys may follow in it`,
     );
   registry.command("serve", { isDefault: true })
     .description("Serve until SIGINT or SIGTERM; the first start makes an administrator and shows the token once")
@@ -70,6 +73,7 @@ Environment:
     .option("--host <address>", "Address to listen on", "127.0.0.1")
     .option("--data <dir>", DATA)
     .option("--base-url <url>", "Address under which the site is seen from outside (also WAFT_BASE_URL)", urlOf)
+    .option("--repository-url <url>", "Source repository that pages link to (also WAFT_REPOSITORY_URL)", urlOf)
     .option("--metrics-port <n>", "Port of a second listener, on loopback, with metrics", portOf)
     .option("--trust-proxy", "Take the client's address from the last entry of X-Forwarded-For")
     .option("--releases <dir>", "Serve install.sh and waft's own releases from a folder that `deno task release` wrote")
@@ -159,8 +163,8 @@ async function withDatabase(database: Database, work: (database: Database) => Pr
 async function serve(options: ServeOptions): Promise<void> {
   const keyFile = process.env.WAFT_REGISTRY_KEY;
   const { metricsPort, releases } = options;
-  const seenAt = process.env.WAFT_BASE_URL;
-  const baseUrl = options.baseUrl ?? (seenAt === undefined || seenAt === "" ? undefined : addressOf(seenAt));
+  const baseUrl = options.baseUrl ?? addressOf("WAFT_BASE_URL");
+  const repositoryUrl = options.repositoryUrl ?? addressOf("WAFT_REPOSITORY_URL");
   if (releases !== undefined && !existsSync(join(releases, "releases", "index.json"))) {
     throw new Error(`${releases} has no releases/index.json; \`deno task release --out ${releases}\` writes it`);
   }
@@ -177,6 +181,7 @@ async function serve(options: ServeOptions): Promise<void> {
       trustProxy: options.trustProxy === true,
       ...limitsTimes(options.rateFactor),
       ...(baseUrl === undefined ? {} : { baseUrl }),
+      ...(repositoryUrl === undefined ? {} : { repositoryUrl }),
       ...(releases === undefined ? {} : { releases: resolve(releases) }),
     },
     ...(metricsPort === undefined ? {} : { metricsPort }),
@@ -284,11 +289,13 @@ function urlOf(text: string): string {
   throw new InvalidArgumentError("It is no http address.");
 }
 
-/** The same for a variable. */
-function addressOf(text: string): string {
+/** The address in a variable, if that is set. */
+function addressOf(variable: string): string | undefined {
+  const text = process.env[variable] ?? "";
+  if (text === "") return undefined;
   const address = httpAddress(text);
   if (address !== undefined) return address;
-  throw new Error(`WAFT_BASE_URL is "${text}", which is no http address`);
+  throw new Error(`${variable} is "${text}", which is no http address`);
 }
 
 function httpAddress(text: string): string | undefined {
@@ -322,7 +329,8 @@ async function publishDocs(channel: string, data: string | undefined): Promise<v
   if (!CHANNEL.test(channel)) throw new Error(`"${channel}" is no channel: nightly, or v and a version`);
   await withDatabase(existingDatabase(data), async (database) => {
     await migrate(database);
-    if (!await writeDocuments(database, channel, await canaryDocuments(), Date.now())) {
+    const pages = [...await canaryDocuments(), ...await loadReference()];
+    if (!await writeDocuments(database, channel, pages, Date.now())) {
       throw new Error(`the pages of ${channel} were published before and do not change`);
     }
     print(`${channel} has the documentation of this waft; a running registry shows it within a minute`);

@@ -1,5 +1,5 @@
 /**
- * The order of the documentation's pages. A page that is not listed here is a mistake that a test finds.
+ * The order of the documentation's pages; a test fails for a page that is not listed here.
  *
  * Pages are `docs/<name>.md`; those of GENERATED_PAGES are written by the program itself (site/generated_pages.ts).
  */
@@ -13,10 +13,25 @@ export interface TocGroup {
 /** All pages in order. */
 export const DOCS_TOC: readonly TocGroup[] = [
   { title: "Start", pages: ["index", "getting-started", "installing", "configuration"] },
-  { title: "Use", pages: ["commands", "embedding", "artifacts", "control", "manifest", "settings", "lockfile"] },
-  { title: "Plugins", pages: ["plugin-authoring", "plugin-abi", "registry", "registry-api"] },
+  { title: "Use", pages: ["embedding", "artifacts", "control", "manifest", "lockfile"] },
+  { title: "Plugins", pages: ["plugin-authoring", "registry"] },
+  {
+    title: "Reference",
+    pages: [
+      "reference",
+      "reference-wasi",
+      "reference-webassembly",
+      "commands",
+      "settings",
+      "plugin-abi",
+      "registry-api",
+    ],
+  },
   { title: "Understand", pages: ["performance", "security", "architecture"] },
 ];
+
+/** Pages of the API reference, which are written from the sources of the engine. */
+export const REFERENCE_PAGES: readonly string[] = ["reference", "reference-wasi", "reference-webassembly"];
 
 /** Pages that the program writes. */
 export const GENERATED_PAGES: readonly string[] = ["commands", "performance", "plugin-abi", "registry-api", "settings"];

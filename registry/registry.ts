@@ -1,10 +1,11 @@
 /**
- * A registry, from database to listener: what `main.ts` starts and what tests start on port 0.
+ * A registry, from database to listener; `main.ts` starts it, and tests start it on port 0.
  *
- * In: a database and choices. Out: a running registry and how to stop it. Starting migrates, makes keys and, the first time,
- * an administrator whose token is shown once.
+ * In: a database and choices. Out: a running registry and a way to stop it. Starting migrates the database, makes keys and,
+ * the first time, an administrator whose token is shown once.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { makeApp } from "./app.ts";
 import { dnsProof, type DomainProof } from "./domains.ts";
 import { type Log, logToStderr } from "./log.ts";
@@ -15,6 +16,7 @@ import { RateLimiter } from "./rate_limit.ts";
 import { mintToken } from "./routes/accounts.ts";
 import { type Answerer, listen, type Listener } from "./serve.ts";
 import type { Services } from "./services.ts";
+import { loadReference } from "./site/reference/build.ts";
 import { DEFAULT_SETTINGS, type Settings } from "./settings.ts";
 import type { SigningKey } from "./signing.ts";
 import { DocumentSite } from "./site/documents.ts";
@@ -25,6 +27,7 @@ import { refreshCounts } from "./store/installs.ts";
 import { currentKey, readDocuments, sharedSecret, type StoredDocument, writeDocuments } from "./store/keys.ts";
 import { migrate } from "./store/migrations.ts";
 import { VERSION } from "../project/base/version_string.ts";
+import type { ReleaseIndex } from "../project/versions/release_index.ts";
 
 /** What can be chosen. */
 export interface RegistryChoices {
@@ -95,8 +98,8 @@ async function startOn(
   await migrate(database);
   const signingKey = await currentKey(database, now(), choices.signingKeys?.[0], choices.signingKeys?.slice(1));
   const cursorSecret = await sharedSecret(database, "cursor");
-  const own = choices.documents ?? await canaryDocuments();
-  const adminToken = await firstStart(database, own, now());
+  let own = choices.documents ?? await canaryDocuments();
+  const adminToken = await firstStart(database, now());
   const settings: Settings = { ...DEFAULT_SETTINGS, baseUrl: listener.url, ...choices.settings };
   let documents = await readSite(database, settings.baseUrl, own);
   const services: Services = {
@@ -121,11 +124,16 @@ async function startOn(
     background = background.then(work).then(() => {}, failed);
   };
   const readmes = (): Promise<unknown> => renderStaleReadmes(database, services.pool, settings);
+  inBackground(async () => {
+    if (choices.documents === undefined) own = [...own, ...await loadReference()];
+    await keepReleased(database, settings.releases, own, now());
+    documents = await readSite(database, settings.baseUrl, own, documents);
+  });
   inBackground(readmes);
   const timer = setInterval(() => {
     inBackground(async () => {
       await refreshCounts(database, now());
-      documents = await readSite(database, settings.baseUrl, own);
+      documents = await readSite(database, settings.baseUrl, own, documents);
       await readmes();
     });
   }, REFRESH_MS);
@@ -154,7 +162,7 @@ function listenForMetrics(metrics: Metrics, port: number): Promise<Listener> {
   return listen((request) => Promise.resolve(answer(request)), { host: "127.0.0.1", port });
 }
 
-/** The pages of docs/ and those that the program writes. */
+/** The pages of docs/ and those that the program writes, without the API reference, which takes longer. */
 export async function canaryDocuments(): Promise<StoredDocument[]> {
   const written = existsSync(DOCS)
     ? readdirSync(DOCS).filter((name) => name.endsWith(".md")).sort().map((name) => ({
@@ -169,21 +177,30 @@ async function readSite(
   database: Database,
   baseUrl: string,
   own: readonly StoredDocument[],
+  previous?: DocumentSite,
 ): Promise<DocumentSite> {
-  return new DocumentSite(baseUrl, new Map([["canary", own], ...await readDocuments(database)]));
+  return new DocumentSite(baseUrl, new Map([["canary", own], ...await readDocuments(database)]), previous);
 }
 
-/** On a new database: an administrator, and the documentation as it is now for the other channels. */
-async function firstStart(
+/** Keeps the documentation of this program for the channels that offer it: its version, and nightly. */
+async function keepReleased(
   database: Database,
+  releases: string | undefined,
   own: readonly StoredDocument[],
   at: number,
-): Promise<string | undefined> {
+): Promise<void> {
+  const file = join(releases ?? "", "releases", "index.json");
+  if (releases === undefined || !existsSync(file)) return;
+  const { releases: offered = {}, channels = {} } = JSON.parse(readFileSync(file, "utf8")) as Partial<ReleaseIndex>;
+  if (offered[VERSION] !== undefined) await writeDocuments(database, `v${VERSION}`, own, at);
+  if (channels.nightly === VERSION) await writeDocuments(database, "nightly", own, at);
+}
+
+/** On a new database: an administrator, whose token is returned. */
+async function firstStart(database: Database, at: number): Promise<string | undefined> {
   const admin = await database.write((queries) => createAccount(queries, "admin", at));
   // Another process may have been first; then it shows the token.
   if (admin === undefined) return undefined;
-  await writeDocuments(database, "nightly", own, at);
-  await writeDocuments(database, `v${VERSION}`, own, at);
   const { secret } = await mintToken(database, {
     account: admin.id,
     label: "made at first start",

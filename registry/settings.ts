@@ -37,6 +37,8 @@ export interface Settings {
   readonly tokenDays: number;
   /** Trust the last address of X-Forwarded-For: only behind a proxy of one's own. */
   readonly trustProxy: boolean;
+  /** Address of the source repository, for links to it and to the source of pages; no such links without. */
+  readonly repositoryUrl?: string;
   /** Folder with waft's own releases, as `deno task release` writes it; none are served without. */
   readonly releases?: string;
 }

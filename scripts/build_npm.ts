@@ -5,7 +5,7 @@
  * `deno pack` makes JavaScript and declarations; what npm, Node and Bun want besides is in npm_package.ts and in the tables below.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import process from "node:process";
@@ -44,7 +44,7 @@ const PACKAGES: readonly PackageRow[] = [
   {
     folder: "engine",
     description: "A WebAssembly engine: compiles to machine code in TypeScript; deadlines, fuel, limits",
-    extra: [["LICENSE", "LICENSE"], ["docs/embedding.md", "README.md"]],
+    extra: [["LICENSE", "LICENSE"], ["scripts/engine_readme.md", "README.md"]],
     fields: { optionalDependencies: { koffi: KOFFI }, keywords: ["webassembly", "wasm", "compiler", "sandbox"] },
   },
   {
@@ -90,9 +90,17 @@ function buildPackage(row: PackageRow, version: string | undefined, scratch: str
   transpileRest(files, folder, scratch);
   finishModules(files);
   for (const [from, to] of row.extra) files.set(to, readFileSync(join(root, from)));
+  if (row.folder === ".") addReference(files, root);
   if (row.fields["bin"] !== undefined) files.set("bin/waft.js", new TextEncoder().encode(BIN));
   finishManifest(files, row, root);
   return files;
+}
+
+/** Adds the pages of the API reference, which a package cannot build from sources. */
+function addReference(files: Files, root: string): void {
+  deno(["run", "--allow-all", "--quiet", "registry/site/reference/build.ts"], root);
+  const folder = join(root, "docs/reference");
+  for (const name of readdirSync(folder)) files.set(`docs/reference/${name}`, readFileSync(join(folder, name)));
 }
 
 /** Writes package.json: `deno pack` knows its exports and what it imports, the lockfile the exact versions. */

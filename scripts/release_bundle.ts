@@ -29,6 +29,9 @@ const STAMP_MARK = "stamp-of-waft";
 /** Files that are found by URL: what the sources say, what the bundle says, what is copied. */
 const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [string, string]])[] = [
   ['"../docs/"', '"./docs/"', ["docs", "lib/docs"]],
+  ['"../../../docs/reference/"', '"./docs/reference/"'],
+  // A bundle has no sources; the pages that are made from them are in docs/reference.
+  ['"../../../engine/"', '"./engine/"'],
   ['"../examples/plugins/"', '"./examples/plugins/"', ["examples/plugins", "lib/examples/plugins"]],
   ['"../../installer/install.sh"', '"./installer/install.sh"', ["installer", "lib/installer"]],
   ['"../../bench/figures.json"', '"./bench/figures.json"', ["bench/figures.json", "lib/bench/figures.json"]],
@@ -116,6 +119,7 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
   const quickModule = new TextDecoder().decode(files.get(QUICK_FILE));
   files.set(QUICK_FILE, text(compileEagerly(quickModule, functionsThatRun(files, "lib/waft.js", QUICK_FILE))));
   for (const folder of [out, quick]) rmSync(folder, { recursive: true });
+  run(process.execPath, ["run", "--allow-all", "--quiet", "registry/site/reference/build.ts"], tree);
   for (const [, , copy] of PLACES) {
     if (copy === undefined || !existsSync(join(tree, copy[0]))) continue;
     const [from, to] = copy;

@@ -1,14 +1,14 @@
 /**
- * The documentation, for each channel, as pages, as an index record, as raw Markdown and as one text.
+ * The documentation of each channel: pages, index record, raw Markdown, one text of everything, search.
  *
- * In: Markdown files of each channel. Out: everything rendered once, looked up by path. The index record has the fields of
- * the specification ("Documentation-site index record"). Canary is what lies in docs/ beside this program; other channels
- * come from the database. Design: §4.
+ * In: Markdown files of each channel. Out: pages by path, each rendered when it is first asked for and kept while its source
+ * stays the same. The index record has the fields of the specification ("Documentation-site index record"). Canary is
+ * docs/ beside this program and the pages that the program writes; other channels come from the database.
  */
 import { DOCS_TOC } from "../docs_toc.ts";
 import { compareVersions } from "../../project/base/version.ts";
 import type { StoredDocument } from "../store/keys.ts";
-import { type Heading, renderDocument } from "./markdown.ts";
+import { type Heading, renderDocument, type RenderedPage, type Section } from "./markdown.ts";
 
 /** A channel: `canary`, `nightly`, or `v` and the version of an official release. */
 export interface Channel {
@@ -19,8 +19,8 @@ export interface Channel {
   readonly pages: readonly DocumentPage[];
 }
 
-/** A rendered page. */
-export interface DocumentPage {
+/** A page; rendered when its HTML, headings or sections are first asked for. */
+export class DocumentPage {
   readonly channel: string;
   /** File name without `.md`. */
   readonly name: string;
@@ -29,9 +29,36 @@ export interface DocumentPage {
   /** Path on the site. */
   readonly path: string;
   readonly rawPath: string;
-  readonly headings: readonly Heading[];
-  readonly html: string;
   readonly source: string;
+  readonly #base: string;
+  #rendered: RenderedPage | undefined;
+
+  constructor(channel: string, base: string, name: string, source: string) {
+    this.channel = channel;
+    this.name = name;
+    this.title = /^# +(.+)$/m.exec(source)?.[1]?.replace(/[`*]/g, "") ?? name;
+    this.description = firstParagraph(source);
+    this.path = name === "index" ? base : base + name;
+    this.rawPath = `/raw${base}${name}.md`;
+    this.source = source;
+    this.#base = base;
+  }
+
+  get html(): string {
+    return this.#render().html;
+  }
+
+  get headings(): readonly Heading[] {
+    return this.#render().headings;
+  }
+
+  get sections(): readonly Section[] {
+    return this.#render().sections;
+  }
+
+  #render(): RenderedPage {
+    return this.#rendered ??= renderDocument(this.source, (link) => resolveLink(link, this.#base));
+  }
 }
 
 /** One page of the index record. */
@@ -52,6 +79,8 @@ export interface SearchHit {
   readonly excerpt: string;
 }
 
+const MAX_HITS = 30;
+
 /** Names that channels may have. */
 export const CHANNEL = /^(?:nightly|v[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?)$/;
 
@@ -62,10 +91,17 @@ export class DocumentSite {
   readonly #byPath = new Map<string, DocumentPage>();
   readonly #byRawPath = new Map<string, DocumentPage>();
 
-  constructor(baseUrl: string, sources: ReadonlyMap<string, readonly StoredDocument[]>) {
+  #corpus: string | undefined;
+
+  /** `previous` is the site before: pages whose source is the same are taken over, rendered as they are. */
+  constructor(
+    baseUrl: string,
+    sources: ReadonlyMap<string, readonly StoredDocument[]>,
+    previous?: DocumentSite,
+  ) {
     this.#baseUrl = baseUrl;
     const ids = [...sources.keys()].sort(compareChannels);
-    this.channels = ids.map((id) => makeChannel(id, sources.get(id)!));
+    this.channels = ids.map((id) => makeChannel(id, sources.get(id)!, previous?.channel(id)));
     for (const channel of this.channels) {
       for (const page of channel.pages) {
         this.#byPath.set(page.path, page);
@@ -102,7 +138,7 @@ export class DocumentSite {
     )[0];
   }
 
-  /** Where search engines should send people for a page: the newest official one that has it. */
+  /** The canonical address of a page: the one in the newest official channel that has it. */
   canonicalPath(page: DocumentPage): string {
     if (page.channel.startsWith("v")) return page.path;
     return this.newestOfficial()?.pages.find((p) => p.name === page.name)?.path ?? page.path;
@@ -128,6 +164,10 @@ export class DocumentSite {
 
   /** Every page of every channel as one text. */
   corpus(): string {
+    return this.#corpus ??= this.#joinPages();
+  }
+
+  #joinPages(): string {
     const pages = this.channels.flatMap((c) => c.pages);
     const parts = pages.map((p) =>
       `Source: ${this.#baseUrl}${p.path}\nMarkdown: ${this.#baseUrl}${p.rawPath}\n\n${p.source.trimEnd()}\n`
@@ -151,29 +191,41 @@ export class DocumentSite {
     return lines.join("\n");
   }
 
-  /** Sections of a channel that hold every word of a query, the best first. */
+  /** Sections of a channel that contain every word of a query, the best first. */
   search(channel: Channel, query: string): SearchHit[] {
     const words = query.toLowerCase().split(/\s+/).filter((w) => w !== "").slice(0, 10);
     if (words.length === 0) return [];
     const hits: { hit: SearchHit; score: number }[] = [];
     for (const page of channel.pages) {
-      for (const section of sectionsOf(page)) {
-        const text = section.text.toLowerCase();
-        const title = `${section.heading?.text ?? ""} ${page.title}`.toLowerCase();
-        if (!words.every((w) => text.includes(w) || title.includes(w))) continue;
-        const score = words.reduce(
-          (sum, w) => sum + (title.includes(w) ? 10 : 0) + Math.min(5, text.split(w).length),
-          0,
-        );
-        const excerpt = excerptOf(section.text, words);
+      for (const section of page.sections) {
+        const score = scoreOf(page, section, words);
+        if (score === undefined) continue;
+        const excerpt = excerptOf(section, words);
         hits.push({
           hit: { page, excerpt, ...(section.heading === undefined ? {} : { heading: section.heading }) },
           score,
         });
       }
     }
-    return hits.sort((a, b) => b.score - a.score).slice(0, 30).map((h) => h.hit);
+    return hits.sort((a, b) => b.score - a.score).slice(0, MAX_HITS).map((h) => h.hit);
   }
+}
+
+/** Words in a title count most, then those in prose, then those in code; undefined when a word is missing. */
+function scoreOf(page: DocumentPage, section: Section, words: readonly string[]): number | undefined {
+  const title = `${section.heading?.text ?? ""} ${page.title}`.toLowerCase();
+  const heading = (section.heading?.text ?? "").toLowerCase();
+  const text = section.text.toLowerCase();
+  const code = section.code.toLowerCase();
+  let score = 0;
+  for (const word of words) {
+    const inText = Math.min(5, text.split(word).length - 1);
+    const inCode = code.includes(word) ? 1 : 0;
+    const inTitle = title.includes(word) ? 8 : 0;
+    if (inText + inCode + inTitle === 0) return undefined;
+    score += inText + inCode + inTitle + (heading === word ? 20 : 0);
+  }
+  return score;
 }
 
 function compareChannels(a: string, b: string): number {
@@ -182,30 +234,20 @@ function compareChannels(a: string, b: string): number {
   return rank(a) < 2 ? 0 : compareVersions(b.slice(1), a.slice(1));
 }
 
-function makeChannel(id: string, sources: readonly StoredDocument[]): Channel {
+function makeChannel(id: string, sources: readonly StoredDocument[], previous: Channel | undefined): Channel {
   const base = id === "canary" ? "/" : `/${id}/`;
   const label = id === "canary" ? "Canary channel" : id === "nightly" ? "Nightly channel" : `Official ${id}`;
   const names = DOCS_TOC.flatMap((g) => g.pages);
   const rank = (name: string): number => names.includes(name) ? names.indexOf(name) : names.length;
-  const pages = sources.map(({ path, source }) => makePage(id, base, path.replace(/\.md$/, ""), source))
+  const known = new Map((previous?.pages ?? []).map((p) => [p.name, p]));
+  const page = ({ path, source }: StoredDocument): DocumentPage => {
+    const name = path.replace(/\.md$/, "");
+    const same = known.get(name);
+    return same?.source === source ? same : new DocumentPage(id, base, name, source);
+  };
+  const pages = sources.map(page)
     .sort((a, b) => rank(a.name) - rank(b.name) || (a.name < b.name ? -1 : 1));
   return { id, label, base, pages };
-}
-
-function makePage(channel: string, base: string, name: string, source: string): DocumentPage {
-  const { html, headings } = renderDocument(source, (link) => resolveLink(link, base));
-  const title = headings.find((h) => h.level === 1)?.text ?? name;
-  return {
-    channel,
-    name,
-    title,
-    description: firstParagraph(source),
-    path: name === "index" ? base : base + name,
-    rawPath: `/raw${base}${name}.md`,
-    headings,
-    html,
-    source,
-  };
 }
 
 /** A link of a page: to another page of the same channel, or as it is. */
@@ -223,42 +265,23 @@ function firstParagraph(source: string): string {
   return text.length <= 240 ? text : `${text.slice(0, 237).replace(/ [^ ]*$/, "")}…`;
 }
 
-interface Section {
-  readonly heading?: Heading;
-  readonly text: string;
-}
+const EXCERPT = 200;
 
-/** A page cut at its headings, as source text; code counts, fences do not. */
-function sectionsOf(page: DocumentPage): Section[] {
-  const sections: Section[] = [];
-  let lines: string[] = [];
-  let heading: Heading | undefined;
-  let next = 0;
-  let fenced = false;
-  const push = (): void => {
-    sections.push({ text: lines.join(" "), ...(heading === undefined ? {} : { heading }) });
-    lines = [];
-  };
-  for (const line of page.source.split("\n")) {
-    if (line.startsWith("```")) fenced = !fenced;
-    else if (!fenced && /^#{1,6} /.test(line)) {
-      if (next > 0) push();
-      heading = page.headings[next++];
-    } else lines.push(line);
-  }
-  push();
-  return sections;
-}
-
-function excerptOf(text: string, words: readonly string[]): string {
-  // As a reader sees it: without the marks of tables, code, emphasis and links.
-  const flat = text.replace(/\|(?:\s*:?-+:?\s*\|)+/g, " ").replace(/\\?\||`|\*\*/g, " ").replace(
-    /\]\([^)\s]*\)|\[/g,
-    " ",
-  )
-    .replace(/\s+/g, " ").trim();
+/** The part of a section around the first word that it contains: prose if possible, else the line of code. */
+function excerptOf({ text, code }: Section, words: readonly string[]): string {
+  const flat = text.replace(/\s+/g, " ").trim();
   const lower = flat.toLowerCase();
-  const at = Math.max(0, Math.min(...words.map((w) => lower.indexOf(w)).filter((i) => i >= 0), flat.length) - 60);
-  const cut = flat.slice(at, at + 200);
-  return `${at > 0 ? "…" : ""}${cut}${at + 200 < flat.length ? "…" : ""}`;
+  const places = words.map((w) => lower.indexOf(w)).filter((i) => i >= 0);
+  if (places.length > 0 || flat !== "") return cutAround(flat, Math.min(...places, flat.length));
+  const line = code.split("\n").find((l) => words.some((w) => l.toLowerCase().includes(w))) ?? "";
+  return cutAround(line.trim(), 0);
+}
+
+/** At most EXCERPT characters, cut between words. */
+function cutAround(text: string, place: number): string {
+  if (place >= text.length) place = 0;
+  const start = place < 60 ? 0 : text.indexOf(" ", place - 60) + 1;
+  const rest = text.slice(start);
+  const cut = rest.length <= EXCERPT ? rest : `${rest.slice(0, rest.lastIndexOf(" ", EXCERPT) + 1).trimEnd()} …`;
+  return `${start > 0 ? "… " : ""}${cut}`;
 }

@@ -14,7 +14,8 @@ interface Token {
   readonly type: string;
   readonly content: string;
   readonly tag: string;
-  readonly children: Token[] | null;
+  readonly info: string;
+  children: Token[] | null;
   attrGet(name: string): string | null;
   attrSet(name: string, value: string): void;
 }
@@ -26,10 +27,20 @@ export interface Heading {
   readonly id: string;
 }
 
+/** The text under one heading, for the search. */
+export interface Section {
+  /** Absent for text before the first heading. */
+  readonly heading?: Heading;
+  /** Prose and tables as plain text. */
+  readonly text: string;
+  readonly code: string;
+}
+
 /** A rendered page. */
 export interface RenderedPage {
   readonly html: string;
   readonly headings: readonly Heading[];
+  readonly sections: readonly Section[];
 }
 
 const AUTHOR = new MarkdownIt({ html: false, linkify: false, typographer: false, maxNesting: 40, highlight });
@@ -52,6 +63,23 @@ const plainFence = OWN.renderer.rules.fence!;
 OWN.renderer.rules.fence = (tokens, i, ...more) => {
   const token = tokens[i]!;
   return (token.info.trim() === "plot" ? drawPlot(token.content) : undefined) ?? plainFence(tokens, i, ...more);
+};
+
+/** The id of a heading whose text can be a link to itself: not the title, and no links inside. */
+function anchorOf(open: Token, inline: Token): string | undefined {
+  const isPlain = open.tag !== "h1" && !(inline.children ?? []).some((c) => c.type === "link_open");
+  return isPlain ? open.attrGet("id") ?? undefined : undefined;
+}
+
+OWN.renderer.rules.heading_open = (tokens, i) => {
+  const [open, inline] = [tokens[i], tokens[i + 1]] as unknown as [Token, Token];
+  const anchor = anchorOf(open, inline);
+  const id = OWN.utils.escapeHtml(open.attrGet("id") ?? "");
+  return `<${open.tag} id="${id}">${anchor === undefined ? "" : `<a class="anchor" href="#${id}">`}`;
+};
+OWN.renderer.rules.heading_close = (tokens, i) => {
+  const [open, inline] = [tokens[i - 2], tokens[i - 1]] as unknown as [Token, Token];
+  return `${anchorOf(open, inline) === undefined ? "" : "</a>"}</${open.tag}>\n`;
 };
 
 AUTHOR.core.ruler.push("outside_links", (state) => {
@@ -78,33 +106,59 @@ export function renderAuthorText(markdown: string): string {
 /** Renders a page of the documentation; `resolve` turns links to other pages into addresses. */
 export function renderDocument(markdown: string, resolve: (link: string) => string): RenderedPage {
   const environment = {};
-  const tokens = OWN.parse(markdown, environment);
+  const parsed = OWN.parse(markdown, environment);
+  const tokens = parsed as unknown as Token[];
   const headings: Heading[] = [];
   const used = new Set<string>();
-  for (const [i, token] of (tokens as unknown as Token[]).entries()) {
+  for (const [i, token] of tokens.entries()) {
     for (const child of token.children ?? []) {
       if (child.type === "link_open") child.attrSet("href", resolve(child.attrGet("href") ?? ""));
       if (child.type === "image") child.attrSet("loading", "lazy");
     }
-    if (token.type !== "heading_open") continue;
-    const text = plainText((tokens as unknown as Token[])[i + 1]!);
-    const id = uniqueId(text, used);
-    token.attrSet("id", id);
-    headings.push({ level: Number(token.tag.slice(1)), text, id });
+    if (token.type === "heading_open") headings.push(makeHeading(token, tokens[i + 1]!, used));
   }
-  return { html: scrollable(OWN.renderer.render(tokens, OWN.options, environment)), headings };
+  const html = scrollable(OWN.renderer.render(parsed, OWN.options, environment));
+  return { html, headings, sections: sectionsOf(tokens, headings) };
+}
+
+/** Gives a heading its id. */
+function makeHeading(open: Token, inline: Token, used: Set<string>): Heading {
+  const text = plainText(inline);
+  const level = Number(open.tag.slice(1));
+  const id = uniqueId(text, used);
+  open.attrSet("id", id);
+  return { level, text, id };
+}
+
+/** Cuts a page at its headings. */
+function sectionsOf(tokens: readonly Token[], headings: readonly Heading[]): Section[] {
+  const sections: { heading?: Heading; text: string; code: string }[] = [{ text: "", code: "" }];
+  let next = 0;
+  let isHeading = false;
+  for (const token of tokens) {
+    const section = sections.at(-1)!;
+    if (token.type === "heading_open") {
+      isHeading = true;
+      sections.push({ heading: headings[next++]!, text: "", code: "" });
+    } else if (token.type === "heading_close") isHeading = false;
+    else if (token.type === "fence" && token.info.trim() !== "plot") section.code += `${token.content}\n`;
+    else if (token.type === "inline" && !isHeading) section.text += `${plainText(token)} `;
+    else if (token.type === "td_close" || token.type === "th_close") section.text = `${section.text.trimEnd()} · `;
+    else if (token.type === "tr_close") section.text = section.text.replace(/[ ·]*$/, "; ");
+  }
+  return sections.filter((s) => s.heading !== undefined || s.text !== "" || s.code !== "");
 }
 
 /**
  * Wide tables and code scroll by themselves, and by keyboard; alignment is a class, since the site's policy refuses inline
- * styles. What was written holds no tags and no quotes but the renderer's.
+ * styles. The input is the renderer's own HTML: the text inside it holds no tags and no quotes.
  */
 function scrollable(html: string): string {
   return html.replaceAll(/ style="text-align:(left|right|center)"/g, ' class="to-$1"').replaceAll(
     "<table>",
     '<div class="wide" tabindex="0"><table>',
   ).replaceAll("</table>", "</table></div>")
-    .replaceAll("<pre>", '<pre tabindex="0">');
+    .replaceAll("<pre>", '<div class="code"><pre tabindex="0">').replaceAll("</pre>", "</pre></div>");
 }
 
 function plainText(token: Token): string {

@@ -1,9 +1,10 @@
 /**
- * Plots: bars of ratios on a logarithmic scale, as SVG in the page, drawn on the server.
+ * Plots: bars of ratios on a logarithmic scale, drawn on the server, readable at any width.
  *
- * In: the text of a `plot` block of our own Markdown: a title, then lines of a name and a number, the ratio to the other side,
- * where 1 is even. Out: an SVG whose colours come from the site's style sheet (no inline styles), with the same content as
- * text for those who do not see it. The Markdown beside it holds the numbers as a table.
+ * In: the text of a `plot` block of our own Markdown: a title, then lines of a name and a number, the ratio to the other
+ * side, where 1 is even. Out: one row for each bar, with the name and the number as text and the bar as SVG whose positions
+ * are percentages, so that text keeps its size on a phone. Colours come from the style sheet (no inline styles). The bars
+ * are hidden from assistive technology; the names and numbers are text.
  */
 import { escapeText } from "./markup.ts";
 
@@ -13,11 +14,6 @@ export interface Bar {
   readonly value: number;
 }
 
-const ROW = 24;
-const LEFT = 150;
-const WIDTH = 720;
-const RIGHT = 60;
-const TOP = 28;
 const STEPS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100];
 
 /** The title and the bars of a block; undefined when it is none. */
@@ -33,40 +29,49 @@ export function parsePlot(text: string): { readonly title: string; readonly bars
   return title === undefined || bars.length === 0 ? undefined : { title, bars };
 }
 
-/** Draws a block; undefined when it is no plot. */
+/** Draws a block; undefined when it is not a plot. */
 export function drawPlot(text: string): string | undefined {
   const plot = parsePlot(text);
   if (plot === undefined) return undefined;
   const { title, bars } = plot;
-  const values = bars.map((bar) => bar.value);
+  const scale = makeScale(bars.map((bar) => bar.value));
+  const rows = bars.map((bar) => drawBar(bar, scale)).join("");
+  return `<figure class="plot"><figcaption>${escapeText(title)}</figcaption>${
+    drawSteps(scale)
+  }<ul>${rows}</ul></figure>`;
+}
+
+/** The range of a plot, and where values lie in it, in percent. */
+interface Scale {
+  readonly steps: readonly number[];
+  readonly x: (value: number) => number;
+}
+
+function makeScale(values: readonly number[]): Scale {
   const low = STEPS.findLast((s) => s <= Math.min(1, ...values)) ?? STEPS[0]!;
   const high = STEPS.find((s) => s >= Math.max(1, ...values)) ?? STEPS.at(-1)!;
   const range = Math.log(high / low) || 1;
-  const x = (value: number): number =>
-    round(LEFT + (WIDTH - LEFT - RIGHT) * Math.log(Math.min(high, Math.max(low, value)) / low) / range);
-  const height = TOP + bars.length * ROW + 8;
-  const grid = STEPS.filter((s) => s >= low && s <= high).map((s) =>
-    `<line class="${s === 1 ? "even" : "grid"}" x1="${x(s)}" x2="${x(s)}" y1="${TOP - 6}" y2="${height - 6}"/>` +
-    `<text class="scale" x="${x(s)}" y="14" text-anchor="middle">${s}×</text>`
-  );
-  const even = x(1);
-  const drawn = bars.map(({ name, value }, i) => {
-    const y = TOP + i * ROW;
-    const to = x(value);
-    const [from, width] = to < even ? [to, even - to] : [even, to - even];
-    return `<text x="${LEFT - 10}" y="${y + 14}" text-anchor="end">${escapeText(name)}</text>` +
-      `<rect class="${value <= 1 ? "bar-a" : "bar-b"}" x="${from}" y="${y + 3}" width="${
-        Math.max(1.5, round(width))
-      }" ` +
-      `height="${ROW - 9}" rx="3"/>` +
-      `<text class="scale" x="${Math.max(to, even) + 6}" y="${y + 14}">${value}</text>`;
+  const x = (value: number): number => round(100 * Math.log(Math.min(high, Math.max(low, value)) / low) / range);
+  return { steps: STEPS.filter((s) => s >= low && s <= high), x };
+}
+
+function drawSteps({ steps, x }: Scale): string {
+  const labels = steps.map((step) => {
+    const anchor = step === steps[0] ? "start" : step === steps.at(-1) ? "end" : "middle";
+    return `<text class="scale" x="${x(step)}%" y="12" text-anchor="${anchor}">${step}×</text>`;
   });
-  const label = `${title}. ${bars.map((bar) => `${bar.name} ${bar.value}`).join(", ")}`;
-  return `<figure class="plot"><figcaption>${escapeText(title)}</figcaption>` +
-    `<svg viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" aria-label="${
-      escapeText(label)
-    }">` +
-    `${grid.join("")}${drawn.join("")}</svg></figure>`;
+  return `<svg class="steps" width="100%" height="16" aria-hidden="true">${labels.join("")}</svg>`;
+}
+
+function drawBar({ name, value }: Bar, { x }: Scale): string {
+  const [even, to] = [x(1), x(value)];
+  const width = Math.max(0.4, round(Math.abs(to - even)));
+  return `<li><span>${escapeText(name)}</span>` +
+    `<svg width="100%" height="14" aria-hidden="true"><line class="even" x1="${even}%" x2="${even}%" y1="0" y2="14"/>` +
+    `<rect class="${value <= 1 ? "bar-a" : "bar-b"}" x="${
+      Math.min(even, to)
+    }%" y="1" width="${width}%" height="12"/></svg>` +
+    `<b>${value}×</b></li>`;
 }
 
 function round(value: number): number {

@@ -71,14 +71,14 @@ function text(call: Call, body: string): Response {
   return textAnswer(call.request, body, { type: PLAIN, cache: "short" });
 }
 
-function getSearch(call: Call): Response {
+async function getSearch(call: Call): Promise<Response> {
   knownQuery(call, ["q", "channel"]);
   const { documents } = call.services;
   const q = call.url.searchParams.get("q") ?? "";
   if ([...q].length > 100) throw new Problem("request.query", '"q" has at most 100 characters');
   const channel = documents.channel(call.url.searchParams.get("channel") ?? "canary") ?? documents.channels[0];
   if (channel === undefined) throw new Problem("route.unknown", "there is no documentation here");
-  return textAnswer(call.request, searchPage(call.services, q.trim(), channel), { type: HTML, cache: "short" });
+  return textAnswer(call.request, await searchPage(call.services, q.trim(), channel), { type: HTML, cache: "short" });
 }
 
 function getError(call: Call): Response {

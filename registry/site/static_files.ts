@@ -1,5 +1,6 @@
 /**
- * The site's style sheet and icon, under names that change with their bytes, so that they are cached for ever.
+ * The site's style sheet, script and pictures, under names that change with their bytes, so that they can be cached for
+ * ever.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -8,21 +9,25 @@ import { readFileSync } from "node:fs";
 export interface StaticFile {
   readonly path: string;
   readonly type: string;
-  readonly bytes: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
 function load(name: string, type: string): StaticFile {
-  const bytes = readFileSync(new URL(`./static/${name}`, import.meta.url), "utf8");
+  const bytes = new Uint8Array(readFileSync(new URL(`./static/${name}`, import.meta.url)));
   const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 12);
   return { path: `/static/${name.replace(".", `.${hash}.`)}`, type, bytes };
 }
 
 /** The style sheet. */
 export const STYLE_SHEET = load("site.css", "text/css; charset=utf-8");
+/** The only script: copy buttons. */
+export const SCRIPT = load("site.js", "text/javascript; charset=utf-8");
 /** The icon. */
 export const ICON = load("icon.svg", "image/svg+xml");
+/** The picture that other sites show beside a link. */
+export const CARD = load("card.png", "image/png");
 
-const BY_PATH = new Map([STYLE_SHEET, ICON].map((file) => [file.path, file]));
+const BY_PATH = new Map([STYLE_SHEET, SCRIPT, ICON, CARD].map((file) => [file.path, file]));
 
 /** The file at a path. */
 export function staticFile(path: string): StaticFile | undefined {

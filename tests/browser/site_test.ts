@@ -45,6 +45,8 @@ const KINDS = [
   "/",
   "/getting-started",
   "/commands",
+  "/reference",
+  "/performance",
   "/nightly/security",
   "/search?q=plugin",
   "/plugins",
@@ -77,7 +79,7 @@ browserTest(
           assert.equal(await layoutShift(page), 0, `${at}: nothing moves`);
           const [width, room] = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]") as number[];
           assert.ok(width! <= room!, `${at}: ${width} pixels in ${room}`);
-          assert.equal(await page.evaluate("document.scripts.length"), 0, `${at}: no scripts`);
+          assert.equal(await page.evaluate("document.scripts.length"), 1, `${at}: one script`);
           const ground = await page.evaluate("getComputedStyle(document.body).backgroundColor") as string;
           const light = Math.max(...ground.match(/\d+/g)!.map(Number));
           assert.equal(light < 64, view.endsWith("dark"), `${at}: the ground is ${ground}`);
@@ -133,11 +135,45 @@ browserTest(
       assert.match((await page.getByRole("status").textContent())!, /asks for more: random/);
       assert.deepEqual(complaints, []);
 
-      await page.getByRole("searchbox", { name: "Search documentation" }).fill("lockfile conflict");
-      await page.getByRole("searchbox", { name: "Search documentation" }).press("Enter");
-      assert.match((await page.getByRole("status").textContent())!, /^[1-9][0-9]* sections? found/);
+      const searchbox = page.getByRole("searchbox", { name: "Search documentation and plugins" });
+      await searchbox.fill("lockfile conflict");
+      await searchbox.press("Enter");
+      assert.match((await page.getByRole("status").textContent())!, /^[1-9][0-9]* sections? and 0 plugins found/);
       await page.getByRole("main").getByRole("link", { name: /lockfile/i }).first().click();
       assert.match(page.url(), /\/lockfile/);
+    }),
+);
+
+browserTest("a click copies a block of code, whole and without its colours", (browser) =>
+  withSite(async (r) => {
+    const { page, complaints } = await openPage(browser, `${r.url}/getting-started`, VIEWS.desktop!);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    const block = page.locator(".code").filter({ hasText: "(module" }).first();
+    await block.hover();
+    await block.getByRole("button", { name: "Copy" }).click();
+    await block.getByRole("button", { name: "Copied" }).waitFor();
+    const copied = await page.evaluate("navigator.clipboard.readText()") as string;
+    assert.equal(copied, (await block.locator("pre").textContent())!.trimEnd());
+    assert.match(copied, /^\(module\n/);
+    await block.getByRole("button", { name: "Copy" }).waitFor();
+    assert.deepEqual(complaints, []);
+  }));
+
+browserTest(
+  "the performance page fits a phone: the result first, bars with readable text",
+  (browser) =>
+    withSite(async (r) => {
+      const { page } = await openPage(browser, `${r.url}/performance`, VIEWS["phone, dark"]!);
+      const first = page.getByRole("main").getByRole("paragraph").filter({ hasText: /\S/ }).nth(1);
+      assert.match((await first.textContent())!, /times V8's time/);
+      const size = await page.evaluate(
+        "parseFloat(getComputedStyle(document.querySelector('.plot li span')).fontSize)",
+      ) as number;
+      assert.ok(size >= 13, `${size} pixels`);
+      const [plot, table] = await page.evaluate(
+        "['.plot', 'table'].map((s) => document.querySelector(s).getBoundingClientRect().top)",
+      ) as number[];
+      assert.ok(plot! < table!, "the plot comes before the table");
     }),
 );
 
@@ -157,7 +193,7 @@ browserTest("the documentation is read from page to page and across channels", (
     await navigation.getByRole("link", { name: "Security model" }).click();
     await navigation.getByRole("link", { name: "Nightly channel" }).click();
     assert.equal(new URL(page.url()).pathname, "/nightly/security", "the same page of the other channel");
-    await page.getByRole("link", { name: /newest release/ }).click();
+    await page.getByRole("link", { name: /Read it for Official/ }).click();
     assert.match(new URL(page.url()).pathname, /^\/v[0-9.]+\/security$/);
     await page.getByRole("navigation", { name: "On this page" }).getByRole("link").last().click();
     assert.match(page.url(), /#./);
@@ -199,10 +235,10 @@ browserTest(
       assert.deepEqual(order.slice(0, 6), [
         "Skip to content",
         "waft",
-        "Documentation",
+        "Docs",
+        "API",
         "Plugins",
-        "Search documentation",
-        "Search",
+        "Search documentation and plugins",
       ]);
 
       await page.goto(`${r.url}/getting-started`);
@@ -214,7 +250,7 @@ browserTest(
       assert.equal(inMain, true, "what follows the skip link is in the page's main part");
 
       await page.goto(r.url);
-      for (let i = 0; i < 5; i++) await page.keyboard.press("Tab");
+      for (let i = 0; i < 6; i++) await page.keyboard.press("Tab");
       await page.keyboard.type("grants");
       await page.keyboard.press("Enter");
       await page.waitForURL(/\/search\?q=grants/);

@@ -26,13 +26,13 @@ import { HOST_FUNCTIONS } from "../../project/definitions/authorities.ts";
 import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
 import { abiPage, FUNCTION_WORDS } from "../../registry/site/abi_page.ts";
 import { addCommand as addRegistry } from "../../registry/command.ts";
-import { DOCS_TOC, GENERATED_PAGES } from "../../registry/docs_toc.ts";
-import { canaryDocuments } from "../../registry/registry.ts";
+import { DOCS_TOC, GENERATED_PAGES, REFERENCE_PAGES } from "../../registry/docs_toc.ts";
+import { allDocuments } from "./test_registry.ts";
 import { DEFAULT_SETTINGS } from "../../registry/settings.ts";
 import { DocumentSite } from "../../registry/site/documents.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
-const PAGES = await canaryDocuments();
+const PAGES = await allDocuments();
 const SITE = new DocumentSite("https://waft.sh", new Map([["canary", PAGES]]));
 
 interface Block {
@@ -49,7 +49,7 @@ Deno.test("the order names every page, and every page is in the order", () => {
   const listed = DOCS_TOC.flatMap((g) => g.pages);
   assert.equal(new Set(listed).size, listed.length);
   assert.deepEqual([...listed].sort(), PAGES.map((p) => p.path.replace(/\.md$/, "")).sort());
-  for (const page of GENERATED_PAGES) assert.ok(listed.includes(page));
+  for (const page of [...GENERATED_PAGES, ...REFERENCE_PAGES]) assert.ok(listed.includes(page));
 });
 
 Deno.test("what the first page shows in a terminal is what waft prints", async () => {

@@ -20,6 +20,9 @@ import { openapiDocument, OPERATIONS } from "../../registry/openapi.ts";
 import { canaryDocuments, type Registry, type RegistryChoices, startRegistry } from "../../registry/registry.ts";
 import { createAccount, grantPrefix, type Scope } from "../../registry/store/accounts.ts";
 import type { Database } from "../../registry/store/database.ts";
+import { type StoredDocument, writeDocuments } from "../../registry/store/keys.ts";
+import { migrate } from "../../registry/store/migrations.ts";
+import { loadReference } from "../../registry/site/reference/build.ts";
 import { SqliteDatabase } from "../../registry/store/sqlite.ts";
 import { mintToken } from "../../registry/routes/accounts.ts";
 import { packageFiles } from "../project/fake_registry.ts";
@@ -191,7 +194,12 @@ export class TestRegistry {
   }
 }
 
-let documents: ReturnType<typeof canaryDocuments> | undefined;
+let documents: ReturnType<typeof allDocuments> | undefined;
+
+/** All pages of the documentation, the API reference included. */
+export async function allDocuments(): Promise<StoredDocument[]> {
+  return [...await canaryDocuments(), ...await loadReference()];
+}
 
 /** Runs a test against a registry of its own. */
 export async function withRegistry(
@@ -201,11 +209,14 @@ export async function withRegistry(
   const folder = await mkdtemp(join(tmpdir(), "waft-registry-"));
   const clock = { at: Date.UTC(2026, 7, 1, 12) };
   const database = choices.database ?? new SqliteDatabase(join(folder, "registry.sqlite"));
+  const own = await (documents ??= allDocuments());
+  await migrate(database);
+  for (const channel of ["nightly", "v0.1.0"]) await writeDocuments(database, channel, own, clock.at);
   const registry = await startRegistry({
     log: noLog,
     now: () => clock.at,
     domains: () => Promise.resolve(false),
-    documents: await (documents ??= canaryDocuments()),
+    documents: own,
     ...choices,
     settings: { rates: RATES, ...choices.settings },
     database,

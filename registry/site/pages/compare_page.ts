@@ -37,14 +37,14 @@ export async function comparePage(call: Call): Promise<string> {
   }
   const [before, after] = releases as [ReleaseState, ReleaseState];
   const differences = compareReleases(before, after);
-  const grown = differences.filter((d) => d.what === "authority" && (d.change === "added" || d.change === "widened"));
+  const grown = differences.filter(isNewAuthority);
   const segment = segmentOfId(id);
   const body = markup`<main id="main"><h1>${summary.displayName}: ${from} to ${to}</h1>
 <p><a href="/plugins/${segment}">${id}</a></p>
 <p class="${grown.length > 0 ? "banner" : "banner good"}" role="status">${
     grown.length === 0
-      ? "The newer version asks for nothing that the older one did not ask for."
-      : `The newer version asks for more: ${grown.map((d) => d.text).join("; ")}. An update has to be reviewed.`
+      ? "The newer version asks for no new authority."
+      : `The newer version asks for more: ${grown.map((d) => d.text).join("; ")}. An update needs a review.`
   }</p>
 ${section("Authorities", differences.filter((d) => d.what === "authority"))}
 ${section("Contracts", differences.filter((d) => d.what === "provides" || d.what === "uses"))}
@@ -61,19 +61,22 @@ ${fileSection(before, after)}
   });
 }
 
+/** An authority that the older version did not have, or had in a narrower scope: the change that a reviewer looks for. */
+function isNewAuthority(d: Difference): boolean {
+  return d.what === "authority" && (d.change === "added" || d.change === "widened");
+}
+
 function section(title: string, differences: readonly Difference[]): Markup {
   return markup`<h2>${title}</h2>${
     differences.length === 0
       ? markup`<p>No change.</p>`
       : markup`<ul class="changes">${
         differences.map((d) =>
-          markup`<li><strong class="${
-            d.change === "added" || d.change === "widened"
-              ? "added"
-              : d.change === "removed" || d.change === "narrowed"
-              ? "removed"
-              : ""
-          }">${d.change}</strong> <code>${d.plugin}</code> ${d.text}</li>`
+          markup`<li class="${
+            isNewAuthority(d) && "grown"
+          }"><strong>${d.change}</strong> <code>${d.plugin}</code> ${d.text}${
+            isNewAuthority(d) && markup` <span class="badge warn">new authority</span>`
+          }</li>`
         )
       }</ul>`
   }`;

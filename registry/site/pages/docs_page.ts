@@ -1,7 +1,7 @@
 /**
- * A page of the documentation: navigation, the text, its headings, neighbours, banner of its channel.
+ * A page of the documentation: navigation, text, headings, neighbours, and a banner in channels other than the default.
  */
-import { DOCS_TOC } from "../../docs_toc.ts";
+import { DOCS_TOC, GENERATED_PAGES, REFERENCE_PAGES } from "../../docs_toc.ts";
 import type { Services } from "../../services.ts";
 import type { Channel, DocumentPage } from "../documents.ts";
 import { layout } from "../layout.ts";
@@ -24,9 +24,9 @@ export function docsPage(services: Services, page: DocumentPage): string {
       <main id="main" class="prose">
         <p class="narrow"><a class="button quiet" href="#all-pages">All pages</a></p>
         ${banner(services, channel, page)}
-        <p class="channel"><span class="badge">${channel.id}</span></p>
+        ${!isDefault(channel) && markup`<p class="channel"><span class="badge">${channel.id}</span></p>`}
         ${trusted(page.html)}
-        <p class="source"><a href="${page.rawPath}">This page as Markdown</a></p>
+        <p class="source"><a href="${page.rawPath}">This page as Markdown</a>${editLink(services, channel, page)}</p>
         ${neighbours(channel.pages[at - 1], channel.pages[at + 1])}
       </main>
       <div class="side">${navigation(services, channel, page)}</div>
@@ -35,7 +35,7 @@ export function docsPage(services: Services, page: DocumentPage): string {
   return layout(services, {
     title: page.title,
     description: page.description,
-    section: "docs",
+    section: REFERENCE_PAGES.includes(page.name) ? "reference" : "docs",
     canonical: documents.canonicalPath(page),
     alternates: [{ type: "text/markdown", href: page.rawPath }],
     body,
@@ -71,17 +71,33 @@ function navigation(services: Services, channel: Channel, page: DocumentPage): M
   `;
 }
 
+/** The channel at the root of the site. */
+function isDefault(channel: Channel): boolean {
+  return channel.base === "/";
+}
+
+/** A link to the source of a page that is written by hand. */
+function editLink({ settings }: Services, channel: Channel, page: DocumentPage): Markup | false {
+  const { repositoryUrl } = settings;
+  const isGenerated = GENERATED_PAGES.includes(page.name) || REFERENCE_PAGES.includes(page.name);
+  if (repositoryUrl === undefined || isGenerated || !isDefault(channel)) return false;
+  return markup` <a href="${repositoryUrl}/edit/main/docs/${page.name}.md">Edit this page</a>`;
+}
+
+/** Says that another channel is the better one to read; nothing on the default channel and the newest release. */
 function banner(services: Services, channel: Channel, page: DocumentPage): Markup | false {
   const official = services.documents.newestOfficial();
-  if (page.path === "/" || official === undefined || official === channel) return false;
-  const there = official.pages.find((p) => p.name === page.name) ?? official.pages[0]!;
-  const what = channel.id.startsWith("v") ? "an older release" : `the ${channel.id} channel, which changes daily`;
-  return markup`<p class="banner">This page is about ${what}. <a href="${there.path}">The newest release is ${official.id}</a>.</p>`;
+  if (isDefault(channel) || official === channel) return false;
+  const better = official ?? services.documents.channels.find(isDefault);
+  if (better === undefined) return false;
+  const there = better.pages.find((p) => p.name === page.name) ?? better.pages[0]!;
+  const about = channel.id.startsWith("v") ? `${channel.id}, an older release` : `the ${channel.id} channel`;
+  return markup`<p class="banner">This page is about ${about}. <a href="${there.path}">Read it for ${better.label}</a>.</p>`;
 }
 
 function neighbours(before: DocumentPage | undefined, after: DocumentPage | undefined): Markup {
   return markup`<nav class="pages" aria-label="Neighbouring pages">
-${before !== undefined && markup`<a rel="prev" href="${before.path}"><span>Before</span>${before.title}</a>`}
+${before !== undefined && markup`<a rel="prev" href="${before.path}"><span>Previous</span>${before.title}</a>`}
 ${after !== undefined && markup`<a rel="next" href="${after.path}"><span>Next</span>${after.title}</a>`}</nav>`;
 }
 

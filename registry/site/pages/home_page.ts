@@ -42,7 +42,9 @@ export function homePage(services: Services, page: DocumentPage): string {
             <a class="button" href="/getting-started">Get started</a>
             <a class="button quiet" href="/plugins">Browse plugins</a>
           </p>
-          <pre class="install" tabindex="0"><code>curl -fsSL ${installerBase(services)}/install.sh | sh</code></pre>
+          <div class="code"><pre tabindex="0"><code>curl -fsSL ${
+      installerBase(services)
+    }/install.sh | sh</code></pre></div>
         </div>
         <figure class="terminal">
           <figcaption>In a terminal</figcaption>

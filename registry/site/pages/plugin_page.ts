@@ -47,9 +47,9 @@ export async function pluginPage(call: Call): Promise<string> {
     markup`<p class="banner">The host of this id reads “${decodedHost(id)}”. Compare it letter by letter.</p>`
   }
     <p class="lead">${metadata.description}</p>
-    <pre tabindex="0"><code>${
+    <div class="code"><pre tabindex="0"><code>${
     addCommand(call, id, release.version === summary.version ? undefined : release.version)
-  }</code></pre>
+  }</code></pre></div>
     ${release.plugins.map((p) => pluginSection(p.definition, release.plugins.length > 1))}
     <h2 id="versions">Versions</h2>
     ${versionTable(id, versions, release.version)}

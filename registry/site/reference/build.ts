@@ -1,0 +1,68 @@
+/**
+ * Builds the pages of the API reference with `deno doc`, or reads those that a package contains.
+ *
+ * `deno task build:reference` writes the pages to docs/reference/ for packages. A checkout does not keep them, since every
+ * change of a comment would make them stale: there the registry builds them in the background once it listens (about 0.3 s
+ * in other processes), so its start does not wait for them.
+ */
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import type { StoredDocument } from "../../store/keys.ts";
+import { type DocModule, readDocJson } from "./doc_json.ts";
+import { REFERENCE_MODULES, referencePage } from "./pages.ts";
+
+const FOLDER = new URL("../../../docs/reference/", import.meta.url);
+const ENGINE = new URL("../../../engine/", import.meta.url);
+const MAX_OUTPUT_BYTES = 64 << 20;
+
+/** The pages, built where that is possible, else read from the package; none when neither is possible. */
+export async function loadReference(): Promise<StoredDocument[]> {
+  return await buildReference() ?? readReference();
+}
+
+function readReference(): StoredDocument[] {
+  if (!existsSync(FOLDER)) return [];
+  const names = readdirSync(FOLDER).filter((name) => name.endsWith(".md"));
+  return names.map((path) => ({ path, source: readFileSync(new URL(path, FOLDER), "utf8") }));
+}
+
+/** The pages, from the sources; undefined where there is no `deno doc` or no source. */
+export async function buildReference(): Promise<StoredDocument[] | undefined> {
+  const entries = exportsOfEngine();
+  // Not in a compiled program, which is its own execPath.
+  const isDeno = /^deno(?:\.exe)?$/.test(basename(process.execPath));
+  if (entries === undefined || !isDeno) return undefined;
+  return await Promise.all(
+    REFERENCE_MODULES.map(async (module) => referencePage(module, await documentation(entries[module.entry]!))),
+  );
+}
+
+/** Writes the pages for a package. */
+export async function writeReference(): Promise<number> {
+  const pages = await buildReference();
+  if (pages === undefined) throw new Error("the API reference is built by deno, from the sources of the engine");
+  mkdirSync(FOLDER, { recursive: true });
+  for (const { path, source } of pages) writeFileSync(new URL(path, FOLDER), source);
+  return pages.length;
+}
+
+function exportsOfEngine(): { readonly [entry: string]: string } | undefined {
+  const file = new URL("deno.json", ENGINE);
+  if (!existsSync(file)) return undefined;
+  return (JSON.parse(readFileSync(file, "utf8")) as { readonly exports: { readonly [entry: string]: string } }).exports;
+}
+
+function documentation(path: string): Promise<DocModule> {
+  return new Promise((resolve, reject) => {
+    const args = ["doc", "--json", "--quiet", fileURLToPath(new URL(path, ENGINE))];
+    execFile(process.execPath, args, { maxBuffer: MAX_OUTPUT_BYTES }, (error, stdout, stderr) => {
+      if (error === null) resolve(readDocJson(stdout));
+      else reject(new Error(`deno doc failed: ${stderr.trim().split("\n")[0]}`));
+    });
+  });
+}
+
+if (import.meta.main) process.stdout.write(`${await writeReference()} pages in docs/reference\n`);

@@ -1,0 +1,181 @@
+/**
+ * The API reference as Markdown, one page for each public module of the engine.
+ *
+ * In: modules as `deno doc` describes them. Out: pages that are rendered, searched and indexed like the rest of the
+ * documentation. A symbol is a section; methods of classes are sections below it, named `Class.method`.
+ */
+import type { StoredDocument } from "../../store/keys.ts";
+import {
+  type Declaration,
+  type Definition,
+  type DocModule,
+  type DocSymbol,
+  examplesOf,
+  type FunctionDef,
+  isInternal,
+  type JsDoc,
+  type Member,
+} from "./doc_json.ts";
+import { printFunction, printParams, printProperty, printType, typeParameters } from "./print_type.ts";
+
+/** A module of the reference. */
+export interface ReferenceModule {
+  /** File name of the page without `.md`. */
+  readonly page: string;
+  /** The specifier that programs import. */
+  readonly specifier: string;
+  /** The key of `exports` in engine/deno.json. */
+  readonly entry: string;
+  readonly title: string;
+  readonly about: string;
+}
+
+/** All modules, in order. */
+export const REFERENCE_MODULES: readonly ReferenceModule[] = [
+  {
+    page: "reference",
+    specifier: "@waft/engine",
+    entry: ".",
+    title: "API reference",
+    about: "Engines, modules, instances, memories, tables, errors and settings.",
+  },
+  {
+    page: "reference-wasi",
+    specifier: "@waft/engine/wasi",
+    entry: "./wasi",
+    title: "API reference: WASI",
+    about: "WASI preview 1: arguments, environment, standard streams and directories of a guest.",
+  },
+  {
+    page: "reference-webassembly",
+    specifier: "@waft/engine/webassembly",
+    entry: "./webassembly",
+    title: "API reference: WebAssembly",
+    about: "A namespace with the interface of the global `WebAssembly`.",
+  },
+];
+
+/** Kinds of declarations in the order of the page, and what they are called. */
+const KINDS: readonly (readonly [kind: Declaration["kind"], word: string])[] = [
+  ["function", "Function"],
+  ["class", "Class"],
+  ["interface", "Interface"],
+  ["typeAlias", "Type"],
+  ["enum", "Enumeration"],
+  ["namespace", "Namespace"],
+  ["variable", "Variable"],
+];
+
+/** The page of a module. */
+export function referencePage(module: ReferenceModule, doc: DocModule): StoredDocument {
+  const rank = ({ declarations }: DocSymbol): number => KINDS.findIndex(([kind]) => kind === declarations[0]!.kind);
+  const symbols = [...doc.symbols].sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
+  const others = REFERENCE_MODULES.filter((m) => m !== module).map((m) => `[\`${m.specifier}\`](${m.page}.md)`);
+  const lines = [
+    `# ${module.title}`,
+    "",
+    `${module.about} Everything that \`${module.specifier}\` exports, written from its sources; see also ${
+      others.join(" and ")
+    }, and [Embedding](embedding.md) for an introduction.`,
+    "",
+    text(doc.doc),
+    "",
+    ...symbols.flatMap(symbolSection),
+  ];
+  return { path: `${module.page}.md`, source: `${lines.join("\n").replace(/\n{3,}/g, "\n\n").trimEnd()}\n` };
+}
+
+function symbolSection({ name, declarations }: DocSymbol): string[] {
+  const [first] = declarations as [Declaration];
+  const word = KINDS.find(([kind]) => kind === first.kind)?.[1] ?? "Symbol";
+  const comments = declarations.map((d) => d.jsDoc).filter((d) => d !== undefined);
+  return [
+    `## ${name}`,
+    "",
+    `${word}. ${text(comments[0]?.doc ?? "")}`.trim(),
+    "",
+    "```ts",
+    ...declarations.map((d) => signature(name, d)),
+    "```",
+    "",
+    ...comments.flatMap(details),
+    ...(first.def === undefined || !["class", "interface"].includes(first.kind) ? [] : members(name, first)),
+  ];
+}
+
+/** The declaration without its members. */
+function signature(name: string, { kind, def = {} }: Declaration): string {
+  const generics = typeParameters(def.typeParams);
+  switch (kind) {
+    case "function":
+      return `function ${name}${printFunction(def as FunctionDef)}`;
+    case "typeAlias":
+      return `type ${name}${generics} = ${printType(def.tsType)}`;
+    case "variable":
+      return `${def.kind ?? "const"} ${name}: ${printType(def.tsType)}`;
+    case "class":
+    case "interface":
+      return `${kind} ${name}${generics}${heritage(def)}`;
+    default:
+      return `${kind} ${name}`;
+  }
+}
+
+function heritage(def: Definition): string {
+  const parents = typeof def.extends === "string" ? def.extends : (def.extends ?? []).map(printType).join(", ");
+  const contracts = (def.implements ?? []).map(printType).join(", ");
+  return (parents === "" ? "" : ` extends ${parents}`) + (contracts === "" ? "" : ` implements ${contracts}`);
+}
+
+function members(name: string, { kind, def = {} }: Declaration): string[] {
+  const isPublic = (m: Member): boolean =>
+    !isInternal(m.jsDoc) && (m.accessibility ?? "public") === "public" && !m.name.startsWith("[");
+  const properties = (def.properties ?? []).filter(isPublic);
+  const accessors = (def.methods ?? []).filter((m) => isPublic(m) && m.kind === "getter");
+  const methods = (def.methods ?? []).filter((m) => isPublic(m) && (m.kind ?? "method") === "method");
+  const constructors = kind === "class" ? (def.constructors ?? []).filter(isPublic) : [];
+  const items = [
+    ...properties.map((p) => item(printProperty(p), p.jsDoc)),
+    ...accessors.map((a) => item(`readonly ${a.name}: ${printType(a.functionDef?.returnType)}`, a.jsDoc)),
+  ];
+  return [
+    ...constructors.flatMap((c) => callSection(`new ${name}`, `new ${name}(${printParams(c.params ?? [])})`, c.jsDoc)),
+    ...(items.length === 0 ? [] : [...items, ""]),
+    ...overloads(methods).flatMap(([method, all]) => {
+      const place = all[0]!.isStatic === true ? "static " : "";
+      const shapes = all.map((m) => place + method + printFunction(m.functionDef ?? (m as FunctionDef)));
+      return callSection(`${name}.${method}`, shapes.join("\n"), all.find((m) => m.jsDoc !== undefined)?.jsDoc);
+    }),
+  ];
+}
+
+function overloads(methods: readonly Member[]): (readonly [string, Member[]])[] {
+  const byName = new Map<string, Member[]>();
+  for (const method of methods) byName.set(method.name, [...byName.get(method.name) ?? [], method]);
+  return [...byName];
+}
+
+/** A list item: the declaration of a property, then its comment. */
+function item(declaration: string, jsDoc: JsDoc | undefined): string {
+  const doc = text(jsDoc?.doc ?? "").replace(/\s*\n\s*/g, " ");
+  return `- \`${declaration}\`${doc === "" ? "" : `: ${doc}`}`;
+}
+
+function callSection(title: string, shape: string, jsDoc: JsDoc | undefined): string[] {
+  return [`### ${title}`, "", text(jsDoc?.doc ?? ""), "", "```ts", shape, "```", "", ...details(jsDoc)];
+}
+
+/** Parameters, errors and examples of a comment. */
+function details(jsDoc: JsDoc | undefined): string[] {
+  const notes = (jsDoc?.tags ?? []).flatMap((tag) => {
+    if (tag.kind === "param") return [`- \`${tag.name}\`: ${text(tag.doc ?? "")}`];
+    if (tag.kind === "throws") return [`- Throws ${text(tag.doc ?? "")}`];
+    return tag.kind === "deprecated" ? [`- Deprecated. ${text(tag.doc ?? "")}`] : [];
+  });
+  return [...notes, ...(notes.length > 0 ? [""] : []), ...examplesOf(jsDoc).flatMap((e) => [e, ""])];
+}
+
+/** A comment as Markdown of a page: links to symbols become code, headings stay below ours. */
+function text(doc: string): string {
+  return doc.trim().replace(/\{@link(?:code|plain)?\s+([^}\s|]+)[^}]*\}/g, "`$1`").replace(/^#+ /gm, "#### ");
+}
