@@ -2,7 +2,7 @@
  * Modules from the cache of compiled ones. In: the bytes of a module, settings, the cache. Out: the module, if the cache has it. Invariant: nothing of the
  * compiler is loaded for it.
  */
-import { type CodeCache, engineKey } from "../cache/code_cache.ts";
+import { artifactIn, type CodeCache, engineKey } from "../cache/code_cache.ts";
 import { sourceStamp } from "../cache/source_stamp.ts";
 import { featureSet } from "../features.ts";
 import { cpuFeatures } from "../host/cpu.ts";
@@ -83,13 +83,22 @@ export function hasObjects({ types }: WasmModule): boolean {
   return types.some(({ composite }) => composite.kind !== "func");
 }
 
+/** Takes the artifact out of a file of the cache, which must have been written for this key. */
+function ownArtifact(key: string): (file: Uint8Array) => Uint8Array {
+  return (file) => {
+    const artifact = artifactIn(file, key);
+    if (artifact === undefined) throw new ArtifactError("The file in the cache belongs to another module");
+    return artifact;
+  };
+}
+
 /** Takes the collector from the cache, where it is kept with modules that need it. Returns whether it was there. */
 export function loadCachedCollector(cache: CodeCache): boolean {
   const key = collectorKey();
   const path = cache.find(key);
   if (path === undefined) return false;
   try {
-    const { compiled } = loadModuleFile(realmStore, path, COLLECTOR_OPTIONS, () => false);
+    const { compiled } = loadModuleFile(realmStore, path, COLLECTOR_OPTIONS, () => false, ownArtifact(key));
     compiled.internal = true;
     setStoredCollector(compiled);
     return true;
@@ -110,7 +119,7 @@ export function loadCached(cache: CodeCache, key: string, settings: Settings): L
         throw new NeedsCompiler("The collector has to be compiled");
       }
       return wantsExplicit(settings, valid);
-    });
+    }, ownArtifact(key));
   } catch (error) {
     if (error instanceof NeedsCompiler) return undefined;
     if (error instanceof ArtifactError) cache.remove(key);

@@ -223,19 +223,21 @@ function mapFile(host: Host, path: string): MappedFile | undefined {
 /**
  * The module of the artifact in a file, whose pages are used as they are where that is possible: nothing is copied, and what is not run is not
  * read again. Whoever writes the file anew must do so under another name and rename that. Throws ArtifactError, and what reading a file throws.
+ * `contents` gives the artifact at the start of the file's bytes where more follows it.
  */
 export function loadModuleFile(
   storeFor: StoreFor,
   path: string,
   options: CodeOptions,
   wantsExplicit: (valid: CompiledModule["valid"]) => boolean,
+  contents: (file: Uint8Array) => Uint8Array = (file) => file,
 ): LoadedModule {
   const host = currentHost();
   // Small ones are read faster than mapped; and this says what is wrong with a path.
   const file = fileFacts(path).bytes < MAPPED_FROM ? undefined : mapFile(host, path);
-  if (file === undefined) return loadModule(storeFor, readFile(path), options, wantsExplicit);
+  if (file === undefined) return loadModule(storeFor, contents(readFile(path)), options, wantsExplicit);
   try {
-    return loadModule(storeFor, file.bytes, options, wantsExplicit, file.image);
+    return loadModule(storeFor, contents(file.bytes), options, wantsExplicit, file.image);
   } finally {
     host.closeImage(file.image);
   }

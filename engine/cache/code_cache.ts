@@ -5,7 +5,8 @@
  * An artifact is machine code, so the folder is the user's alone: it is made with mode 0700, and one that belongs to somebody else, that others may
  * write to or that is a symbolic link is refused; so is such a file in it. Invariants: a file has its name only when it is whole (it is written
  * under another name, then renamed), so processes need no locks and one that is killed leaves at most a file that the next one sweeps up;
- * whatever the cache cannot do is a miss, never a failure of the program.
+ * whatever the cache cannot do is a miss, never a failure of the program. A file ends with the key that it was written for, so a file under the
+ * name of another module is not taken for that module's.
  */
 import { fingerprint } from "../base/fingerprint.ts";
 import { toHex } from "../base/hex.ts";
@@ -18,6 +19,8 @@ export interface CacheOptions {
   directory: string;
   /** The most bytes that it may hold: those that were not used for longest go first. Default 512 MiB. */
   maxBytes?: number;
+  /** The name under which listings show modules that are kept through these options, such as the path of their file. */
+  label?: string;
 }
 
 /** A compiled module in the cache. */
@@ -28,6 +31,32 @@ export interface CacheEntry {
   bytes: number;
   /** When it was used last, in milliseconds since 1970. */
   usedAt: number;
+  /** The name that it was kept with; empty when it had none. */
+  label: string;
+}
+
+/** What follows the artifact in a file: a label in UTF-8, its length (u32, little-endian), and the key in ASCII. */
+const KEY_BYTES = 64;
+const LENGTH_BYTES = 4;
+const MAX_LABEL_BYTES = 1024;
+
+/** The artifact in a file of the cache; undefined when the file was written for another key, or is damaged. */
+export function artifactIn(file: Uint8Array, key: string): Uint8Array | undefined {
+  const keyAt = file.length - KEY_BYTES;
+  const lengthAt = keyAt - LENGTH_BYTES;
+  if (lengthAt < 0 || new TextDecoder().decode(file.subarray(keyAt)) !== key) return undefined;
+  const length = new DataView(file.buffer, file.byteOffset + lengthAt, LENGTH_BYTES).getUint32(0, true);
+  return length > Math.min(lengthAt, MAX_LABEL_BYTES) ? undefined : file.subarray(0, lengthAt - length);
+}
+
+/** The end of a file of the cache. */
+function trailer(key: string, label: string): Uint8Array {
+  const text = new TextEncoder().encode(label).subarray(0, MAX_LABEL_BYTES);
+  const bytes = new Uint8Array(text.length + LENGTH_BYTES + KEY_BYTES);
+  bytes.set(text);
+  new DataView(bytes.buffer).setUint32(text.length, text.length, true);
+  bytes.set(new TextEncoder().encode(key), text.length + LENGTH_BYTES);
+  return bytes;
 }
 
 const DEFAULT_MAX_BYTES = 512 * 2 ** 20;
@@ -72,15 +101,17 @@ export class CodeCache {
   readonly directory: string;
   /** The most bytes that it may hold. */
   readonly maxBytes: number;
+  readonly #label: string;
 
   /** The cache in a folder, which is made when something is kept. Throws TypeError or RangeError for other options. */
-  constructor({ directory, maxBytes = DEFAULT_MAX_BYTES }: CacheOptions) {
+  constructor({ directory, maxBytes = DEFAULT_MAX_BYTES, label = "" }: CacheOptions) {
     if (typeof directory !== "string" || directory === "") throw new TypeError("The cache needs a directory");
     if (!Number.isSafeInteger(maxBytes) || maxBytes < 0) {
       throw new RangeError(`The cache's maxBytes must be a whole number, not ${maxBytes}`);
     }
     this.directory = directory;
     this.maxBytes = maxBytes;
+    this.#label = label;
   }
 
   /** The path of the artifact of `key`, or undefined. Since nobody else may write to the folder, the file is still that when it is opened. */
@@ -101,7 +132,7 @@ export class CodeCache {
   read(key: string): Uint8Array | undefined {
     const path = this.find(key);
     try {
-      return path === undefined ? undefined : readFile(path);
+      return path === undefined ? undefined : artifactIn(readFile(path), key);
     } catch {
       return undefined;
     }
@@ -109,13 +140,15 @@ export class CodeCache {
 
   /** Keeps the artifact of `key`; says whether it did. */
   write(key: string, artifact: Uint8Array): boolean {
-    if (artifact.length > this.maxBytes) return false;
+    const end = trailer(key, this.#label);
+    const total = artifact.length + end.length;
+    if (total > this.maxBytes) return false;
     const { closeSync, constants, mkdirSync, openSync, renameSync, writeSync } = nodeModule("node:fs");
     let unfinished: string | undefined;
     try {
       mkdirSync(this.directory, { recursive: true, mode: 0o700 });
       requireOwn(linkFacts(this.directory), "directory");
-      this.#makeRoom(artifact.length);
+      this.#makeRoom(total);
       const path = `${this.directory}/${key}.${process.pid}-${Math.random().toString(36).slice(2)}${UNFINISHED}`;
       const file = openSync(
         path,
@@ -124,7 +157,9 @@ export class CodeCache {
       );
       unfinished = path;
       try {
-        for (let at = 0; at < artifact.length;) at += writeSync(file, artifact, at, artifact.length - at);
+        for (const part of [artifact, end]) {
+          for (let at = 0; at < part.length;) at += writeSync(file, part, at, part.length - at);
+        }
       } finally {
         closeSync(file);
       }
@@ -148,7 +183,12 @@ export class CodeCache {
   /** What is in the cache, what was used last first. Nothing when there is no folder. */
   entries(): CacheEntry[] {
     return this.#files().filter(({ name }) => name.endsWith(SUFFIX))
-      .map(({ name, bytes, usedAt }) => ({ name: name.slice(0, -SUFFIX.length), bytes, usedAt }))
+      .map(({ name, bytes, usedAt }) => ({
+        name: name.slice(0, -SUFFIX.length),
+        bytes,
+        usedAt,
+        label: labelOf(`${this.directory}/${name}`, bytes),
+      }))
       .sort((a, b) => b.usedAt - a.usedAt);
   }
 
@@ -167,7 +207,7 @@ export class CodeCache {
   }
 
   /** Its own files, by their names. */
-  #files(): CacheEntry[] {
+  #files(): Omit<CacheEntry, "label">[] {
     let names: string[];
     try {
       requireOwn(linkFacts(this.directory), "directory");
@@ -175,7 +215,7 @@ export class CodeCache {
     } catch {
       return [];
     }
-    const files: CacheEntry[] = [];
+    const files: Omit<CacheEntry, "label">[] = [];
     for (const name of names) {
       if (!/^[0-9a-f]{64}(\.waftbin|\.[0-9]+-[0-9a-z]+\.tmp)$/.test(name)) continue;
       try {
@@ -207,6 +247,25 @@ export class CodeCache {
       removeFile(`${this.directory}/${name}`);
       total -= bytes;
     }
+  }
+}
+
+/** The label at the end of a file of so many bytes; empty when it cannot be read. */
+function labelOf(path: string, bytes: number): string {
+  const { closeSync, openSync, readSync } = nodeModule("node:fs");
+  try {
+    const file = openSync(path, "r");
+    try {
+      const end = new Uint8Array(Math.min(bytes, MAX_LABEL_BYTES + LENGTH_BYTES + KEY_BYTES));
+      readSync(file, end, 0, end.length, bytes - end.length);
+      const lengthAt = end.length - KEY_BYTES - LENGTH_BYTES;
+      const length = new DataView(end.buffer, lengthAt, LENGTH_BYTES).getUint32(0, true);
+      return length > lengthAt ? "" : new TextDecoder().decode(end.subarray(lengthAt - length, lengthAt));
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return "";
   }
 }
 

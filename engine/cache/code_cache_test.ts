@@ -70,12 +70,23 @@ Deno.test(
     run(directory, 7);
     run(directory, 8);
     const cache = new CodeCache({ directory });
-    // The older one under the name of the newer: proof that a hit is loaded, not compiled.
-    const [b, a] = cache.entries().length === 2 ? readdirSync(directory) : assert.fail();
-    const contents = [a!, b!].map((name) => readFileSync(join(directory, name)));
-    writeFileSync(join(directory, a!), contents[1]!);
-    writeFileSync(join(directory, b!), contents[0]!);
+    assert.equal(cache.entries().length, 2);
+    const files = readdirSync(directory).map((name) => join(directory, name));
+    const [a, b] = [readFileSync(files[0]!), readFileSync(files[1]!)];
+    const put = (first: Uint8Array, second: Uint8Array): void => {
+      writeFileSync(files[0]!, first);
+      writeFileSync(files[1]!, second);
+    };
+    // The code of one with the key of the other: proof that a hit is loaded, not compiled.
+    const keyBytes = 4 + 64;
+    const joined = (code: Uint8Array, key: Uint8Array): Uint8Array =>
+      Uint8Array.from([...code.subarray(0, -keyBytes), ...key.subarray(-keyBytes)]);
+    put(joined(b, a), joined(a, b));
     assert.deepEqual([run(directory, 7), run(directory, 8)], [8, 7]);
+    // Whole files that changed places are not taken for each other.
+    put(b, a);
+    assert.deepEqual([run(directory, 7), run(directory, 8)], [7, 8]);
+    assert.deepEqual(files.map((path) => readFileSync(path)), [a, b], "and are written anew");
   }),
 );
 

@@ -1,10 +1,11 @@
 /**
- * `waft cache [dir|list|clear]`: the cache of compiled modules, which `waft run` uses. In: the folder, as paths.ts names it. Out: its
- * name, what is in it, or how much was removed. Loads nothing of the compiler.
+ * `waft cache [dir|list|clear]`: the cache of compiled modules, which `waft run` uses. In: the folder, as paths.ts names it.
+ * Out: its name, its entries with the files they were compiled from, or how much was removed. Loads nothing of the compiler.
  */
 import { CodeCache } from "@waft/engine/cache";
 import type { Command } from "commander";
 import process from "node:process";
+import { escapeHostile } from "../base/diagnostic.ts";
 import { codeCacheOptions } from "../base/paths.ts";
 
 /** Adds `cache`. */
@@ -32,8 +33,13 @@ function total(cache: CodeCache): number {
 function listing(cache: CodeCache): string[] {
   const entries = cache.entries();
   return [
-    ...entries.map(({ name, bytes, usedAt }) =>
-      `${name.slice(0, 16)}  ${sizeText(bytes).padStart(9)}  ${new Date(usedAt).toISOString().slice(0, 19)}Z`
+    ...entries.map(({ name, bytes, usedAt, label }) =>
+      [
+        name.slice(0, 16),
+        sizeText(bytes).padStart(9),
+        `${new Date(usedAt).toISOString().slice(0, 19)}Z`,
+        escapeHostile(label),
+      ].join("  ").trimEnd()
     ),
     `${entries.length} compiled module${entries.length === 1 ? "" : "s"}, ${sizeText(total(cache))} of at most ${
       sizeText(cache.maxBytes)

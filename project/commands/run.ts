@@ -7,6 +7,7 @@ import { writeText } from "@waft/engine/host/process";
 import type { Command } from "commander";
 import { runFile } from "../ops/run.ts";
 import { codeCacheOptions } from "../base/paths.ts";
+import { absolutePath } from "../base/posix_path.ts";
 import { controlledEngine } from "./control_flags.ts";
 import { addOptions } from "./option_rows.ts";
 import { projectEngineOptions } from "./project_defaults.ts";
@@ -29,7 +30,7 @@ export function addCommand(program: Command): void {
     const lines = await runFile(file, args, {
       engine: {
         ...controlledEngine(engine, flags),
-        ...(flags.cache ? { cache: codeCacheOptions() } : {}),
+        ...(flags.cache ? { cache: { ...codeCacheOptions(), label: file === "-" ? "" : absolutePath(file) } } : {}),
         perfMap: flags.perfMap === true,
       },
       ...(project === undefined ? {} : { project }),

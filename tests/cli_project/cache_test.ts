@@ -26,7 +26,10 @@ Deno.test("run keeps what it compiles, cache lists and clears it", async () => {
     assert.equal(await ok("run", "m.wasm"), "7\n");
     const [file, ...more] = readdirSync(folder);
     assert(/^[0-9a-f]{64}\.waftbin$/.test(file!) && more.length === 0);
-    assert.match(await ok("cache", "list"), new RegExp(`^${file!.slice(0, 16)} .* kB .*\n1 compiled module, `));
+    assert.match(
+      await ok("cache", "list"),
+      new RegExp(`^${file!.slice(0, 16)} .* kB .*  ${home}/m\\.wasm\n1 compiled module, `),
+    );
     assert.equal(await ok("cache", "dir"), `${folder}\n`);
     writeFileSync(join(folder, file!), "damaged");
     assert.equal(await ok("run", "m.wasm"), "7\n");
