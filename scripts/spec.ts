@@ -3,14 +3,15 @@
  * mode, with the compiler checking its own work. A filter is part of a file's name, or, as `=NAME`, all of it. `--set` forces an optimization, or
  * all of them with the key `all`. `--matrix` runs it again with every optimization that this build obeys forced the other way, one by one, all
  * of them off, and all of them on: each in a process of its own, since a process has address space for some ten thousand memories at once. The
- * suite's folder comes from WASM_TESTSUITE, else tests/spec/testsuite. Ends with the counts of the last run; fails when any assertion fails.
+ * suite's folder comes from WASM_TESTSUITE, else deno task testsuite has fetched it. Ends with the counts of the last run; fails when any assertion fails.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/optimizations";
 import { optionsOfScript, runScript } from "@waft/engine/script/run_script";
+import { hasSuite, scriptNames, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
 import { oneOf, readTaskLine, wrongUsage } from "./task_options.ts";
 
 const task = {
@@ -27,12 +28,13 @@ const task = {
   },
 } as const;
 const { values: { guard, explicit, set: settings, tier: tierName, matrix }, operands: filters } = readTaskLine(task);
-const folder = process.env["WASM_TESTSUITE"] ?? "tests/spec/testsuite";
-if (!existsSync(folder)) {
-  console.log(`The specification suite is not at ${folder}: set WASM_TESTSUITE to its folder.`);
-  process.exit(process.env["CI"] === undefined ? 0 : 1);
+const suite = suiteNamed("wasm");
+const folder = suiteFolder(suite);
+if (!hasSuite(suite)) {
+  console.error(`The specification's suite is not at ${folder}: ${suiteHint(suite)}.`);
+  process.exit(1);
 }
-const files = readdirSync(folder, { recursive: true }).map(String).filter((name) => name.endsWith(".wast")).sort()
+const files = scriptNames(suite)
   .filter((name) =>
     filters.length === 0 || filters.some((f) => f.startsWith("=") ? name === f.slice(1) : name.includes(f))
   );

@@ -15,6 +15,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs
 import { join } from "node:path";
 import process from "node:process";
 import { type Arm64, arm64 } from "./arm64_emulator.ts";
+import { scriptNames, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
 import { readTaskLine, wholeNumber } from "./task_options.ts";
 
 /** Most memory of one emulated process in MiB; the whole suite in one takes 1,100. */
@@ -171,11 +172,11 @@ const GROUPS = 4;
 /** Counts over all files. */
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
-const suite = process.env["WASM_TESTSUITE"] ?? "tests/spec/testsuite";
+const suite = suiteFolder(suiteNamed("wasm"));
 
 /** Names of the suite's files that `takes` wants. */
 function suiteFiles(takes: (name: string) => boolean): string[] {
-  return readdirSync(suite, { recursive: true }).map(String).filter((name) => name.endsWith(".wast") && takes(name));
+  return scriptNames(suiteNamed("wasm")).filter(takes);
 }
 
 function specJobs(): Job[] {
@@ -286,7 +287,7 @@ function oldProcessorJobs(): Job[] {
 
 function all(): Job[] {
   if (!existsSync(suite)) {
-    console.log(`The specification suite is not at ${suite}: set WASM_TESTSUITE to its folder.`);
+    console.log(`The specification's suite is not at ${suite}: ${suiteHint(suiteNamed("wasm"))}.`);
     if (process.env["CI"] !== undefined) process.exit(1);
     return [replayJob(), ...testJobs(), artifactsJob()];
   }

@@ -3,6 +3,7 @@
  * → run → use → roll back → uninstall, which leaves nothing; under each shell, with and without WAFT_HOME. Builds two real
  * releases of HEAD with this machine's Deno, so it runs only when WAFT_TEST_INSTALLER is `whole` (`deno task test:installer`).
  */
+import { NEEDS_TESTSUITE, TESTSUITE } from "../support/testsuite.ts";
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import {
@@ -22,12 +23,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { platformName } from "../../project/base/paths.ts";
 import type { ReleaseIndex } from "../../project/versions/release_index.ts";
 import { cloneAt, releaseKey } from "./release_fixture.ts";
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const WHOLE = process.env["WAFT_TEST_INSTALLER"] === "whole";
 
 function has(command: string): boolean {
@@ -267,14 +266,14 @@ Deno.test({
           assert.ok(first !== null, "the README begins with a command and what it prints");
           const { stdout, stderr } = await finish(waft, first[1]!.split(" "), { env, cwd: clone });
           assert.equal(stdout, `${first[2]}\n`, stderr);
-          const suite = process.env["WASM_TESTSUITE"] ?? join(ROOT, "tests", "spec", "testsuite");
+          const suite = TESTSUITE;
           if (existsSync(suite)) {
             const ran = await finish(waft, ["wast", suite], { env, limitMs: 300_000 });
             const [, passed, failed] = /^([0-9]+) passed, ([0-9]+) failed, 0 skipped$/m.exec(ran.stdout) ?? [];
             assert.equal(failed, "0", ran.stdout.slice(-2000) + ran.stderr);
             assert.ok(Number(passed) > 60_000, `${passed} assertions`);
             assert.equal(ran.status, 0);
-          } else console.log(`the specification suite is not at ${suite}: set WASM_TESTSUITE to its folder`);
+          } else console.log(`the specification's suite is left out${NEEDS_TESTSUITE}`);
           await servedBy(waft, env, async (site) => {
             const other = mkdtempSync(join(folder, "home "));
             const command = `curl -fsSL ${site}/install.sh | sh -s -- --yes --base ${site} --version nightly`;

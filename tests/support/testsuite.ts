@@ -1,26 +1,22 @@
 /**
- * Where the WebAssembly specification's test suite is: the folder that the environment variable WASM_TESTSUITE names, else
- * tests/spec/testsuite. A test that needs it is ignored, saying so, when it is not there.
+ * The specification's test suite for tests: its folder (suites.ts), whether it is there, and its scripts. A test that needs
+ * it is ignored, with the reason in its name, when it is absent.
  */
-import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
-import { fileURLToPath } from "node:url";
+import { hasSuite, scriptNames, suiteFolder, suiteHint, suiteNamed } from "./suites.ts";
+
+const SUITE = suiteNamed("wasm");
 
 /** The suite's folder; it need not exist. */
-export const TESTSUITE: string = process.env.WASM_TESTSUITE ??
-  fileURLToPath(new URL("../spec/testsuite", import.meta.url));
+export const TESTSUITE: string = suiteFolder(SUITE);
 
 /** Is the suite there? */
-export const HAS_TESTSUITE: boolean = existsSync(join(TESTSUITE, "i32.wast"));
+export const HAS_TESTSUITE: boolean = hasSuite(SUITE);
 
-/** What to put after a test's name. */
-export const NEEDS_TESTSUITE: string = HAS_TESTSUITE ? "" : " (needs the spec suite: set WASM_TESTSUITE)";
+/** A suffix for the names of tests that need the suite. */
+export const NEEDS_TESTSUITE: string = HAS_TESTSUITE ? "" : ` (needs the specification's suite: ${suiteHint(SUITE)})`;
 
 /** Paths of all scripts of the suite, sorted. */
 export function suiteScripts(): string[] {
-  return readdirSync(TESTSUITE, { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".wast"))
-    .sort()
-    .map((path) => join(TESTSUITE, path));
+  return scriptNames(SUITE).map((name) => join(TESTSUITE, name));
 }
