@@ -8,19 +8,19 @@
 import { compileBodies } from "./baseline/compile_bodies.ts";
 import { sourceKernel } from "./baseline/kernel_forms.ts";
 import { Allocation } from "./codegen/allocation.ts";
-import { allocateRegisters } from "./regalloc/allocate.ts";
+import { allocateRegisters, AllocatorWorkspace } from "./regalloc/allocate.ts";
 import { checkAllocation } from "./regalloc/check_allocation.ts";
 import { MachineCode, STUB } from "./codegen/machine_code.ts";
-import type { CodegenContext, Target } from "./codegen/target.ts";
+import type { CodegenContext, FunctionBackend, Target } from "./codegen/target.ts";
 import { VCode } from "./codegen/vcode.ts";
-import type { ContextLayout } from "./abi/context_layout.ts";
 import { Bug, UnsupportedError } from "./errors.ts";
 import { FEATURE_ROWS, type FeatureSet } from "./features.ts";
 import { IrFunction } from "./ir/function.ts";
 import { verifyFunction } from "./ir/verify.ts";
-import { type CodeTables, codeTables } from "./link/image.ts";
+import type { InlineSite, UnplacedCode } from "./link/code_description.ts";
+import { codeTables } from "./link/image.ts";
 import type { OptimizationSet } from "./optimizations.ts";
-import { optimize } from "./optimize/passes.ts";
+import { optimize, OptimizerWorkspace } from "./optimize/passes.ts";
 import { translateFunction } from "./translate/function.ts";
 import { type ModuleEnv, moduleEnv } from "./translate/module_env.ts";
 import { NO_SUMMARIES, type Summaries } from "./translate/summaries.ts";
@@ -67,37 +67,32 @@ export interface BodyWork {
   readonly context: CodegenContext;
   readonly options: CompileOptions;
   readonly code: MachineCode;
-  readonly inlineSites: InlineSites;
+  readonly inlineSites: Map<number, InlineSite[]>;
 }
 
-/** Inlined calls of functions that have any, by defined function: the first is the function itself. */
-export type InlineSites = Map<number, { parent: number; callPos: number; funcIndex: number }[]>;
-
-/** A compiled module before it is placed in memory. */
-export interface CompiledCode {
-  valid: ValidModule;
-  layout: ContextLayout;
-  bytes: Uint8Array;
-  tables: CodeTables;
-  /** Signature id per function index, imports included. */
-  signatureIds: Int32Array;
-  explicitBounds: boolean;
-  interruptible: boolean;
-  fuel: boolean;
-  deterministic: boolean;
-  inlineSites: ReadonlyMap<number, readonly { parent: number; callPos: number; funcIndex: number }[]>;
-  /** How often each optimization key applied. */
-  statistics: Readonly<Record<string, number>>;
+/** A compiled module before its code is placed in memory. */
+export interface CompiledCode extends UnplacedCode {
+  readonly valid: ValidModule;
 }
 
 /** What one compilation needs over and over; kept between modules because its columns are large. */
-interface Workspace {
-  f: IrFunction;
-  v: VCode;
-  allocation: Allocation;
+class Workspace {
+  readonly f = new IrFunction();
+  readonly optimizer = new OptimizerWorkspace();
+  readonly v = new VCode();
+  readonly allocator = new AllocatorWorkspace();
+  readonly allocation = new Allocation();
+  readonly #backends = new Map<Target, FunctionBackend>();
+
+  backend(target: Target): FunctionBackend {
+    let backend = this.#backends.get(target);
+    if (backend === undefined) this.#backends.set(target, backend = target.functionBackend());
+    return backend;
+  }
 }
 
-let workspace: Workspace | undefined;
+/** The workspace of the last compilation, for the next one to take. */
+let spare: Workspace | undefined;
 
 /** Compiles a module. Throws InvalidError (also for bodies), UnsupportedError, or a RangeError for implementation limits. */
 export function compileModule(module: Module, options: CompileOptions): CompiledCode {
@@ -111,7 +106,7 @@ export function compileModule(module: Module, options: CompileOptions): Compiled
 function compileOptimized(valid: ValidModule, options: CompileOptions): CompiledCode {
   const { env, context } = compilerState(valid, options);
   const code = new MachineCode(valid.funcs.length, env.signatures.length);
-  const inlineSites: InlineSites = new Map();
+  const inlineSites = new Map<number, InlineSite[]>();
   options.target.emitStubs(context, code);
   const shared = options.share?.({ valid, env, context, options, code, inlineSites }) ?? "declined";
   if (shared === "failed") {
@@ -142,7 +137,7 @@ function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledC
     optimizations: { ...optimizations, "immutable-table": false },
   }, NO_SUMMARIES);
   const code = new MachineCode(valid.funcs.length, env.signatures.length);
-  const inlineSites: InlineSites = new Map();
+  const inlineSites = new Map<number, InlineSite[]>();
   target.emitStubs(context, code);
   const stackFence = optimizations["stack-fence"];
   const constants = code.stubStart[STUB.CONSTANTS];
@@ -159,7 +154,7 @@ function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledC
 }
 
 /** Keeps the inline sites of a function, which are in the form in which `withBodyCompiler` returns them. */
-function noteInlineSites(inlineSites: InlineSites, index: number, words: readonly number[]): void {
+function noteInlineSites(inlineSites: Map<number, InlineSite[]>, index: number, words: readonly number[]): void {
   if (words.length === 0) return;
   const sites = [];
   for (let k = 0; k < words.length; k += 3) {
@@ -174,7 +169,7 @@ function finishImage(
   env: ModuleEnv,
   context: CodegenContext,
   code: MachineCode,
-  inlineSites: InlineSites,
+  inlineSites: Map<number, InlineSite[]>,
   options: CompileOptions,
 ): CompiledCode {
   rejectUncompiled(valid);
@@ -226,10 +221,10 @@ export function compilerState(
 }
 
 function withWorkspace(action: (space: Workspace) => void): void {
-  const space = workspace ?? { f: new IrFunction(), v: new VCode(), allocation: new Allocation() };
-  workspace = undefined; // a nested compilation makes its own
+  const space = spare ?? new Workspace();
+  spare = undefined; // a nested compilation makes its own
   action(space);
-  workspace = space;
+  spare = space;
 }
 
 /** Runs `action` with what compiles one body into some code; that returns the function's inline sites, three words each, when it has any. */
@@ -255,18 +250,19 @@ function compileFunction(
   options: CompileOptions,
 ): void {
   const { f, v, allocation } = space;
+  const backend = space.backend(options.target);
   const { target, optimizations, verify } = options;
   translateFunction(env, index, f);
   if (verify) verifyFunction(f);
-  optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined);
-  target.select(f, v, context, code);
+  optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined, space.optimizer);
+  backend.select(f, v, context, code);
   const registers = target.registers(options.explicitBounds, env.fuel);
-  allocateRegisters(v, registers, optimizations, allocation, env.statistics);
+  allocateRegisters(v, registers, optimizations, allocation, env.statistics, space.allocator);
   if (verify) {
     const faults = checkAllocation(v, registers, allocation);
     if (faults.length > 0) throw new Bug(`Register allocation of function ${f.funcIndex} is wrong: ${faults[0]}`);
   }
-  target.emit(v, allocation, context, code, index);
+  backend.emit(v, allocation, context, code, index);
 }
 
 /** Rejects a module that uses a feature for which this build generates no code. */

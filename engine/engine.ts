@@ -48,7 +48,9 @@ import { Memory } from "./runtime/memory/memory.ts";
 import { hasGuardRoom } from "./runtime/memory/memory_range.ts";
 import type { SharedModuleToken } from "./artifact/shared_module.ts";
 import { addToPerfMap } from "./runtime/code/perf_map.ts";
-import { type LoadedModule, loadModule, loadModuleFile, machineName, serializeCode } from "./artifact/saved_module.ts";
+import { machineName } from "./artifact/description.ts";
+import { serializeCode } from "./artifact/write_module.ts";
+import { type LoadedModule, loadModule, loadModuleFile } from "./artifact/read_module.ts";
 import type { SharedMemoryToken } from "./runtime/memory/shared_pages.ts";
 import type { Store } from "./runtime/instance/store.ts";
 import { STRING_CODE } from "./runtime/strings/string_code.ts";
@@ -62,7 +64,7 @@ import {
   looksBinary,
   sourceOf,
   wantsExplicit,
-} from "./artifact/cached_module.ts";
+} from "./artifact/find_module.ts";
 import { parseModule } from "./text/parse_module.ts";
 import { TextPlaces } from "./text/text_places.ts";
 import { validateModule } from "./validate/module.ts";
@@ -120,7 +122,8 @@ function keepCollector(cache: CodeCache): void {
   if (cache.find(key) !== undefined) return;
   const { host, code: process } = realmStore().thread;
   const machine = { name: machineName(host), cpu: cpuFeatures(host), process };
-  cache.write(key, serializeCode(machine, COLLECTOR_OPTIONS, { ...ownCode(host, COLLECTOR_CODE), statistics: {} }));
+  const code = ownCode(host, COLLECTOR_CODE);
+  cache.write(key, serializeCode(machine, COLLECTOR_OPTIONS, code.valid, { ...code, statistics: {} }));
 }
 
 setStoreCompiler({
@@ -296,7 +299,7 @@ export class Engine implements Settings {
         verify: this.#verify,
       });
       const name = machineName({ os, arch });
-      return serializeCode({ name, cpu: features, process: processCodeOf(target, os) }, this, code);
+      return serializeCode({ name, cpu: features, process: processCodeOf(target, os) }, this, code.valid, code);
     });
   }
 

@@ -15,7 +15,7 @@ import { InstancePool } from "./runtime/instance/instance_pool.ts";
 import { Memory } from "./runtime/memory/memory.ts";
 import { hasGuardRoom } from "./runtime/memory/memory_range.ts";
 import { adoptModule, type SharedModuleToken, shareModule, unshareModule } from "./artifact/shared_module.ts";
-import { serializeModule } from "./artifact/saved_module.ts";
+import { serializeModule } from "./artifact/write_module.ts";
 import { readSnapshot, writeSnapshot } from "./runtime/snapshot/snapshot.ts";
 import type { Store } from "./runtime/instance/store.ts";
 import { realmStore } from "./runtime/realm_store.ts";

@@ -2,7 +2,7 @@
  * Opening a module from the cache without loading the compiler. In: the bytes of a module, engine options. Out: the
  * module, if the cache of those options has it. Invariant: this file imports nothing of the compiler.
  */
-import { codeFacts, hasObjects, loadCached, loadCachedCollector, looksBinary } from "./artifact/cached_module.ts";
+import { codeFacts, hasObjects, loadCached, loadCachedCollector, looksBinary } from "./artifact/find_module.ts";
 import { cacheKeyAsync, CodeCache } from "./cache/code_cache.ts";
 import { Module } from "./module.ts";
 import { hasStoreCompiler, realmStore } from "./runtime/realm_store.ts";

@@ -85,8 +85,8 @@ main() {
   done
   base=${base%/}
   case $base in
-    https://* | http://127.0.0.1* | http://localhost* | 'http://[::1]'*) ;;
-    *) misused "the release site $base must use https" ;;
+    https://?*) ;;
+    *) is_loopback "$base" || misused "the release site $base must use https" ;;
   esac
   case $kind in
     bundle | source) ;;
@@ -174,6 +174,20 @@ need_tools() {
   for tool in tar gzip mktemp; do
     has $tool || fail "$tool is not there" 'install it and run this script again'
   done
+}
+
+# is_loopback URL: plain http to this machine itself, and no other spelling of an address
+is_loopback() {
+  case $1 in http://*) ;; *) return 1 ;; esac
+  authority=${1#http://}
+  authority=${authority%%/*}
+  case $authority in
+    127.0.0.1 | localhost | '[::1]') return 0 ;;
+    127.0.0.1:* | localhost:* | '[::1]:'*) ;;
+    *) return 1 ;;
+  esac
+  port=${authority##*:}
+  case $port in '' | *[!0-9]*) return 1 ;; esac
 }
 
 # fetch URL FILE

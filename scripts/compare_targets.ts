@@ -78,15 +78,16 @@ function compiled(valid: ValidModule, target: Target, cpu: ReadonlySet<string>):
   const code = new MachineCode(valid.funcs.length, env.signatures.length);
   code.blockStarts = [];
   target.emitStubs(context, code);
+  const backend = target.functionBackend();
   const [f, v, allocation] = [new IrFunction(), new VCode(), new Allocation()];
   let bytes = 0;
   const sizes: number[][] = [];
   for (const index of env.summaries.calleesFirst) {
     translateFunction(env, index, f);
     optimize(f, optimizations, new Statistics());
-    target.select(f, v, context, code);
+    backend.select(f, v, context, code);
     allocateRegisters(v, target.registers(false), optimizations, allocation, context.statistics);
-    target.emit(v, allocation, context, code, index);
+    backend.emit(v, allocation, context, code, index);
     bytes += code.functionEnd[index]! - code.functionStart[index]!;
     const starts = Array.from(code.blockStarts[index]!);
     const cold = starts.pop()!;

@@ -231,7 +231,7 @@ const TESTS: readonly (readonly string[])[] = [
     "tests/engine/conditions_test.ts",
     "tests/engine/embedding_test.ts",
   ],
-  ["engine/host", "engine/gc", "engine/artifact/saved_module_test.ts", "engine/artifact/artifact_file_test.ts"],
+  ["engine/host", "engine/gc", "engine/artifact/module_round_trip_test.ts", "engine/artifact/artifact_file_test.ts"],
   ["tests/embedding/async_test.ts", "tests/embedding/reset_test.ts"],
 ];
 /** The quick form: of the tests of control only those that do not compile many programs in many ways. */

@@ -10,7 +10,7 @@
  *
  * All numbers are little-endian. Big code begins at a multiple of 64 KiB, so that a file can be mapped where it is to run, whatever the pages'
  * size. Invariants: what readArtifact returns is, byte for byte, what writeArtifact got, or it threw. Whether the code
- * is fit for this engine and machine is for the reader of the description to decide (artifact/saved_module.ts).
+ * is fit for this engine and machine is for the reader of the description to decide (artifact/read_module.ts).
  */
 import { WaftError } from "../errors.ts";
 import { checksum } from "./checksum.ts";

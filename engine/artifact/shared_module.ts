@@ -9,11 +9,11 @@
  * Lifetime: `share` keeps the module until `unshare`, since data on its way holds nothing. Every realm that uses the image holds one of
  * the references that image_references.ts counts; who gives the last one back drops the pages. Only the realm that placed the image can use its place again.
  */
-import type { ContextLayout } from "../abi/context_layout.ts";
+import type { CodeDescription } from "../link/code_description.ts";
 import type { FeatureSet } from "../features.ts";
 import { CodeImage, type CodeTables, placeImage } from "../link/image.ts";
 import { metadataOf, readMetadata } from "./module_metadata.ts";
-import { CompiledModule, type InlineSite } from "../runtime/code/compiled_module.ts";
+import { CompiledModule } from "../runtime/code/compiled_module.ts";
 import { ImageReferences } from "../runtime/code/image_references.ts";
 import { moduleHash, rememberModuleHash } from "../runtime/snapshot/snapshot.ts";
 import type { Store } from "../runtime/instance/store.ts";
@@ -35,19 +35,7 @@ export interface SharedModuleToken {
   /** @internal */
   readonly tables: CodeTables;
   /** @internal */
-  readonly layout: ContextLayout;
-  /** @internal */
-  readonly signatureIds: Int32Array;
-  /** @internal */
-  readonly explicitBounds: boolean;
-  /** @internal */
-  readonly interruptible: boolean;
-  /** @internal */
-  readonly fuel: boolean;
-  /** @internal */
-  readonly deterministic: boolean;
-  /** @internal */
-  readonly inlineSites: ReadonlyMap<number, readonly InlineSite[]>;
+  readonly code: CodeDescription;
   /** @internal */
   readonly features: FeatureSet;
   /**
@@ -61,7 +49,7 @@ export interface SharedModuleToken {
 }
 
 /** Changes whenever the meaning of a token does. */
-const VERSION = 2;
+const VERSION = 3;
 
 const TOKENS = new WeakMap<CompiledModule, SharedModuleToken>();
 /** Modules that other realms may ask for. */
@@ -83,13 +71,7 @@ export function shareModule(module: CompiledModule, features: FeatureSet): Share
     count: references.share(),
     binary: sharedBytes(metadata.bytes).buffer,
     tables: tables as unknown as CodeTables,
-    layout: module.layout,
-    signatureIds: sharedWords(module.signatureIds),
-    explicitBounds: module.explicitBounds,
-    interruptible: module.interruptible,
-    fuel: module.fuel,
-    deterministic: module.deterministic,
-    inlineSites: module.inlineSitesByFunction,
+    code: { ...module.description, signatureIds: sharedWords(module.signatureIds) },
     features,
     codeOffset: metadata.codeOffset,
     hash: moduleHash(module),
@@ -122,7 +104,8 @@ export function adoptModule(store: Store, token: SharedModuleToken): CompiledMod
   }
   const copied = image.base !== token.base;
   const module = new CompiledModule(thread, valid, {
-    ...token,
+    ...token.code,
+    codeOffset: token.codeOffset,
     image,
     ...(copied ? {} : { references }),
   });

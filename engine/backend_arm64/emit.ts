@@ -12,7 +12,7 @@ import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
-import { COLD, Emission } from "./emission.ts";
+import { COLD, type Emission } from "./emission.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
 import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, LINK, MEMORY_BASE, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
@@ -24,9 +24,7 @@ import { emitData, emitSwitch } from "./emit_control.ts";
 import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
 import { emitAt, emitEdits, emitRematerialized, emitRow } from "./emit_row.ts";
-import { finish, labelOffset } from "./branch_relaxation.ts";
-
-const emission = new Emission();
+import { finish } from "./branch_relaxation.ts";
 
 /** The byte between functions. */
 export const FILLER = 0;
@@ -47,7 +45,6 @@ const EMITTER: Emitter<Emission> = {
   cold: emitCold,
   data: emitData,
   finish,
-  labelOffset,
 };
 
 /** Moves and constants leave the flags alone; a branch on a register must still find that as it was. */
@@ -64,16 +61,17 @@ function movesEarly(e: Emission, i: number, back: number, other: number): boolea
 
 /** Emits defined function `index`. */
 export function emitFunction(
+  e: Emission,
+  ends: BlockEnds,
   v: VCode,
   allocation: Allocation,
   context: CodegenContext,
   code: MachineCode,
   index: number,
 ): void {
-  const e = emission;
   e.begin(v, allocation, context, code);
   if (e.frame === 0) e.count(e.elideKey); // here: stubs have no frame either, and are nobody's function
-  emitFunctionBody(EMITTER, e, index, Math.max(0, e.frame - 8));
+  emitFunctionBody(EMITTER, e, ends, index, Math.max(0, e.frame - 8));
 }
 
 function emitPrologue(e: Emission): void {

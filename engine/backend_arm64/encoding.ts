@@ -2,6 +2,7 @@
  * From an instruction row and operands to its word. `Assembler` is a growing buffer of words; callers reserve room per
  * instruction, so nothing is checked per word. Operands are register numbers 0-31 and field values as they are encoded.
  */
+import { CodeBuffer } from "../codegen/code_buffer.ts";
 import { constantPlan, PLAN } from "./immediates.ts";
 import { ROW_BITS, ROW_C, ROW_I, ROW_I_WIDTH, ROW_K, ROW_S, X } from "./instructions.ts";
 
@@ -22,24 +23,8 @@ export function encode(
     (k << ROW_K[row]);
 }
 
-/** Bytes under construction. */
-export class Assembler {
-  buffer: Uint8Array;
-  /** Number of bytes written. */
-  at = 0;
-
-  constructor(capacity: number) {
-    this.buffer = new Uint8Array(capacity);
-  }
-
-  /** Makes room for `more` bytes. */
-  reserve(more: number): void {
-    if (this.at + more <= this.buffer.length) return;
-    const next = new Uint8Array(Math.max(this.at + more, this.buffer.length * 2));
-    next.set(this.buffer.subarray(0, this.at));
-    this.buffer = next;
-  }
-
+/** Encodes instructions at the end of a buffer. */
+export class Assembler extends CodeBuffer {
   word(value: number): void {
     const { buffer, at } = this;
     buffer[at] = value;

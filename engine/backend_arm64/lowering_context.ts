@@ -9,6 +9,7 @@ import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import type { IrFunction } from "../ir/function.ts";
 import { TY_BANK } from "../ir/types.ts";
+import { ConstantHoister } from "../regalloc/hoist_constants.ts";
 
 /** How a value is folded. */
 export const FOLD = {
@@ -25,6 +26,18 @@ export class Arm64Lowering extends LoweringContext {
     super();
   }
 
+  /** The compare that `resolveCondition` chose last; `third` and `fourth` are those of a chain's second comparison. */
+  readonly compare = { row: 0, imm: 0, disp: 0, cc: 0, first: 0, second: 0, third: 0, fourth: 0 };
+  /** The second comparison of a chain. */
+  readonly chained = { row: 0, imm: 0, cc: 0, first: 0, second: 0 };
+  /** Condition and width of the vector test that `testedRegister` resolved last. */
+  readonly tested = { cc: 0, wide: 0 };
+  /** The address that `resolveAddress` resolved last. */
+  readonly address = { mode: 0, base: 0, index: 0, scale: 0, disp: 0, trap: 0 };
+  /** The lanes of the shuffle being matched, as bytes and as lanes of one width. */
+  readonly shuffleBytes: Uint8Array = new Uint8Array(16);
+  readonly shuffleLanes: Uint8Array = new Uint8Array(16);
+  readonly hoister: ConstantHoister = new ConstantHoister();
   /** Are there atomic instructions that do it all (feature LSE)? */
   lse = false;
   /** Keys three-op-sink, olddest-rhs-sink, uxtw-add. */

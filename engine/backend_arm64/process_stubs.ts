@@ -16,7 +16,7 @@ import type { ProcessStubs } from "../codegen/target.ts";
 import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, PARKED, STATUS, THREAD } from "../abi/context_layout.ts";
 import { FAULT_FRAME } from "./abi.ts";
 import { KIND } from "./emission.ts";
-import { labelOffset } from "./branch_relaxation.ts";
+import { labelOffset } from "../codegen/branch_relaxation.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { emitCacheMaintenance } from "./native_builtins.ts";
@@ -81,13 +81,13 @@ export function buildProcessStubs(os: string): ProcessStubs {
   return {
     bytes: code.bytes.slice(0, code.length),
     unwinds: false,
-    call: labelOffset(labels.call),
-    resume: labelOffset(labels.resume),
-    trapExit: labelOffset(labels.trap),
-    tailReturn: labelOffset(labels.tail),
-    faultHandler: labelOffset(handler),
-    faultWords: labelOffset(words),
-    faultLanding: labelOffset(labels.landing),
+    call: labelOffset(s, labels.call),
+    resume: labelOffset(s, labels.resume),
+    trapExit: labelOffset(s, labels.trap),
+    tailReturn: labelOffset(s, labels.tail),
+    faultHandler: labelOffset(s, handler),
+    faultWords: labelOffset(s, words),
+    faultLanding: labelOffset(s, labels.landing),
   };
 }
 

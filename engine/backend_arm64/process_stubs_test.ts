@@ -14,7 +14,7 @@ import { VCode } from "../codegen/vcode.ts";
 import { layoutContext } from "../abi/context_layout.ts";
 import { parseFunction } from "../ir/parse.ts";
 import { instructionText } from "./disassemble.ts";
-import { labelOffset } from "./branch_relaxation.ts";
+import { labelOffset } from "../codegen/branch_relaxation.ts";
 import { X } from "./instructions.ts";
 import { buildCacheMaintenance, buildProcessStubs, SIGNALS } from "./process_stubs.ts";
 import { StubCode } from "./stub_code.ts";
@@ -40,12 +40,13 @@ function listing(text: string): string {
   };
   const code = new MachineCode(1, 1);
   ARM64.emitStubs(context, code);
+  const backend = ARM64.functionBackend();
   const v = new VCode();
   const allocation = new Allocation();
-  ARM64.select(f, v, context, code);
+  backend.select(f, v, context, code);
   allocateRegisters(v, ARM64.registers(false), context.optimizations, allocation, context.statistics);
   equal(checkAllocation(v, ARM64.registers(false), allocation).join(), "");
-  ARM64.emit(v, allocation, context, code, 0);
+  backend.emit(v, allocation, context, code, 0);
   ARM64.relocate(code);
   return ARM64.disassemble(code.bytes, code.functionStart[0], code.functionEnd[0]);
 }
@@ -98,7 +99,7 @@ Deno.test("a branch whose target is too far is turned around", () => {
   s.finish();
   const { bytes, length } = s.code;
   equal(instructionText(wordAt(bytes, 0)), "tbnz x3, #40, #8");
-  equal(instructionText(wordAt(bytes, 4)), `b #${labelOffset(far) - 4}`);
+  equal(instructionText(wordAt(bytes, 4)), `b #${labelOffset(s, far) - 4}`);
   equal(instructionText(wordAt(bytes, 8)), "cbz w2, #4");
   equal(instructionText(wordAt(bytes, length - 4)), "ret");
 });

@@ -11,7 +11,7 @@ import { HOLDS, packFirst, packSecond } from "./compare_chain.ts";
 import { arithmeticImmediate } from "./immediates.ts";
 import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CC_SWAPPED, CONSUMER } from "./machine_ops.ts";
-import { tested, testedRegister } from "./select_lanes.ts";
+import { testedRegister } from "./select_lanes.ts";
 import { isShifted, logicalField } from "./select_integer.ts";
 import { type Arm64Lowering, FOLD } from "./lowering_context.ts";
 
@@ -23,18 +23,15 @@ const FLOAT_CC = Uint8Array.of(CC.EQ, CC.NE, CC.MI, CC.GT, CC.LS, CC.GE);
 /** By condition: how far away is the constant that a comparison of the same meaning has, with equality or without? 0: there is none. */
 const NEIGHBOR = Int8Array.of(0, 0, -1, -1, 0, 0, 0, 0, 1, 1, -1, -1, 1, 1);
 
-/** What `resolveCondition` found; valid until the next call. `third` and `fourth` are the second comparison's of a chain. */
-const found = { row: 0, imm: 0, disp: 0, cc: 0, first: 0, second: 0, third: 0, fourth: 0 };
-
 /** Sets a compare of registers; `second` 0 means that there is none. */
-function set(row: number, first: number, second: number, imm: number, disp: number): void {
-  found.row = row;
-  found.first = first;
-  found.second = second;
-  found.imm = imm;
-  found.disp = disp;
-  found.third = 0;
-  found.fourth = 0;
+function set(s: Arm64Lowering, row: number, first: number, second: number, imm: number, disp: number): void {
+  s.compare.row = row;
+  s.compare.first = first;
+  s.compare.second = second;
+  s.compare.imm = imm;
+  s.compare.disp = disp;
+  s.compare.third = 0;
+  s.compare.fourth = 0;
 }
 
 /** Does value `id` have no register of its own because whoever asks whether it is zero compares itself? */
@@ -50,17 +47,17 @@ function isFoldedCompare(s: Arm64Lowering, id: number): boolean {
 function resolveCondition(s: Arm64Lowering, id: number, invert: boolean, jumps: boolean): void {
   const { op, a, b, folded } = s;
   if (folded[id] === 0 || op[id] === OP.WRAP) {
-    resolveZero(s.reg(id), 0, jumps);
-    found.cc = CC.NE;
+    resolveZero(s, s.reg(id), 0, jumps);
+    s.compare.cc = CC.NE;
   } else if (folded[id] === FOLD.CHAIN) {
     resolveChain(s, id);
   } else if (op[id] === OP.AND) {
     resolveTest(s, id, jumps);
-    found.cc = CC.NE;
+    s.compare.cc = CC.NE;
   } else if (op[id] === OP.VANY_TRUE || op[id] === OP.VALL_TRUE) {
     const x = testedRegister(s, id);
-    resolveZero(x, tested.wide, jumps);
-    found.cc = tested.cc;
+    resolveZero(s, x, s.tested.wide, jumps);
+    s.compare.cc = s.tested.cc;
   } else {
     // Comparing a folded comparison with zero keeps or changes its sense.
     while ((op[id] === OP.EQ || op[id] === OP.NE) && s.isZero(b[id]) && isFoldedCondition(s, a[id])) {
@@ -70,12 +67,12 @@ function resolveCondition(s: Arm64Lowering, id: number, invert: boolean, jumps: 
     if (folded[id] === FOLD.CHAIN) resolveChain(s, id);
     else resolveCompare(s, id, jumps);
   }
-  if (invert) found.cc ^= 1;
+  if (invert) s.compare.cc ^= 1;
 }
 
-function resolveZero(vreg: number, wide: number, jumps: boolean): void {
-  if (jumps) set(X.CBNZ32 + wide, vreg, 0, 0, 0);
-  else set(X.SUBS_I32 + wide, vreg, 0, 0, 0);
+function resolveZero(s: Arm64Lowering, vreg: number, wide: number, jumps: boolean): void {
+  if (jumps) set(s, X.CBNZ32 + wide, vreg, 0, 0, 0);
+  else set(s, X.SUBS_I32 + wide, vreg, 0, 0, 0);
 }
 
 /** The number of the only 1 bit of constant `id`, or −1. */
@@ -95,12 +92,12 @@ function resolveTest(s: Arm64Lowering, id: number, jumps: boolean): void {
   if (s.op[x] === OP.CONST && s.op[y] !== OP.CONST) [x, y] = [y, x];
   if (s.op[y] === OP.CONST) {
     const bit = singleBit(s, y);
-    if (bit >= 0 && jumps) return set(X.TBNZ, s.reg(x), 0, 0, bit);
+    if (bit >= 0 && jumps) return set(s, X.TBNZ, s.reg(x), 0, 0, bit);
     const field = logicalField(s, y);
-    if (field >= 0) return set(X.ANDS_I32 + wide, s.reg(x), 0, field, 0);
+    if (field >= 0) return set(s, X.ANDS_I32 + wide, s.reg(x), 0, field, 0);
   }
   const first = s.reg(x);
-  set(X.ANDS32 + wide, first, s.reg(y), 0, 0);
+  set(s, X.ANDS32 + wide, first, s.reg(y), 0, 0);
 }
 
 /** The compare that value `id` is. */
@@ -109,13 +106,13 @@ function resolveCompare(s: Arm64Lowering, id: number, jumps: boolean): void {
   let x = a[id];
   let y = b[id];
   if (isFloatCompare(op[id])) {
-    found.cc = FLOAT_CC[op[id] - OP.FEQ];
+    s.compare.cc = FLOAT_CC[op[id] - OP.FEQ];
     const double = s.ty[x] === TY.F64 ? 1 : 0;
     const first = s.reg(x);
     if (op[y] === OP.CONST && s.imm[y] === 0 && (double === 0 || s.c[y] === 0)) {
-      return set(X.FCMP0_S + double, first, 0, 0, 0);
+      return set(s, X.FCMP0_S + double, first, 0, 0, 0);
     }
-    return set(X.FCMP_S + double, first, s.reg(y), 0, 0);
+    return set(s, X.FCMP_S + double, first, s.reg(y), 0, 0);
   }
   const wide = s.wide(x);
   let cc = INTEGER_CC[op[id] - OP.EQ];
@@ -128,18 +125,18 @@ function resolveCompare(s: Arm64Lowering, id: number, jumps: boolean): void {
     if (value === 0) {
       if (s.folded[x] !== 0 && op[x] === OP.AND) {
         resolveTest(s, x, jumps);
-        found.cc = cc;
+        s.compare.cc = cc;
         return;
       }
       if (cc === CC.EQ || cc === CC.NE) {
-        resolveZero(s.reg(x), wide, jumps);
-        found.cc = cc;
+        resolveZero(s, s.reg(x), wide, jumps);
+        s.compare.cc = cc;
         return;
       }
       // The sign alone.
       if (jumps && (cc === CC.LT || cc === CC.GE)) {
-        set(X.TBNZ, s.reg(x), 0, 0, wide === 1 ? 63 : 31);
-        found.cc = cc === CC.LT ? CC.NE : CC.EQ;
+        set(s, X.TBNZ, s.reg(x), 0, 0, wide === 1 ? 63 : 31);
+        s.compare.cc = cc === CC.LT ? CC.NE : CC.EQ;
         return;
       }
     }
@@ -150,58 +147,55 @@ function resolveCompare(s: Arm64Lowering, id: number, jumps: boolean): void {
       if (field >= 0) cc ^= cc < CC.GE ? CC.HS ^ CC.HI : CC.GE ^ CC.GT;
     }
     if (field >= 0) {
-      set((value < 0 ? X.ADDS_I32 : X.SUBS_I32) + wide, s.reg(x), 0, field & 0xfff, field >> 12);
-      found.cc = cc;
+      set(s, (value < 0 ? X.ADDS_I32 : X.SUBS_I32) + wide, s.reg(x), 0, field & 0xfff, field >> 12);
+      s.compare.cc = cc;
       return;
     }
   }
   const first = s.reg(x);
   if (isShifted(s, y)) {
     const kind = op[y] === OP.SHL ? 0 : op[y] === OP.SHR_U ? 1 : 2;
-    set(X.SUBS32 + wide, first, s.reg(a[y]), s.imm[b[y]] & (wide === 1 ? 63 : 31), kind);
+    set(s, X.SUBS32 + wide, first, s.reg(a[y]), s.imm[b[y]] & (wide === 1 ? 63 : 31), kind);
   } else {
-    set(X.SUBS32 + wide, first, s.reg(y), 0, 0);
+    set(s, X.SUBS32 + wide, first, s.reg(y), 0, 0);
   }
-  found.cc = cc;
+  s.compare.cc = cc;
 }
-
-/** What `resolveSecond` found. */
-const other = { row: 0, imm: 0, cc: 0, first: 0, second: 0 };
 
 /** The conditional comparison that value `id` is; one that was not folded is compared with zero. */
 function resolveSecond(s: Arm64Lowering, id: number): void {
   const { op, a, b } = s;
-  other.imm = 0;
-  other.second = 0;
+  s.chained.imm = 0;
+  s.chained.second = 0;
   if (s.folded[id] !== FOLD.CHAINED) {
-    other.row = X.CCMP_I32;
-    other.cc = CC.NE;
-    other.first = s.reg(id);
+    s.chained.row = X.CCMP_I32;
+    s.chained.cc = CC.NE;
+    s.chained.first = s.reg(id);
     return;
   }
   let x = a[id];
   let y = b[id];
   if (isFloatCompare(op[id])) {
-    other.row = X.FCCMP_S + (s.ty[x] === TY.F64 ? 1 : 0);
-    other.cc = FLOAT_CC[op[id] - OP.FEQ];
-    other.first = s.reg(x);
-    other.second = s.reg(y);
+    s.chained.row = X.FCCMP_S + (s.ty[x] === TY.F64 ? 1 : 0);
+    s.chained.cc = FLOAT_CC[op[id] - OP.FEQ];
+    s.chained.first = s.reg(x);
+    s.chained.second = s.reg(y);
     return;
   }
   const wide = s.wide(x);
-  other.cc = INTEGER_CC[op[id] - OP.EQ];
+  s.chained.cc = INTEGER_CC[op[id] - OP.EQ];
   if (s.isImmediate(x) && !s.isImmediate(y)) {
     [x, y] = [y, x];
-    other.cc = CC_SWAPPED[other.cc];
+    s.chained.cc = CC_SWAPPED[s.chained.cc];
   }
-  other.first = s.reg(x);
+  s.chained.first = s.reg(x);
   const value = s.isImmediate(y) ? s.imm[y] : 32;
   if (value > -32 && value < 32) {
-    other.row = (value < 0 ? X.CCMN_I32 : X.CCMP_I32) + wide;
-    other.imm = Math.abs(value);
+    s.chained.row = (value < 0 ? X.CCMN_I32 : X.CCMP_I32) + wide;
+    s.chained.imm = Math.abs(value);
   } else {
-    other.row = X.CCMP32 + wide;
-    other.second = s.reg(y);
+    s.chained.row = X.CCMP32 + wide;
+    s.chained.second = s.reg(y);
   }
 }
 
@@ -212,33 +206,33 @@ function resolveChain(s: Arm64Lowering, id: number): void {
   resolveCondition(s, first, false, false);
   resolveSecond(s, second);
   const all = s.op[id] === OP.AND;
-  const { cc } = other;
-  const condition = all ? found.cc : found.cc ^ 1;
+  const { cc } = s.chained;
+  const condition = all ? s.compare.cc : s.compare.cc ^ 1;
   const flags = HOLDS[all ? cc ^ 1 : cc];
-  const registers = [found.first, found.second, other.first, other.second].filter((vreg) => vreg !== 0);
-  const { row, imm, disp } = found;
-  found.disp = packFirst(row, imm, disp);
-  found.imm = packSecond(other.imm, flags, condition, found.second !== 0);
-  found.row = other.row;
-  found.cc = cc;
-  [found.first, found.second = 0, found.third = 0, found.fourth = 0] = registers;
+  const registers = [s.compare.first, s.compare.second, s.chained.first, s.chained.second].filter((vreg) => vreg !== 0);
+  const { row, imm, disp } = s.compare;
+  s.compare.disp = packFirst(row, imm, disp);
+  s.compare.imm = packSecond(s.chained.imm, flags, condition, s.compare.second !== 0);
+  s.compare.row = s.chained.row;
+  s.compare.cc = cc;
+  [s.compare.first, s.compare.second = 0, s.compare.third = 0, s.compare.fourth = 0] = registers;
 }
 
 /** Begins the instruction of the compare found last; operands of the consumer follow, then `compareOperands`. */
 function beginCompare(s: Arm64Lowering, consumer: number, codeBits: number): void {
   s.plain(
-    found.row,
-    found.imm,
-    found.disp,
-    (found.cc << AUX_CONDITION_SHIFT) | (consumer << AUX_CONSUMER_SHIFT) | codeBits,
+    s.compare.row,
+    s.compare.imm,
+    s.compare.disp,
+    (s.compare.cc << AUX_CONDITION_SHIFT) | (consumer << AUX_CONSUMER_SHIFT) | codeBits,
   );
 }
 
 function compareOperands(s: Arm64Lowering): void {
-  s.use(found.first);
-  if (found.second !== 0) s.use(found.second);
-  if (found.third !== 0) s.use(found.third);
-  if (found.fourth !== 0) s.use(found.fourth);
+  s.use(s.compare.first);
+  if (s.compare.second !== 0) s.use(s.compare.second);
+  if (s.compare.third !== 0) s.use(s.compare.third);
+  if (s.compare.fourth !== 0) s.use(s.compare.fourth);
 }
 
 /** A comparison whose result is a value. */

@@ -50,30 +50,27 @@ export function selectExtract(s: Arm64Lowering, id: number): void {
 // Rules for tests
 
 /**
- * A general register for test `id`, and in `tested.wide` its width: the test is true if it is not zero, but for VALL_TRUE of i64x2
- * if it is (`tested.cc`).
+ * A general register for test `id`, and in `s.tested.wide` its width: the test is true if it is not zero, but for VALL_TRUE of i64x2
+ * if it is (`s.tested.cc`).
  */
 export function testedRegister(s: Arm64Lowering, id: number): number {
   const shape = s.imm[id] & 0xff;
   let x = s.reg(s.a[id]);
-  tested.cc = CC.NE;
-  tested.wide = 0;
+  s.tested.cc = CC.NE;
+  s.tested.wide = 0;
   if (s.op[id] === OP.VALL_TRUE) {
     if (shape !== I64X2) return one(s, X.UMOV_4S, one(s, X.UMINV_16B + shape, x), 0, 0, TY.I32);
     x = one(s, X.CMEQ0_2D, x);
-    tested.cc = CC.EQ;
+    s.tested.cc = CC.EQ;
   }
-  tested.wide = 1;
+  s.tested.wide = 1;
   return one(s, X.FMOV_XD, two(s, X.UMAXP_4S, x, x), 0, 0, TY.I64);
 }
 
-/** What {@linkcode testedRegister} found; valid until the next call. */
-export const tested = { cc: 0, wide: 0 };
-
 export function selectTest(s: Arm64Lowering, id: number): void {
   const x = testedRegister(s, id);
-  const aux = (tested.cc << AUX_CONDITION_SHIFT) | (CONSUMER.SET << AUX_CONSUMER_SHIFT);
-  s.plain(X.SUBS_I32 + tested.wide, 0, 0, aux);
+  const aux = (s.tested.cc << AUX_CONDITION_SHIFT) | (CONSUMER.SET << AUX_CONSUMER_SHIFT);
+  s.plain(X.SUBS_I32 + s.tested.wide, 0, 0, aux);
   s.def(id);
   s.use(x);
   s.end();

@@ -5,16 +5,13 @@
  * code (until the next call, which may move the memory) and the offset becomes the displacement: objects are read field by
  * field. The static offset is never added to a 32-bit address first, so nothing wraps.
  */
-import { boundsBytes, boundsMemory, REGION } from "../ir/function.ts";
+import { REGION } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import { X } from "./instructions.ts";
 import { AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
 import type { Arm64Lowering } from "./lowering_context.ts";
-
-/** What `resolveAddress` found; valid until the next call. */
-const found = { mode: 0, base: 0, index: 0, scale: 0, disp: 0, trap: 0 };
 
 /** The register of memory base + address `id`, made here unless it is known. */
 export function memorySum(s: Arm64Lowering, id: number): number {
@@ -35,46 +32,50 @@ function resolveAddress(s: Arm64Lowering, id: number): void {
   const kind = s.c[id] & 0xff;
   const address = s.a[id];
   const { op, b, imm } = s;
-  found.disp = imm[id];
-  found.trap = 0;
-  found.scale = 0;
+  s.address.disp = imm[id];
+  s.address.trap = 0;
+  s.address.scale = 0;
   if (kind === REGION.CONTEXT) {
-    found.mode = MODE.CONTEXT;
+    s.address.mode = MODE.CONTEXT;
     return;
   }
   if (kind === REGION.MEMORY0) {
-    found.trap = s.explicit ? 0 : TRAP.MEMORY_OUT_OF_BOUNDS;
+    s.address.trap = s.explicit ? 0 : TRAP.MEMORY_OUT_OF_BOUNDS;
     if (op[address] === OP.CONST && (s.wide(address) === 0 || s.c[address] === 0)) {
       const at = (imm[address] >>> 0) + (imm[id] >>> 0);
       if (at <= 0x7fffffff) {
-        found.mode = MODE.MEMORY_CONSTANT;
-        found.disp = at;
+        s.address.mode = MODE.MEMORY_CONSTANT;
+        s.address.disp = at;
         return;
       }
     }
     if (imm[id] === 0 && s.sumRegion[address] !== s.region) {
-      found.base = s.reg(address);
-      found.mode = s.wide(address) === 1 ? MODE.MEMORY_WIDE : MODE.MEMORY;
+      s.address.base = s.reg(address);
+      s.address.mode = s.wide(address) === 1 ? MODE.MEMORY_WIDE : MODE.MEMORY;
     } else {
-      found.base = memorySum(s, address);
-      found.mode = MODE.POINTER;
+      s.address.base = memorySum(s, address);
+      s.address.mode = MODE.POINTER;
     }
     return;
   }
-  found.trap = kind === REGION.STRUCT ? TRAP.NULL_STRUCTURE : op[id] >= OP.LOAD && op[id] <= OP.LOAD32_U ? b[id] : 0;
-  found.mode = MODE.POINTER;
-  found.base = s.reg(address);
+  s.address.trap = kind === REGION.STRUCT
+    ? TRAP.NULL_STRUCTURE
+    : op[id] >= OP.LOAD && op[id] <= OP.LOAD32_U
+    ? b[id]
+    : 0;
+  s.address.mode = MODE.POINTER;
+  s.address.base = s.reg(address);
 }
 
 /** The aux word of the address resolved last. */
-function addressAux(): number {
-  return found.mode | (found.scale << AUX_SCALE_SHIFT) | (found.trap << AUX_TRAP_SHIFT);
+function addressAux(s: Arm64Lowering): number {
+  return s.address.mode | (s.address.scale << AUX_SCALE_SHIFT) | (s.address.trap << AUX_TRAP_SHIFT);
 }
 
 function addressOperands(s: Arm64Lowering): void {
-  if (found.mode === MODE.MEMORY_CONSTANT || found.mode === MODE.CONTEXT) return;
-  s.use(found.base);
-  if (found.mode === MODE.POINTER_INDEX) s.use(found.index);
+  if (s.address.mode === MODE.MEMORY_CONSTANT || s.address.mode === MODE.CONTEXT) return;
+  s.use(s.address.base);
+  if (s.address.mode === MODE.POINTER_INDEX) s.use(s.address.index);
 }
 
 /** Row that loads as IR operation `op` with result type `ty` does. */
@@ -118,7 +119,7 @@ export function storeRow(ty: number): number {
 export function selectLoad(s: Arm64Lowering, id: number): void {
   const row = loadRow(s.op[id], s.ty[id]);
   resolveAddress(s, id);
-  s.plain(row, 0, found.disp, addressAux());
+  s.plain(row, 0, s.address.disp, addressAux(s));
   s.def(id);
   addressOperands(s);
   s.end();
@@ -138,29 +139,9 @@ export function selectStore(s: Arm64Lowering, id: number): void {
   const zero = s.isZero(value);
   const vreg = zero ? 0 : s.reg(value);
   resolveAddress(s, id);
-  s.plain(row, zero ? 1 : 0, found.disp, addressAux());
+  s.plain(row, zero ? 1 : 0, s.address.disp, addressAux(s));
   if (!zero) s.use(vreg);
   addressOperands(s);
-  s.end();
-}
-
-/** Explicit mode: the address plus its static offset plus the access size must not exceed the memory's length. */
-export function selectBounds(s: Arm64Lowering, id: number): void {
-  const address = s.a[id];
-  const memory = boundsMemory(s.c[id]);
-  const size = boundsBytes(s.c[id]);
-  const wide = s.ty[address] === TY.I64 ? 1 : 0;
-  if (s.op[address] === OP.CONST && (wide === 0 || s.c[address] === 0)) {
-    const extent = (s.imm[address] >>> 0) + (s.imm[id] >>> 0) + size;
-    if (extent <= 0x7fffffff) {
-      s.plain(P.BOUNDS, 0, extent, (memory << 8) | 2);
-      s.end();
-      return;
-    }
-  }
-  const vreg = s.reg(address);
-  s.plain(P.BOUNDS, s.imm[id], size, (memory << 8) | wide);
-  s.use(vreg);
   s.end();
 }
 

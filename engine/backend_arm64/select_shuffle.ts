@@ -6,30 +6,26 @@ import { X } from "./instructions.ts";
 import type { Arm64Lowering } from "./lowering_context.ts";
 import { constantVector, one, oneInto, two, twoInto } from "./vector_code.ts";
 
-/** The lanes being matched, as bytes and as lanes of the width in hand. */
-const bytes = new Uint8Array(16);
-const lanes = new Uint8Array(16);
-
 export function selectShuffle(s: Arm64Lowering, id: number): void {
   const at = s.imm[id] * 16;
   const a = s.a[id];
   const b = s.b[id];
   // Operands may have turned out to be one value since the shuffle was made.
   const mask = a === b ? 15 : 31;
-  for (let k = 0; k < 16; k++) bytes[k] = s.f.vectors[at + k] & mask;
+  for (let k = 0; k < 16; k++) s.shuffleBytes[k] = s.f.vectors[at + k] & mask;
   const x = s.reg(a);
   const y = a === b ? x : s.reg(b);
   s.vregs[id] = shuffle(s, x, y, a === b);
 }
 
 function shuffle(s: Arm64Lowering, x: number, y: number, single: boolean): number {
-  const distance = rotation(single ? 16 : 32);
+  const distance = rotation(s, single ? 16 : 32);
   if (distance === 0) return x;
   if (distance === 16) return y;
   if (distance > 16) return two(s, X.EXT_16B, y, x, distance - 16);
   if (distance > 0) return two(s, X.EXT_16B, x, y, distance);
   for (let size = 3; size >= 0; size--) {
-    if (!widen(size)) continue;
+    if (!widen(s, size)) continue;
     const found = oneStep(s, size, x, y, single);
     if (found >= 0) return found;
   }
@@ -37,19 +33,19 @@ function shuffle(s: Arm64Lowering, x: number, y: number, single: boolean): numbe
 }
 
 /** The distance by which consecutive bytes, modulo `modulus`, are off; −1 if they are not consecutive. */
-function rotation(modulus: number): number {
-  const distance = bytes[0];
-  for (let k = 1; k < 16; k++) if (bytes[k] !== (distance + k) % modulus) return -1;
+function rotation(s: Arm64Lowering, modulus: number): number {
+  const distance = s.shuffleBytes[0];
+  for (let k = 1; k < 16; k++) if (s.shuffleBytes[k] !== (distance + k) % modulus) return -1;
   return distance;
 }
 
 /** Do the bytes form lanes of 1 << size? Then `lanes` are those. */
-function widen(size: number): boolean {
+function widen(s: Arm64Lowering, size: number): boolean {
   const width = 1 << size;
   for (let k = 0; k < 16; k++) {
-    if ((bytes[k] & (width - 1)) !== (k & (width - 1))) return false;
-    if (bytes[k] >> size !== bytes[k & -width] >> size) return false;
-    if ((k & (width - 1)) === 0) lanes[k >> size] = bytes[k] >> size;
+    if ((s.shuffleBytes[k] & (width - 1)) !== (k & (width - 1))) return false;
+    if (s.shuffleBytes[k] >> size !== s.shuffleBytes[k & -width] >> size) return false;
+    if ((k & (width - 1)) === 0) s.shuffleLanes[k >> size] = s.shuffleBytes[k] >> size;
   }
   return true;
 }
@@ -58,10 +54,12 @@ function widen(size: number): boolean {
 function oneStep(s: Arm64Lowering, size: number, x: number, y: number, single: boolean): number {
   const n = 16 >> size;
   const same = (lane: (k: number) => number) => {
-    for (let k = 0; k < n; k++) if (lanes[k] !== lane(k)) return false;
+    for (let k = 0; k < n; k++) if (s.shuffleLanes[k] !== lane(k)) return false;
     return true;
   };
-  if (same(() => lanes[0])) return one(s, X.DUP_E_16B + size, lanes[0] < n ? x : y, lanes[0] % n);
+  if (same(() => s.shuffleLanes[0])) {
+    return one(s, X.DUP_E_16B + size, s.shuffleLanes[0] < n ? x : y, s.shuffleLanes[0] % n);
+  }
   // Interleavings and their like, of both operands, of both in the other order, or of one.
   for (const [first, second] of single ? [[0, 0]] : [[0, n], [n, 0], [0, 0], [n, n]]) {
     const from = (k: number) => (k & 1) === 0 ? first : second;
@@ -103,12 +101,12 @@ function insertion(s: Arm64Lowering, size: number, n: number, x: number, y: numb
     let changed = -1;
     let count = 0;
     for (let k = 0; k < n; k++) {
-      if (lanes[k] === base + k) continue;
+      if (s.shuffleLanes[k] === base + k) continue;
       changed = k;
       count++;
     }
     if (count !== 1) continue;
-    const lane = lanes[changed];
+    const lane = s.shuffleLanes[changed];
     return oneInto(s, X.INS_E_16B + size, base === 0 ? x : y, lane < n ? x : y, changed, lane % n);
   }
   return -1;
@@ -119,7 +117,7 @@ function table(s: Arm64Lowering, first: number): number {
   const word = (k: number) => {
     let value = 0;
     for (let n = 3; n >= 0; n--) {
-      const lane = bytes[4 * k + n] - first;
+      const lane = s.shuffleBytes[4 * k + n] - first;
       value = (value << 8) | (lane >= 0 && lane < 16 ? lane : 255);
     }
     return value;

@@ -1,14 +1,16 @@
 /**
  * The arm64 backend as one record: what codegen/target.ts asks of an architecture.
  */
+import { BlockEnds } from "../codegen/block_ends.ts";
 import { type MachineCode, RELOC } from "../codegen/machine_code.ts";
-import type { Target } from "../codegen/target.ts";
+import type { FunctionBackend, Target } from "../codegen/target.ts";
 import { disassemble } from "./disassemble.ts";
+import { Emission } from "./emission.ts";
 import { emitFunction, FILLER } from "./emit.ts";
 import { emitImageStubs } from "./image_stubs.ts";
 import { buildCacheMaintenance, buildProcessStubs } from "./process_stubs.ts";
 import { registerFile } from "./registers.ts";
-import { selectFunction } from "./select.ts";
+import { newLowering, selectFunction } from "./select.ts";
 import { buildFastEntry, emitEntryThunk, emitHostThunk } from "./thunks.ts";
 
 /** A branch with 26 bits of words reaches so many bytes. */
@@ -44,13 +46,22 @@ function relocate(code: MachineCode): void {
   }
 }
 
+function functionBackend(): FunctionBackend {
+  const lowering = newLowering();
+  const emission = new Emission();
+  const ends = new BlockEnds();
+  return {
+    select: (f, v, context, code) => selectFunction(lowering, f, v, context, code),
+    emit: (v, allocation, context, code, index) => emitFunction(emission, ends, v, allocation, context, code, index),
+  };
+}
+
 /** 64-bit Arm (Linux and macOS), from Armv8.0 on. */
 export const ARM64: Target = {
   name: "arm64",
   filler: FILLER,
   registers: registerFile,
-  select: selectFunction,
-  emit: emitFunction,
+  functionBackend,
   emitStubs: emitImageStubs,
   emitEntryThunk,
   emitHostThunk,

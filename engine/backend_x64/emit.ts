@@ -12,7 +12,7 @@ import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
-import { COLD, Emission } from "./emission.ts";
+import { COLD, type Emission } from "./emission.ts";
 import { emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
 import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
@@ -25,9 +25,7 @@ import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
 import { emitEdits, emitRematerialized, emitRow, emitSum, ri, rm } from "./emit_row.ts";
 import { emitAllocation, emitColdAllocation } from "./emit_allocation.ts";
-import { finish, labelOffset } from "./branch_relaxation.ts";
-
-const emission = new Emission();
+import { finish } from "./branch_relaxation.ts";
 
 /** The byte between functions: a breakpoint. */
 export const FILLER = 0xcc;
@@ -48,20 +46,20 @@ const EMITTER: Emitter<Emission> = {
   cold: emitCold,
   data: emitData,
   finish,
-  labelOffset,
 };
 
 /** Emits defined function `index`. */
 export function emitFunction(
+  e: Emission,
+  ends: BlockEnds,
   v: VCode,
   allocation: Allocation,
   context: CodegenContext,
   code: MachineCode,
   index: number,
 ): void {
-  const e = emission;
   e.begin(v, allocation, context, code);
-  emitFunctionBody(EMITTER, e, index, e.frame);
+  emitFunctionBody(EMITTER, e, ends, index, e.frame);
 }
 
 function emitPrologue(e: Emission): void {

@@ -8,6 +8,7 @@
  *
  * Intel SDM volume 2, chapter 2.
  */
+import { CodeBuffer } from "../codegen/code_buffer.ts";
 import {
   MAP,
   ROW_BYTE_REGISTERS,
@@ -31,25 +32,10 @@ export const BASE_RIP = -2;
 /** As a base or index register: there is none. */
 export const NO_REGISTER = -1;
 
-/** Bytes under construction. */
-export class Assembler {
-  buffer: Uint8Array;
-  /** Number of bytes written. */
-  at = 0;
+/** Encodes instructions at the end of a buffer. */
+export class Assembler extends CodeBuffer {
   /** Where the last RIP-relative displacement was written. */
   ripAt = 0;
-
-  constructor(capacity: number) {
-    this.buffer = new Uint8Array(capacity);
-  }
-
-  /** Makes room for `more` bytes. */
-  reserve(more: number): void {
-    if (this.at + more <= this.buffer.length) return;
-    const next = new Uint8Array(Math.max(this.at + more, this.buffer.length * 2));
-    next.set(this.buffer.subarray(0, this.at));
-    this.buffer = next;
-  }
 
   byte(value: number): void {
     this.buffer[this.at++] = value;

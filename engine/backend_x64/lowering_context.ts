@@ -42,6 +42,18 @@ export class X64Lowering extends LoweringContext {
   flags = true;
   storeFlags = true;
 
+  /** The compare that `resolveCondition` chose last (select_compare.ts). */
+  readonly compare = { row: 0, imm: 0, cc: 0, register: 0, sourceFirst: false, hasRegister: false };
+
+  /** The lanes of the shuffle being matched, as bytes; as lanes of 2 and 4 bytes while `whole2` and `whole4` hold. */
+  readonly shuffle = {
+    lanes: new Uint8Array(16),
+    lanes2: new Uint8Array(8),
+    lanes4: new Uint8Array(4),
+    whole2: false,
+    whole4: false,
+  };
+
   // The source operand that `source` or `address` resolved last.
   mode = 0;
   base = 0;

@@ -15,7 +15,7 @@ import type { ProcessStubs } from "../codegen/target.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
 import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD } from "../abi/context_layout.ts";
 import { KIND } from "./emission.ts";
-import { labelOffset } from "./branch_relaxation.ts";
+import { labelOffset } from "../codegen/branch_relaxation.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, R10, R11, R12, R13, R14, R8, R9, RAX, RBP, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";
@@ -76,13 +76,13 @@ export function buildProcessStubs(os: string): ProcessStubs {
   return {
     bytes: code.bytes.slice(0, code.length),
     unwinds: true,
-    call: labelOffset(labels.call),
-    resume: labelOffset(labels.resume),
-    trapExit: labelOffset(labels.trap),
-    tailReturn: labelOffset(labels.tail),
-    faultHandler: labelOffset(handler),
-    faultWords: labelOffset(words),
-    faultLanding: labelOffset(labels.landing),
+    call: labelOffset(s, labels.call),
+    resume: labelOffset(s, labels.resume),
+    trapExit: labelOffset(s, labels.trap),
+    tailReturn: labelOffset(s, labels.tail),
+    faultHandler: labelOffset(s, handler),
+    faultWords: labelOffset(s, words),
+    faultLanding: labelOffset(s, labels.landing),
   };
 }
 

@@ -1,16 +1,14 @@
 /**
  * Instruction selection for x64: IrFunction → VCode. Two analysis sweeps (folding.ts), then one walk over the blocks that applies
  * the rule of each operation. Blocks and edges keep their numbers.
- *
- * The rule table has a row for every IR operation, so a new operation without a rule does not compile.
  */
 import type { TargetHooks } from "../codegen/target_hooks.ts";
-import { selectBlocks, SHARED_RULES } from "../codegen/select_function.ts";
+import { selectBlocks } from "../codegen/select_function.ts";
+import { selectionRules } from "../codegen/selection_rules.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import type { IrFunction } from "../ir/function.ts";
-import { OP_ROWS, type OpName } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { OVERFLOW_ENTRY, paramLocations, RECORD_REGISTER, resultLocations } from "./abi.ts";
 import { markFolds } from "./folding.ts";
@@ -28,184 +26,16 @@ import * as shuffle from "./select_shuffle.ts";
 import * as vector from "./select_simd.ts";
 import { X64Lowering } from "./lowering_context.ts";
 
-type Rule = (s: X64Lowering, id: number) => void;
-
-const RULES = {
-  ...SHARED_RULES,
-  ADD: integer.selectAdd,
-  SUB: integer.selectSub,
-  MUL: integer.selectMul,
-  AND: integer.selectAnd,
-  OR: integer.selectOr,
-  XOR: integer.selectXor,
-  SHL: integer.selectShl,
-  SHR_S: integer.selectShrS,
-  SHR_U: integer.selectShrU,
-  ROTL: integer.selectRotl,
-  ROTR: integer.selectRotr,
-  CLZ: integer.selectClz,
-  CTZ: integer.selectCtz,
-  POPCNT: integer.selectPopcnt,
-  DIV_S: integer.selectDivS,
-  DIV_U: integer.selectDivU,
-  REM_S: integer.selectRemS,
-  REM_U: integer.selectRemU,
-  EXTEND8_S: integer.selectExtend8,
-  EXTEND16_S: integer.selectExtend16,
-  EXTEND32_S: integer.selectExtend32,
-  EXTEND_S: integer.selectExtend32,
-  EXTEND_U: integer.selectExtendU,
-  WRAP: integer.selectWrap,
-  EQ: compare.selectCompare,
-  NE: compare.selectCompare,
-  LT_S: compare.selectCompare,
-  LT_U: compare.selectCompare,
-  GT_S: compare.selectCompare,
-  GT_U: compare.selectCompare,
-  LE_S: compare.selectCompare,
-  LE_U: compare.selectCompare,
-  GE_S: compare.selectCompare,
-  GE_U: compare.selectCompare,
-  FADD: float.selectFadd,
-  FSUB: float.selectFsub,
-  FMUL: float.selectFmul,
-  FDIV: float.selectFdiv,
-  FMIN: float.selectFmin,
-  FMAX: float.selectFmax,
-  FCOPYSIGN: float.selectFcopysign,
-  FABS: float.selectFabs,
-  FNEG: float.selectFneg,
-  FSQRT: float.selectFsqrt,
-  FCEIL: float.selectFceil,
-  FFLOOR: float.selectFfloor,
-  FTRUNC: float.selectFtrunc,
-  FNEAREST: float.selectFnearest,
-  FEQ: compare.selectCompare,
-  FNE: compare.selectCompare,
-  FLT: compare.selectCompare,
-  FGT: compare.selectCompare,
-  FLE: compare.selectCompare,
-  FGE: compare.selectCompare,
-  FDEMOTE: float.selectFdemote,
-  FPROMOTE: float.selectFpromote,
-  CONVERT_S: float.selectConvertS,
-  CONVERT_U: float.selectConvertU,
-  TRUNC_S: float.selectTruncS,
-  TRUNC_U: float.selectTruncU,
-  TRUNC_SAT_S: float.selectTruncSatS,
-  TRUNC_SAT_U: float.selectTruncSatU,
-  BITCAST: float.selectBitcast,
-  SELECT: compare.selectSelect,
-  LOAD: memory.selectLoad,
-  LOAD8_S: memory.selectLoad,
-  LOAD8_U: memory.selectLoad,
-  LOAD16_S: memory.selectLoad,
-  LOAD16_U: memory.selectLoad,
-  LOAD32_S: memory.selectLoad,
-  LOAD32_U: memory.selectLoad,
-  STORE: memory.selectStore,
-  STORE8: memory.selectStore,
-  STORE16: memory.selectStore,
-  STORE32: memory.selectStore,
-  BOUNDS: memory.selectBounds,
-  ATOMIC_LOAD: atomic.selectAtomicLoad,
-  ATOMIC_STORE: atomic.selectAtomicStore,
-  ATOMIC_ADD: atomic.selectAtomicModify,
-  ATOMIC_SUB: atomic.selectAtomicModify,
-  ATOMIC_AND: atomic.selectAtomicModify,
-  ATOMIC_OR: atomic.selectAtomicModify,
-  ATOMIC_XOR: atomic.selectAtomicModify,
-  ATOMIC_XCHG: atomic.selectAtomicExchange,
-  ATOMIC_CMPXCHG: atomic.selectAtomicCompareExchange,
-  FENCE: atomic.selectFence,
-  VSPLAT: lanes.selectSplat,
-  VFROM_SCALAR: lanes.selectFromScalar,
-  VREPLACE: lanes.selectReplace,
-  VEXTRACT_S: lanes.selectExtract,
-  VEXTRACT_U: lanes.selectExtract,
-  VANY_TRUE: lanes.selectAnyTrue,
-  VALL_TRUE: lanes.selectAllTrue,
-  VBITMASK: lanes.selectBitmask,
-  VSHL: vector.selectShift,
-  VSHR_S: vector.selectShift,
-  VSHR_U: vector.selectShift,
-  VNOT: vector.selectUnary,
-  VNEG: vector.selectUnary,
-  VABS: vector.selectUnary,
-  VPOPCNT: vector.selectUnary,
-  VEXTEND_LOW_S: vector.selectUnary,
-  VEXTEND_LOW_U: vector.selectUnary,
-  VEXTEND_HIGH_S: vector.selectUnary,
-  VEXTEND_HIGH_U: vector.selectUnary,
-  VEXTADD_S: vector.selectUnary,
-  VEXTADD_U: vector.selectUnary,
-  VFABS: vector.selectUnary,
-  VFNEG: vector.selectUnary,
-  VFSQRT: vector.selectUnary,
-  VFCEIL: vector.selectUnary,
-  VFFLOOR: vector.selectUnary,
-  VFTRUNC: vector.selectUnary,
-  VFNEAREST: vector.selectUnary,
-  VFDEMOTE: vector.selectUnary,
-  VFPROMOTE: vector.selectUnary,
-  VCONVERT_S: vector.selectUnary,
-  VCONVERT_U: vector.selectUnary,
-  VTRUNC_SAT_S: vector.selectUnary,
-  VTRUNC_SAT_U: vector.selectUnary,
-  VAND: vector.selectBinary,
-  VANDNOT: vector.selectBinary,
-  VOR: vector.selectBinary,
-  VXOR: vector.selectBinary,
-  VADD: vector.selectBinary,
-  VSUB: vector.selectBinary,
-  VMUL: vector.selectBinary,
-  VADD_SAT_S: vector.selectBinary,
-  VADD_SAT_U: vector.selectBinary,
-  VSUB_SAT_S: vector.selectBinary,
-  VSUB_SAT_U: vector.selectBinary,
-  VMIN_S: vector.selectBinary,
-  VMIN_U: vector.selectBinary,
-  VMAX_S: vector.selectBinary,
-  VMAX_U: vector.selectBinary,
-  VAVGR_U: vector.selectBinary,
-  VQ15MULR_S: vector.selectBinary,
-  VDOT_S: vector.selectBinary,
-  VEXTMUL_LOW_S: vector.selectBinary,
-  VEXTMUL_LOW_U: vector.selectBinary,
-  VEXTMUL_HIGH_S: vector.selectBinary,
-  VEXTMUL_HIGH_U: vector.selectBinary,
-  VNARROW_S: vector.selectBinary,
-  VNARROW_U: vector.selectBinary,
-  VSHUFFLE: shuffle.selectShuffle,
-  VSWIZZLE: shuffle.selectSwizzle,
-  VEQ: vector.selectBinary,
-  VNE: vector.selectBinary,
-  VLT_S: vector.selectBinary,
-  VLT_U: vector.selectBinary,
-  VGT_S: vector.selectBinary,
-  VGT_U: vector.selectBinary,
-  VLE_S: vector.selectBinary,
-  VLE_U: vector.selectBinary,
-  VGE_S: vector.selectBinary,
-  VGE_U: vector.selectBinary,
-  VFADD: vector.selectBinary,
-  VFSUB: vector.selectBinary,
-  VFMUL: vector.selectBinary,
-  VFDIV: vector.selectBinary,
-  VFMIN: vector.selectBinary,
-  VFMAX: vector.selectBinary,
-  VFPMIN: vector.selectBinary,
-  VFPMAX: vector.selectBinary,
-  VFEQ: vector.selectBinary,
-  VFNE: vector.selectBinary,
-  VFLT: vector.selectBinary,
-  VFGT: vector.selectBinary,
-  VFLE: vector.selectBinary,
-  VFGE: vector.selectBinary,
-  VBITSELECT: vector.selectBitselect,
-} as const satisfies Record<OpName, Rule>;
-
-const RULE_BY_OP: readonly Rule[] = OP_ROWS.map((row) => RULES[row.name]);
+const RULES = selectionRules<X64Lowering>({
+  ...atomic,
+  ...compare,
+  ...float,
+  ...integer,
+  ...lanes,
+  ...memory,
+  ...vector,
+  ...shuffle,
+});
 
 /** The instructions that the shared rules need. */
 const LOWERING: TargetHooks = {
@@ -226,12 +56,20 @@ const LOWERING: TargetHooks = {
   trapCompare: compare.selectTrapCompare,
 };
 
-const selection = new X64Lowering(LOWERING);
+/** The state of selection, which one function at a time may use. */
+export function newLowering(): X64Lowering {
+  return new X64Lowering(LOWERING);
+}
 
-/** Chooses instructions for `f`, replacing what `v` held. */
-export function selectFunction(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void {
-  const s = selection;
+/** Selects instructions for `f` in `s`, replacing the contents of `v`. */
+export function selectFunction(
+  s: X64Lowering,
+  f: IrFunction,
+  v: VCode,
+  context: CodegenContext,
+  code: MachineCode,
+): void {
   v.reset();
   s.begin(f, v, context, code);
-  selectBlocks(s, RULE_BY_OP, markFolds);
+  selectBlocks(s, RULES, markFolds);
 }

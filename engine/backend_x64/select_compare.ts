@@ -29,33 +29,34 @@ const INTEGER_CC = Uint8Array.of(CC.E, CC.NE, CC.L, CC.B, CC.G, CC.A, CC.LE, CC.
 // The unsigned condition for each: what signed comparisons of small zero-extended values amount to.
 const UNSIGNED_CC = Uint8Array.of(CC.E, CC.NE, CC.B, CC.B, CC.A, CC.A, CC.BE, CC.BE, CC.AE, CC.AE);
 
-/** What `resolveCondition` found; valid until the next call. */
-const found = { row: 0, imm: 0, cc: 0, register: 0, sourceFirst: false, hasRegister: false };
-
 /** Resolves value `id` as a condition (negated if `invert`): compare, operands and condition code. */
 function resolveCondition(s: X64Lowering, id: number, invert: boolean): void {
   const { op, a, b, folded } = s;
   if (folded[id] === 0 || op[id] === OP.WRAP) {
     testRegister(s, s.reg(id), 0);
-    found.cc = CC.NE;
+    s.compare.cc = CC.NE;
   } else if (op[id] === OP.AND) {
     resolveTest(s, id);
-    found.cc = CC.NE;
+    s.compare.cc = CC.NE;
   } else if (op[id] === OP.VANY_TRUE || op[id] === OP.VALL_TRUE) {
-    found.register = testedVector(s, id);
-    s.sourceRegister(found.register, false);
-    found.row = s.vex(X.PTEST);
-    found.imm = 0;
-    found.hasRegister = true;
-    found.sourceFirst = false;
-    found.cc = op[id] === OP.VANY_TRUE ? CC.NE : CC.E;
+    s.compare.register = testedVector(s, id);
+    s.sourceRegister(s.compare.register, false);
+    s.compare.row = s.vex(X.PTEST);
+    s.compare.imm = 0;
+    s.compare.hasRegister = true;
+    s.compare.sourceFirst = false;
+    s.compare.cc = op[id] === OP.VANY_TRUE ? CC.NE : CC.E;
   } else if (s.isFoldedLoad(id)) {
     source(s, id, false);
-    found.row = op[id] === OP.LOAD ? X.CMP32_I : op[id] === OP.LOAD8_U || op[id] === OP.LOAD8_S ? X.CMP8_I : X.CMP16_I;
-    found.imm = 0;
-    found.hasRegister = false;
-    found.sourceFirst = true;
-    found.cc = CC.NE;
+    s.compare.row = op[id] === OP.LOAD
+      ? X.CMP32_I
+      : op[id] === OP.LOAD8_U || op[id] === OP.LOAD8_S
+      ? X.CMP8_I
+      : X.CMP16_I;
+    s.compare.imm = 0;
+    s.compare.hasRegister = false;
+    s.compare.sourceFirst = true;
+    s.compare.cc = CC.NE;
   } else {
     // Comparing a folded comparison with zero keeps or changes its sense.
     while ((op[id] === OP.EQ || op[id] === OP.NE) && s.isZero(b[id]) && isFoldedCompare(s, a[id])) {
@@ -64,7 +65,7 @@ function resolveCondition(s: X64Lowering, id: number, invert: boolean): void {
     }
     resolveCompare(s, id);
   }
-  if (invert) found.cc ^= 1;
+  if (invert) s.compare.cc ^= 1;
 }
 
 function isFoldedCompare(s: X64Lowering, id: number): boolean {
@@ -74,11 +75,11 @@ function isFoldedCompare(s: X64Lowering, id: number): boolean {
 /** test vreg, vreg */
 function testRegister(s: X64Lowering, vreg: number, wide: number): void {
   s.sourceRegister(vreg, false);
-  found.row = X.TEST32_M + wide;
-  found.imm = 0;
-  found.register = vreg;
-  found.hasRegister = true;
-  found.sourceFirst = true;
+  s.compare.row = X.TEST32_M + wide;
+  s.compare.imm = 0;
+  s.compare.register = vreg;
+  s.compare.hasRegister = true;
+  s.compare.sourceFirst = true;
 }
 
 /** test of the operands of AND `id`; the condition is the caller's (E or NE, or B/AE after a bit test). */
@@ -87,25 +88,25 @@ function resolveTest(s: X64Lowering, id: number): void {
   let y = s.b[id];
   const wide = s.wide(id);
   if (s.op[x] === OP.CONST && s.op[y] !== OP.CONST) [x, y] = [y, x];
-  found.hasRegister = false;
-  found.sourceFirst = true;
+  s.compare.hasRegister = false;
+  s.compare.sourceFirst = true;
   if (s.op[y] === OP.CONST && (wide === 0 || s.c[y] === 0 || s.isImmediate(y))) {
     const mask = s.imm[y];
     const byte = (wide === 0 || s.c[y] === 0) && mask >= 0 && mask <= 0xff;
     const narrow = wide === 0 || s.c[y] === 0;
     source(s, x, true);
-    found.imm = mask;
-    if (s.isFoldedLoad(x) && s.op[x] === OP.LOAD8_U) found.row = X.TEST8_I;
-    else found.row = byte ? X.TEST8_I : narrow ? X.TEST32_I : X.TEST64_I;
+    s.compare.imm = mask;
+    if (s.isFoldedLoad(x) && s.op[x] === OP.LOAD8_U) s.compare.row = X.TEST8_I;
+    else s.compare.row = byte ? X.TEST8_I : narrow ? X.TEST32_I : X.TEST64_I;
     return;
   }
   if (s.isFoldedLoad(y)) [x, y] = [y, x];
   const register = s.reg(y);
   source(s, x, true);
-  found.row = X.TEST32_M + wide;
-  found.imm = 0;
-  found.register = register;
-  found.hasRegister = true;
+  s.compare.row = X.TEST32_M + wide;
+  s.compare.imm = 0;
+  s.compare.register = register;
+  s.compare.hasRegister = true;
 }
 
 /** The compare that value `id` is. */
@@ -115,35 +116,35 @@ function resolveCompare(s: X64Lowering, id: number): void {
   let x = a[id];
   let y = b[id];
   const wide = s.wide(x);
-  found.cc = INTEGER_CC[op[id] - OP.EQ];
+  s.compare.cc = INTEGER_CC[op[id] - OP.EQ];
   if (s.isImmediate(x) && !s.isImmediate(y)) {
     [x, y] = [y, x];
-    found.cc = CC_SWAPPED[found.cc];
+    s.compare.cc = CC_SWAPPED[s.compare.cc];
   }
   if (s.isImmediate(y)) {
-    found.hasRegister = false;
-    found.sourceFirst = true;
+    s.compare.hasRegister = false;
+    s.compare.sourceFirst = true;
     const load = s.isFoldedLoad(x);
     if (s.imm[y] === 0 && s.folded[x] !== 0 && op[x] === OP.AND) return resolveTest(s, x);
     if (s.imm[y] === 0 && !load) return testRegister(s, s.reg(x), wide);
-    found.imm = s.imm[y];
-    found.row = X.CMP32_I + wide;
+    s.compare.imm = s.imm[y];
+    s.compare.row = X.CMP32_I + wide;
     if (load && op[x] !== OP.LOAD) {
-      found.row = op[x] === OP.LOAD8_U || op[x] === OP.LOAD8_S ? X.CMP8_I : X.CMP16_I;
-      if (op[x] === OP.LOAD8_U || op[x] === OP.LOAD16_U) found.cc = UNSIGNED_CC[op[id] - OP.EQ];
+      s.compare.row = op[x] === OP.LOAD8_U || op[x] === OP.LOAD8_S ? X.CMP8_I : X.CMP16_I;
+      if (op[x] === OP.LOAD8_U || op[x] === OP.LOAD16_U) s.compare.cc = UNSIGNED_CC[op[id] - OP.EQ];
     }
     source(s, x, true);
     return;
   }
   if (s.isFoldedLoad(x)) {
     [x, y] = [y, x];
-    found.cc = CC_SWAPPED[found.cc];
+    s.compare.cc = CC_SWAPPED[s.compare.cc];
   }
-  found.register = s.reg(x);
-  found.hasRegister = true;
-  found.sourceFirst = false;
-  found.imm = 0;
-  found.row = X.CMP32_R + wide;
+  s.compare.register = s.reg(x);
+  s.compare.hasRegister = true;
+  s.compare.sourceFirst = false;
+  s.compare.imm = 0;
+  s.compare.row = X.CMP32_R + wide;
   source(s, y, true);
 }
 
@@ -153,24 +154,28 @@ function resolveFloatCompare(s: X64Lowering, id: number): void {
   let y = s.b[id];
   // Below and below-or-equal would hold for unordered operands: ask the other way round.
   if (o === OP.FLT || o === OP.FLE) [x, y] = [y, x];
-  found.cc = o === OP.FEQ ? CC.FE : o === OP.FNE ? CC.FNE : o === OP.FLT || o === OP.FGT ? CC.A : CC.AE;
-  found.register = s.reg(x);
-  found.hasRegister = true;
-  found.sourceFirst = false;
-  found.imm = 0;
-  found.row = s.vex(X.UCOMISS + (s.ty[x] === TY.F64 ? 1 : 0));
+  s.compare.cc = o === OP.FEQ ? CC.FE : o === OP.FNE ? CC.FNE : o === OP.FLT || o === OP.FGT ? CC.A : CC.AE;
+  s.compare.register = s.reg(x);
+  s.compare.hasRegister = true;
+  s.compare.sourceFirst = false;
+  s.compare.imm = 0;
+  s.compare.row = s.vex(X.UCOMISS + (s.ty[x] === TY.F64 ? 1 : 0));
   sourceFloat(s, y);
 }
 
 /** Begins the compare with its consumer; the consumer's operands come next, then {@linkcode compareOperands}. */
 function beginCompare(s: X64Lowering, consumer: number, aux: number): void {
-  s.withSource(found.row, found.imm, (found.cc << AUX_CONDITION_SHIFT) | (consumer << AUX_CONSUMER_SHIFT) | aux);
+  s.withSource(
+    s.compare.row,
+    s.compare.imm,
+    (s.compare.cc << AUX_CONDITION_SHIFT) | (consumer << AUX_CONSUMER_SHIFT) | aux,
+  );
 }
 
 function compareOperands(s: X64Lowering): void {
-  if (found.sourceFirst) s.sourceOperands();
-  if (found.hasRegister) s.use(found.register);
-  if (!found.sourceFirst) s.sourceOperands();
+  if (s.compare.sourceFirst) s.sourceOperands();
+  if (s.compare.hasRegister) s.use(s.compare.register);
+  if (!s.compare.sourceFirst) s.sourceOperands();
 }
 
 /** A comparison whose result is a value. */
@@ -235,9 +240,9 @@ export function selectSelect(s: X64Lowering, id: number): void {
   let otherwise = s.regOf(s.b[id], ty);
   resolveCondition(s, s.c[id], false);
   // Equality of floats needs two conditions, which a move can take only for "unequal or unordered".
-  if (found.cc === CC.FE) {
+  if (s.compare.cc === CC.FE) {
     [then, otherwise] = [otherwise, then];
-    found.cc = CC.FNE;
+    s.compare.cc = CC.FNE;
   }
   const consumer = ty === TY.I32
     ? CONSUMER.MOVE32

@@ -2,12 +2,11 @@
  * Rules for constants' pool operands, loads, stores and explicit bounds checks. `source` is how every other rule gets an operand
  * that may be memory: a folded load, a pool constant, or a register (or the stack slot the allocator gave it).
  */
-import { boundsBytes, boundsMemory } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import { foldAddress } from "./addressing.ts";
 import { X } from "./instructions.ts";
-import { MODE, P } from "./machine_ops.ts";
+import { MODE } from "./machine_ops.ts";
 import { selectStoredCompare } from "./select_compare.ts";
 import { selectLaneStore } from "./select_lanes.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
@@ -169,26 +168,6 @@ function selectModify(s: X64Lowering, id: number, value: number): void {
   s.withSource(immediate ? rows.immediate[size] : rows.rows[size], immediate ? s.imm[other] : 0, 0);
   s.sourceOperands();
   if (!immediate) s.use(vreg);
-  s.end();
-}
-
-/** Explicit mode: the address plus its static offset plus the access size must not exceed the memory's length. */
-export function selectBounds(s: X64Lowering, id: number): void {
-  const address = s.a[id];
-  const memory = boundsMemory(s.c[id]);
-  const size = boundsBytes(s.c[id]);
-  const wide = s.ty[address] === TY.I64 ? 1 : 0;
-  if (s.op[address] === OP.CONST && (wide === 0 || s.c[address] === 0)) {
-    const extent = (s.imm[address] >>> 0) + (s.imm[id] >>> 0) + size;
-    if (extent <= 0x7fffffff) {
-      s.plain(P.BOUNDS, 0, extent, (memory << 8) | 2);
-      s.end();
-      return;
-    }
-  }
-  const vreg = s.reg(address);
-  s.plain(P.BOUNDS, s.imm[id], size, (memory << 8) | wide);
-  s.use(vreg);
   s.end();
 }
 

@@ -7,27 +7,19 @@ import { X } from "./instructions.ts";
 import type { X64Lowering } from "./lowering_context.ts";
 import { isZeroVector, one, shifted, sourceWords, two, twoSource, twoWords } from "./vector_code.ts";
 
-/** The lanes being matched. */
-const lanes = new Uint8Array(16);
-/** The same as lanes of 2 and 4 bytes, valid while `whole2` and `whole4` say so. */
-const lanes2 = new Uint8Array(8);
-const lanes4 = new Uint8Array(4);
-let whole2 = false;
-let whole4 = false;
-
 /** Finds the wider lanes that the bytes form. */
-function widen(): void {
-  whole2 = true;
+function widen(s: X64Lowering): void {
+  s.shuffle.whole2 = true;
   for (let k = 0; k < 8; k++) {
-    const low = lanes[2 * k];
-    if ((low & 1) !== 0 || lanes[2 * k + 1] !== low + 1) whole2 = false;
-    lanes2[k] = low >> 1;
+    const low = s.shuffle.lanes[2 * k];
+    if ((low & 1) !== 0 || s.shuffle.lanes[2 * k + 1] !== low + 1) s.shuffle.whole2 = false;
+    s.shuffle.lanes2[k] = low >> 1;
   }
-  whole4 = whole2;
+  s.shuffle.whole4 = s.shuffle.whole2;
   for (let k = 0; k < 4; k++) {
-    const low = lanes2[2 * k];
-    if ((low & 1) !== 0 || lanes2[2 * k + 1] !== low + 1) whole4 = false;
-    lanes4[k] = low >> 1;
+    const low = s.shuffle.lanes2[2 * k];
+    if ((low & 1) !== 0 || s.shuffle.lanes2[2 * k + 1] !== low + 1) s.shuffle.whole4 = false;
+    s.shuffle.lanes4[k] = low >> 1;
   }
 }
 
@@ -37,8 +29,8 @@ export function selectShuffle(s: X64Lowering, id: number): void {
   const b = s.b[id];
   // Operands may have turned out to be one value since the shuffle was made.
   const mask = a === b ? 15 : 31;
-  for (let k = 0; k < 16; k++) lanes[k] = s.f.vectors[at + k] & mask;
-  widen();
+  for (let k = 0; k < 16; k++) s.shuffle.lanes[k] = s.f.vectors[at + k] & mask;
+  widen(s);
   if (a === b) s.vregs[id] = shuffleOne(s, s.reg(a));
   else if (isZeroVector(s, b)) s.vregs[id] = shuffleWithZero(s, s.reg(a), 0);
   else if (isZeroVector(s, a)) s.vregs[id] = shuffleWithZero(s, s.reg(b), 16);
@@ -55,7 +47,7 @@ function bytes(s: X64Lowering, x: number, first: number): number {
   const word = (k: number) => {
     let value = 0;
     for (let n = 3; n >= 0; n--) {
-      const lane = lanes[4 * k + n] - first;
+      const lane = s.shuffle.lanes[4 * k + n] - first;
       value = (value << 8) | (lane >= 0 && lane < 16 ? lane : 0x80);
     }
     return value;
@@ -77,33 +69,40 @@ const UNPACKS: readonly (readonly [row: number, width: number, high: boolean])[]
 ];
 
 /** Do the lanes interleave halves of operands whose bytes begin at `first` and `second`? */
-function interleaves(width: number, high: boolean, first: number, second: number): boolean {
+function interleaves(s: X64Lowering, width: number, high: boolean, first: number, second: number): boolean {
   for (let k = 0; k < 16; k++) {
     const element = Math.floor(k / width);
     const from = (element & 1) === 0 ? first : second;
-    if (lanes[k] !== from + (high ? 8 : 0) + (element >> 1) * width + (k % width)) return false;
+    if (s.shuffle.lanes[k] !== from + (high ? 8 : 0) + (element >> 1) * width + (k % width)) return false;
   }
   return true;
 }
 
 /** Row of the interleaving that the lanes are, or 0. */
-function unpackRow(first: number, second: number): number {
-  for (const [row, width, high] of UNPACKS) if (interleaves(width, high, first, second)) return row;
+function unpackRow(s: X64Lowering, first: number, second: number): number {
+  for (const [row, width, high] of UNPACKS) if (interleaves(s, width, high, first, second)) return row;
   return 0;
 }
 
 /** The distance by which consecutive lanes, modulo `modulus`, are off; 0 if they are not consecutive. */
-function rotation(modulus: number): number {
-  const distance = lanes[0];
-  for (let k = 1; k < 16; k++) if (lanes[k] !== (distance + k) % modulus) return 0;
+function rotation(s: X64Lowering, modulus: number): number {
+  const distance = s.shuffle.lanes[0];
+  for (let k = 1; k < 16; k++) if (s.shuffle.lanes[k] !== (distance + k) % modulus) return 0;
   return distance;
 }
 
 /** Rules for shuffles of one operand */
 function shuffleOne(s: X64Lowering, x: number): number {
-  if (whole4) return one(s, X.PSHUFD, x, fields(lanes4[0], lanes4[1], lanes4[2], lanes4[3]));
-  if (whole2) {
-    const n = lanes2;
+  if (s.shuffle.whole4) {
+    return one(
+      s,
+      X.PSHUFD,
+      x,
+      fields(s.shuffle.lanes4[0], s.shuffle.lanes4[1], s.shuffle.lanes4[2], s.shuffle.lanes4[3]),
+    );
+  }
+  if (s.shuffle.whole2) {
+    const n = s.shuffle.lanes2;
     const lowKept = n[0] === 0 && n[1] === 1 && n[2] === 2 && n[3] === 3;
     const highKept = n[4] === 4 && n[5] === 5 && n[6] === 6 && n[7] === 7;
     const lowInside = n[0] < 4 && n[1] < 4 && n[2] < 4 && n[3] < 4;
@@ -111,23 +110,23 @@ function shuffleOne(s: X64Lowering, x: number): number {
     if (highKept && lowInside) return one(s, X.PSHUFLW, x, fields(n[0], n[1], n[2], n[3]));
     if (lowKept && highInside) return one(s, X.PSHUFHW, x, fields(n[4], n[5], n[6], n[7]));
   }
-  const unpack = unpackRow(0, 0);
+  const unpack = unpackRow(s, 0, 0);
   if (unpack !== 0) return two(s, unpack, x, x);
-  const distance = rotation(16);
+  const distance = rotation(s, 16);
   if (distance !== 0) return two(s, X.PALIGNR, x, x, distance);
   return bytes(s, x, 0);
 }
 
 /** Rules for shuffles of x, whose lanes begin at `first`, with zeros */
 function shuffleWithZero(s: X64Lowering, x: number, first: number): number {
-  const zero = (k: number) => lanes[k] < first || lanes[k] >= first + 16;
+  const zero = (k: number) => s.shuffle.lanes[k] < first || s.shuffle.lanes[k] >= first + 16;
   // Whole-register shifts by bytes.
   for (let n = 1; n < 16; n++) {
     let left = true;
     let right = true;
     for (let k = 0; k < 16; k++) {
-      if (k < n ? !zero(k) : lanes[k] !== first + k - n) left = false;
-      if (k >= 16 - n ? !zero(k) : lanes[k] !== first + k + n) right = false;
+      if (k < n ? !zero(k) : s.shuffle.lanes[k] !== first + k - n) left = false;
+      if (k >= 16 - n ? !zero(k) : s.shuffle.lanes[k] !== first + k + n) right = false;
     }
     if (left) return shifted(s, X.PSLLDQ_I, x, n);
     if (right) return shifted(s, X.PSRLDQ_I, x, n);
@@ -137,7 +136,9 @@ function shuffleWithZero(s: X64Lowering, x: number, first: number): number {
     let fits = true;
     for (let k = 0; k < 16; k++) {
       const element = Math.floor(k / width);
-      if ((element & 1) === 0 ? lanes[k] !== first + (element >> 1) * width + (k % width) : !zero(k)) fits = false;
+      if ((element & 1) === 0 ? s.shuffle.lanes[k] !== first + (element >> 1) * width + (k % width) : !zero(k)) {
+        fits = false;
+      }
     }
     if (fits) return one(s, row, x);
   }
@@ -146,25 +147,25 @@ function shuffleWithZero(s: X64Lowering, x: number, first: number): number {
 
 /** Rules for shuffles of two operands */
 function shuffleTwo(s: X64Lowering, x: number, y: number): number {
-  const unpack = unpackRow(0, 16);
+  const unpack = unpackRow(s, 0, 16);
   if (unpack !== 0) return two(s, unpack, x, y);
-  const mirrored = unpackRow(16, 0);
+  const mirrored = unpackRow(s, 16, 0);
   if (mirrored !== 0) return two(s, mirrored, y, x);
-  const distance = rotation(32);
+  const distance = rotation(s, 32);
   // The lower bytes come from the second operand of the instruction.
   if (distance !== 0 && distance < 16) return two(s, X.PALIGNR, y, x, distance);
   if (distance > 16) return two(s, X.PALIGNR, x, y, distance - 16);
-  if (whole2) {
+  if (s.shuffle.whole2) {
     let kept = true;
     let mask = 0;
     for (let k = 0; k < 8; k++) {
-      if ((lanes2[k] & 7) !== k) kept = false;
-      if (lanes2[k] >= 8) mask |= 1 << k;
+      if ((s.shuffle.lanes2[k] & 7) !== k) kept = false;
+      if (s.shuffle.lanes2[k] >= 8) mask |= 1 << k;
     }
     if (kept) return two(s, X.PBLENDW, x, y, mask);
   }
-  if (whole4) {
-    const n = lanes4;
+  if (s.shuffle.whole4) {
+    const n = s.shuffle.lanes4;
     const control = fields(n[0], n[1], n[2], n[3]);
     const sides = (n[0] >> 2) | (n[1] >> 2 << 1) | (n[2] >> 2 << 2) | (n[3] >> 2 << 3);
     if (sides === 0b1100) return two(s, X.SHUFPS, x, y, control);
@@ -182,7 +183,7 @@ export function selectSwizzle(s: X64Lowering, id: number): void {
   const by = s.b[id];
   if (s.op[by] === OP.CONST) {
     const at = s.imm[by] * 16;
-    for (let k = 0; k < 16; k++) lanes[k] = s.f.vectors[at + k];
+    for (let k = 0; k < 16; k++) s.shuffle.lanes[k] = s.f.vectors[at + k];
     s.vregs[id] = bytes(s, x, 0);
     return;
   }

@@ -1,14 +1,16 @@
 /**
  * The x64 backend as one record: what codegen/target.ts asks of an architecture.
  */
+import { BlockEnds } from "../codegen/block_ends.ts";
 import { type MachineCode, RELOC } from "../codegen/machine_code.ts";
-import type { Target } from "../codegen/target.ts";
+import type { FunctionBackend, Target } from "../codegen/target.ts";
 import { disassemble } from "./disassemble.ts";
+import { Emission } from "./emission.ts";
 import { emitFunction, FILLER } from "./emit.ts";
 import { emitImageStubs } from "./image_stubs.ts";
 import { buildProcessStubs } from "./process_stubs.ts";
 import { registerFile } from "./registers.ts";
-import { selectFunction } from "./select.ts";
+import { newLowering, selectFunction } from "./select.ts";
 import { buildFastEntry, emitEntryThunk, emitHostThunk } from "./thunks.ts";
 
 /** Writes the displacements of calls and jumps between functions and stubs of the image. */
@@ -37,13 +39,22 @@ function relocate(code: MachineCode): void {
   }
 }
 
+function functionBackend(): FunctionBackend {
+  const lowering = newLowering();
+  const emission = new Emission();
+  const ends = new BlockEnds();
+  return {
+    select: (f, v, context, code) => selectFunction(lowering, f, v, context, code),
+    emit: (v, allocation, context, code, index) => emitFunction(emission, ends, v, allocation, context, code, index),
+  };
+}
+
 /** x86-64 with the System V calling convention (Linux and macOS). SSE4.1 is required. */
 export const X64: Target = {
   name: "x64",
   filler: FILLER,
   registers: registerFile,
-  select: selectFunction,
-  emit: emitFunction,
+  functionBackend,
   emitStubs: emitImageStubs,
   emitEntryThunk,
   emitHostThunk,

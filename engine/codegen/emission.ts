@@ -6,8 +6,10 @@
  * Labels: block k has label k; further ones come from `newLabel`. Out-of-line code (trap calls, slow paths) is queued and emitted
  * after the last block.
  */
+import { grown } from "../base/columns.ts";
 import type { OptimizationName } from "../optimizations.ts";
 import type { Allocation } from "./allocation.ts";
+import type { CodeBuffer } from "./code_buffer.ts";
 import type { MachineCode } from "./machine_code.ts";
 import type { CodegenContext } from "./target.ts";
 import type { VCode } from "./vcode.ts";
@@ -51,20 +53,6 @@ export const OUT_OF_LINE = {
   OWN: 6,
 } as const;
 
-/** What emission needs of a buffer of code. */
-export interface CodeBuffer {
-  /** Number of bytes written. */
-  at: number;
-  /** Makes room for `more` bytes. */
-  reserve(more: number): void;
-}
-
-function grown(old: Int32Array): Int32Array {
-  const next = new Int32Array(old.length * 2);
-  next.set(old);
-  return next;
-}
-
 /** State of emission that does not depend on the instruction set; backends extend it. */
 export abstract class FunctionEmission {
   abstract readonly asm: CodeBuffer;
@@ -93,6 +81,12 @@ export abstract class FunctionEmission {
   fixupW: Int32Array = new Int32Array(1024);
 
   labelCount = 0;
+
+  // Branch relaxation (branch_relaxation.ts): bytes that the fixup adds, position per label, and the fixups up to ALIGN.
+  fixupSize: Int32Array = new Int32Array(0);
+  labelAt: Int32Array = new Int32Array(0);
+  flow: Int32Array = new Int32Array(0);
+  flowCount = 0;
 
   coldKind: number[] = [];
   coldLabel: number[] = [];
@@ -146,12 +140,12 @@ export abstract class FunctionEmission {
   fixupFrom(at: number, kind: number, x: number, y: number, z: number, w: number): void {
     const i = this.fixupCount++;
     if (i >= this.fixupAt.length) {
-      this.fixupAt = grown(this.fixupAt);
-      this.fixupKind = grown(this.fixupKind);
-      this.fixupX = grown(this.fixupX);
-      this.fixupY = grown(this.fixupY);
-      this.fixupZ = grown(this.fixupZ);
-      this.fixupW = grown(this.fixupW);
+      this.fixupAt = grown(this.fixupAt, 2 * i);
+      this.fixupKind = grown(this.fixupKind, 2 * i);
+      this.fixupX = grown(this.fixupX, 2 * i);
+      this.fixupY = grown(this.fixupY, 2 * i);
+      this.fixupZ = grown(this.fixupZ, 2 * i);
+      this.fixupW = grown(this.fixupW, 2 * i);
     }
     this.fixupAt[i] = at;
     this.fixupKind[i] = kind;
@@ -159,6 +153,15 @@ export abstract class FunctionEmission {
     this.fixupY[i] = y;
     this.fixupZ[i] = z;
     this.fixupW[i] = w;
+  }
+
+  /** Makes room for the columns of branch relaxation. */
+  ensureRelaxation(): void {
+    if (this.fixupSize.length < this.fixupCount) {
+      this.fixupSize = new Int32Array(this.fixupCount * 2);
+      this.flow = new Int32Array(this.fixupCount * 2);
+    }
+    if (this.labelAt.length < this.labelCount) this.labelAt = new Int32Array(this.labelCount * 2);
   }
 
   newLabel(): number {

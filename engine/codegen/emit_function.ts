@@ -9,15 +9,14 @@
  */
 import { BLOCK_LOOP } from "../ir/function.ts";
 import { TRAP } from "../traps.ts";
-import { BlockEnds } from "./block_ends.ts";
+import type { BlockEnds } from "./block_ends.ts";
+import { labelOffset } from "./branch_relaxation.ts";
 import { emitBranch, emitJump } from "./emit_edges.ts";
 import { FIXUP, type FunctionEmission, OUT_OF_LINE } from "./emission.ts";
 import type { Emitter } from "./emitter.ts";
 import type { MachineCode } from "./machine_code.ts";
 import { AUX_LANDING, auxConsumer, CONSUMER, PSEUDO, PSEUDO_BASE } from "./pseudo_ops.ts";
 import type { VCode } from "./vcode.ts";
-
-const ends = new BlockEnds();
 
 /** Functions start at multiples of this; so do the heads of innermost loops. */
 export const FUNCTION_ALIGNMENT = 16;
@@ -35,6 +34,7 @@ export function alignImage(code: MachineCode, boundary: number, filler: number):
 export function emitFunctionBody<E extends FunctionEmission>(
   emitter: Emitter<E>,
   e: E,
+  ends: BlockEnds,
   index: number,
   distance: number,
 ): void {
@@ -51,20 +51,20 @@ export function emitFunctionBody<E extends FunctionEmission>(
     while (next < v.blockCount && ends.target[layout[next]] !== layout[next]) next++;
     ends.next = next < v.blockCount ? layout[next] : -1;
     e.frame = ends.frameless[k] !== 0 ? 0 : frame;
-    emitBlock(emitter, e, k);
+    emitBlock(emitter, e, ends, k);
   }
   const cold = e.newLabel();
   e.bind(cold);
-  emitCold(emitter, e);
+  emitCold(emitter, e, ends);
   const end = e.newLabel();
   e.bind(end);
   emitter.data(e);
   emitter.finish(e);
-  code.functionEnd[index] = emitter.labelOffset(end);
+  code.functionEnd[index] = labelOffset(e, end);
   code.functionFrame[index] = distance;
   if (code.blockStarts !== undefined) {
-    const starts = Int32Array.from({ length: v.blockCount }, (_, k) => ends.emitted[k] ? emitter.labelOffset(k) : -1);
-    code.blockStarts[index] = Int32Array.of(...starts, emitter.labelOffset(cold));
+    const starts = Int32Array.from({ length: v.blockCount }, (_, k) => ends.emitted[k] ? labelOffset(e, k) : -1);
+    code.blockStarts[index] = Int32Array.of(...starts, labelOffset(e, cold));
   }
   const { writtenGeneral, writtenVector } = e.allocation;
   code.writtenGeneral[index] = writtenGeneral;
@@ -72,7 +72,7 @@ export function emitFunctionBody<E extends FunctionEmission>(
   code.writtenKnown[index] = 1;
 }
 
-function emitBlock<E extends FunctionEmission>(emitter: Emitter<E>, e: E, k: number): void {
+function emitBlock<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: BlockEnds, k: number): void {
   const { v, allocation, asm } = e;
   const { editAt, edgeFirst, skip } = allocation;
   const { reserved } = emitter;
@@ -92,12 +92,12 @@ function emitBlock<E extends FunctionEmission>(emitter: Emitter<E>, e: E, k: num
   for (let i = first; i < end; i++) {
     const start = edit;
     while (edit < editEnd && editAt[edit] === 2 * i) edit++;
-    if (edit > start) emitUndeferred(emitter, e, k, start, edit);
+    if (edit > start) emitUndeferred(emitter, e, ends, k, start, edit);
     asm.reserve(reserved);
-    if (skip[i] === 0) emitInstruction(emitter, e, i, k);
+    if (skip[i] === 0) emitInstruction(emitter, e, ends, i, k);
     const after = edit;
     while (edit < editEnd && editAt[edit] === 2 * i + 1) edit++;
-    if (edit > after) emitUndeferred(emitter, e, k, after, edit);
+    if (edit > after) emitUndeferred(emitter, e, ends, k, after, edit);
   }
 }
 
@@ -105,6 +105,7 @@ function emitBlock<E extends FunctionEmission>(emitter: Emitter<E>, e: E, k: num
 function emitUndeferred<E extends FunctionEmission>(
   emitter: Emitter<E>,
   e: E,
+  ends: BlockEnds,
   k: number,
   first: number,
   end: number,
@@ -126,7 +127,13 @@ function isInnermost(v: VCode, k: number): boolean {
 }
 
 /** The instructions that end a block or name what lies behind it; all others are the backend's. */
-function emitInstruction<E extends FunctionEmission>(emitter: Emitter<E>, e: E, i: number, k: number): void {
+function emitInstruction<E extends FunctionEmission>(
+  emitter: Emitter<E>,
+  e: E,
+  ends: BlockEnds,
+  i: number,
+  k: number,
+): void {
   const { v } = e;
   const op = v.op[i];
   if (op < PSEUDO_BASE) {
@@ -164,7 +171,7 @@ function emitInstruction<E extends FunctionEmission>(emitter: Emitter<E>, e: E, 
 }
 
 /** Where exceptions of a call arrive: no register but those of context and memory holds anything. */
-function emitLanding<E extends FunctionEmission>(emitter: Emitter<E>, e: E, edge: number): void {
+function emitLanding<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: BlockEnds, edge: number): void {
   const { edgeFirst, editFrom, editTo, editRemat } = e.allocation;
   // Registers that the moves themselves have written, general ones in the first word.
   let general = 0;
@@ -183,7 +190,7 @@ function emitLanding<E extends FunctionEmission>(emitter: Emitter<E>, e: E, edge
 }
 
 /** Out-of-line code, in the order they were asked for; they may ask for more. */
-function emitCold<E extends FunctionEmission>(emitter: Emitter<E>, e: E): void {
+function emitCold<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: BlockEnds): void {
   const { coldKind, coldLabel, coldBack, coldAt, coldX } = e;
   ends.next = -1;
   for (let c = 0; c < coldKind.length; c++) {
@@ -205,7 +212,7 @@ function emitCold<E extends FunctionEmission>(emitter: Emitter<E>, e: E): void {
         break;
       }
       case OUT_OF_LINE.LANDING:
-        emitLanding(emitter, e, coldX[c]);
+        emitLanding(emitter, e, ends, coldX[c]);
         break;
       default:
         emitter.cold(e, c);

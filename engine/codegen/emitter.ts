@@ -30,6 +30,4 @@ export interface Emitter<E extends FunctionEmission> {
   data(e: E): void;
   /** Appends the function to the image. */
   finish(e: E): void;
-  /** Image offset of a label of the function finished last. */
-  labelOffset(label: number): number;
 }

@@ -18,8 +18,6 @@ const MAX_INSTRUCTIONS = 48;
 
 const READ = 0, WRITTEN = 1, NEITHER = 2;
 
-const visited = new Int32Array(MAX_BLOCKS);
-
 /** May the moves of edge `back` be made before the branch that chooses between it and `other`? */
 export function mayMoveEarly(e: FunctionEmission, back: number, other: number): boolean {
   const { v, allocation } = e;
@@ -40,9 +38,8 @@ function isUnread(e: FunctionEmission, edge: number, register: number): boolean 
   const { v } = e;
   let found = edgeEffect(e, edge, register);
   if (found !== NEITHER) return found === WRITTEN;
-  let count = 1;
-  visited[0] = v.edgeTo[edge];
-  for (let next = 0; next < count; next++) {
+  const visited = [v.edgeTo[edge]];
+  for (let next = 0; next < visited.length; next++) {
     const k = visited[next];
     found = blockEffect(e, k, register);
     if (found === READ) return false;
@@ -53,11 +50,9 @@ function isUnread(e: FunctionEmission, edge: number, register: number): boolean 
       if (found === READ) return false;
       if (found === WRITTEN) continue;
       const to = v.edgeTo[v.succ[j]];
-      let known = false;
-      for (let n = 0; n < count; n++) if (visited[n] === to) known = true;
-      if (known) continue;
-      if (count === MAX_BLOCKS) return false;
-      visited[count++] = to;
+      if (visited.includes(to)) continue;
+      if (visited.length === MAX_BLOCKS) return false;
+      visited.push(to);
     }
   }
   return true;

@@ -9,6 +9,7 @@
  * - trap sites: offset of an instruction that may fault (or return offset of a call to a trap stub) → trap code, position,
  *   frame size.
  */
+import { grown } from "../base/columns.ts";
 /** Relocation kinds. */
 export const RELOC = {
   /** 32-bit displacement to function `target` (a defined function's index, imports not counted), relative to its own end. */
@@ -164,9 +165,7 @@ export class MachineCode {
   /** Makes room for `more` bytes beyond `length`. */
   reserve(more: number): void {
     if (this.length + more <= this.bytes.length) return;
-    const next = new Uint8Array(Math.max(this.length + more, this.bytes.length * 2));
-    next.set(this.bytes.subarray(0, this.length));
-    this.bytes = next;
+    this.bytes = grown(this.bytes, Math.max(this.length + more, this.bytes.length * 2));
   }
 
   addReloc(at: number, kind: number, target: number): void {
@@ -209,11 +208,7 @@ class Rows {
   add(): number {
     const at = this.#length;
     this.#length = at + this.#width;
-    if (this.#length > this.words.length) {
-      const next = new Int32Array(this.#length * 2);
-      next.set(this.words);
-      this.words = next;
-    }
+    if (this.#length > this.words.length) this.words = grown(this.words, this.#length * 2);
     return at;
   }
 

@@ -2,6 +2,7 @@
  * Rules for block ends, traps and calls, the same for all backends. Arguments and results beyond the registers go through the overflow
  * buffer: stored right before the call, loaded right after it (the backend's abi.ts).
  */
+import { boundsBytes, boundsMemory } from "../ir/function.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
 import { MAX_SMALL_BYTES, sizeClassOf } from "../abi/gc_layout.ts";
@@ -337,4 +338,24 @@ export function selectTailCallRecord(s: LoweringContext, id: number): void {
 export function selectTailCallImport(s: LoweringContext, id: number): void {
   const { general, vector } = s.lowering.convention.clobbers;
   tailCall(s, id, PSEUDO.TAIL_CALL_IMPORT, -1, general, vector);
+}
+
+/** Explicit mode: the address plus its static offset plus the access size must not exceed the memory's length. */
+export function selectBounds(s: LoweringContext, id: number): void {
+  const address = s.a[id];
+  const memory = boundsMemory(s.c[id]);
+  const size = boundsBytes(s.c[id]);
+  const wide = s.ty[address] === TY.I64 ? 1 : 0;
+  if (s.op[address] === OP.CONST && (wide === 0 || s.c[address] === 0)) {
+    const extent = (s.imm[address] >>> 0) + (s.imm[id] >>> 0) + size;
+    if (extent <= 0x7fffffff) {
+      s.plain(PSEUDO.BOUNDS, 0, extent, (memory << 8) | 2);
+      s.end();
+      return;
+    }
+  }
+  const vreg = s.reg(address);
+  s.plain(PSEUDO.BOUNDS, s.imm[id], size, (memory << 8) | wide);
+  s.use(vreg);
+  s.end();
 }

@@ -7,42 +7,7 @@ import { TY } from "../ir/types.ts";
 import { countUses } from "./folding.ts";
 import * as control from "./select_control.ts";
 import type { LoweringContext } from "./lowering_context.ts";
-
-type Rule<S extends LoweringContext> = (s: S, id: number) => void;
-
-function nothing(): void {}
-
-/** Float constants of an outer loop level stay in a register; others appear where they are used. */
-function selectConstant(s: LoweringContext, id: number): void {
-  if (s.constantBlock[id] === -1) s.constant(id, s.ty[id], -1);
-}
-
-/** The rules of operations that are the same for all backends. */
-export const SHARED_RULES = {
-  UNDEF: nothing,
-  // Its BRANCH is all there is of it.
-  UNWOUND: nothing,
-  CONST: selectConstant,
-  PARAM: nothing,
-  RESULT: control.selectResult,
-  CONTEXT: control.selectContext,
-  TRAP_IF: control.selectTrapIf,
-  CALL: control.selectCall,
-  CALL_RECORD: control.selectCallRecord,
-  CALL_IMPORT: control.selectCallImport,
-  CALL_BUILTIN: control.selectCallBuiltin,
-  CHARGE: control.selectCharge,
-  POLL: control.selectPoll,
-  GC_ALLOC: control.selectAllocation,
-  JUMP: control.selectJump,
-  BRANCH: control.selectBranch,
-  SWITCH: control.selectSwitch,
-  RETURN: control.selectReturn,
-  TRAP: control.selectTrap,
-  TAIL_CALL: control.selectTailCall,
-  TAIL_CALL_RECORD: control.selectTailCallRecord,
-  TAIL_CALL_IMPORT: control.selectTailCallImport,
-} as const;
+import type { Rule } from "./selection_rules.ts";
 
 /** Chooses instructions for the function that `s` has begun. `rules` by number of the IR operation. */
 export function selectBlocks<S extends LoweringContext>(

@@ -88,16 +88,22 @@ export interface ProcessStubs {
   faultLanding: number;
 }
 
+/** Selection and emission of one function at a time; owns the columns that are reused from function to function. */
+export interface FunctionBackend {
+  /** Selects instructions: IrFunction → VCode (which it resets). */
+  select(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void;
+  /** Appends the function's bytes, call sites, trap sites and relocations. `index` is the defined function's index. */
+  emit(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode, index: number): void;
+}
+
 export interface Target {
   readonly name: "x64" | "arm64";
   /** The byte between functions. */
   readonly filler: number;
   /** Registers of functions in a module compiled with or without explicit bounds checks, and fuel. */
   registers(explicitBounds: boolean, fuel?: boolean): RegisterFile;
-  /** Chooses instructions: IrFunction → VCode (which it resets). */
-  select(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void;
-  /** Appends the function's bytes, call sites, trap sites and relocations. `index` is the defined function's index. */
-  emit(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode, index: number): void;
+  /** A new backend for functions, with columns of its own. */
+  functionBackend(): FunctionBackend;
   /** Appends shared stubs and native builtins; called once, first. */
   emitStubs(context: CodegenContext, code: MachineCode): void;
   /** Appends the entry thunk (host → wasm through the thread's SLOTS) of a signature. */

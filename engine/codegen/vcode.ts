@@ -16,6 +16,7 @@
  * Physical registers: 0-31 general, 32-63 vector.
  */
 
+import { grown } from "../base/columns.ts";
 import { UnsupportedError } from "../errors.ts";
 
 /** Roles of an operand. */
@@ -64,12 +65,6 @@ export function operandConstraint(word: number): number {
 }
 export function operandFixed(word: number): number {
   return word >>> 26;
-}
-
-function grown32(old: Int32Array, capacity: number): Int32Array {
-  const next = new Int32Array(capacity);
-  next.set(old);
-  return next;
 }
 
 /** Reused for every function, like IrFunction. */
@@ -157,13 +152,9 @@ export class VCode {
         throw new UnsupportedError("function size", "a function is too large to compile: it needs too many registers");
       }
       const size = v * 2;
-      const vregTy = new Uint8Array(size);
-      vregTy.set(this.vregTy);
-      this.vregTy = vregTy;
-      const vregHint = new Uint8Array(size);
-      vregHint.set(this.vregHint);
-      this.vregHint = vregHint;
-      this.vregRemat = grown32(this.vregRemat, size);
+      this.vregTy = grown(this.vregTy, size);
+      this.vregHint = grown(this.vregHint, size);
+      this.vregRemat = grown(this.vregRemat, size);
     }
     this.vregTy[v] = ty;
     this.vregRemat[v] = 0;
@@ -187,7 +178,7 @@ export class VCode {
 
   /** Adds an operand word to the instruction begun last. */
   operand(word: number): void {
-    if (this.operandCount >= this.operands.length) this.operands = grown32(this.operands, this.operandCount * 2);
+    if (this.operandCount >= this.operands.length) this.operands = grown(this.operands, this.operandCount * 2);
     this.operands[this.operandCount++] = word;
   }
 
@@ -205,8 +196,8 @@ export class VCode {
       throw new UnsupportedError("function size", "a function is too large to compile: its calls differ too much");
     }
     if (k >= this.clobberGeneral.length) {
-      this.clobberGeneral = grown32(this.clobberGeneral, k * 2);
-      this.clobberVector = grown32(this.clobberVector, k * 2);
+      this.clobberGeneral = grown(this.clobberGeneral, k * 2);
+      this.clobberVector = grown(this.clobberVector, k * 2);
     }
     this.clobberGeneral[k] = general;
     this.clobberVector[k] = vector;
@@ -220,7 +211,7 @@ export class VCode {
     for (let k = 4 * Math.max(0, n - 64); k < 4 * n; k += 4) {
       if (known[k] === w0 && known[k + 1] === w1 && known[k + 2] === w2 && known[k + 3] === w3) return k >> 2;
     }
-    if (4 * n + 4 > known.length) this.vectors = grown32(known, known.length * 2);
+    if (4 * n + 4 > known.length) this.vectors = grown(known, known.length * 2);
     this.vectors[4 * n] = w0;
     this.vectors[4 * n + 1] = w1;
     this.vectors[4 * n + 2] = w2;
@@ -232,21 +223,21 @@ export class VCode {
   ensureGraph(blocks: number, edges: number): void {
     if (blocks >= this.blockDepth.length) {
       const size = blocks * 2;
-      this.blockFirst = grown32(this.blockFirst, size + 1);
-      this.blockDepth = grown32(this.blockDepth, size);
-      this.blockFlags = grown32(this.blockFlags, size);
-      this.paramStart = grown32(this.paramStart, size);
-      this.paramCount = grown32(this.paramCount, size);
-      this.succStart = grown32(this.succStart, size);
-      this.succCount = grown32(this.succCount, size);
-      this.layout = grown32(this.layout, size);
+      this.blockFirst = grown(this.blockFirst, size + 1);
+      this.blockDepth = grown(this.blockDepth, size);
+      this.blockFlags = grown(this.blockFlags, size);
+      this.paramStart = grown(this.paramStart, size);
+      this.paramCount = grown(this.paramCount, size);
+      this.succStart = grown(this.succStart, size);
+      this.succCount = grown(this.succCount, size);
+      this.layout = grown(this.layout, size);
     }
     if (edges >= this.edgeFrom.length) {
       const size = edges * 2;
-      this.edgeFrom = grown32(this.edgeFrom, size);
-      this.edgeTo = grown32(this.edgeTo, size);
-      this.argStart = grown32(this.argStart, size);
-      this.succ = grown32(this.succ, size);
+      this.edgeFrom = grown(this.edgeFrom, size);
+      this.edgeTo = grown(this.edgeTo, size);
+      this.argStart = grown(this.argStart, size);
+      this.succ = grown(this.succ, size);
     }
   }
 
@@ -254,23 +245,19 @@ export class VCode {
   allocPool(n: number): number {
     const first = this.poolCount;
     this.poolCount = first + n;
-    if (this.poolCount > this.pool.length) this.pool = grown32(this.pool, this.poolCount * 2);
+    if (this.poolCount > this.pool.length) this.pool = grown(this.pool, this.poolCount * 2);
     return first;
   }
 
   #growInstructions(): void {
     const size = this.op.length * 2;
-    const op = new Uint16Array(size);
-    op.set(this.op);
-    this.op = op;
-    const clobbers = new Uint16Array(size);
-    clobbers.set(this.clobbers);
-    this.clobbers = clobbers;
-    this.imm = grown32(this.imm, size);
-    this.disp = grown32(this.disp, size);
-    this.aux = grown32(this.aux, size);
-    this.pos = grown32(this.pos, size);
-    this.site = grown32(this.site, size);
-    this.firstOperand = grown32(this.firstOperand, size + 1);
+    this.op = grown(this.op, size);
+    this.clobbers = grown(this.clobbers, size);
+    this.imm = grown(this.imm, size);
+    this.disp = grown(this.disp, size);
+    this.aux = grown(this.aux, size);
+    this.pos = grown(this.pos, size);
+    this.site = grown(this.site, size);
+    this.firstOperand = grown(this.firstOperand, size + 1);
   }
 }

@@ -22,6 +22,7 @@
  * site's row in the image's table has. A landing is a block like any other: what was caught lies in memory (THREAD.CAUGHT_TAG, the
  * overflow buffer), good until the next call.
  */
+import { grown } from "../base/columns.ts";
 import { OP } from "./ops.ts";
 import type { Signature } from "./types.ts";
 
@@ -79,12 +80,6 @@ export function boundsBytes(word: number): number {
 export const BLOCK_LOOP = 1;
 /** Ends in a trap, or hinted unlikely: laid out at the end. */
 export const BLOCK_COLD = 2;
-
-function grown32(old: Int32Array, capacity: number): Int32Array {
-  const next = new Int32Array(capacity);
-  next.set(old);
-  return next;
-}
 
 export class IrFunction {
   // Instructions.
@@ -163,19 +158,15 @@ export class IrFunction {
   ensure(capacity: number): void {
     if (capacity <= this.op.length) return;
     const size = Math.max(capacity, this.op.length * 2, 1024);
-    const op = new Uint16Array(size);
-    op.set(this.op);
-    this.op = op;
-    const ty = new Uint8Array(size);
-    ty.set(this.ty);
-    this.ty = ty;
-    this.a = grown32(this.a, size);
-    this.b = grown32(this.b, size);
-    this.c = grown32(this.c, size);
-    this.imm = grown32(this.imm, size);
-    this.pos = grown32(this.pos, size);
-    this.site = grown32(this.site, size);
-    this.sched = grown32(this.sched, size);
+    this.op = grown(this.op, size);
+    this.ty = grown(this.ty, size);
+    this.a = grown(this.a, size);
+    this.b = grown(this.b, size);
+    this.c = grown(this.c, size);
+    this.imm = grown(this.imm, size);
+    this.pos = grown(this.pos, size);
+    this.site = grown(this.site, size);
+    this.sched = grown(this.sched, size);
   }
 
   /** Appends an instruction to the columns (not to the order) and returns its value id. */
@@ -209,9 +200,9 @@ export class IrFunction {
   addEdge(from: number, to: number, args: number): number {
     const e = this.edgeCount++;
     if (e >= this.edgeFrom.length) {
-      this.edgeFrom = grown32(this.edgeFrom, e * 2);
-      this.edgeTo = grown32(this.edgeTo, e * 2);
-      this.edgeArgs = grown32(this.edgeArgs, e * 2);
+      this.edgeFrom = grown(this.edgeFrom, e * 2);
+      this.edgeTo = grown(this.edgeTo, e * 2);
+      this.edgeArgs = grown(this.edgeArgs, e * 2);
     }
     this.edgeFrom[e] = from;
     this.edgeTo[e] = to;
@@ -224,12 +215,12 @@ export class IrFunction {
     const k = this.blockCount++;
     if (k >= this.blockStart.length) {
       const size = k * 2;
-      this.blockStart = grown32(this.blockStart, size);
-      this.blockEnd = grown32(this.blockEnd, size);
-      this.blockParams = grown32(this.blockParams, size);
-      this.blockFlags = grown32(this.blockFlags, size);
-      this.blockDepth = grown32(this.blockDepth, size);
-      this.layout = grown32(this.layout, size);
+      this.blockStart = grown(this.blockStart, size);
+      this.blockEnd = grown(this.blockEnd, size);
+      this.blockParams = grown(this.blockParams, size);
+      this.blockFlags = grown(this.blockFlags, size);
+      this.blockDepth = grown(this.blockDepth, size);
+      this.layout = grown(this.layout, size);
     }
     this.blockStart[k] = 0;
     this.blockEnd[k] = 0;
@@ -244,7 +235,7 @@ export class IrFunction {
   allocPool(n: number): number {
     const first = this.poolCount;
     this.poolCount = first + n;
-    if (this.poolCount > this.pool.length) this.pool = grown32(this.pool, this.poolCount * 2);
+    if (this.poolCount > this.pool.length) this.pool = grown(this.pool, this.poolCount * 2);
     return first;
   }
 }

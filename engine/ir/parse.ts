@@ -5,6 +5,7 @@
  * `;` begins a comment; blank lines are skipped. Only the text's own form is checked (ir/verify.ts checks the rest); an error
  * names the line. Numbers of values are kept, so gaps in the columns are UNDEF and instructions without a result come last.
  */
+import { grown } from "../base/columns.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { MalformedError } from "../errors.ts";
 import {
@@ -356,11 +357,7 @@ class FunctionParser {
     if (ty === TY.V128) {
       if (token.length !== 34) throw this.#error("a v128 constant has 32 hexadecimal digits");
       const index = f.vectorCount++;
-      if (f.vectors.length < f.vectorCount * 16) {
-        const grown = new Uint8Array(f.vectorCount * 32);
-        grown.set(f.vectors);
-        f.vectors = grown;
-      }
+      if (f.vectors.length < f.vectorCount * 16) f.vectors = grown(f.vectors, f.vectorCount * 32);
       for (let n = 0; n < 16; n++) f.vectors[index * 16 + n] = parseInt(token.slice(2 + n * 2, 4 + n * 2), 16);
       f.imm[i] = index;
       return;

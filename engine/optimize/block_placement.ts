@@ -9,16 +9,15 @@
 import { BLOCK_COLD, type IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
-import { SCRATCH } from "./scratch.ts";
 
 const { JUMP, BRANCH, TRAP } = OP;
 
 /** Chooses the layout of `f`. */
 export function placeBlocks(f: IrFunction, flow: ControlFlow): void {
-  SCRATCH.ensure(f);
+  flow.scratch.ensure(f);
   markCold(f, flow);
   const blocks = f.blockCount;
-  const next = SCRATCH.blocks;
+  const next = flow.scratch.blocks;
   chain(f, flow, next);
   let n = 0;
   const { layout, blockFlags } = f;
@@ -68,10 +67,10 @@ function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
   }
   const { loopOf, loopParent, loopEnd } = flow;
   // By header: first and last of the blocks that left the loop inside its range and wait for its end.
-  const waiting = SCRATCH.blocks2, waitingLast = SCRATCH.blocks3;
+  const waiting = flow.scratch.blocks2, waitingLast = flow.scratch.blocks3;
   // By header: the block before the loop, the header of the range around it, and, for a whole loop that has left that range, where
   // the chain goes on after it (ATTACHED for others).
-  const before = SCRATCH.blocks4, outer = SCRATCH.blocks5, resume = SCRATCH.blocks6;
+  const before = flow.scratch.blocks4, outer = flow.scratch.blocks5, resume = flow.scratch.blocks6;
   let tail = -1;
   // The innermost open range.
   let open = -1;

@@ -9,7 +9,7 @@
 import { BLOCK_COLD, BLOCK_LOOP, type IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import type { ControlFlow } from "./cfg.ts";
-import { SCRATCH } from "./scratch.ts";
+import type { Scratch } from "./scratch.ts";
 
 const { JUMP, BRANCH, SWITCH, UNWOUND } = OP;
 
@@ -19,11 +19,11 @@ export function cutEdge(f: IrFunction, e: number): void {
 }
 
 /** Drops unreachable blocks and dead edges and renumbers; control flow facts are stale afterwards. Returns whether any went. */
-export function compactBlocks(f: IrFunction): boolean {
-  SCRATCH.ensure(f);
+export function compactBlocks(f: IrFunction, scratch: Scratch): boolean {
+  scratch.ensure(f);
   const { op, a, b, c, sched, edgeFrom, edgeTo, edgeArgs } = f;
   const { blockStart, blockEnd, blockParams, blockFlags, blockDepth } = f;
-  const number = SCRATCH.blocks, edgeNumber = SCRATCH.edges;
+  const number = scratch.blocks, edgeNumber = scratch.edges;
   const blocks = f.blockCount, edges = f.edgeCount;
   number.fill(-1, 0, blocks);
   number[0] = 0;
@@ -103,7 +103,7 @@ export function tidyBlocks(f: IrFunction, flow: ControlFlow): boolean {
   const merged = mergeBlocks(f, flow);
   const threaded = threadJumps(f, flow);
   if (!merged && !threaded) return false;
-  compactBlocks(f);
+  compactBlocks(f, flow.scratch);
   flow.computeLoops(f);
   return true;
 }
@@ -155,9 +155,9 @@ function mergeBlocks(f: IrFunction, flow: ControlFlow): boolean {
   const { op, a, sched, edgeFrom, edgeTo, blockStart, blockEnd, blockParams, blockFlags } = f;
   const { predStart, predEdge, loopEnd } = flow;
   const blocks = f.blockCount;
-  SCRATCH.ensure(f);
+  flow.scratch.ensure(f);
   // next: the block appended to k, or 0. range: the innermost range of a loop around k. first: the block that k was appended to.
-  const next = SCRATCH.blocks, range = SCRATCH.blocks2, outer = SCRATCH.blocks3;
+  const next = flow.scratch.blocks, range = flow.scratch.blocks2, outer = flow.scratch.blocks3;
   next.fill(0, 0, blocks);
   let current = -1;
   let merged = 0;
@@ -176,7 +176,7 @@ function mergeBlocks(f: IrFunction, flow: ControlFlow): boolean {
   }
   if (merged === 0) return false;
 
-  const order = SCRATCH.order;
+  const order = flow.scratch.order;
   let to = 0;
   for (let k = 0; k < blocks; k++) {
     if (next[k] < 0) continue;

@@ -9,6 +9,7 @@
  */
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
+import { Scratch } from "./scratch.ts";
 
 const { JUMP, BRANCH, SWITCH } = OP;
 
@@ -31,6 +32,8 @@ export function successorAt(f: IrFunction, i: number, n: number): number {
 
 /** Control flow facts of one function at a time. Columns are valid for the block and edge counts of the last `compute`. */
 export class ControlFlow {
+  /** Columns for the passes over the function. */
+  readonly scratch: Scratch = new Scratch();
   /** Incoming edges of block k: predEdge[predStart[k] … predStart[k + 1]), in edge order. */
   predStart: Int32Array = new Int32Array(65);
   predEdge: Int32Array = new Int32Array(128);

@@ -9,7 +9,6 @@
 import { CLASS_CONSTANT, type IrFunction, REGION } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import type { ControlFlow } from "./cfg.ts";
-import { SCRATCH } from "./scratch.ts";
 
 const { PARAM, LOAD, LOAD32_U, DIV_S, REM_U } = OP;
 const KEPT = FLAG.WRITES | FLAG.TRAPS | FLAG.CALLS | FLAG.ENDS;
@@ -34,8 +33,8 @@ export function hasEffect(f: IrFunction, i: number): boolean {
 
 /** Removes dead values. Returns how many instructions went. */
 export function removeDeadCode(f: IrFunction, flow: ControlFlow): number {
-  SCRATCH.ensure(f);
-  const live = SCRATCH.marks;
+  flow.scratch.ensure(f);
+  const live = flow.scratch.marks;
   live.fill(0, 0, f.count);
   mark(f, flow, live);
   return sweep(f, flow, live);
@@ -43,7 +42,7 @@ export function removeDeadCode(f: IrFunction, flow: ControlFlow): number {
 
 /** Marks in `live` every value that something with an effect needs. */
 function mark(f: IrFunction, flow: ControlFlow, live: Uint8Array): void {
-  const defBlock = SCRATCH.values, stack = SCRATCH.stack;
+  const defBlock = flow.scratch.values, stack = flow.scratch.stack;
   const { op, a, b, c, imm, sched, pool, edgeArgs, blockStart, blockEnd, blockParams } = f;
   const { predStart, predEdge } = flow;
   const blocks = f.blockCount;
@@ -100,7 +99,7 @@ function mark(f: IrFunction, flow: ControlFlow, live: Uint8Array): void {
 
 /** Drops what is not marked from the order and from edge arguments. */
 function sweep(f: IrFunction, flow: ControlFlow, live: Uint8Array): number {
-  const order = SCRATCH.order;
+  const order = flow.scratch.order;
   const { op, imm, sched, blockStart, blockEnd, blockParams, edgeArgs } = f;
   const { predStart, predEdge } = flow;
   const blocks = f.blockCount;

@@ -12,18 +12,18 @@ import { BLOCK_LOOP, type IrFunction } from "../ir/function.ts";
 import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { compactBlocks, cutEdge } from "./blocks.ts";
-import { SCRATCH } from "./scratch.ts";
+import type { Scratch } from "./scratch.ts";
 
 const { BRANCH, CONST, EQ, JUMP, NE, PARAM, SWITCH, UNWOUND } = OP;
 /** Most instructions of such a block behind its parameters: a zero, a comparison with it, the branch. */
 const MOST = 3;
 
 /** Threads branches of `f`. Returns how many blocks were threaded. */
-export function threadJumps(f: IrFunction): number {
+export function threadJumps(f: IrFunction, scratch: Scratch): number {
   const last = lastCandidate(f);
   if (last === 0) return 0;
-  SCRATCH.ensure(f);
-  const uses = SCRATCH.values, first = SCRATCH.blocks, next = SCRATCH.edges;
+  scratch.ensure(f);
+  const uses = scratch.values, first = scratch.blocks, next = scratch.edges;
   countUses(f, uses);
   linkEdges(f, first, next);
   const { op, sched, blockStart, edgeArgs } = f;
@@ -50,7 +50,7 @@ export function threadJumps(f: IrFunction): number {
     cutEdge(f, f.c[end]);
     for (let s = blockStart[k]; s < f.blockEnd[k]; s++) uses[sched[s]] = 0;
   }
-  if (threaded > 0) compactBlocks(f);
+  if (threaded > 0) compactBlocks(f, scratch);
   return threaded;
 }
 

@@ -1,4 +1,5 @@
 /** Branches on constants that were passed to their block, by IR text, and that a chain of a thousand of them takes no time. */
+import { Scratch } from "./scratch.ts";
 import { ok } from "node:assert/strict";
 import { parseFunction } from "../ir/parse.ts";
 import { printFunction } from "../ir/print.ts";
@@ -142,7 +143,7 @@ for (const [why, text] of STAYS) {
   Deno.test(`nothing is threaded: ${why}`, () => {
     const f = parseFunction(text);
     const before = printFunction(f);
-    ok(threadJumps(f) === 0 && printFunction(f) === before);
+    ok(threadJumps(f, new Scratch()) === 0 && printFunction(f) === before);
   });
 }
 
@@ -168,7 +169,7 @@ Deno.test("a thousand joins with a hundred arguments each do not multiply", () =
   lines.push(`b${last + 1}():`, "RETURN (v1)");
   const f = parseFunction(lines.join("\n"));
   const before = f.poolCount;
-  ok(threadJumps(f) > 0);
+  ok(threadJumps(f, new Scratch()) > 0);
   verifyFunction(f);
   ok(f.poolCount - before < f.count + 256 + width, `${f.poolCount - before} arguments more`);
 });

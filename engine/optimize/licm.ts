@@ -14,7 +14,6 @@ import { TY, TY_BANK } from "../ir/types.ts";
 import type { ControlFlow } from "./cfg.ts";
 import { hasEffect } from "./dead_code.ts";
 import { isLoad, type MemoryState } from "./memory_state.ts";
-import { SCRATCH } from "./scratch.ts";
 
 const { PARAM, RESULT, CONST, JUMP } = OP;
 
@@ -50,7 +49,7 @@ const RESERVE = 4;
  * `memory` (what loops write) must be current.
  */
 export function hoistInvariants(f: IrFunction, flow: ControlFlow, memory: MemoryState, constants: boolean): number {
-  SCRATCH.ensure(f);
+  flow.scratch.ensure(f);
   const pass = new Hoisting(f, flow, memory, constants);
   pass.survey();
   pass.run();
@@ -80,20 +79,20 @@ class Hoisting {
   readonly #memory: MemoryState;
   readonly #constants: boolean;
   /** By value: the block of its definition, where it was moved to included. */
-  readonly #home = SCRATCH.values;
+  readonly #home: Int32Array;
   /** By value: the loop that counted it last; later the next value moved to the same block. */
-  readonly #link = SCRATCH.values2;
-  readonly #moved = SCRATCH.marks;
+  readonly #link: Int32Array;
+  readonly #moved: Uint8Array;
   /** By header: the block in front of the loop, or −1. */
-  readonly #front = SCRATCH.blocks;
+  readonly #front: Int32Array;
   /** By header: the outermost block that is in front of it, going out through loops that have one; −1 for none. */
-  readonly #top = SCRATCH.blocks6;
+  readonly #top: Int32Array;
   /** By header: registers left. */
-  readonly #general = SCRATCH.blocks2;
-  readonly #vector = SCRATCH.blocks3;
+  readonly #general: Int32Array;
+  readonly #vector: Int32Array;
   /** By block: first and last value moved to its end. */
-  readonly #first = SCRATCH.blocks4;
-  readonly #last = SCRATCH.blocks5;
+  readonly #first: Int32Array;
+  readonly #last: Int32Array;
   #any = false;
 
   constructor(f: IrFunction, flow: ControlFlow, memory: MemoryState, constants: boolean) {
@@ -101,6 +100,16 @@ class Hoisting {
     this.#f = f;
     this.#flow = flow;
     this.#constants = constants;
+    const { scratch } = flow;
+    this.#home = scratch.values;
+    this.#link = scratch.values2;
+    this.#moved = scratch.marks;
+    this.#front = scratch.blocks;
+    this.#top = scratch.blocks6;
+    this.#general = scratch.blocks2;
+    this.#vector = scratch.blocks3;
+    this.#first = scratch.blocks4;
+    this.#last = scratch.blocks5;
   }
 
   /** Finds the blocks in front of loops, and how many registers each loop leaves. */
@@ -286,7 +295,7 @@ class Hoisting {
   #rebuild(): void {
     const f = this.#f;
     const { sched, blockStart, blockEnd } = f;
-    const moved = this.#moved, link = this.#link, order = SCRATCH.order;
+    const moved = this.#moved, link = this.#link, order = this.#flow.scratch.order;
     let to = 0;
     for (let k = 0; k < f.blockCount; k++) {
       const start = to;

@@ -8,6 +8,7 @@
  * shares the last slot, which is correct and only less precise. A class that appears late has no common version where paths meet
  * that did not know it yet. CLASS_CONSTANT needs no slot: its version is always 0.
  */
+import { grown } from "../base/columns.ts";
 import { CLASS_CONSTANT, CLASS_SIZES, type IrFunction } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
 import { TY_BYTES } from "../ir/types.ts";
@@ -115,22 +116,14 @@ export class MemoryState {
   }
 
   #newSlot(aliasClass: number): number {
-    if (aliasClass >= this.#slotOf.length) {
-      const grown = new Int32Array(aliasClass * 2);
-      grown.set(this.#slotOf);
-      this.#slotOf = grown;
-    }
+    if (aliasClass >= this.#slotOf.length) this.#slotOf = grown(this.#slotOf, aliasClass * 2);
     if (this.slots < this.#limit) {
       this.#classOf[this.slots] = aliasClass;
       this.version[this.slots] = ++this.#counter;
       this.#slotOf[aliasClass] = ++this.slots;
       return this.slots - 1;
     }
-    if (this.#sharedCount === this.#shared.length) {
-      const grown = new Int32Array(this.#sharedCount * 2);
-      grown.set(this.#shared);
-      this.#shared = grown;
-    }
+    if (this.#sharedCount === this.#shared.length) this.#shared = grown(this.#shared, this.#sharedCount * 2);
     this.#shared[this.#sharedCount++] = aliasClass;
     this.#slotOf[aliasClass] = this.#limit;
     return this.#limit - 1;

@@ -18,66 +18,71 @@ import { promoteGlobals } from "./promote.ts";
 import { reassociate } from "./reassociation.ts";
 import { threadJumps } from "./jump_threading.ts";
 
-const FLOW = new ControlFlow();
-const GVN = new Gvn();
-const MEMORY = new MemoryState();
+/** State that the passes reuse from function to function. Only one function at a time may be optimized in it. */
+export class OptimizerWorkspace {
+  readonly flow: ControlFlow = new ControlFlow();
+  readonly gvn: Gvn = new Gvn();
+  readonly memory: MemoryState = new MemoryState();
+}
 
 /** A callback that sees the function after each pass: verification and dumps. */
 export type AfterPass = (pass: string, f: IrFunction) => void;
 
-/** Runs all passes over `f`. `statistics` counts, by key, how often an optimization applied. */
+/** Runs all passes over `f` in `workspace`. `statistics` counts, by key, how often an optimization applied. */
 export function optimize(
   f: IrFunction,
   optimizations: OptimizationSet,
   statistics: Statistics,
   afterPass?: AfterPass,
+  workspace: OptimizerWorkspace = new OptimizerWorkspace(),
 ): void {
+  const { flow, gvn, memory } = workspace;
   const options: GvnOptions = {
     storeForward: optimizations["store-forward"],
     boundsFacts: optimizations["bounds-facts"],
     manyBounds: optimizations["multi-bounds-cert"],
   };
   // Before the walk, which then knows on each way what was decided on it.
-  if (threadJumps(f) > 0) afterPass?.("thread-branches", f);
-  FLOW.compute(f);
+  if (threadJumps(f, flow.scratch) > 0) afterPass?.("thread-branches", f);
+  flow.compute(f);
   // First the walk: it finds the constants that make code dead, and the equal arguments that make parameters dead.
-  if (GVN.run(f, FLOW, options, statistics)) {
-    compactBlocks(f);
-    FLOW.computeLoops(f);
+  if (gvn.run(f, flow, options, statistics)) {
+    compactBlocks(f, flow.scratch);
+    flow.computeLoops(f);
   }
   afterPass?.("gvn", f);
   // Dead code before tidying: blocks become empty, and joins lose the parameters that stop their jumps from being threaded.
-  removeDeadCode(f, FLOW);
+  removeDeadCode(f, flow);
   afterPass?.("dead-code", f);
-  tidyBlocks(f, FLOW);
+  tidyBlocks(f, flow);
   afterPass?.("blocks", f);
-  if (FLOW.loopCount > 0) {
+  if (flow.loopCount > 0) {
     // Loops after tidying, which leaves the block in front of each loop to move things to. Promotion before motion: the
     // parameters it adds are part of what the registers of a loop must hold.
-    MEMORY.prepare(f, FLOW);
-    if (promoteGlobals(f, FLOW, MEMORY) > 0) {
+    memory.prepare(f, flow);
+    if (promoteGlobals(f, flow, memory) > 0) {
       afterPass?.("promote", f);
-      removeDeadCode(f, FLOW);
+      removeDeadCode(f, flow);
       afterPass?.("dead-params", f);
     }
-    const constants = hoistInvariants(f, FLOW, MEMORY, optimizations["v128-const-cache"]);
+    const constants = hoistInvariants(f, flow, memory, optimizations["v128-const-cache"]);
     statistics.count("v128-const-cache", constants);
     afterPass?.("licm", f);
     // After motion, which has taken the checks out that are the same each time around.
-    const removed = optimizations["loop-precheck"] ? versionLoops(f, FLOW) : 0;
+    const removed = optimizations["loop-precheck"] ? versionLoops(f, flow) : 0;
     if (removed > 0) {
       statistics.count("loop-precheck", removed);
       afterPass?.("loop-precheck", f);
     }
   }
   if (optimizations["assoc-tree"] || optimizations["tree-order"]) {
-    const { chained, swapped } = reassociate(f, optimizations["assoc-tree"], optimizations["tree-order"]);
+    const { chained, swapped } = reassociate(f, flow.scratch, optimizations["assoc-tree"], optimizations["tree-order"]);
     statistics.count("assoc-tree", chained);
     statistics.count("tree-order", swapped);
     if (chained + swapped > 0) afterPass?.("trees", f);
   }
   if (f.charged && coalesceFuel(f) > 0) afterPass?.("charges", f);
   // Layout last: it is about the blocks that are left.
-  placeBlocks(f, FLOW);
+  placeBlocks(f, flow);
   afterPass?.("layout", f);
 }

@@ -11,15 +11,20 @@
 import type { IrFunction } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { SCRATCH } from "./scratch.ts";
+import type { Scratch } from "./scratch.ts";
 
 const { ADD, AND, CONST, MUL, OR, PARAM, RESULT, XOR } = OP;
 /** Fewest leaves of a chain; how deep trees are looked at. */
 const FEWEST_LEAVES = 3, DEPTH = 24;
 
 /** Orders trees of `f`; returns how many chains were made, and how often operands changed places. */
-export function reassociate(f: IrFunction, chains: boolean, order: boolean): { chained: number; swapped: number } {
-  const trees = new Trees(f);
+export function reassociate(
+  f: IrFunction,
+  scratch: Scratch,
+  chains: boolean,
+  order: boolean,
+): { chained: number; swapped: number } {
+  const trees = new Trees(f, scratch);
   let chained = 0, swapped = 0;
   for (let k = 0; k < f.blockCount; k++) {
     if (chains) chained += trees.chainBlock(k);
@@ -31,12 +36,14 @@ export function reassociate(f: IrFunction, chains: boolean, order: boolean): { c
 class Trees {
   readonly #f: IrFunction;
   /** By value: number of uses; place in the order, −1 outside the block in hand. */
-  readonly #uses = SCRATCH.values;
-  readonly #place = SCRATCH.values2;
+  readonly #uses: Int32Array;
+  readonly #place: Int32Array;
 
-  constructor(f: IrFunction) {
-    SCRATCH.ensure(f);
+  constructor(f: IrFunction, scratch: Scratch) {
+    scratch.ensure(f);
     this.#f = f;
+    this.#uses = scratch.values;
+    this.#place = scratch.values2;
     this.#uses.fill(0, 0, f.count);
     this.#place.fill(-1, 0, f.count);
     this.#countUses();

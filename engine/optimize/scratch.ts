@@ -1,5 +1,6 @@
 /**
- * Working columns that the passes share, so that compiling a function allocates nothing: by value, by block and by edge.
+ * Working columns that the passes share, so that compiling a function allocates nothing: by value, by block and by edge. They
+ * belong to the ControlFlow of one compilation (cfg.ts).
  * A pass owns a column from its start to its end and expects no contents except where its own header says so.
  *
  * Columns only grow, between passes: `ensure` first, then hoist them into locals.
@@ -48,6 +49,3 @@ export class Scratch {
     if (f.edgeCount > this.edges.length) this.edges = new Int32Array(f.edgeCount * 2);
   }
 }
-
-/** The one set of columns of this thread: passes run one after another. */
-export const SCRATCH: Scratch = new Scratch();

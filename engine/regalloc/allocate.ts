@@ -12,7 +12,7 @@
  * instruction never asks for more registers at once than there are. check_allocation.ts verifies its results independently.
  */
 import type { Allocation } from "../codegen/allocation.ts";
-import { type AllocatorOptions, allocatorOptions } from "./allocator_options.ts";
+import { allocatorOptions } from "./allocator_options.ts";
 import { BlockFacts } from "./block_facts.ts";
 import { LinearScan } from "./linear_scan.ts";
 import { Liveness } from "./liveness.ts";
@@ -23,36 +23,33 @@ import type { OptimizationSet } from "../optimizations.ts";
 import type { Statistics } from "../statistics.ts";
 import type { VCode } from "../codegen/vcode.ts";
 
-/** What the steps work in; reused from function to function. */
-const facts = new BlockFacts();
-const live = new Liveness();
-const scan = new LinearScan(live, facts);
-const slots = new SpillSlots();
-const resolver = new Resolver(live, facts);
-
-/** The options of the compilation that ran last: its functions all come with the same options. */
-let lastOptions: OptimizationSet | undefined;
-let lastResolved: AllocatorOptions | undefined;
+/** State that the steps reuse from function to function. Only one function at a time may be allocated in it. */
+export class AllocatorWorkspace {
+  readonly facts: BlockFacts = new BlockFacts();
+  readonly live: Liveness = new Liveness();
+  readonly scan: LinearScan = new LinearScan(this.live, this.facts);
+  readonly slots: SpillSlots = new SpillSlots();
+  readonly resolver: Resolver = new Resolver(this.live, this.facts);
+}
 
 /**
- * Allocates registers and stack slots for `v` and writes the result to `out`. `statistics` counts applications of the optimization
- * keys (allocator_options.ts).
+ * Allocates registers and stack slots for `v` and writes the result to `out`. `statistics` counts applications of the
+ * optimization keys (allocator_options.ts).
  */
 export function allocateRegisters(
   v: VCode,
   registers: RegisterFile,
-  options: OptimizationSet,
+  optimizations: OptimizationSet,
   out: Allocation,
   statistics: Statistics,
+  workspace: AllocatorWorkspace = new AllocatorWorkspace(),
 ): void {
-  if (lastResolved === undefined || lastOptions !== options || lastResolved.statistics !== statistics) {
-    lastOptions = options;
-    lastResolved = allocatorOptions(options, statistics);
-  }
+  const { facts, live, scan, slots, resolver } = workspace;
+  const options = allocatorOptions(optimizations, statistics);
   out.reset();
   facts.compute(v);
   live.compute(v, facts, registers);
-  scan.run(v, registers, lastResolved);
-  slots.assign(v, live, scan.slotted, scan.slottedCount, registers.halfSlots === true, lastResolved, out);
-  resolver.run(v, slots.location, lastResolved, out);
+  scan.run(v, registers, options);
+  slots.assign(v, live, scan.slotted, scan.slottedCount, registers.halfSlots === true, options, out);
+  resolver.run(v, slots.location, options, out);
 }

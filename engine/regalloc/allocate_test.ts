@@ -2,7 +2,7 @@ import { type OptimizationSet, optimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
 import { defaultsBut } from "../testing/optimizations.ts";
 import { strict as assert } from "node:assert";
-import { allocateRegisters } from "./allocate.ts";
+import { allocateRegisters, AllocatorWorkspace } from "./allocate.ts";
 import { Allocation } from "../codegen/allocation.ts";
 import { allocatorOptions } from "./allocator_options.ts";
 import { BlockFacts } from "./block_facts.ts";
@@ -14,6 +14,9 @@ import { printVCode } from "../codegen/print_vcode.ts";
 import { randomVCode, toyRegisters, type ToyShape } from "../codegen/testing/random_vcode.ts";
 import { Resolver } from "./resolve.ts";
 import { SpillSlots } from "./spill_slots.ts";
+
+/** Shared by all tests, so that state left by one function would show in the next. */
+const workspace = new AllocatorWorkspace();
 
 const allocation = new Allocation();
 
@@ -27,7 +30,7 @@ function checkRandom(
   const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
   const name = `seed ${seed}, ${JSON.stringify(shape)}, ${JSON.stringify(options)}`;
   try {
-    allocateRegisters(v, registers, options, allocation, statistics);
+    allocateRegisters(v, registers, options, allocation, statistics, workspace);
   } catch (error) {
     throw new Error(`${name}: ${(error as Error).stack}\n${v.count < 200 ? printVCode(v) : ""}`);
   }
@@ -85,9 +88,9 @@ Deno.test("allocateRegisters() does something else when a key is off, and counts
     for (let seed = 0; seed < 30; seed++) {
       const shape = key === "entry-arg-pins" ? { ...SHAPES[3], calls: 0 } : SHAPES[3];
       const v = randomVCode(seed, shape), registers = toyRegisters(shape.general, shape.vector);
-      allocateRegisters(v, registers, optimizationSet(), allocation, statistics);
+      allocateRegisters(v, registers, optimizationSet(), allocation, statistics, workspace);
       const before = printVCode(v, allocation);
-      allocateRegisters(v, registers, defaultsBut({ [key]: false }), allocation, off);
+      allocateRegisters(v, registers, defaultsBut({ [key]: false }), allocation, off, workspace);
       if (printVCode(v, allocation) !== before) different++;
     }
     assert.ok(different > 0, `${key}: no difference`);
@@ -98,7 +101,8 @@ Deno.test("allocateRegisters() does something else when a key is off, and counts
 
 Deno.test("allocateRegisters() is right with live ranges without holes, as for monstrous functions", () => {
   const facts = new BlockFacts(), live = new Liveness(), scan = new LinearScan(live, facts), slots = new SpillSlots();
-  const resolver = new Resolver(live, facts), options = allocatorOptions(optimizationSet(), new Statistics());
+  const resolver = new Resolver(live, facts),
+    options = allocatorOptions(optimizationSet(), new Statistics());
   live.copyLimit = 3;
   for (let seed = 0; seed < 30; seed++) {
     for (const shape of [SHAPES[2], SHAPES[4]]) {
@@ -120,7 +124,7 @@ Deno.test("allocateRegisters() gives the same result again, whatever it did in b
   for (let round = 0; round < 2; round++) {
     for (let k = 0; k < 20; k++) {
       const seed = round === 0 ? k : 19 - k, v = randomVCode(seed, shape);
-      allocateRegisters(v, registers, optimizationSet(), allocation, new Statistics());
+      allocateRegisters(v, registers, optimizationSet(), allocation, new Statistics(), workspace);
       if (round === 0) prints[seed] = printVCode(v, allocation);
       else assert.equal(printVCode(v, allocation), prints[seed]);
     }

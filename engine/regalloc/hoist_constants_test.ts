@@ -6,7 +6,7 @@ import { TY } from "../ir/types.ts";
 import { allocateRegisters } from "./allocate.ts";
 import { Allocation } from "../codegen/allocation.ts";
 import { checkAllocation } from "./check_allocation.ts";
-import { hoistConstants } from "./hoist_constants.ts";
+import { ConstantHoister } from "./hoist_constants.ts";
 import { interpretVCode } from "../codegen/testing/interpret_vcode.ts";
 import { printVCode } from "../codegen/print_vcode.ts";
 import { randomVCode, TOY, toyRegisters } from "../codegen/testing/random_vcode.ts";
@@ -52,29 +52,29 @@ function loop(calls: boolean): VCode {
   return v;
 }
 
-Deno.test("hoistConstants(): what a loop makes is made in front of it", () => {
+Deno.test("ConstantHoister: what a loop makes is made in front of it", () => {
   const v = loop(false);
-  hoistConstants(v, registers.general, toyCost);
+  new ConstantHoister().run(v, registers.general, toyCost);
   assert.equal(constantsIn(v, 1), 0, printVCode(v));
   assert.ok(constantsIn(v, 0) > 0, printVCode(v));
 });
 
-Deno.test("hoistConstants(): a loop that loses its registers to a call keeps its constants", () => {
+Deno.test("ConstantHoister: a loop that loses its registers to a call keeps its constants", () => {
   const v = loop(true);
   const before = constantsIn(v, 1);
   assert.ok(before > 0);
-  assert.equal(hoistConstants(v, registers.general, toyCost), 0);
+  assert.equal(new ConstantHoister().run(v, registers.general, toyCost), 0);
   assert.equal(constantsIn(v, 1), before);
 });
 
-Deno.test("hoistConstants(): random functions do what they did, and can be allocated", () => {
+Deno.test("ConstantHoister: random functions do what they did, and can be allocated", () => {
   const shape = { general: 8, vector: 8, variables: 6, statements: 40, calls: 0 };
   const allocation = new Allocation();
   let gone = 0;
   for (let seed = 1; seed <= 200; seed++) {
     const expected = interpretVCode(randomVCode(seed, shape), STEPS);
     const v = randomVCode(seed, shape);
-    gone += hoistConstants(v, registers.general, toyCost);
+    gone += new ConstantHoister().run(v, registers.general, toyCost);
     assert.equal(interpretVCode(v, STEPS), expected, `seed ${seed}`);
     allocateRegisters(v, registers, optimizationSet(), allocation, new Statistics());
     assert.deepEqual(checkAllocation(v, registers, allocation), [], `seed ${seed}`);

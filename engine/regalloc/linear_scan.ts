@@ -10,6 +10,7 @@
  * Establishes: intervals of different values never share a register at a position; fixed ranges are respected; every use that
  * needs a register, and every definition, lies in an interval that has one. Moves follow from the intervals (resolve.ts).
  */
+import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
 import type { AllocatorOptions } from "./allocator_options.ts";
 import type { BlockFacts } from "./block_facts.ts";
@@ -620,11 +621,7 @@ export class LinearScan {
   #needSlot(x: number): void {
     this.needsSlot[x] = 1;
     const n = this.slottedCount++;
-    if (n >= this.slotted.length) {
-      const next = new Int32Array(n * 2);
-      next.set(this.slotted);
-      this.slotted = next;
-    }
+    if (n >= this.slotted.length) this.slotted = grown(this.slotted, n * 2);
     this.slotted[n] = x;
   }
 

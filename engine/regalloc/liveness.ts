@@ -11,6 +11,7 @@
  * A use that the allocator satisfies by a move in the gap before its instruction (a fixed register, a tied operand) or on an
  * edge keeps its value live only up to that move, and a repeatable value (VCode.vregRemat) not at all: it is made in place.
  */
+import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import type { BlockFacts } from "./block_facts.ts";
@@ -29,12 +30,6 @@ export const DEF_KIND = { NONE: 0, REG: 1, ANY: 2, FIXED: 3, TIED: 4, PARAM: 5, 
 
 /** Location of an interval that is in its register's stack slot (or is to be repeated); registers are ≥ 0. */
 export const IN_SLOT = -1;
-
-function grown(old: Int32Array, size: number): Int32Array {
-  const next = new Int32Array(size);
-  next.set(old);
-  return next;
-}
 
 export class Liveness {
   // Per virtual register.

@@ -6,6 +6,7 @@
  * Invariant: destinations are distinct (the same move may be given twice); locations are those of Allocation, and slots of
  * different sizes never overlap.
  */
+import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
 import { TY } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";
@@ -30,15 +31,7 @@ function growEdits(out: Allocation): void {
   out.editFrom = grown(out.editFrom, size);
   out.editRemat = grown(out.editRemat, size);
   out.editTo = grown(out.editTo, size);
-  const editTy = new Uint8Array(size);
-  editTy.set(out.editTy);
-  out.editTy = editTy;
-}
-
-function grown(old: Int32Array, size: number): Int32Array {
-  const next = new Int32Array(size);
-  next.set(old);
-  return next;
+  out.editTy = grown(out.editTy, size);
 }
 
 /** Index of a location in the tables below: registers 0-63, then slots. */
@@ -88,9 +81,7 @@ export class ParallelMoves {
     this.#to = grown(this.#to, size);
     this.#remat = grown(this.#remat, size);
     this.#ready = grown(this.#ready, size);
-    const ty = new Uint8Array(size);
-    ty.set(this.#ty);
-    this.#ty = ty;
+    this.#ty = grown(this.#ty, size);
   }
 
   /** Appends the moves added since the last call to `out`, in a right order, and empties the set. */

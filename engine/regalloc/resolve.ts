@@ -7,6 +7,7 @@
  * slot where its intervals leave a register for the slot, or once after its definition, whichever is estimated to run less;
  * being in SSA form, the slot stays valid from then on.
  */
+import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
 import { TY } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";
@@ -18,12 +19,6 @@ import { CONSTRAINT, ROLE, type VCode, VREG_MASK } from "../codegen/vcode.ts";
 
 /** Values of #stored. */
 const STORED = 1, STORED_ON_EDGES = 2;
-
-function grown(old: Int32Array, size: number): Int32Array {
-  const next = new Int32Array(size);
-  next.set(old);
-  return next;
-}
 
 export class Resolver {
   readonly #live: Liveness;

@@ -4,6 +4,7 @@
  * join, stays where it is. Slots of references, of 4, 8 and 16 bytes are never mixed: moves may take them for distinct
  * locations, and a collector finds all references in the lowest `refSlotCount` cells of the frame.
  */
+import { grown } from "../base/columns.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";
 import type { AllocatorOptions } from "./allocator_options.ts";
@@ -183,11 +184,7 @@ class Heap {
   }
 
   add(end: number, slot: number): void {
-    if (this.size >= this.#keys.length) {
-      const next = new Float64Array(this.size * 2);
-      next.set(this.#keys);
-      this.#keys = next;
-    }
+    if (this.size >= this.#keys.length) this.#keys = grown(this.#keys, this.size * 2);
     const keys = this.#keys, value = end * KEY + slot;
     let k = this.size++;
     while (k > 0) {

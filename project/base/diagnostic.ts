@@ -112,15 +112,15 @@ export function fail(code: string, message: string, more: Partial<Diagnostic> = 
   return new ProjectError([{ severity: "error", ...more, code, message }]);
 }
 
-/** `file:line:column: code: message`, then a `help:` line. */
+/** `file:line:column: code: message`, then a `help:` line; nothing in them can forge or hide a line. */
 export function formatDiagnostic(d: Diagnostic): string {
   let where = "";
   if (d.file !== undefined) {
     where = d.file + (d.line === undefined ? "" : `:${d.line}:${d.column ?? 1}`) + ": ";
   }
   const level = d.severity === "error" ? "" : `${d.severity}: `;
-  const text = `${where}${level}${d.code}: ${d.message}`;
-  return d.help === undefined ? text : `${text}\n  help: ${d.help}`;
+  const text = escapeHostile(`${where}${level}${d.code}: ${d.message}`);
+  return d.help === undefined ? text : `${text}\n  help: ${escapeHostile(d.help)}`;
 }
 
 /** A JSON pointer as people read it: `packages["github.com/acme/kv"].version`. */

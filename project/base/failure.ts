@@ -5,7 +5,7 @@
 // From their files: the whole engine would be loaded for commands that never compile.
 import { TrapError, WaftError } from "@waft/engine/errors";
 import { environmentVariable, writeText } from "@waft/engine/host/process";
-import { ProjectError } from "./diagnostic.ts";
+import { escapeHostile, ProjectError } from "./diagnostic.ts";
 
 /** Wrong usage: exit status 2. */
 export class UsageError extends Error {
@@ -74,7 +74,7 @@ export function describe(error: unknown): string {
 }
 
 function trapLines(file: string, trap: TrapError): string {
-  const lines = [`waft: ${oneLine(file)}: trap: ${trap.message}`];
+  const lines = [`waft: ${oneLine(file)}: trap: ${oneLine(trap.message)}`];
   for (const { funcIndex, funcName, offset, file, line, column } of trap.frames) {
     const source = file === undefined ? "" : `${oneLine(file)}:`;
     const place = line === undefined ? `offset 0x${offset.toString(16)}` : `${source}${line}:${column}`;
@@ -94,10 +94,7 @@ function systemMessage(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Text that cannot move the cursor or fake a second line: control characters are escaped. */
+/** Text that cannot move the cursor, fake a second line, or hide or reorder what is around it. */
 export function oneLine(text: string): string {
-  // deno-lint-ignore no-control-regex
-  return text.replace(/[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, (c) => {
-    return `\\u{${c.codePointAt(0)!.toString(16)}}`;
-  });
+  return escapeHostile(text);
 }

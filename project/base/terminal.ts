@@ -34,8 +34,13 @@ export function palette(on: boolean): Palette {
   return { bold: paint(1, 22), dim: paint(2, 22), red: paint(31, 39), green: paint(32, 39), yellow: paint(33, 39) };
 }
 
-/** Untrusted text, made harmless and cut. */
-export function safe(text: string, limit = 200): string {
+/** Untrusted text, made harmless. It is never shortened: what a user decides on must be there whole. */
+export function safe(text: string): string {
+  return escapeHostile(text);
+}
+
+/** Untrusted text, made harmless and cut, for hints that repeat what is shown whole elsewhere. */
+export function safeHint(text: string, limit: number): string {
   const clean = escapeHostile(text);
   return clean.length > limit ? `${clean.slice(0, limit - 1)}…` : clean;
 }

@@ -3,8 +3,8 @@
  *
  * In: results of ops. Out: lines; everything that comes from a registry is escaped.
  */
-import { findAuthority } from "../definitions/authorities.ts";
-import { describeScope } from "../definitions/authorities.ts";
+import type { JsonObject } from "../base/json_read.ts";
+import { describeScope, findAuthority } from "../definitions/authorities.ts";
 import { type AuthorityRequest, scopeOf } from "../definitions/definition.ts";
 import type { Change } from "../ops/changes.ts";
 import type { ChangeResult } from "../ops/change.ts";
@@ -33,7 +33,7 @@ export function changeLines(changes: readonly Change[], colors: Palette, all: bo
         : [`${c.skipped.slice(0, 2).map((s) => `${s.version} skipped: ${s.reason}`).join("; ")}`]),
       authorityText(c),
     ].filter((text) => text !== "");
-    return [`${paint(sign)} ${c.id}`, versions, safe(notes.join("; "), 400)];
+    return [`${paint(sign)} ${c.id}`, versions, safe(notes.join("; "))];
   });
   return layoutTable(rows);
 }
@@ -80,16 +80,22 @@ export function reviewText(request: ReviewRequest, colors: Palette, now: number,
       `  ${requestSign(a, request, colors)} ${a.name}`,
       safe(describeScope(scopeOf(a))),
       a.mode,
-      safe(a.reason, 300),
+      safe(a.reason),
     ]),
     columns,
   ));
   if (definition.authorities.length === 0) lines.push("  asks for no authority");
   const reach = Object.entries(request.reach).map(([id, grants]) =>
-    `${id} (${Object.keys(grants).sort().join(", ") || "no authority"})`
+    `${id} (${Object.keys(grants).sort().map((name) => grantText(name, grants[name]!)).join(", ") || "no authority"})`
   );
-  lines.push(`  reaches: ${reach.length === 0 ? "nothing else" : reach.join(", ")}`);
+  lines.push(`  reaches: ${reach.length === 0 ? "nothing else" : safe(reach.join(", "))}`);
   return lines.join("\n");
+}
+
+/** An authority with its whole scope. */
+function grantText(name: string, scope: JsonObject): string {
+  const words = describeScope(scope);
+  return words === "" ? name : `${name} ${words}`;
 }
 
 /** `+` for a request that is new, `~` for a wider one, `=` for one that was reviewed before. */

@@ -16,7 +16,7 @@ export function inspectText(p: InspectResult, colors: Palette): string {
       d.stability === undefined ? "" : `   ${d.stability}`
     }`,
   ];
-  lines.push(`  ${safe(d.description, 500)}`);
+  lines.push(`  ${safe(d.description)}`);
   const facts: string[][] = [["  package", p.package], ["  license", safe(d.provenance.license)], [
     "  repository",
     safe(d.provenance.repository),
@@ -42,7 +42,7 @@ export function inspectText(p: InspectResult, colors: Palette): string {
       : a.name in p.grants
       ? `granted ${describeScope(p.grants[a.name]!)}`.trim()
       : "denied";
-    return [`  ${a.name}`, safe(describeScope(scopeOf(a))), a.mode, safe(decided), safe(a.reason, 300)];
+    return [`  ${a.name}`, safe(describeScope(scopeOf(a))), a.mode, safe(decided), safe(a.reason)];
   })));
   for (const side of ["provides", "consumes"] as const) {
     for (const c of d[side]) {

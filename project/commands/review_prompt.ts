@@ -11,7 +11,7 @@ import { type AuthorityRequest, scopeOf } from "../definitions/definition.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import type { Decider, Decision, ReviewRequest } from "../ops/decide.ts";
 import { grantFrom } from "../ops/decide.ts";
-import { type Palette, safe } from "../base/terminal.ts";
+import { type Palette, safeHint } from "../base/terminal.ts";
 import { drainInput, showWhole } from "./terminal_input.ts";
 import { explainAuthorities, reviewText } from "./change_output.ts";
 
@@ -63,7 +63,7 @@ async function chooseAuthorities(request: ReviewRequest): Promise<AuthorityReque
     message: "Allow which? (space selects, enter confirms)",
     output,
     required: false,
-    options: authorities.map((a) => ({ value: a.name, label: a.name, hint: `${a.mode}: ${safe(a.reason, 100)}` })),
+    options: authorities.map((a) => ({ value: a.name, label: a.name, hint: `${a.mode}: ${safeHint(a.reason, 100)}` })),
   });
   if (isCancel(names)) return undefined;
   return authorities.filter((a) => names.includes(a.name));

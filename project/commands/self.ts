@@ -130,6 +130,11 @@ async function uninstall(flags: SelfFlags, canAsk: boolean): Promise<{ data: unk
   ]);
   const paths = machinePaths();
   const plan = await planUninstall(paths, flags.purge === true);
+  if (!plan.isInstalled && flags.purge !== true) {
+    throw fail("install.missing", "waft was not installed here by its installer, so there is nothing to uninstall", {
+      help: "use the package manager that installed it; --purge removes waft's caches and records all the same",
+    });
+  }
   const list = [...plan.remove, ...plan.edits.map((e) => `the lines for waft in ${e.file}`)];
   const kept = plan.keep.length === 0 ? "" : `\nkept: ${plan.keep.join(", ")} (--purge removes it, too)`;
   if (flags.dryRun === true) return { data: plan, text: `would remove:\n  ${list.join("\n  ")}${kept}` };

@@ -5,7 +5,6 @@
  * authorities. The version is `package.version`, else the highest version tag that is reachable from HEAD, which must then
  * be HEAD's own and the tree clean. Only allow-listed files ship. Design: §3.4.
  */
-import { execFile } from "node:child_process";
 import { digestBytes } from "../base/integrity.ts";
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
 import { checkLinks } from "../definitions/link_check.ts";
@@ -14,6 +13,7 @@ import { packageManifest } from "../definitions/catalog.ts";
 import { collectPackage, openDirectory } from "../packages/source_path.ts";
 import { canonicalVersion, compareVersions } from "../base/version.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";
+import { type GitState, gitState } from "./git_state.ts";
 
 /** What to publish and how. */
 export interface PublishRequest {
@@ -112,14 +112,6 @@ export async function publishPackage(context: OpsContext, request: PublishReques
   return { ...result, created, url };
 }
 
-interface GitState {
-  readonly head: string;
-  /** Tags that are reachable from HEAD, with their commits. */
-  readonly tags: readonly { readonly name: string; readonly commit: string }[];
-  /** Changed and untracked files, relative to the package. */
-  readonly dirty: readonly string[];
-}
-
 function taggedVersion(git: GitState | undefined): string {
   const help = 'write "version" under "package" in waft.json, or tag the commit: git tag v0.1.0';
   if (git === undefined) {
@@ -146,37 +138,4 @@ function taggedVersion(git: GitState | undefined): string {
     );
   }
   return newest.version;
-}
-
-/** The repository's state, or undefined when the directory is in none. */
-async function gitState(root: string): Promise<GitState | undefined> {
-  const head = await git(root, ["rev-parse", "HEAD"]);
-  if (head === undefined) return undefined;
-  const tags = await git(root, [
-    "for-each-ref",
-    "--merged",
-    "HEAD",
-    "--format=%(refname:strip=2)%09%(*objectname)%09%(objectname)",
-    "refs/tags",
-  ]) ?? "";
-  const dirty = await git(root, ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", "."]) ??
-    "";
-  const prefix = (await git(root, ["rev-parse", "--show-prefix"]) ?? "").trim();
-  return {
-    head: head.trim(),
-    tags: tags.split("\n").filter((line) => line !== "").map((line) => {
-      const [name, peeled, direct] = line.split("\t");
-      return { name: name!, commit: peeled || direct! };
-    }),
-    dirty: dirty.split("\0").filter((line) => line !== "").map((line) => line.slice(3)).map((path) =>
-      path.startsWith(prefix) ? path.slice(prefix.length) : path
-    ),
-  };
-}
-
-function git(root: string, args: readonly string[]): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const options = { cwd: root, maxBuffer: 16 << 20, env: { ...process.env, GIT_OPTIONAL_LOCKS: "0", LC_ALL: "C" } };
-    execFile("git", [...args], options, (error, stdout) => resolve(error === null ? stdout : undefined));
-  });
 }

@@ -6,7 +6,7 @@
 import type { Context, Module } from "@waft/engine";
 import { Wasi, WasiExit } from "@waft/engine/wasi";
 import { parseArgument, printResult } from "./arguments.ts";
-import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
+import { FileFailure, GuestExit, oneLine, UsageError } from "../base/failure.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
 import { ProjectError } from "../base/diagnostic.ts";
 import { narrowedInputs, narrowedWasi } from "../definitions/wasi_groups.ts";
@@ -146,7 +146,7 @@ function functionsOf(module: Module): { name: string; type: string }[] {
 
 function listOf(functions: { name: string; type: string }[]): string {
   const left = functions.length - MOST_LISTED;
-  return functions.slice(0, MOST_LISTED).map(({ name, type }) => `\n    ${name} ${type}`).join("") +
+  return functions.slice(0, MOST_LISTED).map(({ name, type }) => `\n    ${oneLine(name)} ${type}`).join("") +
     (left > 0 ? `\n    and ${left} more` : "");
 }
 
@@ -154,14 +154,18 @@ function defaultExport(file: string, module: Module): string {
   const functions = functionsOf(module);
   if (functions.some(({ name }) => name === "_start")) return "_start";
   if (functions.length === 1) return functions[0]!.name;
-  if (functions.length === 0) throw new UsageError(`${file} exports no function`);
-  throw new UsageError(`${file} exports several functions; choose one with --invoke NAME:${listOf(functions)}`);
+  if (functions.length === 0) throw new UsageError(`${oneLine(file)} exports no function`);
+  throw new UsageError(
+    `${oneLine(file)} exports several functions; choose one with --invoke NAME:${listOf(functions)}`,
+  );
 }
 
 function functionType(file: string, module: Module, name: string) {
   const type = module.functionType(name);
   if (type === undefined) {
-    throw new UsageError(`${file} exports no function "${name}"; it exports:${listOf(functionsOf(module)) || " none"}`);
+    throw new UsageError(
+      `${oneLine(file)} exports no function "${oneLine(name)}"; it exports:${listOf(functionsOf(module)) || " none"}`,
+    );
   }
   return type;
 }
@@ -169,7 +173,9 @@ function functionType(file: string, module: Module, name: string) {
 function convertArguments(file: string, name: string, params: readonly number[], args: readonly string[]): unknown[] {
   if (args.length !== params.length) {
     throw new UsageError(
-      `${file}: "${name}" takes ${params.length} argument${params.length === 1 ? "" : "s"}, not ${args.length}`,
+      `${oneLine(file)}: "${oneLine(name)}" takes ${params.length} argument${
+        params.length === 1 ? "" : "s"
+      }, not ${args.length}`,
     );
   }
   return params.map((type, i) => {
@@ -177,7 +183,7 @@ function convertArguments(file: string, name: string, params: readonly number[],
       return parseArgument(args[i]!, type);
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
-      throw new UsageError(`${file}: argument ${i + 1} of "${name}": ${error.message}`);
+      throw new UsageError(`${oneLine(file)}: argument ${i + 1} of "${oneLine(name)}": ${error.message}`);
     }
   });
 }

@@ -14,6 +14,7 @@ import { type MachineFacts, type MachinePaths, machinePaths } from "../base/path
 import { replaceFile } from "../versions/release_download.ts";
 import {
   diskError,
+  isStagingName,
   namesIn,
   placeVersion,
   readActive,
@@ -139,8 +140,7 @@ export async function installSelf(
 
 async function removeLauncher(bin: string): Promise<void> {
   const launcher = join(bin, "waft");
-  const text = await readFile(launcher, "utf8").catch(() => "");
-  if (text.includes(MARK)) await rm(launcher, { force: true });
+  if (await isLauncher(launcher)) await rm(launcher, { force: true });
 }
 
 /** The files below a directory, by path. */
@@ -171,24 +171,67 @@ async function missingParents(directories: readonly string[]): Promise<string[]>
   return [...missing];
 }
 
+/** Names that waft gives to what it puts into its directories; everything else there belongs to others. */
+const OWN_NAMES: { readonly [directory in "cache" | "state" | "config"]: RegExp } = {
+  cache: /^(?:blobs|compiled|downloads|indexes|records)$/,
+  state:
+    /^(?:trust|active\.json|install-receipt\.json|release-seen\.json|waft-lock\.json\.lock(?:\.[0-9a-f]{12})?|[a-z-]+\.json\.[0-9a-f]{12}\.tmp)$/,
+  config: /^(?:config|policy|registry-keys|credentials)\.json(?:\.[0-9a-f]{12}\.tmp)?$/,
+};
+
+/** Entries of waft's directories that waft made. */
+async function ownEntries(paths: MachinePaths, directory: keyof typeof OWN_NAMES): Promise<string[]> {
+  const names = await namesIn(paths[directory]);
+  return names.filter((name) => OWN_NAMES[directory].test(name)).map((name) => join(paths[directory], name));
+}
+
+/** Directories of installed versions, and what interrupted installations left beside them. */
+async function ownVersions(paths: MachinePaths): Promise<string[]> {
+  const own: string[] = [];
+  for (const name of await namesIn(paths.versions)) {
+    const isOwn = isStagingName(name) || await readReceipt(paths, name).catch(() => undefined) !== undefined;
+    if (isOwn) own.push(join(paths.versions, name));
+  }
+  return own;
+}
+
+/** waft's own directories. */
+function ownDirectories({ versions, cache, state, config }: MachinePaths): string[] {
+  return [versions, cache, state, config];
+}
+
 /** What an uninstallation would remove, and what it keeps. */
 export interface UninstallPlan {
+  /** Was waft installed here by its installer? */
+  readonly isInstalled: boolean;
   readonly remove: readonly string[];
   readonly edits: readonly PathEdit[];
   readonly keep: readonly string[];
 }
 
-/** Finds out what to remove. */
+/** Finds out what to remove: entries that waft made, by name, and never a directory with what others put there. */
 export async function planUninstall(paths: MachinePaths, purge: boolean): Promise<UninstallPlan> {
   const receipt = await readInstallReceipt(paths);
-  const bin = receipt?.bin ?? paths.bin;
-  const config = await namesIn(paths.config);
+  const launcher = join(receipt?.bin ?? paths.bin, "waft");
+  const isInstalled = receipt !== undefined || await isLauncher(launcher);
+  const config = await ownEntries(paths, "config");
   const keepConfig = !purge && config.length > 0;
   return {
-    remove: [join(bin, "waft"), paths.versions, paths.cache, paths.state, ...(keepConfig ? [] : [paths.config])],
+    isInstalled,
+    remove: [
+      ...(isInstalled ? [launcher] : []),
+      ...await ownVersions(paths),
+      ...await ownEntries(paths, "cache"),
+      ...await ownEntries(paths, "state"),
+      ...(keepConfig ? [] : config),
+    ],
     edits: receipt?.path ?? [],
     keep: keepConfig ? [paths.config] : [],
   };
+}
+
+async function isLauncher(path: string): Promise<boolean> {
+  return (await readFile(path, "utf8").catch(() => "")).includes(MARK);
 }
 
 /**
@@ -204,22 +247,23 @@ export async function uninstallSelf(
   const receipt = await readInstallReceipt(paths);
   const longestFirst = [...(receipt?.created ?? [])].sort((a, b) => b.length - a.length);
   const removeEmpty = async (): Promise<void> => {
-    for (const directory of longestFirst) await rmdir(directory).catch(() => {}); // Not empty: others use it.
+    for (const directory of [...ownDirectories(paths), ...longestFirst]) await rmdir(directory).catch(() => {}); // Not empty: others use it.
   };
   const work = async (): Promise<string[]> => {
     const left = await undoEdits(plan.edits, step);
-    const late = [paths.versions, paths.state];
-    const directories = plan.remove.slice(1).filter((directory) => !late.includes(directory));
-    for (const directory of [...directories, paths.versions]) {
-      step(`remove ${directory}`);
-      await rm(directory, { recursive: true, force: true });
+    const isLate = (path: string): boolean => [paths.versions, paths.state].includes(dirname(path));
+    const launcher = join(receipt?.bin ?? paths.bin, "waft");
+    const early = plan.remove.filter((path) => path !== launcher && !isLate(path));
+    for (const path of [...early, ...await ownVersions(paths)]) {
+      step(`remove ${path}`);
+      await rm(path, { recursive: true, force: true });
     }
     step("launcher");
     await removeLauncher(receipt?.bin ?? paths.bin);
     step("state");
-    for (const name of await namesIn(paths.state)) {
-      if (join(paths.state, name) !== receiptFile(paths) && name !== WRITE_LOCK_FILE) {
-        await rm(join(paths.state, name), { recursive: true, force: true });
+    for (const path of await ownEntries(paths, "state")) {
+      if (path !== receiptFile(paths) && path !== join(paths.state, WRITE_LOCK_FILE)) {
+        await rm(path, { recursive: true, force: true });
       }
     }
     step("directories");
@@ -229,7 +273,7 @@ export async function uninstallSelf(
   const installed = await DISK.status(paths.state) !== undefined;
   const left = installed ? await withVersionLock(paths, work) : await work();
   step("receipt");
-  await rm(paths.state, { recursive: true, force: true });
+  for (const path of await ownEntries(paths, "state")) await rm(path, { recursive: true, force: true });
   step("the last directories");
   await removeEmpty();
   return left;

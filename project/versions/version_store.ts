@@ -40,6 +40,11 @@ export type Step = (name: string) => void;
 const RECEIPT = "receipt.json";
 const STAGING = /^\.(?:staging|old)-[0-9a-f]{12}$/;
 
+/** Is this the name of a directory that an interrupted installation left among the versions? */
+export function isStagingName(name: string): boolean {
+  return STAGING.test(name);
+}
+
 /** Runs `work` as the only one that changes versions. */
 export async function withVersionLock<T>(
   paths: MachinePaths,

@@ -1,7 +1,7 @@
 /** Mistakes at the command line are answered with what is wrong, where, and what there is; modules come from pipes, too. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -45,6 +45,52 @@ Deno.test("mistakes: one line that says what and where, with the status for it",
       assert.match(err, message, words.join(" "));
       assert.deepEqual([code, out], [status, ""], words.join(" "));
     }
+  }));
+
+/** A line that a hostile name would add, and characters that would hide or reorder what is around it. */
+const FORGED = "x\nwaft: everything is fine\u200b\u200e\u200f\u061c\u202e\u2066\u001b[2K\ufeff\u00ad";
+
+Deno.test("mistakes: names in modules and files forge no line and hide nothing", () =>
+  inFolder(async (home) => {
+    const text = [...new TextEncoder().encode(FORGED)].map((b) => `\\${b.toString(16).padStart(2, "0")}`).join("");
+    const one = `(module (func (export "${text}") (param i32)))`;
+    const modules: { readonly [name: string]: string } = {
+      "one.wat": one,
+      "two.wat": `(module (func (export "${text}")) (func (export "b")))`,
+      "missing.wat": `(module (import "${text}" "${text}" (func)) (func (export "f")))`,
+      "invalid.wat": `(module (func (export "${text}")) (func (export "${text}")))`,
+      "trap.wat": `(module (func (export "${text}") unreachable))`,
+      [`${FORGED.replaceAll("\u0000", "")}.wat`]: one,
+    };
+    let failures = 0;
+    for (const [file, wat] of Object.entries(modules)) {
+      writeFileSync(join(home, file), wat);
+      for (
+        const words of [["run", file], ["run", "--invoke", FORGED, file], ["run", "--invoke", "none", file], [
+          "validate",
+          file,
+        ]]
+      ) {
+        const { code, err } = await waft(words, home, home);
+        const what = `${words.slice(0, -1).join(" ")} of ${JSON.stringify(file)}: ${err}`;
+        if (code !== 0) failures++;
+        assert.doesNotMatch(err, /^waft: everything is fine/m, what);
+        assert.doesNotMatch(err, /\p{Cf}/u, what);
+        assert.ok(!err.includes("\u001b"), what);
+      }
+    }
+    assert.ok(failures >= 15, String(failures));
+  }));
+
+Deno.test("mistakes: self uninstall where the installer did not put waft removes nothing", () =>
+  inFolder(async (home) => {
+    mkdirSync(join(home, "waft", "cache"), { recursive: true });
+    writeFileSync(join(home, "waft", "cache", "mine"), "mine");
+    const { code, err } = await waft(["self", "uninstall", "--yes"], home, home);
+    assert.match(err, /install\.missing: waft was not installed here/);
+    assert.equal(code, 1);
+    assert.deepEqual(readdirSync(join(home, "waft")), ["cache"]);
+    assert.deepEqual(readdirSync(join(home, "waft", "cache")), ["mine"]);
   }));
 
 Deno.test("modules come from standard input and from pipes, and go to standard output", () =>

@@ -135,6 +135,46 @@ terminalTest("no prompt without a terminal, in CI, with --no-input or --json", a
   assert.equal(project.read("waft.json"), untouched);
 });
 
+/** Hosts of a request that takes more room than a screen. */
+const HOSTS = Array.from({ length: 64 }, (_, i) => `${"long-label.".repeat(16)}host-${i}.example:443`);
+
+terminalTest("a long scope is shown whole, page by page, before the question", async (project, address) => {
+  const fake = await registry();
+  await fake.publish(
+    [definition("github.com/acme/net", "1.0.0", {
+      authorities: [{ name: "net.connect", mode: "required", reason: "Fetches.", scope: { hosts: HOSTS } }],
+    })],
+    "github.com/acme",
+    assemble(`(module (import "waft:net@1" "close" (func (param i32) (result i32))) (memory 1))`),
+  );
+  const own = await fake.listen();
+  try {
+    const spec = ["add", "github.com/acme/net", "--registry", own];
+    const run = await waftTyped(
+      spec,
+      [["-- more", " "], ["-- more", " "], ["Allow github.com/acme/net?", KEY.enter]],
+      project.root,
+      project.home,
+    );
+    assert.equal(run.code, 4, run.out);
+    const shown = run.out.replace(/\s/g, "");
+    for (const host of HOSTS) assert.ok(shown.includes(host), host);
+    assert.doesNotMatch(run.out, /…/);
+    // Without a terminal as well, and where it is listed afterwards.
+    const piped = await waft(spec, project.root, project.home);
+    for (const host of HOSTS) assert.ok(piped.err.includes(host), host);
+    const added = await waft([...spec, "--allow-requested"], project.root, project.home);
+    assert.equal(added.code, 0, added.err);
+    for (const command of [["plugin", "list"], ["plugin", "inspect", "github.com/acme/net"], ["trust"]]) {
+      const { out } = await waft([...command, "--registry", own], project.root, project.home);
+      for (const host of HOSTS) assert.ok(out.includes(host), `${command.join(" ")}: ${host}`);
+    }
+  } finally {
+    await fake.close();
+  }
+  assert.ok(address.startsWith("http"));
+});
+
 terminalTest("init asks for a plugin and makes one that can be published", async (project) => {
   const run = await waftTyped(
     ["init"],

@@ -25,6 +25,26 @@ const SHELLS: readonly (readonly string[])[] = [["dash"], ["bash"], ["zsh"], ["b
   which(name!) !== undefined
 );
 
+/** Addresses that are not this machine's, however they look. */
+const NOT_LOOPBACK = [
+  "http://example.com",
+  "http://localhost.attacker.example",
+  "http://localhost.attacker.example:8080/x",
+  "http://127.0.0.1.attacker.example",
+  "http://127.0.0.10",
+  "http://localhost@attacker.example",
+  "http://localhost:80@attacker.example",
+  "http://localhost:80.attacker.example",
+  "http://localhost:/",
+  "http://[::1].attacker.example",
+  "http://localhost?.attacker.example",
+  "http://localhost#.attacker.example",
+  "http://localhost\\.attacker.example",
+  "ftp://localhost",
+  "https://",
+  "localhost",
+];
+
 interface Result {
   readonly status: number | null;
   readonly out: string;
@@ -246,7 +266,7 @@ Deno.test({
     prepared(async ({ refuses, run }) => {
       await refuses(/unknown option --wrong/, ["--wrong"], {}, SHELLS, 2);
       await refuses(/--dir needs a value/, ["--dir"], {}, SHELLS, 2);
-      await refuses(/must use https/, ["--base", "http://example.com", "--yes"], {}, SHELLS, 2);
+      for (const base of NOT_LOOPBACK) await refuses(/must use https/, ["--base", base, "--yes"], {}, SHELLS, 2);
       await refuses(/a standalone build is one program/, ["--kind", "standalone"]);
       await refuses(/waft is not installed here/, ["--uninstall", "--yes"]);
       await refuses(/neither HOME nor WAFT_HOME is set/, ["--yes"], { HOME: "" });

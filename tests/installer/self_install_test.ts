@@ -296,6 +296,38 @@ Deno.test("self uninstall: keeps configuration unless told otherwise, and lines 
   }
 });
 
+Deno.test("self uninstall: without a receipt nothing is removed, and never what waft did not make", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-home-"));
+  const from = unpackBundle(VERSION);
+  try {
+    const env = { PATH: "/usr/bin", SHELL: "/bin/sh", HOME: home, WAFT_HOME: home };
+    const facts = { env, os: "linux", home };
+    const paths = machinePaths(facts);
+    // A home directory in which the user has folders of the same names.
+    for (const folder of ["versions/mine", "cache/other", "state/other", "config/other", "bin"]) {
+      mkdirSync(join(home, folder), { recursive: true });
+      writeFileSync(join(home, folder, "file"), "mine");
+    }
+    const before = snapshot(home);
+    const nothing = await planUninstall(paths, true);
+    assert.deepEqual(nothing, { isInstalled: false, remove: [], edits: [], keep: [] });
+    await uninstallSelf(paths, nothing);
+    assert.deepEqual(snapshot(home), before);
+
+    const context = contextFor(paths, { base: "http://127.0.0.1:1", keys: { threshold: 1, keys: [] } });
+    await installSelf(context, facts, { from, receipt: { ...RECEIPT, version: VERSION }, bin: paths.bin });
+    mkdirSync(join(paths.cache, "blobs"));
+    assert.notDeepEqual(snapshot(home), before);
+    const plan = await planUninstall(paths, false);
+    for (const path of plan.remove) assert.ok(!before.some((line) => line.includes(path.slice(home.length))), path);
+    await uninstallSelf(paths, plan);
+    assert.deepEqual(snapshot(home), before);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+    rmSync(from, { recursive: true, force: true });
+  }
+});
+
 Deno.test("self install: another program of that name is not replaced", async () => {
   const home = mkdtempSync(join(tmpdir(), "waft-home-"));
   const from = unpackBundle(VERSION);

@@ -73,16 +73,17 @@ export function compileFor(
   };
   const code = new MachineCode(parsed.length, signatures.length);
   target.emitStubs(context, code);
+  const backend = target.functionBackend();
   const v = new VCode();
   const allocation = new Allocation();
   const registers = target.registers(context.explicitBounds, context.fuel);
   parsed.forEach((f, index) => {
     verifyFunction(f);
-    target.select(f, v, context, code);
+    backend.select(f, v, context, code);
     allocateRegisters(v, registers, context.optimizations, allocation, context.statistics);
     const wrong = checkAllocation(v, registers, allocation);
     if (wrong.length > 0) throw new Error(`Allocation of function ${index}: ${wrong.join("; ")}`);
-    target.emit(v, allocation, context, code, index);
+    backend.emit(v, allocation, context, code, index);
   });
   signatures.forEach((_, id) => {
     target.emitEntryThunk(id, context, code);

@@ -4,6 +4,7 @@
  */
 import type { ContextLayout } from "../../abi/context_layout.ts";
 import type { SourcePlace } from "../../errors.ts";
+import { type CodeDescription, describeCode, type InlineSite, type InlineSites } from "../../link/code_description.ts";
 import type { CodeImage } from "../../link/image.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
 import type { Export } from "../../wasm/module.ts";
@@ -15,12 +16,6 @@ import type { GuestThread } from "../thread/guest_thread.ts";
 import { ImageReferences } from "./image_references.ts";
 import { metadataOf } from "../../artifact/module_metadata.ts";
 import type { ImageOwner } from "../traps/trap_error.ts";
-
-export interface InlineSite {
-  parent: number;
-  callPos: number;
-  funcIndex: number;
-}
 
 /** An element segment, prepared. */
 export interface PreparedElem {
@@ -64,10 +59,8 @@ export class CompiledModule implements ImageOwner {
   readonly placeOf: (offset: number) => SourcePlace | undefined;
   /** Where the content of the code section begins in the binary form, when `valid` holds only its metadata (artifact/module_metadata.ts). */
   readonly codeOffset: number | undefined;
-  readonly #inlineSites:
-    | ReadonlyMap<number, readonly InlineSite[]>
-    | (() => ReadonlyMap<number, readonly InlineSite[]>);
-  #inlineSitesRead: ReadonlyMap<number, readonly InlineSite[]> | undefined;
+  readonly #inlineSites: InlineSites | (() => InlineSites);
+  #inlineSitesRead: InlineSites | undefined;
   /** Who else uses the image. */
   readonly references: ImageReferences;
   #exportNames: Map<number, string> | undefined;
@@ -78,15 +71,9 @@ export class CompiledModule implements ImageOwner {
   constructor(
     thread: GuestThread,
     valid: ValidModule,
-    parts: {
-      layout: ContextLayout;
+    parts: Omit<CodeDescription, "inlineSites"> & {
       image: CodeImage;
-      explicitBounds: boolean;
-      interruptible: boolean;
-      fuel: boolean;
-      deterministic: boolean;
-      signatureIds: Int32Array;
-      inlineSites: ReadonlyMap<number, readonly InlineSite[]> | (() => ReadonlyMap<number, readonly InlineSite[]>);
+      inlineSites: InlineSites | (() => InlineSites);
       codeOffset?: number;
       /** Of an image that another realm has placed. */
       references?: ImageReferences;
@@ -151,7 +138,7 @@ export class CompiledModule implements ImageOwner {
     return this.#lines(offset - this.#codeStart);
   }
 
-  get inlineSitesByFunction(): ReadonlyMap<number, readonly InlineSite[]> {
+  get inlineSitesByFunction(): InlineSites {
     const sites = this.#inlineSites;
     return this.#inlineSitesRead ??= typeof sites === "function" ? sites() : sites;
   }
@@ -164,6 +151,11 @@ export class CompiledModule implements ImageOwner {
   exportNamed(name: string): Export | undefined {
     this.#exportsByName ??= new Map(this.valid.exports.map((entry) => [entry.name, entry]));
     return this.#exportsByName.get(name);
+  }
+
+  /** The description of its code. */
+  get description(): CodeDescription {
+    return describeCode({ ...this, inlineSites: this.inlineSitesByFunction });
   }
 
   /** The name section's name, else an export's. */

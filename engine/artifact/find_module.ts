@@ -13,7 +13,8 @@ import { hasStoreCompiler, realmStore, setStoredCollector } from "../runtime/rea
 import { optimizationSet } from "../optimizations.ts";
 import { guardsShared } from "../runtime/memory/memory.ts";
 import { hasGuardRoom } from "../runtime/memory/memory_range.ts";
-import { type CodeOptions, type LoadedModule, loadModuleFile, machineName, optionNames } from "./saved_module.ts";
+import { type CodeOptions, machineName, optionNames } from "./description.ts";
+import { type LoadedModule, loadModuleFile } from "./read_module.ts";
 import type { Settings } from "../settings.ts";
 import type { Module as WasmModule } from "../wasm/module.ts";
 

@@ -1,0 +1,96 @@
+/**
+ * Compiled modules to artifacts. In: a CompiledModule, or code that was compiled for another machine, and the options that
+ * shaped it. Out: the bytes of an artifact (format.ts).
+ */
+import type { InlineSite, UnplacedCode } from "../link/code_description.ts";
+import type { ValidModule } from "../validate/valid_module.ts";
+import { toHex } from "../base/hex.ts";
+import { writeArtifact } from "./format.ts";
+import { engineStamp } from "./engine_stamp.ts";
+import { metadataOf } from "./module_metadata.ts";
+import { cpuFeatures } from "../host/cpu.ts";
+import type { CompiledModule } from "../runtime/code/compiled_module.ts";
+import { moduleHash, validModuleHash } from "../runtime/snapshot/snapshot.ts";
+import {
+  type ArtifactDescription,
+  type CodeMachine,
+  type CodeOptions,
+  describeProcess,
+  machineName,
+  optionNames,
+} from "./description.ts";
+
+/** The artifact of a module that was compiled, or loaded, with `options`. */
+export function serializeModule(
+  module: CompiledModule,
+  options: CodeOptions,
+  statistics: Readonly<Record<string, number>>,
+): Uint8Array<ArrayBuffer> {
+  const { thread, image } = module;
+  const { host } = thread;
+  const machine = { name: machineName(host), cpu: cpuFeatures(host), process: thread.code };
+  const metadata = module.codeOffset === undefined
+    ? metadataOf(module.valid.bytes)
+    : { bytes: module.valid.bytes, codeOffset: module.codeOffset };
+  return writeModule(machine, options, {
+    ...module.description,
+    bytes: new Uint8Array(host.view(image.base, image.size)).slice(),
+    tables: image.tables,
+    metadata,
+    hash: moduleHash(module),
+    statistics,
+  });
+}
+
+/** The artifact of code that was compiled with `options` for `machine`, which need not be this one. */
+export function serializeCode(
+  machine: CodeMachine,
+  options: CodeOptions,
+  valid: ValidModule,
+  code: UnplacedCode,
+): Uint8Array<ArrayBuffer> {
+  return writeModule(machine, options, { ...code, metadata: metadataOf(valid.bytes), hash: validModuleHash(valid) });
+}
+
+/** Code with the module that it was compiled from. */
+interface SavedCode extends UnplacedCode {
+  metadata: { bytes: Uint8Array; codeOffset: number };
+  hash: Uint8Array;
+}
+
+function writeModule(machine: CodeMachine, options: CodeOptions, code: SavedCode): Uint8Array<ArrayBuffer> {
+  const { bytes, tables } = code;
+  for (const at of tables.pollAt) bytes.fill(0, at, at + 4); // depends on the address
+  const description: ArtifactDescription = {
+    engine: engineStamp(),
+    machine: machine.name,
+    cpu: [...machine.cpu].sort(),
+    options: optionNames(options),
+    explicitBounds: code.explicitBounds,
+    interruptible: code.interruptible,
+    fuel: code.fuel,
+    deterministic: code.deterministic,
+    hash: toHex(code.hash),
+    codeOffset: code.metadata.codeOffset,
+    layout: code.layout,
+    statistics: code.statistics,
+    process: describeProcess(machine.process),
+  };
+  return writeArtifact({
+    description,
+    metadata: code.metadata.bytes,
+    code: bytes,
+    signatureIds: code.signatureIds,
+    inlined: writeInlined(code.inlineSites),
+    tables,
+  });
+}
+
+function writeInlined(sites: ReadonlyMap<number, readonly InlineSite[]>): Int32Array {
+  const words: number[] = [];
+  for (const [index, list] of sites) {
+    words.push(index, list.length);
+    for (const { parent, callPos, funcIndex } of list) words.push(parent, callPos, funcIndex);
+  }
+  return Int32Array.from(words);
+}

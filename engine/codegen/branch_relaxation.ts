@@ -1,0 +1,131 @@
+/**
+ * Branch relaxation and final placement. In: a FunctionEmission, whose buffer lacks some or all of its branches, and its fixups. Out:
+ * the function's bytes at the end of the image, with every branch in the form that reaches its target, padding inserted, and sites
+ * and relocations recorded at their final offsets.
+ *
+ * The backend's BranchForms says how long branches are, which of them must change form, and how fixups are written. Sizes are chosen
+ * with alignments at their largest, so a chosen form stays valid when the final padding turns out smaller.
+ */
+import { FIXUP, type FunctionEmission } from "./emission.ts";
+
+/** Branches of an instruction set. */
+export interface BranchForms<E extends FunctionEmission> {
+  /** Bytes that a jump and a conditional branch add to the buffer's code before `choose` runs. */
+  readonly jump: number;
+  readonly branch: number;
+  /** Most bytes that a conditional branch may add. */
+  readonly longestBranch: number;
+  /** Granularity of padding in bytes. */
+  readonly unit: number;
+  /** Chooses e.fixupSize per branch; `bytes` bounds the function's length. */
+  choose(e: E, bytes: number): void;
+  /**
+   * Writes fixup `i`, which is at offset `at` of `out`, there or into the buffer's code that follows it; returns the offset behind
+   * what it added. Called for JUMP, BRANCH, ALIGN and the backend's own kinds.
+   */
+  write(e: E, i: number, out: Uint8Array, at: number): number;
+}
+
+/** Image offset of a label of the function that was finished last. */
+export function labelOffset(e: FunctionEmission, label: number): number {
+  return e.labelAt[label];
+}
+
+/** Number of bytes to add at `offset` so that it is a multiple of `boundary`. */
+export function padding(offset: number, boundary: number): number {
+  return -offset & (boundary - 1);
+}
+
+/** Writes a 32-bit word. */
+export function putWord(out: Uint8Array, at: number, value: number): void {
+  out[at] = value;
+  out[at + 1] = value >> 8;
+  out[at + 2] = value >> 16;
+  out[at + 3] = value >> 24;
+}
+
+/** Computes positions of labels from the current branch sizes, with alignments at their largest. */
+export function placeLabels(e: FunctionEmission): void {
+  const { fixupAt, fixupKind, fixupX, fixupSize, flow, labelAt } = e;
+  let added = 0;
+  for (let j = 0; j < e.flowCount; j++) {
+    const i = flow[j];
+    if (fixupKind[i] === FIXUP.LABEL) labelAt[fixupX[i]] = fixupAt[i] + added;
+    else added += fixupSize[i];
+  }
+}
+
+/** Lists the fixups that decide where code goes, with their sizes before relaxation; returns a bound of the bytes they add. */
+function prepareFlow<E extends FunctionEmission>(forms: BranchForms<E>, e: E): number {
+  e.ensureRelaxation();
+  const { fixupCount, fixupKind, fixupX, fixupSize, flow } = e;
+  let most = 0;
+  e.flowCount = 0;
+  for (let i = 0; i < fixupCount; i++) {
+    const kind = fixupKind[i];
+    if (kind > FIXUP.ALIGN) continue;
+    flow[e.flowCount++] = i;
+    if (kind === FIXUP.LABEL) continue;
+    fixupSize[i] = kind === FIXUP.JUMP ? forms.jump : kind === FIXUP.BRANCH ? forms.branch : fixupX[i] - forms.unit;
+    most += kind === FIXUP.BRANCH ? forms.longestBranch : fixupSize[i];
+  }
+  return most;
+}
+
+/** Computes image offsets of labels, with exact alignments. */
+function fixLabels(e: FunctionEmission, base: number): void {
+  const { fixupAt, fixupKind, fixupX, fixupSize, flow, labelAt } = e;
+  let at = base;
+  let copied = 0;
+  for (let j = 0; j < e.flowCount; j++) {
+    const i = flow[j];
+    const kind = fixupKind[i];
+    at += fixupAt[i] - copied;
+    copied = fixupAt[i];
+    if (kind === FIXUP.LABEL) labelAt[fixupX[i]] = at;
+    else at += kind === FIXUP.ALIGN ? padding(at, fixupX[i]) : fixupSize[i];
+  }
+}
+
+/** Records the site or relocation of fixup `i` at offset `at` of the image. */
+function record(e: FunctionEmission, i: number, at: number): void {
+  const { code, labelAt } = e;
+  const x = e.fixupX[i], y = e.fixupY[i], z = e.fixupZ[i], w = e.fixupW[i];
+  switch (e.fixupKind[i]) {
+    case FIXUP.DIFFERENCE:
+      putWord(e.asm.buffer, e.fixupAt[i], labelAt[x] - labelAt[y]);
+      break;
+    case FIXUP.CALL_SITE:
+      code.addCallSite(at, x, y, z, w < 2 ? -1 : labelAt[(w >> 1) - 1], w & 1);
+      break;
+    case FIXUP.TRAP_SITE:
+      code.addTrapSite(at, w, x, y, z);
+      break;
+    case FIXUP.RELOCATION:
+      code.addReloc(at, x, y);
+      break;
+  }
+}
+
+/** Appends the function in `e` to its image. */
+export function finishFunction<E extends FunctionEmission>(forms: BranchForms<E>, e: E): void {
+  const { asm, code, fixupCount, fixupAt, fixupKind } = e;
+  const most = prepareFlow(forms, e);
+  forms.choose(e, asm.at + most);
+  code.reserve(asm.at + most + 16);
+  const out = code.bytes;
+  const source = asm.buffer;
+  fixLabels(e, code.length);
+  let at = code.length;
+  let copied = 0;
+  for (let i = 0; i < fixupCount; i++) {
+    const to = fixupAt[i];
+    while (copied < to) out[at++] = source[copied++];
+    const kind = fixupKind[i];
+    if (kind === FIXUP.LABEL) continue;
+    if (kind <= FIXUP.ALIGN || kind >= FIXUP.OWN) at = forms.write(e, i, out, at);
+    else record(e, i, at);
+  }
+  while (copied < asm.at) out[at++] = source[copied++];
+  code.length = at;
+}
