@@ -1,9 +1,11 @@
 /**
- * What runs programs of 64-bit Arm on another processor: the arm64 Deno of npm, qemu's user mode, and the C libraries that Deno needs. In:
- * nothing; what is on the machine is used. Out: the command to run and its environment.
+ * Runs programs for 64-bit Arm on other processors: the arm64 Deno from npm, QEMU's user-mode emulation, and the C
+ * libraries that Deno needs. In: nothing; an emulator installed on the machine is used. Out: the command and its
+ * environment.
  *
- * What is missing is unpacked from the system's own packages into the user's cache folder: no root is needed, and nothing on the machine changes.
- * As a program it only sees to that: `deno run -A scripts/arm64_emulator.ts`.
+ * Missing parts are unpacked from the distribution's packages into the user's cache folder: no root access is needed,
+ * and the machine stays unchanged. Run as a program, it only prepares the emulator:
+ * `deno run -A scripts/arm64_emulator.ts`.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
@@ -13,8 +15,8 @@ import process from "node:process";
 import { pinnedDeno } from "./pinned_deno.ts";
 
 /**
- * Older versions keep a record of each page that was ever mapped: 50 MB for each memory with guard pages. Since
- * version 8 reserved addresses cost nothing.
+ * Older versions keep a record for each page that was ever mapped: 50 MB per memory with guard pages. Since version 8,
+ * reserved addresses cost nothing.
  */
 const OLDEST_EMULATOR = 8;
 const EMULATOR = "qemu-aarch64";
@@ -23,16 +25,19 @@ const LIBRARY_PACKAGES = ["libc6-arm64-cross", "libgcc-s1-arm64-cross", "libstdc
 const LIBRARIES = "aarch64-linux-gnu";
 const { package: NPM_NAME, version: NPM_VERSION } = pinnedDeno("linux/arm64");
 
-/** How programs of arm64 are run here. */
+/** The way to run arm64 programs on this machine. */
 export interface Arm64 {
   /** Deno for arm64, after the emulator if there is one. */
   command: readonly string[];
   environment: Readonly<Record<string, string>>;
-  /** What it is, for people. */
+  /** Human-readable description of the environment. */
   description: string;
 }
 
-/** Arm64 as it is on this machine, emulated where it is something else. `emulatorFlags` are the emulator's. Throws an Error with what to do. */
+/**
+ * Finds or prepares an arm64 environment: the host itself, or an emulator with `emulatorFlags`. Throws an Error that
+ * says how to get the missing parts.
+ */
 export function arm64(emulatorFlags: readonly string[] = []): Arm64 {
   if (Deno.build.arch === "aarch64") {
     return { command: [Deno.execPath()], environment: {}, description: `Deno ${Deno.version.deno}` };
@@ -41,7 +46,7 @@ export function arm64(emulatorFlags: readonly string[] = []): Arm64 {
   const cache = join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "waft-arm64");
   mkdirSync(cache, { recursive: true, mode: 0o700 });
   const { emulator, libraries, version } = findEmulator(cache);
-  // Compiled caches of two Denos do not mix, and that of the emulated one saves a third of its start.
+  // The compile caches of two Denos do not mix; the emulated Deno's own cache saves a third of its start-up.
   const denoFolder = join(cache, "deno");
   return {
     command: [emulator, ...emulatorFlags, arm64Deno(denoFolder)],
@@ -60,7 +65,7 @@ interface Emulator {
   version: string;
 }
 
-/** The emulator at a path with the libraries in a folder, if both are there and it is new enough. */
+/** The emulator at a path with the libraries in a folder; undefined if one is missing or the emulator is too old. */
 function emulatorAt(emulator: string, libraries: string): Emulator | undefined {
   if (!existsSync(emulator) || !existsSync(join(libraries, "lib"))) return undefined;
   const { stdout } = spawnSync(emulator, ["--version"], { encoding: "utf8" });
@@ -83,27 +88,27 @@ function findEmulator(cache: string): Emulator {
   const found = find();
   if (found === undefined) {
     throw new Error(
-      `There is no ${EMULATOR} of version ${OLDEST_EMULATOR} or newer for this system: install it, and the packages ${
+      `No ${EMULATOR} of version ${OLDEST_EMULATOR} or newer is available: install it together with the packages ${
         LIBRARY_PACKAGES.join(", ")
-      } (or what your system calls them)`,
+      } (or your distribution's equivalents)`,
     );
   }
   return found;
 }
 
-/** Runs a program; throws an Error with its words when it fails. */
+/** Runs a program and returns its stdout; throws an Error with its output if it fails. */
 function run(program: string, args: readonly string[], cwd: string): string {
   const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, encoding: "utf8" });
   if (error !== undefined) {
-    throw new Error(`Cannot run ${program}, which unpacking an emulator needs: ${error.message}`);
+    throw new Error(`Cannot run ${program}, which is needed to unpack the emulator: ${error.message}`);
   }
   if (status !== 0) throw new Error(`${program} ${args.join(" ")} failed:\n${stderr}${stdout}`);
   return stdout;
 }
 
 /**
- * Unpacks the emulator and the libraries into `folder`, from where the system has its packages. A Debian that is too old for a new emulator has one
- * among its backports.
+ * Unpacks the emulator and the libraries into `folder`, from the distribution's package archive. Debian releases whose
+ * emulator is too old have a newer one in their backports.
  */
 function unpackPackages(cache: string, folder: string): void {
   const work = mkdtempSync(join(cache, "packages-"));
@@ -111,14 +116,14 @@ function unpackPackages(cache: string, folder: string): void {
     for (const name of ["lists/partial", "archives/partial", "system"]) {
       mkdirSync(join(work, name), { recursive: true });
     }
-    // The system's own main archive, and its backports.
+    // The distribution's main archive and its backports.
     const rows = run(
       "apt-get",
       ["indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],
       work,
     ).trim().split("\n").map((line) => line.split(" "));
     const main = rows.find(([, release, component]) => component === "main" && !release!.includes("-"));
-    if (main === undefined) throw new Error("The system's package lists name no main archive");
+    if (main === undefined) throw new Error("The package lists of this machine name no main archive");
     const [uri, release] = main;
     const backports = `${release}-backports`;
     writeFileSync(join(work, "sources"), `deb ${uri} ${release} main\ndeb ${uri} ${backports} main\n`);
@@ -131,7 +136,8 @@ function unpackPackages(cache: string, folder: string): void {
       "Acquire::Languages=none",
       "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false",
     ].flatMap((option) => ["-o", option]);
-    spawnSync("apt-get", [...options, "-qq", "update"], { cwd: work }); // not everyone has backports: the next step tells
+    // Fails where the release has no backports; the download below falls back.
+    spawnSync("apt-get", [...options, "-qq", "update"], { cwd: work });
     const download = (...names: string[]) => run("apt-get", [...options, "-qq", "download", ...names], work);
     download(...LIBRARY_PACKAGES);
     try {
@@ -142,7 +148,7 @@ function unpackPackages(cache: string, folder: string): void {
     for (const name of readdirSync(work)) {
       if (name.endsWith(".deb")) run("dpkg-deb", ["-x", join(work, name), join(work, "system")], work);
     }
-    const programs = join(work, "system/usr/bin"); // of every processor there is
+    const programs = join(work, "system/usr/bin"); // emulators for all processors
     for (const name of readdirSync(programs)) if (name !== EMULATOR) rmSync(join(programs, name));
     rmSync(folder, { recursive: true, force: true });
     renameSync(join(work, "system"), folder);
@@ -151,7 +157,7 @@ function unpackPackages(cache: string, folder: string): void {
   }
 }
 
-/** Path of the arm64 Deno in the npm cache below `denoFolder`, which it is put into when it is not there. */
+/** Returns the path of the arm64 Deno in the npm cache below `denoFolder`, fetching it if it is not there. */
 function arm64Deno(denoFolder: string): string {
   const npm = join(denoFolder, "npm");
   const find = () =>
@@ -161,7 +167,7 @@ function arm64Deno(denoFolder: string): string {
   const known = find();
   if (known !== undefined) return known;
   mkdirSync(denoFolder, { recursive: true });
-  // Outside the project, whose lockfile has no business with it.
+  // Runs outside the project, to leave its lockfile alone.
   const args = ["cache", "--quiet", "--no-config", "--no-lock", `npm:${NPM_NAME}@${NPM_VERSION}`];
   const { status, stderr } = spawnSync(Deno.execPath(), args, {
     cwd: denoFolder,

@@ -1,6 +1,7 @@
 /**
- * The constants of the engine that the kernel needs, as the text of kernel/constants.ts: offsets in the VM context and the thread, trap codes,
- * stubs, relocations, builtins, features. The kernel cannot read objects, so the build writes them down; a test compares.
+ * Generates the text of kernel/constants.ts, the engine's constants for the baseline kernel: offsets in the VM context
+ * and the thread, trap codes, stubs, relocations, builtins, features. The kernel cannot import objects, so the build
+ * writes the constants as literals, and a test compares the file with this text.
  */
 import { OVERFLOW_ENTRY, STACK_SLACK } from "../engine/backend_x64/abi.ts";
 import { SHARED } from "../engine/backend_x64/image_constants.ts";
@@ -18,7 +19,7 @@ function named(prefix: string, numbers: Readonly<Record<string, number>>, suffix
   ]);
 }
 
-/** Where memory 0 is in every context. */
+/** Offset of memory 0 in every context. */
 const MEMORIES = layoutContext({ memories: 0, tables: 0, globals: 0, importedFuncs: 0, definedFuncs: 0, types: 0 })
   .memoriesOffset;
 

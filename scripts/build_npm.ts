@@ -1,8 +1,10 @@
 /**
- * Builds the npm packages: `deno task build:npm [--out DIR] [--version VERSION]`. In: the packages of this tree, as their deno.json
- * describes them. Out: `waft-engine-VERSION.tgz` and `waft-cli-VERSION.tgz` in DIR (dist/npm by default), the same bytes for the same tree.
+ * Builds the npm packages: `deno task build:npm [--out DIR] [--version VERSION]`. In: the packages of this tree, as
+ * their deno.json describes them. Out: `waft-engine-VERSION.tgz` and `waft-cli-VERSION.tgz` in DIR (dist/npm by
+ * default). Invariant: the same tree gives the same bytes.
  *
- * `deno pack` makes JavaScript and declarations; what npm, Node and Bun want besides is in npm_package.ts and in the tables below.
+ * `deno pack` emits JavaScript and declarations; npm_package.ts and the tables below add the rest that npm, Node and
+ * Bun need.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -19,10 +21,10 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** The runtimes that the packages are tested with. */
 const ENGINES = { node: ">=20.16", bun: ">=1.4", deno: ">=2.9" };
 
-/** The foreign function interface of Nodes that have none of their own. */
+/** The foreign function interface for Node versions without a built-in one. */
 const KOFFI = "3.3.4";
 
-/** How the command starts where `import.meta.main` is not known. */
+/** The command's entry point on hosts without `import.meta.main`. */
 const BIN = `#!/usr/bin/env node
 import { exitProcess, programArguments } from "@waft/engine/host/process";
 import { main } from "../cli.js";
@@ -34,9 +36,9 @@ interface PackageRow {
   /** Folder of its deno.json. */
   folder: string;
   description: string;
-  /** Files of the tree that it gets besides its own: [from, to]. */
+  /** Additional files from the tree: [from, to]. */
   extra: readonly (readonly [string, string])[];
-  /** What package.json says besides. */
+  /** Additional fields of package.json. */
   fields: Record<string, unknown>;
 }
 
@@ -55,7 +57,7 @@ const PACKAGES: readonly PackageRow[] = [
   },
 ];
 
-/** Runs this Deno; throws an Error with what it printed when it fails. */
+/** Runs this Deno; throws an Error with its output if it fails. */
 function deno(args: string[], cwd: string): void {
   const { status, stdout, stderr } = spawnSync(process.execPath, args, {
     cwd,
@@ -65,7 +67,7 @@ function deno(args: string[], cwd: string): void {
   if (status !== 0) throw new Error(`deno ${args[0]} failed in ${cwd}:\n${stdout}${stderr}`);
 }
 
-/** Sources that no module imports (programs of workers and child processes) become JavaScript, too. */
+/** Transpiles sources that no module imports (entry points of workers and child processes). */
 function transpileRest(files: Files, folder: string, scratch: string): void {
   const rest = [...files.keys()].filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts"));
   if (rest.length === 0) return;
@@ -78,14 +80,14 @@ function transpileRest(files: Files, folder: string, scratch: string): void {
   }
 }
 
-/** A package's files for npm. */
+/** Builds the npm files of one package. */
 function buildPackage(row: PackageRow, version: string | undefined, scratch: string, root: string): Files {
   const folder = join(root, row.folder);
   const pack = join(scratch, "pack.tgz");
   const options = ["--quiet", "--allow-dirty", "--no-source-maps", "--output", pack];
   deno(["pack", ...options, ...(version === undefined ? [] : ["--set-version", version])], folder);
   const files = readPack(readFileSync(pack));
-  // The command's archive also holds the engine, which is a package of its own.
+  // The command's archive also contains the engine, which is a separate package.
   if (row.folder === ".") { for (const path of [...files.keys()]) if (path.startsWith("engine/")) files.delete(path); }
   transpileRest(files, folder, scratch);
   finishModules(files);
@@ -103,7 +105,7 @@ function addReference(files: Files, root: string): void {
   for (const name of readdirSync(folder)) files.set(`docs/reference/${name}`, readFileSync(join(folder, name)));
 }
 
-/** Writes package.json: `deno pack` knows its exports and what it imports, the lockfile the exact versions. */
+/** Completes package.json: exports and imports come from `deno pack`, exact versions from the lockfile. */
 function finishManifest(files: Files, row: PackageRow, root: string): void {
   const manifest = JSON.parse(new TextDecoder().decode(files.get("package.json")!)) as Record<string, unknown> & {
     name: string;
@@ -115,7 +117,7 @@ function finishManifest(files: Files, row: PackageRow, root: string): void {
   const dependencies: Record<string, string> = {};
   for (const name of Object.keys(manifest.dependencies ?? {})) {
     const exact = locked.get(name);
-    if (exact === undefined) throw new Error(`${manifest.name} imports "${name}", which deno.lock does not have`);
+    if (exact === undefined) throw new Error(`${manifest.name} imports "${name}", which deno.lock does not list`);
     dependencies[name] = exact;
   }
   if (row.folder === ".") dependencies["@waft/engine"] = manifest.version;
@@ -132,7 +134,9 @@ function finishManifest(files: Files, row: PackageRow, root: string): void {
   const missing = missingExports(files, manifest.exports);
   if (missing.length > 0) {
     throw new Error(
-      `${manifest.name} lacks ${missing.join(", ")}: see "deno publish --dry-run" for types that are not written out`,
+      `${manifest.name} lacks ${
+        missing.join(", ")
+      }: run "deno publish --dry-run" to find exports without explicit types`,
     );
   }
   files.set("package.json", new TextEncoder().encode(JSON.stringify(finished, null, 2) + "\n"));
@@ -161,10 +165,10 @@ export function buildNpm(out: string, version?: string, root = ROOT): string[] {
 if (import.meta.main) {
   const { values } = readTaskLine({
     name: "task build:npm",
-    about: "Builds the npm packages of the engine and the command, and prints their files.",
+    about: "Builds the npm packages of the engine and the command, and prints the archive paths.",
     options: {
-      out: { value: "DIR", help: "where they go", default: "dist/npm" },
-      version: { value: "VERSION", help: "their version instead of the one in deno.json" },
+      out: { value: "DIR", help: "output folder", default: "dist/npm" },
+      version: { value: "VERSION", help: "package version instead of the one in deno.json" },
     },
   });
   try {

@@ -1,10 +1,11 @@
 /**
- * Compares the code for arm64 with that for x64: `deno run -A scripts/compare_targets.ts [FILTER…]`. For each program of the benchmark it prints
- * bytes of code and instructions executed, both as arm64 : x64, and at the end the geometric means; it fails when one of those is
- * above 1.15.
+ * Compares the arm64 code with the x64 code: `deno run -A scripts/compare_targets.ts [FILTER…]`. For each benchmark
+ * program it prints code bytes and executed instructions, both as arm64 : x64, then the geometric means. Fails if a
+ * mean exceeds 1.15.
  *
- * Executed instructions are estimated: the IR interpreter runs the optimized program for a while and counts how often blocks are entered;
- * a block costs the instructions between its start and that of the block emitted after it. Cold pieces are left out.
+ * Executed instructions are an estimate: the IR interpreter runs the optimized program for a limited number of steps
+ * and counts block entries; each entry costs the instructions between the block's start and the start of the next
+ * emitted block. Out-of-line code is not counted.
  */
 import { Statistics } from "../engine/statistics.ts";
 import process from "node:process";
@@ -39,7 +40,7 @@ const TARGETS = [
 
 const optimizations = optimizationSet({});
 
-/** How often blocks are entered, per function index and block. */
+/** Entry counts, per function index and block. */
 function profile(valid: ValidModule, n: number): Map<number, number[]> {
   const counts = new Map<number, number[]>();
   const space = new AddressSpace();
@@ -61,7 +62,7 @@ function profile(valid: ValidModule, n: number): Map<number, number[]> {
   return counts;
 }
 
-/** Bytes of the functions, and instructions per function and block. */
+/** Total code bytes, and instruction counts per function and block. */
 function compiled(valid: ValidModule, target: Target, cpu: ReadonlySet<string>): { bytes: number; sizes: number[][] } {
   const env = moduleEnv(valid, { explicitBounds: false, optimizations });
   const context: CodegenContext = {
@@ -97,7 +98,7 @@ function compiled(valid: ValidModule, target: Target, cpu: ReadonlySet<string>):
       if (at < 0) return 0;
       const end = order.find((next) => next > at) ?? at;
       const lines = target.disassemble(code.bytes, at, end).split("\n");
-      // A jump table may follow the jump through it.
+      // A jump table may follow its indirect jump.
       const jump = lines.findIndex((line) => /^\s*br x/.test(line));
       return jump >= 0 ? jump + 1 : lines.length - 1;
     });
@@ -108,7 +109,7 @@ function compiled(valid: ValidModule, target: Target, cpu: ReadonlySet<string>):
 const engine = NewEngine();
 const { operands: filters } = readTaskLine({
   name: "run -A scripts/compare_targets.ts",
-  about: "Compares the code for arm64 with that for x64, for the benchmark's programs or those of some names.",
+  about: "Compares the arm64 code of the benchmark programs, or of those whose names match, with the x64 code.",
   operands: "[FILTER…]",
   options: {},
 });
@@ -120,7 +121,7 @@ for (const program of PROGRAMS) {
   if (filters.length > 0 && !filters.some((f) => name.includes(f))) continue;
   const module = engine.parse(programBytes(program));
   const valid = validateModule(module, featureSet());
-  // What needs threads or the collected heap the interpreter does not run.
+  // The interpreter does not support threads or garbage collection.
   let counts: Map<number, number[]>;
   try {
     counts = profile(valid, Math.max(1, Math.floor(n / 100)));

@@ -1,10 +1,12 @@
 /**
- * Makes `waft` one program that needs no Deno: `deno task compile [--out FILE] [--target TRIPLE] [--denort DIR]`. In: this tree. Out: FILE (dist/waft
- * by default), run once: it must say its version and compute 10 Fibonacci numbers. `compileStandalone` does it for a bundle's files.
+ * Builds `waft` as a standalone executable: `deno task compile [--out FILE] [--target TRIPLE] [--denort DIR]`. In: this
+ * tree. Out: FILE (dist/waft by default), after a check that it prints its version and runs examples/fib.wat.
+ * `compileStandalone` does the same for the files of a bundle.
  *
- * `deno compile` puts the bundle's files behind Deno's runtime binary (denort). That is DIR/denort-TRIPLE, or what DENORT_BIN names, or what Deno has
- * fetched before, or fetches; where none is to be had, this says so, and it is a failure only with CI set. The same files and the same
- * runtime binary give the same bytes: names, times and order of what is embedded are fixed.
+ * `deno compile` appends the bundle's files to Deno's runtime binary (denort): DIR/denort-TRIPLE, the file that
+ * DENORT_BIN names, Deno's cached copy, or a download. Without a runtime binary the task prints a message and fails
+ * only if CI is set. Invariant: the same files and the same runtime binary give the same bytes, because the names,
+ * times and order of the embedded files are fixed.
  */
 import { spawnSync } from "node:child_process";
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
@@ -17,18 +19,18 @@ import { readTaskLine } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** What a compiled program is made of. */
+/** Inputs of a standalone executable. */
 export interface Standalone {
-  /** A bundle's files: the module `lib/waft.js` is started, all below `lib/` is embedded. */
+  /** The files of a bundle: `lib/waft.js` is the entry point; everything below `lib/` is embedded. */
   readonly files: ReadonlyMap<string, Uint8Array>;
   readonly out: string;
-  /** What `deno compile --target` calls the platform; this machine's when absent. */
+  /** The platform's name for `deno compile --target`; this machine's if absent. */
   readonly target?: string;
-  /** A folder with runtime binaries, named `denort-TRIPLE`. */
+  /** A folder of runtime binaries, named `denort-TRIPLE`. */
   readonly denort?: string;
 }
 
-/** Compiles; the reason when there is no runtime binary, undefined when it is done. Other failures are Errors. */
+/** Compiles; returns undefined, or the reason if no runtime binary is available. Throws an Error for other failures. */
 export function compileStandalone({ files, out, target, denort }: Standalone): string | undefined {
   const scratch = mkdtempSync(join(tmpdir(), "waft-compile-"));
   try {
@@ -38,7 +40,7 @@ export function compileStandalone({ files, out, target, denort }: Standalone): s
       const file = join(scratch, path);
       mkdirSync(dirname(file), { recursive: true });
       writeFileSync(file, bytes);
-      // Times are embedded, too.
+      // Modification times are embedded.
       utimesSync(file, 0, 0);
       for (let folder = dirname(file); folder !== scratch; folder = dirname(folder)) folders.add(folder);
     }
@@ -61,7 +63,7 @@ export function compileStandalone({ files, out, target, denort }: Standalone): s
       const lines = stderr.split("\n").map((line) => line.trim().replace(/^[0-9]+: /, ""));
       const without = lines.find((line) => /error sending request|denort/i.test(line)) ??
         lines.find((line) => /Setting up base binary/.test(line));
-      if (without !== undefined) return `Deno's runtime binary (denort) is not at hand: ${without.slice(0, 200)}`;
+      if (without !== undefined) return `Deno's runtime binary (denort) is not available: ${without.slice(0, 200)}`;
       throw new Error(`deno compile failed: ${error?.message ?? stderr}`);
     }
     mkdirSync(dirname(out), { recursive: true });
@@ -72,7 +74,7 @@ export function compileStandalone({ files, out, target, denort }: Standalone): s
   }
 }
 
-/** The bundle of this tree, made of a copy, since bundling writes beside the sources. */
+/** Bundles a copy of this tree, because bundling writes beside the sources. */
 async function bundleOfCopy(): Promise<Map<string, Uint8Array>> {
   const { buildBundle } = await import("./release_bundle.ts");
   const copy = mkdtempSync(join(tmpdir(), "waft-tree-"));
@@ -95,11 +97,11 @@ function fail(message: string): never {
 if (import.meta.main) {
   const { values } = readTaskLine({
     name: "task compile",
-    about: "Makes waft one program that needs no Deno, and starts it.",
+    about: "Builds waft as a standalone executable that needs no Deno, and runs it.",
     options: {
-      out: { value: "FILE", help: "where it goes", default: "dist/waft" },
-      target: { value: "TRIPLE", help: "for another machine, such as aarch64-unknown-linux-gnu" },
-      denort: { value: "DIR", help: "where Deno's runtime binaries are, as denort-TRIPLE; also DENORT_BIN" },
+      out: { value: "FILE", help: "output file", default: "dist/waft" },
+      target: { value: "TRIPLE", help: "target platform, such as aarch64-unknown-linux-gnu" },
+      denort: { value: "DIR", help: "folder of Deno's runtime binaries, named denort-TRIPLE (see also DENORT_BIN)" },
     },
   });
   const out = resolve(ROOT, values.out);
@@ -110,7 +112,7 @@ if (import.meta.main) {
     ...(values.denort === undefined ? {} : { denort: values.denort }),
   });
   if (without !== undefined) {
-    console.log(`${without}\nset DENORT_BIN to one`);
+    console.log(`${without}\nset DENORT_BIN to its path`);
     process.exit(process.env["CI"] === undefined ? 0 : 1);
   }
   if (values.target === undefined) {

@@ -1,6 +1,7 @@
 /**
- * Shows what the compiler makes of a module: `deno task dump FILE [FUNC] [--explicit] [--interruptible] [--fuel] [--ir] [--arm64] [--off KEY,…]`: IR as translated and
- * as optimized, machine instructions and the bytes disassembled. FUNC is a function index or a name.
+ * Prints the compilation stages of a module: `deno task dump FILE [FUNC] [options]`: the IR, as translated (--ir) and
+ * as optimized, and the disassembled machine code. FUNC is a function index, an export name or a name from the name
+ * section; without it, all functions are printed.
  */
 import { Statistics } from "../engine/statistics.ts";
 import { readFileSync } from "node:fs";
@@ -22,15 +23,15 @@ import { oneOf, readTaskLine } from "./task_options.ts";
 
 const task = {
   name: "task dump",
-  about: "Shows what the compiler makes of a module, or of one function, by index or name: IR, instructions, bytes.",
+  about: "Prints the optimized IR and the disassembly of a module, or of one function given by index or name.",
   operands: "FILE [FUNC]",
   options: {
-    ir: { help: "also the IR before it is optimized" },
-    arm64: { help: "for arm64 instead of x64" },
-    explicit: { help: "explicit bounds checks" },
-    interruptible: { help: "with polls" },
-    fuel: { help: "with fuel" },
-    off: { value: "KEY,…", help: "without these optimizations", default: "" },
+    ir: { help: "also print the IR before optimization" },
+    arm64: { help: "compile for arm64 instead of x64" },
+    explicit: { help: "compile with explicit bounds checks" },
+    interruptible: { help: "compile with interruption polls" },
+    fuel: { help: "compile with fuel metering" },
+    off: { value: "KEY,…", help: "disable these optimizations", default: "" },
   },
 } as const;
 const { values: flags, operands } = readTaskLine(task);

@@ -1,15 +1,16 @@
 /**
- * Makes V8 compile chosen functions of a module together with the module. In: the module's text, which functions those are. Out: the text of a module
- * that does the same.
+ * Makes V8 compile selected functions of a module eagerly. In: the text of a module and the selected functions. Out:
+ * the text of an equivalent module.
  *
- * Deno keeps the compiled code of a module as it is when the module has been loaded; what is compiled later, when it is called first, every process
- * compiles again. V8 compiles with the module what is written as an expression in parentheses, since such a function is likely to be called
- * at once. So functions become such expressions, methods too: public ones are defined on the prototype in a static block, private ones become fields.
- * Everything else is left to be compiled when it is called: code that is kept and not run has to be read all the same.
+ * Deno caches a module's compiled code as of the end of loading; every process compiles lazily compiled functions
+ * again. V8 compiles a parenthesized function expression eagerly, because such a function is likely to be called at
+ * once. The rewriter therefore turns functions into such expressions, methods included: public methods are defined on
+ * the prototype in a static block, private methods become fields. All other functions stay lazy, since code in the
+ * cache has to be read even if it does not run.
  */
 import { type AnyNode, type Class, type MethodDefinition, parse, type Property } from "acorn";
 
-/** Is the function (or method with its name) at [start, end) of the text to be compiled at once? */
+/** Whether the function, or the method including its name, at [start, end) of the text is to be compiled eagerly. */
 export type Chosen = (start: number, end: number) => boolean;
 
 /** A replacement of [start, end). */
@@ -21,7 +22,7 @@ interface Edit {
 
 type FunctionValue = MethodDefinition["value"];
 
-/** The module in `text` with all functions compiled at once that are chosen and can be. */
+/** Rewrites the module in `text` so that all chosen functions that can be moved are compiled eagerly. */
 export function compileEagerly(text: string, chosen: Chosen): string {
   const program = parse(text, { ecmaVersion: "latest", sourceType: "module" });
   return new Rewriter(text, chosen).rewritten(program);
@@ -74,7 +75,7 @@ class Rewriter {
     }
   }
 
-  /** Function declarations become variables where the body begins, at `start`, since they can be called before they are reached. */
+  /** Turns function declarations into variables at `start`, the beginning of the body, to preserve hoisting. */
   #visitBody(statements: readonly AnyNode[], start: number, edits: Edit[]): void {
     const functions: string[] = [];
     for (const statement of statements) {
@@ -87,14 +88,14 @@ class Rewriter {
     if (functions.length > 0) edits.push({ start, end: start, text: `var ${functions.join(",\n")};\n` });
   }
 
-  /** A method or accessor of an object: the former becomes a property. */
+  /** A method becomes a property with a function value; an accessor stays. */
   #visitMethod(node: Property, edits: Edit[]): void {
     if (!node.method || node.computed || !this.#isChosen(node) || usesSuper(node)) return this.#visitParts(node, edits);
     const text = `${this.#keyOf(node)}:(${this.#functionOf(node.value as FunctionValue)})`;
     edits.push({ start: node.start, end: node.end, text });
   }
 
-  /** Rewrites inside a method that stays one: its function has no text of its own that could be put into parentheses. */
+  /** Rewrites the inside of a method that stays a method: its function has no separate text to parenthesize. */
   #visitParts(node: MethodDefinition | Property, edits: Edit[]): void {
     if (node.computed) this.#visit(node.key, edits);
     this.#inside(node.value, edits);
@@ -102,7 +103,7 @@ class Rewriter {
 
   #visitClass(body: Class["body"], edits: Edit[]): void {
     const fields: string[] = [];
-    /** What defines the property of a key. */
+    /** Property descriptor parts by key. */
     const properties = new Map<string, string[]>();
     for (const member of body.body) {
       if (member.type !== "MethodDefinition" || !this.#canMove(member)) {
@@ -135,7 +136,7 @@ class Rewriter {
     return this.#text.slice(key.start, key.end);
   }
 
-  /** A method's function as an expression. It gets no name of its own, which could hide another one. */
+  /** A method's function as an expression. It stays anonymous, since a name could shadow another binding. */
   #functionOf(value: FunctionValue): string {
     return `${value.async ? "async " : ""}function${value.generator ? "*" : ""}${this.rewritten(value)}`;
   }
@@ -151,7 +152,7 @@ function childrenOf(node: AnyNode): AnyNode[] {
   );
 }
 
-/** Is `super` in there, which only methods have? */
+/** Whether the node contains `super`, which is valid only in methods. */
 function usesSuper(node: AnyNode): boolean {
   return node.type === "Super" || childrenOf(node).some(usesSuper);
 }

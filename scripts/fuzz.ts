@@ -1,10 +1,10 @@
 /**
- * `deno task fuzz [--count N] [--seed S] [--source own|binaryen] [--feature A,B…] [--only A,B…] [--tier baseline|optimizing] [--jobs J] [--out DIR]`: random modules on waft and on V8
- * side by side. `--feature` names what every module must use (own modules; binaryen's may use it), `--only` all that may be used. Cases run in child processes, so that a crash or a hang of machine code is caught and put down to a seed. What
- * differs is written to DIR: the modules, and what differed.
+ * Differential fuzzing: `deno task fuzz` runs random modules on waft and on V8 and compares the results. In: options
+ * (`--help` lists them). Cases run in child processes, so that a crash or a hang of compiled code is attributed to a
+ * seed. Out: for each difference the modules and a description in the output folder; progress and totals on stdout.
  *
- * `--shrink` with `--seed S` makes the modules of one seed smaller while they still differ; `--files A.wasm,B.wasm` takes the modules from files.
- * Exit status: 0 nothing found, 1 something found, 2 usage.
+ * `--shrink` with `--seed S` reduces the modules of one seed while they still differ; with `--files A.wasm,B.wasm` it
+ * reduces the modules in those files. Exit status: 0 no difference, 1 difference or crash, 2 usage error.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,26 +25,22 @@ import { oneOf, readTaskLine, wholeNumber } from "./task_options.ts";
 
 const task = {
   name: "task fuzz",
-  about: "Random modules on waft and on V8 side by side. Status 1 when something differs.",
+  about: "Runs random modules on waft and on V8 and compares the results. Exit status 1 if any differ.",
   options: {
-    count: { value: "N", help: "how many", default: "2000" },
-    seed: { value: "S", help: "the first seed", default: "1" },
-    source: { value: "NAME", help: "own or binaryen; without it both in turn" },
-    feature: { value: "A,B…", help: "what every module must use", default: "" },
-    only: { value: "A,B…", help: "all that may be used; without it everything" },
-    tier: {
-      value: "NAME",
-      help: "the compiler of the second configuration: baseline or optimizing",
-      default: "optimizing",
-    },
-    jobs: { value: "J", help: "processes at once", default: "2" },
-    out: { value: "DIR", help: "where what differs is written", default: join(tmpdir(), "waft-fuzz-findings") },
-    shrink: { help: "makes the modules of --seed smaller while they still differ" },
-    files: { value: "A.wasm,…", help: "with --shrink: the modules", default: "" },
-    child: { help: "one process of several", hidden: true },
+    count: { value: "N", help: "number of cases", default: "2000" },
+    seed: { value: "S", help: "first seed", default: "1" },
+    source: { value: "NAME", help: "module generator, own or binaryen; both alternate by default" },
+    feature: { value: "A,B…", help: "features that every module uses (own generator; binaryen's may)", default: "" },
+    only: { value: "A,B…", help: "features that modules may use; all by default" },
+    tier: { value: "NAME", help: "second configuration's compiler, baseline or optimizing", default: "optimizing" },
+    jobs: { value: "J", help: "number of parallel processes", default: "2" },
+    out: { value: "DIR", help: "folder for modules that differ", default: join(tmpdir(), "waft-fuzz-findings") },
+    shrink: { help: "reduce the modules of --seed while they still differ" },
+    files: { value: "A.wasm,…", help: "with --shrink: reduce these modules", default: "" },
+    child: { help: "run as a child process", hidden: true },
   },
 } as const;
-/** Cases per child process, and how long one case may take. */
+/** Cases per child process, and the time limit of one case. */
 const BATCH = 400;
 const CASE_MS = 120_000;
 
@@ -62,7 +58,7 @@ interface Options {
   files: readonly string[];
 }
 
-/** What children report, summed up. */
+/** The sums of the children's reports. */
 interface Totals {
   own: number;
   binaryen: number;
@@ -76,7 +72,7 @@ interface Totals {
   placeOnly: number;
   found: number;
   crashed: number;
-  /** Own cases that executed an instruction of a feature, by feature. */
+  /** By feature: the number of own cases that executed an instruction of it. */
   readonly executed: Record<string, number>;
 }
 
@@ -116,9 +112,9 @@ function readOptions(): Options {
   };
 }
 
-function featuresOf(what: string, text: string): string[] {
+function featuresOf(option: string, text: string): string[] {
   const known = [...new Set([...GENERATED_FEATURES, ...BINARYEN_FEATURES])];
-  return text === "" ? [] : text.split(",").map((name) => oneOf(task, what, name, known));
+  return text === "" ? [] : text.split(",").map((name) => oneOf(task, option, name, known));
 }
 
 function sourceOf(seed: number, options: Options): Source {
@@ -133,7 +129,7 @@ function say(line: string): void {
   Deno.stdout.writeSync(encoder.encode(line + "\n"));
 }
 
-/** Runs its cases, telling the parent before each one which it is. */
+/** Runs its cases; announces each seed to the parent before running it. */
 async function runChild(options: Options): Promise<void> {
   const binaryen = options.source === "own" ? undefined : await BinaryenModules.open();
   const totals = emptyTotals();
@@ -171,7 +167,7 @@ interface Batch {
   count: number;
 }
 
-/** Runs a batch in a child; the batch that is left when it crashed or hung. */
+/** Runs a batch in a child; returns the remaining cases if the child crashed or hung. */
 async function runBatch(batch: Batch, options: Options, totals: Totals): Promise<Batch | undefined> {
   const args = [
     "run",
@@ -228,7 +224,7 @@ async function runBatch(batch: Batch, options: Options, totals: Totals): Promise
   const status = await child.status;
   if (finished) return undefined;
   totals.crashed++;
-  totals[sourceOf(current, options)] += current + 1 - batch.seed; // those before it were not reported
+  totals[sourceOf(current, options)] += current + 1 - batch.seed; // the child reports its counts only at the end
   const why = hung ? `hung for ${CASE_MS / 1000} s` : `died (${status.signal ?? `exit ${status.code}`})`;
   const text = `seed ${current} (${sourceOf(current, options)}) ${why}\n${(await errors).slice(-1500)}`;
   console.log(text);

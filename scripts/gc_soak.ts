@@ -1,8 +1,8 @@
 /**
- * Does the collector really collect? `deno task soak:gc [GIGABYTES]` allocates that many (default 100) in total while about
- * 10 MB are alive: lists of structures with byte arrays of random sizes, up to 128 KiB, in cycles, each replaced at random. The
- * program checks every object that it drops. Prints how much was allocated, the memory of the process, and the collector's
- * pauses; fails when an object was damaged or memory is not bounded.
+ * Soak test of the garbage collector: `deno task soak:gc [GIGABYTES]` allocates that volume in total (100 by default)
+ * with about 10 MB live: cyclic lists of structures with byte arrays of random sizes up to 128 KiB, replaced at random.
+ * The program checks every object before dropping it. Prints the allocated volume, the process memory and the
+ * collector's pauses; fails if an object is damaged or memory keeps growing.
  */
 import process from "node:process";
 import { gcStatistics, NewEngine } from "@waft/engine";
@@ -12,7 +12,7 @@ import { readTaskLine, wholeNumber } from "./task_options.ts";
 const SLOTS = 25_000;
 const task = {
   name: "task soak:gc",
-  about: "Allocates gigabytes of structures, 100 by default, with 10 MB alive; fails when memory is not bounded.",
+  about: "Allocates gigabytes of structures (100 by default) with 10 MB live; fails if memory keeps growing.",
   operands: "[GIGABYTES]",
   options: {},
 } as const;
@@ -35,16 +35,16 @@ while (allocated < wanted) {
     const { collections, liveBytes, heapBytes, pauses } = gcStatistics();
     const seconds = (performance.now() - begun) / 1000;
     console.log(
-      `${(allocated / 1e9).toFixed(1)} GB in ${seconds.toFixed(1)} s; alive ${mb(liveBytes)}, heap ${
+      `${(allocated / 1e9).toFixed(1)} GB in ${seconds.toFixed(1)} s; live ${mb(liveBytes)}, heap ${
         mb(heapBytes)
       }, process ${mb(process.memoryUsage.rss())} (peak ${mb(peak)}); ${collections} collections, pauses ${
         (pauses.total / collections).toFixed(2)
-      } ms on average, ${pauses.max.toFixed(2)} ms at most`,
+      } ms mean, ${pauses.max.toFixed(2)} ms max`,
     );
   }
 }
 if (peak > before + 200e6) {
-  console.error(`Memory is not bounded: ${mb(before)} at first, ${mb(peak)} at most`);
+  console.error(`Memory keeps growing: ${mb(before)} after warm-up, ${mb(peak)} at the peak`);
   process.exit(1);
 }
 

@@ -1,12 +1,13 @@
 /**
- * The program of gc_soak.ts, which tests run for a shorter while: `start(slots)`, then `step(count)` replaces that many of its lists and
- * returns how many bytes it has allocated for it. It traps when an object that it drops is not what it was.
+ * The guest program of gc_soak.ts, also used by tests: `start(slots)`, then `step(count)`, which replaces `count` of
+ * the lists and returns the number of bytes allocated. It traps if an object that it drops has been damaged.
  */
 export const GC_SOAK_PROGRAM = `(module
   (type $bytes (array (mut i8)))
   (rec
     (type $nodes (array (mut (ref null $node))))
-    (type $node (struct (field $stamp i64) (field $next (mut (ref null $node))) (field $data (ref $bytes)) (field $home (ref $nodes)))))
+    (type $node (struct
+      (field $stamp i64) (field $next (mut (ref null $node))) (field $data (ref $bytes)) (field $home (ref $nodes)))))
   (global $all (mut (ref null $nodes)) (ref.null $nodes))
   (global $seed (mut i64) (i64.const 88172645463325252))
 
@@ -17,7 +18,7 @@ export const GC_SOAK_PROGRAM = `(module
     (global.set $seed (local.get $x))
     (i32.wrap_i64 (local.get $x)))
 
-  ;; Traps when the node is not what it was.
+  ;; Traps if the node has been damaged.
   (func $check (param $node (ref $node)) (local $data (ref null $bytes)) (local $stamp i32)
     (local.set $data (struct.get $node $data (local.get $node)))
     (local.set $stamp (i32.wrap_i64 (struct.get $node $stamp (local.get $node))))
@@ -31,9 +32,10 @@ export const GC_SOAK_PROGRAM = `(module
 
   (func (export "start") (param $slots i32) (global.set $all (array.new_default $nodes (local.get $slots))))
 
-  ;; Replaces nodes $count times; returns the bytes that were allocated for it.
+  ;; Replaces nodes $count times; returns the number of bytes allocated.
   (func (export "step") (param $count i32) (result i64)
-    (local $all (ref $nodes)) (local $slot i32) (local $old (ref null $node)) (local $size i32) (local $data (ref null $bytes))
+    (local $all (ref $nodes)) (local $slot i32) (local $old (ref null $node)) (local $size i32)
+    (local $data (ref null $bytes))
     (local $stamp i64) (local $total i64)
     (local.set $all (ref.as_non_null (global.get $all)))
     (loop $again

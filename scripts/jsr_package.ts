@@ -1,9 +1,10 @@
 /**
- * The packages for JSR, as archives: what `deno publish` would send for a tree.
+ * Builds the JSR packages of a tree as archives.
  *
- * In: a tree. Out: per package its name, version and a canonical archive. It is `deno publish` itself that makes them: it sends each package to an address on
- * loopback, where it is taken down; nothing leaves this machine, and no account is needed. Sources stay TypeScript, their imports are
- * written out (`npm:`, `jsr:` with versions), and what `publish` excludes is not there.
+ * In: a tree. Out: per package its name, version and a canonical archive. `deno publish` assembles the packages and
+ * sends each one to a loopback server that records it: no request leaves this machine, and no account is needed.
+ * Sources stay TypeScript, import specifiers are resolved (`npm:`, `jsr:` with versions), and files excluded by
+ * `publish` in deno.json are absent.
  */
 import { spawn } from "node:child_process";
 import { createServer, type IncomingMessage } from "node:http";
@@ -13,7 +14,7 @@ import process from "node:process";
 import { writeArchive } from "../project/packages/archive.ts";
 import { type Files, readPack } from "./npm_package.ts";
 
-/** Folders of packages. */
+/** Package folders. */
 const FOLDERS = ["engine", "."] as const;
 const LIMIT_MS = 300_000;
 
@@ -23,11 +24,11 @@ export interface JsrPackage {
   readonly name: string;
   readonly version: string;
   readonly files: Files;
-  /** The files below a folder `package`. */
+  /** The files, below a folder `package`. */
   readonly archive: Uint8Array;
 }
 
-/** What `deno publish` sends for the packages of a tree; throws an Error with what it printed when it refuses. */
+/** Collects the packages that `deno publish` sends for a tree; throws an Error with its output if it refuses. */
 export async function buildJsr(tree: string): Promise<JsrPackage[]> {
   const packages: JsrPackage[] = [];
   const server = createServer((request, response) => {
@@ -37,7 +38,7 @@ export async function buildJsr(tree: string): Promise<JsrPackage[]> {
     const path = new URL(request.url ?? "/", "http://localhost").pathname;
     const named = /^\/api\/scopes\/([^/]+)\/packages\/([^/]+)\/versions\/([^/]+)$/.exec(path);
     if (named === null) return answer(200, {});
-    if (request.method !== "POST") return answer(404, { code: "packageVersionNotFound", message: "not there yet" });
+    if (request.method !== "POST") return answer(404, { code: "packageVersionNotFound", message: "not published" });
     const [, scope, name, version] = named.map(decodeURIComponent);
     body(request).then((sent) => {
       const files = readPack(sent, "");
@@ -66,7 +67,7 @@ async function body(request: IncomingMessage): Promise<Uint8Array> {
   return new Uint8Array(Buffer.concat(chunks));
 }
 
-/** Runs `deno publish` against an address; what it printed. */
+/** Runs `deno publish` against a registry address; returns its output. */
 function publish(folder: string, registry: string): Promise<string> {
   const args = ["publish", "--token", "none", "--no-provenance", "--allow-dirty", "--no-check"];
   const child = spawn(process.execPath, args, {

@@ -1,7 +1,8 @@
 /**
- * Makes many live instances, each with a memory and data, and calls all of them: `deno task many [COUNT] [bounds]` (50,000 and `auto` by default).
- * Run it under `ulimit -v` to see that address space is no limit; with `auto` the engine then compiles for explicit bounds by itself.
- * (What the JavaScript runtimes themselves need: docs/control.md.) Ends with one line of figures.
+ * Creates many live instances, each with a memory and data, and calls all of them: `deno task many [COUNT] [BOUNDS]`
+ * (50,000 and `auto` by default). Run it under `ulimit -v` to see that address space is not a limit: with `auto` the
+ * engine then falls back to explicit bounds checks. docs/control.md lists the JavaScript runtimes' own requirements.
+ * Out: one line of figures.
  */
 import { readFileSync } from "node:fs";
 import { type Instance, NewEngine } from "@waft/engine";
@@ -9,7 +10,7 @@ import { oneOf, readTaskLine, wholeNumber } from "./task_options.ts";
 
 const task = {
   name: "task many",
-  about: "Makes many live instances, 50,000 by default, and calls all of them. BOUNDS is auto, guard or explicit.",
+  about: "Creates many live instances, 50,000 by default, and calls all of them. BOUNDS is auto, guard or explicit.",
   operands: "[COUNT] [BOUNDS]",
   options: {},
 } as const;
@@ -29,7 +30,7 @@ const made = performance.now();
 for (let round = 0; round < 2; round++) {
   instances.forEach((instance, i) => {
     const answer = instance.call({}, "f", i);
-    if (answer !== "s".charCodeAt(0) + i * (round + 1)) throw new Error(`Instance ${i} answers ${answer}`);
+    if (answer !== "s".charCodeAt(0) + i * (round + 1)) throw new Error(`Instance ${i} returned ${answer}`);
   });
 }
 const status = (name: string) =>
@@ -39,5 +40,5 @@ console.log(
   `${count} instances, ${((made - start) * 1000 / count).toFixed(1)} µs each, ` +
     `${Math.round(Number(status("VmRSS")) / 1024)} MiB resident, ${
       (Number(status("VmSize")) / 2 ** 20).toFixed(1)
-    } GiB of addresses, ${mappings} mappings`,
+    } GiB of address space, ${mappings} mappings`,
 );

@@ -1,9 +1,10 @@
 /**
- * What turns an archive of `deno pack` into an npm package: pure functions over file names and bytes.
+ * Turns an archive from `deno pack` into an npm package: pure functions over file names and bytes.
  *
- * In: the files of one package, as `deno pack` made them: JavaScript and declarations beside each other under the paths of the sources. Out:
- * the files of the npm package, which runs on Node 20 and Bun as it is: no TypeScript is left, JSON is imported as a module, dependencies are
- * exact. Invariant: paths stay what they are in the source tree, so that `import.meta.url` finds the same neighbours.
+ * In: the files of one package as `deno pack` emits them: JavaScript and declarations side by side under the source
+ * paths. Out: the files of the npm package, which runs on Node 20 and Bun as it is: no TypeScript remains, JSON is
+ * imported as modules, dependencies are exact. Invariant: paths equal those of the source tree, so that URLs relative
+ * to `import.meta.url` resolve to the same neighbours.
  */
 import { gunzipSync } from "node:zlib";
 
@@ -15,8 +16,8 @@ const decoder = new TextDecoder("utf-8", { fatal: true });
 const encoder = new TextEncoder();
 
 /**
- * Reads a `.tar.gz` that `deno pack`, `deno publish` or npm wrote, without the folder that all its paths begin with (`package/` by default). Throws
- * an Error for other kinds of files.
+ * Reads a `.tar.gz` written by `deno pack`, `deno publish` or npm; strips the folder that prefixes all paths
+ * (`package/` by default). Throws an Error for entries other than files and directories.
  */
 export function readPack(packed: Uint8Array, folder = "package/"): Files {
   const tar = gunzipSync(packed);
@@ -34,7 +35,7 @@ export function readPack(packed: Uint8Array, folder = "package/"): Files {
     else if (kind === "0" || kind === "") {
       if (!path.startsWith(folder)) throw new Error(`"${path}" is not in the folder "${folder}"`);
       files.set(path.slice(folder.length), new Uint8Array(bytes));
-    } else if (kind !== "5") throw new Error(`"${path}" is of the kind "${kind}", which packages do not have`);
+    } else if (kind !== "5") throw new Error(`"${path}" has the entry type "${kind}", which packages must not contain`);
     at += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
   }
   return files;
@@ -43,8 +44,8 @@ export function readPack(packed: Uint8Array, folder = "package/"): Files {
 const JSON_IMPORT = /(\bimport\s+[\w$]+\s+from\s*")(\.[^"]+\.json)"\s*with\s*\{\s*type:\s*"json"\s*\}/g;
 
 /**
- * The text of a module for npm: relative names of sources become names of JavaScript, also where a worker or a process is started by URL;
- * imports of JSON become imports of modules, since Node 20 warns of the former. Tells which JSON files those are.
+ * Rewrites a module for npm: relative `.ts` specifiers become `.js`, including the URLs of workers and child processes;
+ * JSON imports become module imports, since Node 20 warns about the former. Also returns the imported JSON files.
  */
 export function finishModule(text: string): { text: string; json: string[] } {
   const json: string[] = [];
@@ -73,13 +74,16 @@ export function finishModules(files: Files): void {
     for (const name of json) {
       const target = new URL(name, `file:///${path}`).pathname.slice(1);
       const source = files.get(target);
-      if (source === undefined) throw new Error(`"${path}" imports "${name}", which the package does not have`);
+      if (source === undefined) throw new Error(`"${path}" imports "${name}", which is not in the package`);
       files.set(`${target}.js`, jsonModule(source));
     }
   }
 }
 
-/** Files that `exports` of a package.json names and `files` does not have, such as declarations of a module whose types are not written out. */
+/**
+ * Returns the files that the `exports` of a package.json name and `files` lacks, such as the declarations of a module
+ * without explicit types.
+ */
 export function missingExports(files: Files, exports: unknown): string[] {
   if (typeof exports === "string") return files.has(exports.replace(/^\.\//, "")) ? [] : [exports];
   return Object.values(exports as Record<string, unknown>).flatMap((value) => missingExports(files, value));

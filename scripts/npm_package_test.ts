@@ -1,6 +1,6 @@
 /**
- * What makes npm packages of what `deno pack` gives: texts and tables only; the packages themselves are tested by installing them
- * (scripts/test_hosts.ts).
+ * The conversion of `deno pack` archives to npm packages: texts and tables only. scripts/test_hosts.ts tests the
+ * packages themselves by installing them.
  */
 import assert from "node:assert/strict";
 import { type Files, finishModule, finishModules, lockedVersions, missingExports } from "./npm_package.ts";
@@ -8,7 +8,7 @@ import { type Files, finishModule, finishModules, lockedVersions, missingExports
 const bytes = (text: string) => new TextEncoder().encode(text);
 const text = (files: Files, path: string) => new TextDecoder().decode(files.get(path));
 
-Deno.test("finishModule() makes relative names of sources those of JavaScript, and leaves other texts alone", () => {
+Deno.test("finishModule() rewrites relative .ts specifiers to .js and leaves other text unchanged", () => {
   const { text, json } = finishModule(`import { a } from "./a.ts";
 export * from "../b/c.ts";
 const d = await import("./d.ts");
@@ -31,7 +31,7 @@ import i from "i.ts";
   assert.deepEqual(json, []);
 });
 
-Deno.test("finishModules() turns imported JSON into modules beside it", () => {
+Deno.test("finishModules() turns imported JSON into modules beside the JSON file", () => {
   const files: Files = new Map([
     ["project/manifest/manifest.js", bytes('import schema from "./schema.json" with { type: "json" };')],
     ["project/manifest/schema.json", bytes('{"a": [1]}')],
@@ -41,18 +41,24 @@ Deno.test("finishModules() turns imported JSON into modules beside it", () => {
   assert.equal(text(files, "project/manifest/schema.json.js"), 'export default {\n  "a": [\n    1\n  ]\n};\n');
   files.delete("project/manifest/schema.json");
   files.set("project/manifest/manifest.js", bytes('import schema from "./schema.json" with { type: "json" };'));
-  assert.throws(() => finishModules(files), /imports "\.\/schema\.json", which the package does not have/);
+  assert.throws(() => finishModules(files), /imports "\.\/schema\.json", which is not in the package/);
 });
 
-Deno.test("missingExports() finds what package.json promises and the package does not have", () => {
+Deno.test("missingExports() returns the files that package.json names and the package lacks", () => {
   const files: Files = new Map([["a.js", bytes("")], ["a.d.ts", bytes("")], ["b.js", bytes("")]]);
   const exports = { "./a": { types: "./a.d.ts", default: "./a.js" }, "./b": { types: "./b.d.ts", default: "./b.js" } };
   assert.deepEqual(missingExports(files, exports), ["./b.d.ts"]);
 });
 
-Deno.test("lockedVersions() reads resolved versions, without those of peers", () => {
+Deno.test("lockedVersions() reads resolved versions without their peer suffixes", () => {
   const versions = lockedVersions(
-    '{"specifiers": {"npm:@c/typings@14": "14.0.0_commander@14.0.3", "npm:ajv@^8.17.1": "8.20.0", "jsr:@x/y@1": "1.0.0"}}',
+    JSON.stringify({
+      specifiers: {
+        "npm:@c/typings@14": "14.0.0_commander@14.0.3",
+        "npm:ajv@^8.17.1": "8.20.0",
+        "jsr:@x/y@1": "1.0.0",
+      },
+    }),
   );
   assert.deepEqual([...versions], [["@c/typings", "14.0.0"], ["ajv", "8.20.0"]]);
 });

@@ -1,8 +1,9 @@
 /**
- * The Deno that bundles are made of: for each platform one version of one npm package, with the digest of its archive.
+ * The Deno that bundles contain: for each platform one version of one npm package, with the digest of its archive.
  *
- * In: a platform, a folder for what was fetched before. Out: the program's bytes, which are those of the table or an Error: neither the registry nor what
- * lies in the folder is taken at its word. New versions are rows: `npm pack --json @deno/NAME@VERSION` prints `integrity`.
+ * In: a platform, and a cache folder for archives. Out: the executable's bytes. Invariant: the bytes match the digest
+ * in the table, or an Error is thrown; neither the registry nor the cache is trusted. To add a version, add its row:
+ * `npm pack --json @deno/NAME@VERSION` prints `integrity`.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -15,11 +16,11 @@ import { readPack } from "./npm_package.ts";
 /** One platform's Deno. */
 export interface PinnedDeno {
   readonly platform: string;
-  /** What `deno compile --target` calls the platform. */
+  /** The platform's name for `deno compile --target`. */
   readonly target: string;
   readonly package: string;
   readonly version: string;
-  /** Of the package's archive: `sha512-` and base64. */
+  /** Digest of the package's archive: `sha512-` and base64. */
   readonly integrity: string;
 }
 
@@ -55,7 +56,7 @@ const ROWS: readonly (readonly [string, string, string, string, string])[] = [
   ],
 ];
 
-/** All platforms that there are bundles for. */
+/** All platforms with a bundle. */
 export const PINNED_DENO: readonly PinnedDeno[] = ROWS.map(([platform, target, name, version, integrity]) => ({
   platform,
   target,
@@ -64,20 +65,20 @@ export const PINNED_DENO: readonly PinnedDeno[] = ROWS.map(([platform, target, n
   integrity,
 }));
 
-/** The row of a platform. */
+/** The row of a platform; throws an Error for an unknown one. */
 export function pinnedDeno(platform: string): PinnedDeno {
   const row = PINNED_DENO.find((pinned) => pinned.platform === platform);
   if (row !== undefined) return row;
-  throw new Error(`there is no bundle for ${platform}: ${PINNED_DENO.map((pinned) => pinned.platform).join(", ")}`);
+  throw new Error(`no bundle for ${platform}; platforms: ${PINNED_DENO.map((pinned) => pinned.platform).join(", ")}`);
 }
 
-/** Where fetched archives are kept. */
+/** The cache folder for fetched archives. */
 export function denoCache(): string {
   const cache = process.env["XDG_CACHE_HOME"] ?? "";
   return join(cache.startsWith("/") ? cache : join(homedir(), ".cache"), "waft-release");
 }
 
-/** Puts the newest form of a package's archive into a folder; throws when that cannot be done. */
+/** Fetches a package's archive into a folder; throws an Error if it cannot. */
 export type Pack = (specifier: string, folder: string) => void;
 
 const npmPack: Pack = (specifier, folder) => {
@@ -89,21 +90,21 @@ const npmPack: Pack = (specifier, folder) => {
   });
   if (status === 0) return;
   const reason = error?.message ?? (stderr.trim().split("\n").find((line) => /error/.test(line)) || `status ${status}`);
-  throw new Error(`${specifier} cannot be fetched from npm: ${reason}`);
+  throw new Error(`cannot fetch ${specifier} from npm: ${reason}`);
 };
 
 function integrityOf(bytes: Uint8Array): string {
   return `sha512-${createHash("sha512").update(bytes).digest("base64")}`;
 }
 
-/** The program; fetched once and kept in `cache`, checked each time. */
+/** Returns the executable; fetches the archive once, keeps it in `cache`, and checks its digest on every call. */
 export function fetchDeno(row: PinnedDeno, cache: string, pack: Pack = npmPack): Uint8Array {
   const specifier = `${row.package}@${row.version}`;
   const file = join(cache, `${row.package.replace("@", "").replace("/", "-")}-${row.version}.tgz`);
   if (existsSync(file)) {
     const bytes = readFileSync(file);
     if (integrityOf(bytes) === row.integrity) return programOf(bytes, specifier);
-    // Cut off, or of a time when the table said otherwise.
+    // Truncated, or cached under an older table.
     rmSync(file);
   }
   mkdirSync(cache, { recursive: true });
@@ -111,11 +112,11 @@ export function fetchDeno(row: PinnedDeno, cache: string, pack: Pack = npmPack):
   try {
     pack(specifier, folder);
     const name = readdirSync(folder).find((entry) => entry.endsWith(".tgz"));
-    if (name === undefined) throw new Error(`${specifier}: npm has put no archive into ${folder}`);
+    if (name === undefined) throw new Error(`${specifier}: npm wrote no archive to ${folder}`);
     const bytes = readFileSync(join(folder, name));
     const found = integrityOf(bytes);
     if (found !== row.integrity) {
-      throw new Error(`${specifier} is not what it was: npm has ${found}, scripts/pinned_deno.ts ${row.integrity}`);
+      throw new Error(`${specifier} has the digest ${found}, but scripts/pinned_deno.ts pins ${row.integrity}`);
     }
     renameSync(join(folder, name), file);
     return programOf(bytes, specifier);
@@ -126,6 +127,6 @@ export function fetchDeno(row: PinnedDeno, cache: string, pack: Pack = npmPack):
 
 function programOf(archive: Uint8Array, specifier: string): Uint8Array {
   const program = readPack(archive).get("deno");
-  if (program === undefined) throw new Error(`${specifier} holds no file "deno"`);
+  if (program === undefined) throw new Error(`${specifier} contains no file "deno"`);
   return program;
 }

@@ -1,6 +1,7 @@
 /**
- * Which functions of the module of quick runs are called when programs start. In: a bundle's files. Out: where those functions stand in the module's text,
- * as V8 counts calls when Deno is told to. The bundle runs on this machine, with directories of its own.
+ * Profiles the start-up of programs: which functions of the quick-run module are called. In: the files of a bundle.
+ * Out: the positions of those functions in the module's text, from V8's coverage counts. The bundle runs on this
+ * machine, in temporary directories.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +13,7 @@ import { parseModule } from "../engine/text/parse_module.ts";
 import type { Chosen } from "./eager_functions.ts";
 import { QUICK_SAMPLES, type QuickSample } from "./quick_samples.ts";
 
-/** What V8 says of a script. */
+/** V8's coverage report for a script. */
 interface Coverage {
   readonly url: string;
   readonly functions: readonly {
@@ -21,7 +22,9 @@ interface Coverage {
   }[];
 }
 
-/** The functions of `quick` that the samples call, where `files` are a bundle's and `entry` and `quick` two modules of it. */
+/**
+ * The functions of `quick` that the samples call; `files` are a bundle's files, `entry` and `quick` two of its modules.
+ */
 export function functionsThatRun(files: ReadonlyMap<string, Uint8Array>, entry: string, quick: string): Chosen {
   const scratch = mkdtempSync(join(tmpdir(), "waft-profile-"));
   try {
@@ -33,7 +36,7 @@ export function functionsThatRun(files: ReadonlyMap<string, Uint8Array>, entry: 
     for (const [k, sample] of QUICK_SAMPLES.entries()) {
       const module = join(scratch, `${sample.name}.wasm`);
       writeFileSync(module, encodeModule(parseModule(sample.text)));
-      runSample(scratch, entry, sample, module); // fills the cache
+      runSample(scratch, entry, sample, module); // fills the cache of compiled modules
       const counts = join(scratch, `counts${k}`);
       runSample(scratch, entry, sample, module, counts);
       addCalled(called, counts, quick);
@@ -59,16 +62,16 @@ function runSample(scratch: string, entry: string, sample: QuickSample, module: 
     },
   );
   if (status !== 0 || stdout !== sample.output) {
-    throw new Error(`the bundle does not run "${sample.name}": status ${status}, "${stdout}"\n${stderr}`);
+    throw new Error(`the bundle fails on the sample "${sample.name}": status ${status}, "${stdout}"\n${stderr}`);
   }
 }
 
-/** Adds the functions that were called. */
+/** Adds the called functions to `called`, as "start end". */
 function addCalled(called: Set<string>, counts: string, quick: string): void {
   const scripts = readdirSync(counts).map((name) => JSON.parse(readFileSync(join(counts, name), "utf8")) as Coverage);
-  // The entry and the module, and nothing of the compiler.
+  // A quick run loads the entry and the module, but not the compiler.
   const script = scripts.find(({ url }) => url.endsWith(`/${quick}`));
-  if (script === undefined || scripts.length > 2) throw new Error("the bundle's quick run is not quick: it loads more");
+  if (script === undefined || scripts.length > 2) throw new Error("the bundle's quick run loads more than two modules");
   for (const { ranges: [whole] } of script.functions) {
     if (whole!.count > 0) called.add(`${whole!.startOffset} ${whole!.endOffset}`);
   }

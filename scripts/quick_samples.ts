@@ -1,6 +1,7 @@
 /**
- * Modules that `waft run` starts quickly, and what they print: to measure how long that takes (startup.ts), and to find what is to be compiled when the
- * command is built (quick_profile.ts). They do what programs do when they start; a row more means more code that every run reads.
+ * Modules that `waft run` starts from the cache, with their expected output: startup.ts measures their start-up time,
+ * and quick_profile.ts finds the functions to compile eagerly when the command is built. They do the usual work of a
+ * program's start. Each additional row means more code that every run reads.
  */
 
 /** A module and a run of it. */
@@ -8,7 +9,7 @@ export interface QuickSample {
   readonly name: string;
   /** The module as text. */
   readonly text: string;
-  /** Words before and after the module's file. */
+  /** Arguments before and after the module's file. */
   readonly options: readonly string[];
   readonly args: readonly string[];
   readonly output: string;
@@ -31,16 +32,18 @@ export const QUICK_SAMPLES: readonly QuickSample[] = [
     name: "average",
     text: `(module (global $calls (mut i32) (i32.const 0)) (table 2 funcref) (elem (i32.const 0) func $add $sub)
       (type $op (func (param f64 f64) (result f64)))
-      (func $add (type $op) (f64.add (local.get 0) (local.get 1))) (func $sub (type $op) (f64.sub (local.get 0) (local.get 1)))
+      (func $add (type $op) (f64.add (local.get 0) (local.get 1)))
+      (func $sub (type $op) (f64.sub (local.get 0) (local.get 1)))
       (func (export "average") (param i32 f64 i64) (result f64)
         (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
-        (f64.div (call_indirect (type $op) (local.get 1) (f64.convert_i64_s (local.get 2)) (local.get 0)) (f64.const 2))))`,
+        (f64.div
+          (call_indirect (type $op) (local.get 1) (f64.convert_i64_s (local.get 2)) (local.get 0)) (f64.const 2))))`,
     options: ["--bare", "--invoke", "average"],
     args: ["0", "1.5", "3"],
     output: "2.25\n",
   },
   {
-    // What the C library of programs does before and after main: arguments, variables, the directories that are there, the end.
+    // A libc's work before and after main: arguments, environment, preopened directories, exit.
     name: "program",
     text: `(module
       (import "${WASI}" "args_sizes_get" (func $argsSizes (param i32 i32) (result i32)))

@@ -1,12 +1,15 @@
 /**
- * Builds everything that a release consists of, for one commit: `deno task release --out DIR --channel canary|nightly|official --key FILE`.
+ * Builds all parts of a release from one commit: `deno task release --out DIR --channel canary|nightly|official --key
+ * FILE`.
  *
- * In: a commit, a private key (Ed25519, PKCS#8 in PEM), the release site as it is (DIR of the run before, so that the index grows). Out: in DIR,
- * laid out as it is served: `install.sh`, `releases/index.json` with its signature, and below `releases/<version>/` bundles, programs of `deno compile`,
- * source archive, packages for npm and JSR, and `SHA256SUMS` with its signature. Everything is made of the commit, nothing of the work tree. What
- * cannot be built is an error, but for programs whose runtime binary is not to be had: those are named and left out. Two runs for one
- * commit with one version of Deno give the same archives; with the same `--now` also the same index. Of canary and nightly the newest `--keep` stay. Design: §5.
- * `--here DIR` only builds a bundle's directory of this tree.
+ * In: a commit, a private key (Ed25519, PKCS#8 in PEM), the current release site (DIR of the previous run, so that the
+ * index grows). Out: in DIR, in the layout in which it is served: `install.sh`, `releases/index.json` with its
+ * signature, and below `releases/<version>/` bundles, standalone executables, the source archive, packages for npm and
+ * JSR, and `SHA256SUMS` with its signature. All inputs come from the commit, none from the work tree. A part that
+ * cannot be built is an error, except for executables whose runtime binary is not available: those are reported and
+ * left out. Two runs for one commit with one version of Deno give the same archives, and with the same `--now` also the
+ * same index. The newest `--keep` releases of canary and of nightly stay. `--here DIR` only builds a bundle's directory
+ * from this tree.
  */
 import { createPrivateKey, sign } from "node:crypto";
 import {
@@ -32,7 +35,7 @@ import { BASE_URL } from "../project/base/site.ts";
 import { VERSION } from "../project/base/version_string.ts";
 import { canonicalVersion, isCanonicalVersion } from "../project/base/version.ts";
 import { signingKeysOf } from "../registry/signing.ts";
-import { denoCache, fetchDeno, PINNED_DENO, pinnedDeno } from "./pinned_deno.ts";
+import { denoCache, fetchDeno, PINNED_DENO, type PinnedDeno, pinnedDeno } from "./pinned_deno.ts";
 import { buildBundle } from "./release_bundle.ts";
 import { filesBelow, run, say, sha256 } from "./release_files.ts";
 import { installerFor, isoSeconds, readIndex, removeOld, writeIndex } from "./release_site.ts";
@@ -45,7 +48,7 @@ function git(...args: string[]): string {
   return run("git", args, ROOT).toString().trim();
 }
 
-/** The tree of a commit in a directory of its own, as the version that it is released as. */
+/** Exports the tree of a commit into a directory, with the version of the release. */
 function exportTree(commit: string, version: string, scratch: string): string {
   const tree = join(scratch, "tree");
   mkdirSync(tree);
@@ -57,7 +60,7 @@ function exportTree(commit: string, version: string, scratch: string): string {
   return tree;
 }
 
-/** Where a tree says which version it is. */
+/** The places in a tree that state its version. */
 const VERSION_LINES: readonly (readonly [file: string, line: RegExp])[] = [
   ["project/base/version_string.ts", /(VERSION = ")[^"]*(")/],
   ["deno.json", /("version": ")[^"]*(")/],
@@ -68,7 +71,7 @@ function setVersion(tree: string, version: string): void {
   for (const [name, line] of VERSION_LINES) {
     const file = join(tree, name);
     const text = readFileSync(file, "utf8");
-    if (!line.test(text)) throw new Error(`${name} has no version`);
+    if (!line.test(text)) throw new Error(`${name} states no version`);
     writeFileSync(file, text.replace(line, (_, before: string, after: string) => `${before}${version}${after}`));
   }
 }
@@ -83,38 +86,31 @@ interface ReleaseOptions {
   readonly now: number;
   readonly expireDays: number;
   readonly platforms: readonly string[];
-  /** Takes this machine's Deno for this machine's platform, instead of the pinned one. */
+  /** Use this machine's Deno for this machine's platform, instead of the pinned one. */
   readonly ownDeno: boolean;
-  /** Where fetched Denos are kept. */
+  /** Cache folder for fetched Denos. */
   readonly cache: string;
   /** A folder with runtime binaries for `deno compile`. */
   readonly denort?: string;
-  /** Builds the packages for npm and JSR, too. */
+  /** Also build the packages for npm and JSR. */
   readonly packages: boolean;
-  /** How many releases of canary and of nightly stay. */
+  /** Number of releases of canary and of nightly to keep. */
   readonly keep: number;
 }
 
-/** The version that a commit is released as: its own for an official release, one with channel, time and commit otherwise. */
+/** The version of a release: the commit's own for an official one, else with channel, time and commit. */
 export function versionFor(channel: string, own: string, commit: string, committed: Date): string {
   if (channel === "official") return own;
   const stamp = committed.toISOString().replace(/\D/g, "").slice(0, 14);
   return `${own}-${channel}.${stamp}.g${commit.slice(0, 7)}`;
 }
 
+/** Writes an artifact to the folder of the release and records it. */
+type Put = (name: string, bytes: Uint8Array, kind: ReleaseArtifact["kind"], platform: string) => void;
+
 /** Builds a release into its folder and adds it to the index; returns its version. */
 export async function buildRelease(options: ReleaseOptions): Promise<string> {
-  const commit = git("rev-parse", `${options.commit}^{commit}`);
-  const committed = new Date(Number(git("show", "-s", "--format=%ct", commit)) * 1000);
-  const own = /VERSION = "([^"]*)"/.exec(git("show", `${commit}:project/base/version_string.ts`))?.[1] ?? "";
-  const version = versionFor(options.channel, own, commit, committed);
-  if (!isCanonicalVersion(version)) throw new Error(`${commit} says that it is version "${own}", which is none`);
-  if (options.channel === "official") {
-    const tags = git("tag", "--points-at", commit).split("\n");
-    if (!tags.includes(`v${version}`)) {
-      throw new Error(`an official release is cut from its tag: ${commit} has no tag v${version}`);
-    }
-  }
+  const { commit, committed, version } = releaseOf(options);
   const platforms = options.platforms.map(pinnedDeno);
   const signers = signingKeysOf(readFileSync(options.key, "utf8"));
   const keys: ReleaseKeys = { threshold: 1, keys: signers.map((key) => key.publicKey) };
@@ -127,7 +123,7 @@ export async function buildRelease(options: ReleaseOptions): Promise<string> {
   const unfinished = `${folder}.unfinished`;
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true });
-  const put = (name: string, bytes: Uint8Array, kind: ReleaseArtifact["kind"], platform: string): void => {
+  const put: Put = (name, bytes, kind, platform) => {
     writeFileSync(join(unfinished, name), bytes);
     const libc = platform.startsWith("linux/") ? { libc: "gnu" as const } : {};
     const url = `releases/${version}/${name}`;
@@ -138,58 +134,15 @@ export async function buildRelease(options: ReleaseOptions): Promise<string> {
   try {
     const tree = exportTree(commit, version, scratch);
     script = readFileSync(join(tree, "installer", "install.sh"), "utf8");
-    const archived = (files: ReadonlyMap<string, Uint8Array>): Uint8Array =>
-      writeArchive(new Map([...files].map(([path, bytes]) => [`waft-${version}/${path}`, bytes])), BUNDLE_LIMITS);
-    put(`waft-${version}-source.tar.gz`, archived(filesBelow(tree)), "source", "any");
-    if (options.packages) {
-      const { buildNpm } = await import("./build_npm.ts");
-      for (const path of buildNpm(join(scratch, "npm"), version, tree)) {
-        put(basename(path), new Uint8Array(readFileSync(path)), "npm", "any");
-      }
-      const { buildJsr } = await import("./jsr_package.ts");
-      for (const { name, version: sent, archive } of await buildJsr(tree)) {
-        if (sent !== version) throw new Error(`deno publish sends ${name} as ${sent}`);
-        put(`${name.replace("@", "").replace("/", "-")}-${version}-jsr.tar.gz`, archive, "jsr", "any");
-      }
-    } else say("left out: packages for npm and JSR, as told");
+    put(`waft-${version}-source.tar.gz`, archiveOf(filesBelow(tree), version), "source", "any");
+    if (options.packages) await putPackages(tree, version, scratch, put);
+    else say("left out: packages for npm and JSR (--no-packages)");
     say("bundling");
-    const common = buildBundle(tree, version, keys);
-    for (const [at, pinned] of platforms.entries()) {
-      const { platform } = pinned;
-      const name = `waft-${version}-${platform.replace("/", "-")}`;
-      const own = options.ownDeno && platform === platformName();
-      say(`${platform} (${at + 1} of ${platforms.length}): Deno ${own ? Deno.version.deno : pinned.version}`);
-      const deno = own ? new Uint8Array(readFileSync(process.execPath)) : fetchDeno(pinned, options.cache);
-      const archive = new Map(common).set("deno", deno);
-      bundleFiles(new Map([...archive].map(([path, bytes]) => [`waft-${version}/${path}`, bytes])), version);
-      put(`${name}.tar.gz`, archived(archive), "bundle", platform);
-      const program = join(scratch, "standalone");
-      const { denort } = options;
-      const { compileStandalone } = await import("./compile.ts");
-      const without = compileStandalone({
-        files: common,
-        out: program,
-        target: pinned.target,
-        ...(denort === undefined ? {} : { denort }),
-      });
-      if (without !== undefined) say(`left out: ${name}-standalone.tar.gz: ${without}`);
-      else {
-        const files = new Map([["waft", new Uint8Array(readFileSync(program))], ["LICENSE", common.get("LICENSE")!]]);
-        put(`${name}-standalone.tar.gz`, archived(files), "standalone", platform);
-      }
-    }
+    await putBundles(options, platforms, version, buildBundle(tree, version, keys), scratch, put);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
-  const sums = new TextEncoder().encode(artifacts.map((a) => `${a.sha256}  ${basename(a.url)}\n`).join(""));
-  writeFileSync(join(unfinished, "SHA256SUMS"), sums);
-  // One key a line: install.sh reads it.
-  writeFileSync(
-    join(unfinished, "SHA256SUMS.sig"),
-    signers.map((key) => `${key.id} ${sign(null, sums, createPrivateKey(key.privateKey)).toString("base64")}\n`).join(
-      "",
-    ),
-  );
+  writeSums(unfinished, artifacts, signers);
   const entry: ReleaseEntry = {
     publishedAt: isoSeconds(committed),
     commit,
@@ -198,11 +151,11 @@ export async function buildRelease(options: ReleaseOptions): Promise<string> {
   };
   const generated = installerFor(script, { version, entry, base: options.base, repository: options.repository, keys });
   writeFileSync(join(unfinished, "install.sh"), generated);
-  // What the site names is there before it is named.
+  // Files exist before the index names them.
   rmSync(folder, { recursive: true, force: true });
   renameSync(unfinished, folder);
   writeIndex(options, version, entry, signers);
-  // The address that people know installs official releases, once there is one.
+  // The top-level installer installs official releases, once one exists.
   const index = readIndex(options.out)!;
   if (options.channel === "official" || index.channels.latest === undefined) {
     writeFileSync(join(options.out, "install.sh"), generated);
@@ -211,7 +164,92 @@ export async function buildRelease(options: ReleaseOptions): Promise<string> {
   return version;
 }
 
-/** A bundle's directory, built of this tree and started by the Deno that runs this. */
+/**
+ * Resolves the commit, its time and the version of the release; throws an Error if the commit does not fit the channel.
+ */
+function releaseOf({ commit: name, channel }: ReleaseOptions): { commit: string; committed: Date; version: string } {
+  const commit = git("rev-parse", `${name}^{commit}`);
+  const committed = new Date(Number(git("show", "-s", "--format=%ct", commit)) * 1000);
+  const own = /VERSION = "([^"]*)"/.exec(git("show", `${commit}:project/base/version_string.ts`))?.[1] ?? "";
+  const version = versionFor(channel, own, commit, committed);
+  if (!isCanonicalVersion(version)) throw new Error(`${commit} states the version "${own}", which is not valid`);
+  if (channel === "official" && !git("tag", "--points-at", commit).split("\n").includes(`v${version}`)) {
+    throw new Error(`official releases are built from their tag: ${commit} has no tag v${version}`);
+  }
+  return { commit, committed, version };
+}
+
+/** A canonical archive of files below a folder `waft-VERSION`. */
+function archiveOf(files: ReadonlyMap<string, Uint8Array>, version: string): Uint8Array {
+  return writeArchive(below(files, version), BUNDLE_LIMITS);
+}
+
+function below(files: ReadonlyMap<string, Uint8Array>, version: string): Map<string, Uint8Array> {
+  return new Map([...files].map(([path, bytes]) => [`waft-${version}/${path}`, bytes]));
+}
+
+/** Adds the packages for npm and JSR. */
+async function putPackages(tree: string, version: string, scratch: string, put: Put): Promise<void> {
+  const { buildNpm } = await import("./build_npm.ts");
+  for (const path of buildNpm(join(scratch, "npm"), version, tree)) {
+    put(basename(path), new Uint8Array(readFileSync(path)), "npm", "any");
+  }
+  const { buildJsr } = await import("./jsr_package.ts");
+  for (const { name, version: sent, archive } of await buildJsr(tree)) {
+    if (sent !== version) throw new Error(`deno publish sends ${name} as ${sent}`);
+    put(`${name.replace("@", "").replace("/", "-")}-${version}-jsr.tar.gz`, archive, "jsr", "any");
+  }
+}
+
+/** Adds, per platform, the bundle and the standalone executable. */
+async function putBundles(
+  { ownDeno, cache, denort }: ReleaseOptions,
+  platforms: readonly PinnedDeno[],
+  version: string,
+  common: ReadonlyMap<string, Uint8Array>,
+  scratch: string,
+  put: Put,
+): Promise<void> {
+  const { compileStandalone } = await import("./compile.ts");
+  for (const [at, pinned] of platforms.entries()) {
+    const { platform } = pinned;
+    const name = `waft-${version}-${platform.replace("/", "-")}`;
+    const own = ownDeno && platform === platformName();
+    say(`${platform} (${at + 1} of ${platforms.length}): Deno ${own ? Deno.version.deno : pinned.version}`);
+    const deno = own ? new Uint8Array(readFileSync(process.execPath)) : fetchDeno(pinned, cache);
+    const bundle = new Map(common).set("deno", deno);
+    bundleFiles(below(bundle, version), version); // throws if the bundle is not complete
+    put(`${name}.tar.gz`, archiveOf(bundle, version), "bundle", platform);
+    const program = join(scratch, "standalone");
+    const without = compileStandalone({
+      files: common,
+      out: program,
+      target: pinned.target,
+      ...(denort === undefined ? {} : { denort }),
+    });
+    if (without !== undefined) say(`left out: ${name}-standalone.tar.gz: ${without}`);
+    else {
+      const files = new Map([["waft", new Uint8Array(readFileSync(program))], ["LICENSE", common.get("LICENSE")!]]);
+      put(`${name}-standalone.tar.gz`, archiveOf(files, version), "standalone", platform);
+    }
+  }
+}
+
+/** Writes SHA256SUMS and its signatures, one key a line, since install.sh reads them. */
+function writeSums(
+  folder: string,
+  artifacts: readonly ReleaseArtifact[],
+  signers: ReturnType<typeof signingKeysOf>,
+): void {
+  const sums = new TextEncoder().encode(artifacts.map((a) => `${a.sha256}  ${basename(a.url)}\n`).join(""));
+  writeFileSync(join(folder, "SHA256SUMS"), sums);
+  const lines = signers.map((key) =>
+    `${key.id} ${sign(null, sums, createPrivateKey(key.privateKey)).toString("base64")}\n`
+  );
+  writeFileSync(join(folder, "SHA256SUMS.sig"), lines.join(""));
+}
+
+/** Builds a bundle's directory from this tree, with the Deno that runs this script. */
 function buildHere(out: string, version: string, keysFile: string | undefined): void {
   const keys = keysFile !== undefined && existsSync(keysFile)
     ? JSON.parse(readFileSync(keysFile, "utf8")) as ReleaseKeys
@@ -228,47 +266,49 @@ function buildHere(out: string, version: string, keysFile: string | undefined): 
 if (import.meta.main) {
   const { values } = readTaskLine({
     name: "task release",
-    about: "Builds what a release consists of, for one commit, into a folder that any server of files can serve.",
+    about: "Builds all parts of a release from one commit, into a folder for any static file server.",
     options: {
       out: {
         value: "DIR",
-        help: "that folder; keep it between runs, so that the index grows",
+        help: "release site; keep it between runs, so that the index grows",
         default: "dist/release",
       },
       channel: { value: "NAME", help: "canary, nightly or official", default: "canary" },
-      key: { value: "FILE", help: "the private keys that sign: Ed25519, PKCS#8 in PEM" },
-      commit: { value: "COMMIT", help: "what is built", default: "HEAD" },
-      base: { value: "URL", help: "where it will be served", default: BASE_URL },
-      repository: { value: "URL", help: "what install.sh clones for --from-source", default: "" },
-      platform: { value: "OS/ARCH", help: "only this one; may be given again", many: true },
-      "no-packages": { help: "nothing for npm and JSR" },
-      keep: { value: "N", help: "releases of canary and of nightly that stay", default: "20" },
-      "expire-days": { value: "N", help: "how long the index is valid", default: "14" },
-      now: { value: "TIME", help: "the index's time" },
-      "own-deno": { help: "the Deno that runs this instead of the pinned one" },
-      cache: { value: "DIR", help: "where what was fetched is kept", default: denoCache() },
-      denort: { value: "DIR", help: "where Deno's runtime binaries are" },
-      here: { value: "DIR", help: "only a bundle's folder, of this tree" },
+      key: { value: "FILE", help: "private signing keys: Ed25519, PKCS#8 in PEM" },
+      commit: { value: "COMMIT", help: "commit to build", default: "HEAD" },
+      base: { value: "URL", help: "address of the release site", default: BASE_URL },
+      repository: { value: "URL", help: "repository that install.sh clones for --from-source", default: "" },
+      platform: { value: "OS/ARCH", help: "build only this platform; repeatable", many: true },
+      "no-packages": { help: "do not build the packages for npm and JSR" },
+      keep: { value: "N", help: "number of releases of canary and of nightly to keep", default: "20" },
+      "expire-days": { value: "N", help: "validity of the index, in days", default: "14" },
+      now: { value: "TIME", help: "time of the index; the current time by default" },
+      "own-deno": { help: "use the Deno that runs this script instead of the pinned one" },
+      cache: { value: "DIR", help: "cache folder for fetched files", default: denoCache() },
+      denort: { value: "DIR", help: "folder of Deno's runtime binaries" },
+      here: { value: "DIR", help: "only build a bundle's directory, from this tree" },
       version: { value: "VERSION", help: "with --here: its version" },
-      keys: { value: "FILE", help: "with --here: the keys that it trusts" },
+      keys: { value: "FILE", help: "with --here: the release keys that it trusts" },
     },
   });
   try {
     if (values.here !== undefined) {
       const version = canonicalVersion(values.version || VERSION);
-      if (version === undefined) throw new Error(`"${values.version}" is no version`);
+      if (version === undefined) throw new Error(`"${values.version}" is not a version`);
       buildHere(values.here, version, values.keys);
     } else {
       const { channel, key } = values;
       if (channel !== "canary" && channel !== "nightly" && channel !== "official") {
-        throw new Error(`"${channel}" is no channel: canary, nightly or official`);
+        throw new Error(`"${channel}" is not a channel: use canary, nightly or official`);
       }
-      if (key === undefined) throw new Error("--key names the file with the private key that signs the index");
+      if (key === undefined) throw new Error("--key is missing: it names the file with the private signing keys");
       const now = values.now === undefined ? Date.now() : Date.parse(values.now);
       const expireDays = Number(values["expire-days"]);
-      if (!Number.isFinite(now) || !(expireDays > 0)) throw new Error("--now is a time, --expire-days a number");
+      if (!Number.isFinite(now) || !(expireDays > 0)) {
+        throw new Error("--now takes a time, --expire-days a positive number");
+      }
       const keep = Number(values.keep);
-      if (!Number.isSafeInteger(keep) || keep < 1) throw new Error("--keep is a number of releases, at least 1");
+      if (!Number.isSafeInteger(keep) || keep < 1) throw new Error("--keep takes a whole number of at least 1");
       const version = await buildRelease({
         out: values.out,
         channel,

@@ -1,6 +1,6 @@
 /**
- * The bundle: waft in a few JavaScript modules, with what it reads. In: a tree of sources, the version that it says, the keys that it trusts. Out:
- * files by path, the same for every platform; the Deno that runs them is added by release.ts. Design: §5.
+ * Builds the bundle: waft as a few JavaScript modules, with their data files. In: a source tree, the version to report,
+ * the release keys to trust. Out: files by path, the same for every platform; release.ts adds the Deno executable.
  */
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { compileEagerly } from "./eager_functions.ts";
 import { functionsThatRun } from "./quick_profile.ts";
 import { filesBelow, run, sha256 } from "./release_files.ts";
 
-/** Programs that are started by URL (workers, processes): their name in the bundle and their source. */
+/** Programs started by URL (workers, processes): their name in the bundle and their source. */
 const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
   ["socket_worker", "project/plugins/socket_worker.ts"],
   ["check_process", "registry/publish/check_process.ts"],
@@ -20,13 +20,13 @@ const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
   ["script_thread", "engine/script/script_thread.ts"],
 ];
 
-/** Stands for a hash over all modules of the bundle, until they are known. */
+/** Placeholder for the digest of all modules of the bundle. */
 const BUILD_MARK = "build-of-waft";
 
-/** Stands for the engine's stamp (engine/artifact/engine_stamp.ts), which takes time to compute. */
+/** Placeholder for the engine's stamp (engine/artifact/engine_stamp.ts), which is too slow to compute at start-up. */
 const STAMP_MARK = "stamp-of-waft";
 
-/** Files that are found by URL: what the sources say, what the bundle says, what is copied. */
+/** Files located by URL: the URL in the sources, the URL in the bundle, and the files to copy. */
 const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [string, string]])[] = [
   ['"../docs/"', '"./docs/"', ["docs", "lib/docs"]],
   ['"../../../docs/reference/"', '"./docs/reference/"'],
@@ -43,18 +43,20 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ["`./script_thread.${suffix}`", '"./script_thread.js"'],
   ['"./release-keys.json"', '"./release-keys.json"'],
   ['"."', '"."'],
-  // What the cache of compiled modules goes by instead of the times of the engine's sources.
+  // The key of the cache of compiled modules, which replaces the times of the engine's sources.
   ['".."', `"data:,${BUILD_MARK}"`],
 ];
 
-/** What runs a module from the cache, in one file of its own: each file takes time, and so does code in it that is not needed. */
+/**
+ * The code that runs a module from the cache, in a file of its own: each file, and unused code in it, costs start-up.
+ */
 const QUICK = "./quick_run.js";
 const QUICK_FILE = "lib/quick_run.js";
 const QUICK_SOURCE = "project/commands/quick_run.ts";
 
-/** The first module: what needs no command is answered before anything is loaded. */
+/** The entry module: answers commands that need no other module before loading any. */
 const ENTRY = (version: string): string =>
-  `// A bundle runs on its own Deno; what is not loaded takes no time.
+  `// A bundle runs on its own Deno; modules are loaded on demand.
 const args = Deno.args;
 if (args.length === 1 && (args[0] === "--version" || args[0] === "-V")) console.log(${JSON.stringify(version)});
 else Deno.exit(await quickly() ?? await start());
@@ -87,14 +89,14 @@ async function start() {
 }
 `;
 
-/** What is the same in the bundles of all platforms. */
+/** Builds the platform-independent files of a bundle. */
 export function buildBundle(tree: string, version: string, keys: ReleaseKeys | undefined): Map<string, Uint8Array> {
   const text = (content: string): Uint8Array => new TextEncoder().encode(content);
   const entries: [string, string][] = [["waft", ENTRY(version)]];
   for (const [name, source] of PROGRAMS) entries.push([name, `import "./${source}";\n`]);
   const names = entries.map(([name, content]) => {
     const file = `${name}.ts`;
-    if (existsSync(join(tree, file))) throw new Error(`the tree has a file ${file} already`);
+    if (existsSync(join(tree, file))) throw new Error(`the tree already contains ${file}`);
     writeFileSync(join(tree, file), content);
     return file;
   });
@@ -134,7 +136,7 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
   return files;
 }
 
-/** The stamp of a tree's engine. */
+/** Computes the stamp of a tree's engine. */
 function engineStampOf(tree: string): string {
   const file = join(tree, "engine/artifact/engine_stamp.ts");
   const program = `import { engineStamp } from ${
@@ -143,7 +145,7 @@ function engineStampOf(tree: string): string {
   return run(process.execPath, ["eval", "--no-check", program], tree).toString().trim();
 }
 
-/** Rewrites what a module finds by URL for the flat folder of the bundle; throws for a URL that nobody thought of. */
+/** Rewrites a module's URLs for the flat folder of the bundle; throws an Error for a URL that PLACES does not list. */
 export function placeUrls(module: string, name: string): string {
   return module.replace(
     /new URL\(("[^"]*"|`[^`]*`), ?import\.meta\.url\)/g,
@@ -156,8 +158,8 @@ export function placeUrls(module: string, name: string): string {
 }
 
 /**
- * Hides the names of modules that are imported later: Deno reads, hashes and parses all that it can foresee before the first one runs, which
- * takes longer than everything that `waft --version` does.
+ * Hides the specifiers of dynamic imports: Deno reads, hashes and parses every statically known module before the first
+ * one runs, which takes longer than all of `waft --version`.
  */
 export function loadLate(module: string): string {
   return module.replace(/\bimport\(("\.\/[\w.-]+")\)/g, "import(String($1))");

@@ -1,5 +1,5 @@
 /**
- * What the parts of a release are made with: programs that are run, files that are read, digests, and what is said on the way.
+ * Shared helpers of the release scripts: running programs, reading files, digests and progress messages.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 
-/** What a program writes to stdout. Throws when it fails, with what it says on stderr. */
+/** Runs a program and returns its stdout; throws an Error with its stderr if it fails. */
 export function run(command: string, args: readonly string[], cwd: string): Uint8Array {
   const { status, stdout, stderr, error } = spawnSync(command, args, {
     cwd,
@@ -23,7 +23,7 @@ export function sha256(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-/** The files below a directory, by path; what tests and Git keep for themselves is left out by `keep`. */
+/** The files below a directory, by path. `keep` decides per path, for files and directories. */
 export function filesBelow(
   root: string,
   prefix = "",
@@ -40,7 +40,7 @@ export function filesBelow(
   return files;
 }
 
-/** Says on stderr what is being done, since much of it takes long. */
+/** Prints a progress message with the time to stderr. */
 export function say(text: string): void {
   console.error(`${new Date().toISOString().slice(11, 19)} ${text}`);
 }

@@ -1,5 +1,5 @@
 /**
- * What is done to the modules of a bundle: functions that are compiled at once, names that are hidden, places of files.
+ * The transformations of bundled modules: eager functions, hidden import specifiers, URLs of files.
  */
 import assert from "node:assert/strict";
 import { compileEagerly } from "./eager_functions.ts";
@@ -8,14 +8,17 @@ import { loadLate, placeUrls } from "./release_bundle.ts";
 const MODULE = `import{sep as s}from"node:path";const a=twice(2);function twice(x){return x*k()}
 async function later(){return await t}var t=1;function*many(){yield s}
 function k(){return 2}
-function nest(x){return inner(x)+[1,2].map((y)=>{if(y>1){function deep(){return y}return deep()}return 0})[1];function inner(z){return z*2}}
+function nest(x){return inner(x)+[1,2].map((y)=>{if(y>1){function deep(){return y}return deep()}return 0})[1];
+function inner(z){return z*2}}
 class B{#n=3;n(){return this.#plus(1)}get half(){return this.#n/2}set half(h){this.#n=h*2}"odd name"(){return 9}
-async soon(){return await this.#n}*all(){yield this.#n}static make(){return new this()}#plus(x){return this.#n+x}["c"+1](){return"computed"}}
-class C extends B{constructor(){super();this.z=this.n()}n(){return super.n()*10}m(){return"function no(){}"}f=()=>this.z}
+async soon(){return await this.#n}*all(){yield this.#n}static make(){return new this()}
+#plus(x){return this.#n+x}["c"+1](){return"computed"}}
+class C extends B{constructor(){super();this.z=this.n()}n(){return super.n()*10}
+m(){return"function no(){}"}f=()=>this.z}
 const o={m(x){return x+this.v},v:1,get g(){return this.v*5},async w(){return 4}};
 export{a,twice as b,later,many,nest,B,C,k,o};`;
 
-/** What can be seen of the module. */
+/** The observable behaviour of the module. */
 async function behavior(text: string): Promise<unknown> {
   const { a, b, later, many, nest, B, C, k, o } = await import(`data:text/javascript,${encodeURIComponent(text)}`);
   const c = new C();
@@ -39,15 +42,15 @@ function twiceNamed({ name }: { name: string }): boolean {
   return name === "twice";
 }
 
-Deno.test("functions that are compiled at once do what they did", async () => {
+Deno.test("compileEagerly() preserves the behaviour of a module, for every choice of functions", async () => {
   const expected = await behavior(MODULE);
   assert.deepEqual((expected as unknown[][])[0], [4, 8, 1, ["/"], 12, "k", true]);
   const all = compileEagerly(MODULE, () => true);
   assert.match(all, /^var twice=\(function twice\(x\)/);
   assert.match(all, /#plus=\(function\(x\)/);
-  assert.match(all, /n\(\)\{return super/, "what uses super stays a method");
+  assert.match(all, /n\(\)\{return super/, "a method that uses super stays a method");
   assert.deepEqual(await behavior(all), expected);
-  // One at a time.
+  // Each function alone.
   const starts: string[] = [];
   compileEagerly(MODULE, (start, end) => starts.push(`${start} ${end}`) < 0);
   for (const chosen of starts) {
@@ -58,14 +61,14 @@ Deno.test("functions that are compiled at once do what they did", async () => {
   assert.equal(compileEagerly(MODULE, () => false), MODULE);
 });
 
-Deno.test("imports of the bundle's own modules cannot be foreseen, others stay", () => {
+Deno.test("loadLate() hides the specifiers of the bundle's own modules and leaves other imports unchanged", () => {
   const module = `await import("./cli-X2.js"); import("node:fs"); import { a } from "./chunk.js"; import("./" + a);`;
   const expected =
     `await import(String("./cli-X2.js")); import("node:fs"); import { a } from "./chunk.js"; import("./" + a);`;
   assert.equal(loadLate(module), expected);
 });
 
-Deno.test("files that are found by URL have a place, in minified modules, too", () => {
+Deno.test("placeUrls() rewrites URLs of files, in minified modules too, and refuses unknown URLs", () => {
   assert.equal(placeUrls('new URL("../docs/",import.meta.url)', "m.js"), 'new URL("./docs/", import.meta.url)');
   assert.throws(() => placeUrls('new URL("../x", import.meta.url)', "m.js"), /m\.js has .*no place in a bundle/);
 });

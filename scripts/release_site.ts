@@ -1,6 +1,6 @@
 /**
- * The folder that a release becomes part of, as it is served: the signed index, which releases stay in it, and the installer. In: the folder, and what
- * was built. Out: its files. Design: §5.
+ * Updates the release site, a folder of static files: the signed index, the retention of releases, and the installer.
+ * In: the folder and the artifacts of a new release. Out: the folder's files.
  */
 import { createPrivateKey, sign } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -16,17 +16,17 @@ import {
 import type { signingKeysOf } from "../registry/signing.ts";
 import { say } from "./release_files.ts";
 
-/** Removes the files of releases that are not in the index any more. */
+/** Removes the files of releases that are no longer in the index. */
 export function removeOld(out: string, index: ReleaseIndex): void {
   for (const name of readdirSync(join(out, "releases"))) {
     const folder = join(out, "releases", name);
     if (!statSync(folder).isDirectory() || Object.hasOwn(index.releases, name)) continue;
-    say(`removing ${name}, which newer releases of its channel replace`);
+    say(`removing ${name}, which newer releases of its channel supersede`);
     rmSync(folder, { recursive: true });
   }
 }
 
-/** What stays of an index's releases: official ones, what channels point at, the newest `keep` of canary and of nightly. */
+/** The releases to keep: official ones, targets of channels, the newest `keep` of canary and of nightly. */
 export function keptReleases(
   releases: ReleaseIndex["releases"],
   channels: ReleaseIndex["channels"],
@@ -53,7 +53,10 @@ export function readIndex(out: string): ReleaseIndex | undefined {
   return existsSync(file) ? parseReleaseIndex(new Uint8Array(readFileSync(file)), file) : undefined;
 }
 
-/** Adds the release, moves its channel, and signs with every key: old ones, too, while machines trust them only. */
+/**
+ * Adds the release to the index, updates its channel, and signs with every key. Old keys sign, too, as long as some
+ * machines trust only them.
+ */
 export function writeIndex(
   options: {
     readonly out: string;
@@ -61,7 +64,7 @@ export function writeIndex(
     /** Milliseconds since 1970. */
     readonly now: number;
     readonly expireDays: number;
-    /** How many releases of canary and of nightly stay. */
+    /** Number of releases of canary and of nightly to keep. */
     readonly keep: number;
   },
   version: string,
@@ -88,7 +91,7 @@ export function writeIndex(
   writeFileSync(`${file}.sig`, `${JSON.stringify({ signatures }, null, 2)}\n`);
 }
 
-/** The installer of a release: its digests are in it. */
+/** Generates a release's installer, which contains the digests of the bundles. */
 export function installerFor(
   script: string,
   release: {
@@ -113,7 +116,7 @@ export function installerFor(
   };
   let text = script;
   for (const [name, value] of Object.entries(values)) {
-    if (value.includes("'")) throw new Error(`${name} holds a quote`);
+    if (value.includes("'")) throw new Error(`${name} contains a single quote`);
     const line = new RegExp(`^${name}='[^']*'$`, "m");
     if (!line.test(text)) throw new Error(`installer/install.sh has no line ${name}=''`);
     text = text.replace(line, () => `${name}='${value}'`);

@@ -1,8 +1,9 @@
 /**
- * Soak: `deno task soak [CYCLES] [--json FILE]` (10⁶ by default, some minutes): each cycle makes an instance, calls it, lets it trap, resets it, calls
- * it again and closes it; every 16th also suspends a call and aborts it, takes from a pool, restores a snapshot, looks at a memory. Memory,
- * descriptors, mappings and what the runtime itself counts must be no more at the end than after the first tenth. Fails when something grows. The
- * task keeps V8's own heap small: otherwise closed instances pile up until V8 collects them, and the pages that it has then taken hide everything else.
+ * Soak test of instances: `deno task soak [CYCLES] [--json FILE]` (10⁶ by default, some minutes). Each cycle creates an
+ * instance, calls it, lets it trap, resets it, calls it again and closes it; every 16th cycle also suspends and aborts
+ * a call, uses a pool, restores a snapshot and views a memory. Fails if memory, descriptors, mappings or the runtime's
+ * own counts are higher at the end than after the first tenth. The task keeps V8's own heap small: otherwise closed
+ * instances accumulate until V8 collects them, and the pages of its heap hide any other growth.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
@@ -11,7 +12,7 @@ import { type Instance, type Module, NewEngine, TrapError } from "@waft/engine";
 import { settle } from "../tests/support/collect_garbage.ts";
 import { readTaskLine, wholeNumber } from "./task_options.ts";
 
-/** What must not grow. */
+/** Resource usage that must not grow. */
 export interface Usage {
   residentMiB: number;
   descriptors: number;
@@ -37,8 +38,8 @@ const TEXT = `(module
   (func (export "trap") (param i32) (result i32) (i32.load (local.get 0)))
   (func (export "wait") (param externref) (result i32) (call $seen (local.get 0)) (call $wait)))`;
 
-function check(is: unknown, wanted: unknown, what: string): void {
-  if (is !== wanted) throw new Error(`${what}: ${is}, not ${wanted}`);
+function check(actual: unknown, expected: unknown, label: string): void {
+  if (actual !== expected) throw new Error(`${label}: ${actual}, not ${expected}`);
 }
 
 function mustTrap(instance: Instance): void {
@@ -48,12 +49,12 @@ function mustTrap(instance: Instance): void {
     if (error instanceof TrapError) return;
     throw error;
   }
-  throw new Error("No trap");
+  throw new Error("The call did not trap");
 }
 
 const IMPORTS = { h: { wait: () => new Promise(() => {}), seen: () => {} } };
 
-/** One cycle. */
+/** Runs one cycle; every 16th calls `special`. */
 export async function cycle(module: Module, number: number, special: () => Promise<void>): Promise<void> {
   const instance = module.instantiate({}, IMPORTS);
   check(instance.call({}, "f", number), number, "the first call");
@@ -65,7 +66,7 @@ export async function cycle(module: Module, number: number, special: () => Promi
   if (number % 16 === 0) await special();
 }
 
-/** Runs `cycles` cycles; `report` gets the usage now and then. */
+/** Runs `cycles` cycles; `report` receives the usage after each tenth. */
 export async function soak(cycles: number, report: (done: number, usage: Usage) => void): Promise<void> {
   const module = NewEngine({ interruptible: true }).compile(TEXT);
   const pool = module.pool({ size: 4, imports: IMPORTS });
@@ -90,10 +91,10 @@ export async function soak(cycles: number, report: (done: number, usage: Usage) 
   const every = Math.max(1, Math.floor(cycles / 10));
   for (let done = 1; done <= cycles; done++) {
     await cycle(module, done, special);
-    // Finalizers run in turns of the event loop.
+    // Finalizers run in macrotasks of the event loop.
     if (done % 256 === 0) await new Promise((resolve) => setTimeout(resolve));
     if (done % every !== 0) continue;
-    // Between two collections of the host's there may be thousands of closed instances whose finalizers have not run.
+    // Between two of the host's collections, thousands of closed instances may await their finalizers.
     await settle();
     report(done, usage(thread));
   }
@@ -109,15 +110,15 @@ function usage(thread: Instance["internal"]["store"]["thread"]): Usage {
   };
 }
 
-/** Node has `import.meta.main` from 24 on. */
+/** Node provides `import.meta.main` from version 24 on. */
 const isMain = (import.meta as { main?: boolean }).main ?? process.argv[1] === fileURLToPath(import.meta.url);
 
 if (isMain) {
   const task = {
     name: "task soak",
-    about: "Makes, uses and closes instances, 1,000,000 by default; fails when memory or anything else grows.",
+    about: "Creates, uses and closes instances, 1,000,000 by default; fails if memory or another resource grows.",
     operands: "[CYCLES]",
-    options: { json: { value: "FILE", help: "keeps what was measured" } },
+    options: { json: { value: "FILE", help: "write the measurements to FILE" } },
   } as const;
   const { values, operands } = readTaskLine(task);
   const reports: (Usage & { done: number })[] = [];
@@ -128,8 +129,10 @@ if (isMain) {
     console.log(Object.entries({ done, ...now }).map(([name, value]) => `${name} ${value}`).join(", "));
   });
   const [early, last] = [reports[0]!, reports.at(-1)!];
-  const room = { residentMiB: 32, descriptors: 2, mappings: 64, suspended: 0, handles: 1024 };
-  const grown = (Object.keys(room) as (keyof Usage)[]).filter((name) => last[name] > early[name] + room[name]);
+  const allowance = { residentMiB: 32, descriptors: 2, mappings: 64, suspended: 0, handles: 1024 };
+  const grown = (Object.keys(allowance) as (keyof Usage)[]).filter((name) =>
+    last[name] > early[name] + allowance[name]
+  );
   const seconds = Math.round((performance.now() - start) / 1000);
   console.log(
     `${last.done} cycles in ${seconds} s: ${grown.length === 0 ? "nothing grows" : `${grown.join(", ")} grow`}`,

@@ -1,9 +1,11 @@
 /**
- * Runs the specification suite: `deno task spec [--matrix] [--guard | --explicit] [--tier baseline|optimizing] [--set KEY=on|off]… [FILTER…]`, in guard and in explicit bounds
- * mode, with the compiler checking its own work. A filter is part of a file's name, or, as `=NAME`, all of it. `--set` forces an optimization, or
- * all of them with the key `all`. `--matrix` runs it again with every optimization that this build obeys forced the other way, one by one, all
- * of them off, and all of them on: each in a process of its own, since a process has address space for some ten thousand memories at once. The
- * suite's folder comes from WASM_TESTSUITE, else deno task testsuite has fetched it. Ends with the counts of the last run; fails when any assertion fails.
+ * Runs the specification suite: `deno task spec [--matrix] [--guard | --explicit] [--tier baseline|optimizing] [--set
+ * KEY=on|off]… [FILTER…]`, in guard and in explicit bounds mode, with the compiler's verifiers enabled. A filter is
+ * part of a file's name or, as `=NAME`, the whole name. `--set` forces an optimization, or all of them with the key
+ * `all`. `--matrix` repeats the run with each optimization that this build supports inverted, with all off, and with
+ * all on: each in a process of its own, because one process has address space for only about ten thousand memories. The
+ * suite's folder is WASM_TESTSUITE or the copy fetched by `deno task testsuite`. Out: the counts of
+ * each run; fails if an assertion fails.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -16,15 +18,15 @@ import { oneOf, readTaskLine, wrongUsage } from "./task_options.ts";
 
 const task = {
   name: "task spec",
-  about: "Runs the specification suite (WASM_TESTSUITE names its folder) in both bounds modes. " +
-    "FILTER is part of a script's name, =FILTER all of it.",
+  about: "Runs the specification suite (in the folder WASM_TESTSUITE) in both bounds modes. " +
+    "FILTER is part of a script's name; =FILTER is a whole name.",
   operands: "[FILTER…]",
   options: {
-    guard: { help: "guarded memories only" },
-    explicit: { help: "explicit bounds checks only" },
-    set: { value: "KEY=on|off", help: "forces an optimization, or all of them by the key all", many: true },
-    tier: { value: "NAME", help: "the compiler: baseline or optimizing", default: "optimizing" },
-    matrix: { help: "again with each optimization forced the other way, all off, and all on" },
+    guard: { help: "run only with guard pages" },
+    explicit: { help: "run only with explicit bounds checks" },
+    set: { value: "KEY=on|off", help: "force an optimization, or with the key all every one; repeatable", many: true },
+    tier: { value: "NAME", help: "compiler, baseline or optimizing", default: "optimizing" },
+    matrix: { help: "repeat with each optimization inverted, with all off, and with all on" },
   },
 } as const;
 const { values: { guard, explicit, set: settings, tier: tierName, matrix }, operands: filters } = readTaskLine(task);
@@ -45,7 +47,7 @@ let failures = 0;
 
 type Switches = Partial<Record<OptimizationName, boolean>>;
 
-/** Runs everything once; prints failures and counts. */
+/** Runs all scripts once; prints failures and counts. */
 async function runAll(
   label: string,
   bounds: "guard" | "explicit",
@@ -72,7 +74,7 @@ async function runAll(
 const modes = (["guard", "explicit"] as const).filter((mode) => !(mode === "guard" ? explicit : guard));
 const KEYS = OPTIMIZATION_ROWS.filter((row) => row.state === "on" || row.state === "off");
 
-/** What `--set` says. */
+/** The optimizations set by `--set`. */
 function switches(): Switches {
   const result: Switches = {};
   for (const setting of settings) {
@@ -80,14 +82,14 @@ function switches(): Switches {
     const named = KEYS.filter(({ name }) => key === "all" || key === name);
     if (named.length === 0) {
       const keys = KEYS.map((k) => k.name).join(", ");
-      wrongUsage(task, `--set is KEY=on or KEY=off, not '${setting}'; KEY is one of all, ${keys}`);
+      wrongUsage(task, `--set takes KEY=on or KEY=off, not '${setting}'; KEY is one of all, ${keys}`);
     }
     for (const { name } of named) result[name] = value === "on";
   }
   return result;
 }
 
-/** Runs this script again with other settings. */
+/** Runs this script in a child process with another setting. */
 function runChild(bounds: string, setting: string): void {
   const child = spawnSync(process.execPath, [
     ...process.execArgv,

@@ -1,9 +1,11 @@
 /**
- * How long the command takes to start, beside Deno's own start of an empty script: `deno task startup [--runs N] [--home DIR]`.
+ * Measures the start-up time of the command, relative to Deno's start of an empty script:
+ * `deno task startup [--runs N] [--home DIR]`.
  *
- * Builds a bundle of this tree, lays it out as the installer does in a home of its own (or takes the one in DIR, laid out so), runs everything until
- * the caches are filled, then in turn: the empty script, `waft --version` and `waft run` of small modules (quick_samples.ts) through the launcher. Out: for each the
- * time of the processor (user and system, the shell included) and of the clock, as median and as ratio to the empty script, pair by pair.
+ * Builds a bundle of this tree and lays it out in a temporary home as the installer does (or uses the installation in
+ * DIR), fills the caches, then runs in turn: the empty script, `waft --version` and `waft run` of small modules
+ * (quick_samples.ts) through the launcher. Out: for each row the processor time (user and system, including the shell)
+ * as a mean and the wall-clock time as a median, each with the ratio to the empty script.
  */
 import { spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +20,7 @@ import { QUICK_SAMPLES } from "./quick_samples.ts";
 import { readTaskLine, wholeNumber } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** Runs that fill the caches: what Deno keeps it writes beside running. */
+/** Runs that fill the caches: Deno writes them in the background. */
 const WARM_UP = 4;
 
 /** Lays out `home` as the installer does, with this tree as the active version. */
@@ -37,9 +39,9 @@ function install(home: string): void {
   chmodSync(join(home, "waft"), 0o755);
 }
 
-/** Milliseconds of the processor that children of this process have used, all ended ones together. */
+/** Processor time of all ended children of this process, in milliseconds. */
 function childrenMs(): number {
-  // Fields 16 and 17 of /proc/self/stat, in ticks of 10 ms, are too coarse for one run and right for many.
+  // Fields 16 and 17 of /proc/self/stat count ticks of 10 ms: too coarse for one run, accurate over many.
   const stat = readFileSync("/proc/self/stat", "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[13]) + Number(fields[14])) * 10;
@@ -65,10 +67,10 @@ function median(values: readonly number[]): number {
 
 const task = {
   name: "task startup",
-  about: "How long the installed command takes to start, beside Deno's own start of an empty script.",
+  about: "Measures the start-up time of the installed command, relative to Deno's start of an empty script.",
   options: {
-    runs: { value: "N", help: "how often each is started", default: "40" },
-    home: { value: "DIR", help: "a home of waft to measure instead of one made of this tree" },
+    runs: { value: "N", help: "number of starts of each command", default: "40" },
+    home: { value: "DIR", help: "an existing installation to measure instead of this tree" },
   },
 } as const;
 const { values } = readTaskLine(task);

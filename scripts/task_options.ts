@@ -1,43 +1,44 @@
 /**
- * The command lines of the tasks in deno.json, read in one way. In: what a task takes, as a table, and its arguments. Out: its values and operands; for
- * `--help` the usage on standard output and status 0; for whatever is not in the table one line on standard error and status 2.
+ * The command-line reader of all tasks in deno.json. In: the table of a task's options and its arguments. Out: values
+ * and operands; for `--help` the usage on stdout and exit status 0; for any argument outside the table one line on
+ * stderr and exit status 2.
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
 
-/** An option: a switch, unless it has a value. */
+/** An option: a switch unless it has a value. */
 export interface TaskOption {
   readonly help: string;
-  /** What its value is called. */
+  /** The placeholder for its value. */
   readonly value?: string;
-  /** The value when it is not given. */
+  /** The default value. */
   readonly default?: string;
-  /** It may be given several times. */
+  /** The option is repeatable. */
   readonly many?: true;
-  /** The script gives it to itself: it is not in the usage. */
+  /** Internal: the script passes it to itself; the usage omits it. */
   readonly hidden?: true;
 }
 
 type TaskOptions = Readonly<Record<string, TaskOption>>;
 
-/** What a task takes. */
+/** The command line of a task. */
 export interface Task<Options extends TaskOptions = TaskOptions> {
-  /** What follows `deno`: `task fuzz`, or `run -A` and a script. */
+  /** The words after `deno`: `task fuzz`, or `run -A` and a script. */
   readonly name: string;
-  /** What it does, in a sentence or two. */
+  /** A description in one or two sentences. */
   readonly about: string;
-  /** `FILE [FUNC]`, `[FILTER…]`; none are taken when this is left out. */
+  /** `FILE [FUNC]`, `[FILTER…]`; without it, no operands are accepted. */
   readonly operands?: string;
   readonly options: Options;
 }
 
-/** An option's value: of a switch whether it is there, else its text, or a list of texts. */
+/** The value of an option: a boolean for a switch, else its text or a list of texts. */
 type Value<Option extends TaskOption> = Option extends { many: true } ? string[]
   : Option extends { value: string; default: string } ? string
   : Option extends { value: string } ? string | undefined
   : boolean;
 
-/** What was given. */
+/** The parsed arguments. */
 export interface TaskLine<Options extends TaskOptions> {
   readonly values: { readonly [Name in keyof Options]: Value<Options[Name]> };
   readonly operands: readonly string[];
@@ -45,12 +46,12 @@ export interface TaskLine<Options extends TaskOptions> {
 
 const WIDTH = 100;
 
-/** Reads the arguments of a task; ends the process for help and for mistakes. */
+/** Parses the arguments of a task; exits the process for help and for usage errors. */
 export function readTaskLine<const Options extends TaskOptions>(
   task: Task<Options>,
   args: readonly string[] = process.argv.slice(2),
 ): TaskLine<Options> {
-  const rows: [string, TaskOption][] = Object.entries({ ...task.options, help: { help: "show this" } });
+  const rows: [string, TaskOption][] = Object.entries({ ...task.options, help: { help: "show this help" } });
   const options = Object.fromEntries(rows.map(([name, { value, many }]) => [name, {
     type: value === undefined ? "boolean" as const : "string" as const,
     ...(many === true ? { multiple: true } : {}),
@@ -60,8 +61,8 @@ export function readTaskLine<const Options extends TaskOptions>(
   try {
     read = parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    const [what] = (error as Error).message.split(/\. |\n/);
-    wrongUsage(task, what!);
+    const [problem] = (error as Error).message.split(/\. |\n/);
+    wrongUsage(task, problem);
   }
   const { values, positionals } = read;
   if (values["help"] === true) {
@@ -79,25 +80,25 @@ export function readTaskLine<const Options extends TaskOptions>(
   return { values: { ...values } as TaskLine<Options>["values"], operands: positionals };
 }
 
-/** Ends the process: the arguments are not what the task takes. */
+/** Exits the process with a usage error. */
 export function wrongUsage(task: Task, message: string): never {
-  console.error(`deno ${task.name}: ${message}; --help shows what it takes`);
+  console.error(`deno ${task.name}: ${message}; see --help`);
   process.exit(2);
 }
 
-/** The whole number that a text is; ends the process unless it is one, and at least `least`. */
-export function wholeNumber(task: Task, what: string, text: string, least = 0): number {
+/** Parses a whole number; exits the process with a usage error if `text` is not one or is less than `least`. */
+export function wholeNumber(task: Task, name: string, text: string, least = 0): number {
   const number = Number(text);
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(number) || number < least) {
-    wrongUsage(task, `${what} is a whole number${least === 0 ? "" : ` of at least ${least}`}, not '${text}'`);
+    wrongUsage(task, `${name} takes a whole number${least === 0 ? "" : ` of at least ${least}`}, not '${text}'`);
   }
   return number;
 }
 
-/** One of some words; ends the process for any other. */
-export function oneOf<const Word extends string>(task: Task, what: string, text: string, words: readonly Word[]): Word {
+/** Returns `text` if it is one of `words`; exits the process with a usage error otherwise. */
+export function oneOf<const Word extends string>(task: Task, name: string, text: string, words: readonly Word[]): Word {
   const found = words.find((word) => word === text);
-  return found ?? wrongUsage(task, `${what} is one of ${words.join(", ")}, not '${text}'`);
+  return found ?? wrongUsage(task, `${name} takes one of ${words.join(", ")}, not '${text}'`);
 }
 
 /** The text for `--help`. */

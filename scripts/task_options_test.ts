@@ -1,4 +1,7 @@
-/** Command lines of the tasks: what is read, and that every task of deno.json that is a script of ours answers --help and refuses what it does not know. */
+/**
+ * The command lines of tasks: parsing, and that every script task of deno.json answers --help and refuses unknown
+ * options.
+ */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -22,7 +25,7 @@ const TASK = {
   },
 } as const;
 
-Deno.test("a task's arguments: values, defaults, lists, operands", () => {
+Deno.test("readTaskLine() parses values, defaults, repeated options and operands", () => {
   assert.deepEqual(readTaskLine(TASK, ["a.wasm"]), {
     values: { fast: false, count: "3", out: undefined, set: [], child: false, help: false },
     operands: ["a.wasm"],
@@ -42,7 +45,7 @@ An example.
   );
 });
 
-/** A script's status and output. */
+/** Runs a script; returns its status and output. */
 function run(script: string, ...args: string[]): Promise<{ status: number | null; out: string; err: string }> {
   const child = spawn(process.execPath, ["run", "-A", "--no-check", script, ...args], { cwd: ROOT });
   let [out, err] = ["", ""];
@@ -51,10 +54,10 @@ function run(script: string, ...args: string[]): Promise<{ status: number | null
   return new Promise((resolve) => child.on("close", (status) => resolve({ status, out, err })));
 }
 
-/** Tasks whose command lines commander reads. */
+/** Tasks that parse their command lines with commander. */
 const OTHERS = ["waft", "registry"];
 
-Deno.test("every task that is a script answers --help, and what it does not know with status 2", async () => {
+Deno.test("every script task answers --help and refuses unknown options with status 2", async () => {
   const { tasks } = JSON.parse(readFileSync(join(ROOT, "deno.json"), "utf8")) as { tasks: Record<string, string> };
   const scripts = Object.entries(tasks).flatMap(([name, command]) => {
     const script = /^deno run .*?(\S+\.ts)$/.exec(command)?.[1];
@@ -71,7 +74,7 @@ Deno.test("every task that is a script answers --help, and what it does not know
       assert.equal(help.err, "", name);
       const unknown = await run(script, "--no-such-option");
       assert.equal(unknown.status, 2, `${name}: ${unknown.err}`);
-      assert.equal(unknown.err, `deno task ${name}: Unknown option '--no-such-option'; --help shows what it takes\n`);
+      assert.equal(unknown.err, `deno task ${name}: Unknown option '--no-such-option'; see --help\n`);
     }
   };
   await Promise.all([work(), work()]);

@@ -1,15 +1,15 @@
 /**
- * Tests everything on 64-bit Arm: `deno task test:arm64 [--quick] [--jobs N] [--minutes N] [FILTER…]`. On an arm64 machine with this very
- * Deno; elsewhere emulated (arm64_emulator.ts, which fetches what is missing). In this order:
+ * Runs the tests on 64-bit Arm: `deno task test:arm64 [--quick] [--jobs N] [--minutes N] [FILTER…]`. On an arm64
+ * machine with the current Deno, elsewhere emulated (arm64_emulator.ts, which fetches missing parts). In this order:
  *
- *     spec       the specification suite in both bounds modes, some groups of files, a process each
+ *     spec       the specification suite in both bounds modes, as groups of files in separate processes
  *     tests      the runtime's own tests and WASI programs
- *     replay     random modules against V8's results on this host (tests/arm64/replay.ts)
- *     artifacts  the same bytes from both hosts, run on the other one (tests/arm64/artifacts.ts)
- *     atomics    the suite's files on threads, and tests of them, on a processor without atomic instructions
+ *     replay     random modules, compared with V8's results on this host (tests/arm64/replay.ts)
+ *     artifacts  equal artifacts from both hosts, each run on the other (tests/arm64/artifacts.ts)
+ *     atomics    the suite's threads files on a processor without atomic instructions
  *
- * Filters (parts of the suite's file names) leave only those files of the suite. `--quick` takes a part of everything. What takes too much time or
- * memory is ended and has failed; nothing is tried twice.
+ * Filters (parts of the suite's file names) select files of the suite and skip all other jobs. `--quick` runs a subset
+ * of every job. A process over its time or memory limit is killed and counts as failed; nothing is retried.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -18,20 +18,24 @@ import { type Arm64, arm64 } from "./arm64_emulator.ts";
 import { scriptNames, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
 import { readTaskLine, wholeNumber } from "./task_options.ts";
 
-/** Most memory of one emulated process in MiB; the whole suite in one takes 1,100. */
+/** Memory limit of one emulated process in MiB; the whole suite in one process takes 1,100. */
 const MOST_MEMORY = 3000;
-/** Most minutes of one process. */
+/** Time limit of one process in minutes. */
 const MOST_MINUTES = 40;
 const WATCH_MILLISECONDS = 500;
 
 const task = {
   name: "task test:arm64",
-  about: "Tests everything on 64-bit Arm, emulated elsewhere. FILTER is part of a name of the suite's files.",
+  about: "Runs the tests on 64-bit Arm, emulated on other machines. FILTER is part of a file name in the suite.",
   operands: "[FILTER…]",
   options: {
-    quick: { help: "some files, fewer programs" },
-    jobs: { value: "N", help: "processes at once", default: String(Math.min(4, navigator.hardwareConcurrency)) },
-    minutes: { value: "N", help: "starts nothing after that time", default: "600" },
+    quick: { help: "run a subset of files and programs" },
+    jobs: {
+      value: "N",
+      help: "number of parallel processes",
+      default: String(Math.min(4, navigator.hardwareConcurrency)),
+    },
+    minutes: { value: "N", help: "time limit, in minutes", default: "600" },
   },
 } as const;
 const { values: { quick, ...numbers }, operands: filters } = readTaskLine(task);
@@ -54,7 +58,7 @@ interface Result {
   output: string;
 }
 
-/** Resident MiB of a process; 0 when it has none any more. */
+/** Resident memory of a process in MiB; 0 if it has ended. */
 function residentMiB(pid: number): number {
   try {
     return Number(/^VmRSS:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
@@ -63,7 +67,7 @@ function residentMiB(pid: number): number {
   }
 }
 
-/** Runs the arm64 Deno, within bounds. */
+/** Runs the arm64 Deno within the limits. */
 async function run(args: readonly string[], extra: Record<string, string> = {}): Promise<Result> {
   const child = new Deno.Command(command[0]!, {
     args: [...command.slice(1), ...args],
@@ -75,8 +79,8 @@ async function run(args: readonly string[], extra: Record<string, string> = {}):
   const last = Math.min(end, performance.now() + MOST_MINUTES * 60_000);
   let why = "";
   const watch = setInterval(() => {
-    if (performance.now() > last) why = "ended: out of time\n";
-    else if (residentMiB(child.pid) > MOST_MEMORY) why = `ended: more than ${MOST_MEMORY} MiB of memory\n`;
+    if (performance.now() > last) why = "killed: time limit\n";
+    else if (residentMiB(child.pid) > MOST_MEMORY) why = `killed: more than ${MOST_MEMORY} MiB of memory\n`;
     if (why !== "") child.kill("SIGKILL");
   }, WATCH_MILLISECONDS);
   const { code, stdout, stderr } = await child.output();
@@ -85,7 +89,7 @@ async function run(args: readonly string[], extra: Record<string, string> = {}):
   return { code: why === "" ? code : 1, output: decoder.decode(stdout) + decoder.decode(stderr) + why };
 }
 
-/** A piece of work. Returns what went wrong, "" when all is well. */
+/** A unit of work. `work` returns a description of the failure, or "". */
 interface Job {
   name: string;
   work(): Promise<string>;
@@ -97,7 +101,7 @@ async function runAll(list: readonly Job[]): Promise<boolean> {
   const worker = async () => {
     for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
       const start = performance.now();
-      const problem = performance.now() > end ? "not run: out of time" : await job.work();
+      const problem = performance.now() > end ? "not run: time limit" : await job.work();
       good &&= problem === "";
       const seconds = ((performance.now() - start) / 1000).toFixed(0);
       console.log(
@@ -109,13 +113,13 @@ async function runAll(list: readonly Job[]): Promise<boolean> {
   return good;
 }
 
-/** A job that runs a program and is fine when that is and says what `says` matches. */
+/** A job that runs a program; it passes if the program succeeds and its output matches `says`. */
 function programJob(name: string, args: readonly string[], says: RegExp, extra?: Record<string, string>): Job {
   return {
     name,
     work: async () => {
       const { code, output } = await run(args, extra);
-      return code === 0 && says.test(output) ? "" : `${output}\nended with ${code}`;
+      return code === 0 && says.test(output) ? "" : `${output}\nexit status ${code}`;
     },
   };
 }
@@ -129,7 +133,7 @@ function runHere(args: readonly string[]): string {
   return decoder.decode(stdout);
 }
 
-// The same artifacts from both hosts, each run on the other.
+// Artifacts: equal bytes from both hosts, each run on the other.
 
 const PROGRAMS = quick ? 3 : 60;
 
@@ -137,7 +141,7 @@ function artifactsJob(): Job {
   const script = "tests/arm64/artifacts.ts";
   const folder = () => Deno.makeTempDirSync({ prefix: "waft-artifacts-" });
   return {
-    name: `artifacts: the same bytes from both hosts, run on the other one`,
+    name: `artifacts: equal bytes from both hosts, each run on the other`,
     work: async () => {
       const [here, there] = [folder(), folder()];
       try {
@@ -145,14 +149,14 @@ function artifactsJob(): Job {
         const args = ["run", "-A", "--no-check", script, "make", there, String(PROGRAMS), "run", here];
         const { code, output } = await run(args);
         if (code !== 0 || !/^ran: [1-9]\d*, different: 0, refused: 0$/m.test(output)) {
-          return `${output}\nended with ${code}`;
+          return `${output}\nexit status ${code}`;
         }
         const names = readdirSync(here).sort();
         if (names.join() !== readdirSync(there).sort().join()) return `${names} is not ${readdirSync(there).sort()}`;
         const different = names.filter((name) =>
           !readFileSync(join(here, name)).equals(readFileSync(join(there, name)))
         );
-        if (names.length === 0 || different.length > 0) return `not the same bytes: ${different}`;
+        if (names.length === 0 || different.length > 0) return `artifacts differ: ${different}`;
         const says = runHere([script, "run", there]);
         return /^ran: [1-9]\d*, different: 0/m.test(says) ? "" : says;
       } finally {
@@ -164,17 +168,22 @@ function artifactsJob(): Job {
 
 // The specification suite.
 
-/** One or two of every family of files, for the quick form. */
-const QUICK_FILES =
-  /^(address|align|block|br_table|call_indirect|conversions|f32_cmp|float_misc|i32|i64|int_exprs|loop|memory_grow|memory_trap|return_call|simd_bit_shift|simd_i8x16_arith2|simd_lane|simd_i16x8_extmul_i8x16|switch|table_copy|throw|try_table|struct|array|ref_cast|i31|memory_copy64|proposals.threads.\w+)\.wast$/;
-/** Processes that share the files: each compiles what it needs of the engine anew, and one alone keeps one processor busy. */
+/** One or two of every family of files, for --quick. */
+const QUICK_FILES = new RegExp(
+  "^(?:" + `
+    address align block br_table call_indirect conversions f32_cmp float_misc i32 i64 int_exprs loop memory_grow
+    memory_trap return_call simd_bit_shift simd_i8x16_arith2 simd_lane simd_i16x8_extmul_i8x16 switch table_copy
+    throw try_table struct array ref_cast i31 memory_copy64 proposals.threads.\\w+
+  `.trim().split(/\s+/).join("|") + ")\\.wast$",
+);
+/** Processes that share the files: each warms up the engine's code again, and one alone uses only one processor. */
 const GROUPS = 4;
 /** Counts over all files. */
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
 const suite = suiteFolder(suiteNamed("wasm"));
 
-/** Names of the suite's files that `takes` wants. */
+/** The suite's file names that `takes` accepts. */
 function suiteFiles(takes: (name: string) => boolean): string[] {
   return scriptNames(suiteNamed("wasm")).filter(takes);
 }
@@ -183,7 +192,7 @@ function specJobs(): Job[] {
   const files = suiteFiles((name) =>
     filters.length > 0 ? filters.some((filter) => name.includes(filter)) : !quick || QUICK_FILES.test(name)
   );
-  // The biggest first, dealt to the group that has least.
+  // Largest first, each assigned to the smallest group.
   const sized = files.map((name) => ({ name, bytes: statSync(join(suite, name)).size }))
     .sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1));
   const count = Math.min(quick ? 2 : GROUPS, sized.length);
@@ -191,7 +200,7 @@ function specJobs(): Job[] {
   for (const { name, bytes } of sized) {
     const group = groups.reduce((least, next) => next.bytes < least.bytes ? next : least);
     group.names.push(name);
-    group.bytes += bytes + 4000; // a file costs something of its own
+    group.bytes += bytes + 4000; // fixed cost of a file
   }
   return groups.map(({ names }, k) => specJob(`spec: group ${k + 1} of ${count}, ${names.length} files`, names));
 }
@@ -211,14 +220,14 @@ function specJob(name: string, files: readonly string[], extra?: Record<string, 
       const modes = lines.map(([, mode]) => mode).join();
       const fine = code === 0 && modes === "guard,explicit" &&
         lines.every(([, , passed, failed, skipped]) => passed !== "0" && failed === "0" && skipped === "0");
-      return fine ? "" : `${output}\nended with ${code}`;
+      return fine ? "" : `${output}\nexit status ${code}`;
     },
   };
 }
 
 // Tests and random modules.
 
-/** Files and folders of tests, by process. */
+/** Test files and folders, by process. */
 const TESTS: readonly (readonly string[])[] = [
   ["tests/wasi"],
   ["tests/threads/sharing_test.ts", "tests/threads/scripts_test.ts"],
@@ -234,7 +243,7 @@ const TESTS: readonly (readonly string[])[] = [
   ["engine/host", "engine/gc", "engine/artifact/module_round_trip_test.ts", "engine/artifact/artifact_file_test.ts"],
   ["tests/embedding/async_test.ts", "tests/embedding/reset_test.ts"],
 ];
-/** The quick form: of the tests of control only those that do not compile many programs in many ways. */
+/** The subset for --quick: of the control tests only those that do not compile many programs in many configurations. */
 const QUICK_TESTS: readonly (readonly string[])[] = [
   ["tests/wasi/programs_test.ts", "tests/wasi/process_test.ts"],
   ["--filter=/deadline|limit|closed/", "tests/engine/control_test.ts"],
@@ -250,7 +259,7 @@ function testJobs(): Job[] {
   );
 }
 
-/** Seeds of random modules. */
+/** Number of seeds of random modules. */
 const SEEDS = quick ? 20 : 300;
 
 function replayJob(): Job {
@@ -262,7 +271,7 @@ function replayJob(): Job {
         runHere(["tests/arm64/replay.ts", "record", file, String(SEEDS), "1"]);
         const { code, output } = await run(["run", "-A", "--no-check", "tests/arm64/replay.ts", "replay", file]);
         const says = `replay: ${SEEDS} seeds, ${SEEDS * 2} runs, 0 different`;
-        return code === 0 && output.includes(says) ? "" : `${output}\nended with ${code}`;
+        return code === 0 && output.includes(says) ? "" : `${output}\nexit status ${code}`;
       } finally {
         rmSync(file);
       }
@@ -270,7 +279,7 @@ function replayJob(): Job {
   };
 }
 
-// A processor without atomic instructions: code loops over exclusive loads and stores.
+// A processor without atomic instructions: the code uses loops of exclusive loads and stores.
 
 function oldProcessorJobs(): Job[] {
   if (!emulated) return [];
@@ -280,8 +289,8 @@ function oldProcessorJobs(): Job[] {
     'import { cpuFeatures } from "./engine/host/cpu.ts"; import { currentHost } from "./engine/host/current.ts"; ' +
     'console.log("features:", [...cpuFeatures(currentHost())].join());';
   return [
-    programJob("atomics: the processor has no instructions for them", ["eval", probe], /^features: $/m, old),
-    specJob(`atomics: ${files.length} files without those instructions`, files, old),
+    programJob("atomics: the emulated processor lacks atomic instructions", ["eval", probe], /^features: $/m, old),
+    specJob(`atomics: ${files.length} files without atomic instructions`, files, old),
   ];
 }
 

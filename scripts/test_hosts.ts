@@ -1,9 +1,10 @@
 /**
- * Tests the npm packages where they are used: `deno task test:hosts [--quick] [--costs] [--host NAME] [--keep]`. Builds them, installs the
- * archives in an empty project, type-checks a program that imports them, and on every host (Node 20, the current Node, Bun; all from npm)
- * runs the command, the example of deadlines, tests of this tree, and the specification suite in both bounds modes (WASM_TESTSUITE names its
- * folder). `--quick` runs a part of the tests and of the suite, `--only TEXT` the test files whose path contains it, `--costs` measures calls instead (bench/call_costs.ts). Out: what was run, with
- * times; status 1 when anything failed.
+ * Tests the npm packages on their hosts: `deno task test:hosts [--quick] [--costs] [--host NAME] [--keep]`. Builds
+ * them, installs the archives in an empty project, type-checks a program that imports them, and on every host (Node 20,
+ * the current Node, Bun; all from npm) runs the command, the deadline example, tests of this tree, and the
+ * specification suite in both bounds modes (in the folder WASM_TESTSUITE). `--quick` runs a subset of the tests and of
+ * the suite, `--only TEXT` only the test files whose path contains TEXT, `--costs` measures boundary crossings instead
+ * (bench/call_costs.ts). Out: one line per step with its time; status 1 if a step failed.
  */
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
 import {
@@ -23,11 +24,11 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { buildNpm } from "./build_npm.ts";
 import { finishModule } from "./npm_package.ts";
-import { readTaskLine } from "./task_options.ts";
+import { oneOf, readTaskLine } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** The hosts: name, npm package, the program in it. */
+/** The hosts: name, npm package, executable in it. */
 const HOSTS = [
   ["node20", "node@20.20.2", "node"],
   ["node", "node@26.10.0", "node"],
@@ -36,7 +37,7 @@ const HOSTS = [
 
 const TYPESCRIPT = "typescript@7.0.2";
 
-/** Folders of tests that run on every host. */
+/** Test folders that run on every host. */
 const TEST_FOLDERS = [
   "tests/cli_project",
   "tests/embedding",
@@ -50,38 +51,42 @@ const TEST_FOLDERS = [
   "tests/webassembly",
 ];
 
-/** Those of them that `--quick` runs. */
+/** The subset for `--quick`. */
 const QUICK_FOLDERS = ["tests/cli_project", "tests/embedding", "tests/engine", "tests/threads", "tests/wasi"];
 
-/** Test files in those folders that a host cannot run, and why. */
+/** Test files in those folders that a host cannot run, with the reason. */
 const NOT_THERE: readonly (readonly [file: string, host: string, why: string])[] = [
-  ["tests/features/exceptions_random_test.ts", "node20", "it compares with V8, which had no try_table then"],
-  ["tests/features/native_unwinding_test.ts", "node20", "it compares with V8, which had no try_table then"],
-  ["tests/features/objects_random_test.ts", "node20", "it compares with V8, which had no structures then"],
-  ["tests/features/objects_test.ts", "node20", "it compares with V8, which had no structures then"],
-  ["tests/features/memory64_checks_test.ts", "node20", "it compares with V8, which had no 64-bit memories then"],
+  ["tests/features/exceptions_random_test.ts", "node20", "it compares with V8, which lacks try_table there"],
+  ["tests/features/native_unwinding_test.ts", "node20", "it compares with V8, which lacks try_table there"],
+  ["tests/features/objects_random_test.ts", "node20", "it compares with V8, which lacks structures there"],
+  ["tests/features/objects_test.ts", "node20", "it compares with V8, which lacks structures there"],
+  ["tests/features/memory64_checks_test.ts", "node20", "it compares with V8, which lacks 64-bit memories there"],
   [
     "tests/features/memory64_checks_test.ts",
     "bun",
-    "it compares with the WebAssembly of the host, which has no 64-bit memories there",
+    "it compares with the host's WebAssembly, which lacks 64-bit memories",
   ],
-  ["tests/features/loop_precheck_test.ts", "node20", "it compares with V8, which had no 64-bit memories then"],
+  ["tests/features/loop_precheck_test.ts", "node20", "it compares with V8, which lacks 64-bit memories there"],
   [
     "tests/features/loop_precheck_test.ts",
     "bun",
-    "it compares with the WebAssembly of the host, which has no 64-bit memories there",
+    "it compares with the host's WebAssembly, which lacks 64-bit memories",
   ],
   ["tests/cli_project/readme_test.ts", "*", "it reads the repository's README, not the package's"],
-  ["tests/cli_project/quick_run_test.ts", "*", "it reads the repository's sources, to see what a run loads"],
-  ["tests/cli_project/publish_test.ts", "node20", "its registry needs node:sqlite, which Node 20 does not have"],
+  [
+    "tests/cli_project/quick_run_test.ts",
+    "*",
+    "it reads the repository's sources to check the modules that a run loads",
+  ],
+  ["tests/cli_project/publish_test.ts", "node20", "its registry needs node:sqlite, which Node 20 lacks"],
   [
     "tests/cli_project/publish_test.ts",
     "node",
-    "its registry checks archives in a process without permissions, which Deno has",
+    "its registry checks archives in a process without permissions, which only Deno offers",
   ],
 ];
 
-/** Parts of the suite that `--quick` runs: every way across the boundary, and every kind of memory. */
+/** Parts of the suite for `--quick`: every kind of boundary crossing and every kind of memory. */
 const QUICK = [
   "imports",
   "linking",
@@ -96,37 +101,38 @@ const QUICK = [
   "table_",
 ];
 
-const { values: options } = readTaskLine({
+const task = {
   name: "task test:hosts",
-  about: "Builds the npm packages, and tests them where they are installed: on Node 20, the current Node and Bun.",
+  about: "Builds the npm packages and tests them, installed, on Node 20, the current Node and Bun.",
   options: {
-    quick: { help: "a part of the tests and of the suite" },
-    costs: { help: "measures calls across the boundary instead" },
-    keep: { help: "keeps the folder" },
-    only: { value: "TEXT", help: "only test files whose path contains it, no suite; may be given again", many: true },
-    host: { value: "NAME", help: `only ${HOSTS.map(([name]) => name).join(", ")}; may be given again`, many: true },
+    quick: { help: "run a subset of the tests and of the suite" },
+    costs: { help: "measure boundary crossings instead" },
+    keep: { help: "keep the project folder" },
+    only: {
+      value: "TEXT",
+      help: "only test files whose path contains TEXT, without the suite; repeatable",
+      many: true,
+    },
+    host: { value: "NAME", help: `only this host: ${HOSTS.map(([name]) => name).join(", ")}; repeatable`, many: true },
   },
-});
-const unknown = options.host.find((name) => !HOSTS.some(([host]) => host === name));
-if (unknown !== undefined) {
-  console.error(`deno task test:hosts: there is no host ${unknown}; --help shows what it takes`);
-  process.exit(2);
-}
+} as const;
+const { values: options } = readTaskLine(task);
+for (const name of options.host) oneOf(task, "--host", name, HOSTS.map(([host]) => host));
 const folder = mkdtempSync(join(tmpdir(), "waft-hosts-"));
 const started = performance.now();
 let failures = 0;
 
-/** Runs `waft run` of the example of Fibonacci's numbers, or what comes to that: it must print `answer`. */
-function runFib(what: string, command: string, args: string[], cwd: string, answer: string): void {
-  run(what, command, args, cwd, 1, 1, answer);
+/** Runs the Fibonacci example: it must print `answer`. */
+function runFib(label: string, command: string, args: string[], cwd: string, answer: string): void {
+  run(label, command, args, cwd, 1, 1, answer);
 }
 
 /**
- * Runs a program, again if it fails and has more `tries`; its output is shown when it fails, or `lines` of its end. Its last line must be `last`, if
- * that is given.
+ * Runs a program, up to `tries` times until it succeeds. Shows the last `lines` lines of its output, or more if it
+ * fails. Its last line must be `last`, if given.
  */
 function run(
-  what: string,
+  label: string,
   command: string,
   args: string[],
   cwd: string,
@@ -147,19 +153,19 @@ function run(
   const good = result.status === 0 && (last === undefined || ending.at(-1) === last);
   const shown = good ? ending : `${result.stdout}${result.stderr}`.trimEnd().split("\n");
   console.log(
-    `${good ? "ok    " : "FAILED"} ${what} (${seconds} s)${result.signal === null ? "" : `: ${result.signal}`}`,
+    `${good ? "ok    " : "FAILED"} ${label} (${seconds} s)${result.signal === null ? "" : `: ${result.signal}`}`,
   );
   const first = shown.findIndex((line) => line.startsWith("FAILED"));
   const tail = good ? shown.slice(shown.length - lines) : first < 0 ? shown.slice(-40) : shown.slice(first, first + 40);
   for (const line of tail) console.log(`         ${line}`);
-  // What passed at the second try only.
+  // Steps that passed only at the second attempt.
   if (good) { for (const line of ending) if (line.startsWith("FAILED")) console.log(`         ${line}`); }
   if (good) return;
-  if (tries > 1) run(`${what}, once more`, command, args, cwd, lines, tries - 1, last);
+  if (tries > 1) run(`${label}, retry`, command, args, cwd, lines, tries - 1, last);
   else failures++;
 }
 
-/** The program of an npm package, which npx installs into its cache. */
+/** The executable of an npm package, which npx installs into its cache. */
 function programOf(spec: string, name: string): string {
   const args = ["-y", "-p", spec, "--", "sh", "-c", `command -v ${name}`];
   const { status, stdout, stderr } = spawnSync("npx", args, { cwd: folder, encoding: "utf8" });
@@ -177,7 +183,7 @@ function makeProject(name: string, archives: string[]): string {
   return project;
 }
 
-/** JavaScript of sources of this tree, in the same places below `project`, with `Deno.test` replaced. */
+/** Transpiles sources of this tree to the same paths below `project`, with `Deno.test` replaced. */
 function placeSources(project: string, paths: string[]): void {
   const { status, stderr } = spawnSync(process.execPath, ["transpile", "--quiet", "--outdir", project, ...paths], {
     cwd: ROOT,
@@ -200,7 +206,7 @@ function sourcesIn(path: string): string[] {
     .filter((name) => name.endsWith(".ts"));
 }
 
-/** Puts tests, examples and the suite's runner into a project, where the packages' files stand in for the tree's. */
+/** Copies tests, examples and the suite's runner into a project, where the packages' files replace the tree's. */
 function placeTests(project: string): string[] {
   mkdirSync(join(project, "bench"));
   for (const [from, to] of [["engine", "engine"], ["cli/project", "project"], ["cli/registry", "registry"]] as const) {
@@ -208,7 +214,7 @@ function placeTests(project: string): string[] {
   }
   writeFileSync(join(project, "cli.js"), 'import "./node_modules/@waft/cli/bin/waft.js";\n');
   symlinkSync(join(ROOT, "bench/wasm"), join(project, "bench/wasm"));
-  // Packages that tests use, and what waft has compiled of them.
+  // The packages that tests use, and waft's compiled forms of them.
   mkdirSync(join(ROOT, ".cache"), { recursive: true });
   symlinkSync(join(ROOT, ".cache"), join(project, ".cache"));
   cpSync(join(ROOT, "examples"), join(project, "examples"), { recursive: true });
@@ -219,7 +225,7 @@ function placeTests(project: string): string[] {
     .filter((path) => path.endsWith("_test.ts") && wanted(path)).sort();
 }
 
-/** A program that uses the packages, checked as npm's TypeScript resolves them. */
+/** Type-checks a program that uses the packages, with npm's TypeScript and its module resolution. */
 function checkTypes(project: string): void {
   cpSync(join(ROOT, "tests/hosts/types"), join(project, "types"), { recursive: true });
   for (const resolution of ["nodenext", "bundler"]) {
@@ -228,7 +234,7 @@ function checkTypes(project: string): void {
   }
 }
 
-/** Bun's own installer and its way to run a package's command. Overrides say where a package is that no registry has yet. */
+/** Tests Bun's installer and its package runner. Overrides give the location of unpublished packages. */
 function checkBun(bun: string, archives: string[]): void {
   const project = join(folder, "bun");
   mkdirSync(project);
@@ -262,10 +268,10 @@ function testHost(name: string, program: string, project: string, tests: string[
   }
   const bin = join(project, "node_modules/@waft/cli/bin/waft.js");
   runFib(`${name}: waft run`, program, [bin, "run", "examples/fib.wat", "30"], project, "832040");
-  // On a machine that does other things as well, a guest may be late: the process itself does not get to run. So what measures time is
-  // tried again, and so are files of tests (test_runner.ts), among which some do; the first failure stays in the output.
+  // On a busy machine the process itself may be late, so steps that measure time are retried, and so are test files
+  // (test_runner.ts), some of which do. The first failure stays in the output.
   run(`${name}: deadline`, program, ["examples/deadline.js"], project, 3, 3);
-  if (options.costs) return run(`${name}: costs of crossing`, program, ["bench/call_costs.js"], project, 5);
+  if (options.costs) return run(`${name}: boundary crossing costs`, program, ["bench/call_costs.js"], project, 5);
   run(`${name}: tests`, program, ["tests/hosts/test_runner.js", ...files], project, 1);
   run(`${name}: specification suite`, program, ["scripts/spec.js", ...(options.quick ? QUICK : [])], project, 4);
 }

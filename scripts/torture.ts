@@ -1,6 +1,7 @@
 /**
- * `deno task torture [--count N]`: the torture of threads (tests/threads/torture.ts) N times over, default 20, in both bounds modes. Fails with the
- * first assertion that does not hold; whether threads meet is up to the scheduler, so a long run sees more than a short one.
+ * Repeats the thread torture tests: `deno task torture [--count N]` runs tests/threads/torture.ts N times (20 by
+ * default) in both bounds modes. Fails with the first failed assertion. Whether threads race depends on the scheduler,
+ * so a long run covers more than a short one.
  */
 import process from "node:process";
 import { withTeam } from "../tests/threads/team.ts";
@@ -9,9 +10,8 @@ import { readTaskLine, wholeNumber } from "./task_options.ts";
 
 const task = {
   name: "task torture",
-  about:
-    "Threads that race for shared memory, in both bounds modes; fails with the first assertion that does not hold.",
-  options: { count: { value: "N", help: "how often", default: "20" } },
+  about: "Runs threads that race for shared memory, in both bounds modes; fails with the first failed assertion.",
+  options: { count: { value: "N", help: "number of repetitions", default: "20" } },
 } as const;
 const count = wholeNumber(task, "--count", readTaskLine(task).values.count, 1);
 for (const bounds of ["guard", "explicit"] as const) {
@@ -31,6 +31,6 @@ for (const bounds of ["guard", "explicit"] as const) {
       await torture.growing(team);
     });
   }
-  console.log(`${bounds}: ${count} times, ${((performance.now() - start) / 1000).toFixed(1)} s, nothing found`);
+  console.log(`${bounds}: ${count} repetitions, ${((performance.now() - start) / 1000).toFixed(1)} s, no failure`);
 }
 process.exit(0);
