@@ -100,7 +100,7 @@ function buildPackage(row: PackageRow, version: string | undefined, scratch: str
 
 /** Adds the pages of the API reference, which a package cannot build from sources. */
 function addReference(files: Files, root: string): void {
-  deno(["run", "--allow-all", "--quiet", "registry/site/reference/build.ts"], root);
+  deno(["run", "--allow-all", "--quiet", "scripts/build_reference.ts"], root);
   const folder = join(root, "docs/reference");
   for (const name of readdirSync(folder)) files.set(`docs/reference/${name}`, readFileSync(join(folder, name)));
 }

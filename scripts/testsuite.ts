@@ -1,6 +1,7 @@
 /**
  * Fetches the outside test suites at their pinned commits (tests/support/suites.ts) and verifies them. In: a table of
- * suites. Out: one folder per suite below .cache/suites. Invariant: a folder whose digest differs is never left in place.
+ * suites. Out: one folder per suite below .cache/suites. Invariant: a folder whose digest differs is never left in
+ * place.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";

@@ -64,5 +64,3 @@ function documentation(path: string): Promise<DocModule> {
     });
   });
 }
-
-if (import.meta.main) process.stdout.write(`${await writeReference()} pages in docs/reference\n`);
