@@ -121,7 +121,7 @@ export function buildBundle(tree: string, version: string, keys: ReleaseKeys | u
   const quickModule = new TextDecoder().decode(files.get(QUICK_FILE));
   files.set(QUICK_FILE, text(compileEagerly(quickModule, functionsThatRun(files, "lib/waft.js", QUICK_FILE))));
   for (const folder of [out, quick]) rmSync(folder, { recursive: true });
-  run(process.execPath, ["run", "--allow-all", "--quiet", "registry/site/reference/build.ts"], tree);
+  run(process.execPath, ["run", "--allow-all", "--quiet", "scripts/build_reference.ts"], tree);
   for (const [, , copy] of PLACES) {
     if (copy === undefined || !existsSync(join(tree, copy[0]))) continue;
     const [from, to] = copy;
