@@ -13,8 +13,10 @@ export interface OptimizationRow {
   readonly target: "both" | "x64" | "arm64";
   /** Its default, or why it has none. */
   readonly state: "on" | "off" | "later" | "shape";
-  /** What it does, in a few words. */
+  /** Its effect, in a few words. */
   readonly meaning: string;
+  /** Not a key of the manifest, whose names are fixed: only engine options and `--opt` set it. */
+  readonly engineOnly?: true;
 }
 
 /** Every optimization key, by name. */

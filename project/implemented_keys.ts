@@ -12,7 +12,9 @@ for (const [alias, name] of FEATURE_ALIASES) if (FEATURES.has(name)) FEATURES.ad
 export const IMPLEMENTED: ImplementedKeys = {
   features: FEATURES,
   optimizations: new Set(
-    OPTIMIZATION_ROWS.filter((row: OptimizationRow) => row.state !== "later").map((row) => row.name),
+    OPTIMIZATION_ROWS.filter((row: OptimizationRow) => row.state !== "later" && row.engineOnly !== true).map((row) =>
+      row.name
+    ),
   ),
   always: new Set(OPTIMIZATION_ROWS.filter((row: OptimizationRow) => row.state === "shape").map((row) => row.name)),
 };

@@ -37,7 +37,9 @@ export const FEATURES: readonly SettingKey[] = [
 ].sort(byName);
 
 /** Optimizations of the compiler: off compiles without one, which must never change a result. */
-export const OPTIMIZATIONS: readonly SettingKey[] = OPTIMIZATION_ROWS.map((row: OptimizationRow) => ({
+export const OPTIMIZATIONS: readonly SettingKey[] = OPTIMIZATION_ROWS.filter((
+  row: OptimizationRow,
+) => row.engineOnly !== true).map((row: OptimizationRow) => ({
   name: row.name,
   default: row.state !== "off",
   meaning: row.target === "both" ? row.meaning : `${row.meaning} (${row.target})`,
