@@ -14,6 +14,7 @@
  * ```
  */
 import { decodeModule } from "./binary/decode.ts";
+import { inWords, requireKnownNames, requireRecord } from "./base/arguments.ts";
 import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
 import { compileModule } from "./compile.ts";
@@ -275,6 +276,8 @@ export class Engine implements Settings {
    * Rejects with what `compile` throws, and a TypeError for a machine that waft makes no code for.
    */
   async compileFor(machine: Machine, source: Uint8Array | ArrayBuffer | string): Promise<Uint8Array<ArrayBuffer>> {
+    requireRecord(machine, "A machine");
+    requireKnownNames("field of a machine", machine, { os: true, arch: true, cpu: true });
     const { os, arch, cpu = [] } = machine;
     if (os !== "linux" || !Object.hasOwn(CPU_FEATURES, arch)) {
       throw new TypeError(`There is no code for the machine ${os}/${arch}: linux/x64 and linux/arm64 are known`);
@@ -423,6 +426,9 @@ export interface HostObjects {
 }
 
 function isGuarded(bounds: "guard" | "explicit" | "auto"): boolean {
+  if (!["guard", "explicit", "auto"].includes(bounds)) {
+    throw new TypeError(`The bounds of a memory are guard, explicit or auto, not ${inWords(bounds)}`);
+  }
   return bounds === "guard" || (bounds === "auto" && hasGuardRoom(realmStore().thread.host));
 }
 

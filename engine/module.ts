@@ -9,7 +9,8 @@ import { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
 import { funcInfo } from "./runtime/instance/func.ts";
 import { type Instance as RuntimeInstance, instanceOf } from "./runtime/instance/instance.ts";
 import { resetInstance } from "./runtime/instance/instance_state.ts";
-import { underControl } from "./runtime/suspension/call_limits.ts";
+import { inWords, requireKnownNames, requireRecord } from "./base/arguments.ts";
+import { checkContext, checkSettings, underControl } from "./runtime/suspension/call_limits.ts";
 import { type Imports, type InstanceLimits, instantiate, instantiateAsync } from "./runtime/instance/instantiate.ts";
 import { InstancePool } from "./runtime/instance/instance_pool.ts";
 import { Memory } from "./runtime/memory/memory.ts";
@@ -200,7 +201,10 @@ export class Module {
    * instantiation anew, and imports.
    */
   pool(options: { size?: number; context?: Context; imports?: Imports } = {}): InstancePool<Instance> {
+    requireRecord(options, "The options of a pool");
+    requireKnownNames("option of a pool", options, { size: true, context: true, imports: true });
     const { size = 16, context, imports } = options;
+    checkContext(context ?? {});
     return new InstancePool(() => this.instantiate({ resettable: true, ...context }, imports), size);
   }
 
@@ -221,6 +225,8 @@ export class Module {
 
   /** Limits of an instance that is about to be made. Throws RangeError when there are too many. */
   #instanceLimits(context: Context): Required<InstanceLimits> {
+    checkContext(context);
+    checkSettings(context);
     const { maxInstances, ...own } = this.#settings.limits;
     if (this.#store.openInstances >= maxInstances) {
       throw new RangeError(`Too many instances: the limit of ${maxInstances} is reached; close some`);
@@ -289,6 +295,7 @@ export class Instance {
    * host function throws. The instance stays usable.
    */
   call(context: Context, name: string, ...args: unknown[]): unknown {
+    checkContext(context);
     const value = this.#function(name);
     if (context.deadline === undefined && context.fuel === undefined && context.signal === undefined) {
       return value(...args);
@@ -307,6 +314,7 @@ export class Instance {
    */
   callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
     try {
+      checkContext(context);
       const info = funcInfo(this.#function(name))!;
       return callAsync(instanceOf(info), info.funcIndex, context, args);
     } catch (error) {
@@ -347,7 +355,7 @@ export class Instance {
   #function(name: string): (...args: unknown[]) => unknown {
     const value = this.#export(name);
     if (typeof value === "function") return value;
-    if (typeof name !== "string") throw new TypeError('A call begins with a context: instance.call({}, "name", …)');
+    if (typeof name !== "string") throw new TypeError(`The name of an export must be a string, not ${inWords(name)}`);
     throw new TypeError(
       value === undefined ? `There is no export "${name}"` : `The export "${name}" is not a function`,
     );
@@ -390,5 +398,6 @@ export function promising(
 ): (...args: unknown[]) => Promise<unknown> {
   const info = funcInfo(exported);
   if (info === undefined) throw new TypeError("Only exported functions of instances can be made asynchronous");
+  checkContext(context);
   return (...args) => callAsync(instanceOf(info), info.funcIndex, { ...context }, args);
 }

@@ -3,6 +3,7 @@
  * compiling, loading and instantiating go by. Nothing of the compiler is needed for it.
  */
 import type { CacheOptions } from "./cache/code_cache.ts";
+import { requireBoolean, requireKnownNames, requireRecord, unknownName, wholeNumber } from "./base/arguments.ts";
 import { type FeatureName, type FeatureSet, featureSet } from "./features.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "./optimizations.ts";
 import type { ControlContext } from "./runtime/suspension/call_limits.ts";
@@ -82,14 +83,12 @@ const DEFAULT_MAX_INSTANCES = 100_000;
 
 /** `limits` over `defaults`; throws RangeError for what is no limit. */
 export function completeLimits<Limits extends object>(defaults: Limits, limits: Partial<Limits> = {}): Limits {
+  requireRecord(limits, "Limits");
   const known = { ...defaults } as Record<string, unknown>;
   for (const [name, value] of Object.entries(limits)) {
     if (value === undefined) continue;
-    if (!Object.hasOwn(defaults, name)) throw new TypeError(`There is no limit "${name}"`);
-    if (!Number.isSafeInteger(value) || (value as number) < 0) {
-      throw new RangeError(`The limit ${name} must be a whole number, not ${value}`);
-    }
-    known[name] = value;
+    if (!Object.hasOwn(defaults, name)) throw unknownName("limit", name, Object.keys(defaults));
+    known[name] = wholeNumber(value, `The limit ${name}`);
   }
   return known as Limits;
 }
@@ -137,14 +136,14 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
   verify: true,
 };
 
-/** Refuses what would be ignored: a mistyped option must not leave a program with less than it asked for. */
-function requireKnown(what: string, given: object, known: object): void {
-  for (const [name, value] of Object.entries(given)) {
-    if (!Object.hasOwn(known, name)) throw new TypeError(`There is no ${what} "${name}"`);
-    if (known !== OPTION_NAMES && value !== undefined && typeof value !== "boolean") {
-      throw new TypeError(`The ${what} ${name} is switched by true or false, not ${String(value)}`);
-    }
-  }
+/** Options that are switched by true or false. */
+const SWITCHES = ["interruptible", "fuel", "deterministic", "perfMap", "verify"] as const;
+
+/** Refuses unknown names, and values of switches that are neither true nor false. */
+function requireSwitches(what: string, given: object, known: object): void {
+  requireRecord(given, `The option ${what}s`);
+  requireKnownNames(what, given, known);
+  for (const [name, value] of Object.entries(given)) requireBoolean(value, `The ${what} ${name}`);
 }
 
 /**
@@ -152,7 +151,9 @@ function requireKnown(what: string, given: object, known: object): void {
  * limit.
  */
 export function settingsOf(options: EngineOptions): Settings {
-  requireKnown("option", options, OPTION_NAMES);
+  requireRecord(options, "The options of an engine");
+  requireKnownNames("option", options, OPTION_NAMES);
+  for (const name of SWITCHES) requireBoolean(options[name], `The option ${name}`);
   const deterministic = options.deterministic ?? false;
   if (deterministic && options.features?.threads === true) {
     throw new TypeError(
@@ -171,8 +172,8 @@ export function settingsOf(options: EngineOptions): Settings {
     deterministic,
     limits: completeLimits({ ...DEFAULT_LIMITS, maxInstances: DEFAULT_MAX_INSTANCES }, options.limits),
   };
-  requireKnown("feature", options.features ?? {}, settings.features);
-  requireKnown("optimization", options.optimizations ?? {}, settings.optimizations);
+  requireSwitches("feature", options.features ?? {}, settings.features);
+  requireSwitches("optimization", options.optimizations ?? {}, settings.optimizations);
   if (!["guard", "explicit", "auto"].includes(settings.bounds)) {
     throw new TypeError(`The option bounds is guard, explicit or auto, not ${String(settings.bounds)}`);
   }

@@ -8,6 +8,7 @@
  * whatever the cache cannot do is a miss, never a failure of the program. A file ends with the key that it was written for, so a file under the
  * name of another module is not taken for that module's.
  */
+import { inWords, requireKnownNames, requireRecord } from "../base/arguments.ts";
 import { fingerprint } from "../base/fingerprint.ts";
 import { toHex } from "../base/hex.ts";
 import { type FileFacts, linkFacts, listDirectory, readFile, touchFile } from "../host/files.ts";
@@ -104,10 +105,13 @@ export class CodeCache {
   readonly #label: string;
 
   /** The cache in a folder, which is made when something is kept. Throws TypeError or RangeError for other options. */
-  constructor({ directory, maxBytes = DEFAULT_MAX_BYTES, label = "" }: CacheOptions) {
+  constructor(options: CacheOptions) {
+    requireRecord(options, "The option cache");
+    requireKnownNames("option of a cache", options, { directory: true, maxBytes: true, label: true });
+    const { directory, maxBytes = DEFAULT_MAX_BYTES, label = "" } = options;
     if (typeof directory !== "string" || directory === "") throw new TypeError("The cache needs a directory");
     if (!Number.isSafeInteger(maxBytes) || maxBytes < 0) {
-      throw new RangeError(`The cache's maxBytes must be a whole number, not ${maxBytes}`);
+      throw new RangeError(`The cache's maxBytes must be a whole number, not ${inWords(maxBytes)}`);
     }
     this.directory = directory;
     this.maxBytes = maxBytes;

@@ -2,6 +2,7 @@
  * When other threads help to compile: for big modules only, since a thread has to load the compiler first and is slow until its own code is optimized, which
  * keeps a second processor busy. In: the number of threads that an engine may use. Out: what compileModule asks for its bodies.
  */
+import { inWords } from "../base/arguments.ts";
 import type { BodyWork, CompileOptions } from "../compile.ts";
 import { processorCount, startWorkers, workerCount } from "../host/workers.ts";
 import { compileTogether } from "./compile_together.ts";
@@ -18,7 +19,7 @@ export function threadCount(parallel: number | "auto" = 1): number {
   // JavaScript runtimes optimize a thread's code in threads of their own: each needs about as much as the thread itself while it is new.
   if (parallel === "auto") return Math.max(1, Math.min(processorCount() >> 1, AUTO_THREADS));
   if (!Number.isSafeInteger(parallel) || parallel < 0) {
-    throw new RangeError(`The option parallel must be "auto" or a whole number, not ${parallel}`);
+    throw new RangeError(`The option parallel must be "auto" or a whole number, not ${inWords(parallel)}`);
   }
   return Math.max(1, Math.min(parallel, MOST_THREADS));
 }

@@ -3,6 +3,7 @@
  * directories that the guest may use. Out: an import namespace. Invariant: nothing outside those directories can be reached
  * (paths.ts), and no call blocks beyond the deadline of the guest's call (waits.ts).
  */
+import { requireKnownNames, requireRecord, wholeNumber } from "../base/arguments.ts";
 import { currentHost } from "../host/current.ts";
 import { linuxCalls } from "../host/linux_calls.ts";
 import type { Instance } from "../engine.ts";
@@ -66,6 +67,7 @@ export class Wasi {
    * Error for a directory that cannot be opened.
    */
   constructor(options: WasiOptions = {}, limits: CallLimits = CALL_LIMITS) {
+    checkOptions(options);
     const host = currentHost();
     const sys = linuxCalls(host);
     const scratch = new Scratch(host);
@@ -158,6 +160,27 @@ export class Wasi {
       borrowed: false,
     });
   }
+}
+
+/** The names of all options. */
+const OPTION_NAMES: Readonly<Record<keyof WasiOptions, true>> = {
+  args: true,
+  env: true,
+  preopens: true,
+  stdio: true,
+  protect: true,
+};
+
+/** Refuses unknown options, and descriptors that no process has. */
+function checkOptions(options: WasiOptions): void {
+  requireRecord(options, "The options of WASI");
+  requireKnownNames("option of WASI", options, OPTION_NAMES);
+  const { stdio } = options;
+  if (stdio === undefined) return;
+  if (!Array.isArray(stdio) || stdio.length !== 3) {
+    throw new TypeError("The option stdio is three descriptors: of stdin, stdout and stderr");
+  }
+  for (const fd of stdio) wholeNumber(fd, "A descriptor of the option stdio", 0x7fffffff);
 }
 
 const WHY_NOT_OPEN: Readonly<Record<number, string>> = {

@@ -11,6 +11,7 @@
  * terminated; one that runs compiled code at that moment ends when it next calls out or waits.
  */
 import { Worker } from "node:worker_threads";
+import { wholeNumber } from "../base/arguments.ts";
 import type { Context, Module } from "../engine.ts";
 import { TrapError, type TrapFrame } from "../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
@@ -108,7 +109,11 @@ class GuestProcess {
     const memoryImport = module.imports.find((entry) => entry.kind === "memory");
     if (memoryImport === undefined) throw new TypeError("A program with threads must import its memory");
     const memory = module.memoryForImport(memoryImport.module, memoryImport.name);
-    const { maxThreads = MAX_THREADS, args, env } = options;
+    const { maxThreads = MAX_THREADS, args, env, ...own } = options;
+    const strings = { ...(args === undefined ? {} : { args }), ...(env === undefined ? {} : { env }) };
+    if (wholeNumber(maxThreads, "The option maxThreads") === 0) {
+      throw new RangeError("The option maxThreads must be at least 1: a program has its first thread");
+    }
     this.#module = module;
     const until = deadline === undefined
       ? undefined
@@ -117,7 +122,7 @@ class GuestProcess {
       : Date.now() + deadline;
     // Calls are made here, but their deadline is the program's.
     const end = until === undefined ? Infinity : monotonic(until);
-    this.#wasi = new Wasi(options, {
+    this.#wasi = new Wasi({ ...own, ...strings }, {
       deadline: () => end,
       interrupted: () => new TrapError(TRAP_MESSAGES[TRAP.INTERRUPTED]),
       charge: () => {},
@@ -128,7 +133,7 @@ class GuestProcess {
       memory: memory.share(),
       memoryImport: { module: memoryImport.module, name: memoryImport.name },
       // Descriptors stay here.
-      wasi: { ...(args === undefined ? {} : { args }), ...(env === undefined ? {} : { env }) },
+      wasi: strings,
       shared: new SharedArrayBuffer(SHARED.WORDS * 4),
       maxThreads,
       ...(until === undefined ? {} : { until }),

@@ -2,7 +2,7 @@
  * Protected paths: no call of WASI changes them, by whatever name, link or directory a guest tries it.
  */
 import assert from "node:assert/strict";
-import { linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ERRNO, OFLAG } from "../../engine/wasi/abi.ts";
 import type { WasiOptions } from "../../engine/wasi/mod.ts";
@@ -186,7 +186,7 @@ Deno.test("protected paths: a file that its owner replaces stays protected", () 
     const next = join(root, "proj", "next");
     writeFileSync(next, "new lock");
     assert.equal(open("proj/next", 0, WRITES)[1](guest), 0);
-    Deno.renameSync(next, join(root, "proj", "waft-lock.json"));
+    renameSync(next, join(root, "proj", "waft-lock.json"));
     linkSync(join(root, "proj", "waft-lock.json"), join(root, "hard2"));
     assert.equal(open("hard2", trunc, WRITES)[1](guest), ERRNO.perm);
     assert.equal(readFileSync(join(root, "hard2"), "utf8"), "new lock");

@@ -16,6 +16,7 @@ import {
   type ValType,
   valTypeName,
 } from "../../wasm/types.ts";
+import { inWords } from "../../base/arguments.ts";
 import { topHeap } from "../../wasm/subtype.ts";
 import { Global } from "./global.ts";
 import { Memory } from "../memory/memory.ts";
@@ -50,11 +51,14 @@ function typeNamed(name: string): ValType {
   return type;
 }
 
-function limits(initial: number, maximum: number | undefined, most: number) {
+function limits(initial: number, maximum: number | undefined, most: number, mostMaximum: number) {
   for (const n of maximum === undefined ? [initial] : [initial, maximum]) {
-    if (!Number.isInteger(n) || n < 0) throw new TypeError(`A size must be a non-negative integer, not ${n}`);
+    if (!Number.isInteger(n) || n < 0) throw new TypeError(`A size must be a non-negative integer, not ${inWords(n)}`);
   }
   if (initial > most) throw new RangeError(`Initial size ${initial} is larger than ${most}`);
+  if (maximum !== undefined && maximum > mostMaximum) {
+    throw new RangeError(`Maximum ${maximum} is larger than ${mostMaximum}`);
+  }
   if (maximum !== undefined && maximum < initial) {
     throw new RangeError(`Maximum ${maximum} is less than initial ${initial}`);
   }
@@ -86,7 +90,10 @@ export class ExternTable {
   static make(store: Store, type: string, initial: number, maximum?: number): ExternTable {
     const element = typeNamed(type);
     if (!isRef(element)) throw new TypeError(`${type} is not a reference type`);
-    const table = new Table(store.thread.contexts, { limits: limits(initial, maximum, MAX_TABLE_ELEMENTS), element });
+    const table = new Table(store.thread.contexts, {
+      limits: limits(initial, maximum, MAX_TABLE_ELEMENTS, 0xffffffff),
+      element,
+    });
     store.addHostObject(table);
     return new ExternTable(store, table);
   }
@@ -100,7 +107,7 @@ export class ExternTable {
     shared: boolean = false,
   ): Memory {
     if (shared && maximum === undefined) throw new TypeError("A shared memory needs a maximum");
-    return new Memory(store.thread.host, { limits: limits(initial, maximum, 0x10000), shared }, { guarded });
+    return new Memory(store.thread.host, { limits: limits(initial, maximum, 0x10000, 0x10000), shared }, { guarded });
   }
 
   /** Number of elements. */
@@ -124,7 +131,7 @@ export class ExternTable {
   /** Grows by `delta` elements and returns the old length. Throws RangeError when that cannot be. */
   grow(delta: number, value: unknown = null): number {
     if (!Number.isInteger(delta) || delta < 0) {
-      throw new TypeError(`A size must be a non-negative integer, not ${delta}`);
+      throw new TypeError(`A size must be a non-negative integer, not ${inWords(delta)}`);
     }
     const old = this[EXTERN].grow(delta, this.#word(value));
     if (old < 0) throw new RangeError(`The table cannot grow by ${delta} elements`);
@@ -140,7 +147,7 @@ export class ExternTable {
 
   #check(index: number): void {
     if (!Number.isInteger(index) || index < 0 || index >= this.length) {
-      throw new RangeError(`Index ${index} is not in a table of ${this.length} elements`);
+      throw new RangeError(`Index ${inWords(index)} is not in a table of ${this.length} elements`);
     }
   }
 }
@@ -172,6 +179,9 @@ export class ExternGlobal {
   /** @internal */
   static make(store: Store, typeName: string, mutable: boolean, value: unknown): ExternGlobal {
     const type = typeNamed(typeName);
+    if (typeof mutable !== "boolean") {
+      throw new TypeError(`A global is mutable or not: true or false, not ${inWords(mutable)}`);
+    }
     const block = store.thread.contexts.allocate(16);
     const initial = value === undefined ? defaultValue(type) : value;
     const global = new Global({ type, mutable }, block.region, block.offset, block);

@@ -2,6 +2,7 @@
  * Pools of instances: taken, used by one, put back, reset, and taken again. In: how an instance is made. Invariant: what is in the
  * pool is as it was after instantiation, so nothing of one user reaches the next through what the instance defines.
  */
+import { wholeNumber } from "../../base/arguments.ts";
 
 /** What a pool needs of an instance. */
 export interface Poolable {
@@ -21,11 +22,8 @@ export class InstancePool<Instance extends Poolable> {
 
   /** A pool that keeps at most `size` instances that nobody uses. */
   constructor(make: () => Instance, size: number) {
-    if (!Number.isSafeInteger(size) || size < 0) {
-      throw new RangeError(`The size of a pool must be a whole number, not ${size}`);
-    }
     this.#make = make;
-    this.#size = size;
+    this.#size = wholeNumber(size, "The size of a pool");
   }
 
   /** How many instances wait for use. */

@@ -11,6 +11,7 @@
  * ArrayBuffer has them; until then it reads as zeros. What must be detached by growth cannot be kept from being transferred, so such a view
  * is held until then, to see whether that has happened.
  */
+import { inWords } from "../../base/arguments.ts";
 import type { Host } from "../../host/host.ts";
 import { I32, I64, type MemoryType } from "../../wasm/types.ts";
 import { currentHost } from "../../host/current.ts";
@@ -119,10 +120,8 @@ export class Memory {
 
   /** The memory that `token` stands for, which `share` has made, in this realm. Throws TypeError when it is none. */
   static fromShared(token: SharedMemoryToken): Memory {
-    const { waft, address, min, max, maxPages, guarded, pages, control } = token;
-    if (waft !== "memory" || !(pages instanceof SharedArrayBuffer) || !(control instanceof SharedArrayBuffer)) {
-      throw new TypeError("This is not what Memory.share() returned");
-    }
+    if (!isMemoryToken(token)) throw new TypeError("This is not what Memory.share() returned");
+    const { address, min, max, maxPages, guarded, pages, control } = token;
     // Code without checks relies on the address space behind the pages, and all code on the length.
     const room = guarded ? GUARD_RESERVATION : Math.max(maxPages, 1) * PAGE_BYTES;
     if (!pages.growable || !(pages.maxByteLength >= room) || !SharedPages.fits(pages, control)) {
@@ -255,8 +254,11 @@ export class Memory {
     }
   }
 
-  /** Grows by `delta` pages: the old size in pages, or −1 when that cannot be. */
+  /** Grows by `delta` pages: the old size in pages, or −1 when that is impossible. Throws TypeError for other numbers. */
   grow(delta: number): number {
+    if (!Number.isInteger(delta) || delta < 0) {
+      throw new TypeError(`A memory grows by a whole number of pages of at least 0, not ${inWords(delta)}`);
+    }
     if (this.shared !== undefined) return this.#growShared(this.shared, delta);
     const old = this.#pages;
     const next = old + delta;
@@ -310,6 +312,17 @@ export class Memory {
     range.give(Number(this.type.limits.min) * PAGE_BYTES);
     this.#setPages(0);
   }
+}
+
+/** Has a value the fields of a token, each of its type and within the others' bounds? */
+function isMemoryToken(token: Partial<SharedMemoryToken> | undefined | null): token is SharedMemoryToken {
+  if (typeof token !== "object" || token === null || token.waft !== "memory") return false;
+  const { address, min, max, maxPages, guarded, pages, control } = token;
+  const most = address === "i64" ? 2n ** 48n : BigInt(MAX_PAGES_32);
+  return (address === "i32" || address === "i64") && typeof guarded === "boolean" && !(guarded && address === "i64") &&
+    typeof min === "bigint" && typeof max === "bigint" && min >= 0n && min <= max && max <= most &&
+    typeof maxPages === "number" && Number.isInteger(maxPages) && maxPages >= 0 && BigInt(maxPages) <= max &&
+    pages instanceof SharedArrayBuffer && control instanceof SharedArrayBuffer;
 }
 
 const NO_BYTES = new Uint8Array(0);

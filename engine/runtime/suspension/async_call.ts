@@ -15,7 +15,14 @@
 import { STATUS, THREAD } from "../../abi/context_layout.ts";
 import { nodeModule } from "../../host/process.ts";
 import { onAbort } from "./abort_listeners.ts";
-import { type ControlContext, deadlineTime, fuelUnits, type LimitedInstance, requireControl } from "./call_limits.ts";
+import {
+  checkSignal,
+  type ControlContext,
+  deadlineTime,
+  fuelUnits,
+  type LimitedInstance,
+  requireControl,
+} from "./call_limits.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import type { GuestThread, SuspendedFrames } from "../thread/guest_thread.ts";
 import type { InstanceGroup } from "./instance_group.ts";
@@ -121,7 +128,10 @@ class AsyncCall {
     reject: (reason: unknown) => void,
   ) {
     const { deadline, fuel, signal } = context;
-    signal?.throwIfAborted();
+    if (signal !== undefined) {
+      checkSignal(signal);
+      signal.throwIfAborted();
+    }
     if (deadline !== undefined) requireControl(instance, "interruptible", "deadline");
     if (signal !== undefined) requireControl(instance, "interruptible", "signal");
     if (fuel !== undefined) {

@@ -7,6 +7,7 @@
  * Invariant: a limit that the code cannot keep is refused before anything runs.
  */
 import { THREAD } from "../../abi/context_layout.ts";
+import { inWords, isRecord, requireBoolean, requireKnownNames } from "../../base/arguments.ts";
 import { type GuestThread, UNLIMITED_FUEL } from "../thread/guest_thread.ts";
 
 /** What the limits of a call need of an instance. */
@@ -46,11 +47,51 @@ export interface ControlContext {
   resettable?: boolean;
 }
 
+/** The names of a context's fields; `limits` is read by `instantiate`. */
+const CONTEXT_NAMES = {
+  deadline: true,
+  fuel: true,
+  signal: true,
+  promises: true,
+  errors: true,
+  resettable: true,
+  limits: true,
+} as const satisfies Record<keyof ControlContext | "limits", true>;
+
+/** Refuses what is no context, and fields that a context does not have, so that no misspelled limit is ignored. */
+export function checkContext(context: unknown): void {
+  if (!isRecord(context)) {
+    throw new TypeError(`A call or an instantiation begins with a context, such as {}, not with ${inWords(context)}`);
+  }
+  requireKnownNames("field of a context", context, CONTEXT_NAMES);
+}
+
+/** Refuses a signal that is none. */
+export function checkSignal(signal: unknown): void {
+  if (typeof (signal as AbortSignal | null)?.throwIfAborted !== "function") {
+    throw new TypeError(`The signal of a context must be an AbortSignal, not ${inWords(signal)}`);
+  }
+}
+
+/** Refuses settings of an instantiation that would be ignored. */
+export function checkSettings({ promises, errors, resettable }: ControlContext): void {
+  if (promises !== undefined && promises !== "await" && promises !== "values") {
+    throw new TypeError(`The field promises of a context is "await" or "values", not ${inWords(promises)}`);
+  }
+  if (errors !== undefined && typeof errors !== "function") {
+    throw new TypeError(`The field errors of a context must be a function, not ${inWords(errors)}`);
+  }
+  requireBoolean(resettable, "The field resettable of a context");
+}
+
 /** Runs `action`, which calls into `instance`, subject to `context`. */
 export function underControl<T>(instance: LimitedInstance, context: ControlContext, action: () => T): T {
   const { deadline, fuel, signal } = context;
   const { thread } = instance.store;
-  signal?.throwIfAborted();
+  if (signal !== undefined) {
+    checkSignal(signal);
+    signal.throwIfAborted();
+  }
   if (deadline === undefined) return fuel === undefined ? action() : withFuel(instance, thread, context, fuel, action);
   requireControl(instance, "interruptible", "deadline");
   const at = deadlineTime(deadline);
@@ -61,7 +102,7 @@ export function underControl<T>(instance: LimitedInstance, context: ControlConte
 /** A context's deadline on the clock of performance.now(). */
 export function deadlineTime(deadline: number | Date): number {
   if (typeof deadline !== "number" && !(deadline instanceof Date)) {
-    throw new TypeError("The deadline of a context must be milliseconds or a Date");
+    throw new TypeError(`The deadline of a context must be milliseconds or a Date, not ${inWords(deadline)}`);
   }
   const delay = typeof deadline === "number" ? deadline : deadline.getTime() - Date.now();
   if (Number.isNaN(delay)) throw new RangeError("The deadline of a context must be milliseconds or a valid Date");
@@ -107,7 +148,7 @@ function withFuel<T>(
 /** Fuel as a context gives it. Throws RangeError for what is none. */
 export function fuelUnits(fuel: number | bigint): bigint {
   if (typeof fuel === "bigint" ? fuel < 0n || fuel > UNLIMITED_FUEL : !Number.isSafeInteger(fuel) || fuel < 0) {
-    throw new RangeError(`The fuel of a context must be a whole number from 0 to 2^62, not ${fuel}`);
+    throw new RangeError(`The fuel of a context must be a whole number from 0 to 2^62, not ${inWords(fuel)}`);
   }
   return BigInt(fuel);
 }

@@ -1,0 +1,84 @@
+/**
+ * Checks of arguments that programs pass to the API. In: a value, and its name in words. Out: the value, or one error that says
+ * which argument is wrong, its value, and the nearest known name for one that is misspelled. Invariant: no getter of the value runs
+ * more than once.
+ */
+
+/** A value in an error's words. */
+export function inWords(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
+    case "bigint":
+      return `${value}n`;
+    case "function":
+      return "a function";
+    case "object":
+      return value === null ? "null" : Array.isArray(value) ? "an array" : "an object";
+    default:
+      return String(value);
+  }
+}
+
+/** A whole number of at most `most`. Throws RangeError with `what` in front. */
+export function wholeNumber(value: unknown, what: string, most: number = Number.MAX_SAFE_INTEGER): number {
+  if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= most) return value;
+  const bound = most === Number.MAX_SAFE_INTEGER ? "of at least 0" : `from 0 to ${most}`;
+  throw new RangeError(`${what} must be a whole number ${bound}, not ${inWords(value)}`);
+}
+
+/** Refuses a value that is neither a boolean nor undefined. */
+export function requireBoolean(value: unknown, what: string): void {
+  if (value !== undefined && typeof value !== "boolean") {
+    throw new TypeError(`${what} must be true or false, not ${inWords(value)}`);
+  }
+}
+
+/** Refuses what is no object of named fields. */
+export function requireRecord(value: unknown, what: string): asserts value is object {
+  if (!isRecord(value)) throw new TypeError(`${what} must be an object, not ${inWords(value)}`);
+}
+
+/** Is it an object of named fields? */
+export function isRecord(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Refuses names that are not among `known`: a misspelled one must not leave a program with less than it asked for. */
+export function requireKnownNames(what: string, given: object, known: object): void {
+  for (const name in given) if (!Object.hasOwn(known, name)) throw unknownName(what, name, Object.keys(known));
+}
+
+/** The error for an unknown name. */
+export function unknownName(what: string, name: string, known: readonly string[]): TypeError {
+  const near = nearestName(name, known);
+  const hint = near === undefined ? "" : `: did you mean "${near}"?`;
+  return new TypeError(`There is no ${what} "${name}"${hint}`);
+}
+
+/** The known name that `name` was probably meant to be: another case, or at most a third of the characters wrong. */
+function nearestName(name: string, known: readonly string[]): string | undefined {
+  const wanted = name.toLowerCase();
+  let best: string | undefined;
+  let least = Math.floor(Math.max(wanted.length, 3) / 3) + 1;
+  for (const candidate of known) {
+    const distance = editDistance(wanted, candidate.toLowerCase());
+    if (distance < least) [best, least] = [candidate, distance];
+  }
+  return best;
+}
+
+/** Distance of two short names: characters added, removed, replaced, or swapped with the next (optimal string alignment). */
+function editDistance(a: string, b: string): number {
+  let before: number[] = [];
+  let row = Array.from({ length: b.length + 1 }, (_, k) => k);
+  for (let i = 0; i < a.length; i++) {
+    const next = [i + 1];
+    for (let k = 0; k < b.length; k++) {
+      const swapped = i > 0 && k > 0 && a[i] === b[k - 1] && a[i - 1] === b[k] ? before[k - 1] + 1 : Infinity;
+      next.push(Math.min(row[k] + (a[i] === b[k] ? 0 : 1), row[k + 1] + 1, next[k] + 1, swapped));
+    }
+    [before, row] = [row, next];
+  }
+  return row[b.length];
+}
