@@ -8,6 +8,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { packageManifest } from "../project/definitions/catalog.ts";
+import { writeArchive } from "../project/packages/archive.ts";
 import { collectPackage, openDirectory } from "../project/packages/source_path.ts";
 import { canonicalVersion } from "../project/base/version.ts";
 import { segmentOfId } from "./names.ts";
@@ -40,7 +41,7 @@ export async function seedExamples(registry: Registry, token: string, folder: st
 async function publishFolder(registry: Registry, token: string, root: string): Promise<string> {
   const { metadata } = await packageManifest(await collectPackage(root));
   const version = canonicalVersion(metadata.version ?? "0.1.0")!;
-  const { archive } = await openDirectory(root, version);
+  const archive = writeArchive((await openDirectory(root, version)).files);
   const prefix = metadata.module.split("/").slice(0, 2).join("/").toLowerCase();
   const headers = { authorization: `Bearer ${token}` };
   const granted = await fetch(`${registry.url}/api/prefixes`, {

@@ -4,7 +4,7 @@
  * the current Node, Bun; all from npm) runs the command, the deadline example, tests of this tree, and the
  * specification suite in both bounds modes (in the folder WASM_TESTSUITE). `--quick` runs a subset of the tests and of
  * the suite, `--only TEXT` only the test files whose path contains TEXT, `--costs` measures boundary crossings instead
- * (bench/call_costs.ts). Out: one line per step with its time; status 1 if a step failed.
+ * (bench/call_costs.ts), `--lockfiles` only checks that every host runs what the others locked. Out: one line per step with its time; status 1 if a step failed.
  */
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
 import {
@@ -108,6 +108,7 @@ const task = {
     quick: { help: "run a subset of the tests and of the suite" },
     costs: { help: "measure boundary crossings instead" },
     keep: { help: "keep the project folder" },
+    lockfiles: { help: "only check that every host runs what the others locked" },
     only: {
       value: "TEXT",
       help: "only test files whose path contains TEXT, without the suite; repeatable",
@@ -254,6 +255,39 @@ function checkBun(bun: string, archives: string[]): void {
   );
 }
 
+/**
+ * A lockfile with plugins from directories must not depend on the host that wrote it: every host adds the example's plugins,
+ * all write the same bytes, and every host runs what every other one locked.
+ */
+function checkLockfiles(
+  project: string,
+  hosts: readonly (readonly [name: string, command: readonly string[]])[],
+): void {
+  const lockfiles = new Map<string, string>();
+  for (const [adder, add] of hosts) {
+    const place = join(project, `locked-by-${adder}`);
+    cpSync(join(ROOT, "examples/app"), place, { recursive: true });
+    for (const plugin of ["kv", "log", "http"]) {
+      cpSync(join(ROOT, "examples/plugins", plugin), join(place, "plugins", plugin), { recursive: true });
+    }
+    writeFileSync(join(place, "waft.json"), '{ "plugins": {} }\n');
+    const inHome = (command: readonly string[], ...args: string[]): [string, string[]] => [
+      "env",
+      [`WAFT_HOME=${place}/home`, "WAFT_REGISTRY=http://127.0.0.1:1", ...command, ...args],
+    ];
+    const paths = ["./plugins/kv", "./plugins/log", "./plugins/http"];
+    run(`${adder}: add plugins of directories`, ...inHome(add, "add", ...paths, "--allow-requested"), place);
+    lockfiles.set(adder, readFileSync(join(place, "waft-lock.json"), "utf8"));
+    hosts.forEach(([runner, command], i) => {
+      const call = inHome(command, "run", "--offline", "--invoke", "visit", "visits.wasm");
+      run(`${runner}: run what ${adder} locked`, ...call, place, 0, 1, String(i + 1));
+    });
+  }
+  const same = new Set(lockfiles.values()).size === 1;
+  console.log(`${same ? "ok    " : "FAILED"} ${[...lockfiles.keys()].join(", ")} write the same lockfile`);
+  if (!same) failures++;
+}
+
 function testHost(name: string, program: string, project: string, tests: string[]): void {
   for (const [file, host, why] of NOT_THERE) {
     if (host === name || host === "*") console.log(`       ${name} does not run ${file}: ${why}`);
@@ -282,14 +316,17 @@ try {
   const project = makeProject("project", archives);
   runFib("npx waft run", "npx", ["waft", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
   runFib("npx @waft/cli run", "npx", ["@waft/cli", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
-  if (options.only.length === 0) checkTypes(project);
+  if (options.only.length === 0 && !options.lockfiles) checkTypes(project);
   const tests = placeTests(project);
+  const hosts: [string, string[]][] = [["deno", [process.execPath, "run", "-A", join(ROOT, "cli.ts")]]];
   for (const [name, spec, program] of HOSTS) {
     if (options.host.length > 0 && !options.host.includes(name)) continue;
     const path = programOf(spec, program);
     if (name === "bun" && options.only.length === 0) checkBun(path, archives);
-    testHost(name, path, project, tests);
+    if (!options.lockfiles) testHost(name, path, project, tests);
+    hosts.push([name, [path, join(project, "node_modules/@waft/cli/bin/waft.js")]]);
   }
+  if (options.only.length === 0 && !options.costs) checkLockfiles(project, hosts);
 } finally {
   if (options.keep) console.log(`kept ${folder}`);
   else rmSync(folder, { recursive: true, force: true });

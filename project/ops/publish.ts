@@ -10,6 +10,7 @@ import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
 import { checkLinks } from "../definitions/link_check.ts";
 import { InspectionError } from "../definitions/module_inspector.ts";
 import { packageManifest } from "../definitions/catalog.ts";
+import { writeArchive } from "../packages/archive.ts";
 import { collectPackage, openDirectory } from "../packages/source_path.ts";
 import { canonicalVersion, compareVersions } from "../base/version.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";
@@ -57,7 +58,8 @@ export async function publishPackage(context: OpsContext, request: PublishReques
     version = taggedVersion(git);
     versionSource = "git tag";
   }
-  const { opened, archive, files } = await openDirectory(root, version, context.files);
+  const { opened, files } = await openDirectory(root, version, context.files);
+  const archive = writeArchive(files);
   const dirty = git === undefined ? [] : git.dirty.filter((path) => files.has(path));
   if (dirty.length > 0 && !request.allowDirty) {
     throw new ProjectError([{

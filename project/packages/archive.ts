@@ -217,12 +217,12 @@ function pathFault(path: string): string | undefined {
   return undefined;
 }
 
-/** Writes a canonical `.tar.gz`. */
-export function writeArchive(
+/** Writes a canonical tar: the same files give the same bytes on every host. */
+export function writeTar(
   files: ReadonlyMap<string, Uint8Array>,
   limits: ArchiveLimits = ARCHIVE_LIMITS,
 ): Uint8Array {
-  const { packedBytes, unpackedBytes } = limits;
+  const { unpackedBytes } = limits;
   if (files.size > limits.files) {
     throw bad("too-many", `the package holds more than ${limits.files} files`);
   }
@@ -248,6 +248,16 @@ export function writeArchive(
     tar.set(block, at);
     at += block.length;
   }
+  return tar;
+}
+
+/** Writes a `.tar.gz` of a canonical tar. Compressors differ, so other hosts may write other bytes for the same files. */
+export function writeArchive(
+  files: ReadonlyMap<string, Uint8Array>,
+  limits: ArchiveLimits = ARCHIVE_LIMITS,
+): Uint8Array {
+  const { packedBytes } = limits;
+  const tar = writeTar(files, limits);
   const packed = new Uint8Array(gzipSync(tar, { level: 9, strategy: constants.Z_DEFAULT_STRATEGY }));
   // The header's time and operating system would differ between machines.
   packed.fill(0, 4, 8);

@@ -11,6 +11,7 @@ import { fail, ProjectError } from "../base/diagnostic.ts";
 import { digestBytes, jcs } from "../base/integrity.ts";
 import { type InspectedModule, InspectionError } from "../definitions/module_inspector.ts";
 import type { Release, Source } from "./source.ts";
+import { PathSource } from "./source_path.ts";
 import type { OpsContext } from "./context.ts";
 
 /** An opened package and whether it had to be downloaded. */
@@ -23,6 +24,7 @@ export interface Fetched {
 export async function fetchPackage(context: OpsContext, release: Release, source: Source): Promise<Fetched> {
   const { digest, size } = release.artifact;
   const name = `${release.package} ${release.version}`;
+  if (source instanceof PathSource) return { opened: await openPath(release, source), downloaded: false };
   let bytes = await context.cache.get(digest, size);
   const downloaded = bytes === undefined;
   if (bytes === undefined) {
@@ -48,6 +50,18 @@ export async function fetchPackage(context: OpsContext, release: Release, source
     throw fail("integrity.package", `the archive of ${name} holds the package ${opened.id}`);
   }
   return { opened, downloaded };
+}
+
+/** The package in a directory, whose files must be those that the release is made of. */
+async function openPath(release: Release, source: PathSource): Promise<OpenPackage> {
+  const { opened, artifact } = await source.open();
+  const { digest, size } = release.artifact;
+  if (artifact.digest !== digest || artifact.size !== size) {
+    throw fail("integrity.artifact", `${release.package} in ${source.name} is not what was promised`, {
+      help: `expected ${digest} (${size} bytes), got ${artifact.digest} (${artifact.size} bytes)`,
+    });
+  }
+  return opened;
 }
 
 /** The plugin of an opened package that a release promised. */

@@ -1,13 +1,13 @@
 /**
  * A package in a directory of the project, for development.
  *
- * In: a directory that holds a plugin's `waft.json` and register catalog. Out: one release whose archive is made of the
- * files that publishing would ship, so that what runs in development is what is published. The archive's bytes are
- * canonical, so the lockfile pins a path package as it pins any other; a change of the plugin makes the lock differ until
- * the next `waft add`.
+ * In: a directory that holds a plugin's `waft.json` and register catalog. Out: one release of the files that publishing
+ * would ship, so that what runs in development is what is published. The lockfile pins the digest of their canonical tar,
+ * which is the same on every host, unlike what a compressor makes of it; a change of the plugin makes the lock differ
+ * until the next `waft add`.
  */
 import { isAbsolute, join, relative, sep } from "node:path";
-import { writeArchive } from "./archive.ts";
+import { writeTar } from "./archive.ts";
 import { type OpenPackage, openPackage, packageManifest } from "../definitions/catalog.ts";
 import { fail } from "../base/diagnostic.ts";
 import { DISK, type Files, isSymbolicLink } from "../base/files.ts";
@@ -24,7 +24,8 @@ export const UNVERSIONED = "0.0.0-dev";
 /** A package opened from a directory. */
 export interface PathPackage {
   readonly opened: OpenPackage;
-  readonly archive: Uint8Array;
+  /** Digest and size of the canonical tar. */
+  readonly artifact: Release["artifact"];
   readonly files: ReadonlyMap<string, Uint8Array>;
 }
 
@@ -74,7 +75,8 @@ export async function openDirectory(directory: string, version?: string, files: 
   const { metadata } = await packageManifest(collected);
   const own = version ?? (metadata.version === undefined ? UNVERSIONED : canonicalVersion(metadata.version)!);
   const opened = await openPackage(collected, own);
-  return { opened, archive: writeArchive(collected), files: collected };
+  const tar = writeTar(collected);
+  return { opened, artifact: { digest: digestBytes(tar), size: tar.length }, files: collected };
 }
 
 /** A directory as a source. */
@@ -100,7 +102,7 @@ export class PathSource implements Source {
   }
 
   async releases(id: string): Promise<readonly Release[] | undefined> {
-    const { opened, archive } = await this.open();
+    const { opened, artifact } = await this.open();
     const plugin = opened.plugins[id];
     if (plugin === undefined) return undefined;
     const { definition, digest } = plugin;
@@ -111,12 +113,13 @@ export class PathSource implements Source {
       definitionDigest: digest,
       requires: definition.requires,
       compatibility: definition.compatibility,
-      artifact: { digest: digestBytes(archive), size: archive.length },
+      artifact,
     }];
   }
 
+  /** The bytes that the digest is of. */
   async archive(): Promise<Uint8Array> {
-    return (await this.open()).archive;
+    return writeTar((await this.open()).files);
   }
 }
 
