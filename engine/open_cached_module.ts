@@ -1,6 +1,6 @@
 /**
- * Opening a module from the cache without loading the compiler. In: the bytes of a module, engine options. Out: the
- * module, if the cache of those options has it. Invariant: this file imports nothing of the compiler.
+ * Opens a module from the cache without loading the compiler. In: the bytes of a module and engine options. Out: the
+ * module on a cache hit. Invariant: this file imports no part of the compiler.
  */
 import { codeFacts, hasObjects, loadCached, loadCachedCollector, looksBinary } from "./artifact/find_module.ts";
 import { cacheKeyAsync, CodeCache } from "./cache/code_cache.ts";
@@ -9,8 +9,9 @@ import { hasStoreCompiler, realmStore } from "./runtime/realm_store.ts";
 import { type EngineOptions, settingsOf } from "./settings.ts";
 
 /**
- * The module that `NewEngine(options).compile(bytes)` would give, when the cache of `options` has it, and the collector if it has structures
- * or arrays, which nobody may be there to compile; else undefined. It has no second form for when there is no address space for guard pages any more.
+ * Returns the module that `NewEngine(options).compile(bytes)` would return, if the cache of `options` contains it, and
+ * also the collector if the module has struct or array types; otherwise undefined. Without the compiler there is no
+ * explicit-bounds fallback: the module cannot be instantiated once address space for guard pages is exhausted.
  *
  * Throws for options that exclude each other, as the constructor of engines does.
  */

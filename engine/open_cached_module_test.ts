@@ -1,5 +1,5 @@
 /**
- * Modules from the cache without a compiler: what is opened is what was compiled, and nothing of the compiler is loaded for it.
+ * Modules opened from the cache without the compiler: they run the stored code, and no part of the compiler is loaded.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -32,7 +32,7 @@ async function withFolder(test: (directory: string) => Promise<void>): Promise<v
   }
 }
 
-Deno.test("what is stored is opened: for the same bytes and options only", () =>
+Deno.test("a cached module is opened for the same bytes and options only", () =>
   withFolder(async (directory) => {
     const options: EngineOptions = { cache: { directory } };
     assert.equal(await openCachedModule(SEVEN, options), undefined);
@@ -48,7 +48,7 @@ Deno.test("what is stored is opened: for the same bytes and options only", () =>
     await assert.rejects(openCachedModule(SEVEN, { ...options, limits: { maxMemoryPages: -1 } }), RangeError);
   }));
 
-Deno.test("what is damaged is not opened, and goes", () =>
+Deno.test("a damaged module is not opened, but removed", () =>
   withFolder(async (directory) => {
     const options: EngineOptions = { cache: { directory } };
     NewEngine(options).compile(SEVEN);
@@ -66,7 +66,7 @@ for (const file of Deno.args.slice(2)) {
   console.log(module?.instantiate().call({}, "f"));
 }`;
 
-Deno.test("a process without a compiler runs what another one has compiled, objects too", () =>
+Deno.test("a process without a compiler runs modules compiled by another process, including garbage-collected objects", () =>
   withFolder((directory) => {
     const files = [SEVEN, OBJECTS].map((bytes, k) => {
       NewEngine({ cache: { directory } }).compile(bytes);

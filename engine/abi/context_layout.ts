@@ -1,24 +1,26 @@
 /**
- * Memory that machine code and the runtime share: the VM context of an instance, function records, the thread state.
- * Offsets in bytes; every field is little-endian. This file is the only place that says where a field is.
+ * Memory shared by machine code and the runtime: the VM context of an instance, function records and the thread state.
+ * Offsets are in bytes and every field is little-endian. This file is the only definition of these layouts.
  *
- * The VM context belongs to one instance on one thread; the context register points at it while the instance's code runs:
+ * A VM context belongs to one instance on one thread. The context register points at it while the instance's code runs:
  *
  *     header          thread, stack limit, type ids, …            fixed, CONTEXT.*
- *     memories        { base, byte length } each                  copies, kept up to date by the runtime in every importer
+ *     memories        { base, byte length } each                  copies that the runtime updates in every importer
  *     tables          { base, length } each                       the same
- *     globals         16 bytes each: own value, or pointer to the cell for an imported mutable one
+ *     globals         16 bytes each: the value, or a pointer to the cell of an imported mutable global
  *     imports         a function record each
- *     functions       a function record per defined function whose reference can be taken (all of them, to keep it simple)
- *     typeIds         u32 canonical id per type index
- *     tags            u64 identity per tag index: equal exactly for the same tag instance
- *     sharedLengths   if any memory is shared: per memory index the address of the word that holds its byte length now, u64. The length
- *                     among `memories` is then one that it has had; it never shrinks, so only an access beyond that must look
- *     strings         if builtins for strings are imported (string_layout.ts): ORIGIN of a table, u64 (STRINGS.ORIGIN), and a function record per
- *                     builtin, by which code calls those that it imports. Both change when the runtime has machine code for them
+ *     functions       a function record per defined function
+ *     typeIds         u32 canonical type id per type index
+ *     tags            u64 identity per tag index; equal only for the same tag instance
+ *     sharedLengths   only if a memory is shared: u64 per memory index, the address of the word with its current
+ *                     byte length. The length in `memories` is then a lower bound, because a shared memory never
+ *                     shrinks; only an access beyond it loads the current length
+ *     strings         only if string builtins are imported (string_layout.ts): the ORIGIN of a string table, u64
+ *                     (STRINGS.ORIGIN), and a function record per builtin, through which code calls the imported
+ *                     ones. Both change once the runtime has machine code for the builtins
  *
- * A function record is what a funcref points at (and what a null funcref, 0, does not): { code, context, typeId, host }.
- * Table elements are 8 bytes each: the address of a record, a host handle, or 0.
+ * A non-null funcref is the address of a function record { code, context, typeId, host }; a null funcref is 0. Table
+ * elements are 8 bytes each: the address of a record, a host handle, or 0.
  */
 import { STRING_BUILTIN_NAMES } from "./string_layout.ts";
 
@@ -26,69 +28,72 @@ import { STRING_BUILTIN_NAMES } from "./string_layout.ts";
 export const CONTEXT = {
   /** Address of the thread state. */
   THREAD: 0,
-  /** Lowest stack pointer that a function entry may leave behind (stack-fence). */
+  /** Lowest stack pointer allowed after a function's frame is set up (stack-fence). */
   STACK_LIMIT: 8,
-  /** Address of the stub that ends execution with a trap: see THREAD.TRAP_CODE. */
+  /** Address of the stub that ends execution with a trap; see THREAD.TRAP_CODE. */
   TRAP_EXIT: 16,
-  /** Address of the buffer for arguments and results beyond the registers: 8 bytes each (16 for v128), shared by the thread. */
+  /** Address of the thread's buffer for arguments and results beyond the registers: 8 bytes each, 16 for v128. */
   OVERFLOW: 24,
-  /** Address of the allocation cells of the thread's collected heap (gc_layout.ts: CELLS). */
+  /** Address of the allocation cells of the thread's garbage-collected heap (gc_layout.ts: CELLS). */
   HEAP: 32,
-  /** Address of the poll page (host/code_arena.ts), for code that cannot reach it relative to itself. */
+  /** Address of the poll page (host/code_arena.ts), for code that cannot address it relative to the program counter. */
   POLL: 40,
-  /** Number of the instance, i32: how the runtime finds it from a parked context. */
+  /** Instance number, i32; the runtime finds the instance of a parked context by it. */
   INSTANCE: 48,
-  /** 1 if the instance's code keeps the thread's fuel in a register while it runs (THREAD.FUEL), else 0; i32. */
+  /** 1 if the instance's code keeps the thread's fuel in a register while it runs (THREAD.FUEL), otherwise 0; i32. */
   METERED: 52,
-  /** Address of the stub that a tail call into another instance leaves as its return address: see TAIL_FRAME. */
+  /** Address of the stub that a tail call into another instance installs as its return address; see TAIL_FRAME. */
   TAIL_RETURN: 56,
   /** Size of the header. */
   SIZE: 64,
 } as const;
 
 /**
- * What a tail call into another instance leaves on the stack, from the lowest address up: the address of the stub (where the callee
- * returns to), the VM context that the stub restores, and then what was there before. The stub belongs to the process, so that
- * a callee that makes such a call itself sees that this frame is there already and needs no other: the stack stays constant.
+ * The frame that a tail call into another instance pushes, in ascending order: the stub's address, to which the callee
+ * returns, and the VM context that the stub restores; the caller's stack follows. The stub is the same for the whole
+ * process. A callee that makes such a call therefore recognizes the existing frame and pushes none, which keeps the
+ * stack depth constant.
  */
 export const TAIL_FRAME = { RETURN: 0, CONTEXT: 8, SIZE: 16 } as const;
 
 /** A function record. */
 export const RECORD = {
-  /** Address of the code; it expects the context register to hold CONTEXT below, and the record's address in the record register. */
+  /**
+   * Address of the code, which expects CONTEXT in the context register and the record's address in the record register.
+   */
   CODE: 0,
-  /** The VM context the code runs in. */
+  /** The VM context of the code. */
   CONTEXT: 8,
   /** Canonical type id, u32; never 0. */
   TYPE_ID: 16,
-  /** For a host function: its number in the runtime's table of host functions, u32; else 0. */
+  /** For a host function: its index in the runtime's host-function table, u32; otherwise 0. */
   HOST: 20,
-  /** Handle for the runtime: which JavaScript function object stands for this record, u32. */
+  /** The runtime's handle for the JavaScript function object of this record, u32. */
   HANDLE: 24,
   /** Number of the last collection that found the record in an object, u32 (gc/). */
   MARK: 28,
   SIZE: 32,
 } as const;
 
-/** One memory in the VM context. */
+/** A memory in the VM context: base address and length in bytes (u64). */
 export const MEMORY = { BASE: 0, LENGTH: 8, SIZE: 16 } as const;
 /** Size of an entry of `sharedLengths`. */
 export const SHARED_LENGTH_SIZE = 8;
-/** One table in the VM context: base address of its elements, length in elements (u64). */
+/** A table in the VM context: base address of its elements and length in elements (u64). */
 export const TABLE = { BASE: 0, LENGTH: 8, SIZE: 16 } as const;
 export const GLOBAL_SIZE = 16;
 export const TAG_SIZE = 8;
-/** What a context has of strings, if its module imports builtins for them: see STRING_BUILTINS. */
+/** The string section of a VM context, present if the module imports string builtins; see STRING_BUILTINS. */
 export const STRINGS = { ORIGIN: 0, RECORDS: 32, SIZE: 32 + STRING_BUILTIN_NAMES.length * 32 } as const;
 
 /**
- * Thread state: one per thread (JavaScript realm), at a fixed address for its life. `enter` (backend stub) takes its address.
- * Status codes are what `enter` returns.
+ * The thread state: one per thread (JavaScript realm), at a fixed address for the thread's lifetime. The backend stub
+ * `enter` takes its address and returns a STATUS code.
  */
 export const THREAD = {
   /** Host stack pointer while guest code runs. */
   HOST_SP: 0,
-  /** Guest stack pointer while the host runs: where to resume, or the top of a fresh stack. */
+  /** Guest stack pointer while the host runs: the point to resume at, or the top of an empty stack. */
   GUEST_SP: 8,
   /** Trap code of the last trap (traps.ts), u32. */
   TRAP_CODE: 16,
@@ -96,47 +101,60 @@ export const THREAD = {
   STATUS: 20,
   /** Program counter of the last trap: a return address inside the trapping function, or the faulting instruction. */
   TRAP_PC: 24,
-  /** Guest stack pointer at the last trap, for the stack walk. */
+  /** Guest stack pointer at the last trap, where the stack walk starts. */
   TRAP_SP: 32,
-  /** For a fresh call: code address and context to call. */
+  /** For a new call: the code address and the context. */
   CALL_CODE: 40,
   CALL_CONTEXT: 48,
-  /** While parked: number of the host function or builtin wanted, u32; its context. */
+  /** While parked: index of the requested host function or builtin, u32, and the parked context. */
   PARK_INDEX: 56,
-  /** Stack left to the next call, in units of wasm, i32: only deterministic code counts (translate/deterministic.ts). */
+  /** Stack budget of the next callee in abstract units, i32; deterministic code only (translate/deterministic.ts). */
   DEPTH_LEFT: 60,
   PARK_CONTEXT: 64,
-  /** Lowest usable address of the current guest stack, and its guard range end, for the fault handler. */
+  /** Lowest usable address of the current guest stack, and the end of its guard range, for the fault handler. */
   STACK_LOW: 72,
   STACK_HIGH: 80,
-  /** Address whose access faulted (written by the fault handler; 0 for traps that code raised itself). */
+  /** Address of the faulting access, written by the fault handler; 0 for traps raised by an instruction sequence. */
   FAULT_ADDRESS: 88,
-  /** Address of the entry thunk of a fresh call (it loads arguments from SLOTS, calls CALL_CODE, stores results). */
+  /**
+   * Address of the entry thunk of a new call: it loads arguments from SLOTS, calls CALL_CODE and stores the results.
+   */
   CALL_THUNK: 96,
-  /** Address of the record of the function that a fresh call is for: host thunks expect it in the record register. */
+  /** Address of the callee's function record in a new call; host thunks expect it in the record register. */
   CALL_RECORD: 104,
-  /** Identity of the tag of the exception that was caught last; its payload is in the overflow buffer, 16 bytes per value. */
+  /** Tag identity of the most recently caught exception. Its payload is in the overflow buffer, 16 bytes per value. */
   CAUGHT_TAG: 112,
   /**
-   * Fuel left, i64; more than anything can use while nothing limits it. Code that charges fuel keeps it in a register meanwhile: every way
-   * out of such code stores it here, and every way in loads it.
+   * Remaining fuel, i64; without a limit, more than any program can use. Code that charges fuel keeps it in a register:
+   * every exit from such code stores it here and every entry loads it.
    */
   FUEL: 120,
-  /** Address of the table by which machine code unwinds (UNWIND_ENTRY), 0 while there is none; its number of entries less one, u32. */
+  /**
+   * Address of the hash table for native unwinding (UNWIND_ENTRY), 0 if there is none; its number of entries minus one,
+   * u32.
+   */
   UNWIND: 128,
   UNWIND_MASK: 136,
-  /** 1 if machine code has unwound last, and what was caught is known here only; u32. */
+  /** 1 if machine code performed the last unwinding and the runtime has not yet recorded the caught exception; u32. */
   CAUGHT_NATIVELY: 140,
-  /** Then: the exnref of what was caught, 0 while it has none, and the address of its record (EXCEPTION_RECORD). */
+  /**
+   * Valid if CAUGHT_NATIVELY is 1: the exnref of the caught exception, 0 if it has none, and the address of its record
+   * (EXCEPTION_RECORD).
+   */
   CAUGHT_WORD: 144,
   CAUGHT_RECORD: 152,
-  /** The next record for machine code to give away, and the end of the records. */
+  /** The next free exception record for machine code, and the end of the records. */
   NEXT_RECORD: 160,
   LAST_RECORD: 168,
-  /** Argument and result slots of calls in and out: 16 bytes each (i32 in the low 4 bytes, …, v128 whole). */
+  /**
+   * Argument and result slots of calls in both directions: 16 bytes each (i32 in the low 4 bytes, …, v128 in all 16).
+   */
   SLOTS: 192,
   SLOT_SIZE: 16,
-  /** Number of slots: the most parameters or results a function may have (implementation limit 1000, as V8's). */
+  /**
+   * Number of slots, at least the maximum number of parameters or results of a function (implementation limit 1000, as
+   * in V8).
+   */
   SLOT_COUNT: 1024,
   /** The overflow buffer (CONTEXT.OVERFLOW) follows the slots. */
   OVERFLOW: 192 + 1024 * 16,
@@ -144,36 +162,43 @@ export const THREAD = {
 } as const;
 
 /**
- * A call site in the hash table by which machine code unwinds: the address it returns to (0: free), the bytes from above the return address
- * to the next one (−1: only the runtime can go on there), and the landing less the address (0: none). Entry number: hashOfSite.
+ * A call site in the hash table for native unwinding: its return address (0: free entry), the distance in bytes from
+ * above the return address to the next return address (−1: only the runtime can unwind further), and the offset of the
+ * landing pad from the return address (0: none). UNWIND_HASH selects the entry.
  */
 export const UNWIND_ENTRY = { RETURN: 0, FRAME: 8, LANDING: 12, SIZE: 16, SHIFT: 4 } as const;
-/** The entry of `address` is the first free one or its own from (address × FACTOR mod 2³² >>> SHIFT) on, modulo the table's size. */
+/**
+ * Open addressing with linear probing: the probe for `address` starts at (address × FACTOR mod 2³²) >>> SHIFT, modulo
+ * the table size.
+ */
 export const UNWIND_HASH = { FACTOR: 0x1e3779b1, SHIFT: 7 } as const;
 
-/** What machine code notes of an exception to which it has given an exnref: that, the tag's identity, and the first four values. */
+/**
+ * The record that machine code writes for an exception with an exnref: the exnref, the tag identity and up to four
+ * values.
+ */
 export const EXCEPTION_RECORD = { WORD: 0, TAG: 8, PAYLOAD: 16, VALUES: 4, SIZE: 16 + 4 * 16 } as const;
 
 /** Low bits of tag identities. */
 export const TAG_BITS = {
-  /** Machine code may unwind: not what JavaScript threw. */
+  /** Machine code may unwind exceptions with this tag; never set for the tag of JavaScript exceptions. */
   NATIVE: 1,
-  /** A record holds the payload: at most four values, no references. */
+  /** A record can hold the payload: at most four values, none of them a reference. */
   RECORDED: 2,
   SHIFT: 2,
 } as const;
 
-/** What `enter` returns. */
+/** Status codes that `enter` returns. */
 export const STATUS = { DONE: 0, HOST: 1, TRAP: 2, BUILTIN: 3, POLL: 4 } as const;
 
 /**
- * What a parked call leaves on the guest stack, from GUEST_SP up: GUEST_SP as it was when the activation began, the VM context of
- * the parked code, where resume continues (a call site of frame 0), and then the frame of the code there. To continue elsewhere
- * (at the handler of an exception), the runtime writes such a frame itself.
+ * The frame of a parked call, from GUEST_SP upwards: GUEST_SP at the start of the activation, the VM context of the
+ * parked code, the resume address (a call site with frame size 0), and then the frame of the parked code. To continue
+ * elsewhere, such as at an exception handler, the runtime writes such a frame.
  */
 export const PARKED = { ENTRY_SP: 0, CONTEXT: 8, RESUME: 16, FRAME: 24 } as const;
 
-/** What of a module decides the layout of its contexts. */
+/** The module properties that determine the layout of its VM contexts: counts per index space. */
 export interface ContextShape {
   memories: number;
   tables: number;
@@ -182,9 +207,9 @@ export interface ContextShape {
   definedFuncs: number;
   types: number;
   tags?: number;
-  /** Is any memory shared? */
+  /** True if any memory is shared. */
   shared?: boolean;
-  /** Are builtins for strings imported? */
+  /** True if string builtins are imported. */
   strings?: boolean;
 }
 
@@ -200,11 +225,14 @@ export interface ContextLayout extends ContextShape {
   sharedLengthsOffset: number;
   stringsOffset: number;
   size: number;
-  /** Tables whose content the code takes for what the module's segments say (translate/table_facts.ts): nothing else may fill them. */
+  /**
+   * Tables whose contents the code assumes from the module's segments (translate/table_facts.ts); nothing else may
+   * write to them.
+   */
   knownTables?: readonly number[];
 }
 
-/** Lays a VM context out. */
+/** Computes the layout of a VM context. */
 export function layoutContext(shape: ContextShape): ContextLayout {
   const memoriesOffset = CONTEXT.SIZE;
   const tablesOffset = memoriesOffset + Math.max(shape.memories, 1) * MEMORY.SIZE;
@@ -215,7 +243,7 @@ export function layoutContext(shape: ContextShape): ContextLayout {
   const tagsOffset = (typeIdsOffset + shape.types * 4 + 7) & ~7;
   const sharedLengthsOffset = tagsOffset + (shape.tags ?? 0) * TAG_SIZE;
   const lengthsEnd = sharedLengthsOffset + (shape.shared === true ? shape.memories * SHARED_LENGTH_SIZE : 0);
-  // Records of builtins are as many sizes of a record behind those of imports, so that code calls them as such.
+  // The distance from the import records is a multiple of the record size, so that code calls builtins as imports.
   const stringsOffset = importsOffset + Math.ceil((lengthsEnd - importsOffset) / RECORD.SIZE) * RECORD.SIZE;
   const size = ((shape.strings === true ? stringsOffset + STRINGS.SIZE : lengthsEnd) + 15) & ~15;
   return {
@@ -233,13 +261,19 @@ export function layoutContext(shape: ContextShape): ContextLayout {
   };
 }
 
-/** The number under which code calls builtin number `k` for strings, as if it were an import. */
+/** The function index by which code calls string builtin `k`, as if it were an import. */
 export function stringBuiltinIndex({ stringsOffset, importsOffset }: ContextLayout, k: number): number {
   return (stringsOffset + STRINGS.RECORDS - importsOffset) / RECORD.SIZE + k;
 }
 
-/** Words behind the process stubs that tell the fault handler what it serves (ProcessStubs.faultWords): byte offsets of addresses. */
+/**
+ * Words after the process stubs that give the fault handler its code range, landing pad and previous handlers
+ * (ProcessStubs.faultWords): byte offsets of addresses.
+ */
 export const FAULT_WORDS = { START: 0, END: 8, LANDING: 16, OLD_HANDLERS: 24, SIZE: 32 } as const;
 
-/** Byte offsets of the previous handlers of the fault signals, in memory that the host can write while other threads fault. */
+/**
+ * Byte offsets of the previous handlers of the fault signals, in memory that the host can write while other threads
+ * fault.
+ */
 export const OLD_HANDLERS = { SEGV: 0, BUS: 8, FPE: 16, SIZE: 24 } as const;

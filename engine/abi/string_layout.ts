@@ -1,89 +1,101 @@
 /**
- * Memory that machine code and the runtime share about strings of JavaScript: what is known of each host handle (gc_layout.ts: REF_TAG.HOST), the
- * text of some, and room for new ones. Offsets in bytes; this file is the only place that says where a field is.
+ * Memory shared by machine code and the runtime for JavaScript strings: the properties of each host handle
+ * (gc_layout.ts: REF_TAG.HOST), the text of some strings, and free space for new ones. Offsets are in bytes. This file
+ * is the only definition of these layouts.
  *
- *     table     STRING_ENTRY.SIZE bytes per number of a host handle; number 0, which no handle has, stands for references of other kinds
- *     control   STRING_CONTROL: where things are, free slots for text, and a stack of handles that machine code may give away
- *     arena     slots of text: UTF-16 code units, little endian
+ *     table     STRING_ENTRY.SIZE bytes per host-handle number; number 0, which is never allocated, serves
+ *               references of all other kinds
+ *     control   STRING_CONTROL: addresses, free text slots, and a stack of free handles for machine code
+ *     arena     text slots: UTF-16 code units, little-endian
  *
- * Text in the arena is a copy: JavaScript has the string as well, or makes it when it first sees one that machine code has made. So a slot may be taken
- * away whenever no machine code runs, and everything must work without it.
+ * Text in the arena is a copy: JavaScript holds the string too, or creates it when it first reads a string made by
+ * machine code. The runtime may therefore discard any slot while no machine code runs; all operations must work without
+ * it.
  */
 import { REF_TAG } from "./gc_layout.ts";
 
-/** What is known of a host handle. All zero when the handle is free, or in a table that knows nothing. */
+/** The entry of a host handle. All zero if the handle is free, or in the empty table. */
 export const STRING_ENTRY = {
-  /** Address of the text, u64, when READABLE is not 0; else what the runtime counts here. */
+  /** Address of the text, u64, if READABLE is not 0; otherwise the runtime's use count. */
   UNITS: 0,
-  /** How many units lie there, u32: all of the string's, or 0. */
+  /** Number of units at that address, u32: the string's length, or 0. */
   READABLE: 8,
-  /** Length of the string in units, plus 1, u32; 0 when nothing is known, NO_STRING when it is none. */
+  /** Length of the string in units plus 1, u32; 0 if unknown, NO_STRING if the value is not a string. */
   LENGTH: 12,
   SIZE: 16,
 } as const;
 
-/** STRING_ENTRY.LENGTH of what is no string. */
+/** STRING_ENTRY.LENGTH of values that are not strings. */
 export const NO_STRING = 0xffffffff;
 
-/** Where a reference's entry is: ORIGIN + 2 × its word; words without the tag of host handles count as OTHER_WORD. */
+/**
+ * The entry of a reference is at ORIGIN + 2 × its word; a word without the host-handle tag is replaced by OTHER_WORD.
+ */
 export const ENTRY_SHIFT = 1;
 export const OTHER_WORD: number = REF_TAG.HOST;
-/** ORIGIN, less the address of the table. */
+/** ORIGIN minus the address of the table. */
 export const ORIGIN_OFFSET: number = -(REF_TAG.HOST << ENTRY_SHIFT);
 
-/** Slots of text. */
+/** Size classes of text slots. */
 export const TEXT_SLOT = {
-  /** Up to this size they are multiples of GRAIN; class numbers are what they are multiplied by. Beyond, each is twice the one before. */
-  MOST_FINE: 512,
+  /** Up to MAX_FINE bytes, class k has k × GRAIN bytes; each class above is twice the size of the previous one. */
+  MAX_FINE: 512,
   GRAIN: 16,
   FINE_CLASSES: 32,
   CLASSES: 48,
-  /** A slot has this many bytes more than its text, so that code may write eight bytes at once. */
+  /** Bytes in a slot beyond its text, so that code may write eight bytes at a time. */
   SLACK: 6,
 } as const;
 
-/** The class of a slot for `units`, at least 1. */
+/** The class of a slot for `units` code units, at least 1. */
 export function textClassOf(units: number): number {
   const bytes = units * 2 + TEXT_SLOT.SLACK;
-  if (bytes <= TEXT_SLOT.MOST_FINE) return (bytes + TEXT_SLOT.GRAIN - 1) >> 4;
+  if (bytes <= TEXT_SLOT.MAX_FINE) return (bytes + TEXT_SLOT.GRAIN - 1) >> 4;
   return TEXT_SLOT.FINE_CLASSES + 32 - Math.clz32((bytes - 1) >> 9);
 }
 
-/** Bytes of a slot of class `k`. */
+/** Size in bytes of a slot of class `k`. */
 export function textSlotBytes(k: number): number {
-  return k <= TEXT_SLOT.FINE_CLASSES ? k * TEXT_SLOT.GRAIN : TEXT_SLOT.MOST_FINE << (k - TEXT_SLOT.FINE_CLASSES);
+  return k <= TEXT_SLOT.FINE_CLASSES ? k * TEXT_SLOT.GRAIN : TEXT_SLOT.MAX_FINE << (k - TEXT_SLOT.FINE_CLASSES);
 }
 
-/** Strings that machine code makes have at most so many units: others can share text with what they are made of, in JavaScript. */
-export const MOST_JOINED = 512;
-export const MOST_COPIED = 1 << 15;
-/** Strings of one unit below this are made once. */
+/**
+ * The maximum length in units of a string that machine code makes by concatenation or as a substring. JavaScript makes
+ * longer ones, because it can share the text of their sources.
+ */
+export const MAX_JOINED = 512;
+/** The maximum length in units of a string that machine code makes from an array. */
+export const MAX_COPIED = 1 << 15;
+/** Strings of a single unit below this value are created once and cached. */
 export const SINGLE_UNITS = 256;
-/** The most handles that machine code has for strings that it makes. */
-export const MOST_LENT = 1 << 22;
+/** The maximum number of handles reserved for strings that machine code makes. */
+export const MAX_NATIVE_HANDLES = 1 << 22;
 
-/** Bits of STRING_CONTROL.LACKS: room in the arena; handles to give away. */
-export const LACKS = { TEXT: 1, HANDLES: 2 } as const;
+/** Bits of STRING_CONTROL.SHORTAGE: the arena is full; no free handles. */
+export const SHORTAGE = { TEXT: 1, HANDLES: 2 } as const;
 
-/** The control area; u64 each unless said otherwise. */
+/** The control area; fields are u64 unless noted. */
 export const STRING_CONTROL = {
-  /** Of the table. */
+  /** ORIGIN of the table. */
   ORIGIN: 0,
-  /** The stack of handles, u32 each, that machine code may give away: where it begins, and its end. */
-  SPARE: 8,
-  SPARE_END: 16,
-  /** First byte of the arena that no slot has had yet, and its end for now. */
+  /** The stack of free handles for machine code, u32 each: its start and its top, from which machine code pops. */
+  HANDLES: 8,
+  HANDLES_TOP: 16,
+  /** First byte of the arena that has never been part of a slot, and the current end of the arena. */
   TOP: 24,
   END: 32,
-  /** What was wanted and not there, LACKS, u32. */
-  LACKS: 40,
-  /** The empty string, u32. */
+  /** Resources that machine code asked for and did not get, u32 (SHORTAGE). */
+  SHORTAGE: 40,
+  /** Handle of the empty string, u32. */
   EMPTY: 44,
-  /** By class: address of the first free slot, 0 for none. A free slot's first word is the address of the next. */
+  /** By class: address of the first free slot, 0 if there is none. The first word of a free slot links to the next. */
   FREE: 64,
-  /** u32 by unit: the string of that unit alone, 0 while there is none. */
+  /** u32 by unit: handle of the string of that unit alone, 0 if not created yet. */
   SINGLES: 512,
-  /** What is to be swept: its first handle, how many numbers, u32; and the address of a byte for each, 0 when nothing has it. */
+  /**
+   * Parameters of a sweep: the first handle, the number of handles, u32, and the address of the mark bytes, one per
+   * handle (0: unreachable).
+   */
   SWEPT: 1536,
   SWEPT_COUNT: 1544,
   SWEPT_MARKS: 1552,
@@ -91,8 +103,8 @@ export const STRING_CONTROL = {
 } as const;
 
 /**
- * The builtins of "wasm:js-string": what their types are, in short (e externref, s the same but not null, a array of mutable i16, i i32), in the order
- * of a context's records for them (context_layout.ts).
+ * The builtins of "wasm:js-string" with their types, one letter per value: e externref, s non-null externref, a array
+ * of mutable i16, i i32. The order is that of their records in a VM context (context_layout.ts).
  */
 export const STRING_BUILTINS = {
   cast: "e>s",
@@ -112,8 +124,11 @@ export const STRING_BUILTINS = {
 
 export type StringBuiltin = keyof typeof STRING_BUILTINS;
 export const STRING_BUILTIN_NAMES: readonly StringBuiltin[] = Object.keys(STRING_BUILTINS) as StringBuiltin[];
-/** The module that they are imported from. */
+/** The module name of their imports. */
 export const STRING_MODULE = "wasm:js-string";
 
-/** What the runtime's builtin may return instead of a result, by type, when it has seen to what was missing: then the machine code tries again. */
-export const AGAIN = { i64: 0, i32: -2 } as const;
+/**
+ * Result, by type, with which a builtin of the runtime asks machine code to retry, after it has supplied the missing
+ * text, handles or space.
+ */
+export const RETRY = { i64: 0, i32: -2 } as const;

@@ -1,5 +1,6 @@
 /**
- * Artifacts in files: what is mapped does what is copied; the file may go away or be replaced, its bytes are checked, and a path that is no artifact says so.
+ * Artifacts in files: a mapped module behaves as a copied one; the file may be removed or replaced; damaged files and
+ * paths that hold no artifact are refused.
  */
 import assert from "node:assert/strict";
 import {
@@ -22,7 +23,7 @@ import { currentHost } from "../host/current.ts";
 import { MAPPED_FROM } from "./format.ts";
 import { ArtifactError, type EngineOptions, type Module, NewEngine, TrapError } from "../mod.ts";
 
-/** Jump tables are the quickest way to much code. */
+/** Jump tables make large code from short text. */
 const TABLES = 5;
 const TARGETS = Array.from({ length: 60_000 }, (_, k) => (k * 7) % 3).join(" ");
 const TEXT = `(module (memory (export "memory") 1) (data (i32.const 8) "\\2a") (data $passive "xyz")
@@ -63,7 +64,7 @@ function use(module: Module): unknown[] {
 
 let known: { artifact: Uint8Array; seen: unknown[] } | undefined;
 
-/** The big artifact and what its module does, made once. */
+/** An artifact large enough to be mapped, and the observed results of its module; built once. */
 function big(): { artifact: Uint8Array; seen: unknown[] } {
   if (known === undefined) {
     const module = NewEngine().compile(TEXT);
@@ -73,7 +74,7 @@ function big(): { artifact: Uint8Array; seen: unknown[] } {
   return known;
 }
 
-/** Runs a test with a folder of its own. */
+/** Runs a test with a temporary directory. */
 function withFolder(action: (directory: string) => void | Promise<void>): () => Promise<void> {
   return async () => {
     const directory = mkdtempSync(join(tmpdir(), "waft-artifact-"));
@@ -85,20 +86,20 @@ function withFolder(action: (directory: string) => void | Promise<void>): () => 
   };
 }
 
-/** The places at which files of `directory` are mapped, as the system tells. */
+/** The lines of the process's memory map that refer to files in `directory`. */
 function mappings(directory: string): string[] {
   return readFileSync("/proc/self/maps", "utf8").split("\n").filter((line) => line.includes(directory));
 }
 
 Deno.test(
-  "a mapped module does what the compiled one does, also when its file is replaced or gone",
+  "a mapped module behaves as the compiled one, also after its file is replaced or removed",
   withFolder((directory) => {
     const { artifact, seen } = big();
     const path = join(directory, "a #1.waftbin");
     writeFileSync(path, artifact);
     const first = NewEngine().loadFile(path);
     if (currentHost().os === "linux") {
-      assert(mappings(directory).some((line) => line.includes("r-xp")), "the file's pages are what runs");
+      assert(mappings(directory).some((line) => line.includes("r-xp")), "the file's pages are executed");
     }
     assert.deepEqual(use(first), seen);
     const second = NewEngine().loadFile(pathToFileURL(path));
@@ -108,12 +109,12 @@ Deno.test(
     rmSync(path);
     assert.deepEqual(use(first), seen);
     assert.deepEqual(first.serialize(), artifact);
-    assert.deepEqual(use(NewEngine().load(artifact)), seen, "so does the copied one");
+    assert.deepEqual(use(NewEngine().load(artifact)), seen, "the copied module too");
   }),
 );
 
 Deno.test(
-  "small modules, and those whose code depends on its place, are loaded from files too",
+  "small modules and address-dependent code are loaded from files",
   withFolder((directory) => {
     const path = join(directory, "artifact");
     const small = NewEngine().compile(`(module (func (export "f") (result i32) (i32.const 7)))`).serialize();
@@ -130,7 +131,7 @@ Deno.test(
 );
 
 Deno.test(
-  "a damaged file is refused, whatever its size says",
+  "a damaged file of any size is refused",
   withFolder((directory) => {
     const { artifact } = big();
     const path = join(directory, "artifact");
@@ -145,12 +146,12 @@ Deno.test(
     for (const at of [0, 9, 40, 3000, 100_000, artifact.length >> 1, artifact.length - 1]) {
       const copy = artifact.slice();
       copy[at]! ^= 16;
-      refused(copy, /damaged|no compiled artifact|has format/);
+      refused(copy, /damaged|not a waft artifact|has format/);
     }
-    refused(artifact.subarray(0, artifact.length - 16), /cut off/);
-    refused(artifact.subarray(0, MAPPED_FROM), /cut off/);
-    refused(new Uint8Array(0), /no compiled artifact/);
-    refused(new Uint8Array(MAPPED_FROM * 2), /no compiled artifact/);
+    refused(artifact.subarray(0, artifact.length - 16), /truncated/);
+    refused(artifact.subarray(0, MAPPED_FROM), /truncated/);
+    refused(new Uint8Array(0), /not a waft artifact/);
+    refused(new Uint8Array(MAPPED_FROM * 2), /not a waft artifact/);
   }),
 );
 
@@ -166,7 +167,7 @@ Deno.test(
 );
 
 Deno.test(
-  "a big module of the cache is mapped; when it is damaged it is compiled again",
+  "a large cached module is mapped; a damaged one is compiled again",
   withFolder((directory) => {
     const engine = NewEngine({ cache: { directory } });
     const parsed = NewEngine().parse(TEXT);
@@ -178,15 +179,15 @@ Deno.test(
     const path = join(directory, name);
     const damaged = readFileSync(path);
     damaged[damaged.length >> 1]! ^= 1;
-    rmSync(path); // the module that is mapped keeps its file
+    rmSync(path); // the mapped module keeps its inode
     writeFileSync(path, damaged, { mode: 0o600 });
     assert.deepEqual(use(engine.compile(binary)), big().seen);
-    assert(existsSync(path) && !readFileSync(path).equals(damaged), "written anew");
+    assert(existsSync(path) && !readFileSync(path).equals(damaged), "replaced");
   }),
 );
 
 Deno.test({
-  name: "what nobody uses any more is mapped no more",
+  name: "unreachable modules are unmapped",
   ignore: currentHost().os !== "linux" || currentHost().name === "bun",
   fn: withFolder(async (directory) => {
     setFlagsFromString("--expose-gc");

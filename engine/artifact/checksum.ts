@@ -1,10 +1,11 @@
 /**
- * The checksum of artifacts: four lanes of 32 bits over little-endian words. In: bytes, of which the length is a multiple of 16 and the
- * place in their buffer a multiple of 4. Out: four words. It finds damage, it proves no origin.
+ * The checksum of artifacts: four lanes of 32 bits over little-endian words. In: bytes whose length is a multiple of 16
+ * and whose offset in their buffer is a multiple of 4. Out: four words. It detects damage and authenticates nothing.
  *
- * Each step of a lane is a bijection of the lane's state for a given word, and of the word for a given state. So damage of any kind to up
- * to four words in a row is always found; of other damage one in 2^128 is not. It is faster than SHA-256 by a factor of 4 to 8, and there at once: a
- * module of Node takes Deno longer to load (host/process.ts) than this takes for 100 MB.
+ * Each step of a lane is a bijection of the lane's state for a given word, and of the word for a given state. Any
+ * damage confined to four consecutive words is therefore always detected; other damage escapes with a probability of
+ * 2^-128. The checksum is 4 to 8 times as fast as SHA-256 and needs no module: loading a Node module takes Deno longer
+ * (host/process.ts) than checking 100 MB takes here.
  */
 
 const C0 = 0x9e3779b1 | 0, C1 = 0x85ebca6b | 0, C2 = 0xc2b2ae35 | 0, C3 = 0x27d4eb2f;

@@ -1,5 +1,5 @@
 /**
- * The checksum sees what damage looks like: other bits, words that change places, words and lengths that are missing.
+ * The checksum detects typical damage: changed bits, exchanged words, missing words, other lengths.
  */
 import assert from "node:assert/strict";
 import { checksum } from "./checksum.ts";

@@ -1,6 +1,7 @@
 /**
- * The description of an artifact: which engine made it, for which machine and options, and the machine code that a process
- * needs. In: engine options and process code. Out: plain data that artifacts store as JSON, and the process code again.
+ * The description of an artifact: the engine that made it, its machine and options, and the machine code that a process
+ * needs before it can run any other. In: engine options and process code. Out: plain data that artifacts store as JSON,
+ * and process code read back from it.
  */
 import type { CodeDescription } from "../link/code_description.ts";
 import { fromHex, toHex } from "../base/hex.ts";
@@ -10,7 +11,7 @@ import { OPTIMIZATION_ROWS, type OptimizationSet } from "../optimizations.ts";
 import type { Host } from "../host/host.ts";
 import type { ProcessCode } from "../runtime/thread/guest_thread.ts";
 
-/** The options of an engine that decide what code it makes. */
+/** The engine options that determine the generated code. */
 export interface CodeOptions {
   features: FeatureSet;
   optimizations: OptimizationSet;
@@ -19,7 +20,7 @@ export interface CodeOptions {
   deterministic: boolean;
 }
 
-/** The part of an artifact that is text: what made it, for which machine and options, and its code's description. */
+/** The textual part of an artifact: engine, machine, options and the description of the code. */
 export interface ArtifactDescription extends Omit<CodeDescription, "signatureIds" | "inlineSites"> {
   engine: string;
   machine: string;
@@ -28,11 +29,11 @@ export interface ArtifactDescription extends Omit<CodeDescription, "signatureIds
   hash: string;
   codeOffset: number;
   statistics: Readonly<Record<string, number>>;
-  /** Machine code that a process needs before it can run any other; bytes in hexadecimal. */
+  /** The machine code that a process needs before it can run any other; bytes in hexadecimal. */
   process: Omit<ProcessStubs, "bytes"> & { bytes: string; maintenance?: string };
 }
 
-/** The machine code of a process, as an artifact stores it. */
+/** Encodes the machine code of a process for an artifact. */
 export function describeProcess({ stubs, maintenance }: ProcessCode): ArtifactDescription["process"] {
   return {
     ...stubs,
@@ -41,7 +42,7 @@ export function describeProcess({ stubs, maintenance }: ProcessCode): ArtifactDe
   };
 }
 
-/** The machine code of a process that an artifact carries. */
+/** Decodes the machine code of a process from an artifact. */
 export function processOf({ process: { bytes, maintenance, ...offsets } }: ArtifactDescription): ProcessCode {
   return {
     stubs: { ...offsets, bytes: fromHex(bytes) },
@@ -49,7 +50,7 @@ export function processOf({ process: { bytes, maintenance, ...offsets } }: Artif
   };
 }
 
-/** The names of the options that are on, in a fixed order. */
+/** The names of the enabled options, in a fixed order. */
 export function optionNames(options: CodeOptions): string[] {
   const names: string[] = [];
   for (const { name } of FEATURE_ROWS) if (options.features[name]) names.push(`features.${name}`);
@@ -58,17 +59,17 @@ export function optionNames(options: CodeOptions): string[] {
   return names;
 }
 
-/** The machine that code is made for, such as `linux/x64`. */
+/** The name of a target machine, such as `linux/x64`. */
 export function machineName(host: Pick<Host, "os" | "arch">): string {
   return `${host.os}/${host.arch}`;
 }
 
-/** The machine that an artifact is for. */
+/** The target machine of an artifact. */
 export interface CodeMachine {
-  /** Such as `linux/x64`. */
+  /** The machine's name, such as `linux/x64`. */
   name: string;
-  /** Optional instructions that the code may use. */
+  /** The optional instruction sets that the code may use. */
   cpu: ReadonlySet<string>;
-  /** Machine code that a process there needs before it can run any other. */
+  /** The machine code that a process on that machine needs before it can run any other. */
   process: ProcessCode;
 }

@@ -1,7 +1,7 @@
 /**
- * What an artifact must have in common with the engine that loads it: the version, and the numbers that compiled code has built in (where fields of
- * contexts, objects and the thread state are, what builtins and traps are called by). Out: one line of text. Code of another stamp would
- * run, and do something else: it is never loaded.
+ * Identifies the ABI that an artifact shares with the engine that loads it: the version, and a fingerprint of the
+ * constants in compiled code (field offsets of contexts, objects and the thread state, builtin and trap numbers). Out:
+ * one line of text. An artifact with another stamp is never loaded, because its code would run with wrong offsets.
  */
 import { fingerprint } from "../base/fingerprint.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
@@ -9,15 +9,15 @@ import * as contextLayout from "../abi/context_layout.ts";
 import * as gcLayout from "../abi/gc_layout.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 
-/** The version of this engine: engine/deno.json says the same (a test compares them). */
+/** The version of this engine; a test checks that engine/deno.json has the same one. */
 export const ENGINE_VERSION = "0.1.0";
 
-/** In a bundle the stamp, which was computed when the bundle was made. */
+/** Bundling replaces this text with the computed stamp. */
 const GIVEN = "stamp-of-waft";
 
 let stamp: string | undefined;
 
-/** Version and fingerprint of the layouts, such as `0.1.0-9f2c01ab`. */
+/** The version and the fingerprint of the layouts, such as `0.1.0-9f2c01ab`. */
 export function engineStamp(): string {
   return stamp ??= GIVEN.startsWith("stamp") ? computeStamp() : GIVEN;
 }

@@ -1,6 +1,6 @@
 /**
- * Modules from the cache of compiled ones. In: the bytes of a module, settings, the cache. Out: the module, if the cache has it. Invariant: nothing of the
- * compiler is loaded for it.
+ * Cached modules. In: the bytes of a module, settings and a cache. Out: the loaded module on a hit. Invariant: this
+ * file loads no part of the compiler.
  */
 import { artifactIn, type CodeCache, engineKey } from "../cache/code_cache.ts";
 import { sourceStamp } from "../cache/source_stamp.ts";
@@ -18,22 +18,28 @@ import { type LoadedModule, loadModuleFile } from "./read_module.ts";
 import type { Settings } from "../settings.ts";
 import type { Module as WasmModule } from "../wasm/module.ts";
 
-/** Binary modules begin with a zero byte, which no text contains. */
+/**
+ * True if the bytes are a binary module rather than text: a binary module begins with a zero byte, which no text
+ * contains.
+ */
 export function looksBinary(bytes: Uint8Array): boolean {
   return bytes.length === 0 || bytes[0] === 0;
 }
 
-/** A module's text, or its bytes whatever they lie in. Throws TypeError for anything else, which programs without types may give. */
+/**
+ * The text of a module, or its bytes from any buffer type. Throws TypeError for other values, which untyped programs
+ * may pass.
+ */
 export function sourceOf(source: unknown): string | Uint8Array {
   if (typeof source === "string" || source instanceof Uint8Array) return source;
   if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
   const tag = Object.prototype.toString.call(source).slice(8, -1);
   if (tag === "ArrayBuffer" || tag === "SharedArrayBuffer") return new Uint8Array(source as ArrayBuffer);
   const what = tag === "Promise" ? "a promise: await it" : tag.toLowerCase();
-  throw new TypeError(`A module is bytes (a Uint8Array or an ArrayBuffer) or its text, not ${what}`);
+  throw new TypeError(`A module must be bytes (a Uint8Array or an ArrayBuffer) or text, not ${what}`);
 }
 
-/** What decides the code of a module besides its bytes. */
+/** The inputs besides the module's bytes that determine its code. */
 export function codeFacts(settings: Settings): string[] {
   const host = currentHost();
   return [
@@ -48,23 +54,23 @@ export function codeFacts(settings: Settings): string[] {
   ];
 }
 
-/** Is code with explicit bounds the one to use for `module`? */
+/** True if `module` needs code with explicit bounds checks under these settings on this host. */
 export function wantsExplicit(settings: Settings, module: WasmModule): boolean {
   const host = currentHost();
   return settings.bounds === "explicit" || (hasSharedMemory(module) && !guardsShared(host)) ||
     (settings.bounds === "auto" && !hasGuardRoom(host));
 }
 
-/** Does `module` define or import a shared memory? */
+/** True if `module` defines or imports a shared memory. */
 function hasSharedMemory(module: WasmModule): boolean {
   return module.memories.some(({ shared }) => shared) ||
     module.imports.some(({ desc }) => desc.kind === "memory" && desc.type.shared);
 }
 
-/** Only a compiler can make what the module needs when it runs. */
+/** Running the module requires code that only a compiler can make. */
 class NeedsCompiler extends Error {}
 
-/** What the collector is compiled with. */
+/** The code options of the collector. */
 export const COLLECTOR_OPTIONS: CodeOptions = {
   features: featureSet(),
   optimizations: optimizationSet(),
@@ -73,27 +79,27 @@ export const COLLECTOR_OPTIONS: CodeOptions = {
   deterministic: false,
 };
 
-/** The key of the collector's code. */
+/** The cache key of the collector's code. */
 export function collectorKey(): string {
   const host = currentHost();
   return engineKey("collector", [engineStamp(), sourceStamp(), machineName(host), ...cpuFeatures(host)]);
 }
 
-/** Has the module structures or arrays, which are collected? */
+/** True if the module has struct or array types, whose objects are garbage-collected. */
 export function hasObjects({ types }: WasmModule): boolean {
   return types.some(({ composite }) => composite.kind !== "func");
 }
 
-/** Takes the artifact out of a file of the cache, which must have been written for this key. */
+/** Extracts the artifact from a cache file, which must have been written for this key. */
 function ownArtifact(key: string): (file: Uint8Array) => Uint8Array {
   return (file) => {
     const artifact = artifactIn(file, key);
-    if (artifact === undefined) throw new ArtifactError("The file in the cache belongs to another module");
+    if (artifact === undefined) throw new ArtifactError("The cache file belongs to another module");
     return artifact;
   };
 }
 
-/** Takes the collector from the cache, where it is kept with modules that need it. Returns whether it was there. */
+/** Loads the collector from the cache, which stores it together with modules that need it. Returns false on a miss. */
 export function loadCachedCollector(cache: CodeCache): boolean {
   const key = collectorKey();
   const path = cache.find(key);
@@ -110,26 +116,29 @@ export function loadCachedCollector(cache: CodeCache): boolean {
   }
 }
 
-/** What the cache has under `key` and can be run as things are. What is damaged is removed from it. */
+/**
+ * Loads the module cached under `key`; undefined on a miss, or if it cannot run in this process. Removes a damaged
+ * artifact from the cache.
+ */
 export function loadCached(cache: CodeCache, key: string, settings: Settings): LoadedModule | undefined {
   const path = cache.find(key);
   if (path === undefined) return undefined;
   try {
     return loadModuleFile(realmStore, path, settings, (valid) => {
       if (hasObjects(valid) && !hasStoreCompiler() && cache.find(collectorKey()) === undefined) {
-        throw new NeedsCompiler("The collector has to be compiled");
+        throw new NeedsCompiler("The garbage collector must be compiled");
       }
       return wantsExplicit(settings, valid);
     }, ownArtifact(key));
   } catch (error) {
     if (error instanceof NeedsCompiler) return undefined;
     if (error instanceof ArtifactError) cache.remove(key);
-    else if (!isSystemError(error)) throw error; // what the system refuses is a miss: another process may have removed it
+    else if (!isSystemError(error)) throw error; // a system error is a miss: another process may have removed the file
     return undefined;
   }
 }
 
-/** An error of the operating system, as `node:fs` throws it? */
+/** True for errors of the operating system as `node:fs` throws them. */
 function isSystemError(error: unknown): boolean {
   return error instanceof Error && typeof (error as { code?: unknown }).code === "string";
 }

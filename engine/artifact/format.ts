@@ -1,23 +1,28 @@
 /**
- * The file format of compiled modules. In: a description, the metadata of a module, machine code and its tables. Out: bytes, and from those
- * the same again, as views: nothing is parsed but the description; tables are unpacked when they are asked for.
+ * The file format of compiled modules. In: a description, the metadata of a module, machine code and its tables. Out:
+ * bytes; and from bytes, the same parts as views. Reading parses only the description and unpacks each table on first
+ * use.
  *
- *     0   magic "\0waftbin"
- *     8   u32 format version         12  u32 number of sections
- *     16  u64 length of all          24  u64 zero
- *     32  checksum of everything from 48 on (checksum.ts)
- *     48  { u32 id, u32 offset, u32 length } per section, ascending offsets, each a multiple of 16; zeros between
+ *      0   magic "\0waftbin"
+ *      8   u32 format version         12  u32 number of sections
+ *      16  u64 total length           24  u64 zero
+ *      32  checksum of all bytes from 48 on (checksum.ts)
+ *      48  { u32 id, u32 offset, u32 length } per section, ascending offsets, each a multiple of 16; zeros between
  *
- * All numbers are little-endian. Big code begins at a multiple of 64 KiB, so that a file can be mapped where it is to run, whatever the pages'
- * size. Invariants: what readArtifact returns is, byte for byte, what writeArtifact got, or it threw. Whether the code
- * is fit for this engine and machine is for the reader of the description to decide (artifact/read_module.ts).
+ * All numbers are little-endian. Large code begins at a multiple of 64 KiB, so that the file can be mapped for
+ * execution with any page size. Invariant: readArtifact either returns exactly the parts that writeArtifact received,
+ * or throws. The reader of the description decides whether the code fits this engine and machine
+ * (artifact/read_module.ts).
  */
 import { WaftError } from "../errors.ts";
 import { checksum } from "./checksum.ts";
 import type { CodeTables } from "../link/image.ts";
 import { packColumn, unpackColumn } from "./packed_column.ts";
 
-/** The bytes are no artifact, are damaged, or belong to another engine, machine or set of options: nothing of them runs. */
+/**
+ * The bytes are not an artifact, are damaged, or belong to another engine, machine or set of options. Nothing of them
+ * has run.
+ */
 export class ArtifactError extends WaftError {
   static {
     this.prototype.name = "ArtifactError";
@@ -25,19 +30,19 @@ export class ArtifactError extends WaftError {
 }
 
 const MAGIC = Uint8Array.of(0, 0x77, 0x61, 0x66, 0x74, 0x62, 0x69, 0x6e);
-/** Changes whenever the format does. */
+/** Incremented whenever the format changes. */
 const VERSION = 4;
 const CHECKED_FROM = 48;
 const CHECKSUM_AT = 32;
 const ROW_BYTES = 12;
 const ALIGNMENT = 16;
-/** Code of so many bytes begins at a page, whatever pages there are. */
+/** Code of at least this many bytes is aligned for every page size, so that it can be mapped from the file. */
 export const MAPPED_FROM: number = 1 << 20;
 const MAPPED_ALIGNMENT = 1 << 16;
-/** The most bytes of an artifact: offsets are 32 bits wide, and buffers end before that anyway. */
+/** Maximum size of an artifact in bytes: offsets are 32 bits wide, and the limit of buffers is lower. */
 const MAX_BYTES = 2 ** 31 - 1;
 
-/** The tables of code in the order of their sections. */
+/** The code tables in the order of their sections. */
 const TABLES = [
   "callReturn",
   "callFrame",
@@ -57,24 +62,24 @@ const TABLES = [
   "hostThunk",
 ] as const satisfies readonly (keyof CodeTables)[];
 
-const ID = { DESCRIPTION: 1, OUTLINE: 2, CODE: 3, SIGNATURES: 4, INLINED: 5, TABLES: 16 } as const;
+const ID = { DESCRIPTION: 1, METADATA: 2, CODE: 3, SIGNATURES: 4, INLINED: 5, TABLES: 16 } as const;
 const SECTION_IDS: readonly number[] = [
   ID.DESCRIPTION,
-  ID.OUTLINE,
+  ID.METADATA,
   ID.CODE,
   ID.SIGNATURES,
   ID.INLINED,
   ...TABLES.map((_, k) => ID.TABLES + k),
 ];
 
-/** What an artifact holds. */
+/** The parts of an artifact. */
 export interface ArtifactParts {
-  /** JSON; what it says is not this file's. */
+  /** Stored as JSON; this file does not interpret it. */
   description: unknown;
   metadata: Uint8Array;
   code: Uint8Array;
   signatureIds: Int32Array;
-  /** Inline sites: per function its index, how many there are, and three words for each. */
+  /** Inline sites: per function its index, the number of sites, and three words per site. */
   inlined: Int32Array;
   tables: CodeTables;
 }
@@ -83,7 +88,7 @@ function alignUp(offset: number, alignment = ALIGNMENT): number {
   return Math.ceil(offset / alignment) * alignment;
 }
 
-/** Where section `id` begins when what stands before it ends at `end`. */
+/** The offset of section `id` with `size` bytes if the previous content ends at `end`. */
 function sectionOffset(end: number, id: number, size: number): number {
   return alignUp(end, id === ID.CODE && size >= MAPPED_FROM ? MAPPED_ALIGNMENT : ALIGNMENT);
 }
@@ -92,7 +97,7 @@ function bytesOf(words: Int32Array | Uint8Array): Uint8Array {
   return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
 }
 
-/** Writes an artifact. The same parts give the same bytes. Throws RangeError when it would be too long. */
+/** Encodes an artifact. Equal parts yield equal bytes. Throws RangeError if it would exceed MAX_BYTES. */
 export function writeArtifact(parts: ArtifactParts): Uint8Array<ArrayBuffer> {
   const contents = [
     new TextEncoder().encode(JSON.stringify(parts.description)),
@@ -109,7 +114,7 @@ export function writeArtifact(parts: ArtifactParts): Uint8Array<ArrayBuffer> {
     return offset;
   });
   at = alignUp(at);
-  if (at > MAX_BYTES) throw new RangeError("The module is too big for an artifact");
+  if (at > MAX_BYTES) throw new RangeError(`The module is too large for an artifact: at most ${MAX_BYTES} bytes`);
   const bytes = new Uint8Array(at);
   const view = new DataView(bytes.buffer);
   bytes.set(MAGIC);
@@ -131,27 +136,27 @@ function refuse(message: string, offset?: number): never {
   throw new ArtifactError(message, offset === undefined ? {} : { offset });
 }
 
-/** Do the bytes begin like an artifact? */
+/** True if the bytes begin with the magic number of artifacts. */
 export function looksLikeArtifact(bytes: Uint8Array): boolean {
   return bytes.length >= MAGIC.length && MAGIC.every((byte, k) => bytes[k] === byte);
 }
 
 /**
- * What `input` holds, as views of it (of a copy, when it is not aligned or may change in other threads): it must not change while they are in use.
- * Throws ArtifactError.
+ * Decodes an artifact. The parts are views of `input`, or of a copy if it is not aligned or is shared with other
+ * threads; the caller must not change `input` while they are in use. Throws ArtifactError.
  */
 export function readArtifact(input: Uint8Array): ArtifactParts {
-  if (!looksLikeArtifact(input)) refuse("These bytes are no compiled artifact", 0);
-  if (input.length < CHECKED_FROM) refuse("The artifact is cut off in its header", input.length);
+  if (!looksLikeArtifact(input)) refuse("The bytes are not a waft artifact", 0);
+  if (input.length < CHECKED_FROM) refuse("The artifact is truncated in its header", input.length);
   const bytes = input.byteOffset % 4 !== 0 || !(input.buffer instanceof ArrayBuffer) ? new Uint8Array(input) : input;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const version = view.getUint32(8, true);
-  if (version !== VERSION) refuse(`The artifact has format ${version}, this build reads ${VERSION}`, 8);
+  if (version !== VERSION) refuse(`The artifact has format ${version}, but this build reads format ${VERSION}`, 8);
   const count = view.getUint32(12, true);
-  if (count !== SECTION_IDS.length) refuse(`The artifact is damaged: it claims ${count} sections`, 12);
+  if (count !== SECTION_IDS.length) refuse(`The artifact is damaged: its header declares ${count} sections`, 12);
   const length = view.getUint32(16, true);
   if (length !== bytes.length || view.getUint32(20, true) !== 0 || length % ALIGNMENT !== 0) {
-    refuse(`The artifact is cut off or damaged: it claims ${length} bytes and has ${bytes.length}`, 16);
+    refuse(`The artifact is truncated or damaged: its header declares ${length} bytes, but it has ${bytes.length}`, 16);
   }
   if (view.getUint32(24, true) !== 0 || view.getUint32(28, true) !== 0) refuse("The artifact's header is damaged", 24);
   const sum = new Int32Array(4);
@@ -161,7 +166,7 @@ export function readArtifact(input: Uint8Array): ArtifactParts {
   }
   const contents = sections(view, bytes);
   const words = (content: Uint8Array): Int32Array => {
-    if (content.length % 4 !== 0) refuse("The artifact is damaged: a section has no whole words");
+    if (content.length % 4 !== 0) refuse("The artifact is damaged: a section is not a multiple of 4 bytes");
     return new Int32Array(content.buffer, content.byteOffset, content.length >> 2);
   };
   const tables = {} as CodeTables;
@@ -176,7 +181,7 @@ export function readArtifact(input: Uint8Array): ArtifactParts {
   };
 }
 
-/** A table that is unpacked when it is read first. */
+/** Defines a table that is unpacked on first use. */
 function defineTable(tables: CodeTables, name: (typeof TABLES)[number], packed: Uint8Array): void {
   let table: Int32Array | Uint8Array | undefined;
   Object.defineProperty(tables, name, { get: () => table ??= unpackTable(name, packed), enumerable: true });
@@ -187,12 +192,12 @@ function unpackTable(name: (typeof TABLES)[number], packed: Uint8Array): Int32Ar
   try {
     column = unpackColumn(packed);
   } catch (error) {
-    return refuse(`The artifact is damaged: its table ${name}: ${(error as Error).message}`);
+    return refuse(`The artifact is damaged: table ${name}: ${(error as Error).message}`);
   }
   return name === "callCross" ? Uint8Array.from(column) : column;
 }
 
-/** The sections' contents, by their place in SECTION_IDS. */
+/** The contents of the sections, in the order of SECTION_IDS. */
 function sections(view: DataView, bytes: Uint8Array): Uint8Array[] {
   let end = CHECKED_FROM + SECTION_IDS.length * ROW_BYTES;
   return SECTION_IDS.map((id, k) => {
@@ -203,7 +208,7 @@ function sections(view: DataView, bytes: Uint8Array): Uint8Array[] {
       view.getUint32(row, true) !== id || offset !== sectionOffset(end, id, size) ||
       size > bytes.length - offset || offset > bytes.length
     ) {
-      refuse(`The artifact is damaged: section ${k}`, row);
+      refuse(`The artifact is damaged: invalid entry for section ${k}`, row);
     }
     end = offset + size;
     return bytes.subarray(offset, end);
@@ -214,6 +219,6 @@ function parseDescription(content: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(content));
   } catch {
-    return refuse("The artifact is damaged: its description cannot be read");
+    return refuse("The artifact is damaged: its description is not valid JSON");
   }
 }

@@ -1,9 +1,9 @@
 /**
- * The metadata of a module: its binary form without the code section, which is all that instances need once there is machine code. In: a binary
- * form. Out: a shorter one, and from that a ValidModule whose bodies are empty and whose names and
- * data segments are read when they are asked for.
+ * Module metadata: the binary form without its code section, which suffices to instantiate a module that has machine
+ * code. In: a binary form. Out: a shorter one; and from that, a ValidModule with empty bodies whose names and data
+ * segments are read on first use.
  *
- * Invariant: nothing that the metadata of a valid module says differs from what the module says, but for offsets in it.
+ * Invariant: the metadata of a valid module describes the same module, except for offsets into the binary form.
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { readNames } from "../binary/names.ts";
@@ -18,7 +18,10 @@ import { type DataSegment, emptyNames, type Names } from "../wasm/module.ts";
 
 const HEADER_BYTES = 8;
 
-/** `binary` without its code section, and where the content of that begins (0: there is none): what DWARF counts from. */
+/**
+ * Removes the code section from `binary`. `codeOffset` is the offset of the section's contents, the base of DWARF
+ * addresses; 0 if there is no code section.
+ */
 export function metadataOf(binary: Uint8Array): { bytes: Uint8Array; codeOffset: number } {
   const writer = new ByteWriter(1024);
   writer.raw(binary.subarray(0, HEADER_BYTES));
@@ -36,8 +39,8 @@ export function metadataOf(binary: Uint8Array): { bytes: Uint8Array; codeOffset:
 }
 
 /**
- * The module of the metadata, or of a whole binary form, that was found valid with these features; bodies are not looked at, and nothing is validated
- * again. Throws as decoding does.
+ * Decodes metadata, or a complete binary form, that was validated with these features. Bodies are not read and nothing
+ * is validated again. Throws the errors of decoding.
  */
 export function readMetadata(bytes: Uint8Array, features: FeatureSet): ValidModule {
   const valid = annotateKnownValid(readModule(new ConstantReader(bytes), true), features);
@@ -46,7 +49,7 @@ export function readMetadata(bytes: Uint8Array, features: FeatureSet): ValidModu
   return valid;
 }
 
-/** A property that is computed when it is read first. */
+/** Defines a property that is computed on first use. */
 function defineLazily<Key extends "names" | "datas">(
   valid: ValidModule,
   key: Key,
@@ -56,7 +59,7 @@ function defineLazily<Key extends "names" | "datas">(
   Object.defineProperty(valid, key, { get: () => value ??= compute(), enumerable: true, configurable: true });
 }
 
-/** There may be a hundred thousand: they are most of what there is to decode. */
+/** Modules may have 100,000 data segments, which dominate the decoding time. */
 function datasOf(bytes: Uint8Array): DataSegment[] {
   const datas: DataSegment[] = [];
   const reader = new ByteReader(bytes, HEADER_BYTES);

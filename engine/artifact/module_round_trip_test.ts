@@ -1,5 +1,5 @@
 /**
- * Artifacts: a loaded module does what the compiled one does, and nothing that is damaged or foreign is loaded.
+ * Artifacts: a loaded module behaves as the compiled one, and no damaged or incompatible artifact is loaded.
  */
 import assert from "node:assert/strict";
 import { cpuFeatures } from "../host/cpu.ts";
@@ -87,7 +87,7 @@ const OPTIONS: EngineOptions[] = [{}, { bounds: "explicit" }, { interruptible: t
 }];
 
 for (const options of OPTIONS) {
-  Deno.test(`a loaded module does what the compiled one does: ${JSON.stringify(options)}`, () => {
+  Deno.test(`a loaded module behaves as the compiled one: ${JSON.stringify(options)}`, () => {
     const engine = NewEngine(options);
     const module = engine.compile(TEXT);
     const artifact = module.serialize();
@@ -152,7 +152,7 @@ Deno.test("inlined functions are in the frames of a loaded module's traps", () =
   assert.deepEqual(names(engine.load(module.serialize())), ["inner", "middle", "outer"]);
 });
 
-Deno.test("artifacts of other options, machines and versions are refused with what differs", () => {
+Deno.test("artifacts with other options, machines or versions are refused with the difference", () => {
   const artifact = NewEngine().compile(TEXT).serialize();
   const refused = (options: EngineOptions, expected: RegExp) =>
     assert.throws(() => NewEngine(options).load(artifact), (error) => {
@@ -160,10 +160,10 @@ Deno.test("artifacts of other options, machines and versions are refused with wh
       assert.match(error.message, expected);
       return true;
     });
-  refused({ interruptible: true }, /interruptible is off in it/);
-  refused({ fuel: true }, /fuel is off in it/);
-  refused({ features: { simd: false } }, /features\.simd is on in it/);
-  refused({ optimizations: { inline: false } }, /optimizations\.inline is on in it/);
+  refused({ interruptible: true }, /interruptible is off in the artifact/);
+  refused({ fuel: true }, /fuel is off in the artifact/);
+  refused({ features: { simd: false } }, /features\.simd is on in the artifact/);
+  refused({ optimizations: { inline: false } }, /optimizations\.inline is on in the artifact/);
   refused({ bounds: "explicit" }, /guard pages/);
   const parts = readArtifact(artifact);
   const changed = (change: Record<string, unknown>) =>
@@ -175,7 +175,7 @@ Deno.test("artifacts of other options, machines and versions are refused with wh
   for (const description of [null, 1, "x", [], {}]) {
     assert.throws(() => engine.load(writeArtifact({ ...parts, description })), ArtifactError);
   }
-  assert.throws(() => engine.load(writeArtifact({ ...parts, metadata: Uint8Array.of(0, 1) })), /module cannot be read/);
+  assert.throws(() => engine.load(writeArtifact({ ...parts, metadata: Uint8Array.of(0, 1) })), /metadata is invalid/);
 });
 
 Deno.test("every truncation and every changed byte of an artifact is refused", () => {
@@ -185,7 +185,7 @@ Deno.test("every truncation and every changed byte of an artifact is refused", (
   )
     .serialize();
   const refused = (bytes: Uint8Array, what: string) => assert.throws(() => readArtifact(bytes), ArtifactError, what);
-  // The header and the directory in full, of the rest as much as a second allows.
+  // The header and the directory exhaustively; the rest in steps that keep the test short.
   for (let length = 0; length < artifact.length; length += length < 512 ? 1 : 61) {
     refused(artifact.subarray(0, length), `cut at ${length}`);
     assert.throws(() => engine.load(artifact.slice(0, length)), ArtifactError);
@@ -214,10 +214,10 @@ Deno.test("every truncation and every changed byte of an artifact is refused", (
   assert.equal(engine.load(artifact).instantiate().call({}, "f", 0), 0);
 });
 
-Deno.test("what is no artifact is refused as such", () => {
+Deno.test("bytes that are not an artifact are refused", () => {
   const engine = NewEngine();
   for (const bytes of [new Uint8Array(0), Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0), new Uint8Array(4096)]) {
-    assert.throws(() => engine.load(bytes), /no compiled artifact/);
+    assert.throws(() => engine.load(bytes), /not a waft artifact/);
   }
 });
 
@@ -229,7 +229,7 @@ const HOST = currentHost();
 const THIS_MACHINE: Machine = { os: "linux", arch: HOST.arch, cpu: [...cpuFeatures(HOST)] };
 
 for (const options of [...OPTIONS, { bounds: "guard" } as const]) {
-  Deno.test(`an artifact for a machine is what that machine makes: ${JSON.stringify(options)}`, async () => {
+  Deno.test(`cross-compilation yields the target machine's artifact: ${JSON.stringify(options)}`, async () => {
     const engine = NewEngine(options);
     const artifact = await engine.compileFor(THIS_MACHINE, TEXT);
     assert.deepEqual(artifact, engine.compile(TEXT).serialize());
@@ -238,18 +238,18 @@ for (const options of [...OPTIONS, { bounds: "guard" } as const]) {
   });
 }
 
-Deno.test("an artifact for another machine is refused here, and says which it is for", async () => {
+Deno.test("an artifact for another machine is refused with the name of that machine", async () => {
   const engine = NewEngine();
   const arch = HOST.arch === "x64" ? "arm64" : "x64";
   const artifact = await engine.compileFor({ os: "linux", arch }, TEXT);
   assert.throws(() => engine.load(artifact), (error: Error) => {
     assert(error instanceof ArtifactError);
-    assert.equal(error.message, `The artifact is for linux/${arch}, this machine is linux/${HOST.arch}`);
+    assert.equal(error.message, `The artifact is for linux/${arch}, but this machine is linux/${HOST.arch}`);
     return true;
   });
 });
 
-Deno.test("a machine that there is no code for is refused by name", async () => {
+Deno.test("an unsupported machine is refused by name", async () => {
   const engine = NewEngine();
   const machine = (fields: object) => ({ os: "linux", arch: "arm64", ...fields }) as Machine;
   const ROWS: [object, RegExp][] = [

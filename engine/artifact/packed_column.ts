@@ -1,11 +1,11 @@
 /**
- * Columns of numbers, packed. In: an Int32Array. Out: bytes, and from those the same again. Tables of code are sorted, or say the same for many
- * rows, so what is written is how each number differs from the one before it:
+ * Compression of integer columns. In: an Int32Array. Out: bytes, and the same array from those. Code tables are sorted
+ * or repeat values, so each value is stored as its difference from the previous one:
  *
- *     count · { difference ≠ 0 | 0 · how many more rows do not differ }
+ *      count · { difference ≠ 0 | 0 · number of further rows with the same value }
  *
- * Numbers are LEB128 of 32 bits; differences wrap around and have their sign in the lowest bit. Invariant: unpacking throws a MalformedError
- * for what packing cannot have written, and never makes more rows than `MAX_ROWS`.
+ * Numbers are LEB128 of 32 bits. Differences wrap around and are zigzag-encoded. Invariant: unpacking throws
+ * MalformedError for bytes that packing cannot produce, and never allocates more than `MAX_ROWS` rows.
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
 
@@ -31,11 +31,11 @@ export function packColumn(column: Int32Array | Uint8Array): Uint8Array {
   return out.finish();
 }
 
-/** Unpacks a column. Throws MalformedError for bytes that are none. */
+/** Unpacks a column. Throws MalformedError for bytes that packing cannot produce. */
 export function unpackColumn(bytes: Uint8Array): Int32Array {
   const reader = new ByteReader(bytes);
   const rows = reader.u32();
-  if (rows > MAX_ROWS) reader.fail("a table with too many rows", 0);
+  if (rows > MAX_ROWS) reader.fail("too many table rows", 0);
   const column = new Int32Array(rows);
   for (let row = 0, value = 0; row < rows;) {
     const number = reader.u32();
@@ -45,10 +45,10 @@ export function unpackColumn(bytes: Uint8Array): Int32Array {
       continue;
     }
     const more = reader.u32();
-    if (more >= rows - row) reader.fail("a table with more rows than it claims");
+    if (more >= rows - row) reader.fail("more table rows than declared");
     column.fill(value, row, row + more + 1);
     row += more + 1;
   }
-  if (reader.left !== 0) reader.fail("something behind the end of a table");
+  if (reader.left !== 0) reader.fail("trailing bytes after a table");
   return column;
 }

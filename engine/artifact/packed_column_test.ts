@@ -13,7 +13,7 @@ const COLUMNS: readonly (readonly number[])[] = [
   [1, 2, 3, 4, 200, 20000, 2000000],
 ];
 
-Deno.test("unpacking gives what was packed", () => {
+Deno.test("unpacking restores the column", () => {
   for (const column of COLUMNS) deepEqual([...unpackColumn(packColumn(Int32Array.from(column)))], column);
   let seed = 1;
   const random = () => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) >>> 4;
@@ -33,18 +33,18 @@ Deno.test("ascending offsets and repeated values are small", () => {
   equal(packColumn(new Int32Array(1_000_000)).length, 7);
 });
 
-Deno.test("bytes that packing does not write are refused", () => {
+Deno.test("bytes that packing cannot produce are refused", () => {
   for (
     const bytes of [
       [], // no count
       [0x80], // half a count
       [1], // no row
-      [2, 2], // one row too few
-      [1, 0], // no length of the run
+      [2, 2], // one row missing
+      [1, 0], // no run length
       [1, 0, 1], // a run longer than the column
-      [3, 2, 0, 2], // the same after a row
-      [1, 2, 2], // something behind the end
-      [0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0xff, 0xff, 0xff, 0xff, 0x0f], // more rows than memory has
+      [3, 2, 0, 2], // a run that should be part of the previous one
+      [1, 2, 2], // trailing bytes
+      [0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0xff, 0xff, 0xff, 0xff, 0x0f], // more rows than the limit
       [1, 0xff, 0xff, 0xff, 0xff, 0x7f], // more than 32 bits
     ]
   ) {

@@ -1,10 +1,10 @@
 /**
- * Artifacts to compiled modules. In: an artifact in memory or in a file, and the options of the engine that wants it. Out: a
- * CompiledModule whose code is placed in this process. Nothing is compiled and no function body is read.
+ * Loads artifacts. In: an artifact in memory or in a file, and the code options of the engine. Out: a CompiledModule
+ * whose code is placed in this process. Nothing is compiled and no function body is read.
  *
- * Trust: an artifact is machine code. A damaged artifact, or one made by another engine, for another machine or with other
- * options, is refused. But whoever can write an artifact that passes these checks can run anything in this process: load
- * only artifacts that you would run as a program.
+ * Trust: an artifact is machine code. A damaged artifact, or one made by another engine, for another machine or with
+ * other options, is refused, but these checks do not authenticate it: the author of an artifact that passes them can
+ * run any code in this process. Load only artifacts that you would run as programs.
  */
 import type { InlineSite } from "../link/code_description.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
@@ -23,27 +23,30 @@ import { rememberModuleHash } from "../runtime/snapshot/snapshot.ts";
 import type { Store } from "../runtime/instance/store.ts";
 import { type ArtifactDescription, type CodeOptions, machineName, optionNames, processOf } from "./description.ts";
 
-/** Returns the store that modules are loaded into, creating it from the artifact's process code if there is none yet. */
+/** Returns the store for loaded modules, created from the artifact's process code if none exists yet. */
 export type StoreFor = (code: ProcessCode) => Store;
 
-/** What `loadModule` gives. */
+/** A loaded module, and the optimization statistics of its compilation. */
 export interface LoadedModule {
   compiled: CompiledModule;
   statistics: Readonly<Record<string, number>>;
 }
 
-/** A file in memory: what it holds, while anybody looks at it, and the file to map parts of elsewhere. */
+/**
+ * A mapped file: a view of its contents, valid while the view is reachable, and the host's image handle for mapping
+ * parts elsewhere.
+ */
 interface MappedFile {
   bytes: Uint8Array;
   image: number;
 }
 
-/** Mappings of files, by the buffers over them. */
+/** Releases a file mapping when its buffer is collected. */
 const MAPPINGS = new FinalizationRegistry<{ host: Host; address: number; bytes: number }>(({ host, address, bytes }) =>
   host.release(address, bytes)
 );
 
-/** Maps the file at `path`; undefined when the system cannot. The caller closes the image. */
+/** Maps the file at `path`; undefined if the system cannot. The caller closes the image. */
 function mapFile(host: Host, path: string): MappedFile | undefined {
   let image: number | undefined;
   try {
@@ -52,7 +55,7 @@ function mapFile(host: Host, path: string): MappedFile | undefined {
     if (file.bytes === 0 || file.bytes > host.maxViewBytes) throw new RangeError("The file cannot be mapped");
     const address = host.reserve(file.bytes, PROT.NONE);
     try {
-      // Writable and private: a write through a view of the mapping does not reach the file.
+      // Writable and private: writes through a view of the mapping do not reach the file.
       host.mapImage(address, file.bytes, image);
     } catch (error) {
       host.release(address, file.bytes);
@@ -68,9 +71,9 @@ function mapFile(host: Host, path: string): MappedFile | undefined {
 }
 
 /**
- * Loads the artifact in a file and uses the file's pages in place where the system can map them, so that code which never
- * runs is never read. A file that may be loaded must be replaced by renaming, not rewritten. `contents` gives the artifact
- * at the start of the file's bytes where more follows it.
+ * Loads the artifact in a file and maps the file's pages where the system can, so that code that never runs is never
+ * read. To replace such a file, rename another one over it; never rewrite it in place. `contents` extracts the artifact from
+ * the start of the file where other data follows it.
  *
  * Throws ArtifactError, and system errors of reading the file.
  */
@@ -82,7 +85,7 @@ export function loadModuleFile(
   contents: (file: Uint8Array) => Uint8Array = (file) => file,
 ): LoadedModule {
   const host = currentHost();
-  // Small files are read faster than mapped; reading also reports what is wrong with a path.
+  // Reading a small file is faster than mapping it; reading also reports invalid paths.
   const file = fileFacts(path).bytes < MAPPED_FROM ? undefined : mapFile(host, path);
   if (file === undefined) return loadModule(storeFor, contents(readFile(path)), options, wantsExplicit);
   try {
@@ -93,10 +96,11 @@ export function loadModuleFile(
 }
 
 /**
- * Loads an artifact and places its code in memory: copied, or mapped where `image` is a file with the same bytes.
- * `wantsExplicit` decides, before anything is created in this process, whether only code with explicit bounds can be used.
+ * Loads an artifact and places its code in memory: copied, or mapped if `image` is a file with the same bytes.
+ * `wantsExplicit` decides, before anything is created in this process, whether only code with explicit bounds checks
+ * can be used.
  *
- * Throws ArtifactError, and errors of `wantsExplicit`.
+ * Throws ArtifactError, and the errors of `wantsExplicit`.
  */
 export function loadModule(
   storeFor: StoreFor,
@@ -107,19 +111,21 @@ export function loadModule(
 ): LoadedModule {
   const parts = readArtifact(bytes);
   const description = parts.description as ArtifactDescription;
-  if (typeof description?.engine !== "string") throw new ArtifactError("The artifact does not say what made it");
+  if (typeof description?.engine !== "string") {
+    throw new ArtifactError("The artifact does not name the engine that made it");
+  }
   const host = currentHost();
   requireFit(description, options, host);
   let valid: ValidModule;
   try {
     valid = readMetadata(parts.metadata, options.features);
   } catch (error) {
-    throw new ArtifactError(`The artifact's module cannot be read: ${(error as Error).message}`);
+    throw new ArtifactError(`The artifact's module metadata is invalid: ${(error as Error).message}`);
   }
   const explicit = wantsExplicit(valid);
   if (!description.explicitBounds && explicit) {
     throw new ArtifactError(
-      "The artifact's code needs guard pages, which cannot be used here: compile it with explicit bounds",
+      "The artifact's code needs guard pages, which are unavailable here: compile it with explicit bounds",
     );
   }
   const { code, tables } = parts;
@@ -142,29 +148,29 @@ export function loadModule(
   return { compiled, statistics: description.statistics };
 }
 
-/** Refuses an artifact whose code this engine would not have made, or this machine cannot run. */
+/** Refuses an artifact that this engine would have compiled differently or that this machine cannot run. */
 function requireFit(description: ArtifactDescription, options: CodeOptions, host: Host): void {
   if (description.engine !== engineStamp()) {
     throw new ArtifactError(
-      `The artifact was made by waft ${description.engine}, this is ${engineStamp()}: compile it again`,
+      `The artifact was made by waft ${description.engine}, but this is ${engineStamp()}: compile the module again`,
     );
   }
   const machine = machineName(host);
   if (description.machine !== machine) {
-    throw new ArtifactError(`The artifact is for ${description.machine}, this machine is ${machine}`);
+    throw new ArtifactError(`The artifact is for ${description.machine}, but this machine is ${machine}`);
   }
   const cpu = cpuFeatures(host);
-  const lacking = description.cpu.filter((name) => !cpu.has(name));
-  if (lacking.length > 0) {
-    throw new ArtifactError(`The artifact needs a processor with ${lacking.join(", ")}`);
+  const missing = description.cpu.filter((name) => !cpu.has(name));
+  if (missing.length > 0) {
+    throw new ArtifactError(`The artifact needs a processor with ${missing.join(", ")}`);
   }
   const wanted = optionNames(options);
-  const differing = [
-    ...wanted.filter((name) => !description.options.includes(name)).map((name) => `${name} is off in it`),
-    ...description.options.filter((name) => !wanted.includes(name)).map((name) => `${name} is on in it`),
+  const differences = [
+    ...wanted.filter((name) => !description.options.includes(name)).map((name) => `${name} is off in the artifact`),
+    ...description.options.filter((name) => !wanted.includes(name)).map((name) => `${name} is on in the artifact`),
   ];
-  if (differing.length > 0) {
-    throw new ArtifactError(`The artifact was compiled with other options than this engine's: ${differing.join(", ")}`);
+  if (differences.length > 0) {
+    throw new ArtifactError(`The artifact was compiled with different options: ${differences.join(", ")}`);
   }
 }
 

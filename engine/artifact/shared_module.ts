@@ -1,13 +1,15 @@
 /**
- * One compiled module used by several Workers: they are threads of one process, so another realm can run the code where it is. In: a
- * CompiledModule. Out: plain data for `postMessage`, and from that, in another realm, a CompiledModule with the same image.
+ * A compiled module shared by several workers. Workers are threads of one process, so another realm can run the code in
+ * place. In: a CompiledModule. Out: plain data for `postMessage`; and from that data, in another realm, a
+ * CompiledModule with the same code image.
  *
- * What is shared by address: machine code. What is shared as memory: the tables that explain it, the metadata of the binary form. What each realm has of its own:
- * canonical type ids, contexts, instances. Code that polls for deadlines reads the poll page of its realm, whose distance is written into it,
- * so it is placed again, as a copy.
+ * Machine code is shared by address; code tables and the metadata of the binary form are shared memory. Canonical type
+ * ids, contexts and instances are per realm. Code that polls for deadlines addresses the poll page of its realm
+ * relative to itself, so it is copied and placed again.
  *
- * Lifetime: `share` keeps the module until `unshare`, since data on its way holds nothing. Every realm that uses the image holds one of
- * the references that image_references.ts counts; who gives the last one back drops the pages. Only the realm that placed the image can use its place again.
+ * Lifetime: `share` retains the module until `unshare`, because a token in transit holds no reference. Every realm that
+ * uses the image holds one of the references counted by image_references.ts; the release of the last one discards the
+ * pages. Only the realm that placed the image can reuse its address range.
  */
 import type { CodeDescription } from "../link/code_description.ts";
 import type { FeatureSet } from "../features.ts";
@@ -18,11 +20,14 @@ import { ImageReferences } from "../runtime/code/image_references.ts";
 import { moduleHash, rememberModuleHash } from "../runtime/snapshot/snapshot.ts";
 import type { Store } from "../runtime/instance/store.ts";
 
-/** What of a module another realm needs: plain data for `postMessage`, of which only `waft` and `version` mean something to a program. */
+/**
+ * A token by which another realm can use a module: plain data for `postMessage`. Only `waft` and `version` are
+ * meaningful to programs.
+ */
 export interface SharedModuleToken {
-  /** What it is a token of. */
+  /** The kind of token. */
   readonly waft: "module";
-  /** The engine's version: another one may mean other things by the same data. */
+  /** The version of the token's layout; a realm accepts only its own version. */
   readonly version: number;
   /** @internal */
   readonly base: number;
@@ -39,7 +44,7 @@ export interface SharedModuleToken {
   /** @internal */
   readonly features: FeatureSet;
   /**
-   * Where the code began in the binary form, of which `binary` is the metadata and `hash` the hash.
+   * Offset of the code section's contents in the binary form; `binary` holds its metadata and `hash` its hash.
    *
    * @internal
    */
@@ -48,16 +53,16 @@ export interface SharedModuleToken {
   readonly hash: Uint8Array;
 }
 
-/** Changes whenever the meaning of a token does. */
+/** Incremented whenever the meaning of a token changes. */
 const VERSION = 3;
 
 const TOKENS = new WeakMap<CompiledModule, SharedModuleToken>();
-/** Modules that other realms may ask for. */
-const KEPT = new Set<CompiledModule>();
+/** Modules retained for other realms. */
+const RETAINED = new Set<CompiledModule>();
 
-/** The token of a module, which lives until it is unshared. */
+/** Returns the token of a module, which is valid until `unshareModule`. */
 export function shareModule(module: CompiledModule, features: FeatureSet): SharedModuleToken {
-  KEPT.add(module);
+  RETAINED.add(module);
   const known = TOKENS.get(module);
   if (known !== undefined) return known;
   const { image, references, valid: { bytes } } = module;
@@ -80,17 +85,20 @@ export function shareModule(module: CompiledModule, features: FeatureSet): Share
   return token;
 }
 
-/** No other realm will ask for the module any more. */
+/** Ends the retention by `shareModule`: no further realm will adopt the module. */
 export function unshareModule(module: CompiledModule): void {
-  KEPT.delete(module);
+  RETAINED.delete(module);
 }
 
-/** The module of a token in this realm. Throws TypeError for what is no token, an Error when the module is gone. */
+/**
+ * Returns the module of a token in this realm. Throws TypeError if `token` is not a token, and Error if the module has
+ * been released.
+ */
 export function adoptModule(store: Store, token: SharedModuleToken): CompiledModule {
   if (token?.waft !== "module" || !(token.count instanceof SharedArrayBuffer)) {
-    throw new TypeError("This is not what Module.share() returned");
+    throw new TypeError("The value is not a token from Module.share()");
   }
-  if (token.version !== VERSION) throw new TypeError("The shared module comes from another version of waft");
+  if (token.version !== VERSION) throw new TypeError("The shared module was made by another version of waft");
   const known = store.moduleAt(token.base);
   if (known !== undefined) return known;
   const references = ImageReferences.hold(token.count);

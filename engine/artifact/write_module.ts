@@ -1,6 +1,6 @@
 /**
- * Compiled modules to artifacts. In: a CompiledModule, or code that was compiled for another machine, and the options that
- * shaped it. Out: the bytes of an artifact (format.ts).
+ * Writes artifacts. In: a CompiledModule, or code compiled for another machine, and the code options. Out: the bytes of
+ * an artifact (format.ts).
  */
 import type { InlineSite, UnplacedCode } from "../link/code_description.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
@@ -20,7 +20,7 @@ import {
   optionNames,
 } from "./description.ts";
 
-/** The artifact of a module that was compiled, or loaded, with `options`. */
+/** Serializes a module that was compiled or loaded with `options`. */
 export function serializeModule(
   module: CompiledModule,
   options: CodeOptions,
@@ -42,7 +42,7 @@ export function serializeModule(
   });
 }
 
-/** The artifact of code that was compiled with `options` for `machine`, which need not be this one. */
+/** Serializes code that was compiled with `options` for `machine`, which may differ from this machine. */
 export function serializeCode(
   machine: CodeMachine,
   options: CodeOptions,
@@ -52,7 +52,7 @@ export function serializeCode(
   return writeModule(machine, options, { ...code, metadata: metadataOf(valid.bytes), hash: validModuleHash(valid) });
 }
 
-/** Code with the module that it was compiled from. */
+/** Machine code and the metadata of its module. */
 interface SavedCode extends UnplacedCode {
   metadata: { bytes: Uint8Array; codeOffset: number };
   hash: Uint8Array;
@@ -60,7 +60,7 @@ interface SavedCode extends UnplacedCode {
 
 function writeModule(machine: CodeMachine, options: CodeOptions, code: SavedCode): Uint8Array<ArrayBuffer> {
   const { bytes, tables } = code;
-  for (const at of tables.pollAt) bytes.fill(0, at, at + 4); // depends on the address
+  for (const at of tables.pollAt) bytes.fill(0, at, at + 4); // address-dependent
   const description: ArtifactDescription = {
     engine: engineStamp(),
     machine: machine.name,

@@ -1,12 +1,13 @@
 /**
- * Artifacts in a folder, so that a module is compiled once. In: the folder, the bytes of a module, what else decides its code. Out: the artifact that was put
- * there before, or nothing.
+ * A directory of artifacts, so that a module is compiled only once. In: the directory, the bytes of a module and the
+ * other inputs that determine its code. Out: the stored artifact, or nothing.
  *
- * An artifact is machine code, so the folder is the user's alone: it is made with mode 0700, and one that belongs to somebody else, that others may
- * write to or that is a symbolic link is refused; so is such a file in it. Invariants: a file has its name only when it is whole (it is written
- * under another name, then renamed), so processes need no locks and one that is killed leaves at most a file that the next one sweeps up;
- * whatever the cache cannot do is a miss, never a failure of the program. A file ends with the key that it was written for, so a file under the
- * name of another module is not taken for that module's.
+ * An artifact is machine code, so the directory is private to the user: it is created with mode 0700, and a directory
+ * or file that is a symbolic link, is owned by another user or is writable by others is ignored. Invariants: a file has
+ * its final name only when it is complete (it is written under a temporary name and renamed), so processes need no
+ * locks and a killed process leaves at most a temporary file that a later process removes; every failure of the cache
+ * is a miss, never an error of the program. A file ends with the key that it was written for, so a file renamed to
+ * another key is ignored.
  */
 import { inWords, requireKnownNames, requireRecord } from "../base/arguments.ts";
 import { fingerprint } from "../base/fingerprint.ts";
@@ -14,34 +15,34 @@ import { toHex } from "../base/hex.ts";
 import { type FileFacts, linkFacts, listDirectory, readFile, touchFile } from "../host/files.ts";
 import { currentUser, nodeModule } from "../host/process.ts";
 
-/** Where compiled modules are kept. */
+/** The location and the size limit of the cache of compiled modules. */
 export interface CacheOptions {
-  /** The folder; it is made when it is missing. */
+  /** Path of the directory, which is created if it does not exist. */
   directory: string;
-  /** The most bytes that it may hold: those that were not used for longest go first. Default 512 MiB. */
+  /** Maximum total size in bytes; the least recently used artifacts are evicted first. Default: 512 MiB. */
   maxBytes?: number;
-  /** The name under which listings show modules that are kept through these options, such as the path of their file. */
+  /** Name by which listings show the modules stored with these options, such as their file path. Default: none. */
   label?: string;
 }
 
 /** A compiled module in the cache. */
 export interface CacheEntry {
-  /** Name of its file in the folder. */
+  /** The file name in the directory, without its suffix. */
   name: string;
-  /** Size of the file. */
+  /** Size of the file in bytes. */
   bytes: number;
-  /** When it was used last, in milliseconds since 1970. */
+  /** Time of the last use, in milliseconds since 1970-01-01 UTC. */
   usedAt: number;
-  /** The name that it was kept with; empty when it had none. */
+  /** The label that it was stored with; empty if it has none. */
   label: string;
 }
 
-/** What follows the artifact in a file: a label in UTF-8, its length (u32, little-endian), and the key in ASCII. */
+/** The trailer of a file, after the artifact: a label in UTF-8, its length (u32, little-endian), the key in ASCII. */
 const KEY_BYTES = 64;
 const LENGTH_BYTES = 4;
 const MAX_LABEL_BYTES = 1024;
 
-/** The artifact in a file of the cache; undefined when the file was written for another key, or is damaged. */
+/** The artifact in a cache file; undefined if the file was written for another key, or is damaged. */
 export function artifactIn(file: Uint8Array, key: string): Uint8Array | undefined {
   const keyAt = file.length - KEY_BYTES;
   const lengthAt = keyAt - LENGTH_BYTES;
@@ -50,7 +51,7 @@ export function artifactIn(file: Uint8Array, key: string): Uint8Array | undefine
   return length > Math.min(lengthAt, MAX_LABEL_BYTES) ? undefined : file.subarray(0, lengthAt - length);
 }
 
-/** The end of a file of the cache. */
+/** Encodes the trailer of a cache file. */
 function trailer(key: string, label: string): Uint8Array {
   const text = new TextEncoder().encode(label).subarray(0, MAX_LABEL_BYTES);
   const bytes = new Uint8Array(text.length + LENGTH_BYTES + KEY_BYTES);
@@ -62,28 +63,32 @@ function trailer(key: string, label: string): Uint8Array {
 
 const DEFAULT_MAX_BYTES = 512 * 2 ** 20;
 const SUFFIX = ".waftbin";
-const UNFINISHED = ".tmp";
-/** An unfinished file that is older than this belongs to no one. */
-const ABANDONED_MS = 10 * 60_000;
-/** A use is noted when the last noted one is older than this. */
-const NOTE_EVERY_MS = 60_000;
-/** How much of the bound is left after making room, so that not every module makes room anew. */
-const KEPT_SHARE = 0.8;
+const TEMPORARY_SUFFIX = ".tmp";
+/** A temporary file older than this was left by a killed process. */
+const ABANDONED_AFTER_MS = 10 * 60_000;
+/** A use updates the file's time only if the recorded one is older than this. */
+const TOUCH_AFTER_MS = 60_000;
+/** Eviction frees space down to this fraction of the limit, so that not every write has to evict. */
+const EVICTION_TARGET = 0.8;
 
 /**
- * The key of a module: its bytes and everything else that decides its code. The former may be anybody's, so they are hashed; a fingerprint of the facts
- * changes that hash, and an artifact says itself what it is for.
+ * The key of a module: the SHA-256 hash of its bytes, which are untrusted, combined with a fingerprint of the other
+ * inputs that determine its code. The fingerprint need not be collision-resistant, because an artifact also records
+ * those inputs.
  */
 export function cacheKey(module: Uint8Array, facts: readonly string[]): string {
   return keyOf(nodeModule("node:crypto").createHash("sha256").update(module).digest(), facts);
 }
 
-/** The same key by the hashing of the web, which every host has at hand. */
+/** The same key, computed with Web Crypto, which every host has loaded. */
 export async function cacheKeyAsync(module: Uint8Array<ArrayBuffer>, facts: readonly string[]): Promise<string> {
   return keyOf(new Uint8Array(await crypto.subtle.digest("SHA-256", module)), facts);
 }
 
-/** The key of what belongs to an engine and no module; its up to 32 ASCII characters stand where a module has its hash. */
+/**
+ * The key of an entry that belongs to the engine and to no module. `name`, up to 32 ASCII characters, takes the place
+ * of the module's hash.
+ */
 export function engineKey(name: string, facts: readonly string[]): string {
   return keyOf(new TextEncoder().encode(name.padEnd(32).slice(0, 32)), facts);
 }
@@ -96,36 +101,44 @@ function keyOf(digest: Uint8Array, facts: readonly string[]): string {
   return toHex(digest);
 }
 
-/** A folder of artifacts. */
+/** A directory of artifacts. */
 export class CodeCache {
-  /** The folder. */
+  /** Path of the directory. */
   readonly directory: string;
-  /** The most bytes that it may hold. */
+  /** Maximum total size in bytes. */
   readonly maxBytes: number;
   readonly #label: string;
 
-  /** The cache in a folder, which is made when something is kept. Throws TypeError or RangeError for other options. */
+  /**
+   * Opens the cache in a directory, which is created by the first write. Throws TypeError or RangeError for invalid
+   * options.
+   */
   constructor(options: CacheOptions) {
     requireRecord(options, "The option cache");
     requireKnownNames("option of a cache", options, { directory: true, maxBytes: true, label: true });
     const { directory, maxBytes = DEFAULT_MAX_BYTES, label = "" } = options;
-    if (typeof directory !== "string" || directory === "") throw new TypeError("The cache needs a directory");
+    if (typeof directory !== "string" || directory === "") {
+      throw new TypeError("The cache option directory must be a non-empty string");
+    }
     if (!Number.isSafeInteger(maxBytes) || maxBytes < 0) {
-      throw new RangeError(`The cache's maxBytes must be a whole number, not ${inWords(maxBytes)}`);
+      throw new RangeError(`The cache option maxBytes must be a non-negative integer, not ${inWords(maxBytes)}`);
     }
     this.directory = directory;
     this.maxBytes = maxBytes;
     this.#label = label;
   }
 
-  /** The path of the artifact of `key`, or undefined. Since nobody else may write to the folder, the file is still that when it is opened. */
+  /**
+   * The path of the artifact of `key`, or undefined. Only the user can write to the directory, so the checks still hold
+   * when the caller opens the file.
+   */
   find(key: string): string | undefined {
     try {
-      requireOwn(linkFacts(this.directory), "directory");
+      requirePrivate(linkFacts(this.directory), "directory");
       const path = this.#path(key);
       const facts = linkFacts(path);
-      requireOwn(facts, "file");
-      noteUse(path, facts.modifiedMs);
+      requirePrivate(facts, "file");
+      touchIfStale(path, facts.modifiedMs);
       return path;
     } catch {
       return undefined;
@@ -142,7 +155,7 @@ export class CodeCache {
     }
   }
 
-  /** Keeps the artifact of `key`; says whether it did. */
+  /** Stores the artifact of `key`. Returns whether it was stored. */
   write(key: string, artifact: Uint8Array): boolean {
     const end = trailer(key, this.#label);
     const total = artifact.length + end.length;
@@ -151,9 +164,9 @@ export class CodeCache {
     let unfinished: string | undefined;
     try {
       mkdirSync(this.directory, { recursive: true, mode: 0o700 });
-      requireOwn(linkFacts(this.directory), "directory");
+      requirePrivate(linkFacts(this.directory), "directory");
       this.#makeRoom(total);
-      const path = `${this.directory}/${key}.${process.pid}-${Math.random().toString(36).slice(2)}${UNFINISHED}`;
+      const path = `${this.directory}/${key}.${process.pid}-${Math.random().toString(36).slice(2)}${TEMPORARY_SUFFIX}`;
       const file = openSync(
         path,
         constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
@@ -175,16 +188,16 @@ export class CodeCache {
     }
   }
 
-  /** Forgets the artifact of `key`. */
+  /** Removes the artifact of `key`. */
   remove(key: string): void {
     try {
       removeFile(this.#path(key));
     } catch {
-      // it stays, and is refused again
+      // The file remains; a later load rejects it again.
     }
   }
 
-  /** What is in the cache, what was used last first. Nothing when there is no folder. */
+  /** The artifacts in the cache, most recently used first; empty if the directory does not exist. */
   entries(): CacheEntry[] {
     return this.#files().filter(({ name }) => name.endsWith(SUFFIX))
       .map(({ name, bytes, usedAt }) => ({
@@ -196,7 +209,7 @@ export class CodeCache {
       .sort((a, b) => b.usedAt - a.usedAt);
   }
 
-  /** Removes everything that the cache has put in its folder; returns how many modules that were. */
+  /** Removes all files of the cache. Returns the number of artifacts removed. */
   clear(): number {
     let count = 0;
     for (const { name } of this.#files()) {
@@ -210,11 +223,11 @@ export class CodeCache {
     return `${this.directory}/${key}${SUFFIX}`;
   }
 
-  /** Its own files, by their names. */
+  /** The files in the directory whose names are the cache's. */
   #files(): Omit<CacheEntry, "label">[] {
     let names: string[];
     try {
-      requireOwn(linkFacts(this.directory), "directory");
+      requirePrivate(linkFacts(this.directory), "directory");
       names = listDirectory(this.directory).map(({ name }) => name);
     } catch {
       return [];
@@ -226,18 +239,18 @@ export class CodeCache {
         const { bytes, modifiedMs } = linkFacts(`${this.directory}/${name}`);
         files.push({ name, bytes, usedAt: modifiedMs });
       } catch {
-        // another process has removed it
+        // Another process has removed it.
       }
     }
     return files;
   }
 
-  /** Removes what was not used for longest until `more` bytes fit, and what killed processes have left. */
+  /** Removes abandoned temporary files, and the least recently used artifacts until `more` bytes fit. */
   #makeRoom(more: number): void {
     const now = Date.now();
     let total = more;
     const kept = this.#files().filter(({ name, bytes, usedAt }) => {
-      if (name.endsWith(UNFINISHED) && now - usedAt > ABANDONED_MS) {
+      if (name.endsWith(TEMPORARY_SUFFIX) && now - usedAt > ABANDONED_AFTER_MS) {
         removeFile(`${this.directory}/${name}`);
         return false;
       }
@@ -247,14 +260,14 @@ export class CodeCache {
     if (total <= this.maxBytes) return;
     kept.sort((a, b) => a.usedAt - b.usedAt);
     for (const { name, bytes } of kept) {
-      if (total <= this.maxBytes * KEPT_SHARE) break;
+      if (total <= this.maxBytes * EVICTION_TARGET) break;
       removeFile(`${this.directory}/${name}`);
       total -= bytes;
     }
   }
 }
 
-/** The label at the end of a file of so many bytes; empty when it cannot be read. */
+/** The label in the trailer of a file of `bytes` bytes; empty if it cannot be read. */
 function labelOf(path: string, bytes: number): string {
   const { closeSync, openSync, readSync } = nodeModule("node:fs");
   try {
@@ -273,13 +286,13 @@ function labelOf(path: string, bytes: number): string {
   }
 }
 
-/** Files are swept by when they were used; whoever may read but not write them goes without. */
-function noteUse(path: string, noted: number): void {
-  if (Date.now() - noted < NOTE_EVERY_MS) return;
+/** Records the time of use for eviction. Ignored where the process may read but not write. */
+function touchIfStale(path: string, noted: number): void {
+  if (Date.now() - noted < TOUCH_AFTER_MS) return;
   try {
     touchFile(path);
   } catch {
-    // a folder on a read-only disk serves as well
+    // A cache on a read-only file system remains usable.
   }
 }
 
@@ -287,10 +300,10 @@ function removeFile(path: string): void {
   nodeModule("node:fs").rmSync(path, { force: true });
 }
 
-/** Throws for what is not the user's own, or what others may change. */
-function requireOwn({ kind, uid, mode }: FileFacts, wanted: FileFacts["kind"]): void {
+/** Throws unless the path has the wanted kind, is owned by the current user and is not writable by others. */
+function requirePrivate({ kind, uid, mode }: FileFacts, wanted: FileFacts["kind"]): void {
   const user = currentUser();
-  if (kind !== wanted) throw new Error("The cache is not what it should be");
-  if (user !== undefined && uid !== user) throw new Error("The cache belongs to somebody else");
-  if ((mode & 0o022) !== 0) throw new Error("Others may write to the cache");
+  if (kind !== wanted) throw new Error(`The cache path is not a ${wanted}`);
+  if (user !== undefined && uid !== user) throw new Error("The cache path is owned by another user");
+  if ((mode & 0o022) !== 0) throw new Error("The cache path is writable by other users");
 }

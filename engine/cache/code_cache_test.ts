@@ -1,5 +1,6 @@
 /**
- * The cache of compiled modules: hits, damage, foreign folders and files, the bound, processes at once and killed ones.
+ * The cache of compiled modules: hits, damaged artifacts, unsafe directories and files, the size limit, concurrent and
+ * killed processes.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -46,7 +47,7 @@ function run(directory: string, value = 7, maxBytes?: number): number {
 }
 
 Deno.test(
-  "a module is compiled once and then loaded",
+  "a module is compiled once, then loaded",
   withFolder((directory) => {
     assert.equal(run(directory), 7);
     const [file, ...more] = readdirSync(directory);
@@ -65,7 +66,7 @@ Deno.test(
 );
 
 Deno.test(
-  "what the cache says is what runs",
+  "a cache hit runs the stored code",
   withFolder((directory) => {
     run(directory, 7);
     run(directory, 8);
@@ -77,21 +78,21 @@ Deno.test(
       writeFileSync(files[0]!, first);
       writeFileSync(files[1]!, second);
     };
-    // The code of one with the key of the other: proof that a hit is loaded, not compiled.
+    // Each file gets the other's code and keeps its key: proof that a hit is loaded, not compiled.
     const keyBytes = 4 + 64;
     const joined = (code: Uint8Array, key: Uint8Array): Uint8Array =>
       Uint8Array.from([...code.subarray(0, -keyBytes), ...key.subarray(-keyBytes)]);
     put(joined(b, a), joined(a, b));
     assert.deepEqual([run(directory, 7), run(directory, 8)], [8, 7]);
-    // Whole files that changed places are not taken for each other.
+    // Exchanged files are ignored, because each contains its key.
     put(b, a);
     assert.deepEqual([run(directory, 7), run(directory, 8)], [7, 8]);
-    assert.deepEqual(files.map((path) => readFileSync(path)), [a, b], "and are written anew");
+    assert.deepEqual(files.map((path) => readFileSync(path)), [a, b], "and replaced");
   }),
 );
 
 Deno.test(
-  "what is damaged is compiled again",
+  "a damaged artifact is compiled again",
   withFolder((directory) => {
     run(directory);
     const file = join(directory, readdirSync(directory)[0]!);
@@ -106,13 +107,13 @@ Deno.test(
     ) {
       writeFileSync(file, damage);
       assert.equal(run(directory), 7);
-      assert.deepEqual(readFileSync(file), good, "and written anew");
+      assert.deepEqual(readFileSync(file), good, "and replaced");
     }
   }),
 );
 
 Deno.test(
-  "folders and files that others can change are not used",
+  "directories and files that other users can change are ignored",
   withFolder((directory) => {
     run(directory);
     const file = join(directory, readdirSync(directory)[0]!);
@@ -139,14 +140,14 @@ Deno.test(
   }),
 );
 
-Deno.test("a cache that cannot be written is none", () => {
+Deno.test("a cache that cannot be written is ignored", () => {
   for (const directory of ["/dev/null/x", "/proc/waft"]) assert.equal(run(directory), 7);
   assert.throws(() => NewEngine({ cache: { directory: "" } }), TypeError);
   assert.throws(() => NewEngine({ cache: { directory: "x", maxBytes: -1 } }), RangeError);
 });
 
 Deno.test(
-  "what was not used for longest makes room",
+  "the least recently used artifacts are evicted",
   withFolder((directory) => {
     run(directory, 1);
     const { bytes } = new CodeCache({ directory }).entries()[0]!;
@@ -175,7 +176,7 @@ Deno.test(
 );
 
 Deno.test(
-  "what a killed process left is swept up, what others write is not",
+  "abandoned temporary files are removed, foreign files are kept",
   withFolder((directory) => {
     run(directory, 1);
     const left = join(directory, `${"a".repeat(64)}.123-xyz.tmp`);
@@ -205,7 +206,7 @@ for (let k = 0;; k++) {
 }`;
 
 Deno.test(
-  "processes write at once and are killed: what is there is whole",
+  "concurrent and killed writers leave complete artifacts",
   withFolder(async (directory) => {
     const script = `${directory}-writer.ts`;
     writeFileSync(script, WRITER);

@@ -1,19 +1,20 @@
 /**
- * What the version does not say of an engine that runs from its sources: whether somebody has changed one of them. Out: a line of text that is another
- * one after each change; the engine's address where that is no folder. Only the cache asks: an artifact that is given is of whom it says.
+ * Identifies the sources of an engine that runs from a source tree, where the version alone does not reveal local
+ * changes. Out: a line of text that changes whenever a source file changes, or the engine's URL if it does not run from
+ * a directory. Used only for cache keys; an artifact that a caller loads is identified by its header.
  */
 import { linkFacts, listDirectory } from "../host/files.ts";
 
 let stamp: string | undefined;
 
-/** Names, sizes and times of the engine's files, as one number. */
+/** A hash of the names, sizes and modification times of the engine's source files. */
 export function sourceStamp(): string {
   return stamp ??= computeStamp();
 }
 
 function computeStamp(): string {
   const here = new URL("..", import.meta.url);
-  // Elsewhere the address names the version.
+  // A remote URL contains the version.
   if (here.protocol !== "file:") return here.href;
   const hash = { value: 0x811c9dc5 | 0 };
   try {

@@ -8,10 +8,10 @@ import { Bug } from "../../errors.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
 import { type Host, PROT } from "../../host/host.ts";
 import {
-  LACKS,
-  MOST_LENT,
+  MAX_NATIVE_HANDLES,
   NO_STRING,
   ORIGIN_OFFSET,
+  SHORTAGE,
   SINGLE_UNITS,
   STRING_CONTROL,
   STRING_ENTRY,
@@ -83,9 +83,9 @@ export class StringMemory {
     this.#control.setWord(STRING_CONTROL.ORIGIN, this.origin);
     this.#control.setWord(STRING_CONTROL.TOP, this.#arenaAddress);
     this.#control.setWord(STRING_CONTROL.END, this.#arenaAddress + FIRST_ARENA);
-    const spare = host.reserve(MOST_LENT * 4, PROT.READ | PROT.WRITE);
-    this.#control.setWord(STRING_CONTROL.SPARE, spare);
-    this.#control.setWord(STRING_CONTROL.SPARE_END, spare);
+    const spare = host.reserve(MAX_NATIVE_HANDLES * 4, PROT.READ | PROT.WRITE);
+    this.#control.setWord(STRING_CONTROL.HANDLES, spare);
+    this.#control.setWord(STRING_CONTROL.HANDLES_TOP, spare);
   }
 
   /** For STRINGS.ORIGIN of contexts. */
@@ -168,7 +168,7 @@ export class StringMemory {
     }
     const address = this.#takeSlot(textClassOf(value.length));
     if (address === 0) {
-      this.#words[STRING_CONTROL.LACKS >> 2]! |= LACKS.TEXT;
+      this.#words[STRING_CONTROL.SHORTAGE >> 2]! |= SHORTAGE.TEXT;
       return false;
     }
     const units = this.#units;
@@ -184,26 +184,26 @@ export class StringMemory {
     this.#reach(first + count - 1);
     this.ranges.push({ first, count });
     this.#lent += count;
-    const end = this.#control.word(STRING_CONTROL.SPARE_END);
+    const end = this.#control.word(STRING_CONTROL.HANDLES_TOP);
     const words = new Uint32Array(this.#host.view(end, count * 4));
     // The last is taken first.
     for (let k = 0; k < count; k++) words[k] = (first + count - 1 - k) * 8 + tag;
-    this.#control.setWord(STRING_CONTROL.SPARE_END, end + count * 4);
+    this.#control.setWord(STRING_CONTROL.HANDLES_TOP, end + count * 4);
     this.#crowded = false;
   }
 
   /** How many numbers machine code should get, if it is to have at least `least`, and `used` are in use; asked after a sweep, when nothing is lacking any more. */
   lacking(least: number, used: number): number {
     const spare = this.#spare;
-    const most = Math.min(this.#lent, MOST_LENT - this.#lent, this.#capacity - used);
+    const most = Math.min(this.#lent, MAX_NATIVE_HANDLES - this.#lent, this.#capacity - used);
     const more = spare * 2 < this.#lent || this.#lent < least ? Math.max(0, most) : 0;
     this.#crowded = more === 0 && spare * 8 < this.#lent;
-    this.#words[STRING_CONTROL.LACKS >> 2] = 0;
+    this.#words[STRING_CONTROL.SHORTAGE >> 2] = 0;
     return more;
   }
 
   get #spare(): number {
-    return (this.#control.word(STRING_CONTROL.SPARE_END) - this.#control.word(STRING_CONTROL.SPARE)) / 4;
+    return (this.#control.word(STRING_CONTROL.HANDLES_TOP) - this.#control.word(STRING_CONTROL.HANDLES)) / 4;
   }
 
   /** Has machine code given away so much that its numbers are worth a sweep? Others are swept far more often. */
@@ -247,17 +247,17 @@ export class StringMemory {
 
   /** Was there no room for some text? */
   get lacksText(): boolean {
-    return (this.#lacks & LACKS.TEXT) !== 0;
+    return (this.#lacks & SHORTAGE.TEXT) !== 0;
   }
 
   /** Is a sweep wanted: for text, or for handles to give away, where one may find some? */
   get full(): boolean {
     const lacks = this.#lacks;
-    return lacks !== 0 && (lacks !== LACKS.HANDLES || !this.#crowded);
+    return lacks !== 0 && (lacks !== SHORTAGE.HANDLES || !this.#crowded);
   }
 
   get #lacks(): number {
-    return this.#words[STRING_CONTROL.LACKS >> 2]!;
+    return this.#words[STRING_CONTROL.SHORTAGE >> 2]!;
   }
 
   /** Can machine code make a string now? */

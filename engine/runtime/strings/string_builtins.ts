@@ -9,9 +9,9 @@ import { RECORD, STRINGS, THREAD } from "../../abi/context_layout.ts";
 import { OBJECT } from "../../abi/gc_layout.ts";
 import { PROT } from "../../host/host.ts";
 import {
-  AGAIN,
-  MOST_COPIED,
-  MOST_JOINED,
+  MAX_COPIED,
+  MAX_JOINED,
+  RETRY,
   STRING_BUILTIN_NAMES,
   STRING_BUILTINS,
   STRING_ENTRY,
@@ -222,13 +222,13 @@ export class StringBuiltins {
     },
     fromCharCodeArray: (again) => {
       const units = this.#elements(0, this.#int(1), this.#int(2));
-      this.#returnNew(again && units.length > 0 && units.length <= MOST_COPIED, () => textOf(units));
+      this.#returnNew(again && units.length > 0 && units.length <= MAX_COPIED, () => textOf(units));
     },
     intoCharCodeArray: (again) => this.#intoArray(again),
   };
 
   #equals(again: boolean): void {
-    if (again && this.#areThere(2, USES_OF_WHOLE)) return this.#returnInt(AGAIN.i32);
+    if (again && this.#areThere(2, USES_OF_WHOLE)) return this.#returnInt(RETRY.i32);
     const [a, b] = [this.#value(0), this.#value(1)];
     if (a !== null) this.#text(0);
     if (b !== null) this.#text(1);
@@ -236,20 +236,20 @@ export class StringBuiltins {
   }
 
   #compare(again: boolean): void {
-    if (again && this.#areThere(2, USES_OF_START)) return this.#returnInt(AGAIN.i32);
+    if (again && this.#areThere(2, USES_OF_START)) return this.#returnInt(RETRY.i32);
     const [a, b] = [this.#text(0), this.#text(1)];
     this.#returnInt(a === b ? 0 : a < b ? -1 : 1);
   }
 
   #concat(again: boolean): void {
-    const short = again && this.#length(0) + this.#length(1) <= MOST_JOINED;
+    const short = again && this.#length(0) + this.#length(1) <= MAX_JOINED;
     this.#returnNew(short && this.#areThere(2, USES_OF_WHOLE), () => this.#text(0) + this.#text(1));
   }
 
   #substring(again: boolean): void {
     const [from, to] = [this.#int(1), this.#int(2)];
     const units = Math.min(to, this.#length(0)) - from;
-    const there = again && units <= MOST_JOINED && this.#areThere(1, 1 + Math.max(0, units >> 6));
+    const there = again && units <= MAX_JOINED && this.#areThere(1, 1 + Math.max(0, units >> 6));
     this.#returnNew(there, () => {
       const text = this.#text(0);
       return from > to || from > text.length ? "" : text.substring(from, to);
@@ -260,7 +260,7 @@ export class StringBuiltins {
     const text = this.#text(0);
     const start = this.#int(2);
     const units = this.#elements(1, start, start + text.length);
-    if (again && this.#areThere(1, 1 + (text.length >> 7))) return this.#returnInt(AGAIN.i32);
+    if (again && this.#areThere(1, 1 + (text.length >> 7))) return this.#returnInt(RETRY.i32);
     for (let k = 0; k < text.length; k++) units[k] = text.charCodeAt(k);
     this.#returnInt(text.length);
   }
@@ -330,7 +330,7 @@ export class StringBuiltins {
   /** Returns a new string; `again`: machine code can make it, when it has handles and room. */
   #returnNew(again: boolean, make: () => string): void {
     const { thread } = this.#store;
-    if (again && this.#memory?.ready === true) return thread.state.setWord(at(0), AGAIN.i64);
+    if (again && this.#memory?.ready === true) return thread.state.setWord(at(0), RETRY.i64);
     thread.state.setWord(at(0), thread.handles.handleOf(make()));
     if (thread.handles.full) thread.sweepDue = true;
   }

@@ -8,13 +8,13 @@
  */
 import { OBJECT, REF_TAG } from "../../abi/gc_layout.ts";
 import {
-  AGAIN,
   ENTRY_SHIFT,
-  LACKS,
-  MOST_COPIED,
-  MOST_JOINED,
+  MAX_COPIED,
+  MAX_JOINED,
   NO_STRING,
   OTHER_WORD,
+  RETRY,
+  SHORTAGE,
   SINGLE_UNITS,
   STRING_BUILTIN_NAMES,
   STRING_BUILTINS,
@@ -44,8 +44,8 @@ const control = (offset: number) => `(i64.load offset=${offset} (global.get $con
 const setControl = (offset: number, value: string) => `(i64.store offset=${offset} (global.get $control) ${value})`;
 /** Says what is lacking. */
 const lack = (what: number) =>
-  `(i32.store offset=${STRING_CONTROL.LACKS} (global.get $control)
-  (i32.or (i32.load offset=${STRING_CONTROL.LACKS} (global.get $control)) (i32.const ${what})))`;
+  `(i32.store offset=${STRING_CONTROL.SHORTAGE} (global.get $control)
+  (i32.or (i32.load offset=${STRING_CONTROL.SHORTAGE} (global.get $control)) (i32.const ${what})))`;
 /** Adds `bytes` to an address. */
 const advance = (local: string, bytes: number) => `(local.set $${local} (i64.add ${get(local)} (i64.const ${bytes})))`;
 
@@ -74,10 +74,10 @@ const element = (array: string, index: string) =>
 const CELL = `
 (func $cell (param $n i32) (result i64) (local $x i64)
   (local.set $x (i64.add ${bytesOf(n)} (i64.const ${TEXT_SLOT.SLACK})))
-  (local.set $x (if (result i64) (i64.le_u ${x} (i64.const ${TEXT_SLOT.MOST_FINE}))
+  (local.set $x (if (result i64) (i64.le_u ${x} (i64.const ${TEXT_SLOT.MAX_FINE}))
     (then (i64.shr_u (i64.add ${x} (i64.const ${TEXT_SLOT.GRAIN - 1})) (i64.const ${Math.log2(TEXT_SLOT.GRAIN)})))
     (else (i64.sub (i64.const ${TEXT_SLOT.FINE_CLASSES + 64})
-      (i64.clz (i64.shr_u (i64.sub ${x} (i64.const 1)) (i64.const ${Math.log2(TEXT_SLOT.MOST_FINE)})))))))
+      (i64.clz (i64.shr_u (i64.sub ${x} (i64.const 1)) (i64.const ${Math.log2(TEXT_SLOT.MAX_FINE)})))))))
   (i64.add (global.get $control) (i64.shl ${x} (i64.const 3))))`;
 
 /** Bytes of the slots of the class whose cell is $p. */
@@ -85,13 +85,13 @@ const slotBytes = `
   (local.set $x (i64.shr_u (i64.sub ${p} (global.get $control)) (i64.const 3)))
   (local.set $x (if (result i64) (i64.le_u ${x} (i64.const ${TEXT_SLOT.FINE_CLASSES}))
     (then (i64.shl ${x} (i64.const ${Math.log2(TEXT_SLOT.GRAIN)})))
-    (else (i64.shl (i64.const ${TEXT_SLOT.MOST_FINE}) (i64.sub ${x} (i64.const ${TEXT_SLOT.FINE_CLASSES}))))))`;
+    (else (i64.shl (i64.const ${TEXT_SLOT.MAX_FINE}) (i64.sub ${x} (i64.const ${TEXT_SLOT.FINE_CLASSES}))))))`;
 
 /** A new string of $n units, at least 1, whose text is to be written: its reference, 0 when there is no room. */
 const NEW = `
 (func $new (param $n i32) (result i64) (local $p i64) (local $q i64) (local $x i64) (local $e i64) (local $w i64)
-  (local.set $w ${control(STRING_CONTROL.SPARE_END)})
-  (if (i64.eq ${w} ${control(STRING_CONTROL.SPARE)}) (then ${lack(LACKS.HANDLES)} (return (i64.const 0))))
+  (local.set $w ${control(STRING_CONTROL.HANDLES_TOP)})
+  (if (i64.eq ${w} ${control(STRING_CONTROL.HANDLES)}) (then ${lack(SHORTAGE.HANDLES)} (return (i64.const 0))))
   (local.set $p (call $cell ${n}))
   (local.set $q (i64.load offset=${STRING_CONTROL.FREE} ${p}))
   (if (i64.eqz ${q})
@@ -100,12 +100,12 @@ const NEW = `
       (local.set $q ${control(STRING_CONTROL.TOP)})
       (local.set $x (i64.add ${q} ${x}))
       (if (i64.gt_u ${x} ${control(STRING_CONTROL.END)}) (then
-        ${lack(LACKS.TEXT)}
+        ${lack(SHORTAGE.TEXT)}
         (return (i64.const 0))))
       ${setControl(STRING_CONTROL.TOP, x)})
     (else (i64.store offset=${STRING_CONTROL.FREE} ${p} (i64.load ${q}))))
   ${advance("w", -4)}
-  ${setControl(STRING_CONTROL.SPARE_END, w)}
+  ${setControl(STRING_CONTROL.HANDLES_TOP, w)}
   (local.set $w (i64.load32_u ${w}))
   (local.set $e (i64.add ${control(STRING_CONTROL.ORIGIN)} (i64.shl ${w} (i64.const ${ENTRY_SHIFT}))))
   (i64.store offset=${STRING_ENTRY.UNITS} ${e} ${q})
@@ -224,7 +224,7 @@ const BODIES: Readonly<Record<StringBuiltin, string>> = {
   (local.set $n ${readable(f)})
   (if (i32.eqz ${m}) (then (return ${b})))
   (if (i32.eqz ${n}) (then (return ${a})))
-  (br_if $leave (i32.gt_u (i32.add ${m} ${n}) (i32.const ${MOST_JOINED})))
+  (br_if $leave (i32.gt_u (i32.add ${m} ${n}) (i32.const ${MAX_JOINED})))
   (local.set $w (call $new (i32.add ${m} ${n})))
   (br_if $leave (i64.eqz ${w}))
   (local.set $p ${newUnits})
@@ -243,7 +243,7 @@ const BODIES: Readonly<Record<StringBuiltin, string>> = {
     (local.set $w (call $single ${unit}))
     (br_if $leave (i64.eqz ${w}))
     (return ${w})))
-  (br_if $leave (i32.gt_u ${n} (i32.const ${MOST_JOINED})))
+  (br_if $leave (i32.gt_u ${n} (i32.const ${MAX_JOINED})))
   (local.set $w (call $new ${n}))
   (br_if $leave (i64.eqz ${w}))
   (call $copy ${newUnits} (i64.add ${units(e)} ${bytesOf(b)}) ${n})
@@ -273,7 +273,7 @@ const BODIES: Readonly<Record<StringBuiltin, string>> = {
   (br_if $leave (i32.ge_u ${b} ${c}))
   (br_if $leave (i32.gt_u ${c} ${arrayLength(a)}))
   (local.set $n (i32.sub ${c} ${b}))
-  (br_if $leave (i32.gt_u ${n} (i32.const ${MOST_COPIED})))
+  (br_if $leave (i32.gt_u ${n} (i32.const ${MAX_COPIED})))
   (local.set $w (call $new ${n}))
   (br_if $leave (i64.eqz ${w}))
   (call $copy ${newUnits} ${element(a, b)} ${n})
@@ -322,9 +322,9 @@ const SWEEP = `
         (i64.store offset=${STRING_CONTROL.FREE} ${p} ${x})))
       (i64.store ${e} (i64.const 0))
       (i64.store offset=8 ${e} (i64.const 0))
-      (local.set $x ${control(STRING_CONTROL.SPARE_END)})
+      (local.set $x ${control(STRING_CONTROL.HANDLES_TOP)})
       (i64.store32 ${x} ${w})
-      ${setControl(STRING_CONTROL.SPARE_END, `(i64.add ${x} (i64.const 4))`)})
+      ${setControl(STRING_CONTROL.HANDLES_TOP, `(i64.add ${x} (i64.const 4))`)})
     ${advance("w", 8)} ${advance("e", STRING_ENTRY.SIZE)} ${advance("q", 1)}
     (br_if $numbers (i64.lt_u ${q} ${y}))))`;
 
@@ -340,7 +340,7 @@ function functionOf(name: StringBuiltin): string {
 (func (export "${name}") ${params} (result ${type}) ${LOCALS} (local $w ${type})
   (loop $again (result ${type})
     (block $leave ${BODIES[name]})
-    (br_if $again (${type}.eq (local.tee $w ${call}) (${type}.const ${AGAIN[type]})))
+    (br_if $again (${type}.eq (local.tee $w ${call}) (${type}.const ${RETRY[type]})))
     ${w}))`;
 }
 
