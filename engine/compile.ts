@@ -6,7 +6,7 @@
  * which are told from outside; the bytes are the same.
  */
 import { compileBodies } from "./baseline/compile_bodies.ts";
-import { sourceKernel } from "./baseline/kernel_forms.ts";
+import { withKernel } from "./baseline/kernel_forms.ts";
 import { Allocation } from "./codegen/allocation.ts";
 import { allocateRegisters, AllocatorWorkspace } from "./regalloc/allocate.ts";
 import { checkAllocation } from "./regalloc/check_allocation.ts";
@@ -142,7 +142,8 @@ function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledC
   const stackFence = optimizations["stack-fence"];
   const constants = code.stubStart[STUB.CONSTANTS];
   const kernelOptions = { explicitBounds, stackFence, interruptible, cpu, features, constants };
-  const uncovered = compileBodies(sourceKernel(), valid, env.layout, kernelOptions, code);
+  const { layout } = env;
+  const uncovered = withKernel((kernel) => compileBodies(kernel, valid, layout, kernelOptions, code));
   if (uncovered.length > 0) {
     ({ env, context } = compilerState(valid, options));
     withBodyCompiler({ env, context, options }, (compile) => {

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
-import { sourceKernel } from "../../engine/baseline/kernel_forms.ts";
+import { withKernel } from "../../engine/baseline/kernel_forms.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
 import { Bug, WaftError } from "../../engine/errors.ts";
@@ -41,7 +41,7 @@ function baselineAccepts(valid: ValidModule): boolean {
       features: FEATURES,
       constants: 0,
     };
-    for (const { index } of compileBodies(sourceKernel(), valid, layout, options, code)) {
+    for (const { index } of withKernel((kernel) => compileBodies(kernel, valid, layout, options, code))) {
       validateBody(valid, valid.importedFuncCount + index, null);
     }
     return true;

@@ -53,11 +53,6 @@ export function storeAny32(address: i32, value: i32): void {
   bytes[address + 3] = value >> 24;
 }
 
-/** Is `a` below `b`, both unsigned? */
-export function below(a: i32, b: i32): boolean {
-  return (a >>> 0) < (b >>> 0);
-}
-
 /** The number of trailing zeros, 32 for 0. */
 export function trailingZeros(a: i32): i32 {
   return a === 0 ? 32 : 31 - Math.clz32(a & -a);

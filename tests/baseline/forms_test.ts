@@ -1,0 +1,50 @@
+/** The forms of the kernel, as TypeScript and as WebAssembly, make the same code of the same modules. */
+import assert from "node:assert/strict";
+import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
+import { OPCODE_TABLE } from "../../engine/baseline/generated/opcode_table.ts";
+import { fromBase64, type Kernel, withKernel } from "../../engine/baseline/kernel_forms.ts";
+import { sourceKernel } from "../../engine/baseline/source_kernel.ts";
+import { decodeModule } from "../../engine/binary/decode.ts";
+import { MachineCode } from "../../engine/codegen/machine_code.ts";
+import { featureSet } from "../../engine/features.ts";
+import { optimizationSet } from "../../engine/optimizations.ts";
+import { moduleEnv } from "../../engine/translate/module_env.ts";
+import { NO_SUMMARIES } from "../../engine/translate/summaries.ts";
+import { validateModule } from "../../engine/validate/module.ts";
+import { COMPILED_FEATURES } from "../fuzz/compare.ts";
+import { generateModules } from "../fuzz/generate_module.ts";
+
+/** Everything that comes out for a module. */
+function output(kernel: Kernel, binary: Uint8Array, explicitBounds: boolean) {
+  const features = featureSet();
+  const valid = validateModule(decodeModule(binary), features, { bodies: false });
+  const { layout, signatures } = moduleEnv(valid, { optimizations: optimizationSet(), summaries: NO_SUMMARIES });
+  const code = new MachineCode(valid.funcs.length, signatures.length);
+  const cpu = new Set(explicitBounds ? ["popcnt"] : ["popcnt", "bmi2", "lzcnt", "bmi1"]);
+  const options = {
+    explicitBounds,
+    stackFence: !explicitBounds,
+    interruptible: explicitBounds,
+    cpu,
+    features,
+    constants: 0,
+  };
+  const uncovered = compileBodies(kernel, valid, layout, options, code);
+  const { bytes, length, functionStart, functionEnd, functionFrame, callRows, trapRows, relocAt, relocTarget } = code;
+  const words = [functionStart, functionEnd, functionFrame, callRows, trapRows].map((column) => [...column]);
+  return { uncovered, bytes: bytes.slice(0, length), words, relocAt, relocTarget, used: valid.usedFeatures };
+}
+
+Deno.test("the kernel makes the same code as TypeScript and as WebAssembly", () => {
+  const source = sourceKernel(fromBase64(OPCODE_TABLE));
+  let codeBytes = 0;
+  for (let seed = 0; seed < 150; seed++) {
+    for (const binary of generateModules(seed, COMPILED_FEATURES)) {
+      const explicit = seed % 2 === 0;
+      const expected = output(source, binary, explicit);
+      assert.deepEqual(withKernel((kernel) => output(kernel, binary, explicit)), expected, `seed ${seed}`);
+      codeBytes += expected.bytes.length;
+    }
+  }
+  assert(codeBytes > 100_000, `only ${codeBytes} bytes of code`);
+});
