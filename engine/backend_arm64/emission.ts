@@ -30,12 +30,6 @@ export const COLD = {
   ...OUT_OF_LINE,
   /** x = label of a landing: where exceptions of a call into another instance land, 8 bytes below the frame. */
   CROSS_LANDING: OUT_OF_LINE.OWN,
-  /** The slow path of allocation `at`; continues at label `back`. */
-  ALLOCATION: 7,
-  /** The end of access `at` lies behind the length that the context knows of a shared memory; continues at label `back`. */
-  BOUNDS: 8,
-  /** Charge `at` finds too little fuel. */
-  FUEL: 9,
 } as const;
 
 export class Emission extends FunctionEmission {

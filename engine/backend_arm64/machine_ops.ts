@@ -5,6 +5,13 @@
  * Operand order of a row in VCode: first the operands of the flag consumer, then the row's registers as its text names
  * them; a compare's result register and an address are left out, and the registers of the address come last. `imm` is the
  * row's field i, `disp` its field s; of loads and stores `disp` is the displacement in bytes.
+ *
+ * Operands of shared pseudo operations here:
+ *
+ *     DIV_S       def, use, use; imm as the IR's
+ *     FCOPYSIGN   def reuse 1, use, late use
+ *     TRUNC_S32   def general, use vector; aux bit 0: operand is f64
+ *     ATOMIC_LOOP def, late uses: address, value; imm = number of the operation from ATOMIC_ADD on + 256 × log2 of the width
  */
 import { pseudoOps } from "../codegen/pseudo_ops.ts";
 
@@ -26,10 +33,6 @@ const OWN = pseudoOps([
   "MEMORY_ADDRESS", // def = base of memory 0 + use; aux bit 0: the use is 64-bit
   "ADD_CONSTANT", // def = use + disp (unsigned)
   // integer; aux bit 0: 64-bit
-  "DIV_S", // def, use, use; imm as the IR's
-  "DIV_U",
-  "REM_S",
-  "REM_U",
   "MUL", // def, use, use
   "NOT", // def, use
   "NEGATE", // def, use
@@ -37,13 +40,7 @@ const OWN = pseudoOps([
   "CTZ", // def, use
   "POPCNT",
   // floating point; aux bit 0: f64
-  "FCOPYSIGN", // def reuse 1, use, late use
-  "TRUNC_S32", // def general, use vector; aux bit 0: operand is f64
-  "TRUNC_U32",
-  "TRUNC_S64",
-  "TRUNC_U64",
   // atomic memory without LSE
-  "ATOMIC_LOOP", // def, late uses: address, value; imm = number of the operation from ATOMIC_ADD on + 256 × log2 of the width
   "ATOMIC_SWAP", // def, late uses: address, expected, replacement; imm = log2 of the width
 ]);
 

@@ -23,14 +23,8 @@ export const COLD = {
   ...OUT_OF_LINE,
   /** Slow path of a float operation `at`. */
   EXTREMUM: OUT_OF_LINE.OWN,
-  TRUNCATION: 7,
-  CONVERSION: 8,
-  /** The end of access `at` lies behind the length that the context knows of a shared memory; continues at label `back`. */
-  BOUNDS: 9,
-  /** Allocation `at` finds no free slot; continues at label `back`. */
-  ALLOCATION: 10,
-  /** Charge `at` finds too little fuel. */
-  FUEL: 11,
+  TRUNCATION: OUT_OF_LINE.OWN + 1,
+  CONVERSION: OUT_OF_LINE.OWN + 2,
 } as const;
 
 export class Emission extends FunctionEmission {

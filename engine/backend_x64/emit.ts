@@ -37,13 +37,32 @@ const EMITTER: Emitter<Emission> = {
   filler: FILLER,
   reserved: RESERVED,
   prologue: emitPrologue,
+  row: emitRowOrCompare,
   instruction: emitInstruction,
+  rematerialize: emitRematerialized,
+  leave: emitReturn,
+  division: integers.emitDivision,
+  copysign: floats.emitCopysign,
+  truncation: floats.emitTruncation,
+  bounds: integers.emitBounds,
+  atomicLoop: atomics.emitAtomicLoop,
+  allocation: emitAllocation,
+  charge: calls.emitCharge,
+  poll: calls.emitPoll,
+  switch: emitSwitch,
+  call: calls.emitCall,
+  tailCall: calls.emitTailCall,
+  crossCall: calls.emitCrossCall,
+  crossTailCall: calls.emitCrossTailCall,
+  outOfFuel: calls.emitColdCharge,
+  slowBounds: integers.emitColdBounds,
+  slowAllocation: emitColdAllocation,
   edits: emitEdits,
   flags: (e, i) => emitFlags(e, i, e.v.firstOperand[i]),
   branchOn: (e, _i, cc, label) => branchIf(e, cc, label),
   movesEarly: (e, _i, back, other) => mayMoveEarly(e, back, other),
   callTrap: calls.callTrap,
-  cold: emitCold,
+  outOfLine: emitOutOfLine,
   data: emitData,
   finish,
 };
@@ -87,37 +106,27 @@ function emitPrologue(e: Emission): void {
   }
 }
 
-function emitInstruction(e: Emission, ends: BlockEnds, i: number, k: number): void {
+function emitRowOrCompare(e: Emission, i: number): void {
   const { v } = e;
   const op = v.op[i];
-  if (op < PSEUDO_BASE) {
-    const consumer = consumerOf(e, i);
-    if (consumer === CONSUMER.NONE) {
-      if (op === X.LEA32 || op === X.LEA64) emitSum(e, i, op, v.firstOperand[i]);
-      else emitRow(e, i, op, v.firstOperand[i]);
-    } else {
-      emitCompare(e, i);
-    }
-    return;
+  const consumer = consumerOf(e, i);
+  if (consumer === CONSUMER.NONE) {
+    if (op === X.LEA32 || op === X.LEA64) emitSum(e, i, op, v.firstOperand[i]);
+    else emitRow(e, i, op, v.firstOperand[i]);
+  } else {
+    emitCompare(e, i);
   }
+}
+
+function emitReturn(e: Emission): void {
+  calls.dropFrame(e);
+  emitRegister(e.asm, X.RET, 0, 0, 0, 0, 0);
+}
+
+/** Pseudo operation `op` of this architecture. */
+function emitInstruction(e: Emission, i: number, op: number): void {
+  const { v } = e;
   switch (op) {
-    case P.CONST_I32:
-    case P.CONST_I64:
-    case P.CONST_F32:
-    case P.CONST_F64:
-    case P.CONST_V128:
-      emitRematerialized(e, i, e.location[v.firstOperand[i]]);
-      break;
-    case P.RETURN:
-      calls.dropFrame(e);
-      emitRegister(e.asm, X.RET, 0, 0, 0, 0, 0);
-      break;
-    case P.DIV_S:
-    case P.DIV_U:
-    case P.REM_S:
-    case P.REM_U:
-      integers.emitDivision(e, i, op);
-      break;
     case P.MULHI_U:
     case P.MULHI_S:
       emitRegister(e.asm, op === P.MULHI_U ? X.MUL64 : X.IMULH64, 0, e.register(v.firstOperand[i] + 2), 0, 0, 0);
@@ -129,17 +138,11 @@ function emitInstruction(e: Emission, ends: BlockEnds, i: number, k: number): vo
     case P.POPCNT_SWAR:
       integers.emitPopulation(e, i);
       break;
-    case P.BOUNDS:
-      integers.emitBounds(e, i);
-      break;
     case P.STORE_CONDITION:
       emitStoredCondition(e, i);
       break;
     case P.CMPXCHG:
       emitRow(e, i, X.CMPXCHG8_M + v.imm[i], v.firstOperand[i] + 2);
-      break;
-    case P.ATOMIC_LOOP:
-      atomics.emitAtomicLoop(e, i);
       break;
     case P.ATOMIC_FENCE:
       atomics.emitFence(e);
@@ -148,67 +151,19 @@ function emitInstruction(e: Emission, ends: BlockEnds, i: number, k: number): vo
     case P.FMAX:
       floats.emitExtremum(e, i, op);
       break;
-    case P.FCOPYSIGN:
-      floats.emitCopysign(e, i);
-      break;
-    case P.TRUNC_S32:
-    case P.TRUNC_U32:
-    case P.TRUNC_S64:
-    case P.TRUNC_U64:
-      floats.emitTruncation(e, i, op);
-      break;
     case P.CONVERT_U64:
       floats.emitConversion(e, i);
-      break;
-    case P.SWITCH:
-      emitSwitch(e, ends, i, v.succStart[k], v.imm[i]);
-      break;
-    case P.CHARGE:
-      calls.emitCharge(e, i);
-      break;
-    case P.POLL:
-      calls.emitPoll(e, i);
-      break;
-    case P.GC_ALLOC:
-      emitAllocation(e, i);
-      break;
-    case P.CALL:
-    case P.CALL_RECORD:
-    case P.CALL_IMPORT:
-    case P.CALL_NATIVE:
-    case P.CALL_PARKING:
-      calls.emitCall(e, i, op);
-      break;
-    case P.TAIL_CALL:
-    case P.TAIL_CALL_RECORD:
-    case P.TAIL_CALL_IMPORT:
-      calls.emitTailCall(e, i, op);
       break;
     default:
       throw new Error(`Operation ${op} has no emission`);
   }
 }
 
-/** Cold piece `c` of the kinds that are x64's own. */
-function emitCold(e: Emission, c: number): void {
+/** Fragment `c` of out-of-line code, of this architecture's own kinds. */
+function emitOutOfLine(e: Emission, c: number): void {
   const i = e.coldAt[c];
   const back = e.coldBack[c];
   switch (e.coldKind[c]) {
-    case COLD.CROSS_CALL:
-      calls.emitCrossCall(e, i, e.coldX[c], back);
-      break;
-    case COLD.CROSS_TAIL_CALL:
-      calls.emitCrossTailCall(e);
-      break;
-    case COLD.FUEL:
-      calls.emitColdCharge(e, i);
-      break;
-    case COLD.BOUNDS:
-      integers.emitColdBounds(e, i, back);
-      break;
-    case COLD.ALLOCATION:
-      emitColdAllocation(e, i, back);
-      break;
     case COLD.EXTREMUM:
       floats.emitColdExtremum(e, i, e.coldX[c], back);
       break;

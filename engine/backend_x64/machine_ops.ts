@@ -7,6 +7,13 @@
  * Operand order of a row in VCode: first the operands of the flag consumer, then the row's operands from left to right,
  * where `rw` gives two words (DEF REUSE, then USE REG), a register or slot gives one, and a memory operand gives its address
  * registers (base, then index). Immediates and displacements are in `imm` and `disp`.
+ *
+ * Operands of shared pseudo operations here:
+ *
+ *     DIV_S       def rax, use rax, use divisor, temp rdx; imm as the IR's; aux bit 0: 64-bit
+ *     REM_S       def rdx, use rax, late use divisor, clobbers rax
+ *     TRUNC_S32   def general, use vector; aux bit 0: operand is f64, bit 1: saturating
+ *     ATOMIC_LOOP def rax, temp, late uses: address, value; imm = IR operation + 256 × log2 of the width
  */
 import { pseudoOps } from "../codegen/pseudo_ops.ts";
 
@@ -24,10 +31,6 @@ export {
 
 const OWN = pseudoOps([
   // integer
-  "DIV_S", // def rax, use rax, use divisor, temp rdx; imm as the IR's; aux bit 0: 64-bit
-  "DIV_U",
-  "REM_S", // def rdx, use rax, late use divisor, clobbers rax
-  "REM_U",
   "MULHI_U", // def rdx, use rax, use factor, clobbers rax
   "MULHI_S",
   "CLZ_BSR", // def, use; aux bit 0: 64-bit
@@ -36,18 +39,12 @@ const OWN = pseudoOps([
   // floating point; aux bit 0: f64
   "FMIN", // def, use, use (avx) or def reuse 1, use, use
   "FMAX",
-  "FCOPYSIGN",
-  "TRUNC_S32", // def general, use vector; aux bit 0: operand is f64, bit 1: saturating
-  "TRUNC_U32",
-  "TRUNC_S64",
-  "TRUNC_U64",
   "CONVERT_U64", // def vector, use general; aux bit 0: result is f64
   // A compare whose condition becomes a byte in memory: address registers, register, second register but with an immediate; the address is in
   // aux like a row's, imm the immediate, and STORE_CONDITION says in the consumer's place what compares
   "STORE_CONDITION",
   // atomic memory; the address is like a row's
   "CMPXCHG", // def rax, use rax, address, use replacement; imm = log2 of the width
-  "ATOMIC_LOOP", // def rax, temp, late uses: address, value; imm = IR operation + 256 × log2 of the width
   "ATOMIC_FENCE",
 ]);
 

@@ -49,8 +49,14 @@ export const OUT_OF_LINE = {
   STACK: 4,
   /** x = edge: where exceptions of call `at` land; its moves, then a jump to its target. */
   LANDING: 5,
+  /** Charge `at` finds too little fuel. */
+  FUEL: 6,
+  /** The end of access `at` is beyond the length that the context knows of a shared memory; continues at label `back`. */
+  BOUNDS: 7,
+  /** Allocation `at` finds no free slot; continues at label `back`. */
+  ALLOCATION: 8,
   /** First of the backend's own. */
-  OWN: 6,
+  OWN: 9,
 } as const;
 
 /** State of emission that does not depend on the instruction set; backends extend it. */

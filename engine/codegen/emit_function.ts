@@ -126,7 +126,6 @@ function isInnermost(v: VCode, k: number): boolean {
   return true;
 }
 
-/** The instructions that end a block or name what lies behind it; all others are the backend's. */
 function emitInstruction<E extends FunctionEmission>(
   emitter: Emitter<E>,
   e: E,
@@ -140,34 +139,73 @@ function emitInstruction<E extends FunctionEmission>(
     if (auxConsumer(v.aux[i]) === CONSUMER.BRANCH) {
       const s = v.succStart[k];
       emitBranch(emitter, e, ends, i, v.succ[s], v.succ[s + 1]);
-    } else emitter.instruction(e, ends, i, k);
+    } else emitter.row(e, i);
     return;
   }
   switch (op) {
     case PSEUDO.ENTRY:
     case PSEUDO.ZERO_EXTEND:
-      break;
+      return;
     case PSEUDO.JUMP:
-      emitJump(emitter, e, ends, v.succ[v.succStart[k]]);
-      break;
+      return emitJump(emitter, e, ends, v.succ[v.succStart[k]]);
     case PSEUDO.UNWIND:
-      emitJump(emitter, e, ends, v.succ[v.succStart[k] + 1]);
-      break;
+      return emitJump(emitter, e, ends, v.succ[v.succStart[k] + 1]);
+    case PSEUDO.SWITCH:
+      return emitter.switch(e, ends, i, v.succStart[k], v.imm[i]);
     case PSEUDO.TRAP:
-      emitter.callTrap(e, i, v.imm[i], e.frame);
-      break;
+      return emitter.callTrap(e, i, v.imm[i], e.frame);
     case PSEUDO.CALL:
     case PSEUDO.CALL_RECORD:
     case PSEUDO.CALL_IMPORT:
     case PSEUDO.CALL_NATIVE:
     case PSEUDO.CALL_PARKING:
       if ((v.aux[i] & AUX_LANDING) !== 0) e.landing = e.cold(OUT_OF_LINE.LANDING, i, v.succ[v.succStart[k]], 0) + 1;
-      emitter.instruction(e, ends, i, k);
+      emitter.call(e, i, op);
       e.landing = 0;
-      break;
-    default:
-      emitter.instruction(e, ends, i, k);
+      return;
   }
+  emitOperation(emitter, e, i, op);
+}
+
+/** Pseudo operation `op` that names no block. */
+function emitOperation<E extends FunctionEmission>(emitter: Emitter<E>, e: E, i: number, op: number): void {
+  switch (op) {
+    case PSEUDO.CONST_I32:
+    case PSEUDO.CONST_I64:
+    case PSEUDO.CONST_F32:
+    case PSEUDO.CONST_F64:
+    case PSEUDO.CONST_V128:
+      return emitter.rematerialize(e, i, e.location[e.v.firstOperand[i]]);
+    case PSEUDO.RETURN:
+      return emitter.leave(e);
+    case PSEUDO.TAIL_CALL:
+    case PSEUDO.TAIL_CALL_RECORD:
+    case PSEUDO.TAIL_CALL_IMPORT:
+      return emitter.tailCall(e, i, op);
+    case PSEUDO.BOUNDS:
+      return emitter.bounds(e, i);
+    case PSEUDO.CHARGE:
+      return emitter.charge(e, i);
+    case PSEUDO.POLL:
+      return emitter.poll(e, i);
+    case PSEUDO.GC_ALLOC:
+      return emitter.allocation(e, i);
+    case PSEUDO.DIV_S:
+    case PSEUDO.DIV_U:
+    case PSEUDO.REM_S:
+    case PSEUDO.REM_U:
+      return emitter.division(e, i, op);
+    case PSEUDO.FCOPYSIGN:
+      return emitter.copysign(e, i);
+    case PSEUDO.TRUNC_S32:
+    case PSEUDO.TRUNC_U32:
+    case PSEUDO.TRUNC_S64:
+    case PSEUDO.TRUNC_U64:
+      return emitter.truncation(e, i, op);
+    case PSEUDO.ATOMIC_LOOP:
+      return emitter.atomicLoop(e, i);
+  }
+  emitter.instruction(e, i, op);
 }
 
 /** Where exceptions of a call arrive: no register but those of context and memory holds anything. */
@@ -214,8 +252,23 @@ function emitCold<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: B
       case OUT_OF_LINE.LANDING:
         emitLanding(emitter, e, ends, coldX[c]);
         break;
+      case OUT_OF_LINE.CROSS_CALL:
+        emitter.crossCall(e, i, coldX[c], coldBack[c]);
+        break;
+      case OUT_OF_LINE.CROSS_TAIL_CALL:
+        emitter.crossTailCall(e);
+        break;
+      case OUT_OF_LINE.FUEL:
+        emitter.outOfFuel(e, i);
+        break;
+      case OUT_OF_LINE.BOUNDS:
+        emitter.slowBounds(e, i, coldBack[c]);
+        break;
+      case OUT_OF_LINE.ALLOCATION:
+        emitter.slowAllocation(e, i, coldBack[c]);
+        break;
       default:
-        emitter.cold(e, c);
+        emitter.outOfLine(e, c);
     }
   }
 }

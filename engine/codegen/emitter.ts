@@ -12,8 +12,32 @@ export interface Emitter<E extends FunctionEmission> {
   readonly reserved: number;
   /** The stack check and the frame. */
   prologue(e: E): void;
-  /** Instruction `i` of block `k`, unless it is one of those at the end of a block that emit_function.ts knows itself. */
-  instruction(e: E, ends: BlockEnds, i: number, k: number): void;
+  /** Instruction `i`, a row, with whatever consumes its flags; branches are emit_edges.ts's. */
+  row(e: E, i: number): void;
+  /** Instruction `i`, pseudo operation `op` of the backend's own. */
+  instruction(e: E, i: number, op: number): void;
+  /** The instruction `i` that can be repeated, into `location`. */
+  rematerialize(e: E, i: number, location: number): void;
+  /** Drops the frame and returns. */
+  leave(e: E): void;
+  division(e: E, i: number, op: number): void;
+  copysign(e: E, i: number): void;
+  truncation(e: E, i: number, op: number): void;
+  bounds(e: E, i: number): void;
+  atomicLoop(e: E, i: number): void;
+  allocation(e: E, i: number): void;
+  charge(e: E, i: number): void;
+  poll(e: E, i: number): void;
+  /** Selects among edges first … first + n − 1 (in `succ`) by the index of SWITCH `i`; the last is the default. */
+  switch(e: E, ends: BlockEnds, i: number, first: number, n: number): void;
+  call(e: E, i: number, op: number): void;
+  tailCall(e: E, i: number, op: number): void;
+  /** Out-of-line code of instruction `i`: see OUT_OF_LINE in emission.ts. */
+  crossCall(e: E, i: number, landing: number, back: number): void;
+  crossTailCall(e: E): void;
+  outOfFuel(e: E, i: number): void;
+  slowBounds(e: E, i: number, back: number): void;
+  slowAllocation(e: E, i: number, back: number): void;
   /** Edits [first, end) of the allocation. */
   edits(e: E, first: number, end: number): void;
   /** The compare of instruction `i`; returns the condition to branch on. */
@@ -24,8 +48,8 @@ export interface Emitter<E extends FunctionEmission> {
   movesEarly(e: E, i: number, back: number, other: number): boolean;
   /** Calls the trap stub of `code` for instruction `at` where the frame is `frame`. */
   callTrap(e: E, at: number, code: number, frame: number): void;
-  /** Cold piece `c` of a kind that is the backend's, or of a call into another instance. */
-  cold(e: E, c: number): void;
+  /** Fragment `c` of out-of-line code, of a kind of the backend's own. */
+  outOfLine(e: E, c: number): void;
   /** Constants and tables behind the code. */
   data(e: E): void;
   /** Appends the function to the image. */

@@ -38,6 +38,17 @@ const SHARED_ROWS = [
   "TAIL_CALL_RECORD", // as CALL_RECORD
   "TAIL_CALL_IMPORT",
   "UNWIND", // after a call with a landing: successor 0 is the landing, 1 goes on
+  // arithmetic; operands and the rest of aux are the backend's. aux bit 0: 64-bit, or of f64
+  "DIV_S", // imm as the IR's
+  "DIV_U",
+  "REM_S",
+  "REM_U",
+  "FCOPYSIGN",
+  "TRUNC_S32", // def general, use vector
+  "TRUNC_U32",
+  "TRUNC_S64",
+  "TRUNC_U64",
+  "ATOMIC_LOOP",
 ] as const;
 
 type SharedName = (typeof SHARED_ROWS)[number];
