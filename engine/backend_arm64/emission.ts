@@ -25,6 +25,9 @@ export const KIND = {
   ADDRESS: 9,
 } as const;
 
+/** The byte between functions. */
+export const FILLER = 0;
+
 /** Kinds of out-of-line code. */
 export const COLD = {
   ...OUT_OF_LINE,
@@ -89,7 +92,7 @@ export class Emission extends FunctionEmission {
   }
 
   /** The position of a call just emitted is a return offset; `frame` includes the return address. */
-  callSite(at: number, frame: number, cross = 0): void {
+  override callSite(at: number, frame: number, cross = 0): void {
     this.recordCallSite(at, frame - 8, cross);
   }
 

@@ -12,7 +12,7 @@ import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
-import { COLD, type Emission } from "./emission.ts";
+import { COLD, type Emission, FILLER } from "./emission.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
 import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, LINK, MEMORY_BASE, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
@@ -26,8 +26,6 @@ import * as integers from "./emit_integer.ts";
 import { emitAt, emitEdits, emitRematerialized, emitRow } from "./emit_row.ts";
 import { finish } from "./branch_relaxation.ts";
 
-/** The byte between functions. */
-export const FILLER = 0;
 /** Room for the longest expansion of one VCode instruction. */
 const RESERVED = 512;
 const PAGE = 4096;
@@ -167,17 +165,11 @@ function emitInstruction(e: Emission, i: number, op: number): void {
   }
 }
 
-/** Fragment `c` of out-of-line code, of this architecture's own kinds. */
+/** Fragment `c` of out-of-line code: a cross landing, the only kind of this architecture's own. */
 function emitOutOfLine(e: Emission, c: number): void {
-  const i = e.coldAt[c];
-  const back = e.coldBack[c];
-  switch (e.coldKind[c]) {
-    case COLD.CROSS_LANDING:
-      // The unwinder left sp where a return address of 8 bytes would have been dropped.
-      e.asm.rri(X.ADD_I64, SP, SP, 8, 0);
-      e.jump(e.coldX[c]);
-      break;
-  }
+  // The unwinder left sp where a return address of 8 bytes would have been dropped.
+  e.asm.rri(X.ADD_I64, SP, SP, 8, 0);
+  e.jump(e.coldX[c]);
 }
 
 if (INSTRUCTION_ROWS.length >= PSEUDO_BASE) throw new Error("Too many instruction rows");

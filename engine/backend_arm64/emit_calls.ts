@@ -1,9 +1,8 @@
 /**
- * Emission of calls. Direct calls are relative; a record's code runs in line when the record belongs to our context, otherwise
- * in the cold part, which switches the context registers around the call. Host functions and parking builtins are entered by a
- * jump with the return address in x30 instead of a call, so that the processor's return stack stays balanced when they leave for
- * the host (codegen.md §4.3).
+ * Emission of calls for arm64: the instructions that codegen/emit_calls.ts asks for, calls into other instances, tail calls, charges of
+ * fuel and polls.
  */
+import { type CallForms, emitCallForms } from "../codegen/emit_calls.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { CALL_OWN } from "../ir/ops.ts";
 import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
@@ -12,7 +11,7 @@ import { RECORD_REGISTER } from "./abi.ts";
 import { COLD, type Emission, KIND } from "./emission.ts";
 import { emitAt } from "./emit_row.ts";
 import { X } from "./instructions.ts";
-import { AUX_LANDING, CC, P } from "./machine_ops.ts";
+import { CC, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, FUEL, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
 
 /** Option of an extended operand: 64 bits, as they are. */
@@ -79,61 +78,27 @@ export function callTrap(e: Emission, at: number, code: number, frame: number): 
   e.trapSite(at, code, frame === 0 ? 16 : frame);
 }
 
-/** Jumps with the address of a label as return address: a call that does not use the return stack. */
-function jumpCall(e: Emission, i: number, jump: () => void): void {
-  const after = e.newLabel();
-  e.address(LINK, after);
-  jump();
-  e.bind(after);
-  e.callSite(i, e.frame);
-}
+const FORMS: CallForms<Emission> = {
+  call: (e, kind, target) => relative(e, X.BL, kind, target),
+  jump: (e, kind, target) => relative(e, X.B, kind, target),
+  returnTo: (e, after) => e.address(LINK, after),
+  importRecord,
+  branchForeign(e, label) {
+    loadRecord(e);
+    e.asm.rrr(X.SUBS64, ZERO, SCRATCH, CONTEXT_REGISTER);
+    e.branch(CC.NE, label);
+  },
+  callRecord: (e) => e.asm.rrr(X.BLR, 0, SCRATCH2, 0),
+  jumpRecord: (e) => e.asm.rrr(X.BR, 0, SCRATCH2, 0),
+  callOwn(e) {
+    loadRecordField(e, SCRATCH2, RECORD.CODE);
+    e.asm.rrr(X.BLR, 0, SCRATCH2, 0);
+  },
+  mayFault: (e, i, code) => e.faultSite(i, code),
+};
 
 export function emitCall(e: Emission, i: number, op: number): void {
-  const { v, asm } = e;
-  const target = v.imm[i];
-  switch (op) {
-    case P.CALL:
-      relative(e, X.BL, RELOC.FUNCTION, target);
-      e.callSite(i, e.frame);
-      break;
-    case P.CALL_NATIVE:
-      relative(e, X.BL, RELOC.STUB, STUB.BUILTIN + target);
-      e.callSite(i, e.frame);
-      break;
-    case P.CALL_PARKING:
-      jumpCall(e, i, () => relative(e, X.B, RELOC.STUB, STUB.BUILTIN + target));
-      break;
-    case P.CALL_RECORD: {
-      const back = e.newLabel();
-      const nullCode = v.aux[i] & (AUX_LANDING - 1);
-      if (nullCode !== 0) e.faultSite(i, nullCode);
-      if ((target & CALL_OWN) !== 0) {
-        loadRecordField(e, SCRATCH2, RECORD.CODE);
-        asm.rrr(X.BLR, 0, SCRATCH2, 0);
-        e.callSite(i, e.frame);
-        break;
-      }
-      loadRecord(e);
-      asm.rrr(X.SUBS64, ZERO, SCRATCH, CONTEXT_REGISTER);
-      e.branch(CC.NE, e.cold(COLD.CROSS_CALL, i, e.landing, back));
-      asm.rrr(X.BLR, 0, SCRATCH2, 0);
-      e.callSite(i, e.frame);
-      e.bind(back);
-      break;
-    }
-    case P.CALL_IMPORT: {
-      const back = e.newLabel();
-      importRecord(e, target);
-      // A record with our context is a host function of ours. Host functions that another instance imports are called in that one's
-      // context, by whose table of host functions they are numbered.
-      loadRecord(e);
-      asm.rrr(X.SUBS64, ZERO, SCRATCH, CONTEXT_REGISTER);
-      e.branch(CC.NE, e.cold(COLD.CROSS_CALL, i, e.landing, back));
-      jumpCall(e, i, () => asm.rrr(X.BR, 0, SCRATCH2, 0));
-      e.bind(back);
-      break;
-    }
-  }
+  emitCallForms(FORMS, e, i, op);
 }
 
 /** Stores the fuel of code that has it in its register, or loads it for code that may want it there. Changes x16. */

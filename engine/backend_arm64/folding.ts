@@ -4,8 +4,9 @@
  *
  * The backward sweep of codegen/folding.ts. The rules that emit (select_*.ts) look at the marks and match the same shapes again.
  */
-import { dropUses, fold, foldPure, isCompare, isFloatCompare, isIntegerCompare } from "../codegen/folding.ts";
-import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
+import { applyFoldRules, foldRules, operationRange } from "../codegen/folding.ts";
+import { fold, foldPure, isCompare, isFloatCompare } from "../codegen/folding.ts";
+import { OP } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import { type Arm64Lowering, FOLD } from "./lowering_context.ts";
 
@@ -103,128 +104,124 @@ function foldZeros(s: Arm64Lowering, id: number, user: number): void {
   if (s.op[id] === OP.EXTEND_U) foldPure(s, id, user);
 }
 
-/** Backward sweep: marks what is folded. Needs {@linkcode countUses}. */
-export function markFolds(s: Arm64Lowering): void {
-  const { f, op, ty, a, b, c, uses, folded } = s;
-  const { sched } = f;
-  for (let k = f.blockCount - 1; k >= 0; k--) {
-    for (let p = f.blockEnd[k] - 1; p >= f.blockStart[k]; p--) {
-      const id = sched[p];
-      const o = op[id];
-      if (uses[id] === 0 && (OP_FLAGS[o] & FLAG.PURE) !== 0) {
-        dropUses(s, id);
-        continue;
-      }
-      const x = a[id];
-      const y = b[id];
-      switch (o) {
-        case OP.ADD:
-        case OP.SUB:
-          foldWrap(s, y, id);
-          foldWrap(s, x, id);
-          // A constant becomes the immediate, and then the other operand is a register.
-          if (op[y] === OP.CONST || (o === OP.ADD && op[x] === OP.CONST)) break;
-          if (op[y] === OP.MUL && foldPure(s, y, id)) break;
-          if (o === OP.ADD && op[x] === OP.MUL && foldPure(s, x, id)) break;
-          if (foldOperand(s, y, id, true)) break;
-          if (o === OP.ADD) foldOperand(s, x, id, true);
-          break;
-        case OP.AND:
-          if (folded[id] === FOLD.CHAIN) break;
-          foldWrap(s, x, id);
-          foldWrap(s, y, id);
-          foldZeros(s, x, id);
-          foldZeros(s, y, id);
-          // A test of bits takes its operands as they are.
-          if (folded[id] !== 0 || op[x] === OP.CONST) break;
-          if (op[y] === OP.CONST) {
-            // A field: (x >> n) & mask.
-            if (op[x] === OP.SHR_U && op[b[x]] === OP.CONST && isLowMask(s, y)) foldPure(s, x, id);
-            break;
-          }
-          if (foldOperand(s, y, id, false)) break;
-          foldOperand(s, x, id, false);
-          break;
-        case OP.OR:
-        case OP.XOR:
-          if (folded[id] === FOLD.CHAIN) break;
-          foldWrap(s, x, id);
-          foldWrap(s, y, id);
-          foldZeros(s, x, id);
-          foldZeros(s, y, id);
-          if (op[y] === OP.CONST || op[x] === OP.CONST) break;
-          if (foldOperand(s, y, id, false)) break;
-          foldOperand(s, x, id, false);
-          break;
-        case OP.MUL:
-          foldZeros(s, x, id);
-          foldZeros(s, y, id);
-          foldWrap(s, x, id);
-          foldWrap(s, y, id);
-          break;
-        case OP.SHL:
-        case OP.SHR_S:
-        case OP.SHR_U:
-        case OP.ROTL:
-        case OP.ROTR:
-          foldWrap(s, x, id);
-          foldWrap(s, y, id);
-          foldZeros(s, x, id);
-          break;
-        case OP.WRAP:
-          // A field of 32 bits. Users of a folded WRAP read the low half of what it has.
-          if (folded[id] === 0 && op[x] === OP.SHR_U && op[b[x]] === OP.CONST) foldPure(s, x, id);
-          break;
-        case OP.CLZ:
-        case OP.CTZ:
-        case OP.EXTEND8_S:
-        case OP.EXTEND16_S:
-        case OP.EXTEND_S:
-          foldWrap(s, x, id);
-          break;
-        case OP.SELECT:
-          foldCondition(s, c[id], id);
-          break;
-        case OP.BRANCH:
-        case OP.TRAP_IF:
-          foldCondition(s, x, id);
-          break;
-        case OP.STORE:
-        case OP.STORE8:
-        case OP.STORE16:
-          if (TY_BANK[ty[y]] === 1) foldWrap(s, y, id);
-          foldZeros(s, y, id);
-          break;
-        case OP.VAND:
-        case OP.VOR:
-          if (!foldInverse(s, y, id)) foldInverse(s, x, id);
-          break;
-        case OP.VANDNOT:
-          foldInverse(s, y, id);
-          break;
-        case OP.VBITSELECT:
-          foldInverse(s, c[id], id);
-          break;
-        default:
-          if (isIntegerCompare(o) && folded[id] !== FOLD.REPEATED) {
-            foldWrap(s, x, id);
-            foldWrap(s, y, id);
-            if (folded[id] === FOLD.CHAINED) {
-              foldZeros(s, x, id);
-              foldZeros(s, y, id);
-              break;
-            }
-            if (s.isZero(y) && (o === OP.EQ || o === OP.NE)) {
-              if (folded[id] !== FOLD.FIRST && foldChain(s, x, id)) break;
-              if ((op[x] === OP.AND || isCompare(op[x])) && foldPure(s, x, id)) break;
-            }
-            foldZeros(s, x, id);
-            if (op[x] !== OP.CONST && isConstantShift(s, y)) foldPure(s, y, id);
-            else foldZeros(s, y, id);
-          }
-      }
-    }
+function foldSum(s: Arm64Lowering, id: number): void {
+  const { op } = s;
+  const x = s.a[id];
+  const y = s.b[id];
+  const commutes = op[id] === OP.ADD;
+  foldWrap(s, y, id);
+  foldWrap(s, x, id);
+  // A constant becomes the immediate, and then the other operand is a register.
+  if (op[y] === OP.CONST || (commutes && op[x] === OP.CONST)) return;
+  if (op[y] === OP.MUL && foldPure(s, y, id)) return;
+  if (commutes && op[x] === OP.MUL && foldPure(s, x, id)) return;
+  if (foldOperand(s, y, id, true)) return;
+  if (commutes) foldOperand(s, x, id, true);
+}
+
+function foldAnd(s: Arm64Lowering, id: number): void {
+  const { op, folded } = s;
+  const x = s.a[id];
+  const y = s.b[id];
+  if (folded[id] === FOLD.CHAIN) return;
+  foldOperands(s, id);
+  // A test of bits takes its operands as they are.
+  if (folded[id] !== 0 || op[x] === OP.CONST) return;
+  if (op[y] === OP.CONST) {
+    // A field: (x >> n) & mask.
+    if (op[x] === OP.SHR_U && op[s.b[x]] === OP.CONST && isLowMask(s, y)) foldPure(s, x, id);
+    return;
   }
+  if (!foldOperand(s, y, id, false)) foldOperand(s, x, id, false);
+}
+
+function foldOr(s: Arm64Lowering, id: number): void {
+  const x = s.a[id];
+  const y = s.b[id];
+  if (s.folded[id] === FOLD.CHAIN) return;
+  foldOperands(s, id);
+  if (s.op[y] === OP.CONST || s.op[x] === OP.CONST) return;
+  if (!foldOperand(s, y, id, false)) foldOperand(s, x, id, false);
+}
+
+/** Folds the conversions without code of both operands. */
+function foldOperands(s: Arm64Lowering, id: number): void {
+  foldWrap(s, s.a[id], id);
+  foldWrap(s, s.b[id], id);
+  foldZeros(s, s.a[id], id);
+  foldZeros(s, s.b[id], id);
+}
+
+function foldProduct(s: Arm64Lowering, id: number): void {
+  foldZeros(s, s.a[id], id);
+  foldZeros(s, s.b[id], id);
+  foldWrap(s, s.a[id], id);
+  foldWrap(s, s.b[id], id);
+}
+
+function foldShift(s: Arm64Lowering, id: number): void {
+  foldWrap(s, s.a[id], id);
+  foldWrap(s, s.b[id], id);
+  foldZeros(s, s.a[id], id);
+}
+
+/** A field of 32 bits. Users of a folded WRAP read the low half of its operand. */
+function foldField(s: Arm64Lowering, id: number): void {
+  const x = s.a[id];
+  if (s.folded[id] === 0 && s.op[x] === OP.SHR_U && s.op[s.b[x]] === OP.CONST) foldPure(s, x, id);
+}
+
+function foldStoredValue(s: Arm64Lowering, id: number): void {
+  const y = s.b[id];
+  if (TY_BANK[s.ty[y]] === 1) foldWrap(s, y, id);
+  foldZeros(s, y, id);
+}
+
+function foldIntegerCompare(s: Arm64Lowering, id: number): void {
+  const { op, folded } = s;
+  const x = s.a[id];
+  const y = s.b[id];
+  if (folded[id] === FOLD.REPEATED) return;
+  foldWrap(s, x, id);
+  foldWrap(s, y, id);
+  if (folded[id] === FOLD.CHAINED) {
+    foldZeros(s, x, id);
+    foldZeros(s, y, id);
+    return;
+  }
+  if (s.isZero(y) && (op[id] === OP.EQ || op[id] === OP.NE)) {
+    if (folded[id] !== FOLD.FIRST && foldChain(s, x, id)) return;
+    if ((op[x] === OP.AND || isCompare(op[x])) && foldPure(s, x, id)) return;
+  }
+  foldZeros(s, x, id);
+  if (op[x] !== OP.CONST && isConstantShift(s, y)) foldPure(s, y, id);
+  else foldZeros(s, y, id);
+}
+
+function foldEitherInverse(s: Arm64Lowering, id: number): void {
+  if (!foldInverse(s, s.b[id], id)) foldInverse(s, s.a[id], id);
+}
+
+const RULES = foldRules<Arm64Lowering>([
+  [[OP.ADD, OP.SUB], foldSum],
+  [[OP.AND], foldAnd],
+  [[OP.OR, OP.XOR], foldOr],
+  [[OP.MUL], foldProduct],
+  [[OP.SHL, OP.SHR_S, OP.SHR_U, OP.ROTL, OP.ROTR], foldShift],
+  [[OP.WRAP], foldField],
+  [[OP.CLZ, OP.CTZ, OP.EXTEND8_S, OP.EXTEND16_S, OP.EXTEND_S], (s, id) => foldWrap(s, s.a[id], id)],
+  [operationRange(OP.EQ, OP.GE_U), foldIntegerCompare],
+  [[OP.SELECT], (s, id) => foldCondition(s, s.c[id], id)],
+  [[OP.BRANCH, OP.TRAP_IF], (s, id) => foldCondition(s, s.a[id], id)],
+  [[OP.STORE, OP.STORE8, OP.STORE16], foldStoredValue],
+  [[OP.VAND, OP.VOR], foldEitherInverse],
+  [[OP.VANDNOT], (s, id) => foldInverse(s, s.b[id], id)],
+  [[OP.VBITSELECT], (s, id) => foldInverse(s, s.c[id], id)],
+]);
+
+/** Marks the values that their users compute (backward sweep). */
+export function markFolds(s: Arm64Lowering): void {
+  applyFoldRules(s, RULES, 0);
 }
 
 /** How far the operands of a value are looked at. */

@@ -11,12 +11,10 @@
  *
  * x28 always holds a context with a thread while guest code runs, so both exits find the thread state through it.
  */
-import { MachineCode } from "../codegen/machine_code.ts";
 import type { ProcessStubs } from "../codegen/target.ts";
 import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, PARKED, STATUS, THREAD } from "../abi/context_layout.ts";
 import { FAULT_FRAME } from "./abi.ts";
-import { KIND } from "./emission.ts";
-import { labelOffset } from "../codegen/branch_relaxation.ts";
+import { assembleProcessStubs } from "../codegen/process_stubs.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { emitCacheMaintenance } from "./native_builtins.ts";
@@ -55,40 +53,16 @@ const SYS_RT_SIGACTION = 134;
 export function buildProcessStubs(os: string): ProcessStubs {
   const layout = SIGNALS[os];
   if (layout === undefined) throw new RangeError(`No arm64 process stubs for operating system "${os}"`);
-  const code = new MachineCode(0, 0);
-  const s = new StubCode(BARE_CONTEXT, code);
-  const labels = {
-    call: s.newLabel(),
-    resume: s.newLabel(),
-    trap: s.newLabel(),
-    landing: s.newLabel(),
-    tail: s.newLabel(),
-  };
-  const handler = s.newLabel();
-  const words = s.newLabel();
-  const poll = s.newLabel();
-  emitCallStub(s, labels.call);
-  emitResumeStub(s, labels.resume);
-  emitTrapExit(s, labels.trap, labels.landing);
-  emitTailReturn(s, labels.tail);
-  emitPollLanding(s, poll);
-  emitFaultHandler(s, handler, words, poll, layout, os);
-  s.fixup(KIND.ALIGN, 16, 0, 0, 0);
-  s.bind(words);
-  s.asm.reserve(FAULT_WORDS.SIZE);
-  for (let k = 0; k < FAULT_WORDS.SIZE; k += 4) s.asm.word(0);
-  s.finish();
-  return {
-    bytes: code.bytes.slice(0, code.length),
+  return assembleProcessStubs(new StubCode(BARE_CONTEXT), {
+    wordAlignment: 16,
     unwinds: false,
-    call: labelOffset(s, labels.call),
-    resume: labelOffset(s, labels.resume),
-    trapExit: labelOffset(s, labels.trap),
-    tailReturn: labelOffset(s, labels.tail),
-    faultHandler: labelOffset(s, handler),
-    faultWords: labelOffset(s, words),
-    faultLanding: labelOffset(s, labels.landing),
-  };
+    call: emitCallStub,
+    resume: emitResumeStub,
+    trapExit: emitTrapExit,
+    tailReturn: emitTailReturn,
+    pollLanding: emitPollLanding,
+    faultHandler: (s, label, words, poll) => emitFaultHandler(s, label, words, poll, layout, os),
+  });
 }
 
 /** A C function void (first, end) that makes freshly written code visible to instruction fetch. */

@@ -1,13 +1,14 @@
 /**
  * Rules between vectors and scalars: splats, lanes, tests.
  */
+import { constantVector } from "../codegen/lowering_context.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
 import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CONSUMER } from "./machine_ops.ts";
 import type { Arm64Lowering } from "./lowering_context.ts";
-import { constantVector, one, oneInto, two } from "./vector_code.ts";
+import { one, oneInto, two } from "./vector_code.ts";
 
 const { I8X16, I16X8, I64X2, F32X4 } = SHAPE;
 

@@ -2,6 +2,9 @@
  * Code between the thread state's SLOTS and the calling convention, per signature: entry thunks (host → wasm), parking thunks
  * (wasm → host functions and builtins), and fast entries with the machine types of the host's own calling convention.
  */
+import { hasFastEntry, threadSlot } from "../codegen/thunks.ts";
+import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/emit_function.ts";
+import { FILLER } from "./emission.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, RECORD, STATUS, THREAD } from "../abi/context_layout.ts";
@@ -36,21 +39,17 @@ const STORE_ROWS: Readonly<Record<number, number>> = {
   [TY.V128]: X.STR_Q_U,
 };
 
-function slot(index: number): number {
-  return THREAD.SLOTS + index * THREAD.SLOT_SIZE;
-}
-
-/** Stores the values that `places` keeps in registers to their slots. */
-function storeSlots(s: StubCode, types: Uint8Array, places: Int8Array): void {
+/** Stores the values that `locations` keeps in registers to their slots. */
+function storeSlots(s: StubCode, types: Uint8Array, locations: Int8Array): void {
   for (let i = 0; i < types.length; i++) {
-    if (places[i] >= 0) s.at(STORE_ROWS[types[i]], places[i] & 31, THREAD_REGISTER, slot(i));
+    if (locations[i] >= 0) s.at(STORE_ROWS[types[i]], locations[i] & 31, THREAD_REGISTER, threadSlot(i));
   }
 }
 
-/** Loads the values that `places` keeps in registers from their slots. */
-function loadSlots(s: StubCode, types: Uint8Array, places: Int8Array): void {
+/** Loads the values that `locations` keeps in registers from their slots. */
+function loadSlots(s: StubCode, types: Uint8Array, locations: Int8Array): void {
   for (let i = 0; i < types.length; i++) {
-    if (places[i] >= 0) s.at(LOAD_ROWS[types[i]], places[i] & 31, THREAD_REGISTER, slot(i));
+    if (locations[i] >= 0) s.at(LOAD_ROWS[types[i]], locations[i] & 31, THREAD_REGISTER, threadSlot(i));
   }
 }
 
@@ -58,14 +57,14 @@ function loadSlots(s: StubCode, types: Uint8Array, places: Int8Array): void {
  * Copies entries between the overflow buffer and the slots, from the first that is not in a register on: both have 16 bytes per
  * index, so entries of register values in between are copied too, to no effect. Changes x10, x11, x16, x17 and v31.
  */
-function copyOverflow(s: StubCode, places: Int8Array, toSlots: boolean): void {
-  const first = places.indexOf(-1);
+function copyOverflow(s: StubCode, locations: Int8Array, toSlots: boolean): void {
+  const first = locations.indexOf(-1);
   if (first < 0) return;
   const loop = s.newLabel();
   s.at(X.LDR_X_U, BUFFER, CONTEXT_REGISTER, CONTEXT.OVERFLOW);
   s.add(SCRATCH2, THREAD_REGISTER, THREAD.SLOTS);
   s.constant(INDEX, BigInt(first * OVERFLOW_ENTRY));
-  s.constant(SCRATCH, BigInt(places.length * OVERFLOW_ENTRY));
+  s.constant(SCRATCH, BigInt(locations.length * OVERFLOW_ENTRY));
   s.bind(loop);
   const indexed = (row: number, base: number) => {
     s.asm.reserve(64);
@@ -111,10 +110,7 @@ export function emitParkingThunk(
 }
 
 function begin(context: CodegenContext, code: MachineCode): StubCode {
-  while (code.length % 16 !== 0) {
-    code.reserve(1);
-    code.bytes[code.length++] = 0;
-  }
+  alignImage(code, FUNCTION_ALIGNMENT, FILLER);
   return new StubCode(context, code);
 }
 
@@ -159,16 +155,7 @@ export function buildFastEntry(
   threadAddress: bigint,
 ): Uint8Array | undefined {
   const { params, results } = signature;
-  let integers = 0;
-  let floats = 0;
-  for (const ty of params) {
-    if (ty === TY.V128) return undefined;
-    if (TY_BANK[ty] === 1) integers++;
-    else floats++;
-  }
-  if (integers > HOST_INTEGERS || floats > HOST_FLOATS || results.length > 1 || results[0] === TY.V128) {
-    return undefined;
-  }
+  if (!hasFastEntry(signature, HOST_INTEGERS, HOST_FLOATS)) return undefined;
   const s = new StubCode(BARE_CONTEXT);
   s.constant(THREAD_REGISTER, threadAddress);
   s.saveHost(THREAD_REGISTER);
@@ -187,7 +174,7 @@ export function buildFastEntry(
   s.constant(THREAD_REGISTER, threadAddress);
   s.storeFuel(THREAD_REGISTER);
   // The result goes to its slot as well: after a park the caller is resume, which cannot hand it over.
-  if (results.length === 1) s.at(STORE_ROWS[results[0]], 0, THREAD_REGISTER, slot(0));
+  if (results.length === 1) s.at(STORE_ROWS[results[0]], 0, THREAD_REGISTER, threadSlot(0));
   s.at(X.STR_W_U, ZERO, THREAD_REGISTER, THREAD.STATUS);
   s.returnToHost(THREAD_REGISTER);
   s.finish();

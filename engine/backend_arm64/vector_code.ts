@@ -3,7 +3,6 @@
  */
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { TY } from "../ir/types.ts";
-import { P } from "./machine_ops.ts";
 import type { Arm64Lowering } from "./lowering_context.ts";
 
 /** A new register of type `ty`, which the instruction in hand defines. */
@@ -53,15 +52,4 @@ export function twoInto(s: Arm64Lowering, row: number, old: number, x: number, y
   s.use(old);
   s.end();
   return d;
-}
-
-/** A vector constant in a register. */
-export function constantVector(s: Arm64Lowering, w0: number, w1: number, w2: number, w3: number): number {
-  const { v } = s;
-  const vreg = v.newVreg(TY.V128);
-  const i = v.beginInstruction(P.CONST_V128, v.addVector(w0, w1, w2, w3), 0, 0);
-  v.operand(operandWord(vreg, ROLE.DEF, CONSTRAINT.REG));
-  v.endInstruction();
-  v.vregRemat[vreg] = i + 1;
-  return vreg;
 }

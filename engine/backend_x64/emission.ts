@@ -18,6 +18,9 @@ export const KIND = {
   IMAGE: 9,
 } as const;
 
+/** The byte between functions: a breakpoint. */
+export const FILLER = 0xcc;
+
 /** Kinds of out-of-line code. */
 export const COLD = {
   ...OUT_OF_LINE,
@@ -73,7 +76,7 @@ export class Emission extends FunctionEmission {
   }
 
   /** The position of a call just emitted is a return offset. */
-  callSite(at: number, frame: number, cross = 0): void {
+  override callSite(at: number, frame: number, cross = 0): void {
     this.recordCallSite(at, frame, cross);
   }
 

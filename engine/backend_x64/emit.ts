@@ -12,7 +12,7 @@ import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
-import { COLD, type Emission } from "./emission.ts";
+import { COLD, type Emission, FILLER } from "./emission.ts";
 import { emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
 import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
@@ -27,8 +27,6 @@ import { emitEdits, emitRematerialized, emitRow, emitSum, ri, rm } from "./emit_
 import { emitAllocation, emitColdAllocation } from "./emit_allocation.ts";
 import { finish } from "./branch_relaxation.ts";
 
-/** The byte between functions: a breakpoint. */
-export const FILLER = 0xcc;
 /** Room for the longest expansion of one VCode instruction. */
 const RESERVED = 512;
 const PAGE = 4096;

@@ -1,16 +1,15 @@
 /**
- * Emission of calls. Direct calls are relative; a record's code runs in line when the record belongs to our context, otherwise
- * in the cold part, which switches the context registers around the call. Host functions and parking builtins are entered by a
- * jump with a pushed return address instead of a call, so that the processor's return stack stays balanced when they leave for
- * the host (codegen.md §4.3).
+ * Emission of calls for x64: the instructions that codegen/emit_calls.ts asks for, calls into other instances, tail calls, charges of
+ * fuel and polls.
  */
+import { type CallForms, emitCallForms } from "../codegen/emit_calls.ts";
 import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { TRAP } from "../traps.ts";
 import { COLD, type Emission, KIND } from "./emission.ts";
 import { BASE_RIP, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { X } from "./instructions.ts";
-import { AUX_LANDING, CC, P } from "./machine_ops.ts";
+import { CC, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, FUEL, MEMORY_BASE, MEMORY_LENGTH, RSP, SCRATCH } from "./registers.ts";
 import { RECORD_REGISTER } from "./abi.ts";
 import { ri, rm, rr } from "./emit_row.ts";
@@ -43,57 +42,25 @@ export function callTrap(e: Emission, at: number, code: number, frame: number): 
   e.trapSite(at, code, frame);
 }
 
-/** Pushes the address of a label and jumps: a call that does not use the return stack. */
-function jumpCall(e: Emission, i: number, jump: () => void): void {
-  const after = e.newLabel();
-  emitMemory(e.asm, X.LEA64, SCRATCH, 0, BASE_RIP, NO_REGISTER, 0, 0, 0, 0);
-  const at = e.asm.ripAt;
-  e.fixupFrom(at, KIND.RELATIVE, after, e.asm.at - at, 0, 0);
-  emitRegister(e.asm, X.PUSH, SCRATCH, 0, 0, 0, 0);
-  jump();
-  e.bind(after);
-  e.callSite(i, e.frame);
-}
+const FORMS: CallForms<Emission> = {
+  call: (e, kind, target) => relative(e, X.CALL32, kind, target),
+  jump: (e, kind, target) => relative(e, X.JMP32, kind, target),
+  returnTo(e, after) {
+    leaLabel(e, SCRATCH, after);
+    emitRegister(e.asm, X.PUSH, SCRATCH, 0, 0, 0, 0);
+  },
+  importRecord: (e, index) => rm(e, X.LEA64, RECORD_REGISTER, CONTEXT_REGISTER, importRecord(e, index)),
+  branchForeign(e, label) {
+    rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
+    e.branch(CC.NE, label);
+  },
+  callRecord: (e) => emitMemory(e.asm, X.CALL_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0),
+  jumpRecord: (e) => emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0),
+  mayFault: (e, i, code) => e.trapSite(i, code, e.frame),
+};
 
 export function emitCall(e: Emission, i: number, op: number): void {
-  const { v } = e;
-  const target = v.imm[i];
-  switch (op) {
-    case P.CALL:
-      relative(e, X.CALL32, RELOC.FUNCTION, target);
-      e.callSite(i, e.frame);
-      break;
-    case P.CALL_NATIVE:
-      relative(e, X.CALL32, RELOC.STUB, STUB.BUILTIN + target);
-      e.callSite(i, e.frame);
-      break;
-    case P.CALL_PARKING:
-      jumpCall(e, i, () => relative(e, X.JMP32, RELOC.STUB, STUB.BUILTIN + target));
-      break;
-    case P.CALL_RECORD: {
-      const back = e.newLabel();
-      const nullCode = v.aux[i] & (AUX_LANDING - 1);
-      if (nullCode !== 0) e.trapSite(i, nullCode, e.frame);
-      rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
-      e.branch(CC.NE, e.cold(COLD.CROSS_CALL, i, e.landing, back));
-      emitMemory(e.asm, X.CALL_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
-      e.callSite(i, e.frame);
-      e.bind(back);
-      break;
-    }
-    case P.CALL_IMPORT: {
-      const back = e.newLabel();
-      const record = importRecord(e, target);
-      rm(e, X.LEA64, RECORD_REGISTER, CONTEXT_REGISTER, record);
-      // A record with our context is a host function of ours. Host functions that another instance imports are called in that one's
-      // context, by whose table of host functions they are numbered.
-      rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
-      e.branch(CC.NE, e.cold(COLD.CROSS_CALL, i, e.landing, back));
-      jumpCall(e, i, () => emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0));
-      e.bind(back);
-      break;
-    }
-  }
+  emitCallForms(FORMS, e, i, op);
 }
 
 /** Stores the fuel of code that has it in its register, or loads it for code that may want it there. Changes r11. */

@@ -5,9 +5,10 @@
  * The backward sweep of codegen/folding.ts. A load may move down to its user past pure operations and other loads only; past a trap only if it cannot trap itself.
  * The rules that emit (select_*.ts) look at the marks and match the same shapes again.
  */
-import { dropUses, fold, foldPure, isCompare, isIntegerCompare } from "../codegen/folding.ts";
+import { applyFoldRules, foldRules, operationRange } from "../codegen/folding.ts";
+import { fold, foldPure, isCompare, isIntegerCompare } from "../codegen/folding.ts";
 import { REGION } from "../ir/function.ts";
-import { FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
+import { OP } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
 import { foldAddress } from "./addressing.ts";
@@ -149,140 +150,89 @@ function foldStoredCompare(s: X64Lowering, store: number): void {
   s.count("store8-flags");
 }
 
-/** Operations that never fold an operand. They are many, and a long switch tells them last. */
-const FOLDS_NOTHING: Uint8Array = new Uint8Array(OP_FLAGS.length);
-for (
-  const o of [OP.CONST, OP.PARAM, OP.UNDEF, OP.RESULT, OP.CALL, OP.CALL_RECORD, OP.CALL_BUILTIN, OP.JUMP, OP.CONTEXT]
-) {
-  FOLDS_NOTHING[o] = 1;
+function foldWraps(s: X64Lowering, id: number): void {
+  foldWrap(s, s.a[id], id);
+  foldWrap(s, s.b[id], id);
 }
 
-/** Backward sweep: marks what is folded. Needs {@linkcode countUses}. */
+function foldDifference(s: X64Lowering, id: number): void {
+  foldWraps(s, id);
+  foldLoad(s, s.b[id], id, s.ty[id]);
+}
+
+function foldShift(s: X64Lowering, id: number): void {
+  foldWraps(s, id);
+  if (s.bmi2 && s.op[s.b[id]] !== OP.CONST) foldLoad(s, s.a[id], id, s.ty[id]);
+}
+
+function foldRotation(s: X64Lowering, id: number): void {
+  foldWraps(s, id);
+  if (s.rorx && s.op[s.b[id]] === OP.CONST) foldLoad(s, s.a[id], id, s.ty[id]);
+}
+
+/** Folds a load of the result's type into an operation of one operand. */
+function foldOwnLoad(s: X64Lowering, id: number): void {
+  foldLoad(s, s.a[id], id, s.ty[id]);
+}
+
+/** Folds a load of the operand's type into a conversion. */
+function foldOperandLoad(s: X64Lowering, id: number): void {
+  foldLoad(s, s.a[id], id, s.ty[s.a[id]]);
+}
+
+/** Either operand may be the folded load: the operation commutes. */
+function foldCommutingFloat(s: X64Lowering, id: number): void {
+  if (!foldFloatLoad(s, s.b[id], id, s.ty[id])) foldFloatLoad(s, s.a[id], id, s.ty[id]);
+}
+
+/** The right operand of a float comparison may be in memory; of FLT and FLE, whose operands are exchanged, the left one. */
+function foldFloatCompare(s: X64Lowering, id: number): void {
+  if (s.folded[id] === FOLD.REPEATED) return;
+  const operand = s.op[id] === OP.FLT || s.op[id] === OP.FLE ? s.a[id] : s.b[id];
+  foldFloatLoad(s, operand, id, s.ty[operand]);
+}
+
+function foldStore(s: X64Lowering, id: number): void {
+  foldReadModifyWrite(s, id);
+  foldStoredCompare(s, id);
+  foldStoredLane(s, id);
+  if (TY_BANK[s.ty[s.b[id]]] === 1) foldWrap(s, s.b[id], id);
+  foldAddress(s, id, true);
+}
+
+const RULES = foldRules<X64Lowering>([
+  [operationRange(OP.LOAD, OP.LOAD32_U), (s, id) => foldAddress(s, id, true)],
+  [operationRange(OP.ATOMIC_LOAD, OP.ATOMIC_XCHG), (s, id) => foldAddress(s, id, true)],
+  [[OP.STORE, OP.STORE8, OP.STORE16, OP.STORE32], foldStore],
+  [[OP.ADD, OP.MUL, OP.AND, OP.OR, OP.XOR], foldArithmetic],
+  [[OP.SUB], foldDifference],
+  [[OP.SHL, OP.SHR_S, OP.SHR_U], foldShift],
+  [[OP.ROTL, OP.ROTR], foldRotation],
+  [[OP.CLZ], (s, id) => s.lzcnt && foldOwnLoad(s, id)],
+  [[OP.CTZ], (s, id) => s.bmi1 && foldOwnLoad(s, id)],
+  [[OP.POPCNT], (s, id) => s.popcnt && foldOwnLoad(s, id)],
+  [[OP.EXTEND8_S, OP.EXTEND16_S], (s, id) => foldWrap(s, s.a[id], id)],
+  [[OP.EXTEND_S], (s, id) => foldLoad(s, s.a[id], id, TY.I32) || foldWrap(s, s.a[id], id)],
+  [[OP.WRAP], (s, id) => s.folded[id] === FOLD.NO && foldLoad(s, s.a[id], id, TY.I64)],
+  [operationRange(OP.EQ, OP.GE_U), (s, id) => s.folded[id] !== FOLD.REPEATED && foldIntegerCompare(s, id)],
+  [[OP.FADD, OP.FMUL], foldCommutingFloat],
+  [[OP.FSUB, OP.FDIV], (s, id) => foldFloatLoad(s, s.b[id], id, s.ty[id])],
+  [[OP.FSQRT, OP.FCEIL, OP.FFLOOR, OP.FTRUNC, OP.FNEAREST], (s, id) => foldFloatLoad(s, s.a[id], id, s.ty[id])],
+  [[OP.FDEMOTE], (s, id) => foldFloatLoad(s, s.a[id], id, TY.F64)],
+  [[OP.FPROMOTE], (s, id) => foldFloatLoad(s, s.a[id], id, TY.F32)],
+  [[OP.CONVERT_S, OP.BITCAST], foldOperandLoad],
+  [[OP.FEQ, OP.FNE, OP.FGT, OP.FGE, OP.FLT, OP.FLE], foldFloatCompare],
+  [[OP.SELECT], (s, id) => foldCondition(s, s.c[id], id)],
+  [[OP.BRANCH, OP.TRAP_IF], (s, id) => foldCondition(s, s.a[id], id)],
+  [operationRange(OP.VSPLAT, OP.VBITSELECT), foldVector],
+]);
+
+/** Kinds of folding whose users have folded the operands. */
+const FINISHED = (1 << FOLD.MEMORY) | (1 << FOLD.ADDRESS) | (1 << FOLD.CONDITION);
+
+/** Marks the values that their users compute (backward sweep). */
 export function markFolds(s: X64Lowering): void {
-  const { f, op, ty, a, b, c, uses, folded } = s;
-  const { sched } = f;
-  for (let k = f.blockCount - 1; k >= 0; k--) {
-    for (let p = f.blockEnd[k] - 1; p >= f.blockStart[k]; p--) {
-      const id = sched[p];
-      const o = op[id];
-      const how = folded[id];
-      if (how === FOLD.MEMORY || how === FOLD.ADDRESS || how === FOLD.CONDITION) continue;
-      if (uses[id] === 0 && (OP_FLAGS[o] & FLAG.PURE) !== 0) {
-        dropUses(s, id);
-        continue;
-      }
-      if (o >= OP.LOAD && o <= OP.LOAD32_U) {
-        foldAddress(s, id, true);
-        continue;
-      }
-      if (FOLDS_NOTHING[o] !== 0) continue;
-      switch (o) {
-        case OP.ADD:
-        case OP.MUL:
-        case OP.AND:
-        case OP.OR:
-        case OP.XOR:
-          foldArithmetic(s, id);
-          break;
-        case OP.SUB:
-          foldWrap(s, a[id], id);
-          foldWrap(s, b[id], id);
-          foldLoad(s, b[id], id, ty[id]);
-          break;
-        case OP.SHL:
-        case OP.SHR_S:
-        case OP.SHR_U:
-          foldWrap(s, a[id], id);
-          foldWrap(s, b[id], id);
-          if (s.bmi2 && op[b[id]] !== OP.CONST) foldLoad(s, a[id], id, ty[id]);
-          break;
-        case OP.ROTL:
-        case OP.ROTR:
-          foldWrap(s, a[id], id);
-          foldWrap(s, b[id], id);
-          if (s.rorx && op[b[id]] === OP.CONST) foldLoad(s, a[id], id, ty[id]);
-          break;
-        case OP.CLZ:
-          if (s.lzcnt) foldLoad(s, a[id], id, ty[id]);
-          break;
-        case OP.CTZ:
-          if (s.bmi1) foldLoad(s, a[id], id, ty[id]);
-          break;
-        case OP.POPCNT:
-          if (s.popcnt) foldLoad(s, a[id], id, ty[id]);
-          break;
-        case OP.EXTEND8_S:
-        case OP.EXTEND16_S:
-          foldWrap(s, a[id], id);
-          break;
-        case OP.EXTEND_S:
-          if (!foldLoad(s, a[id], id, TY.I32)) foldWrap(s, a[id], id);
-          break;
-        case OP.WRAP:
-          if (how === FOLD.NO) foldLoad(s, a[id], id, TY.I64);
-          break;
-        case OP.FADD:
-        case OP.FMUL:
-          // Either operand may be the folded load: the operation commutes.
-          if (!foldFloatLoad(s, b[id], id, ty[id])) foldFloatLoad(s, a[id], id, ty[id]);
-          break;
-        case OP.FSUB:
-        case OP.FDIV:
-          foldFloatLoad(s, b[id], id, ty[id]);
-          break;
-        case OP.FSQRT:
-        case OP.FCEIL:
-        case OP.FFLOOR:
-        case OP.FTRUNC:
-        case OP.FNEAREST:
-          foldFloatLoad(s, a[id], id, ty[id]);
-          break;
-        case OP.FDEMOTE:
-          foldFloatLoad(s, a[id], id, TY.F64);
-          break;
-        case OP.FPROMOTE:
-          foldFloatLoad(s, a[id], id, TY.F32);
-          break;
-        case OP.CONVERT_S:
-          foldLoad(s, a[id], id, ty[a[id]]);
-          break;
-        case OP.BITCAST:
-          foldLoad(s, a[id], id, ty[a[id]]);
-          break;
-        case OP.FEQ:
-        case OP.FNE:
-        case OP.FGT:
-        case OP.FGE:
-          if (how !== FOLD.REPEATED) foldFloatLoad(s, b[id], id, ty[b[id]]);
-          break;
-        case OP.FLT:
-        case OP.FLE:
-          if (how !== FOLD.REPEATED) foldFloatLoad(s, a[id], id, ty[a[id]]);
-          break;
-        case OP.SELECT:
-          foldCondition(s, c[id], id);
-          break;
-        case OP.BRANCH:
-        case OP.TRAP_IF:
-          foldCondition(s, a[id], id);
-          break;
-        case OP.STORE:
-        case OP.STORE8:
-        case OP.STORE16:
-        case OP.STORE32:
-          foldReadModifyWrite(s, id);
-          foldStoredCompare(s, id);
-          foldStoredLane(s, id);
-          if (TY_BANK[ty[b[id]]] === 1) foldWrap(s, b[id], id);
-          foldAddress(s, id, true);
-          break;
-        default:
-          if (o >= OP.ATOMIC_LOAD && o <= OP.ATOMIC_XCHG) foldAddress(s, id, true);
-          else if (o >= OP.VSPLAT && o <= OP.VBITSELECT) foldVector(s, id);
-          else if (isIntegerCompare(o) && how !== FOLD.REPEATED) foldIntegerCompare(s, id);
-      }
-    }
-  }
+  applyFoldRules(s, RULES, FINISHED);
 }
 
 function foldArithmetic(s: X64Lowering, id: number): void {

@@ -2,6 +2,7 @@
  * Rules for vector arithmetic, comparison, shifts and conversions. An operation that is one instruction comes from vector_rows.ts; the
  * others are sequences of instructions on virtual registers (vector_code.ts), chosen for the fewest operations that SSE4.1 allows.
  */
+import { constantVector } from "../codegen/lowering_context.ts";
 import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
@@ -10,7 +11,6 @@ import { X } from "./instructions.ts";
 import { MODE } from "./machine_ops.ts";
 import type { X64Lowering } from "./lowering_context.ts";
 import {
-  constantVector,
   inverted,
   one,
   ones,

@@ -2,6 +2,9 @@
  * Code between the thread state's SLOTS and the calling convention, per signature: entry thunks (host → wasm), parking thunks
  * (wasm → host functions and builtins), and fast entries with the machine types of the host's own calling convention.
  */
+import { hasFastEntry, threadSlot } from "../codegen/thunks.ts";
+import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/emit_function.ts";
+import { FILLER } from "./emission.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, RECORD, STATUS, THREAD } from "../abi/context_layout.ts";
@@ -47,25 +50,21 @@ const STORE_ROWS: Readonly<Record<number, number>> = {
   [TY.V128]: X.MOVUPS_S,
 };
 
-function slot(index: number): number {
-  return THREAD.SLOTS + index * THREAD.SLOT_SIZE;
-}
-
-/** Stores the values that `places` keeps in registers to their slots. */
-function storeSlots(s: StubCode, types: Uint8Array, places: Int8Array, thread: number): void {
+/** Stores the values that `locations` keeps in registers to their slots. */
+function storeSlots(s: StubCode, types: Uint8Array, locations: Int8Array, thread: number): void {
   for (let i = 0; i < types.length; i++) {
-    if (places[i] >= 0) s.rm(s.vexRow(STORE_ROWS[types[i]]), places[i] & 15, thread, slot(i));
+    if (locations[i] >= 0) s.rm(s.vexRow(STORE_ROWS[types[i]]), locations[i] & 15, thread, threadSlot(i));
   }
 }
 
-/** Loads the values that `places` keeps in registers from their slots; the register of the thread comes last. */
-function loadSlots(s: StubCode, types: Uint8Array, places: Int8Array, thread: number): void {
+/** Loads the values that `locations` keeps in registers from their slots; the register of the thread comes last. */
+function loadSlots(s: StubCode, types: Uint8Array, locations: Int8Array, thread: number): void {
   let last = -1;
   for (let i = 0; i < types.length; i++) {
-    if (places[i] === thread) last = i;
-    else if (places[i] >= 0) s.rm(s.vexRow(LOAD_ROWS[types[i]]), places[i] & 15, thread, slot(i));
+    if (locations[i] === thread) last = i;
+    else if (locations[i] >= 0) s.rm(s.vexRow(LOAD_ROWS[types[i]]), locations[i] & 15, thread, threadSlot(i));
   }
-  if (last >= 0) s.rm(LOAD_ROWS[types[last]], thread, thread, slot(last));
+  if (last >= 0) s.rm(LOAD_ROWS[types[last]], thread, thread, threadSlot(last));
 }
 
 /**
@@ -74,13 +73,13 @@ function loadSlots(s: StubCode, types: Uint8Array, places: Int8Array, thread: nu
  */
 function copyOverflow(
   s: StubCode,
-  places: Int8Array,
+  locations: Int8Array,
   toSlots: boolean,
   thread: number,
   buffer: number,
   index: number,
 ): void {
-  const first = places.indexOf(-1);
+  const first = locations.indexOf(-1);
   if (first < 0) return;
   const loop = s.newLabel();
   s.rm(X.MOV64_L, buffer, CONTEXT_REGISTER, CONTEXT.OVERFLOW);
@@ -91,7 +90,7 @@ function copyOverflow(
   s.rx(load, SCRATCH_VECTOR, toSlots ? buffer : thread, index, toSlots ? 0 : THREAD.SLOTS);
   s.rx(store, SCRATCH_VECTOR, toSlots ? thread : buffer, index, toSlots ? THREAD.SLOTS : 0);
   s.ri(X.ADD64_I, index, OVERFLOW_ENTRY);
-  s.ri(X.CMP32_I, index, places.length * OVERFLOW_ENTRY);
+  s.ri(X.CMP32_I, index, locations.length * OVERFLOW_ENTRY);
   s.branch(CC.B, loop);
 }
 
@@ -126,10 +125,7 @@ export function emitParkingThunk(
 }
 
 function begin(context: CodegenContext, code: MachineCode): StubCode {
-  while (code.length % 16 !== 0) {
-    code.reserve(1);
-    code.bytes[code.length++] = 0xcc;
-  }
+  alignImage(code, FUNCTION_ALIGNMENT, FILLER);
   return new StubCode(context, code);
 }
 
@@ -174,16 +170,7 @@ export function buildFastEntry(
   threadAddress: bigint,
 ): Uint8Array | undefined {
   const { params, results } = signature;
-  let integers = 0;
-  let floats = 0;
-  for (const ty of params) {
-    if (ty === TY.V128) return undefined;
-    if (TY_BANK[ty] === 1) integers++;
-    else floats++;
-  }
-  if (integers > HOST_INTEGERS.length || floats > HOST_FLOATS || results.length > 1 || results[0] === TY.V128) {
-    return undefined;
-  }
+  if (!hasFastEntry(signature, HOST_INTEGERS.length, HOST_FLOATS)) return undefined;
   const s = new StubCode(BARE_CONTEXT);
   s.constant(R11, threadAddress);
   s.saveHost(R11);
@@ -202,7 +189,7 @@ export function buildFastEntry(
   s.constant(R11, threadAddress);
   s.storeFuel(R11);
   // The result goes to its slot as well: after a park the caller is resume, which cannot hand it over.
-  if (results.length === 1) s.rm(STORE_ROWS[results[0]], RAX, R11, slot(0));
+  if (results.length === 1) s.rm(STORE_ROWS[results[0]], RAX, R11, threadSlot(0));
   s.rm(X.MOV32_SI, 0, R11, THREAD.STATUS, STATUS.DONE);
   s.returnToHost(R11);
   s.finish();

@@ -4,12 +4,13 @@
  *
  * Memory operands of 16 bytes: anything with VEX, only aligned constants without (and so no stack slots either).
  */
+import { constantVector } from "../codegen/lowering_context.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { foldAddress } from "./addressing.ts";
 import { X } from "./instructions.ts";
-import { MODE, P } from "./machine_ops.ts";
+import { MODE } from "./machine_ops.ts";
 import type { X64Lowering } from "./lowering_context.ts";
 
 /** Adds the DEF of a new vector: in the register of operand 1 if the form is a legacy one. */
@@ -86,17 +87,6 @@ export function sourceWords(s: X64Lowering, w0: number, w1: number, w2: number, 
 export function twoWords(s: X64Lowering, row: number, x: number, word: number, imm = 0): number {
   sourceWords(s, word, word, word, word);
   return twoSource(s, row, x, imm);
-}
-
-/** A vector constant in a register. */
-export function constantVector(s: X64Lowering, w0: number, w1: number, w2: number, w3: number): number {
-  const { v } = s;
-  const vreg = v.newVreg(TY.V128);
-  const i = v.beginInstruction(P.CONST_V128, v.addVector(w0, w1, w2, w3), 0, 0);
-  v.operand(operandWord(vreg, ROLE.DEF, CONSTRAINT.REG));
-  v.endInstruction();
-  v.vregRemat[vreg] = i + 1;
-  return vreg;
 }
 
 export function zeros(s: X64Lowering): number {

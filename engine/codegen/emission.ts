@@ -132,6 +132,9 @@ export abstract class FunctionEmission {
     this.poolHigh.length = 0;
   }
 
+  /** The position of a call just emitted is a return offset; `frame` is the frame's size there, `cross` 1 in code that switches contexts. */
+  abstract callSite(at: number, frame: number, cross?: number): void;
+
   /** Counts an application of optimization `key`. */
   count(key: string): void {
     this.context.statistics.count(key);

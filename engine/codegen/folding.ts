@@ -84,6 +84,45 @@ export function countUses(s: LoweringContext): void {
   }
 }
 
+/** Marks the operands that value `id` folds. */
+export type FoldRule<S extends LoweringContext> = (s: S, id: number) => unknown;
+
+/** Fold rules by number of the IR operation, from pairs of operations and their rule; operations without one fold nothing. */
+export function foldRules<S extends LoweringContext>(
+  pairs: readonly (readonly [operations: readonly number[], rule: FoldRule<S>])[],
+): readonly (FoldRule<S> | undefined)[] {
+  const rules: (FoldRule<S> | undefined)[] = new Array(OP_FLAGS.length).fill(undefined);
+  for (const [operations, rule] of pairs) for (const op of operations) rules[op] = rule;
+  return rules;
+}
+
+/** The operations from `first` to `last`. */
+export function operationRange(first: number, last: number): readonly number[] {
+  return Array.from({ length: last - first + 1 }, (_, k) => first + k);
+}
+
+/**
+ * Backward sweep: applies the fold rule of each live value. Values folded in a way that `finished` (bit n: FOLDING n) names are skipped;
+ * their users have folded their operands. Needs {@linkcode countUses}.
+ */
+export function applyFoldRules<S extends LoweringContext>(
+  s: S,
+  rules: readonly (FoldRule<S> | undefined)[],
+  finished: number,
+): void {
+  const { f, op, uses, folded } = s;
+  const { sched } = f;
+  for (let k = f.blockCount - 1; k >= 0; k--) {
+    for (let p = f.blockEnd[k] - 1; p >= f.blockStart[k]; p--) {
+      const id = sched[p];
+      if (((finished >>> folded[id]) & 1) !== 0) continue;
+      const o = op[id];
+      if (uses[id] === 0 && (OP_FLAGS[o] & FLAG.PURE) !== 0) dropUses(s, id);
+      else rules[o]?.(s, id);
+    }
+  }
+}
+
 /** Folds value `id` into `user`: it is executed there, and so is what is folded into it. */
 export function fold(s: LoweringContext, id: number, user: number, how: number): void {
   s.folded[id] = how;

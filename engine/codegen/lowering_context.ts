@@ -252,3 +252,8 @@ export abstract class LoweringContext {
     this.v.endInstruction();
   }
 }
+
+/** Puts a vector constant of four words into a new virtual register. */
+export function constantVector(s: LoweringContext, w0: number, w1: number, w2: number, w3: number): number {
+  return s.constantBits(TY.V128, s.v.addVector(w0, w1, w2, w3), 0);
+}
