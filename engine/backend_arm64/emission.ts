@@ -9,7 +9,6 @@ import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { FAULT_FRAME } from "./abi.ts";
-import { type LastAccess, noAccess } from "./emit_pairs.ts";
 import { Assembler } from "./encoding.ts";
 import { X } from "./instructions.ts";
 
@@ -34,6 +33,23 @@ export const COLD = {
   /** x = label of a landing: where exceptions of a call into another instance land, 8 bytes below the frame. */
   CROSS_LANDING: OUT_OF_LINE.OWN,
 } as const;
+
+/** The access emitted last. */
+export interface LastAccess {
+  /** Bytes and fixups there were right behind it; −1: there is none. */
+  at: number;
+  fixups: number;
+  row: number;
+  t: number;
+  base: number;
+  /** Its displacement, in units of its size. */
+  index: number;
+  trap: number;
+}
+
+function noAccess(): LastAccess {
+  return { at: -1, fixups: 0, row: 0, t: 0, base: 0, index: 0, trap: 0 };
+}
 
 export class Emission extends FunctionEmission {
   override readonly asm: Assembler = new Assembler(1 << 16);

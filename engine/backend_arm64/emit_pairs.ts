@@ -7,7 +7,7 @@
  * of stores that reach over the end of memory none, for half of a pair may be done before it traps.
  */
 import { TRAP } from "../traps.ts";
-import type { Emission } from "./emission.ts";
+import type { Emission, LastAccess } from "./emission.ts";
 import { encode } from "./encoding.ts";
 import { X } from "./instructions.ts";
 import { SP } from "./registers.ts";
@@ -37,23 +37,6 @@ const LOADS = 1;
 const GENERAL = 2;
 /** Displacements of pairs have seven bits. */
 const LARGEST = 63;
-
-/** The access emitted last. */
-export interface LastAccess {
-  /** Bytes and fixups there were right behind it; −1: there is none. */
-  at: number;
-  fixups: number;
-  row: number;
-  t: number;
-  base: number;
-  /** Its displacement, in units of its size. */
-  index: number;
-  trap: number;
-}
-
-export function noAccess(): LastAccess {
-  return { at: -1, fixups: 0, row: 0, t: 0, base: 0, index: 0, trap: 0 };
-}
 
 /** Access `row` t, [base + index × size], which may trap with `trap`, was just emitted. */
 export function rememberAccess(e: Emission, row: number, t: number, base: number, index: number, trap: number): void {

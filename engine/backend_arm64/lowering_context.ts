@@ -2,7 +2,7 @@
  * State of choosing arm64 instructions for one function: codegen/lowering_context.ts, plus the sums of memory base and address that are in
  * registers already.
  */
-import type { TargetHooks } from "../codegen/target_hooks.ts";
+import type { TargetHooks } from "../codegen/lowering_context.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import { FOLDING, LoweringContext } from "../codegen/lowering_context.ts";
 import type { CodegenContext } from "../codegen/target.ts";

@@ -5,7 +5,7 @@
 import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
 import { fold } from "../codegen/folding.ts";
-import { canMoveTo, foldLoad } from "./folding.ts";
+import { canMoveTo, foldLoad } from "./fold_loads.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
 import { BINARY_ROW, EXCHANGED, invertedComparison, READS_HALF, UNARY_ROW } from "./vector_rows.ts";
 import { FLAG, OP_FLAGS } from "../ir/ops.ts";

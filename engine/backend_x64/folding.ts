@@ -5,40 +5,19 @@
  * The backward sweep of codegen/folding.ts. A load may move down to its user past pure operations and other loads only; past a trap only if it cannot trap itself.
  * The rules that emit (select_*.ts) look at the marks and match the same shapes again.
  */
+import { canMoveTo, foldLoad } from "./fold_loads.ts";
 import { applyFoldRules, foldRules, operationRange } from "../codegen/folding.ts";
 import { fold, foldPure, isCompare, isIntegerCompare } from "../codegen/folding.ts";
-import { REGION } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
 import { foldAddress } from "./addressing.ts";
 import { foldStoredLane, foldVector } from "./fold_simd.ts";
 
-/** May load `id` trap? */
-function mayTrap(s: X64Lowering, id: number): boolean {
-  const kind = s.c[id] & 0xff;
-  return kind === REGION.MEMORY0 ? !s.explicit : kind !== REGION.CONTEXT && s.b[id] !== 0;
-}
-
-/** May load `id` be executed at the place of `user` (or of whoever `user` is folded into)? */
-export function canMoveTo(s: X64Lowering, id: number, user: number): boolean {
-  return mayTrap(s, id) ? s.trapGroup[id] === s.trapGroup[user] : s.writeGroup[id] === s.writeGroup[user];
-}
-
 /** The same for a float operand of arithmetic. */
 function foldFloatLoad(s: X64Lowering, id: number, user: number, ty: number): boolean {
   if (!s.floatMemory || !foldLoad(s, id, user, ty)) return false;
   if (s.avx) s.count("vex-float-mem");
-  return true;
-}
-
-/** Folds `id` into `user` as a memory operand if it is a full load of type `ty`. */
-export function foldLoad(s: X64Lowering, id: number, user: number, ty: number): boolean {
-  if (s.op[id] !== OP.LOAD || s.uses[id] !== 1 || s.folded[id] !== 0) return false;
-  const own = s.ty[id];
-  if (own !== ty && !(own === TY.REF && ty === TY.I64)) return false;
-  if (!canMoveTo(s, id, user)) return false;
-  fold(s, id, user, FOLD.ONCE);
   return true;
 }
 

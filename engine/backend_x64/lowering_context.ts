@@ -2,7 +2,7 @@
  * State of choosing x64 instructions for one function: codegen/lowering_context.ts, plus CPU features and the source operand, which may be a
  * register, a stack slot or memory.
  */
-import type { TargetHooks } from "../codegen/target_hooks.ts";
+import type { TargetHooks } from "../codegen/lowering_context.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import { FOLDING, LoweringContext } from "../codegen/lowering_context.ts";
 import type { CodegenContext } from "../codegen/target.ts";

@@ -22,7 +22,7 @@ import {
 import { foldAddress } from "./addressing.ts";
 import type { X64Lowering } from "./lowering_context.ts";
 import { testedVector } from "./select_lanes.ts";
-import { source, sourceFloat } from "./select_memory.ts";
+import { source, sourceFloat } from "./source_operands.ts";
 
 // Condition of each integer comparison, in the order of the IR's operations from EQ on.
 const INTEGER_CC = Uint8Array.of(CC.E, CC.NE, CC.L, CC.B, CC.G, CC.A, CC.LE, CC.BE, CC.GE, CC.AE);

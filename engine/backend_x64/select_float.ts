@@ -9,7 +9,7 @@ import { SHARED } from "./image_constants.ts";
 import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
 import type { X64Lowering } from "./lowering_context.ts";
-import { source, sourceFloat } from "./select_memory.ts";
+import { source, sourceFloat } from "./source_operands.ts";
 
 /** 1 if value `id` is an f64. */
 function double(s: X64Lowering, id: number): number {

@@ -11,7 +11,7 @@ import { X } from "./instructions.ts";
 import { AUX_SCALE_SHIFT, MODE, P } from "./machine_ops.ts";
 import { RAX, RCX, RDX } from "./registers.ts";
 import type { X64Lowering } from "./lowering_context.ts";
-import { source } from "./select_memory.ts";
+import { source } from "./source_operands.ts";
 
 /** def = first op source, in the register of first. */
 function tied(s: X64Lowering, row: number, id: number, first: number, second: number): void {

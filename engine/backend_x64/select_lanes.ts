@@ -6,7 +6,7 @@ import { SHAPE, TY } from "../ir/types.ts";
 import { foldAddress } from "./addressing.ts";
 import { X } from "./instructions.ts";
 import { AUX_CONDITION_SHIFT, AUX_CONSUMER_SHIFT, CC, CONSUMER } from "./machine_ops.ts";
-import { source } from "./select_memory.ts";
+import { source } from "./source_operands.ts";
 import type { X64Lowering } from "./lowering_context.ts";
 import { one, oneSource, two, twoSource, zeros } from "./vector_code.ts";
 import { BINARY_ROW } from "./vector_rows.ts";

@@ -1,6 +1,5 @@
 /**
- * Rules for constants' pool operands, loads, stores and explicit bounds checks. `source` is how every other rule gets an operand
- * that may be memory: a folded load, a pool constant, or a register (or the stack slot the allocator gave it).
+ * Selection rules for loads and stores.
  */
 import { OP } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
@@ -10,29 +9,6 @@ import { MODE } from "./machine_ops.ts";
 import { selectStoredCompare } from "./select_compare.ts";
 import { selectLaneStore } from "./select_lanes.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
-
-/** Resolves value `id` as the source operand of the next instruction. `any`: a stack slot will do. */
-export function source(s: X64Lowering, id: number, any: boolean): void {
-  if (s.isFoldedLoad(id)) {
-    foldAddress(s, id, false);
-    return;
-  }
-  s.sourceRegister(s.reg(id), any);
-}
-
-/** The same for a float: a constant comes from the pool unless it was hoisted into a register. */
-export function sourceFloat(s: X64Lowering, id: number): void {
-  const ty = s.ty[id];
-  if (s.floatMemory && s.op[id] === OP.CONST && s.constantBlock[id] >= 0 && (s.imm[id] !== 0 || s.c[id] !== 0)) {
-    s.sourceRegister(0, false);
-    s.mode = MODE.POOL;
-    s.disp = s.imm[id];
-    s.high = ty === TY.F64 ? s.c[id] : 0;
-    s.poolSize = ty === TY.F64 ? 1 : 0;
-    return;
-  }
-  source(s, id, true);
-}
 
 /** Row that loads as IR operation `op` with result type `ty` does. */
 export function loadRow(s: X64Lowering, op: number, ty: number): number {

@@ -9,7 +9,7 @@
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import type { Gvn } from "./gvn.ts";
+import type { Rewriting } from "./rewriting.ts";
 
 const { ADD, SUB, MUL, AND, SHL, SHR_S, SHR_U, EXTEND_S, EXTEND_U, WRAP } = OP;
 const TWO32 = 4294967296;
@@ -23,56 +23,68 @@ function become(f: IrFunction, i: number, op: number, va: number, vb: number): n
 }
 
 /** Rewrites division or remainder `i` by a nonzero constant. */
-export function divideByConstant(gvn: Gvn, i: number): number {
-  const f = gvn.f;
+export function divideByConstant(rewrite: Rewriting, i: number): number {
+  const f = rewrite.f;
   const { op, ty, a, b, c, imm } = f;
   const o = op[i], t = ty[i], x = a[i], d = b[i];
   const lo = imm[d], hi = t === TY.I32 ? lo >> 31 : c[d];
   const signed = o === OP.DIV_S || o === OP.REM_S;
   const remainder = o === OP.REM_S || o === OP.REM_U;
-  if (lo === 1 && hi === 0) return remainder ? gvn.constant(t, 0, 0) : x;
+  if (lo === 1 && hi === 0) return remainder ? rewrite.constant(t, 0, 0) : x;
   if (signed && lo === -1 && hi === -1) {
-    if (remainder) return gvn.constant(t, 0, 0);
-    return imm[i] === 0 ? become(f, i, SUB, gvn.constant(t, 0, 0), x) : i;
+    if (remainder) return rewrite.constant(t, 0, 0);
+    return imm[i] === 0 ? become(f, i, SUB, rewrite.constant(t, 0, 0), x) : i;
   }
   const exponent = powerOfTwo(lo, t === TY.I32 ? 0 : hi);
   if (!signed) {
     if (exponent > 0) {
-      if (!remainder) return become(f, i, SHR_U, x, gvn.constant(t, exponent, 0));
-      const one = gvn.constant(t, 1, 0);
-      return become(f, i, AND, x, gvn.make(SUB, t, gvn.make(SHL, t, one, gvn.constant(t, exponent, 0)), one));
+      if (!remainder) return become(f, i, SHR_U, x, rewrite.constant(t, exponent, 0));
+      const one = rewrite.constant(t, 1, 0);
+      return become(
+        f,
+        i,
+        AND,
+        x,
+        rewrite.make(SUB, t, rewrite.make(SHL, t, one, rewrite.constant(t, exponent, 0)), one),
+      );
     }
     if (t !== TY.I32) return i;
-    const quotient = unsignedQuotient(gvn, x, lo >>> 0);
-    return remainder ? become(f, i, SUB, x, gvn.make(MUL, t, quotient, d)) : quotient;
+    const quotient = unsignedQuotient(rewrite, x, lo >>> 0);
+    return remainder ? become(f, i, SUB, x, rewrite.make(MUL, t, quotient, d)) : quotient;
   }
   const width = t === TY.I32 ? 32 : 64;
   if (exponent > 0 && exponent < width - 1) {
-    const biased = biasedDividend(gvn, x, t, exponent);
-    if (!remainder) return become(f, i, SHR_S, biased, gvn.constant(t, exponent, 0));
-    return become(f, i, SUB, x, gvn.make(AND, t, biased, lowZeros(gvn, t, exponent)));
+    const biased = biasedDividend(rewrite, x, t, exponent);
+    if (!remainder) return become(f, i, SHR_S, biased, rewrite.constant(t, exponent, 0));
+    return become(f, i, SUB, x, rewrite.make(AND, t, biased, lowZeros(rewrite, t, exponent)));
   }
   if (t !== TY.I32 || lo === -0x80000000) return i;
   const negated = powerOfTwo(-lo, 0);
   if (negated > 0) {
-    const biased = biasedDividend(gvn, x, t, negated);
-    if (remainder) return become(f, i, SUB, x, gvn.make(AND, t, biased, lowZeros(gvn, t, negated)));
-    return become(f, i, SUB, gvn.constant(t, 0, 0), gvn.make(SHR_S, t, biased, gvn.constant(t, negated, 0)));
+    const biased = biasedDividend(rewrite, x, t, negated);
+    if (remainder) return become(f, i, SUB, x, rewrite.make(AND, t, biased, lowZeros(rewrite, t, negated)));
+    return become(
+      f,
+      i,
+      SUB,
+      rewrite.constant(t, 0, 0),
+      rewrite.make(SHR_S, t, biased, rewrite.constant(t, negated, 0)),
+    );
   }
-  const quotient = signedQuotient(gvn, x, lo);
-  return remainder ? become(f, i, SUB, x, gvn.make(MUL, t, quotient, d)) : quotient;
+  const quotient = signedQuotient(rewrite, x, lo);
+  return remainder ? become(f, i, SUB, x, rewrite.make(MUL, t, quotient, d)) : quotient;
 }
 
 /** x, plus 2^k − 1 when it is negative: shifting that right by k rounds towards zero. */
-function biasedDividend(gvn: Gvn, x: number, t: number, k: number): number {
+function biasedDividend(rewrite: Rewriting, x: number, t: number, k: number): number {
   const width = t === TY.I32 ? 32 : 64;
-  const sign = gvn.make(SHR_S, t, x, gvn.constant(t, width - 1, 0));
-  return gvn.make(ADD, t, x, gvn.make(SHR_U, t, sign, gvn.constant(t, width - k, 0)));
+  const sign = rewrite.make(SHR_S, t, x, rewrite.constant(t, width - 1, 0));
+  return rewrite.make(ADD, t, x, rewrite.make(SHR_U, t, sign, rewrite.constant(t, width - k, 0)));
 }
 
 /** The constant −2^k. */
-function lowZeros(gvn: Gvn, t: number, k: number): number {
-  return gvn.make(SHL, t, gvn.constant(t, -1, t === TY.I32 ? 0 : -1), gvn.constant(t, k, 0));
+function lowZeros(rewrite: Rewriting, t: number, k: number): number {
+  return rewrite.make(SHL, t, rewrite.constant(t, -1, t === TY.I32 ? 0 : -1), rewrite.constant(t, k, 0));
 }
 
 function powerOfTwo(lo: number, hi: number): number {
@@ -81,28 +93,28 @@ function powerOfTwo(lo: number, hi: number): number {
 }
 
 /** 64-bit constant of a number below 2^53. */
-function constant64(gvn: Gvn, value: number): number {
-  return gvn.constant(TY.I64, value | 0, Math.floor(value / TWO32) | 0);
+function constant64(rewrite: Rewriting, value: number): number {
+  return rewrite.constant(TY.I64, value | 0, Math.floor(value / TWO32) | 0);
 }
 
 /** Low 32 bits of `wide` shifted right by `count`. */
-function highPart(gvn: Gvn, wide: number, count: number, shift: number): number {
-  return gvn.make(WRAP, TY.I32, gvn.make(shift, TY.I64, wide, gvn.constant(TY.I64, count, 0)));
+function highPart(rewrite: Rewriting, wide: number, count: number, shift: number): number {
+  return rewrite.make(WRAP, TY.I32, rewrite.make(shift, TY.I64, wide, rewrite.constant(TY.I64, count, 0)));
 }
 
 /** x ÷ d for unsigned x, d ≥ 3 and no power of two. */
-function unsignedQuotient(gvn: Gvn, x: number, d: number): number {
-  const wide = gvn.make(EXTEND_U, TY.I64, x);
+function unsignedQuotient(rewrite: Rewriting, x: number, d: number): number {
+  const wide = rewrite.make(EXTEND_U, TY.I64, x);
   const log = 32 - Math.clz32(d - 1);
   // The smallest s for which m = ⌈2^(32+s) ÷ d⌉ is exact for all x: m · d − 2^(32+s) ≤ 2^s.
   for (let s = 0; s <= log; s++) {
     const [m, excess] = ceilDivide(s, d);
     if (excess > 2 ** s) continue;
-    if (m < TWO32) return highPart(gvn, gvn.make(MUL, TY.I64, wide, constant64(gvn, m)), 32 + s, SHR_U);
+    if (m < TWO32) return highPart(rewrite, rewrite.make(MUL, TY.I64, wide, constant64(rewrite, m)), 32 + s, SHR_U);
     // x · m = x · (m − 2^32) + x · 2^32: the top 32 bits of the first product plus x are at most 33 bits.
-    const product = gvn.make(MUL, TY.I64, wide, constant64(gvn, m - TWO32));
-    const top = gvn.make(SHR_U, TY.I64, product, gvn.constant(TY.I64, 32, 0));
-    return highPart(gvn, gvn.make(ADD, TY.I64, top, wide), s, SHR_U);
+    const product = rewrite.make(MUL, TY.I64, wide, constant64(rewrite, m - TWO32));
+    const top = rewrite.make(SHR_U, TY.I64, product, rewrite.constant(TY.I64, 32, 0));
+    return highPart(rewrite, rewrite.make(ADD, TY.I64, top, wide), s, SHR_U);
   }
   throw new Error(`no multiplier for a division by ${d}`);
 }
@@ -124,17 +136,17 @@ function ceilDivide(s: number, d: number): [number, number] {
 }
 
 /** x ÷ d for signed x, |d| ≥ 3 and no power of two. */
-function signedQuotient(gvn: Gvn, x: number, d: number): number {
+function signedQuotient(rewrite: Rewriting, x: number, d: number): number {
   const size = Math.abs(d);
-  const wide = gvn.make(EXTEND_S, TY.I64, x);
-  const sign = gvn.make(SHR_S, TY.I32, x, gvn.constant(TY.I32, 31, 0));
+  const wide = rewrite.make(EXTEND_S, TY.I64, x);
+  const sign = rewrite.make(SHR_S, TY.I32, x, rewrite.constant(TY.I32, 31, 0));
   // |x| ≤ 2^31, so m · size − 2^(32+s) ≤ 2^(s+1) is enough, and m < 2^32 for the smallest such s.
   for (let s = 0; s < 32; s++) {
     const [m, excess] = ceilDivide(s, size);
     if (excess > 2 ** (s + 1)) continue;
-    const floor = highPart(gvn, gvn.make(MUL, TY.I64, wide, constant64(gvn, m)), 32 + s, SHR_S);
+    const floor = highPart(rewrite, rewrite.make(MUL, TY.I64, wide, constant64(rewrite, m)), 32 + s, SHR_S);
     // The shift rounded down; towards zero is one more for negative x.
-    return d > 0 ? gvn.make(SUB, TY.I32, floor, sign) : gvn.make(SUB, TY.I32, sign, floor);
+    return d > 0 ? rewrite.make(SUB, TY.I32, floor, sign) : rewrite.make(SUB, TY.I32, sign, floor);
   }
   throw new Error(`no multiplier for a division by ${d}`);
 }

@@ -11,6 +11,7 @@
  *
  * Traps keep their order: an operation that may trap goes only when an equal one dominates it or when it is proven not to trap.
  */
+import type { Rewriting } from "./rewriting.ts";
 import type { Statistics } from "../statistics.ts";
 import { BUILTIN } from "../abi/builtins.ts";
 import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
@@ -57,7 +58,7 @@ function hashOf(op: number, ty: number, a: number, b: number, c: number, imm: nu
   return h ^ (h >>> 15);
 }
 
-export class Gvn {
+export class Gvn implements Rewriting {
   f!: IrFunction;
   flow!: ControlFlow;
   readonly memory: MemoryState = new MemoryState();

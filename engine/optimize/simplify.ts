@@ -11,7 +11,7 @@ import type { IrFunction } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { divideByConstant } from "./divide.ts";
-import type { Gvn } from "./gvn.ts";
+import type { Rewriting } from "./rewriting.ts";
 import { significantBits } from "./value_range.ts";
 
 const { CONST, ADD, SUB, MUL, AND, OR, XOR, SHL, SHR_S, SHR_U, EQ, NE, SELECT, EXTEND8_S, EXTEND16_S } = OP;
@@ -94,23 +94,23 @@ function become(f: IrFunction, i: number, op: number, va: number, vb = 0): numbe
 }
 
 /** Makes `va op vb`, unless there is no room. */
-function combined(gvn: Gvn, op: number, ty: number, va: number, vb: number): number {
-  return gvn.room ? gvn.make(op, ty, va, vb) : 0;
+function combined(rewrite: Rewriting, op: number, ty: number, va: number, vb: number): number {
+  return rewrite.room ? rewrite.make(op, ty, va, vb) : 0;
 }
 
 /** Simplifies instruction `i`; see the header. */
-export function simplify(gvn: Gvn, i: number): number {
-  const f = gvn.f;
+export function simplify(rewrite: Rewriting, i: number): number {
+  const f = rewrite.f;
   for (let round = 0; round < ROUNDS; round++) {
     const op = f.op[i];
     if (op === CONST) return i;
     order(f, i, op);
     const o = f.op[i];
     if (f.op[f.a[i]] === CONST && OP_VALUE_MASK[o] !== 0) {
-      const folded = fold(gvn, i, o);
+      const folded = fold(rewrite, i, o);
       if (folded !== 0) return folded;
     }
-    const value = rules(gvn, i, o);
+    const value = rules(rewrite, i, o);
     if (value !== 0) return value;
   }
   return i;
@@ -130,8 +130,8 @@ function order(f: IrFunction, i: number, op: number): void {
 }
 
 /** The value of instruction `i` when its operands are constants and the result is exact. */
-function fold(gvn: Gvn, i: number, op: number): number {
-  const { op: ops, ty, a, b, c, imm } = gvn.f;
+function fold(rewrite: Rewriting, i: number, op: number): number {
+  const { op: ops, ty, a, b, c, imm } = rewrite.f;
   const mask = OP_VALUE_MASK[op];
   const va = a[i], vb = b[i];
   if (mask === 7 || (mask === 3 && ops[vb] !== CONST)) return 0;
@@ -146,47 +146,47 @@ function fold(gvn: Gvn, i: number, op: number): number {
     binary ? c[vb] : 0,
     imm[i],
   );
-  if (outcome !== EVAL_DONE || !gvn.room) return 0;
+  if (outcome !== EVAL_DONE || !rewrite.room) return 0;
   const lo = evalLo, hi = ty[i] === TY.I32 || ty[i] === TY.F32 ? 0 : evalHi;
-  return gvn.constant(ty[i], lo, hi);
+  return rewrite.constant(ty[i], lo, hi);
 }
 
 /** Applies the rules of `op` once: an equal value, `i` when there is nothing more to do, 0 when it was rewritten in place. */
-function rules(gvn: Gvn, i: number, op: number): number {
+function rules(rewrite: Rewriting, i: number, op: number): number {
   switch (op) {
     case ADD:
-      return addRules(gvn, i);
+      return addRules(rewrite, i);
     case SUB:
-      return subtractRules(gvn, i);
+      return subtractRules(rewrite, i);
     case MUL:
-      return multiplyRules(gvn, i);
+      return multiplyRules(rewrite, i);
     case AND:
-      return andRules(gvn, i);
+      return andRules(rewrite, i);
     case OR:
     case XOR:
-      return orRules(gvn, i, op);
+      return orRules(rewrite, i, op);
     case SHL:
     case SHR_S:
     case SHR_U:
-      return shiftRules(gvn, i, op);
+      return shiftRules(rewrite, i, op);
     case OP.ROTL:
     case OP.ROTR:
-      return rotateRules(gvn, i, op);
+      return rotateRules(rewrite, i, op);
     case OP.DIV_S:
     case OP.DIV_U:
     case OP.REM_S:
     case OP.REM_U:
-      return divideRules(gvn, i);
+      return divideRules(rewrite, i);
     case EXTEND8_S:
     case EXTEND16_S:
     case OP.EXTEND32_S:
     case OP.EXTEND_S:
     case OP.EXTEND_U:
     case OP.WRAP:
-      return extendRules(gvn, i, op);
+      return extendRules(rewrite, i, op);
     case EQ:
     case NE:
-      return equalRules(gvn, i, op);
+      return equalRules(rewrite, i, op);
     case OP.LT_S:
     case OP.LT_U:
     case OP.GT_S:
@@ -195,16 +195,16 @@ function rules(gvn: Gvn, i: number, op: number): number {
     case OP.LE_U:
     case OP.GE_S:
     case OP.GE_U:
-      return compareRules(gvn, i, op);
+      return compareRules(rewrite, i, op);
     case SELECT:
-      return selectRules(gvn, i);
+      return selectRules(rewrite, i);
     case OP.FMUL:
     case OP.FDIV:
     case OP.FABS:
     case OP.FNEG:
     case OP.FCOPYSIGN:
     case OP.BITCAST:
-      return floatRules(gvn, i, op);
+      return floatRules(rewrite, i, op);
     default:
       return i;
   }
@@ -212,18 +212,18 @@ function rules(gvn: Gvn, i: number, op: number): number {
 
 // ADD
 
-function addRules(gvn: Gvn, i: number): number {
-  const f = gvn.f;
+function addRules(rewrite: Rewriting, i: number): number {
+  const f = rewrite.f;
   const { op, ty, a, b } = f;
   const va = a[i], vb = b[i];
   if (isZero(f, vb)) return va;
   if (op[vb] === CONST) {
     if (op[va] === ADD && op[b[va]] === CONST) {
-      const sum = combined(gvn, ADD, ty[i], b[va], vb);
+      const sum = combined(rewrite, ADD, ty[i], b[va], vb);
       return sum === 0 ? i : become(f, i, ADD, a[va], sum);
     }
     if (op[va] === SUB && op[a[va]] === CONST) {
-      const sum = combined(gvn, ADD, ty[i], a[va], vb);
+      const sum = combined(rewrite, ADD, ty[i], a[va], vb);
       return sum === 0 ? i : become(f, i, SUB, sum, b[va]);
     }
     return i;
@@ -238,16 +238,16 @@ function addRules(gvn: Gvn, i: number): number {
 
 // SUB
 
-function subtractRules(gvn: Gvn, i: number): number {
-  const f = gvn.f;
+function subtractRules(rewrite: Rewriting, i: number): number {
+  const f = rewrite.f;
   const { op, ty, a, b, c, imm } = f;
   const va = a[i], vb = b[i];
-  if (va === vb) return gvn.room ? gvn.constant(ty[i], 0, 0) : i;
+  if (va === vb) return rewrite.room ? rewrite.constant(ty[i], 0, 0) : i;
   if (op[vb] === CONST) {
     if (isZero(f, vb)) return va;
-    if (!gvn.room) return i;
+    if (!rewrite.room) return i;
     const lo = -imm[vb] | 0;
-    const negated = gvn.constant(ty[i], lo, ty[i] === TY.I32 ? 0 : ~c[vb] + (lo === 0 ? 1 : 0) | 0);
+    const negated = rewrite.constant(ty[i], lo, ty[i] === TY.I32 ? 0 : ~c[vb] + (lo === 0 ? 1 : 0) | 0);
     return become(f, i, ADD, va, negated);
   }
   if (op[vb] === SUB && isZero(f, a[vb])) return become(f, i, ADD, va, b[vb]);
@@ -263,27 +263,27 @@ function subtractRules(gvn: Gvn, i: number): number {
 
 // MUL
 
-function multiplyRules(gvn: Gvn, i: number): number {
-  const f = gvn.f;
+function multiplyRules(rewrite: Rewriting, i: number): number {
+  const f = rewrite.f;
   const { op, ty, a, b } = f;
   const va = a[i], vb = b[i];
   if (op[vb] !== CONST) return i;
   if (isZero(f, vb)) return vb;
   if (isConstant(f, vb, 1, 0)) return va;
-  if (!gvn.room) return i;
+  if (!rewrite.room) return i;
   const t = ty[i];
-  if (isConstant(f, vb, -1, -1)) return become(f, i, SUB, gvn.constant(t, 0, 0), va);
+  if (isConstant(f, vb, -1, -1)) return become(f, i, SUB, rewrite.constant(t, 0, 0), va);
   const exponent = exponentOf(f, vb);
-  if (exponent > 0) return become(f, i, SHL, va, gvn.constant(t, exponent, 0));
-  if (op[va] === MUL && op[b[va]] === CONST) return become(f, i, MUL, a[va], gvn.make(MUL, t, b[va], vb));
-  if (op[va] === SHL && op[b[va]] === CONST) return become(f, i, MUL, a[va], gvn.make(SHL, t, vb, b[va]));
+  if (exponent > 0) return become(f, i, SHL, va, rewrite.constant(t, exponent, 0));
+  if (op[va] === MUL && op[b[va]] === CONST) return become(f, i, MUL, a[va], rewrite.make(MUL, t, b[va], vb));
+  if (op[va] === SHL && op[b[va]] === CONST) return become(f, i, MUL, a[va], rewrite.make(SHL, t, vb, b[va]));
   return i;
 }
 
 // AND
 
-function andRules(gvn: Gvn, i: number): number {
-  const f = gvn.f;
+function andRules(rewrite: Rewriting, i: number): number {
+  const f = rewrite.f;
   const { op, ty, a, b, c, imm } = f;
   const va = a[i], vb = b[i];
   if (va === vb) return va;
@@ -292,7 +292,7 @@ function andRules(gvn: Gvn, i: number): number {
   if (isConstant(f, vb, -1, -1)) return va;
   const lo = imm[vb], hi = ty[i] === TY.I32 ? 0 : c[vb];
   if (op[va] === AND && op[b[va]] === CONST) {
-    const mask = combined(gvn, AND, ty[i], b[va], vb);
+    const mask = combined(rewrite, AND, ty[i], b[va], vb);
     return mask === 0 ? i : become(f, i, AND, a[va], mask);
   }
   // A mask of low ones that the value already fits in, or that a sign extension only fills beyond.
@@ -307,16 +307,16 @@ function andRules(gvn: Gvn, i: number): number {
 
 // OR, XOR
 
-function orRules(gvn: Gvn, i: number, o: number): number {
-  const f = gvn.f;
+function orRules(rewrite: Rewriting, i: number, o: number): number {
+  const f = rewrite.f;
   const { op, ty, a, b } = f;
   const va = a[i], vb = b[i];
-  if (va === vb) return o === OR ? va : gvn.room ? gvn.constant(ty[i], 0, 0) : i;
+  if (va === vb) return o === OR ? va : rewrite.room ? rewrite.constant(ty[i], 0, 0) : i;
   if (op[vb] !== CONST) return i;
   if (isZero(f, vb)) return va;
   if (o === OR && isConstant(f, vb, -1, -1)) return vb;
   if (op[va] === o && op[b[va]] === CONST) {
-    const bits = combined(gvn, o, ty[i], b[va], vb);
+    const bits = combined(rewrite, o, ty[i], b[va], vb);
     return bits === 0 ? i : become(f, i, o, a[va], bits);
   }
   // The complement of a comparison.
@@ -328,8 +328,8 @@ function orRules(gvn: Gvn, i: number, o: number): number {
 
 // SHL, SHR_S, SHR_U
 
-function shiftRules(gvn: Gvn, i: number, o: number): number {
-  const f = gvn.f;
+function shiftRules(rewrite: Rewriting, i: number, o: number): number {
+  const f = rewrite.f;
   const { op, ty, a, b, imm } = f;
   const t = ty[i];
   const width = t === TY.I32 ? 32 : 64;
@@ -345,19 +345,21 @@ function shiftRules(gvn: Gvn, i: number, o: number): number {
   }
   const count = imm[vb] & (width - 1);
   if (count === 0) return va;
-  if (!gvn.room) return i;
-  if (imm[vb] !== count) vb = b[i] = gvn.constant(t, count, 0);
+  if (!rewrite.room) return i;
+  if (imm[vb] !== count) vb = b[i] = rewrite.constant(t, count, 0);
   const inner = op[va];
   if ((inner === SHL || inner === SHR_S || inner === SHR_U) && op[b[va]] === CONST) {
     const first = imm[b[va]] & (width - 1);
     if (inner === o) {
-      if (first + count < width) return become(f, i, o, a[va], gvn.constant(t, first + count, 0));
-      return o === SHR_S ? become(f, i, o, a[va], gvn.constant(t, width - 1, 0)) : gvn.constant(t, 0, 0);
+      if (first + count < width) return become(f, i, o, a[va], rewrite.constant(t, first + count, 0));
+      return o === SHR_S ? become(f, i, o, a[va], rewrite.constant(t, width - 1, 0)) : rewrite.constant(t, 0, 0);
     }
     if (first === count) {
-      if (o === SHL) return become(f, i, AND, a[va], gvn.make(SHL, t, gvn.constant(t, -1, t === TY.I32 ? 0 : -1), vb));
+      if (o === SHL) {
+        return become(f, i, AND, a[va], rewrite.make(SHL, t, rewrite.constant(t, -1, t === TY.I32 ? 0 : -1), vb));
+      }
       if (o === SHR_U && inner === SHL) {
-        return become(f, i, AND, a[va], gvn.make(SHR_U, t, gvn.constant(t, -1, t === TY.I32 ? 0 : -1), vb));
+        return become(f, i, AND, a[va], rewrite.make(SHR_U, t, rewrite.constant(t, -1, t === TY.I32 ? 0 : -1), vb));
       }
       if (o === SHR_S && inner === SHL) {
         if (count === width - 8) return become(f, i, EXTEND8_S, a[va]);
@@ -367,30 +369,30 @@ function shiftRules(gvn: Gvn, i: number, o: number): number {
     }
   }
   if (o === SHR_S && significantBits(f, va) < width) return become(f, i, SHR_U, va, vb);
-  if (o === SHR_U && significantBits(f, va) <= count) return gvn.constant(t, 0, 0);
+  if (o === SHR_U && significantBits(f, va) <= count) return rewrite.constant(t, 0, 0);
   return i;
 }
 
 // ROTL, ROTR
 
-function rotateRules(gvn: Gvn, i: number, o: number): number {
-  const f = gvn.f;
+function rotateRules(rewrite: Rewriting, i: number, o: number): number {
+  const f = rewrite.f;
   const vb = f.b[i];
   if (f.op[vb] !== CONST) return i;
   const width = f.ty[i] === TY.I32 ? 32 : 64;
   const count = f.imm[vb] & (width - 1);
   if (count === 0) return f.a[i];
-  if (o === OP.ROTL || !gvn.room) return i;
-  return become(f, i, OP.ROTL, f.a[i], gvn.constant(f.ty[i], width - count, 0));
+  if (o === OP.ROTL || !rewrite.room) return i;
+  return become(f, i, OP.ROTL, f.a[i], rewrite.constant(f.ty[i], width - count, 0));
 }
 
 // DIV_S, DIV_U, REM_S, REM_U
 
-function divideRules(gvn: Gvn, i: number): number {
-  const f = gvn.f;
+function divideRules(rewrite: Rewriting, i: number): number {
+  const f = rewrite.f;
   const { op, b, imm } = f;
   const vb = b[i];
-  if ((imm[i] & 1) !== 0 && gvn.facts.isNonzero(vb)) imm[i] = imm[i] & ~1;
+  if ((imm[i] & 1) !== 0 && rewrite.facts.isNonzero(vb)) imm[i] = imm[i] & ~1;
   if ((imm[i] & 2) !== 0) {
     const divisorFits = op[vb] === CONST
       ? !isConstant(f, vb, -1, -1)
@@ -398,14 +400,14 @@ function divideRules(gvn: Gvn, i: number): number {
     const dividendFits = significantBits(f, f.a[i]) < (f.ty[i] === TY.I32 ? 32 : 64);
     if (divisorFits || (dividendFits && op[i] === OP.DIV_S)) imm[i] = imm[i] & ~2;
   }
-  if (op[vb] !== CONST || isZero(f, vb) || !gvn.room) return i;
-  return divideByConstant(gvn, i);
+  if (op[vb] !== CONST || isZero(f, vb) || !rewrite.room) return i;
+  return divideByConstant(rewrite, i);
 }
 
 // EXTEND…, WRAP
 
-function extendRules(gvn: Gvn, i: number, o: number): number {
-  const f = gvn.f;
+function extendRules(rewrite: Rewriting, i: number, o: number): number {
+  const f = rewrite.f;
   const { op, ty, a, b, imm } = f;
   const va = a[i];
   const inner = op[va];
@@ -439,40 +441,40 @@ function extendRules(gvn: Gvn, i: number, o: number): number {
 
 // EQ, NE
 
-function equalRules(gvn: Gvn, i: number, o: number): number {
-  const f = gvn.f;
+function equalRules(rewrite: Rewriting, i: number, o: number): number {
+  const f = rewrite.f;
   const { op, ty, a, b, c, imm } = f;
   const va = a[i], vb = b[i];
   const t = ty[va];
-  if (va === vb) return gvn.room ? gvn.constant(TY.I32, o === EQ ? 1 : 0, 0) : i;
+  if (va === vb) return rewrite.room ? rewrite.constant(TY.I32, o === EQ ? 1 : 0, 0) : i;
   if (op[vb] !== CONST) return i;
-  if (!gvn.room) return i;
-  const known = gvn.facts.constantOf(va);
+  if (!rewrite.room) return i;
+  const known = rewrite.facts.constantOf(va);
   if (known !== 0) {
     const same = imm[known] === imm[vb] && (t === TY.I32 || c[known] === c[vb]);
-    return gvn.constant(TY.I32, same === (o === EQ) ? 1 : 0, 0);
+    return rewrite.constant(TY.I32, same === (o === EQ) ? 1 : 0, 0);
   }
   if (t === TY.REF) return i;
   const inner = op[va];
   if (isZero(f, vb)) {
-    if (gvn.facts.isNonzero(va)) return gvn.constant(TY.I32, o === EQ ? 0 : 1, 0);
-    if (gvn.facts.isZero(va)) return gvn.constant(TY.I32, o === EQ ? 1 : 0, 0);
+    if (rewrite.facts.isNonzero(va)) return rewrite.constant(TY.I32, o === EQ ? 0 : 1, 0);
+    if (rewrite.facts.isZero(va)) return rewrite.constant(TY.I32, o === EQ ? 1 : 0, 0);
     if (o === NE && t === TY.I32 && isBoolean(f, va)) return va;
     if (o === EQ && COMPLEMENT[inner] !== 0) return become(f, i, COMPLEMENT[inner], a[va], b[va]);
     if (inner === XOR || inner === SUB) return become(f, i, o, a[va], b[va]);
-    if (inner === OP.EXTEND_U || inner === OP.EXTEND_S) return become(f, i, o, a[va], gvn.constant(TY.I32, 0, 0));
+    if (inner === OP.EXTEND_U || inner === OP.EXTEND_S) return become(f, i, o, a[va], rewrite.constant(TY.I32, 0, 0));
     return i;
   }
   if (isConstant(f, vb, 1, 0) && isBoolean(f, va)) {
-    return become(f, i, o === EQ ? NE : EQ, va, gvn.constant(t, 0, 0));
+    return become(f, i, o === EQ ? NE : EQ, va, rewrite.constant(t, 0, 0));
   }
-  if (inner === ADD && op[b[va]] === CONST) return become(f, i, o, a[va], gvn.make(SUB, t, vb, b[va]));
-  if (inner === XOR && op[b[va]] === CONST) return become(f, i, o, a[va], gvn.make(XOR, t, vb, b[va]));
-  if (inner === OP.EXTEND_U && c[vb] === 0) return become(f, i, o, a[va], gvn.constant(TY.I32, imm[vb], 0));
+  if (inner === ADD && op[b[va]] === CONST) return become(f, i, o, a[va], rewrite.make(SUB, t, vb, b[va]));
+  if (inner === XOR && op[b[va]] === CONST) return become(f, i, o, a[va], rewrite.make(XOR, t, vb, b[va]));
+  if (inner === OP.EXTEND_U && c[vb] === 0) return become(f, i, o, a[va], rewrite.constant(TY.I32, imm[vb], 0));
   if (inner === AND && b[va] === vb && exponentOf(f, vb) >= 0) {
-    return become(f, i, o === EQ ? NE : EQ, va, gvn.constant(t, 0, 0));
+    return become(f, i, o === EQ ? NE : EQ, va, rewrite.constant(t, 0, 0));
   }
-  return beyond(f, va, vb) ? gvn.constant(TY.I32, o === EQ ? 0 : 1, 0) : i;
+  return beyond(f, va, vb) ? rewrite.constant(TY.I32, o === EQ ? 0 : 1, 0) : i;
 }
 
 /** Is constant `limit` greater (unsigned) than `v` can be? */
@@ -482,14 +484,14 @@ function beyond(f: IrFunction, v: number, limit: number): boolean {
 
 // LT, GT, LE, GE
 
-function compareRules(gvn: Gvn, i: number, o: number): number {
-  const f = gvn.f;
+function compareRules(rewrite: Rewriting, i: number, o: number): number {
+  const f = rewrite.f;
   const { op, ty, a, b } = f;
   const va = a[i], vb = b[i];
-  if (!gvn.room) return i;
+  if (!rewrite.room) return i;
   if (va === vb) {
     const equal = o === OP.LE_S || o === OP.LE_U || o === OP.GE_S || o === OP.GE_U;
-    return gvn.constant(TY.I32, equal ? 1 : 0, 0);
+    return rewrite.constant(TY.I32, equal ? 1 : 0, 0);
   }
   if (op[vb] !== CONST) return i;
   const t = ty[va];
@@ -500,36 +502,36 @@ function compareRules(gvn: Gvn, i: number, o: number): number {
     if (bits >= width) return i;
     // Not negative: against a negative constant decided, against others unsigned.
     const negative = (t === TY.I32 ? f.imm[vb] : f.c[vb]) < 0;
-    if (negative) return gvn.constant(TY.I32, o === OP.GT_S || o === OP.GE_S ? 1 : 0, 0);
+    if (negative) return rewrite.constant(TY.I32, o === OP.GT_S || o === OP.GE_S ? 1 : 0, 0);
     return become(f, i, o + (OP.LT_U - OP.LT_S), va, vb);
   }
   if (isZero(f, vb)) {
-    if (o === OP.LT_U) return gvn.constant(TY.I32, 0, 0);
-    if (o === OP.GE_U) return gvn.constant(TY.I32, 1, 0);
+    if (o === OP.LT_U) return rewrite.constant(TY.I32, 0, 0);
+    if (o === OP.GE_U) return rewrite.constant(TY.I32, 1, 0);
     return become(f, i, o === OP.GT_U ? NE : EQ, va, vb);
   }
   if (isConstant(f, vb, -1, -1)) {
-    if (o === OP.GT_U) return gvn.constant(TY.I32, 0, 0);
-    if (o === OP.LE_U) return gvn.constant(TY.I32, 1, 0);
+    if (o === OP.GT_U) return rewrite.constant(TY.I32, 0, 0);
+    if (o === OP.LE_U) return rewrite.constant(TY.I32, 1, 0);
     return become(f, i, o === OP.LT_U ? NE : EQ, va, vb);
   }
-  if (beyond(f, va, vb)) return gvn.constant(TY.I32, o === OP.LT_U || o === OP.LE_U ? 1 : 0, 0);
+  if (beyond(f, va, vb)) return rewrite.constant(TY.I32, o === OP.LT_U || o === OP.LE_U ? 1 : 0, 0);
   if (isConstant(f, vb, 1, 0) && (o === OP.LT_U || o === OP.GE_U)) {
-    return become(f, i, o === OP.LT_U ? EQ : NE, va, gvn.constant(t, 0, 0));
+    return become(f, i, o === OP.LT_U ? EQ : NE, va, rewrite.constant(t, 0, 0));
   }
   return i;
 }
 
 // SELECT
 
-function selectRules(gvn: Gvn, i: number): number {
-  const f = gvn.f;
+function selectRules(rewrite: Rewriting, i: number): number {
+  const f = rewrite.f;
   const { op, ty, a, b, c } = f;
   const va = a[i], vb = b[i];
   if (va === vb) return va;
-  const truth = gvn.facts.truth(c[i]);
+  const truth = rewrite.facts.truth(c[i]);
   if (truth >= 0) return truth > 0 ? va : vb;
-  const root = gvn.facts.conditionRoot(c[i], true);
+  const root = rewrite.facts.conditionRoot(c[i], true);
   if (root < 0) {
     a[i] = vb;
     b[i] = va;
@@ -540,7 +542,7 @@ function selectRules(gvn: Gvn, i: number): number {
     c[i] = root;
     return 0;
   }
-  if (ty[i] !== TY.I32 || !gvn.room) return i;
+  if (ty[i] !== TY.I32 || !rewrite.room) return i;
   if (isConstant(f, va, 1, 0) && isZero(f, vb)) {
     if (isBoolean(f, root)) return root;
     return become(f, i, NE, root, vb);
@@ -557,8 +559,8 @@ function selectRules(gvn: Gvn, i: number): number {
 
 // Floats: only what is exact in every bit.
 
-function floatRules(gvn: Gvn, i: number, o: number): number {
-  const f = gvn.f;
+function floatRules(rewrite: Rewriting, i: number, o: number): number {
+  const f = rewrite.f;
   const { op, ty, a, b, c, imm } = f;
   const va = a[i];
   const inner = op[va];
@@ -571,31 +573,31 @@ function floatRules(gvn: Gvn, i: number, o: number): number {
     case OP.FCOPYSIGN: {
       const vb = b[i];
       if (va === vb) return va;
-      if (op[vb] !== CONST || !gvn.room) return i;
+      if (op[vb] !== CONST || !rewrite.room) return i;
       const negative = (ty[i] === TY.F32 ? imm[vb] : c[vb]) < 0;
       if (!negative) return become(f, i, OP.FABS, va);
-      return become(f, i, OP.FNEG, gvn.make(OP.FABS, ty[i], va));
+      return become(f, i, OP.FNEG, rewrite.make(OP.FABS, ty[i], va));
     }
     case OP.BITCAST:
       return inner === OP.BITCAST && ty[a[va]] === ty[i] ? a[va] : i;
   }
   // FMUL by 2 is FADD; FDIV by a power of two is FMUL by its inverse when that is a normal number.
   const vb = b[i];
-  if (op[vb] !== CONST || !gvn.room) return i;
+  if (op[vb] !== CONST || !rewrite.room) return i;
   if (ty[i] === TY.F32) {
     const bits = imm[vb];
     const exponent = (bits >>> 23) & 0xff;
     if ((bits & 0x7fffff) !== 0) return i;
     if (o === OP.FMUL) return bits === 0x40000000 ? become(f, i, OP.FADD, va, va) : i;
     if (exponent === 0 || exponent >= 254) return i;
-    return become(f, i, OP.FMUL, va, gvn.constant(TY.F32, (bits & -0x80000000) | ((254 - exponent) << 23), 0));
+    return become(f, i, OP.FMUL, va, rewrite.constant(TY.F32, (bits & -0x80000000) | ((254 - exponent) << 23), 0));
   }
   const high = c[vb];
   const exponent = (high >>> 20) & 0x7ff;
   if (imm[vb] !== 0 || (high & 0xfffff) !== 0) return i;
   if (o === OP.FMUL) return high === 0x40000000 ? become(f, i, OP.FADD, va, va) : i;
   if (exponent === 0 || exponent >= 2046) return i;
-  return become(f, i, OP.FMUL, va, gvn.constant(TY.F64, 0, (high & -0x80000000) | ((2046 - exponent) << 20)));
+  return become(f, i, OP.FMUL, va, rewrite.constant(TY.F64, 0, (high & -0x80000000) | ((2046 - exponent) << 20)));
 }
 
 // Addresses of loads, stores and bounds checks
@@ -604,8 +606,8 @@ function floatRules(gvn: Gvn, i: number, o: number): number {
  * Moves a constant that is added to the address into the static offset, where the 32-bit sum cannot wrap: the effective address
  * is then the same number. The decision depends on address and offset alone, so a check and its access agree.
  */
-export function foldAddress(gvn: Gvn, i: number): void {
-  const f = gvn.f;
+export function foldAddress(rewrite: Rewriting, i: number): void {
+  const f = rewrite.f;
   const { op, ty, a, b, imm } = f;
   const va = a[i];
   if (op[va] !== ADD || ty[va] !== TY.I32 || op[b[va]] !== CONST) return;

@@ -1,0 +1,27 @@
+/** Loads as memory operands: whether a load may run where its user is, and folding it there. */
+import { fold } from "../codegen/folding.ts";
+import { REGION } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import { FOLD, type X64Lowering } from "./lowering_context.ts";
+
+/** May load `id` trap? */
+function mayTrap(s: X64Lowering, id: number): boolean {
+  const kind = s.c[id] & 0xff;
+  return kind === REGION.MEMORY0 ? !s.explicit : kind !== REGION.CONTEXT && s.b[id] !== 0;
+}
+
+/** May load `id` be executed at the place of `user` (or of whoever `user` is folded into)? */
+export function canMoveTo(s: X64Lowering, id: number, user: number): boolean {
+  return mayTrap(s, id) ? s.trapGroup[id] === s.trapGroup[user] : s.writeGroup[id] === s.writeGroup[user];
+}
+
+/** Folds `id` into `user` as a memory operand if it is a full load of type `ty`. */
+export function foldLoad(s: X64Lowering, id: number, user: number, ty: number): boolean {
+  if (s.op[id] !== OP.LOAD || s.uses[id] !== 1 || s.folded[id] !== 0) return false;
+  const own = s.ty[id];
+  if (own !== ty && !(own === TY.REF && ty === TY.I64)) return false;
+  if (!canMoveTo(s, id, user)) return false;
+  fold(s, id, user, FOLD.ONCE);
+  return true;
+}

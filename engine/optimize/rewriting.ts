@@ -1,0 +1,17 @@
+/**
+ * The interface between global value numbering (gvn.ts) and the rewrite rules that it applies (simplify.ts, divide.ts): the function, the
+ * conditions that hold where the instruction is, and the creation of further instructions in front of it.
+ */
+import type { IrFunction } from "../ir/function.ts";
+import type { DominatingConditions } from "./dominating_conditions.ts";
+
+export interface Rewriting {
+  readonly f: IrFunction;
+  readonly facts: DominatingConditions;
+  /** Is there room for further instructions? */
+  readonly room: boolean;
+  /** The number of value `op ty a b c imm`, which is put in front of the current instruction unless it exists. */
+  make(op: number, ty: number, a: number, b?: number, c?: number, imm?: number): number;
+  /** The number of an integer constant; `hi` is ignored for 32-bit types. */
+  constant(ty: number, lo: number, hi: number): number;
+}
