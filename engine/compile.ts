@@ -29,7 +29,7 @@ import type { ValidModule } from "./validate/valid_module.ts";
 import type { Module } from "./wasm/module.ts";
 
 /** A compiler of function bodies. */
-export type Tier = "baseline" | "optimizing";
+type Tier = "baseline" | "optimizing";
 
 export interface CompileOptions {
   target: Target;

@@ -7,7 +7,7 @@ import { INSTRUCTION_ROWS, ROW_BITS, ROW_C, ROW_I, ROW_I_WIDTH, ROW_K, ROW_MASK,
 import { CC_NAMES } from "./machine_ops.ts";
 
 /** The fields of a decoded instruction. */
-export interface Decoded {
+interface Decoded {
   row: number;
   d: number;
   n: number;

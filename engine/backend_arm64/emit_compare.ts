@@ -26,7 +26,7 @@ export function consumerOf(e: Emission, i: number): number {
 }
 
 /** Condition of instruction `i`. */
-export function conditionOf(e: Emission, i: number): number {
+function conditionOf(e: Emission, i: number): number {
   return (e.v.aux[i] >>> AUX_CONDITION_SHIFT) & 15;
 }
 

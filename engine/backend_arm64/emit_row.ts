@@ -19,7 +19,7 @@ const UXTW = 2;
 const UXTX = 3;
 
 /** Byte offset of slot location `location` (< 0) from sp. */
-export function slotOffset(location: number): number {
+function slotOffset(location: number): number {
   return (-1 - location) * 8;
 }
 

@@ -24,7 +24,7 @@ type AtomicKey<Row> = Row extends `${infer Key}|${string}|${string}|${infer Size
 type AccessKey<Row> = Row extends `${infer Key}|${string}` ? `${Key}_U` | `${Key}_N` | `${Key}_X` : never;
 
 /** Key of an instruction row. */
-export type InstructionKey =
+type InstructionKey =
   | Expanded<(typeof INTEGER_ROWS)[number]>
   | Expanded<(typeof FLOAT_ROWS)[number]>
   | Expanded<(typeof MEMORY_ROWS)[number]>
@@ -33,7 +33,7 @@ export type InstructionKey =
   | AtomicKey<(typeof ATOMIC_ROWS)[number]>
   | AccessKey<(typeof ACCESS_ROWS)[number]>;
 
-export interface InstructionRow {
+interface InstructionRow {
   readonly key: InstructionKey;
   /** Mnemonic and operands, as insts_integer.ts describes. */
   readonly text: string;

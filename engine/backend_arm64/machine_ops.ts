@@ -27,7 +27,8 @@ export {
   PSEUDO_BASE,
 } from "../codegen/pseudo_ops.ts";
 
-const OWN = pseudoOps([
+/** Numbers of the pseudo operations. */
+export const P = pseudoOps([
   // function boundary and constants
   "CONTEXT_ADDRESS", // def = context + imm
   "MEMORY_ADDRESS", // def = base of memory 0 + use; aux bit 0: the use is 64-bit
@@ -43,12 +44,6 @@ const OWN = pseudoOps([
   // atomic memory without LSE
   "ATOMIC_SWAP", // def, late uses: address, expected, replacement; imm = log2 of the width
 ]);
-
-/** Numbers of the pseudo operations. */
-export const P = OWN.numbers;
-
-/** Names by number − PSEUDO_BASE, for dumps. */
-export const PSEUDO_NAMES: readonly string[] = OWN.names;
 
 /** Address modes of loads and stores. */
 export const MODE = {

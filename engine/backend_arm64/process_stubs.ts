@@ -23,7 +23,7 @@ import { CONTEXT_REGISTER, LINK, registerFile, SCRATCH, SCRATCH2, SP, THREAD_REG
 import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
 
 /** Where the kernel keeps what the handler needs: offsets in siginfo and in the saved registers. */
-export interface SignalLayout {
+interface SignalLayout {
   /** Offset of si_addr. */
   address: number;
   /** The ucontext holds a pointer to the registers at this offset, or, if 0, the registers themselves. */

@@ -25,12 +25,12 @@ export const THREAD_REGISTER = 9;
 export const SP = 31;
 export const ZERO = 31;
 /** Physical number of v0. */
-export const V0 = 32;
+const V0 = 32;
 /** Hardware number of the vector scratch register. */
 export const SCRATCH_VECTOR = 31;
 
 /** Printable names by physical number. */
-export const REGISTER_NAMES: readonly string[] = [
+const REGISTER_NAMES: readonly string[] = [
   ...Array.from({ length: 31 }, (_, i) => `x${i}`),
   "sp",
   ...Array.from({ length: 32 }, (_, i) => `v${i}`),

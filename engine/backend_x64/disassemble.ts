@@ -19,7 +19,6 @@ import {
   ROW_PLACES,
   ROW_PLUS_REGISTER,
   ROW_PREFIX,
-  ROW_TAIL,
   ROW_VEX,
   ROW_W_IGNORED,
   ROW_WIDE,
@@ -111,7 +110,7 @@ export function decode(bytes: Uint8Array, at: number, end: number): Decoded | un
     if (ROW_HAS_MODRM[row] !== 0) {
       if (ROW_DIGIT[row] >= 0 && ROW_DIGIT[row] !== ((modrm >> 3) & 7)) continue;
       if (!acceptsMode(row, memory)) continue;
-    } else if (ROW_TAIL[row] >= 0 && modrm !== ROW_TAIL[row]) continue;
+    }
     const decoded = decodeOperands(bytes, at, row, rex, opcode);
     decoded.vvvv = vvvv;
     decoded.length += at - start;
@@ -137,7 +136,6 @@ function decodeOperands(bytes: Uint8Array, at: number, row: number, rex: number,
     condition: ROW_CONDITION[row] !== 0 ? opcode - ROW_OPCODE[row] : 0,
   };
   if (ROW_HAS_MODRM[row] !== 0) at = decodeModrm(bytes, at, rex, d);
-  else if (ROW_TAIL[row] >= 0) at++;
   else if (ROW_PLUS_REGISTER[row] !== 0) d.reg = (opcode & 7) | ((rex & 1) << 3);
   const size = ROW_IMMEDIATE[row];
   d.imm = readInt(bytes, at, Math.min(size, 4));

@@ -24,7 +24,7 @@ export function consumerOf(e: Emission, i: number): number {
 }
 
 /** Condition of instruction `i`. */
-export function conditionOf(e: Emission, i: number): number {
+function conditionOf(e: Emission, i: number): number {
   return (e.v.aux[i] >>> AUX_CONDITION_SHIFT) & 31;
 }
 

@@ -54,7 +54,7 @@ export function rm(e: Emission, row: number, reg: number, base: number, disp: nu
 }
 
 /** Emits a row on a location: register or slot. */
-export function rl(e: Emission, row: number, reg: number, location: number): void {
+function rl(e: Emission, row: number, reg: number, location: number): void {
   if (location >= 0) emitRegister(e.asm, row, reg, location & 15, 0, 0, 0);
   else emitMemory(e.asm, row, reg, 0, RSP, NO_REGISTER, 0, slotOffset(e, location), 0, 0);
 }

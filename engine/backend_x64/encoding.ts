@@ -19,14 +19,11 @@ import {
   ROW_OPCODE,
   ROW_PREFIX,
   ROW_SHORT,
-  ROW_TAIL,
   ROW_VEX,
   ROW_WIDE,
   X,
 } from "./instructions.ts";
 
-/** Longest instruction, in bytes, rounded up. */
-export const MAX_INSTRUCTION = 16;
 /** As a base register: the address is relative to the next instruction, and the caller patches the displacement. */
 export const BASE_RIP = -2;
 /** As a base or index register: there is none. */
@@ -131,7 +128,6 @@ export function emitRegister(
   if (ROW_SHORT[row] !== 0 && imm << 24 >> 24 === imm) row = ROW_SHORT[row];
   if (ROW_HAS_MODRM[row] === 0) {
     emitOpcode(asm, row, 0, 0, reg >> 3, 0, 0, extra + (reg & 7));
-    if (ROW_TAIL[row] >= 0) asm.byte(ROW_TAIL[row]);
   } else {
     const digit = ROW_DIGIT[row];
     const field = digit >= 0 ? digit : reg;

@@ -52,7 +52,7 @@ function foldCondition(s: X64Lowering, id: number, user: number): void {
 }
 
 /** Does the compare `id` of narrow load `load` with constant `bound` mean the same in the load's own width? */
-export function narrowCompare(s: X64Lowering, id: number, load: number, bound: number): boolean {
+function narrowCompare(s: X64Lowering, id: number, load: number, bound: number): boolean {
   if (!s.isImmediate(bound)) return false;
   const value = s.imm[bound];
   const o = s.op[id];
@@ -254,7 +254,7 @@ function foldSum(s: X64Lowering, id: number): void {
 }
 
 /** Is `id` a shift to the left by 1, 2 or 3? */
-export function isShortShift(s: X64Lowering, id: number): boolean {
+function isShortShift(s: X64Lowering, id: number): boolean {
   const count = s.b[id];
   return s.op[count] === OP.CONST && s.imm[count] >= 1 && s.imm[count] <= 3;
 }

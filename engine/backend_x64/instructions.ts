@@ -13,7 +13,7 @@ const PAGES = [...INTEGER_ROWS, ...FLOAT_ROWS, ...SIMD_ROWS] as const;
 
 type KeyOf<Row> = Row extends `${infer Key} ${string}` ? Key : never;
 /** Key of an instruction row. */
-export type InstructionKey = KeyOf<(typeof PAGES)[number]>;
+type InstructionKey = KeyOf<(typeof PAGES)[number]>;
 
 /** Where an operand goes. */
 export const PLACE = { NONE: 0, REG: 1, RM: 2, VVVV: 3, OPCODE: 4, FIXED: 5, IMM: 6, REL: 7 } as const;
@@ -22,7 +22,7 @@ export const MARK = { MERGED: 0, READ: 1, WRITE: 2, BOTH: 3 } as const;
 /** Opcode maps, with the numbers that VEX uses. */
 export const MAP = { ONE_BYTE: 0, OF: 1, OF38: 2, OF3A: 3 } as const;
 
-export interface InstructionRow {
+interface InstructionRow {
   readonly key: InstructionKey;
   readonly mnemonic: string;
   readonly operands: readonly { mark: number; kind: string; place: number }[];
@@ -98,8 +98,6 @@ export const ROW_PLUS_REGISTER = new Uint8Array(COUNT);
 export const ROW_IMMEDIATE = new Uint8Array(COUNT);
 /** Bit 0: ModRM.reg names a byte register; bit 1: ModRM.rm does (spl…dil need a REX prefix then). */
 export const ROW_BYTE_REGISTERS = new Uint8Array(COUNT);
-/** A third opcode byte that is fixed (only XGETBV and MFENCE), else −1. */
-export const ROW_TAIL = new Int16Array(COUNT).fill(-1);
 /** Row with a one-byte immediate that means the same when the immediate fits, or 0. */
 export const ROW_SHORT = new Uint16Array(COUNT);
 /** Row of the same instruction with the VEX encoding, or 0. */
@@ -141,8 +139,7 @@ function expandEncoding(row: InstructionRow, n: number): void {
     }
   }
   ROW_OPCODE[n] = bytes[0];
-  if (bytes.length > 1) ROW_TAIL[n] = bytes[1];
-  if (bytes.length > 2 || bytes.length === 0) {
+  if (bytes.length !== 1) {
     throw new Error(`Instruction row ${row.key}: bad encoding "${row.encoding}"`);
   }
 }

@@ -10,7 +10,7 @@ import { CONSTRAINT, operandWord, ROLE, type VCode } from "../codegen/vcode.ts";
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { ROW_VEX_TWIN } from "./instructions.ts";
-import { AUX_MODE, AUX_POOL_SHIFT, AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE } from "./machine_ops.ts";
+import { AUX_POOL_SHIFT, AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE } from "./machine_ops.ts";
 
 /** How a value is folded. */
 export const FOLD = {
@@ -140,9 +140,4 @@ export class X64Lowering extends LoweringContext {
     this.poolSize = 0;
     this.origin = 0;
   }
-}
-
-/** Address mode of a VCode aux word. */
-export function auxMode(aux: number): number {
-  return aux & AUX_MODE;
 }

@@ -29,7 +29,8 @@ export {
   PSEUDO_BASE,
 } from "../codegen/pseudo_ops.ts";
 
-const OWN = pseudoOps([
+/** Numbers of the pseudo operations. */
+export const P = pseudoOps([
   // integer
   "MULHI_U", // def rdx, use rax, use factor, clobbers rax
   "MULHI_S",
@@ -48,14 +49,8 @@ const OWN = pseudoOps([
   "ATOMIC_FENCE",
 ]);
 
-/** Numbers of the pseudo operations. */
-export const P = OWN.numbers;
-
 /** What STORE_CONDITION compares by; plus 1 for 64 bits. */
 export const STORE_CONDITION = { REGISTERS: 0, IMMEDIATE: 2, ZERO: 4 } as const;
-
-/** Names by number − PSEUDO_BASE, for dumps. */
-export const PSEUDO_NAMES: readonly string[] = OWN.names;
 
 /** Address modes: what the r/m operand of a row is. */
 export const MODE = {

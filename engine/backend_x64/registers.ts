@@ -26,7 +26,7 @@ export const R13 = 13;
 export const R14 = 14;
 export const R15 = 15;
 /** Physical number of xmm0. */
-export const XMM0 = 32;
+const XMM0 = 32;
 
 /** Roles with a name. */
 export const MEMORY_BASE = RBX;
@@ -38,7 +38,7 @@ export const SCRATCH = R11;
 export const SCRATCH_VECTOR = 15;
 
 /** Printable names by physical number. */
-export const REGISTER_NAMES: readonly string[] = [
+const REGISTER_NAMES: readonly string[] = [
   ...["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"],
   ...Array.from({ length: 16 }, (_, i) => `general${i + 16}`),
   ...Array.from({ length: 32 }, (_, i) => `xmm${i}`),

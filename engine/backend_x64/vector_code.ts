@@ -122,7 +122,7 @@ export function sourceVector(s: X64Lowering, id: number): void {
 }
 
 /** Is constant `id` all zeros or all ones? */
-export function isMade(s: X64Lowering, id: number): boolean {
+function isMade(s: X64Lowering, id: number): boolean {
   const { vectors } = s.f;
   const at = s.imm[id] * 16;
   const byte = vectors[at];

@@ -11,7 +11,7 @@ import { TY } from "../ir/types.ts";
 import type { LoweringContext } from "./lowering_context.ts";
 
 /** How to divide by a constant. */
-export interface Magic {
+interface Magic {
   /** Shift of the dividend before (unsigned only). */
   before: number;
   multiplier: bigint;

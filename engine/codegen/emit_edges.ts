@@ -32,7 +32,7 @@ function sink(e: FunctionEmission, ends: BlockEnds, edge: number): boolean {
 }
 
 /** Jumps to block `target` unless it is the next one. */
-export function jumpTo(e: FunctionEmission, ends: BlockEnds, target: number): void {
+function jumpTo(e: FunctionEmission, ends: BlockEnds, target: number): void {
   if (target !== ends.next) e.jump(target);
 }
 

@@ -85,7 +85,7 @@ export function countUses(s: LoweringContext): void {
 }
 
 /** Marks the operands that value `id` folds. */
-export type FoldRule<S extends LoweringContext> = (s: S, id: number) => unknown;
+type FoldRule<S extends LoweringContext> = (s: S, id: number) => unknown;
 
 /** Fold rules by number of the IR operation, from pairs of operations and their rule; operations without one fold nothing. */
 export function foldRules<S extends LoweringContext>(
@@ -138,7 +138,7 @@ export function foldPure(s: LoweringContext, id: number, user: number): boolean 
 }
 
 /** A dead value no longer uses its operands. */
-export function dropUses(s: LoweringContext, id: number): void {
+function dropUses(s: LoweringContext, id: number): void {
   const mask = OP_VALUE_MASK[s.op[id]];
   if ((mask & 1) !== 0) s.uses[s.a[id]]--;
   if ((mask & 2) !== 0) s.uses[s.b[id]]--;

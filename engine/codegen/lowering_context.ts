@@ -25,7 +25,7 @@ export const FOLDING = {
 } as const;
 
 /** Registers of calls. */
-export interface CallConvention {
+interface CallConvention {
   /** Physical register per parameter or result of a list of types, −1 for the overflow buffer. */
   params(types: Uint8Array): Int8Array;
   results(types: Uint8Array): Int8Array;

@@ -9,7 +9,7 @@ import { CONSTRAINT, operandConstraint, operandFixed, operandRole, operandVreg, 
 const ROLE_NAMES = ["use", "def", "temp", "late"] as const;
 
 /** Names for printing: of target operations, and of physical registers. */
-export interface VCodeNames {
+interface VCodeNames {
   op(op: number): string;
   register(r: number): string;
 }

@@ -8,7 +8,7 @@ import { FIXUP, type FunctionEmission } from "./emission.ts";
 import type { ProcessStubs } from "./target.ts";
 
 /** Emits the stubs; each binds the label it is given. */
-export interface StubParts<S> {
+interface StubParts<S> {
   /** Alignment of the fault words in bytes. */
   readonly wordAlignment: number;
   readonly unwinds: boolean;

@@ -58,14 +58,11 @@ export const PSEUDO: Readonly<Record<SharedName, number>> = Object.freeze(
   Object.fromEntries(SHARED_ROWS.map((name, index) => [name, PSEUDO_BASE + index])) as Record<SharedName, number>,
 );
 
-/** The pseudo operations of a backend: numbers of the shared ones and of its `own`, and names by number − PSEUDO_BASE. */
-export function pseudoOps<Name extends string>(own: readonly Name[]): {
-  numbers: Readonly<Record<SharedName | Name, number>>;
-  names: readonly string[];
-} {
+/** The pseudo operations of a backend: numbers of the shared ones and of its `own`. */
+export function pseudoOps<Name extends string>(own: readonly Name[]): Readonly<Record<SharedName | Name, number>> {
   const names: readonly (SharedName | Name)[] = [...SHARED_ROWS, ...own];
   const numbers = Object.fromEntries(names.map((name, index) => [name, PSEUDO_BASE + index]));
-  return { numbers: Object.freeze(numbers as Record<SharedName | Name, number>), names };
+  return Object.freeze(numbers as Record<SharedName | Name, number>);
 }
 
 /** In the aux word of a call, above the trap code: the call has a landing (the block ends in UNWIND). */

@@ -5,7 +5,7 @@
  */
 import type { DeniedRegisters, RegisterFile } from "./target.ts";
 
-export interface RegisterRoles {
+interface RegisterRoles {
   /** General registers by preference, without `memoryLength` and with `fuel`. */
   generalOrder: readonly number[];
   vectorOrder: readonly number[];

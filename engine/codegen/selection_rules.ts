@@ -240,7 +240,7 @@ const SHARED_RULES = {
 };
 
 /** The rules that a backend has to define, by name. */
-export type BackendRules<S extends LoweringContext> = Readonly<
+type BackendRules<S extends LoweringContext> = Readonly<
   Record<Exclude<(typeof RULE_NAMES)[OpName], keyof typeof SHARED_RULES>, Rule<S>>
 >;
 

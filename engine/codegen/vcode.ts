@@ -43,7 +43,7 @@ export const CONSTRAINT = {
   REUSE: 3,
 } as const;
 
-export const VREG_BITS = 21;
+const VREG_BITS = 21;
 export const VREG_MASK: number = (1 << VREG_BITS) - 1;
 /** The most virtual registers of one function: an implementation limit that the compiler reports clearly. */
 export const MAX_VREGS: number = VREG_MASK;

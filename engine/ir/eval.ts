@@ -34,14 +34,14 @@ function done(lo: number, hi: number): number {
 }
 
 /** f64 value of two halves. */
-export function toF64(lo: number, hi: number): number {
+function toF64(lo: number, hi: number): number {
   BITS.setInt32(0, hi);
   BITS.setInt32(4, lo);
   return BITS.getFloat64(0);
 }
 
 /** f32 value of its bits. */
-export function toF32(bits: number): number {
+function toF32(bits: number): number {
   BITS.setInt32(0, bits);
   return BITS.getFloat32(0);
 }

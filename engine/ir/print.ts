@@ -57,7 +57,7 @@ export function isAtomic(op: number): boolean {
 }
 
 /** `(i32 i64) -> (f32)`. */
-export function printSignature(signature: Signature): string {
+function printSignature(signature: Signature): string {
   const names = (types: Uint8Array) => `(${Array.from(types, (ty) => TY_NAMES[ty]).join(" ")})`;
   return `${names(signature.params)} -> ${names(signature.results)}`;
 }

@@ -4,7 +4,7 @@
  */
 export const TY = { NONE: 0, I32: 1, I64: 2, F32: 3, F64: 4, V128: 5, REF: 6 } as const;
 /** A type of an IR value: one of {@linkcode TY}. */
-export type Ty = number;
+type Ty = number;
 
 /** Names for printing, by type. */
 export const TY_NAMES = ["none", "i32", "i64", "f32", "f64", "v128", "ref"] as const;

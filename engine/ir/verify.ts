@@ -426,7 +426,7 @@ class Verifier {
 }
 
 /** The edges that terminator `i` names: [first, second or −1, count]; with second ≥ 0 they are first and second. */
-export function successorEdges(f: IrFunction, i: number): [number, number, number] {
+function successorEdges(f: IrFunction, i: number): [number, number, number] {
   switch (f.op[i]) {
     case OP.JUMP:
       return [f.a[i], -1, 1];

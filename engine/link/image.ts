@@ -6,7 +6,7 @@ import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodeArena } from "../host/code_arena.ts";
 
 /** What a program counter inside an image means. */
-export interface CodeSite {
+interface CodeSite {
   /** Bytes from the stack pointer at this point to the return address of the frame. */
   frame: number;
   /** Byte offset of the wasm instruction in the module. */
@@ -16,7 +16,7 @@ export interface CodeSite {
 }
 
 /** What a return address means to the unwinder. */
-export interface UnwindSite {
+interface UnwindSite {
   /** Bytes from the address above the return address to the next one. */
   frame: number;
   /** Address where exceptions are handled, 0 for none. */

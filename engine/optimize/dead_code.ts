@@ -16,7 +16,7 @@ const KEPT = FLAG.WRITES | FLAG.TRAPS | FLAG.CALLS | FLAG.ENDS;
 /**
  * Can instruction `i`, a load, fault? The context is always mapped, and so is what holds constants unless the load says otherwise.
  */
-export function loadMayTrap(f: IrFunction, i: number): boolean {
+function loadMayTrap(f: IrFunction, i: number): boolean {
   const region = f.c[i];
   if ((region & 0xff) === REGION.CONTEXT) return false;
   return region >>> 8 !== CLASS_CONSTANT || f.b[i] !== 0;

@@ -158,7 +158,7 @@ export class Schedule {
 }
 
 /** Direct calls of functions that come earlier in the order of one thread: caller and callee, each pair once. */
-export function earlierCallees({ calleesFirst, calleeStart, callees }: Summaries): [Int32Array, Int32Array] {
+function earlierCallees({ calleesFirst, calleeStart, callees }: Summaries): [Int32Array, Int32Array] {
   const count = calleesFirst.length;
   const rank = new Int32Array(count);
   calleesFirst.forEach((k, at) => rank[k] = at);

@@ -14,7 +14,7 @@ const PATIENCE_MS = 200;
 const RETRY_MS = 1;
 
 /** Compiles defined function `k` into `code`; returns the words that go with it. Throws CalleeUnknown when others come first. */
-export type BodyCompiler = (code: MachineCode, k: number) => ArrayLike<number>;
+type BodyCompiler = (code: MachineCode, k: number) => ArrayLike<number>;
 
 /** Code for functions alone, which knows of others what the schedule knows, and where the image's stubs will be. */
 export function shareCode(schedule: Schedule, target: Target, context: CodegenContext): MachineCode {

@@ -61,7 +61,9 @@ class Checker {
     const pending = [0];
     while (pending.length > 0) {
       const k = pending.pop()!;
-      this.#block(k, copyOf(atStart[k]!), (to, state) => {
+      const start = atStart[k];
+      if (start === undefined) throw new Error(`block ${k} has no state`);
+      this.#block(k, copyOf(start), (to, state) => {
         const old = atStart[to];
         if (old === undefined) {
           atStart[to] = state;
@@ -70,7 +72,7 @@ class Checker {
       });
     }
     this.#reporting = true;
-    for (let k = 0; k < v.blockCount; k++) if (atStart[k] !== undefined) this.#block(k, copyOf(atStart[k]!), () => {});
+    atStart.forEach((start, k) => start !== undefined && this.#block(k, copyOf(start), () => {}));
     if (
       (this.#writtenGeneral & ~this.#a.writtenGeneral) !== 0 || (this.#writtenVector & ~this.#a.writtenVector) !== 0
     ) {

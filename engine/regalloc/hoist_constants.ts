@@ -15,7 +15,7 @@ import { CONSTRAINT, operandConstraint, operandRole, operandVreg, ROLE, VCode, V
 const MAX_KEPT = 12;
 
 /** What making the constant of instruction `i` costs, in instructions; 0: the instruction is no constant that could be kept. */
-export type ConstantCost = (v: VCode, i: number) => number;
+type ConstantCost = (v: VCode, i: number) => number;
 
 /** Moves constants out of loops, one function at a time. */
 export class ConstantHoister {

@@ -15,7 +15,7 @@ import type { Allocation } from "../codegen/allocation.ts";
 const SEARCH_LIMIT = 24;
 
 /** Appends an edit. `remat`: 0 a move, −1 an exchange, i + 1 a repetition of instruction i. */
-export function appendEdit(out: Allocation, at: number, from: number, remat: number, to: number, ty: number): void {
+function appendEdit(out: Allocation, at: number, from: number, remat: number, to: number, ty: number): void {
   const k = out.editCount++;
   if (k >= out.editAt.length) growEdits(out);
   out.editAt[k] = at;

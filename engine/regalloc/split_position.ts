@@ -96,7 +96,7 @@ function boundaryCost(
 }
 
 /** The edges of a VCode, as far as costs need them. */
-export interface EdgeColumns {
+interface EdgeColumns {
   readonly succ: Int32Array;
   readonly succStart: Int32Array;
   readonly succCount: Int32Array;

@@ -33,14 +33,14 @@ const MEMORY_RESERVED = (8n << 30n) + 65536n;
 export const MEMORY_BYTES = 65536;
 
 /** What became of a call. */
-export interface Outcome {
+interface Outcome {
   status: number;
   trap: number;
   results: bigint[];
 }
 
 /** A host function or builtin: takes and returns bit patterns. */
-export type HostFunction = (args: bigint[], context: number) => bigint[];
+type HostFunction = (args: bigint[], context: number) => bigint[];
 
 export class NativeProcess {
   readonly #libc = Deno.dlopen("libc.so.6", SYMBOLS);
@@ -210,7 +210,7 @@ export class NativeProcess {
 }
 
 /** Mapped bytes at a fixed address. */
-export class Region {
+class Region {
   readonly address: bigint;
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly view: DataView<ArrayBuffer>;
@@ -224,7 +224,7 @@ export class Region {
 }
 
 /** A placed image with its context. */
-export class NativeInstance {
+class NativeInstance {
   constructor(
     readonly process: NativeProcess,
     readonly code: MachineCode,

@@ -53,7 +53,7 @@ function printGolden(golden: Golden): string {
 }
 
 /** What checking a backend's goldens takes. */
-export interface GoldenBackend {
+interface GoldenBackend {
   name: string;
   /** CPU features of the setting `baseline`. */
   baseline: ReadonlySet<string>;

@@ -16,9 +16,9 @@ import { accessBytes, isLoad, isStore } from "../memory_state.ts";
 
 /** Bytes of linear memory 0 and of the context. */
 export const MEMORY_BYTES = 4096;
-export const CONTEXT_BYTES = 256;
+const CONTEXT_BYTES = 256;
 /** Context offsets from here on are of class CLASS_SIZES: calls change them, stores do not. */
-export const SIZES_OFFSET = 192;
+const SIZES_OFFSET = 192;
 
 /** Where the context has the length of memory 0: what lies there otherwise is of other classes. */
 const LENGTH_OFFSET = CONTEXT.SIZE + MEMORY.LENGTH;

@@ -182,7 +182,7 @@ export class ProgramMaker {
   }
 
   #pick<T>(from: readonly T[]): T {
-    return from[this.#random(from.length)]!;
+    return from[this.#random(from.length)];
   }
 
   #statements(depth: number): void {

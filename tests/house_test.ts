@@ -1,0 +1,200 @@
+/**
+ * House rules of the source, checked by reading it: which exports nobody imports, non-null assertions on elements, import cycles,
+ * instruction rows without users. Each check has a list of the folders that it covers; add folders as they are brought in order.
+ */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { INSTRUCTION_ROWS, ROW_SHORT, ROW_VEX_TWIN } from "../engine/backend_x64/instructions.ts";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+const COMPILER = [
+  "engine/backend_arm64/",
+  "engine/backend_x64/",
+  "engine/codegen/",
+  "engine/compile.ts",
+  "engine/gc/",
+  "engine/ir/",
+  "engine/link/",
+  "engine/optimize/",
+  "engine/parallel/",
+  "engine/regalloc/",
+];
+
+/** Folders without exports that nobody imports. */
+const NO_DEAD_EXPORTS = [...COMPILER];
+/** Folders without `]!`: elements of arrays are never undefined to the type checker, so the assertion asserts nothing. */
+const NO_ASSERTED_ELEMENTS = [...COMPILER];
+/** Folders without import cycles, type imports included. */
+const NO_CYCLES = [...COMPILER];
+
+function sources(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+    if (entry.isDirectory()) {
+      return entry.name.startsWith(".") || entry.name === "node_modules" || entry.name === "dist" ? [] : sources(path);
+    }
+    return entry.name.endsWith(".ts") ? [path] : [];
+  });
+}
+
+const TEXTS = new Map(sources("").map((path) => [path, readFileSync(join(ROOT, path), "utf8")]));
+
+function within(path: string, folders: readonly string[]): boolean {
+  return folders.some((folder) => folder.endsWith("/") ? path.startsWith(folder) : path === folder);
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*/g, "");
+}
+
+interface Import {
+  readonly path: string;
+  /** Imported names; "*" followed by the local name for a namespace. */
+  readonly names: readonly string[];
+}
+
+/** Imports and re-exports of the project's own files. */
+function importsOf(path: string, text: string): Import[] {
+  const found: Import[] = [];
+  for (
+    const match of text.matchAll(/\b(?:import|export)\s+(type\s+)?(\{[^}]*\}|\*(?:\s+as\s+\w+)?)\s+from\s+"(\.[^"]+)"/g)
+  ) {
+    const target = relative(ROOT, normalize(join(ROOT, dirname(path), match[3])));
+    const clause = match[2];
+    const names = clause.startsWith("*")
+      ? [`*${clause.replace(/\*\s*(as\s+)?/, "")}`]
+      : clause.slice(1, -1).split(",").map((name) => name.trim().replace(/^type\s+/, "").split(/\s+as\s+/)[0]);
+    found.push({ path: target, names: names.filter((name) => name !== "") });
+  }
+  // Dynamic imports and scripts that are started by path use every export.
+  for (const match of text.matchAll(/(?:import\(\s*|new URL\(\s*)"(\.[^"]+\.ts)"/g)) {
+    found.push({ path: relative(ROOT, normalize(join(ROOT, dirname(path), match[1]))), names: ["*"] });
+  }
+  return found;
+}
+
+const IMPORTS = new Map([...TEXTS].map(([path, text]) => [path, importsOf(path, text)]));
+
+/** Names that other files import, by file; "*" if all may be used. */
+function usedNames(): Map<string, Set<string>> {
+  const used = new Map<string, Set<string>>();
+  const use = (path: string, name: string) => (used.get(path) ?? used.set(path, new Set()).get(path))?.add(name);
+  for (const [path, imports] of IMPORTS) {
+    for (const imported of imports) {
+      for (const name of imported.names) {
+        if (!name.startsWith("*")) use(imported.path, name);
+        else if (name === "*") use(imported.path, "*");
+        else {
+          const local = name.slice(1);
+          const text = withoutComments(TEXTS.get(path) ?? "");
+          if (text.includes(`...${local}`)) use(imported.path, "*");
+          for (const member of text.matchAll(new RegExp(`\\b${local}\\.(\\w+)`, "g"))) use(imported.path, member[1]);
+        }
+      }
+    }
+  }
+  const { exports } = JSON.parse(readFileSync(join(ROOT, "engine/deno.json"), "utf8")) as {
+    exports: Record<string, string>;
+  };
+  for (const file of Object.values(exports)) use(join("engine", file), "*");
+  return used;
+}
+
+function exportedNames(text: string): string[] {
+  const declaration =
+    /^export (?:declare )?(?:abstract )?(?:async )?(?:const enum|const|let|function\*?|class|interface|type|enum) (\w+)/gm;
+  return [...withoutComments(text).matchAll(declaration)].map((match) => match[1]);
+}
+
+Deno.test("every export is imported somewhere", () => {
+  const used = usedNames();
+  const dead: string[] = [];
+  for (const [path, text] of TEXTS) {
+    if (!within(path, NO_DEAD_EXPORTS) || used.get(path)?.has("*")) continue;
+    for (const name of exportedNames(text)) if (!used.get(path)?.has(name)) dead.push(`${path}: ${name}`);
+  }
+  assert.deepEqual(dead, []);
+});
+
+Deno.test("no assertion that an element is not undefined, where the type checker never says that it may be", () => {
+  const wrong: string[] = [];
+  for (const [path, text] of TEXTS) {
+    if (!within(path, NO_ASSERTED_ELEMENTS)) continue;
+    text.split("\n").forEach((line, k) => {
+      if (/\]!(?![=\w"'])/.test(line.replace(/"(?:[^"\\]|\\.)*"/g, '""'))) {
+        wrong.push(`${path}:${k + 1} ${line.trim()}`);
+      }
+    });
+  }
+  assert.deepEqual(wrong, []);
+});
+
+/** Groups of files that import each other in a circle (Tarjan 1972). */
+function cycles(files: ReadonlySet<string>): string[][] {
+  const found: string[][] = [];
+  const order = new Map<string, number>();
+  const low = new Map<string, number>();
+  const stack: string[] = [];
+  const visit = (path: string): number => {
+    order.set(path, order.size);
+    let least = order.size - 1;
+    stack.push(path);
+    for (const { path: target } of IMPORTS.get(path) ?? []) {
+      if (!files.has(target)) continue;
+      if (!order.has(target)) least = Math.min(least, visit(target));
+      else if (stack.includes(target)) least = Math.min(least, order.get(target) ?? least);
+    }
+    low.set(path, least);
+    if (least === order.get(path)) {
+      const group = stack.splice(stack.indexOf(path));
+      if (group.length > 1) found.push(group.sort());
+    }
+    return least;
+  };
+  for (const path of files) if (!order.has(path)) visit(path);
+  return found;
+}
+
+Deno.test("no files import each other in a circle", () => {
+  assert.deepEqual(cycles(new Set([...TEXTS.keys()].filter((path) => within(path, NO_CYCLES)))), []);
+});
+
+/** Rows of x64 that only bytes written without them, or the disassembler, have. */
+const ROWS_TO_READ: Readonly<Record<string, string>> = {
+  JCC8: "short branches, which branch relaxation writes",
+  JCC32: "long branches, which branch relaxation writes",
+  INT3: "filler between functions",
+  NOP: "padding in front of loops",
+  NOP_M: "padding in front of loops",
+  NOP16_M: "padding in front of loops",
+};
+
+/** Names in capitals that the sources of the x64 backend mention, its tables of instructions and tests excepted. */
+function mentionedNames(): Set<string> {
+  const words = new Set<string>();
+  for (const [path, text] of TEXTS) {
+    if (!path.startsWith("engine/backend_x64/") || /_test\.ts$|\/insts_\w+\.ts$/.test(path)) continue;
+    for (const match of withoutComments(text).matchAll(/\b[A-Z][A-Z0-9_]+\b/g)) words.add(match[0]);
+  }
+  return words;
+}
+
+/** The key without what arithmetic on row numbers varies: widths, precisions, lane sizes. */
+function familyOf(key: string): string {
+  return key.replace(/\d+/g, "").replace(/(S|P)[SD]?$/, "$1").replace(/[BWDQH]+(_|$)/g, "$1");
+}
+
+Deno.test("every instruction row of x64 has a user: by name, as a neighbour of such a row, or as its short or VEX form", () => {
+  const mentioned = mentionedNames();
+  const families = new Set(INSTRUCTION_ROWS.filter((row) => mentioned.has(row.key)).map((row) => familyOf(row.key)));
+  const used = new Set<number>();
+  INSTRUCTION_ROWS.forEach((row, number) => {
+    if (!families.has(familyOf(row.key))) return;
+    for (const form of [number, ROW_SHORT[number], ROW_VEX_TWIN[number]]) used.add(form);
+  });
+  const dead = INSTRUCTION_ROWS.filter((_, number) => !used.has(number)).map((row) => row.key);
+  assert.deepEqual(dead, Object.keys(ROWS_TO_READ));
+});
