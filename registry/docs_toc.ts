@@ -13,7 +13,10 @@ export interface TocGroup {
 /** All pages in order. */
 export const DOCS_TOC: readonly TocGroup[] = [
   { title: "Start", pages: ["index", "getting-started", "installing", "configuration"] },
-  { title: "Use", pages: ["embedding", "artifacts", "control", "manifest", "lockfile"] },
+  {
+    title: "Use",
+    pages: ["embedding", "wasi", "strings", "languages", "artifacts", "control", "manifest", "lockfile"],
+  },
   { title: "Plugins", pages: ["plugin-authoring", "registry"] },
   {
     title: "Reference",

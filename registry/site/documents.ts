@@ -6,6 +6,7 @@
  * docs/ beside this program and the pages that the program writes; other channels come from the database.
  */
 import { DOCS_TOC } from "../docs_toc.ts";
+import { BASE_URL } from "../../project/base/site.ts";
 import { compareVersions } from "../../project/base/version.ts";
 import type { StoredDocument } from "../store/keys.ts";
 import { type Heading, renderDocument, type RenderedPage, type Section } from "./markdown.ts";
@@ -250,11 +251,15 @@ function makeChannel(id: string, sources: readonly StoredDocument[], previous: C
   return { id, label, base, pages };
 }
 
-/** A link of a page: to another page of the same channel, or as it is. */
+/** Links to pages: by file name, or by address where a page has no file in docs/ because the program writes it. */
+const PAGE_LINK = new RegExp(`^(?:(?:\\./)?([a-z0-9-]+)\\.md|${BASE_URL}/([a-z0-9-]+))(#.*)?$`);
+
+/** A link of a page: to the same channel's page, or as it is. */
 function resolveLink(link: string, base: string): string {
-  const match = /^(?:\.\/)?([a-z0-9-]+)\.md(#.*)?$/.exec(link);
-  if (match === null) return link;
-  return `${base}${match[1] === "index" ? "" : match[1]}${match[2] ?? ""}`;
+  const match = PAGE_LINK.exec(link);
+  const [, file, address, fragment = ""] = match ?? [];
+  const name = file ?? (DOCS_TOC.some((g) => g.pages.includes(address ?? "")) ? address : undefined);
+  return name === undefined ? link : `${base}${name === "index" ? "" : name}${fragment}`;
 }
 
 /** The first paragraph after the title, as plain text. */

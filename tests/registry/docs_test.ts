@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -101,7 +101,8 @@ Deno.test("every environment variable of waft is in the documentation", () => {
     }
   }
   assert.ok(named.size > 12, [...named].join());
-  const docs = readdirSync(join(root, "docs")).map((name) => readFileSync(join(root, "docs", name), "utf8")).join("\n");
+  const docs = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"))
+    .map((name) => readFileSync(join(root, "docs", name), "utf8")).join("\n");
   assert.deepEqual([...named].filter((name) => !docs.includes(`\`${name}`)).sort(), [
     "WAFT_BLESS", // Writes expected results of tests anew.
   ]);
@@ -213,6 +214,25 @@ Deno.test("the limits are those of the program", () => {
       `the ${limits.checkQueue + 1}th is answered 503`,
     ]
   ) assert.ok(text.includes(words), words);
+});
+
+Deno.test("links of the Markdown files lead somewhere in a checkout, too", () => {
+  const root = fileURLToPath(new URL("../../", import.meta.url));
+  const files = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "scripts/engine_readme.md"].concat(
+    readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`),
+  );
+  let seen = 0;
+  for (const file of files) {
+    for (const [, target] of readFileSync(join(root, file), "utf8").matchAll(/\]\(([^)#\s]+)[^)\s]*\)/g)) {
+      seen++;
+      const page = /^https:\/\/waft\.sh\/([a-z0-9-]+)$/.exec(target!)?.[1];
+      const isThere = page === undefined
+        ? target!.startsWith("https://") || existsSync(join(root, file, "..", target!))
+        : PAGES.some((p) => p.path === `${page}.md`);
+      assert.ok(isThere, `${file}: ${target}`);
+    }
+  }
+  assert.ok(seen > 40, String(seen));
 });
 
 Deno.test("every link inside the documentation leads to a page and a heading", () => {

@@ -4,4 +4,8 @@
 # libclang-rt-dev-wasm32, Rust its rustc and libstd-rust-dev-wasm32, Go a go, and Java, Kotlin and Scala a JDK, Maven and unzip: their compilers come
 # from Maven Central when the tests run.
 set -eu
-npm install --no-audit --no-fund --prefix "$1" assemblyscript@0.28.20 porffor@0.61.13 @moonbit/moonc-worker@0.1.202605123
+npm install --no-audit --no-fund --prefix "$1" assemblyscript@0.28.20 porffor@0.61.13 @moonbit/moonc-worker@0.1.202605123 \
+  @micropython/micropython-webassembly-pyscript@1.27.0
+# Zig's compiler comes from PyPI, for the page of the documentation about languages.
+[ -x "$1/python/bin/python" ] || python3 -m venv "$1/python"
+"$1/python/bin/pip" install --quiet ziglang==0.17.1

@@ -70,13 +70,15 @@ const KINDS: readonly (readonly [kind: Declaration["kind"], word: string])[] = [
 export function referencePage(module: ReferenceModule, doc: DocModule): StoredDocument {
   const rank = ({ declarations }: DocSymbol): number => KINDS.findIndex(([kind]) => kind === declarations[0]!.kind);
   const symbols = [...doc.symbols].sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
-  const others = REFERENCE_MODULES.filter((m) => m !== module).map((m) => `[\`${m.specifier}\`](${m.page}.md)`);
+  const others = REFERENCE_MODULES.filter((m) => m !== module).map((m) =>
+    `[\`${m.specifier}\`](https://waft.sh/${m.page})`
+  );
   const lines = [
     `# ${module.title}`,
     "",
     `${module.about} Everything that \`${module.specifier}\` exports, written from its sources; see also ${
       others.join(" and ")
-    }, and [Embedding](embedding.md) for an introduction.`,
+    }, and [Embedding](https://waft.sh/embedding) for an introduction.`,
     "",
     text(doc.doc),
     "",
