@@ -1,7 +1,7 @@
 /**
- * Loading the artifact of a big module against V8's `new WebAssembly.Module` of its bytes, which compiles nothing yet either. Out: lines for the
- * report. V8 gets other bytes each time, since it would find again what it has; all have been loaded once before, so these are no times of a
- * program's first moments.
+ * Loading the artifact of a large module, against V8's `new WebAssembly.Module` of the module's bytes, which compiles
+ * lazily. Out: lines for the report. V8 receives different bytes in each round, because it caches compiled modules. An
+ * unmeasured first round keeps warm-up costs out of the figures.
  */
 import { NewEngine } from "@waft/engine";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { withSalt } from "./salt.ts";
 
 const ROUNDS = 9;
 
-/** Lines for the report; one that says why when the module cannot be had. */
+/** Lines for the report; if the module is not available, one line with the reason. */
 export function measureArtifacts(): string[] {
   const module = BIG_MODULES.at(-1)!;
   const found = fetchModule(module);
@@ -50,7 +50,7 @@ export function measureArtifacts(): string[] {
   }
 }
 
-/** Milliseconds that `action` takes. */
+/** The duration of `action` in milliseconds. */
 function timed(action: () => unknown): number {
   const start = performance.now();
   action();

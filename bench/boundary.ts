@@ -1,6 +1,7 @@
 /**
- * What crossing the boundary costs, on both sides: JavaScript calling wasm, wasm calling JavaScript, a trap that becomes an exception, and a new
- * instance. Out: nanoseconds per operation. Callers are made per side, so that neither sees the other's type feedback.
+ * The cost of boundary crossings on both engines: JavaScript calling wasm, wasm calling JavaScript, a trap that becomes
+ * an exception, and a new instance. Out: nanoseconds per operation. Callers are created per engine, so that neither
+ * sees the other's type feedback.
  */
 import { alternate, type Effort, warmUp } from "./measure.ts";
 import type { Call, Exports, Side, SideModule } from "./sides.ts";
@@ -11,7 +12,7 @@ export interface BoundaryResult {
   waftNs: number;
   v8Ns: number;
   ratio: number;
-  /** Which of the figures that have a target this counts for. */
+  /** The target that this row counts towards. */
   group: "JS to wasm" | "wasm to JS" | "trap" | "instantiate";
 }
 
@@ -56,7 +57,7 @@ const WITH_MEMORY = `(module
   (elem (i32.const 0) $f $f) (data (i32.const 8) "some bytes of data")
   (func $f (export "f") (result i32) (i32.load (i32.const 8))))`;
 
-/** Loops in JavaScript, one per kind of call; compiled anew for each side. */
+/** Loops in JavaScript, one per kind of call; compiled separately for each engine. */
 const CALLERS = {
   nothing: "return (f, n) => { for (let i = 0; i < n; i++) f(); return n; }",
   add: "return (f, n) => { let x = 0; for (let i = 0; i < n; i++) x = f(x, i); return x; }",
@@ -114,7 +115,7 @@ const ROWS: readonly Row[] = [
   calls("load", "load", "trap", 2_000, "trap, memory out of bounds"),
 ];
 
-/** Measures all crossings. `encode` turns text into a binary module. */
+/** Measures all crossings. `encode` turns module text into binary. */
 export async function measureBoundary(
   waft: Side,
   v8: Side,
@@ -167,7 +168,7 @@ async function compare(
   effort: Effort,
 ): Promise<BoundaryResult> {
   const [answerA, answerB] = [a(), b()];
-  if (answerA !== answerB) throw new Error(`${name}: waft says ${answerA}, V8 says ${answerB}`);
+  if (answerA !== answerB) throw new Error(`${name}: waft returns ${answerA}, V8 returns ${answerB}`);
   await warmUp(b, { ...effort, warmMs: effort.warmMs / 2 });
   await warmUp(a, { ...effort, warmMs: effort.warmMs / 2 });
   const median = alternate(a, b, effort.rounds);

@@ -1,6 +1,7 @@
 /**
- * What crossing the boundary costs on this JavaScript runtime, whichever it is: `deno run -A bench/call_costs.ts`, or
- * `deno task test:hosts --costs` for Node and Bun. Out: nanoseconds, the least of several rounds, since other programs only ever add.
+ * The cost of boundary crossings on the current JavaScript runtime: `deno run -A bench/call_costs.ts`, or `deno task
+ * test:hosts --costs` for Node and Bun. Out: nanoseconds, the minimum of several rounds, because other load on the
+ * machine only adds time.
  */
 import { NewEngine } from "@waft/engine";
 
@@ -40,7 +41,7 @@ const ROWS: readonly (readonly [name: string, times: number, work: (times: numbe
       try {
         trap();
       } catch {
-        // that is what is measured
+        // the measured event
       }
     }
   }],

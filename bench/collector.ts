@@ -1,7 +1,7 @@
 /**
- * The collector's pauses, as notes of the report. A tree of so many structures is alive, in order of its addresses and once more shuffled
- * (each step of marking then misses the caches), while the program goes on making garbage; what is measured is how long compiled code
- * had to wait for each collection.
+ * The garbage collector's pauses, as notes for the report. A tree of structures is live, once in address order and once
+ * shuffled (marking then misses the caches at each step), while the program allocates garbage. Measured is the time for
+ * which compiled code waits for each collection.
  */
 import { collectGarbage, gcStatistics, NewEngine } from "@waft/engine";
 
@@ -17,7 +17,7 @@ const PROGRAM = `(module
         (struct.new $node (local.get $k) (ref.null $node) (ref.null $node)))
       (br_if $l (i32.lt_u (local.tee $k (i32.add (local.get $k) (i32.const 1))) (local.get $n))))
     (global.set $all (local.get $all)))
-  ;; The node that is number $k of the tree: the order is changed by $step, which has no divisor in common with the number of nodes.
+  ;; Node number $k of the tree: $step, coprime to the number of nodes, permutes the order.
   (func $at (param $k i32) (param $step i32) (result (ref null $node)) (local $n i32)
     (local.set $n (array.len (global.get $all)))
     (if (i32.ge_u (local.get $k) (local.get $n)) (then (return (ref.null $node))))
@@ -60,9 +60,9 @@ export function measureCollector(quick: boolean): string[] {
       const pauses = after.collections - before.collections;
       const total = after.pauses.total - before.pauses.total;
       notes.push(
-        `collector, ${count / 1e6} M objects alive ${name}: ${pauses} pauses of ${
+        `collector, ${count / 1e6} M live objects ${name}: ${pauses} pauses of ${
           (total / Math.max(pauses, 1)).toFixed(1)
-        } ms, ${(count * pauses / total / 1000).toFixed(0)} M objects/s; ${count * 10 / 1e6} M made in ${
+        } ms, ${(count * pauses / total / 1000).toFixed(0)} M objects/s; ${count * 10 / 1e6} M allocated in ${
           time.toFixed(0)
         } ms`,
       );

@@ -1,6 +1,7 @@
 /**
- * A process of its own that compiles one module again and again. In: `waft` or `v8`, a file, how often, by how many threads of waft. Out: one JSON line: the milliseconds
- * of each time, and the greatest resident size in bytes. V8's flags are the caller's business.
+ * A child process that compiles one module repeatedly. In: `waft` or `v8`, a file, the number of repetitions, waft's
+ * number of threads. Out: one JSON line with the milliseconds of each repetition and the maximum resident size in
+ * bytes. The caller passes V8's flags.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";

@@ -1,6 +1,7 @@
 /**
- * Compile speed of big modules in processes of their own: waft cold (the first compile of a process) and warm (the median of the second half of those after), V8's optimizing
- * compiler eager on one thread, and V8's baseline likewise for orientation. Out: MB of code section per second.
+ * Compile speed of large modules in child processes: waft cold (the first compilation of a process) and warm (the
+ * median of the second half of the following ones), V8's optimizing compiler, eager on one thread, and V8's baseline
+ * compiler for reference. Out: MB of code section per second.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -9,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { median } from "./measure.ts";
 import { type BigModule, codeSectionBytes } from "./modules.ts";
 
-/** V8 compiles everything with its optimizing compiler, at once, on the calling thread. */
+/** V8 compiles everything eagerly with its optimizing compiler, on the calling thread. */
 const V8_OPTIMIZING = "--no-liftoff,--no-wasm-tier-up,--no-wasm-lazy-compilation,--single-threaded";
 const V8_BASELINE =
   "--liftoff,--no-wasm-tier-up,--no-wasm-dynamic-tiering,--no-wasm-lazy-compilation,--single-threaded";
@@ -17,7 +18,7 @@ const V8_BASELINE =
 /** Compile speeds of one module, in megabytes (10⁶) of code section per second. */
 export interface CompileResult {
   name: string;
-  /** How many threads of waft compile; V8 has one. */
+  /** Number of waft's compiler threads; V8 has one. */
   threads: number;
   codeBytes: number;
   coldMBs: number;
@@ -27,17 +28,17 @@ export interface CompileResult {
   /** warm / V8 optimizing: higher is better. */
   warmToV8: number;
   coldToV8: number;
-  /** Greatest resident size of the waft process after its first compile, in MiB. */
+  /** Maximum resident size of the waft process after its first compilation, in MiB. */
   residentMiB: number;
 }
 
-/** Measures `module`, which lies at `path`. V8 is not measured again when there is a row that `knows` its speeds. */
+/** Measures `module`, the file at `path`. `known`, a row for the same module, provides V8's speeds. */
 export function measureCompile(
   module: BigModule,
   path: string,
   quick: boolean,
   threads = 1,
-  knows?: CompileResult,
+  known?: CompileResult,
 ): CompileResult {
   const codeBytes = codeSectionBytes(readFileSync(path));
   const speed = (ms: number) => codeBytes / 1e3 / ms;
@@ -47,7 +48,7 @@ export function measureCompile(
   const v8Speed = (flags: string) => speed(median(child("v8", path, codeBytes > 4e6 ? 1 : 3, 1, flags).times));
   const coldMBs = speed(median([first.times[0]!, waft.times[0]!]));
   const warmMBs = rounds > 0 ? speed(median(waft.times.slice(1 + (rounds >> 1)))) : coldMBs;
-  const v8OptimizingMBs = knows?.v8OptimizingMBs ?? v8Speed(V8_OPTIMIZING);
+  const v8OptimizingMBs = known?.v8OptimizingMBs ?? v8Speed(V8_OPTIMIZING);
   return {
     name: threads === 1 ? module.name : `${module.name}, ${threads} threads`,
     threads,
@@ -55,7 +56,7 @@ export function measureCompile(
     coldMBs,
     warmMBs,
     v8OptimizingMBs,
-    v8BaselineMBs: knows?.v8BaselineMBs ?? v8Speed(V8_BASELINE),
+    v8BaselineMBs: known?.v8BaselineMBs ?? v8Speed(V8_BASELINE),
     warmToV8: warmMBs / v8OptimizingMBs,
     coldToV8: coldMBs / v8OptimizingMBs,
     residentMiB: first.maxResident / 2 ** 20,

@@ -1,5 +1,5 @@
 /**
- * What control costs: polls and fuel as ratios of waft's own run time, and against V8 what waits and what is made anew: suspending in a host function
+ * The cost of control: polls and fuel relative to waft's own run time, and relative to V8 suspension in a host function
  * that returns a promise (V8's JSPI), instantiating and resetting a module with a memory and data.
  */
 import { type EngineOptions, NewEngine } from "@waft/engine";
@@ -7,7 +7,7 @@ import { alternate, type Effort, geometricMean, median, warmUp } from "./measure
 import { programBytes, PROGRAMS } from "./programs.ts";
 import type { Call } from "./sides.ts";
 
-/** A ratio and the times it comes from; in nanoseconds per operation, or in milliseconds per run for `price`. */
+/** A ratio and the times it comes from: nanoseconds per operation, or milliseconds per run for polls and fuel. */
 export interface ControlResult {
   name: string;
   group: "polls" | "fuel" | "async" | "reset" | "instantiate";
@@ -17,7 +17,7 @@ export interface ControlResult {
   ratio: number;
 }
 
-/** Programs of every kind, the worst for fuel among them. */
+/** Programs of every kind, including fuel's worst cases. */
 const PRICED = ["fibonacci", "sha256", "quicksort", "json", "nbody", "brainfuck", "tokens", "binary_trees", "crc32"];
 
 const WAITS = `(module (import "host" "wait" (func $wait (param i32) (result i32)))
@@ -26,14 +26,14 @@ const WAITS = `(module (import "host" "wait" (func $wait (param i32) (result i32
       (br_if 0 (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
     (local.get 1)))`;
 
-/** One page with data, as a small plugin has it; `f` looks at the data and writes to it. */
+/** One page with data, like a small plugin; `f` reads the data and writes to it. */
 const PAGE = `(module
   (memory (export "memory") 1) (table 4 funcref) (global (mut i32) (i32.const 7))
   (elem (i32.const 0) $f $f) (data (i32.const 8) "some bytes of data")
   (func $f (export "f") (result i32)
     (i32.store (i32.const 1024) (i32.const 1)) (i32.load (i32.const 8))))`;
 
-/** JSPI, which the declarations of Deno do not know. */
+/** JSPI, which Deno's type declarations lack. */
 interface Jspi {
   Suspending: new (f: (x: number) => Promise<number>) => WebAssembly.ImportValue;
   promising(f: unknown): (n: number) => Promise<number>;
@@ -89,11 +89,11 @@ async function waiting(encode: (text: string) => Uint8Array<ArrayBuffer>, effort
   const v8 = new WebAssembly.Instance(new WebAssembly.Module(encode(WAITS)), { host: { wait: new Suspending(wait) } });
   const runV8 = promising(v8.exports["run"]);
   const results: ControlResult[] = [];
-  for (const [what, options] of [["", {}], [", in slices", { interruptible: true }]] as const) {
+  for (const [mode, options] of [["", {}], [", in slices", { interruptible: true }]] as const) {
     const instance = NewEngine(options).compile(WAITS).instantiate({}, { host: { wait } });
     const runs: readonly (readonly [string, () => Promise<unknown>, () => Promise<unknown>])[] = [
-      [`suspend and resume${what}`, () => instance.callAsync({}, "run", times), () => runV8(times)],
-      [`call, suspend, resume, return${what}`, async () => {
+      [`suspend and resume${mode}`, () => instance.callAsync({}, "run", times), () => runV8(times)],
+      [`call, suspend, resume, return${mode}`, async () => {
         for (let k = 0; k < times; k++) await instance.callAsync({}, "run", 1);
       }, async () => {
         for (let k = 0; k < times; k++) await runV8(1);
@@ -152,7 +152,7 @@ async function renewing(encode: (text: string) => Uint8Array<ArrayBuffer>, effor
   return results;
 }
 
-/** Measures all of it. `encode` turns text into a binary module. */
+/** Measures all rows. `encode` turns module text into binary. */
 export async function measureControl(
   encode: (text: string) => Uint8Array<ArrayBuffer>,
   effort: Effort,
@@ -165,7 +165,7 @@ export async function measureControl(
   ];
 }
 
-/** The figures of issue 5, as name, ratio and limit. */
+/** The figures with targets, as name, ratio and limit. */
 export function summarizeControl(rows: readonly ControlResult[]): { name: string; value: number; limit: number }[] {
   const of = (test: (row: ControlResult) => boolean) => rows.filter(test).map(({ ratio }) => ratio);
   return [

@@ -1,9 +1,10 @@
 /**
- * The same kernels in Java (TeaVM), Kotlin and Scala (Scala.js), as their compilers make them of bench/kernels/: collected objects, casts, exceptions
- * and strings of JavaScript as real programs have them. The compilers come from Maven Central into the benchmark's cache folder; nothing
- * of theirs, nor what they make, is in the repository. Out: a folder with the module and its glue, or the reason why there is none.
+ * The same kernels in Java (TeaVM), Kotlin and Scala (Scala.js), compiled from bench/kernels/: garbage-collected
+ * objects, casts, exceptions and JavaScript strings, as in real programs. The compilers come from Maven Central into
+ * the benchmark's cache folder; neither they nor their output are in the repository. Out: a folder with the module and
+ * its glue code, or the reason why it is not available.
  *
- * Invariant: a kernel gives the same number in every language and on every engine.
+ * Invariant: a kernel returns the same number in every language and on every engine.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -41,14 +42,14 @@ export interface Kernel {
   n: number;
 }
 
-/** By their numbers. */
+/** The kernels, by number. */
 export const KERNELS: readonly Kernel[] = [
-  { name: "expressions", small: 3, n: 40 }, // trees that are rewritten
-  { name: "words", small: 3000, n: 30000 }, // a map from strings
-  { name: "paths", small: 40, n: 250 }, // objects in a heap
+  { name: "expressions", small: 3, n: 40 }, // rewriting of expression trees
+  { name: "words", small: 3000, n: 30000 }, // a map keyed by strings
+  { name: "paths", small: 40, n: 250 }, // objects in a priority queue
   { name: "failures", small: 300, n: 20000 }, // exceptions
   { name: "arrays", small: 2, n: 25 }, // arrays of arrays of f64
-  { name: "texts", small: 60, n: 600 }, // strings, a character at a time and in parts
+  { name: "texts", small: 60, n: 600 }, // strings, by character and by substring
 ];
 
 const SOURCES = fileURLToPath(new URL("./kernels/", import.meta.url));
@@ -57,7 +58,7 @@ function run(command: string, args: readonly string[]): void {
   execFileSync(command, args, { stdio: ["ignore", "ignore", "pipe"], maxBuffer: 1 << 26, timeout: 600_000 });
 }
 
-/** The folder with the archives that bench/kernels/`name`.xml lists. */
+/** The folder with the archives listed in bench/kernels/`name`.xml. */
 function archives(name: string): string {
   const list = join(SOURCES, `${name}.xml`);
   const folder = join(cacheFolder(), "jvm", `${name}-${digest([list])}`);
@@ -80,7 +81,7 @@ function digest(paths: readonly string[]): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** A class path of all archives of a folder. */
+/** A class path of all archives in a folder. */
 function classPath(folder: string): string {
   return readdirSync(folder).filter((name) => name.endsWith(".jar")).map((name) => join(folder, name)).join(delimiter);
 }
@@ -90,7 +91,7 @@ function archive(folder: string, prefix: string): string {
   return join(folder, readdirSync(folder).find((name) => name.startsWith(prefix))!);
 }
 
-/** How each language is compiled: what it is made of, and a function that fills `out`, with `work` for what lies between. */
+/** The build of each language: its sources, and a function that fills `out`, with `work` for intermediate files. */
 const BUILDS: Readonly<Record<Language, { sources: string[]; build: (work: string, out: string) => void }>> = {
   java: {
     sources: ["Kernels.java", "BuildJava.java", "java.xml"],
@@ -112,7 +113,7 @@ const BUILDS: Readonly<Record<Language, { sources: string[]; build: (work: strin
       run("java", [...compiler, ...library, "-Xir-produce-klib-file", ...to(work), join(SOURCES, "kernels.kt")]);
       const module = ["-Xir-produce-js", `-Xinclude=${join(work, "kernels.klib")}`, "-Xir-dce"];
       run("java", [...compiler, ...library, ...module, ...to(out)]);
-      // For Deno the glue names a module of the network, which the loader would fetch before it knows that it is not wanted.
+      // The glue code imports a module from the network for Deno, which the loader would fetch although it is not used.
       const glue = join(out, "kernels.uninstantiated.mjs");
       writeFileSync(glue, readFileSync(glue, "utf8").replace(/'https:[^']*'/, "'node:path'"));
     },
@@ -132,7 +133,7 @@ const BUILDS: Readonly<Record<Language, { sources: string[]; build: (work: strin
   },
 };
 
-/** The folder with the kernels in `language`, built when it is not there yet; or why it cannot be had. */
+/** The folder with the kernels in `language`, built on first use, or the reason why it is not available. */
 export function buildKernels(language: Language): { folder: string } | { missing: string } {
   const { sources, build } = BUILDS[language];
   const folder = join(cacheFolder(), "kernels", `${language}-${digest(sources.map((name) => join(SOURCES, name)))}`);
@@ -167,7 +168,7 @@ export function kernelsModule(folder: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(readFileSync(join(folder, readdirSync(folder).find((name) => name.endsWith(".wasm"))!)));
 }
 
-/** The compilers' glue, a copy of its own for each engine, run with `namespace` as the global `WebAssembly`. */
+/** Runs the compilers' glue code, a separate copy for each engine, with `namespace` as the global `WebAssembly`. */
 export async function loadKernels(language: Language, folder: string, namespace: Namespace): Promise<Run> {
   const own = mkdtempSync(join(tmpdir(), "waft-kernels-"));
   const { WebAssembly } = globalThis;
@@ -187,7 +188,7 @@ export async function loadKernels(language: Language, folder: string, namespace:
   }
 }
 
-/** Run times of all kernels in `language`; throws when the engines disagree. */
+/** Run times of all kernels in `language`; throws an Error if the engines disagree. */
 export async function measureKernels(language: Language, folder: string, effort: Effort): Promise<ProgramResult[]> {
   const starts: number[] = [];
   const runs: Run[] = [];
@@ -201,7 +202,7 @@ export async function measureKernels(language: Language, folder: string, effort:
     const [waft, v8] = runs.map((run) => () => run(kernel, n)) as [() => number, () => number];
     const [waftFirstMs, v8FirstMs] = [waft, v8].map((work, side) => starts[side]! + timeOf(work)) as [number, number];
     const [answer, expected] = [waft(), v8()];
-    if (answer !== expected) throw new Error(`${name} in ${language}: waft says ${answer}, V8 says ${expected}`);
+    if (answer !== expected) throw new Error(`${name} in ${language}: waft returns ${answer}, V8 returns ${expected}`);
     await warmUp(v8, effort);
     await warmUp(waft, { ...effort, warmMs: effort.warmMs / 4 });
     const { a: waftMs, b: v8Ms } = alternate(waft, v8, effort.rounds);

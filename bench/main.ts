@@ -1,8 +1,9 @@
 /**
- * The benchmark: `deno task bench [--quick] [--filter TEXT] [--only run,boundary,control,compile,kernels] [--json FILE]`. Runs every program on waft and on V8's
- * WebAssembly in this process, then crossings of the boundary, then compile speed in child processes; prints one table. `kernels`, which is not
- * measured unless named, builds programs in Java, Kotlin and Scala with compilers from Maven Central. The exit status is 1 when
- * a program fails or the sides disagree, never because of a time.
+ * The benchmark: `deno task bench [--quick] [--filter TEXT] [--only run,boundary,control,compile,kernels] [--json
+ * FILE]`. Runs every program on waft and on V8's WebAssembly in this process, then boundary crossings, then compile
+ * speed in child processes; prints one table. `kernels`, measured only on request, builds programs in Java, Kotlin and
+ * Scala with compilers from Maven Central. Exit status 1 if a program fails or the engines disagree; times never affect
+ * it.
  */
 import { NewEngine } from "@waft/engine";
 import { writeFileSync } from "node:fs";
@@ -27,12 +28,12 @@ import { oneOf, readTaskLine } from "../scripts/task_options.ts";
 const PARTS = ["run", "boundary", "control", "compile", "kernels"] as const;
 const task = {
   name: "task bench",
-  about: "waft beside V8: programs, crossings of the boundary, control, compile speed.",
+  about: "Compares waft with V8: programs, boundary crossings, control, compile speed.",
   options: {
     quick: { help: "shorter runs, fewer modules" },
-    filter: { value: "TEXT", help: "only programs and languages with this in their name", default: "" },
-    only: { value: "PART,…", help: `of ${PARTS.join(", ")}`, default: "run,boundary,control,compile" },
-    json: { value: "FILE", help: "keeps the figures" },
+    filter: { value: "TEXT", help: "only programs and languages whose names contain TEXT", default: "" },
+    only: { value: "PART,…", help: `only these parts: ${PARTS.join(", ")}`, default: "run,boundary,control,compile" },
+    json: { value: "FILE", help: "write the figures to FILE" },
   },
 } as const;
 const { values: options } = readTaskLine(task);
@@ -43,12 +44,12 @@ const engine = NewEngine();
 const waft = waftSide(engine);
 let failures = 0;
 
-function failed(what: string, error: unknown): void {
+function failed(part: string, error: unknown): void {
   failures++;
-  results.notes.push(`${what} failed: ${error instanceof Error ? error.message.split("\n")[0] : error}`);
+  results.notes.push(`${part} failed: ${error instanceof Error ? error.message.split("\n")[0] : error}`);
 }
 
-/** What the figures were measured on; they mean nothing without it. */
+/** A description of the machine, without which the figures are meaningless. */
 function machine(): string {
   const { versions, platform, arch } = process;
   return `${

@@ -1,16 +1,16 @@
 /**
- * Timing: medians and geometric means, warming up until times settle, and rounds that alternate between two sides so that other work on the
- * machine hits both. All times are milliseconds.
+ * Timing: medians and geometric means, warm-up until times settle, and rounds that alternate between two sides so that
+ * other load on the machine affects both. All times are in milliseconds.
  */
 
-/** Something to time; returns its result so that it can be checked. */
+/** Timed work; returns its result so that it can be checked. */
 export type Work = () => unknown;
 
-/** How long to measure. */
+/** The duration of a measurement. */
 export interface Effort {
   /** Alternating rounds; the median counts. */
   rounds: number;
-  /** Least time for warming one side up. */
+  /** Minimum warm-up time of one side. */
   warmMs: number;
 }
 
@@ -34,20 +34,22 @@ export function timeOf(work: Work): number {
   return performance.now() - start;
 }
 
-/** The event loop gets a turn: background compilers publish what they finished. */
+/** Yields to the event loop, so that background compilers publish their results. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Runs `work` until `warmMs` have passed and the last three times are within 5 % of the best (or 8 × the time has gone). */
+/**
+ * Runs `work` until `warmMs` have passed and the last three times are within 5 % of the minimum, at most 8 × `warmMs`.
+ */
 export async function warmUp(work: Work, { warmMs }: Effort): Promise<void> {
   const start = performance.now();
   const times: number[] = [];
   for (;;) {
     times.push(timeOf(work));
-    const gone = performance.now() - start;
+    const elapsed = performance.now() - start;
     const settled = times.length >= 6 && Math.max(...times.slice(-3)) <= Math.min(...times) * 1.05;
-    if (times.length >= 4 && gone >= warmMs && (settled || gone >= 8 * warmMs)) return;
+    if (times.length >= 4 && elapsed >= warmMs && (settled || elapsed >= 8 * warmMs)) return;
     if (times.length % 3 === 0) await pause(4);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Medians, means, the code section's size, and modules made different.
+ * Medians, means, the size of the code section, salted modules, and the report.
  */
 import assert from "node:assert/strict";
 import { alternate, geometricMean, median } from "./measure.ts";
@@ -8,7 +8,7 @@ import { programBytes, PROGRAMS } from "./programs.ts";
 import { report, summarize } from "./report.ts";
 import { withSalt } from "./salt.ts";
 
-Deno.test("median() and geometricMean()", () => {
+Deno.test("median() and geometricMean() compute their means", () => {
   assert.equal(median([3, 1, 2]), 2);
   assert.equal(median([4, 1, 2, 3]), 2.5);
   assert.ok(Math.abs(geometricMean([1, 4, 16]) - 4) < 1e-12);
@@ -20,7 +20,7 @@ Deno.test("alternate() gives both sides the same number of turns", () => {
   assert.deepEqual(turns, { a: 7, b: 7 });
 });
 
-Deno.test("withSalt() changes the bytes and not the code", () => {
+Deno.test("withSalt() changes the bytes but not the code", () => {
   const bytes = programBytes(PROGRAMS[0]!);
   const [one, two] = [withSalt(bytes, 1), withSalt(bytes, 2)];
   assert.notDeepEqual(one, two);
@@ -29,7 +29,7 @@ Deno.test("withSalt() changes the bytes and not the code", () => {
   assert.ok(WebAssembly.validate(one));
 });
 
-Deno.test("report() says which targets are held", () => {
+Deno.test("report() shows which targets are met", () => {
   const row = { name: "p", kind: "k", waftMs: 2, v8Ms: 1, waftFirstMs: 1, v8FirstMs: 2, firstRatio: 0.5 };
   const programs = [{ ...row, runRatio: 2 }, { ...row, runRatio: 0.5 }];
   const results = { programs, compile: [], boundary: [], control: [], notes: ["something is missing"] };

@@ -1,6 +1,7 @@
 /**
- * Big real modules for measuring compile speed: files of npm packages, fetched with `npm pack` into a cache folder outside the repository when
- * the benchmark runs. Out: a path, or the reason why there is none (no network, no npm): then that row is left out.
+ * Large real-world modules for measuring compile speed: files from npm packages, which the benchmark fetches with `npm
+ * pack` into a cache folder outside the repository. Out: a path, or the reason why there is none (no network, no npm);
+ * the report then leaves the row out.
  */
 import { execFileSync, type ExecFileSyncOptions } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
@@ -14,9 +15,9 @@ export interface BigModule {
   package: string;
   version: string;
   file: string;
-  /** How often to compile it after the first time. */
+  /** Number of compilations after the first one. */
   warmRounds: { full: number; quick: number };
-  /** By how many threads it is compiled as well. */
+  /** The number of compiler threads of an additional row. */
   threads?: number;
 }
 
@@ -38,13 +39,13 @@ export const BIG_MODULES: readonly BigModule[] = [
   },
 ];
 
-/** Where what is fetched is kept: WAFT_BENCH_CACHE, else the user's cache folder. */
+/** The cache folder for fetched files: WAFT_BENCH_CACHE, else below the user's cache folder. */
 export function cacheFolder(): string {
   const { WAFT_BENCH_CACHE: own, XDG_CACHE_HOME: xdg } = process.env;
   return own ?? join(xdg ?? join(homedir(), ".cache"), "waft-bench");
 }
 
-/** The path of `module`, fetched when it is not there yet; or why it cannot be had. */
+/** The path of `module`, fetched on first use, or the reason why it is not available. */
 export function fetchModule({ package: name, version, file }: BigModule): { path: string } | { missing: string } {
   const folder = join(cacheFolder(), `${name}-${version}`);
   const path = join(folder, "package", file);
@@ -57,10 +58,10 @@ export function fetchModule({ package: name, version, file }: BigModule): { path
   } catch {
     return { missing: `npm cannot fetch ${name}@${version}` };
   }
-  return existsSync(path) ? { path } : { missing: `${name}@${version} has no ${file}` };
+  return existsSync(path) ? { path } : { missing: `${name}@${version} does not contain ${file}` };
 }
 
-/** Bytes of the code section: what compile speed is counted in. */
+/** The size of the code section in bytes, the basis of compile speed. */
 export function codeSectionBytes(bytes: Uint8Array): number {
   let total = 0;
   for (let at = 8; at < bytes.length;) {

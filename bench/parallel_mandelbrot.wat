@@ -1,4 +1,5 @@
-;; Mandelbrot's set by several threads (bench/parallel.ts): each takes the next row until there are none, and adds its points to a total.
+;; Mandelbrot's set by several threads (bench/parallel.ts): each takes the next row until there are none, and adds its
+;; points to a total.
 (module
   (import "env" "memory" (memory 1 1 shared))
   (func $row (param $y i32) (param $size i32) (result i32)

@@ -1,6 +1,6 @@
 /**
- * The programs of the benchmark: bench/wasm/NAME.wasm, each exporting run(n), built from bench/programs/ by bench/build.sh. One row per program:
- * what it exercises, and the n that keeps V8's optimized code busy for some 5 to 25 ms.
+ * The benchmark programs: bench/wasm/NAME.wasm, each exporting run(n), built from bench/programs/ by bench/build.sh.
+ * One row per program: its kind, and an n that takes V8's optimized code about 5 to 25 ms.
  */
 
 import { readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 /** One program. */
 export interface Program {
   name: string;
-  /** What it exercises most. */
+  /** The aspect that it exercises most. */
   kind: string;
   /** Argument of `run`. */
   n: number;
@@ -80,7 +80,7 @@ const ROWS: readonly (readonly [name: string, kind: string, n: number])[] = [
   ["atomics_ring",     "threads", 300],
 ];
 
-/** Groups of kinds, each with a mean of its own; what is in none of them is core WebAssembly. */
+/** Groups of kinds with a mean of their own; kinds outside all groups are core WebAssembly. */
 const GROUPS: readonly (readonly [kind: string, group: string])[] = [
   ["vectors", "simd"],
   ["exceptions", "exception-handling"],
@@ -92,7 +92,7 @@ const GROUPS: readonly (readonly [kind: string, group: string])[] = [
   ["function references", "typed-function-references"],
 ];
 
-/** The feature that programs of `kind` are about, or "core". */
+/** The feature that programs of `kind` exercise, or "core". */
 export function groupOf(kind: string): string {
   return GROUPS.find(([prefix]) => kind.startsWith(prefix))?.[1] ?? "core";
 }

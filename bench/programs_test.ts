@@ -1,5 +1,6 @@
 /**
- * The programs of the benchmark are complete (a source and a row each), import nothing, and give V8's answers on waft.
+ * The benchmark programs are complete (source, module and row), import nothing, and return the same results on waft as
+ * on V8.
  */
 import { NewEngine } from "@waft/engine";
 import assert from "node:assert/strict";
@@ -20,7 +21,7 @@ Deno.test("every program has a source, a module and a row", () => {
   assert.equal(new Set(rows).size, rows.length);
 });
 
-Deno.test("programs give V8's answers, once and again", () => {
+Deno.test("programs return the same results on waft as on V8, also when called repeatedly", () => {
   const waft = waftSide(NewEngine());
   for (const program of PROGRAMS) {
     const bytes = programBytes(program);

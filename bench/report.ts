@@ -1,5 +1,5 @@
 /**
- * The benchmark's results as text: one table with geometric means and how they stand against the targets.
+ * The benchmark results as text: tables, geometric means, and a comparison with the targets.
  */
 import type { BoundaryResult } from "./boundary.ts";
 import type { CompileResult } from "./compile_speed.ts";
@@ -8,13 +8,13 @@ import { geometricMean } from "./measure.ts";
 import { groupOf } from "./programs.ts";
 import type { ProgramResult } from "./run_time.ts";
 
-/** Everything that was measured, and what could not be. */
+/** All measurements, with notes on missing ones. */
 export interface Results {
   programs: ProgramResult[];
   compile: CompileResult[];
   boundary: BoundaryResult[];
   control: ControlResult[];
-  /** What was left out or failed, and why. */
+  /** Parts that were left out or failed, with the reason. */
   notes: string[];
 }
 
@@ -23,11 +23,11 @@ export interface Summary {
   name: string;
   value: number;
   limit: number;
-  /** Whether more is better. */
+  /** Whether higher is better. */
   atLeast: boolean;
 }
 
-/** The figures that have targets. */
+/** The figures with targets. */
 export function summarize({ programs, compile, boundary, control }: Results): Summary[] {
   const list: Summary[] = [];
   const add = (name: string, values: number[], limit: number, atLeast = false) => {
@@ -35,15 +35,15 @@ export function summarize({ programs, compile, boundary, control }: Results): Su
   };
   const group = (wanted: BoundaryResult["group"]) =>
     boundary.filter((row) => row.group === wanted).map((row) => row.ratio);
-  // Each feature has a mean of its own; the first one is that of core WebAssembly.
+  // Each feature has its own mean; core WebAssembly comes first.
   const groups = new Map<string, number[]>();
   for (const { kind, runRatio } of programs) {
     const name = groupOf(kind);
     groups.set(name, [...groups.get(name) ?? [], runRatio]);
   }
   for (const [name, ratios] of [...groups].sort(([a], [b]) => Number(b === "core") - Number(a === "core"))) {
-    const what = name === "core" ? "run time / V8 after tier-up" : `run time of ${name} / V8 (${ratios.length})`;
-    add(what, ratios, name.startsWith("gc") ? 2 : 1.6);
+    const title = name === "core" ? "run time / V8 after tier-up" : `run time of ${name} / V8 (${ratios.length})`;
+    add(title, ratios, name.startsWith("gc") ? 2 : 1.6);
   }
   add("first call to finish / V8", programs.map((row) => row.firstRatio), Infinity);
   add(
@@ -122,7 +122,7 @@ export function report(results: Results): string {
     ));
   }
   parts.push(table(
-    ["geometric mean", "value", "target", "held"],
+    ["geometric mean", "value", "target", "met"],
     summarize(results).map(({ name, value, limit, atLeast }) => [
       name,
       fixed(value),

@@ -1,13 +1,13 @@
 /**
- * Run times of the programs on both sides. In: a program. Out: the ratio once V8 has tiered up, and the ratio from bytes to the first result with
- * compile time in. The answers must be the same, bit for bit.
+ * Run times of the programs on both engines. In: a program. Out: the ratio once V8 has tiered up, and the ratio from
+ * bytes to the first result, including compilation. Both engines must return bit-identical results.
  */
 import { alternate, type Effort, median, timeOf, warmUp } from "./measure.ts";
 import { type Program, programBytes } from "./programs.ts";
 import { withSalt } from "./salt.ts";
 import type { Call, Side } from "./sides.ts";
 
-/** What was measured of one program; times in milliseconds. */
+/** The measurements of one program; times in milliseconds. */
 export interface ProgramResult {
   name: string;
   kind: string;
@@ -23,7 +23,7 @@ export interface ProgramResult {
 
 let salt = 1;
 
-/** Measures `program`; throws when the sides disagree. */
+/** Measures `program`; throws an Error if the engines disagree. */
 export async function measureProgram(
   program: Program,
   waft: Side,
@@ -37,7 +37,7 @@ export async function measureProgram(
   for (const n of [3, program.n]) {
     const [answerA, answerB] = [runA(n), runB(n)];
     if (!Object.is(answerA, answerB)) {
-      throw new Error(`${program.name}(${n}): waft says ${answerA}, V8 says ${answerB}`);
+      throw new Error(`${program.name}(${n}): waft returns ${answerA}, V8 returns ${answerB}`);
     }
   }
   await warmUp(workB, effort);

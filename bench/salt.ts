@@ -1,5 +1,5 @@
 /**
- * Modules that differ in their bytes only: a custom section is added, so that no engine can answer from a cache keyed by the bytes.
+ * Modules that differ only in their bytes: an added custom section defeats caches keyed by the bytes.
  */
 export function withSalt(bytes: Uint8Array, salt: number): Uint8Array<ArrayBuffer> {
   const section = [0, 6, 1, 0x73, salt & 255, (salt >> 8) & 255, (salt >> 16) & 255, (salt >>> 24) & 255];

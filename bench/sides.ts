@@ -1,6 +1,6 @@
 /**
- * The two engines behind one interface: waft, and the WebAssembly of the JavaScript engine that runs the benchmark (V8). In: a binary module.
- * Out: exports that are called alike.
+ * The two engines behind one interface: waft, and the WebAssembly of the JavaScript engine that runs the benchmark
+ * (V8). In: a binary module. Out: exports with the same calling interface.
  */
 import { type Engine, NewEngine } from "@waft/engine";
 
@@ -13,7 +13,7 @@ export type HostFunctions = Record<string, Record<string, (...args: never[]) => 
 
 /** A compiled module. */
 export interface SideModule {
-  /** `close` ends the instance; V8 has only its garbage collector for that. */
+  /** `close` releases the instance; V8 leaves this to its garbage collector. */
   instantiate(imports?: HostFunctions): { exports: Exports; close(): void };
 }
 
@@ -39,7 +39,7 @@ export function waftSide(engine: Engine = NewEngine()): Side {
   };
 }
 
-/** V8 as the host runs it: lazy, two tiers. */
+/** V8 in its default mode: lazy compilation, two tiers. */
 export const V8: Side = {
   name: "V8",
   compile: (bytes) => {

@@ -1,10 +1,10 @@
 /**
- * A runaway guest is stopped soon after its deadline, in this thread, and the same instance answers the next call: a pure loop, an
- * exponential tree of calls, and a start function. Beside it, what the JavaScript engine's own WebAssembly offers: nothing that returns.
- * Run: deno run -A examples/deadline.ts [--beside]. Ends with status 1 when a guest was stopped 20 ms late or later.
+ * Deadlines: a runaway guest is stopped soon after its deadline, on this thread, and the same instance answers the next
+ * call. The guests are an infinite loop, an exponential call tree and a start function. Run:
+ * deno run -A examples/deadline.ts [--beside]. Exit status 1 if a guest is stopped 20 ms late or later.
  *
- * With `--beside` the same loop runs on the host's WebAssembly in a worker, which is terminated after the same time; then the process's
- * own CPU time tells whether the loop really ended.
+ * With `--beside` the same loop runs on the host's WebAssembly in a worker, which is terminated after the same time;
+ * the process's CPU time then shows whether the loop really ended.
  */
 import { NewEngine, TrapError } from "@waft/engine";
 import process from "node:process";
@@ -25,8 +25,8 @@ const engine = NewEngine({ interruptible: true });
 const instance = engine.compile(GUEST).instantiate();
 let latest = 0;
 
-/** Runs what never ends by itself, and says when it ended. */
-function stop(what: string, run: () => unknown): void {
+/** Runs a guest that does not terminate by itself, and prints when it was stopped. */
+function stop(name: string, run: () => unknown): void {
   const start = performance.now();
   try {
     run();
@@ -36,7 +36,7 @@ function stop(what: string, run: () => unknown): void {
   const late = performance.now() - start - DEADLINE_MS;
   latest = Math.max(latest, late);
   const answer = instance.call({ deadline: DEADLINE_MS }, "answer");
-  console.log(`${what}: stopped ${late.toFixed(1)} ms after its deadline; the same instance then says ${answer}`);
+  console.log(`${name}: stopped ${late.toFixed(1)} ms after its deadline; the same instance then returns ${answer}`);
 }
 
 const runaway = engine.compile("(module (func $f (loop (br 0))) (start $f))");
@@ -48,7 +48,7 @@ stop("start        ", () => runaway.instantiate({ deadline: DEADLINE_MS }));
 if (process.argv.includes("--beside")) await beside();
 process.exit(latest < LATEST_MS ? 0 : 1);
 
-/** The loop on the host's own WebAssembly, in a worker that is terminated. */
+/** Runs the loop on the host's WebAssembly, in a worker that is then terminated. */
 async function beside(): Promise<void> {
   // (module (func (export "f") (loop (br 0))))
   const module = "AGFzbQEAAAABBAFgAAADAgEABwUBAWYAAAoJAQcAA0AMAAsL";
@@ -62,6 +62,6 @@ async function beside(): Promise<void> {
   const before = process.cpuUsage();
   const late = await Promise.race([ended.then(() => false), new Promise((resolve) => setTimeout(resolve, 1000, true))]);
   const { user } = process.cpuUsage(before);
-  const what = late ? "is still running a second later" : "has ended, and its instance with it";
-  console.log(`host's own   : the worker ${what}; CPU time since then: ${(user / 1000).toFixed(0)} ms`);
+  const state = late ? "is still running a second later" : "has ended, and its instance with it";
+  console.log(`host's own   : the worker ${state}; CPU time since then: ${(user / 1000).toFixed(0)} ms`);
 }

@@ -1,4 +1,4 @@
-;; The Fibonacci numbers, by the slow definition: waft run examples/fib.wat 30
+;; Fibonacci numbers by naive recursion: waft run examples/fib.wat 30
 (module
   (func $fib (export "fib") (param $n i32) (result i32)
     (if (result i32) (i32.lt_s (local.get $n) (i32.const 2))

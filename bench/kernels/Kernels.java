@@ -1,4 +1,4 @@
-// The kernels in Java: each computes the same as its twins in Kotlin and Scala (tests/toolchains/kernels_test.ts compares them).
+// The kernels in Java; the Kotlin and Scala versions compute the same (tests/toolchains/kernels_test.ts compares them).
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -14,7 +14,7 @@ public class Kernels {
         return ((seed >>> 16) & 0x7fff) % bound;
     }
 
-    // Trees that are rewritten: virtual calls, casts, small objects.
+    // Rewriting of expression trees: virtual calls, casts, small objects.
     interface Expression {
         int value(int[] variables);
     }
@@ -87,7 +87,7 @@ public class Kernels {
         return sum;
     }
 
-    // A map from strings: hashing, boxes, comparators.
+    // A map keyed by strings: hashing, boxes, comparators.
     record Count(String word, int times) {
     }
 
@@ -109,7 +109,7 @@ public class Kernels {
         return sum;
     }
 
-    // The shortest way over a field: a heap of objects ordered by a function.
+    // The shortest path over a grid: a heap of objects with a comparator.
     record Step(int place, int cost) {
     }
 
@@ -185,7 +185,7 @@ public class Kernels {
         return best[size * size - 1] * 31 + taken;
     }
 
-    // A parser that throws what it does not understand.
+    // A parser that throws on invalid input.
     static final class Refused extends RuntimeException {
         final int at;
 
@@ -285,7 +285,7 @@ public class Kernels {
         return sum;
     }
 
-    // Strings, a character at a time and in parts.
+    // Strings, by character and by substring.
     static int texts(int n) {
         StringBuilder made = new StringBuilder();
         for (int w = 0; w < 200; w++) {

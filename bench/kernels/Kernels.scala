@@ -1,4 +1,4 @@
-// The kernels in Scala: each computes the same as its twins in Java and Kotlin (tests/toolchains/kernels_test.ts compares them).
+// The kernels in Scala; the Java and Kotlin versions compute the same (tests/toolchains/kernels_test.ts compares them).
 import scala.collection.mutable
 import scala.scalajs.js.annotation.JSExportTopLevel
 
@@ -10,7 +10,7 @@ object Kernels {
     ((seed >>> 16) & 0x7fff) % bound
   }
 
-  // Trees that are rewritten: virtual calls, casts, small objects.
+  // Rewriting of expression trees: virtual calls, casts, small objects.
   sealed trait Expression { def value(variables: Array[Int]): Int }
   case class Num(value: Int) extends Expression { def value(variables: Array[Int]): Int = value }
   case class Variable(index: Int) extends Expression { def value(variables: Array[Int]): Int = variables(index) }
@@ -60,7 +60,7 @@ object Kernels {
     sum
   }
 
-  // A map from strings: hashing, boxes, comparators.
+  // A map keyed by strings: hashing, boxes, comparators.
   def words(n: Int): Int = {
     val counts = mutable.HashMap.empty[String, Int]
     for (_ <- 0 until n) {
@@ -77,7 +77,7 @@ object Kernels {
     sum
   }
 
-  // The shortest way over a field: a heap of objects ordered by a function.
+  // The shortest path over a grid: a heap of objects with a comparator.
   case class Step(place: Int, cost: Int)
 
   final class Heap[T](order: (T, T) => Int) {
@@ -145,7 +145,7 @@ object Kernels {
     best(size * size - 1) * 31 + taken
   }
 
-  // A parser that throws what it does not understand.
+  // A parser that throws on invalid input.
   final class Refused(val at: Int) extends RuntimeException("refused", null, false, false)
 
   final class Parser(text: String) {
@@ -222,7 +222,7 @@ object Kernels {
     sum
   }
 
-  // Strings, a character at a time and in parts.
+  // Strings, by character and by substring.
   def texts(n: Int): Int = {
     val made = new java.lang.StringBuilder
     for (_ <- 0 until 200) {

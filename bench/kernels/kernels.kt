@@ -1,4 +1,4 @@
-// The kernels in Kotlin: each computes the same as its twins in Java and Scala (tests/toolchains/kernels_test.ts compares them).
+// The kernels in Kotlin; the Java and Scala versions compute the same (tests/toolchains/kernels_test.ts compares them).
 @file:OptIn(kotlin.js.ExperimentalJsExport::class)
 
 var seed = 0
@@ -8,7 +8,7 @@ fun random(bound: Int): Int {
     return ((seed ushr 16) and 0x7fff) % bound
 }
 
-// Trees that are rewritten: virtual calls, casts, small objects.
+// Rewriting of expression trees: virtual calls, casts, small objects.
 sealed interface Expression {
     fun value(variables: IntArray): Int
 }
@@ -73,7 +73,7 @@ fun expressions(n: Int): Int {
     return sum
 }
 
-// A map from strings: hashing, boxes, comparators.
+// A map keyed by strings: hashing, boxes, comparators.
 class Count(val word: String, val times: Int)
 
 fun words(n: Int): Int {
@@ -93,7 +93,7 @@ fun words(n: Int): Int {
     return sum
 }
 
-// The shortest way over a field: a heap of objects ordered by a function.
+// The shortest path over a grid: a heap of objects with a comparator.
 class Step(val place: Int, val cost: Int)
 
 class Heap<T>(val order: (T, T) -> Int) {
@@ -159,7 +159,7 @@ fun paths(size: Int): Int {
     return best[size * size - 1] * 31 + taken
 }
 
-// A parser that throws what it does not understand.
+// A parser that throws on invalid input.
 class Refused(val at: Int) : RuntimeException("refused")
 
 class Parser(val text: String) {
@@ -244,7 +244,7 @@ fun arrays(n: Int): Int {
     return sum
 }
 
-// Strings, a character at a time and in parts.
+// Strings, by character and by substring.
 fun texts(n: Int): Int {
     val made = StringBuilder()
     for (w in 0 until 200) {

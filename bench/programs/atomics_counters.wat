@@ -1,5 +1,5 @@
-;; Atomic operations without anyone to compete with: counters of all widths, flags whose old value is wanted and flags whose is not, and a
-;; count kept by compare-and-exchange.
+;; Uncontended atomic operations: counters of all widths, flags whose old value is used and flags whose old value is
+;; dropped, and a count kept by compare-and-exchange.
 (module
   (memory 1 1 shared)
   (func (export "run") (param $n i32) (result i32) (local $i i32) (local $at i32) (local $seen i32) (local $sum i32)

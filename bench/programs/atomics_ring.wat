@@ -1,5 +1,5 @@
-;; A queue between two ends that happen to be one thread: plain items, positions read and written atomically, and work on every item. Most
-;; accesses are plain ones of a shared memory.
+;; A queue whose two ends are the same thread: plain items, atomic positions, and work on every item. Most accesses are
+;; plain accesses to a shared memory.
 (module
   (memory 2 2 shared)
   (global $in i32 (i32.const 0))

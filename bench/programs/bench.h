@@ -1,5 +1,5 @@
-/* What every C program of the benchmark starts with: the exported entry, short integer names and one random generator, so that all
- * hosts compute the same. run(n) does work that grows with n and returns a checksum; it may be called again and again. */
+/* Common prelude of the C programs: the exported entry, short integer names and one random generator, so that all hosts
+ * compute the same. run(n) does work that grows with n and returns a checksum; it may be called repeatedly. */
 #ifndef BENCH_H
 #define BENCH_H
 

@@ -1,4 +1,4 @@
-/* Interpreter: Brainfuck with matched brackets found ahead; the program multiplies in nested loops. */
+/* Interpreter: Brainfuck with precomputed bracket targets; the program multiplies in nested loops. */
 #include "bench.h"
 
 static const char PROGRAM[] =

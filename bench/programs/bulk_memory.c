@@ -1,4 +1,4 @@
-/* Memory: memory.copy and memory.fill of pieces from a few bytes to 64 KiB. */
+/* Memory: memory.copy and memory.fill of blocks from a few bytes to 64 KiB. */
 #include "bench.h"
 
 static u8 data[1 << 20];

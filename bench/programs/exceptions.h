@@ -1,5 +1,5 @@
-/* The least of a C++ runtime that exceptions need: what clang's code for throw and for catch of everything calls. An exception's value lies in a
- * static place, so one may be in flight at a time. */
+/* The minimal C++ runtime for exceptions: the functions that clang's code for throw and for catch (...) calls. The
+ * value of an exception has static storage, so only one exception may be in flight. */
 #ifndef EXCEPTIONS_H
 #define EXCEPTIONS_H
 

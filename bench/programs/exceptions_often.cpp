@@ -1,5 +1,5 @@
-/* Exceptions that come all the time: a search that gives up by throwing through several frames, some with destructors, and goes on with the
- * next attempt. */
+/* Frequent exceptions: a search that abandons an attempt by throwing through several frames, some with destructors, and
+ * continues with the next attempt. */
 #include "bench.h"
 #include "exceptions.h"
 

@@ -1,4 +1,5 @@
-;; try_table: exceptions with a payload of two values, caught by tag one or two frames above; what does not fit is passed on by throw_ref.
+;; try_table: exceptions with a payload of two values, caught by tag one or two frames above; throw_ref propagates
+;; others.
 (module
   (tag $small (param i32 i64)) (tag $large (param i64))
   (func $check (param $x i32) (result i32)

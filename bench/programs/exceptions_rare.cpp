@@ -1,5 +1,5 @@
-/* Exceptions that hardly ever come: a recursive parser of expressions, every part of which could throw, and one in some hundred inputs does;
- * scopes have destructors. */
+/* Rare exceptions: a recursive-descent parser of expressions whose every part may throw; about one input in a hundred
+ * does. Scopes have destructors. */
 #include "bench.h"
 #include "exceptions.h"
 
@@ -15,7 +15,7 @@ struct Error {
   int where;
 };
 
-/* A function of its own: clang 14 cannot compile a throw beside calls that may throw. */
+/* A separate function: clang 14 cannot compile a throw beside calls that may throw. */
 __attribute__((noinline)) static void fail() { throw Error{at}; }
 
 __attribute__((noinline)) static i32 sum();

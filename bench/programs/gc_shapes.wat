@@ -1,4 +1,5 @@
-;; Collected objects: expressions as a graph of nodes of five types below one, evaluated and rewritten with casts and type tests.
+;; Garbage-collected objects: expression graphs of five node types with a common supertype, evaluated and rewritten with
+;; casts and type tests.
 (module
   (rec
     (type $expr (sub (struct (field $seen (mut i32)))))
@@ -35,7 +36,7 @@
           (i32.or (call $value (struct.get $mul $b (local.get $m))) (i32.const 1)))))
     (local.set $p)
     (i32.add (call $value (struct.get $add $a (local.get $p))) (call $value (struct.get $add $b (local.get $p)))))
-  ;; Exchanges the operands of every node below; those of sums become new nodes.
+  ;; Swaps the operands of every node of the subgraph; sums become new nodes.
   (func $turn (param $e (ref $expr))
     (local $n (ref $binary)) (local $a (ref $expr)) (local $b (ref $expr))
     (block $leaf (result (ref $expr))

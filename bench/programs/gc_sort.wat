@@ -1,4 +1,5 @@
-;; Collected objects: arrays of records are filled, sorted by merging through a second array of references, and checked.
+;; Garbage-collected objects: arrays of records are filled, merge-sorted through a second array of references, and
+;; checked.
 (module
   (type $record (struct (field $key i32) (field $next (mut (ref null $record)))))
   (type $records (array (mut (ref null $record))))

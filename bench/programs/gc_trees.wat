@@ -1,4 +1,4 @@
-;; Collected objects: complete binary trees are made, counted and dropped, next to one that lives all the time.
+;; Garbage-collected objects: complete binary trees are built, counted and dropped beside one long-lived tree.
 (module
   (type $node (struct (field $left (ref null $node)) (field $right (ref null $node))))
   (func $make (param $depth i32) (result (ref $node))

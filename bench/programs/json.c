@@ -1,4 +1,4 @@
-/* Parsing: writes a JSON text once per call, parses it n times by recursive descent, sums what it says. */
+/* Parsing: writes a JSON text once per call, parses it n times by recursive descent, and sums its contents. */
 #include "bench.h"
 
 static char text[100000];

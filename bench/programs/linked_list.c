@@ -1,4 +1,4 @@
-/* Memory: builds, merge-sorts, reverses and walks a linked list whose nodes lie in random order. */
+/* Memory: builds, merge-sorts, reverses and traverses a linked list whose nodes are in random order in memory. */
 #include "bench.h"
 
 typedef struct Node {

@@ -1,4 +1,5 @@
-;; Several memories: text in one, a table of counts in another, and what is found packed into a third; then all is copied between them.
+;; Several memories: text in one, a table of counts in another, packed results in a third; then everything is copied
+;; between them.
 (module
   (memory $text 2) (memory $counts 1) (memory $packed 2)
   (func $fill (local $i i32) (local $x i32)
@@ -11,14 +12,14 @@
       (local.set $i (i32.add (local.get $i) (i32.const 1)))
       (br_if $again (i32.lt_u (local.get $i) (i32.const 65536)))))
   (func $pass (param $sum i32) (result i32) (local $i i32) (local $c i32) (local $at i32) (local $out i32) (local $run i32)
-    ;; How often each byte comes.
+    ;; The frequency of each byte.
     (memory.fill $counts (i32.const 0) (i32.const 0) (i32.const 1024))
     (loop $count
       (local.set $at (i32.shl (i32.load8_u $text (local.get $i)) (i32.const 2)))
       (i32.store $counts (local.get $at) (i32.add (i32.load $counts (local.get $at)) (i32.const 1)))
       (local.set $i (i32.add (local.get $i) (i32.const 1)))
       (br_if $count (i32.lt_u (local.get $i) (i32.const 65536))))
-    ;; Each byte weighed by its count, written elsewhere.
+    ;; Each byte weighted by its count, stored in another memory.
     (local.set $i (i32.const 0))
     (loop $pack
       (local.set $c (i32.load8_u $text (local.get $i)))

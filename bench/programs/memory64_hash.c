@@ -1,4 +1,4 @@
-/* A 64-bit address space: a chained hash table whose nodes come from an arena; much following of 8-byte pointers. */
+/* A 64-bit address space: a chained hash table whose nodes come from an arena; dominated by chasing 8-byte pointers. */
 #include "bench.h"
 
 typedef struct Node {

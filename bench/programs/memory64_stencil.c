@@ -1,4 +1,4 @@
-/* A 64-bit address space: heat spreading over a grid of floats, addressed by 32-bit and 64-bit indices. */
+/* A 64-bit address space: heat diffusion over a grid of floats, addressed by 32-bit and 64-bit indices. */
 #include "bench.h"
 
 enum { SIDE = 160 };

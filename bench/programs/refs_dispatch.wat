@@ -1,5 +1,5 @@
-;; Function references: a pipeline of functions, held in a table of a function type, called by call_ref; some are null and skipped by
-;; br_on_null. Each function gives the number of the next one.
+;; Function references: a pipeline of functions in a typed table, called by call_ref; null entries are skipped by
+;; br_on_null. Each function returns the number of the next one.
 (module
   (type $stage (func (param i32 i32) (result i32)))
   (table $stages 8 (ref null $stage))
@@ -10,7 +10,7 @@
   (func $mul (type $stage) (i32.mul (i32.or (local.get 0) (i32.const 1)) (i32.const 16777619)))
   (func $mix (type $stage) (i32.xor (local.get 0) (i32.shr_u (local.get 0) (i32.const 15))))
   (func $turn (type $stage) (i32.rotl (local.get 0) (local.get 1)))
-  ;; Applies a function given as an argument, as higher-order code does.
+  ;; Applies a function argument, as higher-order code does.
   (func $twice (param $f (ref $stage)) (param $x i32) (param $y i32) (result i32)
     (call_ref $stage (call_ref $stage (local.get $x) (local.get $y) (local.get $f)) (local.get $y) (local.get $f)))
   (func (export "run") (param $n i32) (result i32) (local $x i32) (local $i i32)

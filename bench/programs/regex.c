@@ -1,4 +1,4 @@
-/* Parsing and recursion: a backtracking matcher (. * + ? ^ $ and classes) over lines of made-up text. */
+/* Parsing and recursion: a backtracking matcher (. * + ? ^ $ and classes) over lines of generated text. */
 #include "bench.h"
 
 static char text[4096];

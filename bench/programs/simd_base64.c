@@ -1,4 +1,7 @@
-/* Vectors of bytes as tables: n times 24 KiB to base64 and back: swizzles, 16-bit products, comparisons and a check of every vector. */
+/*
+ * Vectors of bytes as tables: n times 24 KiB to base64 and back, with swizzles, 16-bit products, comparisons and a
+ * check of every vector.
+ */
 #include <wasm_simd128.h>
 #include "bench.h"
 

@@ -1,5 +1,5 @@
-/* Vectors of i32: ChaCha20 key stream of n blocks, a row of the state in each vector: sums, exclusive ors, rotations by shifts and by
- * byte shuffles, and rotations of lanes. */
+/* Vectors of i32: ChaCha20 key stream of n blocks, a row of the state in each vector: sums, exclusive ors, rotations
+ * by shifts and by byte shuffles, and rotations of lanes. */
 #include <wasm_simd128.h>
 #include "bench.h"
 

@@ -1,5 +1,5 @@
-/* Vectors of i8 and i16: n pictures of 256 x 128 pixels blended over one another, sharpened and reduced to grey: extensions,
- * 16-bit products, saturating sums and narrowing. */
+/* Vectors of i8 and i16: n pictures of 256 x 128 pixels, blended, sharpened and converted to grey: extensions, 16-bit
+ * products, saturating sums and narrowing. */
 #include <wasm_simd128.h>
 #include "bench.h"
 

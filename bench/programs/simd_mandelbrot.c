@@ -1,4 +1,6 @@
-/* Vectors of f64 and tests: the Mandelbrot set on n x n points, two at a time, until both have left or 50 steps are over. */
+/*
+ * Vectors of f64 and tests: the Mandelbrot set on n x n points, two at a time, until both escape or 50 iterations pass.
+ */
 #include <wasm_simd128.h>
 #include "bench.h"
 

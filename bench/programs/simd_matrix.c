@@ -1,4 +1,6 @@
-/* Vectors of f32: products of 4 x 4 blocks of matrices of 96 rows, n times: splats, multiplications, sums in registers. */
+/*
+ * Vectors of f32: products of 4 x 4 blocks of matrices of 96 rows, n times: splats, multiplications, sums in registers.
+ */
 #include <wasm_simd128.h>
 #include "bench.h"
 

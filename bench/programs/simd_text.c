@@ -1,5 +1,5 @@
-/* Vectors of i8: n passes over 64 KiB of text: lines found by comparison and bit masks, letters changed to upper case, words counted
- * by saturating arithmetic, tests of whole vectors. */
+/* Vectors of i8: n passes over 64 KiB of text: line breaks found by comparison and bit masks, letters converted to
+ * upper case, words counted by saturating arithmetic, tests of whole vectors. */
 #include <wasm_simd128.h>
 #include "bench.h"
 

@@ -1,16 +1,16 @@
-/* Vectors of bytes: is a text UTF-8? Blocks of ASCII in one test, others by classes of bytes looked up with swizzle. */
+/* Vectors of bytes: UTF-8 validation. ASCII blocks take one test; other blocks look up byte classes with swizzle. */
 #include "bench.h"
 #include <wasm_simd128.h>
 
 enum { LENGTH = 1 << 16 };
 static u8 text[LENGTH + 16];
 
-/* What a byte's high half says of the bytes that must follow, and what the byte before must have announced. */
+/* Errors by a byte's high nibble: the required continuation bytes, and the requirements of the previous byte. */
 static v128_t check(v128_t previous, v128_t now) {
   const v128_t lengths = wasm_i8x16_const(0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, 1, 1, 2, 3);
   v128_t high = wasm_u8x16_shr(now, 4), high_before = wasm_u8x16_shr(previous, 4);
   v128_t needs = wasm_i8x16_swizzle(lengths, high), needs_before = wasm_i8x16_swizzle(lengths, high_before);
-  /* Which of these bytes must be continuations: one, two or three after a lead. */
+  /* Continuation bytes required one, two or three positions after a lead byte. */
   v128_t lead1 = wasm_i8x16_shuffle(needs_before, needs, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
   v128_t lead2 = wasm_i8x16_shuffle(needs_before, needs, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29);
   v128_t lead3 = wasm_i8x16_shuffle(needs_before, needs, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28);

@@ -1,4 +1,4 @@
-/* Float: the spectral norm of an infinite matrix cut to n by n: divisions. */
+/* Float: the spectral norm of the leading n by n block of an infinite matrix: divisions. */
 #include "bench.h"
 
 #define MOST 1000

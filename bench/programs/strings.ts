@@ -1,7 +1,8 @@
 // deno-lint-ignore-file
 // @ts-nocheck: AssemblyScript, compiled by bench/build.sh
 /**
- * AssemblyScript: classes, arrays and a map with the language's own allocator and no collector: word counts of made-up text.
+ * AssemblyScript: classes, arrays and a map with the language's own allocator and no collector; counts words of
+ * generated text.
  */
 class Entry {
   constructor(public key: u32, public count: i32, public next: Entry | null) {}

@@ -1,4 +1,4 @@
-;; Branches: a br_table with many targets in a hot loop, as a lexer's state machine has; several results from blocks.
+;; Branches: a br_table with many targets in a hot loop, like a lexer's state machine; blocks with several results.
 (module
   (func (export "run") (param $n i32) (result i32)
     (local $state i32) (local $sum i32) (local $word i32)

@@ -1,4 +1,5 @@
-;; A table with 64-bit indices: a machine whose instructions are functions called through it; it rewrites, copies and fills entries as it goes.
+;; A table with 64-bit indices: a machine whose instructions are functions in the table; it also rewrites, copies and
+;; fills entries.
 (module
   (type $op (func (param i64 i64) (result i64)))
   (table $ops i64 4096 4096 funcref)
@@ -13,7 +14,7 @@
   (func (export "run") (param $n i32) (result i32) (local $x i64) (local $i i64) (local $end i64) (local $at i64)
     (local.set $x (i64.const 88172645463325252))
     (local.set $end (i64.mul (i64.extend_i32_u (local.get $n)) (i64.const 1000)))
-    ;; The first eight entries over and over.
+    ;; The first eight entries, repeatedly.
     (local.set $i (i64.const 8))
     (loop $fill
       (table.copy $ops $ops (local.get $i) (i64.const 0) (i64.const 8))
@@ -24,7 +25,7 @@
       (local.set $x (call_indirect $ops (type $op) (local.get $x) (local.get $i) (local.get $at)))
       (local.set $x (call_indirect $ops (type $op) (local.get $x) (local.get $at)
         (i64.rem_u (i64.add (local.get $at) (i64.const 1)) (table.size $ops))))
-      ;; Every other entry that is used moves one place on.
+      ;; Every other used entry moves by one.
       (if (i64.eqz (i64.and (local.get $i) (i64.const 1)))
         (then (table.set $ops (i64.and (i64.add (local.get $at) (i64.const 1)) (i64.const 4095))
           (table.get $ops (local.get $at)))))

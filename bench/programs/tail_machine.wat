@@ -1,5 +1,6 @@
-;; A state machine as functions that call each other directly in tail position: a scanner over made-up input counts words, numbers and
-;; signs. Each step is a return_call with all of the state in parameters, two of them more than most conventions have registers for.
+;; A state machine as functions that tail-call each other directly: a scanner over generated input counts words, numbers
+;; and signs. Each step is a return_call with the whole state in parameters, two of them beyond most conventions'
+;; registers.
 (module
   (memory 1)
   (func $fill (local $i i32) (local $x i32)
@@ -11,7 +12,7 @@
       (i32.store8 (local.get $i) (i32.and (local.get $x) (i32.const 127)))
       (local.set $i (i32.add (local.get $i) (i32.const 1)))
       (br_if $again (i32.lt_u (local.get $i) (i32.const 65535)))))
-  ;; Parameters: where, how much is left, words, numbers, signs, sum.
+  ;; Parameters: position, remaining length, words, numbers, signs, sum.
   (func $between (param $at i32) (param $left i32) (param $words i32) (param $numbers i32) (param $signs i32) (param $sum i64)
       (result i64) (local $c i32)
     (if (i32.eqz (local.get $left)) (then (return_call $done (local.get $words) (local.get $numbers) (local.get $signs) (local.get $sum))))

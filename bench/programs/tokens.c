@@ -1,4 +1,4 @@
-/* Parsing and branches: an expression compiler in miniature: tokens, precedence, evaluation. */
+/* Parsing and branches: a miniature expression compiler: tokens, precedence, evaluation. */
 #include "bench.h"
 
 static char text[20000];

@@ -1,4 +1,4 @@
-/* Indirect calls: an expression tree evaluated through function pointers, as methods are. */
+/* Indirect calls: an expression tree evaluated through function pointers, like virtual methods. */
 #include "bench.h"
 
 typedef struct Expression Expression;

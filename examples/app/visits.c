@@ -1,4 +1,5 @@
-// A guest that uses all three example plugins: counts its own runs in the key-value store, logs each, and may fetch a page.
+// A guest that uses all three example plugins: counts its runs in the key-value store, logs each run, and may fetch a
+// page.
 #include "../plugins/waft.h"
 
 IMPORT("plugins.waft.example/contracts/kv@1", "get") i32 kv_get(u64 key, u32 key_length, u64 to, u32 room);
@@ -13,7 +14,7 @@ IMPORT("plugins.waft.example/contracts/http@1", "close") i32 http_close(i32 hand
 #define AT(p) ((u64)(u32)(p))
 #define GUEST_TEXT(s) AT(s), sizeof(s) - 1
 
-// The number of this run.
+// Returns the number of this run.
 EXPORT("visit") i32 visit(void) {
   static i32 visits;
   if (kv_get(GUEST_TEXT("visits"), AT(&visits), sizeof visits) != sizeof visits) visits = 0;
@@ -28,7 +29,7 @@ EXPORT("visit") i32 visit(void) {
   return visits;
 }
 
-// Fetches http://localhost:<port>/hello: status * 1000 + size of the body, or a negated status of the plugin.
+// Fetches http://localhost:<port>/hello; returns status * 1000 + size of the body, or the plugin's negated status.
 EXPORT("fetch") i32 fetch(i32 port) {
   static char url[64] = "http://localhost:";
   u32 length = 17;

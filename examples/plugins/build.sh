@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds the example plugins and the guest that uses them. Needs clang and wasm-ld (Debian: clang lld). The results are checked in.
+# Builds the example plugins and the guest that uses them. Needs clang and wasm-ld (Debian: clang lld). The results are
+# checked in.
 set -eu
 cd "$(dirname "$0")"
 build() {

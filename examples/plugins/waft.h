@@ -1,5 +1,6 @@
-// The host's functions for plugins written in C: one declaration per import. A plugin imports only what it calls, so including
-// this asks for nothing. Functions that count return a negated status on failure, the others a status (0 is ok).
+// The host's functions for plugins written in C: one declaration per import. Unused declarations produce no imports, so
+// including this file requests no authority. Functions that count return a negated status on failure, the others a
+// status (0 is ok).
 #ifndef WAFT_H
 #define WAFT_H
 
@@ -49,7 +50,7 @@ static int same(const void *a, const void *b, u32 n) {
   return 1;
 }
 
-// The value of an integer key in the configuration, which is canonical JSON (RFC 8785) of a closed schema: `"key":123`.
+// The value of an integer key of the configuration, which is canonical JSON (RFC 8785) of a closed schema: `"key":123`.
 __attribute__((unused)) static i32 config_integer(const char *key, u32 key_length, i32 otherwise) {
   static u8 text[4096];
   i32 size = config_read(text, sizeof text);

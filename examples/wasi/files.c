@@ -1,4 +1,7 @@
-/* A file tool: `files COMMAND ARGUMENT…`, one command per thing that WASI can do with files. Failures print the path and the error, exit 1. */
+/*
+ * A file tool: `files COMMAND ARGUMENT…`, one command per WASI file operation. Failures print the path and the error;
+ * exit status 1.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -99,7 +102,7 @@ static int append(const char *path, const char *text) {
   return close(fd);
 }
 
-/* Overwrites a part in the middle, reads it back from there, and cuts the file. */
+/* Overwrites a range in the middle, reads it back, and truncates the file. */
 static int patch(const char *path, const char *offset, const char *text) {
   char back[256] = {0};
   int fd = open(path, O_RDWR);

@@ -1,6 +1,6 @@
-/* A small Lisp: `lisp [FILE…]` evaluates files, else standard input, and prints the value of each form.
- * Numbers are 64-bit integers, names are interned, closures are lexical, calls in tail position use no stack. Memory is a growing pool
- * that lives as long as the program. */
+/* A small Lisp: `lisp [FILE…]` evaluates files, or standard input, and prints the value of each form. Numbers are
+ * 64-bit integers, symbols are interned, closures are lexical, tail calls use no stack. Memory is a growing pool that
+ * is never freed. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,7 +192,7 @@ static Value *bind(Value *names, Value *values, Value *scope) {
   return scope;
 }
 
-/* All but the last form of a body; the last is the caller's, in tail position. */
+/* Evaluates all but the last form of a body; the caller evaluates the last one, in tail position. */
 static Value *up_to_last(Value *body, Value *scope) {
   for (; rest(body) != nil; body = body->rest) evaluate(body->first, scope);
   return body->first;

@@ -1,5 +1,6 @@
-/* A compressor: `pack compress|decompress [IN [OUT]]` (standard input and output by default). LZ77 with hash chains over a 64 KiB
- * window, then an adaptive binary range coder over literals, lengths and distances; a checksum at the end. */
+/* A compressor: `pack compress|decompress [IN [OUT]]` (standard input and output by default). LZ77 with hash chains
+ * over a 64 KiB window, then an adaptive binary range coder over literals, lengths and distances; a checksum at the
+ * end. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ static void put(Buffer *b, uint8_t byte) {
   b->bytes[b->size++] = byte;
 }
 
-/* The coder: probabilities of 12 bits that adapt by 1/32. */
+/* The coder: 12-bit probabilities that adapt by 1/32. */
 typedef struct {
   uint16_t is_match, literal[256], length[256], high[256], low[256][256];
 } Model;

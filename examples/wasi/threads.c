@@ -1,5 +1,6 @@
-// Threads without a library: counts primes with as many threads as are asked for (argument 1, default 4) below a limit (argument 2), and adds them up
-// under a mutex that sleeps. Debian's wasi-libc has no threads, so this program talks to WASI and wasi-threads itself.
+// Threads without a library: counts the primes below a limit (argument 2) with a number of threads (argument 1, default
+// 4) and adds the counts under a sleeping mutex. Debian's wasi-libc does not support threads, so this program calls
+// WASI and wasi-threads directly.
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
@@ -15,7 +16,7 @@ enum { MOST = 16, STACK = 16384 };
 static void sleep_on(u32 *word, u32 value) { __builtin_wasm_memory_atomic_wait32((int *)word, (int)value, -1); }
 static void wake(u32 *word, u32 count) { __builtin_wasm_memory_atomic_notify((int *)word, count); }
 
-// 0 free, 1 held, 2 held and somebody may sleep.
+// 0 free, 1 held, 2 held with possible waiters.
 static void lock(u32 *mutex) {
   u32 was = 0;
   if (__atomic_compare_exchange_n(mutex, &was, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return;
@@ -53,7 +54,7 @@ static __attribute__((noinline)) void run_thread(int id, struct thread *self) {
   wake(&self->done, 1);
 }
 
-// The stack of a thread must be set before any C runs on it: nothing here needs one.
+// Sets the thread's stack pointer before C code uses the stack; the function itself uses none.
 __attribute__((export_name("wasi_thread_start"))) void wasi_thread_start(int id, struct thread *self) {
   __asm__ volatile(".globaltype __stack_pointer, i32\nlocal.get %0\nglobal.set __stack_pointer" : : "r"(self->stack));
   run_thread(id, self);

@@ -1,7 +1,8 @@
 // deno-lint-ignore-file
 // @ts-nocheck: AssemblyScript, compiled by examples/wasi/build.sh
 /**
- * Counts lines, words and bytes of standard input and prints the most frequent words: AssemblyScript on WASI's own functions.
+ * Counts lines, words and bytes of standard input and prints the most frequent words: AssemblyScript with direct WASI
+ * calls.
  */
 
 declare function fd_read(fd: i32, vectors: usize, count: i32, done: usize): i32;

@@ -1,8 +1,8 @@
-// Fetches pages: GET over HTTP or HTTPS, from the hosts that were granted and no others.
+// Fetches pages: GET over HTTP or HTTPS, only from granted hosts.
 //
-// It speaks HTTP/1.0, so a body ends where the connection does and never comes in chunks. While it waits for the answer, the host
-// suspends it and its callers (in asynchronous calls, which `waft run` makes). When a logging plugin is bound, every fetch is
-// reported there: plugins reach plugins as guests do, through a contract.
+// It speaks HTTP/1.0, so a body ends with the connection and is never chunked. While it waits for the answer, the host
+// suspends it and its callers (in asynchronous calls, as `waft run` makes them). If a logging plugin is bound, every
+// fetch is reported there: plugins call plugins as guests do, through a contract.
 #include "../waft.h"
 
 enum { MAX_URL = 2000, RESPONSES = 8, ROOM = 1 << 20 };
@@ -19,7 +19,7 @@ static void put(const void *bytes, u32 n) {
   request_length += n;
 }
 
-// Splits the URL in `url`; a status.
+// Splits the URL in `url`; returns a status.
 static i32 split(u32 length, i32 *tls, u32 *host, u32 *host_end, i32 *port, u32 *path) {
   for (u32 i = 0; i < length; i++) if (url[i] <= ' ' || url[i] >= 127) return INVALID;
   u32 at;
@@ -44,7 +44,7 @@ static i32 split(u32 length, i32 *tls, u32 *host, u32 *host_end, i32 *port, u32 
   return OK;
 }
 
-// Finds the end of the header and the status; a status of ours.
+// Finds the end of the header and the HTTP status; returns a plugin status.
 static i32 parse(i32 handle) {
   u8 *bytes = responses[handle].bytes;
   u32 size = responses[handle].size;
@@ -100,7 +100,7 @@ static i32 fetch(i32 handle, u32 length) {
   return status == OK ? parse(handle) : status;
 }
 
-// Fetches a page: a handle, or a negated status ("denied" for a host that was not granted).
+// Fetches a page; returns a handle, or a negated status (DENIED for a host that is not granted).
 EXPORT("plugins.waft.example/contracts/http@1#get") i32 get(u64 at, u32 length) {
   if (length > MAX_URL) return -INVALID;
   i32 status = caller_read(at, url, length);
@@ -125,7 +125,7 @@ EXPORT("plugins.waft.example/contracts/http@1#size") i32 size(u32 handle) {
   return is_open(handle) ? (i32)(responses[handle].size - responses[handle].head) : -MISSING;
 }
 
-// Copies the body from `offset` on; the number of bytes.
+// Copies the body from `offset` on; returns the number of bytes.
 EXPORT("plugins.waft.example/contracts/http@1#read") i32 read(u32 handle, u32 offset, u64 to, u32 room) {
   if (!is_open(handle)) return -MISSING;
   u32 body = responses[handle].size - responses[handle].head;

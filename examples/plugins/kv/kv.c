@@ -1,9 +1,9 @@
-// A key-value store that survives the program.
+// A persistent key-value store.
 //
-// Entries live in an arena; a hash table finds them. Every change is appended to /store/kv.log as a record with a checksum,
-// before it counts. Reading it back stops at the first record that is cut or damaged, and cuts the file there, so a crash
-// costs at most the change that was being written. When half of the log is outdated, it is rewritten beside and renamed.
-// Without fs.read or fs.write the store works, and forgets.
+// Entries are in an arena; a hash table finds them. Every change is appended to /store/kv.log as a record with a
+// checksum before it takes effect. Loading stops at the first truncated or damaged record and truncates the file there,
+// so a crash loses at most the change in progress. A log that is more than half outdated is rewritten into a new file,
+// which then replaces it by renaming. Without fs.read or fs.write the store works but is not persistent.
 #include "../waft.h"
 
 enum { SLOTS = 1 << 15, ARENA = 24 << 20, GONE = -1, MAX_KEY = 1024, MAX_VALUE = 1 << 20 };
@@ -32,7 +32,7 @@ static u32 size_of(const Head *head) {
 
 static u32 checksum(const Head *head) { return hash((const u8 *)head + 4, size_of(head) - 4, 7); }
 
-// The slot of a key: the one that holds it, or the free one where it belongs.
+// The slot of a key: the one that contains it, or the free one where it belongs.
 static u32 slot_of(const u8 *key, u32 length) {
   for (u32 at = hash(key, length, 0) & (SLOTS - 1);; at = (at + 1) & (SLOTS - 1)) {
     if (slots[at] == 0) return at;
@@ -46,8 +46,8 @@ static const Head *entry_at(u32 slot) {
   return head == 0 || head->value_length < 0 ? 0 : head;
 }
 
-// Moves what counts to the front of the arena and fills the table again. The checksum of a record in the arena is not used
-// otherwise, so it marks what counts meanwhile.
+// Moves live entries to the front of the arena and rebuilds the table. The checksum field of a record in the arena is
+// otherwise unused, so it marks live entries meanwhile.
 static void compact_arena(void) {
   u32 to = 0, size;
   for (u32 at = 0; at < used; at += (size_of((Head *)(arena + at)) + 7) & ~7u) ((Head *)(arena + at))->checksum = 0;
@@ -71,7 +71,7 @@ static void compact_arena(void) {
   }
 }
 
-// Takes a record into the arena. The caller has seen that there is room.
+// Copies a record into the arena. The caller has made room.
 static void take(const Head *record) {
   u32 size = size_of(record);
   u32 slot = slot_of((const u8 *)(record + 1), record->key_length);
@@ -116,7 +116,7 @@ static void load(void) {
   }
 }
 
-// Writes a whole log of what counts beside the old one, and lets it take its place.
+// Writes a new log of the live entries and replaces the old one with it.
 static void rewrite_log(void) {
   i64 at = 0;
   if (fs_remove(TEXT(NEW)) == DENIED) return;
@@ -145,14 +145,14 @@ EXPORT("waft:self@1#stop") void stop(void) {
   if (persistent && log_size > 0) fs_sync(TEXT(LOG));
 }
 
-// Reads a key of the caller behind the head in `incoming`; a status.
+// Reads a key from the caller, to behind the head in `incoming`; returns a status.
 static i32 read_key(u64 key, u32 length) {
   if (length > MAX_KEY) return INVALID;
   ((Head *)incoming)->key_length = length;
   return caller_read(key, incoming + sizeof(Head), length);
 }
 
-// Writes the record in `incoming` to the log and takes it.
+// Appends the record in `incoming` to the log and copies it into the arena; returns a status.
 static i32 commit(void) {
   Head *head = (Head *)incoming;
   u32 size = size_of(head);
@@ -179,7 +179,7 @@ EXPORT("plugins.waft.example/contracts/kv@1#set") i32 set(u64 key, u32 key_lengt
   return commit();
 }
 
-// Copies as much of the value as there is room for; its size, or a negated status.
+// Copies as much of the value as fits; returns its size, or a negated status.
 EXPORT("plugins.waft.example/contracts/kv@1#get") i32 get(u64 key, u32 key_length, u64 to, u32 room) {
   i32 status = read_key(key, key_length);
   if (status != OK) return -status;

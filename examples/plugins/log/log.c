@@ -1,5 +1,5 @@
-// Structured logging and counters: one line of JSON per event on stderr, and in /logs/app.log when files are granted.
-// Counters are summed and written as one line when the program ends.
+// Structured logging and counters: one line of JSON per event on stderr, and in /logs/app.log if file access is
+// granted. Counters are summed and written as one line when the program ends.
 #include "../waft.h"
 
 enum { MAX_TEXT = 4096, COUNTERS = 64, MAX_NAME = 64 };
@@ -29,7 +29,7 @@ static void put_number(i64 value) {
   put(digits + at, sizeof digits - at);
 }
 
-// A JSON string; bytes that are no ASCII pass, since the text is UTF-8 or the reader's problem.
+// A JSON string; non-ASCII bytes are copied unchanged, so the output is UTF-8 only if the text is.
 static void put_string(const u8 *bytes, u32 n) {
   static const char HEX[] = "0123456789abcdef";
   put(TEXT("\""));
