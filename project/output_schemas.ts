@@ -48,6 +48,8 @@ const change = record({
   skipped: list(record({ version, reason: text })),
   authority: record({ added: list(text), removed: list(text), widened: list(text) }),
   needsReview: flag,
+  grants,
+  denied: list(text),
 }, ["from", "to"]);
 
 const changed = {

@@ -14,9 +14,21 @@ import type { GlobalFlags } from "./project_command.ts";
 
 const SIGNS = { add: "+", remove: "-", update: "~", keep: "=" } as const;
 
-/** One line for each change; those that keep everything only when `all`. */
-export function changeLines(changes: readonly Change[], colors: Palette, all: boolean): string[] {
-  const rows = changes.filter((c) => all || c.action !== "keep" || c.needsReview).map((c) => {
+/**
+ * One line for each change. What stays as it is has one only when `all`, or when a newer version was `passed` over and that
+ * is to be told. `decided` says whether grants and denials are those of a finished review.
+ */
+export function changeLines(
+  changes: readonly Change[],
+  colors: Palette,
+  { all, passed = false, decided = false }: {
+    readonly all: boolean;
+    readonly passed?: boolean;
+    readonly decided?: boolean;
+  },
+): string[] {
+  const shown = changes.filter((c) => all || c.action !== "keep" || c.needsReview || (passed && c.skipped.length > 0));
+  const rows = shown.map((c) => {
     const sign = SIGNS[c.action];
     const paint = c.action === "add"
       ? colors.green
@@ -31,7 +43,7 @@ export function changeLines(changes: readonly Change[], colors: Palette, all: bo
       ...(c.skipped.length === 0
         ? []
         : [`${c.skipped.slice(0, 2).map((s) => `${s.version} skipped: ${s.reason}`).join("; ")}`]),
-      authorityText(c),
+      decided ? decisionText(c) : authorityText(c),
     ].filter((text) => text !== "");
     return [`${paint(sign)} ${c.id}`, versions, safe(notes.join("; "))];
   });
@@ -45,12 +57,34 @@ function authorityText(c: Change): string {
   return parts.length === 0 ? "" : `authority: ${parts.join(" ")}`;
 }
 
-/** What a change did, as text; with `--verbose` what it kept too. */
-export function changeText(result: ChangeResult, colors: Palette, flags: GlobalFlags): string {
+/** What was granted and denied, whole. */
+function decisionText(c: Change): string {
+  if (c.action === "keep" && !c.needsReview) return "";
+  const granted = Object.keys(c.grants).sort().map((name) => grantText(name, c.grants[name]!));
+  return [
+    ...(granted.length === 0 ? [] : [`granted: ${granted.join(", ")}`]),
+    ...(c.denied.length === 0 ? [] : [`denied: ${[...c.denied].sort().join(", ")}`]),
+  ].join("; ");
+}
+
+/** What a change did, as text; with `--verbose` what it kept too, and for updates the newer versions that do not fit. */
+export function changeText(
+  result: ChangeResult,
+  colors: Palette,
+  flags: GlobalFlags,
+  tellsPassed = false,
+): string {
   if (result.cancelled) return "Cancelled: nothing was written.";
-  const lines = changeLines(result.changes, colors, flags.verbose === true);
+  const lines = changeLines(result.changes, colors, {
+    all: flags.verbose === true,
+    passed: tellsPassed,
+    decided: true,
+  });
+  const stays = result.changes.some((c) => c.skipped.some(({ reason }) => reason.startsWith("outside of ")));
   if (result.written.length > 0) lines.push(`Wrote ${result.written.join(" and ")}.`);
-  else lines.push(flags.dryRun === true ? "Nothing was written (--dry-run)." : "Everything is up to date.");
+  else if (flags.dryRun === true) lines.push("Nothing was written (--dry-run).");
+  else if (tellsPassed && stays) lines.push("Nothing newer fits the ranges; `waft add <id>@<range>` widens one.");
+  else lines.push("Everything is up to date.");
   return lines.join("\n");
 }
 

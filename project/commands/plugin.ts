@@ -154,7 +154,7 @@ async function plan(env: CommandEnvironment, ids: readonly string[], flags: Plan
     await env.root(),
     which,
   );
-  const lines = changeLines(data.changes, env.colors, true);
+  const lines = changeLines(data.changes, env.colors, { all: true });
   if (data.loadOrder.length > 0) {
     lines.push(`load order: ${data.loadOrder.map((id, i) => `${i + 1} ${id}`).join("  ")}`);
   }
@@ -205,7 +205,7 @@ async function change(
   return {
     data,
     diagnostics: warnings,
-    text: changeText(result, env.colors, flags),
+    text: changeText(result, env.colors, flags, more.update !== undefined),
     ...(result.cancelled ? { exitCode: EXIT.review } : {}),
   };
 }

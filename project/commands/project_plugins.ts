@@ -5,7 +5,8 @@
  * every reason to refuse. What the user has not accepted is asked for at a terminal and refused elsewhere. Without a project
  * nothing but a search for `waft.json` is done, since start-up time counts.
  */
-import { currentDirectory } from "@waft/engine/host/process";
+import { currentDirectory, writeText } from "@waft/engine/host/process";
+import { formatDiagnostic } from "../base/diagnostic.ts";
 import { fileStatus } from "../base/file_status.ts";
 import type { LoadedProject, LoadOptions } from "../plugins/load.ts";
 import { joinPaths } from "../base/posix_path.ts";
@@ -41,12 +42,14 @@ export async function projectPlugins(root: string, flags: PluginFlags): Promise<
     import("../definitions/engine_inspector.ts"),
   ]);
   const context = await makeContext({ offline: flags.offline === true, inspect: inspectModule });
-  return await loadProject(context, root, {
+  const project = await loadProject(context, root, {
     locked: flags.locked === true,
     allowPathPlugins: flags.allowPathPlugins === true,
     ...(flags.trust === undefined ? {} : { trust: flags.trust }),
     ...await asking(flags),
   });
+  for (const warning of project.warnings) writeText(2, `${formatDiagnostic(warning)}\n`);
+  return project;
 }
 
 /** How to ask the user for what no record covers: only at a terminal, and never where a digest decides. */

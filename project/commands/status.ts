@@ -4,7 +4,6 @@
 import type { Command } from "commander";
 import process from "node:process";
 import { resolve } from "node:path";
-import { EXIT } from "../base/diagnostic.ts";
 import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
 
 /** Adds `status`. */
@@ -57,7 +56,7 @@ export function addCommand(program: Command): void {
         `policy ${policy === null ? "none" : `denies ${policy.deny.join(", ") || "nothing"}`}`,
       ]);
       const { diagnostics, ...rest } = data;
-      return { data: rest, diagnostics, text: layoutTable(rows, env.columns).join("\n"), exitCode: EXIT.ok };
+      return { data: rest, diagnostics, text: layoutTable(rows, env.columns).join("\n") };
     })
   );
 }

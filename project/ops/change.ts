@@ -18,7 +18,7 @@ import { editRequirements } from "../manifest/manifest_edit.ts";
 import { type ProjectState, readProject, requireManifest, requirementsOf } from "../project.ts";
 import { checkManifest } from "../manifest/manifest.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "../base/site.ts";
-import { type Change, changesBetween } from "./changes.ts";
+import { type Change, changesBetween, withDecisions } from "./changes.ts";
 import type { OpsContext } from "../packages/context.ts";
 import { TrustStore } from "../packages/trust_store.ts";
 import { decideAll, type Decider } from "./decide.ts";
@@ -96,6 +96,7 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
   };
   const decided = await decideAll(prepared, previous, final, request.decider, request.asked);
   if (!decided) return { ...base, written: [], cancelled: true };
+  const outcome = { ...base, changes: withDecisions(changes, prepared), cancelled: false };
 
   request.beforeWrite?.();
   const record = (): Promise<void> => recordAccepted(context, request, lockBytes);
@@ -125,7 +126,7 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
   if (clear && (await leftoversIn(request.root, files)).length > 0) await writeTogether(request.root, [], { files });
   if (request.dryRun === true || writes.length === 0) {
     await record();
-    return { ...base, written: [], cancelled: false };
+    return { ...outcome, written: [] };
   }
   if (!sameBytes(manifestBytes, state.manifestBytes)) {
     const checked = await checkManifest(manifestBytes);
@@ -143,7 +144,7 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
   }
   await writeTogether(request.root, writes, { files });
   await record();
-  return { ...base, written: writes.map((w) => w.name), cancelled: false };
+  return { ...outcome, written: writes.map((w) => w.name) };
 }
 
 /**

@@ -6,6 +6,7 @@
  */
 import { findAuthority, requestWidened } from "../definitions/authorities.ts";
 import { scopeOf } from "../definitions/definition.ts";
+import type { JsonObject } from "../base/json_read.ts";
 import type { Previous } from "../lockfile/lock_merge.ts";
 import { reviewReasons } from "../lockfile/review.ts";
 import type { Prepared } from "./prepare.ts";
@@ -24,6 +25,17 @@ export interface Change {
     readonly widened: readonly string[];
   };
   readonly needsReview: boolean;
+  /** What it may do after the change; before a review, what the last one still covers. */
+  readonly grants: { readonly [name: string]: JsonObject };
+  readonly denied: readonly string[];
+}
+
+/** The same changes with what was decided meanwhile. */
+export function withDecisions(changes: readonly Change[], prepared: Prepared): Change[] {
+  return changes.map((change) => {
+    const plugin = prepared.plugins[change.id];
+    return plugin === undefined ? change : { ...change, grants: { ...plugin.grants }, denied: [...plugin.denied] };
+  });
 }
 
 /** All changes, those that keep a plugin as it is too. */
@@ -55,6 +67,8 @@ function changeOf(
       skipped: [],
       authority: { added: [], removed: old.map((a) => a.name), widened: [] },
       needsReview: false,
+      grants: {},
+      denied: [],
     };
   }
   const to = now.release.version;
@@ -78,5 +92,7 @@ function changeOf(
       }).map((a) => a.name),
     },
     needsReview: review.length > 0,
+    grants: { ...now.grants },
+    denied: [...now.denied],
   };
 }

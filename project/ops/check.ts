@@ -40,12 +40,12 @@ export interface CheckResult {
 export async function checkProject(context: OpsContext, root: string): Promise<CheckResult> {
   const checks: CheckLine[] = [];
   const diagnostics: Diagnostic[] = [];
-  const done = (name: string, found: readonly Diagnostic[], detail: string): void => {
+  const done: Done = (name, found, detail, warned = detail) => {
     diagnostics.push(...found);
     const errors = found.filter((d) => d.severity === "error").length;
     const warnings = found.length - errors;
     const status = errors > 0 ? "failed" : warnings > 0 ? "warning" : "ok";
-    const count = errors > 0 ? `${errors} error${errors === 1 ? "" : "s"}` : detail;
+    const count = errors > 0 ? `${errors} error${errors === 1 ? "" : "s"}` : warnings > 0 ? warned : detail;
     checks.push({ name, status, detail: count });
   };
   const state = await readProject(root, context.files);
@@ -97,7 +97,7 @@ export async function checkProject(context: OpsContext, root: string): Promise<C
       ? `not on this machine: ${uncovered.map(({ id }) => id).join(", ")} (\`waft trust\`)`
       : `${holders.length} with authority`,
   });
-  await checkArtifacts(context, root, lock, done);
+  await checkArtifacts(context, root, lock, checks, done);
   if (context.offline) checks.push({ name: "registry", status: "skipped", detail: "--offline" });
   else {
     const fromRegistry = Object.values(lock.packages).some(({ source }) => source.kind === "registry");
@@ -105,12 +105,14 @@ export async function checkProject(context: OpsContext, root: string): Promise<C
       "registry",
       await registryFindings(context, root, lock),
       fromRegistry ? "digests agree, signatures are good, nothing is yanked" : "no plugin comes from one",
+      "digests and signatures are good; see the warnings",
     );
   }
   return { checks, diagnostics };
 }
 
-type Done = (name: string, found: readonly Diagnostic[], detail: string) => void;
+/** Adds a group of checks; `warned` is its detail when there are warnings. */
+type Done = (name: string, found: readonly Diagnostic[], detail: string, warned?: string) => void;
 
 function engineFindings(context: OpsContext, lock: Lockfile): Diagnostic[] {
   const found: Diagnostic[] = [];
@@ -165,7 +167,13 @@ function policyFindings(context: OpsContext, lock: Lockfile): Diagnostic[] {
   return found;
 }
 
-async function checkArtifacts(context: OpsContext, root: string, lock: Lockfile, done: Done): Promise<void> {
+async function checkArtifacts(
+  context: OpsContext,
+  root: string,
+  lock: Lockfile,
+  checks: CheckLine[],
+  done: Done,
+): Promise<void> {
   const sources = new SourceSet(context, root);
   const found: Diagnostic[] = [];
   const links: Diagnostic[] = [];
@@ -227,7 +235,9 @@ async function checkArtifacts(context: OpsContext, root: string, lock: Lockfile,
   }
   done("artifacts", found, `${packages.size} verified, ${downloaded} downloaded`);
   if (context.inspect === undefined) done("links", [], "not checked: this build cannot inspect modules yet");
-  else done("links", links, `${imports} import${imports === 1 ? "" : "s"}, all granted or bound`);
+  else if (found.length > 0 && links.length === 0) {
+    checks.push({ name: "links", status: "skipped", detail: "the artifacts above must be right first" });
+  } else done("links", links, `${imports} import${imports === 1 ? "" : "s"}, all granted or bound`);
 }
 
 async function registryFindings(context: OpsContext, root: string, lock: Lockfile): Promise<Diagnostic[]> {

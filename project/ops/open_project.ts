@@ -46,7 +46,7 @@ export class Project {
   readonly root: string;
   /** An engine with the project's settings. */
   readonly engine: Engine;
-  /** Settings that this build does not implement. */
+  /** Settings that this build does not implement, and plugins that were yanked. */
   readonly warnings: readonly Diagnostic[];
   readonly #host: PluginHost;
 
@@ -102,5 +102,8 @@ export async function openProject(directory: string, options: ProjectOptions = {
     features: { ...features, ...own.features },
     optimizations: { ...optimizations, ...own.optimizations },
   });
-  return new Project(root, engine, new PluginHost(project, engine, options), settings.diagnostics);
+  return new Project(root, engine, new PluginHost(project, engine, options), [
+    ...settings.diagnostics,
+    ...project.warnings,
+  ]);
 }

@@ -10,6 +10,9 @@ import { type Diagnostic, ProjectError } from "../base/diagnostic.ts";
 import type { Files } from "../base/files.ts";
 import { authorityHolders, authorityState } from "../lockfile/held_authority.ts";
 import { readMachine } from "../packages/machine.ts";
+import type { Lockfile } from "../lockfile/lock_schema.ts";
+import { makeContext } from "../packages/context.ts";
+import { keptYanks } from "../packages/kept_yanks.ts";
 import { TrustStore } from "../packages/trust_store.ts";
 import type { MachinePaths } from "../base/paths.ts";
 import { missingAuthorities } from "../plugins/plugin_grants.ts";
@@ -42,17 +45,17 @@ export interface StatusResult {
   readonly diagnostics: readonly Diagnostic[];
 }
 
+/** Where to look. */
+export interface StatusOptions {
+  readonly files: Files;
+  readonly paths: MachinePaths;
+  readonly env: { readonly [name: string]: string | undefined };
+  readonly registry?: string;
+  readonly root?: string;
+}
+
 /** Finds out the state. */
-export async function projectStatus(
-  start: string,
-  options: {
-    readonly files: Files;
-    readonly paths: MachinePaths;
-    readonly env: { readonly [name: string]: string | undefined };
-    readonly registry?: string;
-    readonly root?: string;
-  },
-): Promise<StatusResult> {
+export async function projectStatus(start: string, options: StatusOptions): Promise<StatusResult> {
   const diagnostics: Diagnostic[] = [];
   const runtime = { version: VERSION, channel: await runningChannel(options.paths), path: process.execPath };
   let registry: string | null = null;
@@ -123,6 +126,7 @@ export async function projectStatus(
       help: "`waft trust` shows it and asks",
     });
   }
+  diagnostics.push(...await knownYanks(options, root, lockfile));
   const direct = plugins.filter(([id]) => id in lockfile.requirements).length;
   return {
     ...base,
@@ -130,6 +134,21 @@ export async function projectStatus(
     plugins: { total: plugins.length, direct, needsReview: uncovered.length },
     diagnostics,
   };
+}
+
+/** Yanks that the cache knows of; none where the machine's own configuration is broken, which is reported already. */
+async function knownYanks(
+  { files, paths, env, registry }: StatusOptions,
+  root: string,
+  lockfile: Lockfile,
+): Promise<Diagnostic[]> {
+  try {
+    const choices = { files, paths, env, offline: true, ...(registry === undefined ? {} : { registry }) };
+    return await keptYanks(await makeContext(choices), root, lockfile);
+  } catch (error) {
+    if (error instanceof ProjectError) return [];
+    throw error;
+  }
 }
 
 /** What is wrong with the machine's files; what the system says of one (it may belong to another user) is a finding, too. */

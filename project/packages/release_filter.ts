@@ -12,7 +12,7 @@ import { compareVersions, engineSatisfies, isExact, samePrecedence } from "../ba
 /** A release that could not be chosen. */
 export interface Skipped {
   readonly version: string;
-  readonly why: "yanked" | "engine" | "platform" | "too-new";
+  readonly why: "yanked" | "engine" | "platform" | "too-new" | "range";
   readonly reason: string;
 }
 

@@ -181,7 +181,30 @@ class Solver {
       const better = this.#nodes.get(id)!.skipped.filter((s) => compareVersions(s.version, release.version) > 0);
       if (better.length > 0) skipped.set(id, better);
     }
+    for (const [id, release] of chosen) {
+      const outside = this.#newestOutside(id, release, chosen);
+      if (outside !== undefined) skipped.set(id, [outside, ...skipped.get(id) ?? []]);
+    }
     return { chosen, skipped, steps: this.#steps };
+  }
+
+  /** The newest release of an id, when it is newer than the choice and a range keeps it out. */
+  #newestOutside(id: string, choice: Release, chosen: ReadonlyMap<string, Release>): Skipped | undefined {
+    const { requirements } = this.#request;
+    const own = Object.hasOwn(requirements, id) ? [requirements[id]!] : [];
+    const ranges = [
+      ...own,
+      ...[...chosen.values()].flatMap((r) => Object.hasOwn(r.requires, id) ? [r.requires[id]!] : []),
+    ];
+    const stable = this.#nodes.get(id)!.candidates.filter((r) => !r.version.includes("-"));
+    const newest = stable.reduce<Release | undefined>(
+      (best, r) => best === undefined || compareVersions(r.version, best.version) > 0 ? r : best,
+      undefined,
+    );
+    if (newest === undefined || compareVersions(newest.version, choice.version) <= 0) return undefined;
+    const refusing = [...new Set(ranges)].filter((range) => !satisfies(newest.version, range));
+    if (refusing.length === 0) return undefined;
+    return { version: newest.version, why: "range", reason: `outside of ${refusing.join(" and ")}` };
   }
 
   /** Loads ids that are new; returns the facts that follow for what is decided. */

@@ -31,6 +31,7 @@ import type { Release } from "../packages/source.ts";
 import { engineSatisfies } from "../base/version.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";
 import { fetchPackage, inspectEntry, promisedPlugin } from "../packages/fetch.ts";
+import { keptYanks } from "../packages/kept_yanks.ts";
 import { TrustStore } from "../packages/trust_store.ts";
 import { unaccepted } from "./acceptance.ts";
 
@@ -62,6 +63,8 @@ export interface LoadedProject {
   /** Groups of WASI that guests may use; absent: all. */
   readonly wasi?: readonly string[];
   readonly lockfile?: Lockfile;
+  /** What the user should know and what does not keep anything from running. */
+  readonly warnings: readonly Diagnostic[];
 }
 
 /** How strictly to load. */
@@ -88,7 +91,7 @@ export async function loadProject(
   const requirements = requirementsOf(manifest);
   if (state.lock === undefined) {
     if (Object.keys(requirements).length > 0) throw new ProjectError([missingLock()]);
-    return { root, settings, plugins: [], guest: [] };
+    return { root, settings, plugins: [], guest: [], warnings: [] };
   }
   const { lockfile } = state.lock;
   if (lockfile === undefined) throw new ProjectError(state.lock.diagnostics);
@@ -102,7 +105,8 @@ export async function loadProject(
   if (diagnostics.length > 0) throw new ProjectError(diagnostics);
   const guest = guestLinks(lockfile.guest.bindings, lockfile.plugins, context.machine.policy.deny);
   const { wasi } = lockfile.guest;
-  return { root, settings, plugins, guest, lockfile, ...(wasi === undefined ? {} : { wasi }) };
+  const warnings = await keptYanks(context, root, lockfile);
+  return { root, settings, plugins, guest, lockfile, warnings, ...(wasi === undefined ? {} : { wasi }) };
 }
 
 /** What can be refused without reading a package. */

@@ -4,6 +4,7 @@
 import { Ajv } from "ajv";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { assemble } from "../../project/definitions/engine_inspector.ts";
 import type { Definition } from "../../project/definitions/definition.ts";
@@ -162,7 +163,7 @@ commandTest(
     ) {
       project.write("waft-lock.json", text);
       const status = await json("status");
-      assert.deepEqual([status.code, codes(status).includes(code)], [0, true], code);
+      assert.deepEqual([status.code, codes(status).includes(code)], [exit, true], code);
       const check = await json("plugin", "check", "--offline");
       assert.deepEqual([check.code, codes(check)[0], check.ok], [exit, code, false]);
       const list = await json("plugin", "list");
@@ -177,9 +178,50 @@ commandTest(
     project.write("waft.json", '{ "plugins": { "acme/kv": "^1" }, "x": 1 }');
     const broken = await json("add");
     assert.deepEqual([broken.code, codes(broken)], [3, ["manifest.value", "manifest.unknown-key"]]);
-    assert.equal((await json("status")).data.manifest.state, "broken");
+    const status = await json("status");
+    assert.deepEqual([status.code, status.data.manifest.state], [3, "broken"]);
   },
 );
+
+commandTest("grants, denials, yanks and versions out of range are told where they matter", async (t) => {
+  const { fake, run, project, json } = t;
+  project.write("main.wat", '(module (func (export "f")))');
+  const allow = ["caller.memory.read", "import.define", "fs.write:/store=./data"].flatMap((a) => ["--allow", a]);
+  const added = await run("add", KV, ...allow, "--deny", "clock.wall");
+  assert.match(
+    added.out,
+    /granted: caller\.memory\.read, fs\.write \/store=\.\/data, import\.define acme_kv; denied: clock\.wall/,
+  );
+  assert.doesNotMatch(added.out, /\+clock\.wall|\+fs\.write/);
+
+  await fake.publish([kvDefinition("2.0.0")], "github.com/acme", KV_WASM);
+  const update = await run("plugin", "update");
+  assert.match(update.out, /2\.0\.0 skipped: outside of \^1\.2\.3/);
+  assert.doesNotMatch(update.out, /up to date/);
+  assert.match((await run("add")).out, /^Everything is up to date\.$/m);
+
+  assert.doesNotMatch((await run("status")).err, /yanked/);
+  fake.yank(KV, "1.2.3", { reason: "loses data", severity: "broken" });
+  const check = await run("plugin", "check");
+  assert.match(check.err, /registry\.yanked: .*loses data/);
+  assert.match(check.out, /warning +registry +digests and signatures are good; see the warnings/);
+  assert.doesNotMatch(check.out, /nothing is yanked/);
+  for (const words of [["status"], ["run", "main.wat"]]) {
+    const told = await run(...words);
+    assert.match(
+      told.err,
+      /warning: registry\.yanked: github\.com\/acme\/kv 1\.2\.3 was yanked \(broken\): loses data/,
+    );
+    assert.equal(told.code, 0, told.err);
+  }
+
+  // Links say nothing good of modules that could not be read.
+  fake.tamper = (path, response) => path.includes("/blobs/") ? new Response("damaged") : response;
+  rmSync(join(project.home, "waft", "cache", "blobs"), { recursive: true });
+  const failed = await json("plugin", "check");
+  const of = (name: string) => failed.data.checks.find((c: { readonly name: string }) => c.name === name).status;
+  assert.deepEqual([failed.code, of("artifacts"), of("links")], [5, "failed", "skipped"]);
+});
 
 commandTest("a poisoned lockfile is found by asking the registry", async ({ project, fake, run, json }) => {
   await run("add", KV, "--allow-requested");

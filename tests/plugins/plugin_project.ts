@@ -83,7 +83,7 @@ export function projectOf(plugins: readonly TestPlugin[], root: string): LoadedP
   for (const [id, { definition }] of Object.entries(set)) {
     for (const p of definition.provides) for (const n of [`${p.id}@1`, ...p.namespaces ?? []]) bindings[n] = id;
   }
-  return { root, settings: {}, plugins: loaded, guest: guestLinks(bindings, set) };
+  return { root, settings: {}, plugins: loaded, guest: guestLinks(bindings, set), warnings: [] };
 }
 
 function lockedPlugin(plugin: TestPlugin) {
