@@ -1,19 +1,19 @@
 /**
- * Memory for VM contexts: slabs that are cut into blocks of power-of-two sizes, each with a free list, so that tens of
- * thousands of instances cost neither a mapping nor a view each.
+ * An allocator for VM contexts: slabs divided into blocks of power-of-two sizes with a free list each, so that tens of
+ * thousands of instances need neither a mapping nor a view each. In: a size in bytes. Out: a zeroed block.
  */
 import { type Host, PROT } from "../../host/host.ts";
 import { NativeRegion } from "./native_region.ts";
 
 const SLAB_BYTES = 1 << 20;
-const SMALLEST = 64;
+const MIN_BLOCK_BYTES = 64;
 
-/** A block: `region` and where it starts in it. */
+/** A block: the region that contains it, its offset in the region, and its address. */
 export interface ContextBlock {
   region: NativeRegion;
   offset: number;
   address: number;
-  /** Usable bytes. */
+  /** Usable size in bytes. */
   size: number;
 }
 
@@ -22,15 +22,15 @@ export class ContextArena {
   readonly #free = new Map<number, ContextBlock[]>();
   #slab: NativeRegion | undefined;
   #used = 0;
-  #later: ContextBlock[] | undefined;
+  #deferred: ContextBlock[] | undefined;
 
   constructor(host: Host) {
     this.#host = host;
   }
 
-  /** A zeroed block of at least `bytes`. */
+  /** Allocates a zeroed block of at least `bytes`. */
   allocate(bytes: number): ContextBlock {
-    let size = SMALLEST;
+    let size = MIN_BLOCK_BYTES;
     while (size < bytes) size *= 2;
     const reused = this.#free.get(size)?.pop();
     if (reused !== undefined) {
@@ -47,21 +47,22 @@ export class ContextArena {
     return block;
   }
 
-  /** Keeps blocks that are released from now on as they are: registers of a stopped call may hold their addresses. */
-  hold(): void {
-    this.#later = [];
+  /** Defers releases until `releaseDeferred`: registers of a preempted call may hold addresses of released blocks. */
+  deferReleases(): void {
+    this.#deferred = [];
   }
 
-  letGo(): void {
-    const blocks = this.#later!;
-    this.#later = undefined;
+  /** Ends the deferral and frees the deferred blocks. */
+  releaseDeferred(): void {
+    const blocks = this.#deferred!;
+    this.#deferred = undefined;
     for (const block of blocks) this.release(block);
   }
 
-  /** Takes a block back; nothing may point into it any more. */
+  /** Frees a block. Nothing may point into it, unless releases are deferred. */
   release(block: ContextBlock): void {
-    if (this.#later !== undefined) {
-      this.#later.push(block);
+    if (this.#deferred !== undefined) {
+      this.#deferred.push(block);
       return;
     }
     const list = this.#free.get(block.size);

@@ -1,83 +1,85 @@
 /**
- * Linear memories (specification, 4.2.8). In guard mode a memory owns 8 GiB of address space, so that every 32-bit address
- * plus 32-bit offset faults or hits the memory, and growing is a change of protection: the base never moves. In explicit
- * mode it owns little more than its pages, and growing may move it.
+ * Linear memories (specification, 4.2.8). In guard mode a memory reserves 8 GiB of address space, so that every 32-bit
+ * address plus 32-bit offset either hits the memory or faults; growing changes the protection and never moves the base.
+ * In explicit mode a memory reserves little more than its pages, and growing may move it.
  *
- * Contexts of instances hold copies of base and length; `users` are told when they change.
+ * VM contexts hold copies of base and length; a memory notifies its `users` when either changes. The pages of a shared
+ * memory are those of a SharedArrayBuffer (shared_pages.ts).
  *
- * The pages of shared memories are those of a SharedArrayBuffer (shared_pages.ts).
- *
- * Views: an ArrayBuffer handed out must never outlive its pages, so a range is given back only when the memory is gone and no
- * ArrayBuffer has them; until then it reads as zeros. What must be detached by growth cannot be kept from being transferred, so such a view
- * is held until then, to see whether that has happened.
+ * Invariant: the pages of an ArrayBuffer given to a program outlive it. A range is therefore released only when its
+ * memory is gone and no ArrayBuffer refers to it; until then it reads as zeros. A view that growth must detach cannot
+ * be protected from being transferred; the memory holds such a view until growth, in order to detect a transfer.
  */
 import { inWords } from "../../base/arguments.ts";
 import type { Host } from "../../host/host.ts";
 import { I32, I64, type MemoryType } from "../../wasm/types.ts";
 import { currentHost } from "../../host/current.ts";
-import { GUARD_RESERVATION, nowhereAddress, Range, type RangeImage } from "./memory_range.ts";
+import { GUARD_RESERVATION, inaccessibleAddress, Range, type RangeImage } from "./memory_range.ts";
 import { type SharedMemoryToken, SharedPages } from "./shared_pages.ts";
 
 export const PAGE_BYTES = 0x10000;
-/** The most pages of a 32-bit memory, and the limit of this implementation for 64-bit ones (16 GiB). */
+/** The maximum number of pages of 32-bit memories, and this implementation's limit for 64-bit ones (16 GiB). */
 const MAX_PAGES_32 = 0x10000;
 const MAX_PAGES_64 = 0x40000;
-/** Fewest bytes that an unguarded memory reserves ahead when it grows. */
+/** The minimum reservation in bytes when an unguarded memory grows. */
 const EXPLICIT_HEADROOM = 1 << 20;
 
-/** Someone who keeps a copy of base and length. */
+/** An owner of copies of a memory's base and length. */
 export interface MemoryUser {
   memoryMoved(memory: Memory): void;
-  /** Has a call stopped in the middle of code that may have the base in a register? */
+  /** True if a call is preempted in code that may hold the base in a register. */
   readonly preempted: boolean;
 }
 
-/** What is left of a memory that has been collected. */
+/** The state of a memory that outlives the Memory object, for its finalizer. */
 interface Holder {
   range: Range | undefined;
-  /** The current view, if it may be transferred. */
+  /** The current view, if programs can transfer it. */
   open: ArrayBuffer | undefined;
 }
 
 const MEMORIES = new FinalizationRegistry<Holder>(({ range, open }) => {
-  // No growth will detach it any more, so it can be kept from being transferred.
+  // No growth will detach the view any more, so transfers can be forbidden.
   if (open !== undefined) currentHost().lent.seal(open);
   range?.retire();
 });
 
 export interface MemoryOptions {
-  /** Guard pages instead of explicit checks; only for 32-bit memories. */
+  /** Guard pages instead of explicit bounds checks; 32-bit memories only. */
   guarded: boolean;
-  /** The most pages the host allows, whatever the type says. */
+  /** The host's limit in pages, in addition to the maximum of the type. */
   maxPages?: number;
-  /** What it holds at first, if not zeros. */
+  /** The initial contents; without it, zeros. */
   image?: RangeImage;
-  /** Pages that are there already, of a memory shared with this realm. */
+  /** The existing pages of a memory that another realm shares with this one. */
   pages?: SharedPages;
 }
 
-/** Can a shared memory have guard pages? Not where no SharedArrayBuffer is as large as what they take (Node 20, Bun). */
+/**
+ * True if shared memories can have guard pages. Not on hosts whose SharedArrayBuffers are smaller than the reservation
+ * (Node 20, Bun).
+ */
 export function guardsShared(host: Host): boolean {
   return GUARD_RESERVATION <= host.maxViewBytes;
 }
 
-/** A linear memory: exported by an instance, or made by `host.memory` and `host.sharedMemory`. */
+/** A linear memory, exported by an instance or created by `host.memory` or `host.sharedMemory`. */
 export class Memory {
   /** @internal */
   readonly type: MemoryType;
   /**
-   * Has it guard pages, so that 32-bit code without checks may use it?
+   * True if the memory has guard pages, as 32-bit code without bounds checks requires.
    *
    * @internal
    */
   readonly guarded: boolean;
-  /** Weak, since a memory may outlive many short-lived instances that import it. */
+  /** Weak, because a memory may outlive many short-lived instances that import it. */
   #users: WeakRef<MemoryUser>[] = [];
-  /** The most pages it may have. */
+  /** The maximum length in pages. */
   readonly maxPages: number;
   #pages: number;
   /**
-   * The pages of a shared memory; the fields above and below are then not used.
+   * The pages of a shared memory, which uses no other page state of this class.
    *
    * @internal
    */
@@ -86,7 +88,8 @@ export class Memory {
   readonly #holder: Holder | undefined;
   #buffer: ArrayBuffer | undefined;
   /**
-   * Is a view detached when the memory grows (JavaScript API, "refresh the memory buffer"), not just out of date?
+   * True if growing detaches the current view (JavaScript API, "refresh the memory buffer"); otherwise the view only
+   * becomes stale.
    *
    * @internal
    */
@@ -103,7 +106,7 @@ export class Memory {
     this.maxPages = Math.min(limit, options.maxPages ?? limit, max === undefined ? limit : Number(max));
     if (min > BigInt(Math.min(limit, options.maxPages ?? limit))) {
       throw new RangeError(
-        `Out of memory: ${min} pages are more than the limit of ${Math.min(limit, options.maxPages ?? limit)}`,
+        `Out of memory: ${min} pages exceed the limit of ${Math.min(limit, options.maxPages ?? limit)}`,
       );
     }
     this.#pages = Number(min);
@@ -118,21 +121,24 @@ export class Memory {
     MEMORIES.register(this, this.#holder);
   }
 
-  /** The memory that `token` stands for, which `share` has made, in this realm. Throws TypeError when it is none. */
+  /** Returns the memory of a token made by `share`, in this realm. Throws TypeError if `token` is not such a token. */
   static fromShared(token: SharedMemoryToken): Memory {
-    if (!isMemoryToken(token)) throw new TypeError("This is not what Memory.share() returned");
+    if (!isMemoryToken(token)) throw new TypeError("The value is not a token from Memory.share()");
     const { address, min, max, maxPages, guarded, pages, control } = token;
-    // Code without checks relies on the address space behind the pages, and all code on the length.
+    // Code without bounds checks relies on the reserved address space, and all code relies on the length.
     const room = guarded ? GUARD_RESERVATION : Math.max(maxPages, 1) * PAGE_BYTES;
     if (!pages.growable || !(pages.maxByteLength >= room) || !SharedPages.fits(pages, control)) {
-      throw new TypeError("This is not what Memory.share() returned: its pages are not those of a memory");
+      throw new TypeError("The token is inconsistent: its pages are not those of a memory");
     }
     const host = currentHost();
     const type = { limits: { address: address === "i64" ? I64 : I32, min, max }, shared: true };
     return new Memory(host, type, { guarded, maxPages, pages: SharedPages.of(host, pages, control) });
   }
 
-  /** Plain data to send to a Worker, which makes the same memory of it with `Memory.fromShared`. Throws TypeError unless it is shared. */
+  /**
+   * Returns a token: plain data for `postMessage`, from which `Memory.fromShared` makes the same memory in another
+   * realm. Throws TypeError unless the memory is shared.
+   */
   share(): SharedMemoryToken {
     if (this.shared === undefined) throw new TypeError("Only a shared memory can be used by several threads");
     const { address, min, max } = this.type.limits;
@@ -148,29 +154,30 @@ export class Memory {
     };
   }
 
-  /** Its length in pages of 64 KiB. */
+  /** The current length in pages of 64 KiB. */
   get pages(): number {
     return this.shared === undefined ? this.#pages : this.shared.byteLength / PAGE_BYTES;
   }
 
-  /** Its length in bytes. */
+  /** The current length in bytes. */
   get byteLength(): number {
     return this.shared === undefined ? this.#pages * PAGE_BYTES : this.shared.byteLength;
   }
 
   /**
-   * Address of byte 0.
+   * The address of byte 0.
    *
    * @internal
    */
   get base(): number {
-    return this.shared?.address ?? this.#holder!.range?.address ?? nowhereAddress(this.#host);
+    return this.shared?.address ?? this.#holder!.range?.address ?? inaccessibleAddress(this.#host);
   }
 
   /**
-   * A view of the whole memory as it is now; the same object until the memory grows. What is kept longer stays readable, but says nothing about
-   * the memory any more. It cannot be transferred, except on Bun, where the pages then go on without the memory. Of a shared memory
-   * it is one SharedArrayBuffer that grows with it (declared as the declarations of `WebAssembly.Memory` do).
+   * A view of the whole memory; the same object until the memory grows. After growth the old view remains readable but
+   * no longer reflects the memory. It cannot be transferred, except on Bun, where its pages then leave the memory. For
+   * a shared memory this is one SharedArrayBuffer that grows with the memory, typed as in the declarations of
+   * `WebAssembly.Memory`.
    */
   get buffer(): ArrayBuffer {
     if (this.shared !== undefined) return this.shared.buffer as unknown as ArrayBuffer;
@@ -183,7 +190,7 @@ export class Memory {
   }
 
   /**
-   * All bytes, for the runtime's own use before the next instruction of a guest.
+   * All bytes, for use by the runtime until guest code runs again.
    *
    * @internal
    */
@@ -194,7 +201,7 @@ export class Memory {
   }
 
   /**
-   * Does it begin as an image says, so that segments need not be copied?
+   * True if the memory starts with an image, so that its data segments need not be copied.
    *
    * @internal
    */
@@ -203,7 +210,7 @@ export class Memory {
   }
 
   /**
-   * Makes it what it was at first: as long, and as full. Its instances must be at rest.
+   * Restores the initial length and contents. No code of its instances may be running.
    *
    * @internal
    */
@@ -213,7 +220,7 @@ export class Memory {
     if (holder === undefined || range === undefined) return;
     const pages = Number(this.type.limits.min);
     if (this.#pages === pages) return range.clear();
-    // Views of what it has grown to must stay readable, and nothing behind the end may be.
+    // Views of the grown memory must stay readable, and pages beyond the initial length must not be accessible.
     holder.range = Range.take(this.#host, this.#reservation, pages * PAGE_BYTES, range.image);
     range.retire();
     this.#setPages(pages);
@@ -243,7 +250,7 @@ export class Memory {
   }
 
   /**
-   * Who keeps a copy of base and length.
+   * The owners of copies of base and length.
    *
    * @internal
    */
@@ -254,10 +261,13 @@ export class Memory {
     }
   }
 
-  /** Grows by `delta` pages: the old size in pages, or −1 when that is impossible. Throws TypeError for other numbers. */
+  /**
+   * Grows the memory by `delta` pages. Returns the previous length in pages, or −1 if it cannot grow that far. Throws
+   * TypeError unless `delta` is a non-negative integer.
+   */
   grow(delta: number): number {
     if (!Number.isInteger(delta) || delta < 0) {
-      throw new TypeError(`A memory grows by a whole number of pages of at least 0, not ${inWords(delta)}`);
+      throw new TypeError(`The number of pages to grow by must be a non-negative integer, not ${inWords(delta)}`);
     }
     if (this.shared !== undefined) return this.#growShared(this.shared, delta);
     const old = this.#pages;
@@ -293,7 +303,9 @@ export class Memory {
       range.commit(bytes);
       return;
     }
-    for (const user of this.users()) if (user.preempted) throw new RangeError("The memory is in use between slices");
+    for (const user of this.users()) {
+      if (user.preempted) throw new RangeError("The memory is in use by a preempted call");
+    }
     const headroom = Math.min(Math.max(bytes * 2, EXPLICIT_HEADROOM), this.maxPages * PAGE_BYTES);
     const next = Range.take(this.#host, headroom, bytes);
     if (this.byteLength > 0) next.own.set(range.own.subarray(0, this.byteLength));
@@ -302,8 +314,8 @@ export class Memory {
   }
 
   /**
-   * Gives the pages back; views that were kept read as zeros from now on, and accesses of code that still uses the memory are out of
-   * bounds. (Shared pages go when no thread uses them.)
+   * Releases the pages. Existing views read as zeros afterwards, and accesses by code that still uses the memory are
+   * out of bounds. Does nothing for a shared memory, whose pages are released when no thread uses them.
    */
   close(): void {
     const range = this.#holder?.range;
@@ -314,7 +326,7 @@ export class Memory {
   }
 }
 
-/** Has a value the fields of a token, each of its type and within the others' bounds? */
+/** True if `token` has the fields of a token, each of its type and consistent with the others. */
 function isMemoryToken(token: Partial<SharedMemoryToken> | undefined | null): token is SharedMemoryToken {
   if (typeof token !== "object" || token === null || token.waft !== "memory") return false;
   const { address, min, max, maxPages, guarded, pages, control } = token;

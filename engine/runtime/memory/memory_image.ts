@@ -1,22 +1,23 @@
 /**
- * What a memory holds when its instance begins, as a file in memory that instances map copy-on-write: an instance pays for the pages
- * it writes to, and gets them back as they were by dropping them. In: the active data segments of a module. Out: an image for a memory with
- * much data, whose segments begin at constants; other memories are filled by copying, which is cheaper for little data.
+ * Copy-on-write memory images: the initial contents of a memory as an in-memory file that instances map privately. An
+ * instance pays only for the pages it writes, and restores them by discarding them. In: the active data segments of a
+ * module. Out: an image, for a memory with much data whose segments have constant offsets; other memories are
+ * initialized by copying, which is cheaper for little data.
  */
 import type { Host } from "../../host/host.ts";
 import type { Range, RangeImage } from "./memory_range.ts";
 
-/** From so many bytes of data on, an image is worth its system calls. */
-const LEAST_BYTES = 1 << 17;
+/** The minimum amount of data in bytes for which an image is worth its system calls. */
+const MIN_BYTES = 1 << 17;
 
 const FILES = new FinalizationRegistry<{ host: Host; file: number }>(({ host, file }) => host.closeImage(file));
 
-/** The start image of one memory. */
+/** The image of one memory. */
 export class MemoryImage implements RangeImage {
   readonly #host: Host;
   readonly #file: number;
   readonly #bytes: number;
-  /** Ranges with the image, untouched. */
+  /** Free ranges that contain the unmodified image. */
   readonly pool: Range[] = [];
 
   constructor(host: Host, bytes: Uint8Array) {
@@ -26,16 +27,16 @@ export class MemoryImage implements RangeImage {
     FILES.register(this, { host, file: this.#file });
   }
 
-  /** Maps the image to an address, writable and private. */
+  /** Maps the image at `address`, writable and private. */
   map(address: number): void {
     this.#host.mapImage(address, this.#bytes, this.#file);
   }
 }
 
-/** A module as far as its memory images are concerned. */
+/** The properties of a module that determine its memory images. */
 export interface ImageSource {
   readonly valid: { readonly memoryTypes: readonly { readonly limits: { readonly min: bigint } }[] };
-  /** Its data segments: active ones with the memory and the place they go to. */
+  /** The data segments; active ones with their memory index and offset expression. */
   readonly datas: readonly {
     readonly active: boolean;
     readonly memory: number;
@@ -44,7 +45,10 @@ export interface ImageSource {
   }[];
 }
 
-/** The image of memory `index` of `module`, if it has one. Throws nothing: without an image, segments are copied. */
+/**
+ * Returns the image of memory `index` of `module`, or undefined if it has none. Never throws: without an image, the
+ * segments are copied.
+ */
 export function memoryImageOf(host: Host, module: ImageSource, index: number): MemoryImage | undefined {
   let known = IMAGES.get(module);
   if (known === undefined) IMAGES.set(module, known = new Map());
@@ -66,7 +70,7 @@ function makeImage(host: Host, module: ImageSource, index: number): MemoryImage 
     total += bytes.length;
     end = Math.max(end, at + bytes.length);
   }
-  if (total < LEAST_BYTES || end > room || end > 4 * total) return undefined;
+  if (total < MIN_BYTES || end > room || end > 4 * total) return undefined;
   const image = new Uint8Array(Math.ceil(end / host.pageSize) * host.pageSize);
   for (const { active, memory, start, bytes } of module.datas) {
     if (active && memory === index) image.set(bytes, constantStart(start));
@@ -78,7 +82,7 @@ function makeImage(host: Host, module: ImageSource, index: number): MemoryImage 
   }
 }
 
-/** The offset of a segment that begins at a constant. */
+/** The offset of a segment if it is constant. */
 function constantStart(start: ImageSource["datas"][number]["start"]): number | undefined {
   return start?.kind === "word" ? Number(start.word) : undefined;
 }

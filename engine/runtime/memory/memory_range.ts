@@ -1,40 +1,52 @@
 /**
- * Address space of memories. A range is reserved once and used again and again: when a memory is closed its range goes to a small pool,
- * zeroed, with its pages still there, since mapping and page faults cost far more than clearing what is in the cache.
+ * Address ranges for memories. Ranges are reused: the range of a closed memory returns to a small pool, cleared and
+ * with its pages still committed, because mapping and page faults cost far more than clearing cached pages.
  *
- * Views: an ArrayBuffer handed out must never outlive its pages, so a range is pooled or given back only when no ArrayBuffer has them any
- * more, also not one that they were transferred to (host/lent_views.ts); until then it reads as zeros. The runtime's own view (`own`) is never handed out.
+ * Invariant: the pages of an ArrayBuffer given to a program outlive it, also after they were transferred to another
+ * ArrayBuffer (host/lent_views.ts). A range is therefore pooled or released only when no ArrayBuffer refers to it;
+ * until then it reads as zeros. The runtime's private view (`own`) is never given to programs.
  */
 import { type Host, PROT } from "../../host/host.ts";
 
-/** The initial contents of ranges that are copies of a file in memory (memory_image.ts). */
+/** Initial contents that are mapped from an in-memory file (memory_image.ts). */
 export interface RangeImage {
-  /** Ranges with the image, untouched, that wait for use. */
+  /** Free ranges that contain the unmodified image. */
   readonly pool: Range[];
-  /** Maps the image to an address, writable and private. */
+  /** Maps the image at `address`, writable and private. */
   map(address: number): void;
 }
 
-/** Address space of a guarded memory: 4 GiB of index, 4 GiB of offset, and the widest access. */
+/**
+ * Size in bytes of the reservation of a guarded memory: 4 GiB for the index, 4 GiB for the offset, and the widest
+ * access.
+ */
 export const GUARD_RESERVATION: number = 2 ** 33 + 0x10000;
-/** Up to so many bytes are cleared by writing zeros; more by dropping the pages, so that only those that were used cost anything. */
+/**
+ * Ranges of up to this many bytes are cleared by writing zeros; larger ones by discarding their pages, at a cost
+ * proportional to the pages used.
+ */
 const CLEAR_BY_WRITING = 1 << 18;
-/** Ranges of one kind that wait for use. */
+/** The maximum number of free ranges per pool. */
 const POOL_SIZE = 32;
 
 const POOLS: Map<string, Range[]> = new Map();
 
-/** Ranges that would go while a call is between slices: its registers may hold their addresses. */
-let held = 0;
-const later: Range[] = [];
+/** Number of active deferrals: registers of preempted calls may hold addresses of ranges that are to be retired. */
+let deferrals = 0;
+const deferred: Range[] = [];
 
-/** Keeps ranges that are retired from now on (1), or lets them go once nothing keeps them (−1). */
-export function holdRanges(delta: 1 | -1): void {
-  held += delta;
-  if (held === 0) { for (const range of later.splice(0)) range.retire(); }
+/**
+ * Defers the retirement of ranges (1), or ends a deferral (−1); the end of the last one retires the deferred ranges.
+ */
+export function deferRetirement(delta: 1 | -1): void {
+  deferrals += delta;
+  if (deferrals === 0) { for (const range of deferred.splice(0)) range.retire(); }
 }
 
-/** Guarded ranges that exist. The address space of a process has room for 16,000; many leave room for everything else. */
+/**
+ * The number of guarded ranges. The address space of a process has room for about 16,000; the limit leaves room for
+ * other mappings.
+ */
 let guarded = 0;
 const FEW_GUARDED = 512;
 const MANY_GUARDED = 8192;
@@ -49,19 +61,19 @@ function canReserve(host: Host, bytes: number): boolean {
   }
 }
 
-/** Is there address space for another guarded memory, and not only for a few? */
+/** True if there is address space for another guarded memory, in a process with room for many of them. */
 export function hasGuardRoom(host: Host): boolean {
   isRoomy ??= canReserve(host, GUARD_RESERVATION * FEW_GUARDED);
   if (!isRoomy || guarded >= MANY_GUARDED) return false;
   return guarded < FEW_GUARDED || canReserve(host, GUARD_RESERVATION);
 }
 
-/** Address space of one memory, shared by the memory and the views of it. */
+/** The address range of one memory, shared by the memory and its views. */
 export class Range {
   readonly host: Host;
   readonly address: number;
   readonly bytes: number;
-  /** What the pages are copies of at first, if not of zeros. */
+  /** The initial contents; without it, zeros. */
   readonly image: RangeImage | undefined;
   #views = 0;
   #retired = false;
@@ -72,7 +84,7 @@ export class Range {
     this.host = host;
     this.bytes = bytes;
     this.image = image;
-    // A range that is never more than its pages needs no second call to make them accessible.
+    // A range without reserved space beyond its pages is reserved accessible, which saves a system call.
     this.#committed = bytes < GUARD_RESERVATION && committed === bytes ? bytes : 0;
     this.address = host.reserve(bytes, this.#committed > 0 ? PROT.READ | PROT.WRITE : PROT.NONE);
     if (bytes === GUARD_RESERVATION) guarded++;
@@ -83,7 +95,10 @@ export class Range {
     if (this.bytes === GUARD_RESERVATION) guarded--;
   }
 
-  /** A range of `bytes` whose first `committed` are zeros, or what `image` says. Throws RangeError when there is no room. */
+  /**
+   * Allocates a range of `bytes`, whose first `committed` bytes are accessible and contain zeros or the image. Throws
+   * RangeError if there is no address space or memory for it.
+   */
   static take(host: Host, bytes: number, committed: number, image?: RangeImage): Range {
     const pooled = (image?.pool ?? POOLS.get(`${bytes} ${committed}`))?.pop();
     if (pooled !== undefined) return pooled;
@@ -98,10 +113,6 @@ export class Range {
     return range;
   }
 
-  get committed(): number {
-    return this.#committed;
-  }
-
   commit(bytes: number): void {
     if (bytes <= this.#committed) return;
     this.host.protect(this.address + this.#committed, bytes - this.#committed, PROT.READ | PROT.WRITE);
@@ -109,18 +120,13 @@ export class Range {
     this.#own = undefined;
   }
 
-  /** All committed bytes, for the runtime's own use. */
+  /** All committed bytes, for use by the runtime only. */
   get own(): Uint8Array<ArrayBuffer> {
     return this.#own ??= new Uint8Array(this.host.view(this.address, this.#committed));
   }
 
-  /** Has anybody a view? */
-  get isViewed(): boolean {
-    return this.#views > 0;
-  }
-
-  /** A view for programs; if it is `kept`, they cannot transfer it. */
-  view(bytes: number, kept: boolean): ArrayBuffer {
+  /** Creates a view for programs; they cannot transfer it if `sealed`. */
+  view(bytes: number, sealed: boolean): ArrayBuffer {
     if (bytes === 0) return new ArrayBuffer(0);
     const { lent } = this.host;
     const buffer = lent.lend(this.address, bytes, () => {
@@ -128,20 +134,23 @@ export class Range {
       if (this.#retired && this.#views === 0) this.#release();
     });
     this.#views++;
-    if (kept) lent.seal(buffer);
+    if (sealed) lent.seal(buffer);
     return buffer;
   }
 
-  /** Makes every committed byte what it was at first. */
+  /** Restores the initial contents of all committed bytes. */
   clear(): void {
     if (this.#committed === 0) return;
     if (this.image === undefined && this.#committed <= CLEAR_BY_WRITING) this.own.fill(0);
     else this.host.discard(this.address, this.#committed);
   }
 
-  /** The memory no longer uses the range, which had `committed` bytes at first. */
+  /**
+   * Returns the range, which was allocated with `committed` bytes, to its pool if it can be reused; otherwise retires
+   * it.
+   */
   give(committed: number): void {
-    if (held > 0 || this.#retired || this.#views > 0 || this.#committed !== committed) return this.retire();
+    if (deferrals > 0 || this.#retired || this.#views > 0 || this.#committed !== committed) return this.retire();
     let pool: Range[];
     if (this.image !== undefined) pool = this.image.pool;
     else {
@@ -155,11 +164,11 @@ export class Range {
     pool.push(this);
   }
 
-  /** Gives the range back as soon as nobody has a view. */
+  /** Releases the range, once no view of it exists. */
   retire(): void {
     if (this.#retired) return;
-    if (held > 0) {
-      later.push(this);
+    if (deferrals > 0) {
+      deferred.push(this);
       return;
     }
     this.#retired = true;
@@ -169,19 +178,19 @@ export class Range {
   }
 }
 
-let nowhere: number | undefined;
+let inaccessible: number | undefined;
 
-/** An address that no program can have anything at, nor within 8 GiB behind it: beyond what processors translate. */
-const UNREACHABLE = 2 ** 52;
+/** A non-canonical address: processors cannot translate it, nor any address up to 8 GiB above it. */
+const NON_CANONICAL = 2 ** 52;
 
-/** Where the code of a closed instance finds its memory: every access faults. */
-export function nowhereAddress(host: Host): number {
-  if (nowhere === undefined) {
+/** The base address of closed memories: every access within a reservation from it faults. */
+export function inaccessibleAddress(host: Host): number {
+  if (inaccessible === undefined) {
     try {
-      nowhere = host.reserve(GUARD_RESERVATION, PROT.NONE);
+      inaccessible = host.reserve(GUARD_RESERVATION, PROT.NONE);
     } catch {
-      nowhere = UNREACHABLE;
+      inaccessible = NON_CANONICAL;
     }
   }
-  return nowhere;
+  return inaccessible;
 }

@@ -1,6 +1,6 @@
 /**
- * A range of memory outside the JavaScript heap and typed views of it. Views are made once; an offset is a byte offset in the
- * range. 64-bit addresses are written as two 32-bit halves, since they are JavaScript numbers below 2^47.
+ * A range of memory outside the JavaScript heap, with typed views that are created once. Offsets are byte offsets in
+ * the range. 64-bit words are accessed as two 32-bit halves, because addresses are JavaScript numbers below 2^47.
  */
 import type { Host } from "../../host/host.ts";
 
@@ -27,12 +27,12 @@ export class NativeRegion {
     this.i64 = new BigInt64Array(this.buffer);
   }
 
-  /** Reads a 64-bit word that holds an address or a length below 2^53. */
+  /** Reads a 64-bit word that contains an address or a length below 2^53. */
   word(offset: number): number {
     return this.u32[offset >> 2]! + this.u32[(offset >> 2) + 1]! * 0x1_0000_0000;
   }
 
-  /** Writes a 64-bit word from a number below 2^53. */
+  /** Writes a number below 2^53 as a 64-bit word. */
   setWord(offset: number, value: number): void {
     this.u32[offset >> 2] = value;
     this.u32[(offset >> 2) + 1] = value / 0x1_0000_0000;

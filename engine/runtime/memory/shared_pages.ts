@@ -1,44 +1,45 @@
 /**
- * The pages of a shared memory (threads proposal): a growable SharedArrayBuffer, so that it is the JavaScript runtime that counts who uses
- * them, in whichever Worker, on the way there or after one was terminated, and that `buffer` is what `Atomics` and other libraries expect.
- * Compiled code uses the same bytes by their address: the buffer reserves its maximum and commits what it has grown to, so the base never
- * moves and what lies behind the end faults like a guard page.
+ * The pages of a shared memory (threads proposal): a growable SharedArrayBuffer. The JavaScript engine thus counts the
+ * references of all workers, including terminated ones and messages in transit, and `buffer` is what `Atomics` and
+ * libraries expect. Compiled code accesses the same bytes by address: the buffer reserves its maximum length, so the
+ * base never moves and accesses beyond the committed pages fault as at guard pages.
  *
- * How long the memory is stands in a word of a second SharedArrayBuffer that compiled code of all threads reads. Growing is lock-free, so
- * that a Worker that ends in the middle of it holds up nobody: claim pages (CLAIMED), commit them, publish (LENGTH, never less than before).
- * A grower that fails to commit gives its claim back unless another has claimed behind it, which then commits for both.
+ * The current length is a word of a second SharedArrayBuffer that compiled code of all threads reads. Growing is
+ * lock-free, so that a worker terminated while growing blocks no other: claim pages (CLAIMED), commit them, publish the
+ * length (LENGTH, never decreasing). A grower that fails to commit returns its claim, unless another thread has claimed
+ * more in the meantime, which then commits for both.
  *
- * Waiting and waking are those of `Atomics`, on lists of the runtime: by value of 32 or 64 bits, exact in number, and ended by the
- * termination of a Worker; JavaScript and compiled code wake each other.
+ * Waiting and waking are those of `Atomics`: on 32-bit or 64-bit values, with exact wake counts, interrupted by the
+ * termination of a worker. JavaScript and compiled code wake each other.
  */
 import type { Host } from "../../host/host.ts";
 
-/** Indices in the control buffer's 64-bit words: bytes that are there, bytes that are there or being made. */
+/** Indices of 64-bit words in the control buffer: the committed length in bytes, and the claimed length in bytes. */
 const LENGTH = 0;
 const CLAIMED = 1;
 const CONTROL_BYTES = 16;
 
-/** A shared memory on its way to another Worker: plain data for `postMessage`. */
+/** A token by which another realm can use a shared memory: plain data for `postMessage`. */
 export interface SharedMemoryToken {
-  /** What it is a token of. */
+  /** The kind of token. */
   readonly waft: "memory";
-  /** Type of its addresses. */
+  /** The address type. */
   readonly address: "i32" | "i64";
-  /** The least of its type, in pages. */
+  /** Minimum of the memory type, in pages. */
   readonly min: bigint;
-  /** The most of its type, in pages. */
+  /** Maximum of the memory type, in pages. */
   readonly max: bigint;
-  /** The most pages that there can be, by the limits of its maker. */
+  /** Limit in pages under the rules of the engine that created the memory. */
   readonly maxPages: number;
-  /** Is there address space behind it, for code without checks? */
+  /** True if the address space behind the memory is reserved, as code without bounds checks requires. */
   readonly guarded: boolean;
-  /** The bytes. */
+  /** The contents. */
   readonly pages: SharedArrayBuffer;
-  /** How many there are, for the engine. */
+  /** The length, for the engine. */
   readonly control: SharedArrayBuffer;
 }
 
-/** What a wait came to, as the instructions return it. */
+/** Results of a wait, as the instructions return them. */
 export const WAIT = { WOKEN: 0, NOT_EQUAL: 1, TIMED_OUT: 2 } as const;
 
 const OUTCOMES = { "ok": WAIT.WOKEN, "not-equal": WAIT.NOT_EQUAL, "timed-out": WAIT.TIMED_OUT } as const;
@@ -46,9 +47,9 @@ const OUTCOMES = { "ok": WAIT.WOKEN, "not-equal": WAIT.NOT_EQUAL, "timed-out": W
 export class SharedPages {
   readonly buffer: SharedArrayBuffer;
   readonly control: SharedArrayBuffer;
-  /** Address of byte 0. */
+  /** The address of byte 0. */
   readonly address: number;
-  /** Address of the word with the length. */
+  /** The address of the word with the length. */
   readonly lengthAddress: number;
   readonly #words: BigInt64Array<SharedArrayBuffer>;
 
@@ -60,10 +61,13 @@ export class SharedPages {
     this.lengthAddress = host.addressOf(new Uint8Array(control));
   }
 
-  /** `bytes` zero bytes that can become `reservation`. Throws RangeError when there is no room. */
+  /**
+   * Allocates `bytes` zero bytes that can grow to `reservation` bytes. Throws RangeError if there is no address space
+   * or memory for them.
+   */
   static make(host: Host, bytes: number, reservation: number): SharedPages {
     const buffer = new SharedArrayBuffer(bytes, { maxByteLength: reservation });
-    if (!buffer.growable) throw new RangeError("Shared memories need SharedArrayBuffers that can grow");
+    if (!buffer.growable) throw new RangeError("Shared memories require growable SharedArrayBuffers");
     const control = new SharedArrayBuffer(CONTROL_BYTES);
     new BigInt64Array(control).fill(BigInt(bytes));
     return new SharedPages(host, buffer, control);
@@ -74,7 +78,7 @@ export class SharedPages {
     return new SharedPages(host, buffer, control);
   }
 
-  /** Are there as many pages as the control word says? */
+  /** True if the buffer is at least as long as its control word declares. */
   static fits(buffer: SharedArrayBuffer, control: SharedArrayBuffer): boolean {
     if (control.byteLength !== CONTROL_BYTES) return false;
     const length = Atomics.load(new BigInt64Array(control), LENGTH);
@@ -85,7 +89,10 @@ export class SharedPages {
     return Number(Atomics.load(this.#words, LENGTH));
   }
 
-  /** Adds `delta` bytes: the length before, or −1 when it would be more than `most` or there is no memory. */
+  /**
+   * Grows by `delta` bytes. Returns the previous length in bytes, or −1 if it would exceed `most` or the pages cannot
+   * be committed.
+   */
   grow(delta: number, most: number): number {
     const words = this.#words;
     for (;;) {
@@ -112,12 +119,12 @@ export class SharedPages {
       if (this.buffer.byteLength < bytes) this.buffer.grow(bytes);
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      // Refused, or another thread has grown it further meanwhile.
+      // Refused, or another thread has grown the buffer further.
     }
     return this.buffer.byteLength >= bytes;
   }
 
-  /** Waits for at most `milliseconds` while the 32 bits at `at` are `expected`. */
+  /** Waits up to `milliseconds` while the 32-bit value at byte `at` equals `expected`. Returns one of WAIT. */
   wait32(at: number, expected: number, milliseconds: number): number {
     return OUTCOMES[Atomics.wait(new Int32Array(this.buffer, at, 1), 0, expected, milliseconds)];
   }
@@ -126,7 +133,7 @@ export class SharedPages {
     return OUTCOMES[Atomics.wait(new BigInt64Array(this.buffer, at, 1), 0, expected, milliseconds)];
   }
 
-  /** Wakes at most `count` that wait at `at`; how many there were. */
+  /** Wakes up to `count` waiters at byte `at`. Returns the number of waiters woken. */
   notify(at: number, count: number): number {
     return Atomics.notify(new Int32Array(this.buffer, at, 1), 0, count);
   }

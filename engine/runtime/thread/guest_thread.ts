@@ -20,7 +20,7 @@ import { canWatch, Watchdog } from "../../host/watchdog.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import { ContextArena, type ContextBlock } from "../memory/context_arena.ts";
 import { ExceptionRecords } from "../exceptions/exception_records.ts";
-import { holdRanges } from "../memory/memory_range.ts";
+import { deferRetirement } from "../memory/memory_range.ts";
 import { HandleTable } from "../boundary/handles.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 import { UnwindTable } from "../exceptions/unwind_table.ts";
@@ -238,11 +238,11 @@ export class GuestThread {
 
   set preempted(count: number) {
     if (this.#preempted === 0 && count > 0) {
-      holdRanges(1);
-      this.contexts.hold();
+      deferRetirement(1);
+      this.contexts.deferReleases();
     } else if (this.#preempted > 0 && count === 0) {
-      holdRanges(-1);
-      this.contexts.letGo();
+      deferRetirement(-1);
+      this.contexts.releaseDeferred();
     }
     this.#preempted = count;
     this.attention = count > 0 || this.#sweepDue;
