@@ -123,6 +123,9 @@ export class ExhaustionError extends TrapError {
 /** Key of errors that WebAssembly code does not catch: they pass through it to whoever called it, as traps do. */
 export const UNCATCHABLE: unique symbol = Symbol("waft.uncatchable");
 
+/** A host function returned a promise in a call that cannot wait for it. */
+export class SuspensionError extends TypeError {}
+
 /** A state that valid input cannot reach: a defect of waft itself. */
 export class Bug extends Error {
   static {

@@ -23,6 +23,22 @@ interface Holder {
   readonly sharers: Sharer[];
 }
 
+/** The target of all objects: what they say of themselves. */
+const EMPTY: object = Object.freeze(Object.create(null) as object);
+
+function refuse(): never {
+  throw new TypeError("WebAssembly objects are opaque");
+}
+
+/** Objects of the heap throw where ordinary objects that cannot change do nothing in sloppy code, as V8's do. */
+const LOCKED: ProxyHandler<object> = {
+  set: refuse,
+  defineProperty: refuse,
+  deleteProperty: refuse,
+  preventExtensions: refuse,
+  setPrototypeOf: () => false,
+};
+
 export class HeapReferences {
   readonly #byAddress = new Map<number, WeakRef<object>>();
   readonly #holders = new WeakMap<object, Holder>();
@@ -42,7 +58,7 @@ export class HeapReferences {
       if (sharer !== undefined) this.lend(known, sharer);
       return known;
     }
-    const made = Object.freeze(Object.create(null) as object);
+    const made = new Proxy(EMPTY, LOCKED);
     this.#byAddress.set(address, new WeakRef(made));
     this.#holders.set(made, { address, sharers: sharer === undefined ? [] : [sharer] });
     this.#gone.register(made, address);

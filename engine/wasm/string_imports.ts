@@ -20,33 +20,48 @@ import {
 
 const STRING = refType(false, HEAP.extern);
 
-function letterOf(types: readonly SubType[], type: ValType): string {
+/** The types of a module, by which imports are recognized. */
+interface Types {
+  readonly types: readonly SubType[];
+  readonly recGroups: readonly { readonly start: number; readonly count: number }[];
+}
+
+/** Is the type at `index` the only one of its recursive group? Another group makes another type of the same structure. */
+function isAlone({ recGroups }: Types, index: number): boolean {
+  return recGroups.some(({ start, count }) => start === index && count === 1);
+}
+
+function letterOf(module: Types, type: ValType): string {
   if (type === I32) return "i";
   if (type === EXTERNREF) return "e";
   if (type === STRING) return "s";
-  const composite = isRef(type) && isNullable(type) ? types[heapOf(type)]?.composite : undefined;
-  return composite?.kind === "array" && composite.field.storage === I16 && composite.field.mutable ? "a" : "?";
+  if (!isRef(type) || !isNullable(type)) return "?";
+  const heap = heapOf(type);
+  const composite = module.types[heap]?.composite;
+  const isText = composite?.kind === "array" && composite.field.storage === I16 && composite.field.mutable;
+  return isText && isAlone(module, heap) ? "a" : "?";
 }
 
-function shortType(types: readonly SubType[], { params, results }: FuncType): string {
-  const letters = (list: readonly ValType[]) => list.map((type) => letterOf(types, type)).join("");
+function shortType(module: Types, { params, results }: FuncType): string {
+  const letters = (list: readonly ValType[]) => list.map((type) => letterOf(module, type)).join("");
   return `${letters(params)}>${letters(results)}`;
 }
 
 /** Has an import the type of builtin `name`? */
-export function hasBuiltinType(types: readonly SubType[], { desc }: Import, name: StringBuiltin): boolean {
-  const composite = desc.kind === "func" ? types[desc.typeIndex]?.composite : undefined;
-  return composite?.kind === "func" && shortType(types, composite) === STRING_BUILTINS[name];
+export function hasBuiltinType(module: Types, { desc }: Import, name: StringBuiltin): boolean {
+  if (desc.kind !== "func" || !isAlone(module, desc.typeIndex)) return false;
+  const { composite } = module.types[desc.typeIndex];
+  return composite.kind === "func" && shortType(module, composite) === STRING_BUILTINS[name];
 }
 
 /** By number of a builtin: the function index of its first import, −1 when there is none. */
-export function stringImports(module: { imports: readonly Import[]; types: readonly SubType[] }): Int32Array {
+export function stringImports(module: Types & { readonly imports: readonly Import[] }): Int32Array {
   const found = new Int32Array(STRING_BUILTIN_NAMES.length).fill(-1);
   let index = 0;
   for (const entry of module.imports) {
     if (entry.desc.kind !== "func") continue;
     const k = entry.module === STRING_MODULE ? STRING_BUILTIN_NAMES.indexOf(entry.name as StringBuiltin) : -1;
-    if (k >= 0 && found[k] === -1 && hasBuiltinType(module.types, entry, STRING_BUILTIN_NAMES[k]!)) found[k] = index;
+    if (k >= 0 && found[k] === -1 && hasBuiltinType(module, entry, STRING_BUILTIN_NAMES[k]!)) found[k] = index;
     index++;
   }
   return found;

@@ -5,7 +5,7 @@
  *
  * Invariant: an error made of a trap is not caught by WebAssembly code that it passes through on its way.
  */
-import { ExhaustionError, TrapError, type TrapFrame, UNCATCHABLE, WaftError } from "../errors.ts";
+import { ExhaustionError, SuspensionError, TrapError, type TrapFrame, UNCATCHABLE, WaftError } from "../errors.ts";
 import { isWasmException } from "../runtime/exceptions/exception.ts";
 import { dressException } from "./exception.ts";
 
@@ -39,6 +39,8 @@ function nativeError(name: string): ErrorClass {
 export const CompileError: ErrorClass = nativeError("CompileError");
 /** An import is missing or does not match. */
 export const LinkError: ErrorClass = nativeError("LinkError");
+/** A call that had to wait for a promise cannot: it was not made by a promising function, or JavaScript is in between. */
+export const SuspendError: ErrorClass = nativeError("SuspendError");
 /** A trap. `frames` (not in the specification) says where, innermost first. */
 export const RuntimeError: ErrorClass = nativeError("RuntimeError");
 
@@ -59,6 +61,7 @@ export function outward(error: unknown): unknown {
     Object.defineProperty(range, UNCATCHABLE, { value: true });
     return range;
   }
+  if (error instanceof SuspensionError) return new SuspendError(error.message);
   if (error instanceof TrapError) return runtimeError(error.message, error.frames);
   if (isWasmException(error)) return dressException(error);
   return error;

@@ -102,9 +102,13 @@ export class Exception {
 const STACKS = new WeakMap<object, string>();
 
 function dress(error: WasmException, prototype: object, traceStack: boolean): object {
-  if (traceStack) STACKS.set(error, error.stack ?? "");
-  // What V8 and JavaScriptCore put on errors.
+  const { stack = "" } = error;
+  // V8 and JavaScriptCore put properties of their own on errors.
   for (const key of Object.getOwnPropertyNames(error)) Reflect.deleteProperty(error, key);
+  if (traceStack) {
+    STACKS.set(error, stack);
+    Object.defineProperty(error, "stack", { value: stack, writable: true, enumerable: false, configurable: true });
+  }
   return Object.setPrototypeOf(error, prototype) as object;
 }
 

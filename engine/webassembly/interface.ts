@@ -112,10 +112,11 @@ export function readSizes(
   where: string,
 ): SizeDescriptor {
   const { address } = descriptor;
-  if (address !== undefined && String(address) !== "i32" && String(address) !== "i64") {
+  const name = address === undefined ? "i32" : String(address); // converted once: a program sees each conversion
+  if (name !== "i32" && name !== "i64") {
     throw new TypeError(`${where}: the property 'address' must be "i32" or "i64"`);
   }
-  const wide = address !== undefined && String(address) === "i64";
+  const wide = name === "i64";
   const size = (name: string): bigint | undefined => {
     const value = descriptor[name];
     if (value === undefined) return undefined;
@@ -132,19 +133,27 @@ export function readSizes(
   return { wide, min, max };
 }
 
+/** Getters that work on real buffers only, of this realm or another. */
+const LENGTHS = [ArrayBuffer, ...(typeof SharedArrayBuffer === "function" ? [SharedArrayBuffer] : [])]
+  .map(({ prototype }) => Object.getOwnPropertyDescriptor(prototype, "byteLength")!.get!);
+
+/** Is it an ArrayBuffer or a SharedArrayBuffer? Prototypes and names of objects do not count. */
+function isBuffer(source: unknown): source is ArrayBuffer {
+  return typeof source === "object" && source !== null && LENGTHS.some((getter) => {
+    try {
+      getter.call(source);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
 /** A copy of the bytes of an ArrayBuffer or a view. */
 export function bytesOf(source: unknown, where: string): Uint8Array<ArrayBuffer> {
-  if (
-    source instanceof ArrayBuffer || (typeof SharedArrayBuffer === "function" && source instanceof SharedArrayBuffer)
-  ) {
-    return new Uint8Array(source).slice();
-  }
   if (ArrayBuffer.isView(source)) {
     return new Uint8Array(source.buffer, source.byteOffset, source.byteLength).slice();
   }
-  const tag = Object.prototype.toString.call(source);
-  if (tag === "[object ArrayBuffer]" || tag === "[object SharedArrayBuffer]") { // of another realm
-    return new Uint8Array(source as ArrayBuffer).slice();
-  }
+  if (isBuffer(source)) return new Uint8Array(source).slice();
   throw new TypeError(`${where}: the first argument must be an ArrayBuffer or a typed array object`);
 }

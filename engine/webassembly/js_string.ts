@@ -38,7 +38,7 @@ export function checkStringImports(module: WasmModule, { builtins, constants }: 
       if (!Object.hasOwn(STRING_BUILTINS, name)) {
         throw new InvalidError(`There is no builtin "${STRING_MODULE}" "${name}"`, { offset });
       }
-      if (!hasBuiltinType(module.types, entry, name as StringBuiltin)) {
+      if (!hasBuiltinType(module, entry, name as StringBuiltin)) {
         throw new InvalidError(`The builtin "${STRING_MODULE}" "${name}" has another type`, { offset });
       }
     }

@@ -56,13 +56,19 @@ export class Memory {
 }
 
 function adopt(outer: Memory, inner: RuntimeMemory): void {
-  inner.detaches = true;
+  prepare(inner);
   MEMORIES.put(outer, inner);
+}
+
+/** Gives the buffer of a memory the behaviour that the JavaScript API prescribes. */
+function prepare(inner: RuntimeMemory): void {
+  inner.detaches = true;
+  if (inner.shared !== undefined) Object.freeze(inner.buffer);
 }
 
 /** The object for a memory of the engine. */
 export function memoryObject(inner: RuntimeMemory): Memory {
-  inner.detaches = true;
+  prepare(inner);
   return MEMORIES.outerOf(inner, Memory.prototype);
 }
 

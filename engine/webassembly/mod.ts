@@ -13,7 +13,7 @@
  * @module
  */
 import { OPERATIONS } from "./compile.ts";
-import { CompileError, LinkError, RuntimeError } from "./errors.ts";
+import { CompileError, LinkError, RuntimeError, SuspendError } from "./errors.ts";
 import { Exception, JSTag, Tag } from "./exception.ts";
 import { Global } from "./global.ts";
 import { Instance } from "./instance.ts";
@@ -34,6 +34,7 @@ const INTERFACES = {
   LinkError,
   RuntimeError,
   Suspending,
+  SuspendError,
 };
 
 /** The type of the global `WebAssembly`. */

@@ -16,9 +16,11 @@ const DIFFERENCES: Readonly<Record<string, readonly [outcome: unknown, reason: s
     ] as const,
   }),
   "the buffer of a shared memory that grows": [
-    [1, true, 131072, 131072, false],
+    [1, true, 131072, 131072, true],
     "pages shared between Workers are those of one growable SharedArrayBuffer; views of it stay good",
   ],
+  "a shared memory has another buffer after growth": [[true, 131072, 131072, 42, true, true], "the same"],
+  "a shared memory that code grows": [[1, 196608, 196608, true], "the same"],
   "an empty table with a first value of another type": [
     "TypeError",
     "JavaScript API, Table(): the value is converted, however many elements there are; V8 converts it for each",

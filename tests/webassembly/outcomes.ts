@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ASYNC_ROWS } from "./async_rows.ts";
 import { BORDER_ROWS } from "./border_rows.ts";
+import { DETAIL_ROWS } from "./detail_rows.ts";
 import { INTERFACE_ROWS } from "./interface_rows.ts";
 import { MODULE_ROWS } from "./module_rows.ts";
 import { OBJECT_ROWS } from "./object_rows.ts";
@@ -19,6 +20,7 @@ export const GROUPS: Readonly<Record<string, readonly Row[]>> = {
   BORDER_ROWS,
   STRING_ROWS,
   ASYNC_ROWS,
+  DETAIL_ROWS,
 };
 
 const FILE = fileURLToPath(new URL("./outcomes.jsonl", import.meta.url));

@@ -19,6 +19,7 @@ import {
   type GlobalType,
   HEAP,
   heapOf,
+  I32,
   I64,
   isRef,
   type Limits,
@@ -233,8 +234,13 @@ function actualLimits(limits: Limits, size: number): Limits {
   return { ...limits, min: BigInt(size) };
 }
 
-function limitsName({ min, max }: Limits): string {
-  return max === undefined ? `${min}` : `${min} ${max}`;
+function limitsName({ address, min, max }: Limits): string {
+  return `${address === I64 ? "i64 " : ""}${min}${max === undefined ? "" : ` ${max}`}`;
+}
+
+/** Limits next to `others`: with the type of the addresses where they differ. */
+function comparedName(limits: Limits, others: Limits): string {
+  return limits.address === I32 && others.address !== I32 ? `i32 ${limitsName(limits)}` : limitsName(limits);
 }
 
 function checkImports(module: CompiledModule, values: readonly unknown[]): void {
@@ -264,18 +270,22 @@ function checkFunc(module: CompiledModule, entry: Import, index: number, value: 
 }
 
 function checkMemory(entry: Import, type: MemoryType, value: unknown): void {
-  const wanted = `a${type.shared ? " shared" : ""} memory of ${limitsName(type.limits)} pages`;
-  if (!(value instanceof Memory)) throw mismatch(entry, wanted, describe(value));
+  const wanted = (limits: Limits) =>
+    `a${type.shared ? " shared" : ""} memory of ${comparedName(type.limits, limits)} pages`;
+  if (!(value instanceof Memory)) throw mismatch(entry, wanted(type.limits), describe(value));
   const actual = { ...value.type, limits: actualLimits(value.type.limits, value.pages) };
-  if (!matchesMemoryType(actual, type)) throw mismatch(entry, wanted, `one of ${limitsName(actual.limits)}`);
+  if (!matchesMemoryType(actual, type)) {
+    throw mismatch(entry, wanted(actual.limits), `one of ${comparedName(actual.limits, type.limits)}`);
+  }
 }
 
 function checkTable(entry: Import, type: TableType, value: unknown): void {
-  const wanted = `a table of ${limitsName(type.limits)} ${valTypeName(type.element)}`;
-  if (!(value instanceof Table)) throw mismatch(entry, wanted, describe(value));
+  const wanted = (limits: Limits) => `a table of ${comparedName(type.limits, limits)} ${valTypeName(type.element)}`;
+  if (!(value instanceof Table)) throw mismatch(entry, wanted(type.limits), describe(value));
   const actual = { ...value.type, limits: actualLimits(value.type.limits, value.length) };
   if (!matchesTableType(actual, type)) {
-    throw mismatch(entry, wanted, `one of ${limitsName(actual.limits)} ${valTypeName(actual.element)}`);
+    const got = `one of ${comparedName(actual.limits, type.limits)} ${valTypeName(actual.element)}`;
+    throw mismatch(entry, wanted(actual.limits), got);
   }
 }
 

@@ -11,7 +11,7 @@
  */
 import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD } from "../../abi/context_layout.ts";
 import type { ProcessStubs, Target } from "../../codegen/target.ts";
-import { Bug } from "../../errors.ts";
+import { Bug, SuspensionError } from "../../errors.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
 import { type CacheMaintenance, CodeArena } from "../../host/code_arena.ts";
 import { type Host, PROT } from "../../host/host.ts";
@@ -371,7 +371,7 @@ export class GuestThread {
 function refusePromise(service: HostService, promise: PromiseLike<unknown>): void {
   if (service.takesPromise) return service.deliver(promise);
   promise.then(undefined, () => {}); // nobody is left to hear of its rejection
-  throw new TypeError(
+  throw new SuspensionError(
     `The import ${service.label} returned a promise: call the instance with callAsync to wait for it`,
   );
 }
