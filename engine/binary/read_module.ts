@@ -5,6 +5,8 @@
  * Establishes: a Module whose RawBytes are views into the reader's bytes.
  */
 import { UNEXPECTED_END } from "../base/bytes.ts";
+import { InvalidError } from "../errors.ts";
+import { MAX_MODULE_BYTES } from "../wasm/limits.ts";
 import { emptyModule, type Module } from "../wasm/module.ts";
 import { readNames } from "./names.ts";
 import { HEADER, SECTION, SECTION_RANK } from "./section_ids.ts";
@@ -102,6 +104,12 @@ export function readModule(reader: ModuleReader, metadata: boolean, prefix = fal
     metadata,
     prefix,
   };
+  if (reader.bytes.length > MAX_MODULE_BYTES) {
+    const { length } = reader.bytes;
+    throw new InvalidError(`module of ${length} bytes is too large: at most ${MAX_MODULE_BYTES} are possible`, {
+      offset: reader.base,
+    });
+  }
   readHeader(reader);
   for (let last: number = SECTION.custom; reader.left > 0;) {
     last = readSection(reader, decoding, last) || last;

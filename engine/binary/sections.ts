@@ -8,8 +8,9 @@
 import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { InvalidError } from "../errors.ts";
 import type { CodeReader } from "../wasm/code_reader.ts";
-import { MAX_ENTRIES } from "../wasm/limits.ts";
+import { MAX_BODY_BYTES, MAX_ENTRIES, MAX_LOCALS } from "../wasm/limits.ts";
 import {
+  BytesView,
   type DataSegment,
   type ElementSegment,
   type Expr,
@@ -57,7 +58,7 @@ export type SectionReader = (reader: ModuleReader, decoding: Decoding) => void;
 const EXTERN_KINDS = Object.keys(EXTERN_KIND) as ExternKind[];
 
 function view(reader: ModuleReader, start: number): RawBytes {
-  return { bytes: reader.bytes.subarray(start, reader.pos), offset: reader.base + start };
+  return new BytesView(reader.bytes, start, reader.pos, reader.base);
 }
 
 /** The length of a vector of `what`, bounded by the bytes left and by the engine's limit. */
@@ -70,8 +71,11 @@ function entryCount(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, alread
 
 function checkEntries(reader: ModuleReader, what: keyof typeof MAX_ENTRIES, count: number, pos: number): void {
   const most = MAX_ENTRIES[what];
-  if (count <= most) return;
-  throw new InvalidError(`too many ${what}: ${count}, at most ${most} are possible`, { offset: reader.base + pos });
+  if (count > most) limitExceeded(reader, `too many ${what}: ${count}, at most ${most} are possible`, pos);
+}
+
+function limitExceeded(reader: ModuleReader, message: string, pos: number): never {
+  throw new InvalidError(message, { offset: reader.base + pos });
 }
 
 /** Reads a vector of `what`, entry by entry. */
@@ -202,12 +206,18 @@ const NOT_ACTIVE = 1;
 const EXPLICIT = 2; // active: a table index follows; otherwise: declarative
 const EXPRESSIONS = 4;
 
+// Shared by all segments: a module may have ten million.
+const PASSIVE: ElementSegment["mode"] = { kind: "passive" };
+const DECLARATIVE: ElementSegment["mode"] = { kind: "declarative" };
+const NO_FUNCS: ElementSegment["init"] = { kind: "funcs", indices: [] };
+const NO_EXPRS: ElementSegment["init"] = { kind: "exprs", exprs: [] };
+
 function readElementSegment(reader: ModuleReader, decoding: Decoding): ElementSegment {
   const offset = reader.offset;
   const flags = reader.u32();
   if (flags > 7) reader.fail("malformed elements segment kind", offset - reader.base);
   let mode: ElementSegment["mode"];
-  if ((flags & NOT_ACTIVE) !== 0) mode = { kind: (flags & EXPLICIT) !== 0 ? "declarative" : "passive" };
+  if ((flags & NOT_ACTIVE) !== 0) mode = (flags & EXPLICIT) !== 0 ? DECLARATIVE : PASSIVE;
   else mode = { kind: "active", table: (flags & EXPLICIT) !== 0 ? reader.u32() : 0, start: readExpr(reader) };
   const byExpressions = (flags & EXPRESSIONS) !== 0;
   // Without flags the type is implied: (ref func) for indices, funcref for expressions.
@@ -216,8 +226,11 @@ function readElementSegment(reader: ModuleReader, decoding: Decoding): ElementSe
     if (byExpressions) type = readRefType(reader);
     else if (reader.u8() !== 0) reader.fail("malformed element kind", reader.pos - 1);
   }
-  const count = entryCount(reader, "elements", decoding.elements);
+  const before = reader.pos;
+  const count = entryCount(reader, "elements");
   decoding.elements += count;
+  checkEntries(reader, "elements of all segments", decoding.elements, before);
+  if (count === 0) return { type, init: byExpressions ? NO_EXPRS : NO_FUNCS, mode, offset };
   if (!byExpressions) {
     const indices: number[] = [];
     for (let left = count; left > 0; left--) indices.push(reader.u32());
@@ -248,6 +261,12 @@ function failUnendedBody(reader: CodeReader): never {
   reader.fail(`END opcode expected: ${UNEXPECTED_END}: section size mismatch`);
 }
 
+/** Number of parameters of the function whose body is read next; 0 for a type that validation will reject. */
+function paramCount({ module, funcTypes, bodies }: Decoding): number {
+  const composite = module.types[funcTypes[bodies.length]!]?.composite;
+  return composite?.kind === "func" ? composite.params.length : 0;
+}
+
 function readBody(reader: CodeReader, decoding: Decoding): void {
   const size = reader.u32();
   const start = reader.pos;
@@ -256,9 +275,18 @@ function readBody(reader: CodeReader, decoding: Decoding): void {
   }
   const sectionEnd = reader.end;
   reader.end = start + size;
+  if (size > MAX_BODY_BYTES) {
+    limitExceeded(reader, `function body of ${size} bytes is too large: at most ${MAX_BODY_BYTES} are possible`, start);
+  }
   if (size === 0 || reader.bytes[reader.end - 1] !== 0x0b) failUnendedBody(reader);
-  decoding.locals += reader.locals();
-  checkEntries(reader, "locals", decoding.locals, start);
+  const locals = reader.locals();
+  decoding.locals += locals;
+  checkEntries(reader, "locals of all functions", decoding.locals, start);
+  const params = paramCount(decoding);
+  if (params + locals > MAX_LOCALS) {
+    const sum = `${params + locals} with ${params} parameters`;
+    limitExceeded(reader, `too many locals: ${sum}, at most ${MAX_LOCALS} are possible`, start);
+  }
   reader.pos = reader.end;
   reader.end = sectionEnd;
   decoding.bodies.push(view(reader, start));

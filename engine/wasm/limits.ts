@@ -1,11 +1,15 @@
 /**
- * Implementation limits (specification, appendix A.2) that decoding enforces: they bound what a hostile module can make us
- * allocate before validation looks at it. Counts are first bounded by the bytes left; these limits come on top, so that a
- * large file of tiny entries cannot fill memory with objects. The figures are those of the JavaScript interface where it
- * has one, so a module that runs in a browser passes. Limits of validation are in validate/limits.ts.
+ * Implementation limits that decoding enforces. They bound the memory that a hostile module can make the decoder allocate
+ * before validation looks at it: a count is first bounded by the bytes left, then by these limits, so that a large file of
+ * tiny entries cannot fill memory with objects. The figures are those of the JavaScript interface (its appendix
+ * "Implementation-defined Limits") where it has one, so a module that runs in a browser decodes. validate/limits.ts has the
+ * limits of validation.
  */
 
-/** Entries of a section or of the whole module, by the plural that a message uses. */
+/** Bytes of a module in binary form. */
+export const MAX_MODULE_BYTES = 1_073_741_824;
+
+/** Entries of a section, by the plural that a message uses. */
 export const MAX_ENTRIES = {
   "types": 1_000_000,
   "imports": 1_000_000,
@@ -15,13 +19,17 @@ export const MAX_ENTRIES = {
   "tags": 1_000_000,
   "globals": 1_000_000,
   "exports": 1_000_000,
-  "element segments": 1_000_000,
+  "element segments": 10_000_000,
   "data segments": 100_000,
-  /** Of all element segments together. */
+  /** Of one element segment. */
   "elements": 10_000_000,
-  /** Of all function bodies together: seven bytes can declare 50,000, which every pass over a body then pays for. */
-  "locals": 50_000_000,
+  /** Of all element segments: five tables of the largest size. */
+  "elements of all segments": 50_000_000,
+  /** Of all function bodies: seven bytes can declare 50,000, and every pass over a body pays for each. */
+  "locals of all functions": 50_000_000,
 } as const satisfies Record<string, number>;
 
-/** Locals of one function, parameters not counted. */
+/** Locals of one function, parameters included. */
 export const MAX_LOCALS = 50_000;
+/** Bytes of one function body, its local declarations included. */
+export const MAX_BODY_BYTES = 7_654_321;

@@ -10,10 +10,32 @@
  */
 import type { GlobalType, MemoryType, SubType, TableType, TagType } from "./types.ts";
 
-/** A run of raw bytes of the binary format and where it begins in the whole. */
+/** A run of raw bytes of the binary format and its offset in the whole. */
 export interface RawBytes {
-  bytes: Uint8Array;
-  offset: number;
+  readonly bytes: Uint8Array;
+  readonly offset: number;
+}
+
+/**
+ * A run of the bytes of `source`, whose first byte has the offset `base` in the whole. The view is made on demand: a module
+ * may have ten million expressions, and a typed array costs several times as much memory as these four fields.
+ */
+export class BytesView implements RawBytes {
+  readonly offset: number;
+  readonly #source: Uint8Array;
+  readonly #start: number;
+  readonly #end: number;
+
+  constructor(source: Uint8Array, start: number, end: number, base: number) {
+    this.#source = source;
+    this.#start = start;
+    this.#end = end;
+    this.offset = base + start;
+  }
+
+  get bytes(): Uint8Array {
+    return this.#source.subarray(this.#start, this.#end);
+  }
 }
 
 /** A constant or function-body expression in binary form, its final `end` (0x0b) included. */
@@ -65,8 +87,15 @@ export interface ElementSegment {
   /** The element type. */
   type: number;
   /** Either function indices (compact form) or one constant expression per element. */
-  init: { kind: "funcs"; indices: number[] } | { kind: "exprs"; exprs: Expr[] };
-  mode: { kind: "passive" } | { kind: "declarative" } | { kind: "active"; table: number; start: Expr };
+  init: { readonly kind: "funcs"; readonly indices: readonly number[] } | {
+    readonly kind: "exprs";
+    readonly exprs: readonly Expr[];
+  };
+  mode: { readonly kind: "passive" | "declarative" } | {
+    readonly kind: "active";
+    readonly table: number;
+    readonly start: Expr;
+  };
   offset: number;
 }
 

@@ -196,7 +196,7 @@ Deno.test("declaring many locals in few bytes is bounded", () => {
   writer.u32(count);
   repeat(writer, count, 6, 1, 0xd0, 0x86, 0x03, 0x7f, 0x0b);
   writer.endSized(code);
-  assert.match(verdict(writer.finish()), /^too many locals: \d+, at most 50000000 are possible/);
+  assert.match(verdict(writer.finish()), /^too many locals of all functions: \d+, at most 50000000 are possible/);
 });
 
 /** A module of one section. */

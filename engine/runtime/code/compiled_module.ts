@@ -17,14 +17,6 @@ import { ImageReferences } from "./image_references.ts";
 import { metadataOf } from "../../artifact/module_metadata.ts";
 import type { ImageOwner } from "../traps/trap_error.ts";
 
-/** An element segment, prepared. */
-export interface PreparedElem {
-  mode: "passive" | "declarative" | "active";
-  table: number;
-  start: ConstInit | undefined;
-  init: ConstInit[];
-}
-
 export interface PreparedData {
   active: boolean;
   memory: number;
@@ -51,7 +43,6 @@ export class CompiledModule implements ImageOwner {
   readonly tableTypes: readonly TableType[];
   readonly globalInits: readonly ConstInit[];
   readonly tableInits: readonly (ConstInit | undefined)[];
-  readonly elems: readonly PreparedElem[];
   #lines: DebugLines | undefined;
   #codeStart = 0;
   #datas: readonly PreparedData[] | undefined;
@@ -99,14 +90,6 @@ export class CompiledModule implements ImageOwner {
     this.tableTypes = valid.tableTypes.map((type) => closeTableType(type, ids));
     this.globalInits = valid.globals.map((global) => prepareConst(global.init));
     this.tableInits = valid.tables.map((table) => table.init && prepareConst(table.init));
-    this.elems = valid.elems.map(({ init, mode }) => ({
-      mode: mode.kind,
-      table: mode.kind === "active" ? mode.table : 0,
-      start: mode.kind === "active" ? prepareConst(mode.start) : undefined,
-      init: init.kind === "funcs"
-        ? init.indices.map((index): ConstInit => ({ kind: "func", index }))
-        : init.exprs.map(prepareConst),
-    }));
   }
 
   /** The data segments, prepared by the first instantiation. */

@@ -4,7 +4,7 @@
  * instantiation did, except for what it imports.
  */
 import { V128 } from "../../wasm/types.ts";
-import { evaluateConst } from "../code/const_expr.ts";
+import { evaluateConst, prepareConst } from "../code/const_expr.ts";
 import type { Instance } from "./instance.ts";
 
 /** Evaluates the initial value of own global `i` into its cell. */
@@ -33,15 +33,14 @@ export function fillTables(instance: Instance): void {
 
 /** Runs active segments, or only those for what the instance defines itself. Throws TrapError when one is out of bounds. */
 export function runSegments(instance: Instance, ownOnly: boolean): void {
-  const { elems, datas, valid } = instance.module;
-  for (let i = 0; i < elems.length; i++) {
-    const elem = elems[i]!;
-    if (elem.mode === "active" && !(ownOnly && elem.table < valid.importedTableCount)) {
-      const start = Number(evaluateConst(elem.start!, instance));
-      instance.initTable(elem.table, i, start, 0, elem.init.length);
+  const { datas, valid } = instance.module;
+  valid.elems.forEach(({ mode, init }, i) => {
+    if (mode.kind === "active" && !(ownOnly && mode.table < valid.importedTableCount)) {
+      const start = Number(evaluateConst(prepareConst(mode.start), instance));
+      instance.initTable(mode.table, i, start, 0, (init.kind === "funcs" ? init.indices : init.exprs).length);
     }
-    if (elem.mode !== "passive") instance.dropElem(i);
-  }
+    if (mode.kind !== "passive") instance.dropElem(i);
+  });
   for (let i = 0; i < datas.length; i++) {
     const data = datas[i]!;
     if (!data.active) continue;

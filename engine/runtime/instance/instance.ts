@@ -7,13 +7,14 @@
  */
 import { BUILTIN_ROWS, type BuiltinName } from "../../abi/builtins.ts";
 import type { Sharer } from "../../gc/references.ts";
+import type { ElementSegment } from "../../wasm/module.ts";
 import type { ValType } from "../../wasm/types.ts";
 import type { Boundary } from "../boundary/values.ts";
 import { MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../../abi/context_layout.ts";
 import { Bug, TrapError, UNCATCHABLE } from "../../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
-import { type ConstEnv, evaluateConst } from "../code/const_expr.ts";
+import { type ConstEnv, evaluateConst, prepareConst } from "../code/const_expr.ts";
 import type { ContextBlock } from "../memory/context_arena.ts";
 import { Exception, isException, type Tag } from "../exceptions/exception.ts";
 import { type FuncInfo, registerFunc } from "./func.ts";
@@ -416,9 +417,13 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** The references of an element segment: evaluated once, since each expression makes one object. */
   #wordsOf(segment: number): number[] {
     if (this.droppedElems.has(segment)) return NO_WORDS;
-    return this.elemWords[segment] ??= this.module.elems[segment]!.init.map((init) =>
-      Number(evaluateConst(init, this))
-    );
+    return this.elemWords[segment] ??= this.evaluateElem(this.module.valid.elems[segment]!);
+  }
+
+  /** The references that an element segment of its module stands for, as words; expressions make new objects. */
+  evaluateElem({ init }: ElementSegment): number[] {
+    if (init.kind === "funcs") return init.indices.map((index) => this.region.address + this.recordOffset(index));
+    return init.exprs.map((expr) => Number(evaluateConst(prepareConst(expr), this)));
   }
 
   /** memory.init: copies `count` bytes of data segment `segment`; traps when either range is out of bounds. */

@@ -16,7 +16,7 @@ import { HEAP, heapOf, isNullable, isRef, V128, type ValType, valTypeName } from
 import { RECORD } from "../../abi/context_layout.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
-import { evaluateConst } from "../code/const_expr.ts";
+import { evaluateConst, prepareConst } from "../code/const_expr.ts";
 import type { Instance } from "../instance/instance.ts";
 import { captureState } from "../instance/instance_state.ts";
 import type { InstanceState } from "../instance/captured_state.ts";
@@ -213,7 +213,7 @@ function readContent(reader: ByteReader, module: CompiledModule): (instance: Ins
     const { type } = globalTypes[index]!;
     return { index, value: isRef(type) ? readReference(reader, module, type) : reader.take(cellBytes(type)).slice() };
   });
-  const droppedElems = readNumbers(reader, module.elems.length);
+  const droppedElems = readNumbers(reader, module.valid.elems.length);
   const droppedDatas = readNumbers(reader, module.datas.length);
   return (instance) => {
     const word = (of: Reference) => of.kind === "func" ? Number(instance.funcWord(of.index)) : of.word;
@@ -243,10 +243,10 @@ function readContent(reader: ByteReader, module: CompiledModule): (instance: Ins
 /** Refuses a table that code calls through without checks when it is not what the module's segments make it. */
 function requirePrescribed(instance: Instance, table: number, words: Float64Array): void {
   const prescribed = new Float64Array(Number(instance.module.tableTypes[table]!.limits.min));
-  for (const elem of instance.module.elems) {
-    if (elem.mode !== "active" || elem.table !== table) continue;
-    const start = Number(evaluateConst(elem.start!, instance));
-    elem.init.forEach((init, k) => prescribed[start + k] = Number(evaluateConst(init, instance)));
+  for (const elem of instance.module.valid.elems) {
+    if (elem.mode.kind !== "active" || elem.mode.table !== table) continue;
+    const start = Number(evaluateConst(prepareConst(elem.mode.start), instance));
+    prescribed.set(instance.evaluateElem(elem), start);
   }
   if (words.length === prescribed.length && words.every((word, k) => word === prescribed[k])) return;
   refuse(`table ${table} is not what the module makes it, and nothing could have changed it`);
