@@ -48,14 +48,14 @@ export class ByteReader {
     const pos = this.pos;
     if (pos >= this.end) this.fail(UNEXPECTED_END);
     this.pos = pos + 1;
-    return this.bytes[pos]!;
+    return this.bytes[pos];
   }
 
   /** An unsigned 32-bit LEB128 integer, as a number from 0 to 2^32 − 1. */
   u32(): number {
     const pos = this.pos;
     if (pos < this.end) {
-      const byte = this.bytes[pos]!;
+      const byte = this.bytes[pos];
       if (byte < 0x80) {
         this.pos = pos + 1;
         return byte;
@@ -71,7 +71,7 @@ export class ByteReader {
     let value = 0;
     for (let shift = 0; shift < 35; shift += 7) {
       if (pos >= end) this.#crossing("u32");
-      const byte = bytes[pos]!;
+      const byte = bytes[pos];
       if (shift === 28 && (byte & 0x70) !== 0) this.fail("integer too large", pos);
       value |= (byte & 0x7f) << shift;
       pos++;
@@ -108,7 +108,7 @@ export class ByteReader {
     let value = 0;
     for (let shift = 0; shift < 35; shift += 7) {
       if (pos >= end) this.#crossing("s32");
-      const byte = bytes[pos]!;
+      const byte = bytes[pos];
       if (shift === 28) {
         const sign = byte & 0x78;
         if (sign !== 0 && sign !== 0x78) this.fail("integer too large", pos);
@@ -132,7 +132,7 @@ export class ByteReader {
     let value = 0;
     for (let shift = 0; shift < 28; shift += 7) {
       if (pos >= end) this.#crossing("s33");
-      const byte = bytes[pos]!;
+      const byte = bytes[pos];
       value |= (byte & 0x7f) << shift;
       pos++;
       if (byte < 0x80) {
@@ -141,7 +141,7 @@ export class ByteReader {
       }
     }
     if (pos >= end) this.#crossing("s33");
-    const byte = bytes[pos]!;
+    const byte = bytes[pos];
     const sign = byte & 0x70;
     if (sign !== 0 && sign !== 0x70) this.fail("integer too large", pos);
     if (byte >= 0x80) this.fail("integer representation too long", pos);
@@ -158,7 +158,7 @@ export class ByteReader {
     let hi = 0;
     for (let shift = 0; shift < 70; shift += 7) {
       if (pos >= end) this.#crossing("s64");
-      const byte = bytes[pos]!;
+      const byte = bytes[pos];
       const bits = byte & 0x7f;
       if (shift === 63 && bits !== 0 && bits !== 0x7f) this.fail("integer too large", pos);
       if (shift < 28) lo |= bits << shift;
@@ -193,7 +193,7 @@ export class ByteReader {
     let hi = 0;
     for (let shift = 0; shift < 70; shift += 7) {
       if (pos >= end) this.#crossing("u64");
-      const byte = bytes[pos]!;
+      const byte = bytes[pos];
       const bits = byte & 0x7f;
       if (shift === 63 && bits > 1) this.fail("integer too large", pos);
       if (shift < 28) lo |= bits << shift;
@@ -223,7 +223,7 @@ export class ByteReader {
     const pos = this.pos;
     const bytes = this.bytes;
     if (this.end - pos < 4) this.fail(UNEXPECTED_END, this.end);
-    this.lo = bytes[pos]! | (bytes[pos + 1]! << 8) | (bytes[pos + 2]! << 16) | (bytes[pos + 3]! << 24);
+    this.lo = bytes[pos] | (bytes[pos + 1] << 8) | (bytes[pos + 2] << 16) | (bytes[pos + 3] << 24);
     this.pos = pos + 4;
   }
 
@@ -232,8 +232,8 @@ export class ByteReader {
     const pos = this.pos;
     const bytes = this.bytes;
     if (this.end - pos < 8) this.fail(UNEXPECTED_END, this.end);
-    this.lo = bytes[pos]! | (bytes[pos + 1]! << 8) | (bytes[pos + 2]! << 16) | (bytes[pos + 3]! << 24);
-    this.hi = bytes[pos + 4]! | (bytes[pos + 5]! << 8) | (bytes[pos + 6]! << 16) | (bytes[pos + 7]! << 24);
+    this.lo = bytes[pos] | (bytes[pos + 1] << 8) | (bytes[pos + 2] << 16) | (bytes[pos + 3] << 24);
+    this.hi = bytes[pos + 4] | (bytes[pos + 5] << 8) | (bytes[pos + 6] << 16) | (bytes[pos + 7] << 24);
     this.pos = pos + 8;
   }
 

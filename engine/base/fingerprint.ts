@@ -12,7 +12,7 @@ export function fingerprint(text: string, seed = 0x811c9dc5): number {
   const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);
   let hash = Math.imul(seed ^ text.length, 0x01000193);
   for (let i = 0; i < words.length; i++) {
-    hash = Math.imul(hash ^ words[i]!, 0x01000193);
+    hash = Math.imul(hash ^ words[i], 0x01000193);
     hash ^= hash >>> 15;
   }
   return hash >>> 0;

@@ -26,26 +26,26 @@ const LOW = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1 ? 0 : 1;
 export function f64FromBits(lo: number, hi: number): number {
   words[LOW] = lo;
   words[LOW ^ 1] = hi;
-  return floats[0]!;
+  return floats[0];
 }
 
 /** Bits of a double into `out`. */
 export function bitsOfF64(value: number, out: FloatBits): void {
   floats[0] = value;
-  out.lo = words[LOW]!;
-  out.hi = words[LOW ^ 1]!;
+  out.lo = words[LOW];
+  out.hi = words[LOW ^ 1];
 }
 
 /** The number with the f32 bits `lo`. A NaN's payload may not survive. */
 export function f32FromBits(lo: number): number {
   singleWords[0] = lo;
-  return singles[0]!;
+  return singles[0];
 }
 
 /** Bits of `value` rounded to f32. */
 export function bitsOfF32(value: number): number {
   singles[0] = value;
-  return singleWords[0]!;
+  return singleWords[0];
 }
 
 const DECIMAL = /^[0-9](?:_?[0-9])*(?:\.(?:[0-9](?:_?[0-9])*)?)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$/;
@@ -75,7 +75,7 @@ function parseMagnitude(body: string, width: 32 | 64, out: FloatBits): FloatPars
   if (body === "nan") return setSpecial(width, out, 0, width === 32 ? 0x400000 : 0x80000);
   const match = PAYLOAD.exec(body);
   if (match === null) return "syntax";
-  const digits = match[1]!.replaceAll("_", "").replace(/^0+/, "");
+  const digits = match[1].replaceAll("_", "").replace(/^0+/, "");
   if (digits === "" || digits.length > 13) return "range";
   const payload = parseInt(digits, 16);
   if (payload >= (width === 32 ? 0x800000 : 0x10000000000000)) return "range";
@@ -153,7 +153,7 @@ function parseHexadecimal(body: string, width: 32 | 64, out: FloatBits): FloatPa
   if (match === null) return "syntax";
   const fraction = (match[2] ?? "").replaceAll("_", "");
   let exponent = Number((match[3] ?? "0").replaceAll("_", "")) - 4 * fraction.length;
-  let digits = (match[1]!.replaceAll("_", "") + fraction).replace(/^0+/, "");
+  let digits = (match[1].replaceAll("_", "") + fraction).replace(/^0+/, "");
   if (digits.length > HEX_DIGITS) {
     exponent += 4 * (digits.length - HEX_DIGITS - 1);
     const sticky = /[1-9a-fA-F]/.test(digits.slice(HEX_DIGITS)) ? "1" : "0";

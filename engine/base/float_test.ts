@@ -116,7 +116,7 @@ Deno.test("printF32() and printF64() parse back to the same bits", () => {
   const next = randomWords(0x2545f491);
   const edges = [0, 1, 0x7fffff, 0x800000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc00000, 0x7fffffff, 0x3f800000];
   for (let i = 0; i < 4000; i++) {
-    const lo = (i < edges.length ? edges[i]! : i < 2 * edges.length ? edges[i - edges.length]! | 0x80000000 : next()) |
+    const lo = (i < edges.length ? edges[i] : i < 2 * edges.length ? edges[i - edges.length] | 0x80000000 : next()) |
       0;
     const text = printF32(lo);
     assert.equal(f32(text), lo >>> 0, text);

@@ -15,7 +15,7 @@ export function decodeUtf8(bytes: Uint8Array, start = 0, end: number = bytes.len
     let text = "";
     let pos = start;
     for (; pos < end; pos++) {
-      const byte = bytes[pos]!;
+      const byte = bytes[pos];
       if (byte >= 0x80) break;
       text += String.fromCharCode(byte);
     }

@@ -164,13 +164,13 @@ Deno.test("decodeModule() reads every section", () => {
     ["", "", { kind: "tag", type: { typeIndex: 4 } }],
   ]);
   assert.deepEqual(module.funcs.map(({ typeIndex, body }) => [typeIndex, [...body.bytes]]), [[0, [1, 1, 0x7f, 0x0b]]]);
-  const { offset } = module.funcs[0]!.body;
-  assert.deepEqual(module.bytes.subarray(offset, offset + 4), module.funcs[0]!.body.bytes);
+  const { offset } = module.funcs[0].body;
+  assert.deepEqual(module.bytes.subarray(offset, offset + 4), module.funcs[0].body.bytes);
   assert.deepEqual(module.tables.map(({ type }) => type), [
     { element: FUNCREF, limits: { address: I32, min: 3n } },
     { element: refType(false, 0), limits: { address: I64, min: 1n, max: 2n ** 64n - 1n } },
   ]);
-  assert.deepEqual([...module.tables[1]!.init!.bytes], [0xd2, 0, 0x0b]);
+  assert.deepEqual([...module.tables[1].init!.bytes], [0xd2, 0, 0x0b]);
   assert.deepEqual(module.memories, [{ limits: { address: I32, min: 1n, max: 2n }, shared: true }]);
   assert.deepEqual(module.tags, [{ typeIndex: 4 }]);
   assert.deepEqual(module.globals.map(({ type, init }) => [type, [...init.bytes]]), [
@@ -288,7 +288,7 @@ Deno.test("decodeModule() finds the end of nested constant expressions", () => {
     0x0b,
   ];
   const module = decodeModule(bytesOf(section(6, 1, 0x7f, 0, ...init)));
-  assert.deepEqual([...module.globals[0]!.init.bytes], init);
+  assert.deepEqual([...module.globals[0].init.bytes], init);
 });
 
 Deno.test("decodeModule() reads a section whose size is not in its shortest form", () => {
@@ -305,7 +305,7 @@ Deno.test("decodeModule() works on a view that does not begin at its buffer's fi
     9,
   ]);
   const module = decodeModule(whole.subarray(3, whole.length - 1));
-  const { body } = module.funcs[0]!;
+  const { body } = module.funcs[0];
   assert.deepEqual([...module.bytes.subarray(body.offset, body.offset + 2)], [0, 0x0b]);
 });
 

@@ -38,7 +38,7 @@ function writeTypes(writer: ByteWriter, module: Module): void {
       out.u8(REC);
       out.u32(group.count);
     }
-    for (let i = 0; i < group.count; i++) writeSubType(out, module.types[group.start + i]!);
+    for (let i = 0; i < group.count; i++) writeSubType(out, module.types[group.start + i]);
   });
 }
 
@@ -197,7 +197,7 @@ export function encodeModule(module: Module): Uint8Array {
   writer.raw(HEADER);
   writeCustoms(writer, module, SECTION.custom);
   for (const id of SECTION_ORDER) {
-    const section = SECTION_WRITERS[id]!;
+    const section = SECTION_WRITERS[id];
     if (section.needed(module)) {
       writer.u8(id);
       const mark = writer.beginSized();

@@ -58,7 +58,7 @@ function readSection(reader: ModuleReader, decoding: Decoding, last: number): nu
       begin,
     );
   }
-  if (id !== SECTION.custom && SECTION_RANK[id]! <= SECTION_RANK[last]!) {
+  if (id !== SECTION.custom && SECTION_RANK[id] <= SECTION_RANK[last]) {
     reader.fail(`unexpected content after last section: section ${id} after section ${last}`, begin);
   }
   const moduleEnd = reader.end;
@@ -81,7 +81,7 @@ function joinSections(reader: ModuleReader, { module, funcTypes, bodies, metadat
     reader.fail(`function and code section have inconsistent lengths: ${counts}`);
   }
   for (let i = 0; i < bodies.length && !metadata; i++) {
-    module.funcs.push({ typeIndex: funcTypes[i]!, body: bodies[i]! });
+    module.funcs.push({ typeIndex: funcTypes[i], body: bodies[i] });
   }
   if (!metadata && !prefix && module.dataCount !== undefined && module.dataCount !== module.datas.length) {
     const counts = `${module.dataCount} and ${module.datas.length}`;

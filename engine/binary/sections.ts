@@ -263,7 +263,7 @@ function failUnendedBody(reader: CodeReader): never {
 
 /** Number of parameters of the function whose body is read next; 0 for a type that validation will reject. */
 function paramCount({ module, funcTypes, bodies }: Decoding): number {
-  const composite = module.types[funcTypes[bodies.length]!]?.composite;
+  const composite = module.types[funcTypes[bodies.length]]?.composite;
   return composite?.kind === "func" ? composite.params.length : 0;
 }
 

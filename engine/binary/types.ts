@@ -79,7 +79,7 @@ function readCompositeType(reader: ByteReader): CompositeType {
 
 /** A subtype, in full or in the short form of a final type without supertypes. */
 export function readSubType(reader: ByteReader): SubType {
-  const form = reader.pos < reader.end ? reader.bytes[reader.pos]! : 0;
+  const form = reader.pos < reader.end ? reader.bytes[reader.pos] : 0;
   const supertypes: number[] = [];
   if (form !== SUB && form !== SUB_FINAL) return { final: true, supertypes, composite: readCompositeType(reader) };
   reader.pos++;

@@ -12,7 +12,7 @@ export interface ReferenceView {
 
 /** The word at `at` as a number below 2^53 (references) or a bigint. */
 export function wordAt(cells: Uint32Array, at: number): number {
-  return cells[at]! + cells[at + 1]! * 0x1_0000_0000;
+  return cells[at] + cells[at + 1] * 0x1_0000_0000;
 }
 
 function isNan32(bits: number, pattern: NanPattern): boolean {
@@ -29,8 +29,8 @@ function isNan64(lo: number, hi: number, pattern: NanPattern): boolean {
 
 /** Compares the cell that starts at word `at` with `expected`. */
 export function matches(cells: Uint32Array, at: number, expected: ExpectedValue, view: ReferenceView): boolean {
-  const lo = cells[at]!;
-  const hi = cells[at + 1]!;
+  const lo = cells[at];
+  const hi = cells[at + 1];
   switch (expected.type) {
     case "i32":
       return lo === expected.bits >>> 0;

@@ -330,7 +330,7 @@ class ScriptRun {
     const entry = valid.exports.find(({ name }) => name === action.field);
     if (entry === undefined) throw new Failure(`there is no export "${action.field}"`);
     if (action.kind === "get") {
-      const { region, offset } = instance.globals[entry.index]!;
+      const { region, offset } = instance.globals[entry.index];
       return region.u32.slice(offset >> 2, (offset >> 2) + 4);
     }
     const cells = new Uint32Array(action.args.length * 4);

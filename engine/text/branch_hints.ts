@@ -17,7 +17,7 @@ export function readBranchHints(module: Module): BranchHints {
   const sections = module.customs.filter((custom) => custom.name === BRANCH_HINTS);
   if (sections.length !== 1) return new Map();
   try {
-    return readSection(new ByteReader(sections[0]!.bytes));
+    return readSection(new ByteReader(sections[0].bytes));
   } catch (error) {
     if (error instanceof MalformedError) return new Map();
     throw error;

@@ -72,7 +72,7 @@ function parsePlace(context: ModuleContext): number {
   if (before && cursor.isKeyword(K.first)) place = SECTION.custom;
   else if (!before && cursor.isKeyword(K.last)) place = SECTION.data;
   else if (cursor.kind === KEYWORD) {
-    const section = SECTION_KEYWORDS.get(cursor.values[cursor.at]!);
+    const section = SECTION_KEYWORDS.get(cursor.values[cursor.at]);
     if (section !== undefined) place = before ? sectionBefore(section) : section;
   }
   if (place === undefined) return cursor.fail(`${CUSTOM}: malformed section kind`);

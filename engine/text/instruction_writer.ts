@@ -50,12 +50,12 @@ export class InstructionWriter {
   }
 
   opcode(out: ByteWriter, id: number): void {
-    const prefix = PREFIX[id]!;
+    const prefix = PREFIX[id];
     if (prefix === 0) {
-      out.u8(CODE[id]!);
+      out.u8(CODE[id]);
     } else {
       out.u8(prefix);
-      out.u32(CODE[id]!);
+      out.u32(CODE[id]);
     }
   }
 
@@ -63,7 +63,7 @@ export class InstructionWriter {
   plain(out: ByteWriter, id: number): void {
     const context = this.context;
     const cursor = this.#cursor;
-    const shape = SHAPE_BY_ID[id]!;
+    const shape = SHAPE_BY_ID[id];
     switch (shape) {
       case SHAPE.valtypes:
       case SHAPE["-"]:
@@ -186,7 +186,7 @@ export class InstructionWriter {
   label(): number {
     const cursor = this.#cursor;
     if (cursor.kind !== ID) return cursor.u32();
-    const depth = this.labels.find(cursor.values[cursor.at]!);
+    const depth = this.labels.find(cursor.values[cursor.at]);
     if (depth < 0) cursor.fail(`unknown label ${cursor.tokens.textOf(cursor.at)}`);
     cursor.at++;
     return depth;
@@ -198,7 +198,7 @@ export class InstructionWriter {
     if (this.#cursor.isOpen(K.type)) return out.s33(parseTypeUse(context, "forbidden"));
     const { params, results } = parseFuncType(context, "forbidden");
     if (params.length > 0 || results.length > 1) out.s33(context.funcTypeIndex(params, results));
-    else if (results.length === 1) writeValType(out, results[0]!);
+    else if (results.length === 1) writeValType(out, results[0]);
     else out.u8(0x40);
   }
 
@@ -293,7 +293,7 @@ export class InstructionWriter {
       offsetLo = INTEGER.lo;
       offsetHi = INTEGER.hi;
     }
-    const align = cursor.takeAssignment("align=") ? this.#alignment() : NATURAL_ALIGN[id]!;
+    const align = cursor.takeAssignment("align=") ? this.#alignment() : NATURAL_ALIGN[id];
     out.u32(align | (memory === 0 ? 0 : HAS_MEMORY));
     if (memory !== 0) out.u32(memory);
     out.u64(offsetLo, offsetHi);

@@ -73,5 +73,5 @@ function fillTable(): Int16Array {
 /** The number of the keyword `bytes[start..end)`, or −1. */
 export function keywordNumber(bytes: Uint8Array, start: number, end: number): number {
   const symbol = TABLE.find(bytes, start, end);
-  return symbol < 0 ? -1 : NUMBER_BY_SYMBOL[symbol]!;
+  return symbol < 0 ? -1 : NUMBER_BY_SYMBOL[symbol];
 }

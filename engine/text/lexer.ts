@@ -79,12 +79,12 @@ class Lexer {
     const length = source.length;
     while (this.#at < length && this.#stopped < 0) {
       const at = this.#at;
-      switch (CLASS[source[at]!]) {
+      switch (CLASS[source[at]]) {
         case SPACE:
           this.#at = at + 1;
           break;
         case OPEN: {
-          const next = at + 1 < length ? source[at + 1]! : 0;
+          const next = at + 1 < length ? source[at + 1] : 0;
           if (next === 0x3b) this.#blockComment();
           else if (next === AT) this.#annotation();
           else {
@@ -130,7 +130,7 @@ class Lexer {
 
   /** A control character, or one outside ASCII where only ASCII may be. */
   #stopAtCharacter(): void {
-    const bad = this.#source[this.#at]! >= 0x80 && utf8Length(this.#source, this.#at) === 0;
+    const bad = this.#source[this.#at] >= 0x80 && utf8Length(this.#source, this.#at) === 0;
     this.#stop(bad ? "malformed UTF-8 encoding" : "illegal character", this.#at);
   }
 
@@ -143,7 +143,7 @@ class Lexer {
     let strings = 0;
     let escapes = 0;
     for (; at < length; at++) {
-      const kind = CLASS[source[at]!];
+      const kind = CLASS[source[at]];
       if (kind === IDENTIFIER) continue;
       if (kind !== QUOTE) break;
       const string = scanString(source, at);
@@ -153,7 +153,7 @@ class Lexer {
       at = string.end - 1;
     }
     this.#at = at;
-    const first = source[start]!;
+    const first = source[start];
     if (strings === 0) return this.#plainWord(first, start, at);
     if (strings === 1 && source[at - 1] === 0x22) {
       if (first === 0x22) return this.tokens.push(STRING, start, at, escapes);
@@ -203,7 +203,7 @@ class Lexer {
     const source = this.#source;
     let at = this.#at + 2;
     for (; at < source.length; at++) {
-      const byte = source[at]!;
+      const byte = source[at];
       if (byte === 0x0a || byte === 0x0d) break;
       if (byte >= 0x80) {
         const size = utf8Length(source, at);
@@ -220,8 +220,8 @@ class Lexer {
     let depth = 1;
     let at = start + 2;
     while (at < source.length) {
-      const byte = source[at]!;
-      const next = at + 1 < source.length ? source[at + 1]! : 0;
+      const byte = source[at];
+      const next = at + 1 < source.length ? source[at + 1] : 0;
       if (byte === 0x28 && next === 0x3b) {
         depth++;
         at += 2;
@@ -257,7 +257,7 @@ class Lexer {
         to = string.end;
       }
     } else {
-      while (to < source.length && CLASS[source[to]!] === IDENTIFIER) to++;
+      while (to < source.length && CLASS[source[to]] === IDENTIFIER) to++;
       id = source.subarray(from, to);
     }
     if (id.length === 0) return this.#stop("empty annotation id", start);
@@ -277,8 +277,8 @@ class Lexer {
     const source = this.#source;
     for (let depth = 1; this.#at < source.length && this.#stopped < 0;) {
       const at = this.#at;
-      const next = at + 1 < source.length ? source[at + 1]! : 0;
-      switch (CLASS[source[at]!]) {
+      const next = at + 1 < source.length ? source[at + 1] : 0;
+      switch (CLASS[source[at]]) {
         case OPEN:
           if (next === 0x3b) {
             this.#blockComment();

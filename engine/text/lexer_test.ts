@@ -12,7 +12,7 @@ const KIND_NAMES = [
 function tokensOf(text: string | Uint8Array): string[] {
   const tokens = readTokens(text);
   const found: string[] = [];
-  for (let i = 0; i < tokens.count - 2; i++) found.push(`${KIND_NAMES[tokens.kinds[i]!]} ${tokens.textOf(i)}`);
+  for (let i = 0; i < tokens.count - 2; i++) found.push(`${KIND_NAMES[tokens.kinds[i]]} ${tokens.textOf(i)}`);
   assert.equal(tokens.kinds[tokens.count - 1], tokens.kinds[tokens.count - 2]);
   if (tokens.problem !== "") found.push(`ERROR ${tokens.problem}`);
   return found;
@@ -22,7 +22,7 @@ function tokensOf(text: string | Uint8Array): string[] {
 function kindOf(text: string): string {
   const tokens = readTokens(text);
   assert.equal(tokens.count, 3, text);
-  return KIND_NAMES[tokens.kinds[0]!]!;
+  return KIND_NAMES[tokens.kinds[0]];
 }
 
 Deno.test("words, parentheses and strings are told apart", () => {
@@ -96,7 +96,7 @@ Deno.test("one identifier is one symbol, quoted or escaped or not", () => {
   const [plain, ...others] = Array.from(tokens.values.subarray(0, 5));
   assert.deepEqual(others.slice(0, 3), [plain, plain, plain]);
   assert.notEqual(others[3], plain);
-  assert.equal(tokens.symbols.text(plain!), "a");
+  assert.equal(tokens.symbols.text(plain), "a");
 });
 
 Deno.test("tokens that touch are one that is none, but parentheses and comments part them", () => {
@@ -157,7 +157,7 @@ Deno.test("places count lines by newline and columns by character", () => {
     { line: 4, column: 3 },
   ]);
   const wide = readTokens('"é€😀" x');
-  assert.deepEqual(wide.placeOf(wide.starts[1]!), { line: 1, column: 7 });
+  assert.deepEqual(wide.placeOf(wide.starts[1]), { line: 1, column: 7 });
 });
 
 Deno.test("a million of anything takes a moment, not a stack", () => {

@@ -52,7 +52,7 @@ export class ModuleContext {
   index(scope: Scope): number {
     const cursor = this.cursor;
     if (cursor.kind !== ID) return cursor.u32();
-    const index = scope.find(cursor.values[cursor.at]!);
+    const index = scope.find(cursor.values[cursor.at]);
     if (index < 0) return cursor.fail(`unknown ${scope.noun} ${cursor.tokens.textOf(cursor.at)}`);
     cursor.at++;
     return index;
@@ -68,7 +68,7 @@ export class ModuleContext {
   fieldIndex(type: number): number {
     const cursor = this.cursor;
     if (cursor.kind !== ID) return cursor.u32();
-    const index = this.fields.get(type)?.get(cursor.values[cursor.at]!);
+    const index = this.fields.get(type)?.get(cursor.values[cursor.at]);
     if (index === undefined) return cursor.fail(`unknown field ${cursor.tokens.textOf(cursor.at)}`);
     cursor.at++;
     return index;
@@ -102,7 +102,7 @@ export class ModuleContext {
     const start = module.types.length;
     module.recGroups.push({ start, count: types.length });
     for (const type of types) module.types.push(type);
-    const only = types.length === 1 ? types[0]! : undefined;
+    const only = types.length === 1 ? types[0] : undefined;
     if (only !== undefined && only.final && only.supertypes.length === 0 && only.composite.kind === "func") {
       const key = funcTypeKey(only.composite);
       if (!this.#funcTypes.has(key)) this.#funcTypes.set(key, start);

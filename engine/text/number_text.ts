@@ -17,7 +17,7 @@ export function numberKind(source: Uint8Array, start: number, end: number): numb
   let at = start;
   const signed = source[at] === PLUS || source[at] === MINUS;
   if (signed) at++;
-  const first = at < end ? source[at]! : 0;
+  const first = at < end ? source[at] : 0;
   if (first === 0x69 || first === 0x6e) return isNamedFloat(source, at, end) ? FLOAT : RESERVED;
   const hex = first === ZERO && at + 1 < end && source[at + 1] === 0x78;
   if (hex) at += 2;
@@ -27,11 +27,11 @@ export function numberKind(source: Uint8Array, start: number, end: number): numb
   if (source[at] === 0x2e) {
     at++;
     // The fraction may be empty, but not begin with an underscore.
-    if (at < end && digitOf(source[at]!, hex) >= 0) at = digits(source, at, end, hex);
+    if (at < end && digitOf(source[at], hex) >= 0) at = digits(source, at, end, hex);
     if (at < 0) return RESERVED;
     if (at === end) return FLOAT;
   }
-  if ((source[at]! | 0x20) !== (hex ? 0x70 : 0x65)) return RESERVED;
+  if ((source[at] | 0x20) !== (hex ? 0x70 : 0x65)) return RESERVED;
   at++;
   if (at < end && (source[at] === PLUS || source[at] === MINUS)) at++;
   return digits(source, at, end, false) === end ? FLOAT : RESERVED;
@@ -54,7 +54,7 @@ function digitOf(byte: number, hex: boolean): number {
 function digits(source: Uint8Array, at: number, end: number, hex: boolean): number {
   let afterDigit = false;
   for (; at < end; at++) {
-    const byte = source[at]!;
+    const byte = source[at];
     if (digitOf(byte, hex) >= 0) afterDigit = true;
     else if (byte === UNDERSCORE && afterDigit) afterDigit = false;
     else break;
@@ -94,7 +94,7 @@ export function readMagnitude(source: Uint8Array, at: number, end: number): bool
   let lo = 0;
   let hi = 0;
   for (at += hex ? 2 : 0; at < end; at++) {
-    const byte = source[at]!;
+    const byte = source[at];
     if (byte === UNDERSCORE) continue;
     // Both products stay far below 2^53, so they are exact.
     const low = lo * base + hexDigit(byte);

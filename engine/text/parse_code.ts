@@ -161,8 +161,8 @@ export class CodeParser {
 
   #flat(): void {
     const cursor = this.#cursor;
-    if (this.#depth > 0 && this.#states[this.#depth - 1]! < FIRST_SEQUENCE) cursor.unexpected();
-    const id = cursor.values[cursor.at]!;
+    if (this.#depth > 0 && this.#states[this.#depth - 1] < FIRST_SEQUENCE) cursor.unexpected();
+    const id = cursor.values[cursor.at];
     if (id < 0 || id >= STRUCTURAL) cursor.unexpected();
     this.#place(cursor.at++);
     switch (id) {
@@ -208,7 +208,7 @@ export class CodeParser {
 
   /** Is the innermost frame in one of these states? The keyword was taken already. */
   #expectState(first: number, last: number): void {
-    const state = this.#depth > 0 ? this.#states[this.#depth - 1]! : -1;
+    const state = this.#depth > 0 ? this.#states[this.#depth - 1] : -1;
     if (state < first || state > last) this.#cursor.unexpected(this.#cursor.at - 1);
   }
 
@@ -257,8 +257,8 @@ export class CodeParser {
   #open(): void {
     const cursor = this.#cursor;
     if (cursor.kinds[cursor.at + 1] !== KEYWORD) cursor.unexpected(cursor.at + 1);
-    const id = cursor.values[cursor.at + 1]!;
-    const state = this.#depth > 0 ? this.#states[this.#depth - 1]! : FOLDED_BLOCK;
+    const id = cursor.values[cursor.at + 1];
+    const state = this.#depth > 0 ? this.#states[this.#depth - 1] : FOLDED_BLOCK;
     cursor.at += 2;
     if (state < FIRST_SEQUENCE && state !== OPERANDS && this.#openPart(state, id)) return;
     if (id < 0 || id >= STRUCTURAL) cursor.unexpected(cursor.at - 1);
@@ -313,10 +313,10 @@ export class CodeParser {
     const isCatch = (id === K.catch || id === K.catch_all) && (state === AFTER_DO || state === AFTER_CATCH);
     if (state === CONDITION && id === K.then) {
       this.#checkHintTaken();
-      this.#recordHint(this.#hints[at]!);
+      this.#recordHint(this.#hints[at]);
       this.#flush(at);
       this.#states[at] = FOLDED_THEN;
-      this.writer.labels.push(this.#symbols[at]!);
+      this.writer.labels.push(this.#symbols[at]);
     } else if (state === CONDITION) {
       return false;
     } else if (state === AFTER_THEN && id === K.else) {
@@ -348,7 +348,7 @@ export class CodeParser {
     this.#checkHintTaken();
     switch (this.#states[at]) {
       case OPERANDS:
-        this.#recordHint(this.#hints[at]!);
+        this.#recordHint(this.#hints[at]);
         this.#flush(at);
         this.#depth--;
         break;
@@ -387,9 +387,9 @@ export class CodeParser {
 
   /** Moves the waiting bytes of frame `at` to the output. */
   #flush(at: number): void {
-    this.#place(this.#tokens[at]!);
+    this.#place(this.#tokens[at]);
     const pending = this.#pending;
-    const mark = this.#marks[at]!;
+    const mark = this.#marks[at];
     this.#out.raw(pending.bytes.subarray(mark, pending.length));
     pending.length = mark;
   }
@@ -430,9 +430,9 @@ export class CodeParser {
     this.#hintToken = cursor.at++;
     if (cursor.kind !== STRING) cursor.fail(`${HINT}: unexpected token`);
     const value = cursor.string();
-    if (value.length !== 1 || value[0]! > 1) cursor.fail(`${HINT}: invalid value`, cursor.at - 1);
+    if (value.length !== 1 || value[0] > 1) cursor.fail(`${HINT}: invalid value`, cursor.at - 1);
     if (!cursor.takeClose()) cursor.fail(`${HINT}: unexpected token`);
-    this.#hint = value[0]!;
+    this.#hint = value[0];
   }
 
   /** The hint before the instruction `id`, which must be one that can have it. */

@@ -48,7 +48,7 @@ export const SHAPES: ReadonlyMap<number, readonly [count: number, width: number]
 
 /** Takes the shape of a vector constant. */
 export function parseShape(cursor: TokenCursor): readonly [count: number, width: number] {
-  const shape = cursor.kind === KEYWORD ? SHAPES.get(cursor.values[cursor.at]!) : undefined;
+  const shape = cursor.kind === KEYWORD ? SHAPES.get(cursor.values[cursor.at]) : undefined;
   if (shape === undefined) return cursor.unexpected();
   cursor.at++;
   return shape;

@@ -197,7 +197,7 @@ export class FieldParser {
       const start = i;
       while (i < types.length && types[i] === types[start]) i++;
       out.u32(i - start);
-      writeValType(out, types[start]!);
+      writeValType(out, types[start]);
     }
     return out;
   }

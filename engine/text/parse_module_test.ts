@@ -90,7 +90,7 @@ Deno.test("an inline type use takes the smallest index that fits, else comes las
     (func (param i64) (block (param f64 f64) unreachable))`);
   assert.deepEqual(module.funcs.map((func) => func.typeIndex), [4, 2, 5]);
   assert.equal(module.types.length, 7);
-  assert.deepEqual(module.types[6]!.composite, { kind: "func", params: [0x7c, 0x7c], results: [] });
+  assert.deepEqual(module.types[6].composite, { kind: "func", params: [0x7c, 0x7c], results: [] });
 });
 
 Deno.test("names may be used before they are bound, in every index space", () => {
@@ -119,10 +119,10 @@ Deno.test("names may be used before they are bound, in every index space", () =>
 Deno.test("offsets refer to the binary form", () => {
   const module = parseModule('(import "a" "b" (func)) (global i32 (i32.const 7)) (func (nop)) (data "xyz")');
   const { bytes } = module;
-  const body = module.funcs[0]!.body;
+  const body = module.funcs[0].body;
   assert.deepEqual(body.bytes, bytes.subarray(body.offset, body.offset + body.bytes.length));
   assert.deepEqual([...body.bytes], [0, 1, 0x0b]);
-  const init = module.globals[0]!.init;
+  const init = module.globals[0].init;
   assert.deepEqual([...bytes.subarray(init.offset, init.offset + 3)], [0x41, 7, 0x0b]);
 });
 

@@ -57,7 +57,7 @@ export function parseHeapType(context: ModuleContext): HeapType {
     if (index > TYPE_INDEX_LIMIT) cursor.invalid(`unknown type ${index}`, token);
     return index;
   }
-  const heap = cursor.kind === KEYWORD ? HEAP_TYPES.get(cursor.values[cursor.at]!) : undefined;
+  const heap = cursor.kind === KEYWORD ? HEAP_TYPES.get(cursor.values[cursor.at]) : undefined;
   if (heap === undefined) return cursor.unexpected();
   cursor.at++;
   return heap;
@@ -67,8 +67,8 @@ export function parseHeapType(context: ModuleContext): HeapType {
 export function isRefType(context: ModuleContext): boolean {
   const cursor = context.cursor;
   if (cursor.isOpen(K.ref)) return true;
-  return cursor.kind === KEYWORD && NUM_TYPES.has(cursor.values[cursor.at]!) &&
-    NUM_TYPES.get(cursor.values[cursor.at]!)! > I32;
+  return cursor.kind === KEYWORD && NUM_TYPES.has(cursor.values[cursor.at]) &&
+    NUM_TYPES.get(cursor.values[cursor.at])! > I32;
 }
 
 /** Takes a reference type. */
@@ -81,7 +81,7 @@ export function parseRefType(context: ModuleContext): ValType {
 export function parseValType(context: ModuleContext): ValType {
   const cursor = context.cursor;
   if (cursor.kind === KEYWORD) {
-    const type = NUM_TYPES.get(cursor.values[cursor.at]!);
+    const type = NUM_TYPES.get(cursor.values[cursor.at]);
     if (type === undefined) return cursor.unexpected();
     cursor.at++;
     return type;

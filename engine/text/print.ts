@@ -114,11 +114,11 @@ class ModulePrinter {
     const types = this.#module.types;
     for (const { start, count } of this.#module.recGroups) {
       if (count === 1) {
-        this.#lines.push(`  ${this.#types.definition(start, types[start]!)}`);
+        this.#lines.push(`  ${this.#types.definition(start, types[start])}`);
         continue;
       }
       this.#lines.push("  (rec");
-      for (let i = start; i < start + count; i++) this.#lines.push(`    ${this.#types.definition(i, types[i]!)}`);
+      for (let i = start; i < start + count; i++) this.#lines.push(`    ${this.#types.definition(i, types[i])}`);
       this.#lines.push(this.#lines.pop()! + ")");
     }
   }

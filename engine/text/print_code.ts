@@ -35,7 +35,7 @@ const NO_NAMES = new IndexNames(undefined);
 
 /** The indentation at a nesting depth. */
 export function indent(depth: number): string {
-  return INDENTS[Math.min(depth, INDENT_LIMIT)]!;
+  return INDENTS[Math.min(depth, INDENT_LIMIT)];
 }
 
 export class CodePrinter {
@@ -274,7 +274,7 @@ function vectorLanes(bytes: Uint8Array): string {
   let text = "";
   for (let lane = 0; lane < 16; lane += 4) {
     text += " 0x";
-    for (let i = 3; i >= 0; i--) text += bytes[lane + i]!.toString(16).padStart(2, "0");
+    for (let i = 3; i >= 0; i--) text += bytes[lane + i].toString(16).padStart(2, "0");
   }
   return text;
 }

@@ -47,7 +47,7 @@ export function quoteBytes(bytes: Uint8Array): string[] {
 function escapeBytes(bytes: Uint8Array, start: number, end: number): string {
   let text = "";
   for (let i = start; i < end; i++) {
-    const byte = bytes[i]!;
+    const byte = bytes[i];
     if (byte >= 0x20 && byte < 0x7f && byte !== 0x22 && byte !== 0x5c) text += String.fromCharCode(byte);
     else text += "\\" + byte.toString(16).padStart(2, "0");
   }

@@ -99,7 +99,7 @@ Deno.test("deep nesting prints in space that is linear in the module", () => {
 Deno.test("a module with a malformed body is reported, not printed", () => {
   const module = parseModule("(func (nop))");
   const bytes = module.bytes.slice();
-  bytes[module.funcs[0]!.body.offset + 1] = 0xff;
+  bytes[module.funcs[0].body.offset + 1] = 0xff;
   assert.throws(() => printModule(decodeModule(bytes)), { name: "MalformedError", message: /illegal opcode ff/ });
 });
 

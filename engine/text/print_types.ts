@@ -64,7 +64,7 @@ export class TypePrinter {
     let text = "";
     for (let i = 0; i < types.length;) {
       if (names.has(first + i)) {
-        text += ` (${keyword}${names.optionalBinder(first + i)} ${this.valType(types[i]!)})`;
+        text += ` (${keyword}${names.optionalBinder(first + i)} ${this.valType(types[i])})`;
         i++;
         continue;
       }

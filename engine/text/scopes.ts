@@ -35,7 +35,7 @@ export class Scope {
 
   /** The index of `symbol`, −1 when it is not bound. */
   find(symbol: number): number {
-    return symbol < this.#indices.length ? this.#indices[symbol]! - 1 : -1;
+    return symbol < this.#indices.length ? this.#indices[symbol] - 1 : -1;
   }
 
   /** Unbinds everything. */
@@ -64,24 +64,24 @@ export class LabelScope {
     this.#symbols[at] = symbol;
     if (symbol === NO_SYMBOL) return;
     if (symbol >= this.#depths.length) this.#depths = grown(this.#depths, Math.max(64, (symbol + 1) * 2));
-    this.#hidden[at] = this.#depths[symbol]!;
+    this.#hidden[at] = this.#depths[symbol];
     this.#depths[symbol] = this.depth;
   }
 
   pop(): void {
     const at = --this.depth;
-    const symbol = this.#symbols[at]!;
-    if (symbol !== NO_SYMBOL) this.#depths[symbol] = this.#hidden[at]!;
+    const symbol = this.#symbols[at];
+    if (symbol !== NO_SYMBOL) this.#depths[symbol] = this.#hidden[at];
   }
 
   /** The symbol of the innermost label. */
   get top(): number {
-    return this.#symbols[this.depth - 1]!;
+    return this.#symbols[this.depth - 1];
   }
 
   /** How many labels are between here and the one named `symbol`, −1 when there is none. */
   find(symbol: number): number {
-    const depth = symbol < this.#depths.length ? this.#depths[symbol]! : 0;
+    const depth = symbol < this.#depths.length ? this.#depths[symbol] : 0;
     return depth === 0 ? -1 : this.depth - depth;
   }
 

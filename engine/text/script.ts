@@ -40,7 +40,7 @@ export class ScriptModule {
   constructor(tokens: Tokens, span: ModuleSpan, form: "text" | "binary" | "quote", id: string | undefined) {
     this.form = form;
     this.id = id;
-    this.line = tokens.lineOf(tokens.starts[span.start]!);
+    this.line = tokens.lineOf(tokens.starts[span.start]);
     this.#tokens = tokens;
     this.#span = span;
   }
@@ -121,7 +121,7 @@ export function parseScript(text: string | Uint8Array): Command[] {
 }
 
 function lineOf({ tokens, at }: TokenCursor): number {
-  return tokens.lineOf(tokens.starts[at]!);
+  return tokens.lineOf(tokens.starts[at]);
 }
 
 /** Takes an identifier: its text. */

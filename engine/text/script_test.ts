@@ -6,7 +6,7 @@ import { type Command, parseScript } from "./script.ts";
 function one(text: string): Command {
   const commands = parseScript(text);
   assert.equal(commands.length, 1);
-  return commands[0]!;
+  return commands[0];
 }
 
 /** The result patterns of `(assert_return (get "x") …)`. */
@@ -59,7 +59,7 @@ Deno.test("commands come with their lines", () => {
       ],
     },
   });
-  const instance = commands[2]!;
+  const instance = commands[2];
   assert.ok(instance.kind === "instance" && instance.id === "I" && instance.definition === "D");
   const thread = commands.at(-2)!;
   assert.ok(thread.kind === "thread" && thread.commands.length === 2);
@@ -111,7 +111,7 @@ Deno.test("a bad module does not stop the script", () => {
 Deno.test("fields without (module …) are a module, and a module knows its text", () => {
   const commands = parseScript('(func (export "f")) (memory 1) (invoke "f") (module $x  (func))');
   assert.deepEqual(commands.map((command) => command.kind), ["module", "action", "module"]);
-  assert.ok(commands[0]!.kind === "module" && commands[2]!.kind === "module");
+  assert.ok(commands[0].kind === "module" && commands[2].kind === "module");
   assert.equal(commands[0].module.text, '(func (export "f")) (memory 1)');
   assert.equal(commands[0].module.parse().exports.length, 1);
   assert.equal(commands[2].module.text, "(module $x  (func))");

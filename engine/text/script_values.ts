@@ -172,7 +172,7 @@ interface VectorPattern {
 }
 
 function parseVector(cursor: TokenCursor, patterns = false): VectorPattern {
-  const shape = SHAPE_NAMES.get(cursor.values[cursor.at]!)!;
+  const shape = SHAPE_NAMES.get(cursor.values[cursor.at])!;
   const [count, width] = parseShape(cursor);
   const bytes = new Uint8Array(16);
   const nans: (NanPattern | undefined)[] = [];

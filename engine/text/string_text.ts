@@ -24,7 +24,7 @@ export function scanString(source: Uint8Array, start: number): Readonly<typeof s
   scanned.escaped = false;
   let at = start + 1;
   while (at < length) {
-    const byte = source[at]!;
+    const byte = source[at];
     if (byte === 0x22) return result(at + 1, StringProblem.none);
     if (byte === 0x5c) {
       const size = escapeLength(source, at);
@@ -100,13 +100,13 @@ export function decodeString(source: Uint8Array, start: number, end: number): Ui
   const bytes = new Uint8Array(end - start - 2);
   let size = 0;
   for (let at = start + 1; at < end - 1;) {
-    const byte = source[at]!;
+    const byte = source[at];
     if (byte !== 0x5c) {
       bytes[size++] = byte;
       at++;
       continue;
     }
-    const next = source[at + 1]!;
+    const next = source[at + 1];
     if (next === 0x75) {
       let value = 0;
       for (at += 3; source[at] !== 0x7d; at++) {
@@ -146,14 +146,14 @@ function writeUtf8(bytes: Uint8Array, at: number, scalar: number): number {
 
 /** Length of the UTF-8 sequence at `at`: shortest form, no surrogates, at most U+10FFFF; 0 when there is none. */
 export function utf8Length(bytes: Uint8Array, at: number): number {
-  const first = bytes[at]!;
+  const first = bytes[at];
   if (first < 0x80) return 1;
   if (first < 0xc2 || first > 0xf4) return 0;
-  const second = at + 1 < bytes.length ? bytes[at + 1]! : 0;
+  const second = at + 1 < bytes.length ? bytes[at + 1] : 0;
   if ((second & 0xc0) !== 0x80) return 0;
   if (first < 0xe0) return 2;
-  if (at + 2 >= bytes.length || (bytes[at + 2]! & 0xc0) !== 0x80) return 0;
+  if (at + 2 >= bytes.length || (bytes[at + 2] & 0xc0) !== 0x80) return 0;
   if (first < 0xf0) return (first === 0xe0 && second < 0xa0) || (first === 0xed && second > 0x9f) ? 0 : 3;
-  if (at + 3 >= bytes.length || (bytes[at + 3]! & 0xc0) !== 0x80) return 0;
+  if (at + 3 >= bytes.length || (bytes[at + 3] & 0xc0) !== 0x80) return 0;
   return (first === 0xf0 && second < 0x90) || (first === 0xf4 && second > 0x8f) ? 0 : 4;
 }

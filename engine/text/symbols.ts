@@ -33,14 +33,14 @@ export class SymbolTable {
   /** The symbol of `bytes[start..end)`, or NO_SYMBOL. */
   find(bytes: Uint8Array, start: number, end: number): number {
     const hash = this.#hash(bytes, start, end);
-    return this.#slots[this.#slotOf(hash, bytes, start, end)]! - 1;
+    return this.#slots[this.#slotOf(hash, bytes, start, end)] - 1;
   }
 
   /** The symbol of `bytes[start..end)`, made when there is none. */
   intern(bytes: Uint8Array, start: number, end: number): number {
     const hash = this.#hash(bytes, start, end);
     let slot = this.#slotOf(hash, bytes, start, end);
-    const found = this.#slots[slot]! - 1;
+    const found = this.#slots[slot] - 1;
     if (found >= 0) return found;
     if (this.#size * 2 >= this.#slots.length) {
       this.#growSlots();
@@ -51,8 +51,8 @@ export class SymbolTable {
 
   /** The text of a symbol; its bytes were valid UTF-8 when they were interned. */
   text(symbol: number): string {
-    const from = symbol === 0 ? 0 : this.#ends[symbol - 1]!;
-    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.#bytes.subarray(from, this.#ends[symbol]!));
+    const from = symbol === 0 ? 0 : this.#ends[symbol - 1];
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.#bytes.subarray(from, this.#ends[symbol]));
   }
 
   #add(slot: number, hash: number, bytes: Uint8Array, start: number, end: number): number {
@@ -61,7 +61,7 @@ export class SymbolTable {
       this.#hashes = grown(this.#hashes, symbol * 2);
       this.#ends = grown(this.#ends, symbol * 2);
     }
-    const from = symbol === 0 ? 0 : this.#ends[symbol - 1]!;
+    const from = symbol === 0 ? 0 : this.#ends[symbol - 1];
     const to = from + (end - start);
     if (to > this.#bytes.length) {
       const more = new Uint8Array(Math.max(to, this.#bytes.length * 2));
@@ -79,7 +79,7 @@ export class SymbolTable {
     const multiplier = this.#multiplier;
     let hash = (end - start) | 0;
     for (let i = start; i < end; i++) {
-      hash = Math.imul(hash ^ bytes[i]!, multiplier);
+      hash = Math.imul(hash ^ bytes[i], multiplier);
       hash = (hash << 13) | (hash >>> 19);
     }
     return Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
@@ -91,15 +91,15 @@ export class SymbolTable {
     const mask = slots.length - 1;
     let slot = hash >>> this.#shift;
     for (;;) {
-      const symbol = slots[slot]! - 1;
+      const symbol = slots[slot] - 1;
       if (symbol < 0 || (this.#hashes[symbol] === hash && this.#isAt(symbol, bytes, start, end))) return slot;
       slot = (slot + 1) & mask;
     }
   }
 
   #isAt(symbol: number, bytes: Uint8Array, start: number, end: number): boolean {
-    const from = symbol === 0 ? 0 : this.#ends[symbol - 1]!;
-    if (this.#ends[symbol]! - from !== end - start) return false;
+    const from = symbol === 0 ? 0 : this.#ends[symbol - 1];
+    if (this.#ends[symbol] - from !== end - start) return false;
     const own = this.#bytes;
     for (let i = start, j = from; i < end; i++, j++) if (own[j] !== bytes[i]) return false;
     return true;
@@ -110,7 +110,7 @@ export class SymbolTable {
     this.#shift--;
     const mask = slots.length - 1;
     for (let symbol = 0; symbol < this.#size; symbol++) {
-      let slot = this.#hashes[symbol]! >>> this.#shift;
+      let slot = this.#hashes[symbol] >>> this.#shift;
       while (slots[slot] !== 0) slot = (slot + 1) & mask;
       slots[slot] = symbol + 1;
     }

@@ -75,18 +75,18 @@ export class TextPlaces {
     const run = (token: number, part: RawBytes | undefined) => {
       if (part !== undefined) this.#runs.push({ start: part.offset, end: part.offset + part.bytes.length, token });
     };
-    module.imports.forEach(({ offset }, i) => point(imports[i]!, offset));
-    module.tables.forEach(({ init }, i) => run(tables[i]!, init));
-    module.globals.forEach(({ init }, i) => run(globals[i]!, init));
-    module.exports.forEach(({ offset }, i) => point(exports[i]!, offset));
+    module.imports.forEach(({ offset }, i) => point(imports[i], offset));
+    module.tables.forEach(({ init }, i) => run(tables[i], init));
+    module.globals.forEach(({ init }, i) => run(globals[i], init));
+    module.exports.forEach(({ offset }, i) => point(exports[i], offset));
     module.elems.forEach(({ offset, mode, init }, i) => {
-      point(elems[i]!, offset);
-      if (mode.kind === "active") run(elems[i]!, mode.start);
-      if (init.kind === "exprs") { for (const expr of init.exprs) run(elems[i]!, expr); }
+      point(elems[i], offset);
+      if (mode.kind === "active") run(elems[i], mode.start);
+      if (init.kind === "exprs") { for (const expr of init.exprs) run(elems[i], expr); }
     });
     module.datas.forEach(({ offset, mode }, i) => {
-      point(datas[i]!, offset);
-      if (mode.kind === "active") run(datas[i]!, mode.start);
+      point(datas[i], offset);
+      if (mode.kind === "active") run(datas[i], mode.start);
     });
     this.#runs.sort((a, b) => a.start - b.start);
   }
@@ -95,23 +95,23 @@ export class TextPlaces {
   placeOf(offset: number): SourcePlace | undefined {
     const token = this.#tokenInBody(offset) ?? this.#tokenInRuns(offset);
     const source = this.#source;
-    return token === undefined || source === undefined ? undefined : source.placeOf(source.starts[token]!);
+    return token === undefined || source === undefined ? undefined : source.placeOf(source.starts[token]);
   }
 
   #tokenInBody(offset: number): number | undefined {
     const bodies = this.#bodies;
-    const index = lastAtMost(bodies.length, (i) => bodies[i]!.offset <= offset);
+    const index = lastAtMost(bodies.length, (i) => bodies[i].offset <= offset);
     const body = bodies[index];
     if (body === undefined || offset >= body.offset + body.bytes.length) return undefined;
-    const first = this.#funcStarts[index]!;
-    const count = this.#funcStarts[index + 1]! - first;
-    const at = lastAtMost(count, (i) => body.offset + this.#offsets[first + i]! <= offset);
+    const first = this.#funcStarts[index];
+    const count = this.#funcStarts[index + 1] - first;
+    const at = lastAtMost(count, (i) => body.offset + this.#offsets[first + i] <= offset);
     return at < 0 ? this.#funcTokens[index] : this.#tokens[first + at];
   }
 
   #tokenInRuns(offset: number): number | undefined {
     const runs = this.#runs;
-    const run = runs[lastAtMost(runs.length, (i) => runs[i]!.start <= offset)];
+    const run = runs[lastAtMost(runs.length, (i) => runs[i].start <= offset)];
     return run !== undefined && offset < run.end ? run.token : undefined;
   }
 }

@@ -30,13 +30,13 @@ Deno.test("every instruction knows its keyword's place, flat or folded", () => {
   const module = parseModule(TEXT, { places });
   const lines = TEXT.split("\n");
   const seen: string[] = [];
-  const { bytes, offset } = module.funcs[0]!.body;
+  const { bytes, offset } = module.funcs[0].body;
   const reader = new CodeReader(bytes, 0, bytes.length, offset);
   reader.locals([]);
   while (!reader.done) {
     const word = keywordOf(reader.next());
     const place = places.placeOf(reader.at)!;
-    const text = lines[place.line! - 1]!.slice(place.column! - 1);
+    const text = lines[place.line! - 1].slice(place.column! - 1);
     // The `end` of a folded block is its closing parenthesis.
     assert.ok(text.startsWith(word) || (word === "end" && text.startsWith(")")), `${word} is at "${text}"`);
     assert.deepEqual(places.placeOf(reader.offset - 1), place, "the last byte of the instruction");
@@ -50,14 +50,14 @@ Deno.test("fields know their place; headers and types do not", () => {
   const places = new TextPlaces();
   const module = parseModule(TEXT, { places });
   const line = (offset: number) => places.placeOf(offset)?.line;
-  assert.equal(line(module.imports[0]!.offset), 2);
-  assert.equal(line(module.globals[0]!.init.offset), 3);
-  assert.equal(line(module.tables[0]!.init!.offset), 4);
-  assert.equal(line(module.funcs[0]!.body.offset), 5);
-  assert.equal(line(module.exports[0]!.offset), 16);
-  assert.equal(line(module.funcs[1]!.body.offset), 17);
-  assert.equal(line(module.elems[0]!.offset), 18);
-  assert.equal(line(module.datas[0]!.offset), 19);
+  assert.equal(line(module.imports[0].offset), 2);
+  assert.equal(line(module.globals[0].init.offset), 3);
+  assert.equal(line(module.tables[0].init!.offset), 4);
+  assert.equal(line(module.funcs[0].body.offset), 5);
+  assert.equal(line(module.exports[0].offset), 16);
+  assert.equal(line(module.funcs[1].body.offset), 17);
+  assert.equal(line(module.elems[0].offset), 18);
+  assert.equal(line(module.datas[0].offset), 19);
   assert.equal(line(0), undefined);
   assert.equal(line(9), undefined);
   assert.equal(line(module.bytes.length), undefined);

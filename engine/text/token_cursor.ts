@@ -41,7 +41,7 @@ export class TokenCursor {
 
   /** Kind of the token here. */
   get kind(): number {
-    return this.kinds[this.at]!;
+    return this.kinds[this.at];
   }
 
   isKeyword(keyword: number): boolean {
@@ -55,7 +55,7 @@ export class TokenCursor {
   /** The keyword after a parenthesis here, −1 when there is neither. */
   openKeyword(): number {
     const at = this.at;
-    return this.kinds[at] === LEFT && this.kinds[at + 1] === KEYWORD ? this.values[at + 1]! : -1;
+    return this.kinds[at] === LEFT && this.kinds[at + 1] === KEYWORD ? this.values[at + 1] : -1;
   }
 
   isOpen(keyword: number): boolean {
@@ -95,7 +95,7 @@ export class TokenCursor {
 
   /** The symbol of an identifier here, taken, or NO_SYMBOL. */
   takeId(): number {
-    return this.kinds[this.at] === ID ? this.values[this.at++]! : NO_SYMBOL;
+    return this.kinds[this.at] === ID ? this.values[this.at++] : NO_SYMBOL;
   }
 
   isNameAnnotation(): boolean {
@@ -117,8 +117,8 @@ export class TokenCursor {
     if (this.kind !== STRING) this.unexpected();
     const tokens = this.tokens;
     const at = this.at++;
-    const start = tokens.starts[at]!;
-    const end = tokens.ends[at]!;
+    const start = tokens.starts[at];
+    const end = tokens.ends[at];
     if (this.values[at] === 0) return tokens.source.subarray(start + 1, end - 1);
     return decodeString(tokens.source, start, end);
   }
@@ -164,7 +164,7 @@ export class TokenCursor {
   /** Reads the integer here into INTEGER without taking it; false when it does not fit `bits`. */
   integer(bits: number): boolean {
     const { source, starts, ends } = this.tokens;
-    return readInteger(source, starts[this.at]!, ends[this.at]!, bits);
+    return readInteger(source, starts[this.at], ends[this.at], bits);
   }
 
   /** Is the token here the keyword `prefix` followed by an unsigned integer, as in `offset=4`? Reads it into INTEGER. */
@@ -172,11 +172,11 @@ export class TokenCursor {
     const at = this.at;
     if (this.kinds[at] !== KEYWORD || this.values[at] !== -1) return false;
     const { source, starts, ends } = this.tokens;
-    const start = starts[at]!;
+    const start = starts[at];
     for (let i = 0; i < prefix.length; i++) if (source[start + i] !== prefix.charCodeAt(i)) return false;
     const from = start + prefix.length;
-    if (!isNatural(source, from, ends[at]!)) this.unexpected();
-    if (!readMagnitude(source, from, ends[at]!)) this.fail("i64 constant out of range");
+    if (!isNatural(source, from, ends[at])) this.unexpected();
+    if (!readMagnitude(source, from, ends[at])) this.fail("i64 constant out of range");
     this.at++;
     return true;
   }
@@ -186,7 +186,7 @@ export class TokenCursor {
     const kinds = this.kinds;
     let at = this.at;
     for (let depth = 1; depth > 0; at++) {
-      const kind = kinds[at]!;
+      const kind = kinds[at];
       if (kind === LEFT || kind === ANNOTATION) depth++;
       else if (kind === RIGHT) depth--;
       else if (kind === END || kind === ERROR) this.unexpected(at);
@@ -207,7 +207,7 @@ export class TokenCursor {
         return this.fail(`unknown operator ${tokens.textOf(token)}`, token);
       case LEFT: {
         // What is wrong is what was opened, if anything was.
-        const next = tokens.kinds[token + 1]!;
+        const next = tokens.kinds[token + 1];
         if (next === KEYWORD || next === RESERVED || next === ERROR) this.unexpected(token + 1);
         break;
       }
@@ -215,7 +215,7 @@ export class TokenCursor {
         if (tokens.values[token] === -1) this.fail(`unknown operator ${tokens.textOf(token)}`, token);
         break;
       case ANNOTATION:
-        return this.fail(`misplaced @${ANNOTATIONS[tokens.values[token]!]} annotation`, token);
+        return this.fail(`misplaced @${ANNOTATIONS[tokens.values[token]]} annotation`, token);
     }
     this.fail(`unexpected token ${tokens.textOf(token)}`, token);
   }
@@ -223,12 +223,12 @@ export class TokenCursor {
   /** Reports a malformed text at `token`. */
   fail(message: string, token: number = this.at): never {
     const { tokens } = this;
-    throw new MalformedError(message, tokens.placeOf(tokens.starts[token]!));
+    throw new MalformedError(message, tokens.placeOf(tokens.starts[token]));
   }
 
   /** Reports what a validator would reject, where the parser cannot go on with it. */
   invalid(message: string, token: number = this.at): never {
-    throw new InvalidError(message, this.tokens.placeOf(this.tokens.starts[token]!));
+    throw new InvalidError(message, this.tokens.placeOf(this.tokens.starts[token]));
   }
 }
 

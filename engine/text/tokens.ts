@@ -68,13 +68,13 @@ export class Tokens {
 
   /** All of the source text of a token. */
   wholeText(token: number): string {
-    return decodeUtf8(this.source, this.starts[token]!, this.ends[token]!) ?? "";
+    return decodeUtf8(this.source, this.starts[token], this.ends[token]) ?? "";
   }
 
   /** The source text of a token, cut when it is long: for messages. */
   textOf(token: number): string {
-    const start = this.starts[token]!;
-    const end = this.ends[token]!;
+    const start = this.starts[token];
+    const end = this.ends[token];
     const cut = Math.min(end, start + 60);
     const text = new TextDecoder().decode(this.source.subarray(start, cut));
     return cut < end ? text + "…" : text;
@@ -87,7 +87,7 @@ export class Tokens {
     let high = lines.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (lines[middle]! <= offset) low = middle;
+      if (lines[middle] <= offset) low = middle;
       else high = middle - 1;
     }
     return low + 1;
@@ -97,7 +97,7 @@ export class Tokens {
   placeOf(offset: number): SourcePlace {
     const line = this.lineOf(offset);
     let column = 1;
-    for (let i = this.#lines![line - 1]!; i < offset; i++) if ((this.source[i]! & 0xc0) !== 0x80) column++;
+    for (let i = this.#lines![line - 1]; i < offset; i++) if ((this.source[i] & 0xc0) !== 0x80) column++;
     return { line, column };
   }
 

@@ -70,11 +70,11 @@ function fill(
 ): void {
   const { b, f } = t;
   const shift = type.elementShift;
-  const word = type.regions[0]!;
-  const op = storeOp(type.storage[0]!);
+  const word = type.regions[0];
+  const op = storeOp(type.storage[0]);
   const first = elementAt(t, array, start, shift);
-  if (b.isConst(count) && f.imm[count]! >>> 0 <= MAX_UNROLLED) {
-    for (let k = 0; k < f.imm[count]!; k++) b.emit(op, NONE, first, value, word, OBJECT.FIELDS + (k << shift));
+  if (b.isConst(count) && f.imm[count] >>> 0 <= MAX_UNROLLED) {
+    for (let k = 0; k < f.imm[count]; k++) b.emit(op, NONE, first, value, word, OBJECT.FIELDS + (k << shift));
     return;
   }
   if (shift === 0) {
@@ -143,13 +143,13 @@ function arrayNewFixed(t: FunctionTranslator, imm: Immediates): void {
   const { b, stack } = t;
   const type = t.env.objectTypes[imm.index]!;
   const count = imm.index2;
-  const op = storeOp(type.storage[0]!);
+  const op = storeOp(type.storage[0]);
   const array = allocate(t, imm.index, type, b.i32(count));
   t.sp -= count;
   for (let k = 0; k < count; k++) {
-    const value = stack[t.sp + k]!;
+    const value = stack[t.sp + k];
     if (isZeroValue(t, value)) continue;
-    b.emit(op, NONE, bitsOf(t, array), value, type.regions[0]!, OBJECT.FIELDS + (k << type.elementShift));
+    b.emit(op, NONE, bitsOf(t, array), value, type.regions[0], OBJECT.FIELDS + (k << type.elementShift));
   }
   t.reserve(1);
   t.push(array);
@@ -189,7 +189,7 @@ function arrayGet(signed: boolean): Handler {
     const array = t.pop();
     checkIndex(t, array, index);
     const at = elementAt(t, array, index, elementShift);
-    t.push(t.b.emit(loadOp(storage[0]!, signed), fieldTy(storage[0]!), at, 0, regions[0]!, OBJECT.FIELDS));
+    t.push(t.b.emit(loadOp(storage[0], signed), fieldTy(storage[0]), at, 0, regions[0], OBJECT.FIELDS));
   };
 }
 
@@ -199,7 +199,7 @@ function arraySet(t: FunctionTranslator, imm: Immediates): void {
   const index = t.pop();
   const array = t.pop();
   checkIndex(t, array, index);
-  t.b.emit(storeOp(storage[0]!), NONE, elementAt(t, array, index, elementShift), value, regions[0]!, OBJECT.FIELDS);
+  t.b.emit(storeOp(storage[0]), NONE, elementAt(t, array, index, elementShift), value, regions[0], OBJECT.FIELDS);
 }
 
 function arrayLen(t: FunctionTranslator): void {

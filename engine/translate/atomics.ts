@@ -48,7 +48,7 @@ function atomicAddress(t: FunctionTranslator, imm: Immediates, width: number): n
 }
 
 function wordOf(t: FunctionTranslator, imm: Immediates, width: number): number {
-  return atomicWord(t.env.memoryRegion[imm.memory]!, width);
+  return atomicWord(t.env.memoryRegion[imm.memory], width);
 }
 
 function load(ty: number, width: number): Handler {
@@ -126,11 +126,11 @@ function handlerOf(mnemonic: string): Handler {
   const width = Math.log2(Number(accessBits || modifyBits || bits) / 8);
   if (access === "load") return load(ty, width);
   if (access === "store") return store(width);
-  const op = MODIFY[operation!]!;
+  const op = MODIFY[operation];
   return op === OP.ATOMIC_CMPXCHG ? compareExchange(ty, width) : modify(op, ty, width);
 }
 
 /** Handlers by mnemonic. */
 export const ATOMIC_HANDLERS: Readonly<Record<string, Handler>> = Object.fromEntries(
-  THREADS_ROWS.map((row) => row.split(" ")[1]!).map((mnemonic) => [mnemonic, handlerOf(mnemonic)]),
+  THREADS_ROWS.map((row) => row.split(" ")[1]).map((mnemonic) => [mnemonic, handlerOf(mnemonic)]),
 );

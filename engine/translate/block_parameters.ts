@@ -20,33 +20,33 @@ let operands = new Int32Array(16);
 /** Creates the edge from the open block to the label of frame `n`; the label's operands are on top of the stack. */
 export function edgeToFrame(t: FunctionTranslator, n: number, stamp = 0): number {
   const { frames, f, stack } = t;
-  const arity = frames.arity[n]!;
+  const arity = frames.arity[n];
   const from = t.b.block;
   const base = t.sp - arity;
   if (frames.kind[n] === FRAME_KIND.LOOP) {
     const scan = t.loops;
-    const loop = frames.loop[n]!;
-    const first = scan.first[loop]!;
-    const locals = scan.last[loop]! - first;
+    const loop = frames.loop[n];
+    const first = scan.first[loop];
+    const locals = scan.last[loop] - first;
     const args = takePool(t, arity + locals);
     const pool = f.pool;
-    for (let k = 0; k < arity; k++) pool[args + k] = stack[base + k]!;
+    for (let k = 0; k < arity; k++) pool[args + k] = stack[base + k];
     const { list } = scan;
     const values = frames.locals;
-    for (let k = 0; k < locals; k++) pool[args + arity + k] = values[t.localBase + list[first + k]!]!;
-    return f.addEdge(from, frames.header[n]!, args);
+    for (let k = 0; k < locals; k++) pool[args + arity + k] = values[t.localBase + list[first + k]];
+    return f.addEdge(from, frames.header[n], args);
   }
   const e = f.addEdge(from, 0, 0);
   if (stamp !== 0 && frames.stamp[n] === stamp) {
-    frames.addPending(n, e, frames.stampSnap[n]!, frames.stampPairs[n]!);
+    frames.addPending(n, e, frames.stampSnap[n], frames.stampPairs[n]);
     return e;
   }
   frames.reserveSnap(arity);
   const start = frames.snapCount;
-  for (let k = 0; k < arity; k++) frames.snaps[start + k] = stack[base + k]!;
+  for (let k = 0; k < arity; k++) frames.snaps[start + k] = stack[base + k];
   frames.snapCount = start + arity;
   // Nobody reads the locals of a body that has ended.
-  const pairs = frames.kind[n]! >= FRAME_KIND.BODY ? 0 : frames.snapChanges(frames.trailStart[n]!);
+  const pairs = frames.kind[n] >= FRAME_KIND.BODY ? 0 : frames.snapChanges(frames.trailStart[n]);
   if (frames.snapCount > MAX_POOL) throw tooLarge(t.funcIndex, t.b.pos);
   frames.addPending(n, e, start, pairs);
   frames.stamp[n] = stamp;
@@ -60,7 +60,7 @@ export function edgeToTry(t: FunctionTranslator, n: number): number {
   const { frames, f } = t;
   const e = f.addEdge(t.b.block, 0, 0);
   const start = frames.snapCount;
-  const pairs = frames.snapChanges(frames.trailStart[n]!, frames.localLimit[n]!);
+  const pairs = frames.snapChanges(frames.trailStart[n], frames.localLimit[n]);
   if (frames.snapCount > MAX_POOL) throw tooLarge(t.funcIndex, t.b.pos);
   frames.addThrown(n, e, start, pairs);
   return e;
@@ -79,18 +79,18 @@ export function takePool(t: FunctionTranslator, count: number): number {
  */
 export function openJoin(t: FunctionTranslator, n: number): void {
   const { frames, f, b } = t;
-  const arity = frames.arity[n]!;
-  const count = frames.edgeCount[n]!;
+  const arity = frames.arity[n];
+  const count = frames.edgeCount[n];
   const block = b.openBlock(0, false);
   const slots = mergeLocals(t, n, count);
   mergeOperands(t, n, arity);
   // Parameters: operands first, then locals.
   let params = 0;
-  const base = frames.height[n]!;
+  const base = frames.height[n];
   for (let k = 0; k < arity; k++) {
-    let value = operands[k]!;
+    let value = operands[k];
     if (value === DIFFERS) {
-      value = b.param(f.ty[frames.snaps[frames.edgeSnap[frames.firstEdge[n]!]! + k]!]!);
+      value = b.param(f.ty[frames.snaps[frames.edgeSnap[frames.firstEdge[n]] + k]]);
       params++;
     }
     t.stack[base + k] = value;
@@ -98,15 +98,15 @@ export function openJoin(t: FunctionTranslator, n: number): void {
   t.sp = base + arity;
   const operandParams = params;
   for (let k = 0; k < slots; k++) {
-    const slot = touched[k]!;
+    const slot = touched[k];
     if (mergeValue[slot] === DIFFERS) paramNumber[slot] = ++params;
   }
   connectEdges(t, n, block, arity, operandParams, params, slots);
   for (let k = 0; k < slots; k++) {
-    const slot = touched[k]!;
-    const value = mergeValue[slot]!;
+    const slot = touched[k];
+    const value = mergeValue[slot];
     mergeCount[slot] = paramNumber[slot] = 0;
-    frames.setLocal(slot, value === DIFFERS ? b.param(f.ty[frames.locals[slot]!]!) : value);
+    frames.setLocal(slot, value === DIFFERS ? b.param(f.ty[frames.locals[slot]]) : value);
   }
 }
 
@@ -114,7 +114,7 @@ export function openJoin(t: FunctionTranslator, n: number): void {
 function mergeLocals(t: FunctionTranslator, n: number, count: number): number {
   const { frames } = t;
   const { snaps, locals } = frames;
-  const arity = frames.arity[n]!;
+  const arity = frames.arity[n];
   if (mergeCount.length < t.localEnd) {
     mergeCount = new Int32Array(t.localEnd * 2);
     mergeValue = new Int32Array(t.localEnd * 2);
@@ -122,13 +122,13 @@ function mergeLocals(t: FunctionTranslator, n: number, count: number): number {
     touched = new Int32Array(t.localEnd * 2);
   }
   let slots = 0;
-  for (let e = frames.firstEdge[n]!; e >= 0; e = frames.nextEdge[e]!) {
-    const start = frames.edgeSnap[e]! + arity;
-    const end = start + frames.edgePairs[e]! * 2;
+  for (let e = frames.firstEdge[n]; e >= 0; e = frames.nextEdge[e]) {
+    const start = frames.edgeSnap[e] + arity;
+    const end = start + frames.edgePairs[e] * 2;
     for (let at = start; at < end; at += 2) {
-      const slot = snaps[at]!;
-      const value = snaps[at + 1]!;
-      if (mergeCount[slot]!++ === 0) {
+      const slot = snaps[at];
+      const value = snaps[at + 1];
+      if (mergeCount[slot]++ === 0) {
         touched[slots++] = slot;
         mergeValue[slot] = value;
       } else if (mergeValue[slot] !== value) mergeValue[slot] = DIFFERS;
@@ -136,8 +136,8 @@ function mergeLocals(t: FunctionTranslator, n: number, count: number): number {
   }
   // An edge without a pair brings the value that the local had at the frame's entry.
   for (let k = 0; k < slots; k++) {
-    const slot = touched[k]!;
-    if (mergeCount[slot]! < count && mergeValue[slot] !== locals[slot]) mergeValue[slot] = DIFFERS;
+    const slot = touched[k];
+    if (mergeCount[slot] < count && mergeValue[slot] !== locals[slot]) mergeValue[slot] = DIFFERS;
   }
   return slots;
 }
@@ -146,10 +146,10 @@ function mergeOperands(t: FunctionTranslator, n: number, arity: number): void {
   const { frames } = t;
   const { snaps } = frames;
   if (operands.length < arity) operands = new Int32Array(arity * 2);
-  let e = frames.firstEdge[n]!;
-  for (let k = 0; k < arity; k++) operands[k] = snaps[frames.edgeSnap[e]! + k]!;
-  for (e = frames.nextEdge[e]!; e >= 0; e = frames.nextEdge[e]!) {
-    const start = frames.edgeSnap[e]!;
+  let e = frames.firstEdge[n];
+  for (let k = 0; k < arity; k++) operands[k] = snaps[frames.edgeSnap[e] + k];
+  for (e = frames.nextEdge[e]; e >= 0; e = frames.nextEdge[e]) {
+    const start = frames.edgeSnap[e];
     for (let k = 0; k < arity; k++) if (operands[k] !== snaps[start + k]) operands[k] = DIFFERS;
   }
 }
@@ -166,24 +166,24 @@ function connectEdges(
 ): void {
   const { frames, f } = t;
   const { snaps, locals } = frames;
-  for (let e = frames.firstEdge[n]!; e >= 0; e = frames.nextEdge[e]!) {
+  for (let e = frames.firstEdge[n]; e >= 0; e = frames.nextEdge[e]) {
     const args = takePool(t, params);
     const pool = f.pool;
     f.edgeTo[e] = block;
     f.edgeArgs[e] = args;
-    const start = frames.edgeSnap[e]!;
+    const start = frames.edgeSnap[e];
     for (let k = 0, to = args; to < args + operandParams; k++) {
-      if (operands[k] === DIFFERS) pool[to++] = snaps[start + k]!;
+      if (operands[k] === DIFFERS) pool[to++] = snaps[start + k];
     }
     for (let k = 0; k < slots; k++) {
-      const slot = touched[k]!;
-      const number = paramNumber[slot]!;
-      if (number !== 0) pool[args + number - 1] = locals[slot]!;
+      const slot = touched[k];
+      const number = paramNumber[slot];
+      if (number !== 0) pool[args + number - 1] = locals[slot];
     }
-    const end = start + arity + frames.edgePairs[e]! * 2;
+    const end = start + arity + frames.edgePairs[e] * 2;
     for (let at = start + arity; at < end; at += 2) {
-      const number = paramNumber[snaps[at]!]!;
-      if (number !== 0) pool[args + number - 1] = snaps[at + 1]!;
+      const number = paramNumber[snaps[at]];
+      if (number !== 0) pool[args + number - 1] = snaps[at + 1];
     }
   }
 }

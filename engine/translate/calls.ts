@@ -45,14 +45,14 @@ function emitCall(
   record: number,
   tail: boolean,
 ): void {
-  const { params, results } = t.env.signatures[signature]!;
+  const { params, results } = t.env.signatures[signature];
   if (t.deterministic) leaveDepth(t, tail);
   const extra = record !== 0 ? 1 : 0;
   const list = takePool(t, params.length + extra);
   const { pool } = t.f;
   if (record !== 0) pool[list] = record;
   t.sp -= params.length;
-  for (let k = 0; k < params.length; k++) pool[list + extra + k] = t.stack[t.sp + k]!;
+  for (let k = 0; k < params.length; k++) pool[list + extra + k] = t.stack[t.sp + k];
   const count = results.length;
   if (tail && t.inlineDepth === 0) {
     t.b.emit(tailOf(op), NONE, list, params.length + extra, c, signature);
@@ -61,13 +61,13 @@ function emitCall(
     t.reachable = false;
     return;
   }
-  const call = t.b.emit(op, count === 1 ? results[0]! : NONE, list, params.length + extra, c, signature);
+  const call = t.b.emit(op, count === 1 ? results[0] : NONE, list, params.length + extra, c, signature);
   t.keptCalls++;
   if (count === 1) {
     t.stack[t.sp++] = call;
   } else if (count > 1) {
     t.reserve(count);
-    for (let k = 0; k < count; k++) t.stack[t.sp++] = t.b.emit(OP.RESULT, results[k]!, call, 0, 0, k);
+    for (let k = 0; k < count; k++) t.stack[t.sp++] = t.b.emit(OP.RESULT, results[k], call, 0, 0, k);
   }
   watchCall(t);
   if (tail) returnResults(t);
@@ -76,7 +76,7 @@ function emitCall(
 /** `call`, and `return_call` with `tail`. */
 export function translateCall(t: FunctionTranslator, funcIndex: number, tail: boolean): void {
   const { env } = t;
-  const signature = env.funcSignature[funcIndex]!;
+  const signature = env.funcSignature[funcIndex];
   if (funcIndex < env.valid.importedFuncCount) {
     const call = (index: number) => emitCall(t, OP.CALL_IMPORT, index, signature, 0, false);
     if (tail || !translateStringCall(t, funcIndex, call)) emitCall(t, OP.CALL_IMPORT, funcIndex, signature, 0, tail);
@@ -95,8 +95,8 @@ export function translateCallRef(t: FunctionTranslator, typeIndex: number, tail:
   const { layout } = env;
   if (f.op[record] === OP.CONTEXT) {
     // The reference of a function of this instance: nothing else has an address in the context.
-    const defined = (f.imm[record]! - layout.functionsOffset) / RECORD.SIZE;
-    const imported = (f.imm[record]! - layout.importsOffset) / RECORD.SIZE;
+    const defined = (f.imm[record] - layout.functionsOffset) / RECORD.SIZE;
+    const imported = (f.imm[record] - layout.importsOffset) / RECORD.SIZE;
     const funcIndex = defined >= 0 ? defined + env.valid.importedFuncCount : imported;
     // Another signature: a cast before has trapped, and nothing comes here.
     if (env.funcSignature[funcIndex] === env.typeSignature[typeIndex]) {
@@ -104,22 +104,22 @@ export function translateCallRef(t: FunctionTranslator, typeIndex: number, tail:
       return;
     }
   }
-  emitCall(t, OP.CALL_RECORD, TRAP.NULL_FUNCTION, env.typeSignature[typeIndex]!, record, tail);
+  emitCall(t, OP.CALL_RECORD, TRAP.NULL_FUNCTION, env.typeSignature[typeIndex], record, tail);
 }
 
 /** Traps with `code` unless `index` (i32 or i64) is below the table's length. */
 export function checkTableIndex(t: FunctionTranslator, table: number, index: number, code: number): void {
   const { b, env, f } = t;
-  const fixed = env.tableFixedLength[table]!;
+  const fixed = env.tableFixedLength[table];
   if (f.ty[index] === I64) {
-    const length = b.emit(OP.LOAD, I64, 0, 0, env.tableSizeRegion[table]!, env.tableOffset[table]! + TABLE.LENGTH);
+    const length = b.emit(OP.LOAD, I64, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.LENGTH);
     b.trapIf(b.binary(OP.GE_U, I32, index, length), code);
     return;
   }
   // The length of a table with 32-bit indices fits its low half.
   const length = fixed >= 0
     ? b.i32(fixed)
-    : b.emit(OP.LOAD, I32, 0, 0, env.tableSizeRegion[table]!, env.tableOffset[table]! + TABLE.LENGTH);
+    : b.emit(OP.LOAD, I32, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.LENGTH);
   b.trapIf(b.binary(OP.GE_U, I32, index, length), code);
 }
 
@@ -127,7 +127,7 @@ export function checkTableIndex(t: FunctionTranslator, table: number, index: num
 export function elementAddress(t: FunctionTranslator, table: number, index: number): number {
   const { b, env, f } = t;
   const wide = f.ty[index] === I64 ? index : b.unary(OP.EXTEND_U, I64, index);
-  const base = b.emit(OP.LOAD, I64, 0, 0, env.tableSizeRegion[table]!, env.tableOffset[table]! + TABLE.BASE);
+  const base = b.emit(OP.LOAD, I64, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.BASE);
   return b.binary(OP.ADD, I64, base, b.binary(OP.SHL, I64, wide, b.i64(3, 0)));
 }
 
@@ -141,9 +141,9 @@ export function translateCallIndirect(t: FunctionTranslator, typeIndex: number, 
     return;
   }
   checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
-  const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table]!, 0);
+  const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table], 0);
   checkRecordType(t, record, typeIndex);
-  emitCall(t, OP.CALL_RECORD, 0, env.typeSignature[typeIndex]!, record, tail);
+  emitCall(t, OP.CALL_RECORD, 0, env.typeSignature[typeIndex], record, tail);
 }
 
 /** Traps unless the record is not null and of type `typeIndex`. */
@@ -165,15 +165,15 @@ function callKnownTable(
   const { b, env, f } = t;
   env.statistics.count("immutable-table");
   if (b.isConst(index)) {
-    const at = (f.imm[index]! >>> 0) + (f.ty[index] === I64 ? f.c[index]! >>> 0 : 0) * 4294967296;
-    callKnownElement(t, typeIndex, at < content.length ? content[at]! : NO_ELEMENT, tail);
+    const at = (f.imm[index] >>> 0) + (f.ty[index] === I64 ? f.c[index] >>> 0 : 0) * 4294967296;
+    callKnownElement(t, typeIndex, at < content.length ? content[at] : NO_ELEMENT, tail);
     return;
   }
   // A function of a type below is as good, unless there is none.
-  const exact = env.valid.types[typeIndex]!.final || single.size === 1;
-  const target = exact ? single.get(env.valid.canonicalIds[typeIndex]!) : undefined;
+  const exact = env.valid.types[typeIndex].final || single.size === 1;
+  const target = exact ? single.get(env.valid.canonicalIds[typeIndex]) : undefined;
   checkTableIndex(t, table, index, TRAP.UNDEFINED_ELEMENT);
-  const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table]!, 0);
+  const record = b.emit(OP.LOAD, I64, elementAddress(t, table, index), 0, env.tableRegion[table], 0);
   const untyped = target !== undefined && single.size === 1 && env.optimizations["immutable-table-type"];
   if (untyped) env.statistics.count("immutable-table-type");
   else checkRecordType(t, record, typeIndex);
@@ -181,7 +181,7 @@ function callKnownTable(
     const nullCode = untyped && hasNull ? TRAP.UNINITIALIZED_ELEMENT : 0;
     const known = own && env.optimizations["immutable-poly-fastpath"];
     if (known) env.statistics.count("immutable-poly-fastpath");
-    emitCall(t, OP.CALL_RECORD, known ? nullCode | CALL_OWN : nullCode, env.typeSignature[typeIndex]!, record, tail);
+    emitCall(t, OP.CALL_RECORD, known ? nullCode | CALL_OWN : nullCode, env.typeSignature[typeIndex], record, tail);
     return;
   }
   if (untyped && hasNull) b.trapIf(b.binary(OP.EQ, I32, record, b.i64(0, 0)), TRAP.UNINITIALIZED_ELEMENT);
@@ -196,7 +196,7 @@ function callKnownElement(t: FunctionTranslator, typeIndex: number, func: number
   const { canonicalIds, funcTypeIndices } = t.env.valid;
   if (func === NO_ELEMENT) trapHere(t, TRAP.UNDEFINED_ELEMENT);
   else if (func < 0) trapHere(t, TRAP.UNINITIALIZED_ELEMENT);
-  else if (!isSubtypeId(canonicalIds[funcTypeIndices[func]!]!, canonicalIds[typeIndex]!)) {
+  else if (!isSubtypeId(canonicalIds[funcTypeIndices[func]], canonicalIds[typeIndex])) {
     trapHere(t, TRAP.INDIRECT_CALL_TYPE);
   } else translateCall(t, func, tail);
 }

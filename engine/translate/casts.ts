@@ -109,8 +109,8 @@ function typeCondition(t: FunctionTranslator, value: number, heap: HeapType, op:
 export function typeMatches(t: FunctionTranslator, id: number, index: number, op: number): number {
   const { b, env } = t;
   const expected = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + index * 4);
-  if (env.valid.types[index]!.final) return b.binary(op, I32, id, expected);
-  const depth = subtypeDepth(env.valid.canonicalIds[index]!);
+  if (env.valid.types[index].final) return b.binary(op, I32, id, expected);
+  const depth = subtypeDepth(env.valid.canonicalIds[index]);
   if (depth < DISPLAY_LENGTH) {
     return b.binary(op, I32, loadOfDescriptor(t, id, DESCRIPTOR.DISPLAY + depth * 4), expected);
   }
@@ -163,7 +163,7 @@ function join(t: FunctionTranslator, edges: readonly number[], ty: number): numb
 function refCast(t: FunctionTranslator, imm: Immediates): void {
   const { b } = t;
   const { heap, nullable } = imm;
-  const value = t.stack[t.sp - 1]!;
+  const value = t.stack[t.sp - 1];
   ask(t, imm.heap2, imm.nullable2, heap, value);
   if (kind === ALWAYS) {
     if (sourceNullable && !nullable) failIf(t, isNull(t, value));
@@ -192,7 +192,7 @@ function branchOnCast(onFail: boolean): Handler {
   return (t, imm) => {
     const { b } = t;
     const { index: label, heap2: heap, nullable2: nullable } = imm;
-    const value = t.stack[t.sp - 1]!;
+    const value = t.stack[t.sp - 1];
     ask(t, imm.heap, imm.nullable, heap, value);
     if (kind === ALWAYS || kind === NEVER) {
       const passes = kind === ALWAYS;

@@ -27,7 +27,7 @@ export function constValue(expr: Expr, globals: readonly (ConstValue | undefined
   const { imm } = reader;
   const stack: ConstValue[] = [];
   while (!reader.done) {
-    const row = OPCODES[reader.next()]!;
+    const row = OPCODES[reader.next()];
     switch (row.mnemonic) {
       case "i32.const":
         stack.push({ ty: TY.I32, lo: imm.lo | 0, hi: 0, func: -1 });

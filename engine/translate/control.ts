@@ -43,19 +43,19 @@ export function beginActivation(
   const base = t.localBase;
   t.openLoops = 0;
   t.nextLoop = t.loops.loopCount;
-  t.reserve(t.env.summaries.bytes[funcIndex - t.env.valid.importedFuncCount]! + 16);
+  t.reserve(t.env.summaries.bytes[funcIndex - t.env.valid.importedFuncCount] + 16);
   if (inlined) {
     t.sp -= params.length;
-    for (let k = 0; k < params.length; k++) frames.locals[base + k] = t.stack[t.sp + k]!;
+    for (let k = 0; k < params.length; k++) frames.locals[base + k] = t.stack[t.sp + k];
   } else {
     b.openBlock(0, false);
-    for (let k = 0; k < params.length; k++) frames.locals[base + k] = b.param(f.signature.params[k]!);
+    for (let k = 0; k < params.length; k++) frames.locals[base + k] = b.param(f.signature.params[k]);
     for (let k = params.length; k < locals.length; k++) {
-      const ty = tyOf(locals[k]!);
+      const ty = tyOf(locals[k]);
       if (t.zeros[ty] === 0) t.zeros[ty] = ty === TY.V128 ? vectorConstant(t, ZERO_VECTOR) : b.constant(ty, 0, 0);
     }
   }
-  for (let k = params.length; k < locals.length; k++) frames.locals[base + k] = t.zero(tyOf(locals[k]!));
+  for (let k = params.length; k < locals.length; k++) frames.locals[base + k] = t.zero(tyOf(locals[k]));
   frames.loggedAt.fill(0, base, t.localEnd);
   t.bodyFrame = frames.open(inlined ? INLINED : BODY, t.sp, results.length, results.length);
   frames.floor = -1;
@@ -70,7 +70,7 @@ export function beginActivation(
 
 /** What the body that is being walked contains. */
 function bodyFlags(t: FunctionTranslator): number {
-  return t.env.summaries.flags[t.funcIndex - t.env.valid.importedFuncCount]!;
+  return t.env.summaries.flags[t.funcIndex - t.env.valid.importedFuncCount];
 }
 
 export function enterBlock(t: FunctionTranslator, params: number, results: number): void {
@@ -115,15 +115,15 @@ function emitBranch(t: FunctionTranslator, condition: number, taken: number, oth
 export function otherwiseFrame(t: FunctionTranslator): void {
   const { frames, f, b } = t;
   const n = frames.count - 1;
-  const e = frames.elseEdge[n]!;
+  const e = frames.elseEdge[n];
   if (t.reachable) jumpToFrame(t, n);
   frames.kind[n] = ELSE;
   // The locals stay as they were at the last jump, because that may be taken back (resumeFromJump).
   if (e === ELSE_DEAD) return;
-  frames.undo(frames.trailStart[n]!);
-  const params = frames.savedCount - frames.saved[n]!;
-  const base = frames.height[n]!;
-  for (let k = 0; k < params; k++) t.stack[base + k] = frames.savedParams[frames.saved[n]! + k]!;
+  frames.undo(frames.trailStart[n]);
+  const params = frames.savedCount - frames.saved[n];
+  const base = frames.height[n];
+  for (let k = 0; k < params; k++) t.stack[base + k] = frames.savedParams[frames.saved[n] + k];
   t.sp = base + params;
   // With a constant condition the block before the if is still open.
   if (e >= 0) {
@@ -155,13 +155,13 @@ export function enterLoop(t: FunctionTranslator, params: number, results: number
   b.closeBlock();
   b.openBlock(BLOCK_LOOP, true);
   const base = t.sp - params;
-  for (let k = 0; k < params; k++) t.stack[base + k] = b.param(f.ty[t.stack[base + k]!]!);
-  const first = loops.first[loop]!;
-  const last = loops.last[loop]!;
+  for (let k = 0; k < params; k++) t.stack[base + k] = b.param(f.ty[t.stack[base + k]]);
+  const first = loops.first[loop];
+  const last = loops.last[loop];
   if (f.count + last - first > MAX_INSTRUCTIONS) throw tooLarge(t.funcIndex, at);
   for (let k = first; k < last; k++) {
-    const slot = t.localBase + loops.list[k]!;
-    frames.setLocal(slot, b.param(f.ty[frames.locals[slot]!]!));
+    const slot = t.localBase + loops.list[k];
+    frames.setLocal(slot, b.param(f.ty[frames.locals[slot]]));
   }
   if (t.env.interruptible) b.emit(OP.POLL, TY.NONE, 0, 0, 0, 0);
 }
@@ -169,7 +169,7 @@ export function enterLoop(t: FunctionTranslator, params: number, results: number
 /** Looks ahead over the outermost loop whose opcode is at absolute offset `at`. */
 function scanLoop(t: FunctionTranslator, at: number): void {
   const { valid } = t.env;
-  const { body } = valid.funcs[t.funcIndex - valid.importedFuncCount]!;
+  const { body } = valid.funcs[t.funcIndex - valid.importedFuncCount];
   const { reader } = t;
   reader.reset(body.bytes, at - body.offset, body.bytes.length, body.offset);
   reader.next(); // the loop itself
@@ -182,7 +182,7 @@ function scanLoop(t: FunctionTranslator, at: number): void {
 export function endFrame(t: FunctionTranslator, delegate: number): void {
   const { frames, f, b } = t;
   const n = frames.count - 1;
-  const kind = frames.kind[n]!;
+  const kind = frames.kind[n];
   if (kind === LOOP) {
     endLoop(t, n);
     return;
@@ -190,9 +190,9 @@ export function endFrame(t: FunctionTranslator, delegate: number): void {
   if (kind === IF || kind === ELSE) endIf(t, n, kind);
   else if (kind === TRY_TABLE) endTryTable(t, n);
   else if (kind === TRY || kind === CATCH) endTry(t, n, delegate);
-  const pending = frames.edgeCount[n]!;
-  const start = frames.trailStart[n]!;
-  const floor = frames.outerFloor[n]!;
+  const pending = frames.edgeCount[n];
+  const start = frames.trailStart[n];
+  const floor = frames.outerFloor[n];
   const isBody = kind >= BODY;
   if (pending === 0 || !t.reachable && pending === 1 && reopensLast(t, n)) {
     // Control simply goes on in the open block, or not at all.
@@ -209,9 +209,9 @@ export function endFrame(t: FunctionTranslator, delegate: number): void {
   }
   frames.count = n;
   if (kind === BODY && t.reachable) {
-    const results = frames.results[n]!;
+    const results = frames.results[n];
     const list = takePool(t, results);
-    for (let k = 0; k < results; k++) f.pool[list + k] = t.stack[t.sp - results + k]!;
+    for (let k = 0; k < results; k++) f.pool[list + k] = t.stack[t.sp - results + k];
     b.emit(OP.RETURN, TY.NONE, list, results, 0, 0);
     b.closeBlock();
     t.reachable = false;
@@ -220,21 +220,21 @@ export function endFrame(t: FunctionTranslator, delegate: number): void {
 
 function endIf(t: FunctionTranslator, n: number, kind: number): void {
   const { frames } = t;
-  const e = frames.elseEdge[n]!;
-  const saved = frames.saved[n]!;
+  const e = frames.elseEdge[n];
+  const saved = frames.saved[n];
   if (kind === IF) {
     const params = frames.savedCount - saved;
     if (e >= 0) {
       // Without an else arm, the edge that skips the first arm carries the parameters to the end.
       frames.reserveSnap(params);
       const snap = frames.snapCount;
-      for (let k = 0; k < params; k++) frames.snaps[snap + k] = frames.savedParams[saved + k]!;
+      for (let k = 0; k < params; k++) frames.snaps[snap + k] = frames.savedParams[saved + k];
       frames.snapCount = snap + params;
       if (t.reachable) jumpToFrame(t, n);
       frames.addPending(n, e, snap, 0);
     } else if (e === ELSE_ONLY) {
-      const base = frames.height[n]!;
-      for (let k = 0; k < params; k++) t.stack[base + k] = frames.savedParams[saved + k]!;
+      const base = frames.height[n];
+      for (let k = 0; k < params; k++) t.stack[base + k] = frames.savedParams[saved + k];
       t.sp = base + params;
       t.reachable = true;
     }
@@ -244,13 +244,13 @@ function endIf(t: FunctionTranslator, n: number, kind: number): void {
 
 function endLoop(t: FunctionTranslator, n: number): void {
   const { frames, f, b } = t;
-  if (frames.header[n]! >= 0) {
+  if (frames.header[n] >= 0) {
     b.depth--;
     // A block that has nothing yet, after a last `br_if`, is outside the loop already.
     if (t.reachable && f.blockStart[b.block] === f.schedCount) f.blockDepth[b.block] = b.depth;
   }
   frames.count = n;
-  if (--t.openLoops === 0) t.loops.truncate(frames.loop[n]!);
+  if (--t.openLoops === 0) t.loops.truncate(frames.loop[n]);
 }
 
 /**
@@ -259,22 +259,22 @@ function endLoop(t: FunctionTranslator, n: number): void {
  */
 function reopensLast(t: FunctionTranslator, n: number): boolean {
   const { f } = t;
-  const e = t.frames.firstEdge[n]!;
+  const e = t.frames.firstEdge[n];
   if (e !== f.edgeCount - 1 || f.edgeFrom[e] !== f.blockCount - 1) return false;
-  const last = f.sched[f.schedCount - 1]!;
+  const last = f.sched[f.schedCount - 1];
   return f.op[last] === OP.JUMP && f.a[last] === e;
 }
 
 /** Takes the jump back and goes on where it stood, with the operands that it carried. */
 function resumeFromJump(t: FunctionTranslator, n: number): void {
   const { frames, f, b } = t;
-  const e = frames.firstEdge[n]!;
-  const snap = frames.edgeSnap[e]!;
-  const arity = frames.arity[n]!;
-  const base = frames.height[n]!;
-  for (let k = 0; k < arity; k++) t.stack[base + k] = frames.snaps[snap + k]!;
+  const e = frames.firstEdge[n];
+  const snap = frames.edgeSnap[e];
+  const arity = frames.arity[n];
+  const base = frames.height[n];
+  for (let k = 0; k < arity; k++) t.stack[base + k] = frames.snaps[snap + k];
   t.sp = base + arity;
-  b.reopenBlock(f.edgeFrom[e]!);
+  b.reopenBlock(f.edgeFrom[e]);
   t.reachable = true;
 }
 
@@ -304,9 +304,9 @@ export function returnResults(t: FunctionTranslator): void {
     jumpToFrame(t, n);
     return;
   }
-  const results = t.frames.results[n]!;
+  const results = t.frames.results[n];
   const list = takePool(t, results);
-  for (let k = 0; k < results; k++) t.f.pool[list + k] = t.stack[t.sp - results + k]!;
+  for (let k = 0; k < results; k++) t.f.pool[list + k] = t.stack[t.sp - results + k];
   t.b.emit(OP.RETURN, TY.NONE, list, results, 0, 0);
   t.b.closeBlock();
   t.reachable = false;
@@ -345,18 +345,18 @@ export function branchTable(t: FunctionTranslator, imm: Immediates): void {
   const { labels } = imm;
   const index = t.pop();
   if (b.isConst(index)) {
-    branch(t, labels[Math.min(f.imm[index]! >>> 0, count)]!);
+    branch(t, labels[Math.min(f.imm[index] >>> 0, count)]);
     return;
   }
   let same = true;
   for (let k = 0; k < count; k++) same &&= labels[k] === labels[count];
   if (same) {
-    branch(t, labels[0]!);
+    branch(t, labels[0]);
     return;
   }
   const stamp = ++tableStamp;
   const first = f.edgeCount;
-  for (let k = 0; k <= count; k++) edgeToFrame(t, frameOf(t, labels[k]!), stamp);
+  for (let k = 0; k <= count; k++) edgeToFrame(t, frameOf(t, labels[k]), stamp);
   if (count === 1) b.emit(OP.BRANCH, TY.NONE, index, first + 1, first, 0);
   else b.emit(OP.SWITCH, TY.NONE, index, first, count + 1, 0);
   b.closeBlock();
@@ -366,7 +366,7 @@ export function branchTable(t: FunctionTranslator, imm: Immediates): void {
 /** Traps with `code`: `unreachable`, and what is known to trap. */
 export function trapHere(t: FunctionTranslator, code: number): void {
   const { b, f } = t;
-  if (b.block !== 0) f.blockFlags[b.block]! |= BLOCK_COLD;
+  if (b.block !== 0) f.blockFlags[b.block] |= BLOCK_COLD;
   b.emit(OP.TRAP, TY.NONE, 0, 0, 0, code);
   b.closeBlock();
   t.reachable = false;

@@ -40,7 +40,7 @@ const CANONICAL_F64 = new Uint8Array(new BigUint64Array(2).fill(0x7ff80000000000
 export function canonicalize(t: FunctionTranslator, id: number): void {
   const { b, f } = t;
   const value = t.pop();
-  const ty = f.ty[value]!;
+  const ty = f.ty[value];
   if (ty === V128) {
     const wide = MAKES_NAN[id] === 2;
     const isNan = b.pure(OP.VFNE, V128, value, value, 0, wide ? SHAPE.F64X2 : SHAPE.F32X4);

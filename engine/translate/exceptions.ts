@@ -88,9 +88,9 @@ function handOn(t: FunctionTranslator, n: number): void {
 /** Opens the landing of try `n`, at whose entry the locals are those of the exceptions; control before has been dealt with. */
 function openLanding(t: FunctionTranslator, n: number): void {
   const { frames } = t;
-  frames.undo(frames.trailStart[n]!);
+  frames.undo(frames.trailStart[n]);
   frames.swapPending(n);
-  const arity = frames.arity[n]!;
+  const arity = frames.arity[n];
   frames.arity[n] = 0;
   openJoin(t, n);
   frames.arity[n] = arity;
@@ -114,11 +114,11 @@ function payloadBuffer(t: FunctionTranslator): number {
 function pushCaught(t: FunctionTranslator, tag: number, withRef: boolean): void {
   const { b, env } = t;
   if (tag >= 0) {
-    const { params } = env.valid.tagTypes[tag]!;
+    const { params } = env.valid.tagTypes[tag];
     t.reserve(params.length + 1);
     const buffer = params.length > 0 ? payloadBuffer(t) : 0;
     for (let k = 0; k < params.length; k++) {
-      t.push(b.emit(OP.LOAD, tyOf(params[k]!), buffer, 0, env.payloadRegion, k * PAYLOAD_ENTRY));
+      t.push(b.emit(OP.LOAD, tyOf(params[k]), buffer, 0, env.payloadRegion, k * PAYLOAD_ENTRY));
     }
   }
   if (withRef) t.push(callBuiltin(t, "caught"));
@@ -143,7 +143,7 @@ function openAt(t: FunctionTranslator, e: number, n: number): void {
   const { f, b, frames } = t;
   f.edgeTo[e] = b.openBlock(0, false);
   f.edgeArgs[e] = f.poolCount;
-  t.sp = frames.height[n]!;
+  t.sp = frames.height[n];
   t.reachable = true;
 }
 
@@ -151,7 +151,7 @@ function openAt(t: FunctionTranslator, e: number, n: number): void {
 export function endTryTable(t: FunctionTranslator, n: number): void {
   const { frames } = t;
   const clauses = t.clauses.pop()!;
-  frames.tryFrame = frames.outerTry[n]!;
+  frames.tryFrame = frames.outerTry[n];
   if (frames.thrownCount[n] === 0) return;
   if (t.reachable) jumpToFrame(t, n);
   openLanding(t, n);
@@ -181,7 +181,7 @@ export function enterCatch(t: FunctionTranslator, tag: number): void {
   if (t.reachable) jumpToFrame(t, n);
   if (frames.kind[n] === TRY) {
     frames.kind[n] = CATCH;
-    frames.tryFrame = frames.outerTry[n]!;
+    frames.tryFrame = frames.outerTry[n];
     frames.elseEdge[n] = NOTHING_LEFT;
     if (frames.thrownCount[n] === 0) return;
     openLanding(t, n);
@@ -189,12 +189,12 @@ export function enterCatch(t: FunctionTranslator, tag: number): void {
     frames.landingTrail[n] = frames.floor = frames.trailCount;
   } else {
     if (frames.elseEdge[n] === NOTHING_LEFT) return;
-    frames.undo(frames.landingTrail[n]!);
-    openAt(t, frames.elseEdge[n]!, n);
+    frames.undo(frames.landingTrail[n]);
+    openAt(t, frames.elseEdge[n], n);
   }
-  frames.elseEdge[n] = tag >= 0 ? testTag(t, frames.landingTag[n]!, tag) : NOTHING_LEFT;
+  frames.elseEdge[n] = tag >= 0 ? testTag(t, frames.landingTag[n], tag) : NOTHING_LEFT;
   pushCaught(t, tag, false);
-  const body = env.summaries.flags[t.funcIndex - env.valid.importedFuncCount]!;
+  const body = env.summaries.flags[t.funcIndex - env.valid.importedFuncCount];
   frames.caught[n] = (body & BODY.RETHROW) !== 0 ? callBuiltin(t, "caught") : 0;
 }
 
@@ -202,15 +202,15 @@ export function enterCatch(t: FunctionTranslator, tag: number): void {
 export function endTry(t: FunctionTranslator, n: number, delegate: number): void {
   const { frames } = t;
   if (frames.kind[n] === TRY) {
-    frames.tryFrame = frames.outerTry[n]!;
+    frames.tryFrame = frames.outerTry[n];
     if (frames.thrownCount[n] === 0) return;
     if (t.reachable) jumpToFrame(t, n);
     openLanding(t, n);
     handOn(t, delegate < 0 ? frames.tryFrame : tryAt(t, n - 1 - delegate));
   } else if (frames.elseEdge[n] !== NOTHING_LEFT) {
     if (t.reachable) jumpToFrame(t, n);
-    frames.undo(frames.landingTrail[n]!);
-    openAt(t, frames.elseEdge[n]!, n);
+    frames.undo(frames.landingTrail[n]);
+    openAt(t, frames.elseEdge[n], n);
     handOn(t, frames.tryFrame);
   }
 }
@@ -218,8 +218,8 @@ export function endTry(t: FunctionTranslator, n: number, delegate: number): void
 /** The try that sees exceptions at the label of frame `n`. */
 function tryAt(t: FunctionTranslator, n: number): number {
   const { frames } = t;
-  const kind = frames.kind[n]!;
-  return kind === TRY || kind === TRY_TABLE ? n : frames.outerTry[n]!;
+  const kind = frames.kind[n];
+  return kind === TRY || kind === TRY_TABLE ? n : frames.outerTry[n];
 }
 
 /**
@@ -229,15 +229,15 @@ function tryAt(t: FunctionTranslator, n: number): number {
 function localCatch(t: FunctionTranslator, tag: number): boolean {
   const { frames, env } = t;
   const { importedTagCount, tagTypes } = env.valid;
-  for (let n = frames.tryFrame; n >= 0; n = frames.outerTry[n]!) {
+  for (let n = frames.tryFrame; n >= 0; n = frames.outerTry[n]) {
     if (frames.kind[n] !== TRY_TABLE || frames.localLimit[n] !== t.localEnd || n < t.bodyFrame) return false;
-    for (const { kind, tag: wanted, label } of t.clauses[frames.clauses[n]!]!) {
+    for (const { kind, tag: wanted, label } of t.clauses[frames.clauses[n]]) {
       if (wanted >= 0 && wanted !== tag) {
         if (wanted < importedTagCount && tag < importedTagCount) return false;
         continue;
       }
       if ((kind & 1) !== 0) return false;
-      if (wanted < 0) t.sp -= tagTypes[tag]!.params.length;
+      if (wanted < 0) t.sp -= tagTypes[tag].params.length;
       branch(t, frames.count - n + label);
       return true;
     }
@@ -247,12 +247,12 @@ function localCatch(t: FunctionTranslator, tag: number): boolean {
 
 function translateThrow(t: FunctionTranslator, imm: Immediates): void {
   const { b, env } = t;
-  const { params } = env.valid.tagTypes[imm.index]!;
+  const { params } = env.valid.tagTypes[imm.index];
   if (localCatch(t, imm.index)) return;
   t.sp -= params.length;
   const buffer = params.length > 0 ? payloadBuffer(t) : 0;
   for (let k = 0; k < params.length; k++) {
-    b.emit(OP.STORE, NONE, buffer, t.stack[t.sp + k]!, env.payloadRegion, k * PAYLOAD_ENTRY);
+    b.emit(OP.STORE, NONE, buffer, t.stack[t.sp + k], env.payloadRegion, k * PAYLOAD_ENTRY);
   }
   raise(t, "throw", b.i32(imm.index));
 }
@@ -262,7 +262,7 @@ function translateThrowRef(t: FunctionTranslator): void {
 }
 
 function translateRethrow(t: FunctionTranslator, imm: Immediates): void {
-  raise(t, "throw_ref", t.frames.caught[t.frames.count - 1 - imm.index]!);
+  raise(t, "throw_ref", t.frames.caught[t.frames.count - 1 - imm.index]);
 }
 
 /** Handlers by mnemonic. */

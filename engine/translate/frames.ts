@@ -177,7 +177,7 @@ export class Frames {
 
   /** Assigns a local. */
   setLocal(slot: number, value: number): void {
-    const logged = this.loggedAt[slot]!;
+    const logged = this.loggedAt[slot];
     if (logged <= this.floor) {
       const n = this.trailCount;
       if (n >= this.trailSlot.length) {
@@ -186,7 +186,7 @@ export class Frames {
         this.trailPrev = grown(this.trailPrev, n + 1);
       }
       this.trailSlot[n] = slot;
-      this.trailOld[n] = this.locals[slot]!;
+      this.trailOld[n] = this.locals[slot];
       this.trailPrev[n] = logged;
       this.loggedAt[slot] = this.trailCount = n + 1;
     }
@@ -196,9 +196,9 @@ export class Frames {
   /** Gives back the values that locals had when the trail had length `start`. */
   undo(start: number): void {
     for (let n = this.trailCount - 1; n >= start; n--) {
-      const slot = this.trailSlot[n]!;
-      this.locals[slot] = this.trailOld[n]!;
-      this.loggedAt[slot] = this.trailPrev[n]!;
+      const slot = this.trailSlot[n];
+      this.locals[slot] = this.trailOld[n];
+      this.loggedAt[slot] = this.trailPrev[n];
     }
     this.trailCount = start;
   }
@@ -207,11 +207,11 @@ export class Frames {
   compact(start: number, floor: number): void {
     let kept = start;
     for (let n = start; n < this.trailCount; n++) {
-      const slot = this.trailSlot[n]!;
-      const prev = this.trailPrev[n]!;
+      const slot = this.trailSlot[n];
+      const prev = this.trailPrev[n];
       if (prev <= floor) {
         this.trailSlot[kept] = slot;
-        this.trailOld[kept] = this.trailOld[n]!;
+        this.trailOld[kept] = this.trailOld[n];
         this.trailPrev[kept++] = prev;
         this.loggedAt[slot] = kept;
       } else if (prev <= start) {
@@ -224,24 +224,24 @@ export class Frames {
 
   /** Adds edge `e`, with a snapshot, to those that wait for frame `n`. */
   addPending(n: number, e: number, snap: number, pairs: number): void {
-    this.#record(e, snap, pairs, this.firstEdge[n]!);
+    this.#record(e, snap, pairs, this.firstEdge[n]);
     this.firstEdge[n] = e;
-    this.edgeCount[n]!++;
+    this.edgeCount[n]++;
   }
 
   /** Adds edge `e`, with a snapshot of locals only, to those by which exceptions reach try `n`. */
   addThrown(n: number, e: number, snap: number, pairs: number): void {
-    this.#record(e, snap, pairs, this.firstThrown[n]!);
+    this.#record(e, snap, pairs, this.firstThrown[n]);
     this.firstThrown[n] = e;
-    this.thrownCount[n]!++;
+    this.thrownCount[n]++;
   }
 
   /** Exchanges the edges that wait for frame `n` with those of its exceptions. */
   swapPending(n: number): void {
-    const first = this.firstEdge[n]!;
-    const count = this.edgeCount[n]!;
-    this.firstEdge[n] = this.firstThrown[n]!;
-    this.edgeCount[n] = this.thrownCount[n]!;
+    const first = this.firstEdge[n];
+    const count = this.edgeCount[n];
+    this.firstEdge[n] = this.firstThrown[n];
+    this.edgeCount[n] = this.thrownCount[n];
     this.firstThrown[n] = first;
     this.thrownCount[n] = count;
   }
@@ -270,10 +270,10 @@ export class Frames {
     let at = this.snapCount;
     const first = at;
     for (let n = start; n < this.trailCount; n++) {
-      const slot = trailSlot[n]!;
-      if (trailPrev[n]! > start || locals[slot] === trailOld[n] || slot >= limit) continue;
+      const slot = trailSlot[n];
+      if (trailPrev[n] > start || locals[slot] === trailOld[n] || slot >= limit) continue;
       snaps[at++] = slot;
-      snaps[at++] = locals[slot]!;
+      snaps[at++] = locals[slot];
     }
     this.snapCount = at;
     return (at - first) >> 1;
@@ -284,7 +284,7 @@ export class Frames {
     const start = this.savedCount;
     this.savedCount = start + count;
     if (this.savedCount > this.savedParams.length) this.savedParams = grown(this.savedParams, this.savedCount);
-    for (let k = 0; k < count; k++) this.savedParams[start + k] = stack[from + k]!;
+    for (let k = 0; k < count; k++) this.savedParams[start + k] = stack[from + k];
     return start;
   }
 }

@@ -43,11 +43,11 @@ export function addPrice(t: FunctionTranslator, price: number): void {
 
 /** An instruction is about to be translated, or passed over as dead. */
 export function meterInstruction(t: FunctionTranslator, id: number): void {
-  addPrice(t, FUEL_PRICE[id]!);
-  const shift = FUEL_BULK_SHIFT[id]!;
+  addPrice(t, FUEL_PRICE[id]);
+  const shift = FUEL_BULK_SHIFT[id];
   if (shift !== 0 && t.reachable) {
     const { b } = t;
-    const count = t.stack[t.sp - 1]!;
+    const count = t.stack[t.sp - 1];
     const wide = t.f.ty[count] === I64 ? count : b.unary(OP.EXTEND_U, I64, count);
     take(t, b.binary(OP.SHR_U, I64, wide, b.i64(shift, 0)));
   }

@@ -51,4 +51,4 @@ export const FUEL_PRICE: Uint8Array = column(PRICE_ROWS, DEFAULT_PRICE);
 /** Shift by opcode row, 0 for what is not a bulk instruction. */
 export const FUEL_BULK_SHIFT: Uint8Array = column(BULK_ROWS, 0);
 /** The price of `if`, which the translator sees as a frame. */
-export const FUEL_PRICE_OF_IF: number = FUEL_PRICE[OPCODES.find(({ mnemonic }) => mnemonic === "if")!.id]!;
+export const FUEL_PRICE_OF_IF: number = FUEL_PRICE[OPCODES.find(({ mnemonic }) => mnemonic === "if")!.id];

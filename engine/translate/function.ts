@@ -242,12 +242,12 @@ export class FunctionTranslator implements CodeVisitor {
   }
 
   pop(): number {
-    return this.stack[--this.sp]!;
+    return this.stack[--this.sp];
   }
 
   /** The zero of type `ty`, in the entry block if it is there. */
   zero(ty: number): number {
-    const zero = this.zeros[ty]!;
+    const zero = this.zeros[ty];
     if (zero !== 0) return zero;
     return ty === TY.V128 ? vectorConstant(this, ZERO_VECTOR) : this.b.constant(ty, 0, 0);
   }
@@ -278,54 +278,54 @@ export class FunctionTranslator implements CodeVisitor {
     const stack = this.stack;
     switch (CASE[id]) {
       case LOCAL_GET:
-        stack[this.sp++] = this.frames.locals[this.localBase + imm.index]!;
+        stack[this.sp++] = this.frames.locals[this.localBase + imm.index];
         return;
       case LOCAL_SET:
-        this.frames.setLocal(this.localBase + imm.index, stack[--this.sp]!);
+        this.frames.setLocal(this.localBase + imm.index, stack[--this.sp]);
         return;
       case LOCAL_TEE:
-        this.frames.setLocal(this.localBase + imm.index, stack[this.sp - 1]!);
+        this.frames.setLocal(this.localBase + imm.index, stack[this.sp - 1]);
         return;
       case CONST32:
-        stack[this.sp++] = b.constant(IR_TY[id]!, imm.lo, 0);
+        stack[this.sp++] = b.constant(IR_TY[id], imm.lo, 0);
         return;
       case BINARY: {
         const sp = this.sp - 1;
-        stack[sp - 1] = b.binary(IR_OP[id]!, IR_TY[id]!, stack[sp - 1]!, stack[sp]!);
+        stack[sp - 1] = b.binary(IR_OP[id], IR_TY[id], stack[sp - 1], stack[sp]);
         this.sp = sp;
         return;
       }
       case LOAD:
         b.pos = at;
-        translateLoad(this, IR_OP[id]!, IR_TY[id]!, imm);
+        translateLoad(this, IR_OP[id], IR_TY[id], imm);
         return;
       case STORE:
         b.pos = at;
-        translateStore(this, IR_OP[id]!, imm);
+        translateStore(this, IR_OP[id], imm);
         return;
       case UNARY:
         b.pos = at;
-        stack[this.sp - 1] = b.unary(IR_OP[id]!, IR_TY[id]!, stack[this.sp - 1]!);
+        stack[this.sp - 1] = b.unary(IR_OP[id], IR_TY[id], stack[this.sp - 1]);
         return;
       case EQZ:
-        stack[this.sp - 1] = b.eqz(stack[this.sp - 1]!);
+        stack[this.sp - 1] = b.eqz(stack[this.sp - 1]);
         return;
       case DIVIDE: {
         b.pos = at;
         const sp = this.sp - 1;
-        stack[sp - 1] = b.divide(IR_OP[id]!, IR_TY[id]!, stack[sp - 1]!, stack[sp]!);
+        stack[sp - 1] = b.divide(IR_OP[id], IR_TY[id], stack[sp - 1], stack[sp]);
         this.sp = sp;
         return;
       }
       case CONST64:
-        stack[this.sp++] = b.constant(IR_TY[id]!, imm.lo, imm.hi);
+        stack[this.sp++] = b.constant(IR_TY[id], imm.lo, imm.hi);
         return;
       case DROP:
         this.sp--;
         return;
       case SELECT: {
         const sp = (this.sp -= 2) - 1;
-        stack[sp] = b.select(this.f.ty[stack[sp]!]!, stack[sp]!, stack[sp + 1]!, stack[sp + 2]!);
+        stack[sp] = b.select(this.f.ty[stack[sp]], stack[sp], stack[sp + 1], stack[sp + 2]);
         return;
       }
       case NOP:
@@ -379,7 +379,7 @@ export class FunctionTranslator implements CodeVisitor {
         return;
     }
     const handler = HANDLERS[id];
-    if (handler === undefined) throw notCompiled(OPCODES[id]!.feature, OPCODES[id]!.mnemonic, at);
+    if (handler === undefined) throw notCompiled(OPCODES[id].feature, OPCODES[id].mnemonic, at);
     handler(this, imm, at);
   }
 
@@ -447,14 +447,14 @@ export function translateFunction(env: ModuleEnv, definedIndex: number, f: IrFun
   idle = undefined;
   const { valid } = env;
   const funcIndex = valid.importedFuncCount + definedIndex;
-  f.reset(env.summaries.bytes[definedIndex]! + valid.funcTypes[funcIndex]!.params.length);
+  f.reset(env.summaries.bytes[definedIndex] + valid.funcTypes[funcIndex].params.length);
   f.funcIndex = funcIndex;
   f.signatures = env.signatures;
-  f.signature = env.signatures[env.funcSignature[funcIndex]!]!;
+  f.signature = env.signatures[env.funcSignature[funcIndex]];
   f.inlineSites.push({ parent: 0, callPos: 0, funcIndex });
   t.reset(env, f);
   validateBody(valid, funcIndex, t);
-  if (t.keptCalls === 0 && (env.summaries.flags[definedIndex]! & BODY.CALL) !== 0) becomeCallFree(t);
+  if (t.keptCalls === 0 && (env.summaries.flags[definedIndex] & BODY.CALL) !== 0) becomeCallFree(t);
   // A translator that an error has interrupted is not used again.
   idle = t;
 }

@@ -42,11 +42,11 @@ function growthBudget(bytes: number): number {
 
 /** Does `unreachable` follow the instruction in hand, a plain call? */
 function isLastCall(t: FunctionTranslator): boolean {
-  const { body } = t.env.valid.funcs[t.funcIndex - t.env.valid.importedFuncCount]!;
+  const { body } = t.env.valid.funcs[t.funcIndex - t.env.valid.importedFuncCount];
   const { bytes, offset } = body;
   let at = t.b.pos - offset;
   if (bytes[at++] !== CALL_BYTE) return false;
-  while (bytes[at++]! >= 0x80);
+  while (bytes[at++] >= 0x80);
   return goesNoFurther(bytes, at);
 }
 
@@ -56,23 +56,23 @@ export function shouldInline(t: FunctionTranslator, funcIndex: number): boolean 
   if (!env.optimizations["inline"]) return false;
   const { summaries, valid } = env;
   const defined = funcIndex - valid.importedFuncCount;
-  const bytes = summaries.bytes[defined]!;
-  const flags = summaries.flags[defined]!;
+  const bytes = summaries.bytes[defined];
+  const flags = summaries.flags[defined];
   if ((flags & BODY.EXCEPTIONS) !== 0 || t.inlineDepth >= MAX_DEPTH) return false;
   const recursive = (flags & BODY.SELF_CALL) !== 0;
   // Into itself and no deeper: that halves the calls, which are most of such a function's work.
   if (recursive ? t.inlineDepth > 0 || t.funcIndex !== funcIndex : t.chain.includes(funcIndex)) return false;
   if (t.inlineBudget < 0) { // the first call of the function itself
-    t.inlineBudget = growthBudget(summaries.bytes[t.funcIndex - valid.importedFuncCount]!);
+    t.inlineBudget = growthBudget(summaries.bytes[t.funcIndex - valid.importedFuncCount]);
   }
-  if (bytes > t.inlineBudget || summaries.locals[defined]! > MAX_LOCALS) return false;
+  if (bytes > t.inlineBudget || summaries.locals[defined] > MAX_LOCALS) return false;
   if (recursive) return bytes <= RECURSIVE_BYTES;
   const loops = (flags & BODY.LOOP) !== 0;
   if (loops && !env.optimizations["inline-loop-callees"]) return false;
   let limit = (flags & BODY.RETURNING_CALL) !== 0 ? WRAPPER_BYTES : LEAF_BYTES;
   if (summaries.callSites[defined] === 1 && !loops) limit = SINGLE_SITE_BYTES;
-  const params = valid.funcTypes[funcIndex]!.params.length;
-  for (let k = 1; k <= params; k++) if (t.b.isConst(t.stack[t.sp - k]!)) limit += CONSTANT_BONUS;
+  const params = valid.funcTypes[funcIndex].params.length;
+  for (let k = 1; k <= params; k++) if (t.b.isConst(t.stack[t.sp - k])) limit += CONSTANT_BONUS;
   if (bytes > limit || isLastCall(t)) return false;
   if (loops) env.statistics.count("inline-loop-callees");
   return true;
@@ -82,7 +82,7 @@ export function shouldInline(t: FunctionTranslator, funcIndex: number): boolean 
 export function inlineCall(t: FunctionTranslator, funcIndex: number): void {
   const { env, f, b, loops } = t;
   env.statistics.count("inline");
-  t.inlineBudget -= env.summaries.bytes[funcIndex - env.valid.importedFuncCount]!;
+  t.inlineBudget -= env.summaries.bytes[funcIndex - env.valid.importedFuncCount];
   const { charge, price, depthGot, depthLeft } = t;
   t.charge = 0;
   t.price = 0;
@@ -106,7 +106,7 @@ export function inlineCall(t: FunctionTranslator, funcIndex: number): void {
   t.openLoops = openLoops;
   t.nextLoop = nextLoop;
   t.room = room;
-  t.reserve(env.valid.funcTypes[funcIndex]!.results.length);
+  t.reserve(env.valid.funcTypes[funcIndex].results.length);
   loops.truncate(records);
   b.pos = pos;
   b.site = site;

@@ -76,7 +76,7 @@ export class LoopScan {
 
   /** Takes records off again: only the first `loops` stay. */
   truncate(loops: number): void {
-    if (loops < this.loopCount) this.listCount = this.#mark[loops]!;
+    if (loops < this.loopCount) this.listCount = this.#mark[loops];
     this.loopCount = loops;
   }
 
@@ -91,7 +91,7 @@ export class LoopScan {
     this.#openFrame(0, this.#openLoopRecord(loops++));
     depth = 1;
     while (depth > 0) {
-      const action = ACTION[reader.next()]!;
+      const action = ACTION[reader.next()];
       switch (action) {
         case OTHER:
           break;
@@ -106,13 +106,13 @@ export class LoopScan {
           break;
         case CLOSE:
           depth--;
-          if (this.#frames[depth]! >= 0) this.#closeLoop(--loops);
+          if (this.#frames[depth] >= 0) this.#closeLoop(--loops);
           break;
         case BRANCH:
           this.#target(depth, imm.index);
           break;
         case SWITCH:
-          for (let n = 0; n <= imm.labelCount; n++) this.#target(depth, imm.labels[n]!);
+          for (let n = 0; n <= imm.labelCount; n++) this.#target(depth, imm.labels[n]);
           break;
         case CATCHES:
           for (const clause of imm.catches) this.#target(depth, clause.label);
@@ -151,8 +151,8 @@ export class LoopScan {
   }
 
   #assign(local: number, open: number): void {
-    const mark = this.#openLoop[open - 1]! + 1;
-    const owner = this.#owner[local]!;
+    const mark = this.#openLoop[open - 1] + 1;
+    const owner = this.#owner[local];
     if (owner === mark) return;
     if (this.#workCount >= this.#work.length) {
       this.#work = grown(this.#work, this.#workCount + 1);
@@ -165,18 +165,18 @@ export class LoopScan {
 
   /** Writes the record of the innermost open loop, number `open` of the open ones, and hands its locals to the one around it. */
   #closeLoop(open: number): void {
-    const loop = this.#openLoop[open]!;
-    const start = this.#openWork[open]!;
+    const loop = this.#openLoop[open];
+    const start = this.#openWork[open];
     const count = this.targeted[loop] === 1 ? this.#workCount - start : 0;
     if (this.listCount + count > MAX_LIST) this.overflow = true;
     const listed = !this.overflow && count > 0;
     if (listed && this.listCount + count > this.list.length) this.list = grown(this.list, this.listCount + count);
     this.first[loop] = this.listCount;
-    const parent = open > 0 ? this.#openLoop[open - 1]! + 1 : 0;
+    const parent = open > 0 ? this.#openLoop[open - 1] + 1 : 0;
     let kept = start;
     for (let n = start; n < this.#workCount; n++) {
-      const local = this.#work[n]!;
-      const before = this.#before[n]!;
+      const local = this.#work[n];
+      const before = this.#before[n];
       if (listed) this.list[this.listCount++] = local;
       if (parent === 0 || before === parent) {
         this.#owner[local] = before;
@@ -192,7 +192,7 @@ export class LoopScan {
 
   #target(depth: number, label: number): void {
     if (label >= depth) return;
-    const loop = this.#frames[depth - 1 - label]!;
+    const loop = this.#frames[depth - 1 - label];
     if (loop >= 0) this.targeted[loop] = 1;
   }
 }

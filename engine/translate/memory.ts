@@ -75,7 +75,7 @@ export function checkBounds(t: FunctionTranslator, imm: Immediates, operand: num
 /** Pointer to byte `address` (i32 or i64) of a memory. */
 function pointerInto(t: FunctionTranslator, memory: number, address: number): number {
   const { b, env } = t;
-  const base = b.emit(OP.LOAD, I64, 0, 0, SIZES, env.memoryOffset[memory]! + MEMORY.BASE);
+  const base = b.emit(OP.LOAD, I64, 0, 0, SIZES, env.memoryOffset[memory] + MEMORY.BASE);
   return b.binary(OP.ADD, I64, base, wide(t, address));
 }
 
@@ -87,18 +87,18 @@ function wide(t: FunctionTranslator, value: number): number {
 /** The load rows of memory instructions with a scalar result. */
 export function translateLoad(t: FunctionTranslator, op: number, ty: number, imm: Immediates): void {
   const { stack } = t;
-  const width = WIDTH[op]! || TYPE_WIDTH[ty]!;
-  const address = checkedAddress(t, imm, stack[t.sp - 1]!, width);
-  stack[t.sp - 1] = t.b.emit(op, ty, address, 0, t.env.memoryRegion[imm.memory]!, staticOffset);
+  const width = WIDTH[op] || TYPE_WIDTH[ty];
+  const address = checkedAddress(t, imm, stack[t.sp - 1], width);
+  stack[t.sp - 1] = t.b.emit(op, ty, address, 0, t.env.memoryRegion[imm.memory], staticOffset);
 }
 
 /** The store rows. */
 export function translateStore(t: FunctionTranslator, op: number, imm: Immediates): void {
   const { stack } = t;
-  const value = stack[--t.sp]!;
-  const width = WIDTH[op]! || TYPE_WIDTH[t.f.ty[value]!]!;
-  const address = checkedAddress(t, imm, stack[--t.sp]!, width);
-  t.b.emit(op, NONE, address, value, t.env.memoryRegion[imm.memory]!, staticOffset);
+  const value = stack[--t.sp];
+  const width = WIDTH[op] || TYPE_WIDTH[t.f.ty[value]];
+  const address = checkedAddress(t, imm, stack[--t.sp], width);
+  t.b.emit(op, NONE, address, value, t.env.memoryRegion[imm.memory], staticOffset);
 }
 
 /** Calls a runtime routine. Returns its result, or 0. */
@@ -106,11 +106,11 @@ export function callBuiltin(t: FunctionTranslator, name: BuiltinName, ...args: n
   const { env, b } = t;
   const list = takePool(t, args.length);
   t.keptCalls++;
-  for (let k = 0; k < args.length; k++) t.f.pool[list + k] = args[k]!;
+  for (let k = 0; k < args.length; k++) t.f.pool[list + k] = args[k];
   const number = BUILTIN[name];
-  const signature = env.builtinSignature[number]!;
-  const { results } = env.signatures[signature]!;
-  return b.emit(OP.CALL_BUILTIN, results.length === 1 ? results[0]! : NONE, list, args.length, number, signature);
+  const signature = env.builtinSignature[number];
+  const { results } = env.signatures[signature];
+  return b.emit(OP.CALL_BUILTIN, results.length === 1 ? results[0] : NONE, list, args.length, number, signature);
 }
 
 /** Byte length of a memory, i64; that of a shared one is read anew each time, since any thread may grow it. */
@@ -126,7 +126,7 @@ function byteLength(t: FunctionTranslator, memory: number): number {
     );
     return t.b.emit(OP.ATOMIC_LOAD, I64, at, 0, atomicWord(t.env.sharedLengthRegion, 3), 0);
   }
-  return t.b.emit(OP.LOAD, I64, 0, 0, SIZES, t.env.memoryOffset[memory]! + MEMORY.LENGTH);
+  return t.b.emit(OP.LOAD, I64, 0, 0, SIZES, t.env.memoryOffset[memory] + MEMORY.LENGTH);
 }
 
 function memorySize(t: FunctionTranslator, imm: Immediates): void {
@@ -152,8 +152,8 @@ function checkRange(t: FunctionTranslator, memory: number, start: number, count:
 /** The constant length of a bulk operation that is worth unrolling, else −1. */
 function smallLength(t: FunctionTranslator, count: number): number {
   const { f, b } = t;
-  const small = b.isConst(count) && f.c[count] === 0 && f.imm[count]! >= 0 && f.imm[count]! <= MAX_UNROLLED;
-  return small ? f.imm[count]! : -1;
+  const small = b.isConst(count) && f.c[count] === 0 && f.imm[count] >= 0 && f.imm[count] <= MAX_UNROLLED;
+  return small ? f.imm[count] : -1;
 }
 
 /** Operation and type of the widest access of at most `left` bytes. */
@@ -202,11 +202,11 @@ function memoryCopy(t: FunctionTranslator, imm: Immediates): void {
   const sourceAddress = provenAddress(t, from, source);
   const pieces: number[] = [];
   for (let at = 0; at < length; at += pieceWidth(length - at)) {
-    pieces.push(loadPiece(t, sourceAddress, at, pieceWidth(length - at), env.memoryRegion[from]!));
+    pieces.push(loadPiece(t, sourceAddress, at, pieceWidth(length - at), env.memoryRegion[from]));
   }
   let next = 0;
   for (let at = 0; at < length; at += pieceWidth(length - at)) {
-    storePiece(t, targetAddress, at, pieceWidth(length - at), env.memoryRegion[to]!, pieces[next++]!);
+    storePiece(t, targetAddress, at, pieceWidth(length - at), env.memoryRegion[to], pieces[next++]);
   }
 }
 
@@ -223,12 +223,12 @@ function memoryFill(t: FunctionTranslator, imm: Immediates): void {
     return;
   }
   const address = provenAddress(t, memory, target);
-  const word = Math.imul(f.imm[value]! & 0xff, 0x01010101);
+  const word = Math.imul(f.imm[value] & 0xff, 0x01010101);
   for (let at = 0; at < length; at += pieceWidth(length - at)) {
     const width = pieceWidth(length - at);
     const mask = width === 1 ? 0xff : width === 2 ? 0xffff : -1;
     const pattern = width === 8 ? b.i64(word, word) : b.i32(word & mask);
-    storePiece(t, address, at, width, env.memoryRegion[memory]!, pattern);
+    storePiece(t, address, at, width, env.memoryRegion[memory], pattern);
   }
 }
 

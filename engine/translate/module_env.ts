@@ -160,7 +160,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
   const typeSignature = Int32Array.from(valid.types, ({ composite }) => {
     return composite.kind === "func" ? table.ofType(composite) : -1;
   });
-  const funcSignature = Int32Array.from(valid.funcTypeIndices, (index) => typeSignature[index]!);
+  const funcSignature = Int32Array.from(valid.funcTypeIndices, (index) => typeSignature[index]);
   const builtinSignature = Int32Array.from(BUILTIN_ROWS, (row) => table.idOf(row.params, row.results));
   const classes = new AliasClasses();
   const summaries = options.summaries ?? summarize(valid);
@@ -247,7 +247,7 @@ function placeGlobals(valid: ValidModule, layout: ContextLayout, classes: AliasC
   const globalValues: (ConstValue | undefined)[] = [];
   const importedClass = classes.take();
   for (let k = 0; k < count; k++) {
-    const { type, mutable } = globalTypes[k]!;
+    const { type, mutable } = globalTypes[k];
     globalTy[k] = tyOf(type);
     globalOffset[k] = layout.globalsOffset + k * GLOBAL_SIZE;
     globalRegion[k] = region(REGION.CONTEXT, CLASS_CONSTANT);
@@ -258,7 +258,7 @@ function placeGlobals(valid: ValidModule, layout: ContextLayout, classes: AliasC
     } else if (mutable) {
       globalRegion[k] = region(REGION.CONTEXT, classes.take());
     } else if (k >= importedGlobalCount) {
-      globalValues[k] = constValue(valid.globals[k - importedGlobalCount]!.init, globalValues);
+      globalValues[k] = constValue(valid.globals[k - importedGlobalCount].init, globalValues);
       if (globalValues[k] !== undefined) globalKind[k] = GLOBAL.KNOWN;
     }
   }
@@ -279,7 +279,7 @@ function placeTables(
   const tableFixedLength = new Int32Array(count).fill(-1);
   const importedClass = classes.take();
   for (let k = 0; k < count; k++) {
-    const { limits } = tableTypes[k]!;
+    const { limits } = tableTypes[k];
     tableOffset[k] = layout.tablesOffset + k * TABLE.SIZE;
     // Also of a table that is never written: a load of CLASS_CONSTANT may move above the check of its index.
     tableRegion[k] = region(REGION.POINTER, k < importedTableCount ? importedClass : classes.take());

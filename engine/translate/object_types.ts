@@ -42,7 +42,7 @@ export function objectTypes(valid: ValidModule, take: () => number): (ObjectType
     return known;
   };
   return valid.types.map(({ composite }, index) => {
-    const id = valid.canonicalIds[index]!;
+    const id = valid.canonicalIds[index];
     if (composite.kind === "func") return undefined;
     if (composite.kind === "array") {
       const { storage, mutable } = composite.field;
@@ -58,7 +58,7 @@ export function objectTypes(valid: ValidModule, take: () => number): (ObjectType
     const { fields } = composite;
     const { offsets, bytes } = layoutFields(fields.map(({ storage }) => byteSize(storage)));
     const regions = Int32Array.from(fields, ({ mutable }, field) => {
-      const kind = offsets[field]! < FIRST_PAGE ? REGION.STRUCT : REGION.POINTER;
+      const kind = offsets[field] < FIRST_PAGE ? REGION.STRUCT : REGION.POINTER;
       return region(kind, mutable ? classOf(id, field) : CLASS_CONSTANT);
     });
     return { isArray: false, bytes, elementShift: 0, storage: fields.map(({ storage }) => storage), offsets, regions };

@@ -69,9 +69,9 @@ function structNew(t: FunctionTranslator, imm: Immediates): void {
   const object = allocateStruct(t, imm.index, type);
   t.sp -= count;
   for (let k = 0; k < count; k++) {
-    const value = stack[t.sp + k]!;
+    const value = stack[t.sp + k];
     if (isZeroValue(t, value)) continue;
-    b.emit(storeOp(type.storage[k]!), NONE, object, value, type.regions[k]!, type.offsets[k]!);
+    b.emit(storeOp(type.storage[k]), NONE, object, value, type.regions[k], type.offsets[k]);
   }
   t.push(object);
 }
@@ -90,22 +90,22 @@ function structGet(signed: boolean): Handler {
   return (t, imm) => {
     const { storage, regions, offsets } = t.env.objectTypes[imm.index]!;
     const field = imm.index2;
-    const word = regions[field]!;
+    const word = regions[field];
     const object = t.pop();
     checkFarField(t, object, word);
-    const op = loadOp(storage[field]!, signed);
-    t.push(t.b.emit(op, fieldTy(storage[field]!), object, TRAP.NULL_STRUCTURE, word, offsets[field]!));
+    const op = loadOp(storage[field], signed);
+    t.push(t.b.emit(op, fieldTy(storage[field]), object, TRAP.NULL_STRUCTURE, word, offsets[field]));
   };
 }
 
 function structSet(t: FunctionTranslator, imm: Immediates): void {
   const { storage, regions, offsets } = t.env.objectTypes[imm.index]!;
   const field = imm.index2;
-  const word = regions[field]!;
+  const word = regions[field];
   const value = t.pop();
   const object = t.pop();
   checkFarField(t, object, word);
-  t.b.emit(storeOp(storage[field]!), NONE, object, value, word, offsets[field]!);
+  t.b.emit(storeOp(storage[field]), NONE, object, value, word, offsets[field]);
 }
 
 function refI31(t: FunctionTranslator): void {

@@ -23,7 +23,7 @@ const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 /** `global.get` */
 export function translateGlobalGet(t: FunctionTranslator, index: number): void {
   const { b, env } = t;
-  const ty = env.globalTy[index]!;
+  const ty = env.globalTy[index];
   switch (env.globalKind[index]) {
     case GLOBAL.KNOWN: {
       const value = env.globalValues[index]!;
@@ -31,10 +31,10 @@ export function translateGlobalGet(t: FunctionTranslator, index: number): void {
       return;
     }
     case GLOBAL.POINTER:
-      t.push(b.emit(OP.LOAD, ty, cellPointer(t, index), 0, env.globalRegion[index]!, 0));
+      t.push(b.emit(OP.LOAD, ty, cellPointer(t, index), 0, env.globalRegion[index], 0));
       return;
     default:
-      t.push(b.emit(OP.LOAD, ty, 0, 0, env.globalRegion[index]!, env.globalOffset[index]!));
+      t.push(b.emit(OP.LOAD, ty, 0, 0, env.globalRegion[index], env.globalOffset[index]));
   }
 }
 
@@ -43,14 +43,14 @@ export function translateGlobalSet(t: FunctionTranslator, index: number): void {
   const { b, env } = t;
   const value = t.pop();
   if (env.globalKind[index] === GLOBAL.POINTER) {
-    b.emit(OP.STORE, NONE, cellPointer(t, index), value, env.globalRegion[index]!, 0);
+    b.emit(OP.STORE, NONE, cellPointer(t, index), value, env.globalRegion[index], 0);
   } else {
-    b.emit(OP.STORE, NONE, 0, value, env.globalRegion[index]!, env.globalOffset[index]!);
+    b.emit(OP.STORE, NONE, 0, value, env.globalRegion[index], env.globalOffset[index]);
   }
 }
 
 function cellPointer(t: FunctionTranslator, index: number): number {
-  return t.b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, t.env.globalOffset[index]!);
+  return t.b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, t.env.globalOffset[index]);
 }
 
 /** Reference to function `index`: the address of its record. */
@@ -74,7 +74,7 @@ function isNull(t: FunctionTranslator, value: number): number {
 }
 
 function refAsNonNull(t: FunctionTranslator): void {
-  const condition = isNull(t, t.stack[t.sp - 1]!);
+  const condition = isNull(t, t.stack[t.sp - 1]);
   const { b, f } = t;
   if (b.isConst(condition) && f.imm[condition] !== 0) trapHere(t, TRAP.NULL_REFERENCE);
   else b.trapIf(condition, TRAP.NULL_REFERENCE);
@@ -89,7 +89,7 @@ function branchOnNull(t: FunctionTranslator, imm: Immediates): void {
 
 /** `br_on_non_null`: the label gets the reference; what goes on does not. */
 function branchOnNonNull(t: FunctionTranslator, imm: Immediates): void {
-  branchWhen(t, t.b.eqz(isNull(t, t.stack[t.sp - 1]!)), imm.index);
+  branchWhen(t, t.b.eqz(isNull(t, t.stack[t.sp - 1])), imm.index);
   if (t.reachable) t.pop();
 }
 
@@ -100,30 +100,30 @@ function refFunc(t: FunctionTranslator, imm: Immediates): void {
 function tableGet(t: FunctionTranslator, imm: Immediates): void {
   const index = t.pop();
   checkTableIndex(t, imm.index, index, TRAP.TABLE_OUT_OF_BOUNDS);
-  t.push(t.b.emit(OP.LOAD, REF, elementAddress(t, imm.index, index), 0, t.env.tableRegion[imm.index]!, 0));
+  t.push(t.b.emit(OP.LOAD, REF, elementAddress(t, imm.index, index), 0, t.env.tableRegion[imm.index], 0));
 }
 
 function tableSet(t: FunctionTranslator, imm: Immediates): void {
   const value = t.pop();
   const index = t.pop();
   checkTableIndex(t, imm.index, index, TRAP.TABLE_OUT_OF_BOUNDS);
-  t.b.emit(OP.STORE, NONE, elementAddress(t, imm.index, index), value, t.env.tableRegion[imm.index]!, 0);
+  t.b.emit(OP.STORE, NONE, elementAddress(t, imm.index, index), value, t.env.tableRegion[imm.index], 0);
 }
 
 /** Has table `index` 64-bit indices? */
 function is64(t: FunctionTranslator, index: number): boolean {
-  return t.env.valid.tableTypes[index]!.limits.address === INDEX64;
+  return t.env.valid.tableTypes[index].limits.address === INDEX64;
 }
 
 function tableSize(t: FunctionTranslator, imm: Immediates): void {
   const { b, env } = t;
   const { index } = imm;
-  const fixed = env.tableFixedLength[index]!;
+  const fixed = env.tableFixedLength[index];
   const ty = is64(t, index) ? I64 : I32;
   t.push(
     fixed >= 0
       ? b.constant(ty, fixed, 0)
-      : b.emit(OP.LOAD, ty, 0, 0, env.tableSizeRegion[index]!, env.tableOffset[index]! + TABLE.LENGTH),
+      : b.emit(OP.LOAD, ty, 0, 0, env.tableSizeRegion[index], env.tableOffset[index] + TABLE.LENGTH),
   );
 }
 

@@ -61,21 +61,21 @@ function unitOf(t: FunctionTranslator, entry: number, index: number, leave: (con
 }
 
 const IN_LINE: Partial<Record<StringBuiltin, InLine>> = {
-  length: (t, [string], leave) => lengthOf(t, entryOf(t, string!), leave),
+  length: (t, [string], leave) => lengthOf(t, entryOf(t, string), leave),
   cast: (t, [string], leave) => {
-    lengthOf(t, entryOf(t, string!), leave);
-    return string!;
+    lengthOf(t, entryOf(t, string), leave);
+    return string;
   },
   test: (t, [value], leave) => {
     const { b } = t;
-    const stored = field(t, entryOf(t, value!), STRING_ENTRY.LENGTH);
+    const stored = field(t, entryOf(t, value), STRING_ENTRY.LENGTH);
     leave(b.eqz(stored));
     return b.binary(OP.NE, I32, stored, b.i32(NO_STRING));
   },
-  charCodeAt: (t, [string, index], leave) => unitOf(t, entryOf(t, string!), index!, leave),
+  charCodeAt: (t, [string, index], leave) => unitOf(t, entryOf(t, string), index, leave),
   codePointAt: (t, [string, index], leave) => {
     const { b } = t;
-    const unit = unitOf(t, entryOf(t, string!), index!, leave);
+    const unit = unitOf(t, entryOf(t, string), index, leave);
     leave(b.binary(OP.EQ, I32, b.binary(OP.AND, I32, unit, b.i32(0xf800)), b.i32(0xd800)));
     return unit;
   },
@@ -92,16 +92,16 @@ function resultType(name: StringBuiltin): number {
  */
 export function translateStringCall(t: FunctionTranslator, funcIndex: number, call: (index: number) => void): boolean {
   const { b, env, f, stack } = t;
-  const k = env.stringBuiltin[funcIndex]!;
+  const k = env.stringBuiltin[funcIndex];
   if (k < 0) return false;
-  const name = STRING_BUILTIN_NAMES[k]!;
+  const name = STRING_BUILTIN_NAMES[k];
   const index = stringBuiltinIndex(env.layout, k);
   const inLine = IN_LINE[name];
   if (inLine === undefined) {
     call(index);
     return true;
   }
-  const params = env.signatures[env.funcSignature[funcIndex]!]!.params.length;
+  const params = env.signatures[env.funcSignature[funcIndex]].params.length;
   const args = Array.from(stack.subarray(t.sp - params, t.sp));
   const left: number[] = [];
   const known = inLine(t, args, (condition) => left.push(branchAhead(t, condition)));
@@ -109,7 +109,7 @@ export function translateStringCall(t: FunctionTranslator, funcIndex: number, ca
   const cold = b.openBlock(BLOCK_COLD, false);
   for (const e of left) f.edgeTo[e] = cold;
   call(index);
-  ends.push(jumpAhead(t, stack[t.sp - 1]!));
+  ends.push(jumpAhead(t, stack[t.sp - 1]));
   const joined = b.openBlock(0, false);
   for (const e of ends) f.edgeTo[e] = joined;
   stack[t.sp - 1] = b.param(resultType(name));

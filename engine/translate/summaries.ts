@@ -98,7 +98,7 @@ export function summarize(valid: ValidModule): Summaries {
   const imported = valid.importedFuncCount;
   const edges = new CallEdges(count);
   for (let k = 0; k < count; k++) {
-    const { body } = valid.funcs[k]!;
+    const { body } = valid.funcs[k];
     reader.reset(body.bytes, 0, body.bytes.length, body.offset);
     locals[k] = skipLocals(reader);
     bytes[k] = reader.left;
@@ -154,13 +154,13 @@ class CallEdges {
       stack[0] = root;
       let depth = 1;
       while (depth > 0) {
-        const k = stack[depth - 1]!;
-        if (next[k]! === start[k + 1]!) {
+        const k = stack[depth - 1];
+        if (next[k] === start[k + 1]) {
           order[ordered++] = k;
           depth--;
           continue;
         }
-        const callee = callees[next[k]!++]!;
+        const callee = callees[next[k]++];
         if (seen[callee] === 1) continue;
         seen[callee] = 1;
         stack[depth++] = callee;
@@ -198,15 +198,15 @@ function scanBody(
   let flags = 0;
   while (!reader.done) {
     const id = reader.next();
-    const action = ACTION[id]!;
+    const action = ACTION[id];
     if (action === NOTHING) continue;
-    flags |= BITS[id]!;
+    flags |= BITS[id];
     switch (action) {
       case CALL:
         if (id === PLAIN_CALL && !goesNoFurther(reader.bytes, reader.pos)) flags |= BODY.RETURNING_CALL;
         if (imm.index === self) flags |= BODY.SELF_CALL;
         if (imm.index >= imported && imm.index - imported < callSites.length) {
-          callSites[imm.index - imported]!++;
+          callSites[imm.index - imported]++;
           edges.add(imm.index - imported);
         }
         break;

@@ -42,7 +42,7 @@ function tableContents(
   const contents: (Int32Array | undefined)[] = valid.tableTypes.map(({ limits }, k) => {
     const own = k >= valid.importedTableCount;
     if (!own || summaries.tableWritten[k] === 1 || limits.min > BigInt(MAX_ELEMENTS)) return undefined;
-    if (valid.tables[k - valid.importedTableCount]!.init !== undefined) return undefined;
+    if (valid.tables[k - valid.importedTableCount].init !== undefined) return undefined;
     return new Int32Array(Number(limits.min)).fill(-1);
   });
   for (const { kind, index } of valid.exports) if (kind === "table") contents[index] = undefined;
@@ -83,7 +83,7 @@ function factsOf(valid: ValidModule, content: Int32Array): TableFacts {
       continue;
     }
     if (func < valid.importedFuncCount) own = false;
-    const typeId = valid.canonicalIds[valid.funcTypeIndices[func]!]!;
+    const typeId = valid.canonicalIds[valid.funcTypeIndices[func]];
     const known = single.get(typeId);
     single.set(typeId, known === undefined || known === func ? func : -1);
   }

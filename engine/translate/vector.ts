@@ -26,10 +26,10 @@ const wordBytes = new Uint8Array(words.buffer);
 function vectorIndex(t: FunctionTranslator, bytes: Uint8Array): number {
   const { f } = t;
   wordBytes.set(bytes);
-  let hash = Math.imul(words[0]!, 0x9e3779b1) ^ Math.imul(words[1]!, 0x85ebca6b) ^ Math.imul(words[2]!, 0x27d4eb2f) ^
-    Math.imul(words[3]!, 0x165667b1);
+  let hash = Math.imul(words[0], 0x9e3779b1) ^ Math.imul(words[1], 0x85ebca6b) ^ Math.imul(words[2], 0x27d4eb2f) ^
+    Math.imul(words[3], 0x165667b1);
   hash = (hash ^ (hash >>> 13)) & (RECENT.length - 1);
-  const known = RECENT[hash]! - 1;
+  const known = RECENT[hash] - 1;
   if (known >= 0 && known < f.vectorCount && sameBytes(f.vectors, known * 16, bytes)) return known;
   const index = f.vectorCount++;
   if (f.vectors.length < f.vectorCount * 16) {
@@ -88,7 +88,7 @@ function bitselect(t: FunctionTranslator): void {
 
 /** Is `v` the zero vector? */
 function isZero(t: FunctionTranslator, v: number): boolean {
-  return t.b.isConst(v) && sameBytes(t.f.vectors, t.f.imm[v]! * 16, ZERO_VECTOR);
+  return t.b.isConst(v) && sameBytes(t.f.vectors, t.f.imm[v] * 16, ZERO_VECTOR);
 }
 
 /** Products of bytes are those of their extensions, which other instructions may need as well. */
@@ -105,10 +105,10 @@ function splat(t: FunctionTranslator, shape: number, x: number): number {
   const { f, b } = t;
   if (!b.isConst(x)) return vector(t, OP.VSPLAT, shape, x);
   const bytes = new Uint8Array(16);
-  const width = LANE_BYTES[shape]!;
+  const width = LANE_BYTES[shape];
   for (let k = 0; k < 16; k++) {
     const at = k % width;
-    bytes[k] = (at < 4 ? f.imm[x]! >>> (8 * at) : f.c[x]! >>> (8 * (at - 4))) & 0xff;
+    bytes[k] = (at < 4 ? f.imm[x] >>> (8 * at) : f.c[x] >>> (8 * (at - 4))) & 0xff;
   }
   return vectorConstant(t, bytes);
 }
@@ -118,7 +118,7 @@ const LANE_BYTES = Uint8Array.of(1, 2, 4, 8, 4, 8);
 // Shifts: counts are taken modulo the width of a lane.
 
 function shift(op: number, shape: number): Handler {
-  const mask = LANE_BYTES[shape]! * 8 - 1;
+  const mask = LANE_BYTES[shape] * 8 - 1;
   return (t) => {
     const count = t.b.binary(OP.AND, I32, t.pop(), t.b.i32(mask));
     const a = t.pop();
@@ -129,7 +129,7 @@ function shift(op: number, shape: number): Handler {
 // Lanes.
 
 function extract(op: number, shape: number): Handler {
-  const ty = SHAPE_LANE_TY[shape]!;
+  const ty = SHAPE_LANE_TY[shape];
   return (t, imm) => t.push(t.b.pure(op, ty, t.pop(), 0, 0, shape | (imm.lane << 8)));
 }
 
@@ -147,13 +147,13 @@ function shuffle(t: FunctionTranslator, imm: Immediates): void {
   let a = t.pop();
   const lanes = imm.bytes.slice();
   let first = 0;
-  for (let k = 0; k < 16; k++) if (lanes[k]! < 16) first++;
+  for (let k = 0; k < 16; k++) if (lanes[k] < 16) first++;
   if (a === b || first === 16) b = a;
   else if (first === 0) a = b;
   if (a === b) {
     let identity = true;
     for (let k = 0; k < 16; k++) {
-      lanes[k]! &= 15;
+      lanes[k] &= 15;
       if (lanes[k] !== k) identity = false;
     }
     if (identity) return t.push(a);
@@ -177,10 +177,10 @@ function store(t: FunctionTranslator, imm: Immediates): void {
 
 /** A scalar of a lane of `shape` from memory. */
 function loadLane(t: FunctionTranslator, shape: number, imm: Immediates): number {
-  const width = LANE_BYTES[shape]!;
+  const width = LANE_BYTES[shape];
   const op = width === 1 ? OP.LOAD8_U : width === 2 ? OP.LOAD16_U : OP.LOAD;
   const address = checkedAddress(t, imm, t.pop(), width);
-  return t.b.emit(op, SHAPE_LANE_TY[shape]!, address, 0, t.env.memoryRegion[imm.memory]!, staticOffset);
+  return t.b.emit(op, SHAPE_LANE_TY[shape], address, 0, t.env.memoryRegion[imm.memory], staticOffset);
 }
 
 function loadSplat(shape: number): Handler {
@@ -209,12 +209,12 @@ function replaceFromMemory(shape: number): Handler {
 }
 
 function storeLane(shape: number): Handler {
-  const width = LANE_BYTES[shape]!;
+  const width = LANE_BYTES[shape];
   const op = width === 1 ? OP.STORE8 : width === 2 ? OP.STORE16 : OP.STORE;
   return (t, imm) => {
-    const value = t.b.pure(OP.VEXTRACT_U, SHAPE_LANE_TY[shape]!, t.pop(), 0, 0, shape | (imm.lane << 8));
+    const value = t.b.pure(OP.VEXTRACT_U, SHAPE_LANE_TY[shape], t.pop(), 0, 0, shape | (imm.lane << 8));
     const address = checkedAddress(t, imm, t.pop(), width);
-    t.b.emit(op, NONE, address, value, t.env.memoryRegion[imm.memory]!, staticOffset);
+    t.b.emit(op, NONE, address, value, t.env.memoryRegion[imm.memory], staticOffset);
   };
 }
 
@@ -302,7 +302,7 @@ function handlerOf(mnemonic: string, signature: string, ir: string | undefined):
   const shape = shapeOf(mnemonic);
   const ty = results === "i" ? I32 : V128;
   const op = ir ?? RELAXED[name];
-  if (op !== undefined) return direct(OP[op as OpName], ty, shape, params!.length);
+  if (op !== undefined) return direct(OP[op as OpName], ty, shape, params.length);
   if (name === "shl" || name === "shr_s" || name === "shr_u") {
     return shift(OP[`V${name.toUpperCase()}` as OpName], shape);
   }
@@ -310,15 +310,15 @@ function handlerOf(mnemonic: string, signature: string, ir: string | undefined):
   if (name === "replace_lane") return replace(shape);
   const truncation = /trunc_(?:sat_)?(f32x4|f64x2)_([su])/.exec(name);
   if (truncation === null) return undefined;
-  return direct(truncation[2] === "s" ? OP.VTRUNC_SAT_S : OP.VTRUNC_SAT_U, ty, shapeOf(truncation[1]!), 1);
+  return direct(truncation[2] === "s" ? OP.VTRUNC_SAT_S : OP.VTRUNC_SAT_U, ty, shapeOf(truncation[1]), 1);
 }
 
 /** Handlers by mnemonic. */
 export const VECTOR_HANDLERS: Readonly<Record<string, Handler>> = Object.fromEntries(
   SIMD_ROWS.map((row) => {
     const [, mnemonic, , signature, , ir] = row.split(" ");
-    const handler = handlerOf(mnemonic!, signature!, ir);
+    const handler = handlerOf(mnemonic, signature, ir);
     if (handler === undefined) throw new Error(`No translation of ${mnemonic}`);
-    return [mnemonic!, handler];
+    return [mnemonic, handler];
   }),
 );

@@ -46,7 +46,7 @@ function structNew(walker: Walker): void {
   const fields = structTypeAt(walker, index).fields;
   const height = walker.top;
   for (let i = fields.length - 1; i >= 0; i--) {
-    if (!walker.tryPop(unpacked(fields[i]!))) walker.mismatch(fields.map(unpacked), height);
+    if (!walker.tryPop(unpacked(fields[i]))) walker.mismatch(fields.map(unpacked), height);
   }
   walker.push(refType(false, index));
 }

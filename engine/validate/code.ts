@@ -55,7 +55,7 @@ const FRAME_BY_ID: Uint8Array = Uint8Array.from(OPCODES, (row) => FRAMES[row.mne
 export function validateBody(valid: ValidModule, funcIndex: number, visitor: CodeVisitor | null): void {
   const func = valid.funcs[funcIndex - valid.importedFuncCount];
   if (func === undefined) throw new Bug(`Function ${funcIndex} has no body`);
-  const type = valid.funcTypes[funcIndex]!;
+  const type = valid.funcTypes[funcIndex];
   const walker = acquireWalker();
   try {
     walker.begin(valid, func.body, funcIndex);
@@ -82,7 +82,7 @@ function checkLocals(walker: Walker, paramCount: number): void {
   const locals = walker.locals;
   let last = I32;
   for (let i = paramCount; i < locals.length; i++) {
-    const type = locals[i]!;
+    const type = locals[i];
     if (type !== last && (type === V128 || isRef(type))) walker.useType(type);
     last = type;
     if (!isDefaultable(type) && !walker.tracksInit) {
@@ -99,7 +99,7 @@ function walk(walker: Walker, visitor: CodeVisitor | null): void {
   const { reader, imm, locals, tracksInit, valid } = walker;
   const { firstUse } = valid.gate;
   const localCount = locals.length;
-  const memory0Is32 = valid.memoryTypes.length > 0 && valid.memoryTypes[0]!.limits.address === I32;
+  const memory0Is32 = valid.memoryTypes.length > 0 && valid.memoryTypes[0].limits.address === I32;
   // Columns and the operand stack as locals. `stack`, `top` and `base` are the walker's own between special rules.
   const operands = OPERANDS;
   const tops = TOP;
@@ -116,13 +116,13 @@ function walk(walker: Walker, visitor: CodeVisitor | null): void {
   for (;;) {
     const id = reader.next();
     const at = reader.at;
-    const feature = features[id]!;
-    if (at < firstUse[feature]!) valid.gate.use(feature, at, OPCODES[id]!.mnemonic);
-    const count = operands[id]!;
+    const feature = features[id];
+    if (at < firstUse[feature]) valid.gate.use(feature, at, OPCODES[id].mnemonic);
+    const count = operands[id];
     if (count >= 0) {
-      const check = checks[id]!;
+      const check = checks[id];
       const isPlain = check === 0 ||
-        (check === CHECK.MEMARG && memory0Is32 && imm.memory === 0 && imm.align <= naturalAlign[id]! &&
+        (check === CHECK.MEMARG && memory0Is32 && imm.memory === 0 && imm.align <= naturalAlign[id] &&
           imm.offsetHi === 0);
       if (
         isPlain && top - base >= count &&
@@ -130,7 +130,7 @@ function walk(walker: Walker, visitor: CodeVisitor | null): void {
           (count === 1 || (stack[top - 2] === seconds[id] && (count === 2 || stack[top - 3] === thirds[id])))))
       ) {
         top -= count;
-        const result = results[id]!;
+        const result = results[id];
         if (result !== 0) stack[top++] = result;
       } else {
         walker.id = id;
@@ -144,7 +144,7 @@ function walk(walker: Walker, visitor: CodeVisitor | null): void {
     }
     if (!tracksInit && imm.index < localCount) {
       if (id === LOCAL_GET) {
-        stack[top++] = locals[imm.index]!;
+        stack[top++] = locals[imm.index];
         if (visitor !== null) visitor.instruction(id, imm, at);
         continue;
       }
@@ -157,7 +157,7 @@ function walk(walker: Walker, visitor: CodeVisitor | null): void {
     walker.id = id;
     walker.at = at;
     walker.top = top;
-    rules[id]!(walker);
+    rules[id](walker);
     if (visitor !== null) tell(walker, visitor);
     if (id === END && walker.depth === 0) return;
     stack = walker.stack;
@@ -175,7 +175,7 @@ function tell(walker: Walker, visitor: CodeVisitor): void {
       break;
     case TELL.ENTER: {
       const frame = walker.depth - 1;
-      visitor.enter(FRAME_BY_ID[id]!, walker.params[frame]!, walker.results[frame]!, imm, at);
+      visitor.enter(FRAME_BY_ID[id], walker.params[frame], walker.results[frame], imm, at);
       break;
     }
     case TELL.OTHERWISE:

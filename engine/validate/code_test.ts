@@ -451,7 +451,7 @@ class Recorder implements CodeVisitor {
     this.log.push(`begin ${funcIndex} ${params.length} ${results.length} ${locals.length}`);
   }
   instruction(id: number, imm: Immediates, at: number): void {
-    this.log.push(`${OPCODES[id]!.mnemonic} ${imm.index} @${at - 0x1000}`);
+    this.log.push(`${OPCODES[id].mnemonic} ${imm.index} @${at - 0x1000}`);
   }
   enter(kind: number, params: readonly ValType[], results: readonly ValType[], _imm: Immediates, at: number): void {
     this.log.push(`enter ${kind} ${params.length} ${results.length} @${at - 0x1000}`);
@@ -519,7 +519,7 @@ Deno.test("validateBody can be called from within a callback, also when it fails
   const inline = outer.instruction.bind(outer);
   outer.instruction = (id, imm, at) => {
     inline(id, imm, at);
-    if (OPCODES[id]!.mnemonic !== "call") return;
+    if (OPCODES[id].mnemonic !== "call") return;
     validateBody(valid, 1, inner);
     validateBody(valid, 2, inner);
     assert.equal(imm.index, 1);

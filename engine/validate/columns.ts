@@ -26,7 +26,7 @@ export const TOP: Int32Array = Int32Array.from(OPCODES, (row) => operandType(row
 export const SECOND: Int32Array = Int32Array.from(OPCODES, (row) => operandType(row, 2));
 export const THIRD: Int32Array = Int32Array.from(OPCODES, (row) => operandType(row, 3));
 /** Type of the result, 0 for none. */
-export const RESULT: Int32Array = Int32Array.from(OPCODES, (row) => row.results ? LETTER_TYPES[row.results]! : 0);
+export const RESULT: Int32Array = Int32Array.from(OPCODES, (row) => row.results ? LETTER_TYPES[row.results] : 0);
 /** Which of them are addresses. */
 export const ADDRESSES: Uint8Array = Uint8Array.from(OPCODES, addressBits);
 /** Which immediates to check. */
@@ -42,7 +42,7 @@ function operandCount(row: OpcodeRow): number {
 
 function operandType(row: OpcodeRow, fromTop: number): ValType {
   const letter = row.params?.at(-fromTop);
-  return letter === undefined ? 0 : LETTER_TYPES[letter]!;
+  return letter === undefined ? 0 : LETTER_TYPES[letter];
 }
 
 function addressBits(row: OpcodeRow): number {

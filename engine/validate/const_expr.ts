@@ -50,17 +50,17 @@ export function validateConstExpr(valid: ValidModule, expr: Expr, type: ValType,
     while (walker.depth > 0) {
       const id = walker.id = reader.next();
       const at = walker.at = reader.at;
-      const since = CONSTANT_SINCE[id]!;
+      const since = CONSTANT_SINCE[id];
       if (since === NOT_CONSTANT) {
-        const message = `constant expression required: ${OPCODES[id]!.mnemonic} is not constant`;
+        const message = `constant expression required: ${OPCODES[id].mnemonic} is not constant`;
         throw new InvalidError(message, { offset: at });
       }
       if (since === FEATURE["extended-const-expressions"]) {
-        gate.use(since, at, `constant expression required: ${OPCODES[id]!.mnemonic} in one`);
+        gate.use(since, at, `constant expression required: ${OPCODES[id].mnemonic} in one`);
       }
-      gate.use(FEATURES[id]!, at, OPCODES[id]!.mnemonic);
+      gate.use(FEATURES[id], at, OPCODES[id].mnemonic);
       if (IS_SIMPLE[id] === 1) applySimple(walker);
-      else SPECIAL_RULES[id]!(walker);
+      else SPECIAL_RULES[id](walker);
     }
     if (!reader.done) throw new MalformedError("END opcode expected: bytes after the end", { offset: reader.offset });
   } finally {

@@ -22,7 +22,7 @@ export function enterBlock(walker: Walker, kind: number): void {
   const { imm, valid } = walker;
   const index = imm.blockTypeIndex;
   if (index >= 0) {
-    if (walker.at < valid.gate.firstUse[MULTI_VALUE]!) valid.gate.use(MULTI_VALUE, walker.at, "a block type index");
+    if (walker.at < valid.gate.firstUse[MULTI_VALUE]) valid.gate.use(MULTI_VALUE, walker.at, "a block type index");
     const type = funcTypeAt(walker, index);
     if (kind === KIND.IF) walker.pop(I32);
     walker.popAll(type.params);
@@ -33,7 +33,7 @@ export function enterBlock(walker: Walker, kind: number): void {
   let results = NO_TYPES;
   if (value !== 0) {
     if (value === V128 || isRef(value)) walker.useType(value);
-    results = isRef(value) ? refResults(walker, value) : NUMBER_RESULTS[value]!;
+    results = isRef(value) ? refResults(walker, value) : NUMBER_RESULTS[value];
   }
   if (kind === KIND.IF) walker.pop(I32);
   walker.enter(kind, NO_TYPES, results);
@@ -51,13 +51,13 @@ function otherwise(walker: Walker): void {
   const frame = walker.depth - 1;
   if (walker.kinds[frame] !== KIND.IF) walker.misplaced();
   walker.finishFrame();
-  walker.restartFrame(KIND.ELSE, walker.params[frame]!);
+  walker.restartFrame(KIND.ELSE, walker.params[frame]);
 }
 
 function end(walker: Walker): void {
   walker.finishFrame();
   const frame = walker.depth - 1;
-  if (walker.kinds[frame] === KIND.IF) checkEmptyElse(walker, walker.params[frame]!, walker.results[frame]!);
+  if (walker.kinds[frame] === KIND.IF) checkEmptyElse(walker, walker.params[frame], walker.results[frame]);
   walker.leave();
 }
 
@@ -70,7 +70,7 @@ function checkEmptyElse(walker: Walker, params: readonly ValType[], results: rea
 
 function allMatch(walker: Walker, types: readonly ValType[], expected: readonly ValType[]): boolean {
   if (types.length !== expected.length) return false;
-  return types.every((type, i) => walker.matches(type, expected[i]!));
+  return types.every((type, i) => walker.matches(type, expected[i]));
 }
 
 function branch(walker: Walker): void {
@@ -93,10 +93,10 @@ function branchTable(walker: Walker): void {
   const stamps = walker.stamps;
   const stamp = ++walker.stamp;
   const height = walker.top;
-  const arity = walker.labelTypes(walker.frameOf(labels[labelCount]!)).length;
+  const arity = walker.labelTypes(walker.frameOf(labels[labelCount])).length;
   let last: readonly ValType[] | undefined;
   for (let i = labelCount; i >= 0; i--) {
-    const frame = walker.frameOf(labels[i]!);
+    const frame = walker.frameOf(labels[i]);
     if (stamps[frame] === stamp) continue;
     stamps[frame] = stamp;
     const types = walker.labelTypes(frame);
@@ -112,7 +112,7 @@ function branchTable(walker: Walker): void {
 }
 
 function returnAll(walker: Walker): void {
-  walker.popAll(walker.results[0]!);
+  walker.popAll(walker.results[0]);
   walker.markDead();
 }
 
@@ -122,7 +122,7 @@ function applyCall(walker: Walker, type: FuncType): void {
 }
 
 function applyTailCall(walker: Walker, type: FuncType): void {
-  const results = walker.results[0]!;
+  const results = walker.results[0];
   if (!allMatch(walker, type.results, results)) {
     const names = (types: readonly ValType[]) => types.map(typeName).join(" ");
     walker.fail(`type mismatch: function requires [${names(results)}] but callee returns [${names(type.results)}]`);
@@ -146,7 +146,7 @@ function indirectCallee(walker: Walker): FuncType {
 /** Pops the callee of call_ref and return_call_ref. */
 function referencedCallee(walker: Walker): FuncType {
   const { valid, at, imm } = walker;
-  if (at < valid.gate.firstUse[TYPED_REFERENCES]!) valid.gate.use(TYPED_REFERENCES, at, "a call through a reference");
+  if (at < valid.gate.firstUse[TYPED_REFERENCES]) valid.gate.use(TYPED_REFERENCES, at, "a call through a reference");
   const type = funcTypeAt(walker, imm.index);
   walker.pop(refType(true, imm.index));
   return type;

@@ -27,7 +27,7 @@ function tryTable(walker: Walker): void {
     const payload = tag < 0 ? NO_TYPES : tagAt(walker, tag).params;
     const carried = (kind & 1) !== 0 ? [...payload, CAUGHT] : payload;
     const types = walker.labelTypes(walker.frameOf(label));
-    if (carried.length === types.length && carried.every((type, i) => walker.matches(type, types[i]!))) continue;
+    if (carried.length === types.length && carried.every((type, i) => walker.matches(type, types[i]))) continue;
     const names = (list: readonly ValType[]) => list.map(valTypeName).join(" ");
     walker.fail(`type mismatch: catch clause carries [${names(carried)}] but label ${label} takes [${names(types)}]`);
   }

@@ -37,7 +37,7 @@ export class FeatureGate {
 
   /** Is a use at `offset` news? If so, `use` must be called. */
   isFirst(feature: number, offset: number): boolean {
-    return offset < this.firstUse[feature]!;
+    return offset < this.firstUse[feature];
   }
 
   /** Has no use been seen so far? */
@@ -47,8 +47,8 @@ export class FeatureGate {
 
   /** Records a use of `feature` by `what` at `offset`, or rejects it. */
   use(feature: number, offset: number, what: string): void {
-    if (offset >= this.firstUse[feature]!) return;
-    const name = FEATURE_ROWS[feature - 1]!.name;
+    if (offset >= this.firstUse[feature]) return;
+    const name = FEATURE_ROWS[feature - 1].name;
     if (!this.#on[name]) {
       throw new UnsupportedError(name, `${what} needs the feature ${name}, which is switched off`, { offset });
     }

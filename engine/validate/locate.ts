@@ -48,7 +48,7 @@ export function entryOffset(module: Module, id: number, index: number): number |
   reader.u32();
   if (id === SECTION.type) return typeOffset(reader, index);
   for (let i = 0; i < index; i++) {
-    const init = id === SECTION.global ? module.globals[i]!.init : id === SECTION.table ? module.tables[i]!.init : null;
+    const init = id === SECTION.global ? module.globals[i].init : id === SECTION.table ? module.tables[i].init : null;
     if (init) reader.pos = init.offset + init.bytes.length;
     else skipEntry(reader, id);
   }

@@ -57,11 +57,11 @@ export function memoryAt(walker: Walker, index: number): MemoryType {
 /** The type of global `index`, one that the expression in hand may see. */
 export function globalAt(walker: Walker, index: number): GlobalType {
   if (index >= walker.visibleGlobals) walker.fail(`unknown global ${index}`);
-  const type = walker.valid.globalTypes[index]!;
+  const type = walker.valid.globalTypes[index];
   if (walker.funcIndex < 0) {
     if (type.mutable) walker.fail(`constant expression required: global ${index} is mutable`);
     // Before the gc proposal, constant expressions could read imported globals only.
-    if (index >= walker.valid.importedGlobalCount && walker.at < walker.valid.gate.firstUse[GC]!) {
+    if (index >= walker.valid.importedGlobalCount && walker.at < walker.valid.gate.firstUse[GC]) {
       walker.valid.gate.use(GC, walker.at, "a constant expression that reads a global of its own module");
     }
   }

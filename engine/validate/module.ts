@@ -217,7 +217,7 @@ function validateExports(declarations: Declarations, valid: ValidModule): void {
     if (names.has(name)) invalid(declarations, `duplicate export name ${JSON.stringify(name)}`);
     names.add(name);
     if (kind === "func") valid.declaredFuncs[index] = 1;
-    if (kind === "global" && valid.globalTypes[index]!.mutable) {
+    if (kind === "global" && valid.globalTypes[index].mutable) {
       useFeature(declarations, FEATURE["mutable-global"], "an exported mutable global");
     }
   }

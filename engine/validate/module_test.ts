@@ -292,7 +292,7 @@ Deno.test("tables of a valid module: imports first, then definitions", () => {
     featureSet(),
   );
   assert.deepEqual([...valid.funcTypeIndices], [1, 0, 2]);
-  assert.equal(valid.funcTypes[0], valid.types[1]!.composite);
+  assert.equal(valid.funcTypes[0], valid.types[1].composite);
   assert.deepEqual(valid.globalTypes.map((type) => type.type), [F32, FUNCREF]);
   assert.deepEqual(valid.tableTypes.map((type) => type.element), [EXTERNREF, FUNCREF]);
   assert.deepEqual(valid.memoryTypes.map((type) => type.limits.min), [3n, 1n]);

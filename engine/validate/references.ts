@@ -42,7 +42,7 @@ function refFunc(walker: Walker): void {
   const { declaredFuncs, funcTypeIndices } = walker.valid;
   if (walker.funcIndex < 0) declaredFuncs[index] = 1;
   else if (declaredFuncs[index] === 0) walker.fail(`undeclared function reference ${index}`);
-  walker.push(refType(false, funcTypeIndices[index]!));
+  walker.push(refType(false, funcTypeIndices[index]));
 }
 
 function refEq(walker: Walker): void {
@@ -94,7 +94,7 @@ function castTarget(walker: Walker): ValType {
   const type = refType(nullable, heap);
   walker.useType(type);
   const { imm, stack } = walker;
-  const found = walker.top > walker.base ? stack[walker.top - 1]! : REF_BOTTOM;
+  const found = walker.top > walker.base ? stack[walker.top - 1] : REF_BOTTOM;
   walker.pop(topRef(walker, heap));
   // What is cast, for visitors.
   imm.heap2 = heapOf(found);

@@ -26,7 +26,7 @@ export function validateElems(declarations: Declarations, valid: ValidModule): v
     if (mode.kind === "active") validateTarget(declarations, valid, segment, mode.table);
     validateElements(declarations, valid, segment);
     if (mode.kind === "active") {
-      const address = valid.tableTypes[mode.table]!.limits.address;
+      const address = valid.tableTypes[mode.table].limits.address;
       validateConstExpr(valid, mode.start, address, valid.globalTypes.length);
     }
   }
@@ -50,7 +50,7 @@ function validateElements(declarations: Declarations, valid: ValidModule, { type
     if (index >= valid.funcTypes.length) invalid(declarations, `unknown function ${index}`);
     valid.declaredFuncs[index] = 1;
     if (takesAnyFunc) continue;
-    const own = refType(false, valid.funcTypeIndices[index]!);
+    const own = refType(false, valid.funcTypeIndices[index]);
     if (!matchesIn(valid.canonicalIds, own, type)) {
       invalid(declarations, `type mismatch: function ${index} is no element of type ${valTypeName(type)}`);
     }

@@ -15,10 +15,10 @@ import type { Walker } from "./walker.ts";
 export function applySimple(walker: Walker): void {
   const id = walker.id;
   const address = CHECKS[id] === 0 ? I32 : checkImmediates(walker);
-  const wide = address === I64 ? ADDRESSES[id]! : 0;
-  const top = (wide & ADDRESS.TOP) !== 0 ? I64 : TOP[id]!;
-  const second = (wide & ADDRESS.SECOND) !== 0 ? I64 : SECOND[id]!;
-  const third = (wide & ADDRESS.THIRD) !== 0 ? I64 : THIRD[id]!;
+  const wide = address === I64 ? ADDRESSES[id] : 0;
+  const top = (wide & ADDRESS.TOP) !== 0 ? I64 : TOP[id];
+  const second = (wide & ADDRESS.SECOND) !== 0 ? I64 : SECOND[id];
+  const third = (wide & ADDRESS.THIRD) !== 0 ? I64 : THIRD[id];
   switch (OPERANDS[id]) {
     case 1:
       walker.pop(top);
@@ -30,14 +30,14 @@ export function applySimple(walker: Walker): void {
       walker.pop3(third, second, top);
       break;
   }
-  const result = (wide & ADDRESS.RESULT) !== 0 ? I64 : RESULT[id]!;
+  const result = (wide & ADDRESS.RESULT) !== 0 ? I64 : RESULT[id];
   if (result !== 0) walker.push(result);
 }
 
 /** Checks what CHECKS says, and returns the address type of the memory or table. */
 function checkImmediates(walker: Walker): ValType {
   const { id, imm } = walker;
-  const checks = CHECKS[id]!;
+  const checks = CHECKS[id];
   let address: ValType = I32;
   if ((checks & CHECK.MEMARG) !== 0) {
     address = memoryAt(walker, imm.memory).limits.address;
@@ -48,20 +48,20 @@ function checkImmediates(walker: Walker): ValType {
   }
   if ((checks & CHECK.MEMORY) !== 0) address = memoryAt(walker, imm.index).limits.address;
   if ((checks & CHECK.TABLE) !== 0) address = tableAt(walker, imm.index).limits.address;
-  const lanes = LANE_LIMIT[id]!;
+  const lanes = LANE_LIMIT[id];
   if ((checks & CHECK.LANE) !== 0 && imm.lane >= lanes) {
     walker.fail(`invalid lane index ${imm.lane}, must be below ${lanes}`);
   }
   if ((checks & CHECK.LANES) !== 0) {
     for (let i = 0; i < 16; i++) {
-      if (imm.bytes[i]! >= lanes) walker.fail(`invalid lane index ${imm.bytes[i]}, must be below ${lanes}`);
+      if (imm.bytes[i] >= lanes) walker.fail(`invalid lane index ${imm.bytes[i]}, must be below ${lanes}`);
     }
   }
   return address;
 }
 
 function checkAlignment(walker: Walker, isAtomic: boolean): void {
-  const natural = NATURAL_ALIGN[walker.id]!;
+  const natural = NATURAL_ALIGN[walker.id];
   const align = walker.imm.align;
   if (align > natural) {
     walker.fail(`alignment must not be larger than natural: 2^${align}, natural is ${1 << natural}`);

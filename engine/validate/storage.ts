@@ -28,7 +28,7 @@ function select(walker: Walker): void {
 function selectTyped(walker: Walker): void {
   const types = walker.imm.valTypes;
   if (types.length !== 1) walker.fail(`invalid result arity: select has ${types.length} types, exactly one is allowed`);
-  const type = types[0]!;
+  const type = types[0];
   walker.useType(type);
   walker.pop3(type, type, I32);
   walker.push(type);
@@ -37,7 +37,7 @@ function selectTyped(walker: Walker): void {
 function localAt(walker: Walker): ValType {
   const index = walker.imm.index;
   if (index >= walker.locals.length) walker.fail(`unknown local ${index}`);
-  return walker.locals[index]!;
+  return walker.locals[index];
 }
 
 function localGet(walker: Walker): void {

@@ -56,7 +56,7 @@ export function validateTypes(declarations: Declarations): Int32Array {
   for (const { start, count } of module.recGroups) {
     for (let index = start; index < start + count; index++) {
       declarations.locate = () => offsetOf(index);
-      const { final, supertypes, composite } = module.types[index]!;
+      const { final, supertypes, composite } = module.types[index];
       if (count > 1) useFeature(declarations, FEATURE.gc, "a recursive group of types");
       if (!final || supertypes.length > 0) useFeature(declarations, FEATURE.gc, "a declared subtype");
       validateComposite(declarations, composite, start + count);
@@ -112,8 +112,8 @@ export function validateValType(
 }
 
 function validateSupertype(declarations: Declarations, ids: Int32Array, index: number, above: number): void {
-  if (declarations.module.types[above]!.final) invalid(declarations, `sub type ${index} has final supertype ${above}`);
-  const matches = matchesCompositeType(canonicalType(ids[index]!).composite, canonicalType(ids[above]!).composite);
+  if (declarations.module.types[above].final) invalid(declarations, `sub type ${index} has final supertype ${above}`);
+  const matches = matchesCompositeType(canonicalType(ids[index]).composite, canonicalType(ids[above]).composite);
   if (!matches) invalid(declarations, `sub type ${index} does not match supertype ${above}`);
 }
 

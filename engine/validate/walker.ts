@@ -162,13 +162,13 @@ export class Walker {
     if (count > 1) this.reserve(count);
     const stack = this.stack;
     let top = this.top;
-    for (let i = 0; i < count; i++) stack[top++] = types[i]!;
+    for (let i = 0; i < count; i++) stack[top++] = types[i];
     this.top = top;
   }
 
   /** Pops whatever is on top; BOTTOM where unreachable code has nothing. */
   popAny(): ValType {
-    if (this.top > this.base) return this.stack[--this.top]!;
+    if (this.top > this.base) return this.stack[--this.top];
     if (!this.isDead()) this.fail("type mismatch: instruction requires an operand but stack has []");
     return BOTTOM;
   }
@@ -176,7 +176,7 @@ export class Walker {
   /** Pops one `expected`, or says no. */
   tryPop(expected: ValType): boolean {
     if (this.top > this.base) {
-      const type = this.stack[this.top - 1]!;
+      const type = this.stack[this.top - 1];
       if (type !== expected && !this.matches(type, expected)) return false;
       this.top--;
       return true;
@@ -192,7 +192,7 @@ export class Walker {
   popAll(types: readonly ValType[]): void {
     const height = this.top;
     for (let i = types.length - 1; i >= 0; i--) {
-      if (!this.tryPop(types[i]!)) this.mismatch(types, height);
+      if (!this.tryPop(types[i])) this.mismatch(types, height);
       // Unreachable code has all the rest.
       if (this.top === this.base && this.isDead()) return;
     }
@@ -247,7 +247,7 @@ export class Walker {
 
   /** Checks that the innermost frame ends with exactly its results, and leaves its operands popped. */
   finishFrame(): void {
-    const results = this.results[this.depth - 1]!;
+    const results = this.results[this.depth - 1];
     const height = this.top;
     this.popAll(results);
     if (this.top !== this.base) this.mismatch(results, height, "block");
@@ -259,16 +259,16 @@ export class Walker {
     this.kinds[frame] = kind;
     this.dead[frame] = 0;
     this.top = this.base;
-    this.undoInits(this.initMarks[frame]!);
+    this.undoInits(this.initMarks[frame]);
     this.pushAll(types);
   }
 
   /** Closes the innermost frame, which `finishFrame` has checked, and pushes its results. */
   leave(): void {
     const frame = --this.depth;
-    this.undoInits(this.initMarks[frame]!);
-    const results = this.results[frame]!;
-    if (frame > 0) this.base = this.bases[frame - 1]!;
+    this.undoInits(this.initMarks[frame]);
+    const results = this.results[frame];
+    if (frame > 0) this.base = this.bases[frame - 1];
     this.pushAll(results);
   }
 
@@ -286,7 +286,7 @@ export class Walker {
 
   /** Types that a branch to frame `frame` carries. */
   labelTypes(frame: number): readonly ValType[] {
-    return this.kinds[frame] === KIND.LOOP ? this.params[frame]! : this.results[frame]!;
+    return this.kinds[frame] === KIND.LOOP ? this.params[frame] : this.results[frame];
   }
 
   // Locals.
@@ -300,7 +300,7 @@ export class Walker {
   }
 
   undoInits(mark: number): void {
-    while (this.initCount > mark) this.isSet[this.inits[--this.initCount]!] = 0;
+    while (this.initCount > mark) this.isSet[this.inits[--this.initCount]] = 0;
   }
 
   // Types in immediates.
@@ -309,7 +309,7 @@ export class Walker {
   useType(type: ValType): void {
     const feature = featureOfType(type);
     const gate = this.valid.gate;
-    if (this.at < gate.firstUse[feature]!) gate.use(feature, this.at, valTypeName(type));
+    if (this.at < gate.firstUse[feature]) gate.use(feature, this.at, valTypeName(type));
     if (isRef(type)) this.checkTypeIndex(heapOf(type));
   }
 

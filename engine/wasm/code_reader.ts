@@ -91,8 +91,8 @@ export function planOf(immediates: readonly ImmediateKind[]): number {
 const PLAN_BY_ID: Int32Array = Int32Array.from(OPCODES, (row) => planOf(row.immediates));
 const PLAN_BY_BYTE: Int32Array = Int32Array.from({ length: 256 }, (_, byte) => {
   if (byte >= 0xfb && byte <= 0xfe) return PREFIX;
-  const id = ID_BY_BYTE[byte]!;
-  return id < 0 ? ILLEGAL : PLAN_BY_ID[id]!;
+  const id = ID_BY_BYTE[byte];
+  return id < 0 ? ILLEGAL : PLAN_BY_ID[id];
 });
 
 /** A cursor over an expression. After {@linkcode next} the immediates are in `imm`, which the next call overwrites. */
@@ -128,30 +128,30 @@ export class CodeReader extends ByteReader {
     let pos = this.pos;
     this.at = this.base + pos;
     if (pos >= end) this.fail(`END opcode expected: ${UNEXPECTED_END}`);
-    const opcode = bytes[pos++]!;
+    const opcode = bytes[pos++];
     this.pos = pos;
-    const plan = PLAN_BY_BYTE[opcode]!;
-    if (plan === 0) return ID_BY_BYTE[opcode]!;
+    const plan = PLAN_BY_BYTE[opcode];
+    if (plan === 0) return ID_BY_BYTE[opcode];
     // The shortest forms of the commonest immediates are read here; everything else falls through to the plan.
     if (pos < end) {
-      const byte = bytes[pos]!;
+      const byte = bytes[pos];
       if (plan === INDEX) {
         if (byte < 0x80) {
           this.imm.index = byte;
           this.pos = pos + 1;
         } else this.imm.index = this.u32();
-        return ID_BY_BYTE[opcode]!;
+        return ID_BY_BYTE[opcode];
       }
       if (plan === CONST32) {
         if (byte < 0x80) {
           this.imm.lo = (byte << 25) >> 25;
           this.pos = pos + 1;
         } else this.imm.lo = this.s32();
-        return ID_BY_BYTE[opcode]!;
+        return ID_BY_BYTE[opcode];
       }
       if (plan === MEMARG && byte < 0x40 && pos + 2 < end) {
-        const low = bytes[pos + 1]!;
-        const high = bytes[pos + 2]!;
+        const low = bytes[pos + 1];
+        const high = bytes[pos + 2];
         if (low < 0x80 || high < 0x80) {
           const imm = this.imm;
           imm.align = byte;
@@ -164,21 +164,21 @@ export class CodeReader extends ByteReader {
             imm.offsetLo = (low & 0x7f) | (high << 7);
             this.pos = pos + 3;
           }
-          return ID_BY_BYTE[opcode]!;
+          return ID_BY_BYTE[opcode];
         }
       }
       if (plan === BLOCK_TYPE && byte === 0x40) {
         this.imm.blockTypeIndex = -1;
         this.imm.blockValue = 0;
         this.pos = pos + 1;
-        return ID_BY_BYTE[opcode]!;
+        return ID_BY_BYTE[opcode];
       }
     }
     return this.#nextByPlan(opcode, plan);
   }
 
   #nextByPlan(opcode: number, plan: number): number {
-    let id = ID_BY_BYTE[opcode]!;
+    let id = ID_BY_BYTE[opcode];
     let steps = plan;
     if (plan < 0) {
       const pos = this.pos - 1;
@@ -186,7 +186,7 @@ export class CodeReader extends ByteReader {
       const code = this.u32();
       id = idOfCode(opcode, code);
       if (id < 0) this.fail(`illegal opcode ${opcode.toString(16)} ${code.toString(16).padStart(2, "0")}`, pos);
-      steps = PLAN_BY_ID[id]!;
+      steps = PLAN_BY_ID[id];
     }
     for (; steps !== 0; steps >>= 5) this.#step(steps & 31);
     return id;
@@ -229,7 +229,7 @@ export class CodeReader extends ByteReader {
         break;
       case BYTES16:
         if (this.end - this.pos < 16) this.fail(UNEXPECTED_END, this.end);
-        for (let i = 0; i < 16; i++) imm.bytes[i] = this.bytes[this.pos + i]!;
+        for (let i = 0; i < 16; i++) imm.bytes[i] = this.bytes[this.pos + i];
         this.pos += 16;
         break;
       case LANE:
@@ -289,7 +289,7 @@ export class CodeReader extends ByteReader {
 
   #blockType(): void {
     const imm = this.imm;
-    const byte = this.pos < this.end ? this.bytes[this.pos]! : this.u8();
+    const byte = this.pos < this.end ? this.bytes[this.pos] : this.u8();
     if (byte === 0x40) {
       this.pos++;
       imm.blockTypeIndex = -1;

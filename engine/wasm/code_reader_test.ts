@@ -11,7 +11,7 @@ function reader(...bytes: number[]): CodeReader {
 
 function expectNext(code: CodeReader, name: Mnemonic): void {
   const id = code.next();
-  assert.equal(OPCODES[id]!.mnemonic, name);
+  assert.equal(OPCODES[id].mnemonic, name);
   assert.equal(id, idOf(name));
 }
 

@@ -72,7 +72,7 @@ function parseSignature(text: string): Signature {
     if (bar < 0) throw new Bug(`Signature "${text}" has no results`);
     signature = { params: text.slice(0, bar), results: text.slice(bar + 1) };
     for (let i = 0; i < text.length; i++) {
-      if (i !== bar && !SIGNATURE_LETTERS.includes(text[i]!)) throw new Bug(`Unknown letter in signature "${text}"`);
+      if (i !== bar && !SIGNATURE_LETTERS.includes(text[i])) throw new Bug(`Unknown letter in signature "${text}"`);
     }
     signatures.set(text, signature);
   }
@@ -83,15 +83,15 @@ function parseSignature(text: string): Signature {
 export function parseOpcodeRow(text: string, id: number): OpcodeRow {
   const columns = text.split(" ");
   if (columns.length < 5 || columns.length > 6) throw new Bug(`Opcode row "${text}" has a wrong number of columns`);
-  const codeText = columns[0]!;
-  const mnemonic = columns[1]!;
+  const codeText = columns[0];
+  const mnemonic = columns[1];
   const colon = codeText.indexOf(":");
   const prefix = colon < 0 ? 0 : parseInt(codeText.slice(0, colon), 16);
   const code = parseInt(codeText.slice(colon + 1), 16);
   if (Number.isNaN(prefix) || Number.isNaN(code)) throw new Bug(`Opcode row "${text}" has no code`);
-  const immediates = parseImmediates(columns[2]!);
-  const signature = parseSignature(columns[3]!);
-  const feature = columns[4]!;
+  const immediates = parseImmediates(columns[2]);
+  const signature = parseSignature(columns[3]);
+  const feature = columns[4];
   if (!FEATURES.has(feature)) throw new Bug(`Opcode row "${text}" names an unknown feature`);
   return {
     id,
@@ -145,7 +145,7 @@ export function indexByCode(rows: readonly OpcodeRow[]): Int16Array {
     const page = pageOf(row.prefix);
     if (page < 0 || row.code >= CODE_LIMIT) throw new Bug(`Opcode of "${row.mnemonic}" is out of range`);
     const at = page * CODE_LIMIT + row.code;
-    if (index[at] !== 0) throw new Bug(`"${row.mnemonic}" and "${rows[index[at]! - 1]!.mnemonic}" share a code`);
+    if (index[at] !== 0) throw new Bug(`"${row.mnemonic}" and "${rows[index[at] - 1].mnemonic}" share a code`);
     index[at] = row.id + 1;
   }
   return index;
@@ -154,13 +154,13 @@ export function indexByCode(rows: readonly OpcodeRow[]): Int16Array {
 const BY_CODE = indexByCode(OPCODES);
 
 /** Id of the one-byte opcode `byte`, or −1: the table for hot loops. */
-export const ID_BY_BYTE: Int16Array = Int16Array.from({ length: 256 }, (_, byte) => BY_CODE[byte]! - 1);
+export const ID_BY_BYTE: Int16Array = Int16Array.from({ length: 256 }, (_, byte) => BY_CODE[byte] - 1);
 
 /** Id of opcode `code` (below `CODE_LIMIT` or not) after `prefix` (0 for none), or −1. */
 export function idOfCode(prefix: number, code: number): number {
   const page = pageOf(prefix);
   if (page < 0 || code >= CODE_LIMIT || code < 0) return -1;
-  return BY_CODE[page * CODE_LIMIT + code]! - 1;
+  return BY_CODE[page * CODE_LIMIT + code] - 1;
 }
 
 /** The row of opcode `code` after `prefix` (0 for none). */
@@ -183,7 +183,7 @@ export function idOf(name: Mnemonic): number {
 
 /** The text keyword of row `id`: its name without a variant. */
 export function keywordOf(id: number): string {
-  const name = OPCODES[id]!.mnemonic;
+  const name = OPCODES[id].mnemonic;
   const paren = name.indexOf("(");
   return paren < 0 ? name : name.slice(0, paren);
 }

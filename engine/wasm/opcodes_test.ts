@@ -120,11 +120,11 @@ function moduleOf(bodies: Body[], types: number[][] = []): Uint8Array<ArrayBuffe
 }
 
 function signatureBody(row: OpcodeRow, results: string = row.results!): Body {
-  const types = [...row.params!].map((letter) => TYPE_BYTES[letter]!);
+  const types = [...row.params!].map((letter) => TYPE_BYTES[letter]);
   const code = types.flatMap((_, i) => [0x20, i]);
   return {
     params: types,
-    results: [...results].map((letter) => TYPE_BYTES[letter]!),
+    results: [...results].map((letter) => TYPE_BYTES[letter]),
     code: [...code, ...instructionBytes(row)],
   };
 }
@@ -161,7 +161,7 @@ Deno.test("natural alignments and lane limits are the largest that V8's validato
         body.code[at] = row.naturalAlign;
       }
     }
-    const limit = LANE_LIMIT[row.id]!;
+    const limit = LANE_LIMIT[row.id];
     assert.equal(limit > 0, row.immediates.includes("lane") || row.immediates.includes("lanes"));
     if (limit > 0) {
       const last = body.code.length - 1;
@@ -268,7 +268,7 @@ Deno.test("V8 accepts and binaryen names every row of prefix fb", async () => {
     // The function's type has types of several bytes: written here instead of by moduleOf.
     const type = [0x60, params.length, ...params.flat(), results.length, ...results.flat()];
     const typeBytes = [5, ...AGGREGATES.flat(), 0x60, 0, 0, ...type];
-    const typeSectionEnd = 10 + plain[9]!;
+    const typeSectionEnd = 10 + plain[9];
     writer.raw(plain.subarray(0, 8));
     section(writer, 1, typeBytes);
     const codeAt = plain.findIndex((byte, i) => i > typeSectionEnd && byte === 10 && plain[i + 1] === 4);
@@ -328,7 +328,7 @@ Deno.test("rowOf(), rowByMnemonic() and idOf() find every row", () => {
     if (row.prefix === 0) assert.equal(ID_BY_BYTE[row.code], row.id);
     assert.equal(NATURAL_ALIGN[row.id], row.naturalAlign);
   }
-  assert.equal(OPCODES[idOf("select(t)")]!.code, 0x1c);
+  assert.equal(OPCODES[idOf("select(t)")].code, 0x1c);
   assert.equal(keywordOf(idOf("ref.cast(null)")), "ref.cast");
   for (
     const [prefix, code] of [[0, 0xff], [0xfc, 0x12], [0xfd, 0x9a], [0xfd, 0x114], [0xfe, 0x4f], [0xfa, 0], [
@@ -336,7 +336,7 @@ Deno.test("rowOf(), rowByMnemonic() and idOf() find every row", () => {
       0xffffffff,
     ]]
   ) {
-    assert.equal(rowOf(prefix!, code!), undefined);
+    assert.equal(rowOf(prefix, code), undefined);
   }
   assert.equal(rowByMnemonic("i32.nonsense"), undefined);
 });

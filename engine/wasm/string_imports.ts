@@ -61,7 +61,7 @@ export function stringImports(module: Types & { readonly imports: readonly Impor
   for (const entry of module.imports) {
     if (entry.desc.kind !== "func") continue;
     const k = entry.module === STRING_MODULE ? STRING_BUILTIN_NAMES.indexOf(entry.name as StringBuiltin) : -1;
-    if (k >= 0 && found[k] === -1 && hasBuiltinType(module, entry, STRING_BUILTIN_NAMES[k]!)) found[k] = index;
+    if (k >= 0 && found[k] === -1 && hasBuiltinType(module, entry, STRING_BUILTIN_NAMES[k])) found[k] = index;
     index++;
   }
   return found;

@@ -87,7 +87,7 @@ export function canonicalTypeIds(
 
 /** Text that two types share exactly when they are equal, given that their groups' other members are. */
 function typeKey(rolling: Rolling, index: number): string {
-  const type = rolling.types[index]!;
+  const type = rolling.types[index];
   let key = type.final ? ";" : ";?";
   if (type.supertypes.length > 1) {
     throw invalid(rolling, index, `sub type ${index} has ${type.supertypes.length} supertypes, at most one is allowed`);
@@ -142,14 +142,14 @@ function internGroup(rolling: Rolling, key: string): number {
   if (first + (end - start) > MAX_CANONICAL_ID) throw new InvalidError("too many distinct types in this process");
   for (let index = start; index < end; index++) ids[index] = first + index - start;
   for (let index = start; index < end; index++) {
-    const above = types[index]!.supertypes[0];
+    const above = types[index].supertypes[0];
     const depth = above === undefined ? 0 : depthWithin(rolling, first, above) + 1;
     if (depth > MAX_SUBTYPE_DEPTH) {
       withdraw(first);
       throw invalid(rolling, index, `sub type ${index} has more than ${MAX_SUBTYPE_DEPTH} supertypes above it`);
     }
-    canonicalTypes.push(closeSubType(types[index]!, ids));
-    superOf.push(above === undefined ? 0 : ids[above]!);
+    canonicalTypes.push(closeSubType(types[index], ids));
+    superOf.push(above === undefined ? 0 : ids[above]);
     depthOf.push(depth);
   }
   groupIds.set(key, first);
@@ -158,7 +158,7 @@ function internGroup(rolling: Rolling, key: string): number {
 
 /** Depth of type `index` of the module, which is an earlier one of this group or of another. */
 function depthWithin(rolling: Rolling, first: number, index: number): number {
-  return depthOf[index >= rolling.start ? first + index - rolling.start : rolling.ids[index]!]!;
+  return depthOf[index >= rolling.start ? first + index - rolling.start : rolling.ids[index]];
 }
 
 /** Takes back the entries of a group that turned out to be invalid; nobody has seen their ids. */
@@ -169,7 +169,7 @@ function withdraw(first: number): void {
 function closeSubType(type: SubType, ids: Int32Array): SubType {
   return {
     final: type.final,
-    supertypes: type.supertypes.map((above) => ids[above]!),
+    supertypes: type.supertypes.map((above) => ids[above]),
     composite: closeCompositeType(type.composite, ids),
   };
 }
@@ -190,12 +190,12 @@ function closeCompositeType(type: CompositeType, ids: Int32Array): CompositeType
 export function closeValType(type: ValType, ids: Int32Array): ValType {
   if (!isRef(type)) return type;
   const heap = heapOf(type);
-  return heap < 0 ? type : refType(isNullable(type), ids[heap]!);
+  return heap < 0 ? type : refType(isNullable(type), ids[heap]);
 }
 
 /** The heap type `heap` of a module, closed. */
 export function closeHeapType(heap: HeapType, ids: Int32Array): HeapType {
-  return heap < 0 ? heap : ids[heap]!;
+  return heap < 0 ? heap : ids[heap];
 }
 
 /** A function type of a module, closed. */
@@ -219,23 +219,23 @@ export function closeTableType(type: TableType, ids: Int32Array): TableType {
 
 /** The type with canonical id `id`, closed. */
 export function canonicalType(id: number): SubType {
-  return canonicalTypes[id]!;
+  return canonicalTypes[id];
 }
 
 /** The canonical id of a function type that is a group of its own, without supertypes: that of host functions. */
 export function canonicalFuncTypeId(type: FuncType): number {
   const alone: SubType = { final: true, supertypes: [], composite: type };
-  return canonicalTypeIds({ types: [alone], recGroups: [{ start: 0, count: 1 }] })[0]!;
+  return canonicalTypeIds({ types: [alone], recGroups: [{ start: 0, count: 1 }] })[0];
 }
 
 /** How many declared supertypes type `id` has above it. */
 export function subtypeDepth(id: number): number {
-  return depthOf[id]!;
+  return depthOf[id];
 }
 
 /** The canonical id of the declared supertype of `id`, 0 when it has none. */
 export function supertypeId(id: number): number {
-  return superOf[id]!;
+  return superOf[id];
 }
 
 /**
@@ -243,16 +243,16 @@ export function supertypeId(id: number): number {
  * `display(id)[depth(other)] === other`: one load and one compare for casts in compiled code.
  */
 export function supertypeDisplay(id: number): Int32Array {
-  const display = new Int32Array(depthOf[id]! + 1);
-  for (let at = display.length - 1, type = id; at >= 0; at--, type = superOf[type]!) display[at] = type;
+  const display = new Int32Array(depthOf[id] + 1);
+  for (let at = display.length - 1, type = id; at >= 0; at--, type = superOf[type]) display[at] = type;
   return display;
 }
 
 /** Is canonical type `id` equal to `above` or declared below it? */
 export function isSubtypeId(id: number, above: number): boolean {
   if (id === above) return true;
-  let steps = depthOf[id]! - depthOf[above]!;
-  while (steps-- > 0) id = superOf[id]!;
+  let steps = depthOf[id] - depthOf[above];
+  while (steps-- > 0) id = superOf[id];
   return id === above;
 }
 
@@ -279,7 +279,7 @@ function abstractMatches(): Int32Array {
   const matches = new Int32Array(12);
   for (let bit = 0; bit < 12; bit++) matches[bit] = 1 << bit;
   for (const [below, aboves] of steps) {
-    for (const above of aboves) matches[-0x0c - below]! |= matches[-0x0c - above]!;
+    for (const above of aboves) matches[-0x0c - below] |= matches[-0x0c - above];
   }
   return matches;
 }
@@ -290,15 +290,15 @@ export function heapMatches(a: HeapType, b: HeapType): boolean {
   if (b === HEAP_BOTTOM) return false;
   if (a >= 0) {
     if (b >= 0) return isSubtypeId(a, b);
-    return (ABSTRACT_MATCHES[-0x0c - abstractOf(a)]! & heapBit(b)) !== 0;
+    return (ABSTRACT_MATCHES[-0x0c - abstractOf(a)] & heapBit(b)) !== 0;
   }
-  if (b < 0) return (ABSTRACT_MATCHES[-0x0c - a]! & heapBit(b)) !== 0;
+  if (b < 0) return (ABSTRACT_MATCHES[-0x0c - a] & heapBit(b)) !== 0;
   return a === bottomOf(abstractOf(b));
 }
 
 /** The abstract heap type right above canonical type `id`: func, struct or array. */
 function abstractOf(id: number): HeapType {
-  return HEAP[canonicalTypes[id]!.composite.kind];
+  return HEAP[canonicalTypes[id].composite.kind];
 }
 
 /** The top of the hierarchy of closed heap type `heap`: any, func, extern or exn. */
@@ -351,7 +351,7 @@ export function matchesIn(ids: Int32Array, a: ValType, b: ValType): boolean {
 
 function matchesAll(a: readonly ValType[], b: readonly ValType[]): boolean {
   if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (!matchesValType(a[i]!, b[i]!)) return false;
+  for (let i = 0; i < a.length; i++) if (!matchesValType(a[i], b[i])) return false;
   return true;
 }
 
@@ -370,7 +370,7 @@ export function matchesCompositeType(a: CompositeType, b: CompositeType): boolea
   if (a.kind === "func") return b.kind === "func" && matchesFuncType(a, b);
   if (a.kind === "array") return b.kind === "array" && matchesFieldType(a.field, b.field);
   if (b.kind !== "struct" || a.fields.length < b.fields.length) return false;
-  for (let i = 0; i < b.fields.length; i++) if (!matchesFieldType(a.fields[i]!, b.fields[i]!)) return false;
+  for (let i = 0; i < b.fields.length; i++) if (!matchesFieldType(a.fields[i], b.fields[i])) return false;
   return true;
 }
 

@@ -25,7 +25,7 @@ const MAX_TYPE_INDEX = 0xffffff - 0x40;
 export function readHeapType(reader: ByteReader): HeapType {
   const pos = reader.pos;
   if (pos >= reader.end) reader.fail(UNEXPECTED_END);
-  const byte = reader.bytes[pos]!;
+  const byte = reader.bytes[pos];
   if ((byte & 0xc0) === 0x40) {
     if (byte < FIRST_HEAP_BYTE || byte > LAST_HEAP_BYTE) reader.fail("malformed heap type");
     reader.pos = pos + 1;
@@ -39,7 +39,7 @@ export function readHeapType(reader: ByteReader): HeapType {
 
 /** A reference type. */
 export function readRefType(reader: ByteReader): ValType {
-  const byte = reader.pos < reader.end ? reader.bytes[reader.pos]! : reader.u8();
+  const byte = reader.pos < reader.end ? reader.bytes[reader.pos] : reader.u8();
   if (byte >= FIRST_HEAP_BYTE && byte <= LAST_HEAP_BYTE) {
     reader.pos++;
     return refType(true, byte - 0x80);
@@ -51,7 +51,7 @@ export function readRefType(reader: ByteReader): ValType {
 
 /** A value type: number, vector or reference. */
 export function readValType(reader: ByteReader): ValType {
-  const byte = reader.pos < reader.end ? reader.bytes[reader.pos]! : reader.u8();
+  const byte = reader.pos < reader.end ? reader.bytes[reader.pos] : reader.u8();
   if (byte >= V128 && byte <= 0x7f) {
     reader.pos++;
     return byte;
@@ -62,7 +62,7 @@ export function readValType(reader: ByteReader): ValType {
 
 /** A storage type: a value type or one of the packed types. */
 export function readStorageType(reader: ByteReader): ValType {
-  const byte = reader.pos < reader.end ? reader.bytes[reader.pos]! : reader.u8();
+  const byte = reader.pos < reader.end ? reader.bytes[reader.pos] : reader.u8();
   if (byte === I8 || byte === I16) {
     reader.pos++;
     return byte;

@@ -226,7 +226,7 @@ export const FAMILIES: readonly Family[] = [
     count: 500,
     make: (n) => {
       const [declared, code] = functions(n);
-      return moduleOf(TYPE, declared!, exportsOf(n, 0), code!);
+      return moduleOf(TYPE, declared, exportsOf(n, 0), code);
     },
   },
   {
@@ -234,7 +234,7 @@ export const FAMILIES: readonly Family[] = [
     count: 2000,
     make: (n) => {
       const [declared, code] = functions(1);
-      return moduleOf(TYPE, declared!, exportsOf(n, 0, () => 0), code!);
+      return moduleOf(TYPE, declared, exportsOf(n, 0, () => 0), code);
     },
   },
   {
@@ -256,10 +256,10 @@ export const FAMILIES: readonly Family[] = [
       const active = [0, 0x41, 0, END, 1, 0];
       return moduleOf(
         TYPE,
-        declared!,
+        declared,
         vector(SECTION.table, 1, [0x70, 0, 1]),
         vector(SECTION.element, n, active),
-        code!,
+        code,
       );
     },
   },
@@ -270,7 +270,7 @@ export const FAMILIES: readonly Family[] = [
       const [declared, code] = functions(1);
       return moduleOf(
         TYPE,
-        declared!,
+        declared,
         [SECTION.table, (w) => {
           w.raw(Uint8Array.of(1, 0x70, 0));
           w.u32(n);
@@ -279,7 +279,7 @@ export const FAMILIES: readonly Family[] = [
           w.raw(Uint8Array.of(1, 0, 0x41, 0, END));
           entries(w, n, [0]);
         }],
-        code!,
+        code,
       );
     },
   },
@@ -491,7 +491,7 @@ export const FAMILIES: readonly Family[] = [
           w.u32((i * 8 + 4) & 0xffff);
         }
       });
-      return moduleOf(TYPE, declared!, MEMORY, code!);
+      return moduleOf(TYPE, declared, MEMORY, code);
     },
   },
   {
@@ -538,7 +538,7 @@ export const FAMILIES: readonly Family[] = [
 /** A module of one function without parameters or results, and a tag of its type. */
 function handlers(code: (writer: ByteWriter) => void): Uint8Array {
   const [declared, bodies] = oneFunction(code);
-  return moduleOf(TYPE, declared!, vector(SECTION.tag, 1, [0, 0]), bodies!);
+  return moduleOf(TYPE, declared, vector(SECTION.tag, 1, [0, 0]), bodies);
 }
 
 function unsigned(value: number): number[] {

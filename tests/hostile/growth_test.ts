@@ -35,7 +35,7 @@ interface NamedImport {
 /** An import object with a new value for every import. */
 function importObject(imports: readonly NamedImport[], make: Readonly<Record<string, () => unknown>>) {
   const object: Record<string, Record<string, unknown>> = {};
-  for (const { module, name, kind } of imports) (object[module] ??= {})[name] ??= make[kind]!();
+  for (const { module, name, kind } of imports) (object[module] ??= {})[name] ??= make[kind]();
   return object;
 }
 
@@ -137,7 +137,7 @@ for (const family of FAMILIES) {
 Deno.test("the measurement tells a quadratic stage from a linear one", () => {
   const quadratic: Stage = (bytes) => () => {
     let sum = 0;
-    for (let i = 0; i < bytes.length; i++) for (let k = 0; k < bytes.length; k++) sum += bytes[i]! ^ bytes[k]!;
+    for (let i = 0; i < bytes.length; i++) for (let k = 0; k < bytes.length; k++) sum += bytes[i] ^ bytes[k];
     return sum;
   };
   const family: Family = { name: "bytes", count: 1000, make: (n) => new Uint8Array(n).fill(7) };

@@ -30,7 +30,7 @@ function moduleOf(...sections: Section[]): Uint8Array<ArrayBuffer> {
 function vector(writer: ByteWriter, count: number, ...entry: number[]): void {
   writer.u32(count);
   const bytes = new Uint8Array(count * entry.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = entry[i % entry.length]!;
+  for (let i = 0; i < bytes.length; i++) bytes[i] = entry[i % entry.length];
   writer.raw(bytes);
 }
 

@@ -51,7 +51,7 @@ function trapName(message: string): string {
 }
 
 function ourTrapName(code: number): string {
-  const message = TRAP_MESSAGES[code]!;
+  const message = TRAP_MESSAGES[code];
   if (message === "invalid conversion to integer") return "conversion";
   if (/element|indirect/.test(message)) return "call";
   return message;
@@ -85,7 +85,7 @@ function tryModule(seed: number, statistics: Statistics): void {
     for (let round = 0; round < 3; round++) {
       const where = `seed ${seed}, f${k}, round ${round}`;
       const args = params.map((type, n) => {
-        const bits = ARGUMENTS[(round * 3 + n * 5 + k) % ARGUMENTS.length]!;
+        const bits = ARGUMENTS[(round * 3 + n * 5 + k) % ARGUMENTS.length];
         return type === "i32" || type === "f32" ? bits & 0xffffffffn : bits;
       });
       (host.exports.fuel as WebAssembly.Global).value = FUEL;
@@ -94,7 +94,7 @@ function tryModule(seed: number, statistics: Statistics): void {
       let expected: string | unknown[];
       try {
         const f = host.exports[`f${k}`] as (...values: unknown[]) => unknown;
-        const value = f(...params.map((type, n) => hostValue(type, args[n]!)));
+        const value = f(...params.map((type, n) => hostValue(type, args[n])));
         expected = results.length === 0 ? [] : results.length === 1 ? [value] : [...value as unknown[]];
       } catch (error) {
         expected = trapName((error as Error).message);
@@ -102,7 +102,7 @@ function tryModule(seed: number, statistics: Statistics): void {
       let actual: string | unknown[];
       try {
         const { record } = ours.exports.get(`f${k}`) as { kind: "func"; record: number };
-        actual = ours.invoke(record, args).map((bits, n) => hostValue(results[n]!, bits));
+        actual = ours.invoke(record, args).map((bits, n) => hostValue(results[n], bits));
       } catch (error) {
         if (!(error instanceof TrapSignal)) throw new Error(where, { cause: error });
         actual = ourTrapName(error.code);

@@ -52,11 +52,11 @@ function interpreted(bytes: Uint8Array, random: RandomModule): Side {
       const { params } = random.signature(k);
       const { record } = instance.exports.get(`f${k}`) as { kind: "func"; record: number };
       try {
-        instance.invoke(record, params.map((type) => type === "i32" || type === "i64" ? ARGUMENTS[round]! : 0n));
+        instance.invoke(record, params.map((type) => type === "i32" || type === "i64" ? ARGUMENTS[round] : 0n));
         return "done";
       } catch (error) {
         if (!(error instanceof TrapSignal)) throw error;
-        return TRAP_MESSAGES[error.code]!;
+        return TRAP_MESSAGES[error.code];
       }
     },
     state() {
@@ -75,7 +75,7 @@ function compiled(bytes: Uint8Array, random: RandomModule, options: EngineOption
   const global = (name: string) => exports[name] as { value: number | bigint };
   return {
     get fuel() {
-      return i64[CELL]!;
+      return i64[CELL];
     },
     set fuel(fuel: bigint) {
       i64[CELL] = fuel;
@@ -84,7 +84,7 @@ function compiled(bytes: Uint8Array, random: RandomModule, options: EngineOption
       global("fuel").value = CALLS;
       const { params } = random.signature(k);
       const args = params.map((type) =>
-        type === "i32" ? Number(ARGUMENTS[round]) | 0 : type === "i64" ? ARGUMENTS[round]! : 0
+        type === "i32" ? Number(ARGUMENTS[round]) | 0 : type === "i64" ? ARGUMENTS[round] : 0
       );
       try {
         (exports[`f${k}`] as (...args: unknown[]) => unknown)(...args);

@@ -93,7 +93,7 @@ export class RandomModule {
 
   /** Signature of function `k`, once the text exists. */
   signature(k: number): Signature {
-    return this.#signatures[k]!;
+    return this.#signatures[k];
   }
 
   get count(): number {
@@ -156,10 +156,10 @@ export class RandomModule {
 
   #jump(labels: readonly Label[], depth: number): string {
     const label = this.#below(labels.length);
-    const values = this.#values(labels[labels.length - 1 - label]!.types, labels, depth);
+    const values = this.#values(labels[labels.length - 1 - label].types, labels, depth);
     switch (this.#below(4)) {
       case 0:
-        return `(return ${this.#values(labels[0]!.types, labels, depth)})`;
+        return `(return ${this.#values(labels[0].types, labels, depth)})`;
       case 1:
         return this.#below(6) === 0 ? "(unreachable)" : `(br ${label} ${values})`;
       case 2:
@@ -171,7 +171,7 @@ export class RandomModule {
 
   #table(labels: readonly Label[], depth: number): string {
     const last = this.#below(labels.length);
-    const { types } = labels[labels.length - 1 - last]!;
+    const { types } = labels[labels.length - 1 - last];
     const alike = labels.map((label, k) => ({ label, k: labels.length - 1 - k })).filter(({ label }) =>
       label.types.length === types.length && label.types.every((type, n) => type === types[n])
     );
@@ -191,7 +191,7 @@ export class RandomModule {
       case 2: {
         if (this.#locals.length === 0) return "(nop)";
         const local = this.#below(this.#locals.length);
-        return `(local.set ${local} ${this.#expression(this.#locals[local]!, labels, depth)})`;
+        return `(local.set ${local} ${this.#expression(this.#locals[local], labels, depth)})`;
       }
       case 3:
         return this.#store(labels, depth);
@@ -200,7 +200,7 @@ export class RandomModule {
         return `(global.set $g1 ${this.#expression("i64", labels, depth)})`;
       case 5: {
         const label = this.#below(labels.length);
-        const { types } = labels[labels.length - 1 - label]!;
+        const { types } = labels[labels.length - 1 - label];
         const drops = types.map(() => "(drop)").join(" ");
         return `(br_if ${label} ${this.#values(types, labels, depth)} ${this.#condition(labels, depth)}) ${drops}`;
       }
@@ -360,7 +360,7 @@ export class RandomModule {
     });
     if (fitting.length === 0) return this.#leaf(type);
     const callee = this.#pick(fitting);
-    const { params, results } = this.#signatures[callee]!;
+    const { params, results } = this.#signatures[callee];
     const args = this.#values(params, labels, depth);
     if (this.#below(3) > 0) return `(call $f${callee} ${args})`;
     const typeUse = `${params.map((param) => `(param ${param})`).join(" ")} (result ${results[0]})`;
