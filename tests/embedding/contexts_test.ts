@@ -16,12 +16,12 @@ const WRONG: readonly (readonly [context: unknown, message: string])[] = [
   [{ deadline: 5, Signal: undefined }, 'There is no field of a context "Signal": did you mean "signal"?'],
   [{ limit: {} }, 'There is no field of a context "limit": did you mean "limits"?'],
   [Object.create({ deadLine: 50 }), 'There is no field of a context "deadLine": did you mean "deadline"?'],
-  [undefined, "A call or an instantiation begins with a context, such as {}, not with undefined"],
-  [null, "A call or an instantiation begins with a context, such as {}, not with null"],
-  ["f", 'A call or an instantiation begins with a context, such as {}, not with "f"'],
-  [5, "A call or an instantiation begins with a context, such as {}, not with 5"],
-  [[], "A call or an instantiation begins with a context, such as {}, not with an array"],
-  [() => {}, "A call or an instantiation begins with a context, such as {}, not with a function"],
+  [undefined, "The first argument must be a context, such as {}, not undefined"],
+  [null, "The first argument must be a context, such as {}, not null"],
+  ["f", 'The first argument must be a context, such as {}, not "f"'],
+  [5, "The first argument must be a context, such as {}, not 5"],
+  [[], "The first argument must be a context, such as {}, not an array"],
+  [() => {}, "The first argument must be a context, such as {}, not a function"],
 ];
 
 const SIGNALS: readonly (readonly [signal: unknown, words: string])[] = [
@@ -57,7 +57,7 @@ Deno.test("contexts: a signal that is none is refused with a sentence", async ()
 Deno.test("contexts: settings of an instantiation are checked", () => {
   assert.throws(
     () => module.instantiate({ promises: "wait" as never }),
-    /promises of a context is "await" or "values"/,
+    /promises of a context must be "await" or "values"/,
   );
   assert.throws(() => module.instantiate({ errors: {} as never }), /errors of a context must be a function/);
   assert.throws(() => module.instantiate({ resettable: 1 as never }), /resettable of a context must be true or false/);
@@ -70,7 +70,7 @@ Deno.test("contexts: settings of an instantiation are checked", () => {
 Deno.test("contexts: a call without one says what comes first", () => {
   assert.throws(
     () => instance.call("f" as never, 2 as never),
-    /^TypeError: A call or an instantiation begins with a context, such as {}, not with "f"$/,
+    /^TypeError: The first argument must be a context, such as {}, not "f"$/,
   );
   assert.throws(() => instance.call({}, 5 as never), /^TypeError: The name of an export must be a string, not 5$/);
   assert.equal(instance.call({ deadline: undefined, fuel: undefined, signal: undefined }, "f"), 1);

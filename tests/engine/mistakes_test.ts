@@ -43,5 +43,5 @@ Deno.test("options that there are not are refused", () => {
 Deno.test("a call without its context says so", () => {
   const instance = NewEngine().compile(TEXT).instantiate();
   const call = instance.call.bind(instance) as (...args: unknown[]) => unknown;
-  assert.throws(() => call("add", 1, 2), /begins with a context, such as \{\}, not with "add"$/);
+  assert.throws(() => call("add", 1, 2), /must be a context, such as \{\}, not "add"$/);
 });

@@ -198,7 +198,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     if (this.closed) throw new Error("The instance is closed");
     const { thread } = this.store;
     if (thread.preempted > 0 && this.preempted) {
-      throw new Error("The instance is between two slices of an asynchronous call: callAsync waits for its turn");
+      throw new Error("An asynchronous call of the instance is preempted: callAsync waits for it");
     }
     if (thread.depth === 0 && thread.sweepDue) thread.services.atSafepoint();
   }
@@ -208,12 +208,12 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     return this.#group ??= new InstanceGroup();
   }
 
-  /** The group, if one has been made: without it, no call of this instance is between slices. */
+  /** The group, if one has been made: without it, no call of this instance is preempted. */
   get maybeGroup(): InstanceGroup | undefined {
     return this.#group;
   }
 
-  /** Is a call of its group between two slices? */
+  /** True if a call of its group is preempted. */
   get preempted(): boolean {
     return this.#group?.preempted !== undefined;
   }

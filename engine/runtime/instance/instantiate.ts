@@ -160,7 +160,7 @@ export async function instantiateAsync(
 /** Groups of mutable globals that the host made: nothing else says who shares them. */
 const HOST_GLOBALS: WeakMap<Global, InstanceGroup> = new WeakMap();
 
-/** Puts the instance into one group with everything whose state it imports. Throws an Error while a call there is between slices. */
+/** Puts the instance into one group with everything whose state it imports. Throws an Error while a call there is preempted. */
 function joinGroups(instance: Instance): void {
   const { module: { valid } } = instance;
   if (valid.imports.length === 0) return;
@@ -185,7 +185,7 @@ function joinGroups(instance: Instance): void {
   }
   if (instance.preempted) {
     throw new Error(
-      "What the instance imports is between two slices of an asynchronous call: wait until that has ended",
+      "A call of an imported instance is preempted: wait until it has ended",
     );
   }
 }

@@ -1,9 +1,9 @@
 /**
- * What calls do when a signal aborts. In: a signal, and what to do. Out: how to forget it again. Invariant: a signal has one listener for all calls
- * that it is given to, since Node warns of a leak when it has many.
+ * Abort signals of calls. In: a signal and an action. Out: a function that cancels the registration. Invariant: each
+ * signal has one listener for all calls that use it, because Node warns of a leak if a signal has many.
  */
 
-/** What waits for one signal. */
+/** The registrations of one signal. */
 interface Waiting {
   readonly actions: Set<() => void>;
   readonly listener: () => void;
@@ -11,7 +11,10 @@ interface Waiting {
 
 const WAITING = new WeakMap<AbortSignal, Waiting>();
 
-/** Does `action`, which is no other call's, when `signal` aborts, unless what this returns is called before. */
+/**
+ * Runs `action`, which must be unique to the call, when `signal` aborts. Returns a function that cancels the
+ * registration.
+ */
 export function onAbort(signal: AbortSignal, action: () => void): () => void {
   const { actions, listener } = WAITING.get(signal) ?? startWaiting(signal);
   actions.add(action);

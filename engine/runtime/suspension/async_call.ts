@@ -1,16 +1,16 @@
 /**
- * Calls that do not end at once. In: an exported function, its arguments and a context. Out: a promise of the results.
+ * Asynchronous calls. In: an exported function, its arguments and a context. Out: a promise of the results.
  *
  *     begin ──▶ running ──▶ DONE                                                         resolved
  *                  ├──▶ a host function returns a promise: suspended ── settled ──▶ running
  *                  ├──▶ end of a slice, at a poll: preempted ── turn of the event loop ──▶ running
  *                  └──▶ trap, exception, deadline, fuel                                  rejected
  *
- * While a call is suspended or preempted its frames are off the stack (suspended_frames.ts), so any number may be in flight, in any
- * order. A suspended instance may be called again; while a call is preempted, everything that could see its state waits
- * (instance_group.ts). Deadline, fuel and signal follow the call through all its slices.
+ * The frames of a suspended or preempted call are off the stack (suspended_frames.ts), so any number of calls may be in
+ * progress, in any order. A suspended instance may be called again. While a call is preempted, every call that could
+ * observe its state waits (instance_group.ts). Deadline, fuel and signal apply to the call across all its slices.
  *
- * Invariant: an ended call holds no frames, no timer, no listener and no claim on its group, whatever the host's promises do.
+ * Invariant: an ended call holds no frames, timer, listener or place in its group, regardless of the host's promises.
  */
 import { STATUS, THREAD } from "../../abi/context_layout.ts";
 import { nodeModule } from "../../host/process.ts";
@@ -27,9 +27,9 @@ import type { HostService } from "../boundary/marshal.ts";
 import type { GuestThread, SuspendedFrames } from "../thread/guest_thread.ts";
 import type { InstanceGroup } from "./instance_group.ts";
 import type { CallHalves } from "../boundary/marshal.ts";
-import { dropFrames, putFrames, takeFrames } from "../thread/suspended_frames.ts";
+import { discardFrames, restoreFrames, saveFrames } from "../thread/suspended_frames.ts";
 
-/** The longest delay of a timer. */
+/** The maximum delay of a timer in milliseconds. */
 const MAX_TIMER_MS = 0x7fffffff;
 
 const FUEL = THREAD.FUEL >> 3;
@@ -37,47 +37,47 @@ const DEPTH_LEFT = THREAD.DEPTH_LEFT >> 2;
 const PARK_INDEX = THREAD.PARK_INDEX >> 2;
 const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
 
-/** Where the poll was that a preempted call stopped at, for the trap that may become of it. */
+/** The poll at which a call was preempted, for the trap of a deadline that passes during the preemption. */
 interface PollPlace {
   pc: number;
-  /** Bytes between the end of the frames and the stack pointer. */
+  /** Distance in bytes from the stack pointer at the poll to the parked stack pointer. */
   depth: number;
   address: number;
 }
 
-/** What a collected call leaves: its frames. */
-interface Leavings {
+/** The frames of a call, for the finalizer that frees them if the call is collected. */
+interface FrameHolder {
   readonly thread: GuestThread;
   frames: SuspendedFrames | undefined;
 }
 
-const CALLS = new FinalizationRegistry<Leavings>(({ thread, frames }) => {
-  if (frames !== undefined) dropFrames(thread, frames);
+const CALLS = new FinalizationRegistry<FrameHolder>(({ thread, frames }) => {
+  if (frames !== undefined) discardFrames(thread, frames);
 });
 
-/** How a slice begins. */
+/** Ways to enter a slice. */
 const ENTER = {
-  /** The call itself. */
+  /** Begin the call. */
   CALL: 0,
-  /** Where it was stopped. */
-  AGAIN: 1,
-  /** With what the promise has settled to. */
-  VALUE: 2,
-  REASON: 3,
+  /** Resume after a preemption. */
+  RESUME: 1,
+  /** Resume with the value or the rejection reason of the promise. */
+  FULFILLED: 2,
+  REJECTED: 3,
 } as const;
 
-/** What an asynchronous call needs of the instance that it calls. */
+/** The parts of an instance that an asynchronous call uses. */
 export interface SuspendableInstance extends LimitedInstance {
   readonly module: LimitedInstance["module"] & { readonly deterministic: boolean };
   readonly closed: boolean;
-  /** Its VM context. */
+  /** The VM context. */
   readonly block: { readonly address: number };
   readonly hostServices: readonly HostService[];
-  /** Stack that its calls may use, in units of wasm; for deterministic code only. */
+  /** The stack budget of its calls in abstract units; for deterministic code only. */
   readonly stackUnits: number;
-  /** What callers get instead of an error. */
+  /** Maps errors to the values that callers receive. */
   readonly outward: ((error: unknown) => unknown) | undefined;
-  /** The instances that can reach its state; `maybeGroup` only if one has been made. */
+  /** The group of instances that can reach its state; `maybeGroup` is undefined if no group has been created. */
   readonly group: InstanceGroup;
   readonly maybeGroup: InstanceGroup | undefined;
   /** Throws unless the instance may be called now. */
@@ -85,7 +85,7 @@ export interface SuspendableInstance extends LimitedInstance {
   callHalves(index: number): CallHalves;
 }
 
-/** Calls function `index` of `instance` subject to `context`; the promise of its results. */
+/** Calls function `index` of `instance` under the limits of `context`. Returns a promise of the results. */
 export function callAsync(
   instance: SuspendableInstance,
   index: number,
@@ -93,7 +93,8 @@ export function callAsync(
   args: readonly unknown[],
 ): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    new AsyncCall(instance, instance.callHalves(index), context, resolve, reject).start(args); // what this throws rejects
+    // errors reject the promise
+    new AsyncCall(instance, instance.callHalves(index), context, resolve, reject).start(args);
   });
 }
 
@@ -106,17 +107,17 @@ class AsyncCall {
   readonly #reject: (reason: unknown) => void;
   readonly #deadline: number;
   readonly #sliced: boolean;
-  /** Fuel left, undefined when the context has none. */
+  /** Remaining fuel; undefined if the context has none. */
   #fuel: bigint | undefined;
   #args: readonly unknown[] = NO_ARGUMENTS;
   #done = false;
-  /** The host function whose promise it waits for, what that has settled to. */
+  /** The host function whose promise suspends the call, and the value or reason of that promise. */
   #service: HostService | undefined;
   #settled: unknown;
   #poll: PollPlace | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #forgetAbort: (() => void) | undefined;
-  #left: Leavings | undefined;
+  #cancelAbort: (() => void) | undefined;
+  #holder: FrameHolder | undefined;
   #onValue: ((value: unknown) => void) | undefined;
   #onReason: ((reason: unknown) => void) | undefined;
 
@@ -137,7 +138,7 @@ class AsyncCall {
     if (fuel !== undefined) {
       requireControl(instance, "fuel", "fuel");
       this.#fuel = fuelUnits(fuel);
-      context.fuel = fuel; // a context that cannot be written to is an error now, not afterwards
+      context.fuel = fuel; // throws now if the context is read-only
     }
     this.#instance = instance;
     this.#thread = instance.store.thread;
@@ -151,19 +152,19 @@ class AsyncCall {
 
   start(args: readonly unknown[]): void {
     const { signal } = this.#context;
-    if (signal !== undefined) this.#forgetAbort = onAbort(signal, () => this.#stop(() => signal.reason));
+    if (signal !== undefined) this.#cancelAbort = onAbort(signal, () => this.#stop(() => signal.reason));
     this.#args = args;
-    this.#whenFree(ENTER.CALL);
+    this.#continueWhenFree(ENTER.CALL);
   }
 
-  /** Goes on unless the call has ended, once nothing of the group is between slices. */
-  #whenFree(how: number): void {
+  /** Continues the call, unless it has ended, once no call of the group is preempted. */
+  #continueWhenFree(how: number): void {
     const group = this.#instance.maybeGroup;
-    if (group === undefined) this.#goOn(how);
-    else group.whenFree(() => this.#goOn(how));
+    if (group === undefined) this.#continue(how);
+    else group.whenFree(() => this.#continue(how));
   }
 
-  #goOn(how: number): void {
+  #continue(how: number): void {
     if (this.#done) return;
     if (this.#instance.closed) return this.#stop(() => new Error("The instance is closed"));
     if (this.#deadline !== Infinity && this.#deadline <= performance.now()) return this.#expire();
@@ -171,7 +172,7 @@ class AsyncCall {
     this.#slice(how);
   }
 
-  /** Lets the guest run until the call ends, or waits. */
+  /** Runs one slice: until the call ends, is suspended, or is preempted. */
   #slice(how: number): void {
     const thread = this.#thread;
     const { deadline } = thread;
@@ -182,21 +183,21 @@ class AsyncCall {
     let failed = false;
     let ended = false;
     let outcome: unknown;
-    const outerFuel = this.#fuel === undefined ? 0n : this.#lendFuel(this.#fuel);
+    const outerFuel = this.#fuel === undefined ? 0n : this.#installFuel(this.#fuel);
     try {
       if (this.#deadline < deadline) thread.deadline = this.#deadline;
-      // A call that began inside another has the event loop's next turn only after that one has ended.
+      // A call nested in another cannot yield to the event loop before the outer call ends, so it is not preempted.
       const sliceEnd = this.#sliced && !nested ? performance.now() + thread.sliceMs : Infinity;
       const until = Math.min(sliceEnd, thread.deadline);
       if (thread.watched > until) thread.watch(until);
-      if (how !== ENTER.CALL) putFrames(thread, this.#left!.frames!);
+      if (how !== ENTER.CALL) restoreFrames(thread, this.#holder!.frames!);
       ended = this.#run(how, until);
       if (ended) outcome = this.#halves.finish();
     } catch (error) {
       failed = true;
       outcome = error;
     } finally {
-      if (this.#fuel !== undefined) this.#takeFuelBack(outerFuel);
+      if (this.#fuel !== undefined) this.#restoreFuel(outerFuel);
       i32[DEPTH_LEFT] = depthLeft;
       thread.deadline = deadline;
       if (--thread.depth === 0) thread.services.atSafepoint();
@@ -205,15 +206,15 @@ class AsyncCall {
     else if (ended) this.#end(this.#resolve, outcome);
   }
 
-  /** Enters the guest: a STATUS. What it throws is for the guest to catch, unless the call has not begun. */
+  /** Enters the guest and returns its STATUS. Except with ENTER.CALL, guest code may handle what this throws. */
   #enter(how: number): number {
     if (how === ENTER.CALL) return this.#begin();
-    if (how === ENTER.AGAIN) return this.#thread.resume();
+    if (how === ENTER.RESUME) return this.#thread.resume();
     const settled = this.#settled;
     const service = this.#service!;
     this.#settled = undefined;
     this.#service = undefined;
-    if (how === ENTER.REASON) throw settled;
+    if (how === ENTER.REJECTED) throw settled;
     service.deliver(settled);
     return this.#thread.resume();
   }
@@ -231,7 +232,7 @@ class AsyncCall {
     return thread.call();
   }
 
-  /** Serves the guest until the call has ended (true) or its frames have been taken off (false). */
+  /** Serves the guest until the call ends (true), or its frames are taken off the stack (false). */
   #run(how: number, until: number): boolean {
     const thread = this.#thread;
     const { address } = this.#instance.block;
@@ -244,7 +245,7 @@ class AsyncCall {
     for (;;) {
       try {
         if (!entered) {
-          // Only a call that has begun has somebody to catch what goes wrong.
+          // Before the call has begun, no guest frame can handle an error.
           entered = how !== ENTER.CALL;
           status = this.#enter(how);
           entered = true;
@@ -267,7 +268,7 @@ class AsyncCall {
               this.#suspend(service!, promise);
               return false;
             }
-            if (thread.watched > until) thread.watch(until); // a call inside had a deadline of its own
+            if (thread.watched > until) thread.watch(until); // a nested call may have set another deadline
           }
           status = thread.resume();
         }
@@ -284,28 +285,28 @@ class AsyncCall {
   }
 
   #suspend(service: HostService, promise: PromiseLike<unknown>): void {
-    this.#takeOff();
+    this.#saveFrames();
     this.#service = service;
     if (this.#deadline !== Infinity && this.#timer === undefined) this.#setTimer();
-    const onValue = this.#onValue ??= (value) => this.#hear(value, ENTER.VALUE);
-    const onReason = this.#onReason ??= (reason) => this.#hear(reason, ENTER.REASON);
-    // What is no promise of the language might call back at once, or twice.
+    const onValue = this.#onValue ??= (value) => this.#onSettled(value, ENTER.FULFILLED);
+    const onReason = this.#onReason ??= (reason) => this.#onSettled(reason, ENTER.REJECTED);
+    // A foreign thenable might call back synchronously or twice.
     (promise instanceof Promise ? promise : Promise.resolve(promise)).then(onValue, onReason);
   }
 
-  /** The host's promise has settled. */
-  #hear(settled: unknown, how: number): void {
+  /** Continues the call after the host's promise has settled. */
+  #onSettled(settled: unknown, how: number): void {
     if (this.#done) return;
     this.#settled = settled;
-    this.#whenFree(how);
+    this.#continueWhenFree(how);
   }
 
-  #takeOff(): void {
-    const left = this.#left;
-    if (left !== undefined) left.frames = takeFrames(this.#thread, left.frames);
+  #saveFrames(): void {
+    const holder = this.#holder;
+    if (holder !== undefined) holder.frames = saveFrames(this.#thread, holder.frames);
     else {
-      this.#left = { thread: this.#thread, frames: takeFrames(this.#thread, undefined) };
-      CALLS.register(this, this.#left);
+      this.#holder = { thread: this.#thread, frames: saveFrames(this.#thread, undefined) };
+      CALLS.register(this, this.#holder);
     }
   }
 
@@ -318,20 +319,20 @@ class AsyncCall {
     }, Math.min(Math.max(0, Math.ceil(delay)), MAX_TIMER_MS));
   }
 
-  /** The slice is over: the event loop gets a turn. */
+  /** Preempts the call at the end of its slice: the event loop gets a turn. */
   #preempt(): void {
     const thread = this.#thread;
     const { state } = thread;
     const address = state.word(THREAD.FAULT_ADDRESS);
     const pc = state.word(THREAD.TRAP_PC);
     const sp = state.word(THREAD.TRAP_SP);
-    this.#takeOff();
+    this.#saveFrames();
     this.#poll = { pc, address, depth: state.word(THREAD.GUEST_SP) - sp };
     thread.preempted++;
     thread.preemptions++;
     this.#instance.group.preempt(this);
     nodeModule("node:timers").setImmediate(() => {
-      this.#goOn(ENTER.AGAIN);
+      this.#continue(ENTER.RESUME);
       this.#instance.group.drain();
     });
   }
@@ -343,13 +344,13 @@ class AsyncCall {
     this.#instance.group.unpreempt(this);
   }
 
-  /** The deadline has passed while the guest was not running. */
+  /** Ends the call after its deadline passed while the guest was not running. */
   #expire(): void {
     this.#stop(() => {
       const thread = this.#thread;
-      const frames = this.#left?.frames;
+      const frames = this.#holder?.frames;
       if (frames === undefined) return thread.services.interruption(false);
-      putFrames(thread, frames);
+      restoreFrames(thread, frames);
       try {
         if (this.#poll === undefined) return thread.services.interruption(true);
         const { state } = thread;
@@ -386,25 +387,25 @@ class AsyncCall {
     this.#service = undefined;
     this.#settled = undefined;
     this.#args = NO_ARGUMENTS;
-    const left = this.#left;
-    if (left?.frames !== undefined) {
-      dropFrames(this.#thread, left.frames);
-      left.frames = undefined;
+    const holder = this.#holder;
+    if (holder?.frames !== undefined) {
+      discardFrames(this.#thread, holder.frames);
+      holder.frames = undefined;
     }
     if (this.#timer !== undefined) clearTimeout(this.#timer);
-    this.#forgetAbort?.();
+    this.#cancelAbort?.();
     settle(value);
   }
 
-  /** Puts the call's fuel in place of what there is; returns that. */
-  #lendFuel(fuel: bigint): bigint {
+  /** Installs the call's fuel in the thread state. Returns the previous amount. */
+  #installFuel(fuel: bigint): bigint {
     const { i64 } = this.#thread.state;
     const outer = i64[FUEL]!;
     i64[FUEL] = fuel < outer ? fuel : outer;
     return outer;
   }
 
-  #takeFuelBack(outer: bigint): void {
+  #restoreFuel(outer: bigint): void {
     const { i64 } = this.#thread.state;
     const fuel = this.#fuel!;
     const used = (fuel < outer ? fuel : outer) - i64[FUEL]!;

@@ -1,53 +1,60 @@
 /**
- * Control of what a call may use: its deadline and its fuel. In: a context as the program gives it, and what is to be done. Out: the
- * action's own result, or a TrapError with the message `interrupted` or `out of fuel`; the instance stays usable.
+ * Limits of a call: deadline and fuel. In: the context that the program passes, and an action. Out: the result of the
+ * action, or a TrapError with the message `interrupted` or `out of fuel`, after which the instance remains usable.
  *
- * Both belong to the thread, not to an instance: whatever compiled code runs meanwhile, called by whomever, is subject to them. Calls
- * nest through host functions: the earliest deadline counts, and fuel that an inner context uses is its own and the outer one's.
- * Invariant: a limit that the code cannot keep is refused before anything runs.
+ * Both limits belong to the thread, not to an instance: all compiled code that runs during the action is subject to
+ * them, regardless of its caller. Calls nest through host functions: the earliest deadline applies, and fuel used under
+ * an inner context is charged to the outer one as well. Invariant: a limit that the code cannot enforce is refused
+ * before anything runs.
  */
 import { THREAD } from "../../abi/context_layout.ts";
 import { inWords, isRecord, requireBoolean, requireKnownNames } from "../../base/arguments.ts";
 import { type GuestThread, UNLIMITED_FUEL } from "../thread/guest_thread.ts";
 
-/** What the limits of a call need of an instance. */
+/** The parts of an instance that limits depend on. */
 export interface LimitedInstance {
   readonly store: { readonly thread: GuestThread };
-  /** Which limits its code keeps. */
+  /** The limits that its code enforces. */
   readonly module: { readonly interruptible: boolean; readonly fuel: boolean };
-  /** Instances whose functions its code can call without JavaScript in between. */
+  /** The instances whose functions its code can call directly, without JavaScript in between. */
   neighbours(): Iterable<LimitedInstance>;
 }
 
-/** What a call is subject to. */
+/** The context of a call or an instantiation: the limits it runs under, and settings of the instance. */
 export interface ControlContext {
   /**
-   * When the call is interrupted: milliseconds from its beginning, or a point in time. Compiled code that runs then, wherever it is, traps
-   * with the message `interrupted`; a host function that runs then is not disturbed. Needs an engine with `interruptible`.
+   * The deadline: milliseconds from the start of the call, or a point in time. Compiled code that runs at that time
+   * traps with the message `interrupted`; a running host function is not interrupted. Requires an engine with
+   * `interruptible`.
    */
   deadline?: number | Date;
   /**
-   * Fuel that the call may use; when the call has ended, the property holds what is left, a bigint if it was one. Code that runs out of
-   * it traps with the message `out of fuel`. Needs an engine with `fuel`. Without it, a call is subject to what its caller has.
+   * The fuel that the call may use, in units of the instruction prices in translate/fuel_prices.ts. When the call ends,
+   * the property is set to the remaining fuel, with the type it had. Code that exceeds it traps with the message `out
+   * of fuel`. Without it, the call uses the fuel of its caller. Requires an engine with `fuel`.
    */
   fuel?: number | bigint;
   /**
-   * Aborts the call: `callAsync` rejects with the signal's reason, whether the guest is waiting for a promise or running (then between two
-   * slices, which needs an engine with `interruptible`). A synchronous call can only find it aborted before it begins.
+   * Aborts the call: `callAsync` rejects with the signal's reason, while the guest waits for a promise or, with an
+   * engine with `interruptible`, when it is preempted. A synchronous call checks the signal only before it begins.
    */
   signal?: AbortSignal;
   /**
-   * Read by `instantiate`: what a promise is that a host function of the instance returns. `await` (the default): something to wait for,
-   * in calls by `callAsync`; `values`: a value like any other, as in the JavaScript API, except for functions with the property SUSPENDING.
+   * Read by `instantiate`: the treatment of promises returned by host functions of the instance. `await` (the default)
+   * suspends the guest until the promise settles, in calls by `callAsync`; `values` passes promises as ordinary values,
+   * as in the JavaScript API, except for functions with the property SUSPENDING.
    */
   promises?: "await" | "values";
-  /** Read by `instantiate`: what callers of the instance's exports get instead of the errors that these calls throw. */
+  /**
+   * Read by `instantiate`: maps each error thrown by a call of the instance's exports to the value that the caller
+   * receives instead.
+   */
   errors?: (error: unknown) => unknown;
-  /** Read by `instantiate`: record what a start function leaves, so that the instance can be reset to it. */
+  /** Read by `instantiate`: records the state after the start function, so that the instance can be reset to it. */
   resettable?: boolean;
 }
 
-/** The names of a context's fields; `limits` is read by `instantiate`. */
+/** The field names of a context; `instantiate` reads `limits`. */
 const CONTEXT_NAMES = {
   deadline: true,
   fuel: true,
@@ -58,25 +65,25 @@ const CONTEXT_NAMES = {
   limits: true,
 } as const satisfies Record<keyof ControlContext | "limits", true>;
 
-/** Refuses what is no context, and fields that a context does not have, so that no misspelled limit is ignored. */
+/** Throws TypeError if `context` is not an object or has an unknown field, so that no misspelled limit is ignored. */
 export function checkContext(context: unknown): void {
   if (!isRecord(context)) {
-    throw new TypeError(`A call or an instantiation begins with a context, such as {}, not with ${inWords(context)}`);
+    throw new TypeError(`The first argument must be a context, such as {}, not ${inWords(context)}`);
   }
   requireKnownNames("field of a context", context, CONTEXT_NAMES);
 }
 
-/** Refuses a signal that is none. */
+/** Throws TypeError if `signal` is not an AbortSignal. */
 export function checkSignal(signal: unknown): void {
   if (typeof (signal as AbortSignal | null)?.throwIfAborted !== "function") {
     throw new TypeError(`The signal of a context must be an AbortSignal, not ${inWords(signal)}`);
   }
 }
 
-/** Refuses settings of an instantiation that would be ignored. */
+/** Throws TypeError for invalid settings of an instantiation. */
 export function checkSettings({ promises, errors, resettable }: ControlContext): void {
   if (promises !== undefined && promises !== "await" && promises !== "values") {
-    throw new TypeError(`The field promises of a context is "await" or "values", not ${inWords(promises)}`);
+    throw new TypeError(`The field promises of a context must be "await" or "values", not ${inWords(promises)}`);
   }
   if (errors !== undefined && typeof errors !== "function") {
     throw new TypeError(`The field errors of a context must be a function, not ${inWords(errors)}`);
@@ -84,7 +91,7 @@ export function checkSettings({ promises, errors, resettable }: ControlContext):
   requireBoolean(resettable, "The field resettable of a context");
 }
 
-/** Runs `action`, which calls into `instance`, subject to `context`. */
+/** Runs `action`, which calls into `instance`, under the limits of `context`. */
 export function underControl<T>(instance: LimitedInstance, context: ControlContext, action: () => T): T {
   const { deadline, fuel, signal } = context;
   const { thread } = instance.store;
@@ -99,7 +106,7 @@ export function underControl<T>(instance: LimitedInstance, context: ControlConte
   return at < thread.deadline ? withDeadline(thread, at, inner) : inner();
 }
 
-/** A context's deadline on the clock of performance.now(). */
+/** Converts a context's deadline to the clock of performance.now(). */
 export function deadlineTime(deadline: number | Date): number {
   if (typeof deadline !== "number" && !(deadline instanceof Date)) {
     throw new TypeError(`The deadline of a context must be milliseconds or a Date, not ${inWords(deadline)}`);
@@ -130,7 +137,7 @@ function withFuel<T>(
 ): T {
   requireControl(instance, "fuel", "fuel");
   const given = fuelUnits(fuel);
-  context.fuel = fuel; // a context that cannot be written to is an error now, not afterwards
+  context.fuel = fuel; // throws now if the context is read-only
   const cell = THREAD.FUEL >> 3;
   const { i64 } = thread.state;
   const outer = i64[cell]!;
@@ -145,7 +152,7 @@ function withFuel<T>(
   }
 }
 
-/** Fuel as a context gives it. Throws RangeError for what is none. */
+/** Converts a context's fuel. Throws RangeError unless it is an integer from 0 to UNLIMITED_FUEL. */
 export function fuelUnits(fuel: number | bigint): bigint {
   if (typeof fuel === "bigint" ? fuel < 0n || fuel > UNLIMITED_FUEL : !Number.isSafeInteger(fuel) || fuel < 0) {
     throw new RangeError(`The fuel of a context must be a whole number from 0 to 2^62, not ${inWords(fuel)}`);
@@ -153,18 +160,19 @@ export function fuelUnits(fuel: number | bigint): bigint {
   return BigInt(fuel);
 }
 
-/** Refuses a limit that code which `instance` may reach without JavaScript does not keep. */
+/** Throws TypeError if code that `instance` can reach without JavaScript does not enforce the limit. */
 export function requireControl(instance: LimitedInstance, option: "interruptible" | "fuel", limit: string): void {
   const blind = findWithout(instance, option);
   if (blind === undefined) return;
   throw new TypeError(
     blind === instance
-      ? `A ${limit} needs code that keeps it: compile the module with an engine made with { ${option}: true }`
-      : `A ${limit} needs code that keeps it: an instance that this one imports from, or shares a table with, was compiled without { ${option}: true }`,
+      ? `A ${limit} requires code that enforces it: compile the module with an engine created with { ${option}: true }`
+      : `A ${limit} requires code that enforces it: an instance that this one imports from, or shares a table with, ` +
+        `was compiled without { ${option}: true }`,
   );
 }
 
-/** An instance without `option` among those whose functions `instance` can call by its imports and tables. */
+/** Finds an instance without `option` among those that `instance` reaches through imports and tables. */
 function findWithout(instance: LimitedInstance, option: "interruptible" | "fuel"): LimitedInstance | undefined {
   if (!instance.module[option]) return instance;
   const seen = new Set<LimitedInstance>([instance]);

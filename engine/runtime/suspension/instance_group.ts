@@ -1,13 +1,14 @@
 /**
- * Groups of instances that can reach each other's state without JavaScript in between: by imported functions, memories, tables and mutable
- * globals. A call that is between two slices was stopped in the middle of anything, so nothing else of its group may run until it
- * goes on; calls that wait in a host function are no obstacle, since the guest expects to be called then.
+ * Groups of instances that can reach each other's state without JavaScript in between: through imported functions,
+ * memories, tables and mutable globals. A preempted call was stopped between two arbitrary instructions, so no other
+ * code of its group may run until it resumes. Calls suspended in a host function do not block the group, because the
+ * guest expects calls at that point.
  *
- * A union-find forest: instances that import nothing get a group only when one is asked for. (Functions that travel as values are
- * not looked into.)
+ * Groups form a union-find forest. An instance without imports gets a group only on demand. Functions that are passed
+ * as values do not join groups.
  */
 
-/** A call between two slices: only its identity matters. */
+/** A preempted call; only its identity matters. */
 export type Preempted = object;
 
 export class InstanceGroup {
@@ -15,7 +16,7 @@ export class InstanceGroup {
   #preempted: Preempted | undefined;
   #waiting: (() => void)[] = [];
 
-  /** The group that stands for this one. */
+  /** The representative of this group. */
   get root(): InstanceGroup {
     // deno-lint-ignore no-this-alias
     let group: InstanceGroup = this;
@@ -24,12 +25,12 @@ export class InstanceGroup {
     return group;
   }
 
-  /** The call of this group that is between two slices. */
+  /** The preempted call of this group. */
   get preempted(): Preempted | undefined {
     return this.root.#preempted;
   }
 
-  /** Makes two groups one. At most one of them may have a call between slices. */
+  /** Merges two groups, of which at most one may have a preempted call. */
   join(other: InstanceGroup): void {
     const [a, b] = [this.root, other.root];
     if (a === b) return;
@@ -39,25 +40,25 @@ export class InstanceGroup {
     b.#waiting = [];
   }
 
-  /** `call` has stopped between two instructions. */
+  /** Records that `call` is preempted. */
   preempt(call: Preempted): void {
     this.root.#preempted = call;
   }
 
-  /** `call` goes on, or has ended. */
+  /** Records that `call` has resumed or ended. */
   unpreempt(call: Preempted): void {
     const { root } = this;
     if (root.#preempted === call) root.#preempted = undefined;
   }
 
-  /** Runs `action` now, or when the call that is between slices no longer is. */
+  /** Runs `action` now, or once the group's preempted call has resumed or ended. */
   whenFree(action: () => void): void {
     const { root } = this;
     if (root.#preempted === undefined && root.#waiting.length === 0) action();
     else root.#waiting.push(action);
   }
 
-  /** Lets those go on that wait, until one of them is between slices itself. */
+  /** Runs waiting actions in order until one of them is preempted. */
   drain(): void {
     for (;;) {
       const { root } = this;

@@ -14,7 +14,7 @@ import type { GuestThread, SuspendedFrames } from "./guest_thread.ts";
 const SHORT_BYTES = 512;
 
 /** Takes the innermost activation, which must be parked, off the stack. Returns where it is: `frames`, if they are given. */
-export function takeFrames(thread: GuestThread, frames: SuspendedFrames | undefined): SuspendedFrames {
+export function saveFrames(thread: GuestThread, frames: SuspendedFrames | undefined): SuspendedFrames {
   const { state, stack, stackLow, contexts } = thread;
   const parked = state.word(THREAD.GUEST_SP) - stackLow;
   const entry = stack.word(parked + PARKED.ENTRY_SP);
@@ -34,7 +34,7 @@ export function takeFrames(thread: GuestThread, frames: SuspendedFrames | undefi
 }
 
 /** Puts frames back as the innermost activation, parked as it was. Throws ExhaustionError when the stack has no room for them. */
-export function putFrames(thread: GuestThread, frames: SuspendedFrames): void {
+export function restoreFrames(thread: GuestThread, frames: SuspendedFrames): void {
   const { state, stack, stackLow } = thread;
   const entry = state.word(THREAD.GUEST_SP);
   const parked = entry - stackLow - frames.bytes;
@@ -47,7 +47,7 @@ export function putFrames(thread: GuestThread, frames: SuspendedFrames): void {
 }
 
 /** The call has ended, or will not go on. */
-export function dropFrames(thread: GuestThread, frames: SuspendedFrames): void {
+export function discardFrames(thread: GuestThread, frames: SuspendedFrames): void {
   if (thread.suspended.delete(frames)) thread.contexts.release(frames.block);
 }
 
