@@ -1,10 +1,12 @@
 /**
- * The route table, and what happens around every handler: rate limits, security headers, errors, logs, metrics.
+ * The route table as a Hono application: rate limits, security headers, errors, logs and metrics around every handler.
  *
  * In: a request and the peer's address. Out: an answer, always. Addresses below /api are the API; the rest is the site.
  */
 import { randomBytes } from "node:crypto";
-import { Hono } from "hono";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
+import { TrieRouter } from "hono/router/trie-router";
+import { secureHeaders } from "hono/secure-headers";
 import { forwardedAddress, rateAddress } from "./addresses.ts";
 import { requireJsonAccepted } from "./answer.ts";
 import { openapiDocument, OPERATIONS } from "./openapi.ts";
@@ -76,14 +78,22 @@ const OTHER_ROUTES: readonly Route[] = [
 export const ROUTES: readonly Route[] = [...API_ROUTES, ...OTHER_ROUTES];
 
 /** Fields of every answer. Scripts come from this origin's static files only: nothing inline can run. */
-export const SECURITY_HEADERS: { readonly [name: string]: string } = {
-  "content-security-policy":
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "same-origin",
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-resource-policy": "same-origin",
-  "permissions-policy": "camera=(), geolocation=(), microphone=()",
+const SECURITY: Parameters<typeof secureHeaders>[0] = {
+  contentSecurityPolicy: {
+    defaultSrc: ["'none'"],
+    styleSrc: ["'self'"],
+    scriptSrc: ["'self'"],
+    imgSrc: ["'self'"],
+    formAction: ["'self'"],
+    baseUri: ["'none'"],
+    frameAncestors: ["'none'"],
+  },
+  referrerPolicy: "same-origin",
+  crossOriginOpenerPolicy: "same-origin",
+  crossOriginResourcePolicy: "same-origin",
+  permissionsPolicy: { camera: [], geolocation: [], microphone: [] },
+  // Whether the site is reached by HTTPS only is the decision of the proxy in front of it.
+  strictTransportSecurity: false,
 };
 
 function getOpenapi(call: Call): Response {
@@ -96,127 +106,117 @@ function isOpenData(path: string): boolean {
   return path.startsWith("/api/") || path.startsWith("/schemas/") || path.startsWith("/data/");
 }
 
-interface Matched {
-  readonly route: Route;
-  readonly params: { readonly [name: string]: string };
+/** Data of one request. */
+interface Environment {
+  readonly Bindings: {
+    readonly peer: string;
+    /** The request as it came: HEAD is routed as GET. */
+    readonly original: Request;
+  };
+  readonly Variables: { call: Call; requestId: string; route: string };
 }
+
+type RequestContext = Context<Environment>;
 
 /** Makes the application. */
 export function makeApp(services: Services): Answerer {
-  const router = new Hono<{ Variables: { matched: Matched } }>();
+  const app = new Hono<Environment>();
+  const lookup = new TrieRouter<Route>();
+  app.use(observe(services), openData, secureHeaders(SECURITY));
   for (const route of ROUTES) {
-    router.on(route.method, route.path, (c) => {
-      found.set(c.req.raw, { route, params: c.req.param() as { [name: string]: string } });
-      return c.body(null);
+    lookup.add(route.method, route.path, route);
+    app.on(route.method, route.path, limit(services, route.rate), async (c) => {
+      c.set("route", `${route.method} ${route.path}`);
+      const isJson = route.path.startsWith("/api/") && !route.path.startsWith("/api/blobs/");
+      if (isJson) requireJsonAccepted(c.env.original);
+      return await route.handler({ ...c.get("call"), params: c.req.param() as { [name: string]: string } });
     });
   }
-  const found = new WeakMap<Request, Matched>();
-  const match = async (method: string, path: string): Promise<Matched | undefined> => {
-    const probe = new Request(`http://registry.invalid${path}`, { method });
-    await router.fetch(probe);
-    return found.get(probe);
+  app.all("*", limit(services, "read"), (c) => answerUnmatched(c, lookup));
+  app.onError((error, c) => answerError(services, error, c));
+  return async (request, peer) => {
+    const routed = request.method === "HEAD" ? new Request(request, { method: "GET" }) : request;
+    return await app.fetch(routed, { peer, original: request });
   };
-  const app = new Application(services, match);
-  return (request, address) => app.answer(request, address);
 }
 
-class Application {
-  readonly #services: Services;
-  readonly #match: (method: string, path: string) => Promise<Matched | undefined>;
-
-  constructor(services: Services, match: (method: string, path: string) => Promise<Matched | undefined>) {
-    this.#services = services;
-    this.#match = match;
-  }
-
-  async answer(request: Request, peer: string): Promise<Response> {
-    const { settings, log, metrics, limiter } = this.#services;
+/** Gives a request its id and its call; logs and counts its answer. */
+function observe(services: Services): MiddlewareHandler<Environment> {
+  const { settings, log, metrics } = services;
+  return async (c, next) => {
     const started = performance.now();
     const requestId = randomBytes(8).toString("hex");
+    const { peer, original: request } = c.env;
     const url = new URL(request.url);
     const address = settings.trustProxy ? forwardedAddress(request.headers.get("x-forwarded-for"), peer) : peer;
-    const rateKey = rateAddress(address);
-    let route = "none";
-    let rateFields: { readonly [name: string]: string } = {};
-    let response: Response;
-    try {
-      const method = request.method === "HEAD" ? "GET" : request.method;
-      const matched = await this.#match(method, url.pathname);
-      rateFields = limiter.take(matched?.route.rate ?? "read", rateKey);
-      const call: Call = { services: this.#services, request, url, params: matched?.params ?? {}, address, rateKey };
-      if (matched !== undefined) {
-        route = `${matched.route.method} ${matched.route.path}`;
-        if (url.pathname.startsWith("/api/") && !matched.route.path.startsWith("/api/blobs/")) {
-          requireJsonAccepted(request);
-        }
-        response = await matched.route.handler(call);
-      } else {
-        const allowed = await this.#allowed(url.pathname);
-        if (allowed.length > 0) {
-          throw new Problem("method.unknown", `this address takes ${allowed.join(", ")}`, {
-            headers: { allow: allowed.join(", ") },
-          });
-        }
-        if (method !== "GET" || url.pathname.startsWith("/api/")) {
-          throw new Problem("route.unknown", "there is nothing at this address");
-        }
-        route = "GET page";
-        response = await siteFallback(call);
-      }
-    } catch (error) {
-      response = this.#failed(error, { request, url, requestId });
-    }
-    const answer = finished(response, url.pathname, { ...rateFields, "x-request-id": requestId });
+    c.set("requestId", requestId);
+    c.set("route", "none");
+    c.set("call", { services, request, url, params: {}, address, rateKey: rateAddress(address) });
+    await next();
+    c.header("x-request-id", requestId);
     const seconds = (performance.now() - started) / 1000;
-    metrics.request(route, answer.status, seconds);
+    metrics.request(c.get("route"), c.res.status, seconds);
     log("request", {
       requestId,
       method: request.method,
       path: url.pathname.slice(0, 300),
-      route,
-      status: answer.status,
+      route: c.get("route"),
+      status: c.res.status,
       ms: Math.round(seconds * 1e5) / 100,
     });
-    return answer;
-  }
-
-  async #allowed(path: string): Promise<string[]> {
-    const allowed: string[] = [];
-    for (const method of ["GET", "POST", "PUT", "DELETE"]) {
-      if (await this.#match(method, path) !== undefined) {
-        allowed.push(...(method === "GET" ? ["GET", "HEAD"] : [method]));
-      }
-    }
-    return allowed;
-  }
-
-  #failed(error: unknown, at: { request: Request; url: URL; requestId: string }): Response {
-    const { settings, log } = this.#services;
-    let problem: Problem;
-    if (error instanceof Problem) problem = error;
-    else if (error instanceof StoreUnavailable) {
-      log("unavailable", { requestId: at.requestId, message: error.message });
-      problem = new Problem("server.unavailable", "the registry cannot answer now; try again");
-    } else {
-      const { message, stack } = error instanceof Error ? error : { message: String(error), stack: "" };
-      log("error", { requestId: at.requestId, message, stack: (stack ?? "").slice(0, 4000) });
-      problem = new Problem("server.error", "the registry made a mistake; it is in its log");
-    }
-    const isPage = !at.url.pathname.startsWith("/api/") &&
-      (at.request.headers.get("accept") ?? "").includes("text/html");
-    return isPage ? problemPage(this.#services, problem) : problemResponse(problem, settings.baseUrl, at.requestId);
-  }
+  };
 }
 
-function finished(response: Response, path: string, fields: { readonly [name: string]: string }): Response {
-  const headers = new Headers(response.headers);
-  for (const [name, value] of Object.entries(SECURITY_HEADERS)) headers.set(name, value);
-  for (const [name, value] of Object.entries(fields)) headers.set(name, value);
-  if (isOpenData(path)) {
-    headers.set("access-control-allow-origin", "*");
-    headers.set("cross-origin-resource-policy", "cross-origin");
+/** Counts a request of a kind; refuses it when there were too many. */
+function limit(services: Services, kind: RateKind): MiddlewareHandler<Environment> {
+  return async (c, next) => {
+    const fields = services.limiter.take(kind, c.get("call").rateKey);
+    await next();
+    for (const [name, value] of Object.entries(fields)) c.header(name, value);
+  };
+}
+
+/** Lets every page on the web read the open data. */
+const openData: MiddlewareHandler<Environment> = async (c, next) => {
+  await next();
+  if (!isOpenData(c.get("call").url.pathname)) return;
+  c.header("access-control-allow-origin", "*");
+  c.header("cross-origin-resource-policy", "cross-origin");
+};
+
+/** Documentation and static files, which have no routes of their own; else the reason why there is no answer. */
+function answerUnmatched(c: RequestContext, lookup: TrieRouter<Route>): Response {
+  const { pathname } = c.get("call").url;
+  const allowed = ["GET", "POST", "PUT", "DELETE"].filter((method) => lookup.match(method, pathname)[0].length > 0)
+    .flatMap((method) => method === "GET" ? ["GET", "HEAD"] : [method]);
+  if (allowed.length > 0) {
+    throw new Problem("method.unknown", `this address takes ${allowed.join(", ")}`, {
+      headers: { allow: allowed.join(", ") },
+    });
   }
-  return new Response(response.body, { status: response.status, headers });
+  if (c.req.method !== "GET" || pathname.startsWith("/api/")) {
+    throw new Problem("route.unknown", "there is nothing at this address");
+  }
+  c.set("route", "GET page");
+  return siteFallback(c.get("call"));
+}
+
+function answerError(services: Services, error: unknown, c: RequestContext): Response {
+  const { settings, log } = services;
+  const requestId = c.get("requestId");
+  let problem: Problem;
+  if (error instanceof Problem) problem = error;
+  else if (error instanceof StoreUnavailable) {
+    log("unavailable", { requestId, message: error.message });
+    problem = new Problem("server.unavailable", "the registry is temporarily unavailable; try again");
+  } else {
+    const { message, stack } = error instanceof Error ? error : { message: String(error), stack: "" };
+    log("error", { requestId, message, stack: (stack ?? "").slice(0, 4000) });
+    problem = new Problem("server.error", "internal error; see the registry's log");
+  }
+  const { url, request } = c.get("call");
+  const isPage = !url.pathname.startsWith("/api/") && (request.headers.get("accept") ?? "").includes("text/html");
+  return isPage ? problemPage(services, problem) : problemResponse(problem, settings.baseUrl, requestId);
 }
 
 /** Operations and routes must be the same set; a test compares them. */

@@ -304,6 +304,11 @@ Deno.test("schemas, style, robots, health and security headers", () =>
     assert.equal(headers.get("x-content-type-options"), "nosniff");
     assert.ok(headers.has("ratelimit"));
     assert.match(headers.get("x-request-id")!, /^[0-9a-f]{16}$/);
+    assert.equal(headers.get("cross-origin-resource-policy"), "same-origin");
+    const open = await fetch(`${r.url}/api/keys`);
+    assert.equal(open.headers.get("cross-origin-resource-policy"), "cross-origin");
+    assert.equal(open.headers.get("access-control-allow-origin"), "*");
+    await open.body?.cancel();
     const head = await fetch(r.url, { method: "HEAD" });
     assert.equal(head.status, 200);
   }));
