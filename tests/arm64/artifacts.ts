@@ -1,7 +1,8 @@
 /**
- * The benchmark's programs as artifacts, made on one host and run on another: `artifacts.ts make FOLDER COUNT` compiles the first COUNT of
- * them for both processors, with and without their optional instructions, in both bounds modes, and writes the artifacts to FOLDER. `artifacts.ts
- * run FOLDER` loads those for this machine, runs them and compares the results with V8's. `artifacts.ts make FOLDER COUNT run FOLDER` does both.
+ * Cross-compiled artifacts of the benchmark programs, made on one host and run on another: `artifacts.ts make FOLDER
+ * COUNT` compiles the first COUNT programs for both processors, with and without their optional instructions, in both
+ * bounds modes, and writes the artifacts to FOLDER. `artifacts.ts run FOLDER` loads those for this machine, runs them
+ * and compares the results with V8's. `artifacts.ts make FOLDER COUNT run FOLDER` does both.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,10 +25,10 @@ const MODES: Readonly<Record<string, EngineOptions>> = {
 
 const source = (name: string) => readFileSync(new URL(`../../bench/wasm/${name}.wasm`, import.meta.url));
 
-/** Much less work than the benchmark's: it is emulated. */
+/** A small fraction of the benchmark's work, since the run is emulated. */
 const argument = (n: number) => Math.ceil(n / 12);
 
-/** Programs that need nothing from outside. */
+/** Programs without imports. */
 function programs() {
   return PROGRAMS.filter(({ name }) => WebAssembly.Module.imports(new WebAssembly.Module(source(name))).length === 0);
 }
@@ -60,7 +61,7 @@ function run(folder: string): number {
       const module = NewEngine(MODES[mode]!).load(readFileSync(join(folder, file)));
       actual = module.instantiate().call({}, "run", argument(n));
     } catch (error) {
-      // Not every processor has all instructions.
+      // The artifact requires instructions that this processor lacks.
       if (!/needs a processor with/.test((error as Error).message)) throw error;
       refused++;
       continue;

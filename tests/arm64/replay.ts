@@ -1,7 +1,7 @@
 /**
- * Random modules on arm64 against results recorded elsewhere. `record FILE COUNT SEED` writes what V8 makes of the modules of COUNT seeds on
- * this machine; `replay FILE` runs the same modules on waft, in two configurations each, and compares the traces line by line. Generated
- * modules let no bits of a NaN be seen, so traces are the same on every processor.
+ * Random modules on arm64 against results recorded on another host. `record FILE COUNT SEED` writes V8's traces of the
+ * modules of COUNT seeds; `replay FILE` runs the same modules on waft, in two configurations each, and compares the
+ * traces line by line. Generated modules hide the bits of NaNs, so traces are the same on every processor.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
@@ -14,7 +14,7 @@ interface Recorded {
   entries: string[];
 }
 
-/** A trace without the offsets of traps, of which V8 has its own idea. */
+/** A trace without the offsets of traps, which V8 reports differently. */
 function withoutPlaces(entries: readonly string[]): string[] {
   return entries.map((entry) => entry.replace(/ at [0-9a-f]+( < [0-9a-f]+)*$/, ""));
 }
@@ -23,7 +23,7 @@ function record(file: string, count: number, first: number): void {
   const cases: Recorded[] = [];
   for (let seed = first; cases.length < count; seed++) {
     const trace = runScenario(modulesOf(seed, "own", COMPILED_FEATURES, undefined), seed, V8);
-    // How deep a stack is differs.
+    // Engines differ in their maximum stack depth.
     if (!trace.exhausted) cases.push({ seed, entries: withoutPlaces(trace.entries) });
   }
   writeFileSync(file, JSON.stringify(cases));

@@ -1,8 +1,8 @@
 /**
- * Writes tests/encode/arm64.txt: some words of every instruction row of engine/backend_arm64, our text for each, and only where
- * llvm-mc assembles that text to the same word. Run it when rows are added: `deno run -A tests/arm64/write_encodings.ts`
- * (needs llvm-mc). Texts that llvm-mc rejects are left out (register widths too large for a shift, unpredictable pairs);
- * a text that it assembles to another word ends the run with an error.
+ * Writes tests/encode/arm64.txt: a few random words of every instruction row of engine/backend_arm64 with their
+ * disassembly, provided that llvm-mc assembles the text to the same word. Run it after adding rows: `deno run -A
+ * tests/arm64/write_encodings.ts` (needs llvm-mc). Texts that llvm-mc rejects are left out (register widths too large
+ * for a shift, unpredictable pairs); a text that it assembles to another word ends the run with an error.
  */
 import { decode, instructionText } from "../../engine/backend_arm64/disassemble.ts";
 import { logicalImmediate, logicalValue } from "../../engine/backend_arm64/immediates.ts";
@@ -18,7 +18,7 @@ function random(): number {
   return (seed >>> 8) & 0xffffff;
 }
 
-/** Is a logical immediate written as an assembler writes it? */
+/** Whether a logical immediate is in the form that an assembler produces. */
 function isCanonical(row: number, word: number): boolean {
   if (!INSTRUCTION_ROWS[row].text.includes("#L")) return true;
   const wide = INSTRUCTION_ROWS[row].key.endsWith("64");
@@ -67,8 +67,8 @@ const words = INSTRUCTION_ROWS.flatMap((_, row) => wordsOf(row));
 const texts = words.map(instructionText);
 const assembled = await assemble(texts);
 const perRow = new Map<number, number>();
-let file = "; Encodings of every instruction row of engine/backend_arm64, some lines each: word | text.\n" +
-  "; llvm-mc (aarch64) gives these words for the texts; written by tests/arm64/write_encodings.ts, replayed by encoding_test.ts.\n";
+let file = "; Encodings of every instruction row of engine/backend_arm64, a few lines each: word | text.\n" +
+  "; llvm-mc (aarch64) assembles each text to its word; written by tests/arm64/write_encodings.ts.\n";
 for (const [i, word] of words.entries()) {
   if (assembled[i] === undefined) continue;
   if (assembled[i] !== word) {

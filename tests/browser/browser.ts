@@ -1,7 +1,8 @@
 /**
- * Headless Chromium for tests: finds Debian's, opens pages, and keeps what they print, load and shift.
+ * Headless Chromium for tests: finds the installed browser, opens pages, and records their messages, transfers and
+ * layout shifts.
  *
- * Out: a browser, or the plain reason why there is none here. A page is loaded as for the first time.
+ * Out: a browser, or the reason why none is available. Pages load with an empty cache.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -10,32 +11,32 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from "p
 
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-/** Chromium's program, if there is one: CHROMIUM, or where distributions put it. */
+/** Chromium's executable, if there is one: CHROMIUM, or the distributions' paths. */
 export const CHROMIUM: string | undefined = process.env.CHROMIUM ?? PLACES.find((path) => existsSync(path));
 
-/** How wide a page is looked at, and in which light. */
+/** The viewports and colour schemes under test. */
 export const VIEWS: { readonly [name: string]: BrowserContextOptions } = {
   "desktop": { viewport: { width: 1280, height: 900 }, colorScheme: "light" },
   "phone, dark": { viewport: { width: 360, height: 740 }, colorScheme: "dark", isMobile: true, hasTouch: true },
 };
 
-/** A page and what it did so far. */
+/** An open page with its recorded events. */
 export interface OpenPage {
   readonly page: Page;
-  /** Messages of the console, errors of the page, requests that failed or left the site. */
+  /** Console messages, page errors, failed requests, and requests to other sites. */
   readonly complaints: string[];
-  /** Bytes that the last page took over the wire, headers included. */
+  /** Bytes that the last page transferred, headers included. */
   bytes(): number;
-  /** Goes to another page, as with an empty cache; what was counted and complained about is forgotten. */
+  /** Navigates to another page with an empty cache; resets the counts and the complaints. */
   visit(url: string): Promise<void>;
 }
 
-/** One test in a browser; ignored with the reason where there is none. */
+/** Registers one test in a browser; ignored with the reason if there is none. */
 export function browserTest(name: string, run: (browser: Browser) => Promise<void>): void {
   Deno.test({
     name: `browser: ${name}${CHROMIUM === undefined ? " (ignored: no Chromium; set CHROMIUM or install it)" : ""}`,
     ignore: CHROMIUM === undefined,
-    // The client keeps timers and pipes of its own until the process ends.
+    // The client keeps timers and pipes open until the process ends.
     sanitizeOps: false,
     sanitizeResources: false,
     async fn() {
@@ -53,13 +54,13 @@ export function browserTest(name: string, run: (browser: Browser) => Promise<voi
 export async function openPage(browser: Browser, url: string, view: BrowserContextOptions): Promise<OpenPage> {
   const context = await browser.newContext(view);
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(60_000);
   const complaints: string[] = [];
   const { origin } = new URL(url);
   page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
   page.on("requestfailed", (request) => {
-    // Leaving a page ends what it still loads.
+    // Navigation aborts the page's pending requests.
     if (request.failure()?.errorText !== "net::ERR_ABORTED") complaints.push(`failed: ${request.url()}`);
   });
   page.on("request", (request) => {
@@ -79,7 +80,7 @@ export async function openPage(browser: Browser, url: string, view: BrowserConte
   return { page, complaints, visit, bytes: () => bytes };
 }
 
-/** The sum of all shifts of the layout since the page began to load. */
+/** The sum of all layout shifts since the page began to load. */
 export async function layoutShift(page: Page): Promise<number> {
   return await page.evaluate(`new Promise((done) => {
     let sum = 0;
@@ -91,9 +92,9 @@ export async function layoutShift(page: Page): Promise<number> {
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** What axe finds: rule, element, message. All its rules are on, those of best practice too. */
+/** The findings of axe: rule, element, message. All rules are on, best practices included. */
 export async function accessibilityFindings(page: Page): Promise<string[]> {
-  // Not a script element: the site's policy would refuse it, as it should.
+  // Not a script element: the site's content security policy refuses it, as it should.
   await page.evaluate(`${AXE}; undefined`);
   return await page.evaluate(`axe.run(document, {
     rules: { "target-size": { enabled: true }, "color-contrast-enhanced": { enabled: false } },

@@ -1,5 +1,6 @@
 /**
- * Artifacts in files wherever the package is installed: big code is mapped, not copied, and does what was compiled; a damaged file is refused.
+ * Artifact files, as installed packages use them: large code is mapped instead of copied and behaves as compiled; a
+ * damaged file is refused.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -8,10 +9,10 @@ import { join } from "node:path";
 import process from "node:process";
 import { ArtifactError, NewEngine } from "@waft/engine";
 
-Deno.test("the artifact of a big module is mapped from its file", () => {
+Deno.test("loadFile() maps the artifact of a large module from its file and refuses a damaged one", () => {
   const directory = mkdtempSync(join(tmpdir(), "waft-artifact-"));
   try {
-    // Jump tables are the quickest way to much code.
+    // Jump tables produce large code from short text.
     const targets = Array.from({ length: 60_000 }, (_, k) => k % 2).join(" ");
     const text = `(module (memory 1) ${
       Array.from({ length: 5 }, (_, n) =>
@@ -27,7 +28,7 @@ Deno.test("the artifact of a big module is mapped from its file", () => {
     assert.throws(() => instance.call({}, "load", -1), /out of bounds/);
     if (process.platform === "linux") {
       const lines = readFileSync("/proc/self/maps", "utf8").split("\n").filter((line) => line.includes(path));
-      assert(lines.some((line) => line.includes("r-xp")), "its pages are what runs");
+      assert(lines.some((line) => line.includes("r-xp")), "the file's pages are executable");
     }
     assert.deepEqual(module.serialize(), artifact);
     artifact[artifact.length >> 1]! ^= 1;

@@ -1,6 +1,6 @@
 /**
- * Conditions made of two comparisons, compiled for whatever runs this, against JavaScript's idea of them: integers of both widths, floats
- * with NaN among them, as branch, as choice and as value, inverted and not.
+ * Conditions that combine two comparisons, compiled for the current processor, against JavaScript's results: integers
+ * of both widths, floats including NaN; as branch, select and value, inverted and not.
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "@waft/engine";
@@ -62,7 +62,7 @@ function shifted(v: Values): boolean {
   return (v[0] >>> 0) < ((v[1] << 3) >>> 0);
 }
 
-/** The ways to use a condition: text that gives 1 or 0, and whether that is the other way round. */
+/** The uses of a condition: text that evaluates to 1 or 0. */
 const USES: readonly ((c: string) => string)[] = [
   (c) => c,
   (c) => `(if (result i32) ${c} (then (i32.const 1)) (else (i32.const 0)))`,
@@ -70,7 +70,7 @@ const USES: readonly ((c: string) => string)[] = [
   (c) => `(block (br_if 0 (i32.eqz ${c})) (return (i32.const 1))) (i32.const 0)`,
 ];
 
-Deno.test("two comparisons decide as they do one by one", () => {
+Deno.test("combined comparisons evaluate like their parts", () => {
   const list = comparisons();
   const functions: { text: string; holds: (values: Values) => boolean }[] = [];
   for (let k = 0; k < list.length; k++) {
@@ -80,7 +80,7 @@ Deno.test("two comparisons decide as they do one by one", () => {
       functions.push({ text: use(`(i32.and ${x.text} ${y.text})`), holds: (v) => x.holds(v) && y.holds(v) });
       functions.push({ text: use(`(i32.or ${x.text} ${y.text})`), holds: (v) => x.holds(v) || y.holds(v) });
     }
-    // Any number beside a comparison.
+    // A truth value that is not a comparison.
     const x = list[k]!;
     const branch = (c: string) => `(if (result i32) ${c} (then (i32.const 1)) (else (i32.const 0)))`;
     functions.push({ text: branch(`(i32.or ${x.text} (local.get $b))`), holds: (v) => x.holds(v) || v[1] !== 0 });

@@ -1,5 +1,6 @@
 /**
- * Division of 64-bit integers by constants, compiled for whatever runs this, against division of bigints; and that dividing 32-bit ones agrees.
+ * Division of 64-bit integers by constants, compiled for the current processor, against bigint division; and that
+ * 32-bit division agrees.
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "@waft/engine";
@@ -9,7 +10,7 @@ const LARGE = [0x5555555555555555n, 0x7ffffffffffffffen, 0x7fffffffffffffffn];
 const HUGE = [0x8000000000000001n, 0xaaaaaaaaaaaaaaabn, 0xfffffffffffffffen, 0xffffffffffffffffn];
 const MOST = (1n << 64n) - 1n;
 
-/** Dividends at which a wrong multiplier shows: multiples of the divisor and their neighbours, and the extremes. */
+/** Dividends that reveal a wrong multiplier: multiples of the divisor and their neighbours, and the extremes. */
 function dividends(d: bigint): bigint[] {
   const multiples = [1n, 2n, 12345678901n, MOST / d / 3n, MOST / d, (MOST >> 1n) / d].map((q) => q * d);
   const all = multiples.flatMap((n) => [n - 1n, n, n + 1n]).concat([0n, 1n, 1n << 63n, (1n << 63n) - 1n, MOST]);
@@ -37,7 +38,7 @@ function cases(): Case[] {
   return list;
 }
 
-Deno.test("divisions by constants give the quotient and the remainder", () => {
+Deno.test("divisions by constants return the exact quotient and remainder", () => {
   const list = cases();
   const text = list.map(({ type, op, signed, d }, k) =>
     `(func (export "f${k}") (param ${type}) (result ${type})

@@ -1,5 +1,5 @@
 /**
- * What a program that embeds the engine relies on: instances, imports and exports between them, host functions, traps.
+ * The contract of an embedding program: instances, imports and exports between them, host functions, traps.
  */
 import assert from "node:assert/strict";
 import { ExhaustionError, host, LinkError, NewEngine, TrapError } from "@waft/engine";
@@ -8,7 +8,7 @@ for (const bounds of ["guard", "explicit"] as const) {
   const engine = NewEngine({ bounds, verify: true });
   const run = (name: string, test: () => void) => Deno.test(`${bounds}: ${name}`, test);
 
-  run("numbers of every type go in and out", () => {
+  run("numbers of every type cross in both directions", () => {
     const { exports } = engine.compile(`(module
       (func (export "i32") (param i32) (result i32) (local.get 0))
       (func (export "i64") (param i64) (result i64) (local.get 0))
@@ -25,7 +25,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.ok(Number.isNaN(f["f64"]!("x")));
   });
 
-  run("many parameters and results", () => {
+  run("functions take many parameters and return many results", () => {
     const types = Array.from({ length: 40 }, (_, i) => ["i32", "i64", "f32", "f64"][i % 4]!);
     const text = `(module (func (export "f") (param ${types.join(" ")}) (result ${types.join(" ")})
       ${types.map((_, i) => `(local.get ${i})`).join(" ")}))`;
@@ -33,7 +33,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.deepEqual(engine.compile(text).instantiate().call({}, "f", ...args), args);
   });
 
-  run("host functions with several results, and exceptions through them", () => {
+  run("host functions return several results, and exceptions propagate through them", () => {
     const module = engine.compile(`(module
       (import "h" "swap" (func $swap (param i32 f64) (result f64 i32)))
       (import "h" "fail" (func $fail))
@@ -53,7 +53,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.deepEqual(instance.call({}, "swap", 4, 2.5), [2.5, 4]);
   });
 
-  run("host functions may call in again", () => {
+  run("host functions may call back into the instance", () => {
     const module = engine.compile(`(module
       (import "h" "f" (func $f (param i32) (result i32)))
       (func (export "down") (param i32) (result i32)
@@ -67,13 +67,14 @@ for (const bounds of ["guard", "explicit"] as const) {
   run("traps are errors with frames, and leave the instance usable", () => {
     const instance = engine.compile(`(module
       (func $inner (param i32 i32) (result i32) (i32.div_s (local.get 0) (local.get 1)))
-      (func $outer (export "div") (param i32 i32) (result i32) (i32.add (i32.const 1) (call $inner (local.get 0) (local.get 1)))))`)
+      (func $outer (export "div") (param i32 i32) (result i32)
+        (i32.add (i32.const 1) (call $inner (local.get 0) (local.get 1)))))`)
       .instantiate();
     assert.throws(() => instance.call({}, "div", 1, 0), (error) => {
       assert.ok(error instanceof TrapError);
       assert.equal(error.message, "integer divide by zero");
       assert.deepEqual(error.frames.map((frame) => frame.funcName), ["inner", "outer"]);
-      assert.deepEqual(error.frames.map((frame) => frame.line), [2, 3]);
+      assert.deepEqual(error.frames.map((frame) => frame.line), [2, 4]);
       return true;
     });
     assert.throws(() => instance.call({}, "div", -(2 ** 31), -1), /integer overflow/);
@@ -98,7 +99,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.equal((instance.exports["m"] as { buffer: ArrayBuffer }).buffer.byteLength, 131072);
   });
 
-  run("endless recursion is exhaustion, and the instance goes on", () => {
+  run("endless recursion is an ExhaustionError, and the instance stays usable", () => {
     const instance = engine.compile(`(module
       (func $r (export "r") (param i64 f64) (result i64)
         (i64.add (i64.const 1) (call $r (i64.add (local.get 0) (i64.const 1)) (local.get 1))))
@@ -109,11 +110,13 @@ for (const bounds of ["guard", "explicit"] as const) {
     }
   });
 
-  run("instances are isolated; what is shared is shared", () => {
+  run("instances are isolated, and shared exports are shared", () => {
     const counter = engine.compile(`(module
       (memory (export "memory") 1) (global $n (export "n") (mut i32) (i32.const 0)) (table (export "t") 2 funcref)
       (func $next (export "next") (result i32)
-        (global.set $n (i32.add (global.get $n) (i32.const 1))) (i32.store (i32.const 0) (global.get $n)) (global.get $n))
+        (global.set $n (i32.add (global.get $n) (i32.const 1)))
+        (i32.store (i32.const 0) (global.get $n))
+        (global.get $n))
       (elem (i32.const 0) $next))`);
     const a = counter.instantiate();
     const b = counter.instantiate();
@@ -125,7 +128,9 @@ for (const bounds of ["guard", "explicit"] as const) {
       (import "c" "next" (func $next (result i32)))
       (type $r (func (result i32)))
       (func (export "sum") (result i32)
-        (i32.add (i32.add (call $next) (call_indirect (type $r) (i32.const 0))) (i32.add (global.get $n) (i32.load (i32.const 0)))))
+        (i32.add
+          (i32.add (call $next) (call_indirect (type $r) (i32.const 0)))
+          (i32.add (global.get $n) (i32.load (i32.const 0)))))
       (func (export "null") (result i32) (call_indirect (type $r) (i32.const 1))))`).instantiate({}, {
       c: a.exports as Record<string, unknown>,
     });
@@ -134,7 +139,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.throws(() => user.call({}, "null"), /uninitialized element/);
   });
 
-  run("tables and globals of the host", () => {
+  run("instances use tables, globals and memories of the host", () => {
     const table = host.table("funcref", 2, 4);
     const global = host.global("i64", true, 5n);
     const memory = host.memory(1, 3, bounds);
@@ -153,7 +158,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.throws(() => table.get(9), RangeError);
   });
 
-  run("host references come back as the same objects", () => {
+  run("host references keep their identity", () => {
     const instance = engine.compile(`(module (table $t 3 externref)
       (func (export "set") (param i32 externref) (table.set $t (local.get 0) (local.get 1)))
       (func (export "get") (param i32) (result externref) (table.get $t (local.get 0)))
@@ -167,7 +172,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.equal(instance.call({}, "isNull", null), 1);
   });
 
-  run("imports that are missing or do not match are link errors", () => {
+  run("missing and mismatched imports are link errors", () => {
     const module = engine.compile(`(module (import "a" "f" (func (param i32))) (import "a" "g" (global i32)))`);
     assert.throws(() => module.instantiate(), LinkError);
     assert.throws(() => module.instantiate({}, { a: { f: 5, g: 1 } }), LinkError);
@@ -177,7 +182,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     module.instantiate({}, { a: { f: () => {}, g: 1 } });
   });
 
-  run("a closed instance throws and nothing else happens", () => {
+  run("calls of a closed instance throw, and its memory stays readable", () => {
     const instance = engine.compile(`(module (memory (export "m") 1) (func (export "f") (result i32) (i32.const 1)))`)
       .instantiate();
     const view = new Uint8Array((instance.exports["m"] as { buffer: ArrayBuffer }).buffer);
@@ -188,7 +193,7 @@ for (const bounds of ["guard", "explicit"] as const) {
   });
 }
 
-Deno.test("host references that nothing holds are let go, the others stay", () => {
+Deno.test("unreachable host references are released, reachable ones stay", () => {
   const instance = NewEngine().compile(`(module (table $t 100 externref)
     (func (export "set") (param i32 externref) (table.set $t (local.get 0) (local.get 1)))
     (func (export "get") (param i32) (result externref) (table.get $t (local.get 0)))

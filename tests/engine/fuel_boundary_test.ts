@@ -1,12 +1,12 @@
 /**
- * Fuel between instances: code that charges it keeps it in a register, other code knows nothing of it. Whoever calls whom, by whatever kind of
- * call, and however a call is left: what is used is what the metered instances' own instructions cost.
+ * Fuel across instances: metered code keeps it in a register, other code does not know it. For every caller and callee,
+ * every kind of call and every way to leave it, the consumption is the cost of the metered instances' own instructions.
  */
 import assert from "node:assert/strict";
 import { THREAD } from "../../engine/abi/context_layout.ts";
 import { type Engine, NewEngine, TrapError } from "../../engine/mod.ts";
 
-/** Writes every register: sixteen values that all depend on `$x` and on memory, alive at once. */
+/** Writes every register: sixteen simultaneously live values that depend on `$x` and on memory. */
 const BUSY = `(memory 1) (func $busy (param $x i32) (result i32)
   ${Array.from({ length: 16 }, (_, k) => `(local $v${k} i32)`).join(" ")}
   ${
@@ -24,7 +24,7 @@ const BUSY = `(memory 1) (func $busy (param $x i32) (result i32)
 
 const TYPE = "(type $f (func (param i32) (result i32)))";
 
-/** Called by all others; calls nobody but the host. */
+/** The innermost module: called by all others, calls only the host. */
 const INNER = `(module ${TYPE}
   (import "h" "host" (func $host (type $f)))
   (tag $e (export "e") (param i32))
@@ -93,7 +93,7 @@ interface Chain {
   inner: Record<string, Call>;
 }
 
-/** Links the three modules, each metered or not. */
+/** Links the three modules, each of them metered or not. */
 function link(engines: readonly Engine[], host: (x: number) => number): Chain {
   const [outer, middle, inner] = engines as [Engine, Engine, Engine];
   const i = inner.compile(INNER).instantiate({}, { h: { host } });
@@ -112,7 +112,7 @@ function used(action: () => void): bigint {
   return before - i64[CELL]!;
 }
 
-/** What each call uses and answers, in order. */
+/** The consumption and the result of each call, in order. */
 function trace(chain: Chain): { answers: string[]; fuel: bigint[] } {
   const answers: string[] = [];
   const fuel: bigint[] = [];
@@ -136,7 +136,7 @@ function trace(chain: Chain): { answers: string[]; fuel: bigint[] } {
 }
 
 for (const bounds of ["guard", "explicit"] as const) {
-  Deno.test(`${bounds}: fuel is what metered instances cost, whoever calls whom`, () => {
+  Deno.test(`${bounds}: consumption is the sum of the metered instances' costs, for every mix of instances`, () => {
     const engines = [NewEngine({ bounds }), NewEngine({ bounds, fuel: true })] as const;
     const host = (x: number) => x ^ 5;
     const runs = Array.from(
@@ -145,7 +145,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     );
     const parts = [1, 2, 4].map((mask) => runs[mask]!.fuel);
     assert.ok(runs[0]!.fuel.every((fuel) => fuel === 0n), "code without fuel uses none");
-    assert.ok(parts.every((fuel) => fuel.some((units) => units > 100n)), "every instance costs something");
+    assert.ok(parts.every((fuel) => fuel.some((units) => units > 100n)), "every instance has a cost");
     runs.forEach(({ answers, fuel }, mask) => {
       assert.deepEqual(answers, runs[0]!.answers, `answers of ${mask}`);
       const expected = fuel.map((_, k) => parts.reduce((sum, part, n) => sum + ((mask >> n) & 1 ? part[k]! : 0n), 0n));
@@ -153,7 +153,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     });
   });
 
-  Deno.test(`${bounds}: fuel runs out at the same place however it is reached, and what is left is exact`, () => {
+  Deno.test(`${bounds}: fuel runs out at the same place on every call path, and the remainder is exact`, () => {
     const engine = NewEngine({ bounds, fuel: true });
     const chain = link([engine, engine, engine], (x) => x ^ 5);
     for (const [name, call] of Object.entries(chain.calls)) {
@@ -177,7 +177,7 @@ for (const bounds of ["guard", "explicit"] as const) {
   });
 }
 
-Deno.test("a host function finds the fuel that was left, may change it, and calls in again", () => {
+Deno.test("a host function sees the remaining fuel, may change it, and may call in again", () => {
   const engine = NewEngine({ fuel: true });
   const seen: bigint[] = [];
   let again: Call | undefined;
@@ -196,14 +196,14 @@ Deno.test("a host function finds the fuel that was left, may change it, and call
   const inner = used(() => chain.inner["busy"]!(5));
   i64[CELL] = 500_000n;
   chain.inner["park"]!(1234);
-  // Behind the host function are a call of $busy and, in its region, nothing else.
+  // After the host function returns, the callee calls only $busy.
   assert.equal(i64[CELL]!, 1000n - inner);
   assert.equal(seen.length, 2);
   assert.ok(seen[1]! < seen[0]! && seen[1]! > 490_000n, `${seen}`);
   i64[CELL] = before;
 });
 
-Deno.test("a price that is not known yet is no constant of the program's", () => {
+Deno.test("an unresolved fuel price is not merged with the program's constants", () => {
   const zeros: unknown[] = [];
   const engine = NewEngine({ fuel: true });
   const { exports } = engine.compile(`(module (import "h" "see" (func $see (param i64)))

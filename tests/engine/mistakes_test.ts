@@ -1,10 +1,10 @@
-/** Mistakes of programs without types, and of hands: told where they are made, not ignored. */
+/** Misuse of the API by untyped programs is reported where it happens, not ignored. */
 import assert from "node:assert/strict";
 import { type EngineOptions, NewEngine } from "@waft/engine";
 
 const TEXT = `(module (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))`;
 
-Deno.test("compile takes bytes in whatever they lie, text, and nothing else", () => {
+Deno.test("compile() takes any buffer type or text, and refuses other values", () => {
   const engine = NewEngine();
   const bytes = new Uint8Array(engine.parse(TEXT).bytes);
   const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
@@ -24,7 +24,7 @@ Deno.test("compile takes bytes in whatever they lie, text, and nothing else", ()
   }
 });
 
-Deno.test("options that there are not are refused", () => {
+Deno.test("unknown options are refused", () => {
   const rows: [object, RegExp][] = [
     [{ feature: {} }, /^There is no option "feature": did you mean "features"\?$/],
     [{ features: { simdd: true } }, /^There is no feature "simdd": did you mean "simd"\?$/],
@@ -40,7 +40,7 @@ Deno.test("options that there are not are refused", () => {
   NewEngine({ features: { simd: undefined }, bounds: undefined } as unknown as EngineOptions);
 });
 
-Deno.test("a call without its context says so", () => {
+Deno.test("a call without a context reports the missing context", () => {
   const instance = NewEngine().compile(TEXT).instantiate();
   const call = instance.call.bind(instance) as (...args: unknown[]) => unknown;
   assert.throws(() => call("add", 1, 2), /must be a context, such as \{\}, not "add"$/);

@@ -1,12 +1,12 @@
 /**
- * Engines that compile with several threads, wherever the package is installed: another thread finds its module and does a part, and the artifact is
- * that of one thread.
+ * Engines that compile with several threads, as installed packages use them: another thread finds its module and
+ * compiles a share, and the artifact equals the single-threaded one.
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "@waft/engine";
 import { lastShares } from "@waft/engine/helper_threads";
 
-/** A module with more than a megabyte of bodies that is compiled quickly: constants that nobody needs. */
+/** A module with more than a megabyte of bodies that compiles quickly: unused constants. */
 function bigModule(functions: number): string {
   const constants = "(drop (v128.const i32x4 1 2 3 4))".repeat(1200);
   const bodies = Array.from(
@@ -19,7 +19,8 @@ function bigModule(functions: number): string {
 }
 
 Deno.test({
-  name: "threads take part, and the artifact is that of one thread",
+  name: "helper threads compile a share, and the artifact equals the single-threaded one",
+  // Threads stay for the next module.
   // Threads are kept for the next module.
   sanitizeOps: false,
   sanitizeResources: false,
@@ -27,7 +28,7 @@ Deno.test({
     const text = bigModule(60);
     const alone = NewEngine().compile(text).serialize();
     const engine = NewEngine({ parallel: 3 });
-    // A new thread has to load the compiler, and is late for the first modules.
+    // A new thread first loads the compiler, and misses the first modules.
     let helped = false;
     for (let round = 0; round < 100 && !helped; round++) {
       if (round > 0) await new Promise((resolve) => setTimeout(resolve, 300));
@@ -38,10 +39,10 @@ Deno.test({
       assert.deepEqual([shares.length, shares.reduce((sum, count) => sum + count, 0)], [3, 60]);
       helped = shares[1]! + shares[2]! > 0;
     }
-    assert(helped, "nobody has helped");
+    assert(helped, "no helper thread compiled a function");
   },
 });
 
-Deno.test("wrong numbers of threads are refused", () => {
+Deno.test("invalid thread counts are refused", () => {
   for (const parallel of [-1, 0.5, NaN]) assert.throws(() => NewEngine({ parallel }), RangeError);
 });

@@ -1,7 +1,8 @@
 /**
- * Random programs that throw, catch, rethrow and delegate, run here and by V8: same results, same traces, same uncaught exceptions.
- * Each program uses either try_table or the legacy instructions (V8 takes no mixture), calls other functions and a host function
- * that throws, and keeps many values alive over tries, in every mode of bounds and with register-keeping switched off.
+ * Random programs that throw, catch, rethrow and delegate, on waft and on V8: same results, same traces, same uncaught
+ * exceptions. Each program uses either try_table or the legacy instructions (V8 does not accept a mixture), calls other
+ * functions and a throwing host function, and keeps many values live across tries, in both bounds modes and with
+ * register-keeping switched off.
  */
 import assert from "node:assert/strict";
 import { encodeModule } from "../../engine/binary/encode.ts";
@@ -11,7 +12,7 @@ const FUNCTIONS = 5;
 const PROGRAMS = 60;
 const VARIABLES = ["$p", "$q", "$x", "$y", "$z", "$w"];
 
-/** Makes one program as text. */
+/** Generates one program as text. */
 class Program {
   #seed: number;
   readonly #legacy: boolean;
@@ -167,7 +168,7 @@ class Program {
 
 class HostFailure extends Error {}
 
-/** What calling `f` came to, as text. */
+/** The outcome of calling `f`, as text. */
 function outcome(f: () => unknown, describe: (error: unknown) => string): string {
   try {
     return String(f());

@@ -1,4 +1,7 @@
-/** An i31 that the compiler knows is an externref like any other once it is converted to one (casts of it were decided wrongly once). */
+/**
+ * An i31 known at compile time is an ordinary externref once it is converted. Regression: casts of it were folded to
+ * the wrong result.
+ */
 import assert from "node:assert/strict";
 import { NewEngine } from "../../engine/mod.ts";
 
@@ -20,7 +23,7 @@ for (const bounds of ["guard", "explicit"] as const) {
   });
 }
 
-Deno.test("host values that cross for ever within one call are let go, those on the stack and in the slots are not", () => {
+Deno.test("host values that cross repeatedly within one call are released unless the stack or a slot holds them", () => {
   for (const heap of ["", "(drop (struct.new $s (i32.const 1)))"]) {
     const module = `(module (type $s (struct (field i32)))
       (import "m" "next" (func $next (param externref) (result externref)))

@@ -1,6 +1,7 @@
 /**
- * The collector with compiled programs: what lives, what goes, and what happens at the limits. `objects()` is the number of structures and
- * arrays that are alive after a collection; conservative scanning of a stack at rest finds nothing, so the counts are exact.
+ * The collector with compiled programs: liveness, reclamation and behaviour at the limits. `objects()` is the number of
+ * live structures and arrays after a collection; conservative scanning of an idle stack finds nothing, so the counts
+ * are exact.
  */
 import assert from "node:assert/strict";
 import {
@@ -28,7 +29,7 @@ function start(
   return { instance, x: instance.exports as unknown as Exports };
 }
 
-/** Objects that are alive now. */
+/** Live objects after a collection. */
 function objects(): number {
   collectGarbage();
   return gcStatistics().liveObjects;
@@ -38,10 +39,10 @@ function heapOf(instance: Instance) {
   return instance.internal.store.heap;
 }
 
-/** Bun's collector, which looks at stacks, lets go later. */
+/** Bun's collector scans stacks conservatively and releases objects later. */
 const ROUNDS = (globalThis as { Bun?: unknown }).Bun === undefined ? 2 : 10;
 
-/** Lets the JavaScript engine collect and report what it has collected. */
+/** Lets the JavaScript engine collect and run its finalizers. */
 async function settle(): Promise<void> {
   for (let k = 0; k < ROUNDS; k++) {
     await new Promise((resolve) => setTimeout(resolve, 1));
@@ -52,7 +53,7 @@ async function settle(): Promise<void> {
 
 const NODE = "(type $node (struct (field $value (mut i32)) (field $next (mut (ref null $node)))))";
 
-Deno.test("a gigabyte in all, ten megabytes at a time, in bounded memory", () => {
+Deno.test("allocating a gigabyte in total with ten megabytes live takes bounded memory", () => {
   const { x } = start(GC_SOAK_PROGRAM);
   x["start"]!(25_000);
   let allocated = 0;
@@ -63,7 +64,7 @@ Deno.test("a gigabyte in all, ten megabytes at a time, in bounded memory", () =>
   assert.ok(collections >= 20);
 });
 
-Deno.test("cycles go, from globals, tables and objects alike", async () => {
+Deno.test("cycles are reclaimed, whether held by globals, tables or objects", async () => {
   await settle();
   const before = objects();
   const { instance, x } = start(`(module ${NODE}
@@ -89,7 +90,7 @@ Deno.test("cycles go, from globals, tables and objects alike", async () => {
   assert.ok(!instance.internal.closed);
 });
 
-Deno.test("what JavaScript holds lives, is one object, and goes when JavaScript lets go", async () => {
+Deno.test("an object that JavaScript holds stays live with one identity until JavaScript releases it", async () => {
   await settle();
   const before = objects();
   const { x } = start(`(module ${NODE}
@@ -97,7 +98,7 @@ Deno.test("what JavaScript holds lives, is one object, and goes when JavaScript 
       (struct.new $node (local.get 0) (struct.new $node (i32.const 7) (ref.null $node))))
     (func (export "next") (param (ref $node)) (result (ref null $node)) (struct.get $node $next (local.get 0)))
     (func (export "value") (param (ref $node)) (result i32) (struct.get $node $value (local.get 0))))`);
-  // In a frame of its own: a conservative collector (Bun's) finds what was in this one.
+  // In a separate frame: a conservative collector (Bun's) finds stale references in this one.
   const hold = async () => {
     let held: unknown[] = [1, 2, 3].map((n) => x["make"]!(n));
     assert.equal(objects(), before + 6);
@@ -114,7 +115,7 @@ Deno.test("what JavaScript holds lives, is one object, and goes when JavaScript 
   assert.equal(objects(), before);
 });
 
-Deno.test("host values in objects live as long as these, whether the program ever rests or not", async () => {
+Deno.test("host values in objects live as long as the objects, also within a single call", async () => {
   const { instance, x } = start(
     `(module (type $box (struct (field externref)))
       (import "h" "make" (func $make (result externref)))
@@ -141,7 +142,7 @@ Deno.test("host values in objects live as long as these, whether the program eve
   assert.equal(handles.size, 0);
 });
 
-Deno.test("exceptions: cycles through them go, and what they carry lives while somebody has them", async () => {
+Deno.test("exceptions: cycles through them are reclaimed; a reachable exception keeps its payload", async () => {
   await settle();
   const before = objects();
   const { instance, x } = start(`(module
@@ -168,7 +169,7 @@ Deno.test("exceptions: cycles through them go, and what they carry lives while s
   assert.equal(objects(), before + 1);
   assert.equal(exceptions.size - records.spare, 1);
   assert.equal(x["read"]!(), 3);
-  // JavaScript has the exception alone: its payload lives.
+  // Only JavaScript holds the exception: its payload stays live.
   let caught: unknown;
   try {
     x["throw"]!();
@@ -187,7 +188,7 @@ Deno.test("exceptions: cycles through them go, and what they carry lives while s
   assert.equal(typeof box, "object");
 });
 
-Deno.test("a list of two million, and its end", async () => {
+Deno.test("a list of two million objects is marked and reclaimed", async () => {
   await settle();
   const before = objects();
   const { x } = start(`(module ${NODE} (global $g (mut (ref null $node)) (ref.null $node))
@@ -203,7 +204,7 @@ Deno.test("a list of two million, and its end", async () => {
   assert.ok(gcStatistics().heapBytes < 40e6);
 });
 
-Deno.test("absurd arrays and a full heap trap, and the program goes on", () => {
+Deno.test("oversized arrays and a full heap trap, and the program stays usable", () => {
   const module: Module = engine.compile(`(module ${NODE} (type $wide (array (mut i64))) (type $bytes (array (mut i8)))
     (global $g (mut (ref null $node)) (ref.null $node))
     (func (export "wide") (param i32) (result i32) (array.len (array.new_default $wide (local.get 0))))
@@ -224,7 +225,7 @@ Deno.test("absurd arrays and a full heap trap, and the program goes on", () => {
   for (let k = 0; k < 40; k++) assert.equal(x["filled"]!(30 * 2 ** 20), 30 * 2 ** 20);
 });
 
-Deno.test("recursion that allocates all the way down to the end of the stack", () => {
+Deno.test("recursion that allocates exhausts the stack without harm, also with frequent collections", () => {
   const { instance, x } = start(`(module ${NODE}
     (func $down (export "down") (param i32) (result i32) (local $n (ref $node))
       (local.set $n (struct.new $node (local.get 0) (ref.null $node)))
@@ -241,9 +242,10 @@ Deno.test("recursion that allocates all the way down to the end of the stack", (
   }
 });
 
-Deno.test("collections at every allocation: locals, operands, parameters and results keep what they refer to", () => {
+Deno.test("collections at every allocation: locals, operands, parameters and results keep their referents", () => {
   const { instance, x } = start(
-    `(module ${NODE} (type $pair (struct (field (ref $node)) (field (ref $node)))) (type $list (array (mut (ref null $node))))
+    `(module ${NODE} (type $pair (struct (field (ref $node)) (field (ref $node))))
+      (type $list (array (mut (ref null $node))))
       (import "h" "collect" (func $collect))
       (func $leaf (param i32) (result (ref $node)) (struct.new $node (local.get 0) (ref.null $node)))
       (func $two (param i32) (result (ref $node) (ref $node))
@@ -284,7 +286,7 @@ Deno.test("collections at every allocation: locals, operands, parameters and res
   }
 });
 
-Deno.test("frames of calls that wait for a promise are roots", async () => {
+Deno.test("frames of calls suspended on a promise are roots", async () => {
   await settle();
   const before = objects();
   let resolve = (_: number) => {};
@@ -304,7 +306,7 @@ Deno.test("frames of calls that wait for a promise are roots", async () => {
   assert.equal(objects(), before);
 });
 
-Deno.test("a reference that is converted keeps its value while later arguments run code of the program", () => {
+Deno.test("a converted reference stays live while the conversion of later arguments runs program code", () => {
   const { x } = start(`(module (func (export "f") (param externref i32) (result externref) (local.get 0))
     (func (export "g") (param externref)))`);
   const value = { the: "one" };
@@ -318,7 +320,7 @@ Deno.test("a reference that is converted keeps its value while later arguments r
   assert.equal(x["f"]!(value, meddle), value);
 });
 
-Deno.test("an instance lives as long as objects with its functions are shared through JavaScript", async () => {
+Deno.test("an instance lives as long as JavaScript shares objects that refer to its functions", async () => {
   const types = `(rec (type $f (func (result i32))) (type $box (struct (field (ref $f)))))`;
   const { x: user } = start(`(module ${types} (global $g (mut (ref null $box)) (ref.null $box))
     (func (export "put") (param (ref $box)) (global.set $g (local.get 0)))
@@ -332,20 +334,21 @@ Deno.test("an instance lives as long as objects with its functions are shared th
   give();
   for (let k = 0; k < 2; k++) {
     await settle();
-    // Were its context free, others would take its place.
+    // If its context were free, these instances would reuse it.
     for (let n = 0; n < 50; n++) start('(module (func (export "f")))');
   }
   assert.equal(user["call"]!(), 42);
 });
 
-Deno.test("functions that JavaScript puts into objects live there", async () => {
+Deno.test("functions that JavaScript stores in objects stay live", async () => {
   const { x } = start(`(module (type $box (struct (field funcref))) (type $f (func (result i32)))
     (global $g (mut (ref null $box)) (ref.null $box))
     (func (export "put") (param funcref) (global.set $g (struct.new $box (local.get 0))))
     (func (export "call") (result i32) (call_ref $f (ref.cast (ref $f) (struct.get $box 0 (global.get $g))))))`);
   const give = () => {
     x["put"]!(
-      start(`(module (memory 1) (data (i32.const 8) "\\07") (func (export "f") (result i32) (i32.load (i32.const 8))))`)
+      start(`(module (memory 1) (data (i32.const 8) "\\07")
+        (func (export "f") (result i32) (i32.load (i32.const 8))))`)
         .x["f"],
     );
   };
@@ -358,7 +361,7 @@ Deno.test("functions that JavaScript puts into objects live there", async () => 
   assert.equal(x["call"]!(), 7);
 });
 
-Deno.test("host tables hold objects only while they are asked to", async () => {
+Deno.test("host tables keep an object only while it is an element", async () => {
   await settle();
   const before = objects();
   const table = host.table("externref", 4);

@@ -1,6 +1,6 @@
 /**
- * Calls through tables whose content is known (key immutable-poly-fastpath): the instance of a function need not be looked at where
- * all functions are the module's own, and only there.
+ * Calls through tables with known contents (key immutable-poly-fastpath): the check of the callee's instance is omitted
+ * where all functions belong to the module itself, and only there.
  */
 import { deepEqual, equal, ok, throws } from "node:assert/strict";
 import { type EngineOptions, NewEngine } from "../../engine/mod.ts";
@@ -24,7 +24,7 @@ const OWN = `(module
   (func (export "tail") (param i32 i32) (result i32)
     (return_call_indirect (type $f) (local.get 1) (local.get 0))))`;
 
-/** A table with a function of somebody else: nothing is known of its instance. */
+/** A table with a function of another module, whose instance is unknown. */
 const MIXED = `(module
   (type $f (func (param i32 i32) (result i32)))
   (import "other" "call" (func $other (type $f)))

@@ -1,6 +1,7 @@
 /**
- * Counted loops whose checks are made before them: random loops over 32-bit memories with explicit bounds, over 64-bit and over shared memories, from and to
- * places around both ends of the memory and of the address space, end as in V8, with the same rounds behind them and the same bytes written.
+ * Bounds checks hoisted out of counted loops: random loops over 32-bit memories with explicit bounds, over 64-bit and
+ * over shared memories, between addresses around both ends of the memory and of the address space, end as in V8, after
+ * the same number of iterations and with the same bytes written.
  */
 import assert from "node:assert/strict";
 import { encodeModule } from "../../engine/binary/encode.ts";
@@ -16,7 +17,10 @@ function random(seed: number): (n: number) => number {
   };
 }
 
-/** A loop from $from to $to with a few accesses each time around, some of them conditional; it may grow the memory before or leave early. */
+/**
+ * A loop from $from to $to with a few accesses per iteration, some of them conditional; it may grow the memory
+ * beforehand or leave early.
+ */
 function program(seed: number, type: "i32" | "i64", memory: string): string {
   const next = random(seed);
   const step = [1, 1, 4, 8, -1, -2, 3][next(7)]!;
@@ -78,7 +82,7 @@ function outcome({ f, done, memory }: Exports, args: [unknown, unknown, unknown]
 }
 
 for (const [type, memory] of [["i32", "1 4"], ["i64", "i64 1 4"], ["i32", "1 4 shared"]] as const) {
-  Deno.test(`loops over memory ${memory} whose checks are made before them`, () => {
+  Deno.test(`loops over memory ${memory} with hoisted bounds checks agree with V8`, () => {
     let trapped = 0, ended = 0;
     for (let seed = 1; seed <= PROGRAMS; seed++) {
       const text = program(seed * 2654435761, type, memory);

@@ -1,6 +1,6 @@
 /**
- * Bounds checks of 64-bit memories that others make needless: random runs of accesses at constant distances from one address, at addresses
- * around both ends of the memory and of the 64 bits, trap at the same access as in V8.
+ * Elimination of redundant bounds checks on 64-bit memories: random sequences of accesses at constant distances from
+ * one address, around both ends of the memory and of the 64-bit range, trap at the same access as in V8.
  */
 import assert from "node:assert/strict";
 import { encodeModule } from "../../engine/binary/encode.ts";
@@ -23,7 +23,7 @@ const ACCESSES = [
   ["i32.wrap_i64 (i64.load", 8],
 ] as const;
 
-/** Adds up what stands at distances from the address; `done` counts the accesses that were made. */
+/** Sums the values at constant distances from the address; `done` counts the completed accesses. */
 function program(seed: number): { text: string; distances: bigint[] } {
   const next = random(seed);
   const distances: bigint[] = [];
@@ -66,7 +66,7 @@ function outcome({ f, done }: Exports, at: bigint): string {
 }
 
 for (const options of [{}, { bounds: "explicit" }, { optimizations: { "multi-bounds-cert": false } }] as const) {
-  Deno.test(`checks of 64-bit addresses that others imply: ${JSON.stringify(options)}`, () => {
+  Deno.test(`eliminated checks of 64-bit addresses agree with V8: ${JSON.stringify(options)}`, () => {
     let trapped = 0, passed = 0;
     for (let seed = 1; seed <= PROGRAMS; seed++) {
       const { text, distances } = program(seed * 2654435761);
@@ -90,7 +90,7 @@ for (const options of [{}, { bounds: "explicit" }, { optimizations: { "multi-bou
   });
 }
 
-Deno.test("what lies between two checked addresses needs no check", () => {
+Deno.test("an address between two checked addresses needs no check", () => {
   const engine = NewEngine();
   const checks = (body: string) => {
     const module = engine.compile(`(module (memory i64 1) (func (export "f") (param i64) (result f32) ${body}))`);
@@ -101,6 +101,6 @@ Deno.test("what lies between two checked addresses needs no check", () => {
   assert.equal(checks(sum(-4, 1280, 640, 644, 0)), 3);
   assert.equal(checks(sum(1280, -4, 640)), 1);
   assert.equal(checks(sum(0, 4, 8)), 0);
-  // Nothing is known of what lies below.
+  // Lower addresses are unknown.
   assert.equal(checks(sum(1280, 640)), 0);
 });

@@ -1,6 +1,6 @@
 /**
- * More memories than a byte can number: every access is checked against the length of its own memory. (An index that lost its high
- * bits compared with another memory's length once, and let the guest out.)
+ * More memories than a byte can number: every access is checked against the length of its own memory. Regression: an
+ * index truncated to eight bits was compared with another memory's length, which let the guest escape.
  */
 import assert from "node:assert/strict";
 import { NewEngine, TrapError } from "../../engine/mod.ts";
@@ -17,7 +17,7 @@ const MODULE = `(module
   (func (export "constant") (result i32) (i32.load $m256 (i32.const ${PAGE}))))`;
 
 for (const bounds of ["guard", "explicit"] as const) {
-  Deno.test(`300 memories, ${bounds}: each access knows its own memory's length`, () => {
+  Deno.test(`300 memories, ${bounds}: each access is checked against its own memory's length`, () => {
     const instance = NewEngine({ bounds }).compile(MODULE).instantiate({});
     const call = (name: string, ...args: number[]) => instance.call({}, name, ...args);
     call("store299", PAGE - 4);

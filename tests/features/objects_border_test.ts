@@ -1,12 +1,12 @@
 /**
- * What JavaScript passes to compiled code and gets from it where types are those of structures, arrays and i31.
+ * Values of structure, array and i31 types that cross between JavaScript and compiled code.
  */
 import assert from "node:assert/strict";
 import { type Instance, NewEngine } from "../../engine/mod.ts";
 
 type Exports = Record<string, (...args: unknown[]) => unknown>;
 
-Deno.test("what JavaScript passes and gets: i31, objects, host values", () => {
+Deno.test("i31 values, objects and host values cross between JavaScript and compiled code", () => {
   const instance: Instance = NewEngine({ verify: true }).compile(`(module
     (type $s (struct (field $x (mut i32)))) (type $o (struct (field f64)))
     (func (export "any") (param anyref) (result anyref) (local.get 0))

@@ -1,7 +1,7 @@
 /**
- * Random programs over linked structures and arrays, on waft and on V8: fields are read through aliases of several types, objects are
- * made in loops, and with a collection at every few allocations. Prints the seed of a program that differs.
- * `OBJECT_PROGRAMS` says how many programs there are; more than the default is for a long run.
+ * Random programs over linked structures and arrays, on waft and on V8: fields are read through aliases of several
+ * types, objects are created in loops, with a collection at every few allocations. A failure names the program's seed.
+ * `OBJECT_PROGRAMS` sets the number of programs for longer runs.
  */
 import assert from "node:assert/strict";
 import process from "node:process";
@@ -20,7 +20,7 @@ const TYPES = `
     (type $a (array (mut i32)))
     (type $r (array (mut (ref null $n)))))`;
 
-/** Non-null versions, and a hash of what can be reached. */
+/** Conversions to non-null references, and a hash of the reachable objects. */
 const HELPERS = `
   (func $n! (param (ref null $n)) (result (ref $n))
     (if (result (ref $n)) (ref.is_null (local.get 0))
@@ -50,8 +50,11 @@ const HELPERS = `
     (if (ref.test (ref $a) (local.get $x)) (then (return (call $sum (ref.cast (ref $a) (local.get $x))))))
     (drop (block $isNot (result anyref)
       (local.set $n (br_on_cast_fail $isNot anyref (ref $n) (local.get $x)))
-      (local.set $h (i32.xor (struct.get $n $i (local.get $n)) (i32.mul (struct.get $n $c (local.get $n)) (i32.const 17))))
-      (local.set $h (i32.add (i32.mul (local.get $h) (i32.const 31)) (call $hash (struct.get $n $p (local.get $n)) (local.get $deep))))
+      (local.set $h
+        (i32.xor (struct.get $n $i (local.get $n)) (i32.mul (struct.get $n $c (local.get $n)) (i32.const 17))))
+      (local.set $h (i32.add
+        (i32.mul (local.get $h) (i32.const 31))
+        (call $hash (struct.get $n $p (local.get $n)) (local.get $deep))))
       (if (ref.test (ref $m) (local.get $n)) (then
         (local.set $h (i32.add (i32.mul (local.get $h) (i32.const 5))
           (i32.trunc_sat_f64_s (struct.get $m $d (ref.cast (ref $m) (local.get $n))))))
@@ -92,7 +95,7 @@ class ProgramWriter {
     return `$${kind}${this.#below(LOCALS[kind])}`;
   }
 
-  /** An object of `kind` that is not null, nearly always. */
+  /** An object of `kind`, nearly always non-null. */
   #object(kind: "n" | "m" | "l" | "a" | "r", depth: number): string {
     const value = this.#value(kind, depth - 1);
     return this.#below(60) === 0 ? value : `(call $${kind}! ${value})`;
@@ -179,7 +182,7 @@ class ProgramWriter {
     }
   }
 
-  /** `to` from a value of `from` that may not be one: null then, or seldom a trap. */
+  /** Narrows a value of `from` to `to`: null if it does not match, rarely a trap. */
   #narrow(to: Kind, from: Kind, depth: number): string {
     const value = this.#value(from, depth);
     if (this.#below(40) === 0) return `(ref.cast (ref null $${to}) ${value})`;
@@ -221,7 +224,8 @@ class ProgramWriter {
         const counter = `$count${this.#loops++ % 6}`;
         return `(local.set ${counter} (i32.const ${1 + this.#below(6)}))
           (loop ${name} ${this.#block(depth)}
-            (br_if ${name} (i32.gt_s (local.tee ${counter} (i32.sub (local.get ${counter}) (i32.const 1))) (i32.const 0))))`;
+            (br_if ${name}
+              (i32.gt_s (local.tee ${counter} (i32.sub (local.get ${counter}) (i32.const 1))) (i32.const 0))))`;
       },
     ])();
   }
@@ -285,5 +289,5 @@ Deno.test(`${COUNT} random programs over objects agree with V8`, () => {
   } finally {
     heap.stress(0);
   }
-  assert.ok(finished > COUNT * 3, `only ${finished} runs came to their end`);
+  assert.ok(finished > COUNT * 3, `only ${finished} runs finished without a trap`);
 });

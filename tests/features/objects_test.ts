@@ -1,6 +1,6 @@
 /**
- * Structures, arrays, i31 and casts as machine code: what V8's own WebAssembly does with the same module, for every value and target type of
- * generated hierarchies and for the corners of layouts.
+ * Structures, arrays, i31 and casts as machine code, against V8's WebAssembly on the same module: every value and
+ * target type of generated hierarchies, and the corner cases of layouts.
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "../../engine/mod.ts";
@@ -44,7 +44,7 @@ function sameAsV8(text: string, calls: (name: string) => readonly (readonly unkn
   }
 }
 
-/** A random number below `n`, the same sequence every time. */
+/** A deterministic generator of random numbers below `n`. */
 function random(seed: number): (n: number) => number {
   let state = seed;
   return (n) => {
@@ -53,7 +53,10 @@ function random(seed: number): (n: number) => number {
   };
 }
 
-/** A module with a random tree of types, a maker for a value of each kind, and every test and cast from every top. */
+/**
+ * A module with a random tree of types, a constructor for a value of each kind, and every test and cast from every top
+ * type.
+ */
 function hierarchy(seed: number, count: number, deep: boolean): { text: string; makers: number } {
   const next = random(seed);
   const types: string[] = [];
@@ -64,7 +67,7 @@ function hierarchy(seed: number, count: number, deep: boolean): { text: string; 
   }
   const isParent = new Set(parents);
   for (let k = 0; k < count; k++) {
-    // Fields pile up, so that types differ in structure; the tags keep siblings apart.
+    // Fields accumulate, so that types differ in structure; the recursion group keeps siblings distinct.
     let fields = "";
     for (let at = k; at >= 0; at = parents[at]!) fields = `(field i32)${fields}`;
     const open = isParent.has(k) || next(2) === 0;
@@ -105,7 +108,7 @@ function hierarchy(seed: number, count: number, deep: boolean): { text: string; 
         (drop) (i32.const 0))`);
     }
   });
-  // From a type of the hierarchy, where less has to be checked.
+  // From a type of the hierarchy, where fewer checks are needed.
   for (let k = 0; k < count; k++) {
     const parent = parents[k]!;
     if (parent < 0) continue;
@@ -136,7 +139,7 @@ for (const [seed, count, deep] of [[1, 6, false], [2, 12, false], [3, 14, true]]
   });
 }
 
-Deno.test("fields of every type keep their bits, packed ones and those beyond the first page too", () => {
+Deno.test("fields of every type keep their bits, including packed fields and fields beyond the first page", () => {
   const kinds = ["i8", "i16", "i32", "i64", "f32", "f64", "v128", "anyref"];
   const fields = Array.from({ length: 900 }, (_, k) => `(field $f${k} (mut ${kinds[k % kinds.length]}))`).join(" ");
   const gets: string[] = [];
@@ -171,7 +174,7 @@ Deno.test("fields of every type keep their bits, packed ones and those beyond th
   sameAsV8(text, (name) => values[name.split("_")[0]!]!.map((value) => [value]));
 });
 
-Deno.test("arrays: bounds, filling, copying, segments, lengths that cannot be", () => {
+Deno.test("arrays: bounds, filling, copying, segments, invalid lengths", () => {
   const parts: string[] = ['(data $d "abcdefghijklmnopqrstuvwxyz")'];
   const calls: (readonly unknown[])[] = [];
   for (const i of [0, 1, 4, 5, 6, -1]) for (const n of [0, 1, 3, 5, 6, 100, -1]) calls.push([i, n]);
@@ -256,9 +259,12 @@ Deno.test("a function of a subtype may be called where its supertype is expected
     (func $c (type $h) (ref.i31 (i32.add (local.get 0) (i32.const 1))))
     ${
     ["f", "g", "h"].map((type) =>
-      `(func (export "${type}") (param i32) (result i32) (ref.is_null (call_indirect $t (type $${type}) (i32.const 1) (local.get 0))))
-       (func (export "w${type}") (param i32) (result i32) (ref.is_null (call_indirect $w (type $${type}) (i32.const 1) (local.get 0))))
-       (func (export "c${type}") (result i32) (ref.is_null (call_indirect $t (type $${type}) (i32.const 1) (i32.const 2))))`
+      `(func (export "${type}") (param i32) (result i32)
+        (ref.is_null (call_indirect $t (type $${type}) (i32.const 1) (local.get 0))))
+       (func (export "w${type}") (param i32) (result i32)
+        (ref.is_null (call_indirect $w (type $${type}) (i32.const 1) (local.get 0))))
+       (func (export "c${type}") (result i32)
+        (ref.is_null (call_indirect $t (type $${type}) (i32.const 1) (i32.const 2))))`
     ).join("\n")
   }
     (func (export "change") (table.set $w (i32.const 3) (ref.func $c))))`;

@@ -1,6 +1,7 @@
 /**
- * Host functions that one instance imports and exports again: whoever imports them from there calls them, whatever numbers its own imports have.
- * (Direct calls went by the number among the caller's own host functions once, whose types may be others.)
+ * Re-exported host functions: an instance that imports them from another instance calls the original functions,
+ * regardless of the indices of its own imports. Regression: direct calls used the callee's index in the caller's own
+ * table of host functions, whose types may differ.
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "../../engine/mod.ts";
@@ -34,10 +35,10 @@ const TAKER = `(module
     (i32.const -1)))`;
 
 for (const bounds of ["guard", "explicit"] as const) {
-  Deno.test(`${bounds}: host functions keep their identity when they are exported again`, async () => {
+  Deno.test(`${bounds}: host functions keep their identity when they are re-exported`, async () => {
     const engine = NewEngine({ bounds });
     const wrong = () => {
-      throw new Error("A host function was called that nobody called");
+      throw new Error("An unrelated host function was called");
     };
     const one = (x: number) => {
       if (x < 0) throw new Error("negative");

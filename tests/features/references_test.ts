@@ -1,6 +1,7 @@
 /**
- * Typed function references: calls through them (also of host functions and other instances), null, branches on null, tables with
- * initialisers, and what JavaScript may pass. In: modules as text. Out: results, traps, TypeErrors.
+ * Typed function references: calls through them (of host functions and other instances, too), null, branches on null,
+ * tables with initialisers, and the values that JavaScript may pass. In: modules as text. Out: results, traps,
+ * TypeErrors.
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "../../engine/mod.ts";
@@ -47,7 +48,7 @@ const MODULE = `(module
 
 for (const bounds of MODES) {
   for (const inline of [true, false]) {
-    Deno.test(`typed references (${bounds}${inline ? "" : ", no inlining"})`, () => {
+    Deno.test(`typed function references (${bounds}${inline ? "" : ", no inlining"})`, () => {
       const engine = NewEngine({ bounds, verify: true, optimizations: { inline } });
       const other = engine.compile(`(module (memory 1) (data (i32.const 0) "\\07")
         (func (export "other") (param i32) (result i32) (i32.add (local.get 0) (i32.load8_u (i32.const 0)))))`)
@@ -79,7 +80,7 @@ for (const bounds of MODES) {
   }
 }
 
-Deno.test("a table of references that cannot be null needs an initialiser, and imports are matched by type", () => {
+Deno.test("a table of non-nullable references needs an initialiser, and imports are matched by type", () => {
   const engine = NewEngine({ verify: true });
   assert.throws(() => engine.compile(`(module (type $f (func)) (table 1 (ref $f)))`), /type mismatch/);
   const maker = engine.compile(`(module (type $f (func (param i32)))

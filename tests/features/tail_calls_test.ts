@@ -1,12 +1,12 @@
 /**
- * Tail calls executed: constant stack for every kind of callee, also across instances and with more arguments than registers, and
- * what is left of the caller (context, memory) when the callee has returned. In: modules as text. Out: results.
+ * Execution of tail calls: constant stack for every kind of callee, across instances and with more arguments than
+ * registers, and the caller's state (context, memory) after the callee has returned. In: modules as text. Out: results.
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "../../engine/mod.ts";
 
 const MODES = ["guard", "explicit"] as const;
-/** More rounds than the guest stack has bytes. */
+/** More iterations than the guest stack has bytes. */
 const ROUNDS = 2_000_000;
 
 const LOOPS = `(module
@@ -36,7 +36,7 @@ const LOOPS = `(module
       (f64.add (local.get 18) (f64.const 1)))))`;
 
 for (const bounds of MODES) {
-  Deno.test(`tail calls need no stack (${bounds})`, () => {
+  Deno.test(`tail calls take constant stack (${bounds})`, () => {
     const instance = NewEngine({ bounds, verify: true }).compile(LOOPS).instantiate();
     for (const name of ["direct", "indirect", "reference"]) {
       assert.equal(instance.call({}, name, ROUNDS, 5n), 5n + 3n * BigInt(ROUNDS), name);
@@ -47,9 +47,9 @@ for (const bounds of MODES) {
     assert.deepEqual(results, [1n + 3n * BigInt(ROUNDS + 1), 9n, 8n, ROUNDS + 1.5]);
   });
 
-  Deno.test(`tail calls across instances need no stack and restore the caller's context (${bounds})`, () => {
+  Deno.test(`tail calls across instances take constant stack and restore the caller's context (${bounds})`, () => {
     const engine = NewEngine({ bounds, verify: true });
-    // Each instance counts its turns in a memory of its own; control goes back and forth through a table.
+    // Each instance counts its turns in its own memory; control alternates through a table.
     const player = (own: number, other: number) =>
       `(module
         (type $turn (func (param i32) (result i32)))
@@ -72,15 +72,15 @@ for (const bounds of MODES) {
     assert.equal(one.call({}, "play", 1), 1_000_000_000 + ROUNDS / 2 + 2);
   });
 
-  Deno.test(`tail calls of host functions (${bounds})`, () => {
+  Deno.test(`host functions can be tail-called (${bounds})`, () => {
     const engine = NewEngine({ bounds, verify: true });
     const instance = engine.compile(`(module
       (type $f (func (param i32 i64 f64 i32 i32 i32 i32 i32 i32) (result f64)))
       (import "host" "f" (func $f (type $f)))
       (table 1 funcref) (elem (i32.const 0) func $f)
       (func (export "direct") (type $f)
-        (return_call $f (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4) (local.get 5) (local.get 6)
-          (local.get 7) (local.get 8)))
+        (return_call $f (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4) (local.get 5)
+          (local.get 6) (local.get 7) (local.get 8)))
       (func $indirect (type $f)
         (return_call_indirect (type $f) (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4)
           (local.get 5) (local.get 6) (local.get 7) (local.get 8) (i32.const 0)))
@@ -92,7 +92,7 @@ for (const bounds of MODES) {
     assert.equal(instance.call({}, "indirect", 1, 2n, 3.5, 4, 5, 6, 7, 8, 9), -45.5);
   });
 
-  Deno.test(`the registers of a tail-called function are not its caller's caller's (${bounds})`, () => {
+  Deno.test(`a tail-called function may clobber the registers of its caller's caller (${bounds})`, () => {
     const instance = NewEngine({ bounds, verify: true, optimizations: { inline: false } }).compile(`(module
       (func $busy (param i64) (result i64) (local i64 i64 i64 i64 i64 i64 i64 i64 i64)
         (local.set 1 (i64.mul (local.get 0) (i64.const 3))) (local.set 2 (i64.mul (local.get 1) (i64.const 5)))
@@ -101,17 +101,20 @@ for (const bounds of MODES) {
         (local.set 7 (i64.mul (local.get 6) (local.get 5))) (local.set 8 (i64.mul (local.get 7) (local.get 4)))
         (local.set 9 (i64.mul (local.get 8) (local.get 3)))
         (i64.xor (local.get 9) (i64.xor (local.get 8) (i64.xor (local.get 7) (i64.xor (local.get 6)
-          (i64.xor (local.get 5) (i64.xor (local.get 4) (i64.xor (local.get 3) (i64.xor (local.get 2) (local.get 1))))))))))
+          (i64.xor (local.get 5) (i64.xor (local.get 4)
+            (i64.xor (local.get 3) (i64.xor (local.get 2) (local.get 1))))))))))
       (func $jump (param i64) (result i64) (return_call $busy (local.get 0)))
       (func (export "f") (param i64 i64 i64 i64 i64) (result i64)
         (drop (call $jump (local.get 0)))
-        (i64.sub (i64.mul (local.get 0) (local.get 1)) (i64.add (local.get 2) (i64.mul (local.get 3) (local.get 4))))))`)
+        (i64.sub
+          (i64.mul (local.get 0) (local.get 1))
+          (i64.add (local.get 2) (i64.mul (local.get 3) (local.get 4))))))`)
       .instantiate();
     assert.equal(instance.call({}, "f", 2n, 3n, 5n, 7n, 11n), 6n - 82n);
   });
 }
 
-Deno.test("a trap after tail calls across instances names the frames that are left", () => {
+Deno.test("a trap after tail calls across instances names the remaining frames", () => {
   const engine = NewEngine({ verify: true, optimizations: { inline: false } });
   const inner = engine.compile(`(module (func $stop (export "stop") (param i32) (result i32)
     (i32.div_u (i32.const 1) (local.get 0))))`).instantiate();
