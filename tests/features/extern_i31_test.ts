@@ -23,7 +23,7 @@ for (const bounds of ["guard", "explicit"] as const) {
   });
 }
 
-Deno.test("host values that cross repeatedly within one call are released unless the stack or a slot holds them", () => {
+Deno.test("host values that cross repeatedly in one call are released unless the stack or a slot holds them", () => {
   for (const heap of ["", "(drop (struct.new $s (i32.const 1)))"]) {
     const module = `(module (type $s (struct (field i32)))
       (import "m" "next" (func $next (param externref) (result externref)))
