@@ -34,6 +34,18 @@ export class FileFailure extends Error {
   }
 }
 
+/** A failure with a list below its message, such as all names that are missing. */
+export class ListedFailure extends Error {
+  override name = "ListedFailure";
+  /** Lines that are shown as they are: what comes from outside must be escaped in them. */
+  readonly rows: readonly string[];
+
+  constructor(message: string, rows: readonly string[]) {
+    super(message);
+    this.rows = rows;
+  }
+}
+
 /** Exit status of an error. */
 export function exitStatus(error: unknown): number {
   if (error instanceof FileFailure) return exitStatus(error.cause);
@@ -58,6 +70,9 @@ export function describe(error: unknown): string {
     if (cause instanceof TrapError) return trapLines(file, cause);
     if (cause instanceof WaftError && cause.place.line !== undefined) {
       return `waft: ${oneLine(file)}:${cause.place.line}:${cause.place.column ?? 1}: ${oneLine(cause.message)}`;
+    }
+    if (cause instanceof ListedFailure) {
+      return [`waft: ${oneLine(file)}: ${oneLine(cause.message)}:`, ...cause.rows].join("\n");
     }
     const where = cause instanceof WaftError && cause.where !== "" ? ` (${cause.where})` : "";
     return `waft: ${oneLine(file)}: ${oneLine(systemMessage(cause) ?? error.message)}${where}`;

@@ -1,9 +1,10 @@
 /**
- * The questions of `waft init` at a terminal. Loaded only when somebody is to be asked.
+ * The questions of `waft init` at a terminal. Loaded only when a question is due.
  */
 import { isCancel, select, text } from "@clack/prompts";
 import process from "node:process";
 import { explainPluginId } from "../base/grammar.ts";
+import { endProgress } from "../base/progress.ts";
 import { type InitRequest, missingFlags } from "../ops/init.ts";
 
 const output = process.stderr;
@@ -13,6 +14,7 @@ export async function askInit(
   given: Omit<InitRequest, "kind">,
   wanted: string | undefined,
 ): Promise<InitRequest | undefined> {
+  endProgress();
   let kind = wanted === "full" ? undefined : wanted as InitRequest["kind"] | undefined;
   if (wanted === undefined) {
     const setup = await select({

@@ -99,6 +99,10 @@ export async function runCommand(
     },
   };
   let outcome: Outcome;
+  const quiet = flags.quiet === true || flags.json === true;
+  const done = quiet || process.stderr.isTTY !== true
+    ? () => {}
+    : (await import("../base/progress.ts")).startWaiting(`waft ${name.replace(".", " ")}`);
   try {
     if (flags.color !== undefined && !["auto", "always", "never"].includes(flags.color)) {
       throw new ProjectError([{
@@ -112,6 +116,8 @@ export async function runCommand(
     const failure = asProjectError(error);
     if (failure === undefined) throw error;
     outcome = { data: null, text: "", diagnostics: failure.diagnostics, exitCode: failure.exitCode };
+  } finally {
+    done();
   }
   const diagnostics = outcome.diagnostics ?? [];
   const error = diagnostics.find((d) => d.severity === "error");

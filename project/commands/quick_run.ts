@@ -9,7 +9,7 @@ import { readFile } from "@waft/engine/host/files";
 import { currentDirectory, writeText } from "@waft/engine/host/process";
 import { openCachedModule } from "@waft/engine/open_cached_module";
 import { askedRange, nearestManifest } from "../ops/asked_range.ts";
-import { callGuest, planCall, startGuest, startsThreads } from "../ops/run_module.ts";
+import { callGuest, planCall, startGuest, startsThreads, WASI } from "../ops/run_module.ts";
 import { codeCacheOptions } from "../base/paths.ts";
 import { parentOf } from "../base/posix_path.ts";
 import { controlledEngine } from "./control_flags.ts";
@@ -50,7 +50,9 @@ async function find(words: readonly string[]): Promise<Found | undefined> {
   const read = readFlags(RUN_OPTION_ROWS, words);
   if (read === undefined) return undefined;
   const flags = read.flags as unknown as RunFlags;
-  if (!flags.cache || flags.perfMap === true || flags.parallel !== undefined) return undefined;
+  if (!flags.cache || flags.perfMap === true || flags.parallel !== undefined || flags.unknownImports !== undefined) {
+    return undefined;
+  }
   const { operand: file, rest: args } = read;
   try {
     // A pipe (`<(…)`, /dev/stdin) can be read only once: run.ts does.
@@ -62,6 +64,8 @@ async function find(words: readonly string[]): Promise<Found | undefined> {
     const engine = controlledEngine(engineOptions(flags), flags);
     const module = await openCachedModule(readFile(file), { ...engine, cache: codeCacheOptions() });
     if (module === undefined || startsThreads(module)) return undefined;
+    // Whatever else it imports is missing, which run.ts tells.
+    if (module.imports.some((entry) => entry.module !== WASI)) return undefined;
     return { file, args, flags, module, ...(manifest === undefined ? {} : { root: parentOf(manifest.file) }) };
   } catch {
     return undefined;

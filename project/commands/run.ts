@@ -5,6 +5,7 @@
  */
 import { writeText } from "@waft/engine/host/process";
 import type { Command } from "commander";
+import { UsageError } from "../base/failure.ts";
 import { runFile } from "../ops/run.ts";
 import { codeCacheOptions } from "../base/paths.ts";
 import { absolutePath } from "../base/posix_path.ts";
@@ -27,6 +28,10 @@ export function addCommand(program: Command): void {
     const root = await projectOf(flags);
     const project = flags.bare === true || root === undefined ? undefined : await projectPlugins(root, flags);
     const engine = await projectEngineOptions(flags, flags.project, flags.bare === true);
+    const { unknownImports } = flags;
+    if (unknownImports !== undefined && unknownImports !== "trap") {
+      throw new UsageError(`--unknown-imports takes trap, not "${unknownImports}"`);
+    }
     const lines = await runFile(file, args, {
       engine: {
         ...controlledEngine(engine, flags),
@@ -35,9 +40,17 @@ export function addCommand(program: Command): void {
       },
       ...(project === undefined ? {} : { project }),
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
+      ...(unknownImports === undefined ? {} : { unknownImports }),
+      progress: await compileProgress(),
       ...guestInputs(flags),
       ...(root === undefined ? {} : { root }),
     });
     if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
   });
+}
+
+/** How a slow compilation is shown: on a terminal, from a thread of its own. */
+async function compileProgress(): Promise<(what: string) => () => void> {
+  const { default: process } = await import("node:process");
+  return process.stderr.isTTY === true ? (await import("../base/progress.ts")).startBlocking : () => () => {};
 }

@@ -21,6 +21,7 @@ export interface RunFlags extends EngineFlags, ControlFlags {
   parallel?: string;
   cache: boolean;
   perfMap?: boolean;
+  unknownImports?: string;
 }
 
 /** The options. */
@@ -35,6 +36,7 @@ export const RUN_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--project <dir>", description: "The project's directory (default: the nearest one with waft.json)" },
   { flags: "--bare", description: "Ignore the project: no settings, no plugins" },
   { flags: "--no-cache", description: "Compile anew: neither use nor fill the cache of compiled modules" },
+  { flags: "--unknown-imports <what>", description: "trap: calls of functions that nothing provides trap" },
   { flags: "--perf-map", description: "Name the guest's functions for perf, in /tmp/perf-PID.map" },
   { flags: "--parallel <n>", description: "Compiler threads: auto, or a number" },
   { flags: "--locked", description: "Refuse plugins from paths, which have no fixed source" },

@@ -6,6 +6,7 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline/promises";
 import { fileURLToPath } from "node:url";
+import { endProgress } from "../base/progress.ts";
 import { fail } from "../base/diagnostic.ts";
 import { VERSION } from "../base/version_string.ts";
 import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
@@ -149,6 +150,7 @@ async function uninstall(flags: SelfFlags, canAsk: boolean): Promise<{ data: unk
 
 /** One line from the terminal. */
 async function ask(question: string): Promise<string> {
+  endProgress();
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return (await lines.question(question)).trim();

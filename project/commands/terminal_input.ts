@@ -6,9 +6,11 @@
  */
 import process from "node:process";
 import { fail } from "../base/diagnostic.ts";
+import { endProgress } from "../base/progress.ts";
 
 /** Shows text on stderr; waits for a key after each screenful. */
 export async function showWhole(text: string): Promise<void> {
+  endProgress();
   const rows = Math.max(5, (process.stderr.rows ?? 24) - 2);
   const columns = Math.max(20, process.stderr.columns ?? 80);
   let used = 0;
@@ -39,6 +41,7 @@ async function pressedKey(): Promise<void> {
 
 /** Discards what was typed before the question was shown. */
 export async function drainInput(): Promise<void> {
+  endProgress();
   const { stdin } = process;
   if (stdin.isRaw === true) {
     throw fail("review.raw-terminal", "another program holds the terminal in raw mode; a review needs it for itself");

@@ -5,26 +5,36 @@
  * result lines; throws UsageError, FileFailure, GuestExit, or a ProjectError before the guest starts.
  */
 import { type EngineOptions, type Module, NewEngine } from "@waft/engine";
+import { Wasi } from "@waft/engine/wasi";
 import { readFile } from "@waft/engine/host/files";
 import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
+import { missingFailure, missingImports, trappingImports } from "./missing_imports.ts";
+import { type PlacedShape, readShape } from "./module_shape.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
 import { inputPath } from "./input_path.ts";
 import type { LoadedProject } from "../plugins/load.ts";
 import {
   callGuest,
   type GuestInputs,
+  type ImportStubs,
   inFile,
   planCall,
   type Runnable,
   startGuest,
   startsThreads,
+  WASI,
   wasiFor,
+  withStubs,
 } from "./run_module.ts";
 
 /** How to run. */
 export interface RunOptions extends GuestInputs {
   readonly engine: EngineOptions;
   readonly invoke?: string;
+  /** What becomes of imports that nothing provides: functions of them trap when they are called, or the run is refused. */
+  readonly unknownImports?: "trap" | "refuse";
+  /** Says that something slow begins, and returns how to say that it is over. */
+  readonly progress?: (what: string) => () => void;
   /** A project with plugins; without it nothing of the plugin host is loaded. */
   readonly project?: LoadedProject;
 }
@@ -37,15 +47,24 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   } catch (error) {
     throw new FileFailure(file, error);
   }
+  const { project } = options;
+  const shape = readShape(bytes);
+  const plan = shape === undefined ? undefined : planCall(file, shape, args, options.invoke);
+  const stubs = shape === undefined ? {} : checkImports(file, shape, project, options.unknownImports ?? "refuse");
   const engine = NewEngine(options.engine);
-  const module = inFile(file, () => engine.compile(bytes));
-  const call = planCall(file, module, args, options.invoke);
+  const done = options.progress?.(`compiling ${file}`);
+  let module: Module;
+  try {
+    module = inFile(file, () => engine.compile(bytes));
+  } finally {
+    done?.();
+  }
+  const call = plan ?? planCall(file, module, args, options.invoke);
   if (startsThreads(module)) {
     await runWithThreads(file, module, call.name, [file, ...args], options);
     return [];
   }
-  const { project } = options;
-  if (project === undefined) return await callGuest(file, startGuest(file, module, args, options), call);
+  if (project === undefined) return await callGuest(file, startGuest(file, module, args, options, stubs), call);
   const [{ PluginHost }, { digestBytes }] = await Promise.all([
     import("../plugins/plugin_host.ts"),
     import("../base/integrity.ts"),
@@ -54,7 +73,14 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   const { wasi, imports } = wasiFor(module, programArgs, options, project.wasi);
   const { context, env } = options;
   const host = new PluginHost(project, engine);
-  const started = { module, digest: digestBytes(bytes), imports, args: programArgs, env, context };
+  const started = {
+    module,
+    digest: digestBytes(bytes),
+    imports: withStubs(imports, stubs),
+    args: programArgs,
+    env,
+    context,
+  };
   let guest: Runnable;
   if (host.waits) {
     const graph = await inFile(file, () => host.startAsync(started));
@@ -66,6 +92,30 @@ export async function runFile(file: string, args: readonly string[], options: Ru
     guest = { call: (name, ...values) => graph.call(context, name, ...values), close: () => graph.close() };
   }
   return await callGuest(file, guest, call);
+}
+
+/**
+ * Refuses a module with imports that neither WASI nor a plugin provides, or returns functions that trap in their place.
+ * Imports of a namespace that plugins serve are left to the plugin host, which compares types, too.
+ */
+function checkImports(
+  file: string,
+  shape: PlacedShape,
+  project: LoadedProject | undefined,
+  unknown: "trap" | "refuse",
+): ImportStubs {
+  const threads = startsThreads(shape);
+  const offered = new Map<string, string[]>([[WASI, Object.keys(new Wasi().imports)]]);
+  for (const { module, name } of project?.guest ?? []) offered.set(module, [...offered.get(module) ?? [], name]);
+  if (threads) offered.set("wasi", ["thread-spawn"]);
+  const served = new Set(project?.guest.map(({ module }) => module));
+  const missing = missingImports(shape.imports, offered).filter(({ module, kind }) =>
+    !served.has(module) && !(threads && kind === "memory")
+  );
+  if (missing.length === 0) return {};
+  const { imports, left } = trappingImports(missing);
+  if (unknown === "trap" && left.length === 0) return imports;
+  throw new FileFailure(file, missingFailure(file, unknown === "trap" ? left : missing, offered));
 }
 
 /** Runs a program that starts threads (wasi-threads), every one of them in a Worker. */

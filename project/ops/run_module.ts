@@ -5,6 +5,7 @@
  */
 import type { Context, Module } from "@waft/engine";
 import { Wasi, WasiExit } from "@waft/engine/wasi";
+import type { ModuleShape } from "./module_shape.ts";
 import { parseArgument, printResult } from "./arguments.ts";
 import { FileFailure, GuestExit, oneLine, UsageError } from "../base/failure.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
@@ -39,23 +40,24 @@ export interface PlannedCall {
 /** How many exports an error names. */
 const MOST_LISTED = 40;
 
-const WASI = "wasi_snapshot_preview1";
+/** The namespace of WASI preview 1. */
+export const WASI = "wasi_snapshot_preview1";
 /** What preview 1 replaced: other numbers and layouts under nearly the same names, so it must not be linked with preview 1. */
 const OLD_WASI = "wasi_unstable";
 
-function importsFrom(module: Module, namespace: string): boolean {
+function importsFrom(module: ModuleShape, namespace: string): boolean {
   return module.imports.some((entry) => entry.module === namespace);
 }
 
 /** Does the program start threads (wasi-threads)? */
-export function startsThreads(module: Module): boolean {
+export function startsThreads(module: Pick<ModuleShape, "imports">): boolean {
   return module.imports.some((entry) => entry.module === "wasi" && entry.name === "thread-spawn");
 }
 
 /** Which function to call with what: `invoke`, or the module's default, with the words `args`. */
 export function planCall(
   file: string,
-  module: Module,
+  module: ModuleShape,
   args: readonly string[],
   invoke: string | undefined,
 ): PlannedCall {
@@ -88,13 +90,34 @@ export function wasiFor(
   return { wasi, imports: { [WASI]: narrowedWasi(wasi.imports, groups) } };
 }
 
-/** Instantiates a module that needs no plugins. */
-export function startGuest(file: string, module: Module, args: readonly string[], inputs: GuestInputs): Runnable {
+/** Namespaces of functions that stand in for imports. */
+export type ImportStubs = { readonly [namespace: string]: { readonly [name: string]: unknown } };
+
+/** Instantiates a module that needs no plugins; `stubs` stand in for imports that nothing else provides. */
+export function startGuest(
+  file: string,
+  module: Module,
+  args: readonly string[],
+  inputs: GuestInputs,
+  stubs: ImportStubs = {},
+): Runnable {
   const { context } = inputs;
   const { wasi, imports } = wasiFor(module, [file, ...args], inputs, undefined);
-  const instance = inFile(file, () => module.instantiate(context, imports));
+  const instance = inFile(file, () => module.instantiate(context, withStubs(imports, stubs)));
   wasi?.attach(instance);
   return { call: (name, ...values) => instance.call(context, name, ...values), close: () => instance.close() };
+}
+
+/** Imports with stubs for names that they lack. */
+export function withStubs(
+  imports: ImportStubs,
+  stubs: ImportStubs,
+): { [namespace: string]: { [name: string]: unknown } } {
+  const all: { [namespace: string]: { [name: string]: unknown } } = Object.create(null);
+  for (const namespace of [...Object.keys(stubs), ...Object.keys(imports)]) {
+    all[namespace] = { ...stubs[namespace], ...imports[namespace] };
+  }
+  return all;
 }
 
 /** Makes the call and ends the guest, whose failure in that is only told when nothing failed before. */
@@ -140,7 +163,7 @@ function refuse(file: string, error: unknown): never {
   throw new FileFailure(file, error);
 }
 
-function functionsOf(module: Module): { name: string; type: string }[] {
+function functionsOf(module: ModuleShape): { name: string; type: string }[] {
   return module.exports.filter((entry) => entry.kind === "func");
 }
 
@@ -150,7 +173,7 @@ function listOf(functions: { name: string; type: string }[]): string {
     (left > 0 ? `\n    and ${left} more` : "");
 }
 
-function defaultExport(file: string, module: Module): string {
+function defaultExport(file: string, module: ModuleShape): string {
   const functions = functionsOf(module);
   if (functions.some(({ name }) => name === "_start")) return "_start";
   if (functions.length === 1) return functions[0]!.name;
@@ -160,7 +183,7 @@ function defaultExport(file: string, module: Module): string {
   );
 }
 
-function functionType(file: string, module: Module, name: string) {
+function functionType(file: string, module: ModuleShape, name: string) {
   const type = module.functionType(name);
   if (type === undefined) {
     throw new UsageError(

@@ -134,5 +134,5 @@ Deno.test({
 Deno.test("help: an empty list is no default worth a word", () =>
   inFolder(async (home) => {
     const { out } = await waft(["help", "run"], home, home);
-    assert.match(out, / {2}--dir <host::guest> {6}Give the guest a directory \(repeatable\)\n/);
+    assert.match(out, / {2}--dir <host::guest> +Give the guest a directory \(repeatable\)\n/);
   }));

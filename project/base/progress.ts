@@ -1,0 +1,79 @@
+/**
+ * A line on the terminal that says what takes long, and for how many seconds it has.
+ *
+ * In: words. Out: after a second, one line on stderr that is drawn anew and removed at the end; nothing where stderr is no
+ * terminal. `startBlocking` draws from a thread of its own, because compiling blocks the caller's.
+ */
+import process from "node:process";
+import { Worker } from "node:worker_threads";
+import { escapeHostile } from "./diagnostic.ts";
+
+/** When the line appears, and how often it is drawn. */
+const FIRST_MS = 1000;
+const EVERY_MS = 250;
+/** Removes the line and leaves the cursor at its start. */
+const CLEAR = "\r\u001b[K";
+
+/** Ends of the lines that are on the terminal. */
+const running = new Set<() => void>();
+
+function isShown(): boolean {
+  return process.stderr.isTTY === true && (process.env.TERM ?? "") !== "dumb";
+}
+
+/** Shows `what` while this thread waits; returns how to end it. */
+export function startWaiting(what: string): () => void {
+  if (!isShown()) return () => {};
+  const started = Date.now();
+  const label = escapeHostile(what);
+  let drawn = false;
+  const draw = (): void => {
+    const seconds = Math.floor((Date.now() - started) / 1000);
+    if (seconds < 1) return;
+    drawn = true;
+    process.stderr.write(`${CLEAR}${label} … ${seconds} s`);
+  };
+  const timer = setInterval(draw, EVERY_MS);
+  timer.unref?.();
+  return ended(() => {
+    clearInterval(timer);
+    if (drawn) process.stderr.write(CLEAR);
+  });
+}
+
+/** Shows `what` while this thread computes; returns how to end it. */
+export function startBlocking(what: string): () => void {
+  if (!isShown()) return () => {};
+  const flag = new Int32Array(new SharedArrayBuffer(4));
+  const worker = new Worker(DRAWER, {
+    eval: true,
+    workerData: { flag, label: escapeHostile(what), CLEAR, FIRST_MS, EVERY_MS },
+  });
+  worker.unref();
+  return ended(() => {
+    const drawn = Atomics.exchange(flag, 0, 2) === 1;
+    void worker.terminate();
+    if (drawn) process.stderr.write(CLEAR);
+  });
+}
+
+/** The thread that draws: word 0 of `flag` is 1 once something is on the terminal, 2 when it must end. */
+const DRAWER = `const { workerData } = require("node:worker_threads"); const { writeSync } = require("node:fs");
+const { flag, label, CLEAR, FIRST_MS, EVERY_MS } = workerData; const started = Date.now();
+const draw = () => { if (Atomics.compareExchange(flag, 0, 0, 1) === 2) return;
+  try { writeSync(2, CLEAR + label + " … " + Math.floor((Date.now() - started) / 1000) + " s"); } catch {}
+  setTimeout(draw, EVERY_MS); };
+setTimeout(draw, FIRST_MS);`;
+
+function ended(end: () => void): () => void {
+  const once = (): void => {
+    if (running.delete(once)) end();
+  };
+  running.add(once);
+  return once;
+}
+
+/** Ends every line, before a question or other output takes the terminal. */
+export function endProgress(): void {
+  for (const end of [...running]) end();
+}
