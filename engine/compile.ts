@@ -21,7 +21,7 @@ import type { InlineSite, UnplacedCode } from "./link/code_description.ts";
 import { codeTables } from "./link/image.ts";
 import type { OptimizationSet } from "./optimizations.ts";
 import { optimize, OptimizerWorkspace } from "./optimize/passes.ts";
-import { translateFunction } from "./translate/function.ts";
+import { FunctionTranslator } from "./translate/function.ts";
 import { type ModuleEnv, moduleEnv } from "./translate/module_env.ts";
 import { NO_SUMMARIES, type Summaries } from "./translate/summaries.ts";
 import { validateModule } from "./validate/module.ts";
@@ -78,6 +78,7 @@ export interface CompiledCode extends UnplacedCode {
 /** What one compilation needs over and over; kept between modules because its columns are large. */
 class Workspace {
   readonly f = new IrFunction();
+  readonly translator = new FunctionTranslator();
   readonly optimizer = new OptimizerWorkspace();
   readonly v = new VCode();
   readonly allocator = new AllocatorWorkspace();
@@ -250,10 +251,10 @@ function compileFunction(
   index: number,
   options: CompileOptions,
 ): void {
-  const { f, v, allocation } = space;
+  const { translator, f, v, allocation } = space;
   const backend = space.backend(options.target);
   const { target, optimizations, verify } = options;
-  translateFunction(env, index, f);
+  translator.translate(env, index, f);
   if (verify) verifyFunction(f);
   optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined, space.optimizer);
   backend.select(f, v, context, code);

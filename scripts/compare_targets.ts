@@ -23,7 +23,7 @@ import { IrFunction } from "../engine/ir/function.ts";
 import { StepLimitSignal } from "../engine/ir/testing/interpret.ts";
 import { optimizationSet } from "../engine/optimizations.ts";
 import { optimize } from "../engine/optimize/passes.ts";
-import { translateFunction } from "../engine/translate/function.ts";
+import { FunctionTranslator } from "../engine/translate/function.ts";
 import { moduleEnv } from "../engine/translate/module_env.ts";
 import { validateModule } from "../engine/validate/module.ts";
 import type { ValidModule } from "../engine/validate/valid_module.ts";
@@ -84,7 +84,7 @@ function compiled(valid: ValidModule, target: Target, cpu: ReadonlySet<string>):
   let bytes = 0;
   const sizes: number[][] = [];
   for (const index of env.summaries.calleesFirst) {
-    translateFunction(env, index, f);
+    new FunctionTranslator().translate(env, index, f);
     optimize(f, optimizations, new Statistics());
     backend.select(f, v, context, code);
     allocateRegisters(v, target.registers(false), optimizations, allocation, context.statistics);

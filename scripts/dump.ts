@@ -16,7 +16,7 @@ import { IrFunction } from "../engine/ir/function.ts";
 import { printFunction } from "../engine/ir/print.ts";
 import { OPTIMIZATION_ROWS, optimizationSet } from "../engine/optimizations.ts";
 import { optimize } from "../engine/optimize/passes.ts";
-import { translateFunction } from "../engine/translate/function.ts";
+import { FunctionTranslator } from "../engine/translate/function.ts";
 import { moduleEnv } from "../engine/translate/module_env.ts";
 import { validateModule } from "../engine/validate/module.ts";
 import { oneOf, readTaskLine } from "./task_options.ts";
@@ -61,7 +61,7 @@ for (let i = 0; i < valid.funcs.length; i++) {
   const index = valid.importedFuncCount + i;
   if (selected !== undefined && index !== selected) continue;
   console.log(`==== func ${index} ${valid.names.funcs.get(index) ?? ""}`);
-  translateFunction(env, i, f);
+  new FunctionTranslator().translate(env, i, f);
   if (flags.ir) console.log(printFunction(f));
   optimize(f, optimizations, new Statistics());
   console.log(printFunction(f));

@@ -12,7 +12,7 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
-import type { FunctionTranslator, Handler } from "./function.ts";
+import type { Handler, Translation } from "./translation.ts";
 import { takePool } from "./block_parameters.ts";
 import { callBuiltin } from "./memory.ts";
 import type { ObjectType } from "./object_types.ts";
@@ -25,23 +25,23 @@ const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
 const MAX_UNROLLED = 8;
 
 /** Number of elements of `array`; traps when it is null. */
-function lengthOf(t: FunctionTranslator, array: number): number {
+function lengthOf(t: Translation, array: number): number {
   return t.b.emit(OP.LOAD, I32, array, TRAP.NULL_ARRAY, CONSTANT_POINTER, OBJECT.LENGTH);
 }
 
 /** Address of element `index` (i32), less the offset of the first. */
-function elementAt(t: FunctionTranslator, array: number, index: number, shift: number): number {
+function elementAt(t: Translation, array: number, index: number, shift: number): number {
   return t.b.binary(OP.ADD, I64, bitsOf(t, array), scaled(t, index, shift));
 }
 
 /** i32 `count` times the size of an element, as i64. */
-function scaled(t: FunctionTranslator, count: number, shift: number): number {
+function scaled(t: Translation, count: number, shift: number): number {
   const { b } = t;
   return b.binary(OP.SHL, I64, b.unary(OP.EXTEND_U, I64, count), b.i64(shift, 0));
 }
 
 /** Traps unless elements [start, start + count) exist; null too. */
-function checkRange(t: FunctionTranslator, array: number, start: number, count: number): void {
+function checkRange(t: Translation, array: number, start: number, count: number): void {
   const { b } = t;
   const length = b.unary(OP.EXTEND_U, I64, lengthOf(t, array));
   const end = b.binary(OP.ADD, I64, b.unary(OP.EXTEND_U, I64, start), b.unary(OP.EXTEND_U, I64, count));
@@ -49,7 +49,7 @@ function checkRange(t: FunctionTranslator, array: number, start: number, count: 
 }
 
 /** A new array of type `index` with `length` (i32) elements, all zero. */
-function allocate(t: FunctionTranslator, index: number, type: ObjectType, length: number): number {
+function allocate(t: Translation, index: number, type: ObjectType, length: number): number {
   const { b, env } = t;
   const id = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + index * 4);
   const bytes = b.binary(OP.ADD, I64, scaled(t, length, type.elementShift), b.i64(OBJECT.FIELDS, 0));
@@ -61,7 +61,7 @@ function allocate(t: FunctionTranslator, index: number, type: ObjectType, length
 
 /** Writes `value` to the `count` (i32) elements from `start` (i32) on, which exist. */
 function fill(
-  t: FunctionTranslator,
+  t: Translation,
   type: ObjectType,
   array: number,
   start: number,
@@ -97,7 +97,7 @@ function fill(
 }
 
 /** Ends the open block with a jump whose target is not known yet; it carries `value`, if that is not 0. Returns the edge. */
-export function jumpAhead(t: FunctionTranslator, value: number): number {
+export function jumpAhead(t: Translation, value: number): number {
   const { b, f } = t;
   const args = takePool(t, 1);
   f.pool[args] = value;
@@ -111,7 +111,7 @@ export function jumpAhead(t: FunctionTranslator, value: number): number {
  * Ends the open block with a branch that leads to a target not known yet when `test` (i32) is not zero, carrying `value` if that is not
  * 0, and goes on in the next block. Returns the edge.
  */
-export function branchAhead(t: FunctionTranslator, test: number, value = 0): number {
+export function branchAhead(t: Translation, test: number, value = 0): number {
   const { b, f } = t;
   const args = takePool(t, 1);
   f.pool[args] = value;
@@ -126,7 +126,7 @@ export function branchAhead(t: FunctionTranslator, test: number, value = 0): num
   return taken;
 }
 
-function arrayNew(t: FunctionTranslator, imm: Immediates): void {
+function arrayNew(t: Translation, imm: Immediates): void {
   const type = t.env.objectTypes[imm.index]!;
   const length = t.pop();
   const value = t.pop();
@@ -135,11 +135,11 @@ function arrayNew(t: FunctionTranslator, imm: Immediates): void {
   t.push(array);
 }
 
-function arrayNewDefault(t: FunctionTranslator, imm: Immediates): void {
+function arrayNewDefault(t: Translation, imm: Immediates): void {
   t.push(allocate(t, imm.index, t.env.objectTypes[imm.index]!, t.pop()));
 }
 
-function arrayNewFixed(t: FunctionTranslator, imm: Immediates): void {
+function arrayNewFixed(t: Translation, imm: Immediates): void {
   const { b, stack } = t;
   const type = t.env.objectTypes[imm.index]!;
   const count = imm.index2;
@@ -178,7 +178,7 @@ function arrayInitSegment(name: BuiltinName): Handler {
 }
 
 /** Traps unless element `index` exists. */
-function checkIndex(t: FunctionTranslator, array: number, index: number): void {
+function checkIndex(t: Translation, array: number, index: number): void {
   t.b.trapIf(t.b.binary(OP.GE_U, I32, index, lengthOf(t, array)), TRAP.ARRAY_OUT_OF_BOUNDS);
 }
 
@@ -193,7 +193,7 @@ function arrayGet(signed: boolean): Handler {
   };
 }
 
-function arraySet(t: FunctionTranslator, imm: Immediates): void {
+function arraySet(t: Translation, imm: Immediates): void {
   const { storage, regions, elementShift } = t.env.objectTypes[imm.index]!;
   const value = t.pop();
   const index = t.pop();
@@ -202,11 +202,11 @@ function arraySet(t: FunctionTranslator, imm: Immediates): void {
   t.b.emit(storeOp(storage[0]), NONE, elementAt(t, array, index, elementShift), value, regions[0], OBJECT.FIELDS);
 }
 
-function arrayLen(t: FunctionTranslator): void {
+function arrayLen(t: Translation): void {
   t.push(lengthOf(t, t.pop()));
 }
 
-function arrayFill(t: FunctionTranslator, imm: Immediates): void {
+function arrayFill(t: Translation, imm: Immediates): void {
   const count = t.pop();
   const value = t.pop();
   const start = t.pop();
@@ -215,7 +215,7 @@ function arrayFill(t: FunctionTranslator, imm: Immediates): void {
   fill(t, t.env.objectTypes[imm.index]!, array, start, value, count);
 }
 
-function arrayCopy(t: FunctionTranslator, imm: Immediates): void {
+function arrayCopy(t: Translation, imm: Immediates): void {
   const { b } = t;
   const shift = t.env.objectTypes[imm.index]!.elementShift;
   const count = t.pop();

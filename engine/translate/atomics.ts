@@ -12,7 +12,7 @@ import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { THREADS_ROWS } from "../wasm/opcodes_threads.ts";
-import type { FunctionTranslator, Handler } from "./function.ts";
+import type { Handler, Translation } from "./translation.ts";
 import { takePool } from "./block_parameters.ts";
 import { callBuiltin, checkBounds, checkedAddress, staticOffset } from "./memory.ts";
 
@@ -30,7 +30,7 @@ const MODIFY: Readonly<Record<string, number>> = {
 };
 
 /** Traps unless `address` plus the static offset is a multiple of 2^`width`. */
-function checkAlignment(t: FunctionTranslator, imm: Immediates, address: number, width: number): void {
+function checkAlignment(t: Translation, imm: Immediates, address: number, width: number): void {
   const { b } = t;
   const mask = (1 << width) - 1;
   if (mask === 0) return;
@@ -41,13 +41,13 @@ function checkAlignment(t: FunctionTranslator, imm: Immediates, address: number,
 }
 
 /** The address for an access of 2^`width` bytes, checked; what is left of the static offset is in `staticOffset`. */
-function atomicAddress(t: FunctionTranslator, imm: Immediates, width: number): number {
+function atomicAddress(t: Translation, imm: Immediates, width: number): number {
   const operand = t.pop();
   checkAlignment(t, imm, operand, width);
   return checkedAddress(t, imm, operand, 1 << width);
 }
 
-function wordOf(t: FunctionTranslator, imm: Immediates, width: number): number {
+function wordOf(t: Translation, imm: Immediates, width: number): number {
   return atomicWord(t.env.memoryRegion[imm.memory], width);
 }
 
@@ -105,7 +105,7 @@ function waiting(name: BuiltinName, width: number, operands: number): Handler {
   };
 }
 
-function fence(t: FunctionTranslator): void {
+function fence(t: Translation): void {
   t.b.emit(OP.FENCE, NONE, 0, 0, 0, 0);
 }
 

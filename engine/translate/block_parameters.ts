@@ -3,22 +3,14 @@
  * that gets a parameter only for what differs between them. In: frames with pending edges (frames.ts). Out: edges with
  * arguments, a block, operands and locals as they are after the join.
  */
-import type { FunctionTranslator } from "./function.ts";
+import type { Translation } from "./translation.ts";
 import { FRAME_KIND, MAX_INSTRUCTIONS, MAX_POOL, tooLarge } from "./frames.ts";
 
 /** Value of a slot or operand in the merge: edges disagree. */
 const DIFFERS = -1;
 
-/** By slot: how many edges have a pair for it, the value they agree on, its parameter number + 1. All 0 between merges. */
-let mergeCount = new Int32Array(64);
-let mergeValue = new Int32Array(64);
-let paramNumber = new Int32Array(64);
-/** Slots with pairs, in order of appearance; operands that agree. */
-let touched = new Int32Array(64);
-let operands = new Int32Array(16);
-
 /** Creates the edge from the open block to the label of frame `n`; the label's operands are on top of the stack. */
-export function edgeToFrame(t: FunctionTranslator, n: number, stamp = 0): number {
+export function edgeToFrame(t: Translation, n: number, stamp = 0): number {
   const { frames, f, stack } = t;
   const arity = frames.arity[n];
   const from = t.b.block;
@@ -56,7 +48,7 @@ export function edgeToFrame(t: FunctionTranslator, n: number, stamp = 0): number
 }
 
 /** Creates the edge by which exceptions of the open block reach try `n`: it carries the locals of the try's function. */
-export function edgeToTry(t: FunctionTranslator, n: number): number {
+export function edgeToTry(t: Translation, n: number): number {
   const { frames, f } = t;
   const e = f.addEdge(t.b.block, 0, 0);
   const start = frames.snapCount;
@@ -67,7 +59,7 @@ export function edgeToTry(t: FunctionTranslator, n: number): number {
 }
 
 /** Room in the pool, within the limits. */
-export function takePool(t: FunctionTranslator, count: number): number {
+export function takePool(t: Translation, count: number): number {
   const { f } = t;
   if (f.poolCount + count > MAX_POOL || f.count > MAX_INSTRUCTIONS) throw tooLarge(t.funcIndex, t.b.pos);
   return f.allocPool(count);
@@ -77,11 +69,13 @@ export function takePool(t: FunctionTranslator, count: number): number {
  * Opens the block where the pending edges of frame `n` meet. Before, the trail has been undone to the frame's entry and the
  * floor is that of the frame around. After, the results are pushed at the frame's height and the locals are up to date.
  */
-export function openJoin(t: FunctionTranslator, n: number): void {
+export function openJoin(t: Translation, n: number): void {
   const { frames, f, b } = t;
   const arity = frames.arity[n];
   const count = frames.edgeCount[n];
   const block = b.openBlock(0, false);
+  t.merge.reserve(t.localEnd, arity);
+  const { count: mergeCount, value: mergeValue, parameter: paramNumber, touched, operands } = t.merge;
   const slots = mergeLocals(t, n, count);
   mergeOperands(t, n, arity);
   // Parameters: operands first, then locals.
@@ -111,16 +105,11 @@ export function openJoin(t: FunctionTranslator, n: number): void {
 }
 
 /** Fills `touched` and `mergeValue`; returns the number of slots touched. */
-function mergeLocals(t: FunctionTranslator, n: number, count: number): number {
+function mergeLocals(t: Translation, n: number, count: number): number {
   const { frames } = t;
   const { snaps, locals } = frames;
   const arity = frames.arity[n];
-  if (mergeCount.length < t.localEnd) {
-    mergeCount = new Int32Array(t.localEnd * 2);
-    mergeValue = new Int32Array(t.localEnd * 2);
-    paramNumber = new Int32Array(t.localEnd * 2);
-    touched = new Int32Array(t.localEnd * 2);
-  }
+  const { count: mergeCount, value: mergeValue, touched } = t.merge;
   let slots = 0;
   for (let e = frames.firstEdge[n]; e >= 0; e = frames.nextEdge[e]) {
     const start = frames.edgeSnap[e] + arity;
@@ -142,10 +131,10 @@ function mergeLocals(t: FunctionTranslator, n: number, count: number): number {
   return slots;
 }
 
-function mergeOperands(t: FunctionTranslator, n: number, arity: number): void {
+function mergeOperands(t: Translation, n: number, arity: number): void {
   const { frames } = t;
   const { snaps } = frames;
-  if (operands.length < arity) operands = new Int32Array(arity * 2);
+  const { operands } = t.merge;
   let e = frames.firstEdge[n];
   for (let k = 0; k < arity; k++) operands[k] = snaps[frames.edgeSnap[e] + k];
   for (e = frames.nextEdge[e]; e >= 0; e = frames.nextEdge[e]) {
@@ -156,7 +145,7 @@ function mergeOperands(t: FunctionTranslator, n: number, arity: number): void {
 
 /** Points the pending edges of frame `n` to `block` and writes their arguments. */
 function connectEdges(
-  t: FunctionTranslator,
+  t: Translation,
   n: number,
   block: number,
   arity: number,
@@ -166,6 +155,7 @@ function connectEdges(
 ): void {
   const { frames, f } = t;
   const { snaps, locals } = frames;
+  const { parameter: paramNumber, touched, operands } = t.merge;
   for (let e = frames.firstEdge[n]; e >= 0; e = frames.nextEdge[e]) {
     const args = takePool(t, params);
     const pool = f.pool;

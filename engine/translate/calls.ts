@@ -19,7 +19,7 @@ import { typeMatches } from "./casts.ts";
 import { returnResults, trapHere } from "./control.ts";
 import { leaveDepth } from "./deterministic.ts";
 import { watchCall } from "./exceptions.ts";
-import type { FunctionTranslator } from "./function.ts";
+import type { Translation } from "./translation.ts";
 import { inlineCall, shouldInline } from "./inline.ts";
 import { takePool } from "./block_parameters.ts";
 import { translateStringCall } from "./strings.ts";
@@ -38,7 +38,7 @@ function tailOf(op: number): number {
  * results. `c` is the column c of the operation.
  */
 function emitCall(
-  t: FunctionTranslator,
+  t: Translation,
   op: number,
   c: number,
   signature: number,
@@ -74,7 +74,7 @@ function emitCall(
 }
 
 /** `call`, and `return_call` with `tail`. */
-export function translateCall(t: FunctionTranslator, funcIndex: number, tail: boolean): void {
+export function translateCall(t: Translation, funcIndex: number, tail: boolean): void {
   const { env } = t;
   const signature = env.funcSignature[funcIndex];
   if (funcIndex < env.valid.importedFuncCount) {
@@ -89,7 +89,7 @@ export function translateCall(t: FunctionTranslator, funcIndex: number, tail: bo
 }
 
 /** `call_ref`, `return_call_ref`: the operand is the address of a record of the right type, or null. */
-export function translateCallRef(t: FunctionTranslator, typeIndex: number, tail: boolean): void {
+export function translateCallRef(t: Translation, typeIndex: number, tail: boolean): void {
   const { env, f } = t;
   const record = t.pop();
   const { layout } = env;
@@ -108,7 +108,7 @@ export function translateCallRef(t: FunctionTranslator, typeIndex: number, tail:
 }
 
 /** Traps with `code` unless `index` (i32 or i64) is below the table's length. */
-export function checkTableIndex(t: FunctionTranslator, table: number, index: number, code: number): void {
+export function checkTableIndex(t: Translation, table: number, index: number, code: number): void {
   const { b, env, f } = t;
   const fixed = env.tableFixedLength[table];
   if (f.ty[index] === I64) {
@@ -124,7 +124,7 @@ export function checkTableIndex(t: FunctionTranslator, table: number, index: num
 }
 
 /** Address of element `index` of a table. */
-export function elementAddress(t: FunctionTranslator, table: number, index: number): number {
+export function elementAddress(t: Translation, table: number, index: number): number {
   const { b, env, f } = t;
   const wide = f.ty[index] === I64 ? index : b.unary(OP.EXTEND_U, I64, index);
   const base = b.emit(OP.LOAD, I64, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.BASE);
@@ -132,7 +132,7 @@ export function elementAddress(t: FunctionTranslator, table: number, index: numb
 }
 
 /** `call_indirect`, `return_call_indirect` */
-export function translateCallIndirect(t: FunctionTranslator, typeIndex: number, table: number, tail: boolean): void {
+export function translateCallIndirect(t: Translation, typeIndex: number, table: number, tail: boolean): void {
   const { b, env } = t;
   const index = t.pop();
   const facts = env.tableFacts[table];
@@ -147,7 +147,7 @@ export function translateCallIndirect(t: FunctionTranslator, typeIndex: number, 
 }
 
 /** Traps unless the record is not null and of type `typeIndex`. */
-function checkRecordType(t: FunctionTranslator, record: number, typeIndex: number): void {
+function checkRecordType(t: Translation, record: number, typeIndex: number): void {
   const { b } = t;
   const actual = b.emit(OP.LOAD, I32, record, TRAP.UNINITIALIZED_ELEMENT, CONSTANT_POINTER, RECORD.TYPE_ID);
   b.trapIf(typeMatches(t, actual, typeIndex, OP.NE), TRAP.INDIRECT_CALL_TYPE);
@@ -155,7 +155,7 @@ function checkRecordType(t: FunctionTranslator, record: number, typeIndex: numbe
 
 /** A call through a table whose content is known: the same traps with fewer checks, and direct where only one function fits. */
 function callKnownTable(
-  t: FunctionTranslator,
+  t: Translation,
   typeIndex: number,
   table: number,
   index: number,
@@ -192,7 +192,7 @@ function callKnownTable(
 const NO_ELEMENT = -2;
 
 /** Calls function `func` with expected type `typeIndex`; −1 is null. */
-function callKnownElement(t: FunctionTranslator, typeIndex: number, func: number, tail: boolean): void {
+function callKnownElement(t: Translation, typeIndex: number, func: number, tail: boolean): void {
   const { canonicalIds, funcTypeIndices } = t.env.valid;
   if (func === NO_ELEMENT) trapHere(t, TRAP.UNDEFINED_ELEMENT);
   else if (func < 0) trapHere(t, TRAP.UNINITIALIZED_ELEMENT);

@@ -10,6 +10,7 @@
  *
  * Where null fails a cast to an object type, it needs no check: reading its header faults.
  */
+import { CAST_TEST } from "./cast_question.ts";
 import { CONTEXT, RECORD } from "../abi/context_layout.ts";
 import { CELLS, DESCRIPTOR, DISPLAY_LENGTH, OBJECT, REF_TAG, TYPE_KIND } from "../abi/gc_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
@@ -21,7 +22,7 @@ import { closeHeapType, heapMatches, subtypeDepth, topHeap } from "../wasm/subty
 import { HEAP, type HeapType } from "../wasm/types.ts";
 import { branchAhead, jumpAhead } from "./arrays.ts";
 import { branch, branchWhen, trapHere } from "./control.ts";
-import type { FunctionTranslator, Handler } from "./function.ts";
+import type { Handler, Translation } from "./translation.ts";
 import { bitsOf } from "./objects.ts";
 
 const { I32, I64, REF } = TY;
@@ -30,62 +31,51 @@ const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
 /** Low bits in which objects differ from all other references of their hierarchy. */
 const OBJECT_TAG_MASK = 3;
 
-/** What remains to be found out about a reference that is not null. */
-const ALWAYS = 0;
-const NEVER = 1;
-/** A condition on the low bits. */
-const BY_TAG = 2;
-/** The type of what it points at. */
-const BY_TYPE = 3;
-
-/** The question in hand: its kind, and for BY_TYPE whether what it points at may be nothing. */
-let kind = ALWAYS;
-let tagged = false;
-let sourceNullable = false;
+const { ALWAYS, NEVER, BY_TAG, BY_TYPE } = CAST_TEST;
 
 /** Sorts out what must be checked to tell whether a reference of the source type belongs to heap type `heap`. */
-function ask(t: FunctionTranslator, source: HeapType, nullable: boolean, heap: HeapType, value: number): void {
+function ask(t: Translation, source: HeapType, nullable: boolean, heap: HeapType, value: number): void {
   const { canonicalIds } = t.env.valid;
   const from = closeHeapType(source, canonicalIds);
   const to = closeHeapType(heap, canonicalIds);
-  sourceNullable = nullable;
-  tagged = false;
-  if (heapMatches(from, to)) kind = ALWAYS;
-  else if (!heapMatches(to, from) || isBottom(to)) kind = NEVER;
-  else if (to === HEAP.i31 || to === HEAP.eq) kind = BY_TAG;
+  t.cast.sourceNullable = nullable;
+  t.cast.tagged = false;
+  if (heapMatches(from, to)) t.cast.kind = ALWAYS;
+  else if (!heapMatches(to, from) || isBottom(to)) t.cast.kind = NEVER;
+  else if (to === HEAP.i31 || to === HEAP.eq) t.cast.kind = BY_TAG;
   else {
-    kind = BY_TYPE;
-    tagged = topHeap(to) === HEAP.any && heapMatches(HEAP.i31, from);
+    t.cast.kind = BY_TYPE;
+    t.cast.tagged = topHeap(to) === HEAP.any && heapMatches(HEAP.i31, from);
   }
   // A constant is null or an i31, which may have become an externref.
   if (!t.b.isConst(value)) return;
-  sourceNullable = t.b.isZero(value);
-  kind = !sourceNullable && (heapMatches(HEAP.i31, to) || to === HEAP.extern) ? ALWAYS : NEVER;
+  t.cast.sourceNullable = t.b.isZero(value);
+  t.cast.kind = !t.cast.sourceNullable && (heapMatches(HEAP.i31, to) || to === HEAP.extern) ? ALWAYS : NEVER;
 }
 
 function isBottom(heap: HeapType): boolean {
   return heap === HEAP.none || heap === HEAP.nofunc || heap === HEAP.noextern || heap === HEAP.noexn;
 }
 
-function isNull(t: FunctionTranslator, value: number): number {
+function isNull(t: Translation, value: number): number {
   if (t.f.op[value] === OP.CONTEXT) return t.b.i32(0);
   return t.b.binary(OP.EQ, I32, value, t.b.constant(REF, 0, 0));
 }
 
-function lowBits(t: FunctionTranslator, value: number, mask: number): number {
+function lowBits(t: Translation, value: number, mask: number): number {
   const { b } = t;
   return b.binary(OP.AND, I32, b.unary(OP.WRAP, I32, bitsOf(t, value)), b.i32(mask));
 }
 
 /** Is `value`, perhaps null (for which the answer is `nullPasses`), an i31, or for `heap` eq: no host value? An i32. */
-function tagCondition(t: FunctionTranslator, value: number, heap: HeapType, nullPasses: boolean): number {
+function tagCondition(t: Translation, value: number, heap: HeapType, nullPasses: boolean): number {
   const { b } = t;
   if (heap === HEAP.i31) {
     const test = lowBits(t, value, REF_TAG.I31);
-    return sourceNullable && nullPasses ? b.binary(OP.OR, I32, test, isNull(t, value)) : test;
+    return t.cast.sourceNullable && nullPasses ? b.binary(OP.OR, I32, test, isNull(t, value)) : test;
   }
   const test = b.binary(OP.NE, I32, lowBits(t, value, OBJECT_TAG_MASK), b.i32(REF_TAG.HOST));
-  if (!sourceNullable || nullPasses) return test;
+  if (!t.cast.sourceNullable || nullPasses) return test;
   return b.binary(OP.AND, I32, test, b.eqz(isNull(t, value)));
 }
 
@@ -93,7 +83,7 @@ function tagCondition(t: FunctionTranslator, value: number, heap: HeapType, null
  * Is the object or function `value` of type `heap`? An i32: 1 for yes when `op` is EQ, for no when it is NE. When `value` may be null,
  * reading its type traps with `nullCode`.
  */
-function typeCondition(t: FunctionTranslator, value: number, heap: HeapType, op: number, nullCode: number): number {
+function typeCondition(t: Translation, value: number, heap: HeapType, op: number, nullCode: number): number {
   const isFunc = topHeap(closeHeapType(heap, t.env.valid.canonicalIds)) === HEAP.func;
   const offset = isFunc ? RECORD.TYPE_ID : OBJECT.TYPE_ID;
   const id = t.b.emit(OP.LOAD, I32, value, nullCode, CONSTANT_POINTER, offset);
@@ -106,7 +96,7 @@ function typeCondition(t: FunctionTranslator, value: number, heap: HeapType, op:
  * Is the type with canonical id `id` (i32) type `index` of the module or one below it? An i32: 1 for yes when `op` is EQ, for no when it
  * is NE.
  */
-export function typeMatches(t: FunctionTranslator, id: number, index: number, op: number): number {
+export function typeMatches(t: Translation, id: number, index: number, op: number): number {
   const { b, env } = t;
   const expected = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + index * 4);
   if (env.valid.types[index].final) return b.binary(op, I32, id, expected);
@@ -118,7 +108,7 @@ export function typeMatches(t: FunctionTranslator, id: number, index: number, op
   return b.binary(op, I32, b.emit(OP.LOAD, I32, deep, 0, CONSTANT_POINTER, depth * 4), expected);
 }
 
-function descriptorOf(t: FunctionTranslator, id: number): number {
+function descriptorOf(t: Translation, id: number): number {
   const { b } = t;
   const cells = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.HEAP);
   const table = b.emit(OP.LOAD, I64, cells, 0, CONSTANT_POINTER, CELLS.TYPES);
@@ -126,23 +116,23 @@ function descriptorOf(t: FunctionTranslator, id: number): number {
   return b.binary(OP.ADD, I64, table, b.binary(OP.SHL, I64, b.unary(OP.EXTEND_U, I64, id), shift));
 }
 
-function loadOfDescriptor(t: FunctionTranslator, id: number, offset: number): number {
+function loadOfDescriptor(t: Translation, id: number, offset: number): number {
   return t.b.emit(OP.LOAD, I32, descriptorOf(t, id), 0, CONSTANT_POINTER, offset);
 }
 
-function refTest(t: FunctionTranslator, imm: Immediates): void {
+function refTest(t: Translation, imm: Immediates): void {
   const { b } = t;
   const { heap, nullable } = imm;
   const value = t.pop();
   ask(t, imm.heap2, imm.nullable2, heap, value);
-  if (kind === ALWAYS) t.push(sourceNullable && !nullable ? b.eqz(isNull(t, value)) : b.i32(1));
-  else if (kind === NEVER) t.push(sourceNullable && nullable ? isNull(t, value) : b.i32(0));
-  else if (kind === BY_TAG) t.push(b.binary(OP.NE, I32, tagCondition(t, value, heap, nullable), b.i32(0)));
+  if (t.cast.kind === ALWAYS) t.push(t.cast.sourceNullable && !nullable ? b.eqz(isNull(t, value)) : b.i32(1));
+  else if (t.cast.kind === NEVER) t.push(t.cast.sourceNullable && nullable ? isNull(t, value) : b.i32(0));
+  else if (t.cast.kind === BY_TAG) t.push(b.binary(OP.NE, I32, tagCondition(t, value, heap, nullable), b.i32(0)));
   else {
     // Reading the type must wait until it is known that there is one.
     const away: number[] = [];
-    if (sourceNullable) away.push(branchAhead(t, isNull(t, value), b.i32(nullable ? 1 : 0)));
-    if (tagged) away.push(branchAhead(t, lowBits(t, value, OBJECT_TAG_MASK), b.i32(0)));
+    if (t.cast.sourceNullable) away.push(branchAhead(t, isNull(t, value), b.i32(nullable ? 1 : 0)));
+    if (t.cast.tagged) away.push(branchAhead(t, lowBits(t, value, OBJECT_TAG_MASK), b.i32(0)));
     const result = typeCondition(t, value, heap, OP.EQ, 0);
     if (away.length === 0) {
       t.push(result);
@@ -154,34 +144,34 @@ function refTest(t: FunctionTranslator, imm: Immediates): void {
 }
 
 /** Opens the block where `edges` meet; of type `ty`, unless that is 0, is what they carry. */
-function join(t: FunctionTranslator, edges: readonly number[], ty: number): number {
+function join(t: Translation, edges: readonly number[], ty: number): number {
   const block = t.b.openBlock(0, false);
   for (const e of edges) t.f.edgeTo[e] = block;
   return ty === 0 ? 0 : t.b.param(ty);
 }
 
-function refCast(t: FunctionTranslator, imm: Immediates): void {
+function refCast(t: Translation, imm: Immediates): void {
   const { b } = t;
   const { heap, nullable } = imm;
   const value = t.stack[t.sp - 1];
   ask(t, imm.heap2, imm.nullable2, heap, value);
-  if (kind === ALWAYS) {
-    if (sourceNullable && !nullable) failIf(t, isNull(t, value));
-  } else if (kind === NEVER) {
-    if (sourceNullable && nullable) failIf(t, b.eqz(isNull(t, value)));
+  if (t.cast.kind === ALWAYS) {
+    if (t.cast.sourceNullable && !nullable) failIf(t, isNull(t, value));
+  } else if (t.cast.kind === NEVER) {
+    if (t.cast.sourceNullable && nullable) failIf(t, b.eqz(isNull(t, value)));
     else trapHere(t, TRAP.CAST_FAILURE);
-  } else if (kind === BY_TAG) {
+  } else if (t.cast.kind === BY_TAG) {
     failIf(t, b.eqz(tagCondition(t, value, heap, nullable)));
   } else {
-    const past = sourceNullable && nullable ? branchAhead(t, isNull(t, value)) : -1;
-    if (tagged) failIf(t, lowBits(t, value, OBJECT_TAG_MASK));
-    failIf(t, typeCondition(t, value, heap, OP.NE, sourceNullable && !nullable ? TRAP.CAST_FAILURE : 0));
+    const past = t.cast.sourceNullable && nullable ? branchAhead(t, isNull(t, value)) : -1;
+    if (t.cast.tagged) failIf(t, lowBits(t, value, OBJECT_TAG_MASK));
+    failIf(t, typeCondition(t, value, heap, OP.NE, t.cast.sourceNullable && !nullable ? TRAP.CAST_FAILURE : 0));
     if (past >= 0) join(t, [past, jumpAhead(t, 0)], 0);
   }
 }
 
 /** Traps when `condition` holds. */
-function failIf(t: FunctionTranslator, condition: number): void {
+function failIf(t: Translation, condition: number): void {
   const { b, f } = t;
   if (b.isConst(condition) && f.imm[condition] !== 0) trapHere(t, TRAP.CAST_FAILURE);
   else b.trapIf(condition, TRAP.CAST_FAILURE);
@@ -194,15 +184,15 @@ function branchOnCast(onFail: boolean): Handler {
     const { index: label, heap2: heap, nullable2: nullable } = imm;
     const value = t.stack[t.sp - 1];
     ask(t, imm.heap, imm.nullable, heap, value);
-    if (kind === ALWAYS || kind === NEVER) {
-      const passes = kind === ALWAYS;
+    if (t.cast.kind === ALWAYS || t.cast.kind === NEVER) {
+      const passes = t.cast.kind === ALWAYS;
       // Null may go the other way.
-      if (sourceNullable && nullable !== passes) {
+      if (t.cast.sourceNullable && nullable !== passes) {
         branchWhen(t, nullable !== onFail ? isNull(t, value) : b.eqz(isNull(t, value)), label);
       } else if (passes !== onFail) branch(t, label);
       return;
     }
-    if (kind === BY_TAG) {
+    if (t.cast.kind === BY_TAG) {
       const passes = tagCondition(t, value, heap, nullable);
       branchWhen(t, onFail ? b.eqz(passes) : passes, label);
       return;
@@ -212,8 +202,8 @@ function branchOnCast(onFail: boolean): Handler {
       if (passes !== onFail) branchWhen(t, condition, label);
       else on.push(branchAhead(t, condition));
     };
-    if (sourceNullable) leave(isNull(t, value), nullable);
-    if (tagged) leave(lowBits(t, value, OBJECT_TAG_MASK), false);
+    if (t.cast.sourceNullable) leave(isNull(t, value), nullable);
+    if (t.cast.tagged) leave(lowBits(t, value, OBJECT_TAG_MASK), false);
     branchWhen(t, typeCondition(t, value, heap, onFail ? OP.NE : OP.EQ, 0), label);
     if (on.length === 0) return;
     if (t.reachable) on.push(jumpAhead(t, 0));

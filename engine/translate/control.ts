@@ -14,20 +14,17 @@ import { endTry, endTryTable } from "./exceptions.ts";
 import { FRAME_KIND, MAX_INSTRUCTIONS, tooLarge } from "./frames.ts";
 import { takeDepth } from "./deterministic.ts";
 import { beginFuel } from "./fuel.ts";
-import type { FunctionTranslator } from "./function.ts";
+import type { Translation } from "./translation.ts";
 import { edgeToFrame, openJoin, takePool } from "./block_parameters.ts";
 import { tyOf } from "./module_env.ts";
 import { BODY as CONTAINS } from "./summaries.ts";
-import { vectorConstant, ZERO_VECTOR } from "./vector.ts";
+import { ZERO_VECTOR } from "./vector_constants.ts";
 
 const { BLOCK, LOOP, IF, ELSE, TRY_TABLE, TRY, CATCH, BODY, INLINED } = FRAME_KIND;
 
-/** Stamps br_tables, so that their labels share a snapshot. */
-let tableStamp = 0;
-
 /** The walk of a body begins: of the function itself, or of one that is inlined, whose arguments lie on the stack. */
 export function beginActivation(
-  t: FunctionTranslator,
+  t: Translation,
   funcIndex: number,
   params: readonly ValType[],
   results: readonly ValType[],
@@ -52,7 +49,7 @@ export function beginActivation(
     for (let k = 0; k < params.length; k++) frames.locals[base + k] = b.param(f.signature.params[k]);
     for (let k = params.length; k < locals.length; k++) {
       const ty = tyOf(locals[k]);
-      if (t.zeros[ty] === 0) t.zeros[ty] = ty === TY.V128 ? vectorConstant(t, ZERO_VECTOR) : b.constant(ty, 0, 0);
+      if (t.zeros[ty] === 0) t.zeros[ty] = ty === TY.V128 ? t.vectorConstant(ZERO_VECTOR) : b.constant(ty, 0, 0);
     }
   }
   for (let k = params.length; k < locals.length; k++) frames.locals[base + k] = t.zero(tyOf(locals[k]));
@@ -69,17 +66,17 @@ export function beginActivation(
 }
 
 /** What the body that is being walked contains. */
-function bodyFlags(t: FunctionTranslator): number {
+function bodyFlags(t: Translation): number {
   return t.env.summaries.flags[t.funcIndex - t.env.valid.importedFuncCount];
 }
 
-export function enterBlock(t: FunctionTranslator, params: number, results: number): void {
+export function enterBlock(t: Translation, params: number, results: number): void {
   const { frames } = t;
   frames.open(BLOCK, t.sp - params, results, results);
   frames.floor = frames.trailCount;
 }
 
-export function enterIf(t: FunctionTranslator, params: number, results: number): void {
+export function enterIf(t: Translation, params: number, results: number): void {
   const { frames, f, b } = t;
   const condition = b.condition(t.pop());
   const value = Math.abs(condition);
@@ -105,14 +102,14 @@ const ELSE_DEAD = -2;
 const ELSE_ONLY = -3;
 
 /** Ends the open block with a branch to `taken` when `condition` (of Builder.condition) holds, else to `other`. */
-function emitBranch(t: FunctionTranslator, condition: number, taken: number, other: number): void {
+function emitBranch(t: Translation, condition: number, taken: number, other: number): void {
   const { b } = t;
   if (condition > 0) b.emit(OP.BRANCH, TY.NONE, condition, taken, other, 0);
   else b.emit(OP.BRANCH, TY.NONE, -condition, other, taken, 0);
   b.closeBlock();
 }
 
-export function otherwiseFrame(t: FunctionTranslator): void {
+export function otherwiseFrame(t: Translation): void {
   const { frames, f, b } = t;
   const n = frames.count - 1;
   const e = frames.elseEdge[n];
@@ -134,7 +131,7 @@ export function otherwiseFrame(t: FunctionTranslator): void {
 }
 
 /** A loop opens, in reachable code or not. */
-export function enterLoop(t: FunctionTranslator, params: number, results: number, at: number): void {
+export function enterLoop(t: Translation, params: number, results: number, at: number): void {
   const { frames, f, b, loops } = t;
   if (!t.reachable) {
     if (t.openLoops > 0) t.nextLoop++;
@@ -167,7 +164,7 @@ export function enterLoop(t: FunctionTranslator, params: number, results: number
 }
 
 /** Looks ahead over the outermost loop whose opcode is at absolute offset `at`. */
-function scanLoop(t: FunctionTranslator, at: number): void {
+function scanLoop(t: Translation, at: number): void {
   const { valid } = t.env;
   const { body } = valid.funcs[t.funcIndex - valid.importedFuncCount];
   const { reader } = t;
@@ -179,7 +176,7 @@ function scanLoop(t: FunctionTranslator, at: number): void {
 }
 
 /** The end of the innermost frame; `delegate` ≥ 0 is the label that ends a legacy try. */
-export function endFrame(t: FunctionTranslator, delegate: number): void {
+export function endFrame(t: Translation, delegate: number): void {
   const { frames, f, b } = t;
   const n = frames.count - 1;
   const kind = frames.kind[n];
@@ -218,7 +215,7 @@ export function endFrame(t: FunctionTranslator, delegate: number): void {
   }
 }
 
-function endIf(t: FunctionTranslator, n: number, kind: number): void {
+function endIf(t: Translation, n: number, kind: number): void {
   const { frames } = t;
   const e = frames.elseEdge[n];
   const saved = frames.saved[n];
@@ -242,7 +239,7 @@ function endIf(t: FunctionTranslator, n: number, kind: number): void {
   frames.savedCount = saved;
 }
 
-function endLoop(t: FunctionTranslator, n: number): void {
+function endLoop(t: Translation, n: number): void {
   const { frames, f, b } = t;
   if (frames.header[n] >= 0) {
     b.depth--;
@@ -257,7 +254,7 @@ function endLoop(t: FunctionTranslator, n: number): void {
  * Is the only pending edge of frame `n` that of a jump which ended the newest block, with nothing after it? Then the locals are
  * still as they were at the jump.
  */
-function reopensLast(t: FunctionTranslator, n: number): boolean {
+function reopensLast(t: Translation, n: number): boolean {
   const { f } = t;
   const e = t.frames.firstEdge[n];
   if (e !== f.edgeCount - 1 || f.edgeFrom[e] !== f.blockCount - 1) return false;
@@ -266,7 +263,7 @@ function reopensLast(t: FunctionTranslator, n: number): boolean {
 }
 
 /** Takes the jump back and goes on where it stood, with the operands that it carried. */
-function resumeFromJump(t: FunctionTranslator, n: number): void {
+function resumeFromJump(t: Translation, n: number): void {
   const { frames, f, b } = t;
   const e = frames.firstEdge[n];
   const snap = frames.edgeSnap[e];
@@ -279,26 +276,26 @@ function resumeFromJump(t: FunctionTranslator, n: number): void {
 }
 
 /** Ends the open block with a jump to frame `n`; what follows is unreachable. */
-export function jumpToFrame(t: FunctionTranslator, n: number): void {
+export function jumpToFrame(t: Translation, n: number): void {
   const e = edgeToFrame(t, n);
   t.b.emit(OP.JUMP, TY.NONE, e, 0, 0, 0);
   t.b.closeBlock();
   t.reachable = false;
 }
 
-function frameOf(t: FunctionTranslator, label: number): number {
+function frameOf(t: Translation, label: number): number {
   return t.frames.count - 1 - label;
 }
 
 /** `br` */
-export function branch(t: FunctionTranslator, label: number): void {
+export function branch(t: Translation, label: number): void {
   const n = frameOf(t, label);
   if (t.frames.kind[n] === BODY) returnResults(t);
   else jumpToFrame(t, n);
 }
 
 /** `return` */
-export function returnResults(t: FunctionTranslator): void {
+export function returnResults(t: Translation): void {
   const n = t.bodyFrame;
   if (t.frames.kind[n] !== BODY) {
     jumpToFrame(t, n);
@@ -313,12 +310,12 @@ export function returnResults(t: FunctionTranslator): void {
 }
 
 /** `br_if` */
-export function branchIf(t: FunctionTranslator, label: number): void {
+export function branchIf(t: Translation, label: number): void {
   branchWhen(t, t.pop(), label);
 }
 
 /** Branches to `label`, whose operands are on the stack, when `test` (i32) is not zero. */
-export function branchWhen(t: FunctionTranslator, test: number, label: number): void {
+export function branchWhen(t: Translation, test: number, label: number): void {
   const condition = t.b.condition(test);
   const value = Math.abs(condition);
   if (t.b.isConst(value)) {
@@ -329,7 +326,7 @@ export function branchWhen(t: FunctionTranslator, test: number, label: number): 
 }
 
 /** Branches to `label` when `condition` (of Builder.condition) holds; the next block goes on. */
-export function branchOnCondition(t: FunctionTranslator, condition: number, label: number): void {
+export function branchOnCondition(t: Translation, condition: number, label: number): void {
   const { f, b } = t;
   const from = b.block;
   const taken = edgeToFrame(t, frameOf(t, label));
@@ -339,7 +336,7 @@ export function branchOnCondition(t: FunctionTranslator, condition: number, labe
 }
 
 /** `br_table` */
-export function branchTable(t: FunctionTranslator, imm: Immediates): void {
+export function branchTable(t: Translation, imm: Immediates): void {
   const { f, b } = t;
   const count = imm.labelCount;
   const { labels } = imm;
@@ -354,7 +351,7 @@ export function branchTable(t: FunctionTranslator, imm: Immediates): void {
     branch(t, labels[0]);
     return;
   }
-  const stamp = ++tableStamp;
+  const stamp = ++t.tableStamp;
   const first = f.edgeCount;
   for (let k = 0; k <= count; k++) edgeToFrame(t, frameOf(t, labels[k]), stamp);
   if (count === 1) b.emit(OP.BRANCH, TY.NONE, index, first + 1, first, 0);
@@ -364,7 +361,7 @@ export function branchTable(t: FunctionTranslator, imm: Immediates): void {
 }
 
 /** Traps with `code`: `unreachable`, and what is known to trap. */
-export function trapHere(t: FunctionTranslator, code: number): void {
+export function trapHere(t: Translation, code: number): void {
   const { b, f } = t;
   if (b.block !== 0) f.blockFlags[b.block] |= BLOCK_COLD;
   b.emit(OP.TRAP, TY.NONE, 0, 0, 0, code);

@@ -13,8 +13,7 @@ import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
-import type { FunctionTranslator } from "./function.ts";
-import { vectorConstant } from "./vector.ts";
+import type { Translation } from "./translation.ts";
 
 const { F32, I32, I64, NONE, V128 } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
@@ -37,14 +36,14 @@ const CANONICAL_F32 = new Uint8Array(new Uint32Array(4).fill(0x7fc00000).buffer)
 const CANONICAL_F64 = new Uint8Array(new BigUint64Array(2).fill(0x7ff8000000000000n).buffer);
 
 /** Makes NaNs in the operand on top, which row `id` has pushed, canonical. */
-export function canonicalize(t: FunctionTranslator, id: number): void {
+export function canonicalize(t: Translation, id: number): void {
   const { b, f } = t;
   const value = t.pop();
   const ty = f.ty[value];
   if (ty === V128) {
     const wide = MAKES_NAN[id] === 2;
     const isNan = b.pure(OP.VFNE, V128, value, value, 0, wide ? SHAPE.F64X2 : SHAPE.F32X4);
-    const canonical = vectorConstant(t, wide ? CANONICAL_F64 : CANONICAL_F32);
+    const canonical = t.vectorConstant(wide ? CANONICAL_F64 : CANONICAL_F32);
     t.push(b.pure(OP.VBITSELECT, V128, canonical, value, isNan, 0));
     return;
   }
@@ -53,7 +52,7 @@ export function canonicalize(t: FunctionTranslator, id: number): void {
 }
 
 /** An activation begins: it takes its share of the stack. */
-export function takeDepth(t: FunctionTranslator, locals: number, inlined: boolean): void {
+export function takeDepth(t: Translation, locals: number, inlined: boolean): void {
   const { b, env } = t;
   if (inlined) t.depthGot = t.depthLeft;
   else {
@@ -65,7 +64,7 @@ export function takeDepth(t: FunctionTranslator, locals: number, inlined: boolea
 }
 
 /** A call is about to be made: its callee may use what is left, or for a tail call, what this activation got. */
-export function leaveDepth(t: FunctionTranslator, tail: boolean): void {
+export function leaveDepth(t: Translation, tail: boolean): void {
   const { b, env } = t;
   b.emit(OP.STORE, NONE, t.depthThread, tail ? t.depthGot : t.depthLeft, env.depthRegion, THREAD.DEPTH_LEFT);
 }

@@ -21,7 +21,7 @@ import { TRAP } from "../traps.ts";
 import type { CatchClause, Immediates } from "../wasm/immediates.ts";
 import { branch, jumpToFrame, trapHere } from "./control.ts";
 import { FRAME_KIND } from "./frames.ts";
-import type { FunctionTranslator, Handler } from "./function.ts";
+import type { Handler, Translation } from "./translation.ts";
 import { edgeToTry, openJoin } from "./block_parameters.ts";
 import { callBuiltin } from "./memory.ts";
 import { tyOf } from "./module_env.ts";
@@ -37,7 +37,7 @@ const NOTHING_LEFT = -1;
 
 /** A try begins; `clauses` of a try_table, else null. */
 export function enterTry(
-  t: FunctionTranslator,
+  t: Translation,
   params: number,
   results: number,
   clauses: readonly CatchClause[] | null,
@@ -53,7 +53,7 @@ export function enterTry(
 }
 
 /** After a call and its results: if a try is open, exceptions go to its landing, and the next block goes on. */
-export function watchCall(t: FunctionTranslator): void {
+export function watchCall(t: Translation): void {
   const { frames, f, b } = t;
   if (frames.tryFrame < 0) return;
   const condition = b.emit(OP.UNWOUND, I32, 0, 0, 0, 0);
@@ -66,14 +66,14 @@ export function watchCall(t: FunctionTranslator): void {
 }
 
 /** Calls a routine that throws; nothing comes after it. */
-function raise(t: FunctionTranslator, name: "throw" | "throw_ref" | "rethrow", ...args: number[]): void {
+function raise(t: Translation, name: "throw" | "throw_ref" | "rethrow", ...args: number[]): void {
   callBuiltin(t, name, ...args);
   watchCall(t);
   trapHere(t, TRAP.UNREACHABLE);
 }
 
 /** Hands the exception that has landed here on to try `n`, or to the caller when that is −1. */
-function handOn(t: FunctionTranslator, n: number): void {
+function handOn(t: Translation, n: number): void {
   if (n < 0) {
     callBuiltin(t, "rethrow");
     trapHere(t, TRAP.UNREACHABLE);
@@ -86,7 +86,7 @@ function handOn(t: FunctionTranslator, n: number): void {
 }
 
 /** Opens the landing of try `n`, at whose entry the locals are those of the exceptions; control before has been dealt with. */
-function openLanding(t: FunctionTranslator, n: number): void {
+function openLanding(t: Translation, n: number): void {
   const { frames } = t;
   frames.undo(frames.trailStart[n]);
   frames.swapPending(n);
@@ -101,17 +101,17 @@ function openLanding(t: FunctionTranslator, n: number): void {
 }
 
 /** Identity of the tag that was caught. */
-function caughtTag(t: FunctionTranslator): number {
+function caughtTag(t: Translation): number {
   const thread = t.b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.THREAD);
   return t.b.emit(OP.LOAD, I64, thread, 0, t.env.payloadRegion, THREAD.CAUGHT_TAG);
 }
 
-function payloadBuffer(t: FunctionTranslator): number {
+function payloadBuffer(t: Translation): number {
   return t.b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.OVERFLOW);
 }
 
 /** Pushes what a clause carries: the payload of `tag` (≥ 0), and the exception if `withRef`. Returns the exception or 0. */
-function pushCaught(t: FunctionTranslator, tag: number, withRef: boolean): void {
+function pushCaught(t: Translation, tag: number, withRef: boolean): void {
   const { b, env } = t;
   if (tag >= 0) {
     const { params } = env.valid.tagTypes[tag];
@@ -125,7 +125,7 @@ function pushCaught(t: FunctionTranslator, tag: number, withRef: boolean): void 
 }
 
 /** Is the caught tag `tag`? The next block is that of the clause; returns the edge to what is tried otherwise. */
-function testTag(t: FunctionTranslator, caught: number, tag: number): number {
+function testTag(t: Translation, caught: number, tag: number): number {
   const { f, b, env } = t;
   const own = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, env.layout.tagsOffset + tag * TAG_SIZE);
   const condition = b.binary(OP.EQ, I32, caught, own);
@@ -139,7 +139,7 @@ function testTag(t: FunctionTranslator, caught: number, tag: number): number {
 }
 
 /** Opens the block that edge `e` leads to. */
-function openAt(t: FunctionTranslator, e: number, n: number): void {
+function openAt(t: Translation, e: number, n: number): void {
   const { f, b, frames } = t;
   f.edgeTo[e] = b.openBlock(0, false);
   f.edgeArgs[e] = f.poolCount;
@@ -148,7 +148,7 @@ function openAt(t: FunctionTranslator, e: number, n: number): void {
 }
 
 /** The end of try_table `n`, before its edges are joined: its landing. */
-export function endTryTable(t: FunctionTranslator, n: number): void {
+export function endTryTable(t: Translation, n: number): void {
   const { frames } = t;
   const clauses = t.clauses.pop()!;
   frames.tryFrame = frames.outerTry[n];
@@ -175,7 +175,7 @@ export function endTryTable(t: FunctionTranslator, n: number): void {
 }
 
 /** catch and catch_all (tag −1) of the innermost frame. */
-export function enterCatch(t: FunctionTranslator, tag: number): void {
+export function enterCatch(t: Translation, tag: number): void {
   const { frames, env } = t;
   const n = frames.count - 1;
   if (t.reachable) jumpToFrame(t, n);
@@ -199,7 +199,7 @@ export function enterCatch(t: FunctionTranslator, tag: number): void {
 }
 
 /** The end of legacy try `n`, before its edges are joined: what no catch has caught goes on, to the try that `delegate` names. */
-export function endTry(t: FunctionTranslator, n: number, delegate: number): void {
+export function endTry(t: Translation, n: number, delegate: number): void {
   const { frames } = t;
   if (frames.kind[n] === TRY) {
     frames.tryFrame = frames.outerTry[n];
@@ -216,7 +216,7 @@ export function endTry(t: FunctionTranslator, n: number, delegate: number): void
 }
 
 /** The try that sees exceptions at the label of frame `n`. */
-function tryAt(t: FunctionTranslator, n: number): number {
+function tryAt(t: Translation, n: number): number {
   const { frames } = t;
   const kind = frames.kind[n];
   return kind === TRY || kind === TRY_TABLE ? n : frames.outerTry[n];
@@ -226,7 +226,7 @@ function tryAt(t: FunctionTranslator, n: number): number {
  * Branches to the clause that catches a throw of `tag`, if that is known here: a clause of this activation without reference, before
  * which no clause can be meant. Two imported tags may be one; a tag of the module's own is like no other.
  */
-function localCatch(t: FunctionTranslator, tag: number): boolean {
+function localCatch(t: Translation, tag: number): boolean {
   const { frames, env } = t;
   const { importedTagCount, tagTypes } = env.valid;
   for (let n = frames.tryFrame; n >= 0; n = frames.outerTry[n]) {
@@ -245,7 +245,7 @@ function localCatch(t: FunctionTranslator, tag: number): boolean {
   return false;
 }
 
-function translateThrow(t: FunctionTranslator, imm: Immediates): void {
+function translateThrow(t: Translation, imm: Immediates): void {
   const { b, env } = t;
   const { params } = env.valid.tagTypes[imm.index];
   if (localCatch(t, imm.index)) return;
@@ -257,11 +257,11 @@ function translateThrow(t: FunctionTranslator, imm: Immediates): void {
   raise(t, "throw", b.i32(imm.index));
 }
 
-function translateThrowRef(t: FunctionTranslator): void {
+function translateThrowRef(t: Translation): void {
   raise(t, "throw_ref", t.pop());
 }
 
-function translateRethrow(t: FunctionTranslator, imm: Immediates): void {
+function translateRethrow(t: Translation, imm: Immediates): void {
   raise(t, "throw_ref", t.frames.caught[t.frames.count - 1 - imm.index]);
 }
 

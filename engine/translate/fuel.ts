@@ -11,7 +11,7 @@ import { FUEL_BULK_SHIFT, FUEL_PRICE } from "./fuel_prices.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
-import type { FunctionTranslator } from "./function.ts";
+import type { Translation } from "./translation.ts";
 
 const { I64, NONE } = TY;
 
@@ -25,14 +25,14 @@ const ENDS_REGION: Uint8Array = Uint8Array.from(
 const OPEN = 1;
 
 /** The function's own body begins. */
-export function beginFuel(t: FunctionTranslator): void {
+export function beginFuel(t: Translation): void {
   t.charge = 0;
   t.price = 0;
   t.f.charged = true;
 }
 
 /** Counts `price` in the open region, which opens here if it has not yet. */
-export function addPrice(t: FunctionTranslator, price: number): void {
+export function addPrice(t: Translation, price: number): void {
   if (t.charge === 0) {
     if (!t.reachable || price === 0) return;
     t.charge = t.b.emit(OP.CONST, I64, 0, OPEN, 0, 0);
@@ -42,7 +42,7 @@ export function addPrice(t: FunctionTranslator, price: number): void {
 }
 
 /** An instruction is about to be translated, or passed over as dead. */
-export function meterInstruction(t: FunctionTranslator, id: number): void {
+export function meterInstruction(t: Translation, id: number): void {
   addPrice(t, FUEL_PRICE[id]);
   const shift = FUEL_BULK_SHIFT[id];
   if (shift !== 0 && t.reachable) {
@@ -55,7 +55,7 @@ export function meterInstruction(t: FunctionTranslator, id: number): void {
 }
 
 /** The open region ends: what it costs is known. */
-export function closeRegion(t: FunctionTranslator): void {
+export function closeRegion(t: Translation): void {
   if (t.charge !== 0) {
     t.f.imm[t.charge] = t.price;
     t.f.b[t.charge] = 0;
@@ -65,6 +65,6 @@ export function closeRegion(t: FunctionTranslator): void {
 }
 
 /** Takes `units` (i64, below 2^62) of fuel, or traps and leaves it. */
-function take(t: FunctionTranslator, units: number): void {
+function take(t: Translation, units: number): void {
   t.b.emit(OP.CHARGE, NONE, units, 0, 0, 0);
 }

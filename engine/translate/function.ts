@@ -12,17 +12,14 @@
  *
  * This file has the state and the instructions that are most of all code; everything else is reached through HANDLERS.
  */
-import { UnsupportedError } from "../errors.ts";
-import { Builder } from "../ir/builder.ts";
-import { IrFunction } from "../ir/function.ts";
+import type { IrFunction } from "../ir/function.ts";
 import { OP, type OpName } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { FUEL_PRICE_OF_IF } from "./fuel_prices.ts";
 import { TRAP } from "../traps.ts";
 import { validateBody } from "../validate/code.ts";
-import { type CodeVisitor, FRAME } from "../validate/visitor.ts";
-import { CodeReader } from "../wasm/code_reader.ts";
-import type { CatchClause, Immediates } from "../wasm/immediates.ts";
+import { FRAME } from "../validate/visitor.ts";
+import type { Immediates } from "../wasm/immediates.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
 import type { ValType } from "../wasm/types.ts";
 import { ARRAY_HANDLERS } from "./arrays.ts";
@@ -43,19 +40,15 @@ import {
   trapHere,
 } from "./control.ts";
 import { enterCatch, enterTry, EXCEPTION_HANDLERS } from "./exceptions.ts";
-import { Frames } from "./frames.ts";
 import { canonicalize, MAKES_NAN } from "./deterministic.ts";
 import { addPrice, closeRegion, meterInstruction } from "./fuel.ts";
-import { LoopScan } from "./loop_scan.ts";
 import { MEMORY_HANDLERS, translateLoad, translateStore } from "./memory.ts";
 import type { ModuleEnv } from "./module_env.ts";
 import { OBJECT_HANDLERS } from "./objects.ts";
 import { SPECIAL_HANDLERS, translateGlobalGet, translateGlobalSet } from "./special.ts";
 import { BODY } from "./summaries.ts";
-import { VECTOR_HANDLERS, vectorConstant, ZERO_VECTOR } from "./vector.ts";
-
-/** Translates one instruction that has no case of its own below. Operands are on `t.stack`. */
-export type Handler = (t: FunctionTranslator, imm: Immediates, at: number) => void;
+import { type Handler, notCompiled, Translation } from "./translation.ts";
+import { VECTOR_HANDLERS } from "./vector.ts";
 
 /** How a row is translated: the cases of {@linkcode FunctionTranslator.instruction}; 0 is a handler's. */
 const BINARY = 1;
@@ -148,110 +141,8 @@ for (const row of OPCODES) {
   }
 }
 
-function grown32(old: Int32Array, need: number): Int32Array {
-  const next = new Int32Array(Math.max(need, old.length * 2));
-  next.set(old);
-  return next;
-}
-
-export class FunctionTranslator implements CodeVisitor {
-  env!: ModuleEnv;
-  f!: IrFunction;
-  readonly b: Builder = new Builder(new IrFunction());
-  readonly frames: Frames = new Frames();
-  readonly loops: LoopScan = new LoopScan();
-  readonly reader: CodeReader = new CodeReader(new Uint8Array(0));
-
-  /** Value ids of operands; `room` is what pushes may use in all without a check. */
-  stack: Int32Array = new Int32Array(1024);
-  sp = 0;
-  room = 0;
-
-  /** Is the instruction in hand reachable? If not, frames that open are only counted. */
-  reachable = false;
-  deadFrames = 0;
-
-  // The activation: the body that is being walked, the outermost one or an inlined one.
-  /** Function index of the body. */
-  funcIndex = 0;
-  /** Frame number of the body itself. */
-  bodyFrame = 0;
-  /** Slot of its first local, and one beyond its last. */
-  localBase = 0;
-  localEnd = 0;
-  /** Loops that are open in it; the next record of `loops`. */
-  openLoops = 0;
-  nextLoop = 0;
-  /** Bytes of inlined bodies that this function may still take in. */
-  inlineBudget = -1;
-  inlineDepth = 0;
-  /** Function indices of the activations, outermost first. */
-  readonly chain: number[] = [];
-  /** Catch clauses of the open try_tables, innermost last. */
-  readonly clauses: (readonly CatchClause[])[] = [];
-  // Fuel (fuel.ts).
-  metered = false;
-  /** The constant with the price of the open region, 0 when none is open; what it has come to so far. */
-  charge = 0;
-  price = 0;
-  // Determinism (deterministic.ts): the thread's address, the stack that the open activation got and leaves.
-  deterministic = false;
-  depthThread = 0;
-  depthGot = 0;
-  depthLeft = 0;
-  /** Calls that stayed calls, and the poll at the entry that is there for them (0: none). */
-  keptCalls = 0;
-  entryPoll = 0;
-  /** The zero of each type, from the entry block; 0 when there is none. */
-  readonly zeros: Int32Array = new Int32Array(TY.REF + 1);
-
-  /** Points the translator at a function. */
-  reset(env: ModuleEnv, f: IrFunction): void {
-    this.env = env;
-    this.f = f;
-    this.b.reset(f);
-    this.frames.reset();
-    this.loops.truncate(0);
-    this.sp = 0;
-    this.room = 0;
-    this.reachable = false;
-    this.deadFrames = 0;
-    this.localBase = 0;
-    this.localEnd = 0;
-    this.openLoops = 0;
-    this.nextLoop = 0;
-    this.inlineDepth = 0;
-    this.inlineBudget = -1;
-    this.chain.length = 0;
-    this.clauses.length = 0;
-    this.keptCalls = 0;
-    this.entryPoll = 0;
-    this.metered = env.fuel;
-    this.deterministic = env.deterministic;
-    this.zeros.fill(0);
-  }
-
-  /** Makes room for `count` more operands than the bytes of the bodies account for. */
-  reserve(count: number): void {
-    this.room += count;
-    if (this.room > this.stack.length) this.stack = grown32(this.stack, this.room);
-  }
-
-  push(value: number): void {
-    this.stack[this.sp++] = value;
-  }
-
-  pop(): number {
-    return this.stack[--this.sp];
-  }
-
-  /** The zero of type `ty`, in the entry block if it is there. */
-  zero(ty: number): number {
-    const zero = this.zeros[ty];
-    if (zero !== 0) return zero;
-    return ty === TY.V128 ? vectorConstant(this, ZERO_VECTOR) : this.b.constant(ty, 0, 0);
-  }
-
+/** Translates function bodies, one at a time. */
+export class FunctionTranslator extends Translation {
   begin(
     funcIndex: number,
     params: readonly ValType[],
@@ -419,19 +310,27 @@ export class FunctionTranslator implements CodeVisitor {
   }
 
   finish(): void {}
-}
 
-/** An instruction that validation accepts and no handler translates: its feature is not compiled by this build. */
-export function notCompiled(feature: string, what: string, offset: number): UnsupportedError {
-  const name = feature === "mvp" ? what : feature;
-  return new UnsupportedError(name, `${what} is not compiled by this build (feature ${name})`, { offset });
+  /**
+   * Validates and translates defined function `definedIndex` of `env` into `f`, which is reset. A translator whose translation
+   * has thrown must not be used again.
+   */
+  translate(env: ModuleEnv, definedIndex: number, f: IrFunction): void {
+    const { valid } = env;
+    const funcIndex = valid.importedFuncCount + definedIndex;
+    f.reset(env.summaries.bytes[definedIndex] + valid.funcTypes[funcIndex].params.length);
+    f.funcIndex = funcIndex;
+    f.signatures = env.signatures;
+    f.signature = env.signatures[env.funcSignature[funcIndex]];
+    f.inlineSites.push({ parent: 0, callPos: 0, funcIndex });
+    this.reset(env, f);
+    validateBody(valid, funcIndex, this);
+    if (this.keptCalls === 0 && (env.summaries.flags[definedIndex] & BODY.CALL) !== 0) becomeCallFree(this);
+  }
 }
-
-/** One translator serves all functions; another is made when a translation is begun inside one. */
-let idle: FunctionTranslator | undefined = new FunctionTranslator();
 
 /** No call is left of a function that has calls: with inline-callfree it is one without, else it is still treated like one with. */
-function becomeCallFree(t: FunctionTranslator): void {
+function becomeCallFree(t: Translation): void {
   const { env, f } = t;
   if (!env.optimizations["inline-callfree"]) {
     f.treatedAsCalling = true;
@@ -439,22 +338,4 @@ function becomeCallFree(t: FunctionTranslator): void {
   }
   env.statistics.count("inline-callfree");
   if (t.entryPoll !== 0) f.unschedule(t.entryPoll);
-}
-
-/** Validates and translates defined function `definedIndex` into `f`, which is reset. */
-export function translateFunction(env: ModuleEnv, definedIndex: number, f: IrFunction): void {
-  const t = idle ?? new FunctionTranslator();
-  idle = undefined;
-  const { valid } = env;
-  const funcIndex = valid.importedFuncCount + definedIndex;
-  f.reset(env.summaries.bytes[definedIndex] + valid.funcTypes[funcIndex].params.length);
-  f.funcIndex = funcIndex;
-  f.signatures = env.signatures;
-  f.signature = env.signatures[env.funcSignature[funcIndex]];
-  f.inlineSites.push({ parent: 0, callPos: 0, funcIndex });
-  t.reset(env, f);
-  validateBody(valid, funcIndex, t);
-  if (t.keptCalls === 0 && (env.summaries.flags[definedIndex] & BODY.CALL) !== 0) becomeCallFree(t);
-  // A translator that an error has interrupted is not used again.
-  idle = t;
 }

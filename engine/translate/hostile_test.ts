@@ -7,7 +7,7 @@ import { featureSet } from "../features.ts";
 import { IrFunction } from "../ir/function.ts";
 import { verifyFunction } from "../ir/verify.ts";
 import { validateModule } from "../validate/module.ts";
-import { translateFunction } from "./function.ts";
+import { FunctionTranslator } from "./function.ts";
 import { moduleEnv } from "./module_env.ts";
 
 const I32 = 0x7f;
@@ -45,7 +45,7 @@ function moduleOf(locals: number, code: readonly number[]): Uint8Array {
 function translate(bytes: Uint8Array): IrFunction {
   const valid = validateModule(decodeModule(bytes), featureSet(), { bodies: false });
   const f = new IrFunction();
-  translateFunction(moduleEnv(valid, { optimizations: noneBut({ "inline": true }) }), 0, f);
+  new FunctionTranslator().translate(moduleEnv(valid, { optimizations: noneBut({ "inline": true }) }), 0, f);
   return f;
 }
 

@@ -11,7 +11,7 @@
  * with its own validation, so nothing unvalidated is ever emitted.
  */
 import { validateBody } from "../validate/code.ts";
-import type { FunctionTranslator } from "./function.ts";
+import type { Translation } from "./translation.ts";
 import { BODY, goesNoFurther } from "./summaries.ts";
 
 /** Callees up to this many bytes are inlined when they do not loop, and call only what does not return (to throw an exception, say). */
@@ -41,7 +41,7 @@ function growthBudget(bytes: number): number {
 }
 
 /** Does `unreachable` follow the instruction in hand, a plain call? */
-function isLastCall(t: FunctionTranslator): boolean {
+function isLastCall(t: Translation): boolean {
   const { body } = t.env.valid.funcs[t.funcIndex - t.env.valid.importedFuncCount];
   const { bytes, offset } = body;
   let at = t.b.pos - offset;
@@ -51,7 +51,7 @@ function isLastCall(t: FunctionTranslator): boolean {
 }
 
 /** Is the call of `funcIndex` (defined in this module), the instruction in hand, to be replaced by its body? */
-export function shouldInline(t: FunctionTranslator, funcIndex: number): boolean {
+export function shouldInline(t: Translation, funcIndex: number): boolean {
   const { env } = t;
   if (!env.optimizations["inline"]) return false;
   const { summaries, valid } = env;
@@ -79,7 +79,7 @@ export function shouldInline(t: FunctionTranslator, funcIndex: number): boolean 
 }
 
 /** Walks the body of `funcIndex` in place of its call. */
-export function inlineCall(t: FunctionTranslator, funcIndex: number): void {
+export function inlineCall(t: Translation, funcIndex: number): void {
   const { env, f, b, loops } = t;
   env.statistics.count("inline");
   t.inlineBudget -= env.summaries.bytes[funcIndex - env.valid.importedFuncCount];

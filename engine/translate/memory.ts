@@ -14,7 +14,7 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
-import type { FunctionTranslator, Handler } from "./function.ts";
+import type { Handler, Translation } from "./translation.ts";
 import { takePool } from "./block_parameters.ts";
 
 const { I32, I64, NONE } = TY;
@@ -49,13 +49,13 @@ export let staticOffset = 0;
  * Emits BOUNDS where the mode or the memory asks for it, and returns the address value for the access; what is left of the
  * static offset is in `staticOffset`.
  */
-export function checkedAddress(t: FunctionTranslator, imm: Immediates, operand: number, width: number): number {
+export function checkedAddress(t: Translation, imm: Immediates, operand: number, width: number): number {
   const address = checkBounds(t, imm, operand, width);
   return imm.memory === 0 ? address : pointerInto(t, imm.memory, address);
 }
 
 /** The same, but the address stays one of the memory. */
-export function checkBounds(t: FunctionTranslator, imm: Immediates, operand: number, width: number): number {
+export function checkBounds(t: Translation, imm: Immediates, operand: number, width: number): number {
   const { b, env } = t;
   const { memory } = imm;
   let address = operand;
@@ -73,19 +73,19 @@ export function checkBounds(t: FunctionTranslator, imm: Immediates, operand: num
 }
 
 /** Pointer to byte `address` (i32 or i64) of a memory. */
-function pointerInto(t: FunctionTranslator, memory: number, address: number): number {
+function pointerInto(t: Translation, memory: number, address: number): number {
   const { b, env } = t;
   const base = b.emit(OP.LOAD, I64, 0, 0, SIZES, env.memoryOffset[memory] + MEMORY.BASE);
   return b.binary(OP.ADD, I64, base, wide(t, address));
 }
 
 /** `value` as i64, zero-extended. */
-function wide(t: FunctionTranslator, value: number): number {
+function wide(t: Translation, value: number): number {
   return t.f.ty[value] === I64 ? value : t.b.unary(OP.EXTEND_U, I64, value);
 }
 
 /** The load rows of memory instructions with a scalar result. */
-export function translateLoad(t: FunctionTranslator, op: number, ty: number, imm: Immediates): void {
+export function translateLoad(t: Translation, op: number, ty: number, imm: Immediates): void {
   const { stack } = t;
   const width = WIDTH[op] || TYPE_WIDTH[ty];
   const address = checkedAddress(t, imm, stack[t.sp - 1], width);
@@ -93,7 +93,7 @@ export function translateLoad(t: FunctionTranslator, op: number, ty: number, imm
 }
 
 /** The store rows. */
-export function translateStore(t: FunctionTranslator, op: number, imm: Immediates): void {
+export function translateStore(t: Translation, op: number, imm: Immediates): void {
   const { stack } = t;
   const value = stack[--t.sp];
   const width = WIDTH[op] || TYPE_WIDTH[t.f.ty[value]];
@@ -102,7 +102,7 @@ export function translateStore(t: FunctionTranslator, op: number, imm: Immediate
 }
 
 /** Calls a runtime routine. Returns its result, or 0. */
-export function callBuiltin(t: FunctionTranslator, name: BuiltinName, ...args: number[]): number {
+export function callBuiltin(t: Translation, name: BuiltinName, ...args: number[]): number {
   const { env, b } = t;
   const list = takePool(t, args.length);
   t.keptCalls++;
@@ -114,7 +114,7 @@ export function callBuiltin(t: FunctionTranslator, name: BuiltinName, ...args: n
 }
 
 /** Byte length of a memory, i64; that of a shared one is read anew each time, since any thread may grow it. */
-function byteLength(t: FunctionTranslator, memory: number): number {
+function byteLength(t: Translation, memory: number): number {
   if (t.env.memoryIsShared[memory]) {
     const at = t.b.emit(
       OP.LOAD,
@@ -129,20 +129,20 @@ function byteLength(t: FunctionTranslator, memory: number): number {
   return t.b.emit(OP.LOAD, I64, 0, 0, SIZES, t.env.memoryOffset[memory] + MEMORY.LENGTH);
 }
 
-function memorySize(t: FunctionTranslator, imm: Immediates): void {
+function memorySize(t: Translation, imm: Immediates): void {
   const { b, env } = t;
   const pages = b.binary(OP.SHR_U, I64, byteLength(t, imm.index), b.i64(PAGE_SHIFT, 0));
   t.push(env.memoryIs64[imm.index] ? pages : b.unary(OP.WRAP, I32, pages));
 }
 
-function memoryGrow(t: FunctionTranslator, imm: Immediates): void {
+function memoryGrow(t: Translation, imm: Immediates): void {
   const delta = wide(t, t.pop());
   const old = callBuiltin(t, "memory_grow", t.b.i32(imm.index), delta);
   t.push(t.env.memoryIs64[imm.index] ? old : t.b.unary(OP.WRAP, I32, old));
 }
 
 /** Traps unless bytes [start, start + count) are in the memory. Operands i64; below 2^32 unless the memory is a 64-bit one. */
-function checkRange(t: FunctionTranslator, memory: number, start: number, count: number): void {
+function checkRange(t: Translation, memory: number, start: number, count: number): void {
   const { b } = t;
   const end = b.binary(OP.ADD, I64, start, count);
   if (t.env.memoryIs64[memory]) b.trapIf(b.binary(OP.LT_U, I32, end, start), TRAP.MEMORY_OUT_OF_BOUNDS);
@@ -150,7 +150,7 @@ function checkRange(t: FunctionTranslator, memory: number, start: number, count:
 }
 
 /** The constant length of a bulk operation that is worth unrolling, else −1. */
-function smallLength(t: FunctionTranslator, count: number): number {
+function smallLength(t: Translation, count: number): number {
   const { f, b } = t;
   const small = b.isConst(count) && f.c[count] === 0 && f.imm[count] >= 0 && f.imm[count] <= MAX_UNROLLED;
   return small ? f.imm[count] : -1;
@@ -161,13 +161,13 @@ function pieceWidth(left: number): number {
   return left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
-function loadPiece(t: FunctionTranslator, address: number, offset: number, width: number, word: number): number {
+function loadPiece(t: Translation, address: number, offset: number, width: number, word: number): number {
   const op = width === 2 ? OP.LOAD16_U : width === 1 ? OP.LOAD8_U : OP.LOAD;
   return t.b.emit(op, width === 8 ? I64 : I32, address, 0, word, offset);
 }
 
 function storePiece(
-  t: FunctionTranslator,
+  t: Translation,
   address: number,
   offset: number,
   width: number,
@@ -179,11 +179,11 @@ function storePiece(
 }
 
 /** An address for accesses whose bounds are known to hold: of memory 0 the operand itself. */
-function provenAddress(t: FunctionTranslator, memory: number, address: number): number {
+function provenAddress(t: Translation, memory: number, address: number): number {
   return memory === 0 ? address : pointerInto(t, memory, address);
 }
 
-function memoryCopy(t: FunctionTranslator, imm: Immediates): void {
+function memoryCopy(t: Translation, imm: Immediates): void {
   const { env } = t;
   const count = t.pop();
   const source = t.pop();
@@ -210,7 +210,7 @@ function memoryCopy(t: FunctionTranslator, imm: Immediates): void {
   }
 }
 
-function memoryFill(t: FunctionTranslator, imm: Immediates): void {
+function memoryFill(t: Translation, imm: Immediates): void {
   const { b, env, f } = t;
   const count = t.pop();
   const value = t.pop();
@@ -232,14 +232,14 @@ function memoryFill(t: FunctionTranslator, imm: Immediates): void {
   }
 }
 
-function memoryInit(t: FunctionTranslator, imm: Immediates): void {
+function memoryInit(t: Translation, imm: Immediates): void {
   const count = wide(t, t.pop());
   const source = wide(t, t.pop());
   const target = wide(t, t.pop());
   callBuiltin(t, "memory_init", t.b.i32(imm.index2), t.b.i32(imm.index), target, source, count);
 }
 
-function dataDrop(t: FunctionTranslator, imm: Immediates): void {
+function dataDrop(t: Translation, imm: Immediates): void {
   callBuiltin(t, "data_drop", t.b.i32(imm.index));
 }
 

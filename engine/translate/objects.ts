@@ -9,10 +9,10 @@ import { TY } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { I16, I8, type ValType } from "../wasm/types.ts";
-import type { FunctionTranslator, Handler } from "./function.ts";
+import type { Handler, Translation } from "./translation.ts";
 import { tyOf } from "./module_env.ts";
 import { isPacked, type ObjectType } from "./object_types.ts";
-import { vectorConstant, ZERO_VECTOR } from "./vector.ts";
+import { ZERO_VECTOR } from "./vector_constants.ts";
 
 const { I32, I64, NONE, REF } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
@@ -20,12 +20,12 @@ const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
 
 /** The bits of a reference. */
-export function bitsOf(t: FunctionTranslator, reference: number): number {
+export function bitsOf(t: Translation, reference: number): number {
   return t.b.unary(OP.BITCAST, I64, reference);
 }
 
 /** Traps with `code` when `reference` is null. */
-export function trapIfNull(t: FunctionTranslator, reference: number, code: number): void {
+export function trapIfNull(t: Translation, reference: number, code: number): void {
   t.b.trapIf(t.b.binary(OP.EQ, I32, reference, t.b.constant(REF, 0, 0)), code);
 }
 
@@ -47,14 +47,14 @@ export function fieldTy(storage: ValType): number {
 }
 
 /** Is `value` known to be all zeros? */
-export function isZeroValue(t: FunctionTranslator, value: number): boolean {
+export function isZeroValue(t: Translation, value: number): boolean {
   const { f, b } = t;
   if (f.ty[value] !== TY.V128) return b.isZero(value);
-  return value === t.zeros[TY.V128] || (b.isConst(value) && value === vectorConstant(t, ZERO_VECTOR));
+  return value === t.zeros[TY.V128] || (b.isConst(value) && value === t.vectorConstant(ZERO_VECTOR));
 }
 
 /** A new structure of type `index`: its header is written, its fields are zero. */
-function allocateStruct(t: FunctionTranslator, index: number, type: ObjectType): number {
+function allocateStruct(t: Translation, index: number, type: ObjectType): number {
   const { b, env } = t;
   const id = b.emit(OP.LOAD32_U, I64, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + index * 4);
   const object = b.emit(OP.GC_ALLOC, REF, b.i64(type.bytes, 0), 0, 0, 0);
@@ -62,7 +62,7 @@ function allocateStruct(t: FunctionTranslator, index: number, type: ObjectType):
   return object;
 }
 
-function structNew(t: FunctionTranslator, imm: Immediates): void {
+function structNew(t: Translation, imm: Immediates): void {
   const { b, env, stack } = t;
   const type = env.objectTypes[imm.index]!;
   const count = type.storage.length;
@@ -76,13 +76,13 @@ function structNew(t: FunctionTranslator, imm: Immediates): void {
   t.push(object);
 }
 
-function structNewDefault(t: FunctionTranslator, imm: Immediates): void {
+function structNewDefault(t: Translation, imm: Immediates): void {
   t.reserve(1);
   t.push(allocateStruct(t, imm.index, t.env.objectTypes[imm.index]!));
 }
 
 /** The null check of a field that lies beyond the first page. */
-function checkFarField(t: FunctionTranslator, object: number, word: number): void {
+function checkFarField(t: Translation, object: number, word: number): void {
   if ((word & 0xff) !== REGION.STRUCT) trapIfNull(t, object, TRAP.NULL_STRUCTURE);
 }
 
@@ -98,7 +98,7 @@ function structGet(signed: boolean): Handler {
   };
 }
 
-function structSet(t: FunctionTranslator, imm: Immediates): void {
+function structSet(t: Translation, imm: Immediates): void {
   const { storage, regions, offsets } = t.env.objectTypes[imm.index]!;
   const field = imm.index2;
   const word = regions[field];
@@ -108,7 +108,7 @@ function structSet(t: FunctionTranslator, imm: Immediates): void {
   t.b.emit(storeOp(storage[field]), NONE, object, value, word, offsets[field]);
 }
 
-function refI31(t: FunctionTranslator): void {
+function refI31(t: Translation): void {
   const { b } = t;
   const tagged = b.binary(OP.OR, I32, b.binary(OP.SHL, I32, t.pop(), b.i32(1)), b.i32(1));
   t.push(b.unary(OP.BITCAST, REF, b.unary(OP.EXTEND_U, I64, tagged)));
@@ -123,7 +123,7 @@ function i31Get(op: number): Handler {
   };
 }
 
-function refEq(t: FunctionTranslator): void {
+function refEq(t: Translation): void {
   const b = t.pop();
   t.push(t.b.binary(OP.EQ, I32, t.pop(), b));
 }

@@ -13,7 +13,7 @@ import type { Immediates } from "../wasm/immediates.ts";
 import { I64 as INDEX64 } from "../wasm/types.ts";
 import { checkTableIndex, elementAddress } from "./calls.ts";
 import { branchWhen, trapHere } from "./control.ts";
-import type { FunctionTranslator, Handler } from "./function.ts";
+import type { Handler, Translation } from "./translation.ts";
 import { callBuiltin } from "./memory.ts";
 import { GLOBAL, recordOffset } from "./module_env.ts";
 
@@ -21,7 +21,7 @@ const { I32, I64, NONE, REF } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 
 /** `global.get` */
-export function translateGlobalGet(t: FunctionTranslator, index: number): void {
+export function translateGlobalGet(t: Translation, index: number): void {
   const { b, env } = t;
   const ty = env.globalTy[index];
   switch (env.globalKind[index]) {
@@ -39,7 +39,7 @@ export function translateGlobalGet(t: FunctionTranslator, index: number): void {
 }
 
 /** `global.set` */
-export function translateGlobalSet(t: FunctionTranslator, index: number): void {
+export function translateGlobalSet(t: Translation, index: number): void {
   const { b, env } = t;
   const value = t.pop();
   if (env.globalKind[index] === GLOBAL.POINTER) {
@@ -49,31 +49,31 @@ export function translateGlobalSet(t: FunctionTranslator, index: number): void {
   }
 }
 
-function cellPointer(t: FunctionTranslator, index: number): number {
+function cellPointer(t: Translation, index: number): number {
   return t.b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, t.env.globalOffset[index]);
 }
 
 /** Reference to function `index`: the address of its record. */
-function funcRef(t: FunctionTranslator, index: number): number {
+function funcRef(t: Translation, index: number): number {
   return t.b.pure(OP.CONTEXT, REF, 0, 0, 0, recordOffset(t.env, index));
 }
 
-function refNull(t: FunctionTranslator): void {
+function refNull(t: Translation): void {
   t.push(t.b.constant(REF, 0, 0));
 }
 
-function refIsNull(t: FunctionTranslator): void {
+function refIsNull(t: Translation): void {
   t.push(isNull(t, t.pop()));
 }
 
 /** Is reference `value` null, as an i32? */
-function isNull(t: FunctionTranslator, value: number): number {
+function isNull(t: Translation, value: number): number {
   // An address in the context is never 0.
   if (t.f.op[value] === OP.CONTEXT) return t.b.i32(0);
   return t.b.binary(OP.EQ, I32, value, t.b.constant(REF, 0, 0));
 }
 
-function refAsNonNull(t: FunctionTranslator): void {
+function refAsNonNull(t: Translation): void {
   const condition = isNull(t, t.stack[t.sp - 1]);
   const { b, f } = t;
   if (b.isConst(condition) && f.imm[condition] !== 0) trapHere(t, TRAP.NULL_REFERENCE);
@@ -81,29 +81,29 @@ function refAsNonNull(t: FunctionTranslator): void {
 }
 
 /** `br_on_null`: the label does not get the reference; what goes on keeps it. */
-function branchOnNull(t: FunctionTranslator, imm: Immediates): void {
+function branchOnNull(t: Translation, imm: Immediates): void {
   const value = t.pop();
   branchWhen(t, isNull(t, value), imm.index);
   if (t.reachable) t.push(value);
 }
 
 /** `br_on_non_null`: the label gets the reference; what goes on does not. */
-function branchOnNonNull(t: FunctionTranslator, imm: Immediates): void {
+function branchOnNonNull(t: Translation, imm: Immediates): void {
   branchWhen(t, t.b.eqz(isNull(t, t.stack[t.sp - 1])), imm.index);
   if (t.reachable) t.pop();
 }
 
-function refFunc(t: FunctionTranslator, imm: Immediates): void {
+function refFunc(t: Translation, imm: Immediates): void {
   t.push(funcRef(t, imm.index));
 }
 
-function tableGet(t: FunctionTranslator, imm: Immediates): void {
+function tableGet(t: Translation, imm: Immediates): void {
   const index = t.pop();
   checkTableIndex(t, imm.index, index, TRAP.TABLE_OUT_OF_BOUNDS);
   t.push(t.b.emit(OP.LOAD, REF, elementAddress(t, imm.index, index), 0, t.env.tableRegion[imm.index], 0));
 }
 
-function tableSet(t: FunctionTranslator, imm: Immediates): void {
+function tableSet(t: Translation, imm: Immediates): void {
   const value = t.pop();
   const index = t.pop();
   checkTableIndex(t, imm.index, index, TRAP.TABLE_OUT_OF_BOUNDS);
@@ -111,11 +111,11 @@ function tableSet(t: FunctionTranslator, imm: Immediates): void {
 }
 
 /** Has table `index` 64-bit indices? */
-function is64(t: FunctionTranslator, index: number): boolean {
+function is64(t: Translation, index: number): boolean {
   return t.env.valid.tableTypes[index].limits.address === INDEX64;
 }
 
-function tableSize(t: FunctionTranslator, imm: Immediates): void {
+function tableSize(t: Translation, imm: Immediates): void {
   const { b, env } = t;
   const { index } = imm;
   const fixed = env.tableFixedLength[index];
@@ -128,40 +128,40 @@ function tableSize(t: FunctionTranslator, imm: Immediates): void {
 }
 
 /** Pops an i32 or i64 and widens it for a routine. */
-function popWide(t: FunctionTranslator): number {
+function popWide(t: Translation): number {
   const value = t.pop();
   return t.f.ty[value] === I64 ? value : t.b.unary(OP.EXTEND_U, I64, value);
 }
 
-function tableGrow(t: FunctionTranslator, imm: Immediates): void {
+function tableGrow(t: Translation, imm: Immediates): void {
   const delta = popWide(t);
   const value = t.pop();
   const old = callBuiltin(t, "table_grow", t.b.i32(imm.index), value, delta);
   t.push(is64(t, imm.index) ? old : t.b.unary(OP.WRAP, I32, old));
 }
 
-function tableFill(t: FunctionTranslator, imm: Immediates): void {
+function tableFill(t: Translation, imm: Immediates): void {
   const count = popWide(t);
   const value = t.pop();
   const start = popWide(t);
   callBuiltin(t, "table_fill", t.b.i32(imm.index), start, value, count);
 }
 
-function tableCopy(t: FunctionTranslator, imm: Immediates): void {
+function tableCopy(t: Translation, imm: Immediates): void {
   const count = popWide(t);
   const source = popWide(t);
   const target = popWide(t);
   callBuiltin(t, "table_copy", t.b.i32(imm.index), t.b.i32(imm.index2), target, source, count);
 }
 
-function tableInit(t: FunctionTranslator, imm: Immediates): void {
+function tableInit(t: Translation, imm: Immediates): void {
   const count = popWide(t);
   const source = popWide(t);
   const target = popWide(t);
   callBuiltin(t, "table_init", t.b.i32(imm.index2), t.b.i32(imm.index), target, source, count);
 }
 
-function elemDrop(t: FunctionTranslator, imm: Immediates): void {
+function elemDrop(t: Translation, imm: Immediates): void {
   callBuiltin(t, "elem_drop", t.b.i32(imm.index));
 }
 

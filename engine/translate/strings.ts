@@ -21,16 +21,16 @@ import {
   type StringBuiltin,
 } from "../abi/string_layout.ts";
 import { branchAhead, jumpAhead } from "./arrays.ts";
-import type { FunctionTranslator } from "./function.ts";
+import type { Translation } from "./translation.ts";
 import { bitsOf } from "./objects.ts";
 
 const { I32, I64, REF } = TY;
 
 /** What a builtin does in line, given its arguments: tells by `leave` when it must be called after all, and returns the result. */
-type InLine = (t: FunctionTranslator, args: readonly number[], leave: (condition: number) => void) => number;
+type InLine = (t: Translation, args: readonly number[], leave: (condition: number) => void) => number;
 
 /** Address of the entry of a reference: that of number 0 for others than host handles. */
-function entryOf(t: FunctionTranslator, reference: number): number {
+function entryOf(t: Translation, reference: number): number {
   const { b, env } = t;
   const origin = b.emit(OP.LOAD, I64, 0, 0, env.stringContextRegion, env.layout.stringsOffset + STRINGS.ORIGIN);
   const word = bitsOf(t, reference);
@@ -39,12 +39,12 @@ function entryOf(t: FunctionTranslator, reference: number): number {
   return b.binary(OP.ADD, I64, origin, b.binary(OP.SHL, I64, known, b.i64(ENTRY_SHIFT, 0)));
 }
 
-function field(t: FunctionTranslator, entry: number, offset: number): number {
+function field(t: Translation, entry: number, offset: number): number {
   return t.b.emit(OP.LOAD, I32, entry, 0, t.env.stringRegion, offset);
 }
 
 /** The length of the string of `entry`; leaves when it is none. */
-function lengthOf(t: FunctionTranslator, entry: number, leave: (condition: number) => void): number {
+function lengthOf(t: Translation, entry: number, leave: (condition: number) => void): number {
   const { b } = t;
   const length = b.binary(OP.SUB, I32, field(t, entry, STRING_ENTRY.LENGTH), b.i32(1));
   leave(b.binary(OP.GE_U, I32, length, b.i32(NO_STRING - 1)));
@@ -52,7 +52,7 @@ function lengthOf(t: FunctionTranslator, entry: number, leave: (condition: numbe
 }
 
 /** The unit at `index` of the string of `entry`; leaves when it is not there. */
-function unitOf(t: FunctionTranslator, entry: number, index: number, leave: (condition: number) => void): number {
+function unitOf(t: Translation, entry: number, index: number, leave: (condition: number) => void): number {
   const { b, env } = t;
   leave(b.binary(OP.GE_U, I32, index, field(t, entry, STRING_ENTRY.READABLE)));
   const units = b.emit(OP.LOAD, I64, entry, 0, env.stringRegion, STRING_ENTRY.UNITS);
@@ -90,7 +90,7 @@ function resultType(name: StringBuiltin): number {
  * Translates the call of imported function `funcIndex` if that may be a builtin. `call` emits a call of an import by its number, with the arguments that are
  * on the stack, and leaves its result there.
  */
-export function translateStringCall(t: FunctionTranslator, funcIndex: number, call: (index: number) => void): boolean {
+export function translateStringCall(t: Translation, funcIndex: number, call: (index: number) => void): boolean {
   const { b, env, f, stack } = t;
   const k = env.stringBuiltin[funcIndex];
   if (k < 0) return false;

@@ -9,51 +9,14 @@ import { OP, type OpName } from "../ir/ops.ts";
 import { SHAPE, SHAPE_LANE_TY, SHAPE_NAMES, TY } from "../ir/types.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { SIMD_ROWS } from "../wasm/opcodes_simd.ts";
-import type { FunctionTranslator, Handler } from "./function.ts";
 import { checkedAddress, staticOffset, translateLoad, translateStore } from "./memory.ts";
+import type { Handler, Translation } from "./translation.ts";
+import { sameBytes, ZERO_VECTOR } from "./vector_constants.ts";
 
 const { I32, NONE, V128 } = TY;
 
-/** The zero vector's bytes. */
-export const ZERO_VECTOR: Uint8Array = new Uint8Array(16);
-
-/** Index in f.vectors, plus one, of the constants met last, by a hash of their words. */
-const RECENT = new Int32Array(256);
-const words = new Int32Array(4);
-const wordBytes = new Uint8Array(words.buffer);
-
-/** Index in f.vectors of the constant with these bytes. */
-function vectorIndex(t: FunctionTranslator, bytes: Uint8Array): number {
-  const { f } = t;
-  wordBytes.set(bytes);
-  let hash = Math.imul(words[0], 0x9e3779b1) ^ Math.imul(words[1], 0x85ebca6b) ^ Math.imul(words[2], 0x27d4eb2f) ^
-    Math.imul(words[3], 0x165667b1);
-  hash = (hash ^ (hash >>> 13)) & (RECENT.length - 1);
-  const known = RECENT[hash] - 1;
-  if (known >= 0 && known < f.vectorCount && sameBytes(f.vectors, known * 16, bytes)) return known;
-  const index = f.vectorCount++;
-  if (f.vectors.length < f.vectorCount * 16) {
-    const grown = new Uint8Array(f.vectorCount * 32);
-    grown.set(f.vectors);
-    f.vectors = grown;
-  }
-  f.vectors.set(bytes, index * 16);
-  RECENT[hash] = index + 1;
-  return index;
-}
-
-function sameBytes(vectors: Uint8Array, at: number, bytes: Uint8Array): boolean {
-  for (let k = 0; k < 16; k++) if (vectors[at + k] !== bytes[k]) return false;
-  return true;
-}
-
-/** The constant with these bytes. */
-export function vectorConstant(t: FunctionTranslator, bytes: Uint8Array): number {
-  return t.b.pure(OP.CONST, V128, 0, 0, 0, vectorIndex(t, bytes));
-}
-
 /** A vector operation with a vector as its result. */
-function vector(t: FunctionTranslator, op: number, shape: number, a: number, b = 0, c = 0): number {
+function vector(t: Translation, op: number, shape: number, a: number, b = 0, c = 0): number {
   return t.b.pure(op, V128, a, b, c, shape);
 }
 
@@ -76,7 +39,7 @@ function direct(op: number, ty: number, shape: number, count: number): Handler {
 }
 
 /** `v128.bitselect`: with nothing to choose on one side, it is a conjunction. */
-function bitselect(t: FunctionTranslator): void {
+function bitselect(t: Translation): void {
   const mask = t.pop();
   const b = t.pop();
   const a = t.pop();
@@ -87,7 +50,7 @@ function bitselect(t: FunctionTranslator): void {
 }
 
 /** Is `v` the zero vector? */
-function isZero(t: FunctionTranslator, v: number): boolean {
+function isZero(t: Translation, v: number): boolean {
   return t.b.isConst(v) && sameBytes(t.f.vectors, t.f.imm[v] * 16, ZERO_VECTOR);
 }
 
@@ -101,7 +64,7 @@ function extendedProduct(op: number): Handler {
 }
 
 /** All lanes are scalar `x`. */
-function splat(t: FunctionTranslator, shape: number, x: number): number {
+function splat(t: Translation, shape: number, x: number): number {
   const { f, b } = t;
   if (!b.isConst(x)) return vector(t, OP.VSPLAT, shape, x);
   const bytes = new Uint8Array(16);
@@ -110,7 +73,7 @@ function splat(t: FunctionTranslator, shape: number, x: number): number {
     const at = k % width;
     bytes[k] = (at < 4 ? f.imm[x] >>> (8 * at) : f.c[x] >>> (8 * (at - 4))) & 0xff;
   }
-  return vectorConstant(t, bytes);
+  return t.vectorConstant(bytes);
 }
 
 const LANE_BYTES = Uint8Array.of(1, 2, 4, 8, 4, 8);
@@ -142,7 +105,7 @@ function replace(shape: number): Handler {
 }
 
 /** `i8x16.shuffle`: one operand where only one counts, and nothing for the identity. */
-function shuffle(t: FunctionTranslator, imm: Immediates): void {
+function shuffle(t: Translation, imm: Immediates): void {
   let b = t.pop();
   let a = t.pop();
   const lanes = imm.bytes.slice();
@@ -158,25 +121,25 @@ function shuffle(t: FunctionTranslator, imm: Immediates): void {
     }
     if (identity) return t.push(a);
   }
-  t.push(vector(t, OP.VSHUFFLE, vectorIndex(t, lanes), a, b));
+  t.push(vector(t, OP.VSHUFFLE, t.vectors.indexOf(t.f, lanes), a, b));
 }
 
-function constant(t: FunctionTranslator, imm: Immediates): void {
-  t.push(vectorConstant(t, imm.bytes));
+function constant(t: Translation, imm: Immediates): void {
+  t.push(t.vectorConstant(imm.bytes));
 }
 
 // Memory.
 
-function load(t: FunctionTranslator, imm: Immediates): void {
+function load(t: Translation, imm: Immediates): void {
   translateLoad(t, OP.LOAD, V128, imm);
 }
 
-function store(t: FunctionTranslator, imm: Immediates): void {
+function store(t: Translation, imm: Immediates): void {
   translateStore(t, OP.STORE, imm);
 }
 
 /** A scalar of a lane of `shape` from memory. */
-function loadLane(t: FunctionTranslator, shape: number, imm: Immediates): number {
+function loadLane(t: Translation, shape: number, imm: Immediates): number {
   const width = LANE_BYTES[shape];
   const op = width === 1 ? OP.LOAD8_U : width === 2 ? OP.LOAD16_U : OP.LOAD;
   const address = checkedAddress(t, imm, t.pop(), width);
@@ -231,18 +194,18 @@ function multiplyAdd(shape: number, negated: boolean): Handler {
 }
 
 /** Sums of two neighbouring products of signed bytes, saturated to 16 bits. */
-function dotBytes(t: FunctionTranslator, a: number, b: number): number {
+function dotBytes(t: Translation, a: number, b: number): number {
   const half = (op: number) =>
     vector(t, OP.VDOT_S, SHAPE.I32X4, vector(t, op, SHAPE.I16X8, a), vector(t, op, SHAPE.I16X8, b));
   return vector(t, OP.VNARROW_S, SHAPE.I16X8, half(OP.VEXTEND_LOW_S), half(OP.VEXTEND_HIGH_S));
 }
 
-function relaxedDot(t: FunctionTranslator): void {
+function relaxedDot(t: Translation): void {
   const b = t.pop();
   t.push(dotBytes(t, t.pop(), b));
 }
 
-function relaxedDotAdd(t: FunctionTranslator): void {
+function relaxedDotAdd(t: Translation): void {
   const c = t.pop();
   const b = t.pop();
   const products = dotBytes(t, t.pop(), b);

@@ -28,7 +28,7 @@ import {
 } from "../../engine/ir/testing/interpret.ts";
 import { OP } from "../../engine/ir/ops.ts";
 import { type ConstValue, constValue } from "../../engine/translate/const_value.ts";
-import { translateFunction } from "../../engine/translate/function.ts";
+import { FunctionTranslator } from "../../engine/translate/function.ts";
 import { type EnvOptions, GLOBAL, type ModuleEnv, moduleEnv, recordOffset } from "../../engine/translate/module_env.ts";
 import { TRAP } from "../../engine/traps.ts";
 import type { ValidModule } from "../../engine/validate/valid_module.ts";
@@ -322,7 +322,7 @@ export class InterpretedInstance implements World {
     let f = this.#functions[definedIndex];
     if (f === undefined) {
       f = new IrFunction();
-      translateFunction(this.env, definedIndex, f);
+      new FunctionTranslator().translate(this.env, definedIndex, f);
       this.#options.prepare?.(f, this.env);
       this.#functions[definedIndex] = f;
     }

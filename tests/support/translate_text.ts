@@ -7,7 +7,7 @@ import { IrFunction } from "../../engine/ir/function.ts";
 import { printFunction, type PrintOptions } from "../../engine/ir/print.ts";
 import { verifyFunction } from "../../engine/ir/verify.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
-import { translateFunction } from "../../engine/translate/function.ts";
+import { FunctionTranslator } from "../../engine/translate/function.ts";
 import { type EnvOptions, moduleEnv } from "../../engine/translate/module_env.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 
@@ -19,7 +19,7 @@ export function translateText(
 ): string {
   const valid = validateModule(parseModule(text), featureSet(), { bodies: false });
   const f = new IrFunction();
-  translateFunction(moduleEnv(valid, { optimizations: noneBut({}), ...options }), index, f);
+  new FunctionTranslator().translate(moduleEnv(valid, { optimizations: noneBut({}), ...options }), index, f);
   verifyFunction(f, "translation");
   return printFunction(f, options);
 }

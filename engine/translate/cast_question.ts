@@ -1,0 +1,25 @@
+/**
+ * The check that a cast needs: what remains to be tested of a reference, given its static type. In: the types of a cast
+ * (casts.ts). Out: the kind of test.
+ */
+
+/** Tests of a reference that is not null. */
+export const CAST_TEST = {
+  /** None: it has the type. */
+  ALWAYS: 0,
+  /** None: it does not have the type. */
+  NEVER: 1,
+  /** The low bits of the reference. */
+  BY_TAG: 2,
+  /** The type in the header of the object. */
+  BY_TYPE: 3,
+} as const;
+
+/** The cast under translation. */
+export class CastQuestion {
+  /** One of CAST_TEST. */
+  kind: number = CAST_TEST.ALWAYS;
+  /** For BY_TYPE: the reference may be an i31, which has no header. */
+  tagged = false;
+  sourceNullable = false;
+}

@@ -1,0 +1,161 @@
+/**
+ * The state of a translation, and what every rule uses of it: the builder, the operand stack, the frames, the constants. In: the
+ * function that `reset` names. Out: fields that the rules of the instructions (control.ts, memory.ts, …) read and write.
+ *
+ * Invariant: this file imports no rule, so the rules form no import cycle with the dispatch over them (function.ts).
+ */
+import { grown } from "../base/columns.ts";
+import { UnsupportedError } from "../errors.ts";
+import { Builder } from "../ir/builder.ts";
+import { IrFunction } from "../ir/function.ts";
+import { OP } from "../ir/ops.ts";
+import { TY } from "../ir/types.ts";
+import type { CodeVisitor } from "../validate/visitor.ts";
+import { CodeReader } from "../wasm/code_reader.ts";
+import type { CatchClause, Immediates } from "../wasm/immediates.ts";
+import type { ValType } from "../wasm/types.ts";
+import { CastQuestion } from "./cast_question.ts";
+import { Frames } from "./frames.ts";
+import { LoopScan } from "./loop_scan.ts";
+import { MergeColumns } from "./merge_columns.ts";
+import type { ModuleEnv } from "./module_env.ts";
+import { VectorConstants, ZERO_VECTOR } from "./vector_constants.ts";
+
+/** Translates one instruction that has no case of its own in function.ts. Operands are on `t.stack`. */
+export type Handler = (t: Translation, imm: Immediates, at: number) => void;
+
+/** The state of the translation of one function at a time. The visitor's methods are those of function.ts, which dispatches to the rules. */
+export abstract class Translation implements CodeVisitor {
+  env!: ModuleEnv;
+  f!: IrFunction;
+  readonly b: Builder = new Builder(new IrFunction());
+  readonly frames: Frames = new Frames();
+  readonly loops: LoopScan = new LoopScan();
+  readonly reader: CodeReader = new CodeReader(new Uint8Array(0));
+  readonly vectors: VectorConstants = new VectorConstants();
+  readonly merge: MergeColumns = new MergeColumns();
+  readonly cast: CastQuestion = new CastQuestion();
+
+  /** Value ids of operands; `room` is what pushes may use in all without a check. */
+  stack: Int32Array = new Int32Array(1024);
+  sp = 0;
+  room = 0;
+
+  /** Is the instruction in hand reachable? If not, frames that open are only counted. */
+  reachable = false;
+  deadFrames = 0;
+
+  // The activation: the body that is being walked, the outermost one or an inlined one.
+  /** Function index of the body. */
+  funcIndex = 0;
+  /** Frame number of the body itself. */
+  bodyFrame = 0;
+  /** Slot of its first local, and one beyond its last. */
+  localBase = 0;
+  localEnd = 0;
+  /** Loops that are open in it; the next record of `loops`. */
+  openLoops = 0;
+  nextLoop = 0;
+  /** Bytes of inlined bodies that this function may still take in. */
+  inlineBudget = -1;
+  inlineDepth = 0;
+  /** Function indices of the activations, outermost first. */
+  readonly chain: number[] = [];
+  /** Catch clauses of the open try_tables, innermost last. */
+  readonly clauses: (readonly CatchClause[])[] = [];
+  // Fuel (fuel.ts).
+  metered = false;
+  /** The constant with the price of the open region, 0 when none is open; what it has come to so far. */
+  charge = 0;
+  price = 0;
+  // Determinism (deterministic.ts): the thread's address, the stack that the open activation got and leaves.
+  deterministic = false;
+  depthThread = 0;
+  depthGot = 0;
+  depthLeft = 0;
+  /** Number of the last br_table, whose labels share a snapshot (block_parameters.ts). */
+  tableStamp = 0;
+  /** Calls that stayed calls, and the poll at the entry that is there for them (0: none). */
+  keptCalls = 0;
+  entryPoll = 0;
+  /** The zero of each type, from the entry block; 0 when there is none. */
+  readonly zeros: Int32Array = new Int32Array(TY.REF + 1);
+
+  /** Points the translator at a function. */
+  reset(env: ModuleEnv, f: IrFunction): void {
+    this.env = env;
+    this.f = f;
+    this.b.reset(f);
+    this.frames.reset();
+    this.loops.truncate(0);
+    this.sp = 0;
+    this.room = 0;
+    this.reachable = false;
+    this.deadFrames = 0;
+    this.localBase = 0;
+    this.localEnd = 0;
+    this.openLoops = 0;
+    this.nextLoop = 0;
+    this.inlineDepth = 0;
+    this.inlineBudget = -1;
+    this.chain.length = 0;
+    this.clauses.length = 0;
+    this.keptCalls = 0;
+    this.entryPoll = 0;
+    this.metered = env.fuel;
+    this.deterministic = env.deterministic;
+    this.zeros.fill(0);
+  }
+
+  /** Makes room for `count` more operands than the bytes of the bodies account for. */
+  reserve(count: number): void {
+    this.room += count;
+    const { length } = this.stack;
+    if (this.room > length) this.stack = grown(this.stack, Math.max(this.room, length * 2));
+  }
+
+  push(value: number): void {
+    this.stack[this.sp++] = value;
+  }
+
+  pop(): number {
+    return this.stack[--this.sp];
+  }
+
+  /** The zero of type `ty`, in the entry block if it is there. */
+  zero(ty: number): number {
+    const zero = this.zeros[ty];
+    if (zero !== 0) return zero;
+    return ty === TY.V128 ? this.vectorConstant(ZERO_VECTOR) : this.b.constant(ty, 0, 0);
+  }
+
+  /** The v128 constant with these 16 bytes. */
+  vectorConstant(bytes: Uint8Array): number {
+    return this.b.pure(OP.CONST, TY.V128, 0, 0, 0, this.vectors.indexOf(this.f, bytes));
+  }
+
+  abstract begin(
+    funcIndex: number,
+    params: readonly ValType[],
+    results: readonly ValType[],
+    locals: readonly ValType[],
+  ): void;
+  abstract instruction(id: number, imm: Immediates, at: number): void;
+  abstract enter(
+    kind: number,
+    params: readonly ValType[],
+    results: readonly ValType[],
+    imm: Immediates,
+    at: number,
+  ): void;
+  abstract otherwise(at: number): void;
+  abstract handler(tag: number, at: number): void;
+  abstract end(at: number, delegate: number): void;
+  abstract finish(): void;
+}
+
+/** An instruction that validation accepts and no handler translates: its feature is not compiled by this build. */
+export function notCompiled(feature: string, what: string, offset: number): UnsupportedError {
+  const name = feature === "mvp" ? what : feature;
+  return new UnsupportedError(name, `${what} is not compiled by this build (feature ${name})`, { offset });
+}
