@@ -4,12 +4,13 @@
  * Nesting lives in columns, not on the call stack, so its depth is bounded by memory alone. A folded instruction's bytes
  * wait in `#pending` until its operands are written; each frame remembers where its own begin.
  */
+import { grown } from "../base/columns.ts";
 import { ByteWriter } from "../base/bytes.ts";
 import { idOf } from "../wasm/opcodes.ts";
 import { InstructionWriter } from "./instruction_writer.ts";
 import { K, STRUCTURAL } from "./keywords.ts";
 import type { BranchHint, ModuleContext } from "./module_context.ts";
-import { grown, NO_SYMBOL } from "./symbols.ts";
+import { NO_SYMBOL } from "./symbols.ts";
 import type { TextPlaces } from "./text_places.ts";
 import type { TokenCursor } from "./token_cursor.ts";
 import { ANNOTATION, BRANCH_HINT_ANNOTATION, ID, KEYWORD, LEFT, RIGHT, STRING } from "./tokens.ts";

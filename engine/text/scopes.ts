@@ -4,7 +4,8 @@
  *
  * Invariant: after `clear` or the matching `pop`, a column holds 0 for every symbol, so the columns are reused.
  */
-import { grown, NO_SYMBOL } from "./symbols.ts";
+import { grown } from "../base/columns.ts";
+import { NO_SYMBOL } from "./symbols.ts";
 
 /** An index space in which each identifier is bound once. */
 export class Scope {

@@ -8,6 +8,8 @@
  * hash that rotates, so colliding identifiers cannot be prepared ahead.
  */
 
+import { grown } from "../base/columns.ts";
+
 /** The symbol that no byte string has. */
 export const NO_SYMBOL = -1;
 
@@ -116,11 +118,4 @@ export class SymbolTable {
     }
     this.#slots = slots;
   }
-}
-
-/** A copy of `column` with room for `length` entries. */
-export function grown(column: Int32Array, length: number): Int32Array {
-  const more = new Int32Array(length);
-  more.set(column);
-  return more;
 }

@@ -5,9 +5,9 @@
  * Columns, two integers per instruction. Invariant: within a function, body offsets ascend, because they are recorded as
  * the bytes are written.
  */
+import { grown } from "../base/columns.ts";
 import type { SourcePlace } from "../errors.ts";
 import type { Module, RawBytes } from "../wasm/module.ts";
-import { grown } from "./symbols.ts";
 import type { Tokens } from "./tokens.ts";
 
 /** Fields whose place is that of their first token, in the order of the module's lists. */

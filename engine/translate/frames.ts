@@ -13,6 +13,7 @@
  *
  * Frame columns are indexed by frame number, outermost 0.
  */
+import { doubled } from "../base/columns.ts";
 import { UnsupportedError } from "../errors.ts";
 
 /**
@@ -35,12 +36,6 @@ export const FRAME_KIND = {
 export const MAX_POOL: number = 1 << 25;
 /** Most IR instructions of one function: an implementation limit, that of virtual registers in code generation. */
 export const MAX_INSTRUCTIONS: number = 1 << 21;
-
-function grown(old: Int32Array, need: number): Int32Array {
-  const next = new Int32Array(Math.max(need, old.length * 2));
-  next.set(old);
-  return next;
-}
 
 /** The error for a function beyond an implementation limit. */
 export function tooLarge(funcIndex: number, offset: number): UnsupportedError {
@@ -144,35 +139,35 @@ export class Frames {
     const kind = new Uint8Array(Math.max(need, this.kind.length * 2));
     kind.set(this.kind);
     this.kind = kind;
-    this.height = grown(this.height, need);
-    this.arity = grown(this.arity, need);
-    this.results = grown(this.results, need);
-    this.trailStart = grown(this.trailStart, need);
-    this.outerFloor = grown(this.outerFloor, need);
-    this.firstEdge = grown(this.firstEdge, need);
-    this.edgeCount = grown(this.edgeCount, need);
-    this.header = grown(this.header, need);
-    this.loop = grown(this.loop, need);
-    this.elseEdge = grown(this.elseEdge, need);
-    this.outerTry = grown(this.outerTry, need);
-    this.firstThrown = grown(this.firstThrown, need);
-    this.thrownCount = grown(this.thrownCount, need);
-    this.localLimit = grown(this.localLimit, need);
-    this.clauses = grown(this.clauses, need);
-    this.landingTrail = grown(this.landingTrail, need);
-    this.landingTag = grown(this.landingTag, need);
-    this.caught = grown(this.caught, need);
-    this.saved = grown(this.saved, need);
-    this.stamp = grown(this.stamp, need);
-    this.stampSnap = grown(this.stampSnap, need);
-    this.stampPairs = grown(this.stampPairs, need);
+    this.height = doubled(this.height, need);
+    this.arity = doubled(this.arity, need);
+    this.results = doubled(this.results, need);
+    this.trailStart = doubled(this.trailStart, need);
+    this.outerFloor = doubled(this.outerFloor, need);
+    this.firstEdge = doubled(this.firstEdge, need);
+    this.edgeCount = doubled(this.edgeCount, need);
+    this.header = doubled(this.header, need);
+    this.loop = doubled(this.loop, need);
+    this.elseEdge = doubled(this.elseEdge, need);
+    this.outerTry = doubled(this.outerTry, need);
+    this.firstThrown = doubled(this.firstThrown, need);
+    this.thrownCount = doubled(this.thrownCount, need);
+    this.localLimit = doubled(this.localLimit, need);
+    this.clauses = doubled(this.clauses, need);
+    this.landingTrail = doubled(this.landingTrail, need);
+    this.landingTag = doubled(this.landingTag, need);
+    this.caught = doubled(this.caught, need);
+    this.saved = doubled(this.saved, need);
+    this.stamp = doubled(this.stamp, need);
+    this.stampSnap = doubled(this.stampSnap, need);
+    this.stampPairs = doubled(this.stampPairs, need);
   }
 
   /** Makes slots up to `end`. */
   reserveLocals(end: number): void {
     if (end <= this.locals.length) return;
-    this.locals = grown(this.locals, end);
-    this.loggedAt = grown(this.loggedAt, end);
+    this.locals = doubled(this.locals, end);
+    this.loggedAt = doubled(this.loggedAt, end);
   }
 
   /** Assigns a local. */
@@ -181,9 +176,9 @@ export class Frames {
     if (logged <= this.floor) {
       const n = this.trailCount;
       if (n >= this.trailSlot.length) {
-        this.trailSlot = grown(this.trailSlot, n + 1);
-        this.trailOld = grown(this.trailOld, n + 1);
-        this.trailPrev = grown(this.trailPrev, n + 1);
+        this.trailSlot = doubled(this.trailSlot, n + 1);
+        this.trailOld = doubled(this.trailOld, n + 1);
+        this.trailPrev = doubled(this.trailPrev, n + 1);
       }
       this.trailSlot[n] = slot;
       this.trailOld[n] = this.locals[slot];
@@ -248,9 +243,9 @@ export class Frames {
 
   #record(e: number, snap: number, pairs: number, next: number): void {
     if (e >= this.nextEdge.length) {
-      this.edgeSnap = grown(this.edgeSnap, e + 1);
-      this.edgePairs = grown(this.edgePairs, e + 1);
-      this.nextEdge = grown(this.nextEdge, e + 1);
+      this.edgeSnap = doubled(this.edgeSnap, e + 1);
+      this.edgePairs = doubled(this.edgePairs, e + 1);
+      this.nextEdge = doubled(this.nextEdge, e + 1);
     }
     this.edgeSnap[e] = snap;
     this.edgePairs[e] = pairs;
@@ -260,7 +255,7 @@ export class Frames {
   /** Makes room for `words` of snapshot. */
   reserveSnap(words: number): void {
     const need = this.snapCount + words;
-    if (need > this.snaps.length) this.snaps = grown(this.snaps, need);
+    if (need > this.snaps.length) this.snaps = doubled(this.snaps, need);
   }
 
   /** Records the pairs of what has changed in slots below `limit` since `start`; returns their number. */
@@ -283,7 +278,7 @@ export class Frames {
   saveParams(stack: Int32Array, from: number, count: number): number {
     const start = this.savedCount;
     this.savedCount = start + count;
-    if (this.savedCount > this.savedParams.length) this.savedParams = grown(this.savedParams, this.savedCount);
+    if (this.savedCount > this.savedParams.length) this.savedParams = doubled(this.savedParams, this.savedCount);
     for (let k = 0; k < count; k++) this.savedParams[start + k] = stack[from + k];
     return start;
   }

@@ -11,6 +11,7 @@
  *
  * Records are a stack: a nested activation (an inlined body) appends its own and takes them off before the outer goes on.
  */
+import { doubled } from "../base/columns.ts";
 import type { CodeReader } from "../wasm/code_reader.ts";
 import { idOf, OPCODES } from "../wasm/opcodes.ts";
 import { MAX_INSTRUCTIONS } from "./frames.ts";
@@ -41,12 +42,6 @@ ACTION[idOf("end")] = CLOSE;
 ACTION[idOf("delegate")] = CLOSE;
 ACTION[idOf("local.set")] = ASSIGN;
 ACTION[idOf("local.tee")] = ASSIGN;
-
-function grown(old: Int32Array, need: number): Int32Array {
-  const next = new Int32Array(Math.max(need, old.length * 2));
-  next.set(old);
-  return next;
-}
 
 export class LoopScan {
   /** Locals that loop n assigns are list[first[n] … last[n]). */
@@ -123,7 +118,7 @@ export class LoopScan {
   }
 
   #openFrame(depth: number, loop: number): void {
-    if (depth >= this.#frames.length) this.#frames = grown(this.#frames, depth + 1);
+    if (depth >= this.#frames.length) this.#frames = doubled(this.#frames, depth + 1);
     this.#frames[depth] = loop;
   }
 
@@ -131,9 +126,9 @@ export class LoopScan {
   #openLoopRecord(open: number): number {
     const loop = this.loopCount++;
     if (loop >= this.first.length) {
-      this.first = grown(this.first, loop + 1);
-      this.last = grown(this.last, loop + 1);
-      this.#mark = grown(this.#mark, loop + 1);
+      this.first = doubled(this.first, loop + 1);
+      this.last = doubled(this.last, loop + 1);
+      this.#mark = doubled(this.#mark, loop + 1);
       const targeted = new Uint8Array(this.first.length);
       targeted.set(this.targeted);
       this.targeted = targeted;
@@ -142,8 +137,8 @@ export class LoopScan {
     this.#mark[loop] = this.listCount;
     this.targeted[loop] = 0;
     if (open >= this.#openLoop.length) {
-      this.#openLoop = grown(this.#openLoop, open + 1);
-      this.#openWork = grown(this.#openWork, open + 1);
+      this.#openLoop = doubled(this.#openLoop, open + 1);
+      this.#openWork = doubled(this.#openWork, open + 1);
     }
     this.#openLoop[open] = loop;
     this.#openWork[open] = this.#workCount;
@@ -155,8 +150,8 @@ export class LoopScan {
     const owner = this.#owner[local];
     if (owner === mark) return;
     if (this.#workCount >= this.#work.length) {
-      this.#work = grown(this.#work, this.#workCount + 1);
-      this.#before = grown(this.#before, this.#workCount + 1);
+      this.#work = doubled(this.#work, this.#workCount + 1);
+      this.#before = doubled(this.#before, this.#workCount + 1);
     }
     this.#work[this.#workCount] = local;
     this.#before[this.#workCount++] = owner;
@@ -170,7 +165,7 @@ export class LoopScan {
     const count = this.targeted[loop] === 1 ? this.#workCount - start : 0;
     if (this.listCount + count > MAX_LIST) this.overflow = true;
     const listed = !this.overflow && count > 0;
-    if (listed && this.listCount + count > this.list.length) this.list = grown(this.list, this.listCount + count);
+    if (listed && this.listCount + count > this.list.length) this.list = doubled(this.list, this.listCount + count);
     this.first[loop] = this.listCount;
     const parent = open > 0 ? this.#openLoop[open - 1] + 1 : 0;
     let kept = start;

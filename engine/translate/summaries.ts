@@ -5,6 +5,7 @@
  *
  * The scan believes nothing: indices out of range are ignored here and rejected by validation later.
  */
+import { doubled } from "../base/columns.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import { idOf, OPCODES } from "../wasm/opcodes.ts";
@@ -127,9 +128,7 @@ class CallEdges {
 
   add(callee: number): void {
     if (this.#count === this.#callees.length) {
-      const grown = new Int32Array(this.#count * 2);
-      grown.set(this.#callees);
-      this.#callees = grown;
+      this.#callees = doubled(this.#callees, this.#count + 1);
     }
     this.#callees[this.#count++] = callee;
   }

@@ -4,7 +4,7 @@
  *
  * Invariant: this file imports no rule, so the rules form no import cycle with the dispatch over them (function.ts).
  */
-import { grown } from "../base/columns.ts";
+import { doubled } from "../base/columns.ts";
 import { UnsupportedError } from "../errors.ts";
 import { Builder } from "../ir/builder.ts";
 import { IrFunction } from "../ir/function.ts";
@@ -110,8 +110,7 @@ export abstract class Translation implements CodeVisitor {
   /** Makes room for `count` more operands than the bytes of the bodies account for. */
   reserve(count: number): void {
     this.room += count;
-    const { length } = this.stack;
-    if (this.room > length) this.stack = grown(this.stack, Math.max(this.room, length * 2));
+    if (this.room > this.stack.length) this.stack = doubled(this.stack, this.room);
   }
 
   push(value: number): void {

@@ -8,6 +8,7 @@
  * pushes more makes room itself), so that rules that push one type need no check. Walks nest (build-time inlining), so
  * walkers come from a pool; none is used by two walks at once.
  */
+import { doubled } from "../base/columns.ts";
 import { InvalidError, MalformedError } from "../errors.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import type { Immediates } from "../wasm/immediates.ts";
@@ -141,7 +142,7 @@ export class Walker {
   /** Makes room for `count` operands and one more per byte that is left, with some to spare. */
   reserve(count: number): void {
     const need = this.top + count + (this.reader.end - this.reader.pos) + OPERAND_SLACK;
-    if (need > this.stack.length) this.stack = grown(this.stack, need);
+    if (need > this.stack.length) this.stack = doubled(this.stack, need);
   }
 
   isDead(): boolean {
@@ -238,11 +239,11 @@ export class Walker {
 
   growFrames(): void {
     const capacity = this.kinds.length * 2;
-    this.kinds = grownBytes(this.kinds, capacity);
-    this.dead = grownBytes(this.dead, capacity);
-    this.bases = grown(this.bases, capacity);
-    this.initMarks = grown(this.initMarks, capacity);
-    this.stamps = grown(this.stamps, capacity);
+    this.kinds = doubled(this.kinds, capacity);
+    this.dead = doubled(this.dead, capacity);
+    this.bases = doubled(this.bases, capacity);
+    this.initMarks = doubled(this.initMarks, capacity);
+    this.stamps = doubled(this.stamps, capacity);
   }
 
   /** Checks that the innermost frame ends with exactly its results, and leaves its operands popped. */
@@ -295,7 +296,7 @@ export class Walker {
   markSet(index: number): void {
     if (this.isSet[index] !== 0) return;
     this.isSet[index] = 1;
-    if (this.initCount === this.inits.length) this.inits = grown(this.inits, this.initCount * 2);
+    if (this.initCount === this.inits.length) this.inits = doubled(this.inits, this.initCount * 2);
     this.inits[this.initCount++] = index;
   }
 
@@ -322,18 +323,6 @@ export class Walker {
 /** A type's name; the types that only unreachable code has included. */
 export function typeName(type: ValType): string {
   return isRef(type) && heapOf(type) === HEAP_BOTTOM ? "(ref bot)" : valTypeName(type);
-}
-
-function grown(old: Int32Array, need: number): Int32Array {
-  const next = new Int32Array(Math.max(need, old.length * 2));
-  next.set(old);
-  return next;
-}
-
-function grownBytes(old: Uint8Array, need: number): Uint8Array {
-  const next = new Uint8Array(Math.max(need, old.length * 2));
-  next.set(old);
-  return next;
 }
 
 const pool: Walker[] = [];
