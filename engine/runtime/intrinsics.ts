@@ -44,7 +44,7 @@ export function stringCode(
     return [name, { code, context }];
   }));
   const { sweep } = callables(ownInstance(store, module, imports), ["sweep"]);
-  return { records: records as StringCode["records"], sweep, kept: builtins };
+  return { records: records as StringCode["records"], sweep, owner: builtins };
 }
 
 /** An instance that has the whole address space as its memory, and that programs do not see. */

@@ -167,7 +167,7 @@ Deno.test("exceptions: cycles through them are reclaimed; a reachable exception 
   const { exceptions, records } = instance.internal.store.thread;
   for (let k = 0; k < 5000; k++) x["cycle"]!();
   assert.equal(objects(), before + 1);
-  assert.equal(exceptions.size - records.spare, 1);
+  assert.equal(exceptions.size - records.unused, 1);
   assert.equal(x["read"]!(), 3);
   // Only JavaScript holds the exception: its payload stays live.
   let caught: unknown;

@@ -1,39 +1,44 @@
 /**
- * JavaScript values that compiled code holds by number: host values (externref, and anyref made of one) and exceptions (exnref). A
- * reference to one is its number times 8 plus a tag of its own (gc_layout.ts: REF_TAG), so that every word of compiled code says
- * itself what it refers to. The same value gets the same number while it is in the table, but for strings: nobody can tell two of the
- * same text apart, and looking one up would hash all of it, each time that one more character has been added. Numbers are freed by a mark
- * and sweep: that of the store when no compiled code is on the stack, or that of the collected heap.
+ * A handle table: JavaScript values that compiled code refers to by number. One table holds host values (externref, and
+ * anyref converted from it), another holds exceptions (exnref). In: a value. Out: a reference, the handle number times
+ * 8 plus the table's tag (gc_layout.ts: REF_TAG), so that the kind of every reference is known from its word. In: the
+ * reachable references. Out: free numbers, by mark and sweep: either that of the store while no compiled code is on the
+ * stack, or that of the garbage-collected heap.
  *
- * With a StringMemory, machine code has its share: it knows what is a string, and gives strings that it makes numbers of its own, which stay its own.
+ * Invariant: a value has one number while it is in the table. Strings are exempt: equal strings are indistinguishable,
+ * and a lookup would hash the whole text each time that a program appends a character.
+ *
+ * With a StringMemory, machine code knows which values are strings, and owns ranges of numbers for the strings that it
+ * creates.
  */
 
 import type { StringMemory } from "./string_memory.ts";
 
-/** Called with `mark` for every reference that is still reachable; others than those of the table are ignored. */
+/** Calls `mark` for every reachable reference; the table ignores references of other kinds. */
 export type HandleRoots = (mark: (word: number) => void) => void;
 
-/** Stands for −0 among the keys, which a Map takes for 0. */
+/** The map key of −0, which a Map does not distinguish from 0. */
 const NEGATIVE_ZERO = Symbol("-0");
 
 /**
- * The least number of values with an identity at which it is time to sweep; that of all, strings included, which a program makes by the
- * thousand while a sweep may have to mark a whole heap; and how much text may come in between two, in 16-bit units.
+ * Minimum thresholds for a sweep: the number of values with identity; the number of all values, strings included, of
+ * which programs create thousands while a sweep may have to mark a whole heap; the same with strings of machine code;
+ * and the total length in UTF-16 units of the strings added since the last sweep.
  */
-const LEAST = 1024;
-const LEAST_WITH_STRINGS = 8192;
-const LEAST_WITH_STRINGS_OF_CODE = 32768;
-const MOST_TEXT = 2 ** 23;
-/** A sweep marks the whole heap: for so many bytes of it, there may be one more string. */
+const MIN_HANDLES = 1024;
+const MIN_WITH_STRINGS = 8192;
+const MIN_WITH_NATIVE_STRINGS = 32768;
+const MAX_TEXT = 2 ** 23;
+/** A sweep marks the whole heap, so the threshold for strings increases by one per this many bytes of heap. */
 const HEAP_BYTES_PER_STRING = 64;
-/** How many numbers machine code gets first. */
-const FIRST_LENT = 16384;
-/** Numbers are below this: references are of 32 bits. */
-const MOST = 2 ** 29;
-/** Stands in the table where a number is free. */
+/** The initial number of handles for machine code. */
+const FIRST_NATIVE = 16384;
+/** Exclusive upper bound of handle numbers: references are 32 bits wide. */
+const MAX_HANDLES = 2 ** 29;
+/** The table entry of a free number. */
 const FREE = Symbol("free");
-/** Stands there for a number of machine code: that of a string that JavaScript has not seen, or of none. */
-const LENT = Symbol("lent");
+/** The table entry of a number of machine code that is free, or whose string JavaScript has not read yet. */
+const NATIVE = Symbol("native");
 
 function keyOf(value: unknown): unknown {
   return Object.is(value, -0) ? NEGATIVE_ZERO : value;
@@ -45,22 +50,22 @@ export class HandleTable {
   #marks: Uint8Array = new Uint8Array(64);
   #free: number[] = [];
   readonly #ids = new Map<unknown, number>();
-  #threshold = LEAST;
-  #thresholdWithStrings = LEAST_WITH_STRINGS;
-  /** Units of the strings that came since the last sweep. */
+  #threshold = MIN_HANDLES;
+  #thresholdWithStrings = MIN_WITH_STRINGS;
+  /** Total length in units of the strings added since the last sweep. */
   #text = 0;
   #strings: StringMemory | undefined;
-  #most = MOST;
-  /** How many numbers machine code has; those of its strings that JavaScript has seen. */
-  #lent = 0;
-  #seen: number[] = [];
+  #max = MAX_HANDLES;
+  /** The count of numbers owned by machine code, and those of its strings that JavaScript has read. */
+  #nativeCount = 0;
+  #materialized: number[] = [];
 
-  /** `tag`: the low three bits of its references. */
+  /** `tag`: the low three bits of the table's references. */
   constructor(tag: number) {
     this.#tag = tag;
   }
 
-  /** The reference to `value`; null is 0. */
+  /** The reference to `value`; 0 for null. */
   handleOf(value: unknown): number {
     if (value === null) return 0;
     if (typeof value === "string") {
@@ -78,47 +83,50 @@ export class HandleTable {
 
   #put(value: unknown): number {
     const id = this.#free.pop() ?? this.#values.length;
-    if (id >= this.#most) throw new RangeError("Out of address space: too many references of the host");
+    if (id >= this.#max) throw new RangeError("Out of address space: too many host references");
     this.#values[id] = value;
     this.#strings?.enter(id, value);
     return id;
   }
 
-  /** Numbers are below `most` from now on: machine code looks them up in a table with so many entries. Throws RangeError when some are not. */
-  limit(most: number): void {
-    if (this.#values.length > most) throw new RangeError("Out of address space: too many references of the host");
-    this.#most = Math.min(this.#most, most);
+  /**
+   * Limits handle numbers to less than `max`, the size of a table in which machine code looks them up. Throws
+   * RangeError if a number is already larger.
+   */
+  limit(max: number): void {
+    if (this.#values.length > max) throw new RangeError("Out of address space: too many host references");
+    this.#max = Math.min(this.#max, max);
   }
 
-  /** Lets machine code know from now on which values are strings. */
+  /** Connects the table to machine code: maintains the string entries of all values from now on. */
   shareStrings(strings: StringMemory): void {
     this.#strings = strings;
     for (let id = 1; id < this.#values.length; id++) if (this.#values[id] !== FREE) strings.enter(id, this.#values[id]);
-    this.#thresholdWithStrings = Math.max(this.#thresholdWithStrings, LEAST_WITH_STRINGS_OF_CODE);
+    this.#thresholdWithStrings = Math.max(this.#thresholdWithStrings, MIN_WITH_NATIVE_STRINGS);
     strings.setEmpty(this.handleOf(""));
-    this.#lend(strings, FIRST_LENT);
+    this.#assignNative(strings, FIRST_NATIVE);
   }
 
-  /** Gives machine code `count` numbers for good. */
-  #lend(strings: StringMemory, count: number): void {
+  /** Assigns up to `count` numbers to machine code permanently. */
+  #assignNative(strings: StringMemory, count: number): void {
     const first = this.#values.length;
-    count = Math.min(count, this.#most - first);
+    count = Math.min(count, this.#max - first);
     if (count <= 0) return;
-    strings.lend(first, count, this.#tag);
-    for (let id = first; id < first + count; id++) this.#values[id] = LENT;
-    this.#lent += count;
+    strings.assign(first, count, this.#tag);
+    for (let id = first; id < first + count; id++) this.#values[id] = NATIVE;
+    this.#nativeCount += count;
   }
 
-  /** The string that machine code has made under number `id`. */
-  #made(id: number): string | undefined {
+  /** Reads the string that machine code created under number `id`; undefined if there is none. */
+  #materialize(id: number): string | undefined {
     const text = this.#strings!.textAt(id);
     if (text === undefined) return undefined;
     this.#values[id] = text;
-    this.#seen.push(id);
+    this.#materialized.push(id);
     return text;
   }
 
-  /** Has the value a reference? */
+  /** True if the value is in the table. Always false for strings. */
   has(value: unknown): boolean {
     return this.#ids.has(keyOf(value));
   }
@@ -127,18 +135,18 @@ export class HandleTable {
   valueOf(word: number): unknown {
     if (word === 0) return null;
     const value = this.#values[word >>> 3];
-    return value === LENT ? this.#made(word >>> 3) : value;
+    return value === NATIVE ? this.#materialize(word >>> 3) : value;
   }
 
-  /** Is `word` a reference of this table's kind? */
+  /** True if `word` is a reference of this table's kind. */
   owns(word: number): boolean {
     return (word & 7) === this.#tag;
   }
 
-  /** The value with number `id`, undefined when there is none. */
+  /** The value with number `id`; undefined if the number is free. */
   valueAt(id: number): unknown {
     const value = this.#values[id];
-    return value === FREE ? undefined : value === LENT ? this.#made(id) : value;
+    return value === FREE ? undefined : value === NATIVE ? this.#materialize(id) : value;
   }
 
   /** All values. */
@@ -146,19 +154,19 @@ export class HandleTable {
     for (let id = 1; id < this.#values.length; id++) if (this.#values[id] !== FREE) yield this.valueAt(id);
   }
 
-  /** How many handles are in use, without those of machine code. */
+  /** The number of handles in use, without those of machine code. */
   get size(): number {
-    return this.#values.length - 1 - this.#free.length - this.#lent;
+    return this.#values.length - 1 - this.#free.length - this.#nativeCount;
   }
 
-  /** All numbers are below this. */
+  /** Exclusive upper bound of the numbers in use. */
   get count(): number {
     return this.#values.length;
   }
 
-  /** Is it time to sweep? */
+  /** True if a sweep is due. */
   get full(): boolean {
-    return this.#ids.size >= this.#threshold || this.size >= this.#thresholdWithStrings || this.#text >= MOST_TEXT ||
+    return this.#ids.size >= this.#threshold || this.size >= this.#thresholdWithStrings || this.#text >= MAX_TEXT ||
       this.#strings?.full === true;
   }
 
@@ -175,41 +183,41 @@ export class HandleTable {
     this.sweepUnmarked(marks);
   }
 
-  /** Marks a reference of the table among `marks`. */
+  /** Sets the mark of a reference if it belongs to this table. */
   keep(marks: Uint8Array, word: number): void {
     if (this.owns(word)) marks[(word - this.#tag) / 8] = 1;
   }
 
-  /** Frees every number whose byte in `marks` is 0. `heapBytes`: how much had to be marked to find those. */
+  /** Frees every number whose byte in `marks` is 0. `heapBytes` is the size of the heap that was marked. */
   sweepUnmarked(marks: Uint8Array, heapBytes = 0): void {
     const { count } = this;
     const strings = this.#strings;
     if (strings !== undefined) {
-      for (const word of strings.kept()) this.keep(marks, word);
-      if (strings.isWorn) {
-        this.#seen = this.#seen.filter((id) => marks[id] !== 0 || this.#forget(id));
+      for (const word of strings.roots()) this.keep(marks, word);
+      if (strings.isSweepDue) {
+        this.#materialized = this.#materialized.filter((id) => marks[id] !== 0 || this.#dropCopy(id));
         strings.sweep(marks);
       }
     }
     let first = 1;
-    for (const lent of strings?.ranges ?? []) {
-      this.#sweepOwn(marks, first, lent.first);
-      first = lent.first + lent.count;
+    for (const range of strings?.ranges ?? []) {
+      this.#sweepRange(marks, first, range.first);
+      first = range.first + range.count;
     }
-    this.#sweepOwn(marks, first, count);
-    const least = strings === undefined ? LEAST_WITH_STRINGS : LEAST_WITH_STRINGS_OF_CODE;
+    this.#sweepRange(marks, first, count);
+    const least = strings === undefined ? MIN_WITH_STRINGS : MIN_WITH_NATIVE_STRINGS;
     const perHeap = heapBytes / HEAP_BYTES_PER_STRING;
-    this.#threshold = Math.max(LEAST, this.#ids.size * 2);
+    this.#threshold = Math.max(MIN_HANDLES, this.#ids.size * 2);
     this.#thresholdWithStrings = Math.max(least, this.size * 2, perHeap);
     this.#text = 0;
     if (strings === undefined) return;
-    if (strings.lacksText) this.#makeRoom(strings);
-    const more = strings.lacking(perHeap, count);
-    if (more > 0) this.#lend(strings, more);
+    if (strings.lacksSpace) this.#makeRoom(strings);
+    const more = strings.handlesToAdd(perHeap, count);
+    if (more > 0) this.#assignNative(strings, more);
   }
 
-  /** Frees the numbers from `first` to `end` that have no mark and are not those of machine code. */
-  #sweepOwn(marks: Uint8Array, first: number, end: number): void {
+  /** Frees the unmarked numbers from `first` to `end`, none of which belong to machine code. */
+  #sweepRange(marks: Uint8Array, first: number, end: number): void {
     const values = this.#values;
     const free = this.#free;
     const strings = this.#strings;
@@ -224,16 +232,16 @@ export class HandleTable {
     }
   }
 
-  /** Nobody has the string of machine code with number `id` any more. */
-  #forget(id: number): false {
-    this.#values[id] = LENT;
+  /** Drops the JavaScript copy of an unreachable string of machine code. */
+  #dropCopy(id: number): false {
+    this.#values[id] = NATIVE;
     return false;
   }
 
-  /** The arena was full before the sweep. */
+  /** Makes space for text after the arena was found full: grows it, or copies all texts to JavaScript and clears it. */
   #makeRoom(strings: StringMemory): void {
     if (strings.grow()) return;
-    for (let id = 1; id < this.#values.length; id++) if (this.#values[id] === LENT) this.#made(id);
+    for (let id = 1; id < this.#values.length; id++) if (this.#values[id] === NATIVE) this.#materialize(id);
     strings.clear(this.#values.length);
   }
 }

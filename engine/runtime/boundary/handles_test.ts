@@ -1,10 +1,12 @@
-/** Numbers of JavaScript values: who keeps one, who gets one anew, when it is time to sweep and what a sweep frees. */
+/**
+ * Handle tables: identity of values, reuse of numbers, sweep thresholds, and the effect of a sweep.
+ */
 import assert from "node:assert/strict";
 import { HandleTable } from "./handles.ts";
 
 const TAG = 2;
 
-Deno.test("a value keeps its number while it is in the table, strings get one each time", () => {
+Deno.test("a value keeps its number while it is in the table; every string gets a new one", () => {
   const table = new HandleTable(TAG);
   const object = {};
   for (const value of [object, undefined, NaN, 0, -0, 1.5, 10n, true, Symbol("s"), () => {}]) {
@@ -24,14 +26,14 @@ Deno.test("a value keeps its number while it is in the table, strings get one ea
   assert.equal(table.valueOf(0), null);
 });
 
-Deno.test("a sweep frees what is not marked, undefined among it, and numbers are used again", () => {
+Deno.test("a sweep frees unmarked values, including undefined, and their numbers are reused", () => {
   const table = new HandleTable(TAG);
   const words = ["a", undefined, {}, "b", 2.5].map((value) => table.handleOf(value));
   table.sweep((mark) => {
     mark(words[3]!);
     mark(words[4]!);
-    mark(words[4]! + 8000); // no number of the table
-    mark(5); // no reference of its kind
+    mark(words[4]! + 8000); // not a number of the table
+    mark(5); // not a reference of this kind
   });
   assert.equal(table.size, 2);
   assert.deepEqual([...table.values()], ["b", 2.5]);
@@ -44,7 +46,7 @@ Deno.test("a sweep frees what is not marked, undefined among it, and numbers are
   assert.equal(table.size, 0);
 });
 
-Deno.test("it is time to sweep by the number of values, and by how much text came in between", () => {
+Deno.test("a sweep becomes due by the number of values and by the amount of text added", () => {
   const objects = new HandleTable(TAG);
   for (let i = 0; i < 1023; i++) objects.handleOf({});
   assert.ok(!objects.full);
@@ -71,5 +73,5 @@ Deno.test("numbers stay below the limit", () => {
   assert.throws(() => handles.handleOf({}), RangeError);
   assert.throws(() => handles.limit(2), RangeError);
   handles.sweep((mark) => mark(first));
-  assert.equal(handles.handleOf({}) >>> 3, 2, "a number that was freed is given again");
+  assert.equal(handles.handleOf({}) >>> 3, 2, "a freed number is reused");
 });

@@ -1,22 +1,24 @@
 /**
- * Objects of the collected heap as the runtime makes and reads them, for constant expressions, segments and the boundary to JavaScript. In:
- * canonical type ids and values as bits. Out: addresses of objects that are complete (gc_layout.ts).
+ * Objects of the garbage-collected heap as the runtime creates and reads them, for constant expressions, segments and
+ * the JavaScript boundary. In: canonical type ids, and values as bits. Out: addresses of initialized objects
+ * (gc_layout.ts).
  *
- * Addresses that only JavaScript knows are no roots: what allocates more than one object here uses allocation that does not collect.
+ * Invariant: addresses held only by JavaScript are not roots, so a caller that allocates several objects passes an
+ * allocator that does not collect.
  */
 import { layoutFields, OBJECT } from "../../abi/gc_layout.ts";
 import { currentHost } from "../../host/current.ts";
 import { canonicalType } from "../../wasm/subtype.ts";
 import { byteSize, type ValType } from "../../wasm/types.ts";
 
-/** Where the fields of a structure lie. */
+/** The memory layout of a struct type. */
 interface Layout {
   readonly bytes: number;
   readonly offsets: readonly number[];
   readonly storage: readonly ValType[];
 }
 
-/** Room for an object of so many bytes. */
+/** Allocates an object of `bytes`, header included. Returns its address. */
 export type Allocate = (bytes: number) => number;
 
 const layouts: (Layout | undefined)[] = [];
@@ -30,13 +32,13 @@ function layoutOf(typeId: number): Layout {
   return layouts[typeId] = { ...layoutFields(storage.map(byteSize)), storage };
 }
 
-/** Storage type of the elements of array type `typeId`. */
+/** The storage type of the elements of array type `typeId`. */
 function elementOf(typeId: number): ValType {
   const { composite } = canonicalType(typeId);
   return composite.kind === "array" ? composite.field.storage : 0;
 }
 
-/** Bytes of an element of array type `typeId`. */
+/** The size in bytes of an element of array type `typeId`. */
 export function elementBytes(typeId: number): number {
   return byteSize(elementOf(typeId));
 }
@@ -68,7 +70,7 @@ function writeHeader(view: DataView, typeId: number, length: number): void {
   view.setUint32(OBJECT.LENGTH, length, true);
 }
 
-/** A structure of type `typeId` with the given fields, or all zero. */
+/** Creates a struct of type `typeId` with the given fields, or with all fields zero. */
 export function newStruct(allocate: Allocate, typeId: number, fields: readonly bigint[] | undefined): number {
   const { bytes, offsets, storage } = layoutOf(typeId);
   const address = allocate(bytes);
@@ -78,28 +80,28 @@ export function newStruct(allocate: Allocate, typeId: number, fields: readonly b
   return address;
 }
 
-/** An array of type `typeId` with `length` elements: all `fill`. */
+/** Creates an array of type `typeId` with `length` elements, all equal to `fill`. */
 export function newFilledArray(allocate: Allocate, typeId: number, length: number, fill: bigint): number {
   const { address, view, storage, size } = newArray(allocate, typeId, length);
   if (fill !== 0n) { for (let k = 0; k < length; k++) writeBits(view, OBJECT.FIELDS + k * size, storage, fill); }
   return address;
 }
 
-/** An array of the given elements. */
+/** Creates an array with the given elements. */
 export function newFixedArray(allocate: Allocate, typeId: number, elements: readonly bigint[]): number {
   const { address, view, storage, size } = newArray(allocate, typeId, elements.length);
   elements.forEach((bits, k) => writeBits(view, OBJECT.FIELDS + k * size, storage, bits));
   return address;
 }
 
-/** An array whose elements are what `bytes` holds. */
+/** Creates an array whose elements have the raw contents `bytes`. */
 export function newArrayOfBytes(allocate: Allocate, typeId: number, length: number, bytes: Uint8Array): number {
   const { address, view } = newArray(allocate, typeId, length);
   new Uint8Array(view.buffer, OBJECT.FIELDS).set(bytes);
   return address;
 }
 
-/** An array of references. */
+/** Creates an array of references. */
 export function newArrayOfWords(allocate: Allocate, typeId: number, words: readonly number[]): number {
   const { address } = newArray(allocate, typeId, words.length);
   writeWords(address, 0, words);
@@ -116,13 +118,13 @@ function newArray(allocate: Allocate, typeId: number, length: number) {
   return { address, view, storage, size };
 }
 
-/** Writes raw elements of the array at `address`, from byte offset `at` of its elements on. */
+/** Writes raw elements of the array at `address`, starting at byte offset `at` of its elements. */
 export function writeBytes(address: number, at: number, bytes: Uint8Array): void {
   if (bytes.length === 0) return;
   new Uint8Array(currentHost().view(address + OBJECT.FIELDS + at, bytes.length)).set(bytes);
 }
 
-/** Writes references to the array at `address` from element `first` on. */
+/** Writes references to the array at `address`, starting at element `first`. */
 export function writeWords(address: number, first: number, words: readonly number[]): void {
   if (words.length === 0) return;
   const u32 = new Uint32Array(currentHost().view(address + OBJECT.FIELDS + first * 8, words.length * 8));

@@ -1,71 +1,78 @@
 /**
- * Code that carries arguments and results between JavaScript and the slots of the thread state, one function per function
- * type, written as JavaScript source so that the engine can optimize it for exactly that type. Where `new Function` is not
- * allowed (a content security policy, `--disallow-code-generation-from-strings`) an interpreted form does the same.
+ * Marshalling: code that transfers arguments and results between JavaScript and the slots of the thread state, one
+ * function per function type, generated as JavaScript source so that the host engine can optimize it for that type.
+ * Where `new Function` is forbidden (a content security policy, `--disallow-code-generation-from-strings`), an
+ * interpreter does the same.
  *
- * Invariant: all arguments are converted before the first slot is written, since conversion may run user code that calls in
- * again; results are read at once after the call for the same reason.
+ * Invariant: all arguments are converted before the first slot is written, because a conversion may run user code that
+ * calls into WebAssembly again; for the same reason, results are read immediately after the call.
  */
 import { THREAD } from "../../abi/context_layout.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
 import { F32, F64, type FuncType, HEAP, heapOf, I32, I64, isRef, V128, type ValType } from "../../wasm/types.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
-import { type Boundary, readValue, type ReferenceBorder, writeValue } from "./values.ts";
+import { type Boundary, readValue, type ReferenceBoundary, writeValue } from "./values.ts";
 
 const { SLOTS, SLOT_SIZE, CALL_CODE, CALL_CONTEXT, CALL_THUNK, CALL_RECORD } = THREAD;
 
-/** Serves one host function: reads arguments from the slots, calls, writes results. Throws what the function throws. */
+/**
+ * Serves calls of one host function: reads arguments from the slots, calls the function, writes results. Propagates the
+ * errors of the function.
+ */
 export interface HostService {
-  /** A promise instead of results: they are to be delivered when it settles. */
+  /** Returns a promise instead of writing results if they must be delivered after it settles. */
   (): PromiseLike<unknown> | undefined;
-  /** Converts what a promise has settled to, and writes results. */
+  /** Converts the value of a fulfilled promise and writes results. */
   deliver(value: unknown): void;
-  /** The import in words. */
+  /** The name of the import for messages. */
   readonly label: string;
-  /** May the promise itself be the result? */
+  /** True if the promise itself is a valid result. */
   readonly takesPromise: boolean;
 }
 
-/** What calling in needs besides the type. */
+/** The environment of calls from JavaScript into one exported function. */
 export interface CallInEnv {
   state: NativeRegion;
   boundary: Boundary;
-  /** Whose `closed` and `attention` say that `enter` must be called first. */
+  /** If `closed` or `attention` is set, `enter` must be called first. */
   instance: { readonly closed: boolean };
   thread: { readonly attention: boolean };
-  /** Throws when the instance is closed or may not be called now; sweeps when that is due. */
+  /** Throws if the instance is closed or may not be called now; sweeps if a sweep is due. */
   enter: () => void;
   /** `call` of the guest thread. */
   call: () => number;
-  /** Serves a status that is not DONE. */
+  /** Serves a status other than DONE. */
   serve: (status: number) => void;
-  /** Addresses of the function's record, its code, its context and the entry thunk. */
+  /** Addresses of the function record, the code, the context and the entry thunk. */
   record: number;
   code: number;
   context: number;
   thunk: number;
 }
 
-/** What serving a host function needs. */
+/** The environment of calls to one host function. */
 export interface HostEnv {
   state: NativeRegion;
   boundary: Boundary;
   call: (...args: unknown[]) => unknown;
-  /** The import in words, for messages. */
+  /** The name of the import for messages. */
   label: string;
-  /** Is a promise a value like any other (JavaScript API), not something to wait for? */
+  /** True if promises are ordinary values (JavaScript API) and do not suspend the call. */
   plainPromises: boolean;
 }
 
-/** A call in two halves, for calls that do not end at once: see AsyncCall. */
+/** A call divided in two parts, for calls that may be suspended (AsyncCall). */
 export interface CallHalves {
-  /** Converts the arguments and leaves them and the function's addresses in the thread state. */
+  /** Converts the arguments, and writes them and the addresses of the function to the thread state. */
   begin: (args: readonly unknown[]) => void;
-  /** Reads the results, first thing after the call has ended. */
+  /** Reads the results; must be called immediately after the call ends. */
   finish: () => unknown;
 }
 
-/** A host function with this property is waited for, whatever its instance does with other promises. */
+/**
+ * Property key of host functions whose promises suspend the guest, also in instances that pass other promises as
+ * values.
+ */
 export const SUSPENDING: unique symbol = Symbol("waft.suspending");
 
 type CallInFactory = (
@@ -83,7 +90,7 @@ interface ServiceParts {
 const callInFactories = new Map<string, CallInFactory>();
 const hostFactories = new Map<string, HostFactory>();
 
-/** A JavaScript function that calls compiled code of `type`. */
+/** Creates a JavaScript function that calls compiled code of `type`. */
 export function makeCallIn(type: FuncType, env: CallInEnv): (...args: unknown[]) => unknown {
   if (type.params.includes(V128) || type.results.includes(V128)) {
     return () => {
@@ -99,7 +106,7 @@ export function makeCallIn(type: FuncType, env: CallInEnv): (...args: unknown[])
   return factory(env, [...type.params, ...type.results], wordAsDouble);
 }
 
-/** The halves of a call of `type`. */
+/** Creates the two parts of a call of `type`. */
 export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
   const { state, boundary } = env;
   const { params, results } = type;
@@ -119,7 +126,10 @@ export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
   };
 }
 
-/** Something to wait for: where a number is wanted, anything with `then`; where a reference is, only a real promise. */
+/**
+ * The values that suspend the guest: any object with a `then` method if all results are numbers, only a real promise if
+ * a result is a reference.
+ */
 function isThenable(value: object): boolean {
   return typeof (value as { then?: unknown }).then === "function";
 }
@@ -132,7 +142,7 @@ function never(): boolean {
   return false;
 }
 
-/** A service (see GuestThread) that runs a host function of `type`. */
+/** Creates the service (see GuestThread) of a host function of `type`. */
 export function makeHostService(type: FuncType, env: HostEnv): HostService {
   const { service, deliver } = serviceParts(type, {
     ...env,
@@ -172,16 +182,16 @@ function compileSource<T>(source: string): T | undefined {
 }
 
 /**
- * The order in which values of `types` are converted: references last, since a word of one that nobody holds yet must not wait while
- * the conversion of a number runs code of the program's, and with it perhaps a collection.
+ * The order in which values of `types` are converted: references last. A reference that is not rooted yet must not be
+ * pending while the conversion of a number runs user code, which may trigger a collection.
  */
 function conversionOrder(types: readonly ValType[]): number[] {
   const indices = [...types.keys()];
   return [...indices.filter((i) => !isRef(types[i]!)), ...indices.filter((i) => isRef(types[i]!))];
 }
 
-/** Values converted to `types`. */
-function convertAll(types: readonly ValType[], values: readonly unknown[], boundary: ReferenceBorder): unknown[] {
+/** Converts values to `types`. */
+function convertAll(types: readonly ValType[], values: readonly unknown[], boundary: ReferenceBoundary): unknown[] {
   const words = new Array<unknown>(types.length);
   for (const i of conversionOrder(types)) words[i] = converted(types[i]!, values[i], boundary);
   return words;
@@ -189,17 +199,17 @@ function convertAll(types: readonly ValType[], values: readonly unknown[], bound
 
 const VIEWS = "const { i32, f32, f64, i64 } = env.state;";
 
-/** Source of a conversion from JavaScript (expression `value`) to a primitive of `type` number `index` in `types`. */
+/** JavaScript source that converts the expression `value` to a primitive of `type`, which is `types[index]`. */
 function convert(type: ValType, value: string, index: number): string {
   if (type === I32) return `${value} | 0`;
   if (type === I64) return `BigInt.asIntN(64, ${value})`;
   if (type === F32 || type === F64) return `+${value}`;
-  // A string is what crosses most, and fits every type that takes host values.
+  // Fast path: strings are the most frequent references and fit every type of host values.
   if (takesHostValues(type)) return `hostText(${value}, types[${index}])`;
   return `boundary.toWord(${value}, types[${index}])`;
 }
 
-/** Is every host value of `type`? */
+/** True if every host value has type `type`. */
 function takesHostValues(type: ValType): boolean {
   return isRef(type) && (heapOf(type) === HEAP.extern || heapOf(type) === HEAP.any);
 }
@@ -242,7 +252,10 @@ function references(type: FuncType): string {
 const WORD = new Uint32Array(2);
 const DOUBLE = new Float64Array(WORD.buffer);
 
-/** The double with the bits of an address: one store writes it, and no address is a NaN, whose bits might not survive. */
+/**
+ * Reinterprets an address as a double, so that one store writes it. No address is a NaN, whose payload might not
+ * survive.
+ */
 function wordAsDouble(word: number): number {
   WORD[0] = word;
   WORD[1] = word / 0x1_0000_0000;
@@ -295,13 +308,13 @@ function setCall(env: CallInEnv): void {
   state.setWord(CALL_RECORD, env.record);
 }
 
-function readResults({ results }: FuncType, state: NativeRegion, boundary: ReferenceBorder): unknown {
+function readResults({ results }: FuncType, state: NativeRegion, boundary: ReferenceBoundary): unknown {
   if (results.length === 0) return undefined;
   if (results.length === 1) return readValue(state, SLOTS, results[0]!, boundary);
   return results.map((t, i) => readValue(state, SLOTS + i * SLOT_SIZE, t, boundary));
 }
 
-function converted(type: ValType, value: unknown, boundary: ReferenceBorder): unknown {
+function converted(type: ValType, value: unknown, boundary: ReferenceBoundary): unknown {
   if (type === I32) return (value as number) | 0;
   if (type === I64) return BigInt.asIntN(64, value as bigint);
   if (type === F32 || type === F64) return +(value as number);
@@ -314,7 +327,7 @@ function storeConverted(state: NativeRegion, slot: number, type: ValType, value:
   else writeValue(state, at, type, value, NO_REFERENCES);
 }
 
-const NO_REFERENCES: ReferenceBorder = {
+const NO_REFERENCES: ReferenceBoundary = {
   toWord: () => 0,
   fromWord: () => null,
 };

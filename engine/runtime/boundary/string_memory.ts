@@ -1,8 +1,9 @@
 /**
- * What machine code knows of the strings of one JavaScript realm (string_layout.ts): the table of host handles, and the arena for text. In: values as
- * they get and lose their numbers (handles.ts), and strings whose text machine code asks for again and again. Out: strings that machine code has made.
+ * The string memory of one JavaScript realm (string_layout.ts): the table of host handles that machine code reads, and
+ * the arena for text. In: values as handles.ts assigns and frees their numbers, and strings whose text machine code
+ * requests repeatedly. Out: strings that machine code has created.
  *
- * Invariant: an entry is zero while its number is free; text of an entry lies in a slot of its own.
+ * Invariant: the entry of a free number is zero; the text of an entry has a dedicated slot.
  */
 import { Bug } from "../../errors.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
@@ -20,25 +21,34 @@ import {
 } from "../../abi/string_layout.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 
-/** Numbers that the table has room for: all that there can be, or what address space there is. */
+/** Table capacities in entries: all possible numbers, or as many as the address space allows. */
 const CAPACITIES = [2 ** 29, 2 ** 26, 2 ** 23];
-/** Entries that JavaScript sees at first. */
+/** The number of entries initially visible to JavaScript. */
 const FIRST_ENTRIES = 4096;
-/** Bytes of the arena at first, and at most. */
+/** Initial and maximum size of the arena in bytes. */
 const FIRST_ARENA = 2 ** 22;
-const MOST_ARENA = 2 ** 26;
-/** Longer strings are not copied. */
-const MOST_UNITS = 2 ** 23;
-/** Strings up to this length are copied when they come: most are asked for, and being asked takes longer. */
+const MAX_ARENA = 2 ** 26;
+/** Maximum length in units of a string whose text is copied. */
+const MAX_UNITS = 2 ** 23;
+/**
+ * Strings up to this length are copied when they enter the table: machine code requests most of them, and a request
+ * costs more than the copy.
+ */
 const COPIED_AT_ONCE = 32;
-/** How many units may be copied for each time that the text was asked for: what that costs is then no more than asking. */
+/**
+ * A text is copied once its requests times this number reach its length, so that copying costs at most as much as the
+ * requests did.
+ */
 const UNITS_PER_USE = 64;
-/** How many arguments String.fromCharCode is given at once. */
+/** Maximum number of arguments per call of String.fromCharCode. */
 const CHUNK = 4096;
-/** Pages that have been written stay when less than so much of the arena was used. */
-const KEPT_ARENA = 2 ** 22;
+/** Size in bytes of the start of the arena whose pages stay committed when it is cleared. */
+const RETAINED_ARENA = 2 ** 22;
 
-/** Address space for a table, zero and only for reading when `prot` says so; and how many entries it has. */
+/**
+ * Reserves address space for a string table, zero-filled, with protection `prot`. Returns its address and its capacity
+ * in entries.
+ */
 export function reserveEntries(host: Host, prot: number): { address: number; capacity: number } {
   for (const capacity of CAPACITIES) {
     try {
@@ -59,14 +69,14 @@ export class StringMemory {
   #table: NativeRegion;
   #arena: NativeRegion;
   #units: Uint16Array;
-  /** Numbers of machine code, and how many there are. */
+  /** The ranges of handle numbers owned by machine code, and their total size. */
   readonly ranges: { first: number; count: number }[] = [];
-  #lent = 0;
-  /** The last sweep has found next to none, and there can be no more. */
+  #handleCount = 0;
+  /** True if the last sweep freed hardly anything and no more handles can be added. */
   #crowded = false;
   #marks: NativeRegion | undefined;
-  /** Runs the machine code of `sweep` (string_code.ts). */
-  sweepLent: () => void = () => {};
+  /** Runs the `sweep` function of the machine code (string_code.ts). */
+  sweepNative: () => void = () => {};
 
   constructor(host: Host) {
     this.#host = host;
@@ -74,7 +84,7 @@ export class StringMemory {
     this.#capacity = capacity;
     this.#table = new NativeRegion(host, address, FIRST_ENTRIES * STRING_ENTRY.SIZE);
     this.#table.u32[STRING_ENTRY.LENGTH >> 2] = NO_STRING;
-    this.#arenaAddress = host.reserve(MOST_ARENA, PROT.READ | PROT.WRITE);
+    this.#arenaAddress = host.reserve(MAX_ARENA, PROT.READ | PROT.WRITE);
     this.#arena = new NativeRegion(host, this.#arenaAddress, FIRST_ARENA);
     this.#units = new Uint16Array(this.#arena.buffer);
     const controlBytes = Math.ceil(STRING_CONTROL.SIZE / host.pageSize) * host.pageSize;
@@ -83,31 +93,31 @@ export class StringMemory {
     this.#control.setWord(STRING_CONTROL.ORIGIN, this.origin);
     this.#control.setWord(STRING_CONTROL.TOP, this.#arenaAddress);
     this.#control.setWord(STRING_CONTROL.END, this.#arenaAddress + FIRST_ARENA);
-    const spare = host.reserve(MAX_NATIVE_HANDLES * 4, PROT.READ | PROT.WRITE);
-    this.#control.setWord(STRING_CONTROL.HANDLES, spare);
-    this.#control.setWord(STRING_CONTROL.HANDLES_TOP, spare);
+    const handles = host.reserve(MAX_NATIVE_HANDLES * 4, PROT.READ | PROT.WRITE);
+    this.#control.setWord(STRING_CONTROL.HANDLES, handles);
+    this.#control.setWord(STRING_CONTROL.HANDLES_TOP, handles);
   }
 
-  /** For STRINGS.ORIGIN of contexts. */
+  /** The value for STRINGS.ORIGIN of contexts. */
   get origin(): number {
     return this.#table.address + ORIGIN_OFFSET;
   }
 
-  /** Address of the control area. */
+  /** The address of the control area. */
   get control(): number {
     return this.#control.address;
   }
 
-  /** Sees to an entry for number `id`. Throws RangeError when there can be none. */
+  /** Extends the table to number `id`. Throws RangeError if that exceeds its capacity. */
   #reach(id: number): void {
     const bytes = (id + 1) * STRING_ENTRY.SIZE;
     if (bytes <= this.#table.size) return;
-    if (id >= this.#capacity) throw new RangeError("Out of address space: too many references of the host");
+    if (id >= this.#capacity) throw new RangeError("Out of address space: too many host references");
     const size = Math.min(Math.max(bytes, this.#table.size * 2), this.#capacity * STRING_ENTRY.SIZE);
     this.#table = new NativeRegion(this.#host, this.#table.address, size);
   }
 
-  /** Number `id` is now that of `value`. */
+  /** Initializes the entry of number `id`, which now refers to `value`. */
   enter(id: number, value: unknown): void {
     if ((id + 1) * STRING_ENTRY.SIZE > this.#table.size) this.#reach(id);
     const length = id * 4 + (STRING_ENTRY.LENGTH >> 2);
@@ -116,24 +126,24 @@ export class StringMemory {
       return;
     }
     this.#table.u32[length] = value.length + 1;
-    if (value.length <= COPIED_AT_ONCE) this.wanted(id << 3, value, 1);
+    if (value.length <= COPIED_AT_ONCE) this.request(id << 3, value, 1);
   }
 
-  /** Length of the string with reference `word`, NaN when it is none. */
+  /** The length in units of the string with reference `word`; NaN if it is not a string. */
   lengthOf(word: number): number {
     if ((word & 7) !== REF_TAG.HOST) return NaN;
     const stored = this.#table.u32[(word >>> 3) * 4 + (STRING_ENTRY.LENGTH >> 2)]!;
     return stored === NO_STRING ? NaN : stored - 1;
   }
 
-  /** Has machine code the text of the string with reference `word`? */
+  /** True if the text of the string with reference `word` is in the arena. */
   has(word: number): boolean {
     const { u32 } = this.#table;
     const at = (word >>> 3) * 4;
     return u32[at + (STRING_ENTRY.READABLE >> 2)]! + 1 === u32[at + (STRING_ENTRY.LENGTH >> 2)];
   }
 
-  /** Number `id` is free. */
+  /** Clears the entry of number `id`, which is now free. */
   leave(id: number): void {
     this.#dropText(id);
     const { u32 } = this.#table;
@@ -141,7 +151,7 @@ export class StringMemory {
     u32[id * 4 + (STRING_ENTRY.LENGTH >> 2)] = 0;
   }
 
-  /** The string that machine code has made under number `id`; undefined if it has made none. */
+  /** The string that machine code created under number `id`; undefined if there is none. */
   textAt(id: number): string | undefined {
     const { u32 } = this.#table;
     if (u32[id * 4 + (STRING_ENTRY.LENGTH >> 2)] === 0) return undefined;
@@ -155,12 +165,15 @@ export class StringMemory {
     return text;
   }
 
-  /** Copies the text of `value`, which has reference `word`, if it has been wanted as often as that costs: `uses` times as for one unit now. Is it there? */
-  wanted(word: number, value: string, uses: number): boolean {
+  /**
+   * Counts `uses` requests for the text of `value`, whose reference is `word`, and copies the text to the arena once
+   * the copy is worth its cost. Returns whether the text is in the arena.
+   */
+  request(word: number, value: string, uses: number): boolean {
     const id = word >>> 3;
     const { u32 } = this.#table;
     if (value.length === 0) return true;
-    if (value.length > MOST_UNITS) return false;
+    if (value.length > MAX_UNITS) return false;
     const used = u32[id * 4]! + uses;
     if (used * UNITS_PER_USE < value.length) {
       u32[id * 4] = used;
@@ -179,36 +192,42 @@ export class StringMemory {
     return true;
   }
 
-  /** Gives machine code the `count` numbers from `first` on, whose references have the low bits `tag`. */
-  lend(first: number, count: number, tag: number): void {
+  /** Assigns the `count` numbers from `first` on to machine code; their references have the low bits `tag`. */
+  assign(first: number, count: number, tag: number): void {
     this.#reach(first + count - 1);
     this.ranges.push({ first, count });
-    this.#lent += count;
+    this.#handleCount += count;
     const end = this.#control.word(STRING_CONTROL.HANDLES_TOP);
     const words = new Uint32Array(this.#host.view(end, count * 4));
-    // The last is taken first.
+    // In descending order, because machine code pops the last one first.
     for (let k = 0; k < count; k++) words[k] = (first + count - 1 - k) * 8 + tag;
     this.#control.setWord(STRING_CONTROL.HANDLES_TOP, end + count * 4);
     this.#crowded = false;
   }
 
-  /** How many numbers machine code should get, if it is to have at least `least`, and `used` are in use; asked after a sweep, when nothing is lacking any more. */
-  lacking(least: number, used: number): number {
-    const spare = this.#spare;
-    const most = Math.min(this.#lent, MAX_NATIVE_HANDLES - this.#lent, this.#capacity - used);
-    const more = spare * 2 < this.#lent || this.#lent < least ? Math.max(0, most) : 0;
-    this.#crowded = more === 0 && spare * 8 < this.#lent;
+  /**
+   * The number of handles to add for machine code, given that it should have at least `least` and that the table has
+   * `used` numbers. Called after a sweep; resets the recorded shortages.
+   */
+  handlesToAdd(least: number, used: number): number {
+    const free = this.#freeHandles;
+    const most = Math.min(this.#handleCount, MAX_NATIVE_HANDLES - this.#handleCount, this.#capacity - used);
+    const more = free * 2 < this.#handleCount || this.#handleCount < least ? Math.max(0, most) : 0;
+    this.#crowded = more === 0 && free * 8 < this.#handleCount;
     this.#words[STRING_CONTROL.SHORTAGE >> 2] = 0;
     return more;
   }
 
-  get #spare(): number {
+  get #freeHandles(): number {
     return (this.#control.word(STRING_CONTROL.HANDLES_TOP) - this.#control.word(STRING_CONTROL.HANDLES)) / 4;
   }
 
-  /** Has machine code given away so much that its numbers are worth a sweep? Others are swept far more often. */
-  get isWorn(): boolean {
-    return this.#lacks !== 0 || this.#spare * 2 < this.#lent;
+  /**
+   * True if machine code has used enough of its handles, or run out of a resource, for a sweep of them to pay. Other
+   * handles are swept far more often.
+   */
+  get isSweepDue(): boolean {
+    return this.#shortage !== 0 || this.#freeHandles * 2 < this.#handleCount;
   }
 
   /** Frees the numbers of machine code whose byte in `marks` is 0. */
@@ -219,7 +238,7 @@ export class StringMemory {
       this.#control.setWord(STRING_CONTROL.SWEPT, (first << 3 >>> 0) + REF_TAG.HOST);
       this.#control.setWord(STRING_CONTROL.SWEPT_MARKS, this.#marks.address);
       this.#control.u32[STRING_CONTROL.SWEPT_COUNT >> 2] = count;
-      this.sweepLent();
+      this.sweepNative();
     }
   }
 
@@ -232,50 +251,50 @@ export class StringMemory {
     return new NativeRegion(this.#host, this.#host.reserve(bytes, PROT.READ | PROT.WRITE), bytes);
   }
 
-  /** Gives machine code the empty string, which it never makes. */
+  /** Sets the handle of the empty string, which machine code never creates. */
   setEmpty(word: number): void {
     this.#control.u32[STRING_CONTROL.EMPTY >> 2] = word;
   }
 
-  /** Strings that machine code keeps: the empty one, and those of one unit. */
-  *kept(): Iterable<number> {
+  /** The references that the control area holds: the empty string and the cached strings of one unit. */
+  *roots(): Iterable<number> {
     const { u32 } = this.#control;
     yield u32[STRING_CONTROL.EMPTY >> 2]!;
     const from = STRING_CONTROL.SINGLES >> 2;
     for (const word of u32.subarray(from, from + SINGLE_UNITS)) if (word !== 0) yield word;
   }
 
-  /** Was there no room for some text? */
-  get lacksText(): boolean {
-    return (this.#lacks & SHORTAGE.TEXT) !== 0;
+  /** True if some text did not fit into the arena. */
+  get lacksSpace(): boolean {
+    return (this.#shortage & SHORTAGE.TEXT) !== 0;
   }
 
-  /** Is a sweep wanted: for text, or for handles to give away, where one may find some? */
+  /** True if a sweep is wanted: for space in the arena, or for handles where some may be found. */
   get full(): boolean {
-    const lacks = this.#lacks;
-    return lacks !== 0 && (lacks !== SHORTAGE.HANDLES || !this.#crowded);
+    const shortage = this.#shortage;
+    return shortage !== 0 && (shortage !== SHORTAGE.HANDLES || !this.#crowded);
   }
 
-  get #lacks(): number {
+  get #shortage(): number {
     return this.#words[STRING_CONTROL.SHORTAGE >> 2]!;
   }
 
-  /** Can machine code make a string now? */
+  /** True if machine code can create a string now. */
   get ready(): boolean {
-    return !this.lacksText && this.#spare > 0;
+    return !this.lacksSpace && this.#freeHandles > 0;
   }
 
-  /** Makes the arena larger, if it may be. */
+  /** Doubles the arena, unless it has its maximum size. Returns whether it grew. */
   grow(): boolean {
     const size = this.#arena.size * 2;
-    if (size > MOST_ARENA) return false;
+    if (size > MAX_ARENA) return false;
     this.#arena = new NativeRegion(this.#host, this.#arenaAddress, size);
     this.#units = new Uint16Array(this.#arena.buffer);
     this.#control.setWord(STRING_CONTROL.END, this.#arenaAddress + size);
     return true;
   }
 
-  /** Forgets all text, which JavaScript has; numbers are below `count`. */
+  /** Removes all text of entries below `count`, which JavaScript holds too, and empties the arena. */
   clear(count: number): void {
     const { u32 } = this.#table;
     for (let id = 1; id < count; id++) {
@@ -285,14 +304,14 @@ export class StringMemory {
     this.#control.u32.fill(0, STRING_CONTROL.FREE >> 2, STRING_CONTROL.SINGLES >> 2);
     const used = this.#control.word(STRING_CONTROL.TOP) - this.#arenaAddress;
     this.#control.setWord(STRING_CONTROL.TOP, this.#arenaAddress);
-    if (used > KEPT_ARENA) {
+    if (used > RETAINED_ARENA) {
       const { pageSize } = this.#host;
-      const bytes = Math.ceil((used - KEPT_ARENA) / pageSize) * pageSize;
-      this.#host.replace(this.#arenaAddress + KEPT_ARENA, bytes, PROT.READ | PROT.WRITE);
+      const bytes = Math.ceil((used - RETAINED_ARENA) / pageSize) * pageSize;
+      this.#host.replace(this.#arenaAddress + RETAINED_ARENA, bytes, PROT.READ | PROT.WRITE);
     }
   }
 
-  /** Offset in the arena of the text of number `id`, which has some. */
+  /** The offset in the arena of the text of number `id`, which must have one. */
   #slotOf(id: number): number {
     return this.#table.word(id * STRING_ENTRY.SIZE) - this.#arenaAddress;
   }
@@ -312,7 +331,7 @@ export class StringMemory {
     u32[readable] = 0;
   }
 
-  /** Address of a slot of class `k`, 0 when there is none. */
+  /** Allocates a slot of class `k`. Returns its address, 0 if the arena is full. */
   #takeSlot(k: number): number {
     const cell = STRING_CONTROL.FREE + k * 8;
     const free = this.#control.word(cell);

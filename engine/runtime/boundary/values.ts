@@ -1,6 +1,6 @@
 /**
- * Values at the boundary between JavaScript and compiled code (JavaScript API, "ToWebAssemblyValue" and "ToJSValue"): how a value of
- * each type is read from and written to 16-byte cells (slots of the thread state, globals) of a region.
+ * Values at the boundary between JavaScript and compiled code (JavaScript API, "ToWebAssemblyValue" and "ToJSValue"):
+ * reads and writes values of each type in 16-byte cells (slots of the thread state, globals) of a region.
  */
 import { Bug } from "../../errors.ts";
 import type { Sharer } from "../../gc/references.ts";
@@ -20,33 +20,39 @@ import {
 } from "../../wasm/types.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 
-/** A JavaScript value that WebAssembly code can take or give. */
+/** A JavaScript value that can be passed to or returned from WebAssembly code. */
 export type WasmValue = number | bigint | string | boolean | symbol | object | null | undefined;
 
-/** How references cross: to words of compiled code and back. */
-export interface ReferenceBorder {
-  /** The word of a JavaScript value for reference type `type` (closed). Throws TypeError when it does not belong to it. */
+/** Conversion of references between JavaScript values and words of compiled code. */
+export interface ReferenceBoundary {
+  /**
+   * The word of a JavaScript value for the closed reference type `type`. Throws TypeError if the value does not have
+   * that type.
+   */
   toWord(value: unknown, type: ValType, receiver?: Sharer): number;
   fromWord(word: number, type: ValType, giver?: Sharer): unknown;
 }
 
-/** The same with short ways for what crosses most often. */
-export interface Boundary extends ReferenceBorder {
-  /** What a word with the tag of host values refers to. */
+/** Reference conversion with fast paths for the most frequent cases. */
+export interface Boundary extends ReferenceBoundary {
+  /** The value of a word with the tag of host values. */
   hostValue(word: number): unknown;
-  /** The word of a string, for any type that takes host values. */
+  /** The word of a string, for any type that includes host values. */
   textWord(value: string): number;
-  /** Called when the arguments of a host function are still roots: a program that takes host values for ever has no moment of rest. */
+  /**
+   * Sweeps if necessary; called while the arguments of a host function are still roots. A program that calls host
+   * functions with references in an endless loop reaches no other safepoint.
+   */
   relieve(): void;
 }
 
-/** Writes `value`, converted to `type`, to the cell at `offset`. Throws TypeError when there is no conversion. */
+/** Converts `value` to `type` and writes it to the cell at `offset`. Throws TypeError if there is no conversion. */
 export function writeValue(
   region: NativeRegion,
   offset: number,
   type: ValType,
   value: unknown,
-  boundary: ReferenceBorder,
+  boundary: ReferenceBoundary,
 ): void {
   switch (type) {
     case I32:
@@ -70,7 +76,7 @@ export function writeValue(
 }
 
 /** Reads the cell at `offset` as a value of `type`. */
-export function readValue(region: NativeRegion, offset: number, type: ValType, boundary: ReferenceBorder): unknown {
+export function readValue(region: NativeRegion, offset: number, type: ValType, boundary: ReferenceBoundary): unknown {
   switch (type) {
     case I32:
       return region.i32[offset >> 2]!;
@@ -87,14 +93,14 @@ export function readValue(region: NativeRegion, offset: number, type: ValType, b
   }
 }
 
-/** The value a cell of `type` has when none is given: 0 or null. */
+/** The default value of a cell of `type`: 0, null or undefined. */
 export function defaultValue(type: ValType): unknown {
   if (type === I64) return 0n;
   if (!isRef(type)) return 0;
   return type === EXTERNREF || heapOf(type) === HEAP.extern ? undefined : null;
 }
 
-/** The first half of every TypeError about a reference. */
+/** The TypeError for a value that does not have reference type `type`. */
 export function referenceMismatch(value: unknown, type: ValType): TypeError {
   const what = value === null ? "null" : typeof value;
   const wants = isNullable(type) ? " or null" : "";

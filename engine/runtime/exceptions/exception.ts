@@ -1,11 +1,12 @@
 /**
- * Tags and exceptions (specification, 4.2.11 and 4.2.13) as JavaScript objects. A tag's identity is a number that compiled code compares;
- * an exception keeps its payload as bits, references included: what refers to it, in compiled code or as the WasmException that shows
- * it to JavaScript, keeps alive what those refer to (visitReferences). So an exception that only compiled code refers to is garbage
- * as soon as those references are, cycles included.
+ * Tags and exceptions (specification, 4.2.11 and 4.2.13) as JavaScript objects. The identity of a tag is a number that
+ * compiled code compares. An exception stores its payload as bits, references included. A reference to the exception,
+ * from compiled code or from the WasmException that represents it in JavaScript, keeps the payload's references alive
+ * (visitReferences). An exception that only compiled code refers to is therefore collected like any other object,
+ * cycles included.
  *
- * What JavaScript throws through compiled code becomes an exception with a tag of its own (JS_TAG): only catch_all and modules that
- * import that tag see it, and who throws it on throws the original.
+ * A value that JavaScript throws through compiled code becomes an exception with a dedicated tag (JS_TAG). Only
+ * catch_all clauses and modules that import that tag catch it, and rethrowing it propagates the original value.
  */
 import { EXCEPTION_RECORD, TAG_BITS, THREAD } from "../../abi/context_layout.ts";
 import {
@@ -26,50 +27,50 @@ import { canonicalFuncTypeId } from "../../wasm/subtype.ts";
 import type { Sharer } from "../../gc/references.ts";
 import type { HandleTable } from "../boundary/handles.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
-import { type ReferenceBorder, referenceMismatch } from "../boundary/values.ts";
+import { type ReferenceBoundary, referenceMismatch } from "../boundary/values.ts";
 
-/** What exceptions need of the store. */
-export interface ExceptionBorder extends ReferenceBorder {
+/** The parts of the store that exceptions use. */
+export interface ExceptionBoundary extends ReferenceBoundary {
   readonly thread: { readonly handles: HandleTable; readonly exceptions: HandleTable; readonly state: NativeRegion };
-  /** The exception of an exnref, undefined for null. */
+  /** The exception of an exnref; undefined for null. */
   exceptionOf(word: number): Exception | undefined;
-  /** Exceptions of compiled code that JavaScript sees: their references are roots. */
+  /** Exceptions of compiled code that are represented in JavaScript: their references are roots. */
   readonly shownExceptions: Set<Exception>;
 }
 
 let nextTag = 1;
 
-/** A tag: what tells exceptions of one kind from others, and the types of their payload. */
+/** A tag: identifies a kind of exception and gives the types of its payload. */
 export class Tag {
   /**
-   * Its type, closed (wasm/subtype.ts).
+   * The type, closed (wasm/subtype.ts).
    *
    * @internal
    */
   readonly type: FuncType;
   /**
-   * The canonical id of its type; −1 for the tag of foreign exceptions.
+   * The canonical id of the type; −1 for the tag of JavaScript exceptions.
    *
    * @internal
    */
   readonly typeId: number;
   /**
-   * What compiled code compares, with TAG_BITS.
+   * The number that compiled code compares, including TAG_BITS.
    *
    * @internal
    */
   readonly identity: number;
   /** @internal */
-  readonly boundary: ExceptionBorder | undefined;
+  readonly boundary: ExceptionBoundary | undefined;
   /** @internal */
   readonly hasReferences: boolean;
 
   /**
-   * Tags are made by modules, and by `host.tag`.
+   * Tags are created by instances and by `host.tag`.
    *
    * @internal
    */
-  constructor(type: FuncType, typeId: number, boundary: ExceptionBorder | undefined) {
+  constructor(type: FuncType, typeId: number, boundary: ExceptionBoundary | undefined) {
     this.type = type;
     this.hasReferences = boundary !== undefined && type.params.some(isRef);
     this.typeId = typeId;
@@ -83,7 +84,8 @@ export class Tag {
   }
 
   /**
-   * The tag with an identity. When it is gone, nobody can compare with it, and any other will do.
+   * The tag with an identity. If that tag has been collected, no code can compare with it, and a placeholder is
+   * returned.
    *
    * @internal
    */
@@ -92,16 +94,16 @@ export class Tag {
   }
 
   /**
-   * Keeps `other` alive: it can get at references that others throw with this tag.
+   * Keeps `other` alive as long as this tag: it can read references that others throw with this tag.
    *
    * @internal
    */
   keepAlive(other: Sharer): void {
-    this.#kept.add(other);
+    this.#retained.add(other);
   }
-  readonly #kept: Set<Sharer> = new Set();
+  readonly #retained: Set<Sharer> = new Set();
 
-  /** Types of the payload in the text format's words. */
+  /** The payload types in the notation of the text format. */
   get parameters(): string[] {
     return this.type.params.map(valTypeName);
   }
@@ -116,16 +118,16 @@ const OVERFLOW = THREAD.OVERFLOW;
 const BITS = new DataView(new ArrayBuffer(8));
 
 /**
- * An exception inside: an object as light as it can be, since most are caught by compiled code. What JavaScript sees of it, an Error,
- * is made when one gets there.
+ * The internal form of an exception, kept small because compiled code catches most exceptions. The Error that
+ * represents it in JavaScript is created only when the exception reaches JavaScript.
  */
 export class Exception {
   tag: Tag;
-  /** Four words per value; references are good while something refers to the exception, or it is shown. */
+  /** Four words per value; references are valid while the exception is referenced or represented in JavaScript. */
   cells: number[];
-  /** What JavaScript threw, or made to throw. */
+  /** The value that JavaScript threw, or the WasmException that it constructed. */
   #outside: unknown;
-  /** What JavaScript sees of an exception of compiled code. */
+  /** The JavaScript representation of an exception of compiled code. */
   #shown: WeakRef<WasmException> | undefined;
 
   constructor(tag: Tag, cells: number[], outside?: unknown) {
@@ -134,33 +136,33 @@ export class Exception {
     this.#outside = outside;
   }
 
-  /** Of what JavaScript threw. */
+  /** The exception for a value that JavaScript threw. */
   static of(thrown: unknown): Exception {
     if (!isWasmException(thrown)) return new Exception(JS_TAG, [], thrown);
     const inside = thrown[INSIDE];
-    inside.#outside = thrown; // whoever threw it may have given it properties
+    inside.#outside = thrown; // the program may have added properties
     return inside;
   }
 
-  /** The exception of `tag` whose payload compiled code has left in the overflow buffer. */
-  static thrown(tag: Tag, boundary: ExceptionBorder): Exception {
+  /** The exception of `tag` whose payload compiled code has written to the overflow buffer. */
+  static thrown(tag: Tag, boundary: ExceptionBoundary): Exception {
     const { params } = tag.type;
     const { u32 } = boundary.thread.state;
     if (tag === JS_TAG) {
       return new Exception(JS_TAG, [], boundary.fromWord(boundary.thread.state.word(OVERFLOW), EXTERNREF));
     }
-    // An array of numbers: a typed array costs a microsecond to make.
+    // An array of numbers: creating a typed array takes a microsecond.
     const cells: number[] = [];
     for (let n = 0; n < params.length * WORDS; n++) cells.push(u32[(OVERFLOW >> 2) + n]!);
     return new Exception(tag, cells);
   }
 
-  /** One whose tag and payload machine code will note in a record, if it ever uses it. */
+  /** An exception whose tag and payload machine code may write to a record later. */
   static pending(): Exception {
     return new Exception(FORGOTTEN_TAG, []);
   }
 
-  /** Takes over what the record at `offset` of `region` says. */
+  /** Sets tag and payload from the record at `offset` of `region`. */
   fill({ u32 }: NativeRegion, offset: number): void {
     const tag = (offset + EXCEPTION_RECORD.TAG) >> 2;
     this.tag = Tag.of(u32[tag]! + u32[tag + 1]! * 0x1_0000_0000);
@@ -168,7 +170,7 @@ export class Exception {
     this.cells = Array.from(u32.subarray(first, first + this.tag.type.params.length * WORDS));
   }
 
-  /** What JavaScript gets to see when nobody has caught it. */
+  /** The value that JavaScript receives if no compiled code catches the exception. */
   get outgoing(): unknown {
     if (this.tag === JS_TAG) return this.#outside;
     let shown = this.#outside ?? this.#shown?.deref();
@@ -181,9 +183,10 @@ export class Exception {
     return shown;
   }
 
-  /** The WasmException that showed it is gone. */
+  /** Called after the WasmException was collected. */
   forget(): void {
-    if (this.#shown?.deref() === undefined) this.tag.boundary!.shownExceptions.delete(this); // else there is another by now
+    // otherwise a new one exists
+    if (this.#shown?.deref() === undefined) this.tag.boundary!.shownExceptions.delete(this);
   }
 
   /** Visits the references in the payload. */
@@ -195,8 +198,8 @@ export class Exception {
     }
   }
 
-  /** Leaves tag and payload where a landing reads them. */
-  deliver(boundary: ExceptionBorder): void {
+  /** Writes tag and payload to the thread state, where a landing pad reads them. */
+  deliver(boundary: ExceptionBoundary): void {
     const { state } = boundary.thread;
     const { cells, tag } = this;
     if (tag.hasReferences) this.#renewReferences(boundary);
@@ -207,8 +210,11 @@ export class Exception {
     for (let n = 0; n < cells.length; n++) u32[(OVERFLOW >> 2) + n] = cells[n]!;
   }
 
-  /** Of an exception that JavaScript made: writes the references to the cells. Compiled code may have let go of them since the last time. */
-  #renewReferences(boundary: ExceptionBorder): void {
+  /**
+   * For an exception that JavaScript constructed: writes its references to the cells, because compiled code may have
+   * released the previous handles.
+   */
+  #renewReferences(boundary: ExceptionBoundary): void {
     const values = (this.#outside as WasmException | undefined)?.[REFERENCES];
     if (values === undefined) return;
     const { cells, tag: { type: { params } } } = this;
@@ -229,18 +235,24 @@ export class Exception {
 
 const JS_TYPE: FuncType = { kind: "func", params: [EXTERNREF], results: [] };
 
-/** The tag of what JavaScript throws: the value itself is the payload of a module that imports it (JavaScript API, "JSTag"). */
+/**
+ * The tag of values that JavaScript throws. For a module that imports it, the payload is the value itself (JavaScript
+ * API, "JSTag").
+ */
 export const JS_TAG: Tag = new Tag(JS_TYPE, canonicalFuncTypeId(JS_TYPE), undefined);
 
-/** Stands for tags that are gone. */
+/** The placeholder for collected tags. */
 const FORGOTTEN_TAG: Tag = new Tag({ kind: "func", params: [], results: [] }, -1, undefined);
 
-/** Key of the exception that a WasmException shows. */
+/** Property key of the exception that a WasmException represents. */
 export const INSIDE: unique symbol = Symbol("waft.inside");
-/** Key of the references of one that JavaScript made, by number of the value. */
+/** Property key of the payload's references of a WasmException constructed in JavaScript, by value index. */
 const REFERENCES: unique symbol = Symbol("waft.references");
 
-/** An exception that WebAssembly code threw and nobody in it caught, or one for it to catch. */
+/**
+ * A WebAssembly exception in JavaScript: thrown by an exported function if no compiled code catches it, or constructed
+ * in order to be thrown by a host function.
+ */
 export class WasmException extends Error {
   static {
     this.prototype.name = "WasmException";
@@ -250,10 +262,13 @@ export class WasmException extends Error {
   /** @internal */
   readonly [REFERENCES]: readonly unknown[] | undefined;
 
-  /** An exception of `tag` with the given values, which are converted as arguments are. Throws TypeError when they do not fit. */
+  /**
+   * Creates an exception of `tag` with the given values, which are converted like arguments. Throws TypeError if their
+   * number or a type does not match the tag.
+   */
   constructor(tag: Tag, payload: Iterable<unknown>);
   /**
-   * Shows an exception of compiled code.
+   * Represents an exception of compiled code.
    *
    * @internal
    */
@@ -274,12 +289,12 @@ export class WasmException extends Error {
     this[INSIDE] = new Exception(of, cells, this);
   }
 
-  /** What it was thrown with. */
+  /** The tag of the exception. */
   get tag(): Tag {
     return this[INSIDE].tag;
   }
 
-  /** The values: numbers, bigints, references; a v128 as its 16 bytes, an exnref as a WasmException. */
+  /** The payload: numbers, bigints and references; a v128 as its 16 bytes, an exnref as a WasmException. */
   get payload(): unknown[] {
     const { tag, cells } = this[INSIDE];
     return tag.type.params.map((type, k) => {
@@ -292,27 +307,27 @@ export class WasmException extends Error {
   }
 }
 
-/** Is `value` one, whatever its prototype (webassembly/exception.ts gives it another)? */
+/** True if `value` is a WasmException with any prototype (webassembly/exception.ts replaces it). */
 export function isWasmException(value: unknown): value is WasmException {
   return typeof value === "object" && value !== null && INSIDE in value;
 }
 
 const SHOWN = new FinalizationRegistry<Exception>((exception) => exception.forget());
 
-/** Is `type` exnref or one below it? */
+/** True if `type` is exnref or a subtype. */
 export function isException(type: ValType): boolean {
   if (!isRef(type)) return false;
   const heap = heapOf(type);
   return heap === HEAP.exn || heap === HEAP.noexn;
 }
 
-/** Writes a number to a cell; returns the value to keep when it is a reference. */
+/** Converts `value` and writes it to a cell. For a reference type, writes nothing and returns the value to retain. */
 function writeCell(
   cells: number[],
   at: number,
   type: ValType,
   value: unknown,
-  boundary: ExceptionBorder | undefined,
+  boundary: ExceptionBoundary | undefined,
 ): unknown {
   switch (type) {
     case I32:

@@ -1,13 +1,15 @@
 /**
- * Exceptions that machine code makes without the runtime (backend_x64/unwind_stubs.ts): records, each with the exnref that whoever takes the
- * record gives to what it has caught. In: the pointers in the thread state and what stands in the records. Out: an Exception behind every
- * exnref, which gets tag and payload when JavaScript is about to look.
+ * Exceptions that machine code throws and catches without the runtime (backend_x64/unwind_stubs.ts): a pool of records,
+ * each with an exnref that machine code assigns to the exception it catches. In: the pointers in the thread state and
+ * the contents of the records. Out: an Exception behind every exnref, which receives its tag and payload before
+ * JavaScript reads it.
  *
- * Invariant: a record that is not taken yet, and the exception that machine code has caught last, are held; other exnrefs live as all do.
+ * Invariant: the exnrefs of unused records, and the exception that machine code caught last, are roots; other exnrefs
+ * are collected as usual.
  */
 import { EXCEPTION_RECORD, TAG_BITS, THREAD } from "../../abi/context_layout.ts";
 import { type Host, PROT } from "../../host/host.ts";
-import { Exception, type ExceptionBorder, Tag } from "./exception.ts";
+import { Exception, type ExceptionBoundary, Tag } from "./exception.ts";
 import type { HandleTable } from "../boundary/handles.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 
@@ -18,9 +20,9 @@ export class ExceptionRecords {
   readonly #state: NativeRegion;
   readonly #exceptions: HandleTable;
   #region: NativeRegion | undefined;
-  /** Exceptions of the records. */
+  /** The exceptions of the records, in the same order. */
   #pending: Exception[] = [];
-  /** Records below this have been looked at. */
+  /** The number of records whose exceptions have their contents. */
   #settled = 0;
 
   constructor(host: Host, state: NativeRegion, exceptions: HandleTable) {
@@ -29,33 +31,33 @@ export class ExceptionRecords {
     this.#exceptions = exceptions;
   }
 
-  /** How many records are taken. */
+  /** The number of used records. */
   #taken(): number {
     if (this.#region === undefined) return 0;
     return (this.#state.word(THREAD.NEXT_RECORD) - this.#region.address) / EXCEPTION_RECORD.SIZE;
   }
 
-  /** How many are not: each has an exnref that nobody knows. */
-  get spare(): number {
+  /** The number of unused records, whose exnrefs no code has received. */
+  get unused(): number {
     return this.#pending.length - this.#taken();
   }
 
-  /** Gives the exceptions of records that have been taken what they hold. */
+  /** Copies the contents of used records to their exceptions. */
   settle(): void {
     for (const taken = this.#taken(); this.#settled < taken; this.#settled++) {
       this.#pending[this.#settled]!.fill(this.#region!, this.#settled * EXCEPTION_RECORD.SIZE);
     }
   }
 
-  /** New records, if none are left. */
+  /** Provides new records if all are used. */
   #refill(): void {
     const state = this.#state;
-    if (this.spare > 0) return;
+    if (this.unused > 0) return;
     this.settle();
     const bytes = this.#host.pageSize;
     this.#region ??= new NativeRegion(this.#host, this.#host.reserve(bytes, PROT.READ | PROT.WRITE), bytes);
     const { address } = this.#region;
-    // The last one is for what the runtime has caught.
+    // The last record is reserved for an exception that the runtime has delivered.
     const count = Math.floor(bytes / EXCEPTION_RECORD.SIZE) - 1;
     this.#pending = Array.from({ length: count }, (_, k) => {
       const exception = Exception.pending();
@@ -68,8 +70,11 @@ export class ExceptionRecords {
     state.setWord(THREAD.LAST_RECORD, address + count * EXCEPTION_RECORD.SIZE);
   }
 
-  /** What machine code has caught last, and JavaScript knows from now on; undefined if that is not so. Asked for before anything else is called. */
-  take(boundary: ExceptionBorder): Exception | undefined {
+  /**
+   * Transfers the exception that machine code caught last to the runtime; undefined if the runtime already knows it.
+   * Must be called before any other code runs.
+   */
+  take(boundary: ExceptionBoundary): Exception | undefined {
     const state = this.#state;
     if (state.u32[CAUGHT_NATIVELY] === 0) return undefined;
     this.settle();
@@ -79,28 +84,31 @@ export class ExceptionRecords {
     return Exception.thrown(Tag.of(state.word(THREAD.CAUGHT_TAG)), boundary);
   }
 
-  /** `exception`, which has an exnref, has landed by the runtime: machine code is to know it as one that it has caught itself. */
-  lend(exception: Exception): void {
+  /**
+   * Makes machine code treat `exception`, which has an exnref and was delivered by the runtime, as one that it caught
+   * itself.
+   */
+  expose(exception: Exception): void {
     const { tag, cells } = exception;
     this.#refill();
     if ((tag.identity & TAG_BITS.RECORDED) === 0) return;
     const state = this.#state;
     const word = this.#exceptions.handleOf(exception);
-    const lent = this.#region!.size - EXCEPTION_RECORD.SIZE;
-    this.#region!.setWord(lent + EXCEPTION_RECORD.TAG, tag.identity);
-    this.#region!.u32.set(cells, (lent + EXCEPTION_RECORD.PAYLOAD) >> 2);
+    const reserved = this.#region!.size - EXCEPTION_RECORD.SIZE;
+    this.#region!.setWord(reserved + EXCEPTION_RECORD.TAG, tag.identity);
+    this.#region!.u32.set(cells, (reserved + EXCEPTION_RECORD.PAYLOAD) >> 2);
     state.setWord(THREAD.CAUGHT_WORD, word);
-    state.setWord(THREAD.CAUGHT_RECORD, this.#region!.address + lent);
+    state.setWord(THREAD.CAUGHT_RECORD, this.#region!.address + reserved);
     state.u32[CAUGHT_NATIVELY] = 1;
   }
 
-  /** Nobody will ask for what was caught last. */
-  rest(): void {
+  /** Drops the exception that was caught last, which no code can ask for any more. */
+  dropCaught(): void {
     this.#state.u32[CAUGHT_NATIVELY] = 0;
   }
 
-  /** Visits the exnrefs that machine code may still give away. */
-  visitHeld(visit: (word: number) => void): void {
+  /** Visits the exnrefs that machine code may still hand out. */
+  visitRoots(visit: (word: number) => void): void {
     for (let k = this.#taken(); k < this.#pending.length; k++) {
       visit(this.#region!.word(k * EXCEPTION_RECORD.SIZE + EXCEPTION_RECORD.WORD));
     }

@@ -1,31 +1,37 @@
 /**
- * Unwinding: finds the innermost landing on the guest stack that sees an exception, and makes the guest continue there. In: parked
- * guest code and an exception. Out: the thread state as of code that is parked at the landing, or "nobody sees it".
+ * Unwinding: finds the innermost landing pad on the guest stack that handles an exception, and makes the guest resume
+ * there. In: parked guest code. Out: the thread state of code parked at the landing pad, or false if there is none.
  *
- * The walk goes by return addresses through the call-site tables of images, from the parked call up to where JavaScript entered, and
- * keeps the VM context of the frame it is at: calls into other instances have saved their caller's beside the return
- * address, and so have tail calls into other instances (TAIL_FRAME). Frames are dropped by writing a parked frame right below the
- * one that continues; registers need no restoring, since nothing of that frame is in any (ir/function.ts, "Exceptions").
+ * The walk follows return addresses through the call-site tables of images, from the parked call up to the entry from
+ * JavaScript, and tracks the VM context of the current frame: a call into another instance saves its caller's context
+ * next to the return address, and so does a tail call into another instance (TAIL_FRAME). To drop the inner frames, the
+ * walk writes a parked frame directly below the frame that resumes. No registers need restoring, because no value is
+ * live in a register at a landing pad (ir/function.ts, "Exceptions").
  */
 import { PARKED, TAIL_FRAME, THREAD } from "../../abi/context_layout.ts";
 import type { CodeImage } from "../../link/image.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 import type { UnwindTable } from "./unwind_table.ts";
 
-/** What unwinding needs of the guest thread. */
+/** The parts of the guest thread that unwinding uses. */
 export interface UnwindingThread {
   readonly state: NativeRegion;
   readonly stack: NativeRegion;
   readonly stackLow: number;
   readonly stackHigh: number;
-  /** Address that a tail call into another instance leaves as its return address. */
+  /** The address that a tail call into another instance installs as its return address. */
   readonly tailReturn: number;
   readonly code: { readonly stubs: { readonly unwinds?: unknown } };
   readonly unwindTable: UnwindTable;
 }
 
-/** Moves the parked guest to the landing that sees an exception thrown where it is parked; false if there is none. */
-export function unwindToLanding(thread: UnwindingThread, imageAt: (address: number) => CodeImage | undefined): boolean {
+/**
+ * Moves the parked guest to the landing pad for an exception thrown at the parked call. Returns false if there is none.
+ */
+export function unwindToLandingPad(
+  thread: UnwindingThread,
+  imageAt: (address: number) => CodeImage | undefined,
+): boolean {
   const { state, stack, stackLow, stackHigh, tailReturn } = thread;
   const parked = state.word(THREAD.GUEST_SP) - stackLow;
   const entry = stack.word(parked + PARKED.ENTRY_SP);

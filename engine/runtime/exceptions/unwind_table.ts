@@ -1,23 +1,25 @@
 /**
- * The table by which machine code unwinds (context_layout.ts: UNWIND_ENTRY): the call sites of images in which exceptions have been thrown a
- * few times, by return address. In: the images that the runtime has unwound through. Out: the table's address in the thread state.
+ * The hash table for native unwinding (context_layout.ts: UNWIND_ENTRY): the call sites, by return address, of images
+ * in which exceptions are thrown frequently. In: the images that the runtime has unwound through. Out: the table's
+ * address in the thread state.
  *
- * Invariant: every entry is of an image that is still there; when one goes, the table goes, and is made anew when it is wanted.
+ * Invariant: every entry belongs to a live image. When an image is released the table is dropped, and rebuilt on
+ * demand.
  */
 import { THREAD, UNWIND_ENTRY, UNWIND_HASH } from "../../abi/context_layout.ts";
 import { type Host, PROT } from "../../host/host.ts";
 import type { CodeImage } from "../../link/image.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 
-/** An image gets into the table when the runtime has unwound through it once for every so many of its call sites. */
-const SITES_PER_TIME = 4096;
-/** More call sites than this are left to the runtime: a table of 32 MiB. */
-const MOST_SITES = 1 << 20;
+/** An image enters the table after the runtime has unwound through it once per this many of its call sites. */
+const SITES_PER_UNWIND = 4096;
+/** Maximum number of call sites in the table, which then has 32 MiB; the runtime handles all others. */
+const MAX_SITES = 1 << 20;
 
 export class UnwindTable {
   readonly #host: Host;
   readonly #state: NativeRegion;
-  #times = new WeakMap<CodeImage, number>();
+  #unwinds = new WeakMap<CodeImage, number>();
   readonly #images = new Set<CodeImage>();
   #sites = 0;
   #region: NativeRegion | undefined;
@@ -27,23 +29,23 @@ export class UnwindTable {
     this.#state = state;
   }
 
-  /** The runtime has unwound through `image`. */
+  /** Records that the runtime has unwound through `image`. */
   note(image: CodeImage): void {
     if (this.#images.has(image)) return;
-    const times = (this.#times.get(image) ?? 0) + 1;
-    this.#times.set(image, times);
+    const unwinds = (this.#unwinds.get(image) ?? 0) + 1;
+    this.#unwinds.set(image, unwinds);
     const sites = image.tables.callReturn.length;
-    if (times * SITES_PER_TIME < sites || this.#sites + sites > MOST_SITES) return;
+    if (unwinds * SITES_PER_UNWIND < sites || this.#sites + sites > MAX_SITES) return;
     this.#images.add(image);
     this.#sites += sites;
     this.#build();
   }
 
-  /** The image at `base` is about to go. */
+  /** Drops the table if it contains the image at `base`, which is about to be released. */
   forget(base: number): void {
     if (![...this.#images].some((image) => image.base === base)) return;
     this.#state.setWord(THREAD.UNWIND, 0);
-    this.#times = new WeakMap();
+    this.#unwinds = new WeakMap();
     this.#images.clear();
     this.#sites = 0;
     this.#release();
@@ -75,7 +77,7 @@ export class UnwindTable {
       const word = (entry: number) => (entry * UNWIND_ENTRY.SIZE) >> 2;
       while (u32[word(at)] !== 0 || u32[word(at) + 1] !== 0) at = (at + 1) & mask;
       region.setWord(at * UNWIND_ENTRY.SIZE + UNWIND_ENTRY.RETURN, address);
-      // What lies beyond a call into another instance has another context.
+      // The caller of another instance has another context, which machine code does not restore.
       const cross = callCross[k] === 1;
       i32[word(at) + (UNWIND_ENTRY.FRAME >> 2)] = cross ? -1 : callFrame[k]!;
       const landing = callLanding[k]!;

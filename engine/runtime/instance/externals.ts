@@ -22,7 +22,7 @@ import { Global } from "./global.ts";
 import { Memory } from "../memory/memory.ts";
 import type { Store } from "./store.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
-import { defaultValue, readValue, type ReferenceBorder, writeValue } from "../boundary/values.ts";
+import { defaultValue, readValue, type ReferenceBoundary, writeValue } from "../boundary/values.ts";
 
 /** Key under which an external object holds the runtime's object. */
 export const EXTERN: unique symbol = Symbol("waft.extern");
@@ -156,7 +156,7 @@ export class ExternTable {
 export class ExternGlobal {
   /** @internal */
   readonly [EXTERN]: Global;
-  readonly #boundary: ReferenceBorder;
+  readonly #boundary: ReferenceBoundary;
 
   private constructor(store: Store, global: Global) {
     this.#boundary = {

@@ -28,8 +28,8 @@ import { ModuleMap } from "../code/module_map.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 import type { Table } from "./table.ts";
 import { parkedFrames, trapError } from "../traps/trap_error.ts";
-import { unwindToLanding } from "../exceptions/unwind.ts";
-import { type ReferenceBorder, referenceMismatch } from "../boundary/values.ts";
+import { unwindToLandingPad } from "../exceptions/unwind.ts";
+import { type ReferenceBoundary, referenceMismatch } from "../boundary/values.ts";
 
 /** Machine code of waft's own that a store needs when a program first uses objects or string builtins. */
 export interface StoreIntrinsics {
@@ -39,7 +39,7 @@ export interface StoreIntrinsics {
   strings(store: Store, control: number, services: (name: StringBuiltin) => HostService): StringCode;
 }
 
-export class Store implements ReferenceBorder {
+export class Store implements ReferenceBoundary {
   readonly thread: GuestThread;
   readonly #modules = new ModuleMap();
   readonly #instances = new Map<number, WeakRef<Instance>>();
@@ -134,7 +134,7 @@ export class Store implements ReferenceBorder {
         (this.thread.exceptions.valueAt(number) as Exception | undefined)?.visitReferences(word),
       marked: (host, exceptions, epoch) => {
         this.thread.handles.sweepUnmarked(host, this.heap.statistics.liveBytes);
-        this.thread.records.visitHeld((word) => this.thread.exceptions.keep(exceptions, word));
+        this.thread.records.visitRoots((word) => this.thread.exceptions.keep(exceptions, word));
         this.thread.exceptions.sweepUnmarked(exceptions);
         if (this.thread.depth === 0) this.#sweepEscaped(epoch);
       },
@@ -296,7 +296,7 @@ export class Store implements ReferenceBorder {
     const caught = this.#takeCaught();
     this.#sweepExceptions();
     const word = this.thread.exceptions.handleOf(caught);
-    if (this.thread.code.stubs.unwinds) this.thread.records.lend(caught);
+    if (this.thread.code.stubs.unwinds) this.thread.records.expose(caught);
     return word;
   }
 
@@ -313,11 +313,11 @@ export class Store implements ReferenceBorder {
   }
 
   #land(exception: Exception): boolean {
-    if (!unwindToLanding(this.thread, this.#imageAt)) return false;
+    if (!unwindToLandingPad(this.thread, this.#imageAt)) return false;
     exception.deliver(this);
     this.#caught = exception;
     // Without an exnref it gets none here, where nothing sweeps.
-    if (this.thread.code.stubs.unwinds && this.thread.exceptions.has(exception)) this.thread.records.lend(exception);
+    if (this.thread.code.stubs.unwinds && this.thread.exceptions.has(exception)) this.thread.records.expose(exception);
     return true;
   }
 
@@ -340,7 +340,7 @@ export class Store implements ReferenceBorder {
       };
       for (const ref of this.#instances.values()) ref.deref()?.markExceptions(mark);
       this.#caught?.visitReferences(mark);
-      this.thread.records.visitHeld(mark);
+      this.thread.records.visitRoots(mark);
       for (const exception of this.shownExceptions) exception.visitReferences(mark);
       for (const { region: { u32 }, offset, bytes } of this.thread.guestFrames()) {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
@@ -357,7 +357,7 @@ export class Store implements ReferenceBorder {
     this.#lastContext = 0;
     this.#lastInstance = undefined;
     this.#caught = undefined;
-    this.thread.records.rest();
+    this.thread.records.dropCaught();
     if (!this.thread.sweepDue && !this.thread.exceptions.full) return;
     if (resultsWait) this.thread.sweepDue = true;
     else this.#sweep();

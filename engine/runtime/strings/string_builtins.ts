@@ -1,9 +1,10 @@
 /**
- * The builtins of "wasm:js-string" in one JavaScript realm: first as services of the runtime, like host functions; then, when they have been called
- * often enough to be worth it, as machine code (string_code.ts), which leaves to the services what it cannot do. In: instances that were
- * linked with them. Out: what their code calls, in the records of their contexts (context_layout.ts: STRINGS).
+ * The builtins of "wasm:js-string" in one JavaScript realm. They start as services of the runtime, like host functions;
+ * once they have been called often enough, machine code replaces them (string_code.ts) and falls back to the services
+ * for the cases it does not handle. In: instances that import builtins. Out: the function records in their contexts
+ * through which their code calls builtins (context_layout.ts: STRINGS).
  *
- * Invariant: whoever calls a builtin, and whenever, gets the same result or trap; only the time differs.
+ * Invariant: both implementations return the same results and raise the same traps; only the speed differs.
  */
 import { RECORD, STRINGS, THREAD } from "../../abi/context_layout.ts";
 import { OBJECT } from "../../abi/gc_layout.ts";
@@ -26,15 +27,17 @@ import type { ValidModule } from "../../validate/valid_module.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 import { reserveEntries, StringMemory } from "../boundary/string_memory.ts";
 
-/** So many calls cost as much as making the machine code. */
+/** The number of calls whose cost equals that of making the machine code. */
 const CALLS_WITHOUT_CODE = 32768;
-/** How many arguments String.fromCharCode is given at once. */
+/** Maximum number of arguments per call of String.fromCharCode. */
 const CHUNK = 4096;
-/** How many uses of one unit (StringMemory.wanted) it is worth to be asked for all of a text. */
+/** How many requests of one unit (StringMemory.request) a request for a whole text, and one for its start, count as. */
 const USES_OF_WHOLE = 64;
 const USES_OF_START = 16;
 
-/** What imports "wasm:js-string" `name` when the options of a compilation provide it. */
+/**
+ * The values that import "wasm:js-string" `name` if the compile options provide the builtins; they cannot be called.
+ */
 export const STRING_FUNCTIONS: Readonly<Record<StringBuiltin, () => never>> = Object.fromEntries(
   STRING_BUILTIN_NAMES.map((name) => [name, () => {
     throw new TypeError(`The builtin ${name} can only be imported`);
@@ -43,54 +46,54 @@ export const STRING_FUNCTIONS: Readonly<Record<StringBuiltin, () => never>> = Ob
 
 const NAMES = new Map<unknown, StringBuiltin>(STRING_BUILTIN_NAMES.map((name) => [STRING_FUNCTIONS[name], name]));
 
-/** The builtin that an import value stands for. */
+/** The builtin that an import value represents. */
 export function stringBuiltinOf(value: unknown): StringBuiltin | undefined {
   return NAMES.get(value);
 }
 
 const at = (slot: number) => THREAD.SLOTS + slot * THREAD.SLOT_SIZE;
 
-/** The machine code of the builtins, by name: a function record each. */
+/** The machine code of the builtins: code and context for a function record per name. */
 export interface StringCode {
   records: Readonly<Record<StringBuiltin, { code: number; context: number }>>;
-  /** Frees handles of machine code: see StringMemory.sweep. */
+  /** Frees handles of machine code; see StringMemory.sweep. */
   sweep: () => void;
-  /** What must live as long. */
-  kept: unknown;
+  /** The owner of the code, which must stay reachable. */
+  owner: unknown;
 }
 
-/** What the builtins need of the store. */
+/** The parts of the store that the builtins use. */
 export interface StringRuntime {
   readonly thread: GuestThread;
-  /** Frees host handles that nothing holds, if there are too many. */
+  /** Frees unreachable host handles if there are too many. */
   relieve(): void;
   /** The error of a trap that a builtin raises. */
   trapInBuiltin(message: string): Error;
 }
 
-/** What the builtins need of an instance that imports them. */
+/** The parts of an importing instance that the builtins use. */
 export interface StringInstance {
   readonly module: { readonly layout: ContextLayout; readonly valid: ValidModule };
   readonly region: NativeRegion;
-  /** Its VM context, at `offset` in `region`. */
+  /** The VM context, at `offset` in `region`. */
   readonly block: { readonly offset: number };
-  /** Offset in `region` of the record of function `index`. */
+  /** The offset in `region` of the function record of function `index`. */
   recordOffset(index: number): number;
 }
 
 export class StringBuiltins {
   readonly #store: StringRuntime;
-  /** Makes the machine code callable, with the control area at address `control` and `services` for what it leaves. */
+  /** Instantiates the machine code with the control area at address `control` and `services` for the fallbacks. */
   readonly #makeCode: (control: number, services: (name: StringBuiltin) => HostService) => StringCode;
   readonly #services = new Map<StringBuiltin, HostService>();
-  /** Instances whose code calls the services as long as there is no machine code. */
+  /** Instances whose code calls the services until there is machine code. */
   #waiting: WeakRef<StringInstance>[] = [];
-  #mostWaiting = 16;
+  #maxWaiting = 16;
   #calls = 0;
   #memory: StringMemory | undefined;
   #code: StringCode | undefined;
-  /** STRINGS.ORIGIN of a table that knows nothing. */
-  #nothing = 0;
+  /** STRINGS.ORIGIN of an empty table. */
+  #emptyOrigin = 0;
 
   constructor(
     store: StringRuntime,
@@ -100,19 +103,19 @@ export class StringBuiltins {
     this.#makeCode = makeCode;
   }
 
-  /** Is there machine code? */
+  /** True once there is machine code. */
   get isOpen(): boolean {
     return this.#code !== undefined;
   }
 
-  /** What serves an import of `name`. */
+  /** The service for an import of `name`. */
   service(name: StringBuiltin): HostService {
     let service = this.#services.get(name);
     if (service === undefined) this.#services.set(name, service = this.#makeService(name, false));
     return service;
   }
 
-  /** Fills what the context of a new instance has of strings; the records of its imports are there. */
+  /** Initializes the string section of the context of a new instance, whose import records are already filled. */
   link(instance: StringInstance, isBuiltin: (funcIndex: number, name: StringBuiltin) => boolean): void {
     const { region, block, module: { layout, valid } } = instance;
     const imports = stringImports(valid);
@@ -124,7 +127,7 @@ export class StringBuiltins {
       region.u8.copyWithin(to, record, record + RECORD.SIZE);
       if (!isBuiltin(imports[k]!, name)) provided = false;
     });
-    region.setWord(block.offset + layout.stringsOffset + STRINGS.ORIGIN, this.#originOfNothing());
+    region.setWord(block.offset + layout.stringsOffset + STRINGS.ORIGIN, this.#emptyTableOrigin());
     if (!provided) return;
     if (this.#code !== undefined) this.#connect(instance, this.#code);
     else this.#wait(instance);
@@ -132,18 +135,18 @@ export class StringBuiltins {
 
   #wait(instance: StringInstance): void {
     this.#waiting.push(new WeakRef(instance));
-    if (this.#waiting.length < this.#mostWaiting) return;
+    if (this.#waiting.length < this.#maxWaiting) return;
     this.#waiting = this.#waiting.filter((ref) => ref.deref() !== undefined);
-    this.#mostWaiting = Math.max(16, this.#waiting.length * 2);
+    this.#maxWaiting = Math.max(16, this.#waiting.length * 2);
   }
 
-  /** Makes the machine code, and lets everybody use it. */
+  /** Makes the machine code and installs it in all instances. */
   open(): void {
     if (this.#code !== undefined) return;
     const { thread } = this.#store;
     const memory = new StringMemory(thread.host);
     const code = this.#makeCode(memory.control, (name) => this.#makeService(name, true));
-    memory.sweepLent = code.sweep;
+    memory.sweepNative = code.sweep;
     thread.handles.shareStrings(memory);
     this.#memory = memory;
     this.#code = code;
@@ -154,7 +157,7 @@ export class StringBuiltins {
     this.#waiting = [];
   }
 
-  /** Without address space, everything stays as it is. */
+  /** Without address space for the tables, the services stay in use. */
   #tryToOpen(): void {
     try {
       this.open();
@@ -163,8 +166,8 @@ export class StringBuiltins {
     }
   }
 
-  #originOfNothing(): number {
-    if (this.#nothing !== 0) return this.#nothing;
+  #emptyTableOrigin(): number {
+    if (this.#emptyOrigin !== 0) return this.#emptyOrigin;
     const { host, handles } = this.#store.thread;
     const { address, capacity } = reserveEntries(host, PROT.READ);
     try {
@@ -173,7 +176,7 @@ export class StringBuiltins {
       host.release(address, capacity * STRING_ENTRY.SIZE);
       throw error;
     }
-    return this.#nothing = address;
+    return this.#emptyOrigin = address;
   }
 
   #connect(instance: StringInstance, { records }: StringCode): void {
@@ -187,13 +190,16 @@ export class StringBuiltins {
     });
   }
 
-  /** `again`: may say so to machine code, which can do it once text and handles are there. */
-  #makeService(name: StringBuiltin, again: boolean): HostService {
+  /**
+   * Creates the service of `name`. If `canRetry`, the service may supply missing text or handles and ask its caller,
+   * machine code, to retry.
+   */
+  #makeService(name: StringBuiltin, canRetry: boolean): HostService {
     const work = this.#works[name];
     const service = () => {
       this.#store.relieve();
       if (++this.#calls === CALLS_WITHOUT_CODE) this.#tryToOpen();
-      work(again);
+      work(canRetry);
       return undefined;
     };
     return Object.assign(service, {
@@ -203,71 +209,71 @@ export class StringBuiltins {
     });
   }
 
-  /** What each does, with arguments and result in the slots of the thread state. */
-  readonly #works: Readonly<Record<StringBuiltin, (again: boolean) => void>> = {
+  /** The implementations, with arguments and result in the slots of the thread state. */
+  readonly #works: Readonly<Record<StringBuiltin, (canRetry: boolean) => void>> = {
     cast: () => void this.#text(0),
     test: () => this.#returnInt(typeof this.#value(0) === "string" ? 1 : 0),
     length: () => this.#returnInt(this.#text(0).length),
     charCodeAt: () => this.#returnInt(this.#indexed().charCodeAt(this.#int(1))),
     codePointAt: () => this.#returnInt(this.#indexed().codePointAt(this.#int(1))!),
-    equals: (again) => this.#equals(again),
-    compare: (again) => this.#compare(again),
-    concat: (again) => this.#concat(again),
-    substring: (again) => this.#substring(again),
-    fromCharCode: (again) => this.#returnNew(again, () => String.fromCharCode(this.#int(0))),
-    fromCodePoint: (again) => {
+    equals: (canRetry) => this.#equals(canRetry),
+    compare: (canRetry) => this.#compare(canRetry),
+    concat: (canRetry) => this.#concat(canRetry),
+    substring: (canRetry) => this.#substring(canRetry),
+    fromCharCode: (canRetry) => this.#returnNew(canRetry, () => String.fromCharCode(this.#int(0))),
+    fromCodePoint: (canRetry) => {
       const code = this.#int(0);
       if (code > 0x10ffff) throw this.#store.trapInBuiltin("invalid code point");
-      this.#returnNew(again, () => String.fromCodePoint(code));
+      this.#returnNew(canRetry, () => String.fromCodePoint(code));
     },
-    fromCharCodeArray: (again) => {
+    fromCharCodeArray: (canRetry) => {
       const units = this.#elements(0, this.#int(1), this.#int(2));
-      this.#returnNew(again && units.length > 0 && units.length <= MAX_COPIED, () => textOf(units));
+      this.#returnNew(canRetry && units.length > 0 && units.length <= MAX_COPIED, () => textOf(units));
     },
-    intoCharCodeArray: (again) => this.#intoArray(again),
+    intoCharCodeArray: (canRetry) => this.#intoArray(canRetry),
   };
 
-  #equals(again: boolean): void {
-    if (again && this.#areThere(2, USES_OF_WHOLE)) return this.#returnInt(RETRY.i32);
+  #equals(canRetry: boolean): void {
+    if (canRetry && this.#hasTexts(2, USES_OF_WHOLE)) return this.#returnInt(RETRY.i32);
     const [a, b] = [this.#value(0), this.#value(1)];
     if (a !== null) this.#text(0);
     if (b !== null) this.#text(1);
     this.#returnInt(a === b ? 1 : 0);
   }
 
-  #compare(again: boolean): void {
-    if (again && this.#areThere(2, USES_OF_START)) return this.#returnInt(RETRY.i32);
+  #compare(canRetry: boolean): void {
+    if (canRetry && this.#hasTexts(2, USES_OF_START)) return this.#returnInt(RETRY.i32);
     const [a, b] = [this.#text(0), this.#text(1)];
     this.#returnInt(a === b ? 0 : a < b ? -1 : 1);
   }
 
-  #concat(again: boolean): void {
-    const short = again && this.#length(0) + this.#length(1) <= MAX_JOINED;
-    this.#returnNew(short && this.#areThere(2, USES_OF_WHOLE), () => this.#text(0) + this.#text(1));
+  #concat(canRetry: boolean): void {
+    const short = canRetry && this.#length(0) + this.#length(1) <= MAX_JOINED;
+    this.#returnNew(short && this.#hasTexts(2, USES_OF_WHOLE), () => this.#text(0) + this.#text(1));
   }
 
-  #substring(again: boolean): void {
+  #substring(canRetry: boolean): void {
     const [from, to] = [this.#int(1), this.#int(2)];
     const units = Math.min(to, this.#length(0)) - from;
-    const there = again && units <= MAX_JOINED && this.#areThere(1, 1 + Math.max(0, units >> 6));
+    const there = canRetry && units <= MAX_JOINED && this.#hasTexts(1, 1 + Math.max(0, units >> 6));
     this.#returnNew(there, () => {
       const text = this.#text(0);
       return from > to || from > text.length ? "" : text.substring(from, to);
     });
   }
 
-  #intoArray(again: boolean): void {
+  #intoArray(canRetry: boolean): void {
     const text = this.#text(0);
     const start = this.#int(2);
     const units = this.#elements(1, start, start + text.length);
-    if (again && this.#areThere(1, 1 + (text.length >> 7))) return this.#returnInt(RETRY.i32);
+    if (canRetry && this.#hasTexts(1, 1 + (text.length >> 7))) return this.#returnInt(RETRY.i32);
     for (let k = 0; k < text.length; k++) units[k] = text.charCodeAt(k);
     this.#returnInt(text.length);
   }
 
   #value(slot: number): unknown {
     const word = this.#store.thread.state.word(at(slot));
-    // Other references than host values are no strings, whatever they are.
+    // References of all kinds other than host values are not strings.
     return word === 0
       ? null
       : this.#store.thread.handles.owns(word)
@@ -281,7 +287,7 @@ export class StringBuiltins {
     return value;
   }
 
-  /** The argument at `slot`, as an unsigned number. */
+  /** The argument at `slot` as an unsigned integer. */
   #int(slot: number): number {
     return this.#store.thread.state.u32[at(slot) >> 2]!;
   }
@@ -290,32 +296,32 @@ export class StringBuiltins {
     this.#store.thread.state.i32[at(0) >> 2] = value;
   }
 
-  /** The first argument, of which the second is an index. */
+  /** The first argument, of which the second is an index. Traps if the index is out of bounds. */
   #indexed(): string {
     const text = this.#text(0);
     if (this.#int(1) >= text.length) throw this.#store.trapInBuiltin("string index out of bounds");
-    this.#areThere(1, 1);
+    this.#hasTexts(1, 1);
     return text;
   }
 
-  /** Length of the string at `slot`; NaN when it is none, or nothing is known. */
+  /** The length of the string at `slot`; NaN if it is unknown or not a string. */
   #length(slot: number): number {
     return this.#memory?.lengthOf(this.#store.thread.state.word(at(slot))) ?? NaN;
   }
 
-  /** Sees to the text of the first `count` arguments where that pays (StringMemory.wanted). Is it there? */
-  #areThere(count: number, uses: number): boolean {
+  /** Requests the texts of the first `count` arguments (StringMemory.request). Returns whether all are in the arena. */
+  #hasTexts(count: number, uses: number): boolean {
     const { handles, state } = this.#store.thread;
     let there = true;
     for (let slot = 0; slot < count; slot++) {
       if (Number.isNaN(this.#length(slot))) return false;
       const word = state.word(at(slot));
-      if (!this.#memory!.has(word)) there = this.#memory!.wanted(word, handles.valueOf(word) as string, uses) && there;
+      if (!this.#memory!.has(word)) there = this.#memory!.request(word, handles.valueOf(word) as string, uses) && there;
     }
     return there;
   }
 
-  /** The elements `from` to `to` of the array at `slot`, in place. */
+  /** A view of the elements `from` to `to` of the array at `slot`. Traps if the range is out of bounds. */
   #elements(slot: number, from: number, to: number): Uint16Array {
     const { thread } = this.#store;
     const address = thread.state.word(at(slot));
@@ -327,16 +333,16 @@ export class StringBuiltins {
       : new Uint16Array(thread.host.view(address + OBJECT.FIELDS + from * 2, (to - from) * 2));
   }
 
-  /** Returns a new string; `again`: machine code can make it, when it has handles and room. */
-  #returnNew(again: boolean, make: () => string): void {
+  /** Returns a new string; if `canRetry` and machine code has handles and space now, asks it to make the string. */
+  #returnNew(canRetry: boolean, make: () => string): void {
     const { thread } = this.#store;
-    if (again && this.#memory?.ready === true) return thread.state.setWord(at(0), RETRY.i64);
+    if (canRetry && this.#memory?.ready === true) return thread.state.setWord(at(0), RETRY.i64);
     thread.state.setWord(at(0), thread.handles.handleOf(make()));
     if (thread.handles.full) thread.sweepDue = true;
   }
 }
 
-/** The string of some units. */
+/** The string of the given units. */
 function textOf(units: Uint16Array): string {
   let text = "";
   for (let from = 0; from < units.length; from += CHUNK) {

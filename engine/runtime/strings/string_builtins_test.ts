@@ -1,4 +1,6 @@
-/** What machine code that makes strings leaves behind: numbers, text, and strings that JavaScript comes to see. */
+/**
+ * Strings created by machine code: reuse of handle numbers and text slots, and strings that JavaScript reads.
+ */
 import assert from "node:assert/strict";
 import { Model, play, randoms, SLOTS, start as startProgram } from "../../../tests/webassembly/string_programs.ts";
 import { wasm } from "../../../tests/webassembly/subject.ts";
@@ -30,7 +32,7 @@ function start(seen: (text: unknown) => void): { concat: Concat; many: Many } {
   return exports as { concat: Concat; many: Many };
 }
 
-Deno.test("numbers of strings that machine code makes are used again, also when JavaScript has seen some", () => {
+Deno.test("handle numbers of strings created by machine code are reused, even if JavaScript has read some", () => {
   let seen = 0;
   const { many } = start((text) => {
     assert.equal(text, "abab");
@@ -45,7 +47,7 @@ Deno.test("numbers of strings that machine code makes are used again, also when 
   assert.ok(handles.size < 5000, `${handles.size} of JavaScript's in use`);
 });
 
-Deno.test("what JavaScript holds is its own, whatever becomes of the number", () => {
+Deno.test("strings held by JavaScript survive the reuse of their numbers", () => {
   const { concat, many } = start(() => {});
   const { strings, thread: { handles } } = realmStore();
   strings.open();
@@ -53,7 +55,7 @@ Deno.test("what JavaScript holds is its own, whatever becomes of the number", ()
   many("x", 100_000, 1_000_000);
   realmStore().collect();
   assert.deepEqual(held, Array.from({ length: 100 }, (_, k) => `number ${k} \udc00`));
-  // Any number may be looked at, without a string or with one.
+  // Every number can be read, with and without a string.
   for (const value of handles.values()) assert.notEqual(typeof value, "symbol");
 });
 
@@ -66,7 +68,7 @@ Deno.test("machine code is made once, and instances before and after use it", ()
   assert.equal(many("abc", 10, 100) + start(() => {}).many("abc", 10, 100), 120);
 });
 
-Deno.test("collections at every allocation, or nearly, take no string that is in use", () => {
+Deno.test("collections at nearly every allocation free no string in use", () => {
   const { strings, heap } = realmStore();
   strings.open();
   const ours = startProgram(WebAssembly);

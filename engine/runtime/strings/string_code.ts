@@ -1,10 +1,12 @@
 /**
- * The builtins of "wasm:js-string" as machine code, for strings whose text lies in native memory (string_layout.ts): a WebAssembly module in text that waft
- * compiles itself when a program has called some of them often enough. Its memory is the whole address space (base 0, accesses unchecked:
- * CompileOptions.unchecked), so every address below is a real one. References are i64 here: the same registers, and their bits are wanted.
+ * The builtins of "wasm:js-string" as machine code, for strings whose text is in native memory (string_layout.ts): an
+ * intrinsic WebAssembly module in text form, compiled once a program has called the builtins often enough. Its memory
+ * is the whole address space (base 0, unchecked accesses: CompileOptions.unchecked), so every address below is a native
+ * one. References are i64 here: they occupy the same registers, and the code needs their bits.
  *
- * Each function does what it can, and leaves the rest to the runtime's builtin of the same name, imported from "runtime": text that is not
- * there, no room, and everything that traps. Until then it has changed nothing that anybody sees.
+ * Each function handles the common cases and leaves the others to the runtime's builtin of the same name, imported from
+ * "runtime": text that is not in the arena, lack of space or handles, and all traps. A function that falls back has had
+ * no observable effect.
  */
 import { OBJECT, REF_TAG } from "../../abi/gc_layout.ts";
 import {
@@ -24,10 +26,10 @@ import {
   TEXT_SLOT,
 } from "../../abi/string_layout.ts";
 
-/** Units from which on copying is a memory.copy. */
+/** Texts of at least this many units are copied by memory.copy. */
 const LONG_COPY = 64;
 
-// Locals, which mean the same everywhere.
+// Locals have the same meaning in all functions.
 const get = (name: string) => `(local.get $${name})`;
 /** Arguments. */
 const [a, b, c] = ["a", "b", "c"].map(get) as [string, string, string];
@@ -38,18 +40,18 @@ const LOCALS =
   "(local $e i64) (local $f i64) (local $m i32) (local $n i32) (local $p i64) (local $q i64) (local $x i64) (local $y i64)";
 
 const wide = (value: string) => `(i64.extend_i32_u ${value})`;
-/** Bytes of `units`, an i32. */
+/** Size in bytes of `units`, an i32. */
 const bytesOf = (units: string) => `(i64.shl ${wide(units)} (i64.const 1))`;
 const control = (offset: number) => `(i64.load offset=${offset} (global.get $control))`;
 const setControl = (offset: number, value: string) => `(i64.store offset=${offset} (global.get $control) ${value})`;
-/** Says what is lacking. */
-const lack = (what: number) =>
+/** Records a shortage. */
+const recordShortage = (what: number) =>
   `(i32.store offset=${STRING_CONTROL.SHORTAGE} (global.get $control)
   (i32.or (i32.load offset=${STRING_CONTROL.SHORTAGE} (global.get $control)) (i32.const ${what})))`;
 /** Adds `bytes` to an address. */
 const advance = (local: string, bytes: number) => `(local.set $${local} (i64.add ${get(local)} (i64.const ${bytes})))`;
 
-/** The entry of a reference: that of number 0 for others than host handles. */
+/** The entry of a reference; that of number 0 unless it is a host handle. */
 const entryOf = (word: string) =>
   `(i64.add ${control(STRING_CONTROL.ORIGIN)} (i64.shl
   (select ${word} (i64.const ${OTHER_WORD})
@@ -62,7 +64,7 @@ const readable = (entry: string) => `(i32.load offset=${STRING_ENTRY.READABLE} $
 const stored = (entry: string) => `(i32.load offset=${STRING_ENTRY.LENGTH} ${entry})`;
 const length = (entry: string) => `(i32.sub ${stored(entry)} (i32.const 1))`;
 const isString = (entry: string) => `(i32.lt_u ${length(entry)} (i32.const ${NO_STRING - 1 | 0}))`;
-/** Is all of its text there? That of the empty string always is. */
+/** True if the whole text is in the arena; always true for the empty string. */
 const isReadable = (entry: string) => `(i32.eq ${stored(entry)} (i32.add ${readable(entry)} (i32.const 1)))`;
 /** The unit at index $b. */
 const unit = `(i32.load16_u (i64.add ${units(e)} ${bytesOf(b)}))`;
@@ -70,7 +72,7 @@ const arrayLength = (array: string) => `(i32.load offset=${OBJECT.LENGTH} ${arra
 const element = (array: string, index: string) =>
   `(i64.add (i64.add ${array} (i64.const ${OBJECT.FIELDS})) ${bytesOf(index)})`;
 
-/** The cell of the free slots for text of $n units. */
+/** The cell of the free list for text of $n units. */
 const CELL = `
 (func $cell (param $n i32) (result i64) (local $x i64)
   (local.set $x (i64.add ${bytesOf(n)} (i64.const ${TEXT_SLOT.SLACK})))
@@ -80,18 +82,23 @@ const CELL = `
       (i64.clz (i64.shr_u (i64.sub ${x} (i64.const 1)) (i64.const ${Math.log2(TEXT_SLOT.MAX_FINE)})))))))
   (i64.add (global.get $control) (i64.shl ${x} (i64.const 3))))`;
 
-/** Bytes of the slots of the class whose cell is $p. */
+/** Sets $x to the slot size in bytes of the class whose cell is $p. */
 const slotBytes = `
   (local.set $x (i64.shr_u (i64.sub ${p} (global.get $control)) (i64.const 3)))
   (local.set $x (if (result i64) (i64.le_u ${x} (i64.const ${TEXT_SLOT.FINE_CLASSES}))
     (then (i64.shl ${x} (i64.const ${Math.log2(TEXT_SLOT.GRAIN)})))
     (else (i64.shl (i64.const ${TEXT_SLOT.MAX_FINE}) (i64.sub ${x} (i64.const ${TEXT_SLOT.FINE_CLASSES}))))))`;
 
-/** A new string of $n units, at least 1, whose text is to be written: its reference, 0 when there is no room. */
+/**
+ * Allocates a string of $n units, at least 1, with uninitialized text. Returns its reference, 0 if there is no space or
+ * handle.
+ */
 const NEW = `
 (func $new (param $n i32) (result i64) (local $p i64) (local $q i64) (local $x i64) (local $e i64) (local $w i64)
   (local.set $w ${control(STRING_CONTROL.HANDLES_TOP)})
-  (if (i64.eq ${w} ${control(STRING_CONTROL.HANDLES)}) (then ${lack(SHORTAGE.HANDLES)} (return (i64.const 0))))
+  (if (i64.eq ${w} ${control(STRING_CONTROL.HANDLES)}) (then ${
+  recordShortage(SHORTAGE.HANDLES)
+} (return (i64.const 0))))
   (local.set $p (call $cell ${n}))
   (local.set $q (i64.load offset=${STRING_CONTROL.FREE} ${p}))
   (if (i64.eqz ${q})
@@ -100,7 +107,7 @@ const NEW = `
       (local.set $q ${control(STRING_CONTROL.TOP)})
       (local.set $x (i64.add ${q} ${x}))
       (if (i64.gt_u ${x} ${control(STRING_CONTROL.END)}) (then
-        ${lack(SHORTAGE.TEXT)}
+        ${recordShortage(SHORTAGE.TEXT)}
         (return (i64.const 0))))
       ${setControl(STRING_CONTROL.TOP, x)})
     (else (i64.store offset=${STRING_CONTROL.FREE} ${p} (i64.load ${q}))))
@@ -112,12 +119,12 @@ const NEW = `
   (i32.store offset=${STRING_ENTRY.READABLE} ${e} ${n})
   (i32.store offset=${STRING_ENTRY.LENGTH} ${e} (i32.add ${n} (i32.const 1)))
   ${w})`;
-/** Address of the text of $w, which is new. */
+/** The address of the text of the new string $w. */
 const newUnits = units(
   `(i64.add ${control(STRING_CONTROL.ORIGIN)} (i64.shl ${w} (i64.const ${ENTRY_SHIFT})))`,
 );
 
-/** Copies $n units to a slot, eight bytes at a time: up to SLACK bytes more. */
+/** Copies $n units to a slot, eight bytes at a time; may write up to SLACK bytes more. */
 const COPY = `
 (func $copy (param $p i64) (param $q i64) (param $n i32) (local $x i64)
   (if (i32.ge_u ${n} (i32.const ${LONG_COPY})) (then (memory.copy ${p} ${q} ${bytesOf(n)}) (return)))
@@ -128,7 +135,7 @@ const COPY = `
     ${advance("p", 8)} ${advance("q", 8)}
     (br $more))))`;
 
-/** The string of unit $a alone; 0 when there is no room. */
+/** The string of the single unit $a; 0 if there is no space or handle. */
 const SINGLE = `
 (func $single (param $a i32) (result i64) (local $p i64) (local $w i64)
   (local.set $p (i64.add (global.get $control) (i64.shl ${wide(a)} (i64.const 2))))
@@ -143,8 +150,8 @@ const SINGLE = `
   ${w})`;
 
 /**
- * Compares four units at $p with four at $q until $n units, less than 2³¹, are done or some differ: those are $x and $y then. Reads up to SLACK
- * bytes more, which slots have.
+ * Compares four units at $p with four at $q until all $n units (less than 2³¹) are compared or some differ; in that
+ * case $x and $y contain them. Reads up to SLACK bytes beyond the text, inside the slots.
  */
 const FIND_DIFFERENCE = `
   (local.set $p ${units(e)})
@@ -157,13 +164,16 @@ const FIND_DIFFERENCE = `
     ${advance("p", 8)} ${advance("q", 8)}
     (local.set $n (i32.sub ${n} (i32.const 4)))
     (br $more)))`;
-/** Which of the four units differ first. */
+/** The index of the first differing unit among four. */
 const different = `(i32.shr_u (i32.wrap_i64 (i64.ctz (i64.xor ${x} ${y}))) (i32.const 4))`;
-/** That unit of $x or $y, when $m is its number. */
+/** Unit $m of $x or $y. */
 const differentUnit = (four: string) =>
   `(i32.and (i32.wrap_i64 (i64.shr_u ${four} ${wide(`(i32.shl ${m} (i32.const 4))`)})) (i32.const 0xffff))`;
 
-/** Bodies: they return the result, or branch to $leave; LOCALS and $w, of the result's type, are there. */
+/**
+ * Function bodies. They return the result, or branch to $leave to fall back; LOCALS and $w, which has the type of the
+ * result, are declared.
+ */
 const BODIES: Readonly<Record<StringBuiltin, string>> = {
   length: `${setE}
   (br_if $leave (i32.eqz ${isString(e)}))
@@ -289,7 +299,7 @@ const BODIES: Readonly<Record<StringBuiltin, string>> = {
   (if (i32.ge_u ${n} (i32.const ${LONG_COPY})) (then
     (memory.copy ${p} ${q} ${bytesOf(n)})
     (return ${n})))
-  ;; Nothing may be written behind the array's last unit.
+  ;; Writes must not go beyond the last unit of the array.
   (local.set $x (i64.add ${p} ${bytesOf(n)}))
   (block $done (loop $more
     (br_if $done (i64.gt_u (i64.add ${p} (i64.const 8)) ${x}))
@@ -304,7 +314,7 @@ const BODIES: Readonly<Record<StringBuiltin, string>> = {
   (return ${n})`,
 };
 
-/** Frees the handles from SWEPT on that machine code has given away and that have no mark. */
+/** Frees the unmarked handles from SWEPT on that have strings. */
 const SWEEP = `
 (func (export "sweep") (local $w i64) (local $q i64) (local $y i64) (local $e i64) (local $p i64) (local $x i64)
   (local.set $w ${control(STRING_CONTROL.SWEPT)})
@@ -328,7 +338,7 @@ const SWEEP = `
     ${advance("w", 8)} ${advance("e", STRING_ENTRY.SIZE)} ${advance("q", 1)}
     (br_if $numbers (i64.lt_u ${q} ${y}))))`;
 
-/** Types as machine code sees them. */
+/** Value types of machine code. */
 const typeOf = (letter: string): "i32" | "i64" => letter === "i" ? "i32" : "i64";
 
 function functionOf(name: StringBuiltin): string {
@@ -350,7 +360,7 @@ function importOf(name: StringBuiltin): string {
   return `(import "runtime" "${name}" (func $runtime_${name} (param ${params}) (result ${typeOf(result)})))`;
 }
 
-/** The module's text. */
+/** The text of the module. */
 export const STRING_CODE = `(module $strings
 ${STRING_BUILTIN_NAMES.map(importOf).join("\n")}
 (import "runtime" "control" (global $control i64))

@@ -1,13 +1,14 @@
 /**
- * The guest side of one JavaScript realm: the thread state that machine code and JavaScript share, the guest stack, the ways
- * in (`call`, `resume`), and the loop that serves what parked guest code asks for.
+ * The guest side of one JavaScript realm: the thread state that machine code and JavaScript share, the guest stack, the
+ * entries (`call`, `resume`), and the loop that serves the requests of parked guest code.
  *
  *     JavaScript ── call() ──▶ guest runs ──▶ DONE                        result in SLOTS
  *                                  └──▶ HOST, BUILTIN: parked ─▶ serve in JavaScript ─▶ resume() ──▶ …
  *                                  └──▶ TRAP                              TrapError
  *
- * Invariant: no JavaScript runs while the stack pointer is on the guest stack. A nested call begins below what is parked:
- * whenever the host is in control, GUEST_SP is where the next fresh call starts. Parking moves it down, resuming back up.
+ * Invariant: no JavaScript runs while the stack pointer is on the guest stack. A nested call begins below the parked
+ * frames: while the host is in control, GUEST_SP is the start of the next call. Parking decreases it and resuming
+ * restores it.
  */
 import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD } from "../../abi/context_layout.ts";
 import type { ProcessStubs, Target } from "../../codegen/target.ts";
@@ -25,67 +26,71 @@ import { HandleTable } from "../boundary/handles.ts";
 import { NativeRegion } from "../memory/native_region.ts";
 import { UnwindTable } from "../exceptions/unwind_table.ts";
 
-/** Bytes of guest stack that an instance may use at most. */
+/** Maximum guest stack of an instance in bytes. */
 export const STACK_BYTES: number = 1 << 20;
 /**
- * Bytes of guest stack that a thread has. Code that counts the depth of calls itself, in units of wasm, may use all of it: frames of machine
- * code are smaller than 16 times what they count for.
+ * Size of the guest stack of a thread in bytes. Code that counts the call depth in abstract units may use all of it:
+ * its machine frames are smaller than 16 bytes per counted unit.
  */
 const THREAD_STACK_BYTES = 1 << 24;
-/** The value of THREAD.FUEL while nothing limits it: more than any program can use. */
+/** The value of THREAD.FUEL without a limit: more than any program can use. */
 export const UNLIMITED_FUEL: bigint = 2n ** 62n;
-/** Stack left, in units of wasm, while nothing counts. */
+/** The value of THREAD.DEPTH_LEFT without a limit. */
 const UNCOUNTED_DEPTH = 0x7fffffff;
-/** Inaccessible bytes below the stack: any prologue that moves the stack pointer further probes it. */
+/** Size of the inaccessible guard range below the stack in bytes; prologues with larger frames probe it. */
 export const STACK_GUARD_BYTES: number = 1 << 16;
 /** Bytes above the stack limit that small leaf functions may use without a check. */
 const STACK_SLACK_BYTES = 4096;
 
-/** Offset behind the thread state of the previous handlers of the fault signals. */
+/** Offset of the previous handlers of the fault signals, after the thread state. */
 const HANDLERS = THREAD.SIZE;
 
 const PARK_INDEX = THREAD.PARK_INDEX >> 2;
 const PARK_CONTEXT = THREAD.PARK_CONTEXT >> 2;
 const DEPTH_LEFT = THREAD.DEPTH_LEFT >> 2;
 
-/** What parked guest code needs of the runtime. */
+/** The services of the runtime for parked guest code. */
 export interface ThreadServices {
-  /** Runs builtin `index` for the code of the instance whose VM context is at `context`. May throw a TrapError. */
+  /** Runs builtin `index` for the instance whose VM context is at `context`. May throw a TrapError. */
   serveBuiltin(index: number, context: number): void;
-  /** Host function `index` of the instance whose VM context is at `context`. */
+  /** The service of host function `index` of the instance whose VM context is at `context`. */
   hostService(context: number, index: number): HostService | undefined;
   /** The error of the trap that the thread state describes. */
   trapError(): Error;
   /** The error of a call whose deadline passed while it was not running; with its frames if it is `parked`. */
   interruption(parked: boolean): Error;
-  /** Does compiled code catch what the host threw while it is parked? If so, resuming continues at the handler. */
+  /**
+   * True if compiled code handles an error that the host threw while the guest was parked; resuming then continues at
+   * the handler.
+   */
   hasHandler(error: unknown): boolean;
   /**
-   * The last call has ended: a safepoint for sweeping, unless results still wait in the slots, which are no roots.
+   * Called at a safepoint, when the outermost call has ended. No sweep may run if results are still in the slots, which
+   * are not roots (`resultsWait`).
    */
   atSafepoint(resultsWait?: boolean): void;
 }
 
-/** The frames of one suspended call, in memory outside the stack: words there are roots of references. */
+/** The saved frames of one suspended call, in memory outside the stack; their words are conservative roots. */
 export interface SuspendedFrames {
   block: ContextBlock;
-  /** 0 while the call is running. */
+  /** Size of the saved frames in bytes; 0 while the call is running. */
   bytes: number;
 }
 
-/** The machine code that a process needs once; a backend makes it, artifacts carry it. */
+/** The machine code that each process needs once; made by a backend and stored in artifacts. */
 export interface ProcessCode {
   readonly stubs: ProcessStubs;
-  /** Target.cacheMaintenance, where it is needed. */
+  /** Code of Target.cacheMaintenance, if the target needs it. */
   readonly maintenance: Uint8Array | undefined;
 }
 
-/** The process code of a backend for a host. */
+/** The process code of a target for an operating system. */
 export function processCodeOf(target: Target, os: string): ProcessCode {
   return { stubs: target.processStubs(os), maintenance: target.cacheMaintenance?.() };
 }
 
-/** The cache maintenance, callable; undefined where none is needed. */
+/** Makes the cache-maintenance code callable; undefined if the target needs none. */
 function cacheMaintenance(host: Host, text: Uint8Array | undefined): CacheMaintenance | undefined {
   if (text === undefined) return undefined;
   const { maintain } = host.nativeLibrary(text, { maintain: { offset: 0, params: ["i64", "i64"], result: "void" } });
@@ -98,38 +103,38 @@ export class GuestThread {
   readonly arena: CodeArena;
   readonly contexts: ContextArena;
   readonly handles: HandleTable = new HandleTable(REF_TAG.HOST);
-  /** Exceptions that compiled code holds as exnref. */
+  /** Exceptions to which compiled code holds an exnref. */
   readonly exceptions: HandleTable = new HandleTable(REF_TAG.EXCEPTION);
   /** The thread state. */
   readonly state: NativeRegion;
-  /** What machine code has of exceptions. */
+  /** The native unwinding state shared with machine code. */
   readonly unwindTable: UnwindTable;
   readonly records: ExceptionRecords;
-  /** Absolute addresses of code in the process stubs. */
+  /** Addresses of process stubs. */
   readonly trapExit: number;
   readonly tailReturn: number;
-  /** The guest stack, for walking it. */
+  /** The guest stack, for stack walks. */
   readonly stack: NativeRegion;
   readonly stackLow: number;
   readonly stackHigh: number;
-  /** Begins the call that the CALL_* fields describe. */
+  /** Begins the call that the CALL_* fields of the thread state describe. */
   readonly call: () => number;
   readonly resume: () => number;
-  /** Frames of calls that wait for a promise or for their next slice: words there are roots of references. */
+  /** Frames of suspended and preempted calls; their words are conservative roots. */
   readonly suspended: Set<SuspendedFrames> = new Set();
-  /** A call from JavaScript has something to do first: sweep, or ask whether it may be made now. */
+  /** Set if a call from JavaScript must first sweep, or check whether it may run now. */
   attention = false;
   #sweepDue = false;
   #preempted = 0;
-  /** How long the code of an asynchronous call runs before the event loop gets a turn. */
+  /** The length of a slice in milliseconds: how long an asynchronous call runs before the event loop gets a turn. */
   sliceMs = 8;
-  /** How often a slice has ended before its call. */
+  /** The number of preemptions so far. */
   preemptions = 0;
-  /** When running code is interrupted, on the clock of performance.now(). */
+  /** The time at which running code is interrupted, on the clock of performance.now(). */
   deadline = Infinity;
   #watched = Infinity;
   #watchdog: Watchdog | undefined;
-  /** Nested calls from JavaScript that are under way. */
+  /** The number of nested calls from JavaScript in progress. */
   depth = 0;
   readonly services: ThreadServices;
 
@@ -159,7 +164,8 @@ export class GuestThread {
 
     const { stubs } = code;
     host.ensureSignalStack();
-    // Each realm's handler chains to the one before it. Several may be installed at once, so who was before is only known afterwards.
+    // Each realm's handler chains to the previous one. Several realms may install handlers at once, so the previous one
+    // is known only after the installation.
     const places = new Map([
       [system.SIGSEGV, HANDLERS + OLD_HANDLERS.SEGV],
       [system.SIGBUS, HANDLERS + OLD_HANDLERS.BUS],
@@ -196,7 +202,7 @@ export class GuestThread {
     return base;
   }
 
-  /** Fills the header of a fresh VM context, whose functions may begin in the uppermost `stackBytes` of the stack. */
+  /** Initializes the header of a VM context, whose functions may use the uppermost `stackBytes` of the stack. */
   initContext(region: NativeRegion, offset: number, instance: number, stackBytes: number, metered: boolean): void {
     region.setWord(offset + CONTEXT.THREAD, this.state.address);
     const lowest = Math.max(this.stackLow, this.stackHigh - stackBytes) + STACK_SLACK_BYTES;
@@ -209,7 +215,7 @@ export class GuestThread {
     region.i32[(offset + CONTEXT.METERED) >> 2] = metered ? 1 : 0;
   }
 
-  /** Runs `call` with at most `units` of stack for code that counts the depth of calls. */
+  /** Runs `call` with a stack budget of at most `units` for code that counts the call depth. */
   withDepth<T>(units: number, call: () => T): T {
     const { i32 } = this.state;
     const before = i32[DEPTH_LEFT]!;
@@ -221,7 +227,7 @@ export class GuestThread {
     }
   }
 
-  /** References have piled up: sweep at the next safepoint. */
+  /** Set if many references have accumulated: the next safepoint sweeps. */
   get sweepDue(): boolean {
     return this.#sweepDue;
   }
@@ -231,7 +237,7 @@ export class GuestThread {
     this.attention = due || this.#preempted > 0;
   }
 
-  /** Calls that are between two slices. */
+  /** The number of preempted calls. */
   get preempted(): number {
     return this.#preempted;
   }
@@ -248,20 +254,20 @@ export class GuestThread {
     this.attention = count > 0 || this.#sweepDue;
   }
 
-  /** Are deadlines supported here? */
+  /** True if deadlines are supported on this host. */
   get canWatch(): boolean {
     return canWatch(this.host);
   }
 
   /**
-   * When polls begin to fault, on the clock of performance.now(); Infinity for never. It is never later than the deadline; a poll that
-   * faults earlier than anybody wanted it to only sets it anew.
+   * The time from which polls fault, on the clock of performance.now(); Infinity for never. It is never later than the
+   * deadline. A poll that faults too early only sets it again.
    */
   get watched(): number {
     return this.#watched;
   }
 
-  /** Lets polls fault from `at` on. Throws an Error where deadlines are not supported. */
+  /** Makes polls fault from time `at` on. Throws an Error if deadlines are not supported. */
   watch(at: number): void {
     if (this.#watched !== Infinity) {
       this.#watched = Infinity;
@@ -273,7 +279,7 @@ export class GuestThread {
     watchdog.arm(at - performance.now());
   }
 
-  /** Is a word anywhere in guest frames? */
+  /** True if `word` occurs in the guest frames. */
   holdsWord(word: number): boolean {
     const low = word >>> 0;
     const high = (word / 0x1_0000_0000) >>> 0;
@@ -285,7 +291,10 @@ export class GuestThread {
     return false;
   }
 
-  /** Guest frames wherever they are: what is parked on the stack, and what suspended calls left. For finding references in them. */
+  /**
+   * All guest frames, for conservative scanning: the parked frames on the stack and the saved frames of suspended
+   * calls.
+   */
   *guestFrames(): Generator<{ region: NativeRegion; offset: number; bytes: number }> {
     const sp = this.state.word(THREAD.GUEST_SP);
     yield { region: this.stack, offset: sp - this.stackLow, bytes: this.stackHigh - sp };
@@ -293,8 +302,9 @@ export class GuestThread {
   }
 
   /**
-   * Serves a call that did not end at once; returns when it is done, throws when it traps or a host function throws.
-   * `context` (its two halves) and `hostServices` are those of the instance that was called: the usual one to park.
+   * Serves a call that has returned a status other than DONE. Returns when the call is done; throws if it traps or a
+   * host function throws. `contextLo`, `contextHi` and `hostServices` are those of the called instance, which parks
+   * most often.
    */
   serve(status: number, contextLo: number, contextHi: number, hostServices: readonly HostService[]): void {
     const { i32 } = this.state;
@@ -318,7 +328,7 @@ export class GuestThread {
           } while (status !== STATUS.DONE);
         } catch (error) {
           if (status === STATUS.TRAP) throw error;
-          // What interrupts the guest is not for it to catch.
+          // Guest code cannot catch an interruption.
           if (status === STATUS.POLL || !this.services.hasHandler(error)) {
             this.abandon();
             throw error;
@@ -332,7 +342,7 @@ export class GuestThread {
     }
   }
 
-  /** A poll has found its page closed: the deadline, or only the end of a slice of a call further out. */
+  /** Handles a poll that faulted: the deadline has passed, or only the slice of an outer call has ended. */
   #polled(): void {
     if (performance.now() >= this.deadline) throw this.services.trapError();
     this.watch(this.deadline);
@@ -345,7 +355,7 @@ export class GuestThread {
     if (promise !== undefined) refusePromise(service, promise);
   }
 
-  /** Serves what is not a host function; returns the service of one. Throws the error of a trap. */
+  /** Serves a status of any instance. Returns the service if it is a host call; throws the error of a trap. */
   serveOther(status: number): HostService | undefined {
     const index = this.state.i32[PARK_INDEX]!;
     const context = this.state.word(THREAD.PARK_CONTEXT);
@@ -360,17 +370,17 @@ export class GuestThread {
     return service;
   }
 
-  /** Drops the guest code that is parked: the next call starts where its activation began (the parked frame's first word). */
+  /** Drops the parked guest code: the next call starts where its activation began (first word of the parked frame). */
   abandon(): void {
     const parked = this.state.word(THREAD.GUEST_SP);
     this.state.setWord(THREAD.GUEST_SP, this.stack.word(parked - this.stackLow));
   }
 }
 
-/** A synchronous call has met a promise: the value, where one can be, else an error. */
+/** Handles a promise in a synchronous call: passes it as the value if the result type permits, otherwise throws. */
 function refusePromise(service: HostService, promise: PromiseLike<unknown>): void {
   if (service.takesPromise) return service.deliver(promise);
-  promise.then(undefined, () => {}); // nobody is left to hear of its rejection
+  promise.then(undefined, () => {}); // no code observes its rejection
   throw new SuspensionError(
     `The import ${service.label} returned a promise: call the instance with callAsync to wait for it`,
   );

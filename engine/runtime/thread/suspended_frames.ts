@@ -1,19 +1,22 @@
 /**
- * Frames of suspended calls. Guest frames hold no address of the stack they lie on, except the first word of what a parked call leaves
- * (context_layout.ts, PARKED), so a call that waits need not occupy a stack: its frames are copied off and, when it goes on, put
- * back wherever the guest stack then ends.
+ * Saves and restores the frames of suspended calls. Guest frames contain no stack address except the first word of a
+ * parked frame (context_layout.ts, PARKED), so a waiting call need not occupy the stack: its frames are copied off and
+ * later restored at the then current end of the guest stack.
  *
- * In: a guest thread whose innermost activation is parked. Out: a thread as if that activation had never been, and its frames.
+ * In: a guest thread whose innermost activation is parked. Out: the thread without that activation, and its frames.
  */
 import { PARKED, THREAD } from "../../abi/context_layout.ts";
 import { ExhaustionError } from "../../errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
 import type { GuestThread, SuspendedFrames } from "./guest_thread.ts";
 
-/** Up to so many bytes are copied word by word: making views costs more. */
+/** Up to this many bytes are copied word by word; creating views costs more. */
 const SHORT_BYTES = 512;
 
-/** Takes the innermost activation, which must be parked, off the stack. Returns where it is: `frames`, if they are given. */
+/**
+ * Copies the innermost activation, which must be parked, off the stack. Returns the saved frames, reusing `frames` if
+ * given.
+ */
 export function saveFrames(thread: GuestThread, frames: SuspendedFrames | undefined): SuspendedFrames {
   const { state, stack, stackLow, contexts } = thread;
   const parked = state.word(THREAD.GUEST_SP) - stackLow;
@@ -33,7 +36,10 @@ export function saveFrames(thread: GuestThread, frames: SuspendedFrames | undefi
   return frames;
 }
 
-/** Puts frames back as the innermost activation, parked as it was. Throws ExhaustionError when the stack has no room for them. */
+/**
+ * Restores saved frames as the innermost activation, parked as before. Throws ExhaustionError if the stack has no room
+ * for them.
+ */
 export function restoreFrames(thread: GuestThread, frames: SuspendedFrames): void {
   const { state, stack, stackLow } = thread;
   const entry = state.word(THREAD.GUEST_SP);
@@ -46,7 +52,7 @@ export function restoreFrames(thread: GuestThread, frames: SuspendedFrames): voi
   frames.bytes = 0;
 }
 
-/** The call has ended, or will not go on. */
+/** Frees the saved frames of a call that has ended or will not resume. */
 export function discardFrames(thread: GuestThread, frames: SuspendedFrames): void {
   if (thread.suspended.delete(frames)) thread.contexts.release(frames.block);
 }

@@ -1,16 +1,18 @@
 /**
- * Where in the source an instruction comes from, by the DWARF line tables of a module (custom sections .debug_line, .debug_line_str and
- * .debug_str; versions 2 to 5 of the format: DWARF 5, section 6.2, and "DWARF for WebAssembly"). In: a module's custom sections. Out: a function from
- * offsets in the content of the code section, which is what addresses mean there, to file, line and column.
+ * Source locations of instructions, from the DWARF line tables of a module (custom sections .debug_line,
+ * .debug_line_str and .debug_str; format versions 2 to 5: DWARF 5, section 6.2, and "DWARF for WebAssembly"). In: the
+ * custom sections of a module. Out: a function from offsets in the contents of the code section, which are the
+ * addresses of that format, to file, line and column.
  *
- * Nothing is trusted: a unit that makes no sense is left out, as are rows of code that the linker dropped (their address is 0 or at the very
- * end). Invariant: work and memory are bounded by a small multiple of the sections' size, since every row needs a byte of its program.
+ * The input is untrusted: malformed units are skipped, and so are rows of code that the linker removed (their address
+ * is 0 or near the end of the address space). Invariant: work and memory are bounded by a small multiple of the
+ * sections' size, because every row needs at least one byte of line-number program.
  */
 import { ByteReader } from "../../base/bytes.ts";
 import type { SourcePlace } from "../../errors.ts";
 import type { CustomSection } from "../../wasm/module.ts";
 
-/** File, line and column of an offset in the code section's content. */
+/** Maps an offset in the contents of the code section to its source location. */
 export type DebugLines = (codeOffset: number) => SourcePlace | undefined;
 
 const OP = {
@@ -36,27 +38,27 @@ const FORM = {
   LINE_STRP: 0x1f,
 };
 const CONTENT = { PATH: 1, DIRECTORY: 2 };
-/** Addresses from here on are those of code that was dropped. */
+/** Addresses from here on are tombstones of removed code. */
 const TOMBSTONES = 0xfffffff0;
-/** Columns of a row: address, file, line, column. */
+/** Words per row: address, file, line, column. */
 const ROW = 4;
 
-/** Rows of all units, and the sequences of rows with ascending addresses. */
+/** The rows of all units, and sequences of rows with ascending addresses. */
 interface Lines {
   rows: Uint32Array;
   length: number;
   files: string[];
-  /** Per sequence: first row, row after the last. */
+  /** Per sequence: the first row, and the row after the last. */
   sequences: { from: number; to: number }[];
 }
 
-/** Strings of other sections that a line table refers to. */
+/** String sections that line tables refer to. */
 interface Strings {
   str: Uint8Array;
   lineStr: Uint8Array;
 }
 
-/** The line tables of a module; undefined when it has none that can be read. */
+/** Reads the line tables of a module; undefined if it has no readable ones. */
 export function debugLines(customs: readonly CustomSection[]): DebugLines | undefined {
   const bytesOf = (name: string) => customs.find((section) => section.name === name)?.bytes ?? new Uint8Array(0);
   const section = bytesOf(".debug_line");
@@ -80,7 +82,10 @@ export function debugLines(customs: readonly CustomSection[]): DebugLines | unde
   };
 }
 
-/** The last k below `count` for which `holds`, which holds for the first ones; −1 for none. */
+/**
+ * Binary search: the last k below `count` for which `holds` is true, given that it is true for a prefix; −1 if for
+ * none.
+ */
 function lastBelow(count: number, holds: (k: number) => boolean): number {
   let low = 0;
   let high = count;
@@ -92,7 +97,7 @@ function lastBelow(count: number, holds: (k: number) => boolean): number {
   return low - 1;
 }
 
-/** Little-endian fixed-size numbers, which the reader of modules has no use for. */
+/** Reads a fixed-size little-endian number. */
 function fixed(reader: ByteReader, size: number): number {
   const bytes = reader.take(size);
   let value = 0;
@@ -106,7 +111,7 @@ function text(bytes: Uint8Array): string {
 
 function cString(reader: ByteReader): string {
   const end = reader.bytes.indexOf(0, reader.pos);
-  if (end < 0 || end >= reader.end) reader.fail("string without end");
+  if (end < 0 || end >= reader.end) reader.fail("unterminated string");
   const string = text(reader.take(end - reader.pos));
   reader.pos++;
   return string;
@@ -118,7 +123,7 @@ function stringAt(section: Uint8Array, offset: number): string {
   return text(section.subarray(offset, end < 0 ? section.length : end));
 }
 
-/** Reads the unit at `at` and returns where the next one begins; adds nothing of a unit that makes no sense. */
+/** Reads the unit at `at` and returns the offset of the next one; adds nothing if the unit is malformed. */
 function readUnit(section: Uint8Array, at: number, strings: Strings, lines: Lines): number {
   const { length } = lines;
   const sequences = lines.sequences.length;
@@ -148,7 +153,7 @@ function readProgram(reader: ByteReader, offsetSize: number, strings: Strings, l
   const program = reader.pos + headerLength;
   if (headerLength > reader.left) return;
   const minimum = reader.u8();
-  if (version >= 4) reader.u8(); // operations per instruction: 1
+  if (version >= 4) reader.u8(); // operations per instruction, 1
   reader.u8(); // is_stmt
   const lineBase = (reader.u8() << 24) >> 24;
   const lineRange = reader.u8();
@@ -196,7 +201,7 @@ function readProgram(reader: ByteReader, offsetSize: number, strings: Strings, l
     else if (op === OP.FIXED_ADVANCE_PC) address += fixed(reader, 2);
     else for (let left = operands[op - 1]!; left > 0; left--) reader.u32();
   }
-  lines.length = from; // a sequence without end
+  lines.length = from; // an unterminated sequence
 }
 
 function addRow(lines: Lines, address: number, file: number, line: number, column: number): void {
@@ -218,7 +223,9 @@ function joined(directory: string | undefined, name: string): string {
   return `${directory.replace(/\/$/, "")}/${name}`;
 }
 
-/** Versions 2 to 4: directories from 1 on, 0 is the one of the compilation, whose name is elsewhere. */
+/**
+ * Versions 2 to 4: directories are numbered from 1; 0 is the compilation directory, whose name is in another section.
+ */
 function readFiles(reader: ByteReader, files: string[]): void {
   const directories: string[] = [""];
   for (let name = cString(reader); name !== ""; name = cString(reader)) directories.push(name);
@@ -229,7 +236,7 @@ function readFiles(reader: ByteReader, files: string[]): void {
   }
 }
 
-/** Version 5: lists of entries that say themselves what they consist of. */
+/** Version 5: self-describing lists of entries. */
 function readFiles5(reader: ByteReader, offsetSize: number, strings: Strings, files: string[]): void {
   const directories: string[] = [];
   readEntries(reader, offsetSize, strings, (name) => directories.push(joined(directories[0], name)));
@@ -253,7 +260,7 @@ function readEntries(
       if (content === CONTENT.PATH && typeof value === "string") name = value;
       else if (content === CONTENT.DIRECTORY && typeof value === "number") directory = value;
     }
-    if (reader.pos === before) reader.fail("entries of nothing");
+    if (reader.pos === before) reader.fail("entries without formats");
     add(name, directory);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Makes errors of traps: what the trapping program counter means (trap table of its image), and which frames were on the
- * guest stack (call-site tables, walked by return address; there is no frame pointer). In: the thread state as the trap left
- * it. Out: TrapError, or ExhaustionError for a stack overflow, with the specification's message.
+ * Errors of traps. In: the thread state at the trap. Out: a TrapError, or an ExhaustionError for a stack overflow, with
+ * the specification's message and the guest frames. The trap table of the image maps the program counter to the trap;
+ * the stack walk follows return addresses through the call-site tables, because there is no frame pointer.
  */
 import { TAIL_FRAME, THREAD } from "../../abi/context_layout.ts";
 import { Bug, ExhaustionError, type SourcePlace, TrapError, type TrapFrame } from "../../errors.ts";
@@ -9,10 +9,10 @@ import type { CodeImage } from "../../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
 import { type GuestThread, STACK_GUARD_BYTES } from "../thread/guest_thread.ts";
 
-/** The most frames that a trap reports. */
+/** The maximum number of frames in a trap's error. */
 const MAX_FRAMES = 64;
 
-/** What the stack walk needs to know of the module an image belongs to. */
+/** The module of an image, as the stack walk uses it. */
 export interface ImageOwner {
   image: CodeImage;
   importedFuncCount: number;
@@ -20,11 +20,11 @@ export interface ImageOwner {
   funcName: (funcIndex: number) => string | undefined;
   moduleName: string | undefined;
   placeOf: (offset: number) => SourcePlace | undefined;
-  /** Is it code of our own, which frames do not show? */
+  /** True for intrinsic modules, whose frames are hidden. */
   internal: boolean;
 }
 
-/** Finds the owner of a code address. */
+/** Finds the module that owns a code address. */
 export type ImageLookup = (address: number) => ImageOwner | undefined;
 
 /** The error of the trap that the thread state describes. */
@@ -41,7 +41,7 @@ export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
     if (fault >= low - STACK_GUARD_BYTES && fault < low + thread.host.pageSize) code = TRAP.STACK_EXHAUSTED;
     else if (site !== undefined) code = site.code;
     else {return new Bug(
-        `Fault at code address ${pc.toString(16)} that is no trap site (data address ${fault.toString(16)})`,
+        `Fault at code address ${pc.toString(16)} without a trap site (data address ${fault.toString(16)})`,
       );}
   } else if (code === 0) {
     code = site?.code ?? 0;
@@ -49,7 +49,7 @@ export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
   const message = TRAP_MESSAGES[code] ?? `trap ${code}`;
   const frames: TrapFrame[] = [];
   if (owner !== undefined && site !== undefined) {
-    // A trap stub's return address may lie behind the last instruction of its function.
+    // The return address of a call to a trap stub may lie after the last instruction of the function.
     addFrames(frames, owner, fault !== 0 ? pc : pc - 1, site.pos, site.site);
     walk(frames, thread, sp + site.frame, lookup);
   } else if (owner !== undefined) {
@@ -61,10 +61,10 @@ export function trapError(thread: GuestThread, lookup: ImageLookup): Error {
   return code === TRAP.STACK_EXHAUSTED ? new ExhaustionError(message, frames) : new TrapError(message, frames);
 }
 
-/** How many words above a parked stack pointer the parking stubs may keep before the return address of the parked call. */
+/** Maximum number of words between a parked stack pointer and the return address of the parked call. */
 const PARK_WORDS = 16;
 
-/** The frames of code that is parked: from the first return address of ours above the parked stack pointer. */
+/** The frames of parked code, starting at the first known return address above the parked stack pointer. */
 export function parkedFrames(thread: GuestThread, lookup: ImageLookup): TrapFrame[] {
   const frames: TrapFrame[] = [];
   const sp = thread.state.word(THREAD.GUEST_SP);
@@ -79,7 +79,7 @@ export function parkedFrames(thread: GuestThread, lookup: ImageLookup): TrapFram
   return frames;
 }
 
-/** A frame of `owner`. */
+/** A frame of function `funcIndex` at code offset `offset`. */
 function frameOf(owner: ImageOwner, funcIndex: number, offset: number): TrapFrame {
   const funcName = owner.funcName(funcIndex);
   const place = owner.placeOf(offset);
@@ -93,7 +93,7 @@ function frameOf(owner: ImageOwner, funcIndex: number, offset: number): TrapFram
   };
 }
 
-/** Adds the frame of a site, inlined calls included, innermost first. */
+/** Adds the frames of a call or trap site, innermost inlined call first. */
 function addFrames(frames: TrapFrame[], owner: ImageOwner, pc: number, pos: number, site: number): void {
   const defined = owner.image.functionAt(pc);
   if (defined < 0 || owner.internal) return;
@@ -107,7 +107,7 @@ function addFrames(frames: TrapFrame[], owner: ImageOwner, pc: number, pos: numb
   frames.push(frameOf(owner, owner.importedFuncCount + defined, offset));
 }
 
-/** Follows return addresses from the one stored at `at` for as long as they lie in images. */
+/** Adds frames by following return addresses, starting with the one stored at `at`, while they belong to images. */
 function walk(frames: TrapFrame[], thread: GuestThread, at: number, lookup: ImageLookup): void {
   const { stack, stackLow: low, stackHigh: high } = thread;
   while (frames.length < MAX_FRAMES && at >= low && at + 8 <= high) {
