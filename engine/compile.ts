@@ -1,9 +1,10 @@
 /**
- * The compiler on one screen: Module → ValidModule → per function { IrFunction → VCode → machine code } → bytes and tables.
- * Pure: options and CPU features in, bytes out; the same on every host. Placing the code in memory is the runtime's.
+ * The compiler on one screen: Module → ValidModule → per function { IrFunction → VCode → machine code } → bytes and
+ * tables. Pure: options and CPU features in, bytes out; the same on every host. Placing the code in memory is the
+ * runtime's.
  *
- * Functions are compiled callees first, so that a direct call knows which registers its callee writes. Bodies may be shared among threads (parallel/),
- * which are told from outside; the bytes are the same.
+ * Functions are compiled callees first, so that a direct call knows which registers its callee writes. Bodies may be
+ * shared among threads (parallel/), which are told from outside; the bytes are the same.
  */
 import { compileBodies } from "./baseline/compile_bodies.ts";
 import { withKernel } from "./baseline/kernel_forms.ts";
@@ -41,8 +42,8 @@ export interface CompileOptions {
   unchecked?: boolean;
   cpu: ReadonlySet<string>;
   /**
-   * The baseline tier compiles in one quick pass, and leaves bodies that it does not cover to the optimizing compiler; the default is the
-   * optimizing compiler for all.
+   * The baseline tier compiles in one quick pass, and leaves bodies that it does not cover to the optimizing compiler;
+   * the default is the optimizing compiler for all.
    */
   tier?: Tier;
   /** Poll for deadlines at loop headers and in functions that call. */
@@ -54,8 +55,8 @@ export interface CompileOptions {
   /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
   verify?: boolean;
   /**
-   * Compiles all bodies, with others: into the work's code and inline sites, in the order of one thread. `declined`: it has done nothing; `failed`: the work is
-   * worth nothing any more.
+   * Compiles all bodies, with others: into the work's code and inline sites, in the order of one thread. `declined`: it
+   * has done nothing; `failed`: the work is worth nothing any more.
    */
   share?: ((work: BodyWork) => "done" | "declined" | "failed") | undefined;
 }
@@ -95,7 +96,10 @@ class Workspace {
 /** The workspace of the last compilation, for the next one to take. */
 let spare: Workspace | undefined;
 
-/** Compiles a module. Throws InvalidError (also for bodies), UnsupportedError, or a RangeError for implementation limits. */
+/**
+ * Compiles a module. Throws InvalidError (also for bodies), UnsupportedError, or a RangeError for implementation
+ * limits.
+ */
 export function compileModule(module: Module, options: CompileOptions): CompiledCode {
   const valid = validateModule(module, options.features, { bodies: false });
   rejectUncompiled(valid);
@@ -192,7 +196,9 @@ function finishImage(
   };
 }
 
-/** What the compilation of every body of a module reads. `summaries` are those of the same module, if somebody has them. */
+/**
+ * What the compilation of every body of a module reads. `summaries` are those of the same module, if somebody has them.
+ */
 export function compilerState(
   valid: ValidModule,
   options: CompileOptions,
@@ -229,7 +235,10 @@ function withWorkspace(action: (space: Workspace) => void): void {
   spare = space;
 }
 
-/** Runs `action` with what compiles one body into some code; that returns the function's inline sites, three words each, when it has any. */
+/**
+ * Runs `action` with what compiles one body into some code; that returns the function's inline sites, three words each,
+ * when it has any.
+ */
 export function withBodyCompiler(
   { env, context, options }: Pick<BodyWork, "env" | "context" | "options">,
   action: (compile: (code: MachineCode, index: number) => number[]) => void,

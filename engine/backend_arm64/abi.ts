@@ -7,9 +7,10 @@
  *     preserved    sp, x28 (context), x26 and x27 (memory 0 of the context, as fresh as its fields); nothing else
  *     i32 values   are zero-extended to 64 bits in registers, always
  *
- * sp is a multiple of 16. The runtime walks stacks as if calls pushed return addresses: a site's `frame` is the distance from sp to
- * the saved return address, and the caller's sp lies 8 bytes above that. So functions save x30 in the uppermost word of
- * their frame, and nobody needs an alignment of GUEST_SP (parked frames begin 24 bytes below an aligned sp).
+ * sp is a multiple of 16. The runtime walks stacks as if calls pushed return addresses: a site's `frame` is the
+ * distance from sp to the saved return address, and the caller's sp lies 8 bytes above that. So functions save x30 in
+ * the uppermost word of their frame, and nobody needs an alignment of GUEST_SP (parked frames begin 24 bytes below an
+ * aligned sp).
  *
  *     frame of a function, N bytes                 a parked call (guest stack while the host runs)
  *       [sp + N − 8]  return address                 [GUEST_SP + 24]  frame of the code at RESUME, a call site like any
@@ -17,9 +18,10 @@
  *       [sp]          slot 0                         [GUEST_SP +  8]  VM context of the parked code
  *                                                    [GUEST_SP]       GUEST_SP as it was when the activation began
  *
- * A function without calls has no frame, or one without return address: x30 keeps it. When such a function faults, the handler
- * writes x30 to [sp − 8] and reports sp − 16; therefore the frame of a faulting site is FAULT_FRAME greater than its distance to
- * where the return address is (or would be, right below the frame, in functions that have not saved it: distance −8).
+ * A function without calls has no frame, or one without return address: x30 keeps it. When such a function faults, the
+ * handler writes x30 to [sp − 8] and reports sp − 16; therefore the frame of a faulting site is FAULT_FRAME greater
+ * than its distance to where the return address is (or would be, right below the frame, in functions that have not
+ * saved it: distance −8).
  */
 import { argumentLocations } from "../codegen/abi_locations.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Branches of arm64, for codegen/branch_relaxation.ts. Conditional branches start as the one word in the buffer and grow to two (the
- * opposite branch over an unconditional one) while their target is too far; growing never shortens another distance, so the choice
- * ends. Jumps to the next instruction disappear.
+ * Branches of arm64, for codegen/branch_relaxation.ts. Conditional branches start as the one word in the buffer and
+ * grow to two (the opposite branch over an unconditional one) while their target is too far; growing never shortens
+ * another distance, so the choice ends. Jumps to the next instruction disappear.
  */
 import { type BranchForms, finishFunction, padding, placeLabels, putWord } from "../codegen/branch_relaxation.ts";
 import { type Emission, KIND } from "./emission.ts";

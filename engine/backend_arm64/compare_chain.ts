@@ -1,10 +1,10 @@
 /**
- * Conditions that are the AND or OR of two comparisons, without a branch or a value between them: the second is a conditional comparison
- * (CCMP, CCMN, FCCMP), which compares only where the first leaves the question open, and otherwise sets the flags that its own condition
- * wants to see.
+ * Conditions that are the AND or OR of two comparisons, without a branch or a value between them: the second is a
+ * conditional comparison (CCMP, CCMN, FCCMP), which compares only where the first leaves the question open, and
+ * otherwise sets the flags that its own condition wants to see.
  *
- * The VCode instruction has the second's row. Its imm and disp hold, packed, what the second needs and the first comparison
- * (`packSecond`, `packFirst`); the registers of the first come before those of the second.
+ * The VCode instruction has the second's row. Its imm and disp hold, packed, what the second needs and the first
+ * comparison (`packSecond`, `packFirst`); the registers of the first come before those of the second.
  */
 import { X } from "./instructions.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Words → text, from the rows: the text that an assembler (llvm-mc, no aliases) gives for the same word. For dumps, goldens and the
- * replay of tests/encode/arm64.txt; not fast.
+ * Words → text, from the rows: the text that an assembler (llvm-mc, no aliases) gives for the same word. For dumps,
+ * goldens and the replay of tests/encode/arm64.txt; not fast.
  */
 import { logicalValue } from "./immediates.ts";
 import { INSTRUCTION_ROWS, ROW_BITS, ROW_C, ROW_I, ROW_I_WIDTH, ROW_K, ROW_MASK, ROW_S } from "./instructions.ts";

@@ -1,7 +1,7 @@
 /**
- * Code of one arm64 function while it is being emitted: codegen/emission.ts, whose buffer holds words (branches among them, with their
- * targets open), plus what is particular here: fields for distances, and the distance to the poll page. branch_relaxation.ts turns a branch
- * whose target is too far into the opposite branch over an unconditional one.
+ * Code of one arm64 function while it is being emitted: codegen/emission.ts, whose buffer holds words (branches among
+ * them, with their targets open), plus what is particular here: fields for distances, and the distance to the poll
+ * page. branch_relaxation.ts turns a branch whose target is too far into the opposite branch over an unconditional one.
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import { FIXUP, FunctionEmission, OUT_OF_LINE } from "../codegen/emission.ts";
@@ -13,8 +13,8 @@ import { Assembler } from "./encoding.ts";
 import { X } from "./instructions.ts";
 
 /**
- * Kinds of fixups, with what x, y, z, w mean. BRANCH: the word at the mark is the branch, whose displacement field has y bits at bit z. Its
- * opposite differs in bit w.
+ * Kinds of fixups, with what x, y, z, w mean. BRANCH: the word at the mark is the branch, whose displacement field has
+ * y bits at bit z. Its opposite differs in bit w.
  */
 export const KIND = {
   ...FIXUP,

@@ -1,6 +1,6 @@
 /**
- * Emission of atomic operations without LSE: loops around an exclusive load and store. Only the load may fault: memory does not shrink.
- * x16 holds what is stored, x17 whether storing failed.
+ * Emission of atomic operations without LSE: loops around an exclusive load and store. Only the load may fault: memory
+ * does not shrink. x16 holds what is stored, x17 whether storing failed.
  */
 import { AUX_TRAP_SHIFT } from "../codegen/pseudo_ops.ts";
 import type { Emission } from "./emission.ts";

@@ -1,6 +1,6 @@
 /**
- * Emission of calls for arm64: the instructions that codegen/emit_calls.ts asks for, calls into other instances, tail calls, charges of
- * fuel and polls.
+ * Emission of calls for arm64: the instructions that codegen/emit_calls.ts asks for, calls into other instances, tail
+ * calls, charges of fuel and polls.
  */
 import { type CallForms, emitCallForms } from "../codegen/emit_calls.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
@@ -107,7 +107,10 @@ function handFuelOver(e: Emission): void {
   emitAt(e, e.context.fuel === true ? X.STR_X_U : X.LDR_X_U, FUEL, SCRATCH, THREAD.FUEL);
 }
 
-/** The register holds the fuel of the callee's code, whose context is still in x28, if that has any; memory does otherwise. */
+/**
+ * The register holds the fuel of the callee's code, whose context is still in x28, if that has any; memory does
+ * otherwise.
+ */
 function takeFuelBack(e: Emission): void {
   const metered = e.context.fuel === true;
   const done = e.newLabel();
@@ -163,8 +166,8 @@ export function emitTailCall(e: Emission, i: number, op: number): void {
 }
 
 /**
- * A tail call into another instance needs a frame after all, to come back to our caller's context (TAIL_FRAME); but not when
- * our own return address is such a frame's stub, for then nobody is left who wants ours.
+ * A tail call into another instance needs a frame after all, to come back to our caller's context (TAIL_FRAME); but not
+ * when our own return address is such a frame's stub, for then nobody is left who wants ours.
  */
 export function emitCrossTailCall(e: Emission): void {
   const { asm } = e;
@@ -209,8 +212,8 @@ export function emitColdCharge(e: Emission, i: number): void {
 }
 
 /**
- * Interruption point: reads the poll page of the code arena. The watchdog takes the page's access rights away, and the fault is the
- * trap. The distance to the page is data behind the function, which is patched when the image is placed.
+ * Interruption point: reads the poll page of the code arena. The watchdog takes the page's access rights away, and the
+ * fault is the trap. The distance to the page is data behind the function, which is patched when the image is placed.
  */
 export function emitPoll(e: Emission, i: number): void {
   const { asm } = e;

@@ -1,5 +1,6 @@
 /**
- * Emission of compares with their consumers (machine_ops.ts: CONSUMER) except the branch, which belongs to the block's end.
+ * Emission of compares with their consumers (machine_ops.ts: CONSUMER) except the branch, which belongs to the block's
+ * end.
  */
 import { operandVreg } from "../codegen/vcode.ts";
 import { TY } from "../ir/types.ts";

@@ -1,6 +1,6 @@
 /**
- * Emission of switches and of what stands behind a function's code: constants and the distance to the poll page. Edges are
- * codegen/emit_edges.ts's.
+ * Emission of switches and of what stands behind a function's code: constants and the distance to the poll page. Edges
+ * are codegen/emit_edges.ts's.
  */
 import type { BlockEnds } from "../codegen/block_ends.ts";
 import { edgeLabel, emitChain } from "../codegen/emit_edges.ts";

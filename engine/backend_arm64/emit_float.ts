@@ -1,6 +1,6 @@
 /**
- * Emission of float operations that take several instructions: copying signs, and truncations that trap. The hardware's conversions
- * saturate, so a value that may not fit is compared with the bounds of what does.
+ * Emission of float operations that take several instructions: copying signs, and truncations that trap. The hardware's
+ * conversions saturate, so a value that may not fit is compared with the bounds of what does.
  */
 import { TRAP } from "../traps.ts";
 import type { Emission } from "./emission.ts";

@@ -1,5 +1,6 @@
 /**
- * Emission of integer operations that take several instructions: division with its checks, bit counts, explicit bounds checks.
+ * Emission of integer operations that take several instructions: division with its checks, bit counts, explicit bounds
+ * checks.
  */
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { TRAP } from "../traps.ts";
@@ -95,7 +96,10 @@ function lengthAt(e: Emission, memory: number): number {
   return e.context.layout.memoriesOffset + memory * MEMORY.SIZE + MEMORY.LENGTH;
 }
 
-/** Compares the end of the access with the length in a register; returns the condition of being out of bounds. Changes x16. */
+/**
+ * Compares the end of the access with the length in a register; returns the condition of being out of bounds. Changes
+ * x16.
+ */
 function compareLength(e: Emission, i: number, length: number, overflow: number): number {
   const { v, asm } = e;
   const aux = v.aux[i];
@@ -122,7 +126,10 @@ function compareLength(e: Emission, i: number, length: number, overflow: number)
   return CC.HI;
 }
 
-/** Cold part of a check of a shared memory, which another thread may have grown: looks at its true length, and keeps that. */
+/**
+ * Cold part of a check of a shared memory, which another thread may have grown: looks at its true length, and keeps
+ * that.
+ */
 export function emitColdBounds(e: Emission, i: number, back: number): void {
   const memory = e.v.aux[i] >>> 8;
   const trap = e.newLabel();

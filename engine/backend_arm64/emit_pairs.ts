@@ -1,10 +1,12 @@
 /**
- * Loads and stores that follow one another: two of neighboring places become one instruction for a pair, and a reload right behind the store of
- * the same slot becomes a move. In: an access about to be emitted, and the one emitted last. Out: whether it is done.
+ * Loads and stores that follow one another: two of neighboring places become one instruction for a pair, and a reload
+ * right behind the store of the same slot becomes a move. In: an access about to be emitted, and the one emitted last.
+ * Out: whether it is done.
  *
- * The last access is forgotten when anything else is emitted or marked: no label, site or moved branch may lie between the two. A pair
- * traps where its first access did. So accesses that may trap are paired only when the second cannot trap unless the first does, and
- * of stores that reach over the end of memory none, for half of a pair may be done before it traps.
+ * The last access is forgotten when anything else is emitted or marked: no label, site or moved branch may lie between
+ * the two. A pair traps where its first access did. So accesses that may trap are paired only when the second cannot
+ * trap unless the first does, and of stores that reach over the end of memory none, for half of a pair may be done
+ * before it traps.
  */
 import { TRAP } from "../traps.ts";
 import type { Emission, LastAccess } from "./emission.ts";
@@ -76,7 +78,10 @@ function trapsAlike(last: LastAccess, row: number, index: number, trap: number):
   return (KINDS[row] & LOADS) !== 0 && index < last.index;
 }
 
-/** The register whose value the slot at `index` of `row`'s size has just been given, by the instruction emitted last; −1 if none has. */
+/**
+ * The register whose value the slot at `index` of `row`'s size has just been given, by the instruction emitted last; −1
+ * if none has.
+ */
 export function justStored(e: Emission, store: number, index: number): number {
   const { last, asm } = e;
   const known = last.at === asm.at && last.fixups === e.fixupCount && last.base === SP && last.row === store;

@@ -1,6 +1,7 @@
 /**
- * Emission of instruction rows: reads a VCode instruction's operand locations, fills the row's fields, and writes the word. Also
- * loads and stores with their address modes, constants, and the allocator's edits (moves, spills, reloads, repeated constants).
+ * Emission of instruction rows: reads a VCode instruction's operand locations, fills the row's fields, and writes the
+ * word. Also loads and stores with their address modes, constants, and the allocator's edits (moves, spills, reloads,
+ * repeated constants).
  *
  * Only x16, x17 and v31 may be changed besides what the instruction defines.
  */
@@ -46,7 +47,10 @@ const FIELD_SHIFTS = Uint8Array.of(0, 0, 5, 16, 10);
 const UNSCALED = 1;
 const INDEXED = 2;
 
-/** row t, [base + disp] with disp ≥ 0 of any size; a row of kind …_U. Changes x16 if disp is large. The site precedes the access. */
+/**
+ * row t, [base + disp] with disp ≥ 0 of any size; a row of kind …_U. Changes x16 if disp is large. The site precedes
+ * the access.
+ */
 export function emitAt(e: Emission, row: number, t: number, base: number, disp: number, site = -1, trap = 0): void {
   const { asm } = e;
   const scale = ROW_SCALE[row];
@@ -114,7 +118,10 @@ function emitPointer(e: Emission, row: number, t: number, base: number, disp: nu
   e.asm.word(encode(row + INDEXED, t, base, SCRATCH, 0, 0, UXTX, 0, 0));
 }
 
-/** Loads and stores of slots by type. The whole register of an i32, whose upper half is zero, so that slots can be paired. */
+/**
+ * Loads and stores of slots by type. The whole register of an i32, whose upper half is zero, so that slots can be
+ * paired.
+ */
 const LOADS = [0, X.LDR_X_U, X.LDR_X_U, X.LDR_S_U, X.LDR_D_U, X.LDR_Q_U, X.LDR_X_U];
 const STORES = [0, X.STR_X_U, X.STR_X_U, X.STR_S_U, X.STR_D_U, X.STR_Q_U, X.STR_X_U];
 

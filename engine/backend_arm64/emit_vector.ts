@@ -1,6 +1,6 @@
 /**
- * Emission of vector constants: by MOVI or MVNI where all lanes are alike and have one byte that is not 0 (or not 255), else from the
- * function's pool; in functions so long that the pool may be out of reach, through general registers.
+ * Emission of vector constants: by MOVI or MVNI where all lanes are alike and have one byte that is not 0 (or not 255),
+ * else from the function's pool; in functions so long that the pool may be out of reach, through general registers.
  */
 import { type Emission, KIND } from "./emission.ts";
 import { X } from "./instructions.ts";

@@ -90,7 +90,9 @@ export class Assembler extends CodeBuffer {
     if (first) this.rri(move, d, 0, 0, 0);
   }
 
-  /** d = n + value for a value of any size; d and n may be the stack pointer. Changes `scratch` when the value is large. */
+  /**
+   * d = n + value for a value of any size; d and n may be the stack pointer. Changes `scratch` when the value is large.
+   */
   addConstant(d: number, n: number, value: number, scratch: number): void {
     const row = value < 0 ? X.SUB_I64 : X.ADD_I64;
     const size = Math.abs(value);

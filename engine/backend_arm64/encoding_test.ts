@@ -1,6 +1,7 @@
 /**
- * Replays tests/encode/arm64.txt, which an external assembler confirmed: the disassembler must print the same text for the word, and
- * the encoder must give the same word back for the fields that were read. Immediates are checked against their decoding.
+ * Replays tests/encode/arm64.txt, which an external assembler confirmed: the disassembler must print the same text for
+ * the word, and the encoder must give the same word back for the fields that were read. Immediates are checked against
+ * their decoding.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";

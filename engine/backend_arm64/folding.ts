@@ -1,8 +1,10 @@
 /**
- * Decides which values are computed where they are used instead of in a register of their own: compares at their branch, shifts and
- * extensions as operands, products that are added, conversions without code. Loads are never folded: arm64 operates on registers.
+ * Decides which values are computed where they are used instead of in a register of their own: compares at their
+ * branch, shifts and extensions as operands, products that are added, conversions without code. Loads are never folded:
+ * arm64 operates on registers.
  *
- * The backward sweep of codegen/folding.ts. The rules that emit (select_*.ts) look at the marks and match the same shapes again.
+ * The backward sweep of codegen/folding.ts. The rules that emit (select_*.ts) look at the marks and match the same
+ * shapes again.
  */
 import { applyFoldRules, foldRules, operationRange } from "../codegen/folding.ts";
 import { fold, foldPure, isCompare, isFloatCompare } from "../codegen/folding.ts";
@@ -50,8 +52,8 @@ function isRich(s: Arm64Lowering, id: number): boolean {
 }
 
 /**
- * Folds condition `id` if it is the AND or OR of comparisons. Instead of one of an OR there may be any i32, instead of one of an AND only the
- * result of a comparison: that is 0 or 1.
+ * Folds condition `id` if it is the AND or OR of comparisons. Instead of one of an OR there may be any i32, instead of
+ * one of an AND only the result of a comparison: that is 0 or 1.
  */
 function foldChain(s: Arm64Lowering, id: number, user: number): boolean {
   const { op, a, b, ty } = s;

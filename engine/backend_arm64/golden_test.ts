@@ -1,5 +1,6 @@
 /**
- * Goldens of the backend: tests/golden/arm64/, see codegen/testing/goldens.ts. They are data: every host can check them.
+ * Goldens of the backend: tests/golden/arm64/, see codegen/testing/goldens.ts. They are data: every host can check
+ * them.
  */
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { type MachineCode, STUB } from "../codegen/machine_code.ts";

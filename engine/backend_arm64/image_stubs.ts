@@ -1,6 +1,6 @@
 /**
- * Code that every image carries once, in front of its functions: the common end of parking, trap stubs, and the builtins, native
- * or parking.
+ * Code that every image carries once, in front of its functions: the common end of parking, trap stubs, and the
+ * builtins, native or parking.
  */
 import { BUILTIN, BUILTIN_ROWS, type BuiltinRow } from "../abi/builtins.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
@@ -46,7 +46,10 @@ function stub(context: CodegenContext, code: MachineCode, number: number, emit: 
 /** Bytes of the vector registers that {@linkcode emitAllocateStub} saves: v0 to v30. */
 const VECTOR_BYTES = 32 * 16;
 
-/** Asks the runtime for an object of x16 bytes; its address comes back in x16, and no register but x17, x30 and v31 changes. */
+/**
+ * Asks the runtime for an object of x16 bytes; its address comes back in x16, and no register but x17, x30 and v31
+ * changes.
+ */
 function emitAllocateStub(s: StubCode, generalOrder: readonly number[]): void {
   const saved = generalOrder.length % 2 === 0 ? generalOrder : [...generalOrder, generalOrder[0]];
   const frame = saved.length * 8 + VECTOR_BYTES;

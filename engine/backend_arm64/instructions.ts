@@ -1,6 +1,7 @@
 /**
- * The instruction rows of arm64 as columns by row number: fixed bits, and where the fields are. Rows are written in insts_*.ts,
- * 32 bits read left to right; this file expands widths (z), precisions (y), lane sizes and access forms, and checks every row once.
+ * The instruction rows of arm64 as columns by row number: fixed bits, and where the fields are. Rows are written in
+ * insts_*.ts, 32 bits read left to right; this file expands widths (z), precisions (y), lane sizes and access forms,
+ * and checks every row once.
  *
  * Register fields always have the same places: d at bit 0, n at 5, a at 10, m at 16.
  */
@@ -175,7 +176,8 @@ INSTRUCTION_ROWS.forEach(({ key, text, bits, scale }, n) => {
     ROW_REGISTERS[n] |= ("dnma".indexOf(found[1] ?? "m") + 1) << shift;
     shift += 4;
   }
-  // Every register of the word is in the text, but for an index (#X) and that of a tested bit (#T), which have emission of their own.
+  // Every register of the word is in the text, but for an index (#X) and that of a tested bit (#T), which have emission
+  // of their own.
   const fields = new Set(bits.replaceAll(/[^dnma]/g, "")).size;
   if (!/#[XT]/.test(text) && fields !== shift / 4) throw new Error(`Instruction row ${key}: registers without text`);
 });

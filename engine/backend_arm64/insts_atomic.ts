@@ -1,7 +1,7 @@
 /**
- * Rows of atomic accesses, as insts_integer.ts, with a fourth column as rows of vectors have: letters of B H W X, whose rows are KEY_B,
- * KEY_H, KEY_W and KEY_X in this order. In the text, `~` is the suffix of narrow accesses, r a register of that width; in the bits, ZZ
- * is the size. The first group needs the feature LSE.
+ * Rows of atomic accesses, as insts_integer.ts, with a fourth column as rows of vectors have: letters of B H W X, whose
+ * rows are KEY_B, KEY_H, KEY_W and KEY_X in this order. In the text, `~` is the suffix of narrow accesses, r a register
+ * of that width; in the bits, ZZ is the size. The first group needs the feature LSE.
  *
  * Arm Architecture Reference Manual for A-profile, C4.1.94 "Loads and Stores".
  */

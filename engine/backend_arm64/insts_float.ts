@@ -1,6 +1,6 @@
 /**
- * Rows of scalar floating-point instructions and of the few vector instructions that scalar code needs. As insts_integer.ts;
- * `y` is the precision bit: such a row is two, KEY_S and KEY_D, whose registers `f` are s and d.
+ * Rows of scalar floating-point instructions and of the few vector instructions that scalar code needs. As
+ * insts_integer.ts; `y` is the precision bit: such a row is two, KEY_S and KEY_D, whose registers `f` are s and d.
  *
  * Arm Architecture Reference Manual for A-profile, part C7.
  */

@@ -1,9 +1,9 @@
 /**
- * Rows of integer and branch instructions: `KEY|assembler text|32 bits, high to low`. In the bits, 0 and 1 are fixed and a run of a
- * letter is a field: d n m a registers, i immediate, s second immediate, c condition, k a single high bit, j low bits of an address.
- * `z` is the width bit: such a row is two, KEY32 and KEY64, whose registers `r` are w and x. In the text, a capital
- * register letter means that number 31 is the stack pointer; `#S` is a shift, `#E` an extension, `#L` a logical immediate, `#A` an
- * arithmetic one (all printed by disassemble.ts).
+ * Rows of integer and branch instructions: `KEY|assembler text|32 bits, high to low`. In the bits, 0 and 1 are fixed
+ * and a run of a letter is a field: d n m a registers, i immediate, s second immediate, c condition, k a single high
+ * bit, j low bits of an address. `z` is the width bit: such a row is two, KEY32 and KEY64, whose registers `r` are w
+ * and x. In the text, a capital register letter means that number 31 is the stack pointer; `#S` is a shift, `#E` an
+ * extension, `#L` a logical immediate, `#A` an arithmetic one (all printed by disassemble.ts).
  *
  * Arm Architecture Reference Manual for A-profile, part C6.
  */

@@ -1,7 +1,7 @@
 /**
- * Rows of loads and stores. ACCESS_ROWS are kinds of access, `KEY|text|size opc vector bits|log2 of the bytes`: each becomes three
- * instructions that follow one another (instructions.ts): KEY_U base + scaled unsigned immediate, KEY_N base + signed 9-bit
- * immediate, KEY_X base + index. The others are rows as in insts_integer.ts.
+ * Rows of loads and stores. ACCESS_ROWS are kinds of access, `KEY|text|size opc vector bits|log2 of the bytes`: each
+ * becomes three instructions that follow one another (instructions.ts): KEY_U base + scaled unsigned immediate, KEY_N
+ * base + signed 9-bit immediate, KEY_X base + index. The others are rows as in insts_integer.ts.
  *
  * Arm Architecture Reference Manual for A-profile, C4.1.94 "Loads and Stores".
  */

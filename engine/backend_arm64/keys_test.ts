@@ -1,5 +1,6 @@
 /**
- * Every optimization key of arm64, on and off: the code differs where the key has something to do, and what it did is counted.
+ * Every optimization key of arm64, on and off: the code differs where the key has something to do, and what it did is
+ * counted.
  */
 import { Statistics } from "../statistics.ts";
 import { equal, notEqual, ok } from "node:assert/strict";
@@ -54,7 +55,10 @@ b0(v1:i64 v2:i64 v3:i64):
   RETURN (v6)
 `;
 
-/** A function that each key changes; immutable-poly-fastpath is decided where tables are known (tests/features/immutable_table_test.ts). */
+/**
+ * A function that each key changes; immutable-poly-fastpath is decided where tables are known
+ * (tests/features/immutable_table_test.ts).
+ */
 const TRIGGERS: Readonly<Record<string, string>> = {
   "three-op-sink": ARITHMETIC,
   "olddest-rhs-sink": ARITHMETIC,

@@ -1,10 +1,10 @@
 /**
- * What the selector says to the emitter beyond instruction rows and what all backends share (codegen/pseudo_ops.ts): pseudo operations
- * of its own, address modes and condition codes.
+ * What the selector says to the emitter beyond instruction rows and what all backends share (codegen/pseudo_ops.ts):
+ * pseudo operations of its own, address modes and condition codes.
  *
  * Operand order of a row in VCode: first the operands of the flag consumer, then the row's registers as its text names
- * them; a compare's result register and an address are left out, and the registers of the address come last. `imm` is the
- * row's field i, `disp` its field s; of loads and stores `disp` is the displacement in bytes.
+ * them; a compare's result register and an address are left out, and the registers of the address come last. `imm` is
+ * the row's field i, `disp` its field s; of loads and stores `disp` is the displacement in bytes.
  *
  * Operands of shared pseudo operations here:
  *

@@ -1,6 +1,7 @@
 /**
- * Machine code of the builtins that never leave it. Bounds were checked by the caller, so nothing here faults. Sizes up to 32 are done
- * with overlapping accesses, all loads before all stores; long ones by 32 bytes a turn, the remainder first read, last written.
+ * Machine code of the builtins that never leave it. Bounds were checked by the caller, so nothing here faults. Sizes up
+ * to 32 are done with overlapping accesses, all loads before all stores; long ones by 32 bytes a turn, the remainder
+ * first read, last written.
  *
  * Parameters as in abi.ts: x0, x1, x2. Changes x0-x5 and v0-v3 only (NATIVE_CLOBBERS).
  */
@@ -135,8 +136,8 @@ export function emitMemorySet(s: StubCode): void {
 }
 
 /**
- * void maintain(first: x0, end: x1): makes freshly written code visible to instruction fetch: clean the data cache to the point of
- * unification, invalidate the instruction cache, each by its own line size (CTR_EL0), and synchronize.
+ * void maintain(first: x0, end: x1): makes freshly written code visible to instruction fetch: clean the data cache to
+ * the point of unification, invalidate the instruction cache, each by its own line size (CTR_EL0), and synchronize.
  */
 export function emitCacheMaintenance(s: StubCode): void {
   const lines = (shift: number, row: number) => {

@@ -1,13 +1,15 @@
 /**
- * The common end of all guest code that leaves for the host and wants to come back (abi.ts: a parked call). In: w0 = status, x9 = thread,
- * x17 = where to resume; the frame of the parked code begins at sp. Changes x16 and x17.
+ * The common end of all guest code that leaves for the host and wants to come back (abi.ts: a parked call). In: w0 =
+ * status, x9 = thread, x17 = where to resume; the frame of the parked code begins at sp. Changes x16 and x17.
  */
 import { PARKED, THREAD } from "../abi/context_layout.ts";
 import { X } from "./instructions.ts";
 import { CONTEXT_REGISTER, SCRATCH, SCRATCH2, SP, THREAD_REGISTER } from "./registers.ts";
 import type { StubCode } from "./stub_code.ts";
 
-/** Leaves for the host with status w0; x9 = thread, x17 = where to resume. The frame of the parked code begins at sp. */
+/**
+ * Leaves for the host with status w0; x9 = thread, x17 = where to resume. The frame of the parked code begins at sp.
+ */
 export function emitPark(s: StubCode): void {
   const thread = THREAD_REGISTER;
   s.storeFuel(thread);

@@ -1,6 +1,6 @@
 /**
- * Machine code that a process needs once: entering and resuming guest code, leaving it by a trap, and the handler of the
- * hardware's faults. Position-independent; the host copies it into executable memory and fills the fault words.
+ * Machine code that a process needs once: entering and resuming guest code, leaving it by a trap, and the handler of
+ * the hardware's faults. Position-independent; the host copies it into executable memory and fills the fault words.
  *
  *     call      save host registers · HOST_SP = sp · sp = GUEST_SP · x28, x26, x27 from CALL_CONTEXT · call CALL_THUNK · DONE
  *     resume    the same, but takes what a parked call left (abi.ts) and goes on
@@ -36,7 +36,8 @@ interface SignalLayout {
 
 /** Layouts by operating system. */
 export const SIGNALS: Readonly<Record<string, SignalLayout>> = {
-  // ucontext: flags, link, stack (40 bytes), mask (128); sigcontext is aligned to 16: fault_address 176, regs[31] 184, sp, pc.
+  // ucontext: flags, link, stack (40 bytes), mask (128); sigcontext is aligned to 16: fault_address 176, regs[31] 184,
+  // sp, pc.
   linux: { address: 16, registers: 0, pc: 440, sp: 432, x28: 184 + 28 * 8, x30: 184 + 30 * 8 },
   // ucontext.uc_mcontext is a pointer; mcontext64: 16 bytes of exception state, then x0…x28 fp lr sp pc.
   darwin: { address: 24, registers: 48, pc: 272, sp: 264, x28: 16 + 28 * 8, x30: 256 },
@@ -141,7 +142,9 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
 
 /** Registers that a poll keeps besides x30: all that may be allocated, and x16, from which polls read. */
 const POLL_GENERAL = [...registerFile(false).generalOrder, SCRATCH];
-/** Bytes of their frame: the vectors, the general registers, x30 and where to go on, and what the fault handler wrote. */
+/**
+ * Bytes of their frame: the vectors, the general registers, x30 and where to go on, and what the fault handler wrote.
+ */
 const POLL_VECTORS = 32;
 const POLL_PAIRS = POLL_VECTORS * 2;
 const POLL_LINK = POLL_PAIRS + POLL_GENERAL.length + (POLL_GENERAL.length & 1);
@@ -156,7 +159,10 @@ function pollRegisters(s: StubCode, vectors: number, general: number): void {
   }
 }
 
-/** Parks in the middle of a function; resuming goes back to the poll itself, which reads its page again. x17 is free at a poll. */
+/**
+ * Parks in the middle of a function; resuming goes back to the poll itself, which reads its page again. x17 is free at
+ * a poll.
+ */
 function emitPollLanding(s: StubCode, label: number): void {
   const after = s.newLabel();
   s.align();

@@ -1,6 +1,6 @@
 /**
- * Layouts of the process stubs as data, and the shape of what the backend emits, on any host: signal contexts of Linux and macOS, entry
- * points that are instructions, long branches, and selected code of small functions.
+ * Layouts of the process stubs as data, and the shape of what the backend emits, on any host: signal contexts of Linux
+ * and macOS, entry points that are instructions, long branches, and selected code of small functions.
  */
 import { optimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";

@@ -1,6 +1,6 @@
 /**
- * Instruction selection for arm64: IrFunction → VCode. Two analysis sweeps (folding.ts), then one walk over the blocks that applies
- * the rule of each operation. Blocks and edges keep their numbers.
+ * Instruction selection for arm64: IrFunction → VCode. Two analysis sweeps (folding.ts), then one walk over the blocks
+ * that applies the rule of each operation. Blocks and edges keep their numbers.
  */
 import type { TargetHooks } from "../codegen/lowering_context.ts";
 import { selectBlocks } from "../codegen/select_function.ts";
@@ -78,7 +78,10 @@ export function selectFunction(
   s.hoister.run(v, CALL_CLOBBERS.general, constantCost);
 }
 
-/** Instructions that the constant of instruction `i` takes, 0 if it is none. Vectors are taken out of loops before (v128-const-cache). */
+/**
+ * Instructions that the constant of instruction `i` takes, 0 if it is none. Vectors are taken out of loops before
+ * (v128-const-cache).
+ */
 function constantCost(v: VCode, i: number): number {
   switch (v.op[i]) {
     case P.CONST_I32:

@@ -1,6 +1,7 @@
 /**
- * Rules for atomic operations. With the feature LSE each is one instruction; without, a loop around an exclusive load and store. Both take
- * their address from one register. Loads and stores are those that keep sequential order (LDAR, STLR).
+ * Rules for atomic operations. With the feature LSE each is one instruction; without, a loop around an exclusive load
+ * and store. Both take their address from one register. Loads and stores are those that keep sequential order (LDAR,
+ * STLR).
  *
  * In: an atomic IR operation. Out: rows, or P.ATOMIC_LOOP and P.ATOMIC_SWAP.
  */

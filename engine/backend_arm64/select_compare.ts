@@ -1,7 +1,8 @@
 /**
- * Comparisons and what consumes their flags. One VCode instruction does both (compare row plus a consumer in `aux`), so nothing
- * the allocator inserts can come between: a branch, a CSET, a conditional select, a trap. Branches and traps on zero or on one
- * bit need no flags: the row is then CBZ, CBNZ, TBZ or TBNZ itself, and the condition is NE by convention (EQ: the other row).
+ * Comparisons and what consumes their flags. One VCode instruction does both (compare row plus a consumer in `aux`), so
+ * nothing the allocator inserts can come between: a branch, a CSET, a conditional select, a trap. Branches and traps on
+ * zero or on one bit need no flags: the row is then CBZ, CBNZ, TBZ or TBNZ itself, and the condition is NE by
+ * convention (EQ: the other row).
  */
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { OP } from "../ir/ops.ts";
@@ -20,7 +21,10 @@ const INTEGER_CC = Uint8Array.of(CC.EQ, CC.NE, CC.LT, CC.LO, CC.GT, CC.HI, CC.LE
 // The same for floats, from FEQ on: false when unordered, but for NE.
 const FLOAT_CC = Uint8Array.of(CC.EQ, CC.NE, CC.MI, CC.GT, CC.LS, CC.GE);
 
-/** By condition: how far away is the constant that a comparison of the same meaning has, with equality or without? 0: there is none. */
+/**
+ * By condition: how far away is the constant that a comparison of the same meaning has, with equality or without? 0:
+ * there is none.
+ */
 const NEIGHBOR = Int8Array.of(0, 0, -1, -1, 0, 0, 0, 0, 1, 1, -1, -1, 1, 1);
 
 /** Sets a compare of registers; `second` 0 means that there is none. */

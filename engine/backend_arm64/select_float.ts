@@ -1,6 +1,6 @@
 /**
- * Rules for floating-point operations. The hardware's minimum, maximum, roundings and saturating conversions are WebAssembly's.
- * Bit patterns of NaNs are never changed by moves, negation, absolute value or sign copying.
+ * Rules for floating-point operations. The hardware's minimum, maximum, roundings and saturating conversions are
+ * WebAssembly's. Bit patterns of NaNs are never changed by moves, negation, absolute value or sign copying.
  */
 import { TY } from "../ir/types.ts";
 import { X } from "./instructions.ts";

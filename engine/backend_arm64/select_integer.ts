@@ -1,6 +1,6 @@
 /**
- * Rules for integer operations, most specific form first. Rows `…32` and `…64` are neighbours, so `row + s.wide(id)` is the row
- * of the value's width.
+ * Rules for integer operations, most specific form first. Rows `…32` and `…64` are neighbours, so `row + s.wide(id)` is
+ * the row of the value's width.
  */
 import { selectDivisionByConstant } from "../codegen/divide_constant.ts";
 import { OP } from "../ir/ops.ts";
@@ -80,7 +80,10 @@ function isExtended(s: Arm64Lowering, id: number): boolean {
   return isFolded(s, id, OP.EXTEND_S) || isFolded(s, id, OP.EXTEND_U);
 }
 
-/** def = x row the extension y. What is zero-extended already, as an i32 in a register of its own is, needs no extending row. */
+/**
+ * def = x row the extension y. What is zero-extended already, as an i32 in a register of its own is, needs no extending
+ * row.
+ */
 function extendedBinary(s: Arm64Lowering, extending: number, row: number, id: number, x: number, y: number): void {
   const source = s.a[y];
   const signed = s.op[y] === OP.EXTEND_S;

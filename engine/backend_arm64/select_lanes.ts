@@ -51,8 +51,8 @@ export function selectExtract(s: Arm64Lowering, id: number): void {
 // Rules for tests
 
 /**
- * A general register for test `id`, and in `s.tested.wide` its width: the test is true if it is not zero, but for VALL_TRUE of i64x2
- * if it is (`s.tested.cc`).
+ * A general register for test `id`, and in `s.tested.wide` its width: the test is true if it is not zero, but for
+ * VALL_TRUE of i64x2 if it is (`s.tested.cc`).
  */
 export function testedRegister(s: Arm64Lowering, id: number): number {
   const shape = s.imm[id] & 0xff;

@@ -1,9 +1,9 @@
 /**
  * Rules for loads, stores and explicit bounds checks, and the address modes they use.
  *
- * Linear memory: without offset, [x26, w, uxtw] does everything. With one, the sum of base and index is computed once per stretch of
- * code (until the next call, which may move the memory) and the offset becomes the displacement: objects are read field by
- * field. The static offset is never added to a 32-bit address first, so nothing wraps.
+ * Linear memory: without offset, [x26, w, uxtw] does everything. With one, the sum of base and index is computed once
+ * per stretch of code (until the next call, which may move the memory) and the offset becomes the displacement: objects
+ * are read field by field. The static offset is never added to a 32-bit address first, so nothing wraps.
  */
 import { REGION } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";

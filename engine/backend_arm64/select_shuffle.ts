@@ -1,6 +1,7 @@
 /**
- * Rules for shuffles. A shuffle of constant lanes is matched against the instructions that do it in one step: EXT, then for each width of lane
- * DUP, INS, ZIP, UZP, TRN and REV; what is left is a table lookup per operand. Lanes are bytes: 0-15 of the first operand, 16-31 of the second.
+ * Rules for shuffles. A shuffle of constant lanes is matched against the instructions that do it in one step: EXT, then
+ * for each width of lane DUP, INS, ZIP, UZP, TRN and REV; what is left is a table lookup per operand. Lanes are bytes:
+ * 0-15 of the first operand, 16-31 of the second.
  */
 import { constantVector } from "../codegen/lowering_context.ts";
 import { X } from "./instructions.ts";

@@ -1,6 +1,6 @@
 /**
- * Rules for vector arithmetic, comparison, shifts and conversions. Nearly every operation is one instruction (vector_rows.ts); the others
- * are short sequences on virtual registers.
+ * Rules for vector arithmetic, comparison, shifts and conversions. Nearly every operation is one instruction
+ * (vector_rows.ts); the others are short sequences on virtual registers.
  */
 import { OP } from "../ir/ops.ts";
 import { SHAPE } from "../ir/types.ts";

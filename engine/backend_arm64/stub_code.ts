@@ -1,6 +1,6 @@
 /**
- * Building blocks of code that no VCode stands behind: stubs, thunks, native builtins. A StubCode is an Emission whose words go
- * to the image it is given, with short methods for the few instruction shapes that such code is made of.
+ * Building blocks of code that no VCode stands behind: stubs, thunks, native builtins. A StubCode is an Emission whose
+ * words go to the image it is given, with short methods for the few instruction shapes that such code is made of.
  */
 import { optimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
@@ -142,7 +142,9 @@ export class StubCode extends Emission {
     this.at(X.LDR_X_U, FUEL, thread, THREAD.FUEL);
   }
 
-  /** Stores the register of fuel to the thread state at `thread` if the code of the context in x28 has one. Changes x16. */
+  /**
+   * Stores the register of fuel to the thread state at `thread` if the code of the context in x28 has one. Changes x16.
+   */
   storeFuel(thread: number): void {
     const none = this.newLabel();
     this.at(X.LDR_W_U, SCRATCH, CONTEXT_REGISTER, CONTEXT.METERED);

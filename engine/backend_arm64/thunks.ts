@@ -1,6 +1,7 @@
 /**
- * Code between the thread state's SLOTS and the calling convention, per signature: entry thunks (host → wasm), parking thunks
- * (wasm → host functions and builtins), and fast entries with the machine types of the host's own calling convention.
+ * Code between the thread state's SLOTS and the calling convention, per signature: entry thunks (host → wasm), parking
+ * thunks (wasm → host functions and builtins), and fast entries with the machine types of the host's own calling
+ * convention.
  */
 import { hasFastEntry, threadSlot } from "../codegen/thunks.ts";
 import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/emit_function.ts";
@@ -54,8 +55,9 @@ function loadSlots(s: StubCode, types: Uint8Array, locations: Int8Array): void {
 }
 
 /**
- * Copies entries between the overflow buffer and the slots, from the first that is not in a register on: both have 16 bytes per
- * index, so entries of register values in between are copied too, to no effect. Changes x10, x11, x16, x17 and v31.
+ * Copies entries between the overflow buffer and the slots, from the first that is not in a register on: both have 16
+ * bytes per index, so entries of register values in between are copied too, to no effect. Changes x10, x11, x16, x17
+ * and v31.
  */
 function copyOverflow(s: StubCode, locations: Int8Array, toSlots: boolean): void {
   const first = locations.indexOf(-1);
@@ -78,8 +80,8 @@ function copyOverflow(s: StubCode, locations: Int8Array, toSlots: boolean): void
 }
 
 /**
- * Parks with `status` and the number that `number` loads into the register it is given: arguments to slots, and on resumption
- * results from slots.
+ * Parks with `status` and the number that `number` loads into the register it is given: arguments to slots, and on
+ * resumption results from slots.
  */
 export function emitParkingThunk(
   s: StubCode,
@@ -124,7 +126,10 @@ export function emitHostThunk(signatureId: number, context: CodegenContext, code
   s.finish();
 }
 
-/** Appends the thunk that enters functions of a signature: x9 = thread; CALL_CODE, CALL_RECORD and the slots say the rest. */
+/**
+ * Appends the thunk that enters functions of a signature: x9 = thread; CALL_CODE, CALL_RECORD and the slots say the
+ * rest.
+ */
 export function emitEntryThunk(signatureId: number, context: CodegenContext, code: MachineCode): void {
   const s = begin(context, code);
   code.entryThunk[signatureId] = code.length;

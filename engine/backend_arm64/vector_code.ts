@@ -1,5 +1,6 @@
 /**
- * Vector instructions on virtual registers, for rules that need several: every function emits one and returns the register of its result.
+ * Vector instructions on virtual registers, for rules that need several: every function emits one and returns the
+ * register of its result.
  */
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { TY } from "../ir/types.ts";

@@ -1,13 +1,14 @@
 /**
- * Vector operations of the IR that are one instruction, as tables: by operation and shape the row, and whether the instruction takes
- * the operands the other way round.
+ * Vector operations of the IR that are one instruction, as tables: by operation and shape the row, and whether the
+ * instruction takes the operands the other way round.
  */
 import { OP, OP_ROWS, type OpName } from "../ir/ops.ts";
 import { X } from "./instructions.ts";
 
 /**
- * "OPERATION row sizes": the row's name without its arrangement, and for which of the shapes i8x16 i16x8 i32x4 i64x2 f32x4 f64x2 it
- * exists (letters of BHSDFG); no sizes: the row's name is whole and serves all shapes. An operation marked `~` has its operands exchanged.
+ * "OPERATION row sizes": the row's name without its arrangement, and for which of the shapes i8x16 i16x8 i32x4 i64x2
+ * f32x4 f64x2 it exists (letters of BHSDFG); no sizes: the row's name is whole and serves all shapes. An operation
+ * marked `~` has its operands exchanged.
  */
 const BINARY = [
   "VAND AND_16B",
@@ -71,7 +72,10 @@ const UNARY = [
   "VTRUNC_SAT_U FCVTZU F",
 ];
 
-/** For operations whose result has lanes twice as wide: the shape is the result's, the row's arrangement that of the operands. */
+/**
+ * For operations whose result has lanes twice as wide: the shape is the result's, the row's arrangement that of the
+ * operands.
+ */
 const WIDENING = [
   "VEXTEND_LOW_S SSHLL",
   "VEXTEND_LOW_U USHLL",

@@ -7,8 +7,8 @@
  *     preserved    rsp, r15 (context), rbx and r14 (memory 0 of the context, as fresh as its fields); nothing else
  *     i32 values   are zero-extended to 64 bits in registers, always
  *
- * The overflow buffer is written right before the call (or return) and read first thing after it, so it needs no stack discipline.
- * rsp has no alignment beyond 8: nothing of ours needs more, and the host is entered only on its own stack.
+ * The overflow buffer is written right before the call (or return) and read first thing after it, so it needs no stack
+ * discipline. rsp has no alignment beyond 8: nothing of ours needs more, and the host is entered only on its own stack.
  *
  *     frame of a function                          a parked call (guest stack while the host runs)
  *       [rsp + frame]  return address                [GUEST_SP + 24]  frame of the code at RESUME, a call site like any
@@ -16,8 +16,8 @@
  *       [rsp]          slot 0                        [GUEST_SP +  8]  VM context of the parked code
  *                                                    [GUEST_SP]       GUEST_SP as it was when the activation began
  *
- * While guest code runs, THREAD.GUEST_SP still says where its activation began, so a trap needs no unwinding and an abandoned
- * parked call is undone by writing [GUEST_SP] back to GUEST_SP.
+ * While guest code runs, THREAD.GUEST_SP still says where its activation began, so a trap needs no unwinding and an
+ * abandoned parked call is undone by writing [GUEST_SP] back to GUEST_SP.
  */
 import { argumentLocations } from "../codegen/abi_locations.ts";
 import { R10, R8, R9, RAX, RCX, RDI, RDX, RSI } from "./registers.ts";

@@ -1,10 +1,10 @@
 /**
- * Address modes. `foldAddress` matches the address of a load or store and, while folds are being marked, claims the arithmetic
- * that the mode computes for free; called again when the access is emitted, it leaves mode, base, index, scale and displacement
- * in the X64Lowering.
+ * Address modes. `foldAddress` matches the address of a load or store and, while folds are being marked, claims the
+ * arithmetic that the mode computes for free; called again when the access is emitted, it leaves mode, base, index,
+ * scale and displacement in the X64Lowering.
  *
- * A 32-bit address wraps at 2^32 and the hardware's sum does not, so additions and shifts of i32 addresses are folded only when
- * the value ranges show that no bit is lost. 64-bit pointers wrap alike.
+ * A 32-bit address wraps at 2^32 and the hardware's sum does not, so additions and shifts of i32 addresses are folded
+ * only when the value ranges show that no bit is lost. 64-bit pointers wrap alike.
  */
 import { upperBound } from "../codegen/folding.ts";
 import { REGION } from "../ir/function.ts";

@@ -1,7 +1,7 @@
 /**
- * Branches of x64, for codegen/branch_relaxation.ts. They start long and shrink while their distance, counted with alignments at their
- * largest, fits a byte; a jump to the next instruction disappears. Shrinking never lengthens another distance, so any number of
- * passes leaves a valid choice.
+ * Branches of x64, for codegen/branch_relaxation.ts. They start long and shrink while their distance, counted with
+ * alignments at their largest, fits a byte; a jump to the next instruction disappears. Shrinking never lengthens
+ * another distance, so any number of passes leaves a valid choice.
  */
 import { type BranchForms, finishFunction, padding, placeLabels, putWord } from "../codegen/branch_relaxation.ts";
 import { RELOC } from "../codegen/machine_code.ts";

@@ -1,6 +1,6 @@
 /**
- * From bytes to text, from the same rows as the encoder: for goldens, dumps and the replay of tests/encode/x64.txt. Knows exactly
- * the instructions that this backend can emit; anything else is shown as a byte.
+ * From bytes to text, from the same rows as the encoder: for goldens, dumps and the replay of tests/encode/x64.txt.
+ * Knows exactly the instructions that this backend can emit; anything else is shown as a byte.
  *
  * The text is Intel's syntax as llvm-mc prints it, so that an external assembler can be compared with.
  */
@@ -45,7 +45,10 @@ export interface Decoded {
   condition: number;
 }
 
-/** Rows by opcode: key = vex, map and opcode; rows whose opcode has a range (register, condition) are entered for all of it. */
+/**
+ * Rows by opcode: key = vex, map and opcode; rows whose opcode has a range (register, condition) are entered for all of
+ * it.
+ */
 const BY_OPCODE = new Map<number, number[]>();
 
 function opcodeKey(vex: number, map: number, opcode: number): number {
@@ -239,8 +242,9 @@ function isRelative(row: number): boolean {
 }
 
 /**
- * Listing of bytes [start, end), one instruction a line. Targets of branches within the range become labels, numbered in order of
- * address, so that the text does not depend on where the code lies; other targets are shown as offsets in `bytes`.
+ * Listing of bytes [start, end), one instruction a line. Targets of branches within the range become labels, numbered
+ * in order of address, so that the text does not depend on where the code lies; other targets are shown as offsets in
+ * `bytes`.
  */
 export function disassemble(bytes: Uint8Array, start: number, end: number): string {
   const instructions: { at: number; decoded: Decoded | undefined }[] = [];

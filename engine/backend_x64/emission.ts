@@ -1,6 +1,6 @@
 /**
- * Code of one x64 function while it is being emitted: codegen/emission.ts, whose buffer holds bytes without branches, plus what is
- * particular here: fixups of displacements, jump tables, and flags that may be used again.
+ * Code of one x64 function while it is being emitted: codegen/emission.ts, whose buffer holds bytes without branches,
+ * plus what is particular here: fixups of displacements, jump tables, and flags that may be used again.
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import { FIXUP, FunctionEmission, OUT_OF_LINE } from "../codegen/emission.ts";
@@ -12,7 +12,9 @@ import { Assembler } from "./encoding.ts";
 /** Kinds of fixups, with what x, y, z, w mean. BRANCH: y = condition. */
 export const KIND = {
   ...FIXUP,
-  /** The 32-bit word at the mark is label x minus the end of its instruction, which is y bytes after the word's start. */
+  /**
+   * The 32-bit word at the mark is label x minus the end of its instruction, which is y bytes after the word's start.
+   */
   RELATIVE: FIXUP.OWN,
   /** The same for offset x of the image. */
   IMAGE: 9,
@@ -34,8 +36,9 @@ export class Emission extends FunctionEmission {
   override readonly asm: Assembler = new Assembler(1 << 16);
   avx = false;
   /**
-   * Flags that the code emitted last left behind: those of register `flagsRegister` (its width `flagsWide`) compared with 0, good at
-   * byte position `flagsAt` while no mark has been added; `flagsExact` if overflow and carry are 0 as a test would leave them.
+   * Flags that the code emitted last left behind: those of register `flagsRegister` (its width `flagsWide`) compared
+   * with 0, good at byte position `flagsAt` while no mark has been added; `flagsExact` if overflow and carry are 0 as a
+   * test would leave them.
    */
   reuseFlags = true;
   flagsAt = -1;

@@ -1,6 +1,7 @@
 /**
- * Emission for x64: VCode and its Allocation → bytes, sites and relocations of one function, as codegen/emit_function.ts orders them.
- * Here: the prologue, what each instruction becomes, and the out-of-line code of this architecture.
+ * Emission for x64: VCode and its Allocation → bytes, sites and relocations of one function, as
+ * codegen/emit_function.ts orders them. Here: the prologue, what each instruction becomes, and the out-of-line code of
+ * this architecture.
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import type { BlockEnds } from "../codegen/block_ends.ts";

@@ -1,5 +1,6 @@
 /**
- * Emission of atomic operations that take several instructions. Only the first access of one may fault: memory does not shrink.
+ * Emission of atomic operations that take several instructions. Only the first access of one may fault: memory does not
+ * shrink.
  */
 import { OP } from "../ir/ops.ts";
 import type { Emission } from "./emission.ts";

@@ -1,6 +1,6 @@
 /**
- * Emission of calls for x64: the instructions that codegen/emit_calls.ts asks for, calls into other instances, tail calls, charges of
- * fuel and polls.
+ * Emission of calls for x64: the instructions that codegen/emit_calls.ts asks for, calls into other instances, tail
+ * calls, charges of fuel and polls.
  */
 import { type CallForms, emitCallForms } from "../codegen/emit_calls.ts";
 import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
@@ -69,7 +69,10 @@ function handFuelOver(e: Emission): void {
   rm(e, e.context.fuel === true ? X.MOV64_S : X.MOV64_L, FUEL, SCRATCH, THREAD.FUEL);
 }
 
-/** The register holds the fuel of the callee's code, whose context is still in r15, if that has any; memory does otherwise. */
+/**
+ * The register holds the fuel of the callee's code, whose context is still in r15, if that has any; memory does
+ * otherwise.
+ */
 function takeFuelBack(e: Emission): void {
   const metered = e.context.fuel === true;
   const done = e.newLabel();
@@ -124,8 +127,8 @@ export function emitTailCall(e: Emission, i: number, op: number): void {
 }
 
 /**
- * A tail call into another instance needs a frame after all, to come back to our caller's context (TAIL_FRAME); but not when
- * our own return address is such a frame's, for then nobody is left who wants ours.
+ * A tail call into another instance needs a frame after all, to come back to our caller's context (TAIL_FRAME); but not
+ * when our own return address is such a frame's, for then nobody is left who wants ours.
  */
 export function emitCrossTailCall(e: Emission): void {
   const there = e.newLabel();
@@ -142,7 +145,10 @@ export function emitCrossTailCall(e: Emission): void {
   emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
 }
 
-/** Charges fuel: one instruction and a branch, which processors do as one. What cannot be paid for is given back by the cold part. */
+/**
+ * Charges fuel: one instruction and a branch, which processors do as one. What cannot be paid for is given back by the
+ * cold part.
+ */
 export function emitCharge(e: Emission, i: number): void {
   const { v } = e;
   const aux = v.aux[i];
@@ -163,8 +169,8 @@ export function emitColdCharge(e: Emission, i: number): void {
 }
 
 /**
- * Interruption point: reads the poll page of the code arena, one instruction without flags or registers of its own. The watchdog
- * takes the page's access rights away, and the fault is the trap.
+ * Interruption point: reads the poll page of the code arena, one instruction without flags or registers of its own. The
+ * watchdog takes the page's access rights away, and the fault is the trap.
  */
 export function emitPoll(e: Emission, i: number): void {
   e.trapSite(i, TRAP.INTERRUPTED, e.frame);

@@ -1,5 +1,6 @@
 /**
- * Emission of compares with their consumers (machine_ops.ts: CONSUMER) except the branch, which belongs to the block's end.
+ * Emission of compares with their consumers (machine_ops.ts: CONSUMER) except the branch, which belongs to the block's
+ * end.
  */
 import { operandVreg } from "../codegen/vcode.ts";
 import type { Emission } from "./emission.ts";
@@ -44,8 +45,8 @@ export function branchIf(e: Emission, cc: number, label: number): void {
 }
 
 /**
- * Emits the compare of `i`, whose operands begin at `o`, and returns the condition to ask for. A test of a register against zero is
- * left out when the instruction before it has set the flags by the same result.
+ * Emits the compare of `i`, whose operands begin at `o`, and returns the condition to ask for. A test of a register
+ * against zero is left out when the instruction before it has set the flags by the same result.
  */
 export function emitFlags(e: Emission, i: number, o: number): number {
   const cc = conditionOf(e, i);

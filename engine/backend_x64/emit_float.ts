@@ -1,6 +1,7 @@
 /**
- * Emission of float operations that take several instructions. The common case is straight-line; a branch that is practically
- * never taken leads to the cold part for NaNs, equal operands of minimum and maximum, and values out of an integer's range.
+ * Emission of float operations that take several instructions. The common case is straight-line; a branch that is
+ * practically never taken leads to the cold part for NaNs, equal operands of minimum and maximum, and values out of an
+ * integer's range.
  */
 import { TRAP } from "../traps.ts";
 import { COLD, type Emission } from "./emission.ts";

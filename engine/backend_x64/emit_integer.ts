@@ -1,6 +1,6 @@
 /**
- * Emission of integer operations that take several instructions: constants, division with its checks, bit counts on CPUs without
- * the instructions for them, explicit bounds checks.
+ * Emission of integer operations that take several instructions: constants, division with its checks, bit counts on
+ * CPUs without the instructions for them, explicit bounds checks.
  */
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { TRAP } from "../traps.ts";
@@ -51,7 +51,9 @@ export function emitDivision(e: Emission, i: number, op: number): void {
   e.bind(done);
 }
 
-/** Leading or trailing zeros from the index of a bit: undefined for 0, so that a conditional move puts the answer in. */
+/**
+ * Leading or trailing zeros from the index of a bit: undefined for 0, so that a conditional move puts the answer in.
+ */
 export function emitScan(e: Emission, i: number, op: number): void {
   const { v, asm } = e;
   const wide = v.aux[i] & 1;
@@ -126,7 +128,10 @@ export function emitBounds(e: Emission, i: number): void {
   if (shared) e.bind(back);
 }
 
-/** Compares the end of the access with the length in a register, or in the context; returns the condition of being out of bounds. */
+/**
+ * Compares the end of the access with the length in a register, or in the context; returns the condition of being out
+ * of bounds.
+ */
 function compareLength(e: Emission, i: number, register: number): number {
   const { v, asm } = e;
   const aux = v.aux[i];
@@ -145,7 +150,10 @@ function memoryAt(e: Emission, memory: number): number {
   return e.context.layout.memoriesOffset + memory * MEMORY.SIZE;
 }
 
-/** Cold part of a check of a shared memory, which another thread may have grown: looks at its true length, and keeps that. */
+/**
+ * Cold part of a check of a shared memory, which another thread may have grown: looks at its true length, and keeps
+ * that.
+ */
 export function emitColdBounds(e: Emission, i: number, back: number): void {
   const memory = e.v.aux[i] >>> 8;
   // The base of memory 0 is in the context, too: its register can serve in between.

@@ -1,6 +1,7 @@
 /**
- * Emission of instruction rows: reads a VCode instruction's operand locations, fills the row's places and the memory operand, and
- * writes the bytes. Also the allocator's edits (moves, spills, reloads, repeated constants), which are rows as well.
+ * Emission of instruction rows: reads a VCode instruction's operand locations, fills the row's places and the memory
+ * operand, and writes the bytes. Also the allocator's edits (moves, spills, reloads, repeated constants), which are
+ * rows as well.
  *
  * Only r11 and xmm15 may be changed besides what the instruction defines.
  */
@@ -150,7 +151,10 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
   emitAddressed(e, i, row, reg, vvvv, base, index, imm, 0);
 }
 
-/** Emits a row on memory at the address of instruction `i` and its registers `base` and `index`; `cc` is for rows with a condition. */
+/**
+ * Emits a row on memory at the address of instruction `i` and its registers `base` and `index`; `cc` is for rows with a
+ * condition.
+ */
 export function emitAddressed(
   e: Emission,
   i: number,

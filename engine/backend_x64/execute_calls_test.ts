@@ -1,6 +1,6 @@
 /**
- * Calls of every kind, run: overflow parameters and results, records of this and another instance, imports that park, nested
- * entries, builtins, tail calls, traps with their sites and frames, stack exhaustion, fast entries.
+ * Calls of every kind, run: overflow parameters and results, records of this and another instance, imports that park,
+ * nested entries, builtins, tail calls, traps with their sites and frames, stack exhaustion, fast entries.
  */
 import { deepEqual, equal, notEqual } from "node:assert/strict";
 import { RECORD, STATUS, THREAD } from "../abi/context_layout.ts";

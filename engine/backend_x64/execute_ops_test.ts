@@ -1,6 +1,6 @@
 /**
- * Every operation of the IR at every width, compiled and run: operands in registers, as constants on either side and from memory,
- * results as values, conditions of branches, selects and traps. The oracle is ir/testing/interpret.ts.
+ * Every operation of the IR at every width, compiled and run: operands in registers, as constants on either side and
+ * from memory, results as values, conditions of branches, selects and traps. The oracle is ir/testing/interpret.ts.
  */
 import { equal } from "node:assert/strict";
 import { STATUS } from "../abi/context_layout.ts";

@@ -1,6 +1,7 @@
 /**
- * Which operands of vector operations are read from memory by the instruction itself. 16-byte operands need the VEX encoding, since
- * addresses of WebAssembly are not aligned; scalars and halves are free of that. The instruction must read exactly what the load would.
+ * Which operands of vector operations are read from memory by the instruction itself. 16-byte operands need the VEX
+ * encoding, since addresses of WebAssembly are not aligned; scalars and halves are free of that. The instruction must
+ * read exactly what the load would.
  */
 import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";

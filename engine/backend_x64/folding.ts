@@ -1,9 +1,10 @@
 /**
- * Decides which values are computed where they are used instead of in a register of their own: loads as memory operands,
- * compares at their branch, address arithmetic in address modes, arithmetic of read-modify-write stores.
+ * Decides which values are computed where they are used instead of in a register of their own: loads as memory
+ * operands, compares at their branch, address arithmetic in address modes, arithmetic of read-modify-write stores.
  *
- * The backward sweep of codegen/folding.ts. A load may move down to its user past pure operations and other loads only; past a trap only if it cannot trap itself.
- * The rules that emit (select_*.ts) look at the marks and match the same shapes again.
+ * The backward sweep of codegen/folding.ts. A load may move down to its user past pure operations and other loads only;
+ * past a trap only if it cannot trap itself. The rules that emit (select_*.ts) look at the marks and match the same
+ * shapes again.
  */
 import { canMoveTo, foldLoad } from "./fold_loads.ts";
 import { applyFoldRules, foldRules, operationRange } from "../codegen/folding.ts";
@@ -120,7 +121,10 @@ function foldReadModifyWrite(s: X64Lowering, store: number): void {
   }
 }
 
-/** Marks the compare that a store of a byte stores. What the address adds must fit a displacement, since adding it would change the flags. */
+/**
+ * Marks the compare that a store of a byte stores. What the address adds must fit a displacement, since adding it would
+ * change the flags.
+ */
 function foldStoredCompare(s: X64Lowering, store: number): void {
   const value = s.b[store];
   if (!s.storeFlags || s.op[store] !== OP.STORE8 || !isIntegerCompare(s.op[value]) || s.imm[store] < 0) return;
@@ -164,7 +168,9 @@ function foldCommutingFloat(s: X64Lowering, id: number): void {
   if (!foldFloatLoad(s, s.b[id], id, s.ty[id])) foldFloatLoad(s, s.a[id], id, s.ty[id]);
 }
 
-/** The right operand of a float comparison may be in memory; of FLT and FLE, whose operands are exchanged, the left one. */
+/**
+ * The right operand of a float comparison may be in memory; of FLT and FLE, whose operands are exchanged, the left one.
+ */
 function foldFloatCompare(s: X64Lowering, id: number): void {
   if (s.folded[id] === FOLD.REPEATED) return;
   const operand = s.op[id] === OP.FLT || s.op[id] === OP.FLE ? s.a[id] : s.b[id];

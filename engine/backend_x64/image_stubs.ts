@@ -1,6 +1,6 @@
 /**
- * Code that every image carries once, in front of its functions: constants, the common end of parking, trap stubs, and the
- * builtins, native or parking.
+ * Code that every image carries once, in front of its functions: constants, the common end of parking, trap stubs, and
+ * the builtins, native or parking.
  */
 import { BUILTIN, BUILTIN_ROWS, type BuiltinName, type BuiltinRow } from "../abi/builtins.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";

@@ -1,9 +1,11 @@
 /**
- * Instruction rows (insts_*.ts) expanded once, when the backend loads, into flat columns that the encoder, the emitter and the
- * disassembler read by row number. `X.KEY` is the number of a row. Row numbers are the machine operations of this target's
- * VCode; operations that stand for several instructions are numbered from PSEUDO_BASE on (machine_ops.ts).
+ * Instruction rows (insts_*.ts) expanded once, when the backend loads, into flat columns that the encoder, the emitter
+ * and the disassembler read by row number. `X.KEY` is the number of a row. Row numbers are the machine operations of
+ * this target's VCode; operations that stand for several instructions are numbered from PSEUDO_BASE on
+ * (machine_ops.ts).
  *
- * A row is checked against its operands here: a register operand without a place in the encoding is a mistake in the table.
+ * A row is checked against its operands here: a register operand without a place in the encoding is a mistake in the
+ * table.
  */
 import { INTEGER_ROWS } from "./insts_integer.ts";
 import { FLOAT_ROWS } from "./insts_float.ts";
@@ -17,7 +19,10 @@ type InstructionKey = KeyOf<(typeof PAGES)[number]>;
 
 /** Where an operand goes. */
 export const PLACE = { NONE: 0, REG: 1, RM: 2, VVVV: 3, OPCODE: 4, FIXED: 5, IMM: 6, REL: 7 } as const;
-/** What an instruction does with an operand. MERGED: only the upper part of its register is copied, so any register will do. */
+/**
+ * What an instruction does with an operand. MERGED: only the upper part of its register is copied, so any register will
+ * do.
+ */
 export const MARK = { MERGED: 0, READ: 1, WRITE: 2, BOTH: 3 } as const;
 /** Opcode maps, with the numbers that VEX uses. */
 export const MAP = { ONE_BYTE: 0, OF: 1, OF38: 2, OF3A: 3 } as const;

@@ -1,10 +1,11 @@
 /**
- * Scalar floating-point instructions of x86-64: rows only, in the notation of insts_integer.ts; xmm is a vector register,
- * xm32/xm64/xm128 a vector register or memory of that many bits, xmr a register in the same field that cannot be memory, xmmv the
- * register in VEX.vvvv (marked `u:` where only its upper part is copied and the emitter chooses it).
+ * Scalar floating-point instructions of x86-64: rows only, in the notation of insts_integer.ts; xmm is a vector
+ * register, xm32/xm64/xm128 a vector register or memory of that many bits, xmr a register in the same field that cannot
+ * be memory, xmmv the register in VEX.vvvv (marked `u:` where only its upper part is copied and the emitter chooses
+ * it).
  *
- * Neighbouring rows `…SS`, `…SD` are the two widths of one form; every legacy row KEY has a row VKEY with the VEX encoding,
- * which never touches the upper half of a 256-bit register and has a destination of its own.
+ * Neighbouring rows `…SS`, `…SD` are the two widths of one form; every legacy row KEY has a row VKEY with the VEX
+ * encoding, which never touches the upper half of a 256-bit register and has a destination of its own.
  */
 export const FLOAT_ROWS = [
   // arithmetic

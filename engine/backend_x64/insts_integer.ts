@@ -3,9 +3,10 @@
  *
  *     "KEY | mnemonic operands | encoding | CPU feature"
  *
- * Operands carry read/write marks (`r:` `w:` `rw:`) and kinds: r8…r64 general register, rm8…rm64 register or memory, m memory
- * only, r32v the register in VEX.vvvv, imm8…imm64, cl the fixed register, rel8/rel32. Encodings are written as in the manual
- * (Intel SDM volume 2). Neighbouring rows `…32`, `…64` are the two widths of one form: the selector adds 1 for the wide one.
+ * Operands carry read/write marks (`r:` `w:` `rw:`) and kinds: r8…r64 general register, rm8…rm64 register or memory, m
+ * memory only, r32v the register in VEX.vvvv, imm8…imm64, cl the fixed register, rel8/rel32. Encodings are written as
+ * in the manual (Intel SDM volume 2). Neighbouring rows `…32`, `…64` are the two widths of one form: the selector adds
+ * 1 for the wide one.
  */
 export const INTEGER_ROWS = [
   // Rules: the register form reads `r, rm`; `_M` writes `rm, r`; `_I` takes an immediate, `_B` its one-byte short form.

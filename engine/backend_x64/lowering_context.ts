@@ -1,6 +1,6 @@
 /**
- * State of choosing x64 instructions for one function: codegen/lowering_context.ts, plus CPU features and the source operand, which may be a
- * register, a stack slot or memory.
+ * State of choosing x64 instructions for one function: codegen/lowering_context.ts, plus CPU features and the source
+ * operand, which may be a register, a stack slot or memory.
  */
 import type { TargetHooks } from "../codegen/lowering_context.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
@@ -63,7 +63,10 @@ export class X64Lowering extends LoweringContext {
   high = 0;
   trap = 0;
   poolSize = 0;
-  /** Does the source read memory for the sake of value `origin` (a folded load)? Then its position is that of the access. */
+  /**
+   * Does the source read memory for the sake of value `origin` (a folded load)? Then its position is that of the
+   * access.
+   */
   origin = 0;
   /** May the source register be a stack slot? */
   any = true;

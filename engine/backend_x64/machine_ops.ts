@@ -1,12 +1,12 @@
 /**
- * What the selector says to the emitter beyond instruction rows and what all backends share (codegen/pseudo_ops.ts): pseudo operations
- * of its own, address modes and condition codes.
+ * What the selector says to the emitter beyond instruction rows and what all backends share (codegen/pseudo_ops.ts):
+ * pseudo operations of its own, address modes and condition codes.
  *
  * Bits 21-22 of the `aux` word are the size of a pool constant (4 << n bytes); bit 29 is a lock prefix.
  *
  * Operand order of a row in VCode: first the operands of the flag consumer, then the row's operands from left to right,
- * where `rw` gives two words (DEF REUSE, then USE REG), a register or slot gives one, and a memory operand gives its address
- * registers (base, then index). Immediates and displacements are in `imm` and `disp`.
+ * where `rw` gives two words (DEF REUSE, then USE REG), a register or slot gives one, and a memory operand gives its
+ * address registers (base, then index). Immediates and displacements are in `imm` and `disp`.
  *
  * Operands of shared pseudo operations here:
  *
@@ -41,8 +41,9 @@ export const P = pseudoOps([
   "FMIN", // def, use, use (avx) or def reuse 1, use, use
   "FMAX",
   "CONVERT_U64", // def vector, use general; aux bit 0: result is f64
-  // A compare whose condition becomes a byte in memory: address registers, register, second register but with an immediate; the address is in
-  // aux like a row's, imm the immediate, and STORE_CONDITION says in the consumer's place what compares
+  // A compare whose condition becomes a byte in memory: address registers, register, second register but with an
+  // immediate; the address is in aux like a row's, imm the immediate, and STORE_CONDITION says in the consumer's place
+  // what compares
   "STORE_CONDITION",
   // atomic memory; the address is like a row's
   "CMPXCHG", // def rax, use rax, address, use replacement; imm = log2 of the width
@@ -68,7 +69,10 @@ export const MODE = {
   POINTER_INDEX: 5,
   /** [index << scale + disp] without a base: one word (lea only). */
   INDEX: 6,
-  /** A constant of the function's pool: disp = low half, imm = high half; of 16 bytes, disp = index of the vector constant. */
+  /**
+   * A constant of the function's pool: disp = low half, imm = high half; of 16 bytes, disp = index of the vector
+   * constant.
+   */
   POOL: 7,
   /** A constant of the image (image_constants.ts), disp = its offset there. */
   SHARED: 8,

@@ -1,6 +1,6 @@
 /**
- * Machine code that a process needs once: entering and resuming guest code, leaving it by a trap, and the handler of the
- * hardware's faults. Position-independent; the host copies it into executable memory and fills the fault words.
+ * Machine code that a process needs once: entering and resuming guest code, leaving it by a trap, and the handler of
+ * the hardware's faults. Position-independent; the host copies it into executable memory and fills the fault words.
  *
  *     call      save host registers · HOST_SP = rsp · rsp = GUEST_SP · r15, rbx, r14 from CALL_CONTEXT · call CALL_THUNK · DONE
  *     resume    the same, then pops what a parked call left (abi.ts) and goes on
@@ -124,7 +124,10 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
   s.returnToHost(R11);
 }
 
-/** Registers that a poll keeps: all but r15, which parking keeps, rbx, which resume loads, and r11, which polls read into. */
+/**
+ * Registers that a poll keeps: all but r15, which parking keeps, rbx, which resume loads, and r11, which polls read
+ * into.
+ */
 const POLL_GENERAL = [RAX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R12, R13, R14];
 const POLL_VECTORS = 16;
 

@@ -1,6 +1,7 @@
 /**
- * Random functions (optimize/testing/random_functions.ts) compiled and run against the interpreter: results, traps, memory and context. Their
- * calls go to three small compiled functions, so that clobber masks of known callees are exercised too.
+ * Random functions (optimize/testing/random_functions.ts) compiled and run against the interpreter: results, traps,
+ * memory and context. Their calls go to three small compiled functions, so that clobber masks of known callees are
+ * exercised too.
  */
 import { equal } from "node:assert/strict";
 import { STATUS } from "../abi/context_layout.ts";

@@ -44,8 +44,8 @@ const REGISTER_NAMES: readonly string[] = [
   ...Array.from({ length: 32 }, (_, i) => `xmm${i}`),
 ];
 
-// Registers without a REX prefix come first; rbp before r8 because only its use as a base costs a byte. r12 and r13 are the
-// clumsiest bases. Argument registers stand early so that leaf functions shuffle little.
+// Registers without a REX prefix come first; rbp before r8 because only its use as a base costs a byte. r12 and r13 are
+// the clumsiest bases. Argument registers stand early so that leaf functions shuffle little.
 const GENERAL_ORDER = [RAX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R13, R12];
 const VECTOR_ORDER = Array.from({ length: 15 }, (_, i) => XMM0 + i);
 

@@ -1,9 +1,11 @@
 /**
- * Rules for atomic operations. Stores are exchanges, which lock by themselves; what only changes memory is the locked form of a
- * read-modify-write instruction; an old value that somebody wants comes from xadd, or for the bitwise operations from a loop around
- * cmpxchg. Loads are plain loads: this machine keeps them in order, and stores that lock do not pass them.
+ * Rules for atomic operations. Stores are exchanges, which lock by themselves; what only changes memory is the locked
+ * form of a read-modify-write instruction; an old value that somebody wants comes from xadd, or for the bitwise
+ * operations from a loop around cmpxchg. Loads are plain loads: this machine keeps them in order, and stores that lock
+ * do not pass them.
  *
- * In: an atomic IR operation, its address folded like any other access's. Out: rows with AUX_LOCK, or P.CMPXCHG and P.ATOMIC_LOOP.
+ * In: an atomic IR operation, its address folded like any other access's. Out: rows with AUX_LOCK, or P.CMPXCHG and
+ * P.ATOMIC_LOOP.
  */
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { atomicWidth } from "../ir/function.ts";
@@ -50,7 +52,10 @@ export function selectAtomicExchange(s: X64Lowering, id: number): void {
   defineOld(s, id, old);
 }
 
-/** Emits `row` on the address resolved last, with a copy of `value` in the register operand; returns the vreg of what was in memory. */
+/**
+ * Emits `row` on the address resolved last, with a copy of `value` in the register operand; returns the vreg of what
+ * was in memory.
+ */
 function exchange(s: X64Lowering, row: number, lock: number, value: number, ty: number): number {
   const { v } = s;
   const old = v.newVreg(ty);

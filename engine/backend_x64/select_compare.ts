@@ -1,9 +1,9 @@
 /**
- * Comparisons and what consumes their flags. One VCode instruction does both (compare row plus a consumer in `aux`), so nothing
- * the allocator inserts can come between: a branch, a SETcc, a conditional move, a trap.
+ * Comparisons and what consumes their flags. One VCode instruction does both (compare row plus a consumer in `aux`), so
+ * nothing the allocator inserts can come between: a branch, a SETcc, a conditional move, a trap.
  *
- * `resolveCondition` turns a condition value into a compare row, its operands and a condition code; a value that is not folded is
- * tested against zero.
+ * `resolveCondition` turns a condition value into a compare row, its operands and a condition code; a value that is not
+ * folded is tested against zero.
  */
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";

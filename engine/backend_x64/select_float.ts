@@ -1,7 +1,7 @@
 /**
- * Rules for floating-point operations. Rows `…SS`, `…SD` are neighbours; `s.vex` picks the three-operand VEX form when the CPU has
- * AVX, and the legacy form works in the register of its first operand. Bit patterns of NaNs are never changed by moves, negation,
- * absolute value or sign copying.
+ * Rules for floating-point operations. Rows `…SS`, `…SD` are neighbours; `s.vex` picks the three-operand VEX form when
+ * the CPU has AVX, and the legacy form works in the register of its first operand. Bit patterns of NaNs are never
+ * changed by moves, negation, absolute value or sign copying.
  */
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -101,8 +101,9 @@ export function selectFcopysign(s: X64Lowering, id: number): void {
 // Rules for roots and roundings
 
 /**
- * def = op source. The VEX form merges the upper part of a register operand: it takes the source itself, and for memory the
- * scratch register, so that the result depends on nothing older (emit_row.ts: vvvv of such rows has no VCode operand).
+ * def = op source. The VEX form merges the upper part of a register operand: it takes the source itself, and for memory
+ * the scratch register, so that the result depends on nothing older (emit_row.ts: vvvv of such rows has no VCode
+ * operand).
  */
 function unary(s: X64Lowering, row: number, id: number, operand: number, imm: number): void {
   if (s.op[operand] === OP.CONST) source(s, operand, true);

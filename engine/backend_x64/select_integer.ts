@@ -1,7 +1,7 @@
 /**
- * Rules for integer operations, most specific form first. Rows `…32` and `…64` are neighbours, so `row + s.wide(id)` is the row
- * of the value's width. Additions use the three-operand LEA throughout: the emitter turns it into ADD where the result's
- * register is one of the operands'.
+ * Rules for integer operations, most specific form first. Rows `…32` and `…64` are neighbours, so `row + s.wide(id)` is
+ * the row of the value's width. Additions use the three-operand LEA throughout: the emitter turns it into ADD where the
+ * result's register is one of the operands'.
  */
 import { selectDivisionByConstant } from "../codegen/divide_constant.ts";
 import { OP } from "../ir/ops.ts";

@@ -1,5 +1,6 @@
 /**
- * Rules between vectors and scalars: splats, lanes, tests. Lanes that are loaded or stored are the instruction's own memory operand.
+ * Rules between vectors and scalars: splats, lanes, tests. Lanes that are loaded or stored are the instruction's own
+ * memory operand.
  */
 import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";

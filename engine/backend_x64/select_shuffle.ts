@@ -1,6 +1,7 @@
 /**
- * Rules for shuffles and swizzles. A shuffle of constant lanes is matched against the instructions that do it in one step, cheapest first;
- * what is left is PSHUFB of each operand, joined by POR. Lanes are bytes: 0-15 of the first operand, 16-31 of the second.
+ * Rules for shuffles and swizzles. A shuffle of constant lanes is matched against the instructions that do it in one
+ * step, cheapest first; what is left is PSHUFB of each operand, joined by POR. Lanes are bytes: 0-15 of the first
+ * operand, 16-31 of the second.
  */
 import { OP } from "../ir/ops.ts";
 import { X } from "./instructions.ts";

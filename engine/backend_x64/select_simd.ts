@@ -1,6 +1,7 @@
 /**
- * Rules for vector arithmetic, comparison, shifts and conversions. An operation that is one instruction comes from vector_rows.ts; the
- * others are sequences of instructions on virtual registers (vector_code.ts), chosen for the fewest operations that SSE4.1 allows.
+ * Rules for vector arithmetic, comparison, shifts and conversions. An operation that is one instruction comes from
+ * vector_rows.ts; the others are sequences of instructions on virtual registers (vector_code.ts), chosen for the fewest
+ * operations that SSE4.1 allows.
  */
 import { constantVector } from "../codegen/lowering_context.ts";
 import { OP } from "../ir/ops.ts";
@@ -192,8 +193,8 @@ function greater64(s: X64Lowering, x: number, y: number): number {
   return one(s, X.PSHUFD, two(s, X.POR, borrow, two(s, X.PCMPGTD, x, y)), 0xf5);
 }
 
-// Rules for minimum and maximum of floats. The hardware returns its second operand for NaNs and for two zeros, so both orders are
-// computed: where they differ there was one of these.
+// Rules for minimum and maximum of floats. The hardware returns its second operand for NaNs and for two zeros, so both
+// orders are computed: where they differ there was one of these.
 
 /** Bits to keep of a NaN: shifting ones by so much leaves the payload below the quiet bit. */
 function payloadShift(shape: number): [row: number, count: number] {

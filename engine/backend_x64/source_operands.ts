@@ -1,6 +1,6 @@
 /**
- * Source operands. In: a value. Out: the r/m operand of the next instruction in the lowering context: a folded load, a pool constant,
- * or a register (or the stack slot that the allocator gives it).
+ * Source operands. In: a value. Out: the r/m operand of the next instruction in the lowering context: a folded load, a
+ * pool constant, or a register (or the stack slot that the allocator gives it).
  */
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";

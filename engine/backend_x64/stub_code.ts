@@ -1,6 +1,6 @@
 /**
- * Building blocks of code that no VCode stands behind: stubs, thunks, native builtins. A StubCode is an Emission whose bytes go
- * to the image it is given, with short methods for the few instruction shapes that such code is made of.
+ * Building blocks of code that no VCode stands behind: stubs, thunks, native builtins. A StubCode is an Emission whose
+ * bytes go to the image it is given, with short methods for the few instruction shapes that such code is made of.
  */
 import { optimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
@@ -136,7 +136,10 @@ export class StubCode extends Emission {
     this.rm(X.MOV64_L, FUEL, thread, THREAD.FUEL);
   }
 
-  /** Stores the register of fuel to the thread state at `thread` if the code of the context in r15 has one. Changes the flags. */
+  /**
+   * Stores the register of fuel to the thread state at `thread` if the code of the context in r15 has one. Changes the
+   * flags.
+   */
   storeFuel(thread: number): void {
     const none = this.newLabel();
     this.rm(X.CMP32_I, 0, CONTEXT_REGISTER, CONTEXT.METERED, 0);

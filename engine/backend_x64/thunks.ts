@@ -1,6 +1,7 @@
 /**
- * Code between the thread state's SLOTS and the calling convention, per signature: entry thunks (host → wasm), parking thunks
- * (wasm → host functions and builtins), and fast entries with the machine types of the host's own calling convention.
+ * Code between the thread state's SLOTS and the calling convention, per signature: entry thunks (host → wasm), parking
+ * thunks (wasm → host functions and builtins), and fast entries with the machine types of the host's own calling
+ * convention.
  */
 import { hasFastEntry, threadSlot } from "../codegen/thunks.ts";
 import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/emit_function.ts";
@@ -68,8 +69,9 @@ function loadSlots(s: StubCode, types: Uint8Array, locations: Int8Array, thread:
 }
 
 /**
- * Copies entries between the overflow buffer and the slots, from the first that is not in a register on: both have 16 bytes per
- * index, so entries of register values in between are copied too, to no effect. Changes `buffer`, `index` and xmm15.
+ * Copies entries between the overflow buffer and the slots, from the first that is not in a register on: both have 16
+ * bytes per index, so entries of register values in between are copied too, to no effect. Changes `buffer`, `index` and
+ * xmm15.
  */
 function copyOverflow(
   s: StubCode,
@@ -95,8 +97,8 @@ function copyOverflow(
 }
 
 /**
- * Parks with `status` and the number that `number` loads into eax: arguments to slots, and on resumption results from slots.
- * rbx and r14 serve as scratch because resume loads them afresh.
+ * Parks with `status` and the number that `number` loads into eax: arguments to slots, and on resumption results from
+ * slots. rbx and r14 serve as scratch because resume loads them afresh.
  */
 export function emitParkingThunk(
   s: StubCode,
@@ -139,7 +141,10 @@ export function emitHostThunk(signatureId: number, context: CodegenContext, code
   s.finish();
 }
 
-/** Appends the thunk that enters functions of a signature: rdi = thread; CALL_CODE, CALL_RECORD and the slots say the rest. */
+/**
+ * Appends the thunk that enters functions of a signature: rdi = thread; CALL_CODE, CALL_RECORD and the slots say the
+ * rest.
+ */
 export function emitEntryThunk(signatureId: number, context: CodegenContext, code: MachineCode): void {
   const s = begin(context, code);
   code.entryThunk[signatureId] = code.length;

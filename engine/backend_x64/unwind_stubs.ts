@@ -1,11 +1,13 @@
 /**
- * Throwing without leaving machine code: what stands in front of the parking forms of the builtins throw, throw_ref, rethrow and caught. In: the
- * builtin's argument in rax, the return address of the call on the stack. Out: the landing that sees the exception runs, with its frame on
- * the stack; or nothing has changed, and the runtime does all of it (runtime/exceptions/unwind.ts).
+ * Throwing without leaving machine code: what stands in front of the parking forms of the builtins throw, throw_ref,
+ * rethrow and caught. In: the builtin's argument in rax, the return address of the call on the stack. Out: the landing
+ * that sees the exception runs, with its frame on the stack; or nothing has changed, and the runtime does all of it
+ * (runtime/exceptions/unwind.ts).
  *
- * The walk goes by return addresses, through a hash table of call sites that the runtime makes of the images in which it has unwound itself a
- * few times. What the table does not hold ends it: thunks' callers, frames whose caller is another instance, images that never throw. No
- * register need be restored, since a landing relies on none but those of context, memory and fuel, which all frames of one instance share.
+ * The walk goes by return addresses, through a hash table of call sites that the runtime makes of the images in which
+ * it has unwound itself a few times. What the table does not hold ends it: thunks' callers, frames whose caller is
+ * another instance, images that never throw. No register need be restored, since a landing relies on none but those of
+ * context, memory and fuel, which all frames of one instance share.
  */
 import type { BuiltinName } from "../abi/builtins.ts";
 import {
@@ -123,7 +125,10 @@ function emitWalk(s: StubCode, slow: number): void {
   s.rr(X.JMP_M, 0, RDX);
 }
 
-/** Results in the exnref of what was caught: the one that it has, or that of the next record, which gets tag and payload. */
+/**
+ * Results in the exnref of what was caught: the one that it has, or that of the next record, which gets tag and
+ * payload.
+ */
 function emitCaught(s: StubCode, slow: number): void {
   const known = s.newLabel();
   beginCaught(s, slow);

@@ -1,14 +1,14 @@
 /**
- * Vector operations of the IR that are one instruction, as tables: by operation and shape the row, its immediate, and whether the
- * instruction takes the operands the other way round. Folding and selection read them.
+ * Vector operations of the IR that are one instruction, as tables: by operation and shape the row, its immediate, and
+ * whether the instruction takes the operands the other way round. Folding and selection read them.
  */
 import { OP, OP_ROWS, type OpName } from "../ir/ops.ts";
 import { SHAPE } from "../ir/types.ts";
 import { X } from "./instructions.ts";
 
 /**
- * "OPERATION rows for i8x16 i16x8 i32x4 i64x2 f32x4 f64x2"; one row stands for all shapes, `-` for none. An operation marked `~` has its
- * operands exchanged; `=n` is the row's immediate.
+ * "OPERATION rows for i8x16 i16x8 i32x4 i64x2 f32x4 f64x2"; one row stands for all shapes, `-` for none. An operation
+ * marked `~` has its operands exchanged; `=n` is the row's immediate.
  */
 const BINARY = [
   "VAND PAND",
@@ -47,7 +47,10 @@ const BINARY = [
   "VFGE~=2 - - - - CMPPS CMPPD",
 ];
 
-/** The same for operations of one operand. Rounding: bits 0-1 of the immediate are the mode, bit 3 suppresses the inexact exception. */
+/**
+ * The same for operations of one operand. Rounding: bits 0-1 of the immediate are the mode, bit 3 suppresses the
+ * inexact exception.
+ */
 const UNARY = [
   "VABS PABSB PABSW PABSD",
   "VEXTEND_LOW_S - PMOVSXBW PMOVSXWD PMOVSXDQ",
@@ -89,8 +92,8 @@ for (const text of BINARY) enter(BINARY_ROW, text);
 for (const text of UNARY) enter(UNARY_ROW, text);
 
 /**
- * The comparison whose result operation `op` on `shape` inverts, for lack of an instruction of its own; 0 for the others. What uses the
- * inverse of a mask anyway spares the inversion.
+ * The comparison whose result operation `op` on `shape` inverts, for lack of an instruction of its own; 0 for the
+ * others. What uses the inverse of a mask anyway spares the inversion.
  */
 export function invertedComparison(op: number, shape: number): number {
   switch (op) {

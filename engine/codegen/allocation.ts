@@ -1,18 +1,18 @@
 /**
- * What a register allocator hands to emission, for one VCode: a location per operand, and an ordered list of edits (moves,
- * reloads, spills, repeated constants) between instructions and on edges. Both allocators produce it; the checker
- * (regalloc/check_allocation.ts) proves it in tests.
+ * What a register allocator hands to emission, for one VCode: a location per operand, and an ordered list of edits
+ * (moves, reloads, spills, repeated constants) between instructions and on edges. Both allocators produce it; the
+ * checker (regalloc/check_allocation.ts) proves it in tests.
  *
- * Locations: ≥ 0 a physical register (0-31 general, 32-63 vector); < 0 the stack slot −1 − location. Slots are 8-byte cells
- * (a v128 takes two, aligned to 16); slot s lies s × 8 bytes above the frame's lowest slot. Only of the slots from `halfFirst` on,
- * `halfCount` are halves of cells, for values of 4 bytes; then `slotOffset` says where slots lie.
+ * Locations: ≥ 0 a physical register (0-31 general, 32-63 vector); < 0 the stack slot −1 − location. Slots are 8-byte
+ * cells (a v128 takes two, aligned to 16); slot s lies s × 8 bytes above the frame's lowest slot. Only of the slots
+ * from `halfFirst` on, `halfCount` are halves of cells, for values of 4 bytes; then `slotOffset` says where slots lie.
  */
 export class Allocation {
   /** Location per operand word, parallel to VCode.operands. A tied USE has its REUSE def's register. */
   location: Int32Array = new Int32Array(4096);
   /**
-   * 1 per instruction that need not be emitted: a repeatable one (VCode.vregRemat) whose result nobody reads where it stands.
-   * Its def still has a register of its own at that point, so that emitting it anyway is merely wasteful.
+   * 1 per instruction that need not be emitted: a repeatable one (VCode.vregRemat) whose result nobody reads where it
+   * stands. Its def still has a register of its own at that point, so that emitting it anyway is merely wasteful.
    */
   skip: Uint8Array = new Uint8Array(1024);
   /** Number of slots in the frame: of 8 bytes, but for the halves. */
@@ -22,14 +22,18 @@ export class Allocation {
   halfCount = 0;
   /** The lowest so many slots hold references, the others never do. */
   refSlotCount = 0;
-  /** Masks of the physical registers written anywhere in the function (defs, temps, edits, clobbers): for clobber masks of callers. */
+  /**
+   * Masks of the physical registers written anywhere in the function (defs, temps, edits, clobbers): for clobber masks
+   * of callers.
+   */
   writtenGeneral = 0;
   writtenVector = 0;
 
   /**
-   * Edits, in execution order. Those of instructions are sorted by `editAt` = 2 × instruction (before it) or + 1 (after it;
-   * never after a block's last instruction; the linear scan makes only the former). Both ends may be slots: the target then
-   * goes through its scratch register, as it does when it repeats an instruction whose result belongs in a slot.
+   * Edits, in execution order. Those of instructions are sorted by `editAt` = 2 × instruction (before it) or + 1 (after
+   * it; never after a block's last instruction; the linear scan makes only the former). Both ends may be slots: the
+   * target then goes through its scratch register, as it does when it repeats an instruction whose result belongs in a
+   * slot.
    */
   editAt: Int32Array = new Int32Array(1024);
   /** Source location, meaningless when editRemat is not 0. */
@@ -42,8 +46,9 @@ export class Allocation {
   editCount = 0;
 
   /**
-   * Edits of edge e: edits [edgeFirst[e], edgeFirst[e + 1]) of the same columns, after all instruction edits; editAt is −1.
-   * They form a sequence (already ordered; cycles broken with `swap` edits: editRemat −1 means exchange the two registers).
+   * Edits of edge e: edits [edgeFirst[e], edgeFirst[e + 1]) of the same columns, after all instruction edits; editAt is
+   * −1. They form a sequence (already ordered; cycles broken with `swap` edits: editRemat −1 means exchange the two
+   * registers).
    */
   edgeFirst: Int32Array = new Int32Array(129);
 

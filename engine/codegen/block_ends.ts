@@ -1,10 +1,10 @@
 /**
- * Control-flow facts that emission needs of a function's blocks: where jumps really lead, how often blocks are entered, and where
- * the prologue belongs.
+ * Control-flow facts that emission needs of a function's blocks: where jumps really lead, how often blocks are entered,
+ * and where the prologue belongs.
  *
- * The prologue (stack check and frame) stands in front of the first block, or, if the function can return before it needs a
- * frame, at the heads of the blocks where the part without a frame is left ("shrink-wrapping"). That part is a tree: every block of
- * it but the first has one predecessor, and so has every block that it leads to.
+ * The prologue (stack check and frame) stands in front of the first block, or, if the function can return before it
+ * needs a frame, at the heads of the blocks where the part without a frame is left ("shrink-wrapping"). That part is a
+ * tree: every block of it but the first has one predecessor, and so has every block that it leads to.
  */
 import type { FunctionEmission } from "./emission.ts";
 import { PSEUDO } from "./pseudo_ops.ts";
@@ -32,7 +32,9 @@ export class BlockEnds {
   frameless: Uint8Array = new Uint8Array(64);
   /** 1: the prologue stands at the block's head. */
   prologue: Uint8Array = new Uint8Array(64);
-  /** Edits of block 0 that are made after the prologue instead: spills of registers that keep their values until then. */
+  /**
+   * Edits of block 0 that are made after the prologue instead: spills of registers that keep their values until then.
+   */
   deferred: number[] = [];
   /** Place of the block in the layout. */
   #place: Int32Array = new Int32Array(64);
@@ -188,8 +190,8 @@ export class BlockEnds {
 }
 
 /**
- * Does block `k` write `register`, in code or in moves of its edges? Only what follows edit `after` counts, if that is not −1.
- * `firstEdit` is the first edit that counts.
+ * Does block `k` write `register`, in code or in moves of its edges? Only what follows edit `after` counts, if that is
+ * not −1. `firstEdit` is the first edit that counts.
  */
 function writes(e: FunctionEmission, k: number, register: number, after: number, firstEdit: number): boolean {
   const { v, allocation } = e;

@@ -1,10 +1,11 @@
 /**
- * Branch relaxation and final placement. In: a FunctionEmission, whose buffer lacks some or all of its branches, and its fixups. Out:
- * the function's bytes at the end of the image, with every branch in the form that reaches its target, padding inserted, and sites
- * and relocations recorded at their final offsets.
+ * Branch relaxation and final placement. In: a FunctionEmission, whose buffer lacks some or all of its branches, and
+ * its fixups. Out: the function's bytes at the end of the image, with every branch in the form that reaches its target,
+ * padding inserted, and sites and relocations recorded at their final offsets.
  *
- * The backend's BranchForms says how long branches are, which of them must change form, and how fixups are written. Sizes are chosen
- * with alignments at their largest, so a chosen form stays valid when the final padding turns out smaller.
+ * The backend's BranchForms says how long branches are, which of them must change form, and how fixups are written.
+ * Sizes are chosen with alignments at their largest, so a chosen form stays valid when the final padding turns out
+ * smaller.
  */
 import { FIXUP, type FunctionEmission } from "./emission.ts";
 
@@ -20,8 +21,8 @@ export interface BranchForms<E extends FunctionEmission> {
   /** Chooses e.fixupSize per branch; `bytes` bounds the function's length. */
   choose(e: E, bytes: number): void;
   /**
-   * Writes fixup `i`, which is at offset `at` of `out`, there or into the buffer's code that follows it; returns the offset behind
-   * what it added. Called for JUMP, BRANCH, ALIGN and the backend's own kinds.
+   * Writes fixup `i`, which is at offset `at` of `out`, there or into the buffer's code that follows it; returns the
+   * offset behind what it added. Called for JUMP, BRANCH, ALIGN and the backend's own kinds.
    */
   write(e: E, i: number, out: Uint8Array, at: number): number;
 }
@@ -55,7 +56,10 @@ export function placeLabels(e: FunctionEmission): void {
   }
 }
 
-/** Lists the fixups that decide where code goes, with their sizes before relaxation; returns a bound of the bytes they add. */
+/**
+ * Lists the fixups that decide where code goes, with their sizes before relaxation; returns a bound of the bytes they
+ * add.
+ */
 function prepareFlow<E extends FunctionEmission>(forms: BranchForms<E>, e: E): number {
   e.ensureRelaxation();
   const { fixupCount, fixupKind, fixupX, fixupSize, flow } = e;

@@ -1,8 +1,8 @@
 /**
- * Division of 64-bit integers by constants: the high half of a product with a magic number, and shifts (Granlund and Montgomery,
- * "Division by Invariant Integers using Multiplication", 1994). Divisors of 32-bit integers were reduced in the middle end, where
- * the product fits 64 bits. Powers of two, 0 and ±1 are left to other rules. In: a division and the few instructions that it is made of
- * (DivisionRules), which a backend writes. Out: the quotient, or what is left.
+ * Division of 64-bit integers by constants: the high half of a product with a magic number, and shifts (Granlund and
+ * Montgomery, "Division by Invariant Integers using Multiplication", 1994). Divisors of 32-bit integers were reduced in
+ * the middle end, where the product fits 64 bits. Powers of two, 0 and ±1 are left to other rules. In: a division and
+ * the few instructions that it is made of (DivisionRules), which a backend writes. Out: the quotient, or what is left.
  *
  * For N-bit n, the quotient is floor(M × n / 2^p) if 2^p ≤ M × d ≤ 2^p + 2^(p − N).
  */
@@ -17,7 +17,9 @@ interface Magic {
   multiplier: bigint;
   /** Shift of the product's high half. */
   after: number;
-  /** The multiplier has a 65th bit (unsigned), or is negative as a signed number (signed): the dividend must be added. */
+  /**
+   * The multiplier has a 65th bit (unsigned), or is negative as a signed number (signed): the dividend must be added.
+   */
   add: boolean;
 }
 

@@ -1,10 +1,10 @@
 /**
- * Code of one function while it is being emitted: the backend's bytes or words without (some of) its branches, plus fixups, in ascending
- * order of position, that say what stands between and at them: labels, branches, alignment, sites, relocations. The backend's
- * branch_relaxation.ts turns both into final code with every branch in its shortest form.
+ * Code of one function while it is being emitted: the backend's bytes or words without (some of) its branches, plus
+ * fixups, in ascending order of position, that say what stands between and at them: labels, branches, alignment, sites,
+ * relocations. The backend's branch_relaxation.ts turns both into final code with every branch in its shortest form.
  *
- * Labels: block k has label k; further ones come from `newLabel`. Out-of-line code (trap calls, slow paths) is queued and emitted
- * after the last block.
+ * Labels: block k has label k; further ones come from `newLabel`. Out-of-line code (trap calls, slow paths) is queued
+ * and emitted after the last block.
  */
 import { grown } from "../base/columns.ts";
 import type { OptimizationName } from "../optimizations.ts";
@@ -26,7 +26,10 @@ export const FIXUP = {
   ALIGN: 3,
   /** The 32-bit word at the mark is label x minus label y. */
   DIFFERENCE: 4,
-  /** x = frame, y = position, z = inline site, w = 1 if a saved context lies above the return address, + 2 × (label of the landing + 1). */
+  /**
+   * x = frame, y = position, z = inline site, w = 1 if a saved context lies above the return address, + 2 × (label of
+   * the landing + 1).
+   */
   CALL_SITE: 5,
   /** x = frame, y = position, z = inline site, w = code. */
   TRAP_SITE: 6,
@@ -51,7 +54,9 @@ export const OUT_OF_LINE = {
   LANDING: 5,
   /** Charge `at` finds too little fuel. */
   FUEL: 6,
-  /** The end of access `at` is beyond the length that the context knows of a shared memory; continues at label `back`. */
+  /**
+   * The end of access `at` is beyond the length that the context knows of a shared memory; continues at label `back`.
+   */
   BOUNDS: 7,
   /** Allocation `at` finds no free slot; continues at label `back`. */
   ALLOCATION: 8,
@@ -88,7 +93,8 @@ export abstract class FunctionEmission {
 
   labelCount = 0;
 
-  // Branch relaxation (branch_relaxation.ts): bytes that the fixup adds, position per label, and the fixups up to ALIGN.
+  // Branch relaxation (branch_relaxation.ts): bytes that the fixup adds, position per label, and the fixups up to
+  // ALIGN.
   fixupSize: Int32Array = new Int32Array(0);
   labelAt: Int32Array = new Int32Array(0);
   flow: Int32Array = new Int32Array(0);
@@ -132,7 +138,10 @@ export abstract class FunctionEmission {
     this.poolHigh.length = 0;
   }
 
-  /** The position of a call just emitted is a return offset; `frame` is the frame's size there, `cross` 1 in code that switches contexts. */
+  /**
+   * The position of a call just emitted is a return offset; `frame` is the frame's size there, `cross` 1 in code that
+   * switches contexts.
+   */
   abstract callSite(at: number, frame: number, cross?: number): void;
 
   /** Counts an application of optimization `key`. */
@@ -235,7 +244,10 @@ export abstract class FunctionEmission {
     }
   }
 
-  /** The position of a call just emitted is a return offset; `distance` bytes from the stack pointer to the return address. */
+  /**
+   * The position of a call just emitted is a return offset; `distance` bytes from the stack pointer to the return
+   * address.
+   */
   recordCallSite(at: number, distance: number, cross: number): void {
     const unwinding = cross | (this.landing << 1);
     this.fixup(FIXUP.CALL_SITE, distance, at < 0 ? 0 : this.v.pos[at], at < 0 ? 0 : this.v.site[at], unwinding);

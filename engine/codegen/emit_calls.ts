@@ -1,7 +1,8 @@
 /**
- * Emission of calls. Direct calls are relative. A record's code runs in line when the record belongs to the caller's context;
- * otherwise out-of-line code switches the context registers around the call. Host functions and parking builtins are entered by a
- * jump with a return address instead of a call, so that the processor's return stack stays balanced when they leave for the host.
+ * Emission of calls. Direct calls are relative. A record's code runs in line when the record belongs to the caller's
+ * context; otherwise out-of-line code switches the context registers around the call. Host functions and parking
+ * builtins are entered by a jump with a return address instead of a call, so that the processor's return stack stays
+ * balanced when they leave for the host.
  */
 import { CALL_OWN } from "../ir/ops.ts";
 import { type FunctionEmission, OUT_OF_LINE } from "./emission.ts";
@@ -73,8 +74,8 @@ export function emitCallForms<E extends FunctionEmission>(forms: CallForms<E>, e
     case PSEUDO.CALL_IMPORT: {
       const back = e.newLabel();
       forms.importRecord(e, target);
-      // A record of the caller's context is a host function of this instance. A host function that another instance imported is called
-      // in that instance's context, whose table of host functions numbers it.
+      // A record of the caller's context is a host function of this instance. A host function that another instance
+      // imported is called in that instance's context, whose table of host functions numbers it.
       forms.branchForeign(e, e.cold(OUT_OF_LINE.CROSS_CALL, i, e.landing, back));
       jumpCall(forms, e, i, () => forms.jumpRecord(e));
       e.bind(back);

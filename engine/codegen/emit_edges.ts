@@ -1,11 +1,12 @@
 /**
- * Emission of block ends. The next block in layout order is reached by falling through; blocks that only jump are skipped and
- * their users go to the target. Moves of an edge (Allocation) stand
+ * Emission of block ends. The next block in layout order is reached by falling through; blocks that only jump are
+ * skipped and their users go to the target. Moves of an edge (Allocation) stand
  *
  *   - before the jump, if the block has one successor;
  *   - at the head of the successor, if it has no other predecessor;
  *   - in front of the conditional branch, if it closes a loop and nobody minds (hoisted_edge_moves.ts);
- *   - in line between the conditional branch and the next block, if that is where the edge goes, or in front of a jump to its target;
+ *   - in line between the conditional branch and the next block, if that is where the edge goes, or in front of a jump
+ *     to its target;
  *   - out of line, if the target is cold or a switch selects it.
  */
 import { BLOCK_COLD } from "../ir/function.ts";
@@ -121,8 +122,9 @@ function sameDestination(e: FunctionEmission, ends: BlockEnds, a: number, b: num
 const MAX_CHAIN = 4;
 
 /**
- * A switch of few cases as a chain of compares, for instruction `i` with edges first … first + n − 1 (in `succ`), the last of which is the
- * default; `branchCase` jumps to a label if the index is k. Returns false, and does nothing, if the cases are too many.
+ * A switch of few cases as a chain of compares, for instruction `i` with edges first … first + n − 1 (in `succ`), the
+ * last of which is the default; `branchCase` jumps to a label if the index is k. Returns false, and does nothing, if
+ * the cases are too many.
  */
 export function emitChain<E extends FunctionEmission>(
   e: E,

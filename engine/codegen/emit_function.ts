@@ -1,11 +1,11 @@
 /**
- * Emission of a function: VCode and its Allocation → bytes, sites and relocations, appended to the image. The order is the same
- * for all backends; what stands there is their Emitter's.
+ * Emission of a function: VCode and its Allocation → bytes, sites and relocations, appended to the image. The order is
+ * the same for all backends; what stands there is their Emitter's.
  *
  *     stack check · frame · blocks in layout order, each with its edits and instructions · out-of-line code · constants and tables
  *
- * The frame is taken at one place (block_ends.ts: where) and nothing else moves the stack pointer but calls into other instances,
- * so that every site's frame size is known.
+ * The frame is taken at one place (block_ends.ts: where) and nothing else moves the stack pointer but calls into other
+ * instances, so that every site's frame size is known.
  */
 import { BLOCK_LOOP } from "../ir/function.ts";
 import { TRAP } from "../traps.ts";
@@ -30,7 +30,10 @@ export function alignImage(code: MachineCode, boundary: number, filler: number):
   }
 }
 
-/** Emits defined function `index`, which `e` has begun. `distance` bytes lie between the stack pointer and the return address. */
+/**
+ * Emits defined function `index`, which `e` has begun. `distance` bytes lie between the stack pointer and the return
+ * address.
+ */
 export function emitFunctionBody<E extends FunctionEmission>(
   emitter: Emitter<E>,
   e: E,

@@ -1,6 +1,7 @@
 /**
- * What emission of a function asks of a backend: a record of functions over its own Emission. The order of blocks, edits, edges and
- * out-of-line code (emit_function.ts, emit_edges.ts) is the same for all; what an instruction, a compare or a prologue is made of is not.
+ * What emission of a function asks of a backend: a record of functions over its own Emission. The order of blocks,
+ * edits, edges and out-of-line code (emit_function.ts, emit_edges.ts) is the same for all; what an instruction, a
+ * compare or a prologue is made of is not.
  */
 import type { BlockEnds } from "./block_ends.ts";
 import type { FunctionEmission } from "./emission.ts";

@@ -1,7 +1,8 @@
 /**
  * Uses of values, and values that are computed where they are used: what the backends' folding.ts have in common.
  *
- * A forward sweep counts uses and numbers effect groups; a backend's backward sweep then marks, users before producers, by `fold`.
+ * A forward sweep counts uses and numbers effect groups; a backend's backward sweep then marks, users before producers,
+ * by `fold`.
  */
 import { REGION } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
@@ -87,7 +88,10 @@ export function countUses(s: LoweringContext): void {
 /** Marks the operands that value `id` folds. */
 type FoldRule<S extends LoweringContext> = (s: S, id: number) => unknown;
 
-/** Fold rules by number of the IR operation, from pairs of operations and their rule; operations without one fold nothing. */
+/**
+ * Fold rules by number of the IR operation, from pairs of operations and their rule; operations without one fold
+ * nothing.
+ */
 export function foldRules<S extends LoweringContext>(
   pairs: readonly (readonly [operations: readonly number[], rule: FoldRule<S>])[],
 ): readonly (FoldRule<S> | undefined)[] {
@@ -102,8 +106,8 @@ export function operationRange(first: number, last: number): readonly number[] {
 }
 
 /**
- * Backward sweep: applies the fold rule of each live value. Values folded in a way that `finished` (bit n: FOLDING n) names are skipped;
- * their users have folded their operands. Needs {@linkcode countUses}.
+ * Backward sweep: applies the fold rule of each live value. Values folded in a way that `finished` (bit n: FOLDING n)
+ * names are skipped; their users have folded their operands. Needs {@linkcode countUses}.
  */
 export function applyFoldRules<S extends LoweringContext>(
   s: S,

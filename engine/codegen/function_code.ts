@@ -1,11 +1,13 @@
 /**
- * The code of one function apart from its image, so that another thread can put it there. In: MachineCode that holds nothing but that function. Out: words,
- * and from those the same bytes, sites and relocations, appended to an image at whatever place.
+ * The code of one function apart from its image, so that another thread can put it there. In: MachineCode that holds
+ * nothing but that function. Out: words, and from those the same bytes, sites and relocations, appended to an image at
+ * whatever place.
  *
  *     defined index · bytes · bytes without constants and tables · frame · relocations · rows of calls · rows of traps · words of the caller's own
  *     { at, kind, target } per relocation · rows · own words · code, up to a whole word
  *
- * Invariant: functions that are put together in the order in which one thread compiles them give the image that this thread makes.
+ * Invariant: functions that are put together in the order in which one thread compiles them give the image that this
+ * thread makes.
  */
 import { alignImage, FUNCTION_ALIGNMENT } from "./emit_function.ts";
 import { CALL_COLUMNS, type MachineCode, TRAP_COLUMNS } from "./machine_code.ts";

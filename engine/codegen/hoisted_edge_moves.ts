@@ -1,11 +1,11 @@
 /**
- * Moves of a loop's back edge that may stand in front of the conditional branch, so that the branch itself goes back and no jump
- * is needed for them. In: an emission and a branch's two edges. Out: whether all moves of the first leave the flags alone and write
- * only registers that nobody reads on the way of the second.
+ * Moves of a loop's back edge that may stand in front of the conditional branch, so that the branch itself goes back
+ * and no jump is needed for them. In: an emission and a branch's two edges. Out: whether all moves of the first leave
+ * the flags alone and write only registers that nobody reads on the way of the second.
  *
- * Whether a register is read is found by walking on from the edge through edits and operands as the Allocation gives them, within
- * narrow limits: what lies beyond counts as a reader. Invariant: edits of other edges that were moved early change nothing here,
- * for they write only what is not read themselves.
+ * Whether a register is read is found by walking on from the edge through edits and operands as the Allocation gives
+ * them, within narrow limits: what lies beyond counts as a reader. Invariant: edits of other edges that were moved
+ * early change nothing here, for they write only what is not read themselves.
  */
 import { ROLE } from "./vcode.ts";
 import type { FunctionEmission } from "./emission.ts";

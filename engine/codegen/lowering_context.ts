@@ -1,9 +1,10 @@
 /**
- * State of choosing instructions for one function, shared by the rules of a backend (select_*.ts): which values are computed where
- * they are used (`folded`), virtual registers of values, and the building of VCode instructions. Backends extend it.
+ * State of choosing instructions for one function, shared by the rules of a backend (select_*.ts): which values are
+ * computed where they are used (`folded`), virtual registers of values, and the building of VCode instructions.
+ * Backends extend it.
  *
- * Invariant: the virtual register of an i32 always holds it zero-extended. The one exception is a folded WRAP, whose users see the
- * i64 underneath and read its low half only. No rule leaves flags live between two VCode instructions.
+ * Invariant: the virtual register of an i32 always holds it zero-extended. The one exception is a folded WRAP, whose
+ * users see the i64 underneath and read its low half only. No rule leaves flags live between two VCode instructions.
  */
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -81,7 +82,9 @@ export abstract class LoweringContext {
   folded: Uint8Array = new Uint8Array(0);
   vregs: Int32Array = NO_VALUES;
   blockOf: Int32Array = NO_VALUES;
-  /** Two loads or operations with equal trap groups have nothing between them that traps (loads aside), writes or calls. */
+  /**
+   * Two loads or operations with equal trap groups have nothing between them that traps (loads aside), writes or calls.
+   */
   trapGroup: Int32Array = NO_VALUES;
   /** Equal write groups: nothing between them writes memory or calls. */
   writeGroup: Int32Array = NO_VALUES;
@@ -157,7 +160,10 @@ export abstract class LoweringContext {
     return this.isImmediate(id) && this.imm[id] === 0;
   }
 
-  /** The virtual register that holds value `id`; a constant is put into one here. Call it before an instruction is begun. */
+  /**
+   * The virtual register that holds value `id`; a constant is put into one here. Call it before an instruction is
+   * begun.
+   */
   reg(id: number): number {
     const op = this.op[id];
     if (this.folded[id] !== 0) {

@@ -1,18 +1,22 @@
 /**
- * Machine code under construction: the bytes of one image (all functions, thunks and native builtins of a module, one after
- * another), what must be patched when it is placed, and the tables that explain it at run time. Position-independent: all
- * references inside the image are relative, everything outside is reached through the VM context.
+ * Machine code under construction: the bytes of one image (all functions, thunks and native builtins of a module, one
+ * after another), what must be patched when it is placed, and the tables that explain it at run time.
+ * Position-independent: all references inside the image are relative, everything outside is reached through the VM
+ * context.
  *
  * Tables are columns sorted by code offset once the image is complete (functions are emitted in ascending order):
- * - call sites: return offset → frame size in bytes (from the stack pointer at the call to the caller's return address), wasm
- *   position and inline site: for stack traces, exception handlers, GC roots;
- * - trap sites: offset of an instruction that may fault (or return offset of a call to a trap stub) → trap code, position,
- *   frame size.
+ * - call sites: return offset → frame size in bytes (from the stack pointer at the call to the caller's return
+ *   address), wasm position and inline site: for stack traces, exception handlers, GC roots;
+ * - trap sites: offset of an instruction that may fault (or return offset of a call to a trap stub) → trap code,
+ *   position, frame size.
  */
 import { grown } from "../base/columns.ts";
 /** Relocation kinds. */
 export const RELOC = {
-  /** 32-bit displacement to function `target` (a defined function's index, imports not counted), relative to its own end. */
+  /**
+   * 32-bit displacement to function `target` (a defined function's index, imports not counted), relative to its own
+   * end.
+   */
   FUNCTION: 0,
   /** The same to the native builtin or shared stub `target` (see StubName). */
   STUB: 1,
@@ -23,9 +27,9 @@ export const RELOC = {
 } as const;
 
 /**
- * Code that every image carries once, at its start. PARK is the common end of everything that leaves for the host, POLL parks with
- * all registers saved, CONSTANTS is data, ALLOCATE parks for gc_allocate with
- * all registers saved; `BUILTIN + row` is a builtin's code, `TRAP + code` the trap stub of a code.
+ * Code that every image carries once, at its start. PARK is the common end of everything that leaves for the host, POLL
+ * parks with all registers saved, CONSTANTS is data, ALLOCATE parks for gc_allocate with all registers saved; `BUILTIN
+ * + row` is a builtin's code, `TRAP + code` the trap stub of a code.
  */
 export const STUB = { PARK: 0, POLL: 1, CONSTANTS: 2, ALLOCATE: 3, BUILTIN: 16, TRAP: 64 } as const;
 
@@ -72,14 +76,14 @@ export class MachineCode {
   hostThunk: Int32Array;
 
   /**
-   * Place of every defined function in the order of compilation, when several threads compile: of a callee, they know what one thread would
-   * know at that point. Absent where there is one.
+   * Place of every defined function in the order of compilation, when several threads compile: of a callee, they know
+   * what one thread would know at that point. Absent where there is one.
    */
   rank: Int32Array | undefined;
 
   /**
-   * When it is an array, emission leaves in it, per defined function, where its blocks begin (−1: it has no code of its own) and, last, where
-   * the out-of-line code does: for tools that count.
+   * When it is an array, emission leaves in it, per defined function, where its blocks begin (−1: it has no code of its
+   * own) and, last, where the out-of-line code does: for tools that count.
    */
   blockStarts: Int32Array[] | undefined;
 
@@ -95,8 +99,8 @@ export class MachineCode {
   }
 
   /**
-   * Is it known which registers `callee` writes, for code of `caller` (defined functions)? Throws CalleeUnknown when it is not, but would be if
-   * one thread compiled.
+   * Is it known which registers `callee` writes, for code of `caller` (defined functions)? Throws CalleeUnknown when it
+   * is not, but would be if one thread compiled.
    */
   knows(callee: number, caller: number): boolean {
     const known = this.writtenKnown[callee] !== 0;

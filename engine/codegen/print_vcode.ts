@@ -1,6 +1,6 @@
 /**
- * VCode and its allocation as text, for goldens and debugging: one instruction a line, operands as `role vreg[:constraint]`
- * and, with an allocation, `=location`; edits on lines of their own, marked `|`.
+ * VCode and its allocation as text, for goldens and debugging: one instruction a line, operands as `role
+ * vreg[:constraint]` and, with an allocation, `=location`; edits on lines of their own, marked `|`.
  */
 import { TY_NAMES } from "../ir/types.ts";
 import type { Allocation } from "./allocation.ts";

@@ -1,7 +1,10 @@
 /** Relocation of an image: resolves references between its functions and stubs once all offsets are known. */
 import { type MachineCode, RELOC } from "./machine_code.ts";
 
-/** Calls `patch` with each place that refers to offset `target` of the image. References to the poll page go to code.pollAt. */
+/**
+ * Calls `patch` with each place that refers to offset `target` of the image. References to the poll page go to
+ * code.pollAt.
+ */
 export function relocateImage(code: MachineCode, patch: (bytes: Uint8Array, at: number, target: number) => void): void {
   const { bytes, relocAt, relocKind, relocTarget } = code;
   for (let k = 0; k < relocAt.length; k++) {

@@ -1,6 +1,6 @@
 /**
- * Rules for block ends, traps and calls, the same for all backends. Arguments and results beyond the registers go through the overflow
- * buffer: stored right before the call, loaded right after it (the backend's abi.ts).
+ * Rules for block ends, traps and calls, the same for all backends. Arguments and results beyond the registers go
+ * through the overflow buffer: stored right before the call, loaded right after it (the backend's abi.ts).
  */
 import { boundsBytes, boundsMemory } from "../ir/function.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
@@ -189,8 +189,8 @@ function hasLanding(s: LoweringContext): boolean {
 }
 
 /**
- * Nothing but the call's results may be in a register behind the call, or the landing might look for it there: registers are as the
- * unwinder leaves them.
+ * Nothing but the call's results may be in a register behind the call, or the landing might look for it there:
+ * registers are as the unwinder leaves them.
  */
 function selectUnwind(s: LoweringContext): void {
   const i = s.plain(PSEUDO.UNWIND, 0, 0, 0);

@@ -1,6 +1,6 @@
 /**
- * Instruction selection: IrFunction → VCode. Two analysis sweeps (folding.ts and the backend's), then one walk over the blocks that applies
- * the backend's rule of each operation. Blocks and edges keep their numbers.
+ * Instruction selection: IrFunction → VCode. Two analysis sweeps (folding.ts and the backend's), then one walk over the
+ * blocks that applies the backend's rule of each operation. Blocks and edges keep their numbers.
  */
 import { FLAG, OP, OP_FLAGS, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -87,7 +87,10 @@ function pinConstants(s: LoweringContext): void {
   }
 }
 
-/** The same for the vector constants that vector operation `id` uses (key v128-const-cache); a zero is cheaper to make than to keep. */
+/**
+ * The same for the vector constants that vector operation `id` uses (key v128-const-cache); a zero is cheaper to make
+ * than to keep.
+ */
 function pinVectorConstants(s: LoweringContext, id: number, depth: number): void {
   if (!s.context.optimizations["v128-const-cache"]) return;
   const { op, ty, blockOf } = s;

@@ -1,8 +1,9 @@
 /**
- * The rule that selects instructions for each IR operation, by name. In: the functions of a backend (select_*.ts), together with the
- * rules that are the same for all backends. Out: the rules by number of the operation.
+ * The rule that selects instructions for each IR operation, by name. In: the functions of a backend (select_*.ts),
+ * together with the rules that are the same for all backends. Out: the rules by number of the operation.
  *
- * Every operation has a row, so a new operation without a rule does not compile; nor does a backend that lacks a rule named here.
+ * Every operation has a row, so a new operation without a rule does not compile; nor does a backend that lacks a rule
+ * named here.
  */
 import { OP_ROWS, type OpName } from "../ir/ops.ts";
 import type { LoweringContext } from "./lowering_context.ts";

@@ -1,7 +1,7 @@
 /**
- * What a backend is to the rest of the compiler: one record of data and functions per architecture. A backend is pure: it
- * turns an IrFunction into bytes for given CPU features and options, on any host, and knows nothing of WebAssembly modules,
- * the runtime or the operating system.
+ * What a backend is to the rest of the compiler: one record of data and functions per architecture. A backend is pure:
+ * it turns an IrFunction into bytes for given CPU features and options, on any host, and knows nothing of WebAssembly
+ * modules, the runtime or the operating system.
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
 import type { IrFunction } from "../ir/function.ts";
@@ -20,7 +20,8 @@ export interface CodegenContext {
   /** Charges fuel, which a register holds; off when absent. */
   fuel?: boolean;
   /**
-   * By memory: is it shared? Then BOUNDS traps only after it has brought the context's length up to date (context_layout.ts: sharedLengths). None when absent.
+   * By memory: is it shared? Then BOUNDS traps only after it has brought the context's length up to date
+   * (context_layout.ts: sharedLengths). None when absent.
    */
   sharedMemories?: readonly boolean[];
   /** Signatures by id, as IR calls name them. */
@@ -31,11 +32,17 @@ export interface CodegenContext {
   statistics: Statistics;
   /** Target-specific CPU feature names that are present: "avx", "bmi2", "lzcnt", "popcnt", … */
   cpu: ReadonlySet<string>;
-  /** Compare the stack pointer with CONTEXT.STACK_LIMIT in prologues; else a guard page below the stack catches overflow. */
+  /**
+   * Compare the stack pointer with CONTEXT.STACK_LIMIT in prologues; else a guard page below the stack catches
+   * overflow.
+   */
   stackFence: boolean;
 }
 
-/** Registers that a key denies to some values of some functions; option_restrictions.ts obeys it. Masks as in RegisterFile. */
+/**
+ * Registers that a key denies to some values of some functions; option_restrictions.ts obeys it. Masks as in
+ * RegisterFile.
+ */
 export interface DeniedRegisters {
   readonly key: OptimizationName;
   /** The state of the key that denies them. */
@@ -48,7 +55,10 @@ export interface DeniedRegisters {
   readonly vector: number;
 }
 
-/** Register facts that the allocator needs. Masks: bit r of `general` is register r, bit r of `vector` is register 32 + r. */
+/**
+ * Register facts that the allocator needs. Masks: bit r of `general` is register r, bit r of `vector` is register 32 +
+ * r.
+ */
 export interface RegisterFile {
   /** Allocatable registers. */
   readonly general: number;
@@ -64,7 +74,10 @@ export interface RegisterFile {
   readonly denied?: readonly DeniedRegisters[];
 }
 
-/** The parts of a process that only machine code can be: entered from the host, or by the kernel. Bytes are position-independent. */
+/**
+ * The parts of a process that only machine code can be: entered from the host, or by the kernel. Bytes are
+ * position-independent.
+ */
 export interface ProcessStubs {
   bytes: Uint8Array;
   /** Does compiled code unwind by itself where it can (context_layout.ts: UNWIND_ENTRY)? */
@@ -75,16 +88,23 @@ export interface ProcessStubs {
   resume: number;
   /** Where compiled code jumps to raise a trap (CONTEXT.TRAP_EXIT): stores TRAP_* and leaves with STATUS.TRAP. */
   trapExit: number;
-  /** Where the callee of a tail call into another instance returns to (CONTEXT.TAIL_RETURN): restores the context below it, returns. */
+  /**
+   * Where the callee of a tail call into another instance returns to (CONTEXT.TAIL_RETURN): restores the context below
+   * it, returns.
+   */
   tailReturn: number;
   /** void handler(signal, info, ucontext) for SIGSEGV, SIGBUS and SIGFPE. Patched by `configureFaultHandler`. */
   faultHandler: number;
   /**
-   * Offset of four u64 words in `bytes` that the host fills: code arena start, code arena end, absolute address of `faultLanding`, and
-   * that of three words with the previous handlers of SIGSEGV, SIGBUS and SIGFPE (0 and 1 mean the default action).
+   * Offset of four u64 words in `bytes` that the host fills: code arena start, code arena end, absolute address of
+   * `faultLanding`, and that of three words with the previous handlers of SIGSEGV, SIGBUS and SIGFPE (0 and 1 mean the
+   * default action).
    */
   faultWords: number;
-  /** Code offset of the landing that a fault continues at (leaves with STATUS.TRAP; THREAD.TRAP_* were written by the handler). */
+  /**
+   * Code offset of the landing that a fault continues at (leaves with STATUS.TRAP; THREAD.TRAP_* were written by the
+   * handler).
+   */
   faultLanding: number;
 }
 
@@ -115,15 +135,16 @@ export interface Target {
   /** Process-wide stubs, for `os` "linux" or "darwin". */
   processStubs(os: string): ProcessStubs;
   /**
-   * A C function void (i64 first, i64 end) that makes freshly written code visible to instruction fetch; absent where the hardware keeps
-   * its caches coherent.
+   * A C function void (i64 first, i64 end) that makes freshly written code visible to instruction fetch; absent where
+   * the hardware keeps its caches coherent.
    */
   cacheMaintenance?(): Uint8Array;
   /**
-   * A C function with exactly the machine types of `signature` after a leading i32 slot number, for hot exports: slot s is a
-   * 16-byte record { code, context } at `slotsAddress + 16 × s` (absolute, baked in). It enters the guest, passes the arguments
-   * in registers and returns the result; THREAD.STATUS says how it ended (DONE, or parked/trapped: the result is then void).
-   * Undefined when the signature does not fit (more than 6 integer or 8 float parameters, more than one result, v128).
+   * A C function with exactly the machine types of `signature` after a leading i32 slot number, for hot exports: slot s
+   * is a 16-byte record { code, context } at `slotsAddress + 16 × s` (absolute, baked in). It enters the guest, passes
+   * the arguments in registers and returns the result; THREAD.STATUS says how it ended (DONE, or parked/trapped: the
+   * result is then void). Undefined when the signature does not fit (more than 6 integer or 8 float parameters, more
+   * than one result, v128).
    */
   fastEntry(signature: Signature, slotsAddress: bigint, threadAddress: bigint): Uint8Array | undefined;
   /** Readable listing of bytes, one instruction a line, for goldens and dumps. */

@@ -1,4 +1,7 @@
-/** Parts of thunks that do not depend on the instruction set: the slots of the thread state, and which signatures have fast entries. */
+/**
+ * Parts of thunks that do not depend on the instruction set: the slots of the thread state, and which signatures have
+ * fast entries.
+ */
 import { THREAD } from "../abi/context_layout.ts";
 import { type Signature, TY, TY_BANK } from "../ir/types.ts";
 
@@ -7,7 +10,9 @@ export function threadSlot(index: number): number {
   return THREAD.SLOTS + index * THREAD.SLOT_SIZE;
 }
 
-/** Does a fast entry (Target.fastEntry) exist for `signature`, where C functions pass so many parameters in registers? */
+/**
+ * Does a fast entry (Target.fastEntry) exist for `signature`, where C functions pass so many parameters in registers?
+ */
 export function hasFastEntry({ params, results }: Signature, maxIntegers: number, maxFloats: number): boolean {
   if (params.includes(TY.V128) || results.length > 1 || results[0] === TY.V128) return false;
   const integers = params.reduce((count, ty) => count + (TY_BANK[ty] === 1 ? 1 : 0), 0);

@@ -9,8 +9,8 @@
  *                     (structural reverse postorder); parameters are vregs pool[paramStart[k] … + paramCount[k])
  *     edge e:         same edge numbers as the IrFunction; passes vregs pool[argStart[e] … + paramCount[to])
  *
- * A block's last instruction is its only one that leaves it; it names its edges in successor order (succStart/succCount),
- * and reads its operands before any edge move happens.
+ * A block's last instruction is its only one that leaves it; it names its edges in successor order
+ * (succStart/succCount), and reads its operands before any edge move happens.
  *
  * Operand words: bits 0-20 vreg · 21-22 role · 23-25 constraint · 26-31 fixed register or reused operand index.
  * Physical registers: 0-31 general, 32-63 vector.
@@ -39,7 +39,10 @@ export const CONSTRAINT = {
   REG: 1,
   /** The physical register in bits 26-31. */
   FIXED: 2,
-  /** DEF only: the same register as the operand (a USE with constraint REG) whose index within the instruction is in bits 26-31. */
+  /**
+   * DEF only: the same register as the operand (a USE with constraint REG) whose index within the instruction is in
+   * bits 26-31.
+   */
   REUSE: 3,
 } as const;
 
@@ -85,8 +88,8 @@ export class VCode {
   /** Type (ir/types.ts: TY) per vreg; vreg 0 is unused. */
   vregTy: Uint8Array = new Uint8Array(1024);
   /**
-   * Instruction that defines the vreg and can be repeated anywhere instead of a reload (no uses, no effects, one def, no
-   * clobbers: constants, addresses in the context), plus one; 0 = none.
+   * Instruction that defines the vreg and can be repeated anywhere instead of a reload (no uses, no effects, one def,
+   * no clobbers: constants, addresses in the context), plus one; 0 = none.
    */
   vregRemat: Int32Array = new Int32Array(1024);
   /** Preferred physical register plus one, 0 = none (for example a parameter's incoming register). */

@@ -1,7 +1,8 @@
 /**
- * The collector's inner loops, as a WebAssembly module in text that waft compiles itself on first use, so that every backend has them as
- * machine code. Its memory is the whole address space (base 0, accesses unchecked: CompileOptions.unchecked), so every address below
- * is a real one. No function takes arguments: they read the control area (collector_layout.ts), whose address is an imported global.
+ * The collector's inner loops, as a WebAssembly module in text that waft compiles itself on first use, so that every
+ * backend has them as machine code. Its memory is the whole address space (base 0, accesses unchecked:
+ * CompileOptions.unchecked), so every address below is a real one. No function takes arguments: they read the control
+ * area (collector_layout.ts), whose address is an imported global.
  *
  *     begin      forgets free slots and what was to be swept: from here on a slot is free exactly when its type id is 0
  *     scan       marks what the words in [LOW, HIGH) refer to, if they do: any word inside an object counts
@@ -10,7 +11,8 @@
  *     sweep      gives the class's cell the free slots of a waiting block; returns their bytes, 0 when no block waits
  *     take       takes the first slot of the class's cell, which has one
  *
- * Marking is depth first with a stack of its own; long arrays go through a second stack by pieces, so that the first stays short.
+ * Marking is depth first with a stack of its own; long arrays go through a second stack by pieces, so that the first
+ * stays short.
  */
 import { RECORD } from "../abi/context_layout.ts";
 import { CELLS, DESCRIPTOR, LONG_WORDS, OBJECT, REF_TAG, SIZE_CLASSES, TYPE_KIND } from "../abi/gc_layout.ts";
@@ -24,7 +26,10 @@ const control = (offset: number) => `(i64.load offset=${offset} (global.get $con
 const setControl = (offset: number, value: string) => `(i64.store offset=${offset} (global.get $control) ${value})`;
 const get = (name: string) => `(local.get $${name})`;
 
-/** Tests and sets the mark bit of the object at byte $d of the heap; `then` runs when it was clear. Changes $p, $mask and $byte. */
+/**
+ * Tests and sets the mark bit of the object at byte $d of the heap; `then` runs when it was clear. Changes $p, $mask
+ * and $byte.
+ */
 const mark = (then: string) => `
   (local.set $p (i64.add ${get("marks")} (i64.shr_u ${get("d")} (i64.const ${MARKS_SHIFT}))))
   (local.set $mask (i32.shl (i32.const 1)

@@ -1,6 +1,7 @@
 /**
- * What the two halves of the collector share: the control area through which TypeScript tells the machine code of collector_code.ts what
- * to do, the table of blocks, and the sizes of things. Offsets in bytes. Compiled programs see nothing of this (gc_layout.ts).
+ * What the two halves of the collector share: the control area through which TypeScript tells the machine code of
+ * collector_code.ts what to do, the table of blocks, and the sizes of things. Offsets in bytes. Compiled programs see
+ * nothing of this (gc_layout.ts).
  *
  *     heap     [BASE, BASE + USED)      blocks of 64 KiB: each one size class, or a part of a large object, or free
  *     blocks   BLOCK.SIZE_OF per block
@@ -23,7 +24,9 @@ export const CONTROL = {
   BLOCKS: 16,
   /** Address of the mark bits. */
   MARKS: 24,
-  /** Objects that are marked and whose references are not: bottom of that stack, its end, and the furthest end so far. */
+  /**
+   * Objects that are marked and whose references are not: bottom of that stack, its end, and the furthest end so far.
+   */
   STACK: 32,
   STACK_TOP: 40,
   STACK_PEAK: 48,
@@ -79,5 +82,7 @@ export const BLOCK = {
 /** BLOCK.SLOT_BYTES of the blocks of large objects. */
 export const LARGE = 0xffffffff;
 
-/** The functions of the collector's machine code (collector_code.ts says what they do, and is not loaded to call them). */
+/**
+ * The functions of the collector's machine code (collector_code.ts says what they do, and is not loaded to call them).
+ */
 export const COLLECTOR_FUNCTIONS = ["begin", "scan", "drain", "classify", "sweep", "take"] as const;

@@ -1,13 +1,15 @@
 /**
- * The collected heap of one JavaScript realm: a range of address space cut into blocks of 64 KiB, allocation cells that compiled code
- * takes slots from, and mark-and-sweep collection, non-moving (gc_layout.ts, collector_layout.ts). In: sizes of objects from the slow path of
- * allocation, and roots from the store. Out: addresses of zeroed slots; everything that no root leads to is used again.
+ * The collected heap of one JavaScript realm: a range of address space cut into blocks of 64 KiB, allocation cells that
+ * compiled code takes slots from, and mark-and-sweep collection, non-moving (gc_layout.ts, collector_layout.ts). In:
+ * sizes of objects from the slow path of allocation, and roots from the store. Out: addresses of zeroed slots;
+ * everything that no root leads to is used again.
  *
- * A collection happens when as much has been handed out since the last as was alive then (at least COLLECT_AFTER), when a limit is
- * reached, or on demand; always while no compiled code runs. Sweeping is lazy, a block at a time, when slots are wanted. Blocks
- * with nothing alive go to any class, and back to the system beyond what the next round will want.
+ * A collection happens when as much has been handed out since the last as was alive then (at least COLLECT_AFTER), when
+ * a limit is reached, or on demand; always while no compiled code runs. Sweeping is lazy, a block at a time, when slots
+ * are wanted. Blocks with nothing alive go to any class, and back to the system beyond what the next round will want.
  *
- * Invariant: outside a collection, a slot is on a free list, or in a block that waits to be swept and was not marked, or is an object.
+ * Invariant: outside a collection, a slot is on a free list, or in a block that waits to be swept and was not marked,
+ * or is an object.
  */
 import { Bug } from "../errors.ts";
 import { CELLS, MAX_OBJECT_BYTES, MAX_SMALL_BYTES, SIZE_CLASSES, sizeClassOf } from "../abi/gc_layout.ts";
@@ -19,8 +21,8 @@ import { TypeTable } from "./type_table.ts";
 /** Address space for the heap: the first that the system gives. */
 const RESERVATIONS = [2 ** 34, 2 ** 32, 2 ** 30, 2 ** 28, 2 ** 26];
 /**
- * The least that is handed out between two collections; a heap with next to nothing alive, whose collections take no time, stays
- * within SMALL_ROUND, which caches hold.
+ * The least that is handed out between two collections; a heap with next to nothing alive, whose collections take no
+ * time, stays within SMALL_ROUND, which caches hold.
  */
 const COLLECT_AFTER = 32 * 2 ** 20;
 const SMALL_ROUND = 8 * 2 ** 20;
@@ -209,7 +211,10 @@ export class Heap {
     return space !== undefined && address >= space.base && address < space.base + this.#top * BLOCK_BYTES;
   }
 
-  /** Collects before every `interval`th allocation from now on, and lets compiled code allocate by the slow path only; 0 ends that. */
+  /**
+   * Collects before every `interval`th allocation from now on, and lets compiled code allocate by the slow path only; 0
+   * ends that.
+   */
   stress(interval: number): void {
     this.#returnWithheld();
     this.#stress = this.#untilStress = interval;
@@ -386,7 +391,10 @@ export class Heap {
     this.#count(bytes);
   }
 
-  /** Gives the cell of class `number` the free slots of a block that waits for it; returns their bytes, 0 when there is none. */
+  /**
+   * Gives the cell of class `number` the free slots of a block that waits for it; returns their bytes, 0 when there is
+   * none.
+   */
   #sweep(number: number): number {
     if (this.#code === undefined) return 0;
     this.#u32[CONTROL.CLASS >> 2] = number;
@@ -440,7 +448,10 @@ export class Heap {
     return (this.#usedBlocks + count) * BLOCK_BYTES <= this.#mostBytes(limit);
   }
 
-  /** Collects because of the limit. A program that is left with next to nothing would only collect from there on: it is full. */
+  /**
+   * Collects because of the limit. A program that is left with next to nothing would only collect from there on: it is
+   * full.
+   */
   #collectForRoom(limit: number): void {
     if (this.#threshold === Infinity) return;
     this.collect();

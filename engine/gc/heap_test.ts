@@ -1,7 +1,7 @@
 /**
- * The heap against a model: JavaScript plays the program, with random graphs of structures and arrays of many sizes, interior pointers,
- * host handles and exceptions; after every collection exactly what the model reaches is there, with its contents, and the rest is
- * used again.
+ * The heap against a model: JavaScript plays the program, with random graphs of structures and arrays of many sizes,
+ * interior pointers, host handles and exceptions; after every collection exactly what the model reaches is there, with
+ * its contents, and the rest is used again.
  */
 import { collectorModule } from "../runtime/realm_store.ts";
 import assert from "node:assert/strict";

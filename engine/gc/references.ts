@@ -1,14 +1,14 @@
 /**
- * Objects of the collected heap as JavaScript sees them: one frozen, empty object without prototype per address while anyone in
- * JavaScript has it (JavaScript API, "Exported GC Objects"). Such an object is a root: what it stands for lives at least as long, and
- * is let go when the JavaScript engine reports that the object is gone.
+ * Objects of the collected heap as JavaScript sees them: one frozen, empty object without prototype per address while
+ * anyone in JavaScript has it (JavaScript API, "Exported GC Objects"). Such an object is a root: what it stands for
+ * lives at least as long, and is let go when the JavaScript engine reports that the object is gone.
  *
- * Invariant: an address stays a root until that report, which never comes while JavaScript is on the stack; so the word of an
- * argument or a result stays good on its way between JavaScript and the slots.
+ * Invariant: an address stays a root until that report, which never comes while JavaScript is on the stack; so the word
+ * of an argument or a result stays good on its way between JavaScript and the slots.
  *
- * Objects hold functions, whose instance must live as long. Instances that import from each other keep each other alive anyway (runtime/);
- * those that get to share an object through JavaScript do from then on, which is seen here: by whom an object was given away,
- * and to whom.
+ * Objects hold functions, whose instance must live as long. Instances that import from each other keep each other alive
+ * anyway (runtime/); those that get to share an object through JavaScript do from then on, which is seen here: by whom
+ * an object was given away, and to whom.
  */
 
 /** An instance, or what instances share: what must live as long as the functions in the objects that it can reach. */

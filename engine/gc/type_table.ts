@@ -1,6 +1,7 @@
 /**
- * Type descriptors for compiled code and the collector (gc_layout.ts: DESCRIPTOR), by canonical type id, in one range of memory at a fixed
- * address. In: canonical ids (wasm/subtype.ts). Out: their rows. Rows are only ever added, as canonical types are.
+ * Type descriptors for compiled code and the collector (gc_layout.ts: DESCRIPTOR), by canonical type id, in one range
+ * of memory at a fixed address. In: canonical ids (wasm/subtype.ts). Out: their rows. Rows are only ever added, as
+ * canonical types are.
  */
 import { DESCRIPTOR, DISPLAY_LENGTH, layoutFields, LONG_WORDS, OBJECT, TYPE_KIND } from "../abi/gc_layout.ts";
 import { type Host, PROT } from "../host/host.ts";

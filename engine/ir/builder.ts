@@ -1,11 +1,12 @@
 /**
- * Appends instructions to the open block of an IrFunction and simplifies them on the way: constants are folded (ir/eval.ts),
- * identities and redundant masks vanish, multiplications and divisions by powers of two become shifts, comparisons with zero
- * are inverted, and a pure operation that stands already in the same extended block is not emitted again.
+ * Appends instructions to the open block of an IrFunction and simplifies them on the way: constants are folded
+ * (ir/eval.ts), identities and redundant masks vanish, multiplications and divisions by powers of two become shifts,
+ * comparisons with zero are inverted, and a pure operation that stands already in the same extended block is not
+ * emitted again.
  *
- * In: operations in program order. Out: instructions in the columns and in `sched`; the ids come in program order, so an id of
- * the open extended block is one that is ≥ the first id of that block. That makes the table of common subexpressions need no
- * clearing: an entry counts only if its columns still say what is looked for.
+ * In: operations in program order. Out: instructions in the columns and in `sched`; the ids come in program order, so
+ * an id of the open extended block is one that is ≥ the first id of that block. That makes the table of common
+ * subexpressions need no clearing: an entry counts only if its columns still say what is looked for.
  *
  * Every rule is exact for all bit patterns, and none removes a trap.
  */
@@ -469,8 +470,8 @@ export class Builder {
   }
 
   /**
-   * What a branch on `c` tests: strips comparisons with zero. Returns a value, negated as −value when the branch must be
-   * taken if it is zero.
+   * What a branch on `c` tests: strips comparisons with zero. Returns a value, negated as −value when the branch must
+   * be taken if it is zero.
    */
   condition(c: number): number {
     const f = this.f;

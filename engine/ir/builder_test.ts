@@ -1,4 +1,6 @@
-/** Simplification changes no result: random expressions built plainly and through the builder; and each rule does apply. */
+/**
+ * Simplification changes no result: random expressions built plainly and through the builder; and each rule does apply.
+ */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { Builder } from "./builder.ts";
 import { IrFunction } from "./function.ts";

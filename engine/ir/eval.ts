@@ -1,12 +1,13 @@
 /**
- * The meaning of each pure operation (and of the trapping divisions and truncations), once: constant folding and the test
- * interpreter both call it. In: an operation, its result type, its operand type and operand bits as 32-bit halves (the high
- * half of i32 and f32 is ignored). Out: {@linkcode evalLo} and {@linkcode evalHi}, and how it went as the return value.
+ * The meaning of each pure operation (and of the trapping divisions and truncations), once: constant folding and the
+ * test interpreter both call it. In: an operation, its result type, its operand type and operand bits as 32-bit halves
+ * (the high half of i32 and f32 is ignored). Out: {@linkcode evalLo} and {@linkcode evalHi}, and how it went as the
+ * return value.
  *
- * Floats stay bit patterns except inside an arithmetic operation; f32 arithmetic is f64 arithmetic rounded once more, which is
- * exact for + − × ÷ √ (Figueroa, "When is double rounding innocuous?", 1995). An arithmetic operation whose result is NaN
- * propagates its first NaN operand, quieted, and says EVAL_NAN: hardware may choose otherwise, so folding leaves it alone.
- * 64-bit integers are computed on halves; no BigInt. Specification, 4.3.
+ * Floats stay bit patterns except inside an arithmetic operation; f32 arithmetic is f64 arithmetic rounded once more,
+ * which is exact for + − × ÷ √ (Figueroa, "When is double rounding innocuous?", 1995). An arithmetic operation whose
+ * result is NaN propagates its first NaN operand, quieted, and says EVAL_NAN: hardware may choose otherwise, so folding
+ * leaves it alone. 64-bit integers are computed on halves; no BigInt. Specification, 4.3.
  */
 import { TRAP } from "../traps.ts";
 import { OP } from "./ops.ts";
@@ -331,7 +332,10 @@ function divide64(op: number, aLo: number, aHi: number, bLo: number, bHi: number
 
 // Floats.
 
-/** Stores an arithmetic result of float type `ty`; a NaN takes the bits of the first NaN operand (of type `from`), quieted. */
+/**
+ * Stores an arithmetic result of float type `ty`; a NaN takes the bits of the first NaN operand (of type `from`),
+ * quieted.
+ */
 function float(ty: number, value: number, from: number, aLo: number, aHi: number, bLo: number, bHi: number): number {
   if (value !== value) {
     let lo = aLo, hi = aHi;

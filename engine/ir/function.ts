@@ -1,6 +1,6 @@
 /**
- * One function in SSA form with block parameters, as typed-array columns (struct of arrays). One IrFunction is reused for
- * every function that is compiled: `reset` clears it by range; columns only ever grow, between functions.
+ * One function in SSA form with block parameters, as typed-array columns (struct of arrays). One IrFunction is reused
+ * for every function that is compiled: `reset` clears it by range; columns only ever grow, between functions.
  *
  *     instruction i:  op[i] ty[i]  a[i] b[i] c[i] imm[i]  pos[i]      value id = instruction id; id 0 is UNDEF
  *     order:          sched[blockStart[k] … blockEnd[k])  are the instruction ids of block k, in order; its first blockParams[k]
@@ -8,19 +8,19 @@
  *     edge e:         edgeFrom[e] → edgeTo[e], passes pool[edgeArgs[e] … + blockParams[edgeTo[e]])
  *     lists:          pool[first … first + n)
  *
- * Invariants (checked by ir/verify.ts): definitions dominate uses; blocks are numbered in a reverse postorder in which every
- * loop is contiguous (the structural order of WebAssembly), so that "backward edge" is `edgeTo ≤ edgeFrom`; block 0 is the
- * entry, has no predecessors, and its PARAMs are the function's parameters; every block but the entry has a predecessor.
- * Instructions are never moved in the columns: passes rewrite `sched`.
+ * Invariants (checked by ir/verify.ts): definitions dominate uses; blocks are numbered in a reverse postorder in which
+ * every loop is contiguous (the structural order of WebAssembly), so that "backward edge" is `edgeTo ≤ edgeFrom`; block
+ * 0 is the entry, has no predecessors, and its PARAMs are the function's parameters; every block but the entry has a
+ * predecessor. Instructions are never moved in the columns: passes rewrite `sched`.
  *
- * Exceptions. A call whose exceptions the function wants to see ends its block, all but: call, its RESULTs, `UNWOUND`, and a
- * BRANCH on that value alone whose first edge leads to the landing and whose second goes on. UNWOUND is no code: the runtime
- * continues at the landing when the call is left by an exception, and after the call otherwise. What the landing and the
- * arguments of its edge use must be computed before the call; the call's results do not exist there. At such a
- * call everything that stays alive is in stack slots, because the unwinder restores no register: selection says so with clobbers of
- * the call and of the BRANCH (which becomes P.UNWIND), and emission makes the edge's moves at the landing, whose address the call
- * site's row in the image's table has. A landing is a block like any other: what was caught lies in memory (THREAD.CAUGHT_TAG, the
- * overflow buffer), good until the next call.
+ * Exceptions. A call whose exceptions the function wants to see ends its block, all but: call, its RESULTs, `UNWOUND`,
+ * and a BRANCH on that value alone whose first edge leads to the landing and whose second goes on. UNWOUND is no code:
+ * the runtime continues at the landing when the call is left by an exception, and after the call otherwise. What the
+ * landing and the arguments of its edge use must be computed before the call; the call's results do not exist there. At
+ * such a call everything that stays alive is in stack slots, because the unwinder restores no register: selection says
+ * so with clobbers of the call and of the BRANCH (which becomes P.UNWIND), and emission makes the edge's moves at the
+ * landing, whose address the call site's row in the image's table has. A landing is a block like any other: what was
+ * caught lies in memory (THREAD.CAUGHT_TAG, the overflow buffer), good until the next call.
  */
 import { grown } from "../base/columns.ts";
 import { OP } from "./ops.ts";
@@ -34,13 +34,16 @@ export const REGION = {
   CONTEXT: 1,
   /** Any 64-bit pointer in a (other memories, tables, records, imported globals, objects). */
   POINTER: 2,
-  /** An object of the collected heap, or null, in a: an access of null traps with NULL_STRUCTURE. The offset is below 4096. */
+  /**
+   * An object of the collected heap, or null, in a: an access of null traps with NULL_STRUCTURE. The offset is below
+   * 4096.
+   */
   STRUCT: 3,
 } as const;
 
 /**
- * Alias classes (bits 8-31 of a region): accesses of different classes never overlap. CLASS_* below; further classes are
- * numbered by translate/ from CLASS_FIRST_FREE on: one per memory beyond 0, per global, per table, per GC field.
+ * Alias classes (bits 8-31 of a region): accesses of different classes never overlap. CLASS_* below; further classes
+ * are numbered by translate/ from CLASS_FIRST_FREE on: one per memory beyond 0, per global, per table, per GC field.
  * CLASS_CONSTANT is never written while the function runs (record fields, immutable globals, type ids).
  */
 export const CLASS_MEMORY0 = 0;
@@ -127,7 +130,10 @@ export class IrFunction {
   funcIndex = 0;
   /** Signatures that calls refer to by id; shared by all functions of a module. */
   signatures: readonly Signature[] = [];
-  /** Inlined calls by site: site 0 is the function itself, site s ≥ 1 was inlined at byte offset callPos into site parent and runs funcIndex. */
+  /**
+   * Inlined calls by site: site 0 is the function itself, site s ≥ 1 was inlined at byte offset callPos into site
+   * parent and runs funcIndex.
+   */
   inlineSites: { parent: number; callPos: number; funcIndex: number }[] = [];
 
   /** Are there CHARGEs? */

@@ -1,13 +1,15 @@
 /**
- * The operations of the intermediate representation, one row each: name, result type, operand roles, effects. Later stages
- * (printer, verifier, passes, selectors) read these rows; nothing about an operation is said elsewhere.
+ * The operations of the intermediate representation, one row each: name, result type, operand roles, effects. Later
+ * stages (printer, verifier, passes, selectors) read these rows; nothing about an operation is said elsewhere.
  *
  * Operand columns a, b, c of an instruction (ir/function.ts) are described by `operands`, one letter per column:
  *   v value id · l first index of a list of value ids in the pool (its length is the next column) · n length of the list
  *   e edge id · k plain integer · . unused
- * `result`: i I64… fixed type letters (i i32, I i64, f f32, F f64, v v128, r ref), `t` the instruction's own `ty` column says,
+ * `result`: i I64… fixed type letters (i i32, I i64, f f32, F f64, v v128, r ref), `t` the instruction's own `ty`
+ * column says,
  *   `a` same as operand a, `_` none.
- * `flags`: p pure (no effects, may be removed, merged and moved) · r reads memory of its region · w writes memory of its region
+ * `flags`: p pure (no effects, may be removed, merged and moved) · r reads memory of its region · w writes memory of
+ * its region
  *   t may trap · x calls or leaves compiled code (reads and writes everything, may grow memory) · z ends a block · c commutative
  */
 
@@ -86,8 +88,8 @@ const ROWS = [
   "TRUNC_SAT_U v.. t p",
   "BITCAST v.. t p", // reinterpret between i32/f32, i64/f64 and i64/ref
   "SELECT vvv t p", // c (i32) ≠ 0 ? a : b
-  // memory. a = address, imm = unsigned 32-bit static offset, c = region (ir/function.ts: REGION), b of loads = trap code when
-  // the address may be unmapped for another reason than linear memory bounds (TRAP.*), else 0
+  // memory. a = address, imm = unsigned 32-bit static offset, c = region (ir/function.ts: REGION), b of loads = trap
+  // code when the address may be unmapped for another reason than linear memory bounds (TRAP.*), else 0
   "LOAD vkk t rt", // full width of ty
   "LOAD8_S vkk t rt", // ty i32 or i64
   "LOAD8_U vkk t rt",
@@ -102,7 +104,8 @@ const ROWS = [
   "BOUNDS v.k _ t", // explicit mode: trap MEMORY_OUT_OF_BOUNDS unless a + imm + boundsBytes(c) ≤ byte length of memory boundsMemory(c) (ir/function.ts); a is i32 (zero-extended) or i64, imm unsigned
   "CONTEXT ... t p", // address of the VM context plus imm; ty i64, or ref for the address of a function record in it
   "TRAP_IF v.. _ t", // trap with code imm when a (i32) ≠ 0
-  // calls. List = arguments. ty = type of the single result, or 0 when there are none or several (then RESULT instructions follow)
+  // calls. List = arguments. ty = type of the single result, or 0 when there are none or several (then RESULT
+  // instructions follow)
   "CALL lnk t x", // defined function c (imports not counted); imm = signature id (f.signatures)
   "CALL_RECORD lnk t x", // first list entry = address of a function record (context_layout.ts), rest arguments; imm = signature id;
   //                        c = TRAP code when the record may be null (address 0), else 0; it may belong to another instance unless CALL_OWN is added
@@ -110,11 +113,12 @@ const ROWS = [
   "CALL_BUILTIN lnk t x", // runtime routine c (engine/abi/builtins.ts); imm = signature id
   "UNWOUND ... i x", // 1 when the call before it was left by an exception: see ir/function.ts, "Exceptions"
   "POLL ... _ t", // interruption point: traps when the deadline has passed; only in modules compiled to be interruptible
-  // takes a (i64, 0 to 2^62) of the thread's fuel, and b, which charges before it owe (for which there is enough); traps OUT_OF_FUEL, with
-  // what they owe taken, when there is less. imm = CHARGE_OWES: only looks
+  // takes a (i64, 0 to 2^62) of the thread's fuel, and b, which charges before it owe (for which there is enough);
+  // traps OUT_OF_FUEL, with what they owe taken, when there is less. imm = CHARGE_OWES: only looks
   "CHARGE vk. _ t",
-  // atomic accesses, sequentially consistent: no access of memory moves across one. imm = unsigned 32-bit static offset; c = region and
-  // width (ir/function.ts: atomicWord); narrow values are zero-extended to ty. Alignment and, in explicit mode, bounds were checked
+  // atomic accesses, sequentially consistent: no access of memory moves across one. imm = unsigned 32-bit static
+  // offset; c = region and width (ir/function.ts: atomicWord); narrow values are zero-extended to ty. Alignment and, in
+  // explicit mode, bounds were checked
   "ATOMIC_LOAD v.k t rwt",
   "ATOMIC_STORE vvk _ rwt",
   "ATOMIC_ADD vvk t rwt", // these result in the old value
@@ -125,8 +129,9 @@ const ROWS = [
   "ATOMIC_XCHG vvk t rwt",
   "ATOMIC_CMPXCHG lnk t rwt", // list = address, expected value (of which the low bytes count), replacement
   "FENCE ... _ rw",
-  // collected heap: a = bytes of the object, header included (i64) → its address. All zero but for the header, which must be stored
-  // before anything can collect again. May collect: memory that the program sees stays as it is, but calls the runtime when it must
+  // collected heap: a = bytes of the object, header included (i64) → its address. All zero but for the header, which
+  // must be stored before anything can collect again. May collect: memory that the program sees stays as it is, but
+  // calls the runtime when it must
   "GC_ALLOC v.. r t",
   // block ends
   "JUMP e.. _ z",
@@ -145,7 +150,10 @@ export const CALL_OWN = 64;
 /** Mask of the trap code in that column. */
 export const CALL_NULL_CODE = 63;
 
-/** In imm of a CHARGE of a constant below 2^31: it takes nothing, because all that come next and matter take it (optimize/coalesce_fuel.ts). */
+/**
+ * In imm of a CHARGE of a constant below 2^31: it takes nothing, because all that come next and matter take it
+ * (optimize/coalesce_fuel.ts).
+ */
 export const CHARGE_OWES = 1;
 
 type NameOf<Row> = Row extends `${infer Name} ${string}` ? Name : never;

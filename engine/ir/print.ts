@@ -1,5 +1,6 @@
 /**
- * The stable text of an IrFunction, for goldens, dumps and messages; ir/parse.ts reads it back. In: a function. Out: text.
+ * The stable text of an IrFunction, for goldens, dumps and messages; ir/parse.ts reads it back. In: a function. Out:
+ * text.
  *
  *     func 3 (i32 i64) -> (i32)
  *     sig 1 (i32) -> (i32)                                    signatures that the function's calls refer to
@@ -11,8 +12,8 @@
  *       v5:i32 = CALL f2(v4) sig1
  *       BRANCH v5 b1() b2(v3) unlikely
  *
- * Invariant: values keep their ids, so that parsing and printing again gives the same text. Instructions without a result
- * have no visible id. Positions are printed on request: ` @0x1f`, and ` @0x1f/2` for inlined call site 2.
+ * Invariant: values keep their ids, so that parsing and printing again gives the same text. Instructions without a
+ * result have no visible id. Positions are printed on request: ` @0x1f`, and ` @0x1f/2` for inlined call site 2.
  */
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { TRAP } from "../traps.ts";

@@ -1,9 +1,11 @@
 /**
- * Checks every invariant of an IrFunction that later stages rely on (ir/function.ts): block shape and order, edges, loops,
- * dominance, operand and result types by operation row. In: a function. Out: nothing, or a Bug that names the place and
- * shows the instruction. Runs in tests and between passes when checking is switched on; never needed for correct output.
+ * Checks every invariant of an IrFunction that later stages rely on (ir/function.ts): block shape and order, edges,
+ * loops, dominance, operand and result types by operation row. In: a function. Out: nothing, or a Bug that names the
+ * place and shows the instruction. Runs in tests and between passes when checking is switched on; never needed for
+ * correct output.
  *
- * Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001); blocks are in reverse postorder already.
+ * Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001); blocks are in reverse postorder
+ * already.
  */
 import { Bug } from "../errors.ts";
 import { atomicRegion, atomicWidth, BLOCK_LOOP, type IrFunction, REGION } from "./function.ts";
@@ -305,7 +307,10 @@ class Verifier {
     else if (op >= OP.VSPLAT && op <= OP.VBITSELECT) this.#checkVector(i, k, ta, tb);
   }
 
-  /** UNWOUND follows a call and its results and is read by the BRANCH that ends the block, whose landing uses none of them. */
+  /**
+   * UNWOUND follows a call and its results and is read by the BRANCH that ends the block, whose landing uses none of
+   * them.
+   */
   #checkUnwound(i: number, k: number, at: number): void {
     const f = this.#f;
     const branch = f.sched[f.blockEnd[k] - 1];

@@ -1,6 +1,6 @@
 /**
- * The description of a module's machine code: everything but the bytes that the runtime needs to run it, in one type for
- * the compiler's output, artifacts, tokens for other threads and loaded modules.
+ * The description of a module's machine code: everything but the bytes that the runtime needs to run it, in one type
+ * for the compiler's output, artifacts, tokens for other threads and loaded modules.
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
 import type { CodeTables } from "./image.ts";
@@ -14,7 +14,9 @@ export interface InlineSite {
   funcIndex: number;
 }
 
-/** Inlined calls by defined function, of functions that have any; the first site of each list is the function itself. */
+/**
+ * Inlined calls by defined function, of functions that have any; the first site of each list is the function itself.
+ */
 export type InlineSites = ReadonlyMap<number, readonly InlineSite[]>;
 
 /** What a module's machine code assumes and does. */

@@ -1,6 +1,7 @@
 /**
  * CodeImage: a module's machine code placed in executable memory, with the tables that explain a program counter in it.
- * In: MachineCode with all relocations resolved. Invariant: tables are sorted by offset, so lookups are binary searches.
+ * In: MachineCode with all relocations resolved. Invariant: tables are sorted by offset, so lookups are binary
+ * searches.
  */
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodeArena } from "../host/code_arena.ts";
@@ -117,8 +118,8 @@ export class CodeImage {
   }
 
   /**
-   * The trap site at `address`, if there is one: a faulting instruction, or a trap stub call's return address. Where a function ends
-   * in such a call and the next one begins with an access, both are at one address, the call first.
+   * The trap site at `address`, if there is one: a faulting instruction, or a trap stub call's return address. Where a
+   * function ends in such a call and the next one begins with an access, both are at one address, the call first.
    */
   trapSiteAt(address: number, faulted: boolean): (CodeSite & { code: number }) | undefined {
     const { trapAt, trapCode, trapFrame, trapPos, trapSite } = this.tables;
@@ -148,7 +149,9 @@ export class CodeImage {
   #byStart: Int32Array | undefined;
 }
 
-/** Places machine code in executable memory, with the displacements that depend on the place; `bytes` stays what it is. */
+/**
+ * Places machine code in executable memory, with the displacements that depend on the place; `bytes` stays what it is.
+ */
 export function placeImage(arena: CodeArena, bytes: Uint8Array, tables: CodeTables): CodeImage {
   const base = arena.allocate(bytes.length);
   const { pollAt } = tables;
@@ -166,8 +169,8 @@ export function placeImage(arena: CodeArena, bytes: Uint8Array, tables: CodeTabl
 }
 
 /**
- * The same for `bytes` of code that begin at `offset` of the file `image`: its pages are run as they are. Undefined when that cannot be: the code
- * depends on its place or begins within a page, or the system refuses.
+ * The same for `bytes` of code that begin at `offset` of the file `image`: its pages are run as they are. Undefined
+ * when that cannot be: the code depends on its place or begins within a page, or the system refuses.
  */
 export function mapCodeImage(
   arena: CodeArena,

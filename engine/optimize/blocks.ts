@@ -1,10 +1,10 @@
 /**
- * Tidies blocks and edges: jumps to blocks that only jump go straight to the target, a block whose only way in is the jump of
- * one other is appended to that, unreachable blocks and dead edges disappear and the rest is renumbered.
+ * Tidies blocks and edges: jumps to blocks that only jump go straight to the target, a block whose only way in is the
+ * jump of one other is appended to that, unreachable blocks and dead edges disappear and the rest is renumbered.
  *
- * In: a function; edges that passes cut off are marked by edgeFrom = −1, and no block end names them any more. Out: the invariants of
- * ir/function.ts hold again (every block but the entry has a predecessor, BLOCK_LOOP says which are headers). The order of blocks
- * never changes, so it stays a structural reverse postorder.
+ * In: a function; edges that passes cut off are marked by edgeFrom = −1, and no block end names them any more. Out: the
+ * invariants of ir/function.ts hold again (every block but the entry has a predecessor, BLOCK_LOOP says which are
+ * headers). The order of blocks never changes, so it stays a structural reverse postorder.
  */
 import { BLOCK_COLD, BLOCK_LOOP, type IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -18,7 +18,10 @@ export function cutEdge(f: IrFunction, e: number): void {
   f.edgeFrom[e] = -1;
 }
 
-/** Drops unreachable blocks and dead edges and renumbers; control flow facts are stale afterwards. Returns whether any went. */
+/**
+ * Drops unreachable blocks and dead edges and renumbers; control flow facts are stale afterwards. Returns whether any
+ * went.
+ */
 export function compactBlocks(f: IrFunction, scratch: Scratch): boolean {
   scratch.ensure(f);
   const { op, a, b, c, sched, edgeFrom, edgeTo, edgeArgs } = f;
@@ -98,7 +101,10 @@ function closeGaps(f: IrFunction): void {
   f.schedCount = to;
 }
 
-/** Appends blocks to their only predecessor and threads jumps. Of `flow`, predecessors and loops must be current, and are current again. */
+/**
+ * Appends blocks to their only predecessor and threads jumps. Of `flow`, predecessors and loops must be current, and
+ * are current again.
+ */
 export function tidyBlocks(f: IrFunction, flow: ControlFlow): boolean {
   const merged = mergeBlocks(f, flow);
   const threaded = threadJumps(f, flow);
@@ -109,8 +115,9 @@ export function tidyBlocks(f: IrFunction, flow: ControlFlow): boolean {
 }
 
 /**
- * A block that only jumps forward is skipped by those who come to it, except where it is of use: in front of a loop (what is
- * hoisted goes there) and where its jump passes arguments and its predecessor has other successors (the moves need a place).
+ * A block that only jumps forward is skipped by those who come to it, except where it is of use: in front of a loop
+ * (what is hoisted goes there) and where its jump passes arguments and its predecessor has other successors (the moves
+ * need a place).
  */
 function threadJumps(f: IrFunction, flow: ControlFlow): boolean {
   const { op, a, b, c, imm, sched, edgeFrom, edgeTo, edgeArgs, blockStart, blockEnd, blockParams } = f;
@@ -156,7 +163,8 @@ function mergeBlocks(f: IrFunction, flow: ControlFlow): boolean {
   const { predStart, predEdge, loopEnd } = flow;
   const blocks = f.blockCount;
   flow.scratch.ensure(f);
-  // next: the block appended to k, or 0. range: the innermost range of a loop around k. first: the block that k was appended to.
+  // next: the block appended to k, or 0. range: the innermost range of a loop around k. first: the block that k was
+  // appended to.
   const next = flow.scratch.blocks, range = flow.scratch.blocks2, outer = flow.scratch.blocks3;
   next.fill(0, 0, blocks);
   let current = -1;

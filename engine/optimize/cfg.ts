@@ -1,11 +1,12 @@
 /**
- * The shape of a function's control flow: predecessors, dominators, loops. In: an IrFunction. Out: columns by block, in one
- * reusable ControlFlow; nothing in the function changes.
+ * The shape of a function's control flow: predecessors, dominators, loops. In: an IrFunction. Out: columns by block, in
+ * one reusable ControlFlow; nothing in the function changes.
  *
- * It relies on the order of blocks: a reverse postorder in which every edge to an equal or lower number is the back edge of a
- * natural loop whose header dominates it. So dominators need one sweep (Cooper, Harvey and Kennedy's "A Simple, Fast Dominance
- * Algorithm" needs no iteration on reducible graphs), and a loop's blocks lie in [header, loopEnd). That range may also hold
- * blocks that have left the loop (an early return); loopOf tells which natural loop a block really belongs to.
+ * It relies on the order of blocks: a reverse postorder in which every edge to an equal or lower number is the back
+ * edge of a natural loop whose header dominates it. So dominators need one sweep (Cooper, Harvey and Kennedy's "A
+ * Simple, Fast Dominance Algorithm" needs no iteration on reducible graphs), and a loop's blocks lie in [header,
+ * loopEnd). That range may also hold blocks that have left the loop (an early return); loopOf tells which natural loop
+ * a block really belongs to.
  */
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -30,7 +31,9 @@ export function successorAt(f: IrFunction, i: number, n: number): number {
   return f.b[i] + n;
 }
 
-/** Control flow facts of one function at a time. Columns are valid for the block and edge counts of the last `compute`. */
+/**
+ * Control flow facts of one function at a time. Columns are valid for the block and edge counts of the last `compute`.
+ */
 export class ControlFlow {
   /** Columns for the passes over the function. */
   readonly scratch: Scratch = new Scratch();
@@ -51,7 +54,10 @@ export class ControlFlow {
   /** Number of natural loops around the block. */
   depth: Int32Array = new Int32Array(64);
   loopCount = 0;
-  /** Depth in the dominator tree, and an ancestor far up it (Myers' skew-binary jump pointers): common ancestors in log steps. */
+  /**
+   * Depth in the dominator tree, and an ancestor far up it (Myers' skew-binary jump pointers): common ancestors in log
+   * steps.
+   */
   #treeDepth: Int32Array = new Int32Array(64);
   #jump: Int32Array = new Int32Array(64);
   #cursor: Int32Array = new Int32Array(64);
@@ -204,7 +210,8 @@ export class ControlFlow {
       open[top++] = k;
     }
 
-    // Membership, backwards: a block belongs to the loops that its successors belong to, as far as their headers are not after it.
+    // Membership, backwards: a block belongs to the loops that its successors belong to, as far as their headers are
+    // not after it.
     for (let k = blocks - 1; k >= 0; k--) {
       const last = sched[blockEnd[k] - 1];
       const kind = op[last];

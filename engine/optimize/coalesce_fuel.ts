@@ -1,16 +1,19 @@
 /**
- * Charges of fuel one after the other, with nothing in between that anybody could see. In: a function with CHARGEs of its regions. Out: of
- * such a run only the last takes fuel, its own and what the others owe; these only look whether there is enough.
+ * Charges of fuel one after the other, with nothing in between that anybody could see. In: a function with CHARGEs of
+ * its regions. Out: of such a run only the last takes fuel, its own and what the others owe; these only look whether
+ * there is enough.
  *
  *     k:  CHARGE 4 · compare · BRANCH ──► CHARGE 3 · store         k:  is there 4?  compare · BRANCH ──► CHARGE 4 + 3 · store
  *                                    └──► CHARGE 5 · call                                           └──► CHARGE 4 + 5 · call
  *
- * Taking is a chain of subtractions, each of which waits for the one before, through everything that runs; looking is not. Every
- * region is still paid for, or refused, before it begins, and when one is refused, what the others owe is taken then.
+ * Taking is a chain of subtractions, each of which waits for the one before, through everything that runs; looking is
+ * not. Every region is still paid for, or refused, before it begins, and when one is refused, what the others owe is
+ * taken then.
  *
- * Invariant: whatever has an effect, loops back or leaves the function finds nothing owed. So a charge may owe only if the next thing with an
- * effect on every way from it is another charge, which no other way leads to. (Only the check of the native stack, which stands where
- * the frame is taken, may find something owed. How deep that stack is is the machine's affair.)
+ * Invariant: whatever has an effect, loops back or leaves the function finds nothing owed. So a charge may owe only if
+ * the next thing with an effect on every way from it is another charge, which no other way leads to. (Only the check of
+ * the native stack, which stands where the frame is taken, may find something owed. How deep that stack is is the
+ * machine's affair.)
  */
 import type { IrFunction } from "../ir/function.ts";
 import { CHARGE_OWES, OP } from "../ir/ops.ts";

@@ -1,9 +1,9 @@
 /**
- * What dominating branches, checks and divisions have shown about values: that one is zero, is not zero, or equals a constant. In:
- * conditions as the walk passes them. Out: answers for the block that the walk is in.
+ * What dominating branches, checks and divisions have shown about values: that one is zero, is not zero, or equals a
+ * constant. In: conditions as the walk passes them. Out: answers for the block that the walk is in.
  *
- * One fact is kept per value, with the block from which on it holds: it counts in the blocks that this one dominates. A fact is
- * about an SSA value and so never becomes wrong, only out of scope.
+ * One fact is kept per value, with the block from which on it holds: it counts in the blocks that this one dominates. A
+ * fact is about an SSA value and so never becomes wrong, only out of scope.
  */
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -119,8 +119,8 @@ export class DominatingConditions {
   }
 
   /**
-   * The i32 that decides condition `v`: comparisons with zero are peeled off. With `negate`, a negative result is the complement:
-   * the condition holds where that value is zero.
+   * The i32 that decides condition `v`: comparisons with zero are peeled off. With `negate`, a negative result is the
+   * complement: the condition holds where that value is zero.
    */
   conditionRoot(v: number, negate: boolean): number {
     const { op, ty, a, b } = this.#f;

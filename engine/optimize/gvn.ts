@@ -1,15 +1,16 @@
 /**
- * The walk: one sweep over the blocks in dominator-compatible order that numbers values (equal pure computations become one),
- * folds and rewrites (simplify.ts), reuses loads and forwards stores (memory_state.ts), drops bounds checks that an earlier one
- * covers, and decides branches and traps from what dominating branches and checks have shown. In: a function and its control
- * flow. Out: the function with operands replaced and a new order; branches decided are jumps, and their other edges are cut
- * (blocks.ts compacts).
+ * The walk: one sweep over the blocks in dominator-compatible order that numbers values (equal pure computations become
+ * one), folds and rewrites (simplify.ts), reuses loads and forwards stores (memory_state.ts), drops bounds checks that
+ * an earlier one covers, and decides branches and traps from what dominating branches and checks have shown. In: a
+ * function and its control flow. Out: the function with operands replaced and a new order; branches decided are jumps,
+ * and their other edges are cut (blocks.ts compacts).
  *
- * The hash table is never unwound: a candidate counts only where its block dominates the current one, and an equal candidate
- * that does not is replaced (Click, "Global Code Motion / Global Value Numbering", 1995; the check is codegen.md §1.3). Chains are
- * searched for at most CHAIN steps, so hostile input cannot make the walk quadratic.
+ * The hash table is never unwound: a candidate counts only where its block dominates the current one, and an equal
+ * candidate that does not is replaced (Click, "Global Code Motion / Global Value Numbering", 1995; the check is
+ * codegen.md §1.3). Chains are searched for at most CHAIN steps, so hostile input cannot make the walk quadratic.
  *
- * Traps keep their order: an operation that may trap goes only when an equal one dominates it or when it is proven not to trap.
+ * Traps keep their order: an operation that may trap goes only when an equal one dominates it or when it is proven not
+ * to trap.
  */
 import type { Rewriting } from "./rewriting.ts";
 import type { Statistics } from "../statistics.ts";
@@ -242,8 +243,8 @@ export class Gvn implements Rewriting {
   }
 
   /**
-   * Parameters that only ever get one value, found before the walk where there are loops, because their back edges come after it.
-   * Backwards: an inner loop's parameter must be seen through before the outer one's can be.
+   * Parameters that only ever get one value, found before the walk where there are loops, because their back edges come
+   * after it. Backwards: an inner loop's parameter must be seen through before the outer one's can be.
    */
   #followParams(): void {
     const { flow, f, repl } = this;
@@ -329,8 +330,8 @@ export class Gvn implements Rewriting {
   }
 
   /**
-   * Numbers instruction `i`, pure or a division or truncation, whose operands are final: simplifies it, and returns the value that it
-   * equals, or puts it into the order and returns itself.
+   * Numbers instruction `i`, pure or a division or truncation, whose operands are final: simplifies it, and returns the
+   * value that it equals, or puts it into the order and returns itself.
    */
   number(i: number): number {
     const value = simplify(this, i);
@@ -554,9 +555,10 @@ export class Gvn implements Rewriting {
   // Checks and block ends.
 
   /**
-   * Drops check `i` if checks before it imply it. Of a 64-bit address, what counts is how far it is from the value that it was made of by an
-   * addition: memories are far smaller than 2^63, so two addresses inside one are as far apart as their distances say, and whatever lies
-   * between them is inside as well. A 32-bit address may wrap in between; foldAddress has taken off what cannot.
+   * Drops check `i` if checks before it imply it. Of a 64-bit address, what counts is how far it is from the value that
+   * it was made of by an addition: memories are far smaller than 2^63, so two addresses inside one are as far apart as
+   * their distances say, and whatever lies between them is inside as well. A 32-bit address may wrap in between;
+   * foldAddress has taken off what cannot.
    */
   #bounds(i: number): void {
     const f = this.f;
@@ -592,7 +594,10 @@ export class Gvn implements Rewriting {
     this.#order[this.#count++] = i;
   }
 
-  /** What the address of check `i` is so far from as #distance then says: less than 2^31 bytes, and 0 of a 32-bit address. */
+  /**
+   * What the address of check `i` is so far from as #distance then says: less than 2^31 bytes, and 0 of a 32-bit
+   * address.
+   */
   #rootOf(i: number): number {
     const { op, ty, a, b, c, imm } = this.f;
     const address = a[i], added = b[address];

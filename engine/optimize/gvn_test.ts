@@ -1,4 +1,6 @@
-/** The walk, by IR text: what becomes one value, what is forwarded, which checks and branches go, and what must stay. */
+/**
+ * The walk, by IR text: what becomes one value, what is forwarded, which checks and branches go, and what must stay.
+ */
 import { ALL, becomes } from "./testing/golden_text.ts";
 
 Deno.test("equal pure values become one across blocks, commuted ones too", () => {

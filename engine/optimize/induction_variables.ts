@@ -1,11 +1,13 @@
 /**
- * How far the checked accesses of a counted loop reach. In: an innermost loop. Out: how often it goes around at most, and per group of
- * addresses that differ by constants, by how much they move each time and which bytes around them are accessed.
+ * How far the checked accesses of a counted loop reach. In: an innermost loop. Out: how often it goes around at most,
+ * and per group of addresses that differ by constants, by how much they move each time and which bytes around them are
+ * accessed.
  *
- * A value is affine when it equals v + k × step, modulo its width, the k-th time around (k from 0): block parameters that every back edge changes
- * by one constant, and sums, differences and multiples by constants of such and of values of outside; extensions to 64 bits too, provided that what
- * they extend does not wrap around meanwhile (`extensions`). What k may be at most comes from a
- * test that is made each time around, and that ends the loop when an affine value reaches one of outside.
+ * A value is affine when it equals v + k × step, modulo its width, the k-th time around (k from 0): block parameters
+ * that every back edge changes by one constant, and sums, differences and multiples by constants of such and of values
+ * of outside; extensions to 64 bits too, provided that what they extend does not wrap around meanwhile (`extensions`).
+ * What k may be at most comes from a test that is made each time around, and that ends the loop when an affine value
+ * reaches one of outside.
  */
 import { INVERSE, MIRROR } from "../ir/builder.ts";
 import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
@@ -15,7 +17,10 @@ import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
 
 const { ADD, BOUNDS, BRANCH, CONST, EQ, EXTEND_S, EXTEND_U, GE_U, MUL, NE, PARAM, SHL, SUB } = OP;
 const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S } = OP;
-/** Larger steps, and addresses farther from what they have in common, are left alone: products with them fit 64 bits by far. */
+/**
+ * Larger steps, and addresses farther from what they have in common, are left alone: products with them fit 64 bits by
+ * far.
+ */
 const MOST_STEP = 1 << 16, MOST_DISTANCE = 2 ** 31;
 /** How deep the operands of operands are looked at. */
 const DEPTH = 12;
@@ -35,7 +40,10 @@ export interface Group {
 
 /** The test that bounds how often a loop goes around. */
 export interface Test {
-  /** The loop goes on while `compare` of x, which changes by `step` each time, and y, of outside, holds: NE, or a less or greater. */
+  /**
+   * The loop goes on while `compare` of x, which changes by `step` each time, and y, of outside, holds: NE, or a less
+   * or greater.
+   */
   readonly compare: number;
   readonly x: number;
   /** 0: the constant 0 of x's type. */
@@ -76,7 +84,9 @@ export class InductionVariables {
     return v < this.home.length && this.inLoop[this.home[v]] === 1;
   }
 
-  /** By how much `v`, an integer, changes each time around: 0 if it does not, NaN if not by a constant that is known. */
+  /**
+   * By how much `v`, an integer, changes each time around: 0 if it does not, NaN if not by a constant that is known.
+   */
   step(v: number, depth = DEPTH): number {
     if (!this.defined(v) || this.f.op[v] === CONST) return 0;
     const known = this.#steps.get(v);

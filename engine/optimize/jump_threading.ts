@@ -1,12 +1,14 @@
 /**
- * Branches on what was decided before: a block that does nothing but branch on its parameter, as compilers make of `a && b` and of
- * `x != null && x is T`. In: a function as translated. Out: whoever comes to such a block with a constant goes where that leads, whoever jumps
- * to it with another value branches on that itself; so the walk (gvn.ts) sees one way into what follows, and knows there what was tested.
+ * Branches on what was decided before: a block that does nothing but branch on its parameter, as compilers make of `a
+ * && b` and of `x != null && x is T`. In: a function as translated. Out: whoever comes to such a block with a constant
+ * goes where that leads, whoever jumps to it with another value branches on that itself; so the walk (gvn.ts) sees one
+ * way into what follows, and knows there what was tested.
  *
- * A block counts when at least one edge brings a constant, and nothing but its own end uses what it defines. It disappears unless an edge is left
- * that is one of several of its block and brings no constant.
+ * A block counts when at least one edge brings a constant, and nothing but its own end uses what it defines. It
+ * disappears unless an edge is left that is one of several of its block and brings no constant.
  *
- * Invariant: no block is added and none changes its place, so the order stays a reverse postorder; loops are entered at their headers as before.
+ * Invariant: no block is added and none changes its place, so the order stays a reverse postorder; loops are entered at
+ * their headers as before.
  */
 import { BLOCK_LOOP, type IrFunction } from "../ir/function.ts";
 import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
@@ -60,7 +62,10 @@ function lastCandidate(f: IrFunction): number {
   return 0;
 }
 
-/** Which parameter of block `k` decides its branch, when it is but a branch on a parameter or on that being zero; else −1. */
+/**
+ * Which parameter of block `k` decides its branch, when it is but a branch on a parameter or on that being zero; else
+ * −1.
+ */
 function conditionOf(f: IrFunction, k: number): number {
   const params = f.blockParams[k];
   const start = f.blockStart[k], end = f.blockEnd[k];

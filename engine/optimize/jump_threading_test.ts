@@ -1,4 +1,7 @@
-/** Branches on constants that were passed to their block, by IR text, and that a chain of a thousand of them takes no time. */
+/**
+ * Branches on constants that were passed to their block, by IR text, and that a chain of a thousand of them takes no
+ * time.
+ */
 import { Scratch } from "./scratch.ts";
 import { ok } from "node:assert/strict";
 import { parseFunction } from "../ir/parse.ts";

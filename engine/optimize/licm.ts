@@ -1,12 +1,13 @@
 /**
- * Loop-invariant code motion: what a loop computes anew each time from values of outside moves to the block in front of the loop. In: a
- * function and its control flow. Out: the same blocks with another order of instructions.
+ * Loop-invariant code motion: what a loop computes anew each time from values of outside moves to the block in front of
+ * the loop. In: a function and its control flow. Out: the same blocks with another order of instructions.
  *
- * Moved are pure operations, loads that cannot fault of classes that the loop does not write, and, from the top of a header up to its
- * first effect, operations that may trap: those would run first thing anyway, so traps keep their order. Not moved is what a
- * selector folds into its users for nothing (integer constants, sums with constants, extensions, comparisons), except along with a check or an
- * access that moves and is made of it; and nothing beyond what registers can hold: per loop and bank a budget counts the values from outside that it uses already. One sweep in block order moves
- * a value out of as many loops as possible at once, since operands come before users.
+ * Moved are pure operations, loads that cannot fault of classes that the loop does not write, and, from the top of a
+ * header up to its first effect, operations that may trap: those would run first thing anyway, so traps keep their
+ * order. Not moved is what a selector folds into its users for nothing (integer constants, sums with constants,
+ * extensions, comparisons), except along with a check or an access that moves and is made of it; and nothing beyond
+ * what registers can hold: per loop and bank a budget counts the values from outside that it uses already. One sweep in
+ * block order moves a value out of as many loops as possible at once, since operands come before users.
  */
 import { type IrFunction, REGION } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
@@ -17,7 +18,10 @@ import { isLoad, type MemoryState } from "./memory_state.ts";
 
 const { PARAM, RESULT, CONST, JUMP } = OP;
 
-/** What moving an operation is worth: 0 nothing, 1 when registers abound, 2 something, 3 much (even when it must be kept on the stack). */
+/**
+ * What moving an operation is worth: 0 nothing, 1 when registers abound, 2 something, 3 much (even when it must be kept
+ * on the stack).
+ */
 const WORTH: Uint8Array = Uint8Array.from(OP_FLAGS, (flags, op) => {
   if (op === PARAM || op === RESULT || op === OP.UNDEF || op === OP.CONTEXT) return 0;
   if (op >= OP.EQ && op <= OP.GE_U || op >= OP.FEQ && op <= OP.FGE) return 0;
@@ -45,8 +49,8 @@ const GENERAL_BUDGET = 10, VECTOR_BUDGET = 12;
 const RESERVE = 4;
 
 /**
- * Moves invariants out of loops; `constants`: vector and float constants too. Returns how many constants moved. `flow` and
- * `memory` (what loops write) must be current.
+ * Moves invariants out of loops; `constants`: vector and float constants too. Returns how many constants moved. `flow`
+ * and `memory` (what loops write) must be current.
  */
 export function hoistInvariants(f: IrFunction, flow: ControlFlow, memory: MemoryState, constants: boolean): number {
   flow.scratch.ensure(f);
@@ -57,8 +61,8 @@ export function hoistInvariants(f: IrFunction, flow: ControlFlow, memory: Memory
 }
 
 /**
- * Can `i` not trap only because of where it stands? A division whose divisor a branch has shown not to be zero, and a load
- * through a pointer that was checked, must not run before that branch or check.
+ * Can `i` not trap only because of where it stands? A division whose divisor a branch has shown not to be zero, and a
+ * load through a pointer that was checked, must not run before that branch or check.
  */
 function reliesOnPlace(f: IrFunction, i: number): boolean {
   const { op, ty, b, c, imm } = f;
@@ -205,7 +209,9 @@ class Hoisting {
     return true;
   }
 
-  /** The outermost loop that `i` can leave, starting with `loop`; −1 for none. Takes registers in all loops on the way. */
+  /**
+   * The outermost loop that `i` can leave, starting with `loop`; −1 for none. Takes registers in all loops on the way.
+   */
   #destination(i: number, o: number, worth: number, loop: number, effect: boolean): number {
     const f = this.#f;
     const { loopParent } = this.#flow;
@@ -237,8 +243,8 @@ class Hoisting {
   }
 
   /**
-   * Where operand `v` is at the latest: constants come along, to the outermost loop's front, and down to a depth of `carries` what is made of
-   * operands from outside.
+   * Where operand `v` is at the latest: constants come along, to the outermost loop's front, and down to a depth of
+   * `carries` what is made of operands from outside.
    */
   #place(v: number, carries = 0): number {
     const { op, a, b } = this.#f;
@@ -269,7 +275,10 @@ class Hoisting {
     if (mask & 4) this.#bring(c[i], to);
   }
 
-  /** Brings operand `v` of what moves to the end of block `to`: a constant further out, anything else there, with what it is made of. */
+  /**
+   * Brings operand `v` of what moves to the end of block `to`: a constant further out, anything else there, with what
+   * it is made of.
+   */
   #bring(v: number, to: number): void {
     if (this.#f.op[v] !== CONST) {
       if (this.#home[v] <= to) return;

@@ -1,12 +1,14 @@
 /**
- * Loops without bounds checks (key loop-precheck). In: a function, its loops. Out: in front of an innermost counted loop, a test of how far
- * its accesses will reach; where that is in bounds, a copy of the loop without these checks runs, else the loop as it was.
+ * Loops without bounds checks (key loop-precheck). In: a function, its loops. Out: in front of an innermost counted
+ * loop, a test of how far its accesses will reach; where that is in bounds, a copy of the loop without these checks
+ * runs, else the loop as it was.
  *
  *     front ──► test ──► test ──► copy of the loop, without checks ──► exits
  *       └────────┴────────┴─────► the loop ─────────────────────────────┘
  *
- * So nothing traps that did not, and what traps does so where it did. Memories only grow, so what was in bounds before the loop stays so; of a
- * shared memory the context's copy of the length counts, which is never too great. What is tested: loop_tests.ts.
+ * So nothing traps that did not, and what traps does so where it did. Memories only grow, so what was in bounds before
+ * the loop stays so; of a shared memory the context's copy of the length counts, which is never too great. What is
+ * tested: loop_tests.ts.
  *
  * Blocks that only the loop leads to get parameters for what the loop computes and they use: both copies pass theirs.
  */
@@ -18,14 +20,19 @@ import { InductionVariables } from "./induction_variables.ts";
 import { type Condition, VersioningConditions } from "./versioning_conditions.ts";
 
 const { BOUNDS, BRANCH, CONST, JUMP, PARAM, SWITCH } = OP;
-/** Loops per function, groups per loop, instructions of a loop, of all copies together, of functions that are looked at. */
+/**
+ * Loops per function, groups per loop, instructions of a loop, of all copies together, of functions that are looked at.
+ */
 const MOST_LOOPS = 24, MOST_GROUPS = 6, MOST_COPIED = 200, MOST_GROWTH = 1500, MOST_INSTRUCTIONS = 40_000;
 /** Blocks behind a loop that use what it computes: each is a walk over the function. */
 const MOST_EXITS = 8;
 /** In BRANCH's hint. */
 const LIKELY = 1;
 
-/** Gives loops a copy without checks; returns how many checks they lack. `flow` must be current, and is current again, but for dominators. */
+/**
+ * Gives loops a copy without checks; returns how many checks they lack. `flow` must be current, and is current again,
+ * but for dominators.
+ */
 export function versionLoops(f: IrFunction, flow: ControlFlow): number {
   if (f.schedCount > MOST_INSTRUCTIONS || !hasChecks(f)) return 0;
   const heads = candidates(f, flow);
@@ -47,7 +54,10 @@ function hasChecks(f: IrFunction): boolean {
   return false;
 }
 
-/** Headers of innermost loops with checks that are small, are entered from one block, and do nothing but compute and access memory. */
+/**
+ * Headers of innermost loops with checks that are small, are entered from one block, and do nothing but compute and
+ * access memory.
+ */
 function candidates(f: IrFunction, flow: ControlFlow): number[] {
   const { op, sched, blockStart, blockEnd, blockParams, edgeFrom } = f;
   const { loopOf, loopParent, loopEnd, predStart, predEdge } = flow;
@@ -130,7 +140,10 @@ class Prechecks {
 
   // What is used behind the loop.
 
-  /** By exit and value of the loop: what uses it there. Undefined when something uses one that more than one exit leads to. */
+  /**
+   * By exit and value of the loop: what uses it there. Undefined when something uses one that more than one exit leads
+   * to.
+   */
   #usesBehind(exits: readonly number[]): Map<number, Set<number>> | undefined {
     const extent = this.#extent, flow = this.#flow;
     const uses = new Map<number, Set<number>>();
@@ -316,7 +329,10 @@ class Prechecks {
 
   // The end.
 
-  /** Appends blocks to `order`, new ones included. What left a loop that has two copies now lies behind it, since both lead there. */
+  /**
+   * Appends blocks to `order`, new ones included. What left a loop that has two copies now lies behind it, since both
+   * lead there.
+   */
   #place(blocks: readonly number[], order: number[]): void {
     const { loopOf, loopEnd } = this.#flow;
     for (let n = 0; n < blocks.length; n++) {

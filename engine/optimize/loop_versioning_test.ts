@@ -1,4 +1,6 @@
-/** Loops with a test in front: the same results, traps and memory for all starts, ends and steps; which loops get one. */
+/**
+ * Loops with a test in front: the same results, traps and memory for all starts, ends and steps; which loops get one.
+ */
 import { Statistics } from "../statistics.ts";
 import { equal, ok } from "node:assert/strict";
 import { parseFunction } from "../ir/parse.ts";
@@ -21,7 +23,10 @@ interface Shape {
   extend?: "EXTEND_S" | "EXTEND_U";
 }
 
-/** A loop from v1 to v2 by `step`, which writes at v3 + index × scale, and reads before that at index + before and index + 8. */
+/**
+ * A loop from v1 to v2 by `step`, which writes at v3 + index × scale, and reads before that at index + before and index
+ * + 8.
+ */
 function loopText({ type, compare, step, top, before, scale, extend }: Shape): string {
   const extended = extend !== undefined;
   const wide = extended ? "i64" : type, index = extended ? "v41" : "v4";

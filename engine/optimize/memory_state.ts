@@ -1,12 +1,14 @@
 /**
- * What the walk of gvn.ts knows about memory at a point of the program: a version number per alias class that changes when
- * something of the class may have been written, and the few most recent accesses, which survive writes beside them.
+ * What the walk of gvn.ts knows about memory at a point of the program: a version number per alias class that changes
+ * when something of the class may have been written, and the few most recent accesses, which survive writes beside
+ * them.
  *
- * Two loads of one address are equal when the class has the same version at both. Versions: a store bumps its class, a call bumps
- * all but CLASS_CONSTANT; at a join a class keeps its version only if all predecessors agree; at a loop header the classes
- * that the loop writes get a new one. A function's classes are mapped to at most 32 slots in order of appearance; what comes after
- * shares the last slot, which is correct and only less precise. A class that appears late has no common version where paths meet
- * that did not know it yet. CLASS_CONSTANT needs no slot: its version is always 0.
+ * Two loads of one address are equal when the class has the same version at both. Versions: a store bumps its class, a
+ * call bumps all but CLASS_CONSTANT; at a join a class keeps its version only if all predecessors agree; at a loop
+ * header the classes that the loop writes get a new one. A function's classes are mapped to at most 32 slots in order
+ * of appearance; what comes after shares the last slot, which is correct and only less precise. A class that appears
+ * late has no common version where paths meet that did not know it yet. CLASS_CONSTANT needs no slot: its version is
+ * always 0.
  */
 import { grown } from "../base/columns.ts";
 import { CLASS_CONSTANT, CLASS_SIZES, type IrFunction } from "../ir/function.ts";
@@ -198,7 +200,10 @@ export class MemoryState {
     this.#exitSlots[k] = slots;
   }
 
-  /** A call: everything that is not constant may have changed. `sizes` false: sizes and bases of memories and tables cannot. */
+  /**
+   * A call: everything that is not constant may have changed. `sizes` false: sizes and bases of memories and tables
+   * cannot.
+   */
   call(f: IrFunction, sizes: boolean): void {
     const { version, slots, recent } = this;
     const counter = ++this.#counter;
@@ -213,8 +218,8 @@ export class MemoryState {
   }
 
   /**
-   * Store `i` writes `bytes` bytes: its class gets a new version, and recent accesses of the class stay known only if they are
-   * beside it (the same base value and disjoint offsets, which do not wrap: see REGION in ir/function.ts).
+   * Store `i` writes `bytes` bytes: its class gets a new version, and recent accesses of the class stay known only if
+   * they are beside it (the same base value and disjoint offsets, which do not wrap: see REGION in ir/function.ts).
    */
   store(f: IrFunction, i: number, bytes: number): void {
     const aliasClass = f.c[i] >>> 8;

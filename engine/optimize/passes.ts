@@ -1,6 +1,6 @@
 /**
- * The middle of the compiler: an IrFunction as translated in, the same function improved out, ready for instruction selection.
- * The list of passes is `optimize`; each comment says what has to come before it and why.
+ * The middle of the compiler: an IrFunction as translated in, the same function improved out, ready for instruction
+ * selection. The list of passes is `optimize`; each comment says what has to come before it and why.
  */
 import type { IrFunction } from "../ir/function.ts";
 import type { OptimizationSet } from "../optimizations.ts";
@@ -51,7 +51,8 @@ export function optimize(
     flow.computeLoops(f);
   }
   afterPass?.("gvn", f);
-  // Dead code before tidying: blocks become empty, and joins lose the parameters that stop their jumps from being threaded.
+  // Dead code before tidying: blocks become empty, and joins lose the parameters that stop their jumps from being
+  // threaded.
   removeDeadCode(f, flow);
   afterPass?.("dead-code", f);
   tidyBlocks(f, flow);

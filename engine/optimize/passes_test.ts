@@ -1,4 +1,6 @@
-/** All passes over random functions: every pass keeps the invariants and what the world sees, whatever is switched on. */
+/**
+ * All passes over random functions: every pass keeps the invariants and what the world sees, whatever is switched on.
+ */
 import { Statistics } from "../statistics.ts";
 import { noneBut } from "../testing/optimizations.ts";
 import type { OptimizationSet } from "../optimizations.ts";

@@ -1,13 +1,14 @@
 /**
- * Global promotion: a mutable global (or the thread's fuel) that a loop without calls reads and writes becomes an SSA value inside the loop. In: a
- * function, its loops and what they write. Out: the loop's reads are gone; a read in front of the loop and block parameters carry
- * the value.
+ * Global promotion: a mutable global (or the thread's fuel) that a loop without calls reads and writes becomes an SSA
+ * value inside the loop. In: a function, its loops and what they write. Out: the loop's reads are gone; a read in front
+ * of the loop and block parameters carry the value.
  *
- * Writes stay where they are, so a trap or an exit at any point finds every global with its exact value, and nothing has to be
- * done after the loop. What is gained is the latency of reading back what the iteration before has written.
+ * Writes stay where they are, so a trap or an exit at any point finds every global with its exact value, and nothing
+ * has to be done after the loop. What is gained is the latency of reading back what the iteration before has written.
  *
- * The control flow is structured, so one forward sweep over the loop's blocks is enough: a header of a loop that writes gets a
- * parameter, another block gets one where its predecessors disagree (those that turn out unused die in dead_code.ts).
+ * The control flow is structured, so one forward sweep over the loop's blocks is enough: a header of a loop that writes
+ * gets a parameter, another block gets one where its predecessors disagree (those that turn out unused die in
+ * dead_code.ts).
  */
 import { CLASS_CONSTANT, type IrFunction, REGION, region } from "../ir/function.ts";
 import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
@@ -16,10 +17,16 @@ import { isLoad, isStore, type MemoryState } from "./memory_state.ts";
 
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 const { JUMP, LOAD, STORE, PARAM } = OP;
-/** Most promotions and attempts per function, and loops that one crosses: they bound the work, which is a sweep over the loop each. */
+/**
+ * Most promotions and attempts per function, and loops that one crosses: they bound the work, which is a sweep over the
+ * loop each.
+ */
 const MOST = 16, MOST_TRIES = 64, MOST_LEVELS = 16;
 
-/** Promotes globals in the loops of `f`; returns how many. `flow` and `memory` must be current. Dead parameters may be left. */
+/**
+ * Promotes globals in the loops of `f`; returns how many. `flow` and `memory` must be current. Dead parameters may be
+ * left.
+ */
 export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryState): number {
   if (flow.loopCount === 0) return 0;
   let promotion: Promotion | undefined;
@@ -42,8 +49,8 @@ export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryS
 }
 
 /**
- * Does access `i` touch a cell that is mapped for as long as the context is: a slot of the context, or, at a constant offset, what a constant
- * of the context points at (an imported global's cell, the thread's fuel)?
+ * Does access `i` touch a cell that is mapped for as long as the context is: a slot of the context, or, at a constant
+ * offset, what a constant of the context points at (an imported global's cell, the thread's fuel)?
  */
 function isCell(f: IrFunction, i: number): boolean {
   const kind = f.c[i] & 0xff;
@@ -194,7 +201,10 @@ class Promotion {
     return reads > 0;
   }
 
-  /** The value with which all predecessors before `k` come; 0 when they differ or `k` heads a loop that writes the class. */
+  /**
+   * The value with which all predecessors before `k` come; 0 when they differ or `k` heads a loop that writes the
+   * class.
+   */
   #agreed(k: number, aliasClass: number, leaving: ReadonlyMap<number, number>): number {
     const { predStart, predEdge, loopEnd } = this.#flow;
     if (loopEnd[k] > 0 && this.#memory.loopMayWrite(k, aliasClass)) return 0;

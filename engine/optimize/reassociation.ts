@@ -1,10 +1,11 @@
 /**
- * The shape and order of trees: pure values that one other of their block uses. In: a function in its last form but for the layout. Out: the same
- * values in an order that needs fewer registers.
+ * The shape and order of trees: pure values that one other of their block uses. In: a function in its last form but for
+ * the layout. Out: the same values in an order that needs fewer registers.
  *
- * assoc-tree: a tree of one associative operation on integers becomes a chain, (a + b) + (c + d) → ((a + b) + c) + d, in the order in which its
- * leaves are computed: one register holds what has been added up. tree-order: of two operands that are computed one after the other, the one that
- * needs more registers comes first, as long as nothing else stands between (Sethi and Ullman 1970).
+ * assoc-tree: a tree of one associative operation on integers becomes a chain, (a + b) + (c + d) → ((a + b) + c) + d,
+ * in the order in which its leaves are computed: one register holds what has been added up. tree-order: of two operands
+ * that are computed one after the other, the one that needs more registers comes first, as long as nothing else stands
+ * between (Sethi and Ullman 1970).
  *
  * Integers wrap, so any shape gives the same bits; nothing but pure operations changes its place.
  */
@@ -66,7 +67,9 @@ class Trees {
     }
   }
 
-  /** Is `v` computed in the block in hand for one other value only, by an operation that may stand anywhere before that? */
+  /**
+   * Is `v` computed in the block in hand for one other value only, by an operation that may stand anywhere before that?
+   */
   #isInner(v: number): boolean {
     const o = this.#f.op[v];
     return this.#place[v] >= 0 && this.#uses[v] === 1 && (OP_FLAGS[o] & FLAG.PURE) !== 0 && o !== CONST &&
@@ -106,7 +109,10 @@ class Trees {
     return made;
   }
 
-  /** Collects leaves and inner nodes, the root included; returns whether a node's second operand is one: it is no chain yet. */
+  /**
+   * Collects leaves and inner nodes, the root included; returns whether a node's second operand is one: it is no chain
+   * yet.
+   */
   #collect(v: number, root: number, leaves: number[], nodes: number[], depth: number): boolean {
     const { op, ty, a, b } = this.#f;
     if (v !== root && (depth === 0 || op[v] !== op[root] || ty[v] !== ty[root] || !this.#isInner(v))) {
@@ -196,7 +202,10 @@ class Trees {
     return x === y && x > 0 ? x + 1 : Math.max(x, y, 1);
   }
 
-  /** Where the instructions of tree `v`, which end in front of `end`, begin, if nothing but constants stands among them; −1 if something does. */
+  /**
+   * Where the instructions of tree `v`, which end in front of `end`, begin, if nothing but constants stands among them;
+   * −1 if something does.
+   */
   #start(v: number, end: number, depth: number): number {
     const { op, a, b, c, sched } = this.#f;
     let s = end - 1;

@@ -102,7 +102,10 @@ Deno.test("nothing changes its place around what is not pure", () => {
   equal(optimizeText(text, ORDER), optimizeText(text, ALL));
 });
 
-/** A function of random trees: operands are mostly values that nobody has used yet, with loads, stores and calls in between. */
+/**
+ * A function of random trees: operands are mostly values that nobody has used yet, with loads, stores and calls in
+ * between.
+ */
 function randomTrees(seed: number): string {
   const random = randomNumbers(seed);
   const lines: string[] = [];

@@ -1,10 +1,11 @@
 /**
- * Rewrite rules of single values, under a banner per operation. In: an instruction whose operands are final. Out: an equal value that
- * exists or was made, or the instruction itself, possibly changed in place into a cheaper form.
+ * Rewrite rules of single values, under a banner per operation. In: an instruction whose operands are final. Out: an
+ * equal value that exists or was made, or the instruction itself, possibly changed in place into a cheaper form.
  *
- * Every rule is exact for all operand values: integers wrap, floats keep every bit (so no rule touches an arithmetic NaN), and
- * a trap is only dropped where it cannot happen. The translator's builder has the same identities; here they meet operands that
- * only this walk knows. Division by constants: Granlund and Montgomery, "Division by Invariant Integers", 1994, in 64-bit products.
+ * Every rule is exact for all operand values: integers wrap, floats keep every bit (so no rule touches an arithmetic
+ * NaN), and a trap is only dropped where it cannot happen. The translator's builder has the same identities; here they
+ * meet operands that only this walk knows. Division by constants: Granlund and Montgomery, "Division by Invariant
+ * Integers", 1994, in 64-bit products.
  */
 import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
 import type { IrFunction } from "../ir/function.ts";
@@ -39,7 +40,10 @@ const SWAPPED: Uint8Array = table([
   ["FGE", "FLE"],
 ]);
 
-/** The comparison that holds exactly when this one does not, by operation; 0 where there is none (ordered float comparisons). */
+/**
+ * The comparison that holds exactly when this one does not, by operation; 0 where there is none (ordered float
+ * comparisons).
+ */
 const COMPLEMENT: Uint8Array = table([
   ["EQ", "NE"],
   ["NE", "EQ"],
@@ -151,7 +155,10 @@ function fold(rewrite: Rewriting, i: number, op: number): number {
   return rewrite.constant(ty[i], lo, hi);
 }
 
-/** Applies the rules of `op` once: an equal value, `i` when there is nothing more to do, 0 when it was rewritten in place. */
+/**
+ * Applies the rules of `op` once: an equal value, `i` when there is nothing more to do, 0 when it was rewritten in
+ * place.
+ */
 function rules(rewrite: Rewriting, i: number, op: number): number {
   switch (op) {
     case ADD:
@@ -603,8 +610,8 @@ function floatRules(rewrite: Rewriting, i: number, o: number): number {
 // Addresses of loads, stores and bounds checks
 
 /**
- * Moves a constant that is added to the address into the static offset, where the 32-bit sum cannot wrap: the effective address
- * is then the same number. The decision depends on address and offset alone, so a check and its access agree.
+ * Moves a constant that is added to the address into the static offset, where the 32-bit sum cannot wrap: the effective
+ * address is then the same number. The decision depends on address and offset alone, so a check and its access agree.
  */
 export function foldAddress(rewrite: Rewriting, i: number): void {
   const f = rewrite.f;

@@ -1,9 +1,11 @@
 /**
- * What is tested in front of a loop before its copy without checks may run (loop_versioning.ts). In: a loop, the test that bounds how often it goes
- * around, its groups of accesses. Out: conditions, each with the instructions that it takes, in order; constants are folded.
+ * What is tested in front of a loop before its copy without checks may run (loop_versioning.ts). In: a loop, the test
+ * that bounds how often it goes around, its groups of accesses. Out: conditions, each with the instructions that it
+ * takes, in order; constants are folded.
  *
- * All sums and products are of 64 bits and stay far from their limits: steps, distances and offsets are bounded (induction_variables.ts), counts and
- * 64-bit addresses by conditions. So an address that wraps around is out of bounds here.
+ * All sums and products are of 64 bits and stay far from their limits: steps, distances and offsets are bounded
+ * (induction_variables.ts), counts and 64-bit addresses by conditions. So an address that wraps around is out of bounds
+ * here.
  */
 import { CONTEXT, MEMORY } from "../abi/context_layout.ts";
 import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
@@ -130,7 +132,10 @@ export class VersioningConditions {
     this.#demand(LT_U, value, this.#number(2 ** 32));
   }
 
-  /** The number of the last round, from 0, in which `test` holds, as i64; −1 if it does not in the first. Demands that it is right. */
+  /**
+   * The number of the last round, from 0, in which `test` holds, as i64; −1 if it does not in the first. Demands that
+   * it is right.
+   */
   #lastRound({ compare, x, y, step }: Test): number {
     const ty = this.#f.ty[x];
     const from = this.#atFirst(x);
@@ -151,7 +156,10 @@ export class VersioningConditions {
     return this.#make(SUB, TY.I64, rounds(wide), this.#number(1));
   }
 
-  /** Demands that `room` can be added to (or taken from) `y` without leaving the range of its type: then x cannot jump over the end. */
+  /**
+   * Demands that `room` can be added to (or taken from) `y` without leaving the range of its type: then x cannot jump
+   * over the end.
+   */
   #demandRoom(compare: number, ty: number, y: number, room: number): void {
     const signed = compare === LT_S || compare === GT_S || compare === LE_S || compare === GE_S;
     const upward = compare === LT_S || compare === LT_U || compare === LE_S || compare === LE_U;

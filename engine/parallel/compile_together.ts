@@ -1,9 +1,10 @@
 /**
- * Compiling a module with helpers. In: the module's environment, threads that take jobs. Out: the same image as one thread makes, to the byte, or nothing, when
- * something has gone wrong anywhere: then one thread compiles, and says what is wrong.
+ * Compiling a module with helpers. In: the module's environment, threads that take jobs. Out: the same image as one
+ * thread makes, to the byte, or nothing, when something has gone wrong anywhere: then one thread compiles, and says
+ * what is wrong.
  *
- * The thread that asks compiles as well, so helpers that come late, or never, cost nothing but their part of the work. It waits at the end for those
- * that are at work.
+ * The thread that asks compiles as well, so helpers that come late, or never, cost nothing but their part of the work.
+ * It waits at the end for those that are at work.
  */
 import { appendFunctionCode } from "../codegen/function_code.ts";
 import { type BodyWork, withBodyCompiler } from "../compile.ts";
@@ -20,8 +21,8 @@ const STUCK_MS = 30_000;
 const LOOK_MS = 200;
 
 /**
- * Compiles all bodies of `work`. Out: how many functions each thread has compiled, this one first; undefined when it has failed, and the work is to
- * be thrown away.
+ * Compiles all bodies of `work`. Out: how many functions each thread has compiled, this one first; undefined when it
+ * has failed, and the work is to be thrown away.
  */
 export function compileTogether(
   work: BodyWork,

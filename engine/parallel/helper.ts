@@ -1,8 +1,10 @@
 /**
- * A thread that helps another to compile a module. In: a job, which is plain data and shared memory. Out: code of functions in the job's output. Types, layout and
- * alias classes are made anew from the same bytes, so that they are the same.
+ * A thread that helps another to compile a module. In: a job, which is plain data and shared memory. Out: code of
+ * functions in the job's output. Types, layout and alias classes are made anew from the same bytes, so that they are
+ * the same.
  *
- * Invariant: what goes wrong here fails the compilation as a whole; then who asked for it compiles alone, and reports what is wrong with the module.
+ * Invariant: what goes wrong here fails the compilation as a whole; then who asked for it compiles alone, and reports
+ * what is wrong with the module.
  */
 import { decodeModulePrefix } from "../binary/decode.ts";
 import type { Target } from "../codegen/target.ts";
@@ -16,7 +18,10 @@ import { compileShare, shareCode } from "./share.ts";
 
 /** What is asked of a helper. */
 export interface CompileJob {
-  /** The module up to the end of its code section. (Deno takes a view of shared memory apart byte by byte, so memory is sent as such.) */
+  /**
+   * The module up to the end of its code section. (Deno takes a view of shared memory apart byte by byte, so memory is
+   * sent as such.)
+   */
   binary: SharedArrayBuffer;
   /** How many data segments there are behind that. */
   dataCount: number;

@@ -1,6 +1,7 @@
 /**
- * When other threads help to compile: for big modules only, since a thread has to load the compiler first and is slow until its own code is optimized, which
- * keeps a second processor busy. In: the number of threads that an engine may use. Out: what compileModule asks for its bodies.
+ * When other threads help to compile: for big modules only, since a thread has to load the compiler first and is slow
+ * until its own code is optimized, which keeps a second processor busy. In: the number of threads that an engine may
+ * use. Out: what compileModule asks for its bodies.
  */
 import { inWords } from "../base/arguments.ts";
 import type { BodyWork, CompileOptions } from "../compile.ts";
@@ -16,7 +17,8 @@ const AUTO_THREADS = 8;
 
 /** The number of threads that an option stands for, this one included. Throws RangeError for what is none. */
 export function threadCount(parallel: number | "auto" = 1): number {
-  // JavaScript runtimes optimize a thread's code in threads of their own: each needs about as much as the thread itself while it is new.
+  // JavaScript runtimes optimize a thread's code in threads of their own: each needs about as much as the thread itself
+  // while it is new.
   if (parallel === "auto") return Math.max(1, Math.min(processorCount() >> 1, AUTO_THREADS));
   if (!Number.isSafeInteger(parallel) || parallel < 0) {
     throw new RangeError(`The option parallel must be "auto" or a whole number, not ${inWords(parallel)}`);
@@ -26,7 +28,10 @@ export function threadCount(parallel: number | "auto" = 1): number {
 
 let shares: readonly number[] = [];
 
-/** How many functions each thread compiled of the module that was shared last, the one that asked first: for tests and tools. */
+/**
+ * How many functions each thread compiled of the module that was shared last, the one that asked first: for tests and
+ * tools.
+ */
 export function lastShares(): readonly number[] {
   return shares;
 }

@@ -1,6 +1,6 @@
 /**
- * Compiling with helpers: the same image as of one thread, whoever compiled which function; what goes wrong with a helper costs time and nothing else; threads
- * are kept, and keep nobody alive.
+ * Compiling with helpers: the same image as of one thread, whoever compiled which function; what goes wrong with a
+ * helper costs time and nothing else; threads are kept, and keep nobody alive.
  */
 import { Statistics } from "../statistics.ts";
 import assert from "node:assert/strict";

@@ -1,6 +1,6 @@
 /**
- * What a thread has compiled, where the others see it: words in shared memory that grows. In: words. Out: where they stand. Growing beyond the bound is
- * a RangeError, and so is what the system has no memory for.
+ * What a thread has compiled, where the others see it: words in shared memory that grows. In: words. Out: where they
+ * stand. Growing beyond the bound is a RangeError, and so is what the system has no memory for.
  */
 
 /** How much address space an output may take for so many bytes of bodies. */

@@ -1,9 +1,11 @@
 /**
- * Which thread compiles which function, and when: shared memory on which threads agree without talking. In: who calls whom. Out: functions, one after the
- * other, to every thread that asks, each once and after its callees as far as one thread would compile them before it.
+ * Which thread compiles which function, and when: shared memory on which threads agree without talking. In: who calls
+ * whom. Out: functions, one after the other, to every thread that asks, each once and after its callees as far as one
+ * thread would compile them before it.
  *
- * A ticket is the place in a queue that grows as functions become ready, so a thread waits only for the function that its place will be
- * given. What a function's registers are (MachineCode.knows) is written before those who wait for it are told.
+ * A ticket is the place in a queue that grows as functions become ready, so a thread waits only for the function that
+ * its place will be given. What a function's registers are (MachineCode.knows) is written before those who wait for it
+ * are told.
  *
  * Invariant: every function gets into the queue, or the compilation has failed and everybody who waits is told.
  */
@@ -90,8 +92,8 @@ export class Schedule {
   }
 
   /**
-   * The next function for this thread. NONE when there is none left; LATER when it would be waited for longer than `ms`: then the thread may
-   * do something else and ask again.
+   * The next function for this thread. NONE when there is none left; LATER when it would be waited for longer than
+   * `ms`: then the thread may do something else and ask again.
    */
   take(ms: number): number {
     if (this.#ticket < 0) this.#ticket = Atomics.add(this.#words, NEXT_TICKET, 1);
@@ -105,7 +107,10 @@ export class Schedule {
     return entry - 1;
   }
 
-  /** The code of function `k` is at word `place` of the output of thread `thread`. Those who wait for it alone are ready. */
+  /**
+   * The code of function `k` is at word `place` of the output of thread `thread`. Those who wait for it alone are
+   * ready.
+   */
   finish(k: number, thread: number, place: number): void {
     this.thread[k] = thread;
     this.place[k] = place;

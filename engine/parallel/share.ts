@@ -1,6 +1,6 @@
 /**
- * One thread's share of a compilation. In: the schedule, what compiles one function, an output. Out: the code of all functions that this thread got,
- * in its output, and what it counted while it made them.
+ * One thread's share of a compilation. In: the schedule, what compiles one function, an output. Out: the code of all
+ * functions that this thread got, in its output, and what it counted while it made them.
  */
 import type { Statistics } from "../statistics.ts";
 import { CalleeUnknown, MachineCode } from "../codegen/machine_code.ts";
@@ -9,11 +9,17 @@ import { functionCodeWords, writeFunctionCode } from "../codegen/function_code.t
 import type { Output } from "./output.ts";
 import { LATER, NONE, type Schedule } from "./schedule.ts";
 
-/** Milliseconds that a thread waits for a function before it looks around; less when there are functions that it could not compile yet. */
+/**
+ * Milliseconds that a thread waits for a function before it looks around; less when there are functions that it could
+ * not compile yet.
+ */
 const PATIENCE_MS = 200;
 const RETRY_MS = 1;
 
-/** Compiles defined function `k` into `code`; returns the words that go with it. Throws CalleeUnknown when others come first. */
+/**
+ * Compiles defined function `k` into `code`; returns the words that go with it. Throws CalleeUnknown when others come
+ * first.
+ */
 type BodyCompiler = (code: MachineCode, k: number) => ArrayLike<number>;
 
 /** Code for functions alone, which knows of others what the schedule knows, and where the image's stubs will be. */
@@ -28,8 +34,9 @@ export function shareCode(schedule: Schedule, target: Target, context: CodegenCo
 }
 
 /**
- * Compiles functions until none is left or the compilation has failed. `statistics` counts what the compiler did; what it did in vain, for a function
- * that had to wait, is not counted. `waiting` is called now and then while others take their time. Throws what compiling throws.
+ * Compiles functions until none is left or the compilation has failed. `statistics` counts what the compiler did; what
+ * it did in vain, for a function that had to wait, is not counted. `waiting` is called now and then while others take
+ * their time. Throws what compiling throws.
  */
 export function compileShare(
   schedule: Schedule,

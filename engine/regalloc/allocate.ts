@@ -7,9 +7,10 @@
  *           ── spill_slots.ts ──→ a stack slot per value in memory
  *           ── resolve.ts ──────→ locations of operands, edits       (parallel_moves.ts orders parallel moves)
  *
- * What it relies on is VCode's contract, and besides: single definitions that dominate their uses; block 0 has no parameters
- * and no incoming edges; a block's last instruction may define registers, but those are then moved on its edges only; an
- * instruction never asks for more registers at once than there are. check_allocation.ts verifies its results independently.
+ * What it relies on is VCode's contract, and besides: single definitions that dominate their uses; block 0 has no
+ * parameters and no incoming edges; a block's last instruction may define registers, but those are then moved on its
+ * edges only; an instruction never asks for more registers at once than there are. check_allocation.ts verifies its
+ * results independently.
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import { allocatorOptions } from "./allocator_options.ts";

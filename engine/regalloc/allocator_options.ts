@@ -6,7 +6,9 @@ import type { OptimizationSet } from "../optimizations.ts";
 import type { Statistics } from "../statistics.ts";
 
 export interface AllocatorOptions {
-  /** call-next-use: store a value where it leaves its register, if that runs less than storing it where it is defined. */
+  /**
+   * call-next-use: store a value where it leaves its register, if that runs less than storing it where it is defined.
+   */
   readonly lateStores: boolean;
   /** stack-reg: a value that a call destroyed comes back where it is used next; off = right after the call. */
   readonly lazyReloads: boolean;
@@ -16,7 +18,10 @@ export interface AllocatorOptions {
   readonly vectorPins: boolean;
   /** loop-region-pins: a value in its slot gets a register for a whole loop. */
   readonly loopRegions: boolean;
-  /** tee-sink, unary-sink, v128-sink: a value with other uses, a result of one operand, a vector prefer their target's register. */
+  /**
+   * tee-sink, unary-sink, v128-sink: a value with other uses, a result of one operand, a vector prefer their target's
+   * register.
+   */
   readonly teeHints: boolean;
   readonly unaryHints: boolean;
   readonly vectorHints: boolean;
@@ -24,7 +29,9 @@ export interface AllocatorOptions {
   readonly sharedSlots: boolean;
   /** compact-i32-frame: values of 4 bytes have slots of 4 bytes. */
   readonly compactSlots: boolean;
-  /** entry-arg-pins: parameters of functions without calls may stay in their argument registers beyond the first block. */
+  /**
+   * entry-arg-pins: parameters of functions without calls may stay in their argument registers beyond the first block.
+   */
   readonly entryArguments: boolean;
   /** ext-fp-pins: values of vector registers that live around a loop may have any of these, not only the first few. */
   readonly allFloats: boolean;

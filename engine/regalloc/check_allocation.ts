@@ -1,10 +1,10 @@
 /**
- * Checks an Allocation against its VCode without knowing how it was made (the idea is regalloc2's checker): for every location
- * it tracks which virtual registers' values are surely there, through instructions, edits and edges, to a fixpoint; then every
- * operand must find its value, and every constraint must hold.
+ * Checks an Allocation against its VCode without knowing how it was made (the idea is regalloc2's checker): for every
+ * location it tracks which virtual registers' values are surely there, through instructions, edits and edges, to a
+ * fixpoint; then every operand must find its value, and every constraint must hold.
  *
- * What comes out is a list of problems, empty if the allocation is right. Slow next to the allocator: for tests, fuzzing and a
- * debugging option of the compiler.
+ * What comes out is a list of problems, empty if the allocation is right. Slow next to the allocator: for tests,
+ * fuzzing and a debugging option of the compiler.
  */
 import { TY, TY_BANK, TY_BYTES } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";

@@ -1,10 +1,11 @@
 /**
- * Takes constants out of loops, for architectures whose instructions have room for few. In: a VCode as selected, where each block makes
- * its own. Out: the same with one register for each constant in front of the outermost loop that it may be kept through.
+ * Takes constants out of loops, for architectures whose instructions have room for few. In: a VCode as selected, where
+ * each block makes its own. Out: the same with one register for each constant in front of the outermost loop that it
+ * may be kept through.
  *
- * Only who keeps all of its registers for itself gains: loops with calls on their usual way are left alone. What is taken out is as
- * repeatable as before, so that a loop that runs out of registers gives these up first. Every definition still dominates its uses, for
- * the block in front of a loop is the only one that leads there.
+ * Only who keeps all of its registers for itself gains: loops with calls on their usual way are left alone. What is
+ * taken out is as repeatable as before, so that a loop that runs out of registers gives these up first. Every
+ * definition still dominates its uses, for the block in front of a loop is the only one that leads there.
  */
 import { BLOCK_COLD } from "../ir/function.ts";
 import { BlockFacts } from "./block_facts.ts";
@@ -14,7 +15,10 @@ import { CONSTRAINT, operandConstraint, operandRole, operandVreg, ROLE, VCode, V
 /** The most constants that are kept for one place in front of a loop. */
 const MAX_KEPT = 12;
 
-/** What making the constant of instruction `i` costs, in instructions; 0: the instruction is no constant that could be kept. */
+/**
+ * What making the constant of instruction `i` costs, in instructions; 0: the instruction is no constant that could be
+ * kept.
+ */
 type ConstantCost = (v: VCode, i: number) => number;
 
 /** Moves constants out of loops, one function at a time. */
@@ -29,12 +33,18 @@ export class ConstantHoister {
   #wanted = new Uint8Array(1024);
   /** Per old instruction: its new number. */
   #moved = new Int32Array(1024);
-  /** The constants kept: the first instruction that made each, where it goes, its virtual register; by place, in order of blocks. */
+  /**
+   * The constants kept: the first instruction that made each, where it goes, its virtual register; by place, in order
+   * of blocks.
+   */
   readonly #keptFrom: number[] = [];
   readonly #keptAt: number[] = [];
   readonly #keptVreg: number[] = [];
 
-  /** Moves the constants of `v`; returns how many instructions left loops. `general` masks the registers that can be allocated. */
+  /**
+   * Moves the constants of `v`; returns how many instructions left loops. `general` masks the registers that can be
+   * allocated.
+   */
   run(v: VCode, general: number, cost: ConstantCost): number {
     if (!hasLoopConstants(v, cost)) return 0;
     this.#facts.compute(v);
@@ -104,7 +114,10 @@ export class ConstantHoister {
     }
   }
 
-  /** Number of the kept constant equal to that of instruction `i`, of type `ty`, at `at`; −1 if there is none, −2 if there are too many others. */
+  /**
+   * Number of the kept constant equal to that of instruction `i`, of type `ty`, at `at`; −1 if there is none, −2 if
+   * there are too many others.
+   */
   #find(v: VCode, i: number, at: number, ty: number): number {
     let others = 0;
     for (let g = 0; g < this.#keptFrom.length; g++) {

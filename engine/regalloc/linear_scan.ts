@@ -1,14 +1,16 @@
 /**
- * Linear scan over the live intervals (liveness.ts), in order of position: gives each interval a physical register or its
- * value's stack slot, cutting intervals where a register ends (Wimmer and Mössenböck, "Optimized Interval Splitting in a Linear
- * Scan Register Allocator", 2005; Traub and others, "Quality and Speed in Linear-scan Register Allocation", 1998).
+ * Linear scan over the live intervals (liveness.ts), in order of position: gives each interval a physical register or
+ * its value's stack slot, cutting intervals where a register ends (Wimmer and Mössenböck, "Optimized Interval Splitting
+ * in a Linear Scan Register Allocator", 2005; Traub and others, "Quality and Speed in Linear-scan Register Allocation",
+ * 1998).
  *
- * Each interval is allocated on its own: after a lifetime hole a value merely prefers the register it had. So there is no list of
- * inactive intervals to search, "active" is one interval per register, and the queue is a list per position: time is linear but
- * for the number of registers.
+ * Each interval is allocated on its own: after a lifetime hole a value merely prefers the register it had. So there is
+ * no list of inactive intervals to search, "active" is one interval per register, and the queue is a list per position:
+ * time is linear but for the number of registers.
  *
- * Establishes: intervals of different values never share a register at a position; fixed ranges are respected; every use that
- * needs a register, and every definition, lies in an interval that has one. Moves follow from the intervals (resolve.ts).
+ * Establishes: intervals of different values never share a register at a position; fixed ranges are respected; every
+ * use that needs a register, and every definition, lies in an interval that has one. Moves follow from the intervals
+ * (resolve.ts).
  */
 import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
@@ -117,7 +119,10 @@ export class LinearScan {
     }
   }
 
-  /** At a block's start first those intervals that get the register they want, so that the others do not take it from them. */
+  /**
+   * At a block's start first those intervals that get the register they want, so that the others do not take it from
+   * them.
+   */
   #enterBlock(p: number): void {
     const live = this.#live;
     let interval = this.#queue[p], later = 0;
@@ -186,7 +191,10 @@ export class LinearScan {
     this.#keys.begin(this.#v, live, this.#facts, this.#registers, this.#options);
   }
 
-  /** Allocates an interval that starts at p. With `wishes`, only if a register it wishes for is free; else it always succeeds. */
+  /**
+   * Allocates an interval that starts at p. With `wishes`, only if a register it wishes for is free; else it always
+   * succeeds.
+   */
   #allocate(interval: number, p: number, wishes: boolean): boolean {
     const live = this.#live, x = live.intervalVreg[interval], to = live.intervalTo[interval];
     const defined = live.defPos[x] === p, kind = defined ? live.defKind[x] : DEF_KIND.NONE;
@@ -372,7 +380,9 @@ export class LinearScan {
     return this.#occupancy.freeUntil(r, this.#at, this.#limit, this.#vreg) >= this.#limit;
   }
 
-  /** Finds a register without wishes: a free one, else one that is free for a while, else another interval's, else none. */
+  /**
+   * Finds a register without wishes: a free one, else one that is free for a while, else another interval's, else none.
+   */
   #choose(): void {
     const p = this.#at, limit = this.#limit, x = this.#vreg, until = this.#occupancy.until;
     const order = isVector(this.#v.vregTy[x]) ? this.#registers.vectorOrder : this.#registers.generalOrder;
@@ -502,8 +512,8 @@ export class LinearScan {
   }
 
   /**
-   * Last resort for an interval that needs a register until its instruction ends: takes one from an interval that needs it only while
-   * operands are read, and which then looks for another (one that the instruction destroys, for example).
+   * Last resort for an interval that needs a register until its instruction ends: takes one from an interval that needs
+   * it only while operands are read, and which then looks for another (one that the instruction destroys, for example).
    */
   #displace(order: readonly number[]): boolean {
     const live = this.#live, p = this.#at;
@@ -608,7 +618,10 @@ export class LinearScan {
     if (this.needsSlot[x] === 0) this.#needSlot(x);
   }
 
-  /** With stack-reg off: what lost its register to a call comes back right after it. Returns the interval still to be dealt with. */
+  /**
+   * With stack-reg off: what lost its register to a call comes back right after it. Returns the interval still to be
+   * dealt with.
+   */
   #returnAfterCall(rest: number): number {
     const live = this.#live, back = this.#clobberAt + 1;
     if (back >= live.intervalTo[rest] || live.intervalFrom[rest] >= back) return rest;
@@ -640,7 +653,10 @@ export class LinearScan {
     this.#queue[at] = interval;
   }
 
-  /** Where the value of `interval`, which starts at the start p of a block, is at the end of its most frequent predecessor. */
+  /**
+   * Where the value of `interval`, which starts at the start p of a block, is at the end of its most frequent
+   * predecessor.
+   */
   #locationBefore(interval: number, p: number): number {
     const live = this.#live, facts = this.#facts, block = facts.blockOf[p >> 1], v = this.#v;
     let from = -1;

@@ -1,15 +1,17 @@
 /**
- * Live ranges of a VCode in one reverse pass: per virtual register an ascending list of intervals [from, to) of the position
- * scale (block_facts.ts), an ascending list of uses, where and how it is defined, and which register it would like to share
- * with (its affinity); per physical register the fixed ranges in which an instruction claims it.
+ * Live ranges of a VCode in one reverse pass: per virtual register an ascending list of intervals [from, to) of the
+ * position scale (block_facts.ts), an ascending list of uses, where and how it is defined, and which register it would
+ * like to share with (its affinity); per physical register the fixed ranges in which an instruction claims it.
  *
- * No fixpoint: values that are live at a loop header are live in the whole loop (Wimmer and Franz, "Linear Scan Register
- * Allocation on SSA Form", 2010). The set of live registers is carried from block to block; blocks that are jumped to
- * forwards keep a copy of theirs until the jumps have been passed. If the copies of a monstrous function grow too large, the
- * pass starts again without them and takes everything between a definition and its last use for live, which is safe.
+ * No fixpoint: values that are live at a loop header are live in the whole loop (Wimmer and Franz, "Linear Scan
+ * Register Allocation on SSA Form", 2010). The set of live registers is carried from block to block; blocks that are
+ * jumped to forwards keep a copy of theirs until the jumps have been passed. If the copies of a monstrous function grow
+ * too large, the pass starts again without them and takes everything between a definition and its last use for live,
+ * which is safe.
  *
- * A use that the allocator satisfies by a move in the gap before its instruction (a fixed register, a tied operand) or on an
- * edge keeps its value live only up to that move, and a repeatable value (VCode.vregRemat) not at all: it is made in place.
+ * A use that the allocator satisfies by a move in the gap before its instruction (a fixed register, a tied operand) or
+ * on an edge keeps its value live only up to that move, and a repeatable value (VCode.vregRemat) not at all: it is made
+ * in place.
  */
 import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
@@ -68,7 +70,8 @@ export class Liveness {
   useNext: Int32Array = new Int32Array(1024);
   useCount = 1;
 
-  // Fixed ranges per physical register, ascending; 0 is none. `fixedTag` is the virtual register that may be there all the same.
+  // Fixed ranges per physical register, ascending; 0 is none. `fixedTag` is the virtual register that may be there all
+  // the same.
   fixedHead: Int32Array = new Int32Array(64);
   fixedFrom: Int32Array = new Int32Array(256);
   fixedTo: Int32Array = new Int32Array(256);

@@ -1,7 +1,7 @@
 /**
- * Which physical register is free at the position that the linear scan has reached, and for how long: the interval in each
- * register, and the ranges in which instructions claim registers for themselves (Liveness: fixed ranges). Positions only
- * grow from call to call, so that finding a register's next fixed range takes constant time on average.
+ * Which physical register is free at the position that the linear scan has reached, and for how long: the interval in
+ * each register, and the ranges in which instructions claim registers for themselves (Liveness: fixed ranges).
+ * Positions only grow from call to call, so that finding a register's next fixed range takes constant time on average.
  */
 import type { Liveness } from "./liveness.ts";
 

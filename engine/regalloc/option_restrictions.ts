@@ -1,6 +1,7 @@
 /**
- * What optimization keys that are off deny to the linear scan (allocator_options.ts), and the counting of what those that
- * are on did. Nothing here is needed for a right allocation: an interval that must have a register gets one in spite of it.
+ * What optimization keys that are off deny to the linear scan (allocator_options.ts), and the counting of what those
+ * that are on did. Nothing here is needed for a right allocation: an interval that must have a register gets one in
+ * spite of it.
  */
 import { TY } from "../ir/types.ts";
 import type { AllocatorOptions } from "./allocator_options.ts";

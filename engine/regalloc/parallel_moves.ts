@@ -1,10 +1,10 @@
 /**
- * Parallel moves: a set of moves that happen at once becomes a sequence of edits with the same effect. A move waits until
- * nobody reads its destination any more; what then remains are cycles. A cycle of registers is broken by exchanges, a cycle
- * through stack slots by a spare slot. Repeated constants read nothing and come last.
+ * Parallel moves: a set of moves that happen at once becomes a sequence of edits with the same effect. A move waits
+ * until nobody reads its destination any more; what then remains are cycles. A cycle of registers is broken by
+ * exchanges, a cycle through stack slots by a spare slot. Repeated constants read nothing and come last.
  *
- * Invariant: destinations are distinct (the same move may be given twice); locations are those of Allocation, and slots of
- * different sizes never overlap.
+ * Invariant: destinations are distinct (the same move may be given twice); locations are those of Allocation, and slots
+ * of different sizes never overlap.
  */
 import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
@@ -132,7 +132,9 @@ export class ParallelMoves {
     }
   }
 
-  /** Performs every move whose destination nobody reads, as long as there are any. Returns how many are left, in cycles. */
+  /**
+   * Performs every move whose destination nobody reads, as long as there are any. Returns how many are left, in cycles.
+   */
   #performReady(out: Allocation, at: number, n: number): number {
     const from = this.#from, to = this.#to, remat = this.#remat, ty = this.#ty, ready = this.#ready;
     const readers = this.#readers, writer = this.#writer;
@@ -201,7 +203,9 @@ export class ParallelMoves {
     }
   }
 
-  /** A cycle with a slot: saves what move `k` would overwrite, performs the cycle backwards, ends with the saved value. */
+  /**
+   * A cycle with a slot: saves what move `k` would overwrite, performs the cycle backwards, ends with the saved value.
+   */
   #passThroughSpare(out: Allocation, at: number, k: number): void {
     const from = this.#from, to = this.#to, ty = this.#ty, writer = this.#writer;
     // The move that reads to[k] is the last of the cycle.

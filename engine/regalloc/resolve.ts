@@ -1,11 +1,11 @@
 /**
- * From located intervals to an Allocation: the location of every operand, and the moves that carry values from interval to interval,
- * into fixed registers and tied operands, and along edges into block parameters (Wimmer and Franz, §6).
+ * From located intervals to an Allocation: the location of every operand, and the moves that carry values from interval
+ * to interval, into fixed registers and tied operands, and along edges into block parameters (Wimmer and Franz, §6).
  *
- * All moves in the gap before an instruction, and all on one edge, happen at once (parallel_moves.ts orders them). Their sources are
- * locations just before the gap (position 2n − 1) or at the end of the block that the edge leaves. A value is stored to its
- * slot where its intervals leave a register for the slot, or once after its definition, whichever is estimated to run less;
- * being in SSA form, the slot stays valid from then on.
+ * All moves in the gap before an instruction, and all on one edge, happen at once (parallel_moves.ts orders them).
+ * Their sources are locations just before the gap (position 2n − 1) or at the end of the block that the edge leaves. A
+ * value is stored to its slot where its intervals leave a register for the slot, or once after its definition,
+ * whichever is estimated to run less; being in SSA form, the slot stays valid from then on.
  */
 import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
@@ -29,7 +29,8 @@ export class Resolver {
   #options!: AllocatorOptions;
   #out!: Allocation;
 
-  // Pending moves: lists per gap (number of the instruction) and per edge; 0 is none. A move has a source interval or location.
+  // Pending moves: lists per gap (number of the instruction) and per edge; 0 is none. A move has a source interval or
+  // location.
   #gapHead: Int32Array = new Int32Array(0);
   #edgeHead: Int32Array = new Int32Array(0);
   #moveFrom: Int32Array = new Int32Array(256);
@@ -39,7 +40,10 @@ export class Resolver {
   #moveNext: Int32Array = new Int32Array(256);
   #moveCount = 1;
 
-  /** Per virtual register: 0, or how it comes that its slot holds it from its definition on. And parameters yet to store. */
+  /**
+   * Per virtual register: 0, or how it comes that its slot holds it from its definition on. And parameters yet to
+   * store.
+   */
   #stored: Uint8Array = new Uint8Array(0);
   #parameters: Int32Array = new Int32Array(64);
   #parameterCount = 0;
@@ -47,7 +51,10 @@ export class Resolver {
   #cursor: Int32Array = new Int32Array(0);
   /** The intervals of one value, for searching. */
   #list: Int32Array = new Int32Array(64);
-  /** Stores that one value would need where its intervals leave registers: gap n as n, edge e as −1 − e; and their sources. */
+  /**
+   * Stores that one value would need where its intervals leave registers: gap n as n, edge e as −1 − e; and their
+   * sources.
+   */
   #storeAt: Int32Array = new Int32Array(64);
   #storeFrom: Int32Array = new Int32Array(64);
   #storeCount = 0;
@@ -192,8 +199,8 @@ export class Resolver {
   }
 
   /**
-   * Parameter x has to be stored when its block starts. If enough of its arguments are in the same slot already, the others
-   * are stored on their edges instead.
+   * Parameter x has to be stored when its block starts. If enough of its arguments are in the same slot already, the
+   * others are stored on their edges instead.
    */
   #storeParameter(x: number): void {
     const live = this.#live, facts = this.#facts, v = this.#v, block = facts.blockOf[live.defPos[x] >> 1];
@@ -262,7 +269,10 @@ export class Resolver {
     }
   }
 
-  /** The interval of the list that covers `pos`, searched for from interval j outwards in doubling steps; 0 if there is none. */
+  /**
+   * The interval of the list that covers `pos`, searched for from interval j outwards in doubling steps; 0 if there is
+   * none.
+   */
   #intervalAt(pos: number, j: number, n: number): number {
     const list = this.#list, intervalFrom = this.#live.intervalFrom;
     let low = j, high = j;
@@ -372,7 +382,9 @@ export class Resolver {
     }
   }
 
-  /** The def to which the (not fixed) use operand o is tied, itself or through another use of the same value; −1 none. */
+  /**
+   * The def to which the (not fixed) use operand o is tied, itself or through another use of the same value; −1 none.
+   */
   #tiedTo(first: number, last: number, o: number): number {
     const operands = this.#v.operands;
     let same = -1;

@@ -1,8 +1,8 @@
 /**
- * Stack slots for the values that the linear scan put into memory: one per value, for its whole life, given out in order of
- * definition. A value prefers the slot of the one it is passed to (its affinity), so that what goes around a loop, or into a
- * join, stays where it is. Slots of references, of 4, 8 and 16 bytes are never mixed: moves may take them for distinct
- * locations, and a collector finds all references in the lowest `refSlotCount` cells of the frame.
+ * Stack slots for the values that the linear scan put into memory: one per value, for its whole life, given out in
+ * order of definition. A value prefers the slot of the one it is passed to (its affinity), so that what goes around a
+ * loop, or into a join, stays where it is. Slots of references, of 4, 8 and 16 bytes are never mixed: moves may take
+ * them for distinct locations, and a collector finds all references in the lowest `refSlotCount` cells of the frame.
  */
 import { grown } from "../base/columns.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
@@ -26,7 +26,9 @@ export class SpillSlots {
   #slot: Int32Array = new Int32Array(0);
   #wanted: Int32Array = new Int32Array(0);
   #order: Float64Array = new Float64Array(64);
-  /** Per class: end of the life of each slot's value, slots that may be free, and a heap of the busy ones by their ends. */
+  /**
+   * Per class: end of the life of each slot's value, slots that may be free, and a heap of the busy ones by their ends.
+   */
   readonly #ends: number[][] = [[], [], [], []];
   readonly #free: number[][] = [[], [], [], []];
   /** Values of each slot: the one that came last, and per virtual register the one before. */
@@ -41,7 +43,10 @@ export class SpillSlots {
     return TY_BYTES[ty] === 16 ? CLASS_16 : TY_BYTES[ty] === 4 ? this.#class4 : CLASS_8;
   }
 
-  /** Gives a slot to each of the first `n` virtual registers of `slotted`, unless it can be repeated instead. `halves`: may slots be of 4 bytes? */
+  /**
+   * Gives a slot to each of the first `n` virtual registers of `slotted`, unless it can be repeated instead. `halves`:
+   * may slots be of 4 bytes?
+   */
   assign(
     v: VCode,
     live: Liveness,
@@ -127,7 +132,9 @@ export class SpillSlots {
     if (a !== 0 && this.#wanted[a] === 0 && this.#classOf(v.vregTy[a]) === c) this.#wanted[a] = slot + 1;
   }
 
-  /** The slot of a value that x is passed to or comes from, if x never lives at the same time as what is in it; −1 none. */
+  /**
+   * The slot of a value that x is passed to or comes from, if x never lives at the same time as what is in it; −1 none.
+   */
   #preferred(v: VCode, live: Liveness, x: number, c: number, from: number): number {
     if (this.#wanted[x] !== 0 && this.#isFree(live, x, c, this.#wanted[x] - 1, from)) return this.#wanted[x] - 1;
     let hops = 0;
@@ -139,7 +146,10 @@ export class SpillSlots {
     return -1;
   }
 
-  /** Is a slot free wherever x lives, holes in the lives of the slot's values included? Gives up where that is long to say. */
+  /**
+   * Is a slot free wherever x lives, holes in the lives of the slot's values included? Gives up where that is long to
+   * say.
+   */
   #isFree(live: Liveness, x: number, c: number, slot: number, from: number): boolean {
     if (this.#ends[c][slot] <= from) return true;
     const { intervalFrom, intervalTo, intervalNext, intervalHead } = live;

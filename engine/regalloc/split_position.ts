@@ -1,10 +1,10 @@
 /**
- * Where the linear scan cuts: the position from which a value may as well be in its stack slot before something takes its
- * register, the position at which it comes back, and what being without a register costs. All of it is heuristic: any
- * answer inside the stated bounds is correct, because moves are derived from the intervals afterwards (resolve.ts).
+ * Where the linear scan cuts: the position from which a value may as well be in its stack slot before something takes
+ * its register, the position at which it comes back, and what being without a register costs. All of it is heuristic:
+ * any answer inside the stated bounds is correct, because moves are derived from the intervals afterwards (resolve.ts).
  *
- * The aims, in the order of their effect: no memory traffic in a loop that can be had outside it; none on a hot path for the
- * sake of a call on a cold one; reloads as late as the loops allow, so that registers are not held for nothing.
+ * The aims, in the order of their effect: no memory traffic in a loop that can be had outside it; none on a hot path
+ * for the sake of a call on a cold one; reloads as late as the loops allow, so that registers are not held for nothing.
  */
 import type { BlockFacts } from "./block_facts.ts";
 import { type Liveness, USE_KIND, USE_LATE } from "./liveness.ts";
@@ -41,8 +41,8 @@ export function hoistedPosition(facts: BlockFacts, lo: number, pos: number): num
 }
 
 /**
- * Where in [lo, clobber] a value that loses its register at `clobber` should leave it, if nothing uses it in between: at once,
- * unless the clobber is on a colder path than `lo`.
+ * Where in [lo, clobber] a value that loses its register at `clobber` should leave it, if nothing uses it in between:
+ * at once, unless the clobber is on a colder path than `lo`.
  */
 export function spillPosition(facts: BlockFacts, lo: number, clobber: number): number {
   if (lo >= clobber) return clobber;
@@ -66,8 +66,8 @@ function lastClobberBefore(live: Liveness, pos: number): number {
 }
 
 /**
- * What it costs to be back in a register from the start of block b on, having been in the slot since block `since`: the edges
- * that cross over. Not counted beyond `enough`, which the nearest edges mostly exceed.
+ * What it costs to be back in a register from the start of block b on, having been in the slot since block `since`: the
+ * edges that cross over. Not counted beyond `enough`, which the nearest edges mostly exceed.
  */
 function boundaryCost(
   facts: BlockFacts,
@@ -104,9 +104,9 @@ interface EdgeColumns {
 }
 
 /**
- * Where a value that is in its slot from `p` on should be back in a register: an even position in (p, to), or `to` for not at
- * all. `cursor` is its first use at or after p; `around` says that the loop around p has it in a register at its header;
- * `regions` allows the header of a loop ahead.
+ * Where a value that is in its slot from `p` on should be back in a register: an even position in (p, to), or `to` for
+ * not at all. `cursor` is its first use at or after p; `around` says that the loop around p has it in a register at its
+ * header; `regions` allows the header of a loop ahead.
  */
 export function reloadPosition(
   live: Liveness,
@@ -146,7 +146,9 @@ export function reloadPosition(
   return back >= 0 ? back : to;
 }
 
-/** The start of a block in (p, target) where loading the value costs less than `limit`, the least; −1 if there is none. */
+/**
+ * The start of a block in (p, target) where loading the value costs less than `limit`, the least; −1 if there is none.
+ */
 function cheapestBoundary(
   live: Liveness,
   facts: BlockFacts,
@@ -183,9 +185,9 @@ function cheapestBoundary(
 }
 
 /**
- * Should a value that is live around a whole loop be in a register at its header? If every round destroys the registers, it
- * should not, for it would have to be loaded once a round only to be there; otherwise it depends on how much of its use would
- * find it. `cursor` is the value's first use at or after the header, or any before that.
+ * Should a value that is live around a whole loop be in a register at its header? If every round destroys the
+ * registers, it should not, for it would have to be loaded once a round only to be there; otherwise it depends on how
+ * much of its use would find it. `cursor` is the value's first use at or after the header, or any before that.
  */
 export function belongsInRegister(live: Liveness, facts: BlockFacts, loop: number, cursor: number): boolean {
   const destroyed = live.destroyed[loop];
@@ -194,7 +196,9 @@ export function belongsInRegister(live: Liveness, facts: BlockFacts, loop: numbe
   return gainAtHeader(live, facts, loop, cursor, destroyed) > destroyed;
 }
 
-/** What it saves in loads a round to have a value in a register at a loop's header; not counted much beyond `enough`. */
+/**
+ * What it saves in loads a round to have a value in a register at a loop's header; not counted much beyond `enough`.
+ */
 function gainAtHeader(live: Liveness, facts: BlockFacts, loop: number, cursor: number, enough: number): number {
   const start = facts.start[loop], end = facts.start[facts.loopEnd[loop]];
   let gain = 0, before = -1, n = 0;
@@ -209,9 +213,9 @@ function gainAtHeader(live: Liveness, facts: BlockFacts, loop: number, cursor: n
 }
 
 /**
- * Should parameter x, number `index` of the loop's header, be in its slot there? Its arguments on backward edges that a call
- * has sent to their slots would have to be loaded, and x be stored again before the next call; against that stand the loads
- * for uses, and the stores of arguments that come in registers.
+ * Should parameter x, number `index` of the loop's header, be in its slot there? Its arguments on backward edges that a
+ * call has sent to their slots would have to be loaded, and x be stored again before the next call; against that stand
+ * the loads for uses, and the stores of arguments that come in registers.
  */
 export function parameterBelongsInSlot(
   live: Liveness,

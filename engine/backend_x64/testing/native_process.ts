@@ -1,6 +1,7 @@
 /**
- * Runs compiled code in this process, for tests of the backend only: maps the process stubs, a thread state, a guest stack and a
- * memory behind guard pages, places images, and calls functions through the real `call` and `resume` stubs. Linux on x86-64.
+ * Runs compiled code in this process, for tests of the backend only: maps the process stubs, a thread state, a guest
+ * stack and a memory behind guard pages, places images, and calls functions through the real `call` and `resume` stubs.
+ * Linux on x86-64.
  *
  * The engine's own host/ and runtime/ do this properly; this file exists so that the backend is tested without them.
  */
@@ -73,7 +74,8 @@ export class NativeProcess {
     this.#libc.symbols.mprotect(arena.pointer, BigInt(this.#used), READ_EXECUTE);
     const handler = arena.address + BigInt(stubs.faultHandler);
     for (const [signal, at] of [[11, OLD_HANDLERS.SEGV], [7, OLD_HANDLERS.BUS]] as const) {
-      // Asked for first, so that what faults elsewhere in between finds its way; what is replaced in the end is what counts.
+      // Asked for first, so that what faults elsewhere in between finds its way; what is replaced in the end is what
+      // counts.
       previous.view.setBigUint64(at, this.#signalHandler(signal), true);
       previous.view.setBigUint64(at, this.#installHandler(signal, handler), true);
     }

@@ -1,6 +1,7 @@
 /**
- * Goldens of a backend: tests/golden/<backend>/<topic>.txt holds IR functions, each followed by the code that is expected of it as
- * comment lines. The allocator runs too, so a golden shows what is really executed. WAFT_BLESS=1 rewrites the expectations.
+ * Goldens of a backend: tests/golden/<backend>/<topic>.txt holds IR functions, each followed by the code that is
+ * expected of it as comment lines. The allocator runs too, so a golden shows what is really executed. WAFT_BLESS=1
+ * rewrites the expectations.
  *
  *     ;; settings: explicit, fuel, baseline, an optimization switched off as -key or on as +key (optional, in front of the function)
  *     func … IR text …

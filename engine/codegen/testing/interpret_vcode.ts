@@ -1,7 +1,7 @@
 /**
- * Runs toy VCode (random_vcode.ts) on hash values, once over virtual registers and once over the locations and edits of an
- * allocation. Both runs take the same branches and must leave the same trace of effects and results: a second opinion beside
- * check_allocation.ts, which shares no code with it. Not a part of the compiler.
+ * Runs toy VCode (random_vcode.ts) on hash values, once over virtual registers and once over the locations and edits of
+ * an allocation. Both runs take the same branches and must leave the same trace of effects and results: a second
+ * opinion beside check_allocation.ts, which shares no code with it. Not a part of the compiler.
  */
 import type { Allocation } from "../allocation.ts";
 import { TOY } from "./random_vcode.ts";
@@ -14,7 +14,9 @@ function mix(hash: number, value: number): number {
   return (h ^ (h >>> 16)) | 0;
 }
 
-/** The trace of a run of at most `steps` instructions, constants not counted: one number for all that could be observed. */
+/**
+ * The trace of a run of at most `steps` instructions, constants not counted: one number for all that could be observed.
+ */
 export function interpretVCode(v: VCode, steps: number, allocation?: Allocation): number {
   return new Run(v, allocation).run(steps);
 }

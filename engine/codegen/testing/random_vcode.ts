@@ -1,7 +1,7 @@
 /**
- * Random VCode for tests of register allocators: structured control flow (if, loop, forward exits, switch) over a set of
- * mutable variables brought into SSA form with block parameters, and instructions that use every constraint and role there
- * is. The same seed and options give the same function. Not a part of the compiler.
+ * Random VCode for tests of register allocators: structured control flow (if, loop, forward exits, switch) over a set
+ * of mutable variables brought into SSA form with block parameters, and instructions that use every constraint and role
+ * there is. The same seed and options give the same function. Not a part of the compiler.
  */
 import { TY } from "../../ir/types.ts";
 import type { RegisterFile } from "../target.ts";

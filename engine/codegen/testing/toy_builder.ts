@@ -1,6 +1,6 @@
 /**
- * Builds VCode by hand for tests: blocks with parameters, instructions by operand words, edges with arguments. Not a part of
- * the compiler.
+ * Builds VCode by hand for tests: blocks with parameters, instructions by operand words, edges with arguments. Not a
+ * part of the compiler.
  */
 import { TOY } from "./random_vcode.ts";
 import { CONSTRAINT, operandWord, ROLE, VCode } from "../vcode.ts";

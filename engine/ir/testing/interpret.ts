@@ -1,7 +1,7 @@
 /**
- * Runs an IrFunction step by step, for tests: the oracle for translation and for every pass, independent of any backend.
- * In: a function, arguments as bit patterns, and a World that has memory, context and callees. Out: results as bit patterns,
- * or a TrapSignal. Operations are those of ir/eval.ts; this file adds control, memory and calls.
+ * Runs an IrFunction step by step, for tests: the oracle for translation and for every pass, independent of any
+ * backend. In: a function, arguments as bit patterns, and a World that has memory, context and callees. Out: results as
+ * bit patterns, or a TrapSignal. Operations are those of ir/eval.ts; this file adds control, memory and calls.
  *
  * Slow and simple on purpose. 32-bit values are the low 32 bits of a bigint; vectors are not supported.
  */

@@ -1,6 +1,6 @@
 /**
- * Golden tests of the passes as IR text before and after. In: two texts (indentation does not matter, and values are compared
- * by their order of appearance). Invariants are verified after every pass.
+ * Golden tests of the passes as IR text before and after. In: two texts (indentation does not matter, and values are
+ * compared by their order of appearance). Invariants are verified after every pass.
  */
 import type { OptimizationSet } from "../../optimizations.ts";
 import { Statistics } from "../../statistics.ts";

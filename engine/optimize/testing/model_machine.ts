@@ -1,10 +1,12 @@
 /**
- * A model machine for tests of passes: runs an IrFunction over a small memory and context by ir/eval.ts. In: a function, its
- * arguments as bit patterns. Out: everything that the world can see of the run, as one string: result or trap, calls with
- * their arguments, memory and context at the end. Two functions mean the same when these strings are equal.
+ * A model machine for tests of passes: runs an IrFunction over a small memory and context by ir/eval.ts. In: a
+ * function, its arguments as bit patterns. Out: everything that the world can see of the run, as one string: result or
+ * trap, calls with their arguments, memory and context at the end. Two functions mean the same when these strings are
+ * equal.
  *
- * Calls are answered by a hash of what they got, and change memory, globals and sizes. A NaN of arithmetic counts as one value,
- * whatever its bits. In explicit mode an access out of bounds that no BOUNDS caught is an error of the test, not a trap.
+ * Calls are answered by a hash of what they got, and change memory, globals and sizes. A NaN of arithmetic counts as
+ * one value, whatever its bits. In explicit mode an access out of bounds that no BOUNDS caught is an error of the test,
+ * not a trap.
  */
 import { CONTEXT, MEMORY } from "../../abi/context_layout.ts";
 import { EVAL_NAN, EVAL_UNKNOWN, evalHi, evalLo, evaluate } from "../../ir/eval.ts";

@@ -1,9 +1,9 @@
 /**
- * Random functions for tests of passes, from a seed: structured control (conditionals, loops that end, switches, early exits), all
- * pure operations, accesses of memory and context, calls and traps. In: a seed. Out: a valid IrFunction.
+ * Random functions for tests of passes, from a seed: structured control (conditionals, loops that end, switches, early
+ * exits), all pure operations, accesses of memory and context, calls and traps. In: a seed. Out: a valid IrFunction.
  *
- * Every block takes all variables as parameters, which is correct and as redundant as can be; values also see each other across
- * blocks where they dominate.
+ * Every block takes all variables as parameters, which is correct and as redundant as can be; values also see each
+ * other across blocks where they dominate.
  */
 import { boundsWord, IrFunction, REGION, region } from "../../ir/function.ts";
 import { BLOCK_LOOP, CLASS_MEMORY0 } from "../../ir/function.ts";
@@ -391,7 +391,10 @@ export class ProgramMaker {
     this.#place(label);
   }
 
-  /** A loop that runs at most a few times: a counter in the context outside the reach of calls would not do, so it counts by a mask. */
+  /**
+   * A loop that runs at most a few times: a counter in the context outside the reach of calls would not do, so it
+   * counts by a mask.
+   */
   #loop(depth: number): void {
     const start = this.#emit(OP.CONST, TY.I32, 0, 0, 0, this.#random(4));
     const exit = { edges: [] as number[] };
