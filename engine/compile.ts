@@ -1,10 +1,9 @@
 /**
  * The compiler on one screen: Module → ValidModule → per function { IrFunction → VCode → machine code } → bytes and
- * tables. Pure: options and CPU features in, bytes out; the same on every host. Placing the code in memory is the
- * runtime's.
+ * tables. Pure: options and CPU features in, bytes out, the same on every host. The runtime places the code in memory.
  *
- * Functions are compiled callees first, so that a direct call knows which registers its callee writes. Bodies may be
- * shared among threads (parallel/), which are told from outside; the bytes are the same.
+ * Functions are compiled callees first, so that a direct call knows which registers its callee writes. Threads may
+ * share the bodies (parallel/) if the caller passes `share`; the bytes are the same.
  */
 import { compileBodies } from "./baseline/compile_bodies.ts";
 import { withKernel } from "./baseline/kernel_forms.ts";
@@ -38,7 +37,7 @@ export interface CompileOptions {
   optimizations: OptimizationSet;
   /** Explicit bounds checks instead of guard pages. */
   explicitBounds: boolean;
-  /** Trust every access of memory 0: for code of our own only (gc/collector_code.ts). */
+  /** Trust every access of memory 0: for intrinsic modules only (gc/collector_code.ts). */
   unchecked?: boolean;
   cpu: ReadonlySet<string>;
   /**
@@ -50,18 +49,18 @@ export interface CompileOptions {
   interruptible?: boolean;
   /** Charge fuel for every region of instructions. */
   fuel?: boolean;
-  /** Leave nothing to the machine or the compiler: canonical NaNs, counted depth of calls. */
+  /** Produce the same results on every machine: canonical NaNs, counted call depth. */
   deterministic?: boolean;
   /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
   verify?: boolean;
   /**
-   * Compiles all bodies, with others: into the work's code and inline sites, in the order of one thread. `declined`: it
-   * has done nothing; `failed`: the work is worth nothing any more.
+   * Compiles all bodies together with other threads, into the work's code and inline sites, in the order of one thread.
+   * `declined`: nothing was done; `failed`: the work's code must be discarded.
    */
   share?: ((work: BodyWork) => "done" | "declined" | "failed") | undefined;
 }
 
-/** What compiling the bodies of a module takes. */
+/** Inputs and outputs of compiling the bodies of a module. */
 export interface BodyWork {
   readonly valid: ValidModule;
   readonly env: ModuleEnv;
@@ -76,7 +75,7 @@ export interface CompiledCode extends UnplacedCode {
   readonly valid: ValidModule;
 }
 
-/** What one compilation needs over and over; kept between modules because its columns are large. */
+/** State that one compilation reuses from function to function; kept between modules because its columns are large. */
 class Workspace {
   readonly f = new IrFunction();
   readonly translator = new FunctionTranslator();
@@ -197,7 +196,7 @@ function finishImage(
 }
 
 /**
- * What the compilation of every body of a module reads. `summaries` are those of the same module, if somebody has them.
+ * The state that the compilation of every body of a module reads. `summaries`, if given, are those of the same module.
  */
 export function compilerState(
   valid: ValidModule,
@@ -236,8 +235,8 @@ function withWorkspace(action: (space: Workspace) => void): void {
 }
 
 /**
- * Runs `action` with what compiles one body into some code; that returns the function's inline sites, three words each,
- * when it has any.
+ * Runs `action` with a function that compiles one body into given code and returns the function's inline sites, three
+ * words each, if it has any.
  */
 export function withBodyCompiler(
   { env, context, options }: Pick<BodyWork, "env" | "context" | "options">,
@@ -287,7 +286,7 @@ function rejectUncompiled(valid: ValidModule): void {
   }
 }
 
-/** Thunks for every signature through which the host or an import can be on the other side. */
+/** Thunks for every signature with which the host or an import may be called. */
 function emitThunks(
   valid: ValidModule,
   env: ModuleEnv,

@@ -1,12 +1,12 @@
 /**
  * Appends instructions to the open block of an IrFunction and simplifies them on the way: constants are folded
  * (ir/eval.ts), identities and redundant masks vanish, multiplications and divisions by powers of two become shifts,
- * comparisons with zero are inverted, and a pure operation that stands already in the same extended block is not
- * emitted again.
+ * comparisons with zero are inverted, and a pure operation that the same extended block already contains is not emitted
+ * again.
  *
  * In: operations in program order. Out: instructions in the columns and in `sched`; the ids come in program order, so
- * an id of the open extended block is one that is ≥ the first id of that block. That makes the table of common
- * subexpressions need no clearing: an entry counts only if its columns still say what is looked for.
+ * an id of the open extended block is one that is ≥ the first id of that block. The table of common subexpressions
+ * therefore needs no clearing: an entry counts only if its columns still match the operation.
  *
  * Every rule is exact for all bit patterns, and none removes a trap.
  */
@@ -184,7 +184,7 @@ export class Builder {
     switch (op) {
       case WRAP:
         if (oa === EXTEND_U || oa === EXTEND_S) return f.a[a];
-        // Only the low half counts: leave out what changes the high one.
+        // Only the low half counts: skip operations that change only the high half.
         if (oa === EXTEND32_S) return this.unary(WRAP, I32, f.a[a]);
         if (oa === AND && this.#isConst64(f.b[a], -1, 0)) return this.unary(WRAP, I32, f.a[a]);
         break;
@@ -356,7 +356,7 @@ export class Builder {
       if (op === GE_U) return this.i32(1);
       if (op === GT_U) return this.binary(NE, I32, a, b);
       if (op === LE_U) return this.binary(EQ, I32, a, b);
-      // An extension is zero exactly when what it extends is.
+      // An extension is zero exactly when its operand is.
       if ((op === EQ || op === NE) && (f.op[a] === EXTEND_U || f.op[a] === EXTEND_S)) {
         return this.binary(op, I32, f.a[a], this.i32(0));
       }

@@ -1,13 +1,15 @@
 /**
- * The meaning of each pure operation (and of the trapping divisions and truncations), once: constant folding and the
- * test interpreter both call it. In: an operation, its result type, its operand type and operand bits as 32-bit halves
- * (the high half of i32 and f32 is ignored). Out: {@linkcode evalLo} and {@linkcode evalHi}, and how it went as the
- * return value.
+ * The semantics of each pure operation (and of the trapping divisions and truncations), defined once: constant folding
+ * and the test interpreter both call it. In: an operation, its result type, its operand type and operand bits as 32-bit
+ * halves (the high half of i32 and f32 is ignored). Out: {@linkcode evalLo} and {@linkcode evalHi}, and the outcome as
+ * the return value.
  *
  * Floats stay bit patterns except inside an arithmetic operation; f32 arithmetic is f64 arithmetic rounded once more,
  * which is exact for + − × ÷ √ (Figueroa, "When is double rounding innocuous?", 1995). An arithmetic operation whose
- * result is NaN propagates its first NaN operand, quieted, and says EVAL_NAN: hardware may choose otherwise, so folding
- * leaves it alone. 64-bit integers are computed on halves; no BigInt. Specification, 4.3.
+ * result is NaN propagates its first NaN operand, quieted, and returns EVAL_NAN: hardware may choose another NaN, so
+ * folding leaves the operation alone. 64-bit integers are computed on halves; no BigInt. Specification, 4.3.
+ *
+ * evalLo and evalHi are result registers: callers read them right after the call, and nothing in this file calls out.
  */
 import { TRAP } from "../traps.ts";
 import { OP } from "./ops.ts";
@@ -223,7 +225,7 @@ function shiftLeft64(lo: number, hi: number, count: number): number {
   return done(lo << count, (hi << count) | (lo >>> (32 - count)));
 }
 
-/** `fill` is what comes in from above: 0, or the sign word. */
+/** `fill` is shifted in from above: 0 or the sign word. */
 function shiftRight64(lo: number, hi: number, count: number, fill: number): number {
   if (count === 0) return done(lo, hi);
   if (count === 32) return done(hi, fill);

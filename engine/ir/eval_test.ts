@@ -1,4 +1,4 @@
-/** Every pure operation against the host's own WebAssembly, over pairs of values chosen to hurt. */
+/** Every pure operation against the host's own WebAssembly, over pairs of corner cases. */
 import { equal, ok } from "node:assert/strict";
 import type { OpcodeRow } from "../wasm/opcode_row.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
@@ -78,7 +78,7 @@ function bitsOf64(value: number): bigint {
   return BITS.getBigInt64(0);
 }
 
-/** Bit patterns worth trying, by type letter. */
+/** Corner cases as bit patterns, by type letter. */
 const VALUES: Readonly<Record<string, readonly bigint[]>> = {
   i: INTS32.map(BigInt),
   I: INTS64.map((value) => BigInt.asIntN(64, value)),

@@ -3,8 +3,8 @@
  * for every function that is compiled: `reset` clears it by range; columns only ever grow, between functions.
  *
  *     instruction i:  op[i] ty[i]  a[i] b[i] c[i] imm[i]  pos[i]      value id = instruction id; id 0 is UNDEF
- *     order:          sched[blockStart[k] … blockEnd[k])  are the instruction ids of block k, in order; its first blockParams[k]
- *                     entries are PARAM instructions, its last ends the block
+ *     order:          sched[blockStart[k] … blockEnd[k])  are the ids of block k's instructions, in order; the first
+ *                     blockParams[k] entries are PARAM instructions, the last one ends the block
  *     edge e:         edgeFrom[e] → edgeTo[e], passes pool[edgeArgs[e] … + blockParams[edgeTo[e]])
  *     lists:          pool[first … first + n)
  *
@@ -13,20 +13,21 @@
  * 0 is the entry, has no predecessors, and its PARAMs are the function's parameters; every block but the entry has a
  * predecessor. Instructions are never moved in the columns: passes rewrite `sched`.
  *
- * Exceptions. A call whose exceptions the function wants to see ends its block, all but: call, its RESULTs, `UNWOUND`,
- * and a BRANCH on that value alone whose first edge leads to the landing and whose second goes on. UNWOUND is no code:
- * the runtime continues at the landing when the call is left by an exception, and after the call otherwise. What the
- * landing and the arguments of its edge use must be computed before the call; the call's results do not exist there. At
- * such a call everything that stays alive is in stack slots, because the unwinder restores no register: selection says
- * so with clobbers of the call and of the BRANCH (which becomes P.UNWIND), and emission makes the edge's moves at the
- * landing, whose address the call site's row in the image's table has. A landing is a block like any other: what was
- * caught lies in memory (THREAD.CAUGHT_TAG, the overflow buffer), good until the next call.
+ * Exceptions. A call whose exceptions the function handles is followed by the end of its block: the call, its RESULTs,
+ * `UNWOUND`, and a BRANCH on that value alone, whose first edge leads to the landing pad and whose second continues.
+ * UNWOUND has no code: the runtime continues at the landing pad when an exception leaves the call, and after the call
+ * otherwise. Operands of the landing pad and the arguments of its edge must be computed before the call; the call's
+ * results do not exist there. At such a call every live value is in a stack slot, because the unwinder restores no
+ * register: selection expresses this with clobbers of the call and of the BRANCH (which becomes P.UNWIND), and emission
+ * makes the edge's moves at the landing pad, whose address is in the call site's row of the image's table. A landing
+ * pad is a block like any other: the caught exception is in memory (THREAD.CAUGHT_TAG, the overflow buffer) until the
+ * next call.
  */
 import { grown } from "../base/columns.ts";
 import { OP } from "./ops.ts";
 import type { Signature } from "./types.ts";
 
-/** Regions: what memory an access touches; column c of LOAD and STORE. Bits 0-7 kind, bits 8-31 alias class. */
+/** Regions: the memory that an access touches; column c of LOAD and STORE. Bits 0-7 kind, bits 8-31 alias class. */
 export const REGION = {
   /** Linear memory 0 through the pinned base register; a = i32 (zero-extended) or i64 address. */
   MEMORY0: 0,
@@ -68,7 +69,7 @@ export function atomicWidth(word: number): number {
   return (word >> 4) & 3;
 }
 
-/** What column c of BOUNDS says: the memory, and how many bytes (1 to 16) are accessed. */
+/** Column c of BOUNDS: the memory, and the number of bytes (1 to 16) that are accessed. */
 export function boundsWord(memory: number, bytes: number): number {
   return (memory << 8) | bytes;
 }
@@ -138,7 +139,7 @@ export class IrFunction {
 
   /** Are there CHARGEs? */
   charged = false;
-  /** Is it to be treated as a function that calls, though it does not? */
+  /** Is the function to be treated as calling, although it does not call? */
   treatedAsCalling = false;
 
   /** Block layout for emission, a permutation of the blocks; the identity unless the layout pass changed it. */

@@ -1,16 +1,20 @@
 /**
- * The operations of the intermediate representation, one row each: name, result type, operand roles, effects. Later
- * stages (printer, verifier, passes, selectors) read these rows; nothing about an operation is said elsewhere.
+ * The operations of the intermediate representation, one row each: name, operand roles, result type, effects. Later
+ * stages (printer, verifier, passes, selectors) derive everything about an operation from its row.
  *
  * Operand columns a, b, c of an instruction (ir/function.ts) are described by `operands`, one letter per column:
- *   v value id · l first index of a list of value ids in the pool (its length is the next column) · n length of the list
- *   e edge id · k plain integer · . unused
- * `result`: i I64… fixed type letters (i i32, I i64, f f32, F f64, v v128, r ref), `t` the instruction's own `ty`
- * column says,
- *   `a` same as operand a, `_` none.
- * `flags`: p pure (no effects, may be removed, merged and moved) · r reads memory of its region · w writes memory of
- * its region
- *   t may trap · x calls or leaves compiled code (reads and writes everything, may grow memory) · z ends a block · c commutative
+ *
+ *     v value id · l first index of a list of value ids in the pool (its length is the next column) · n length of the list
+ *     e edge id · k plain integer · . unused
+ *
+ * `result` is a type letter (i i32, I i64, f f32, F f64, v v128, r ref), `t` for the instruction's own `ty` column, `a`
+ * for the type of operand a, or `_` for none.
+ *
+ * `flags`:
+ *
+ *     p pure (no effects, may be removed, merged and moved) · r reads memory of its region · w writes memory of its region
+ *     t may trap · x calls or leaves compiled code (reads and writes everything, may grow memory) · z ends a block
+ *     c commutative
  */
 
 import { VECTOR_ROWS } from "./vector_ops.ts";
@@ -89,7 +93,7 @@ const ROWS = [
   "BITCAST v.. t p", // reinterpret between i32/f32, i64/f64 and i64/ref
   "SELECT vvv t p", // c (i32) ≠ 0 ? a : b
   // memory. a = address, imm = unsigned 32-bit static offset, c = region (ir/function.ts: REGION), b of loads = trap
-  // code when the address may be unmapped for another reason than linear memory bounds (TRAP.*), else 0
+  // code when the address may be unmapped for a reason other than linear memory bounds (TRAP.*), else 0
   "LOAD vkk t rt", // full width of ty
   "LOAD8_S vkk t rt", // ty i32 or i64
   "LOAD8_U vkk t rt",
@@ -113,8 +117,8 @@ const ROWS = [
   "CALL_BUILTIN lnk t x", // runtime routine c (engine/abi/builtins.ts); imm = signature id
   "UNWOUND ... i x", // 1 when the call before it was left by an exception: see ir/function.ts, "Exceptions"
   "POLL ... _ t", // interruption point: traps when the deadline has passed; only in modules compiled to be interruptible
-  // takes a (i64, 0 to 2^62) of the thread's fuel, and b, which charges before it owe (for which there is enough);
-  // traps OUT_OF_FUEL, with what they owe taken, when there is less. imm = CHARGE_OWES: only looks
+  // takes a (i64, 0 to 2^62) and b, the units that preceding charges owe (which are known to be available), from the
+  // thread's fuel; traps OUT_OF_FUEL, with only the owed units taken, if there is less. imm = CHARGE_OWES: only checks
   "CHARGE vk. _ t",
   // atomic accesses, sequentially consistent: no access of memory moves across one. imm = unsigned 32-bit static
   // offset; c = region and width (ir/function.ts: atomicWord); narrow values are zero-extended to ty. Alignment and, in
@@ -129,9 +133,9 @@ const ROWS = [
   "ATOMIC_XCHG vvk t rwt",
   "ATOMIC_CMPXCHG lnk t rwt", // list = address, expected value (of which the low bytes count), replacement
   "FENCE ... _ rw",
-  // collected heap: a = bytes of the object, header included (i64) → its address. All zero but for the header, which
-  // must be stored before anything can collect again. May collect: memory that the program sees stays as it is, but
-  // calls the runtime when it must
+  // collected heap: a = bytes of the object, header included (i64) → its address. All zero except the header, which
+  // must be stored before the next possible collection. May collect: memory that the program sees does not change, but
+  // the runtime is called if necessary
   "GC_ALLOC v.. r t",
   // block ends
   "JUMP e.. _ z",
@@ -145,14 +149,14 @@ const ROWS = [
   ...VECTOR_ROWS,
 ] as const;
 
-/** In column c of calls of a record, besides the trap code: the function is one that this very instance defines. */
+/** In column c of calls of a record, besides the trap code: the callee is defined by this instance. */
 export const CALL_OWN = 64;
 /** Mask of the trap code in that column. */
 export const CALL_NULL_CODE = 63;
 
 /**
- * In imm of a CHARGE of a constant below 2^31: it takes nothing, because all that come next and matter take it
- * (optimize/coalesce_fuel.ts).
+ * In imm of a CHARGE of a constant below 2^31: the charge takes nothing, because the next charge on every path takes
+ * its units (optimize/coalesce_fuel.ts).
  */
 export const CHARGE_OWES = 1;
 

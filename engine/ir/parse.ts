@@ -1,10 +1,9 @@
 /**
- * Reads the text that ir/print.ts writes, for goldens and tests of passes. In: text. Out: an IrFunction (a given one,
- * reset, or a new one) with the same value ids, blocks in the text's order, edges in the order of their mention.
+ * Parses the text that ir/print.ts writes, for goldens and tests of passes. In: text. Out: an IrFunction (a given one,
+ * reset, or a new one) with the same value ids, blocks in the text's order, edges in the order of their first mention.
  *
- * `;` begins a comment; blank lines are skipped. Only the text's own form is checked (ir/verify.ts checks the rest); an
- * error names the line. Numbers of values are kept, so gaps in the columns are UNDEF and instructions without a result
- * come last.
+ * `;` begins a comment; blank lines are skipped. Only the syntax is checked (ir/verify.ts checks the rest); an error
+ * names the line. Value numbers are kept, so gaps in the columns are UNDEF and instructions without a result come last.
  */
 import { grown } from "../base/columns.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";

@@ -3,12 +3,12 @@
  * text.
  *
  *     func 3 (i32 i64) -> (i32)
- *     sig 1 (i32) -> (i32)                                    signatures that the function's calls refer to
- *     site 1 parent=0 call=0x40 func=7                        inlined calls
- *     layout b0 b2 b1                                         only when it is not the identity
- *     b0(v1:i32 v2:i64):                                      block flags and depth come before the colon: `b1() loop cold depth=1:`
+ *     sig 1 (i32) -> (i32)                     signatures that the function's calls refer to
+ *     site 1 parent=0 call=0x40 func=7         inlined calls
+ *     layout b0 b2 b1                          only when it is not the identity
+ *     b0(v1:i32 v2:i64):                       block flags and depth precede the colon: `b1() loop cold depth=1:`
  *       v3:i32 = ADD v1 v1
- *       v4:i32 = LOAD memory0[v3+16]                          regions: memory0, context, pointer; `.const`, `.sizes` or `.7` is the alias class
+ *       v4:i32 = LOAD memory0[v3+16]           regions: memory0, context, pointer; `.const`, `.sizes` or `.7`: alias class
  *       v5:i32 = CALL f2(v4) sig1
  *       BRANCH v5 b1() b2(v3) unlikely
  *
@@ -30,7 +30,7 @@ import { BLOCK_COLD, BLOCK_LOOP } from "./function.ts";
 import { CALL_NULL_CODE, CALL_OWN, CHARGE_OWES, OP, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
 import { type Signature, TY, TY_NAMES } from "./types.ts";
 
-/** What {@linkcode printFunction} shows beyond the instructions. */
+/** Optional parts of the text that {@linkcode printFunction} gives. */
 export interface PrintOptions {
   /** Byte offsets and inline sites of instructions that have one. */
   positions?: boolean;
@@ -186,7 +186,7 @@ function printOperands(f: IrFunction, i: number, op: number): string {
   return parts.join(" ");
 }
 
-/** What column c of a call of a record says. */
+/** Text of column c of a call of a record. */
 function recordText(c: number): string {
   const code = c & CALL_NULL_CODE;
   return `${(c & CALL_OWN) !== 0 ? " own" : ""}${code === 0 ? "" : ` ${TRAP_NAMES[code] ?? code}`}`;

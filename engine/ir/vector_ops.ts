@@ -1,12 +1,12 @@
 /**
- * IR operations on 128-bit vectors: rows for ops.ts, in its notation. All are pure. Memory instructions of vectors are
- * made of these and of LOAD and STORE: a lane or a part of a vector is loaded as a scalar and put in its place, which
- * selectors recognise.
+ * IR operations on 128-bit vectors: rows for ops.ts, in its notation. All are pure. Memory instructions on vectors are
+ * composed of these and of LOAD and STORE: a lane or a part of a vector is loaded as a scalar and inserted, a
+ * combination that selectors recognize.
  *
- * `imm` says the shape (types.ts: SHAPE): for operations with integers in the name's tail the shape of the result, for
- * comparisons, tests and truncations that of the operands. Where a lane is named too, imm is shape | lane << 8. Bitwise
- * operations have 0. Relaxed instructions are translated into what the deterministic profile makes of them, so none has
- * an operation here.
+ * `imm` holds the shape (types.ts: SHAPE): for operations with integers in the name's tail the shape of the result; for
+ * comparisons, tests and truncations that of the operands. Operations on a lane have imm = shape | lane << 8. Bitwise
+ * operations have 0. Relaxed instructions are translated as the deterministic profile defines them, so none has an
+ * operation here.
  */
 export const VECTOR_ROWS = [
   // scalars and vectors

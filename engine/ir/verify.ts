@@ -102,7 +102,7 @@ class Verifier {
     }
   }
 
-  /** Every edge that a terminator names, once; their ends; arity and types of arguments. */
+  /** Every edge is named by one terminator; its ends; arity and types of its arguments. */
   #checkEdges(): void {
     const f = this.#f;
     const owner = new Int32Array(f.edgeCount).fill(-1);
@@ -308,8 +308,8 @@ class Verifier {
   }
 
   /**
-   * UNWOUND follows a call and its results and is read by the BRANCH that ends the block, whose landing uses none of
-   * them.
+   * UNWOUND follows a call and its results and is read by the BRANCH that ends the block, whose landing pad uses none
+   * of them.
    */
   #checkUnwound(i: number, k: number, at: number): void {
     const f = this.#f;
@@ -368,7 +368,7 @@ class Verifier {
     else this.#want(i, k, value === TY.I32 || value === TY.I64, "the value must be an integer");
   }
 
-  /** Address as its region wants it, values of one integer type that is as wide as the access at least. */
+  /** The address as its region requires, and values of one integer type at least as wide as the access. */
   #checkAtomic(i: number, k: number): void {
     const f = this.#f;
     const op = f.op[i];

@@ -1,4 +1,4 @@
-/** The verifier accepts good functions and names what is wrong with bad ones. */
+/** The verifier accepts good functions and names the fault of bad ones. */
 import { throws } from "node:assert/strict";
 import { parseFunction } from "./parse.ts";
 import { verifyFunction } from "./verify.ts";

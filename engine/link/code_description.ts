@@ -19,7 +19,7 @@ export interface InlineSite {
  */
 export type InlineSites = ReadonlyMap<number, readonly InlineSite[]>;
 
-/** What a module's machine code assumes and does. */
+/** Assumptions and properties of a module's machine code. */
 export interface CodeDescription {
   readonly layout: ContextLayout;
   /** Signature id by function index, imports included: selects thunks. */
@@ -30,7 +30,7 @@ export interface CodeDescription {
   readonly interruptible: boolean;
   /** The code charges fuel. */
   readonly fuel: boolean;
-  /** The code leaves nothing to the machine: calls count the depth, NaNs are canonical. */
+  /** The code behaves the same on every machine: calls count the depth, NaNs are canonical. */
   readonly deterministic: boolean;
   readonly inlineSites: InlineSites;
 }

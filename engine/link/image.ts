@@ -6,7 +6,7 @@
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodeArena } from "../host/code_arena.ts";
 
-/** What a program counter inside an image means. */
+/** The function and position of a program counter in an image. */
 interface CodeSite {
   /** Bytes from the stack pointer at this point to the return address of the frame. */
   frame: number;
@@ -16,7 +16,7 @@ interface CodeSite {
   site: number;
 }
 
-/** What a return address means to the unwinder. */
+/** The unwinder's view of a return address. */
 interface UnwindSite {
   /** Bytes from the address above the return address to the next one. */
   frame: number;
@@ -101,7 +101,7 @@ export class CodeImage {
     return address >= this.base && address < this.base + this.size;
   }
 
-  /** The call that returns to `address`, if it is one of ours. */
+  /** The call that returns to `address`, if the address is in this image. */
   callSiteAt(address: number): CodeSite | undefined {
     const { callReturn, callFrame, callPos, callSite } = this.tables;
     const index = indexOf(callReturn, address - this.base);
@@ -118,8 +118,9 @@ export class CodeImage {
   }
 
   /**
-   * The trap site at `address`, if there is one: a faulting instruction, or a trap stub call's return address. Where a
-   * function ends in such a call and the next one begins with an access, both are at one address, the call first.
+   * The trap site at `address`, if there is one: a faulting instruction, or the return address of a call of a trap
+   * stub. Where a function ends in such a call and the next one begins with an access, both have one address, the call
+   * first.
    */
   trapSiteAt(address: number, faulted: boolean): (CodeSite & { code: number }) | undefined {
     const { trapAt, trapCode, trapFrame, trapPos, trapSite } = this.tables;
@@ -150,7 +151,8 @@ export class CodeImage {
 }
 
 /**
- * Places machine code in executable memory, with the displacements that depend on the place; `bytes` stays what it is.
+ * Places machine code in executable memory and adjusts the displacements that depend on its address; `bytes` is not
+ * changed.
  */
 export function placeImage(arena: CodeArena, bytes: Uint8Array, tables: CodeTables): CodeImage {
   const base = arena.allocate(bytes.length);
@@ -169,8 +171,8 @@ export function placeImage(arena: CodeArena, bytes: Uint8Array, tables: CodeTabl
 }
 
 /**
- * The same for `bytes` of code that begin at `offset` of the file `image`: its pages are run as they are. Undefined
- * when that cannot be: the code depends on its place or begins within a page, or the system refuses.
+ * The same for `bytes` of code at `offset` of the file `image`, whose pages are mapped as they are. Undefined if that
+ * is impossible: the code depends on its address or begins within a page, or the system refuses.
  */
 export function mapCodeImage(
   arena: CodeArena,

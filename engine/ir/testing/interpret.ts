@@ -76,9 +76,9 @@ export interface World {
   callBuiltin(index: number, args: readonly bigint[]): readonly bigint[];
   /** Where a function leaves its tail call, returning no results, if the world makes them; otherwise they nest. */
   tail?: TailRequest | null;
-  /** A block of a function is entered: for whoever counts. */
+  /** Called when a block of a function is entered, for profiles. */
   entered?(f: IrFunction, block: number): void;
-  /** An exception has landed in the function: puts it where landings look for it. Absent where nothing throws. */
+  /** An exception has reached the function: puts it where landing pads look for it. Absent where nothing throws. */
   landed?(exception: ThrownSignal): void;
 }
 
@@ -96,7 +96,7 @@ class Interpretation {
   #results: readonly bigint[] = [];
   /** Was the last call left by an exception? */
   #unwound = false;
-  /** Place of the instruction in hand in the order. */
+  /** Position in the order of the current instruction. */
   #place0 = 0;
 
   constructor(f: IrFunction, world: World) {
@@ -163,7 +163,7 @@ class Interpretation {
     return f.b[i] + Math.min(value >>> 0, f.c[i] - 1);
   }
 
-  /** Passes an edge's arguments all at once; returns where it leads. */
+  /** Passes an edge's arguments in parallel; returns the target block. */
   #follow(e: number): number {
     const f = this.#f;
     const to = f.edgeTo[e];
@@ -320,7 +320,7 @@ class Interpretation {
     }
   }
 
-  /** There is one thread here, so atomic accesses are accesses. */
+  /** There is one thread, so atomic accesses are plain accesses. */
   #atomic(i: number, op: number): void {
     const f = this.#f;
     const list = op === OP.ATOMIC_CMPXCHG;
