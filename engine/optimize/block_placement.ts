@@ -1,12 +1,12 @@
 /**
- * The order of emission. In: a function and its control flow. Out: f.layout, and BLOCK_COLD on the blocks that belong
- * at the end.
+ * Block placement: the order of emission. In: a function and its control flow. Out: f.layout, and BLOCK_COLD on the
+ * blocks that are placed at the end.
  *
- * The structural order is good already: it has the fall-throughs of the source. Changed are: cold blocks (those that
- * end in a trap, lead only to cold ones, or are reached only over unlikely edges) go last; blocks in a loop's range
- * that have left the loop (early returns) go behind it; a loop whose header tests and leaves gets the header at its
- * bottom, so that an iteration has one taken branch instead of two (the entry jumps to the test once; Pettis and Hansen
- * 1990, and every compiler since).
+ * The structural order already has the fall-throughs of the source. This pass changes three things. Cold blocks (those
+ * that end in a trap, lead only to cold blocks, or are reached only over unlikely edges) are placed last. Blocks within
+ * a loop's range that have left the loop (early returns) are placed after it. A loop whose header tests and exits gets
+ * the header at its bottom, so that an iteration has one taken branch instead of two (loop rotation; the entry jumps to
+ * the test once; Pettis and Hansen 1990).
  */
 import { BLOCK_COLD, type IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -28,7 +28,7 @@ export function placeBlocks(f: IrFunction, flow: ControlFlow): void {
   if (n !== blocks) throw new Error("the layout lost a block");
 }
 
-/** Sets BLOCK_COLD where control comes seldom. */
+/** Sets BLOCK_COLD on rarely executed blocks. */
 function markCold(f: IrFunction, flow: ControlFlow): void {
   const { op, a, b, c, imm, sched, blockEnd, blockFlags, edgeFrom, edgeTo } = f;
   const { predStart, predEdge } = flow;
@@ -70,8 +70,8 @@ function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
   const { loopOf, loopParent, loopEnd } = flow;
   // By header: first and last of the blocks that left the loop inside its range and wait for its end.
   const waiting = flow.scratch.blocks2, waitingLast = flow.scratch.blocks3;
-  // By header: the block before the loop, the header of the range around it, and, for a whole loop that has left that
-  // range, where the chain goes on after it (ATTACHED for others).
+  // By header: the block before the loop, the header of the enclosing range, and, for a loop that has left that range
+  // as a whole, the block after which the chain continues (ATTACHED for others).
   const before = flow.scratch.blocks4, outer = flow.scratch.blocks5, resume = flow.scratch.blocks6;
   let tail = -1;
   // The innermost open range.
@@ -130,8 +130,8 @@ function within(flow: ControlFlow, inner: number, outer: number): boolean {
 }
 
 /**
- * The loop of `head` lies between `before` and `tail`. When its header leaves the loop on one side and its last block
- * jumps back to the header, puts the header last; returns the new tail.
+ * The loop of `head` is placed between `before` and `tail`. If its header leaves the loop on one side and its last
+ * block jumps back to the header, places the header last; returns the new tail.
  */
 function rotate(
   f: IrFunction,

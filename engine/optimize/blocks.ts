@@ -1,9 +1,9 @@
 /**
- * Tidies blocks and edges: jumps to blocks that only jump go straight to the target, a block whose only way in is the
- * jump of one other is appended to that, unreachable blocks and dead edges disappear and the rest is renumbered.
+ * Simplifies the control-flow graph: threads jumps through blocks that only jump, appends a block to its only
+ * predecessor if that ends in a jump, removes unreachable blocks and dead edges and renumbers the rest.
  *
- * In: a function; edges that passes cut off are marked by edgeFrom = −1, and no block end names them any more. Out: the
- * invariants of ir/function.ts hold again (every block but the entry has a predecessor, BLOCK_LOOP says which are
+ * In: a function; edges that passes have cut are marked by edgeFrom = −1, and no block end names them any more. Out:
+ * the invariants of ir/function.ts hold again (every block but the entry has a predecessor, BLOCK_LOOP marks the
  * headers). The order of blocks never changes, so it stays a structural reverse postorder.
  */
 import { BLOCK_COLD, BLOCK_LOOP, type IrFunction } from "../ir/function.ts";
@@ -19,8 +19,8 @@ export function cutEdge(f: IrFunction, e: number): void {
 }
 
 /**
- * Drops unreachable blocks and dead edges and renumbers; control flow facts are stale afterwards. Returns whether any
- * went.
+ * Drops unreachable blocks and dead edges and renumbers; control-flow facts are stale afterwards. Returns whether
+ * anything was dropped.
  */
 export function compactBlocks(f: IrFunction, scratch: Scratch): boolean {
   scratch.ensure(f);
@@ -115,9 +115,9 @@ export function tidyBlocks(f: IrFunction, flow: ControlFlow): boolean {
 }
 
 /**
- * A block that only jumps forward is skipped by those who come to it, except where it is of use: in front of a loop
- * (what is hoisted goes there) and where its jump passes arguments and its predecessor has other successors (the moves
- * need a place).
+ * Redirects edges to blocks that only jump forward to the target of the jump. Such a block stays if it is needed: in
+ * front of a loop, as the place for hoisted code; and where its jump passes arguments and its predecessor has other
+ * successors, as the place for the moves.
  */
 function threadJumps(f: IrFunction, flow: ControlFlow): boolean {
   const { op, a, b, c, imm, sched, edgeFrom, edgeTo, edgeArgs, blockStart, blockEnd, blockParams } = f;
@@ -215,7 +215,8 @@ function mergeBlocks(f: IrFunction, flow: ControlFlow): boolean {
     blockEnd[k] = to;
     blockFlags[k] = blockFlags[k] | cold;
   }
-  // Parts that were appended are unreachable now; they need a block end for compactBlocks, which will not look further.
+  // Appended blocks are unreachable now; they need a block end for compactBlocks, which does not look at their
+  // contents.
   for (let k = 0; k < blocks; k++) if (next[k] < 0) blockStart[k] = blockEnd[k] = 0;
   f.sched.set(order.subarray(0, to));
   f.schedCount = to;

@@ -1,12 +1,12 @@
 /**
  * The shape of a function's control flow: predecessors, dominators, loops. In: an IrFunction. Out: columns by block, in
- * one reusable ControlFlow; nothing in the function changes.
+ * one reusable ControlFlow; the function is not changed.
  *
  * It relies on the order of blocks: a reverse postorder in which every edge to an equal or lower number is the back
- * edge of a natural loop whose header dominates it. So dominators need one sweep (Cooper, Harvey and Kennedy's "A
- * Simple, Fast Dominance Algorithm" needs no iteration on reducible graphs), and a loop's blocks lie in [header,
- * loopEnd). That range may also hold blocks that have left the loop (an early return); loopOf tells which natural loop
- * a block really belongs to.
+ * edge of a natural loop whose header dominates it. Dominators therefore need one sweep (Cooper, Harvey and Kennedy's
+ * "A Simple, Fast Dominance Algorithm" needs no iteration on reducible graphs), and a loop's blocks are within [header,
+ * loopEnd). That range may also contain blocks that have left the loop (an early return); loopOf gives the natural loop
+ * that a block belongs to.
  */
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -255,7 +255,7 @@ export class ControlFlow {
     return loops[count - 1];
   }
 
-  /** Notes that the loop of header `inner` lies in the loop of header `outer`. */
+  /** Records that the loop of header `inner` is nested in the loop of header `outer`. */
   #nest(inner: number, outer: number): void {
     const { loopParent } = this;
     while (inner !== outer) {

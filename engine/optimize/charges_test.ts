@@ -1,4 +1,4 @@
-/** Which charges owe, and which take what others owe. */
+/** Fuel charges: which of them owe their units, and which take the units that others owe. */
 import { equal } from "node:assert/strict";
 import { parseFunction } from "../ir/parse.ts";
 import { printFunction } from "../ir/print.ts";

@@ -1,19 +1,18 @@
 /**
- * Charges of fuel one after the other, with nothing in between that anybody could see. In: a function with CHARGEs of
- * its regions. Out: of such a run only the last takes fuel, its own and what the others owe; these only look whether
- * there is enough.
+ * Coalesces consecutive charges of fuel that have no observable effect in between. In: a function with a CHARGE per
+ * region. Out: of such a run only the last charge takes fuel, its own units and those that the others owe; the others
+ * only check whether there is enough.
  *
- *     k:  CHARGE 4 · compare · BRANCH ──► CHARGE 3 · store         k:  is there 4?  compare · BRANCH ──► CHARGE 4 + 3 · store
- *                                    └──► CHARGE 5 · call                                           └──► CHARGE 4 + 5 · call
+ *     k:  CHARGE 4 · compare · BRANCH ─► CHARGE 3 · store      k:  enough for 4?  compare · BRANCH ─► CHARGE 4 + 3 · store
+ *                                    └─► CHARGE 5 · call                                          └─► CHARGE 4 + 5 · call
  *
- * Taking is a chain of subtractions, each of which waits for the one before, through everything that runs; looking is
- * not. Every region is still paid for, or refused, before it begins, and when one is refused, what the others owe is
- * taken then.
+ * Taking fuel is a chain of dependent subtractions through everything that runs; checking is not. Every region is still
+ * paid for, or refused, before it begins; when a charge is refused, the units that others owe are taken at that point.
  *
- * Invariant: whatever has an effect, loops back or leaves the function finds nothing owed. So a charge may owe only if
- * the next thing with an effect on every way from it is another charge, which no other way leads to. (Only the check of
- * the native stack, which stands where the frame is taken, may find something owed. How deep that stack is is the
- * machine's affair.)
+ * Invariant: nothing is owed at an instruction with an effect, at a back edge or at the end of the function. A charge
+ * may owe only if the next instruction with an effect on every path from it is another charge, which no other path
+ * reaches. (The exception is the check of the native stack, which happens where the frame is allocated: something may
+ * be owed there. The depth of the native stack is not observable behaviour.)
  */
 import type { IrFunction } from "../ir/function.ts";
 import { CHARGE_OWES, OP } from "../ir/ops.ts";
@@ -21,7 +20,7 @@ import { successorAt, successorCount } from "./cfg.ts";
 import { hasEffect } from "./dead_code.ts";
 
 const { CHARGE, CONST, PARAM } = OP;
-/** More than this is never owed, nor charged together with what is owed: any backend compares with the sum. */
+/** Limit of the units owed, and of a charge together with the units owed: every backend can compare with the sum. */
 const MOST_OWED = 1 << 28;
 
 /** Merges the charges of `f`; returns how many owe. */
@@ -32,7 +31,7 @@ export function coalesceFuel(f: IrFunction): number {
     const last = sched[blockEnd[k] - 1];
     for (let n = successorCount(f, last) - 1; n >= 0; n--) ways[edgeTo[successorAt(f, last, n)]]++;
   }
-  /** From place `s` on: the next instruction of block `k` with an effect, its end included. */
+  /** From position `s` on: the next instruction of block `k` with an effect, its end included. */
   const nextEffect = (s: number, k: number) => {
     const end = blockEnd[k] - 1;
     while (s < end && (op[sched[s]] === PARAM || !hasEffect(f, sched[s]))) s++;

@@ -1,10 +1,11 @@
 /**
- * Removes values that nobody needs: instructions without effects, block parameters (cycles of them too, such as a
- * counter that only counts itself) and the edge arguments that fed them. In: a function and its control flow. Out: the
- * same function with a shorter order; values, blocks and edges keep their numbers.
+ * Removes dead values: instructions without effects, block parameters (cycles of them too, such as a counter that only
+ * counts itself) and the edge arguments that fed them. In: a function and its control flow. Out: the same function with
+ * a shorter order; values, blocks and edges keep their numbers.
  *
- * One reverse sweep marks what is live. It relies on definitions coming before uses in block order, so a mark usually
- * lies ahead of the sweep; only arguments of back edges lie behind it, and go through a stack.
+ * One reverse sweep computes liveness. It relies on definitions preceding uses in block order, so the sweep usually has
+ * yet to reach a value that becomes live; only arguments of back edges have been passed already, and they go through a
+ * stack.
  */
 import { CLASS_CONSTANT, type IrFunction, REGION } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
@@ -14,8 +15,8 @@ const { PARAM, LOAD, LOAD32_U, DIV_S, REM_U } = OP;
 const KEPT = FLAG.WRITES | FLAG.TRAPS | FLAG.CALLS | FLAG.ENDS;
 
 /**
- * Can instruction `i`, a load, fault? The context is always mapped, and so is what holds constants unless the load says
- * otherwise.
+ * Can instruction `i`, a load, fault? The context is always mapped, and so is constant memory unless the load has a
+ * trap code.
  */
 function loadMayTrap(f: IrFunction, i: number): boolean {
   const region = f.c[i];
@@ -98,7 +99,7 @@ function mark(f: IrFunction, flow: ControlFlow, live: Uint8Array): void {
   }
 }
 
-/** Drops what is not marked from the order and from edge arguments. */
+/** Drops values that are not live from the order and from edge arguments. */
 function sweep(f: IrFunction, flow: ControlFlow, live: Uint8Array): number {
   const order = flow.scratch.order;
   const { op, imm, sched, blockStart, blockEnd, blockParams, edgeArgs } = f;

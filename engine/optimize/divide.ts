@@ -1,7 +1,7 @@
 /**
- * Division by constants without a division. In: a DIV or REM whose divisor is a constant other than zero. Out: an equal
- * value, or 0 after a rewrite in place, or the instruction unchanged (64-bit divisors that are no powers of two: there
- * is no operation for the high half of a 64-bit product).
+ * Strength reduction of divisions by constants. In: a DIV or REM whose divisor is a constant other than zero. Out: an
+ * equal value, or 0 after a rewrite in place, or the instruction unchanged (64-bit divisors that are not powers of two:
+ * there is no operation for the high half of a 64-bit product).
  *
  * 32-bit quotients come from 64-bit products: q = (x · m) >> (32 + s) with m = ⌈2^(32+s) ÷ d⌉ (Granlund and Montgomery
  * 1994; Warren, "Hacker's Delight", chapter 10). Where m needs 33 bits, the missing x is added in 64 bits, which cannot

@@ -1,9 +1,10 @@
 /**
- * What dominating branches, checks and divisions have shown about values: that one is zero, is not zero, or equals a
- * constant. In: conditions as the walk passes them. Out: answers for the block that the walk is in.
+ * Dominating conditions: facts about values that dominating branches, checks and divisions have established: a value is
+ * zero, is not zero, or equals a constant. In: conditions, as GVN passes them. Out: answers for the current block of
+ * GVN.
  *
- * One fact is kept per value, with the block from which on it holds: it counts in the blocks that this one dominates. A
- * fact is about an SSA value and so never becomes wrong, only out of scope.
+ * One fact is kept per value, with the block from which on it holds: it counts in the blocks that this block dominates.
+ * A fact is about an SSA value and so never becomes wrong, only out of scope.
  */
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -16,7 +17,7 @@ const { CONST, EQ, NE, AND, OR } = OP;
 const ZERO = -1, NONZERO = -2;
 
 export class DominatingConditions {
-  /** The block that the walk is in. */
+  /** The current block. */
   block = 0;
   #f!: IrFunction;
   #flow!: ControlFlow;

@@ -1,16 +1,16 @@
 /**
- * The walk: one sweep over the blocks in dominator-compatible order that numbers values (equal pure computations become
- * one), folds and rewrites (simplify.ts), reuses loads and forwards stores (memory_state.ts), drops bounds checks that
- * an earlier one covers, and decides branches and traps from what dominating branches and checks have shown. In: a
- * function and its control flow. Out: the function with operands replaced and a new order; branches decided are jumps,
- * and their other edges are cut (blocks.ts compacts).
+ * Global value numbering: one sweep over the blocks in dominator-compatible order. It numbers values (equal pure
+ * computations become one), folds and rewrites (simplify.ts), reuses loads and forwards stores (memory_state.ts), drops
+ * bounds checks that an earlier one covers, and decides branches and traps by dominating conditions. In: a function and
+ * its control flow. Out: the function with operands replaced and a new order; decided branches are jumps, and their
+ * other edges are cut (blocks.ts compacts).
  *
- * The hash table is never unwound: a candidate counts only where its block dominates the current one, and an equal
- * candidate that does not is replaced (Click, "Global Code Motion / Global Value Numbering", 1995; the check is
- * codegen.md §1.3). Chains are searched for at most CHAIN steps, so hostile input cannot make the walk quadratic.
+ * The hash table is never unwound: a candidate counts only if its block dominates the current one, and an equal
+ * candidate that does not is replaced (Click, "Global Code Motion / Global Value Numbering", 1995). Chains are searched
+ * for at most CHAIN steps, so hostile input cannot make the pass quadratic.
  *
- * Traps keep their order: an operation that may trap goes only when an equal one dominates it or when it is proven not
- * to trap.
+ * Traps keep their order: an operation that may trap is removed only if an equal one dominates it or if it is proven
+ * not to trap.
  */
 import type { Rewriting } from "./rewriting.ts";
 import type { Statistics } from "../statistics.ts";
@@ -28,7 +28,7 @@ import { foldAddress, simplify } from "./simplify.ts";
 const { CONST, PARAM, RESULT, JUMP, BRANCH, SWITCH, TRAP_IF, TRAP, BOUNDS, LOAD, STORE, CALL_BUILTIN } = OP;
 const CHAIN = 24;
 
-/** Which parts of the walk are on; see the `optimizations` keys in codegen.md §3. */
+/** Which parts of GVN are enabled, by key of the `optimizations` setting. */
 export interface GvnOptions {
   /** Forward stored values to loads (key store-forward). */
   storeForward: boolean;
@@ -38,7 +38,7 @@ export interface GvnOptions {
   manyBounds: boolean;
 }
 
-/** How the walk treats an operation. */
+/** How GVN treats an operation. */
 const PURE_LIKE = 1, LOADS = 2, STORES = 3, CALLS = 4, ENDS = 5, TRAP_CHECK = 6, BOUNDS_CHECK = 7, PLAIN = 0;
 const TREATMENT: Uint8Array = Uint8Array.from(OP_FLAGS, (flags, op) => {
   if (op === PARAM || op === RESULT) return PLAIN;
@@ -47,7 +47,7 @@ const TREATMENT: Uint8Array = Uint8Array.from(OP_FLAGS, (flags, op) => {
   if (isLoad(op)) return LOADS;
   if (isStore(op)) return STORES;
   if (flags & FLAG.ENDS) return ENDS;
-  // Whatever else writes memory (atomic operations, say) counts as a call.
+  // Any other operation that writes memory (atomic operations, for example) counts as a call.
   if (flags & (FLAG.CALLS | FLAG.WRITES)) return CALLS;
   if (op === TRAP_IF) return TRAP_CHECK;
   return op === BOUNDS ? BOUNDS_CHECK : PLAIN;
@@ -137,7 +137,7 @@ export class Gvn implements Rewriting {
 
   // Blocks.
 
-  /** One function for blocks and instructions, since most blocks are short: columns are looked up once. */
+  /** One function for blocks and instructions: most blocks are short, so columns are loaded once. */
   #walk(): void {
     const f = this.f;
     const { op, a, b, c, sched, edgeFrom, blockStart, blockEnd, blockParams } = f;
@@ -243,8 +243,8 @@ export class Gvn implements Rewriting {
   }
 
   /**
-   * Parameters that only ever get one value, found before the walk where there are loops, because their back edges come
-   * after it. Backwards: an inner loop's parameter must be seen through before the outer one's can be.
+   * Finds parameters that receive one value only, in functions with loops, because back edges come after the parameter.
+   * In reverse order: an inner loop's parameter must be resolved before the outer one's can be.
    */
   #followParams(): void {
     const { flow, f, repl } = this;
@@ -295,7 +295,9 @@ export class Gvn implements Rewriting {
     }
   }
 
-  /** The only way into a block is edge `only`: if that is one of a branch, its condition is known there. */
+  /**
+   * Edge `only` is the only way into a block: if it belongs to a branch, the branch's condition is known in the block.
+   */
   #learnFromBranch(only: number): void {
     const f = this.f;
     const from = f.edgeFrom[only];
@@ -317,7 +319,7 @@ export class Gvn implements Rewriting {
 
   // Instructions.
 
-  /** What an instruction without a rule of its own means for what is known. */
+  /** Updates the known facts for an instruction without a rule of its own. */
   #effect(i: number, op: number): void {
     if (TREATMENT[op] === CALLS) {
       const { c } = this.f;
@@ -330,8 +332,8 @@ export class Gvn implements Rewriting {
   }
 
   /**
-   * Numbers instruction `i`, pure or a division or truncation, whose operands are final: simplifies it, and returns the
-   * value that it equals, or puts it into the order and returns itself.
+   * Numbers instruction `i`, pure or a division or truncation, whose operands are final: simplifies it, and returns an
+   * equal value, or appends it to the order and returns itself.
    */
   number(i: number): number {
     const value = simplify(this, i);
@@ -358,7 +360,7 @@ export class Gvn implements Rewriting {
       ) {
         const offset = at - domIn[home[m]];
         if (offset >= 0 && offset < domSize[home[m]]) return m;
-        // Equal but not valid here, and seldom again: this one takes its place.
+        // Equal but not valid here, and rarely valid again: this value replaces it.
         next[i] = next[m];
         if (previous === 0) buckets[slot] = i;
         else next[previous] = i;
@@ -373,7 +375,7 @@ export class Gvn implements Rewriting {
     return i;
   }
 
-  /** Is comparison `o` of `x` and `y` known to be true (1) or false (0) here? −1 when it is neither. */
+  /** Is comparison `o` of `x` and `y` known to be true (1) or false (0) here? −1 if it is unknown. */
   #decided(o: number, x: number, y: number): number {
     const { op, a, b } = this.f;
     const next = this.#next;
@@ -390,7 +392,7 @@ export class Gvn implements Rewriting {
     if ((OP_FLAGS[op] & FLAG.TRAPS) !== 0) this.#trapped(i, op);
   }
 
-  /** A division or truncation stays: what follows knows that it did not trap. */
+  /** A division or truncation stays: its successors know that it did not trap. */
   #trapped(i: number, op: number): void {
     const f = this.f;
     if (op >= OP.DIV_S && op <= OP.REM_U) {
@@ -450,7 +452,7 @@ export class Gvn implements Rewriting {
     memory.remember(i);
   }
 
-  /** The recent access `r` was at load `i`'s address: if its value says what `i` loads, replaces `i`. */
+  /** The recent access `r` was at load `i`'s address: replaces `i` if the accessed value determines the result. */
   #reuse(i: number, r: number): boolean {
     const f = this.f;
     const { op, ty, a, b, c, imm } = f;
@@ -494,7 +496,7 @@ export class Gvn implements Rewriting {
     return rewritten;
   }
 
-  /** A full load of one type from contents known as another of the same size. */
+  /** Rewrites a full load of one type whose contents are known as a value of another type of the same size. */
   #rewriteLoad(i: number, value: number, from: number): boolean {
     const t = this.f.ty[i];
     const pair = (t === TY.I32 && from === TY.F32) || (t === TY.F32 && from === TY.I32) ||
@@ -521,7 +523,7 @@ export class Gvn implements Rewriting {
     const bytes = accessBytes(f, i);
     const known = memory.find(f, i);
     if (known !== 0 && accessBytes(f, known) === bytes) {
-      // Writing what is there already changes nothing, and cannot trap where the access before it did not.
+      // Storing the value that is already there changes nothing, and cannot trap where the preceding access did not.
       const same = isStore(op[known])
         ? op[known] === o && b[known] === b[i]
         : o === STORE && op[known] === LOAD && known === b[i];
@@ -555,10 +557,10 @@ export class Gvn implements Rewriting {
   // Checks and block ends.
 
   /**
-   * Drops check `i` if checks before it imply it. Of a 64-bit address, what counts is how far it is from the value that
-   * it was made of by an addition: memories are far smaller than 2^63, so two addresses inside one are as far apart as
-   * their distances say, and whatever lies between them is inside as well. A 32-bit address may wrap in between;
-   * foldAddress has taken off what cannot.
+   * Drops check `i` if earlier checks imply it. For a 64-bit address, the relevant quantity is its distance from the
+   * value to which a constant was added: memories are far smaller than 2^63, so two addresses inside one memory are as
+   * far apart as their distances, and everything between them is inside as well. A 32-bit address may wrap; foldAddress
+   * has moved constants that cannot wrap to the offset.
    */
   #bounds(i: number): void {
     const f = this.f;
@@ -595,7 +597,7 @@ export class Gvn implements Rewriting {
   }
 
   /**
-   * What the address of check `i` is so far from as #distance then says: less than 2^31 bytes, and 0 of a 32-bit
+   * The value from which the address of check `i` has the distance #distance: less than 2^31 bytes, and 0 for a 32-bit
    * address.
    */
   #rootOf(i: number): number {
@@ -652,7 +654,7 @@ export class Gvn implements Rewriting {
   #branch(i: number): void {
     const f = this.f;
     const { op, a, b, c, imm } = f;
-    // A condition that only negates another is peeled off: conditionRoot says it by its complement.
+    // A condition that only negates another is skipped: conditionRoot returns its complement.
     const root = this.facts.conditionRoot(a[i], true);
     if (root < 0) {
       a[i] = -root;

@@ -1,5 +1,6 @@
 /**
- * The walk, by IR text: what becomes one value, what is forwarded, which checks and branches go, and what must stay.
+ * GVN, by IR text: which values become one, what is forwarded, which checks and branches are removed, and what must
+ * stay.
  */
 import { ALL, becomes } from "./testing/golden_text.ts";
 
@@ -59,7 +60,7 @@ Deno.test("a division goes when an equal one dominates it, and keeps its place o
        v5:i32 = REM_U v1 v2 zero
        v6:i32 = DIV_S v1 v2 zero overflow
        RETURN (v4 v5)`,
-    // The remainder's divisor is known not to be zero now; the unused signed division may still overflow.
+    // The remainder's divisor is known to be nonzero now; the unused signed division may still overflow.
     `b0(v1:i32 v2:i32):
        v3:i32 = DIV_U v1 v2 zero
        v5:i32 = REM_U v1 v2

@@ -1,6 +1,6 @@
 /**
- * Functions shaped to make passes slow: each must stay linear, or nearly so. Sizes are such that a quadratic pass takes
- * minutes.
+ * Functions shaped to make passes slow: each pass must stay linear, or nearly so. Sizes are such that a quadratic pass
+ * takes minutes.
  */
 import { Statistics } from "../statistics.ts";
 import { ok } from "node:assert/strict";

@@ -1,13 +1,13 @@
 /**
- * How far the checked accesses of a counted loop reach. In: an innermost loop. Out: how often it goes around at most,
- * and per group of addresses that differ by constants, by how much they move each time and which bytes around them are
- * accessed.
+ * Induction-variable analysis: how far the checked accesses of a counted loop reach. In: an innermost loop. Out: a
+ * bound of the iteration count, and per group of addresses that differ by constants, the step per iteration and the
+ * range of bytes accessed around them.
  *
- * A value is affine when it equals v + k × step, modulo its width, the k-th time around (k from 0): block parameters
- * that every back edge changes by one constant, and sums, differences and multiples by constants of such and of values
- * of outside; extensions to 64 bits too, provided that what they extend does not wrap around meanwhile (`extensions`).
- * What k may be at most comes from a test that is made each time around, and that ends the loop when an affine value
- * reaches one of outside.
+ * A value is affine if it equals v + k × step, modulo its width, in the k-th iteration (k from 0): block parameters
+ * that every back edge changes by one constant, and sums, differences and multiples by constants of affine and
+ * loop-invariant values; also extensions to 64 bits, provided that their operand does not wrap meanwhile
+ * (`extensions`). The bound of k comes from a test that is made in every iteration and that ends the loop when an
+ * affine value reaches a loop-invariant one.
  */
 import { INVERSE, MIRROR } from "../ir/builder.ts";
 import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
@@ -18,11 +18,10 @@ import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
 const { ADD, BOUNDS, BRANCH, CONST, EQ, EXTEND_S, EXTEND_U, GE_U, MUL, NE, PARAM, SHL, SUB } = OP;
 const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S } = OP;
 /**
- * Larger steps, and addresses farther from what they have in common, are left alone: products with them fit 64 bits by
- * far.
+ * Larger steps, and addresses farther from their common base, are left alone: products with these limits fit 64 bits.
  */
 const MOST_STEP = 1 << 16, MOST_DISTANCE = 2 ** 31;
-/** How deep the operands of operands are looked at. */
+/** Depth to which operands are followed. */
 const DEPTH = 12;
 
 /** Addresses with a value in common. */
@@ -41,8 +40,8 @@ export interface Group {
 /** The test that bounds how often a loop goes around. */
 export interface Test {
   /**
-   * The loop goes on while `compare` of x, which changes by `step` each time, and y, of outside, holds: NE, or a less
-   * or greater.
+   * The loop continues while `compare` of x, which changes by `step` per iteration, and y, which is invariant, holds:
+   * NE, or a less or greater.
    */
   readonly compare: number;
   readonly x: number;
@@ -84,9 +83,7 @@ export class InductionVariables {
     return v < this.home.length && this.inLoop[this.home[v]] === 1;
   }
 
-  /**
-   * By how much `v`, an integer, changes each time around: 0 if it does not, NaN if not by a constant that is known.
-   */
+  /** The change of `v`, an integer, per iteration: 0 if invariant, NaN if it is not a known constant. */
   step(v: number, depth = DEPTH): number {
     if (!this.defined(v) || this.f.op[v] === CONST) return 0;
     const known = this.#steps.get(v);
@@ -156,7 +153,7 @@ export class InductionVariables {
     return { root: v, distance };
   }
 
-  /** The first test that bounds how often the loop goes around, and its block. */
+  /** The first test that bounds the iteration count, and its block. */
   findTest(): { test: Test; block: number } | undefined {
     const { f, flow } = this;
     const head = this.blocks[0];

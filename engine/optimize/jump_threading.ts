@@ -1,11 +1,11 @@
 /**
- * Branches on what was decided before: a block that does nothing but branch on its parameter, as compilers make of `a
- * && b` and of `x != null && x is T`. In: a function as translated. Out: whoever comes to such a block with a constant
- * goes where that leads, whoever jumps to it with another value branches on that itself; so the walk (gvn.ts) sees one
- * way into what follows, and knows there what was tested.
+ * Jump threading: a block that only branches on its parameter, as compilers generate for `a && b` and for `x != null &&
+ * x is T`. In: a function as translated. Out: an edge that passes a constant to such a block goes directly to the
+ * target that the constant selects; an edge that passes another value branches on that value itself. GVN (gvn.ts) then
+ * sees one way into the target, and knows the tested condition there.
  *
- * A block counts when at least one edge brings a constant, and nothing but its own end uses what it defines. It
- * disappears unless an edge is left that is one of several of its block and brings no constant.
+ * A block is a candidate if at least one edge passes a constant, and only its own end uses its values. It disappears
+ * unless an edge remains that is one of several of its block and passes no constant.
  *
  * Invariant: no block is added and none changes its place, so the order stays a reverse postorder; loops are entered at
  * their headers as before.
@@ -17,7 +17,7 @@ import { compactBlocks, cutEdge } from "./blocks.ts";
 import type { Scratch } from "./scratch.ts";
 
 const { BRANCH, CONST, EQ, JUMP, NE, PARAM, SWITCH, UNWOUND } = OP;
-/** Most instructions of such a block behind its parameters: a zero, a comparison with it, the branch. */
+/** Most instructions of a candidate after its parameters: a zero, a comparison with it, the branch. */
 const MOST = 3;
 
 /** Threads branches of `f`. Returns how many blocks were threaded. */
@@ -56,15 +56,15 @@ export function threadJumps(f: IrFunction, scratch: Scratch): number {
   return threaded;
 }
 
-/** The last block that looks like one to thread, 0 when there is none: most functions have none. */
+/** The last candidate, 0 if there is none: most functions have none. */
 function lastCandidate(f: IrFunction): number {
   for (let k = f.blockCount - 1; k > 0; k--) if (conditionOf(f, k) >= 0) return k;
   return 0;
 }
 
 /**
- * Which parameter of block `k` decides its branch, when it is but a branch on a parameter or on that being zero; else
- * −1.
+ * The parameter of block `k` that decides its branch, if the block only branches on a parameter or on its being zero;
+ * else −1.
  */
 function conditionOf(f: IrFunction, k: number): number {
   const params = f.blockParams[k];
@@ -124,7 +124,7 @@ function linkEdges(f: IrFunction, first: Int32Array, next: Int32Array): void {
   }
 }
 
-/** Does only block `k` itself use what it defines? */
+/** Are the values of block `k` used only inside it? */
 function usedInside(f: IrFunction, k: number, uses: Int32Array): boolean {
   const { a, b, c, op, sched, pool, edgeTo, edgeArgs, blockParams } = f;
   const start = f.blockStart[k], end = f.blockEnd[k];
@@ -149,7 +149,7 @@ function usedInside(f: IrFunction, k: number, uses: Int32Array): boolean {
   return outside === 0;
 }
 
-/** Leads edge `e` past block `k`, whose parameter number `n` decides. Returns false when it must stay. */
+/** Redirects edge `e` past block `k`, whose branch parameter `n` decides. Returns false if the edge must stay. */
 function threadEdge(
   f: IrFunction,
   k: number,

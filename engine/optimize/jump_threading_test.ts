@@ -1,6 +1,5 @@
 /**
- * Branches on constants that were passed to their block, by IR text, and that a chain of a thousand of them takes no
- * time.
+ * Branches on constants that were passed to their block, by IR text; and a chain of a thousand of them stays linear.
  */
 import { Scratch } from "./scratch.ts";
 import { ok } from "node:assert/strict";
@@ -157,7 +156,7 @@ Deno.test("a thousand joins with a hundred arguments each do not multiply", () =
   lines.push(`b0(${values.map((v) => `${v}:i32`).join(" ")}):`, `v${width + 1}:i32 = CONST 0`, `JUMP b1()`);
   let id = width + 2;
   const last = count * 2 + 1;
-  // Each pair of blocks: a way past the branch with a constant, and one to it with a value.
+  // Each pair of blocks: an edge past the branch with a constant, and one to it with a value.
   for (let n = 0; n < count; n++) {
     const k = n * 2 + 1;
     lines.push(`b${k}():`, `BRANCH v1 b${k + 1}(v${width + 1}) b${k === last - 2 ? k + 1 : k + 1}(v2)`);

@@ -1,13 +1,13 @@
 /**
- * Loop-invariant code motion: what a loop computes anew each time from values of outside moves to the block in front of
- * the loop. In: a function and its control flow. Out: the same blocks with another order of instructions.
+ * Loop-invariant code motion: computations of a loop on invariant operands move to the block in front of the loop. In:
+ * a function and its control flow. Out: the same blocks with another order of instructions.
  *
- * Moved are pure operations, loads that cannot fault of classes that the loop does not write, and, from the top of a
- * header up to its first effect, operations that may trap: those would run first thing anyway, so traps keep their
- * order. Not moved is what a selector folds into its users for nothing (integer constants, sums with constants,
- * extensions, comparisons), except along with a check or an access that moves and is made of it; and nothing beyond
- * what registers can hold: per loop and bank a budget counts the values from outside that it uses already. One sweep in
- * block order moves a value out of as many loops as possible at once, since operands come before users.
+ * The pass moves pure operations, loads that cannot fault of classes that the loop does not write, and, from the top of
+ * a header up to its first effect, operations that may trap: those would run first in any case, so traps keep their
+ * order. It does not move operations that selectors fold into their users for free (integer constants, sums with
+ * constants, extensions, comparisons), except together with a check or an access that moves and uses them. Nor does it
+ * exceed the registers: per loop and bank a budget counts the invariant values that the loop already uses. One sweep in
+ * block order moves a value out of as many loops as possible at once, since operands precede users.
  */
 import { type IrFunction, REGION } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
@@ -19,8 +19,8 @@ import { isLoad, type MemoryState } from "./memory_state.ts";
 const { PARAM, RESULT, CONST, JUMP } = OP;
 
 /**
- * What moving an operation is worth: 0 nothing, 1 when registers abound, 2 something, 3 much (even when it must be kept
- * on the stack).
+ * The benefit of moving an operation: 0 none, 1 if registers abound, 2 some, 3 much (even if the value must be kept on
+ * the stack).
  */
 const WORTH: Uint8Array = Uint8Array.from(OP_FLAGS, (flags, op) => {
   if (op === PARAM || op === RESULT || op === OP.UNDEF || op === OP.CONTEXT) return 0;
@@ -34,23 +34,23 @@ const WORTH: Uint8Array = Uint8Array.from(OP_FLAGS, (flags, op) => {
   return (flags & FLAG.PURE) !== 0 ? 1 : 0;
 });
 
-/** What comes along with a check or an access that moves: comparisons, and what addresses are made of. */
+/** Operations that move together with a check or an access: comparisons and address arithmetic. */
 const CARRIED: Uint8Array = Uint8Array.from(
   OP_FLAGS,
   (_, op) =>
     op >= OP.EQ && op <= OP.GE_U || op === OP.ADD || op === OP.SHL || op === OP.EXTEND_U || op === OP.BITCAST ? 1 : 0,
 );
-/** How deep the operands of operands are looked at. */
+/** Depth to which operands are followed. */
 const CARRIED_DEPTH = 5;
 
 /** Registers of a bank (1 general, 2 vector) that values from outside a loop may take. */
 const GENERAL_BUDGET = 10, VECTOR_BUDGET = 12;
-/** What must be left for values of little worth. */
+/** Registers reserved against values of little benefit. */
 const RESERVE = 4;
 
 /**
- * Moves invariants out of loops; `constants`: vector and float constants too. Returns how many constants moved. `flow`
- * and `memory` (what loops write) must be current.
+ * Moves invariants out of loops; `constants`: vector and float constants too. Returns the number of constants moved.
+ * `flow` and `memory` (the classes that loops write) must be current.
  */
 export function hoistInvariants(f: IrFunction, flow: ControlFlow, memory: MemoryState, constants: boolean): number {
   flow.scratch.ensure(f);
@@ -61,8 +61,8 @@ export function hoistInvariants(f: IrFunction, flow: ControlFlow, memory: Memory
 }
 
 /**
- * Can `i` not trap only because of where it stands? A division whose divisor a branch has shown not to be zero, and a
- * load through a pointer that was checked, must not run before that branch or check.
+ * Is it only the position of `i` that keeps it from trapping? A division whose divisor a branch has shown to be
+ * nonzero, and a load through a pointer that was checked, must not run before that branch or check.
  */
 function reliesOnPlace(f: IrFunction, i: number): boolean {
   const { op, ty, b, c, imm } = f;
@@ -190,7 +190,7 @@ class Hoisting {
             continue;
           }
         }
-        // A poll may trap at any time anyway: what moves above it traps no earlier than it could.
+        // A poll may trap at any time: an operation that moves above it traps no earlier than it could.
         if (effect && o !== OP.POLL) clean = false;
       }
     }
@@ -210,7 +210,7 @@ class Hoisting {
   }
 
   /**
-   * The outermost loop that `i` can leave, starting with `loop`; −1 for none. Takes registers in all loops on the way.
+   * The outermost loop that `i` can leave, starting with `loop`; −1 for none. Takes registers in all loops in between.
    */
   #destination(i: number, o: number, worth: number, loop: number, effect: boolean): number {
     const f = this.#f;
@@ -218,7 +218,7 @@ class Hoisting {
     const mask = OP_VALUE_MASK[o];
     const load = isLoad(o);
     const carries = load || o === OP.TRAP_IF ? CARRIED_DEPTH : 0;
-    // Where the operands are: the loops whose header comes after all of them can be left.
+    // Position of the operands: loops whose header comes after all of them can be left.
     let latest = -1;
     if (mask & 1 && f.a[i] !== 0) latest = this.#place(f.a[i], carries);
     if (mask & 2) latest = Math.max(latest, this.#place(f.b[i], carries));
@@ -234,7 +234,7 @@ class Hoisting {
       target = l;
       if (effect) break;
     }
-    // A constant goes all the way or stays: others that bring it along rely on that.
+    // A constant leaves all loops or stays: operations that carry it rely on that.
     if (o === CONST && (target < 0 || this.#front[target] !== this.#place(i))) return -1;
     if (target >= 0 && bank !== 0) {
       for (let l = loop; l >= target; l = loopParent[l]) left[l] = left[l] - 1;
@@ -243,8 +243,8 @@ class Hoisting {
   }
 
   /**
-   * Where operand `v` is at the latest: constants come along, to the outermost loop's front, and down to a depth of
-   * `carries` what is made of operands from outside.
+   * The latest block that defines operand `v`: constants are carried along, to the outermost loop's front, and so are,
+   * down to a depth of `carries`, computations on invariant operands.
    */
   #place(v: number, carries = 0): number {
     const { op, a, b } = this.#f;
@@ -276,8 +276,8 @@ class Hoisting {
   }
 
   /**
-   * Brings operand `v` of what moves to the end of block `to`: a constant further out, anything else there, with what
-   * it is made of.
+   * Moves operand `v` of a moved instruction to the end of block `to`: a constant further out; anything else to `to`,
+   * with its own operands.
    */
   #bring(v: number, to: number): void {
     if (this.#f.op[v] !== CONST) {

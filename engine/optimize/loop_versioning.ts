@@ -1,16 +1,16 @@
 /**
- * Loops without bounds checks (key loop-precheck). In: a function, its loops. Out: in front of an innermost counted
- * loop, a test of how far its accesses will reach; where that is in bounds, a copy of the loop without these checks
- * runs, else the loop as it was.
+ * Bounds-check elimination by loop versioning (key loop-precheck). In: a function, its loops. Out: in front of an
+ * innermost counted loop, a test of how far its accesses will reach; if that is in bounds, a copy of the loop without
+ * these checks runs, else the original loop.
  *
  *     front ──► test ──► test ──► copy of the loop, without checks ──► exits
  *       └────────┴────────┴─────► the loop ─────────────────────────────┘
  *
- * So nothing traps that did not, and what traps does so where it did. Memories only grow, so what was in bounds before
- * the loop stays so; of a shared memory the context's copy of the length counts, which is never too great. What is
- * tested: loop_tests.ts.
+ * Traps are unchanged: none is added, and each happens where it did. Memories only grow, so an access that was in
+ * bounds before the loop stays in bounds; for a shared memory the context's copy of the length counts, which is never
+ * too great. versioning_conditions.ts makes the conditions.
  *
- * Blocks that only the loop leads to get parameters for what the loop computes and they use: both copies pass theirs.
+ * Blocks that only the loop leads to get parameters for the loop's values that they use; both copies pass their own.
  */
 import type { IrFunction } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
@@ -21,10 +21,10 @@ import { type Condition, VersioningConditions } from "./versioning_conditions.ts
 
 const { BOUNDS, BRANCH, CONST, JUMP, PARAM, SWITCH } = OP;
 /**
- * Loops per function, groups per loop, instructions of a loop, of all copies together, of functions that are looked at.
+ * Limits: loops per function, groups per loop, instructions of a loop, of all copies together, of functions considered.
  */
 const MOST_LOOPS = 24, MOST_GROUPS = 6, MOST_COPIED = 200, MOST_GROWTH = 1500, MOST_INSTRUCTIONS = 40_000;
-/** Blocks behind a loop that use what it computes: each is a walk over the function. */
+/** Limit of the exits that use values of the loop: each takes a sweep over the function. */
 const MOST_EXITS = 8;
 /** In BRANCH's hint. */
 const LIKELY = 1;
@@ -98,7 +98,7 @@ class Prechecks {
   readonly #before = new Map<number, number[]>();
   #growth = MOST_GROWTH;
 
-  // Of the loop in hand.
+  // The loop being versioned.
   #head = 0;
   /** The block in front of it. */
   #front = 0;
@@ -140,10 +140,7 @@ class Prechecks {
 
   // What is used behind the loop.
 
-  /**
-   * By exit and value of the loop: what uses it there. Undefined when something uses one that more than one exit leads
-   * to.
-   */
+  /** By exit and value of the loop: the uses there. Undefined if a use is reached from more than one exit. */
   #usesBehind(exits: readonly number[]): Map<number, Set<number>> | undefined {
     const extent = this.#extent, flow = this.#flow;
     const uses = new Map<number, Set<number>>();
@@ -165,7 +162,7 @@ class Prechecks {
     return fine && uses.size <= MOST_EXITS ? uses : undefined;
   }
 
-  /** Replaces what block `k` uses, arguments of its edges included. */
+  /** Replaces the operands of block `k`, arguments of its edges included. */
   #eachUse(k: number, replace: (v: number) => number): void {
     const f = this.#f;
     const { op, a, b, c } = f;
@@ -292,7 +289,7 @@ class Prechecks {
     return leaving;
   }
 
-  /** Gives the exits parameters for what is used behind them. `leaving` are the copy's edges out. */
+  /** Gives the exits parameters for the values used after the loop. `leaving` are the copy's edges out. */
   #join(uses: ReadonlyMap<number, ReadonlySet<number>>, leaving: readonly number[]): void {
     const f = this.#f, flow = this.#flow;
     this.#shareConstants();
@@ -315,7 +312,7 @@ class Prechecks {
     }
   }
 
-  /** Constants that stand in the loop and are used behind it stand in front of it instead, for those. */
+  /** Copies constants of the loop that are used after it to the block in front of it, for those uses. */
   #shareConstants(): void {
     if (this.#constants.size === 0) return;
     const f = this.#f, extent = this.#extent;
@@ -330,8 +327,8 @@ class Prechecks {
   // The end.
 
   /**
-   * Appends blocks to `order`, new ones included. What left a loop that has two copies now lies behind it, since both
-   * lead there.
+   * Appends blocks to `order`, new ones included. Blocks that left a loop which has two copies now come after both,
+   * since both lead there.
    */
   #place(blocks: readonly number[], order: number[]): void {
     const { loopOf, loopEnd } = this.#flow;

@@ -1,5 +1,5 @@
 /**
- * Loops with a test in front: the same results, traps and memory for all starts, ends and steps; which loops get one.
+ * Versioned loops: the same results, traps and memory for all starts, ends and steps; and which loops are versioned.
  */
 import { Statistics } from "../statistics.ts";
 import { equal, ok } from "node:assert/strict";
@@ -152,7 +152,7 @@ Deno.test("which loops get a test in front", () => {
   // Steps by other than powers of two may miss the end, and this index may be anything.
   equal(removedFrom(COUNTED.replace("v29:i32 = CONST 1", "v29:i32 = CONST 3")), 0);
   equal(removedFrom(COUNTED.replace("ADD v4 v29", "AND v4 v29")), 0);
-  // Who goes on with another value than the counter is counted all the same.
+  // A loop that continues with a value other than the counter is counted all the same.
   equal(removedFrom(COUNTED.replace("b1(v30 v25)", "b1(v30 v5)")), 3);
   // Few rounds do not pay; many do.
   equal(removedFrom(COUNTED.replace("b1(v1 v6)", "b1(v6 v6)").replace("NE v30 v2", "NE v30 v20")), 3);

@@ -1,4 +1,4 @@
-/** Loops: what moves out of them, which globals are promoted, how they are laid out. */
+/** Loop passes: which operations move out of loops, which globals are promoted, how loops are placed. */
 import { ALL, becomes } from "./testing/golden_text.ts";
 
 Deno.test("invariants move in front of the loop, traps and written classes stay", () => {
@@ -24,7 +24,7 @@ Deno.test("invariants move in front of the loop, traps and written classes stay"
        BRANCH v16 b1(v16 v21) b2()
      b2():
        RETURN (v14)`,
-    // The load at the top of the header runs unconditionally first: it may move. The one behind the store may not.
+    // The load at the top of the header runs unconditionally first: it may move. The one after the store may not.
     `b0(v1:i32 v2:i32 v3:f64):
        v6:f64 = CONVERT_S v2
        v7:f64 = LOAD context.8[64]

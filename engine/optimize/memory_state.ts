@@ -1,14 +1,13 @@
 /**
- * What the walk of gvn.ts knows about memory at a point of the program: a version number per alias class that changes
- * when something of the class may have been written, and the few most recent accesses, which survive writes beside
- * them.
+ * The state of memory at a program point, for GVN: a version number per alias class, which changes when the class may
+ * have been written, and the most recent accesses, which survive writes beside them.
  *
- * Two loads of one address are equal when the class has the same version at both. Versions: a store bumps its class, a
- * call bumps all but CLASS_CONSTANT; at a join a class keeps its version only if all predecessors agree; at a loop
- * header the classes that the loop writes get a new one. A function's classes are mapped to at most 32 slots in order
- * of appearance; what comes after shares the last slot, which is correct and only less precise. A class that appears
- * late has no common version where paths meet that did not know it yet. CLASS_CONSTANT needs no slot: its version is
- * always 0.
+ * Two loads of one address are equal if the class has the same version at both. Versions: a store bumps its class, a
+ * call bumps all but CLASS_CONSTANT; where paths merge, a class keeps its version only if all predecessors agree; at a
+ * loop header, the classes that the loop writes get a new one. A function's classes are mapped to at most 32 slots in
+ * order of appearance; the remaining classes share the last slot, which is correct and only less precise. A class that
+ * first appears after some of the merging paths have no common version for it. CLASS_CONSTANT needs no slot: its
+ * version is always 0.
  */
 import { grown } from "../base/columns.ts";
 import { CLASS_CONSTANT, CLASS_SIZES, type IrFunction } from "../ir/function.ts";
@@ -22,7 +21,7 @@ const RECENT = 8;
 const MEMORY = FLAG.READS | FLAG.WRITES | FLAG.CALLS;
 const { LOAD, LOAD32_U, STORE, STORE32 } = OP;
 
-/** Bytes that a narrow access touches, by operation; 0 for those whose type says. */
+/** Bytes that a narrow access touches, by operation; 0 for those whose type determines the width. */
 const ACCESS_BYTES: Uint8Array = (() => {
   const bytes = new Uint8Array(256);
   bytes[OP.LOAD8_S] = bytes[OP.LOAD8_U] = bytes[OP.STORE8] = 1;
@@ -63,7 +62,7 @@ export class MemoryState {
   recentCount = 0;
   #recentNext = 0;
 
-  /** Surveys what the blocks of `f` read and write. `flow` gives the loops. */
+  /** Collects the reads and writes of the blocks of `f`. `flow` gives the loops. */
   prepare(f: IrFunction, flow: ControlFlow): void {
     for (let s = 0; s < this.slots; s++) this.#slotOf[this.#classOf[s]] = 0;
     for (let n = 0; n < this.#sharedCount; n++) this.#slotOf[this.#shared[n]] = 0;
@@ -83,7 +82,7 @@ export class MemoryState {
     if (flow.loopCount > 0) this.#surveyLoops(f, flow);
   }
 
-  /** What loops write: only their blocks need to be looked at. */
+  /** Collects the writes of loops; only their blocks are scanned. */
   #surveyLoops(f: IrFunction, flow: ControlFlow): void {
     const writes = this.#writes;
     const { op, c, sched, blockStart, blockEnd } = f;
@@ -219,7 +218,8 @@ export class MemoryState {
 
   /**
    * Store `i` writes `bytes` bytes: its class gets a new version, and recent accesses of the class stay known only if
-   * they are beside it (the same base value and disjoint offsets, which do not wrap: see REGION in ir/function.ts).
+   * they are disjoint (the same base value and offset ranges that do not overlap or wrap: see REGION in
+   * ir/function.ts).
    */
   store(f: IrFunction, i: number, bytes: number): void {
     const aliasClass = f.c[i] >>> 8;

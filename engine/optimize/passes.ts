@@ -1,6 +1,6 @@
 /**
- * The middle of the compiler: an IrFunction as translated in, the same function improved out, ready for instruction
- * selection. The list of passes is `optimize`; each comment says what has to come before it and why.
+ * The optimizer: an IrFunction as translated in, the same function improved out, ready for instruction selection. The
+ * list of passes is `optimize`; each comment gives the reason for a pass's place in it.
  */
 import type { IrFunction } from "../ir/function.ts";
 import type { OptimizationSet } from "../optimizations.ts";
@@ -42,24 +42,24 @@ export function optimize(
     boundsFacts: optimizations["bounds-facts"],
     manyBounds: optimizations["multi-bounds-cert"],
   };
-  // Before the walk, which then knows on each way what was decided on it.
+  // Before GVN, which then knows the decided condition on each path.
   if (threadJumps(f, flow.scratch) > 0) afterPass?.("thread-branches", f);
   flow.compute(f);
-  // First the walk: it finds the constants that make code dead, and the equal arguments that make parameters dead.
+  // GVN first: it finds the constants that make code dead, and the equal arguments that make parameters dead.
   if (gvn.run(f, flow, options, statistics)) {
     compactBlocks(f, flow.scratch);
     flow.computeLoops(f);
   }
   afterPass?.("gvn", f);
-  // Dead code before tidying: blocks become empty, and joins lose the parameters that stop their jumps from being
-  // threaded.
+  // Dead code before the blocks are simplified: blocks become empty, and merge points lose the parameters that prevent
+  // their jumps from being threaded.
   removeDeadCode(f, flow);
   afterPass?.("dead-code", f);
   tidyBlocks(f, flow);
   afterPass?.("blocks", f);
   if (flow.loopCount > 0) {
-    // Loops after tidying, which leaves the block in front of each loop to move things to. Promotion before motion: the
-    // parameters it adds are part of what the registers of a loop must hold.
+    // Loops after that, which leaves the block in front of each loop for moved code. Promotion before motion: the
+    // parameters it adds occupy registers of the loop.
     memory.prepare(f, flow);
     if (promoteGlobals(f, flow, memory) > 0) {
       afterPass?.("promote", f);

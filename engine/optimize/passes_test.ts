@@ -1,5 +1,6 @@
 /**
- * All passes over random functions: every pass keeps the invariants and what the world sees, whatever is switched on.
+ * All passes over random functions: every pass keeps the invariants and the observable behaviour, with any set of
+ * optimizations.
  */
 import { Statistics } from "../statistics.ts";
 import { noneBut } from "../testing/optimizations.ts";

@@ -1,14 +1,14 @@
 /**
  * Global promotion: a mutable global (or the thread's fuel) that a loop without calls reads and writes becomes an SSA
- * value inside the loop. In: a function, its loops and what they write. Out: the loop's reads are gone; a read in front
- * of the loop and block parameters carry the value.
+ * value inside the loop. In: a function, its loops and the classes that they write. Out: the loop's reads are gone; a
+ * read in front of the loop and block parameters carry the value.
  *
  * Writes stay where they are, so a trap or an exit at any point finds every global with its exact value, and nothing
- * has to be done after the loop. What is gained is the latency of reading back what the iteration before has written.
+ * has to be written back after the loop. The gain is the latency of reading the value that the preceding iteration
+ * wrote.
  *
  * The control flow is structured, so one forward sweep over the loop's blocks is enough: a header of a loop that writes
- * gets a parameter, another block gets one where its predecessors disagree (those that turn out unused die in
- * dead_code.ts).
+ * gets a parameter, another block gets one where its predecessors disagree (unused ones are removed by dead_code.ts).
  */
 import { CLASS_CONSTANT, type IrFunction, REGION, region } from "../ir/function.ts";
 import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
@@ -49,8 +49,8 @@ export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryS
 }
 
 /**
- * Does access `i` touch a cell that is mapped for as long as the context is: a slot of the context, or, at a constant
- * offset, what a constant of the context points at (an imported global's cell, the thread's fuel)?
+ * Does access `i` touch a cell that is mapped as long as the context is: a slot of the context, or, at a constant
+ * offset, the target of a constant of the context (an imported global's cell, the thread's fuel)?
  */
 function isCell(f: IrFunction, i: number): boolean {
   const kind = f.c[i] & 0xff;
@@ -63,12 +63,12 @@ class Promotion {
   readonly #f: IrFunction;
   readonly #flow: ControlFlow;
   readonly #memory: MemoryState;
-  /** Loops and region words that were looked at already, as pairs. */
+  /** Loops and region words already considered, as pairs. */
   readonly #tried: number[] = [];
   tries = 0;
   /** What replaces a removed read. */
   readonly #replaced = new Map<number, number>();
-  /** By block of the range that is looked at: 1 when it belongs to the loop. */
+  /** By block of the current range: 1 if it belongs to the loop. */
   readonly #member: Uint8Array;
   /** By block: parameters to add, reads to append. */
   readonly #params = new Map<number, number[]>();
@@ -94,7 +94,7 @@ class Promotion {
     return found;
   }
 
-  /** The only block that enters the loop of `head`, if it does nothing but that; else −1. */
+  /** The only block that enters the loop of `head`, if it only jumps; else −1. */
   #front(head: number): number {
     const { predStart, predEdge } = this.#flow;
     const f = this.#f;

@@ -1,13 +1,13 @@
 /**
- * The shape and order of trees: pure values that one other of their block uses. In: a function in its last form but for
- * the layout. Out: the same values in an order that needs fewer registers.
+ * Reassociation: the shape and order of expression trees, that is, of pure values with one use, in the same block. In:
+ * a function in its final form except for block placement. Out: the same values in an order that needs fewer registers.
  *
- * assoc-tree: a tree of one associative operation on integers becomes a chain, (a + b) + (c + d) → ((a + b) + c) + d,
- * in the order in which its leaves are computed: one register holds what has been added up. tree-order: of two operands
- * that are computed one after the other, the one that needs more registers comes first, as long as nothing else stands
- * between (Sethi and Ullman 1970).
+ * assoc-tree: a tree of one associative integer operation becomes a chain, (a + b) + (c + d) → ((a + b) + c) + d, in
+ * the order in which its leaves are computed, so that one register holds the partial result. tree-order: of two
+ * operands that are computed consecutively, the one that needs more registers is computed first, provided that nothing
+ * else comes in between (Sethi and Ullman 1970).
  *
- * Integers wrap, so any shape gives the same bits; nothing but pure operations changes its place.
+ * Integers wrap, so any shape gives the same bits; only pure operations change their place.
  */
 import type { IrFunction } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
@@ -15,10 +15,10 @@ import { TY } from "../ir/types.ts";
 import type { Scratch } from "./scratch.ts";
 
 const { ADD, AND, CONST, MUL, OR, PARAM, RESULT, XOR } = OP;
-/** Fewest leaves of a chain; how deep trees are looked at. */
+/** Fewest leaves of a chain; depth to which trees are followed. */
 const FEWEST_LEAVES = 3, DEPTH = 24;
 
-/** Orders trees of `f`; returns how many chains were made, and how often operands changed places. */
+/** Reorders trees of `f`; returns the number of chains made and of operands exchanged. */
 export function reassociate(
   f: IrFunction,
   scratch: Scratch,
@@ -36,7 +36,7 @@ export function reassociate(
 
 class Trees {
   readonly #f: IrFunction;
-  /** By value: number of uses; place in the order, −1 outside the block in hand. */
+  /** By value: number of uses; position in the order, −1 outside the current block. */
   readonly #uses: Int32Array;
   readonly #place: Int32Array;
 
@@ -67,9 +67,7 @@ class Trees {
     }
   }
 
-  /**
-   * Is `v` computed in the block in hand for one other value only, by an operation that may stand anywhere before that?
-   */
+  /** Is `v` computed in the current block for one other value only, by an operation that may move up to its use? */
   #isInner(v: number): boolean {
     const o = this.#f.op[v];
     return this.#place[v] >= 0 && this.#uses[v] === 1 && (OP_FLAGS[o] & FLAG.PURE) !== 0 && o !== CONST &&
@@ -127,14 +125,16 @@ class Trees {
     return first || second || (nodes.length > between && between > before);
   }
 
-  /** Makes a chain of `nodes` over `leaves`: a node stands behind the leaf that it adds, constants are added last. */
+  /**
+   * Makes a chain of `nodes` over `leaves`: a node comes right after the leaf that it adds; constants are added last.
+   */
   #chain(k: number, leaves: number[], nodes: number[]): void {
     const f = this.#f;
     const { op, a, b, sched, blockStart, blockEnd } = f;
     const place = this.#place;
     const rank = (v: number) => op[v] === CONST ? f.schedCount : place[v];
     leaves.sort((x, y) => rank(x) - rank(y));
-    // The root is last in the order, and keeps its place there; the others go where their leaf is.
+    // The root is last in the order and keeps its position; the others move to their leaf.
     nodes.sort((x, y) => place[x] - place[y]);
     const root = nodes.at(-1)!;
     const after = new Map<number, number[]>();
@@ -176,7 +176,7 @@ class Trees {
       const middle = this.#start(y, s, DEPTH);
       const first = middle < 0 ? -1 : this.#start(x, middle, DEPTH);
       if (first < 0) continue;
-      // Constants stand before both: they are made where they are used.
+      // Constants come before both: selection makes them where they are used.
       const segment = sched.slice(first, s), cut = middle - first;
       const isConstant = (v: number) => op[v] === CONST;
       const list = [
@@ -202,10 +202,7 @@ class Trees {
     return x === y && x > 0 ? x + 1 : Math.max(x, y, 1);
   }
 
-  /**
-   * Where the instructions of tree `v`, which end in front of `end`, begin, if nothing but constants stands among them;
-   * −1 if something does.
-   */
+  /** Start of the instructions of tree `v`, which end before `end`, if only constants are among them; −1 otherwise. */
   #start(v: number, end: number, depth: number): number {
     const { op, a, b, c, sched } = this.#f;
     let s = end - 1;

@@ -1,4 +1,4 @@
-/** Trees: chains of associative operations, and the order of operands. */
+/** Reassociation: chains of associative operations, and the order of operands. */
 import { Statistics } from "../statistics.ts";
 import { equal, ok } from "node:assert/strict";
 import { parseFunction } from "../ir/parse.ts";
@@ -103,15 +103,14 @@ Deno.test("nothing changes its place around what is not pure", () => {
 });
 
 /**
- * A function of random trees: operands are mostly values that nobody has used yet, with loads, stores and calls in
- * between.
+ * A function of random trees: operands are mostly values without a use yet, with loads, stores and calls in between.
  */
 function randomTrees(seed: number): string {
   const random = randomNumbers(seed);
   const lines: string[] = [];
   const fresh: number[] = [];
   let next = 5;
-  // From a stack, as code of a stack machine comes, or what anybody may use.
+  // Operands from a stack, as in translated code, or any value in scope.
   const operand = () => fresh.length > 0 && random(5) > 1 ? fresh.pop()! : 1 + random(random(4) === 0 ? next - 1 : 4);
   const operations = random(2) === 0 ? ["ADD", "ADD", "XOR"] : ["MUL", "AND", "OR", "SUB", "XOR"];
   while (next < 60) {

@@ -1,7 +1,6 @@
 /**
  * The interface between global value numbering (gvn.ts) and the rewrite rules that it applies (simplify.ts, divide.ts):
- * the function, the conditions that hold where the instruction is, and the creation of further instructions in front of
- * it.
+ * the function, the conditions that hold at the instruction, and the creation of further instructions in front of it.
  */
 import type { IrFunction } from "../ir/function.ts";
 import type { DominatingConditions } from "./dominating_conditions.ts";

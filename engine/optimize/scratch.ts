@@ -1,9 +1,9 @@
 /**
  * Working columns that the passes share, so that compiling a function allocates nothing: by value, by block and by
  * edge. They belong to the ControlFlow of one compilation (cfg.ts). A pass owns a column from its start to its end and
- * expects no contents except where its own header says so.
+ * expects no contents unless its own header says so.
  *
- * Columns only grow, between passes: `ensure` first, then hoist them into locals.
+ * Columns grow only between passes: `ensure` first, then hoist them into locals.
  */
 import type { IrFunction } from "../ir/function.ts";
 

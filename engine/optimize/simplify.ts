@@ -3,9 +3,8 @@
  * equal value that exists or was made, or the instruction itself, possibly changed in place into a cheaper form.
  *
  * Every rule is exact for all operand values: integers wrap, floats keep every bit (so no rule touches an arithmetic
- * NaN), and a trap is only dropped where it cannot happen. The translator's builder has the same identities; here they
- * meet operands that only this walk knows. Division by constants: Granlund and Montgomery, "Division by Invariant
- * Integers", 1994, in 64-bit products.
+ * NaN), and a trap is dropped only where it cannot happen. The translator's builder has the same identities; here they
+ * apply to operands that only GVN knows. Division by constants: divide.ts.
  */
 import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
 import type { IrFunction } from "../ir/function.ts";
@@ -156,7 +155,7 @@ function fold(rewrite: Rewriting, i: number, op: number): number {
 }
 
 /**
- * Applies the rules of `op` once: an equal value, `i` when there is nothing more to do, 0 when it was rewritten in
+ * Applies the rules of `op` once: returns an equal value, `i` if no rule applies any more, 0 if it was rewritten in
  * place.
  */
 function rules(rewrite: Rewriting, i: number, op: number): number {
@@ -564,7 +563,7 @@ function selectRules(rewrite: Rewriting, i: number): number {
   return i;
 }
 
-// Floats: only what is exact in every bit.
+// Floats: only rules that are exact in every bit.
 
 function floatRules(rewrite: Rewriting, i: number, o: number): number {
   const f = rewrite.f;

@@ -1,4 +1,4 @@
-/** Rewrite rules: results over interesting operands, and the forms that the rules reach. */
+/** Rewrite rules: results over corner-case operands, and the forms that the rules produce. */
 import { Statistics } from "../statistics.ts";
 import { equal, ok } from "node:assert/strict";
 import { IrFunction } from "../ir/function.ts";
@@ -122,7 +122,7 @@ for (const [ty, name] of [[TY.I32, "i32"], [TY.I64, "i64"]] as const) {
             const before = withConstant(op, ty, lo, hi, flip);
             const after = withConstant(op, ty, lo, hi, flip);
             optimize(after, ALL, new Statistics());
-            // All words for divisions, whose multipliers are the delicate part; a few for the others.
+            // All words for divisions, whose multipliers need the most care; a few for the others.
             const step = op >= OP.DIV_S && op <= OP.REM_U ? 1 : 5;
             for (let n = lo & 1; n < WORDS.length; n += step) {
               const x = WORDS[n];

@@ -1,7 +1,6 @@
 /**
  * Upper bounds of unsigned values, from the shape of their computation: how many low bits of a value can be set. In: a
- * value. Out: a number of bits, the type's width when nothing is known. Looks a few operations deep, never through
- * block parameters.
+ * value. Out: a number of bits, the type's width if nothing is known. Follows a few operations, never block parameters.
  */
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";

@@ -1,10 +1,10 @@
 /**
- * What is tested in front of a loop before its copy without checks may run (loop_versioning.ts). In: a loop, the test
- * that bounds how often it goes around, its groups of accesses. Out: conditions, each with the instructions that it
- * takes, in order; constants are folded.
+ * Conditions of loop versioning: tests in front of a loop whose success permits its copy without checks
+ * (loop_versioning.ts). In: a loop, the test that bounds its iteration count, its groups of accesses. Out: conditions,
+ * each with the instructions that it takes, in order; constants are folded.
  *
- * All sums and products are of 64 bits and stay far from their limits: steps, distances and offsets are bounded
- * (induction_variables.ts), counts and 64-bit addresses by conditions. So an address that wraps around is out of bounds
+ * All sums and products are 64-bit and cannot overflow: steps, distances and offsets are bounded
+ * (induction_variables.ts), counts and 64-bit addresses by conditions. An address that wraps is therefore out of bounds
  * here.
  */
 import { CONTEXT, MEMORY } from "../abi/context_layout.ts";
@@ -18,7 +18,7 @@ const { ADD, AND, CONST, DIV_U, EQ, EXTEND_S, EXTEND_U, LOAD, MUL, NE, PARAM, SH
 const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S, GE_U } = OP;
 /** Fewest times around, if that is known, for which the tests pay. */
 const FEWEST_ROUNDS = 6;
-/** A loop of a 64-bit count goes around less often than 2 to this power, or is not for us. */
+/** Loops with a 64-bit count are versioned only up to 2 to this power iterations. */
 const COUNT_BITS = 40;
 
 /** A condition, an i32 that is not zero where it holds, and the instructions in front of it that are new. */
@@ -36,7 +36,7 @@ export class VersioningConditions {
   readonly #extent: InductionVariables;
   readonly #entry: number;
   #list: number[] = [];
-  /** By value of the loop: what it is the first time around. By operation and operands: what was made. */
+  /** By value of the loop: its value in the first iteration. By operation and operands: the value made. */
   readonly #first = new Map<number, number>();
   readonly #made = new Map<string, number>();
 
@@ -124,7 +124,7 @@ export class VersioningConditions {
     for (const group of groups) this.#demandGroup(group, group.tested ? last : beyond);
   }
 
-  /** Demands that what `v` extends has not left its range after `rounds` rounds. */
+  /** Requires that the operand of extension `v` has not left its range after `rounds` iterations. */
   #demandExtension(v: number, rounds: number): void {
     const change = this.#make(MUL, TY.I64, rounds, this.#number(this.#extent.step(v)));
     let value = this.#make(ADD, TY.I64, this.#atFirst(v), change);

@@ -1,12 +1,11 @@
 /**
  * A model machine for tests of passes: runs an IrFunction over a small memory and context by ir/eval.ts. In: a
- * function, its arguments as bit patterns. Out: everything that the world can see of the run, as one string: result or
- * trap, calls with their arguments, memory and context at the end. Two functions mean the same when these strings are
- * equal.
+ * function, its arguments as bit patterns. Out: everything observable of the run, as one string: result or trap, calls
+ * with their arguments, memory and context at the end. Two functions are equivalent if these strings are equal.
  *
- * Calls are answered by a hash of what they got, and change memory, globals and sizes. A NaN of arithmetic counts as
- * one value, whatever its bits. In explicit mode an access out of bounds that no BOUNDS caught is an error of the test,
- * not a trap.
+ * Calls return a hash of their arguments, and change memory, globals and sizes. A NaN of arithmetic counts as one
+ * value, whatever its bits. In explicit mode an access out of bounds that no BOUNDS caught is an error of the test, not
+ * a trap.
  */
 import { CONTEXT, MEMORY } from "../../abi/context_layout.ts";
 import { EVAL_NAN, EVAL_UNKNOWN, evalHi, evalLo, evaluate } from "../../ir/eval.ts";
@@ -22,7 +21,7 @@ const CONTEXT_BYTES = 256;
 /** Context offsets from here on are of class CLASS_SIZES: calls change them, stores do not. */
 const SIZES_OFFSET = 192;
 
-/** Where the context has the length of memory 0: what lies there otherwise is of other classes. */
+/** Offset of the length of memory 0 in the context; other offsets belong to other classes. */
 const LENGTH_OFFSET = CONTEXT.SIZE + MEMORY.LENGTH;
 const LENGTH_REGION = region(REGION.CONTEXT, CLASS_SIZES);
 
@@ -206,7 +205,7 @@ function digest(bytes: Uint8Array): string {
   return (h >>> 0).toString(16);
 }
 
-/** Runs `f` and says what could be seen of it, and how many instructions it took. */
+/** Runs `f`; returns the observable effects and the number of instructions executed. */
 export function observe(
   f: IrFunction,
   args: readonly [number, number][],
@@ -217,7 +216,7 @@ export function observe(
   return { seen, steps: machine.steps };
 }
 
-/** The region word for the context at `offset`: each 16 bytes are a class of their own, as globals are. */
+/** The region word for the context at `offset`: each 16 bytes are a class of their own, like globals. */
 export function contextClass(offset: number): number {
   return offset >= SIZES_OFFSET ? CLASS_SIZES : 8 + (offset >> 4);
 }

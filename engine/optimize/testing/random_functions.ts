@@ -2,8 +2,8 @@
  * Random functions for tests of passes, from a seed: structured control (conditionals, loops that end, switches, early
  * exits), all pure operations, accesses of memory and context, calls and traps. In: a seed. Out: a valid IrFunction.
  *
- * Every block takes all variables as parameters, which is correct and as redundant as can be; values also see each
- * other across blocks where they dominate.
+ * Every block takes all variables as parameters, which is correct and maximally redundant; values are also used across
+ * blocks where they dominate.
  */
 import { boundsWord, IrFunction, REGION, region } from "../../ir/function.ts";
 import { BLOCK_LOOP, CLASS_MEMORY0 } from "../../ir/function.ts";
@@ -252,7 +252,7 @@ export class ProgramMaker {
         if (ty === TY.I64) return this.#keep(ty, this.#emit(OP.EXTEND32_S, ty, this.#latest(ty)));
         return this.#keep(ty, this.#emit(OP.BITCAST, ty, this.#value(TY.F32)));
       default: {
-        // Chains with constants are what most rewrite rules look for.
+        // Chains with constants are the patterns of most rewrite rules.
         const a = this.#latest(ty);
         const b = this.#random(2) ? this.#constant(ty) : this.#value(ty);
         const op = OP[this.#pick(BINARY)];
@@ -276,7 +276,7 @@ export class ProgramMaker {
     return v;
   }
 
-  /** An address worth using again: the last in scope that is a sum or a mask. */
+  /** An address to use again: the last value in scope that is a sum or a mask. */
   get #scopeAddress(): number {
     const scope = this.#scope[TY.I32];
     for (let n = scope.length - 1; n >= 0 && n > scope.length - 8; n--) {
@@ -343,7 +343,7 @@ export class ProgramMaker {
     this.#keep(TY.I64, this.#emit(OP.CALL, TY.I64, this.#list(args), 2, this.#random(3), 0));
   }
 
-  /** Runs `body` in a scope of its own: values that it defines are not seen afterwards. */
+  /** Runs `body` in a scope: values that it defines are not visible afterwards. */
   #scoped(body: () => void): void {
     const sizes = this.#scope.map((values) => values.length);
     body();
