@@ -1,6 +1,6 @@
 /**
- * Where the parameters or results of a signature travel: registers in order, as many as the convention has of each
- * bank, then the overflow buffer.
+ * ABI argument locations: where the parameters or results of a signature are passed. Registers in order, as many as the
+ * convention has in each bank, then the overflow buffer.
  */
 import { TY_BANK } from "../ir/types.ts";
 
@@ -9,7 +9,7 @@ const FIRST_VECTOR = 32;
 
 /**
  * A function from a list of types to physical registers, −1 for the overflow buffer: `general` in this order, and the
- * first `vectors` vector registers. Lists are remembered, for every call asks for that of its signature.
+ * first `vectors` vector registers. Results are cached by list, since every call asks for those of its signature.
  */
 export function argumentLocations(general: readonly number[], vectors: number): (types: Uint8Array) => Int8Array {
   const known = new WeakMap<Uint8Array, Int8Array>();

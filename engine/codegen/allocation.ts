@@ -1,18 +1,19 @@
 /**
- * What a register allocator hands to emission, for one VCode: a location per operand, and an ordered list of edits
- * (moves, reloads, spills, repeated constants) between instructions and on edges. Both allocators produce it; the
- * checker (regalloc/check_allocation.ts) proves it in tests.
+ * The result of register allocation for one VCode: a location per operand, and an ordered list of edits (moves,
+ * reloads, spills, repeated constants) between instructions and on edges. The checker (regalloc/check_allocation.ts)
+ * verifies it in tests.
  *
  * Locations: ≥ 0 a physical register (0-31 general, 32-63 vector); < 0 the stack slot −1 − location. Slots are 8-byte
- * cells (a v128 takes two, aligned to 16); slot s lies s × 8 bytes above the frame's lowest slot. Only of the slots
- * from `halfFirst` on, `halfCount` are halves of cells, for values of 4 bytes; then `slotOffset` says where slots lie.
+ * cells (a v128 takes two, aligned to 16); slot s is s × 8 bytes above the frame's lowest slot. Only the slots from
+ * `halfFirst` on, `halfCount` of them, are halves of cells, for values of 4 bytes; `slotOffset` gives the offset of any
+ * slot.
  */
 export class Allocation {
   /** Location per operand word, parallel to VCode.operands. A tied USE has its REUSE def's register. */
   location: Int32Array = new Int32Array(4096);
   /**
-   * 1 per instruction that need not be emitted: a repeatable one (VCode.vregRemat) whose result nobody reads where it
-   * stands. Its def still has a register of its own at that point, so that emitting it anyway is merely wasteful.
+   * 1 per instruction that need not be emitted: a repeatable one (VCode.vregRemat) whose result is not read at that
+   * point. Its def still has a register of its own there, so that emitting it anyway is merely wasteful.
    */
   skip: Uint8Array = new Uint8Array(1024);
   /** Number of slots in the frame: of 8 bytes, but for the halves. */
@@ -32,8 +33,7 @@ export class Allocation {
   /**
    * Edits, in execution order. Those of instructions are sorted by `editAt` = 2 × instruction (before it) or + 1 (after
    * it; never after a block's last instruction; the linear scan makes only the former). Both ends may be slots: the
-   * target then goes through its scratch register, as it does when it repeats an instruction whose result belongs in a
-   * slot.
+   * target then uses its scratch register, as it does to repeat an instruction whose result belongs in a slot.
    */
   editAt: Int32Array = new Int32Array(1024);
   /** Source location, meaningless when editRemat is not 0. */

@@ -1,10 +1,10 @@
 /**
- * Control-flow facts that emission needs of a function's blocks: where jumps really lead, how often blocks are entered,
- * and where the prologue belongs.
+ * Control-flow facts about a function's blocks for emission: final targets of jumps, numbers of predecessors, and the
+ * places of the prologue.
  *
- * The prologue (stack check and frame) stands in front of the first block, or, if the function can return before it
- * needs a frame, at the heads of the blocks where the part without a frame is left ("shrink-wrapping"). That part is a
- * tree: every block of it but the first has one predecessor, and so has every block that it leads to.
+ * The prologue (stack check and frame) is in front of the first block or, if the function can return before it needs a
+ * frame, at the heads of the blocks where the frameless part ends (shrink wrapping). The frameless part is a tree: all
+ * its blocks but the first have one predecessor, and so has every block that it leads to.
  */
 import type { FunctionEmission } from "./emission.ts";
 import { PSEUDO } from "./pseudo_ops.ts";
@@ -12,25 +12,25 @@ import { operandRole, ROLE, type VCode } from "./vcode.ts";
 
 /** Longest chain of blocks that only jump that is followed. */
 const MAX_CHAIN_OF_JUMPS = 16;
-/** Most spills that wait for the prologue: each is looked for in every block without a frame. */
+/** Limit of the spills that wait for the prologue: each is looked up in every block without a frame. */
 const MAX_DEFERRED = 16;
 /** Most copies of the prologue. */
 const MAX_PROLOGUES = 3;
 
 export class BlockEnds {
-  /** Where a jump to the block really goes: another block if this one only jumps. */
+  /** Final target of a jump to the block: another block if this one only jumps. */
   target: Int32Array = new Int32Array(64);
   #final: Int32Array = new Int32Array(64);
   /** The block's first edit, or the first one after it. */
   firstEdit: Int32Array = new Int32Array(64);
   /** Number of edges into the block. */
   predecessors: Int32Array = new Int32Array(64);
-  /** Edge, plus one, whose moves stand at the block's head; 0 none. */
+  /** Edge, plus one, whose moves are at the block's head; 0 none. */
   headEdge: Int32Array = new Int32Array(64);
   emitted: Uint8Array = new Uint8Array(64);
   /** 1: the block runs without a frame. */
   frameless: Uint8Array = new Uint8Array(64);
-  /** 1: the prologue stands at the block's head. */
+  /** 1: the block begins with the prologue. */
   prologue: Uint8Array = new Uint8Array(64);
   /**
    * Edits of block 0 that are made after the prologue instead: spills of registers that keep their values until then.
@@ -98,7 +98,7 @@ export class BlockEnds {
       while (i < last && skip[i] !== 0) i++;
       if (i === last) this.target[k] = edgeTo[edge];
     }
-    // Follow chains of such blocks; one that goes round in a circle, or on and on, stays as it is.
+    // Follow chains of such blocks; a circular or very long chain stays as it is.
     for (let k = 0; k < blockCount; k++) {
       let to = this.target[k];
       for (let step = 0; step < MAX_CHAIN_OF_JUMPS && this.target[to] !== to; step++) to = this.target[to];
@@ -146,7 +146,7 @@ export class BlockEnds {
     this.prologue.fill(0, 0, v.blockCount);
   }
 
-  /** Does every deferred spill's register keep its value wherever there is no frame? */
+  /** Does every deferred spill's register keep its value in all frameless blocks? */
   #spillsKeep(e: FunctionEmission): boolean {
     if (this.deferred.length > MAX_DEFERRED) return false;
     for (const edit of this.deferred) {
@@ -190,8 +190,8 @@ export class BlockEnds {
 }
 
 /**
- * Does block `k` write `register`, in code or in moves of its edges? Only what follows edit `after` counts, if that is
- * not −1. `firstEdit` is the first edit that counts.
+ * Does block `k` write `register`, in code or in moves of its edges? Only edits after `after` count, unless it is −1.
+ * `firstEdit` is the first edit that counts.
  */
 function writes(e: FunctionEmission, k: number, register: number, after: number, firstEdit: number): boolean {
   const { v, allocation } = e;

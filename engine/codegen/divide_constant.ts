@@ -1,8 +1,8 @@
 /**
  * Division of 64-bit integers by constants: the high half of a product with a magic number, and shifts (Granlund and
- * Montgomery, "Division by Invariant Integers using Multiplication", 1994). Divisors of 32-bit integers were reduced in
- * the middle end, where the product fits 64 bits. Powers of two, 0 and ±1 are left to other rules. In: a division and
- * the few instructions that it is made of (DivisionRules), which a backend writes. Out: the quotient, or what is left.
+ * Montgomery, "Division by Invariant Integers using Multiplication", 1994). Divisions of 32-bit integers were reduced
+ * in the optimizer, where the product fits 64 bits. Powers of two, 0 and ±1 have other rules. In: a division and the
+ * few instructions that it needs (DivisionRules), which a backend provides. Out: the quotient or the remainder.
  *
  * For N-bit n, the quotient is floor(M × n / 2^p) if 2^p ≤ M × d ≤ 2^p + 2^(p − N).
  */
@@ -62,7 +62,7 @@ function isPowerOfTwo(d: bigint): boolean {
   return (d & (d - 1n)) === 0n;
 }
 
-/** What division is made of: each returns the vreg of its result, all are 64 bits wide. */
+/** Instructions of a division: each returns the vreg of its result; all are 64 bits wide. */
 export interface DivisionRules<S extends LoweringContext> {
   /** High half of n × m, signed or not. */
   highProduct(s: S, signed: boolean, n: number, m: number): number;
@@ -108,7 +108,7 @@ function signedQuotient<S extends LoweringContext>(s: S, rules: DivisionRules<S>
   return d > 0n ? rules.subtract(s, floor, sign) : rules.subtract(s, sign, floor);
 }
 
-/** Selects DIV_* or REM_* `id` by a constant, if it is one that this file knows. */
+/** Selects DIV_* or REM_* `id` by a constant, if this file covers the constant. */
 export function selectDivisionByConstant<S extends LoweringContext>(
   s: S,
   id: number,

@@ -1,7 +1,7 @@
 /**
- * Code of one function while it is being emitted: the backend's bytes or words without (some of) its branches, plus
- * fixups, in ascending order of position, that say what stands between and at them: labels, branches, alignment, sites,
- * relocations. The backend's branch_relaxation.ts turns both into final code with every branch in its shortest form.
+ * The code of one function during emission: the backend's bytes or words without (some of) its branches, plus fixups,
+ * in ascending order of position, that describe the rest: labels, branches, alignment, sites, relocations.
+ * branch_relaxation.ts turns both into final code with every branch in its shortest form.
  *
  * Labels: block k has label k; further ones come from `newLabel`. Out-of-line code (trap calls, slow paths) is queued
  * and emitted after the last block.
@@ -14,21 +14,24 @@ import type { MachineCode } from "./machine_code.ts";
 import type { CodegenContext } from "./target.ts";
 import type { VCode } from "./vcode.ts";
 
-/** Kinds of fixups that all backends have, with what x, y, z, w mean. Those up to ALIGN decide where code goes. */
+/**
+ * Kinds of fixups that all backends have, with the meaning of x, y, z, w. Those up to ALIGN determine positions of
+ * code.
+ */
 export const FIXUP = {
   /** x = label. */
   LABEL: 0,
-  /** An unconditional branch stands here. x = label. */
+  /** An unconditional branch at this position. x = label. */
   JUMP: 1,
   /** x = label; the rest is the backend's. */
   BRANCH: 2,
   /** x = boundary (a power of two), y = 1 to fill with no-operations, 0 with zeros. */
   ALIGN: 3,
-  /** The 32-bit word at the mark is label x minus label y. */
+  /** The 32-bit word at the fixup is label x minus label y. */
   DIFFERENCE: 4,
   /**
-   * x = frame, y = position, z = inline site, w = 1 if a saved context lies above the return address, + 2 × (label of
-   * the landing + 1).
+   * x = frame, y = position, z = inline site, w = 1 if a saved context is above the return address, + 2 × (label of the
+   * landing pad + 1).
    */
   CALL_SITE: 5,
   /** x = frame, y = position, z = inline site, w = code. */
@@ -50,7 +53,7 @@ export const OUT_OF_LINE = {
   CROSS_TAIL_CALL: 3,
   /** The prologue's stack check failed. */
   STACK: 4,
-  /** x = edge: where exceptions of call `at` land; its moves, then a jump to its target. */
+  /** x = edge: the landing pad of call `at`; the edge's moves, then a jump to its target. */
   LANDING: 5,
   /** Charge `at` finds too little fuel. */
   FUEL: 6,
@@ -75,12 +78,12 @@ export abstract class FunctionEmission {
   location: Int32Array = new Int32Array(0);
   /** Number of the allocation's edits that belong to instructions; those of edges follow. */
   editEnd = 0;
-  /** Bytes of the frame where code is being emitted, as the backend's abi.ts counts them; 0: there is none. */
+  /** Bytes of the frame at the current position, as the backend's abi.ts counts them; 0: there is none. */
   frame = 0;
-  /** May parts of the function run without its frame (block_ends.ts)? The backend's key says so, and is counted. */
+  /** May parts of the function run without its frame (block_ends.ts)? Controlled and counted by the backend's key. */
   elides = true;
   readonly elideKey: OptimizationName = "frame-elide";
-  /** Label of the landing of the call being emitted, plus one; 0 for none. */
+  /** Label of the landing pad of the call being emitted, plus one; 0 for none. */
   landing = 0;
 
   fixupCount = 0;
@@ -149,12 +152,12 @@ export abstract class FunctionEmission {
     this.context.statistics.count(key);
   }
 
-  /** Records a mark at the current position. */
+  /** Records a fixup at the current position. */
   fixup(kind: number, x: number, y: number, z: number, w: number): void {
     this.fixupFrom(this.asm.at, kind, x, y, z, w);
   }
 
-  /** Records a mark at `at`, which must not lie before an earlier one. */
+  /** Records a fixup at `at`, which must not be before an earlier one. */
   fixupFrom(at: number, kind: number, x: number, y: number, z: number, w: number): void {
     const i = this.fixupCount++;
     if (i >= this.fixupAt.length) {
@@ -206,7 +209,7 @@ export abstract class FunctionEmission {
     return label;
   }
 
-  /** A cold call of the trap stub of `code` on behalf of instruction `at`. */
+  /** An out-of-line call of the trap stub of `code` on behalf of instruction `at`. */
   trap(at: number, code: number): number {
     return this.cold(OUT_OF_LINE.TRAP, at, code, 0);
   }
@@ -225,7 +228,7 @@ export abstract class FunctionEmission {
     return label;
   }
 
-  /** Pool constants behind the function's code, largest alignment first; `word` appends 32 bits. */
+  /** Emits pool constants after the function's code, largest alignment first; `word` appends 32 bits. */
   placePool(word: (value: number) => void): void {
     const { asm, poolLabel, poolSize, poolLow, poolHigh } = this;
     const { vectors } = this.v;

@@ -1,12 +1,12 @@
 /**
  * Emission of block ends. The next block in layout order is reached by falling through; blocks that only jump are
- * skipped and their users go to the target. Moves of an edge (Allocation) stand
+ * skipped, and edges to them go to their target. Moves of an edge (Allocation) are emitted
  *
  *   - before the jump, if the block has one successor;
  *   - at the head of the successor, if it has no other predecessor;
- *   - in front of the conditional branch, if it closes a loop and nobody minds (hoisted_edge_moves.ts);
- *   - in line between the conditional branch and the next block, if that is where the edge goes, or in front of a jump
- *     to its target;
+ *   - in front of the conditional branch, if it closes a loop and the moves do no harm there (hoisted_edge_moves.ts);
+ *   - in line between the conditional branch and the next block, if the edge leads there, or in front of a jump to its
+ *     target;
  *   - out of line, if the target is cold or a switch selects it.
  */
 import { BLOCK_COLD } from "../ir/function.ts";
@@ -24,7 +24,7 @@ function moves<E extends FunctionEmission>(emitter: Emitter<E>, e: E, edge: numb
   emitter.edits(e, edgeFirst[edge], edgeFirst[edge + 1]);
 }
 
-/** Moves the edge's moves to the head of its target, if nobody else enters there; returns whether they are gone. */
+/** Moves the edge's moves to the head of its target if that has no other predecessor; returns whether it did. */
 function sink(e: FunctionEmission, ends: BlockEnds, edge: number): boolean {
   const to = e.v.edgeTo[edge];
   if (ends.predecessors[to] !== 1 || ends.emitted[to] !== 0 || ends.target[to] !== to) return false;
@@ -43,7 +43,7 @@ export function emitJump<E extends FunctionEmission>(emitter: Emitter<E>, e: E, 
   jumpTo(e, ends, ends.target[e.v.edgeTo[edge]]);
 }
 
-/** The label an edge with moves of its own is entered by, out of line; without moves its target's. */
+/** The label of an edge: out of line if it has moves of its own, else its target's. */
 export function edgeLabel(e: FunctionEmission, ends: BlockEnds, edge: number): number {
   const target = ends.target[e.v.edgeTo[edge]];
   if (!hasMoves(e, edge) || sink(e, ends, edge)) return target;

@@ -1,11 +1,12 @@
 /**
  * Emission of a function: VCode and its Allocation → bytes, sites and relocations, appended to the image. The order is
- * the same for all backends; what stands there is their Emitter's.
+ * the same for all backends; their Emitter emits the parts.
  *
- *     stack check · frame · blocks in layout order, each with its edits and instructions · out-of-line code · constants and tables
+ *     stack check · frame · blocks in layout order, each with its edits and instructions · out-of-line code
+ *     constants and tables
  *
- * The frame is taken at one place (block_ends.ts: where) and nothing else moves the stack pointer but calls into other
- * instances, so that every site's frame size is known.
+ * The frame is allocated at one place per path (block_ends.ts) and only calls into other instances move the stack
+ * pointer otherwise, so that every site's frame size is known.
  */
 import { BLOCK_LOOP } from "../ir/function.ts";
 import { TRAP } from "../traps.ts";
@@ -31,8 +32,8 @@ export function alignImage(code: MachineCode, boundary: number, filler: number):
 }
 
 /**
- * Emits defined function `index`, which `e` has begun. `distance` bytes lie between the stack pointer and the return
- * address.
+ * Emits defined function `index`, which `e` has begun. `distance` is the number of bytes between the stack pointer and
+ * the return address.
  */
 export function emitFunctionBody<E extends FunctionEmission>(
   emitter: Emitter<E>,
@@ -230,7 +231,7 @@ function emitLanding<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends
   e.jump(ends.target[e.v.edgeTo[edge]]);
 }
 
-/** Out-of-line code, in the order they were asked for; they may ask for more. */
+/** Emits out-of-line code in the order in which it was queued; that may queue more. */
 function emitCold<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: BlockEnds): void {
   const { coldKind, coldLabel, coldBack, coldAt, coldX } = e;
   ends.next = -1;

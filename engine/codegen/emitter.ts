@@ -1,7 +1,6 @@
 /**
- * What emission of a function asks of a backend: a record of functions over its own Emission. The order of blocks,
- * edits, edges and out-of-line code (emit_function.ts, emit_edges.ts) is the same for all; what an instruction, a
- * compare or a prologue is made of is not.
+ * The backend's side of emission: a record of functions over its own Emission. The order of blocks, edits, edges and
+ * out-of-line code (emit_function.ts, emit_edges.ts) is the same for all backends; the instructions are not.
  */
 import type { BlockEnds } from "./block_ends.ts";
 import type { FunctionEmission } from "./emission.ts";
@@ -13,7 +12,7 @@ export interface Emitter<E extends FunctionEmission> {
   readonly reserved: number;
   /** The stack check and the frame. */
   prologue(e: E): void;
-  /** Instruction `i`, a row, with whatever consumes its flags; branches are emit_edges.ts's. */
+  /** Instruction `i`, a row, with the consumer of its flags; emit_edges.ts emits branches. */
   row(e: E, i: number): void;
   /** Instruction `i`, pseudo operation `op` of the backend's own. */
   instruction(e: E, i: number, op: number): void;
@@ -45,7 +44,7 @@ export interface Emitter<E extends FunctionEmission> {
   flags(e: E, i: number): number;
   /** Jumps to `label` if condition `cc` of compare `i`, whose flags were set by the call above, holds. */
   branchOn(e: E, i: number, cc: number, label: number): void;
-  /** May the moves of edge `back` stand between compare `i` and its branch, whose other edge is `other`? */
+  /** May the moves of edge `back` be emitted between compare `i` and its branch, whose other edge is `other`? */
   movesEarly(e: E, i: number, back: number, other: number): boolean;
   /** Calls the trap stub of `code` for instruction `at` where the frame is `frame`. */
   callTrap(e: E, at: number, code: number, frame: number): void;

@@ -1,7 +1,7 @@
 /**
- * Uses of values, and values that are computed where they are used: what the backends' folding.ts have in common.
+ * Uses of values, and folding of values into their users: the common part of the backends' folding.ts.
  *
- * A forward sweep counts uses and numbers effect groups; a backend's backward sweep then marks, users before producers,
+ * A forward sweep counts uses and numbers effect groups; a backend's backward sweep then folds, users before producers,
  * by `fold`.
  */
 import { REGION } from "../ir/function.ts";
@@ -23,7 +23,9 @@ export function isCompare(op: number): boolean {
   return isIntegerCompare(op) || isFloatCompare(op);
 }
 
-/** How a load traps: 0 not at all, 1 as an access of a linear memory, otherwise by the trap in its column b, plus 2. */
+/**
+ * How a load traps: 0 not at all, 1 like an access of a linear memory, otherwise by the trap in its column b, plus 2.
+ */
 function loadKind(word: number, b: number): number {
   const kind = word & 0xff;
   if (kind === REGION.CONTEXT) return 0;
@@ -37,7 +39,7 @@ export function countUses(s: LoweringContext): void {
   const { sched, pool, edgeTo, edgeArgs, blockParams } = f;
   let trap = 0;
   let write = 0;
-  // Loads may change places with each other only if they would trap alike.
+  // Loads may be exchanged only if they trap alike.
   let kind = 0;
   for (let k = 0; k < f.blockCount; k++) {
     trap++;
@@ -127,7 +129,7 @@ export function applyFoldRules<S extends LoweringContext>(
   }
 }
 
-/** Folds value `id` into `user`: it is executed there, and so is what is folded into it. */
+/** Folds value `id` into `user`: it is computed there, and so are the values folded into it. */
 export function fold(s: LoweringContext, id: number, user: number, how: number): void {
   s.folded[id] = how;
   s.trapGroup[id] = s.trapGroup[user];
@@ -152,7 +154,7 @@ function dropUses(s: LoweringContext, id: number): void {
   }
 }
 
-/** How far the operands of a value are looked at. */
+/** Depth to which operands of a value are followed. */
 const RANGE_DEPTH = 4;
 
 /** An upper bound (a number below 2^32) of the i32 value `id` as unsigned. */

@@ -1,13 +1,12 @@
 /**
- * The code of one function apart from its image, so that another thread can put it there. In: MachineCode that holds
- * nothing but that function. Out: words, and from those the same bytes, sites and relocations, appended to an image at
- * whatever place.
+ * The code of one function apart from its image, so that another thread can append it. In: MachineCode that holds only
+ * that function. Out: words, and from those the same bytes, sites and relocations, appended to an image at any offset.
  *
- *     defined index · bytes · bytes without constants and tables · frame · relocations · rows of calls · rows of traps · words of the caller's own
- *     { at, kind, target } per relocation · rows · own words · code, up to a whole word
+ *     defined index · bytes · bytes without constants and tables · frame · relocations · rows of calls · rows of traps
+ *     words of the caller's own · { at, kind, target } per relocation · rows · own words · code, up to a whole word
  *
- * Invariant: functions that are put together in the order in which one thread compiles them give the image that this
- * thread makes.
+ * Invariant: functions that are appended in the order in which one thread compiles them give the image that one thread
+ * makes.
  */
 import { alignImage, FUNCTION_ALIGNMENT } from "./emit_function.ts";
 import { CALL_COLUMNS, type MachineCode, TRAP_COLUMNS } from "./machine_code.ts";
@@ -22,7 +21,7 @@ export function functionCodeWords(code: MachineCode, own: ArrayLike<number>): nu
     Math.ceil(code.length / 4);
 }
 
-/** Writes the only function of `code` to `words` from `at` on; `own` goes with it. */
+/** Writes the only function of `code` to `words` from `at` on, followed by the words `own`. */
 export function writeFunctionCode(
   code: MachineCode,
   index: number,
@@ -53,7 +52,7 @@ export function writeFunctionCode(
   new Uint8Array(words.buffer, words.byteOffset + at * 4, code.length).set(code.bytes.subarray(0, code.length));
 }
 
-/** Appends the function that stands in `words` at `at` to the image; returns the words that went with it. */
+/** Appends the function at `at` of `words` to the image; returns the words that its writer added. */
 export function appendFunctionCode(code: MachineCode, filler: number, words: Int32Array, at: number): Int32Array {
   const index = words[at], length = words[at + 1], end = words[at + 2];
   const relocations = words[at + 4], calls = words[at + 5], traps = words[at + 6], own = words[at + 7];

@@ -1,18 +1,18 @@
 /**
- * Moves of a loop's back edge that may stand in front of the conditional branch, so that the branch itself goes back
- * and no jump is needed for them. In: an emission and a branch's two edges. Out: whether all moves of the first leave
- * the flags alone and write only registers that nobody reads on the way of the second.
+ * Moves of a loop's back edge that may be emitted in front of the conditional branch, so that the branch itself goes
+ * back and no jump is needed for them. In: an emission and a branch's two edges. Out: whether all moves of the first
+ * leave the flags alone and write only registers that are dead on the path of the second.
  *
- * Whether a register is read is found by walking on from the edge through edits and operands as the Allocation gives
- * them, within narrow limits: what lies beyond counts as a reader. Invariant: edits of other edges that were moved
- * early change nothing here, for they write only what is not read themselves.
+ * A register is dead if a bounded search from the edge through edits and operands, as the Allocation gives them, finds
+ * no reader; everything beyond the bounds counts as a reader. Invariant: edits of other edges that were moved early
+ * change nothing here, since they write only dead registers themselves.
  */
 import { ROLE } from "./vcode.ts";
 import type { FunctionEmission } from "./emission.ts";
 
 /** Most moves that are made for nothing when the loop ends. */
 const MAX_MOVES = 3;
-/** How many blocks, and instructions of each, are looked at for a reader. */
+/** Bounds of the search: blocks, and instructions of each. */
 const MAX_BLOCKS = 8;
 const MAX_INSTRUCTIONS = 48;
 
@@ -26,14 +26,14 @@ export function mayMoveEarly(e: FunctionEmission, back: number, other: number): 
   const end = edgeFirst[back + 1];
   if (v.edgeTo[back] > v.edgeFrom[back] || end - first > MAX_MOVES) return false;
   for (let m = first; m < end; m++) {
-    // A repeated constant may be made by an instruction that sets the flags; stores are not made for nothing.
+    // A repeated constant may be made by an instruction that sets the flags; stores are not made speculatively.
     if (editRemat[m] > 0 || editTo[m] < 0) return false;
     if (!isUnread(e, other, editTo[m]) || (editRemat[m] < 0 && !isUnread(e, other, editFrom[m]))) return false;
   }
   return true;
 }
 
-/** Is `register` written before it is read, or neither, wherever edge `edge` leads? */
+/** Is `register` dead on edge `edge`: written before it is read, or neither? */
 function isUnread(e: FunctionEmission, edge: number, register: number): boolean {
   const { v } = e;
   let found = edgeEffect(e, edge, register);

@@ -1,10 +1,10 @@
 /**
- * State of choosing instructions for one function, shared by the rules of a backend (select_*.ts): which values are
- * computed where they are used (`folded`), virtual registers of values, and the building of VCode instructions.
- * Backends extend it.
+ * The lowering context: state of instruction selection for one function, shared by the rules of a backend
+ * (select_*.ts): values folded into their users (`folded`), virtual registers of values, and the construction of VCode
+ * instructions. Backends extend it.
  *
  * Invariant: the virtual register of an i32 always holds it zero-extended. The one exception is a folded WRAP, whose
- * users see the i64 underneath and read its low half only. No rule leaves flags live between two VCode instructions.
+ * users see the i64 operand and read its low half only. No rule leaves flags live between two VCode instructions.
  */
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -34,7 +34,7 @@ interface CallConvention {
   readonly overflowEntry: number;
   /** Register of a record at a call through it. */
   readonly record: number;
-  /** What any call may destroy, and what native builtins do; masks as RegisterFile's. */
+  /** Registers that any call may destroy, and those that native builtins destroy; masks as RegisterFile's. */
   readonly clobbers: { readonly general: number; readonly vector: number };
   readonly nativeClobbers: { readonly general: number; readonly vector: number };
 }
@@ -50,7 +50,7 @@ export interface TargetHooks {
   loadFrom(s: LoweringContext, to: number, base: number, disp: number, ty: number): void;
   /** Stores vreg `value` of type `ty` to [base + disp]. */
   storeTo(s: LoweringContext, value: number, base: number, disp: number, ty: number): void;
-  /** Adds what the backend's SWITCH needs behind the index. */
+  /** Adds the operands that the backend's SWITCH needs after the index. */
   switchOperands(s: LoweringContext): void;
   /** The compare that ends a block: branches on value `condition`. */
   branchCompare(s: LoweringContext, condition: number): void;

@@ -1,14 +1,15 @@
 /**
  * Machine code under construction: the bytes of one image (all functions, thunks and native builtins of a module, one
- * after another), what must be patched when it is placed, and the tables that explain it at run time.
- * Position-independent: all references inside the image are relative, everything outside is reached through the VM
+ * after another), the references to patch when it is placed, and the tables that describe it at run time.
+ * Position-independent: all references inside the image are relative; everything outside is reached through the VM
  * context.
  *
  * Tables are columns sorted by code offset once the image is complete (functions are emitted in ascending order):
- * - call sites: return offset → frame size in bytes (from the stack pointer at the call to the caller's return
- *   address), wasm position and inline site: for stack traces, exception handlers, GC roots;
- * - trap sites: offset of an instruction that may fault (or return offset of a call to a trap stub) → trap code,
- *   position, frame size.
+ *
+ *   - call sites: return offset → frame size in bytes (from the stack pointer at the call to the caller's return
+ *     address), wasm position and inline site: for stack traces, exception handlers, GC roots;
+ *   - trap sites: offset of an instruction that may fault (or return offset of a call to a trap stub) → trap code,
+ *     position, frame size.
  */
 import { grown } from "../base/columns.ts";
 /** Relocation kinds. */
@@ -76,8 +77,8 @@ export class MachineCode {
   hostThunk: Int32Array;
 
   /**
-   * Place of every defined function in the order of compilation, when several threads compile: of a callee, they know
-   * what one thread would know at that point. Absent where there is one.
+   * Rank of every defined function in the order of compilation, when several threads compile: they know of a callee
+   * only what one thread would know at that point. Absent for one thread.
    */
   rank: Int32Array | undefined;
 
@@ -99,7 +100,7 @@ export class MachineCode {
   }
 
   /**
-   * Is it known which registers `callee` writes, for code of `caller` (defined functions)? Throws CalleeUnknown when it
+   * Is it known which registers `callee` writes, for code of `caller` (defined functions)? Throws CalleeUnknown if it
    * is not, but would be if one thread compiled.
    */
   knows(callee: number, caller: number): boolean {
@@ -111,7 +112,7 @@ export class MachineCode {
     return before;
   }
 
-  /** Forgets all code, and keeps what is known of functions. */
+  /** Forgets all code, and keeps the facts about functions. */
   clear(): void {
     this.length = 0;
     this.relocAt.length = this.relocKind.length = this.relocTarget.length = 0;
@@ -144,7 +145,7 @@ export class MachineCode {
   get callLanding(): Int32Array {
     return this.#calls.column(4);
   }
-  /** 1: the callee belongs to another instance, and the caller's VM context lies above the return address. */
+  /** 1: the callee belongs to another instance, and the caller's VM context is above the return address. */
   get callCross(): Int32Array {
     return this.#calls.column(5);
   }

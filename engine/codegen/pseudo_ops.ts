@@ -1,10 +1,10 @@
 /**
- * What selectors say to emitters beyond instruction rows, as far as all backends say the same: operations that expand
- * to several instructions or to none (pseudo operations, numbered after the rows), what becomes of a compare's flags,
- * and how VCode's `aux` word is packed. A backend adds pseudo operations of its own by {@linkcode pseudoOps}.
+ * The vocabulary between selectors and emitters that all backends share, beyond instruction rows: pseudo operations
+ * (which expand to several instructions or to none, and are numbered after the rows), consumers of a compare's flags,
+ * and the packing of VCode's `aux` word. A backend adds pseudo operations of its own by {@linkcode pseudoOps}.
  *
- *     aux   bits 0-3 address mode · 4-5 scale · 6-11 trap code of the access (0: cannot trap) · 12-16 condition · 17-19 consumer
- *           21-22 the backend's · 23-28 trap code raised when the condition holds (consumer TRAP)
+ *     aux   bits 0-3 address mode · 4-5 scale · 6-11 trap code of the access (0: cannot trap) · 12-16 condition
+ *           17-19 consumer · 21-22 the backend's · 23-28 trap code raised when the condition holds (consumer TRAP)
  */
 
 /** First number of the pseudo operations; rows are smaller. */
@@ -28,8 +28,8 @@ const SHARED_ROWS = [
   "CHARGE", // imm = units of fuel, disp = units owed; aux bit 0: late use of the units instead; bit 1: owes them itself
   "POLL",
   "GC_ALLOC", // def, temps; imm = bytes, disp = size class. Aux bit 0: late use of the bytes instead, and one more temp
-  // calls (all that lie between POLL and TAIL_CALL); imm = function, import or builtin; disp = signature id; aux = trap
-  // code of a null record
+  // calls (all between POLL and TAIL_CALL); imm = function, import or builtin; disp = signature id; aux = trap code of
+  // a null record
   "CALL",
   "CALL_RECORD", // first use: record, fixed; imm = CALL_OWN if it is surely of this instance
   "CALL_IMPORT",
@@ -83,7 +83,7 @@ export const CONSUMER = {
   BRANCH: 1,
   /** First operand: DEF of an i32 0 or 1. */
   SET: 2,
-  /** First operands: DEF and the two values, in the order that the backend's conditional move wants; 32 bits. */
+  /** First operands: DEF and the two values, in the order of the backend's conditional move; 32 bits. */
   MOVE32: 3,
   MOVE64: 4,
   /** The same for vector registers. */

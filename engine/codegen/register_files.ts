@@ -1,7 +1,7 @@
 /**
- * The registers that functions may allocate, by what their module was compiled with: a register holds the byte length
- * of memory 0 where bounds are checked explicitly, and one the thread's fuel where it is charged. In: a backend's
- * orders of preference and these two registers. Out: its four register files.
+ * The registers that functions may allocate, by the options of their module: one register holds the byte length of
+ * memory 0 if bounds are checked explicitly, and one the thread's fuel if it is charged. In: a backend's orders of
+ * preference and these two registers. Out: its four register files.
  */
 import type { DeniedRegisters, RegisterFile } from "./target.ts";
 

@@ -180,7 +180,7 @@ export function selectReturn(s: LoweringContext, id: number): void {
   s.end();
 }
 
-/** Is the call at the place in hand followed by UNWOUND? */
+/** Is the current call followed by UNWOUND? */
 function hasLanding(s: LoweringContext): boolean {
   const { sched } = s.f;
   let p = s.place + 1;
@@ -189,7 +189,7 @@ function hasLanding(s: LoweringContext): boolean {
 }
 
 /**
- * Nothing but the call's results may be in a register behind the call, or the landing might look for it there:
+ * Only the call's results may be in registers after the call, or the landing pad would expect other values there:
  * registers are as the unwinder leaves them.
  */
 function selectUnwind(s: LoweringContext): void {
@@ -278,7 +278,7 @@ export function selectCallImport(s: LoweringContext, id: number): void {
   call(s, id, PSEUDO.CALL_IMPORT, s.context.signatures[s.imm[id]], -1, general, vector);
 }
 
-/** Signatures of the builtins, made once: the places of arguments are remembered by their lists. */
+/** Signatures of the builtins, made once: argument locations are cached by their lists. */
 const BUILTIN_SIGNATURES: readonly Signature[] = BUILTIN_ROWS.map((row) => (
   { params: Uint8Array.from(row.params), results: Uint8Array.from(row.results) }
 ));
@@ -295,7 +295,10 @@ export function selectResult(s: LoweringContext, id: number): void {
   s.vregs[id] = s.vregs[s.a[id]] + s.imm[id];
 }
 
-/** A tail call destroys nothing that we still want, but our caller has to know what it writes: that counts as ours. */
+/**
+ * A tail call destroys no live value of this function, but the caller has to know which registers it writes: they count
+ * as written by this function.
+ */
 function tailCall(
   s: LoweringContext,
   id: number,
@@ -322,7 +325,7 @@ export function selectTailCall(s: LoweringContext, id: number): void {
   const callee = s.c[id];
   const caller = s.f.funcIndex - s.context.layout.importedFuncs;
   const known = s.code.knows(callee, caller);
-  // Ourselves: what we write is counted anyway.
+  // A call of the function itself: its writes are counted anyway.
   const self = callee === caller;
   const { clobbers } = s.lowering.convention;
   const general = self ? 0 : known ? s.code.writtenGeneral[callee] : clobbers.general;

@@ -1,6 +1,6 @@
 /**
- * Instruction selection: IrFunction → VCode. Two analysis sweeps (folding.ts and the backend's), then one walk over the
- * blocks that applies the backend's rule of each operation. Blocks and edges keep their numbers.
+ * Instruction selection: IrFunction → VCode. Two analysis sweeps (folding.ts and the backend's), then one sweep over
+ * the blocks that applies the backend's rule of each operation. Blocks and edges keep their numbers.
  */
 import { FLAG, OP, OP_FLAGS, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -65,7 +65,7 @@ function selectBlock<S extends LoweringContext>(s: S, rules: readonly Rule<S>[],
   }
 }
 
-/** Marks float constants that a deeper loop uses: they are put into a register where they stand. */
+/** Selects float constants that a deeper loop uses for a register, at their definition. */
 function pinConstants(s: LoweringContext): void {
   const { f, op, ty, a, b, blockOf } = s;
   const { sched, blockDepth } = f;

@@ -1,7 +1,7 @@
 /**
- * What a backend is to the rest of the compiler: one record of data and functions per architecture. A backend is pure:
- * it turns an IrFunction into bytes for given CPU features and options, on any host, and knows nothing of WebAssembly
- * modules, the runtime or the operating system.
+ * The backend contract: one record of data and functions per architecture. A backend is pure: it turns an IrFunction
+ * into bytes for given CPU features and options, on any host, and knows nothing of WebAssembly modules, the runtime or
+ * the operating system.
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
 import type { IrFunction } from "../ir/function.ts";

@@ -1,16 +1,16 @@
 /**
- * Machine instructions over virtual registers, as columns: what a selector makes of an IrFunction and what the register
- * allocator works on. Target-neutral: it knows operands and their constraints, not what an instruction does.
+ * Machine instructions over virtual registers, as columns: the output of selection and the input of the register
+ * allocator. Target-neutral: it describes operands and their constraints, not the operations.
  *
  *     instruction i:  op[i] (row of the target)  imm disp aux (the target's own)  pos site (for traps and stack traces)
  *                     operands[firstOperand[i] … firstOperand[i + 1])   packed operand words
- *                     clobbers[i]: index into the clobber table (registers the instruction destroys besides its defs), 0 none
- *     block k:        instructions [blockFirst[k], blockFirst[k + 1]); same block numbers as the IrFunction, in the same order
+ *                     clobbers[i]: index into the clobber table (registers destroyed besides the defs), 0 none
+ *     block k:        instructions [blockFirst[k], blockFirst[k + 1]); same block numbers as the IrFunction, same order
  *                     (structural reverse postorder); parameters are vregs pool[paramStart[k] … + paramCount[k])
  *     edge e:         same edge numbers as the IrFunction; passes vregs pool[argStart[e] … + paramCount[to])
  *
- * A block's last instruction is its only one that leaves it; it names its edges in successor order
- * (succStart/succCount), and reads its operands before any edge move happens.
+ * Only a block's last instruction leaves it; that names its edges in successor order (succStart/succCount), and reads
+ * its operands before any edge move happens.
  *
  * Operand words: bits 0-20 vreg · 21-22 role · 23-25 constraint · 26-31 fixed register or reused operand index.
  * Physical registers: 0-31 general, 32-63 vector.

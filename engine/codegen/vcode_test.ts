@@ -1,4 +1,4 @@
-/** Limits of VCode: what operand words have no room for is refused. */
+/** Limits of VCode: functions that operand words cannot express are rejected. */
 import { equal, throws } from "node:assert/strict";
 import { UnsupportedError } from "../errors.ts";
 import { TY } from "../ir/types.ts";

@@ -1,9 +1,9 @@
 /**
- * Goldens of a backend: tests/golden/<backend>/<topic>.txt holds IR functions, each followed by the code that is
- * expected of it as comment lines. The allocator runs too, so a golden shows what is really executed. WAFT_BLESS=1
- * rewrites the expectations.
+ * Goldens of a backend: tests/golden/<backend>/<topic>.txt holds IR functions, each followed by its expected code as
+ * comment lines. The allocator runs too, so a golden shows the code that is executed. WAFT_BLESS=1 rewrites the
+ * expectations.
  *
- *     ;; settings: explicit, fuel, baseline, an optimization switched off as -key or on as +key (optional, in front of the function)
+ *     ;; settings: explicit, fuel, baseline, an optimization off as -key or on as +key (optional, before the function)
  *     func … IR text …
  *     ; expected listing
  */

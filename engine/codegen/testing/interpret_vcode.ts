@@ -1,7 +1,7 @@
 /**
  * Runs toy VCode (random_vcode.ts) on hash values, once over virtual registers and once over the locations and edits of
- * an allocation. Both runs take the same branches and must leave the same trace of effects and results: a second
- * opinion beside check_allocation.ts, which shares no code with it. Not a part of the compiler.
+ * an allocation. Both runs take the same branches and must leave the same trace of effects and results: an oracle that
+ * shares no code with check_allocation.ts. Not a part of the compiler.
  */
 import type { Allocation } from "../allocation.ts";
 import { TOY } from "./random_vcode.ts";
@@ -93,7 +93,7 @@ class Run {
     for (let j = 0; j < values.length; j++) this.#cells.set(v.pool[v.paramStart[to] + j], values[j]);
   }
 
-  /** Executes instruction i; what it returns chooses the edge if it ends a block. */
+  /** Executes instruction i; the return value chooses the edge if it ends a block. */
   #instruction(i: number): number {
     const v = this.#v, a = this.#a, first = v.firstOperand[i], end = v.firstOperand[i + 1];
     const cell = (o: number) => (a === undefined ? operandVreg(v.operands[o]) : a.location[o]);

@@ -7,7 +7,7 @@ import { TY } from "../../ir/types.ts";
 import type { RegisterFile } from "../target.ts";
 import { CONSTRAINT, operandWord, ROLE, VCode } from "../vcode.ts";
 
-/** Operations of the toy target; what they compute is for interpret_vcode.ts to say. */
+/** Operations of the toy target; interpret_vcode.ts defines them. */
 export const TOY = { ENTRY: 0, CONST: 1, OP: 2, CALL: 3, EFFECT: 4, JUMP: 5, BRANCH: 6, SWITCH: 7, RETURN: 8 } as const;
 
 /** A register file with the first so many registers of each bank. */
@@ -208,7 +208,7 @@ class Generator {
     return value;
   }
 
-  /** Gives a new value to a variable that may change, or lets it lie about. */
+  /** Assigns a new value to a mutable variable, or leaves it unused. */
   #result(value: number): void {
     const random = this.#random;
     for (let tries = 0; tries < 3; tries++) {

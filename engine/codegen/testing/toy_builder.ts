@@ -5,7 +5,7 @@
 import { TOY } from "./random_vcode.ts";
 import { CONSTRAINT, operandWord, ROLE, VCode } from "../vcode.ts";
 
-/** Operand words by what they say. */
+/** Operand words by role and constraint. */
 export const word = {
   def: (x: number) => operandWord(x, ROLE.DEF, CONSTRAINT.REG),
   defIn: (x: number, r: number) => operandWord(x, ROLE.DEF, CONSTRAINT.FIXED, r),
