@@ -3,14 +3,14 @@
  *
  *     parameters   general: x0-x7 · vector: v0-v7 · the rest: overflow buffer, 16 bytes × parameter index
  *     results      general: x0 x1 · vector: v0 v1 · the rest: overflow buffer, 16 bytes × result index
- *     record       x15 holds the address of the function record (CALL_RECORD, CALL_IMPORT); host thunks read RECORD.HOST from it
+ *     record       x15 holds the address of the function record (CALL_RECORD, CALL_IMPORT); host thunks read RECORD.HOST
  *     preserved    sp, x28 (context), x26 and x27 (memory 0 of the context, as fresh as its fields); nothing else
  *     i32 values   are zero-extended to 64 bits in registers, always
  *
  * sp is a multiple of 16. The runtime walks stacks as if calls pushed return addresses: a site's `frame` is the
- * distance from sp to the saved return address, and the caller's sp lies 8 bytes above that. So functions save x30 in
- * the uppermost word of their frame, and nobody needs an alignment of GUEST_SP (parked frames begin 24 bytes below an
- * aligned sp).
+ * distance from sp to the saved return address, and the caller's sp is 8 bytes above that. Functions therefore save x30
+ * in the uppermost word of their frame, and GUEST_SP needs no alignment (parked frames begin 24 bytes below an aligned
+ * sp).
  *
  *     frame of a function, N bytes                 a parked call (guest stack while the host runs)
  *       [sp + N − 8]  return address                 [GUEST_SP + 24]  frame of the code at RESUME, a call site like any
@@ -20,21 +20,21 @@
  *
  * A function without calls has no frame, or one without return address: x30 keeps it. When such a function faults, the
  * handler writes x30 to [sp − 8] and reports sp − 16; therefore the frame of a faulting site is FAULT_FRAME greater
- * than its distance to where the return address is (or would be, right below the frame, in functions that have not
- * saved it: distance −8).
+ * than its distance to the return address (or to the word right below the frame, in functions that have not saved it:
+ * distance −8).
  */
 import { argumentLocations } from "../codegen/abi_locations.ts";
 
 /** The register that holds a record's address at a call through it. */
 export const RECORD_REGISTER = 15;
 
-/** Bytes below CONTEXT.STACK_LIMIT that leaves, stubs and frames without a check of their own may use. */
+/** Bytes below CONTEXT.STACK_LIMIT that leaf functions, stubs and frames without a stack check may use. */
 export const STACK_SLACK = 1024;
 
 /** Size of one entry of the overflow buffer. */
 export const OVERFLOW_ENTRY = 16;
 
-/** How far below sp the stack pointer lies that the fault handler reports. */
+/** Distance from sp down to the stack pointer that the fault handler reports. */
 export const FAULT_FRAME = 16;
 
 /** Physical register per parameter, −1 for the overflow buffer. */

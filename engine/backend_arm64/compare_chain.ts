@@ -1,10 +1,10 @@
 /**
- * Conditions that are the AND or OR of two comparisons, without a branch or a value between them: the second is a
- * conditional comparison (CCMP, CCMN, FCCMP), which compares only where the first leaves the question open, and
- * otherwise sets the flags that its own condition wants to see.
+ * Compare chains: conditions that are the AND or OR of two comparisons, without a branch or a value in between. The
+ * second is a conditional comparison (CCMP, CCMN, FCCMP), which compares only if the first has not decided the result,
+ * and otherwise sets the flags to the outcome that its own condition expects.
  *
- * The VCode instruction has the second's row. Its imm and disp hold, packed, what the second needs and the first
- * comparison (`packSecond`, `packFirst`); the registers of the first come before those of the second.
+ * The VCode instruction has the second's row. Its imm and disp hold, packed, the operands of the second and the first
+ * comparison (`packSecond`, `packFirst`); the registers of the first precede those of the second.
  */
 import { X } from "./instructions.ts";
 

@@ -1,5 +1,5 @@
 /**
- * Words → text, from the rows: the text that an assembler (llvm-mc, no aliases) gives for the same word. For dumps,
+ * Disassembler, from the rows: the text that an assembler (llvm-mc, no aliases) gives for the same word. For dumps,
  * goldens and the replay of tests/encode/arm64.txt; not fast.
  */
 import { logicalValue } from "./immediates.ts";

@@ -1,6 +1,6 @@
 /**
- * What division by constants (codegen/divide_constant.ts) is made of here: SMULH and UMULH give the high half of a
- * product, and MSUB what is left.
+ * Instructions of division by constants (codegen/divide_constant.ts): SMULH and UMULH give the high half of a product,
+ * and MSUB the remainder.
  */
 import { type DivisionRules, wideConstant } from "../codegen/divide_constant.ts";
 import { TY } from "../ir/types.ts";

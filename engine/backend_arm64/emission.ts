@@ -1,7 +1,7 @@
 /**
- * Code of one arm64 function while it is being emitted: codegen/emission.ts, whose buffer holds words (branches among
- * them, with their targets open), plus what is particular here: fields for distances, and the distance to the poll
- * page. branch_relaxation.ts turns a branch whose target is too far into the opposite branch over an unconditional one.
+ * Code of one arm64 function during emission: codegen/emission.ts, whose buffer holds words (branches included, without
+ * their targets), plus the parts specific to arm64: fields for distances, and the distance to the poll page.
+ * branch_relaxation.ts turns a branch whose target is too far into the opposite branch over an unconditional one.
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import { FIXUP, FunctionEmission, OUT_OF_LINE } from "../codegen/emission.ts";
@@ -13,14 +13,14 @@ import { Assembler } from "./encoding.ts";
 import { X } from "./instructions.ts";
 
 /**
- * Kinds of fixups, with what x, y, z, w mean. BRANCH: the word at the mark is the branch, whose displacement field has
- * y bits at bit z. Its opposite differs in bit w.
+ * Kinds of fixups, with the meaning of x, y, z, w. BRANCH: the word at the fixup is the branch, whose displacement
+ * field has y bits at bit z. Its opposite differs in bit w.
  */
 export const KIND = {
   ...FIXUP,
-  /** The literal load at the mark reads label x. */
+  /** The literal load at the fixup reads label x. */
   LITERAL: FIXUP.OWN,
-  /** The ADR at the mark gives the address of label x. */
+  /** The ADR at the fixup gives the address of label x. */
   ADDRESS: 9,
 } as const;
 
@@ -30,7 +30,7 @@ export const FILLER = 0;
 /** Kinds of out-of-line code. */
 export const COLD = {
   ...OUT_OF_LINE,
-  /** x = label of a landing: where exceptions of a call into another instance land, 8 bytes below the frame. */
+  /** x = label of a landing pad: exceptions of a call into another instance arrive here, 8 bytes below the frame. */
   CROSS_LANDING: OUT_OF_LINE.OWN,
 } as const;
 
@@ -55,7 +55,7 @@ export class Emission extends FunctionEmission {
   override readonly asm: Assembler = new Assembler(1 << 16);
   override readonly elideKey = "frame-elide-reghomed";
 
-  /** Label of the distance to the poll page, −1 until it is wanted. */
+  /** Label of the distance to the poll page, −1 until it is used. */
   poll = -1;
 
   /** The load or store emitted last (emit_pairs.ts). */

@@ -1,7 +1,7 @@
 /**
- * Emission for arm64: VCode and its Allocation → bytes, sites and relocations of one function, as
- * codegen/emit_function.ts orders them. Here: the prologue, what each instruction becomes, and the out-of-line code of
- * this architecture.
+ * Emission for arm64: VCode and its Allocation → bytes, sites and relocations of one function, in the order of
+ * codegen/emit_function.ts. This file has the prologue, the dispatch of instructions, and the out-of-line code of this
+ * architecture.
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import type { BlockEnds } from "../codegen/block_ends.ts";
@@ -88,7 +88,7 @@ export function emitFunction(
   index: number,
 ): void {
   e.begin(v, allocation, context, code);
-  if (e.frame === 0) e.count(e.elideKey); // here: stubs have no frame either, and are nobody's function
+  if (e.frame === 0) e.count(e.elideKey); // counted here, since stubs have no frame either
   emitFunctionBody(EMITTER, e, ends, index, Math.max(0, e.frame - 8));
 }
 
@@ -106,7 +106,7 @@ function emitPrologue(e: Emission): void {
       asm.rrri(X.SUBS_E64, ZERO, low === SP ? SP : low, SCRATCH, 0, 3);
       e.branch(CC.LS, e.cold(COLD.STACK, -1, 0, 0));
     } else {
-      // Touch every page on the way down, so that none beyond the guard is reached first.
+      // Touch every page from the top, so that the guard page is always the first inaccessible one.
       for (let at = PAGE; at <= frame; at += PAGE) {
         asm.reserve(RESERVED);
         asm.addConstant(SCRATCH, SP, -at, SCRATCH2);

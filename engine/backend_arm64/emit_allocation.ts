@@ -1,7 +1,7 @@
 /**
- * Emission of allocation in the collected heap (gc_layout.ts): the first free slot of the size class is taken off its
- * list in line. Where there is none, or the object has no class, a stub of the image asks the runtime and keeps every
- * register but the scratch ones.
+ * Emission of allocation in the collected heap (gc_layout.ts): inline code takes the first slot off the free list of
+ * the size class. If the list is empty, or the object has no class, a stub of the image calls the runtime and preserves
+ * every register but the scratch ones.
  */
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { CONTEXT } from "../abi/context_layout.ts";

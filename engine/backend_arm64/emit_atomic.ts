@@ -1,6 +1,6 @@
 /**
  * Emission of atomic operations without LSE: loops around an exclusive load and store. Only the load may fault: memory
- * does not shrink. x16 holds what is stored, x17 whether storing failed.
+ * does not shrink. x16 holds the value to store, x17 whether storing failed.
  */
 import { AUX_TRAP_SHIFT } from "../codegen/pseudo_ops.ts";
 import type { Emission } from "./emission.ts";
@@ -45,7 +45,7 @@ export function emitAtomicLoop(e: Emission, i: number): void {
   storeExclusive(e, width, SCRATCH, base, again);
 }
 
-/** P.ATOMIC_SWAP: d = [base], and [base] = replacement if d is what was expected. */
+/** P.ATOMIC_SWAP: d = [base], and [base] = replacement if d equals the expected value. */
 export function emitAtomicSwap(e: Emission, i: number): void {
   const { v, asm } = e;
   const o = v.firstOperand[i];
@@ -56,7 +56,7 @@ export function emitAtomicSwap(e: Emission, i: number): void {
   const done = e.newLabel();
   const again = loadExclusive(e, i, width, d, base);
   if (width === 3) asm.rrr(X.SUBS64, ZERO, d, expected);
-  // The low bytes of what was expected, zero-extended (uxtb, uxth).
+  // The low bytes of the expected value, zero-extended (uxtb, uxth).
   else if (width < 2) asm.rrri(X.SUBS_E32, ZERO, d, expected, 0, width);
   else asm.rrr(X.SUBS32, ZERO, d, expected);
   e.branch(CC.NE, done);

@@ -1,6 +1,6 @@
 /**
- * Emission of calls for arm64: the instructions that codegen/emit_calls.ts asks for, calls into other instances, tail
- * calls, charges of fuel and polls.
+ * Emission of calls for arm64: the instructions for codegen/emit_calls.ts, calls into other instances, tail calls,
+ * charges of fuel and polls.
  */
 import { type CallForms, emitCallForms } from "../codegen/emit_calls.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
@@ -101,14 +101,16 @@ export function emitCall(e: Emission, i: number, op: number): void {
   emitCallForms(FORMS, e, i, op);
 }
 
-/** Stores the fuel of code that has it in its register, or loads it for code that may want it there. Changes x16. */
+/**
+ * Stores the fuel of code that keeps it in its register, or loads it for code that may expect it there. Changes x16.
+ */
 function handFuelOver(e: Emission): void {
   emitAt(e, X.LDR_X_U, SCRATCH, CONTEXT_REGISTER, CONTEXT.THREAD);
   emitAt(e, e.context.fuel === true ? X.STR_X_U : X.LDR_X_U, FUEL, SCRATCH, THREAD.FUEL);
 }
 
 /**
- * The register holds the fuel of the callee's code, whose context is still in x28, if that has any; memory does
+ * The register holds the fuel of the callee's code, whose context is still in x28, if that code is metered; memory does
  * otherwise.
  */
 function takeFuelBack(e: Emission): void {
@@ -121,11 +123,13 @@ function takeFuelBack(e: Emission): void {
   e.bind(done);
 }
 
-/** `landing` as in Emission.landing: exceptions land with our frame, that is, above the saved context. */
+/**
+ * `landing` as in Emission.landing: at the landing pad the stack has this function's frame, without the saved context.
+ */
 export function emitCrossCall(e: Emission, i: number, landing: number, back: number): void {
   const { asm } = e;
   handFuelOver(e);
-  // The context lies right above the return address that the callee saves; the word above it is padding.
+  // The context is right above the return address that the callee saves; the word above it is padding.
   asm.pair(X.STP_PRE, CONTEXT_REGISTER, ZERO, SP, -2);
   loadRecordField(e, CONTEXT_REGISTER, RECORD.CONTEXT);
   reloadMemory(e, true);
@@ -136,7 +140,8 @@ export function emitCrossCall(e: Emission, i: number, landing: number, back: num
   e.landing = 0;
   takeFuelBack(e);
   asm.pair(X.LDP_POST, CONTEXT_REGISTER, ZERO, SP, 2);
-  // A tail call's caller may be in explicit mode even if we are not, but then it is of our module: ours decides.
+  // The caller of a tail call may use explicit bounds even if this code does not, but then it is of this module, whose
+  // own mode decides.
   reloadMemory(e, e.context.explicitBounds);
   e.jump(back);
 }
@@ -166,8 +171,8 @@ export function emitTailCall(e: Emission, i: number, op: number): void {
 }
 
 /**
- * A tail call into another instance needs a frame after all, to come back to our caller's context (TAIL_FRAME); but not
- * when our own return address is such a frame's stub, for then nobody is left who wants ours.
+ * A tail call into another instance needs a frame after all, to return to the caller's context (TAIL_FRAME); but not if
+ * this function's own return address is such a frame's stub, since the context will be restored there.
  */
 export function emitCrossTailCall(e: Emission): void {
   const { asm } = e;
@@ -186,7 +191,7 @@ export function emitCrossTailCall(e: Emission): void {
   asm.rrr(X.BR, 0, SCRATCH, 0);
 }
 
-/** Charges fuel. What cannot be paid for is given back by the cold part. */
+/** Charges fuel. The out-of-line code undoes a charge that exceeds the fuel. */
 export function emitCharge(e: Emission, i: number): void {
   const { asm, v } = e;
   const aux = v.aux[i];
@@ -201,7 +206,7 @@ export function emitCharge(e: Emission, i: number): void {
   e.branch(CC.LT, e.cold(COLD.FUEL, i, 0, 0));
 }
 
-/** Leaves in the register what there was before the charge, less what others owed. */
+/** Restores the fuel before the charge, less the units that others owed. */
 export function emitColdCharge(e: Emission, i: number): void {
   const { asm, v } = e;
   const aux = v.aux[i];
@@ -213,7 +218,7 @@ export function emitColdCharge(e: Emission, i: number): void {
 
 /**
  * Interruption point: reads the poll page of the code arena. The watchdog takes the page's access rights away, and the
- * fault is the trap. The distance to the page is data behind the function, which is patched when the image is placed.
+ * fault is the trap. The distance to the page is data after the function, which is patched when the image is placed.
  */
 export function emitPoll(e: Emission, i: number): void {
   const { asm } = e;

@@ -82,7 +82,7 @@ export function branchOn(e: Emission, i: number, cc: number, label: number): voi
   else e.branchZero(cc === CC.NE ? row : row + X.CBZ32 - X.CBNZ32, register, label);
 }
 
-/** Emits compare `i` and what consumes it. */
+/** Emits compare `i` and its consumer. */
 export function emitCompare(e: Emission, i: number): void {
   const { v, asm } = e;
   const o = v.firstOperand[i];

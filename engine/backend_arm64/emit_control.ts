@@ -1,6 +1,6 @@
 /**
- * Emission of switches and of what stands behind a function's code: constants and the distance to the poll page. Edges
- * are codegen/emit_edges.ts's.
+ * Emission of switches, and of the data after a function's code: constants and the distance to the poll page.
+ * codegen/emit_edges.ts emits edges.
  */
 import type { BlockEnds } from "../codegen/block_ends.ts";
 import { edgeLabel, emitChain } from "../codegen/emit_edges.ts";
@@ -38,7 +38,7 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
     }
     e.branch(CC.HS, edgeLabel(e, ends, v.succ[first + last]));
   }
-  // The table follows at once, so that it is in reach however large the function is.
+  // The table follows immediately, so that it is in reach however large the function is.
   const table = e.newLabel();
   e.address(SCRATCH, table);
   e.asm.word(encode(X.LDRSW_X, SCRATCH2, SCRATCH, index, 0, 0, UXTW, 0, 1));

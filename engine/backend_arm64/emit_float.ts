@@ -1,6 +1,6 @@
 /**
  * Emission of float operations that take several instructions: copying signs, and truncations that trap. The hardware's
- * conversions saturate, so a value that may not fit is compared with the bounds of what does.
+ * conversions saturate, so a value that may be out of range is compared with the range's bounds.
  */
 import { TRAP } from "../traps.ts";
 import type { Emission } from "./emission.ts";
@@ -20,7 +20,7 @@ export function emitCopysign(e: Emission, i: number): void {
   asm.rrr(X.BIT_8B, e.register(o), e.register(o + 2), SCRATCH_VECTOR);
 }
 
-/** Bounds of what truncates to an integer type. */
+/** Bounds of the floats that truncate to an integer type. */
 interface Range {
   /** The largest float that is too small, or (`inclusive`) the smallest that fits. */
   low: number;

@@ -127,7 +127,7 @@ function compareLength(e: Emission, i: number, length: number, overflow: number)
 }
 
 /**
- * Cold part of a check of a shared memory, which another thread may have grown: looks at its true length, and keeps
+ * Out-of-line part of a check of a shared memory, which another thread may have grown: reads its true length, and keeps
  * that.
  */
 export function emitColdBounds(e: Emission, i: number, back: number): void {

@@ -1,12 +1,12 @@
 /**
- * Loads and stores that follow one another: two of neighboring places become one instruction for a pair, and a reload
- * right behind the store of the same slot becomes a move. In: an access about to be emitted, and the one emitted last.
- * Out: whether it is done.
+ * Consecutive loads and stores: two accesses of neighbouring addresses become one pair instruction, and a reload right
+ * after the store of the same slot becomes a move. In: an access about to be emitted, and the one emitted last. Out:
+ * whether it has been emitted.
  *
- * The last access is forgotten when anything else is emitted or marked: no label, site or moved branch may lie between
- * the two. A pair traps where its first access did. So accesses that may trap are paired only when the second cannot
- * trap unless the first does, and of stores that reach over the end of memory none, for half of a pair may be done
- * before it traps.
+ * The last access is forgotten when anything else is emitted or a fixup is added: no label, site or moved branch may be
+ * between the two. A pair traps at its first access. Accesses that may trap are therefore paired only if the second
+ * cannot trap unless the first does; stores that may trap at the end of memory are never paired, since half of a pair
+ * may be done before it traps.
  */
 import { TRAP } from "../traps.ts";
 import type { Emission, LastAccess } from "./emission.ts";
@@ -78,10 +78,7 @@ function trapsAlike(last: LastAccess, row: number, index: number, trap: number):
   return (KINDS[row] & LOADS) !== 0 && index < last.index;
 }
 
-/**
- * The register whose value the slot at `index` of `row`'s size has just been given, by the instruction emitted last; −1
- * if none has.
- */
+/** The register that the last instruction stored to the slot at `index` of `row`'s size; −1 if it stored none. */
 export function justStored(e: Emission, store: number, index: number): number {
   const { last, asm } = e;
   const known = last.at === asm.at && last.fixups === e.fixupCount && last.base === SP && last.row === store;

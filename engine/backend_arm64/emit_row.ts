@@ -3,7 +3,7 @@
  * word. Also loads and stores with their address modes, constants, and the allocator's edits (moves, spills, reloads,
  * repeated constants).
  *
- * Only x16, x17 and v31 may be changed besides what the instruction defines.
+ * Only x16, x17 and v31 may be changed besides the instruction's results.
  */
 import { TY } from "../ir/types.ts";
 import type { Emission } from "./emission.ts";
@@ -100,7 +100,7 @@ function emitAccess(e: Emission, i: number, row: number, o: number): void {
       emitAt(e, row, t, CONTEXT_REGISTER, disp, i, trap);
       break;
     case MODE.POINTER:
-      // Displacements are unsigned; one beyond 2^31 goes through a constant like any other large one.
+      // Displacements are unsigned; one beyond 2^31 is put into a register like any other large one.
       emitPointer(e, row, t, location[o] & 31, disp, i, trap);
       break;
     default:

@@ -1,5 +1,5 @@
 /**
- * Emission of vector constants: by MOVI or MVNI where all lanes are alike and have one byte that is not 0 (or not 255),
+ * Emission of vector constants: by MOVI or MVNI if all lanes are equal and have one byte that is not 0 (or not 255),
  * else from the function's pool; in functions so long that the pool may be out of reach, through general registers.
  */
 import { type Emission, KIND } from "./emission.ts";
@@ -38,7 +38,7 @@ export function emitVectorConstant(e: Emission, d: number, index: number): void 
   } else emitLiteral(e, X.LDR_LQ, d, e.pool(index, 0, 16));
 }
 
-/** A row with an immediate of 8 bits, in its two pieces. */
+/** A row with an immediate of 8 bits in two fields. */
 function move(e: Emission, row: number, d: number, byte: number): void {
   e.asm.rri(row, d, 0, byte & 31, byte >> 5);
 }

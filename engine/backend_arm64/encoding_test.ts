@@ -1,7 +1,6 @@
 /**
- * Replays tests/encode/arm64.txt, which an external assembler confirmed: the disassembler must print the same text for
- * the word, and the encoder must give the same word back for the fields that were read. Immediates are checked against
- * their decoding.
+ * Replays tests/encode/arm64.txt, confirmed by an external assembler: the disassembler must print the same text for the
+ * word, and the encoder must reproduce the word from the decoded fields. Immediates are checked against their decoding.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -28,7 +27,7 @@ Deno.test("the disassembler reads what llvm-mc reads", () => {
 Deno.test("the encoder gives the words that were read", () => {
   for (const { word, text } of LINES) {
     const f = decode(word)!;
-    if (f.row === X.ADR) continue; // its immediate is in two pieces, which branch_relaxation.ts writes
+    if (f.row === X.ADR) continue; // its immediate is in two fields, which branch_relaxation.ts writes
     equal(encode(f.row, f.d, f.n, f.m, f.a, f.i, f.s, f.c, f.k), word, text);
   }
 });

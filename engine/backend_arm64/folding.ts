@@ -1,10 +1,10 @@
 /**
- * Decides which values are computed where they are used instead of in a register of their own: compares at their
+ * Folding for arm64: which values are computed by their users instead of in a register of their own: compares at their
  * branch, shifts and extensions as operands, products that are added, conversions without code. Loads are never folded:
  * arm64 operates on registers.
  *
- * The backward sweep of codegen/folding.ts. The rules that emit (select_*.ts) look at the marks and match the same
- * shapes again.
+ * The fold rules of the backward sweep of codegen/folding.ts. The selection rules (select_*.ts) check `folded` and
+ * match the same shapes again.
  */
 import { applyFoldRules, foldRules, operationRange } from "../codegen/folding.ts";
 import { fold, foldPure, isCompare, isFloatCompare } from "../codegen/folding.ts";
@@ -52,8 +52,8 @@ function isRich(s: Arm64Lowering, id: number): boolean {
 }
 
 /**
- * Folds condition `id` if it is the AND or OR of comparisons. Instead of one of an OR there may be any i32, instead of
- * one of an AND only the result of a comparison: that is 0 or 1.
+ * Folds condition `id` if it is the AND or OR of comparisons. An operand of an OR may also be any i32; an operand of an
+ * AND must be the result of a comparison: that is 0 or 1.
  */
 function foldChain(s: Arm64Lowering, id: number, user: number): boolean {
   const { op, a, b, ty } = s;
@@ -75,7 +75,7 @@ function foldChain(s: Arm64Lowering, id: number, user: number): boolean {
   return true;
 }
 
-/** A compare that is only ever a condition is repeated where it is wanted, if it is near. */
+/** A compare that is used only as a condition is repeated at each use, if they are near. */
 function repeatable(s: Arm64Lowering, id: number): boolean {
   return s.uses[id] === 2 && s.op[s.a[id]] !== OP.CONST;
 }
@@ -226,7 +226,7 @@ export function markFolds(s: Arm64Lowering): void {
   applyFoldRules(s, RULES, 0);
 }
 
-/** How far the operands of a value are looked at. */
+/** Depth to which operands of a value are followed. */
 const DEPTH = 3;
 
 /** Is the upper half of the i64 value `id` known to be zero? */

@@ -37,7 +37,7 @@ function listing(text: string, settings: CompileSettings): string {
   }).join("");
 }
 
-/** What lies at an offset outside the function, so that goldens do not depend on where the image's stubs are. */
+/** Name of an offset outside the function, so that goldens do not depend on the offsets of the image's stubs. */
 function placeName(code: MachineCode, offset: number): string {
   const stub = code.stubStart.indexOf(offset);
   if (stub > STUB.TRAP) return `trap ${TRAP_NAMES[stub - STUB.TRAP]}`;

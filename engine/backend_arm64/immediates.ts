@@ -1,12 +1,12 @@
 /**
- * Which constants fit into instructions: 12-bit arithmetic immediates, logical immediates (a rotated run of ones,
- * repeated), moves of 16-bit parts, and 8-bit floats. 64-bit values come as two signed halves.
+ * Immediates of instructions: 12-bit arithmetic immediates, logical immediates (a rotated run of ones, repeated), moves
+ * of 16-bit parts, and 8-bit floats. 64-bit values come as two signed halves.
  *
  * Arm Architecture Reference Manual for A-profile: DecodeBitMasks(), VFPExpandImm().
  */
 
 /**
- * The value's 12-bit immediate, shifted or not: bit 12 says "shifted by 12"; −1 if it has none. `value` is not
+ * The value's 12-bit immediate, shifted or not: bit 12 means "shifted by 12"; −1 if it has none. `value` is not
  * negative.
  */
 export function arithmeticImmediate(value: number): number {

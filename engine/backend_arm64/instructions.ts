@@ -176,8 +176,8 @@ INSTRUCTION_ROWS.forEach(({ key, text, bits, scale }, n) => {
     ROW_REGISTERS[n] |= ("dnma".indexOf(found[1] ?? "m") + 1) << shift;
     shift += 4;
   }
-  // Every register of the word is in the text, but for an index (#X) and that of a tested bit (#T), which have emission
-  // of their own.
+  // Every register of the word is in the text, except an index (#X) and the register of a tested bit (#T), which have
+  // emission of their own.
   const fields = new Set(bits.replaceAll(/[^dnma]/g, "")).size;
   if (!/#[XT]/.test(text) && fields !== shift / 4) throw new Error(`Instruction row ${key}: registers without text`);
 });

@@ -2,9 +2,9 @@
  * Rows of vector instructions on all 128 bits, as insts_integer.ts. SIZED_ROWS have a fourth column, the lane sizes for
  * which there is a row: letters of B H S D, whose rows are KEY_16B, KEY_8H, KEY_4S and KEY_2D. In their text, T is the
  * arrangement (16b), L its lower half (8b), W the arrangement of lanes twice as wide (8h), E a lane (b), r a general
- * register as wide as a lane at least. In their bits, ZZ is the size, y whether it is D, hhhhhhh a size and shift
- * count, lllll a size and lane, eeee a lane in its place. `#R` is a count of a shift to the right, `#V` and `#U` are
- * immediates in two pieces.
+ * register at least as wide as a lane. In their bits, ZZ is the size, y whether it is D, hhhhhhh a size and shift
+ * count, lllll a size and lane, eeee a lane in its field. `#R` is a count of a shift to the right, `#V` and `#U` are
+ * immediates in two fields.
  *
  * Arm Architecture Reference Manual for A-profile, C4.1.96 "Data Processing -- Scalar Floating-Point and Advanced
  * SIMD".

@@ -1,5 +1,5 @@
 /**
- * Every optimization key of arm64, on and off: the code differs where the key has something to do, and what it did is
+ * Every optimization key of arm64, on and off: the code differs where the key applies, and its applications are
  * counted.
  */
 import { Statistics } from "../statistics.ts";
@@ -45,7 +45,7 @@ b0(v1:i32 v2:i32 v3:i64):
   RETURN (v8)
 `;
 
-/** A function with a frame, for what lives through its call. */
+/** A function with a frame, for values that live through its call. */
 const CALLS = `func 0 (i64 i64 i64) -> (i64)
 sig 0 (i64 i64 i64) -> (i64)
 b0(v1:i64 v2:i64 v3:i64):
@@ -97,7 +97,7 @@ Deno.test("keys that deny registers keep long-lived values out of them", () => {
   ok(!/\b[wx]1[234]\b/.test(inLoop("leaf-scratch-pins", false)));
 });
 
-/** What stands behind random programs, so that nobody knows which registers their calls write. */
+/** Callees of random programs, defined after them, so that the registers their calls write are unknown. */
 const CALLEES = ["MUL", "XOR"].map((op, index) =>
   `func ${index + 1} (i32 i64) -> (i64)
 b0(v1:i32 v2:i64):

@@ -1,6 +1,6 @@
 /**
- * State of choosing arm64 instructions for one function: codegen/lowering_context.ts, plus the sums of memory base and
- * address that are in registers already.
+ * The lowering context of arm64: codegen/lowering_context.ts, plus the sums of memory base and address that are in
+ * registers already.
  */
 import type { TargetHooks } from "../codegen/lowering_context.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";

@@ -1,6 +1,6 @@
 /**
- * What the selector says to the emitter beyond instruction rows and what all backends share (codegen/pseudo_ops.ts):
- * pseudo operations of its own, address modes and condition codes.
+ * The vocabulary between selector and emitter that is specific to arm64, besides instruction rows and
+ * codegen/pseudo_ops.ts: pseudo operations of its own, address modes and condition codes.
  *
  * Operand order of a row in VCode: first the operands of the flag consumer, then the row's registers as its text names
  * them; a compare's result register and an address are left out, and the registers of the address come last. `imm` is
@@ -11,7 +11,8 @@
  *     DIV_S       def, use, use; imm as the IR's
  *     FCOPYSIGN   def reuse 1, use, late use
  *     TRUNC_S32   def general, use vector; aux bit 0: operand is f64
- *     ATOMIC_LOOP def, late uses: address, value; imm = number of the operation from ATOMIC_ADD on + 256 × log2 of the width
+ *     ATOMIC_LOOP def, late uses: address, value; imm = number of the operation from ATOMIC_ADD on
+ *                 + 256 × log2 of the width
  */
 import { pseudoOps } from "../codegen/pseudo_ops.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Machine code of the builtins that never leave it. Bounds were checked by the caller, so nothing here faults. Sizes up
- * to 32 are done with overlapping accesses, all loads before all stores; long ones by 32 bytes a turn, the remainder
- * first read, last written.
+ * Native builtins: machine code that never leaves for the host. Bounds were checked by the caller, so nothing here
+ * faults. Sizes up to 32 use overlapping accesses, all loads before all stores; long ones 32 bytes per iteration, with
+ * the remainder read first and written last.
  *
  * Parameters as in abi.ts: x0, x1, x2. Changes x0-x5 and v0-v3 only (NATIVE_CLOBBERS).
  */

@@ -1,6 +1,6 @@
 /**
- * The common end of all guest code that leaves for the host and wants to come back (abi.ts: a parked call). In: w0 =
- * status, x9 = thread, x17 = where to resume; the frame of the parked code begins at sp. Changes x16 and x17.
+ * The common end of guest code that parks (abi.ts: a parked call). In: w0 = status, x9 = thread, x17 = where to resume;
+ * the frame of the parked code begins at sp. Changes x16 and x17.
  */
 import { PARKED, THREAD } from "../abi/context_layout.ts";
 import { X } from "./instructions.ts";

@@ -1,13 +1,16 @@
 /**
- * Machine code that a process needs once: entering and resuming guest code, leaving it by a trap, and the handler of
- * the hardware's faults. Position-independent; the host copies it into executable memory and fills the fault words.
+ * The process stubs: machine code that a process needs once, for entering and resuming guest code, leaving it by a
+ * trap, and handling hardware faults. Position-independent; the host copies it into executable memory and fills the
+ * fault words.
  *
- *     call      save host registers · HOST_SP = sp · sp = GUEST_SP · x28, x26, x27 from CALL_CONTEXT · call CALL_THUNK · DONE
- *     resume    the same, but takes what a parked call left (abi.ts) and goes on
+ *     call        save host registers · HOST_SP = sp · sp = GUEST_SP · x28, x26, x27 from CALL_CONTEXT
+ *                 call CALL_THUNK · DONE
+ *     resume      the same, but loads the state of the parked call (abi.ts) and continues there
  *     tailReturn  restores the context of the caller of a tail call into another instance, and returns to that caller
- *     trapExit  entered by a jump with the code in w0 and the trap's return address in x30
- *     fault     in a signal frame: notes program counter, stack pointer and address, and continues at the landing
- *     poll      where the fault of a poll continues: saves every register on the guest stack and parks, so that the guest can go on
+ *     trapExit    entered by a jump with the code in w0 and the trap's return address in x30
+ *     fault       in a signal frame: records program counter, stack pointer and address, and continues at the landing
+ *     poll        where the fault of a poll continues: saves every register on the guest stack and parks, so that the
+ *                 guest can continue
  *
  * x28 always holds a context with a thread while guest code runs, so both exits find the thread state through it.
  */
@@ -22,7 +25,7 @@ import { emitPark } from "./park.ts";
 import { CONTEXT_REGISTER, LINK, registerFile, SCRATCH, SCRATCH2, SP, THREAD_REGISTER, ZERO } from "./registers.ts";
 import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
 
-/** Where the kernel keeps what the handler needs: offsets in siginfo and in the saved registers. */
+/** Offsets in siginfo and in the saved registers that the handler reads. */
 interface SignalLayout {
   /** Offset of si_addr. */
   address: number;
@@ -140,10 +143,11 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
   s.returnToHost(THREAD_REGISTER);
 }
 
-/** Registers that a poll keeps besides x30: all that may be allocated, and x16, from which polls read. */
+/** Registers that a poll preserves besides x30: all allocatable ones, and x16, from which polls read. */
 const POLL_GENERAL = [...registerFile(false).generalOrder, SCRATCH];
 /**
- * Bytes of their frame: the vectors, the general registers, x30 and where to go on, and what the fault handler wrote.
+ * Bytes of their frame: the vectors, the general registers, x30 and the address to continue at, and the words that the
+ * fault handler wrote.
  */
 const POLL_VECTORS = 32;
 const POLL_PAIRS = POLL_VECTORS * 2;

@@ -6,7 +6,7 @@
  *     x25  the thread's fuel in modules that charge it, otherwise allocatable
  *     x16, x17, v31  scratch of the emitter: never live across a machine operation
  *     x30  return address: saved by functions that call       x18  the platform's: never touched
- *     everything else (x29 too) is allocatable, and saved by nobody: a call destroys what its callee writes
+ *     all others (x29 too) are allocatable and caller-saved: a call destroys the registers that its callee writes
  */
 import type { DeniedRegisters } from "../codegen/target.ts";
 import { type RegisterFiles, registerFiles } from "../codegen/register_files.ts";
@@ -40,7 +40,7 @@ function range(first: number, last: number): number[] {
   return Array.from({ length: last - first + 1 }, (_, i) => first + i);
 }
 
-// Argument registers stand early so that leaf functions shuffle little.
+// Argument registers come early so that leaf functions need few moves.
 const GENERAL_ORDER = [...range(0, 15), ...range(19, 25), 29];
 const VECTOR_ORDER = range(V0, V0 + 30);
 
@@ -76,5 +76,5 @@ export const registerFile: RegisterFiles = registerFiles({
 });
 
 const ALL = registerFile(false);
-/** Everything a call may destroy, whoever is called: all registers that any compiled function may allocate. */
+/** Registers that a call to an unknown callee may destroy: all that any compiled function may allocate. */
 export const CALL_CLOBBERS = { general: ALL.general, vector: ALL.vector } as const;

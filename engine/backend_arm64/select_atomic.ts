@@ -28,7 +28,7 @@ function addressRegister(s: Arm64Lowering, id: number, address: number): number 
   return sum;
 }
 
-/** The aux word of access `id`: what it traps with. */
+/** The aux word of access `id`: its trap code. */
 function trapAux(s: Arm64Lowering, id: number): number {
   const kind = s.c[id] & 15;
   const trap = kind === REGION.MEMORY0 && !s.explicit

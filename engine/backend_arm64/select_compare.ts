@@ -1,6 +1,6 @@
 /**
- * Comparisons and what consumes their flags. One VCode instruction does both (compare row plus a consumer in `aux`), so
- * nothing the allocator inserts can come between: a branch, a CSET, a conditional select, a trap. Branches and traps on
+ * Comparisons and the consumers of their flags. One VCode instruction does both (compare row plus a consumer in `aux`),
+ * so the allocator can insert nothing in between: a branch, a CSET, a conditional select, a trap. Branches and traps on
  * zero or on one bit need no flags: the row is then CBZ, CBNZ, TBZ or TBNZ itself, and the condition is NE by
  * convention (EQ: the other row).
  */
@@ -22,8 +22,8 @@ const INTEGER_CC = Uint8Array.of(CC.EQ, CC.NE, CC.LT, CC.LO, CC.GT, CC.HI, CC.LE
 const FLOAT_CC = Uint8Array.of(CC.EQ, CC.NE, CC.MI, CC.GT, CC.LS, CC.GE);
 
 /**
- * By condition: how far away is the constant that a comparison of the same meaning has, with equality or without? 0:
- * there is none.
+ * By condition: the difference to the constant of an equivalent comparison with, or without, equality; 0: there is
+ * none.
  */
 const NEIGHBOR = Int8Array.of(0, 0, -1, -1, 0, 0, 0, 0, 1, 1, -1, -1, 1, 1);
 
@@ -38,7 +38,7 @@ function set(s: Arm64Lowering, row: number, first: number, second: number, imm: 
   s.compare.fourth = 0;
 }
 
-/** Does value `id` have no register of its own because whoever asks whether it is zero compares itself? */
+/** Does value `id` have no register of its own because the instruction that tests it for zero compares itself? */
 function isFoldedCondition(s: Arm64Lowering, id: number): boolean {
   return s.folded[id] === FOLD.CHAIN || isFoldedCompare(s, id);
 }
@@ -239,7 +239,7 @@ function compareOperands(s: Arm64Lowering): void {
   if (s.compare.fourth !== 0) s.use(s.compare.fourth);
 }
 
-/** A comparison whose result is a value. */
+/** A comparison used as a value. */
 export function selectCompare(s: Arm64Lowering, id: number): void {
   // Not folded itself: resolve its own compare, peeling a folded one inside EQ(x, 0).
   const { op, a, b } = s;

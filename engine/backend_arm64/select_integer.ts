@@ -81,8 +81,8 @@ function isExtended(s: Arm64Lowering, id: number): boolean {
 }
 
 /**
- * def = x row the extension y. What is zero-extended already, as an i32 in a register of its own is, needs no extending
- * row.
+ * def = x row the extension y. An operand that is zero-extended already, like an i32 in a register of its own, needs no
+ * extending row.
  */
 function extendedBinary(s: Arm64Lowering, extending: number, row: number, id: number, x: number, y: number): void {
   const source = s.a[y];

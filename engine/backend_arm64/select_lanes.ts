@@ -18,7 +18,7 @@ export function selectSplat(s: Arm64Lowering, id: number): void {
   s.vregs[id] = one(s, shape < F32X4 ? X.DUP_R_16B + shape : shape === F32X4 ? X.DUP_E_4S : X.DUP_E_2D, x);
 }
 
-/** Moving a scalar clears what is above it. */
+/** Moving a scalar clears the upper lanes. */
 export function selectFromScalar(s: Arm64Lowering, id: number): void {
   const x = s.a[id];
   s.vregs[id] = one(s, s.ty[x] === TY.F64 ? X.FMOV_D : X.FMOV_S, s.reg(x));

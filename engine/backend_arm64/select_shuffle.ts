@@ -1,7 +1,7 @@
 /**
  * Rules for shuffles. A shuffle of constant lanes is matched against the instructions that do it in one step: EXT, then
- * for each width of lane DUP, INS, ZIP, UZP, TRN and REV; what is left is a table lookup per operand. Lanes are bytes:
- * 0-15 of the first operand, 16-31 of the second.
+ * for each width of lane DUP, INS, ZIP, UZP, TRN and REV; the general case is a table lookup per operand. Lanes are
+ * bytes: 0-15 of the first operand, 16-31 of the second.
  */
 import { constantVector } from "../codegen/lowering_context.ts";
 import { X } from "./instructions.ts";
@@ -62,7 +62,7 @@ function oneStep(s: Arm64Lowering, size: number, x: number, y: number, single: b
   if (same(() => s.shuffleLanes[0])) {
     return one(s, X.DUP_E_16B + size, s.shuffleLanes[0] < n ? x : y, s.shuffleLanes[0] % n);
   }
-  // Interleavings and their like, of both operands, of both in the other order, or of one.
+  // Interleavings and similar permutations, of both operands, of both in the other order, or of one.
   for (const [first, second] of single ? [[0, 0]] : [[0, n], [n, 0], [0, 0], [n, n]]) {
     const from = (k: number) => (k & 1) === 0 ? first : second;
     const half = (k: number) => k < n / 2 ? first : second - n;

@@ -1,6 +1,6 @@
 /**
- * Building blocks of code that no VCode stands behind: stubs, thunks, native builtins. A StubCode is an Emission whose
- * words go to the image it is given, with short methods for the few instruction shapes that such code is made of.
+ * Building blocks of code without VCode: stubs, thunks, native builtins. A StubCode is an Emission whose words go to
+ * the image it is given, with short methods for the instruction shapes that such code uses.
  */
 import { optimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
@@ -30,7 +30,10 @@ export const BARE_CONTEXT: CodegenContext = {
   stackFence: false,
 };
 
-/** Bytes that `saveHost` takes: x19-x30 and d8-d15, which the host's calling convention (AAPCS64) wants back. */
+/**
+ * Bytes that `saveHost` takes: x19-x30 and d8-d15, the callee-saved registers of the host's calling convention
+ * (AAPCS64).
+ */
 const HOST_SAVED = 160;
 
 export class StubCode extends Emission {
@@ -111,7 +114,9 @@ export class StubCode extends Emission {
     this.rrr(X.B, 0, 0, 0);
   }
 
-  /** Saves what the host wants back and leaves its stack pointer in the thread state at `thread`. Changes x16. */
+  /**
+   * Saves the host's callee-saved registers and leaves its stack pointer in the thread state at `thread`. Changes x16.
+   */
   saveHost(thread: number): void {
     this.add(SP, SP, -HOST_SAVED);
     for (let k = 0; k < 6; k++) this.pair(X.STP_X, 19 + 2 * k, 20 + 2 * k, SP, 2 * k);

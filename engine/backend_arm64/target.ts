@@ -1,5 +1,5 @@
 /**
- * The arm64 backend as one record: what codegen/target.ts asks of an architecture.
+ * The arm64 backend as one record: the Target of codegen/target.ts.
  */
 import { BlockEnds } from "../codegen/block_ends.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";

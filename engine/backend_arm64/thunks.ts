@@ -149,7 +149,7 @@ export function emitEntryThunk(signatureId: number, context: CodegenContext, cod
   s.finish();
 }
 
-/** How many integer parameters behind its first, and how many floats, a C function gets in registers. */
+/** Integer parameters after the first, and floats, that a C function receives in registers. */
 const HOST_INTEGERS = 6;
 const HOST_FLOATS = 8;
 
@@ -178,7 +178,7 @@ export function buildFastEntry(
   s.rrr(X.BLR, 0, CODE, 0);
   s.constant(THREAD_REGISTER, threadAddress);
   s.storeFuel(THREAD_REGISTER);
-  // The result goes to its slot as well: after a park the caller is resume, which cannot hand it over.
+  // The result also goes to its slot: after a park the caller is resume, which cannot pass it on.
   if (results.length === 1) s.at(STORE_ROWS[results[0]], 0, THREAD_REGISTER, threadSlot(0));
   s.at(X.STR_W_U, ZERO, THREAD_REGISTER, THREAD.STATUS);
   s.returnToHost(THREAD_REGISTER);

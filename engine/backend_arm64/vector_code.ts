@@ -6,7 +6,7 @@ import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { TY } from "../ir/types.ts";
 import type { Arm64Lowering } from "./lowering_context.ts";
 
-/** A new register of type `ty`, which the instruction in hand defines. */
+/** A new register of type `ty`, defined by the current instruction. */
 function result(s: Arm64Lowering, ty: number): number {
   const vreg = s.v.newVreg(ty);
   s.v.operand(operandWord(vreg, ROLE.DEF, CONSTRAINT.REG));

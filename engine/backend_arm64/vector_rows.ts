@@ -1,6 +1,6 @@
 /**
  * Vector operations of the IR that are one instruction, as tables: by operation and shape the row, and whether the
- * instruction takes the operands the other way round.
+ * instruction takes the operands in the opposite order.
  */
 import { OP, OP_ROWS, type OpName } from "../ir/ops.ts";
 import { X } from "./instructions.ts";

@@ -1,7 +1,6 @@
 /**
- * Address modes. `foldAddress` matches the address of a load or store and, while folds are being marked, claims the
- * arithmetic that the mode computes for free; called again when the access is emitted, it leaves mode, base, index,
- * scale and displacement in the X64Lowering.
+ * Address modes. `foldAddress` matches the address of a load or store. During folding it claims the arithmetic that the
+ * mode computes for free; during selection it leaves mode, base, index, scale and displacement in the X64Lowering.
  *
  * A 32-bit address wraps at 2^32 and the hardware's sum does not, so additions and shifts of i32 addresses are folded
  * only when the value ranges show that no bit is lost. 64-bit pointers wrap alike.
@@ -16,7 +15,7 @@ import { MODE, P } from "./machine_ops.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
 import { TRAP } from "../traps.ts";
 
-/** Claims pure value `id` while marking; when emitting, tells whether it was claimed. */
+/** Claims pure value `id` during folding; during selection, returns whether it was claimed. */
 function claim(s: X64Lowering, id: number, user: number, marking: boolean): boolean {
   if (!marking) return s.folded[id] === FOLD.ADDRESS;
   if (s.uses[id] !== 1 || s.blockOf[id] !== s.blockOf[user] || s.folded[id] !== FOLD.NO) return false;
@@ -29,7 +28,7 @@ function fits(disp: number): boolean {
   return disp >= -0x80000000 && disp <= 0x7fffffff;
 }
 
-/** Matches the address of access `id`: marks what is folded, or resolves the source operand. */
+/** Matches the address of access `id`: folds its operands, or resolves the source operand. */
 export function foldAddress(s: X64Lowering, id: number, marking: boolean): void {
   const kind = s.c[id] & 15;
   s.base = 0;

@@ -1,8 +1,8 @@
 /**
- * From bytes to text, from the same rows as the encoder: for goldens, dumps and the replay of tests/encode/x64.txt.
- * Knows exactly the instructions that this backend can emit; anything else is shown as a byte.
+ * Disassembler, from the same rows as the encoder: for goldens, dumps and the replay of tests/encode/x64.txt. It covers
+ * exactly the instructions that this backend can emit; anything else is shown as a byte.
  *
- * The text is Intel's syntax as llvm-mc prints it, so that an external assembler can be compared with.
+ * The text is Intel syntax as llvm-mc prints it, for comparison with an external assembler.
  */
 import {
   INSTRUCTION_ROWS,
@@ -71,7 +71,7 @@ function readInt(bytes: Uint8Array, at: number, size: number): number {
   return size === 1 ? value << 24 >> 24 : size === 2 ? value << 16 >> 16 : value;
 }
 
-/** Does row `row` want memory only, or a register only, in its r/m operand? */
+/** Does row `row` accept only memory, or only a register, as its r/m operand? */
 function acceptsMode(row: number, memory: boolean): boolean {
   const operand = INSTRUCTION_ROWS[row].operands.find((o) => o.place === PLACE.RM);
   if (operand === undefined) return !memory;
@@ -243,8 +243,8 @@ function isRelative(row: number): boolean {
 
 /**
  * Listing of bytes [start, end), one instruction a line. Targets of branches within the range become labels, numbered
- * in order of address, so that the text does not depend on where the code lies; other targets are shown as offsets in
- * `bytes`.
+ * in order of address, so that the text does not depend on the address of the code; other targets are shown as offsets
+ * in `bytes`.
  */
 export function disassemble(bytes: Uint8Array, start: number, end: number): string {
   const instructions: { at: number; decoded: Decoded | undefined }[] = [];

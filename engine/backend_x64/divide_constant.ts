@@ -1,6 +1,6 @@
 /**
- * What division by constants (codegen/divide_constant.ts) is made of here: the high half of a product is rdx of a MUL
- * with rax.
+ * Instructions of division by constants (codegen/divide_constant.ts): the high half of a product is rdx of a MUL with
+ * rax.
  */
 import { type DivisionRules, wideConstant } from "../codegen/divide_constant.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";

@@ -1,6 +1,6 @@
 /**
- * Code of one x64 function while it is being emitted: codegen/emission.ts, whose buffer holds bytes without branches,
- * plus what is particular here: fixups of displacements, jump tables, and flags that may be used again.
+ * Code of one x64 function during emission: codegen/emission.ts, whose buffer holds bytes without branches, plus the
+ * parts specific to x64: fixups of displacements, jump tables, and reuse of flags.
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import { FIXUP, FunctionEmission, OUT_OF_LINE } from "../codegen/emission.ts";
@@ -9,11 +9,11 @@ import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { Assembler } from "./encoding.ts";
 
-/** Kinds of fixups, with what x, y, z, w mean. BRANCH: y = condition. */
+/** Kinds of fixups, with the meaning of x, y, z, w. BRANCH: y = condition. */
 export const KIND = {
   ...FIXUP,
   /**
-   * The 32-bit word at the mark is label x minus the end of its instruction, which is y bytes after the word's start.
+   * The 32-bit word at the fixup is label x minus the end of its instruction, which is y bytes after the word's start.
    */
   RELATIVE: FIXUP.OWN,
   /** The same for offset x of the image. */
@@ -36,9 +36,9 @@ export class Emission extends FunctionEmission {
   override readonly asm: Assembler = new Assembler(1 << 16);
   avx = false;
   /**
-   * Flags that the code emitted last left behind: those of register `flagsRegister` (its width `flagsWide`) compared
-   * with 0, good at byte position `flagsAt` while no mark has been added; `flagsExact` if overflow and carry are 0 as a
-   * test would leave them.
+   * Flags set by the last instruction: those of register `flagsRegister` (its width `flagsWide`) compared with 0, valid
+   * at byte position `flagsAt` as long as no fixup has been added; `flagsExact` if overflow and carry are 0, as after a
+   * test.
    */
   reuseFlags = true;
   flagsAt = -1;

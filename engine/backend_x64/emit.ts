@@ -1,7 +1,7 @@
 /**
- * Emission for x64: VCode and its Allocation → bytes, sites and relocations of one function, as
- * codegen/emit_function.ts orders them. Here: the prologue, what each instruction becomes, and the out-of-line code of
- * this architecture.
+ * Emission for x64: VCode and its Allocation → bytes, sites and relocations of one function, in the order of
+ * codegen/emit_function.ts. This file has the prologue, the dispatch of instructions, and the out-of-line code of this
+ * architecture.
  */
 import type { Allocation } from "../codegen/allocation.ts";
 import type { BlockEnds } from "../codegen/block_ends.ts";
@@ -92,7 +92,7 @@ function emitPrologue(e: Emission): void {
       }
       e.branch(CC.BE, e.cold(COLD.STACK, -1, 0, 0));
     } else {
-      // Touch every page on the way down, so that none beyond the guard is reached first.
+      // Touch every page from the top, so that the guard page is always the first inaccessible one.
       for (let at = PAGE; at <= frame; at += PAGE) {
         asm.reserve(RESERVED);
         emitMemory(asm, X.TEST32_M, 0, 0, RSP, NO_REGISTER, 0, -at, 0, 0);

@@ -1,6 +1,6 @@
 /**
- * Emission of calls for x64: the instructions that codegen/emit_calls.ts asks for, calls into other instances, tail
- * calls, charges of fuel and polls.
+ * Emission of calls for x64: the instructions for codegen/emit_calls.ts, calls into other instances, tail calls,
+ * charges of fuel and polls.
  */
 import { type CallForms, emitCallForms } from "../codegen/emit_calls.ts";
 import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
@@ -63,14 +63,16 @@ export function emitCall(e: Emission, i: number, op: number): void {
   emitCallForms(FORMS, e, i, op);
 }
 
-/** Stores the fuel of code that has it in its register, or loads it for code that may want it there. Changes r11. */
+/**
+ * Stores the fuel of code that keeps it in its register, or loads it for code that may expect it there. Changes r11.
+ */
 function handFuelOver(e: Emission): void {
   rm(e, X.MOV64_L, SCRATCH, CONTEXT_REGISTER, CONTEXT.THREAD);
   rm(e, e.context.fuel === true ? X.MOV64_S : X.MOV64_L, FUEL, SCRATCH, THREAD.FUEL);
 }
 
 /**
- * The register holds the fuel of the callee's code, whose context is still in r15, if that has any; memory does
+ * The register holds the fuel of the callee's code, whose context is still in r15, if that code is metered; memory does
  * otherwise.
  */
 function takeFuelBack(e: Emission): void {
@@ -95,11 +97,14 @@ function switchContext(e: Emission): void {
 function restoreContext(e: Emission): void {
   takeFuelBack(e);
   emitRegister(e.asm, X.POP, CONTEXT_REGISTER, 0, 0, 0, 0);
-  // A tail call's caller may be in explicit mode even if we are not, but then it is of our module: ours decides.
+  // The caller of a tail call may use explicit bounds even if this code does not, but then it is of this module, whose
+  // own mode decides.
   reloadMemory(e, e.context.explicitBounds);
 }
 
-/** `landing` as in Emission.landing: exceptions land with our frame, that is, above the pushed context. */
+/**
+ * `landing` as in Emission.landing: at the landing pad the stack has this function's frame, without the pushed context.
+ */
 export function emitCrossCall(e: Emission, i: number, landing: number, back: number): void {
   switchContext(e);
   e.landing = landing;
@@ -127,8 +132,8 @@ export function emitTailCall(e: Emission, i: number, op: number): void {
 }
 
 /**
- * A tail call into another instance needs a frame after all, to come back to our caller's context (TAIL_FRAME); but not
- * when our own return address is such a frame's, for then nobody is left who wants ours.
+ * A tail call into another instance needs a frame after all, to return to the caller's context (TAIL_FRAME); but not if
+ * this function's own return address is such a frame's, since the context will be restored there.
  */
 export function emitCrossTailCall(e: Emission): void {
   const there = e.newLabel();
@@ -146,8 +151,8 @@ export function emitCrossTailCall(e: Emission): void {
 }
 
 /**
- * Charges fuel: one instruction and a branch, which processors do as one. What cannot be paid for is given back by the
- * cold part.
+ * Charges fuel: one instruction and a branch, which processors fuse. The out-of-line code undoes a charge that exceeds
+ * the fuel.
  */
 export function emitCharge(e: Emission, i: number): void {
   const { v } = e;
@@ -158,7 +163,7 @@ export function emitCharge(e: Emission, i: number): void {
   e.branch(CC.L, e.cold(COLD.FUEL, i, 0, 0));
 }
 
-/** Leaves in the register what there was before the charge, less what others owed. */
+/** Restores the fuel before the charge, less the units that others owed. */
 export function emitColdCharge(e: Emission, i: number): void {
   const { v } = e;
   const aux = v.aux[i];

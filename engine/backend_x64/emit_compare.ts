@@ -45,8 +45,8 @@ export function branchIf(e: Emission, cc: number, label: number): void {
 }
 
 /**
- * Emits the compare of `i`, whose operands begin at `o`, and returns the condition to ask for. A test of a register
- * against zero is left out when the instruction before it has set the flags by the same result.
+ * Emits the compare of `i`, whose operands begin at `o`, and returns the condition to branch on. A test of a register
+ * against zero is omitted if the preceding instruction has set the flags by the same result.
  */
 export function emitFlags(e: Emission, i: number, o: number): number {
   const cc = conditionOf(e, i);
@@ -70,7 +70,7 @@ function knownCondition(e: Emission, i: number, o: number, cc: number): number {
   return cc === CC.L ? CC.S : cc === CC.GE ? CC.NS : -1;
 }
 
-/** Emits compare `i` and what consumes it. */
+/** Emits compare `i` and its consumer. */
 export function emitCompare(e: Emission, i: number): void {
   const { v } = e;
   const o = v.firstOperand[i];
@@ -132,7 +132,7 @@ function emitSet(e: Emission, i: number, o: number): void {
   if (shared) emitRegister(asm, X.MOVZX32_8, d, d, 0, 0, 0);
 }
 
-/** Compares, and stores what comes of it: the address needs no arithmetic of its own, which would change the flags. */
+/** Compares and stores the condition: the address needs no arithmetic, which would change the flags. */
 export function emitStoredCondition(e: Emission, i: number): void {
   const { v, location } = e;
   const mode = v.aux[i] & AUX_MODE;

@@ -1,6 +1,6 @@
 /**
- * Emission of switches and of what stands behind a function's code: constants and jump tables. Edges are
- * codegen/emit_edges.ts's.
+ * Emission of switches, and of the data after a function's code: constants and jump tables. codegen/emit_edges.ts emits
+ * edges.
  */
 import type { BlockEnds } from "../codegen/block_ends.ts";
 import { edgeLabel, emitChain } from "../codegen/emit_edges.ts";
@@ -42,7 +42,7 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
   rr(e, X.JMP_M, 0, temp);
 }
 
-/** Pool constants and jump tables, behind the function's code: largest alignment first. */
+/** Pool constants and jump tables, after the function's code: largest alignment first. */
 export function emitData(e: Emission): void {
   const { asm } = e;
   e.placePool((word) => asm.int32(word));

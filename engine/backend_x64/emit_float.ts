@@ -1,7 +1,7 @@
 /**
  * Emission of float operations that take several instructions. The common case is straight-line; a branch that is
- * practically never taken leads to the cold part for NaNs, equal operands of minimum and maximum, and values out of an
- * integer's range.
+ * practically never taken leads to out-of-line code for NaNs, equal operands of minimum and maximum, and values out of
+ * an integer's range.
  */
 import { TRAP } from "../traps.ts";
 import { COLD, type Emission } from "./emission.ts";
@@ -171,7 +171,7 @@ function coldSaturation(e: Emission, op: number, double: number, d: number, x: n
   e.jump(back);
 }
 
-/** d = x op… of an integer register: the legacy form would wait for what d held before. */
+/** d = x op… of an integer register: the legacy form would depend on the old value of d. */
 function convertFrom(e: Emission, double: number, d: number, x: number): void {
   const row = double === 1 ? X.CVTSI2SD64 : X.CVTSI2SS64;
   if (e.avx) emitRegister(e.asm, ROW_VEX_TWIN[row], d, x, SCRATCH_VECTOR, 0, 0);

@@ -151,7 +151,7 @@ function memoryAt(e: Emission, memory: number): number {
 }
 
 /**
- * Cold part of a check of a shared memory, which another thread may have grown: looks at its true length, and keeps
+ * Out-of-line part of a check of a shared memory, which another thread may have grown: reads its true length, and keeps
  * that.
  */
 export function emitColdBounds(e: Emission, i: number, back: number): void {

@@ -1,9 +1,9 @@
 /**
- * Emission of instruction rows: reads a VCode instruction's operand locations, fills the row's places and the memory
- * operand, and writes the bytes. Also the allocator's edits (moves, spills, reloads, repeated constants), which are
- * rows as well.
+ * Emission of instruction rows: reads a VCode instruction's operand locations, fills the row's operand fields and the
+ * memory operand, and writes the bytes. Also the allocator's edits (moves, spills, reloads, repeated constants), which
+ * are rows as well.
  *
- * Only r11 and xmm15 may be changed besides what the instruction defines.
+ * Only r11 and xmm15 may be changed besides the instruction's results.
  */
 import { STUB } from "../codegen/machine_code.ts";
 import { TY } from "../ir/types.ts";
@@ -87,7 +87,7 @@ function imageMark(e: Emission, shared: number): void {
   e.fixupFrom(at, KIND.IMAGE, e.code.stubStart[STUB.CONSTANTS] + shared, e.asm.at - at, 0, 0);
 }
 
-/** Emits the row of VCode instruction `i`, whose row operands begin at operand `o` and must reach to the last. */
+/** Emits the row of VCode instruction `i`, whose row operands begin at operand `o` and extend to its last. */
 export function emitRow(e: Emission, i: number, row: number, o: number): void {
   const { v, asm, location } = e;
   const aux = v.aux[i];

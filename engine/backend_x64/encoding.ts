@@ -1,7 +1,7 @@
 /**
- * From an instruction row and operands to bytes: one emit function for register forms and one for memory forms, which
- * read the columns of instructions.ts. `Assembler` is a growing buffer; callers reserve room per instruction, so
- * nothing is checked per byte. Registers are hardware numbers 0-15, in whichever bank the row says.
+ * The encoder: an instruction row and operands to bytes. One emit function for register forms and one for memory forms,
+ * which read the columns of instructions.ts. `Assembler` is a growing buffer; callers reserve room per instruction, so
+ * nothing is checked per byte. Registers are hardware numbers 0-15, in the bank that the row determines.
  *
  *     [66|F2|F3] [REX] [0F [38|3A]] opcode [ModRM [SIB] [disp8|disp32]] [imm]        legacy
  *     C5 R̅vvvv̅Lpp | C4 R̅X̅B̅mmmmm Wvvvv̅Lpp   opcode  ModRM …                         VEX
@@ -114,7 +114,7 @@ function emitImmediate(asm: Assembler, size: number, imm: number): void {
 
 /**
  * Emits a row whose r/m operand (if any) is register `rm`. `reg` is ModRM.reg or the register in the opcode, `vvvv` the
- * VEX register; pass 0 for what the row does not have. `extra` is added to the opcode (a condition code).
+ * VEX register; pass 0 for operands that the row does not have. `extra` is added to the opcode (a condition code).
  */
 export function emitRegister(
   asm: Assembler,

@@ -1,6 +1,6 @@
 /**
- * Replays tests/encode/x64.txt, which an external assembler wrote: the disassembler must print the same text for the
- * bytes, and the encoder must give the same bytes back for what the disassembler read.
+ * Replays tests/encode/x64.txt, written by an external assembler: the disassembler must print the same text for the
+ * bytes, and the encoder must reproduce the bytes from the decoded operands.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";

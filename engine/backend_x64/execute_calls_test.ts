@@ -151,7 +151,7 @@ test("a record's code runs in the record's own instance", (p) => {
   const offset = String(globalsOffset());
   const texts = [GLOBAL_READER, RECORD_CALLER].map((text) => text.replace("OFFSET", offset));
   const [one, two] = [place(p, texts.slice(0, 2)), place(p, texts.slice(0, 2), { explicitBounds: true })];
-  // The functions' contexts differ in size by their record count only, and globals lie before it.
+  // The functions' contexts differ in size by their record count only, and globals precede it.
   one.context.view.setInt32(Number(offset), 100, true);
   two.context.view.setInt32(Number(offset), 2000, true);
   const { layout } = one.codegen;
@@ -230,7 +230,7 @@ test("memory_move and memory_set do what copyWithin and fill do", (p) => {
 function differs(a: Uint8Array, b: Uint8Array): number {
   const x = new Float64Array(a.buffer, a.byteOffset, 5000);
   const y = new Float64Array(b.buffer, b.byteOffset, 5000);
-  // Compared by words where that is possible; NaNs differ from themselves and are looked at by bytes.
+  // Compared by words if possible; NaNs differ from themselves and are compared by bytes.
   for (let i = 0; i < 5000; i++) {
     if (x[i] === y[i]) continue;
     for (let k = 8 * i; k < 8 * i + 8; k++) if (a[k] !== b[k]) return k;
@@ -329,7 +329,7 @@ b0(v1:i32):
   equal(code.callPos[caller], 0x77);
   notEqual(code.callFrame[caller], 0, "values live across the call are in the frame");
   sp += 8n + BigInt(code.callFrame[caller]);
-  // The entry thunk's call has a site too, and above it lies the return address into the process stubs.
+  // The entry thunk's call has a site too, and above it is the return address into the process stubs.
   const entry = code.callReturn.indexOf(offset(stackWord(sp)));
   equal(code.callFrame[entry], 0);
   equal(sp + 16n, p.thread.view.getBigUint64(THREAD.GUEST_SP, true));
@@ -395,7 +395,7 @@ ${used(1) ? "b1(v10:i32):\n  RETURN (v10)\n" : ""}${
   }
 });
 
-/** Numbers blocks in the order of their appearance, as the text form wants them. */
+/** Numbers blocks in the order of their appearance, as the text form requires. */
 function renumber(text: string): string {
   const order = [...text.matchAll(/^b(\d+)\(/gm)].map((match) => match[1]);
   return text.replace(/\bb(\d+)\(/g, (_, k) => `b${order.indexOf(k)}(`);

@@ -11,7 +11,7 @@ function mayTrap(s: X64Lowering, id: number): boolean {
   return kind === REGION.MEMORY0 ? !s.explicit : kind !== REGION.CONTEXT && s.b[id] !== 0;
 }
 
-/** May load `id` be executed at the place of `user` (or of whoever `user` is folded into)? */
+/** May load `id` be executed at `user` (or at the instruction into which `user` is folded)? */
 export function canMoveTo(s: X64Lowering, id: number, user: number): boolean {
   return mayTrap(s, id) ? s.trapGroup[id] === s.trapGroup[user] : s.writeGroup[id] === s.writeGroup[user];
 }

@@ -1,7 +1,6 @@
 /**
- * Which operands of vector operations are read from memory by the instruction itself. 16-byte operands need the VEX
- * encoding, since addresses of WebAssembly are not aligned; scalars and halves are free of that. The instruction must
- * read exactly what the load would.
+ * Memory operands of vector operations. 16-byte operands need the VEX encoding, since addresses of WebAssembly are not
+ * aligned; scalars and halves do not. The instruction must read exactly the bytes of the load.
  */
 import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
@@ -24,7 +23,10 @@ function foldLane(s: X64Lowering, scalar: number, id: number, shape: number): vo
   else foldLoad(s, scalar, id, s.ty[scalar]);
 }
 
-/** Folds mask `mask`, if it is the inverse of what the hardware computes, into `id`, which can take that as well. */
+/**
+ * Folds mask `mask`, if it is the inverse of a result that the hardware computes, into `id`, which can use that result
+ * as well.
+ */
 function foldInverse(s: X64Lowering, mask: number, id: number): boolean {
   if (s.uses[mask] !== 1 || s.blockOf[mask] !== s.blockOf[id] || s.folded[mask] !== 0) return false;
   if (s.op[mask] !== OP.VNOT && invertedComparison(s.op[mask], s.imm[mask] & 0xff) === 0) return false;
@@ -32,7 +34,7 @@ function foldInverse(s: X64Lowering, mask: number, id: number): boolean {
   return true;
 }
 
-/** Marks what vector operation `id` folds. */
+/** Folds the operands of vector operation `id`. */
 export function foldVector(s: X64Lowering, id: number): void {
   const { op, a, b, imm } = s;
   const o = op[id];

@@ -1,10 +1,10 @@
 /**
- * Decides which values are computed where they are used instead of in a register of their own: loads as memory
+ * Folding for x64: which values are computed by their users instead of in a register of their own: loads as memory
  * operands, compares at their branch, address arithmetic in address modes, arithmetic of read-modify-write stores.
  *
- * The backward sweep of codegen/folding.ts. A load may move down to its user past pure operations and other loads only;
- * past a trap only if it cannot trap itself. The rules that emit (select_*.ts) look at the marks and match the same
- * shapes again.
+ * The fold rules of the backward sweep of codegen/folding.ts. A load may move down to its user past pure operations and
+ * other loads only; past a trap only if it cannot trap itself. The selection rules (select_*.ts) check `folded` and
+ * match the same shapes again.
  */
 import { canMoveTo, foldLoad } from "./fold_loads.ts";
 import { applyFoldRules, foldRules, operationRange } from "../codegen/folding.ts";
@@ -77,7 +77,7 @@ function foldIntegerCompare(s: X64Lowering, id: number): void {
   foldWrap(s, x, id);
   foldWrap(s, y, id);
   if (s.isZero(y) && (s.op[id] === OP.EQ || s.op[id] === OP.NE)) {
-    // test x, y; or a compare whose sense this one changes.
+    // test x, y; or a compare that this one inverts.
     if (s.op[x] === OP.AND && foldPure(s, x, id)) return;
     if (isCompare(s.op[x]) && foldPure(s, x, id)) return;
   }

@@ -1,6 +1,6 @@
 /**
- * Constants that every image carries once, in front of its code, 16 bytes each and aligned to 16: masks and bounds that
- * the float operations need. Code refers to them relative to the instruction pointer.
+ * Constants that every image carries once, in front of its code, 16 bytes each and aligned to 16: masks and bounds for
+ * float operations. Code refers to them relative to the instruction pointer.
  */
 
 // Each row: name and four 32-bit words, lowest first.

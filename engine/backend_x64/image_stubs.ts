@@ -67,7 +67,7 @@ function emitPark(s: StubCode, fuel: boolean): void {
 
 const POLL_VECTORS = 15;
 
-/** Parks between any two instructions: everything but the pinned registers, which resume loads afresh, is saved. */
+/** Parks between any two instructions: saves everything but the pinned registers, which resume reloads. */
 function emitPollStub(s: StubCode, saved: readonly number[]): void {
   saveAll(s, saved);
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);

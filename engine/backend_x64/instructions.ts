@@ -1,10 +1,10 @@
 /**
  * Instruction rows (insts_*.ts) expanded once, when the backend loads, into flat columns that the encoder, the emitter
  * and the disassembler read by row number. `X.KEY` is the number of a row. Row numbers are the machine operations of
- * this target's VCode; operations that stand for several instructions are numbered from PSEUDO_BASE on
+ * this target's VCode; operations that expand to several instructions are numbered from PSEUDO_BASE on
  * (machine_ops.ts).
  *
- * A row is checked against its operands here: a register operand without a place in the encoding is a mistake in the
+ * Rows are checked against their operands here: a register operand without a field in the encoding is an error in the
  * table.
  */
 import { INTEGER_ROWS } from "./insts_integer.ts";
@@ -112,7 +112,7 @@ export const ROW_PLACES = new Uint8Array(COUNT * MAX_OPERANDS);
 export const ROW_MARKS = new Uint8Array(COUNT * MAX_OPERANDS);
 /** 1: the r/m operand, when a register, is a vector register. */
 export const ROW_RM_VECTOR = new Uint8Array(COUNT);
-/** Bits of the memory operand, 0 when the row has none or its size is not said (lea). */
+/** Bits of the memory operand, 0 if the row has none or its size is unspecified (lea). */
 export const ROW_MEMORY_BITS = new Uint8Array(COUNT);
 
 const IMMEDIATES: Readonly<Record<string, number>> = { ib: 1, iw: 2, id: 4, io: 8, cb: 1, cd: 4 };

@@ -3,7 +3,7 @@
  * r32m8 is a 32-bit register or a byte of memory; imm8u an immediate that is printed unsigned.
  *
  * Every legacy row KEY has a row VKEY with the VEX encoding, whose destination is its own and whose memory operand may
- * lie anywhere; a 16-byte memory operand of the legacy forms must be aligned to 16.
+ * be unaligned; a 16-byte memory operand of the legacy forms must be aligned to 16.
  */
 export const SIMD_ROWS = [
   // integer addition and subtraction, wrapping and saturating

@@ -1,6 +1,6 @@
 /**
- * State of choosing x64 instructions for one function: codegen/lowering_context.ts, plus CPU features and the source
- * operand, which may be a register, a stack slot or memory.
+ * The lowering context of x64: codegen/lowering_context.ts, plus CPU features and the source operand, which may be a
+ * register, a stack slot or memory.
  */
 import type { TargetHooks } from "../codegen/lowering_context.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
@@ -19,7 +19,7 @@ export const FOLD = {
   MEMORY: FOLDING.OWN,
   /** Part of an address mode. */
   ADDRESS: 4,
-  /** A compare whose result only one store of a byte wants. */
+  /** A compare whose only user is a store of a byte. */
   CONDITION: 5,
 } as const;
 

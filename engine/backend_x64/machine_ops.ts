@@ -1,6 +1,6 @@
 /**
- * What the selector says to the emitter beyond instruction rows and what all backends share (codegen/pseudo_ops.ts):
- * pseudo operations of its own, address modes and condition codes.
+ * The vocabulary between selector and emitter that is specific to x64, besides instruction rows and
+ * codegen/pseudo_ops.ts: pseudo operations of its own, address modes and condition codes.
  *
  * Bits 21-22 of the `aux` word are the size of a pool constant (4 << n bytes); bit 29 is a lock prefix.
  *
@@ -41,9 +41,9 @@ export const P = pseudoOps([
   "FMIN", // def, use, use (avx) or def reuse 1, use, use
   "FMAX",
   "CONVERT_U64", // def vector, use general; aux bit 0: result is f64
-  // A compare whose condition becomes a byte in memory: address registers, register, second register but with an
-  // immediate; the address is in aux like a row's, imm the immediate, and STORE_CONDITION says in the consumer's place
-  // what compares
+  // A compare whose condition is stored as a byte: address registers, register, second register unless there is an
+  // immediate; the address is in aux like a row's, imm the immediate; STORE_CONDITION replaces the consumer and selects
+  // the kind of compare
   "STORE_CONDITION",
   // atomic memory; the address is like a row's
   "CMPXCHG", // def rax, use rax, address, use replacement; imm = log2 of the width
@@ -53,7 +53,7 @@ export const P = pseudoOps([
 /** What STORE_CONDITION compares by; plus 1 for 64 bits. */
 export const STORE_CONDITION = { REGISTERS: 0, IMMEDIATE: 2, ZERO: 4 } as const;
 
-/** Address modes: what the r/m operand of a row is. */
+/** Address modes: kinds of r/m operands. */
 export const MODE = {
   /** A register or stack slot: one operand word. */
   REGISTER: 0,

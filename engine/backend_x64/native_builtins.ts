@@ -1,7 +1,7 @@
 /**
- * Machine code of the builtins that never leave it. Bounds were checked by the caller, so nothing here faults. Short
- * sizes are done with overlapping accesses, all loads before all stores; long ones by 64 bytes a turn, or by the string
- * instructions, which are fastest for very long runs.
+ * Native builtins: machine code that never leaves for the host. Bounds were checked by the caller, so nothing here
+ * faults. Short sizes use overlapping accesses, all loads before all stores; long ones 64 bytes per iteration, or the
+ * string instructions, which are fastest for very long runs.
  *
  * Parameters as in abi.ts: rax, rcx, rdx. Changes rax, rcx, rdx, rsi, rdi, r8, r9 and xmm0-xmm7 only (NATIVE_CLOBBERS).
  */

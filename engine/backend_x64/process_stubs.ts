@@ -1,13 +1,16 @@
 /**
- * Machine code that a process needs once: entering and resuming guest code, leaving it by a trap, and the handler of
- * the hardware's faults. Position-independent; the host copies it into executable memory and fills the fault words.
+ * The process stubs: machine code that a process needs once, for entering and resuming guest code, leaving it by a
+ * trap, and handling hardware faults. Position-independent; the host copies it into executable memory and fills the
+ * fault words.
  *
- *     call      save host registers · HOST_SP = rsp · rsp = GUEST_SP · r15, rbx, r14 from CALL_CONTEXT · call CALL_THUNK · DONE
- *     resume    the same, then pops what a parked call left (abi.ts) and goes on
+ *     call        save host registers · HOST_SP = rsp · rsp = GUEST_SP · r15, rbx, r14 from CALL_CONTEXT
+ *                 call CALL_THUNK · DONE
+ *     resume      the same, then pops the state of the parked call (abi.ts) and continues there
  *     tailReturn  pops the context of the caller of a tail call into another instance, and returns to that caller
- *     trapExit  entered by a jump with the code in eax and the trap's return address on the stack
- *     fault     in a signal frame: notes program counter, stack pointer and address, and continues at the landing
- *     poll      where the fault of a poll continues: saves every register on the guest stack and parks, so that the guest can go on
+ *     trapExit    entered by a jump with the code in eax and the trap's return address on the stack
+ *     fault       in a signal frame: records program counter, stack pointer and address, and continues at the landing
+ *     poll        where the fault of a poll continues: saves every register on the guest stack and parks, so that the
+ *                 guest can continue
  *
  * r15 always holds a context with a thread while guest code runs, so both exits find the thread state through it.
  */
@@ -20,7 +23,7 @@ import { CC } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, R10, R11, R12, R13, R14, R8, R9, RAX, RBP, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";
 import { BARE_CONTEXT, StubCode } from "./stub_code.ts";
 
-/** Where the kernel keeps what the handler needs: offsets in siginfo and in the saved registers. */
+/** Offsets in siginfo and in the saved registers that the handler reads. */
 interface SignalLayout {
   /** Offset of si_addr. */
   address: number;

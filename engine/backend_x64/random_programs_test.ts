@@ -149,7 +149,7 @@ function runPrograms(settings: CompileSettings, seeds: readonly number[], size: 
     const where = `seed ${seed}`;
     if (trap !== 0) {
       equal(actual.status, STATUS.TRAP, where);
-      // A fault leaves the code to be looked up by its address.
+      // A fault reports no code; it is looked up by address.
       const code = actual.trap !== 0 ? actual.trap : faultCode(instance, process!);
       equal(code, trap, where);
     } else {

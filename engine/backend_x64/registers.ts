@@ -5,7 +5,7 @@
  *     r14  byte length of memory 0 where bounds are checked explicitly, otherwise allocatable
  *     r13  the thread's fuel in modules that charge it, otherwise allocatable
  *     r11, xmm15  scratch of the emitter: never live across a machine operation
- *     everything else is allocatable, and saved by nobody: a call destroys what its callee writes
+ *     all others are allocatable and caller-saved: a call destroys the registers that its callee writes
  */
 import { type RegisterFiles, registerFiles } from "../codegen/register_files.ts";
 
@@ -44,8 +44,8 @@ const REGISTER_NAMES: readonly string[] = [
   ...Array.from({ length: 32 }, (_, i) => `xmm${i}`),
 ];
 
-// Registers without a REX prefix come first; rbp before r8 because only its use as a base costs a byte. r12 and r13 are
-// the clumsiest bases. Argument registers stand early so that leaf functions shuffle little.
+// Registers without a REX prefix come first; rbp before r8 because only its use as a base costs a byte. r12 and r13
+// have the longest encodings as bases. Argument registers come early so that leaf functions need few moves.
 const GENERAL_ORDER = [RAX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R13, R12];
 const VECTOR_ORDER = Array.from({ length: 15 }, (_, i) => XMM0 + i);
 
@@ -59,5 +59,5 @@ export const registerFile: RegisterFiles = registerFiles({
 });
 
 const ALL = registerFile(false);
-/** Everything a call may destroy, whoever is called: all registers that any compiled function may allocate. */
+/** Registers that a call to an unknown callee may destroy: all that any compiled function may allocate. */
 export const CALL_CLOBBERS = { general: ALL.general, vector: ALL.vector } as const;

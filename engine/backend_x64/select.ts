@@ -1,6 +1,6 @@
 /**
- * Instruction selection for x64: IrFunction → VCode. Two analysis sweeps (folding.ts), then one walk over the blocks
- * that applies the rule of each operation. Blocks and edges keep their numbers.
+ * Instruction selection for x64: IrFunction → VCode. Two analysis sweeps (folding.ts), then one sweep over the blocks
+ * that applies the rule of each operation (codegen/selection_rules.ts). Blocks and edges keep their numbers.
  */
 import type { TargetHooks } from "../codegen/lowering_context.ts";
 import { selectBlocks } from "../codegen/select_function.ts";

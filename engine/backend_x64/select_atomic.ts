@@ -1,8 +1,7 @@
 /**
- * Rules for atomic operations. Stores are exchanges, which lock by themselves; what only changes memory is the locked
- * form of a read-modify-write instruction; an old value that somebody wants comes from xadd, or for the bitwise
- * operations from a loop around cmpxchg. Loads are plain loads: this machine keeps them in order, and stores that lock
- * do not pass them.
+ * Rules for atomic operations. Stores are exchanges, which lock implicitly; an operation whose old value is unused is
+ * the locked form of a read-modify-write instruction; an old value comes from xadd, or for the bitwise operations from
+ * a loop around cmpxchg. Loads are plain loads: x64 keeps them in order, and locked stores are not passed by them.
  *
  * In: an atomic IR operation, its address folded like any other access's. Out: rows with AUX_LOCK, or P.CMPXCHG and
  * P.ATOMIC_LOOP.
@@ -53,8 +52,8 @@ export function selectAtomicExchange(s: X64Lowering, id: number): void {
 }
 
 /**
- * Emits `row` on the address resolved last, with a copy of `value` in the register operand; returns the vreg of what
- * was in memory.
+ * Emits `row` on the address resolved last, with a copy of `value` in the register operand; returns the vreg of the old
+ * contents.
  */
 function exchange(s: X64Lowering, row: number, lock: number, value: number, ty: number): number {
   const { v } = s;
@@ -97,7 +96,7 @@ export function selectAtomicModify(s: X64Lowering, id: number): void {
   } else modifyLoop(s, id);
 }
 
-/** Nobody wants the old value: `lock op [m], value`. */
+/** The old value is unused: `lock op [m], value`. */
 function modifyOnly(s: X64Lowering, id: number): void {
   const rows = MODIFY_ROWS.find((entry) => entry.op === MODIFIED_BY[s.op[id]])!;
   const width = atomicWidth(s.c[id]);
@@ -124,7 +123,7 @@ function negated(s: X64Lowering, value: number): number {
   return result;
 }
 
-/** The old value of a bitwise operation: computed anew until nobody has written in between. */
+/** The old value of a bitwise operation: retried until no other thread has written in between. */
 function modifyLoop(s: X64Lowering, id: number): void {
   const { v } = s;
   const width = atomicWidth(s.c[id]);

@@ -1,6 +1,6 @@
 /**
- * Comparisons and what consumes their flags. One VCode instruction does both (compare row plus a consumer in `aux`), so
- * nothing the allocator inserts can come between: a branch, a SETcc, a conditional move, a trap.
+ * Comparisons and the consumers of their flags. One VCode instruction does both (compare row plus a consumer in `aux`),
+ * so the allocator can insert nothing in between: a branch, a SETcc, a conditional move, a trap.
  *
  * `resolveCondition` turns a condition value into a compare row, its operands and a condition code; a value that is not
  * folded is tested against zero.
@@ -26,7 +26,7 @@ import { source, sourceFloat } from "./source_operands.ts";
 
 // Condition of each integer comparison, in the order of the IR's operations from EQ on.
 const INTEGER_CC = Uint8Array.of(CC.E, CC.NE, CC.L, CC.B, CC.G, CC.A, CC.LE, CC.BE, CC.GE, CC.AE);
-// The unsigned condition for each: what signed comparisons of small zero-extended values amount to.
+// The unsigned condition for each: equivalent to the signed comparison of small zero-extended values.
 const UNSIGNED_CC = Uint8Array.of(CC.E, CC.NE, CC.B, CC.B, CC.A, CC.A, CC.BE, CC.BE, CC.AE, CC.AE);
 
 /** Resolves value `id` as a condition (negated if `invert`): compare, operands and condition code. */
@@ -152,7 +152,7 @@ function resolveFloatCompare(s: X64Lowering, id: number): void {
   const o = s.op[id];
   let x = s.a[id];
   let y = s.b[id];
-  // Below and below-or-equal would hold for unordered operands: ask the other way round.
+  // Below and below-or-equal would hold for unordered operands: exchange the operands.
   if (o === OP.FLT || o === OP.FLE) [x, y] = [y, x];
   s.compare.cc = o === OP.FEQ ? CC.FE : o === OP.FNE ? CC.FNE : o === OP.FLT || o === OP.FGT ? CC.A : CC.AE;
   s.compare.register = s.reg(x);
@@ -178,7 +178,7 @@ function compareOperands(s: X64Lowering): void {
   if (!s.compare.sourceFirst) s.sourceOperands();
 }
 
-/** A comparison whose result is a value. */
+/** A comparison used as a value. */
 export function selectCompare(s: X64Lowering, id: number): void {
   // Not folded itself: resolve its own compare, peeling a folded one inside EQ(x, 0).
   const { op, a, b } = s;

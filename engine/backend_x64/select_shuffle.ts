@@ -1,6 +1,6 @@
 /**
  * Rules for shuffles and swizzles. A shuffle of constant lanes is matched against the instructions that do it in one
- * step, cheapest first; what is left is PSHUFB of each operand, joined by POR. Lanes are bytes: 0-15 of the first
+ * step, cheapest first; the general case is PSHUFB of each operand, combined by POR. Lanes are bytes: 0-15 of the first
  * operand, 16-31 of the second.
  */
 import { OP } from "../ir/ops.ts";
@@ -118,7 +118,7 @@ function shuffleOne(s: X64Lowering, x: number): number {
   return bytes(s, x, 0);
 }
 
-/** Rules for shuffles of x, whose lanes begin at `first`, with zeros */
+/** Shuffles of x, whose lanes begin at `first`, with zeros. */
 function shuffleWithZero(s: X64Lowering, x: number, first: number): number {
   const zero = (k: number) => s.shuffle.lanes[k] < first || s.shuffle.lanes[k] >= first + 16;
   // Whole-register shifts by bytes.

@@ -34,7 +34,7 @@ function shapeOf(s: X64Lowering, id: number): number {
 
 // Rules for operations that are one instruction
 
-/** The inverse of mask `id`, which was folded: the comparison that the hardware knows, or what VNOT inverts. */
+/** The inverse of mask `id`, which was folded: the comparison that the hardware has, or the operand of VNOT. */
 function inverseOf(s: X64Lowering, id: number): number {
   const x = s.reg(s.a[id]);
   if (s.op[id] === OP.VNOT) return x;
@@ -307,7 +307,7 @@ function truncateSigned32(s: X64Lowering, x: number): number {
 }
 
 function truncateUnsigned32(s: X64Lowering, x: number): number {
-  // NaN and negative values become 0. From 2^31 on the hardware says 0x80000000: what is beyond it is added, saturated.
+  // NaN and negative values become 0. From 2^31 on the hardware returns 0x80000000: the excess is added, saturated.
   const positive = two(s, X.MAXPS, x, zeros(s));
   const beyond = twoWords(s, X.SUBPS, positive, 0x4f000000);
   const tooLarge = twoWords(s, X.CMPPS, beyond, 0x4f000000, 5);
@@ -334,7 +334,7 @@ function truncateUnsigned64(s: X64Lowering, x: number): number {
   const zero = zeros(s);
   const positive = two(s, X.MAXPD, x, zero);
   const bounded = twoDoubles(s, X.MINPD, positive, 0xffe00000 | 0, 0x41efffff);
-  // Added to 2^52, the integer stands in the low word.
+  // Added to 2^52, the integer is in the low word.
   const biased = twoDoubles(s, X.ADDPD, one(s, X.ROUNDPD, bounded, 11), 0, 0x43300000);
   return two(s, X.SHUFPS, biased, zero, 0x88);
 }

@@ -1,6 +1,6 @@
 /**
- * Building blocks of code that no VCode stands behind: stubs, thunks, native builtins. A StubCode is an Emission whose
- * bytes go to the image it is given, with short methods for the few instruction shapes that such code is made of.
+ * Building blocks of code without VCode: stubs, thunks, native builtins. A StubCode is an Emission whose bytes go to
+ * the image it is given, with short methods for the instruction shapes that such code uses.
  */
 import { optimizationSet } from "../optimizations.ts";
 import { Statistics } from "../statistics.ts";
@@ -31,7 +31,7 @@ export const BARE_CONTEXT: CodegenContext = {
   stackFence: false,
 };
 
-/** Registers that the host's calling convention (System V) wants back, in the order they are pushed. */
+/** Callee-saved registers of the host's calling convention (System V), in the order they are pushed. */
 const HOST_SAVED = [RBX, RBP, R12, R13, R14, R15];
 
 export class StubCode extends Emission {
@@ -118,7 +118,7 @@ export class StubCode extends Emission {
     this.fixupFrom(this.asm.at - 4, KIND.RELOCATION, kind, target, 0, 0);
   }
 
-  /** Saves what the host wants back and leaves its stack pointer in the thread state at `thread`. */
+  /** Saves the host's callee-saved registers and leaves its stack pointer in the thread state at `thread`. */
   saveHost(thread: number): void {
     for (const register of HOST_SAVED) this.push(register);
     this.rm(X.MOV64_S, RSP, thread, THREAD.HOST_SP);

@@ -98,7 +98,7 @@ function copyOverflow(
 
 /**
  * Parks with `status` and the number that `number` loads into eax: arguments to slots, and on resumption results from
- * slots. rbx and r14 serve as scratch because resume loads them afresh.
+ * slots. rbx and r14 serve as scratch because resume reloads them.
  */
 export function emitParkingThunk(
   s: StubCode,
@@ -193,7 +193,7 @@ export function buildFastEntry(
   s.rr(X.CALL_M, 0, R12);
   s.constant(R11, threadAddress);
   s.storeFuel(R11);
-  // The result goes to its slot as well: after a park the caller is resume, which cannot hand it over.
+  // The result also goes to its slot: after a park the caller is resume, which cannot pass it on.
   if (results.length === 1) s.rm(STORE_ROWS[results[0]], RAX, R11, threadSlot(0));
   s.rm(X.MOV32_SI, 0, R11, THREAD.STATUS, STATUS.DONE);
   s.returnToHost(R11);

@@ -1,13 +1,13 @@
 /**
- * Throwing without leaving machine code: what stands in front of the parking forms of the builtins throw, throw_ref,
+ * Throwing without leaving machine code: fast paths in front of the parking forms of the builtins throw, throw_ref,
  * rethrow and caught. In: the builtin's argument in rax, the return address of the call on the stack. Out: the landing
- * that sees the exception runs, with its frame on the stack; or nothing has changed, and the runtime does all of it
- * (runtime/exceptions/unwind.ts).
+ * pad that handles the exception runs, with its frame on the stack; or nothing has changed, and the runtime does all of
+ * it (runtime/exceptions/unwind.ts).
  *
- * The walk goes by return addresses, through a hash table of call sites that the runtime makes of the images in which
- * it has unwound itself a few times. What the table does not hold ends it: thunks' callers, frames whose caller is
- * another instance, images that never throw. No register need be restored, since a landing relies on none but those of
- * context, memory and fuel, which all frames of one instance share.
+ * Unwinding follows return addresses through a hash table of call sites, which the runtime builds from the images in
+ * which it has unwound a few times itself. A return address that is not in the table ends the fast path: thunks'
+ * callers, frames whose caller is another instance, images that never throw. No register need be restored, since a
+ * landing pad relies on none but those of context, memory and fuel, which all frames of one instance share.
  */
 import type { BuiltinName } from "../abi/builtins.ts";
 import {
@@ -71,7 +71,7 @@ export function emitQuickUnwinding(s: StubCode, name: BuiltinName): void {
   s.bind(slow);
 }
 
-/** Goes on if machine code knows what was caught last. */
+/** Continues if machine code recorded the exception caught last. */
 function beginCaught(s: StubCode, slow: number): void {
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
   s.rm(X.CMP32_I, 0, R11, THREAD.CAUGHT_NATIVELY, 0);
@@ -126,8 +126,7 @@ function emitWalk(s: StubCode, slow: number): void {
 }
 
 /**
- * Results in the exnref of what was caught: the one that it has, or that of the next record, which gets tag and
- * payload.
+ * Returns the exnref of the caught exception: its existing one, or that of the next record, which gets tag and payload.
  */
 function emitCaught(s: StubCode, slow: number): void {
   const known = s.newLabel();

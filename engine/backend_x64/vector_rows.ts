@@ -1,6 +1,6 @@
 /**
  * Vector operations of the IR that are one instruction, as tables: by operation and shape the row, its immediate, and
- * whether the instruction takes the operands the other way round. Folding and selection read them.
+ * whether the instruction takes the operands in the opposite order. Folding and selection read them.
  */
 import { OP, OP_ROWS, type OpName } from "../ir/ops.ts";
 import { SHAPE } from "../ir/types.ts";
@@ -93,7 +93,7 @@ for (const text of UNARY) enter(UNARY_ROW, text);
 
 /**
  * The comparison whose result operation `op` on `shape` inverts, for lack of an instruction of its own; 0 for the
- * others. What uses the inverse of a mask anyway spares the inversion.
+ * others. A user that needs the inverse of a mask anyway saves the inversion.
  */
 export function invertedComparison(op: number, shape: number): number {
   switch (op) {

@@ -1,17 +1,17 @@
 /**
  * The collector's inner loops, as a WebAssembly module in text that waft compiles itself on first use, so that every
- * backend has them as machine code. Its memory is the whole address space (base 0, accesses unchecked:
- * CompileOptions.unchecked), so every address below is a real one. No function takes arguments: they read the control
- * area (collector_layout.ts), whose address is an imported global.
+ * backend has them as machine code. It is an intrinsic module with unchecked access to the address space (memory base
+ * 0, CompileOptions.unchecked), so every address below is a machine address. No function takes arguments: they read the
+ * control area (collector_layout.ts), whose address is an imported global.
  *
- *     begin      forgets free slots and what was to be swept: from here on a slot is free exactly when its type id is 0
- *     scan       marks what the words in [LOW, HIGH) refer to, if they do: any word inside an object counts
+ *     begin      forgets free slots and pending sweeps: from here on a slot is free exactly when its type id is 0
+ *     scan       marks the objects that the words in [LOW, HIGH) refer to: a word may point anywhere into an object
  *     drain      marks everything that marked objects refer to
- *     classify   counts what is alive; blocks with nothing alive become free, those with some free slots wait for `sweep`
+ *     classify   counts live objects; blocks without any become free, those with some free slots wait for `sweep`
  *     sweep      gives the class's cell the free slots of a waiting block; returns their bytes, 0 when no block waits
  *     take       takes the first slot of the class's cell, which has one
  *
- * Marking is depth first with a stack of its own; long arrays go through a second stack by pieces, so that the first
+ * Marking is depth first with a stack of its own; long arrays go through a second stack in parts, so that the first
  * stays short.
  */
 import { RECORD } from "../abi/context_layout.ts";
@@ -44,14 +44,14 @@ const push = (object: string) => `
   (i64.store ${get("sp")} ${object})
   (local.set $sp (i64.add ${get("sp")} (i64.const 8)))`;
 
-/** Follows the reference $w, which a field or element holds; `then` runs for an object that was not marked. */
+/** Follows the reference $w of a field or element; `then` runs for an object that was not marked. */
 const follow = (then: string) => `
   (local.set $d (i64.sub ${get("w")} ${get("base")}))
   (if (i64.lt_u ${get("d")} ${get("used")})
     (then ${mark(then)})
     (else (if (i64.ne ${get("w")} (i64.const 0)) (then (call $visit_other ${get("w")})))))`;
 const visit = follow(push(get("w")));
-/** The same for a reference to an object without references: it is not even looked at. */
+/** The same for a reference to an object without references, which is marked but not visited. */
 const visitLeaf = follow("");
 
 const MARK_LOCALS =
@@ -237,7 +237,7 @@ const unmarked = `(i32.eqz (i32.and
 const SWEEP_LOCALS = `(local $class i64) (local $pending i64) (local $number i32) (local $row i64) (local $base i64)
   (local $marks i64) (local $size i64) (local $slot i64) (local $end i64)`;
 
-/** Loads base, marks, and of block $number (plus 1): row, slot size, first slot, end of the last. */
+/** Loads base, mark bits, and, for block $number (plus 1): row, slot size, first slot, end of the last. */
 const OPEN_BLOCK = `
   (local.set $row ${row(wide(`(i32.sub ${get("number")} (i32.const 1))`))})
   (local.set $size ${wide(field(BLOCK.SLOT_BYTES))})

@@ -1,17 +1,17 @@
 /**
- * What the two halves of the collector share: the control area through which TypeScript tells the machine code of
- * collector_code.ts what to do, the table of blocks, and the sizes of things. Offsets in bytes. Compiled programs see
- * nothing of this (gc_layout.ts).
+ * Shared layout of the collector's two halves: the control area through which TypeScript directs the machine code of
+ * collector_code.ts, the table of blocks, and sizes. Offsets in bytes. Compiled programs do not access it
+ * (gc_layout.ts).
  *
  *     heap     [BASE, BASE + USED)      blocks of 64 KiB: each one size class, or a part of a large object, or free
  *     blocks   BLOCK.SIZE_OF per block
- *     marks    a bit per 16 bytes of heap: that of an object's first byte says that it is alive
+ *     marks    a bit per 16 bytes of heap: that of an object's first byte is set if the object is alive
  */
 
 /** log2 of the size of a block. */
 export const BLOCK_SHIFT = 16;
 export const BLOCK_BYTES: number = 1 << BLOCK_SHIFT;
-/** log2 of the bytes of heap that a byte of marks is for. */
+/** log2 of the bytes of heap per byte of mark bits. */
 export const MARKS_SHIFT = 7;
 
 /** The control area; u64 each unless said otherwise. */
@@ -24,9 +24,7 @@ export const CONTROL = {
   BLOCKS: 16,
   /** Address of the mark bits. */
   MARKS: 24,
-  /**
-   * Objects that are marked and whose references are not: bottom of that stack, its end, and the furthest end so far.
-   */
+  /** Stack of objects that are marked but not yet visited: its bottom, its end, and the furthest end so far. */
   STACK: 32,
   STACK_TOP: 40,
   STACK_PEAK: 48,
@@ -40,7 +38,9 @@ export const CONTROL = {
   /** A byte per host handle, and how many there are. */
   HOST_MARKS: 88,
   HOST_COUNT: 96,
-  /** The same for exceptions; and the numbers of those marked since the queue was emptied, u32 each, and how many. */
+  /**
+   * The same for exceptions; and the numbers of those marked since the queue was emptied, u32 each, with their count.
+   */
   EXCEPTION_MARKS: 104,
   EXCEPTION_COUNT: 112,
   EXCEPTION_QUEUE: 120,
@@ -83,6 +83,7 @@ export const BLOCK = {
 export const LARGE = 0xffffffff;
 
 /**
- * The functions of the collector's machine code (collector_code.ts says what they do, and is not loaded to call them).
+ * The functions of the collector's machine code (documented in collector_code.ts, which need not be loaded to call
+ * them).
  */
 export const COLLECTOR_FUNCTIONS = ["begin", "scan", "drain", "classify", "sweep", "take"] as const;

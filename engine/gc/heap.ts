@@ -1,12 +1,13 @@
 /**
- * The collected heap of one JavaScript realm: a range of address space cut into blocks of 64 KiB, allocation cells that
- * compiled code takes slots from, and mark-and-sweep collection, non-moving (gc_layout.ts, collector_layout.ts). In:
- * sizes of objects from the slow path of allocation, and roots from the store. Out: addresses of zeroed slots;
- * everything that no root leads to is used again.
+ * The collected heap of one JavaScript realm: a range of address space divided into blocks of 64 KiB, allocation cells
+ * from which compiled code takes slots, and non-moving mark-and-sweep collection (gc_layout.ts, collector_layout.ts).
+ * In: sizes of objects from the slow path of allocation, and roots from the store. Out: addresses of zeroed slots;
+ * memory of unreachable objects is reused.
  *
- * A collection happens when as much has been handed out since the last as was alive then (at least COLLECT_AFTER), when
- * a limit is reached, or on demand; always while no compiled code runs. Sweeping is lazy, a block at a time, when slots
- * are wanted. Blocks with nothing alive go to any class, and back to the system beyond what the next round will want.
+ * A collection happens when as much has been allocated since the last one as was alive then (at least COLLECT_AFTER),
+ * when a limit is reached, or on demand; always while no compiled code runs. Sweeping is lazy, one block at a time,
+ * when slots are needed. Blocks without live objects become available to any class, and are returned to the system
+ * beyond the estimated need of the next round.
  *
  * Invariant: outside a collection, a slot is on a free list, or in a block that waits to be swept and was not marked,
  * or is an object.
@@ -21,14 +22,14 @@ import { TypeTable } from "./type_table.ts";
 /** Address space for the heap: the first that the system gives. */
 const RESERVATIONS = [2 ** 34, 2 ** 32, 2 ** 30, 2 ** 28, 2 ** 26];
 /**
- * The least that is handed out between two collections; a heap with next to nothing alive, whose collections take no
- * time, stays within SMALL_ROUND, which caches hold.
+ * Least allocation between two collections. A heap with next to nothing alive, whose collections take no time, stays
+ * within SMALL_ROUND, which fits into caches.
  */
 const COLLECT_AFTER = 32 * 2 ** 20;
 const SMALL_ROUND = 8 * 2 ** 20;
 /** Blocks that a program may fill before the collector's machine code is made. */
 const BLOCKS_WITHOUT_CODE = 24;
-/** References that are not objects are small numbers: the heap must lie above them. */
+/** References that are not objects are small numbers: the heap must be above them. */
 const LOWEST_BASE = 2 ** 36;
 /** Mark stack that stays committed between collections. */
 const KEPT_STACK = 2 ** 20;
@@ -46,7 +47,9 @@ export interface HeapRoots {
   visit(range: (low: number, high: number) => void, word: (word: number) => void): void;
   /** The references in the payload of exception `number`. */
   visitException(number: number, word: (word: number) => void): void;
-  /** Marking is over. Marks are a byte per number; function records in objects have `epoch` as their mark. */
+  /**
+   * Called at the end of marking. Marks are a byte per number; function records in objects have `epoch` as their mark.
+   */
   marked(host: Uint8Array, exceptions: Uint8Array, epoch: number): void;
 }
 
@@ -165,7 +168,7 @@ export class Heap {
     return this.#allocate(bytes, limit);
   }
 
-  /** The same, but never collects: for who holds references that are no roots. */
+  /** The same, but never collects: for callers that hold references which are not roots. */
   allocateInPeace(bytes: number, limit: number): number {
     const threshold = this.#threshold;
     this.#threshold = Infinity;
@@ -338,7 +341,10 @@ export class Heap {
     this.#searchFrom = 0;
   }
 
-  /** Gives pages of free blocks back beyond what the next round will want. `free` is in ascending order. */
+  /**
+   * Returns pages of free blocks to the system beyond the estimated need of the next round. `free` is in ascending
+   * order.
+   */
   #releaseSurplus(space: Space, free: readonly number[]): void {
     let k = Math.ceil(this.#threshold / BLOCK_BYTES);
     while (k < free.length) {
@@ -493,7 +499,7 @@ export class Heap {
     return this.#top;
   }
 
-  /** The first of `count` free blocks in a row: the next such run after the last, else fresh ones. */
+  /** The first of `count` consecutive free blocks: the next such run after the last one used, else fresh blocks. */
   #findRun(space: Space, count: number): number {
     const { states } = space;
     for (const [from, to] of [[this.#searchFrom, this.#top], [0, this.#searchFrom]] as const) {
@@ -522,7 +528,7 @@ export class Heap {
     });
   }
 
-  /** Sees to mark bytes for as many handles as there are, all 0. */
+  /** Provides mark bytes for as many handles as there are, all 0. */
   #prepareMarks(space: Space, counts: { host: number; exceptions: number }): void {
     space.host = this.#clearMarks(space.host, counts.host);
     space.exceptions = this.#clearMarks(space.exceptions, counts.exceptions);

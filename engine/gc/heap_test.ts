@@ -1,7 +1,7 @@
 /**
  * The heap against a model: JavaScript plays the program, with random graphs of structures and arrays of many sizes,
- * interior pointers, host handles and exceptions; after every collection exactly what the model reaches is there, with
- * its contents, and the rest is used again.
+ * interior pointers, host handles and exceptions; after every collection exactly the objects that the model reaches are
+ * there, with their contents, and the rest is reused.
  */
 import { collectorModule } from "../runtime/realm_store.ts";
 import assert from "node:assert/strict";
@@ -39,7 +39,7 @@ const TYPES = [
   struct(I64, refType(true, 4), ANY, refType(true, 5)),
   array(refType(true, 5)),
 ];
-/** By type: what its references may lead to, where not anything. */
+/** By type: possible targets of its references, where they are restricted. */
 const LEAF_OF: Readonly<Record<number, readonly number[]>> = { 6: [4, -1, 5], 7: [5] };
 const IDS = canonicalTypeIds({ types: TYPES, recGroups: TYPES.map((_, start) => ({ start, count: 1 })) });
 
@@ -55,7 +55,7 @@ function poke(address: number, value: number): void {
   u32[1] = value / 0x1_0000_0000;
 }
 
-/** An object of the model: where it is, and what its references are. */
+/** An object of the model: its address and its references. */
 interface Modelled {
   address: number;
   bytes: number;

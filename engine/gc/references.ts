@@ -1,17 +1,20 @@
 /**
- * Objects of the collected heap as JavaScript sees them: one frozen, empty object without prototype per address while
- * anyone in JavaScript has it (JavaScript API, "Exported GC Objects"). Such an object is a root: what it stands for
- * lives at least as long, and is let go when the JavaScript engine reports that the object is gone.
+ * Objects of the collected heap as JavaScript sees them: one frozen, empty object without prototype per address, as
+ * long as JavaScript references it (JavaScript API, "Exported GC Objects"). Such an object is a root: its heap object
+ * lives at least as long, and is released when the JavaScript engine reports that the wrapper is gone.
  *
  * Invariant: an address stays a root until that report, which never comes while JavaScript is on the stack; so the word
- * of an argument or a result stays good on its way between JavaScript and the slots.
+ * of an argument or a result stays valid on its way between JavaScript and the slots.
  *
  * Objects hold functions, whose instance must live as long. Instances that import from each other keep each other alive
- * anyway (runtime/); those that get to share an object through JavaScript do from then on, which is seen here: by whom
- * an object was given away, and to whom.
+ * anyway (runtime/); instances that share an object through JavaScript do so from then on, which this file tracks by
+ * the sharer that gave an object away and the one that received it.
  */
 
-/** An instance, or what instances share: what must live as long as the functions in the objects that it can reach. */
+/**
+ * An instance, or a group of connected instances: it must live as long as the functions in the objects that it can
+ * reach.
+ */
 export interface Sharer {
   /** Keeps `other` alive as long as itself. */
   keepAlive(other: Sharer): void;
@@ -65,12 +68,12 @@ export class HeapReferences {
     return made;
   }
 
-  /** The reference that `value` stands for, if it is such an object. */
+  /** The reference of `value`, if it is such an object. */
   addressOf(value: unknown): number | undefined {
     return typeof value === "object" && value !== null ? this.#holders.get(value)?.address : undefined;
   }
 
-  /** `sharer` has from now on what `object` stands for. */
+  /** Records that `sharer` can reach the heap object of `object` from now on. */
   lend(object: object, sharer: Sharer): void {
     const { sharers } = this.#holders.get(object)!;
     if (sharers.includes(sharer)) return;

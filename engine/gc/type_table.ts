@@ -10,7 +10,7 @@ import { byteSize, type FieldType, heapOf, isRef, type ValType } from "../wasm/t
 
 /** How many types there is room for: as many as the system gives address space for. */
 const CAPACITIES = [1 << 24, 1 << 20, 1 << 16];
-/** Bytes of a piece of memory for what does not fit descriptors. */
+/** Bytes of a chunk of memory for data that does not fit descriptors. */
 const PIECE_BYTES = 1 << 16;
 const DEEP_BYTES = (MAX_SUBTYPE_DEPTH + 1) * 4;
 
@@ -18,7 +18,7 @@ export class TypeTable {
   readonly address: number;
   readonly #host: Host;
   readonly #capacity: number;
-  /** Views of the table, by pieces of PIECE_BYTES. */
+  /** Views of the table, by chunks of PIECE_BYTES. */
   readonly #views: Uint32Array[] = [];
   readonly #defined: boolean[] = [];
   /** Where long bitmaps and deep displays go. */

@@ -1,10 +1,10 @@
 /**
- * Compiling a module with helpers. In: the module's environment, threads that take jobs. Out: the same image as one
- * thread makes, to the byte, or nothing, when something has gone wrong anywhere: then one thread compiles, and says
- * what is wrong.
+ * Compilation of a module with helper threads. In: the module's environment, threads that take jobs. Out: the same
+ * image as one thread makes, to the byte; or nothing if anything went wrong: then one thread compiles, and reports the
+ * error.
  *
- * The thread that asks compiles as well, so helpers that come late, or never, cost nothing but their part of the work.
- * It waits at the end for those that are at work.
+ * The requesting thread compiles as well, so helpers that come late, or never, cost only their part of the work. It
+ * waits at the end for threads that are still compiling.
  */
 import { appendFunctionCode } from "../codegen/function_code.ts";
 import { type BodyWork, withBodyCompiler } from "../compile.ts";

@@ -1,10 +1,10 @@
 /**
- * A thread that helps another to compile a module. In: a job, which is plain data and shared memory. Out: code of
- * functions in the job's output. Types, layout and alias classes are made anew from the same bytes, so that they are
- * the same.
+ * A helper thread: compiles functions of a module for another thread. In: a job, which is plain data and shared memory.
+ * Out: code of functions in the job's output. Types, layout and alias classes are recomputed from the same bytes, so
+ * that they are equal.
  *
- * Invariant: what goes wrong here fails the compilation as a whole; then who asked for it compiles alone, and reports
- * what is wrong with the module.
+ * Invariant: an error here fails the compilation as a whole; the requesting thread then compiles alone, and reports the
+ * error of the module.
  */
 import { decodeModulePrefix } from "../binary/decode.ts";
 import type { Target } from "../codegen/target.ts";
@@ -39,7 +39,7 @@ export interface CompileJob {
 
 const NO_SEGMENT: DataSegment = { bytes: new Uint8Array(0), mode: { kind: "passive" }, offset: 0 };
 
-/** Where the code section of `module` ends in its bytes; 0 when there is none. */
+/** End of the code section of `module` in its bytes; 0 if there is none. */
 export function codeEnd({ funcs, bytes }: Module): number {
   const last = funcs.at(-1)?.body.bytes;
   return last === undefined ? 0 : last.byteOffset - bytes.byteOffset + last.length;

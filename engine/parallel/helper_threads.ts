@@ -1,24 +1,24 @@
 /**
- * When other threads help to compile: for big modules only, since a thread has to load the compiler first and is slow
- * until its own code is optimized, which keeps a second processor busy. In: the number of threads that an engine may
- * use. Out: what compileModule asks for its bodies.
+ * Decides when helper threads take part in a compilation: for big modules only, since a thread has to load the compiler
+ * first and is slow until V8 has tiered up the compiler's code again, which occupies a second processor. In: the number
+ * of threads that an engine may use. Out: the `share` option of compileModule.
  */
 import { inWords } from "../base/arguments.ts";
 import type { BodyWork, CompileOptions } from "../compile.ts";
 import { processorCount, startWorkers, workerCount } from "../host/workers.ts";
 import { compileTogether } from "./compile_together.ts";
 
-/** Bytes of bodies from which on it pays to start threads, and to ask threads that there are. */
+/** Bytes of bodies from which on starting threads pays off, and using running ones. */
 const COLD_BYTES = 1_000_000;
 const WARM_BYTES = 250_000;
 /** More threads than this have never been measured. */
 const MOST_THREADS = 16;
 const AUTO_THREADS = 8;
 
-/** The number of threads that an option stands for, this one included. Throws RangeError for what is none. */
+/** The number of threads that an option selects, this one included. Throws RangeError for an invalid option. */
 export function threadCount(parallel: number | "auto" = 1): number {
-  // JavaScript runtimes optimize a thread's code in threads of their own: each needs about as much as the thread itself
-  // while it is new.
+  // JavaScript runtimes optimize a thread's code in background threads: each needs about as much processor time as the
+  // thread itself while it is new.
   if (parallel === "auto") return Math.max(1, Math.min(processorCount() >> 1, AUTO_THREADS));
   if (!Number.isSafeInteger(parallel) || parallel < 0) {
     throw new RangeError(`The option parallel must be "auto" or a whole number, not ${inWords(parallel)}`);
@@ -29,8 +29,8 @@ export function threadCount(parallel: number | "auto" = 1): number {
 let shares: readonly number[] = [];
 
 /**
- * How many functions each thread compiled of the module that was shared last, the one that asked first: for tests and
- * tools.
+ * Number of functions that each thread compiled of the module that was shared last, the requesting thread first: for
+ * tests and tools.
  */
 export function lastShares(): readonly number[] {
   return shares;
@@ -45,7 +45,7 @@ function helpers(threads: number): ((message: unknown) => void)[] {
   return startWorkers(new URL(`./worker.${suffix}`, import.meta.url), threads - 1);
 }
 
-/** Lets threads begin to load the compiler while a module of `bytes` is read, if they will be wanted. */
+/** Lets threads begin to load the compiler while a module of `bytes` is read, if they will be used. */
 export function prepareHelpers(threads: number, bytes: number): void {
   if (threads > 1 && workerCount() === 0 && bytes >= COLD_BYTES * 1.5) helpers(threads);
 }

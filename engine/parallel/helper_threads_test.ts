@@ -1,6 +1,6 @@
 /**
- * Compiling with helpers: the same image as of one thread, whoever compiled which function; what goes wrong with a
- * helper costs time and nothing else; threads are kept, and keep nobody alive.
+ * Compiling with helpers: the same image as from one thread, whichever thread compiled which function; a failing helper
+ * costs only time; threads are reused, and do not keep the process alive.
  */
 import { Statistics } from "../statistics.ts";
 import assert from "node:assert/strict";
@@ -43,7 +43,7 @@ function optionsOf(target: Target, more: Partial<CompileOptions> = {}): CompileO
   };
 }
 
-/** Sends a job, and goes on when `part` of the functions has been compiled by somebody. */
+/** Sends a job, and returns when `part` of the functions have been compiled by any thread. */
 function sendAndWait(send: (message: unknown) => void, part: number): SendJob {
   return (job) => {
     send(job);
@@ -106,7 +106,7 @@ function tangle(count: number): string {
     .replace(/\(module \(memory 1\) (\(import .*?\)\)\))/, "(module $1 (memory 1)");
 }
 
-/** Programs of the benchmark and of the examples, for what compilers make. */
+/** Programs of the benchmark and of the examples: typical compiler output. */
 const FILES = ["binary_trees", "exceptions_often", "gc_shapes", "json", "memory64_hash", "atomics_ring", "mandelbrot"];
 
 /** Runs a test and ends the threads that it has started. */
@@ -269,7 +269,7 @@ Deno.test(
   }),
 );
 
-/** A module with more than a megabyte of bodies that is compiled quickly: constants that nobody needs. */
+/** A module with more than a megabyte of bodies that compiles quickly: unused constants. */
 function bigModule(): Uint8Array {
   const constant = "(drop (v128.const i32x4 1 2 3 4))".repeat(1200);
   const functions = Array.from(

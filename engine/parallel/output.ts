@@ -1,9 +1,9 @@
 /**
- * What a thread has compiled, where the others see it: words in shared memory that grows. In: words. Out: where they
- * stand. Growing beyond the bound is a RangeError, and so is what the system has no memory for.
+ * The output of one thread, visible to the others: words in shared memory that grows. In: words. Out: their positions.
+ * Growing beyond the bound is a RangeError, and so is a failure of the system to provide memory.
  */
 
-/** How much address space an output may take for so many bytes of bodies. */
+/** Address space of an output per byte of bodies. */
 const BYTES_PER_BYTE = 64;
 const LEAST_BYTES = 1 << 24;
 const MOST_BYTES = 2 ** 31 - 2 ** 16;

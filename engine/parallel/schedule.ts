@@ -1,13 +1,13 @@
 /**
- * Which thread compiles which function, and when: shared memory on which threads agree without talking. In: who calls
- * whom. Out: functions, one after the other, to every thread that asks, each once and after its callees as far as one
- * thread would compile them before it.
+ * A lock-free shared work queue: which thread compiles which function, and when. In: the call graph. Out: functions,
+ * one after the other, to every thread that asks, each once and after its callees as far as one thread would compile
+ * them before it.
  *
- * A ticket is the place in a queue that grows as functions become ready, so a thread waits only for the function that
- * its place will be given. What a function's registers are (MachineCode.knows) is written before those who wait for it
- * are told.
+ * A ticket is a place in a queue that grows as functions become ready, so a thread waits only for the function that
+ * will get its place. The registers that a function writes (MachineCode.knows) are published before waiting threads are
+ * woken.
  *
- * Invariant: every function gets into the queue, or the compilation has failed and everybody who waits is told.
+ * Invariant: every function gets into the queue, or the compilation has failed and all waiters are woken.
  */
 import type { Summaries } from "../translate/summaries.ts";
 
@@ -17,7 +17,7 @@ const NEXT_TICKET = 0, QUEUED = 1, FAILED = 2, FINISHED = 3, FIRST_THREAD = 4;
 /** What a thread is doing; it begins as IDLE. */
 export const STATE = { IDLE: 0, WORKING: 1, DONE: 2, BARRED: 3 } as const;
 
-/** In the queue: nobody yet, and that there is no use in waiting. */
+/** In the queue: not filled yet, and closed. */
 const EMPTY = 0, OVER = -1;
 /** No function is left, or the compilation has failed. */
 export const NONE = -1;
@@ -42,7 +42,7 @@ export class Schedule {
   /** Which thread has a function's code, and at which word of its output. */
   readonly thread: Int32Array;
   readonly place: Int32Array;
-  /** By thread: the word of its output where what it counted stands. */
+  /** By thread: the word of its output at which its counts begin. */
   readonly counted: Int32Array;
   #ticket = NONE;
 
@@ -75,7 +75,7 @@ export class Schedule {
     return (FIRST_THREAD + 2 * threads + 8 * count + 1 + edges) * 4 + count;
   }
 
-  /** Fills the block: who waits for whom. Functions that wait for nobody are ready, in their order. */
+  /** Fills the block with the dependencies. Functions without dependencies are ready, in their order. */
   fill(order: Int32Array, callers: Int32Array, callees: Int32Array): void {
     const first = this.#first;
     order.forEach((k, at) => this.rank[k] = at);
@@ -92,8 +92,8 @@ export class Schedule {
   }
 
   /**
-   * The next function for this thread. NONE when there is none left; LATER when it would be waited for longer than
-   * `ms`: then the thread may do something else and ask again.
+   * The next function for this thread. NONE when there is none left; LATER when it would take longer than `ms`: then
+   * the thread may do something else and ask again.
    */
   take(ms: number): number {
     if (this.#ticket < 0) this.#ticket = Atomics.add(this.#words, NEXT_TICKET, 1);
@@ -108,8 +108,8 @@ export class Schedule {
   }
 
   /**
-   * The code of function `k` is at word `place` of the output of thread `thread`. Those who wait for it alone are
-   * ready.
+   * The code of function `k` is at word `place` of the output of thread `thread`. Functions that wait only for it
+   * become ready.
    */
   finish(k: number, thread: number, place: number): void {
     this.thread[k] = thread;
@@ -146,7 +146,7 @@ export class Schedule {
     return Atomics.load(this.#words, FAILED) !== 0;
   }
 
-  /** Changes what thread `thread` is doing; false when it was not doing `from`. */
+  /** Changes the state of thread `thread` from `from`; false if it was in another state. */
   change(thread: number, from: number, to: number): boolean {
     if (Atomics.compareExchange(this.#words, FIRST_THREAD + thread, from, to) !== from) return false;
     Atomics.notify(this.#words, FIRST_THREAD + thread);

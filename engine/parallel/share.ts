@@ -1,6 +1,6 @@
 /**
- * One thread's share of a compilation. In: the schedule, what compiles one function, an output. Out: the code of all
- * functions that this thread got, in its output, and what it counted while it made them.
+ * One thread's share of a compilation. In: the schedule, a compiler of single functions, an output. Out: the code of
+ * all functions that this thread took, in its output, and the statistics of compiling them.
  */
 import type { Statistics } from "../statistics.ts";
 import { CalleeUnknown, MachineCode } from "../codegen/machine_code.ts";
@@ -10,8 +10,8 @@ import type { Output } from "./output.ts";
 import { LATER, NONE, type Schedule } from "./schedule.ts";
 
 /**
- * Milliseconds that a thread waits for a function before it looks around; less when there are functions that it could
- * not compile yet.
+ * Milliseconds that a thread waits for a function before it checks for other work; less when it has functions that it
+ * could not compile yet.
  */
 const PATIENCE_MS = 200;
 const RETRY_MS = 1;
@@ -22,7 +22,7 @@ const RETRY_MS = 1;
  */
 type BodyCompiler = (code: MachineCode, k: number) => ArrayLike<number>;
 
-/** Code for functions alone, which knows of others what the schedule knows, and where the image's stubs will be. */
+/** Code for single functions, with the schedule's facts about other functions and the offsets of the image's stubs. */
 export function shareCode(schedule: Schedule, target: Target, context: CodegenContext): MachineCode {
   const code = new MachineCode(schedule.count, context.signatures.length);
   target.emitStubs(context, code);
@@ -34,9 +34,9 @@ export function shareCode(schedule: Schedule, target: Target, context: CodegenCo
 }
 
 /**
- * Compiles functions until none is left or the compilation has failed. `statistics` counts what the compiler did; what
- * it did in vain, for a function that had to wait, is not counted. `waiting` is called now and then while others take
- * their time. Throws what compiling throws.
+ * Compiles functions until none is left or the compilation has failed. `statistics` counts applications of
+ * optimizations; those of a discarded attempt, for a function that had to wait, are not counted. `waiting` is called
+ * now and then while other threads work. Passes on errors of compiling.
  */
 export function compileShare(
   schedule: Schedule,
@@ -47,7 +47,9 @@ export function compileShare(
   statistics: Statistics,
   waiting: () => void = () => {},
 ): void {
-  /** Functions that this thread could not compile yet, and what they wait for: code that they take in calls it. */
+  /**
+   * Functions that this thread could not compile yet, and the callee that each waits for: an inlined function calls it.
+   */
   let early: { k: number; callee: number }[] = [];
   const attempt = (k: number) => {
     const before = statistics.snapshot();

@@ -1,6 +1,6 @@
 /**
  * The first module of a Worker that helps to compile (parallel/helper.ts). In: jobs as messages, one after the other.
- * It lives until it is ended, and does not keep the process alive.
+ * It lives until it is terminated, and does not keep the process alive.
  */
 import { parentPort } from "node:worker_threads";
 import type { Target } from "../codegen/target.ts";

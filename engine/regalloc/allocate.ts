@@ -3,13 +3,13 @@
  *
  *     VCode ── block_facts.ts ──→ positions, loops, frequencies
  *           ── liveness.ts ─────→ live intervals, uses, fixed ranges
- *           ── linear_scan.ts ──→ a register or a slot per interval     (split_position.ts says where to cut)
+ *           ── linear_scan.ts ──→ a register or a slot per interval     (split_position.ts chooses split positions)
  *           ── spill_slots.ts ──→ a stack slot per value in memory
- *           ── resolve.ts ──────→ locations of operands, edits       (parallel_moves.ts orders parallel moves)
+ *           ── resolve.ts ──────→ locations of operands, edits          (parallel_moves.ts orders parallel moves)
  *
- * What it relies on is VCode's contract, and besides: single definitions that dominate their uses; block 0 has no
+ * It relies on VCode's contract, and on the following: single definitions dominate their uses; block 0 has no
  * parameters and no incoming edges; a block's last instruction may define registers, but those are then moved on its
- * edges only; an instruction never asks for more registers at once than there are. check_allocation.ts verifies its
+ * edges only; an instruction never needs more registers at once than there are. check_allocation.ts verifies its
  * results independently.
  */
 import type { Allocation } from "../codegen/allocation.ts";

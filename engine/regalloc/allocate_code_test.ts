@@ -19,7 +19,7 @@ function allocate(v: VCode): string {
   return printVCode(v, allocation);
 }
 
-/** How many edits lie in blocks first to last and on the edges between them. */
+/** Number of edits in blocks first to last and on the edges between them. */
 function editsWithin(v: VCode, first: number, last: number): number {
   let n = 0;
   const end = last + 1 < v.blockCount ? v.blockFirst[last + 1] : v.count;

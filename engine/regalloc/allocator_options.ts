@@ -1,5 +1,5 @@
 /**
- * The optimizations that concern the register allocator, under names that say what each one permits. Each changes only
+ * The optimizations that concern the register allocator, named by the freedom that each one gives. Each changes only
  * preferences, so every combination gives a correct allocation; `statistics` counts the applications of each key.
  */
 import type { OptimizationSet } from "../optimizations.ts";

@@ -1,15 +1,15 @@
 /**
- * What the register allocator needs to know of the control flow of a VCode: where each block lies on the linear scale
- * of positions, which loop it belongs to, how often it probably runs, and which edges enter it.
+ * Control-flow facts of a VCode for the register allocator: the position of each block on the linear scale, its loop,
+ * its estimated frequency, and its incoming edges.
  *
  * Positions: every block header and every instruction has a number, in block order; header k is number blockFirst[k] +
  * k and instruction i of block k number i + k + 1. Number n owns the positions 2n (operands are read) and 2n + 1
  * (results are written). Moves happen in the gap between 2n − 1 and 2n; those at a header happen on the edges into the
  * block.
  *
- * Relies on the order that VCode promises: a reverse postorder in which loops are contiguous (a backward edge leads to
- * the header of a natural loop). Loops are closed here over inner loops, so that they nest properly as ranges of
- * blocks.
+ * Relies on the order that VCode guarantees: a reverse postorder in which loops are contiguous (a backward edge leads
+ * to the header of a natural loop). Loops are extended over their inner loops here, so that they nest properly as
+ * ranges of blocks.
  */
 import { BLOCK_COLD } from "../ir/function.ts";
 import type { VCode } from "../codegen/vcode.ts";
@@ -37,8 +37,8 @@ export class BlockFacts {
   /** Estimated runs per call of the function. */
   frequency: Float64Array = new Float64Array(64);
   /**
-   * Share of the rounds of the loop around (or runs of the function) that reach the block, taking for granted that a
-   * switch goes each way equally often. `frequency` does not: it is for comparing blocks on the same way.
+   * Share of the iterations of the enclosing loop (or runs of the function) that reach the block, assuming that a
+   * switch takes all edges equally often. `frequency` is for comparing blocks on one path.
    */
   chance: Float64Array = new Float64Array(64);
   /** Edges that enter block k: pred[predFirst[k] … predFirst[k + 1]). */

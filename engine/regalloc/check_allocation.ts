@@ -1,10 +1,10 @@
 /**
- * Checks an Allocation against its VCode without knowing how it was made (the idea is regalloc2's checker): for every
- * location it tracks which virtual registers' values are surely there, through instructions, edits and edges, to a
+ * Checks an Allocation against its VCode, independently of the allocator (after regalloc2's checker): for every
+ * location it tracks which virtual registers' values it is known to hold, through instructions, edits and edges, to a
  * fixpoint; then every operand must find its value, and every constraint must hold.
  *
- * What comes out is a list of problems, empty if the allocation is right. Slow next to the allocator: for tests,
- * fuzzing and a debugging option of the compiler.
+ * Returns a list of problems, empty if the allocation is correct. Slow compared with the allocator: for tests, fuzzing
+ * and a debugging option of the compiler.
  */
 import { TY, TY_BANK, TY_BYTES } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";
@@ -22,10 +22,10 @@ import {
 /** Most problems that are reported. */
 const ENOUGH = 8;
 
-/** Virtual registers per location; a location that is absent holds nothing known. */
+/** Virtual registers per location; an absent location holds no known value. */
 type State = Map<number, Set<number>>;
 
-/** Lists what is wrong with `allocation`; the empty list if nothing is. */
+/** Lists the faults of `allocation`. */
 export function checkAllocation(v: VCode, registers: RegisterFile, allocation: Allocation): string[] {
   return new Checker(v, registers, allocation).check();
 }
@@ -102,7 +102,7 @@ class Checker {
     if (v.edgeCount > 0 && a.edgeFirst[v.edgeCount] !== a.editCount) this.#problem("some belong to no edge");
   }
 
-  /** Runs block k from `state` and hands on what arrives at each successor. */
+  /** Runs block k from `state` and passes the state at its end to each successor. */
   #block(k: number, state: State, arrive: (to: number, state: State) => void): void {
     const v = this.#v, end = k + 1 < v.blockCount ? v.blockFirst[k + 1] : v.count;
     for (let i = v.blockFirst[k]; i < end; i++) {
@@ -216,7 +216,7 @@ class Checker {
   #write(state: State, location: number, values: Set<number>, ty: number): void {
     this.#destroy(state, location);
     if (location < 0) {
-      // Cells lie downwards in location numbers: a 16-byte value covers this one and the next slot's.
+      // Location numbers of cells descend: a 16-byte value covers this slot and the next.
       if (TY_BYTES[ty] === 16) state.delete(location - 1);
     } else this.#noteWritten(location);
     state.set(location, values);
@@ -322,7 +322,7 @@ function copyOf(state: State): State {
   return copy;
 }
 
-/** Keeps in `state` what `other` holds too. Says whether that changed it. */
+/** Intersects `state` with `other`; returns whether that changed it. */
 function meet(state: State, other: State): boolean {
   let changed = false;
   for (const [location, values] of state) {

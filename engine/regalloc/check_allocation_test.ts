@@ -26,7 +26,7 @@ Deno.test("checkAllocation() finds the location of an operand changed", () => {
     if (checkAllocation(v, registers, a).length > 0) found++;
   }
   assert.ok(tried > 30);
-  // Another register can be right for a value that lies in two.
+  // A value may be in two registers, and either is correct.
   assert.ok(found > tried * 0.8, `found ${found} of ${tried}`);
 });
 

@@ -1,11 +1,11 @@
 /**
- * Takes constants out of loops, for architectures whose instructions have room for few. In: a VCode as selected, where
- * each block makes its own. Out: the same with one register for each constant in front of the outermost loop that it
- * may be kept through.
+ * Hoists constants out of loops, for architectures whose immediates are short. In: a VCode as selected, where each
+ * block makes its own constants. Out: the same with one register for each constant, made in front of the outermost loop
+ * through which it may be kept.
  *
- * Only who keeps all of its registers for itself gains: loops with calls on their usual way are left alone. What is
- * taken out is as repeatable as before, so that a loop that runs out of registers gives these up first. Every
- * definition still dominates its uses, for the block in front of a loop is the only one that leads there.
+ * Only loops that keep all their registers gain: loops with calls on their hot path are left alone. Hoisted constants
+ * are as repeatable as before, so that a loop that runs out of registers gives these up first. Every definition still
+ * dominates its uses, since the block in front of a loop is its only predecessor outside.
  */
 import { BLOCK_COLD } from "../ir/function.ts";
 import { BlockFacts } from "./block_facts.ts";
@@ -29,13 +29,13 @@ export class ConstantHoister {
   #place = new Int32Array(64);
   /** Per virtual register: the register that replaces it; 0: itself. */
   #instead = new Int32Array(1024);
-  /** Per virtual register: 1 if an instruction wants it in no particular register. */
+  /** Per virtual register: 1 if an instruction uses it without a fixed register. */
   #wanted = new Uint8Array(1024);
-  /** Per old instruction: its new number. */
+  /** Per instruction before the rewrite: its new number. */
   #moved = new Int32Array(1024);
   /**
-   * The constants kept: the first instruction that made each, where it goes, its virtual register; by place, in order
-   * of blocks.
+   * The constants kept: the first instruction that made each, the block it moves to, its virtual register; by that
+   * block, in order.
    */
   readonly #keptFrom: number[] = [];
   readonly #keptAt: number[] = [];
@@ -57,7 +57,7 @@ export class ConstantHoister {
     return gone;
   }
 
-  /** The block in front of the loop with header `h` if nothing else leads into it, else −1. */
+  /** The block in front of the loop with header `h` if it is the only way into it, else −1. */
   #front(v: VCode, h: number): number {
     const { pred, predFirst, loop, loopParent } = this.#facts;
     let found = -1;
@@ -115,8 +115,8 @@ export class ConstantHoister {
   }
 
   /**
-   * Number of the kept constant equal to that of instruction `i`, of type `ty`, at `at`; −1 if there is none, −2 if
-   * there are too many others.
+   * Number of the kept constant equal to that of instruction `i`, of type `ty`, at `at`; −1 if there is none, −2 if the
+   * place is full.
    */
   #find(v: VCode, i: number, at: number, ty: number): number {
     let others = 0;
@@ -133,7 +133,7 @@ export class ConstantHoister {
     return others < MAX_KEPT ? -1 : -2;
   }
 
-  /** Decides what is kept; returns how many instructions that replaces. */
+  /** Decides which constants are kept; returns the number of instructions that they replace. */
   #choose(v: VCode, cost: ConstantCost): number {
     this.#keptFrom.length = 0;
     this.#keptAt.length = 0;
@@ -145,7 +145,7 @@ export class ConstantHoister {
         const words = cost(v, i);
         if (words === 0) continue;
         const vreg = operandVreg(v.operands[v.firstOperand[i]]);
-        // One instruction into the very register it is this.#wanted in is no worse than a move.
+        // One instruction directly into its fixed register costs no more than a move.
         if (words === 1 && this.#wanted[vreg] === 0) continue;
         const ty = v.vregTy[vreg];
         let g = this.#find(v, i, this.#place[k], ty);
@@ -172,7 +172,7 @@ export class ConstantHoister {
     for (let p = 0; p < v.poolCount; p++) if (this.#instead[pool[p]] !== 0) pool[p] = this.#instead[pool[p]];
   }
 
-  /** Copies instruction `i` of `this.#old` to the end of `v`, which is shorter there. */
+  /** Copies instruction `i` of the old columns to the end of `v`, which is shorter there. */
   #copy(v: VCode, i: number): number {
     const to = v.beginInstruction(this.#old.op[i], this.#old.imm[i], this.#old.disp[i], this.#old.aux[i]);
     v.pos[to] = this.#old.pos[i];
@@ -183,7 +183,7 @@ export class ConstantHoister {
     return to;
   }
 
-  /** Swaps the columns of instructions of `v` with those of `this.#old`. */
+  /** Swaps the columns of instructions of `v` with the old ones. */
   #swapColumns(v: VCode): void {
     [v.op, this.#old.op] = [this.#old.op, v.op];
     [v.imm, this.#old.imm] = [this.#old.imm, v.imm];

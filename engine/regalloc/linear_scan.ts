@@ -1,15 +1,15 @@
 /**
- * Linear scan over the live intervals (liveness.ts), in order of position: gives each interval a physical register or
- * its value's stack slot, cutting intervals where a register ends (Wimmer and Mössenböck, "Optimized Interval Splitting
- * in a Linear Scan Register Allocator", 2005; Traub and others, "Quality and Speed in Linear-scan Register Allocation",
- * 1998).
+ * Linear scan over the live intervals (liveness.ts), in order of position: assigns each interval a physical register or
+ * its value's stack slot, splitting intervals where a register ends (Wimmer and Mössenböck, "Optimized Interval
+ * Splitting in a Linear Scan Register Allocator", 2005; Traub and others, "Quality and Speed in Linear-scan Register
+ * Allocation", 1998).
  *
- * Each interval is allocated on its own: after a lifetime hole a value merely prefers the register it had. So there is
- * no list of inactive intervals to search, "active" is one interval per register, and the queue is a list per position:
- * time is linear but for the number of registers.
+ * Each interval is allocated on its own: after a lifetime hole a value merely prefers its previous register. So there
+ * is no list of inactive intervals to search, "active" is one interval per register, and the queue is a list per
+ * position: time is linear except for the number of registers.
  *
  * Establishes: intervals of different values never share a register at a position; fixed ranges are respected; every
- * use that needs a register, and every definition, lies in an interval that has one. Moves follow from the intervals
+ * use that needs a register, and every definition, is in an interval that has one. Moves follow from the intervals
  * (resolve.ts).
  */
 import { grown } from "../base/columns.ts";
@@ -34,9 +34,9 @@ import type { VCode } from "../codegen/vcode.ts";
 const FAR = 0x7fffffff;
 /** How far a chain of affinities is followed. */
 const HOPS = 5;
-/** How many uses ahead are looked at for the fixed register they want. */
+/** Number of uses ahead that are searched for a fixed register. */
 const HINT_USES = 4;
-/** How many uses ahead are looked at for the last one before a register ends. */
+/** Number of uses ahead that are searched for the last one before a register ends. */
 const USES_AHEAD = 64;
 /** How many of a block's edges say in which register an argument comes. */
 const VOTERS = 16;
@@ -52,7 +52,7 @@ export class LinearScan {
   #registers!: RegisterFile;
   #options!: AllocatorOptions;
 
-  /** Per virtual register: is it in its slot somewhere? And those that are. */
+  /** Per virtual register: is it in its slot at any position? And the list of those that are. */
   needsSlot: Uint8Array = new Uint8Array(0);
   slotted: Int32Array = new Int32Array(64);
   slottedCount = 0;
@@ -81,7 +81,10 @@ export class LinearScan {
   #piece0 = 0;
   #vreg = 0;
   #at = 0;
-  /** Where it ends, or has to leave its register for its slot (`lost`) because everything is destroyed afterwards. */
+  /**
+   * The end of the interval, or the position at which it has to move to its slot (`lost`) because everything is
+   * destroyed afterwards.
+   */
   #limit = 0;
   #lost = false;
   #clobberAt = 0;
@@ -120,7 +123,7 @@ export class LinearScan {
   }
 
   /**
-   * At a block's start first those intervals that get the register they want, so that the others do not take it from
+   * At a block's start, intervals that get a preferred register come first, so that the others do not take it from
    * them.
    */
   #enterBlock(p: number): void {
@@ -192,7 +195,7 @@ export class LinearScan {
   }
 
   /**
-   * Allocates an interval that starts at p. With `wishes`, only if a register it wishes for is free; else it always
+   * Allocates an interval that starts at p. With `wishes`, only if a preferred register is free; otherwise it always
    * succeeds.
    */
   #allocate(interval: number, p: number, wishes: boolean): boolean {
@@ -260,7 +263,7 @@ export class LinearScan {
     const end = this.#lastUseEnd(clobber), p = this.#at, needed = this.#needed;
     this.#lost = true;
     this.#clobberAt = clobber;
-    // With too many uses to look at, it stays to the end, and what follows is left to the queue.
+    // With too many uses to search, it keeps the register to the end; the queue handles the rest.
     this.#many = end === FAR;
     if (end === FAR) this.#limit = clobber;
     else if (end <= p && needed === 0) this.#limit = spillPosition(this.#facts, p, clobber);
@@ -302,7 +305,7 @@ export class LinearScan {
     return needed;
   }
 
-  /** A register that the current interval wishes for and that is free as long as it can be; else −1. */
+  /** A preferred register of the current interval that is free as long as possible; else −1. */
   #wish(came: number, kind: number): number {
     const live = this.#live, x = this.#vreg, last = this.#last, wanted = this.#wanted;
     if (came >= 0 && this.#isFree(came)) return came;
@@ -381,7 +384,8 @@ export class LinearScan {
   }
 
   /**
-   * Finds a register without wishes: a free one, else one that is free for a while, else another interval's, else none.
+   * Finds a register without preferences: a free one, else one that is free for a while, else another interval's, else
+   * none.
    */
   #choose(): void {
     const p = this.#at, limit = this.#limit, x = this.#vreg, until = this.#occupancy.until;
@@ -513,7 +517,7 @@ export class LinearScan {
 
   /**
    * Last resort for an interval that needs a register until its instruction ends: takes one from an interval that needs
-   * it only while operands are read, and which then looks for another (one that the instruction destroys, for example).
+   * it only while operands are read, and which then gets another (one that the instruction destroys, for example).
    */
   #displace(order: readonly number[]): boolean {
     const live = this.#live, p = this.#at;
@@ -619,8 +623,8 @@ export class LinearScan {
   }
 
   /**
-   * With stack-reg off: what lost its register to a call comes back right after it. Returns the interval still to be
-   * dealt with.
+   * With stack-reg off: an interval that lost its register to a call is reloaded right after it. Returns the interval
+   * still to be allocated.
    */
   #returnAfterCall(rest: number): number {
     const live = this.#live, back = this.#clobberAt + 1;
@@ -669,7 +673,7 @@ export class LinearScan {
     return this.#locationAt(live.intervalVreg[interval], facts.start[from + 1] - 1, interval);
   }
 
-  /** Where x is at `pos`, as far as its intervals before `interval` tell; −2 for unknown. */
+  /** Location of x at `pos`, as far as its intervals before `interval` determine it; −2 for unknown. */
   #locationAt(x: number, pos: number, interval: number): number {
     const live = this.#live;
     let n = 0, location = -2;

@@ -1,17 +1,16 @@
 /**
  * Live ranges of a VCode in one reverse pass: per virtual register an ascending list of intervals [from, to) of the
- * position scale (block_facts.ts), an ascending list of uses, where and how it is defined, and which register it would
- * like to share with (its affinity); per physical register the fixed ranges in which an instruction claims it.
+ * position scale (block_facts.ts), an ascending list of uses, the position and kind of its definition, and the register
+ * that it should share (its affinity); per physical register the fixed ranges in which an instruction claims it.
  *
  * No fixpoint: values that are live at a loop header are live in the whole loop (Wimmer and Franz, "Linear Scan
- * Register Allocation on SSA Form", 2010). The set of live registers is carried from block to block; blocks that are
- * jumped to forwards keep a copy of theirs until the jumps have been passed. If the copies of a monstrous function grow
- * too large, the pass starts again without them and takes everything between a definition and its last use for live,
- * which is safe.
+ * Register Allocation on SSA Form", 2010). The set of live registers is carried from block to block; targets of forward
+ * jumps keep a copy of theirs until the jumps have been passed. If the copies of a huge function grow too large, the
+ * pass starts again without them and treats everything between a definition and its last use as live, which is safe.
  *
  * A use that the allocator satisfies by a move in the gap before its instruction (a fixed register, a tied operand) or
  * on an edge keeps its value live only up to that move, and a repeatable value (VCode.vregRemat) not at all: it is made
- * in place.
+ * at the use.
  */
 import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
@@ -20,7 +19,7 @@ import type { BlockFacts } from "./block_facts.ts";
 import type { RegisterFile } from "../codegen/target.ts";
 import { CONSTRAINT, ROLE, type VCode, VREG_MASK } from "../codegen/vcode.ts";
 
-/** How a use wants its value; bits 0-1 of useInfo. */
+/** Requirement of a use; bits 0-1 of useInfo. */
 export const USE_KIND = { REG: 0, ANY: 1, GAP: 2, EDGE: 3 } as const;
 /** Bit of useInfo: the value must stay until the instruction ends. */
 export const USE_LATE = 4;
@@ -41,7 +40,10 @@ export class Liveness {
   defKind: Uint8Array = new Uint8Array(0);
   /** Physical register of a FIXED def. */
   defFixed: Uint8Array = new Uint8Array(0);
-  /** Virtual register that wants the same physical one: the block parameter it is passed to, or the def tied to it. */
+  /**
+   * Virtual register that should have the same physical one: the block parameter that receives it, or the def tied to
+   * it.
+   */
   affinity: Int32Array = new Int32Array(0);
   /** For a TIED def, the register of the operand it is tied to; for a PARAM, its number in its block. */
   tiedTo: Int32Array = new Int32Array(0);
@@ -91,7 +93,7 @@ export class Liveness {
   #liveCount = 0;
   #copies: Int32Array = new Int32Array(1024);
   #copyCount = 0;
-  /** Per block: where the copy of its live set lies, and its length (−1 none). */
+  /** Per block: start and length (−1 none) of the copy of its live set. */
   #copyStart: Int32Array = new Int32Array(0);
   #copyLength: Int32Array = new Int32Array(0);
 
@@ -162,7 +164,7 @@ export class Liveness {
     this.#copyCount = 0;
   }
 
-  /** One pass; false if copies of live sets were wanted and grew too large. */
+  /** One pass; false if copies of live sets were requested and grew too large. */
   #pass(v: VCode, facts: BlockFacts, registers: RegisterFile, copies: boolean): boolean {
     this.#reserve(v);
     const blocks = v.blockCount, start = facts.start;
@@ -218,7 +220,7 @@ export class Liveness {
     return true;
   }
 
-  /** Turns the live set of block k + 1 into what is live out of block k (but for its edges' arguments). */
+  /** Turns the live set of block k + 1 into the live-out set of block k (except for its edges' arguments). */
   #enterBlockEnd(v: VCode, k: number, end: number): void {
     const first = v.succStart[k], last = first + v.succCount[k], succ = v.succ, edgeTo = v.edgeTo;
     const stamp = this.#stamp, copies = this.#copies;
@@ -250,7 +252,7 @@ export class Liveness {
       const e = v.succ[j], to = v.edgeTo[e], n = v.paramCount[to];
       if (n === 0) continue;
       const args = v.argStart[e], params = v.paramStart[to];
-      // Passing a value around a loop counts double: there the parameter's register is known already.
+      // Passing a value around a loop counts double: the parameter's register is known there already.
       const weight = to <= k ? facts.frequency[k] * 2 : Math.min(facts.frequency[k], facts.frequency[to]);
       for (let p = 0; p < n; p++) {
         const a = v.pool[args + p];
@@ -379,7 +381,7 @@ export class Liveness {
     if (hint !== 0) this.fixedUse[x] = hint >> USE_HINT_SHIFT;
   }
 
-  /** Registers that instruction i destroys besides its fixed defs. With these, are they all there are? */
+  /** Registers that instruction i destroys besides its fixed defs. Are these all registers? */
   #clobber(v: VCode, registers: RegisterFile, i: number, at: number): void {
     const set = v.clobbers[i];
     let general = v.clobberGeneral[set] & registers.general, vector = v.clobberVector[set] & registers.vector;
@@ -473,7 +475,7 @@ export class Liveness {
     return p;
   }
 
-  /** Notes a use; several at one instruction become one that wants all of it. */
+  /** Records a use; several at one instruction become one with all requirements. */
   #addUse(x: number, pos: number, info: number): void {
     const head = this.useHead[x];
     if (head !== 0 && this.usePos[head] === pos) {

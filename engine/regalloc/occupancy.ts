@@ -1,7 +1,7 @@
 /**
- * Which physical register is free at the position that the linear scan has reached, and for how long: the interval in
- * each register, and the ranges in which instructions claim registers for themselves (Liveness: fixed ranges).
- * Positions only grow from call to call, so that finding a register's next fixed range takes constant time on average.
+ * Which physical registers are free at the current position of the linear scan, and for how long: the interval in each
+ * register, and the ranges in which instructions claim registers for themselves (Liveness: fixed ranges). Positions
+ * only grow from call to call, so that finding a register's next fixed range takes constant time on average.
  */
 import type { Liveness } from "./liveness.ts";
 
@@ -11,7 +11,7 @@ export class Occupancy {
   /** Per physical register: the interval that has it (or had it last), and until when. */
   readonly interval: Int32Array = new Int32Array(64);
   readonly until: Int32Array = new Int32Array(64);
-  /** Until when a loop would like the register left to the value that comes around it. */
+  /** Position until which a loop reserves the register for the value on its back edge. */
   readonly kept: Int32Array = new Int32Array(64);
   /** The first fixed range that has not ended: its number in Liveness, start and end. */
   readonly #fixed: Int32Array = new Int32Array(64);

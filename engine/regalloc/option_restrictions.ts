@@ -1,7 +1,7 @@
 /**
- * What optimization keys that are off deny to the linear scan (allocator_options.ts), and the counting of what those
- * that are on did. Nothing here is needed for a right allocation: an interval that must have a register gets one in
- * spite of it.
+ * Restrictions that disabled optimization keys put on the linear scan (allocator_options.ts), and the counts of
+ * applications of the enabled ones. Restrictions never affect correctness: an interval that needs a register gets one
+ * regardless.
  */
 import { TY } from "../ir/types.ts";
 import type { AllocatorOptions } from "./allocator_options.ts";

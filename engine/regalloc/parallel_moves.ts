@@ -1,7 +1,7 @@
 /**
- * Parallel moves: a set of moves that happen at once becomes a sequence of edits with the same effect. A move waits
- * until nobody reads its destination any more; what then remains are cycles. A cycle of registers is broken by
- * exchanges, a cycle through stack slots by a spare slot. Repeated constants read nothing and come last.
+ * Parallel moves: turns a set of simultaneous moves into a sequence of edits with the same effect. A move waits until
+ * its destination has no readers left; the remaining moves are cycles. A cycle of registers is broken by exchanges, a
+ * cycle through stack slots by a spare slot. Repeated constants read nothing and come last.
  *
  * Invariant: destinations are distinct (the same move may be given twice); locations are those of Allocation, and slots
  * of different sizes never overlap.
@@ -53,7 +53,7 @@ export class ParallelMoves {
   /** Per location key: how many pending moves read it, and the pending move that writes it, plus one. */
   #readers: Int32Array = new Int32Array(256);
   #writer: Int32Array = new Int32Array(256);
-  /** Spare slots of this function for cycles through memory: location, or 0 while there is none. */
+  /** Spare slots of this function for cycles through memory: location, or 0 if not allocated yet. */
   #spare8 = 0;
   #spare16 = 0;
 
@@ -104,7 +104,7 @@ export class ParallelMoves {
     this.count = 0;
   }
 
-  /** Fills the tables. A move given twice is dropped the second time, which `to === from` says from here on. */
+  /** Fills the tables. A repeated move is dropped, which `to === from` expresses from here on. */
   #enter(n: number): void {
     const from = this.#from, to = this.#to, remat = this.#remat;
     let most = 0;
@@ -133,7 +133,8 @@ export class ParallelMoves {
   }
 
   /**
-   * Performs every move whose destination nobody reads, as long as there are any. Returns how many are left, in cycles.
+   * Performs every move whose destination has no readers, until there are none. Returns the number of moves left, all
+   * in cycles.
    */
   #performReady(out: Allocation, at: number, n: number): number {
     const from = this.#from, to = this.#to, remat = this.#remat, ty = this.#ty, ready = this.#ready;
@@ -184,7 +185,7 @@ export class ParallelMoves {
     }
   }
 
-  /** A cycle of registers: exchanges its way backwards from the destination of move `k`. */
+  /** A cycle of registers: exchanges backwards from the destination of move `k`. */
   #exchange(out: Allocation, at: number, k: number): void {
     const from = this.#from, to = this.#to, writer = this.#writer;
     let widest = isGeneral(this.#ty[k]) ? TY.I64 : TY.F64 as number;
@@ -192,7 +193,8 @@ export class ParallelMoves {
       if (this.#ty[j] === TY.V128) widest = TY.V128;
     }
     if (this.#ty[k] === TY.V128) widest = TY.V128;
-    // to[k] receives its value from from[k]; what was in to[k] is then in from[k], where the next exchange finds it.
+    // to[k] receives its value from from[k]; the old value of to[k] is then in from[k], where the next exchange finds
+    // it.
     for (let j = k;;) {
       const source = from[j], next = writer[key(source)] - 1;
       this.#readers[key(source)] = 0;
@@ -204,7 +206,8 @@ export class ParallelMoves {
   }
 
   /**
-   * A cycle with a slot: saves what move `k` would overwrite, performs the cycle backwards, ends with the saved value.
+   * A cycle with a slot: saves the value that move `k` overwrites, performs the cycle backwards, ends with the saved
+   * value.
    */
   #passThroughSpare(out: Allocation, at: number, k: number): void {
     const from = this.#from, to = this.#to, ty = this.#ty, writer = this.#writer;

@@ -2,10 +2,10 @@
  * From located intervals to an Allocation: the location of every operand, and the moves that carry values from interval
  * to interval, into fixed registers and tied operands, and along edges into block parameters (Wimmer and Franz, §6).
  *
- * All moves in the gap before an instruction, and all on one edge, happen at once (parallel_moves.ts orders them).
+ * All moves in the gap before an instruction, and all on one edge, are simultaneous (parallel_moves.ts orders them).
  * Their sources are locations just before the gap (position 2n − 1) or at the end of the block that the edge leaves. A
- * value is stored to its slot where its intervals leave a register for the slot, or once after its definition,
- * whichever is estimated to run less; being in SSA form, the slot stays valid from then on.
+ * value is stored to its slot either where its intervals leave a register for the slot, or once after its definition,
+ * whichever is estimated to run less often; because of SSA form, the slot stays valid from then on.
  */
 import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
@@ -47,7 +47,7 @@ export class Resolver {
   #stored: Uint8Array = new Uint8Array(0);
   #parameters: Int32Array = new Int32Array(64);
   #parameterCount = 0;
-  /** Per virtual register, the interval that the walk over the instructions has reached. */
+  /** Per virtual register, the interval at the current instruction. */
   #cursor: Int32Array = new Int32Array(0);
   /** The intervals of one value, for searching. */
   #list: Int32Array = new Int32Array(64);
@@ -172,7 +172,7 @@ export class Resolver {
     if (this.#storeCount === 0) return;
     const slot = this.#slots[x], head = this.#list[0], definition = live.defPos[x];
     const block = facts.blockOf[definition >> 1];
-    // Defined in its slot, it needs no store; defined by a block's last instruction, it has no place for one.
+    // Defined in its slot, it needs no store; defined by a block's last instruction, it cannot be stored after it.
     if (live.intervalLoc[head] === IN_SLOT) {
       this.#stored[x] = STORED;
       return;
@@ -220,7 +220,7 @@ export class Resolver {
     return this.#stored[x] !== 0 && this.#slots[x] === slot;
   }
 
-  /** The move from interval j − 1 to interval j of the list, unless blocks lie between. */
+  /** The move from interval j − 1 to interval j of the list, unless they are in different blocks. */
   #connectInBlock(x: number, j: number): void {
     const live = this.#live,
       facts = this.#facts,
@@ -446,7 +446,7 @@ export class Resolver {
     else if (location >= 0) this.#out.writtenGeneral |= 1 << location;
   }
 
-  /** Marks the repeatable instructions whose result is not read where it was defined. */
+  /** Finds the repeatable instructions whose result is not read from their register. */
   #findUnread(): void {
     const v = this.#v, live = this.#live, facts = this.#facts;
     for (let x = 1; x < v.vregCount; x++) {

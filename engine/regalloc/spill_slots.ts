@@ -1,8 +1,8 @@
 /**
- * Stack slots for the values that the linear scan put into memory: one per value, for its whole life, given out in
- * order of definition. A value prefers the slot of the one it is passed to (its affinity), so that what goes around a
- * loop, or into a join, stays where it is. Slots of references, of 4, 8 and 16 bytes are never mixed: moves may take
- * them for distinct locations, and a collector finds all references in the lowest `refSlotCount` cells of the frame.
+ * Stack slots for the values that the linear scan put into memory: one per value, for its whole life, assigned in order
+ * of definition. A value prefers the slot of the value it is passed to (its affinity), so that loop-carried and merged
+ * values stay in place. Slots of references, of 4, 8 and 16 bytes are never mixed: moves may treat them as distinct
+ * locations, and a collector finds all references in the lowest `refSlotCount` cells of the frame.
  */
 import { grown } from "../base/columns.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
@@ -44,8 +44,8 @@ export class SpillSlots {
   }
 
   /**
-   * Gives a slot to each of the first `n` virtual registers of `slotted`, unless it can be repeated instead. `halves`:
-   * may slots be of 4 bytes?
+   * Assigns a slot to each of the first `n` virtual registers of `slotted` that cannot be repeated. `halves`: may slots
+   * be of 4 bytes?
    */
   assign(
     v: VCode,
@@ -128,12 +128,13 @@ export class SpillSlots {
     this.#next[x] = this.#first[c][slot];
     this.#first[c][slot] = x;
     const a = live.affinity[x];
-    // Slots are numbered within their class: a reference made of an integer has nothing to do with the integer's slot.
+    // Slots are numbered within their class: a reference made from an integer cannot share the integer's slot.
     if (a !== 0 && this.#wanted[a] === 0 && this.#classOf(v.vregTy[a]) === c) this.#wanted[a] = slot + 1;
   }
 
   /**
-   * The slot of a value that x is passed to or comes from, if x never lives at the same time as what is in it; −1 none.
+   * The slot of a value that x is passed to or comes from, if x never lives at the same time as the slot's values; −1
+   * none.
    */
   #preferred(v: VCode, live: Liveness, x: number, c: number, from: number): number {
     if (this.#wanted[x] !== 0 && this.#isFree(live, x, c, this.#wanted[x] - 1, from)) return this.#wanted[x] - 1;
@@ -147,8 +148,8 @@ export class SpillSlots {
   }
 
   /**
-   * Is a slot free wherever x lives, holes in the lives of the slot's values included? Gives up where that is long to
-   * say.
+   * Is a slot free wherever x lives, holes in the lives of the slot's values included? Gives up if that takes long to
+   * decide.
    */
   #isFree(live: Liveness, x: number, c: number, slot: number, from: number): boolean {
     if (this.#ends[c][slot] <= from) return true;
@@ -184,7 +185,7 @@ export class SpillSlots {
   }
 }
 
-/** A binary heap of slots, the one whose value ends first on top. */
+/** A binary heap of slots; the slot whose value ends first is on top. */
 class Heap {
   size = 0;
   #keys: Float64Array = new Float64Array(64);

@@ -1,10 +1,10 @@
 /**
- * Where the linear scan cuts: the position from which a value may as well be in its stack slot before something takes
- * its register, the position at which it comes back, and what being without a register costs. All of it is heuristic:
- * any answer inside the stated bounds is correct, because moves are derived from the intervals afterwards (resolve.ts).
+ * Split positions of the linear scan: the position from which a value may be in its stack slot before another takes its
+ * register, the position at which it is reloaded, and the cost of being without a register. All of it is heuristic: any
+ * answer inside the stated bounds is correct, because moves are derived from the intervals afterwards (resolve.ts).
  *
  * The aims, in the order of their effect: no memory traffic in a loop that can be had outside it; none on a hot path
- * for the sake of a call on a cold one; reloads as late as the loops allow, so that registers are not held for nothing.
+ * because of a call on a cold one; reloads as late as the loops allow, so that registers are not held unnecessarily.
  */
 import type { BlockFacts } from "./block_facts.ts";
 import { type Liveness, USE_KIND, USE_LATE } from "./liveness.ts";
@@ -18,7 +18,7 @@ const MARGIN = 0.75;
 const ENTRY = 0.1;
 /** How many uses in a loop are weighed. */
 const WINDOW_USES = 64;
-/** How many backward edges of a loop are looked at. */
+/** Limit of the backward edges of a loop that are examined. */
 const WINDOW_EDGES = 32;
 /** What a memory operand, or a load instead of a move, costs in loads. */
 const FOLDED_USE = 0.4;
@@ -30,7 +30,7 @@ export function useEnd(live: Liveness, u: number): number {
   return (info & 3) === USE_KIND.GAP ? pos : pos + 1;
 }
 
-/** The outermost loop header position in (or at) [lo, pos] that a cut at `pos` can move to, else `pos`. */
+/** The outermost loop header position in (or at) [lo, pos] to which a split at `pos` can move, else `pos`. */
 export function hoistedPosition(facts: BlockFacts, lo: number, pos: number): number {
   let loop = facts.loop[facts.blockOf[pos >> 1]], best = pos;
   while (loop >= 0 && facts.start[loop] >= lo) {
@@ -104,9 +104,9 @@ interface EdgeColumns {
 }
 
 /**
- * Where a value that is in its slot from `p` on should be back in a register: an even position in (p, to), or `to` for
- * not at all. `cursor` is its first use at or after p; `around` says that the loop around p has it in a register at its
- * header; `regions` allows the header of a loop ahead.
+ * Position at which a value that is in its slot from `p` on should be reloaded: an even position in (p, to), or `to`
+ * for not at all. `cursor` is its first use at or after p; `around` means that the enclosing loop has it in a register
+ * at its header; `regions` allows the header of a loop ahead.
  */
 export function reloadPosition(
   live: Liveness,
@@ -126,7 +126,7 @@ export function reloadPosition(
     if (soft < 0 && blockOf[usePos[u] >> 1] !== since) soft = usePos[u];
   }
   if (soft >= 0) {
-    // A use that could do with memory. Worth a register that comes much cheaper on the way, if one is left.
+    // A use that can read memory gets a register that is available at less cost on the path.
     const block = blockOf[soft >> 1], limit = frequency[block] * FOLDED_USE;
     const back = cheapestBoundary(live, facts, edges, p, soft, block, limit, cursor, regions);
     if (back >= 0) return back;
@@ -214,8 +214,8 @@ function gainAtHeader(live: Liveness, facts: BlockFacts, loop: number, cursor: n
 
 /**
  * Should parameter x, number `index` of the loop's header, be in its slot there? Its arguments on backward edges that a
- * call has sent to their slots would have to be loaded, and x be stored again before the next call; against that stand
- * the loads for uses, and the stores of arguments that come in registers.
+ * call has sent to their slots would have to be loaded, and x be stored again before the next call; the alternative
+ * costs the loads for uses, and the stores of arguments that arrive in registers.
  */
 export function parameterBelongsInSlot(
   live: Liveness,

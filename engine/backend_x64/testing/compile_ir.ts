@@ -1,6 +1,6 @@
 /**
- * Compiles IR functions (objects or text) to an image for x64, with all that a modern processor has unless the settings
- * say otherwise.
+ * Compiles IR functions (objects or text) to an image for x64, with all features of a modern processor unless the
+ * settings say otherwise.
  */
 import { type CompiledIr, compileFor, type CompileSettings } from "../../codegen/testing/compile_ir.ts";
 import type { IrFunction } from "../../ir/function.ts";

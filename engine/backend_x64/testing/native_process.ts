@@ -3,7 +3,7 @@
  * stack and a memory behind guard pages, places images, and calls functions through the real `call` and `resume` stubs.
  * Linux on x86-64.
  *
- * The engine's own host/ and runtime/ do this properly; this file exists so that the backend is tested without them.
+ * The engine's own host/ and runtime/ do this properly; this file lets the backend be tested without them.
  */
 import type { CodegenContext } from "../../codegen/target.ts";
 import type { MachineCode } from "../../codegen/machine_code.ts";
@@ -64,7 +64,7 @@ export class NativeProcess {
     this.#arena.bytes.set(stubs.bytes);
     this.#used = (stubs.bytes.length + 4095) & ~4095;
     const arena = this.#arena;
-    // Other realms of the process have handlers, too: each knows the one before it.
+    // Other realms of the process have handlers, too: each forwards to its predecessor.
     const previous = this.#map(4096, READ_WRITE);
     const words = stubs.faultWords;
     arena.view.setBigUint64(words + FAULT_WORDS.START, arena.address + BigInt(this.#used), true);
@@ -74,8 +74,7 @@ export class NativeProcess {
     this.#libc.symbols.mprotect(arena.pointer, BigInt(this.#used), READ_EXECUTE);
     const handler = arena.address + BigInt(stubs.faultHandler);
     for (const [signal, at] of [[11, OLD_HANDLERS.SEGV], [7, OLD_HANDLERS.BUS]] as const) {
-      // Asked for first, so that what faults elsewhere in between finds its way; what is replaced in the end is what
-      // counts.
+      // Installed first, so that faults outside the guest reach their handler meanwhile; the last replacement counts.
       previous.view.setBigUint64(at, this.#signalHandler(signal), true);
       previous.view.setBigUint64(at, this.#installHandler(signal, handler), true);
     }
@@ -152,7 +151,7 @@ export class NativeProcess {
     return new NativeInstance(this, code, context, region, arena.address + BigInt(at));
   }
 
-  /** Enters `code` through `thunk`; runs host functions and builtins as it asks for them. */
+  /** Enters `code` through `thunk`; runs host functions and builtins when it parks for them. */
   run(
     code: bigint,
     thunk: bigint,
