@@ -153,7 +153,7 @@ function observe(services: Services): MiddlewareHandler<Environment> {
     c.set("route", "none");
     c.set("call", { services, request, url, params: {}, address, rateKey: rateAddress(address) });
     await next();
-    c.header("x-request-id", requestId);
+    c.res.headers.set("x-request-id", requestId);
     const seconds = (performance.now() - started) / 1000;
     metrics.request(c.get("route"), c.res.status, seconds);
     log("request", {
@@ -172,7 +172,7 @@ function limit(services: Services, kind: RateKind): MiddlewareHandler<Environmen
   return async (c, next) => {
     const fields = services.limiter.take(kind, c.get("call").rateKey);
     await next();
-    for (const [name, value] of Object.entries(fields)) c.header(name, value);
+    for (const [name, value] of Object.entries(fields)) c.res.headers.set(name, value);
   };
 }
 
@@ -180,8 +180,8 @@ function limit(services: Services, kind: RateKind): MiddlewareHandler<Environmen
 const openData: MiddlewareHandler<Environment> = async (c, next) => {
   await next();
   if (!isOpenData(c.get("call").url.pathname)) return;
-  c.header("access-control-allow-origin", "*");
-  c.header("cross-origin-resource-policy", "cross-origin");
+  c.res.headers.set("access-control-allow-origin", "*");
+  c.res.headers.set("cross-origin-resource-policy", "cross-origin");
 };
 
 /** Documentation and static files, which have no routes of their own; else the reason why there is no answer. */
