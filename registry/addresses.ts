@@ -1,8 +1,8 @@
 /**
- * Client addresses, and how much of one counts as "the same place".
+ * Client addresses, and the parts of them that count as one client.
  *
- * In: an address as text. Out: the address for rate limits (IPv6: its /64), and the network for install counts (IPv4 /24,
- * IPv6 /48). Text that is no address becomes one common value.
+ * In: an address as text. Out: the address for rate limits (IPv6: its /64), and the network for install counts (IPv4
+ * /24, IPv6 /48). Text that is not an address becomes one common value.
  */
 import { isIPv4, isIPv6 } from "node:net";
 

@@ -1,8 +1,8 @@
 /**
  * Answers: JSON and text with strong ETags, conditional requests, ranges, caching rules.
  *
- * In: a body. Out: 200, or 304 when the client already has these bytes. Lists and indexes may be a minute old; immutable
- * answers are marked as such.
+ * In: a body. Out: 200, or 304 when the client already has these bytes. Lists and indexes may be a minute old;
+ * immutable answers are marked as such.
  */
 import { createHash } from "node:crypto";
 import { Problem } from "./problem.ts";

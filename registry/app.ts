@@ -74,7 +74,10 @@ const OTHER_ROUTES: readonly Route[] = [
   ...SITE_ROUTES,
 ];
 
-/** Everything that has an address of its own; documentation, raw Markdown and static files are found by path after these. */
+/**
+ * Everything that has an address of its own; documentation, raw Markdown and static files are found by path after
+ * these.
+ */
 export const ROUTES: readonly Route[] = [...API_ROUTES, ...OTHER_ROUTES];
 
 /** Fields of every answer. Scripts come from this origin's static files only: nothing inline can run. */

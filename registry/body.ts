@@ -1,8 +1,8 @@
 /**
- * Reading request bodies: bounded in size and time, of the right type, whole.
+ * Reads request bodies: bounded in size and time, of the right media type, complete.
  *
- * In: a request that anyone may have sent. Out: bytes or JSON, or a Problem. At most `maxBytes` are ever held, whatever the
- * request says about its length.
+ * In: an untrusted request. Out: bytes or JSON, or a Problem. At most `maxBytes` are held in memory, whatever length
+ * the request claims.
  */
 import { isObject, type JsonObject, type JsonValue, readJson } from "../project/base/json_read.ts";
 import { findingsOf, Problem } from "./problem.ts";
@@ -31,10 +31,10 @@ export async function readBody(request: Request, maxBytes: number, timeoutMs: nu
       parts.push(value);
     }
   } catch (error) {
-    // The rest is not read; the connection ends with the answer.
+    // The rest stays unread; the connection closes after the answer.
     reader.cancel().catch(() => {});
     if (error instanceof Problem) throw error;
-    throw new Problem("request.malformed", "the body broke off");
+    throw new Problem("request.malformed", "the connection closed before the body was complete");
   } finally {
     clearTimeout(timer);
   }
@@ -76,13 +76,13 @@ export async function readJsonBody(
   const reading = readJson(bytes, { file: "body", codes: "request", maxBytes: options.maxBytes });
   const findings = reading.ok ? reading.document.duplicates : reading.diagnostics;
   if (!reading.ok || findings.length > 0) {
-    throw new Problem("request.json", findings[0]?.message ?? "the body is no JSON", { errors: findingsOf(findings) });
+    throw new Problem("request.json", findings[0]?.message ?? "the body is not JSON", { errors: findingsOf(findings) });
   }
   const { value } = reading.document;
   if (!isObject(value)) throw new Problem("request.json", "the body must be a JSON object");
   for (const key of Object.keys(value)) {
     if (!options.known.includes(key)) {
-      throw new Problem("request.json", `the key ${JSON.stringify(key.slice(0, 60))} is not known`, {
+      throw new Problem("request.json", `unknown key ${JSON.stringify(key.slice(0, 60))}`, {
         errors: [{ pointer: `/${key.slice(0, 60)}`, detail: `known keys: ${options.known.join(", ")}` }],
       });
     }

@@ -1,9 +1,9 @@
 /**
- * The command `registry`: serving, and what operators do with the data.
+ * The command `registry`: serves, and administers the data.
  *
- * In: arguments and environment (DATABASE_URL, WAFT_REGISTRY_KEY). Out: a running registry until SIGINT or SIGTERM, or one
- * thing done. Without DATABASE_URL data lies in `--data DIR` as one SQLite file. `waft registry` and `deno task registry`
- * are both this command.
+ * In: arguments and environment (DATABASE_URL, WAFT_REGISTRY_KEY). Out: a running registry until SIGINT or SIGTERM, or
+ * the result of one operation. Without DATABASE_URL the data is one SQLite file in `--data DIR`. `waft registry` and
+ * `deno task registry` run this command.
  */
 import { type Command, InvalidArgumentError } from "@commander-js/extra-typings";
 import type { Command as AnyCommand } from "commander";
@@ -51,13 +51,13 @@ interface ServeOptions {
 const FILE = "registry.sqlite";
 const DATA = "Folder of the SQLite file; not used with DATABASE_URL";
 
-/** What a token of an author allows unless asked otherwise. */
+/** Default scopes of an author's token. */
 const AUTHOR_SCOPES: Scope[] = ["publish", "yank", "owners"];
 
 /** Adds the command. */
 export function addCommand(program: AnyCommand): void {
   const registry = (program as unknown as Command).command("registry")
-    .description("Run a plugin registry with its site, and look after its data")
+    .description("Run a plugin registry with its site, and administer its data")
     .addHelpText(
       "after",
       `
@@ -68,27 +68,27 @@ Environment:
   WAFT_REGISTRY_KEY    file with the Ed25519 key (PKCS#8, PEM) that signs releases; earlier keys may follow in it`,
     );
   registry.command("serve", { isDefault: true })
-    .description("Serve until SIGINT or SIGTERM; the first start makes an administrator and shows the token once")
+    .description("Serve until SIGINT or SIGTERM; the first start creates an administrator and prints its token once")
     .option("--port <n>", "Port of the API and the site", portOf, 8750)
     .option("--host <address>", "Address to listen on", "127.0.0.1")
     .option("--data <dir>", DATA)
-    .option("--base-url <url>", "Address under which the site is seen from outside (also WAFT_BASE_URL)", urlOf)
+    .option("--base-url <url>", "Public address of the site (also WAFT_BASE_URL)", urlOf)
     .option("--repository-url <url>", "Source repository that pages link to (also WAFT_REPOSITORY_URL)", urlOf)
-    .option("--metrics-port <n>", "Port of a second listener, on loopback, with metrics", portOf)
+    .option("--metrics-port <n>", "Port of a separate listener with metrics, on loopback", portOf)
     .option("--trust-proxy", "Take the client's address from the last entry of X-Forwarded-For")
     .option("--releases <dir>", "Serve install.sh and waft's own releases from a folder that `deno task release` wrote")
     .option("--rate-factor <n>", "Multiply all limits of requests and publications", factorOf, 1)
     .action((options) => serve(options));
-  registry.command("account").argument("<name>", "The account; it is made if there is none of that name")
-    .description("Print a new token for an account, and give it prefixes of ids; the registry may be running")
+  registry.command("account").argument("<name>", "The account; it is created if it does not exist")
+    .description("Print a new token for an account, and assign prefixes of ids; works while the registry runs")
     .option(
       "--prefix <prefix>",
       "Ids that the account may publish, such as github.com/acme; may be repeated",
       several,
       [],
     )
-    .option("--scopes <list>", `What the token allows: some of ${SCOPES.join(", ")}`, scopesOf, AUTHOR_SCOPES)
-    .option("--days <n>", "Days that the token is good for", daysOf, DEFAULT_SETTINGS.tokenDays)
+    .option("--scopes <list>", `Scopes of the token: some of ${SCOPES.join(", ")}`, scopesOf, AUTHOR_SCOPES)
+    .option("--days <n>", "Days until the token expires", daysOf, DEFAULT_SETTINGS.tokenDays)
     .option("--data <dir>", DATA)
     .action((name, options) =>
       withDatabase(existingDatabase(options.data), (database) => giveAccount(database, name, options))
@@ -117,7 +117,7 @@ Environment:
       })
     );
   registry.command("publish-docs").argument("<channel>", "nightly, or v and a version")
-    .description("Keep the documentation as it is now as that of a channel")
+    .description("Store the current documentation as that of a channel")
     .option("--data <dir>", DATA)
     .action((channel, { data }) => publishDocs(channel, data));
 }
@@ -131,7 +131,7 @@ function openDatabase(data: string | undefined): Database {
   return url !== undefined && url !== "" ? new PostgresDatabase(url) : openFile(data);
 }
 
-/** The database of a registry that was started before: a mistyped folder must not become a new, empty one. */
+/** The database of an existing registry: a mistyped folder must not become a new, empty one. */
 function existingDatabase(data: string | undefined): Database {
   requireFile(data);
   return openDatabase(data);
@@ -139,7 +139,9 @@ function existingDatabase(data: string | undefined): Database {
 
 function requireFile(data: string | undefined): void {
   if ((process.env.DATABASE_URL ?? "") !== "" || existsSync(join(dataFolder(data), FILE))) return;
-  throw new Error(`there is no registry in ${dataFolder(data)}: --data names its folder, \`registry serve\` makes one`);
+  throw new Error(
+    `there is no registry in ${dataFolder(data)}: --data names its folder, \`registry serve\` creates one`,
+  );
 }
 
 function openFile(data: string | undefined): Database {
@@ -168,7 +170,7 @@ async function serve(options: ServeOptions): Promise<void> {
   if (releases !== undefined && !existsSync(join(releases, "releases", "index.json"))) {
     throw new Error(`${releases} has no releases/index.json; \`deno task release --out ${releases}\` writes it`);
   }
-  // Before anything is served, so that no signal finds a registry that does not listen for it.
+  // Before serving, so that no signal arrives while there is no handler.
   const stopped = new Promise<void>((done) => {
     process.once("SIGINT", () => done());
     process.once("SIGTERM", () => done());
@@ -187,7 +189,7 @@ async function serve(options: ServeOptions): Promise<void> {
     ...(metricsPort === undefined ? {} : { metricsPort }),
     ...(keyFile === undefined ? {} : { signingKeys: signingKeysOf(readFileSync(keyFile, "utf8")) }),
   });
-  // Listens from here on; whoever watches the output may rely on this line.
+  // Tools that watch the output rely on this line: the registry listens now.
   print(registry.url);
   if (registry.metricsUrl !== undefined) process.stdout.write(`metrics: ${registry.metricsUrl}\n`);
   if (registry.adminToken !== undefined) {
@@ -200,17 +202,19 @@ async function serve(options: ServeOptions): Promise<void> {
   await registry.close();
 }
 
-/** What an operator does without a token: also the way back for who has lost the first one. */
+/** Creates a token without needing one: for the first account, and to recover from a lost token. */
 async function giveAccount(
   database: Database,
   name: string,
   wanted: { readonly prefix: readonly string[]; readonly scopes: readonly Scope[]; readonly days: number },
 ): Promise<void> {
   if (!ACCOUNT_NAME.test(name)) {
-    throw new Error(`"${name}" is no account: small letters, digits and - inside, at most 39`);
+    throw new Error(
+      `"${name}" is not an account name: lower-case letters, digits and inner hyphens, at most 39 characters`,
+    );
   }
   const wrong = wanted.prefix.find((prefix) => !isPrefix(prefix));
-  if (wrong !== undefined) throw new Error(`"${wrong}" is no prefix: a host or a path below one, in small letters`);
+  if (wrong !== undefined) throw new Error(`"${wrong}" is not a prefix: a host or a path below one, in lower case`);
   await migrate(database);
   const at = Date.now();
   const account = await database.write(async (queries) => {
@@ -235,7 +239,7 @@ async function giveAccount(
     at,
   });
   print(
-    `${name} may publish ${(await listPrefixes(database, account)).map((p) => p.prefix).join(", ") || "nothing yet"}`,
+    `${name} may publish ${(await listPrefixes(database, account)).map((p) => p.prefix).join(", ") || "no ids yet"}`,
   );
   process.stdout.write(`token, shown only this once: ${secret}\n`);
 }
@@ -256,7 +260,7 @@ function daysOf(text: string): number {
   throw new InvalidArgumentError(`It is not from 1 to ${MAX_TOKEN_DAYS}.`);
 }
 
-/** The limits, a number of times larger. */
+/** The limits, multiplied. */
 function limitsTimes(factor: number): Partial<Settings> {
   const { rates, publishPerHour, publishPerDay } = DEFAULT_SETTINGS;
   return {
@@ -275,18 +279,18 @@ function limitsTimes(factor: number): Partial<Settings> {
 function portOf(text: string): number {
   const port = /^[0-9]{1,5}$/.test(text) ? Number(text) : NaN;
   if (port <= 65535) return port;
-  throw new InvalidArgumentError("It is no port.");
+  throw new InvalidArgumentError("It is not a port.");
 }
 
 function factorOf(text: string): number {
   if (/^[1-9][0-9]{0,5}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("It is no factor.");
+  throw new InvalidArgumentError("It is not a positive integer.");
 }
 
 function urlOf(text: string): string {
   const address = httpAddress(text);
   if (address !== undefined) return address;
-  throw new InvalidArgumentError("It is no http address.");
+  throw new InvalidArgumentError("It is not an http address.");
 }
 
 /** The address in a variable, if that is set. */
@@ -295,7 +299,7 @@ function addressOf(variable: string): string | undefined {
   if (text === "") return undefined;
   const address = httpAddress(text);
   if (address !== undefined) return address;
-  throw new Error(`${variable} is "${text}", which is no http address`);
+  throw new Error(`${variable} is "${text}", which is not an http address`);
 }
 
 function httpAddress(text: string): string | undefined {
@@ -313,7 +317,7 @@ async function runMigrate(data: string | undefined, to: string | undefined): Pro
   }
   const url = process.env.DATABASE_URL;
   if (to !== "postgres" || url === undefined || url === "") {
-    throw new Error("migrate --to takes the word postgres, and DATABASE_URL says where that is");
+    throw new Error("migrate --to takes the word postgres and needs DATABASE_URL");
   }
   if (!existsSync(join(dataFolder(data), FILE))) throw new Error(`there is no registry in ${dataFolder(data)}`);
   await withDatabase(
@@ -326,12 +330,12 @@ async function runMigrate(data: string | undefined, to: string | undefined): Pro
 }
 
 async function publishDocs(channel: string, data: string | undefined): Promise<void> {
-  if (!CHANNEL.test(channel)) throw new Error(`"${channel}" is no channel: nightly, or v and a version`);
+  if (!CHANNEL.test(channel)) throw new Error(`"${channel}" is not a channel: nightly, or v and a version`);
   await withDatabase(existingDatabase(data), async (database) => {
     await migrate(database);
     const pages = [...await canaryDocuments(), ...await loadReference()];
     if (!await writeDocuments(database, channel, pages, Date.now())) {
-      throw new Error(`the pages of ${channel} were published before and do not change`);
+      throw new Error(`the pages of ${channel} are published and cannot change`);
     }
     print(`${channel} has the documentation of this waft; a running registry shows it within a minute`);
   });

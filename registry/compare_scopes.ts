@@ -1,8 +1,7 @@
 /**
- * Is what one version asks for within what another asked for?
+ * Compares the scopes of two requests for the same authority.
  *
- * In: two requests of the same authority. Out: yes when the first's scope lies within the second's, by the project's own
- * law of scopes.
+ * In: two requests. Out: true when the first scope is contained in the second, by the project's own rules for grants.
  */
 import { findAuthority, listKeyOf } from "../project/definitions/authorities.ts";
 import type { AuthorityRequest } from "../project/definitions/definition.ts";

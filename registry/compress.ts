@@ -1,18 +1,19 @@
 /**
  * Compression of answers: gzip, for text that has a strong ETag.
  *
- * In: an answer's headers and bytes. Out: the bytes to send; headers say what they are. The compressed form is another
- * representation, so it has another strong tag: `"x"` becomes `"x.gz"`, and comes back as `"x"` before a handler sees it. An
- * answer without a tag is never compressed: those are the ones with secrets, whose length could tell about them.
+ * In: an answer's headers and bytes. Out: the bytes to send; the headers describe them. The compressed form is a
+ * representation of its own with its own strong tag: `"x"` becomes `"x.gz"`, and is turned back into `"x"` before a
+ * handler sees it. An answer without a tag is never compressed: those hold secrets, whose length could leak
+ * information.
  */
 import { gzipSync } from "node:zlib";
 
 const MIN_BYTES = 1000;
-/** Compressed forms that are kept, by tag: the same pages and indexes are asked for again and again. */
+/** Size of the cache of compressed forms, which are kept by tag. */
 const MAX_KEPT_BYTES = 16 << 20;
 const TEXT = /^(?:text\/|application\/(?:json|xml|schema\+json|[a-z.+-]*json)|image\/svg\+xml)/;
 
-/** Compresses, and remembers what it compressed. */
+/** Compresses answers, and caches the results. */
 export class Compressor {
   readonly #kept = new Map<string, Uint8Array>();
   #bytes = 0;
@@ -30,7 +31,7 @@ export class Compressor {
     const tag = headers.etag;
     if (tag === undefined) return body;
     if (status === 304) {
-      // The tag that the client has is the one that is still right.
+      // Answer with the tag that the client holds.
       if ((request["if-none-match"] ?? "").includes(gzipTag(tag))) headers.etag = gzipTag(tag);
       return body;
     }
@@ -57,7 +58,7 @@ export class Compressor {
   }
 }
 
-/** Takes our mark off the tags that a client sends. */
+/** Removes the mark of compressed forms from the tags that a client sends. */
 export function forHandler(headers: Headers): void {
   const given = headers.get("if-none-match");
   if (given !== null && given.includes('.gz"')) headers.set("if-none-match", given.replaceAll('.gz"', '"'));

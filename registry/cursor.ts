@@ -1,7 +1,8 @@
 /**
- * Cursors of lists: where the next page begins, sealed so that only this registry can have made it.
+ * Cursors of lists: the position of the next page, authenticated so that clients cannot forge it.
  *
- * In: sort values of a page's last row, and the query. Out: opaque text; and back, if the seal fits this very query.
+ * In: the sort values of a page's last row, and the query. Out: opaque text; reading it gives the values if it belongs
+ * to this query, else a Problem.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Problem } from "./problem.ts";
@@ -12,7 +13,7 @@ export function makeCursor(after: readonly (string | number)[], query: string, s
   return `${body}.${seal(body, query, secret)}`;
 }
 
-/** Reads a cursor that was made for this query; `types` says what it must hold. */
+/** Reads a cursor of this query; `types` are those of its values. */
 export function readCursor(
   cursor: string,
   query: string,

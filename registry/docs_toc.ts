@@ -36,5 +36,5 @@ export const DOCS_TOC: readonly TocGroup[] = [
 /** Pages of the API reference, which are written from the sources of the engine. */
 export const REFERENCE_PAGES: readonly string[] = ["reference", "reference-wasi", "reference-webassembly"];
 
-/** Pages that the program writes. */
+/** Pages that the program writes from its tables. */
 export const GENERATED_PAGES: readonly string[] = ["commands", "performance", "plugin-abi", "registry-api", "settings"];

@@ -1,11 +1,12 @@
 /**
- * Ownership of a host, shown by a DNS record: TXT `_waft.<host>` with `waft-account=<name>`.
+ * Ownership of a host, proved by a DNS record: TXT `_waft.<host>` with `waft-account=<name>`.
  *
- * Asked when a prefix is claimed and again at each publish, so that who loses a domain loses the right to publish below it.
+ * The record is looked up when a prefix is claimed and again at each publication and yank, so an account that loses a
+ * domain loses its rights below it.
  */
 import { Resolver } from "node:dns/promises";
 
-/** Says whether a host's owner names an account. Throws when nobody could be asked. */
+/** Tells whether a host's record names an account. Throws when no name server answers. */
 export type DomainProof = (host: string, account: string) => Promise<boolean>;
 
 /** Asks the system's name servers. */

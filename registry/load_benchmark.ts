@@ -1,13 +1,13 @@
 /**
- * Load: many clients against real processes, mixed reads, installs and publications, something killed on the way.
+ * Load test: many clients against real processes, mixed reads, installs and publications, with a failure in between.
  *
  * In: `--clients N --seconds N --kill none|app|postgres --json FILE`, and DATABASE_URL for two processes on PostgreSQL
- * instead of one on SQLite (a schema of its own is made and dropped). `postgres` kills the server's main process and all
- * others of it at once and starts it again as it was started; it must run here. Out: figures, and a failure unless: no
- * answer was 4xx or 5xx (while PostgreSQL is down 503, as a problem that says when to try again), every acknowledged
- * install is counted exactly once, every acknowledged release is there with its bytes, and nothing is there that nobody
- * sent. What was not answered, or with 503, may or may not have happened; it is counted apart. `--json` keeps the figures in
- * a file that has one row for each store and thing killed.
+ * instead of one on SQLite (a schema of its own is created and dropped). `postgres` kills the server's main process and
+ * its children at once and starts it again; it must run on this machine. Out: figures. The run fails unless no answer
+ * was 4xx or 5xx (503 is allowed while PostgreSQL is down, as a problem with a Retry-After), every acknowledged install
+ * is counted exactly once, every acknowledged release exists with its bytes, and nothing exists that was not sent.
+ * Requests without an answer, or answered 503, may or may not have taken effect and are counted apart. `--json` keeps
+ * the figures in a file with one row for each store and failure.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
@@ -32,7 +32,7 @@ interface App {
   readonly token?: string;
 }
 
-/** What the clients saw. */
+/** Observations of the clients. */
 interface Tally {
   readonly latencies: Map<string, number[]>;
   readonly statuses: Map<number, number>;
@@ -41,7 +41,7 @@ interface Tally {
   readonly releases: Map<string, string>;
   /** Releases that were sent and not answered, or with 503. */
   readonly unknownReleases: Map<string, string>;
-  /** Answers 503 that are not what they should be. */
+  /** Answers 503 that are not problems or have no Retry-After. */
   impolite: number;
   lost: number;
   /** Why there was no answer, or an answer 503, and how often. */
@@ -73,12 +73,12 @@ export interface LoadFigures {
 const task = {
   name: "task registry:load",
   about:
-    "Many clients against processes of the registry, on SQLite, or on PostgreSQL with DATABASE_URL, and what is lost.",
+    "Runs many clients against processes of the registry, on SQLite or (with DATABASE_URL) PostgreSQL; counts losses.",
   options: {
-    clients: { value: "N", help: "how many at once", default: "200" },
-    seconds: { value: "N", help: "how long", default: "60" },
-    kill: { value: "WHAT", help: "what is killed on the way: none, app or postgres", default: "app" },
-    json: { value: "FILE", help: "keeps the figures, a row for each store and thing killed" },
+    clients: { value: "N", help: "concurrent clients", default: "200" },
+    seconds: { value: "N", help: "duration", default: "60" },
+    kill: { value: "WHAT", help: "process to kill during the run: none, app or postgres", default: "app" },
+    json: { value: "FILE", help: "keeps the figures, one row for each store and failure" },
   },
 } as const;
 const { values } = readTaskLine(task);
@@ -90,7 +90,7 @@ const KILLS: { readonly [kill: string]: string } = {
   postgres: "PostgreSQL, all of it",
 };
 
-/** What the processes logged about their own failures. */
+/** Failures that the processes logged. */
 const FAILURES: string[] = [];
 
 function start(folder: string, databaseUrl: string | undefined, port: number): Promise<App> {
@@ -195,7 +195,7 @@ class Load {
       const { name, message, cause } = error as Error;
       const because = (cause as Error | undefined)?.message ?? "";
       this.#note(`no answer: ${name}: ${message} ${because}`.replace(/ for url \([^)]*\)/g, ""));
-      // Whoever gets no answer tries again a little later, and does not keep the others from theirs meanwhile.
+      // A client without an answer waits before it tries again, and leaves the processor to the others.
       await new Promise((resolve) => setTimeout(resolve, 100));
       return undefined;
     }
@@ -252,7 +252,7 @@ class Load {
     }
   }
 
-  /** What is not as it should be; and how much of what was acknowledged is lost or counted twice. */
+  /** Violations, and the number of acknowledged effects that are lost or counted twice. */
   async verify(): Promise<{ readonly wrong: string[]; readonly lostOrDoubled: number }> {
     const wrong: string[] = [];
     let lostOrDoubled = 0;
@@ -387,7 +387,7 @@ async function killPostgres(url: string | undefined): Promise<void> {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
   for (const victim of [...children, pid]) process.kill(victim, "SIGKILL");
   const down = performance.now();
-  // Down for a moment, as until somebody notices.
+  // Down for a moment, as until an operator notices.
   await new Promise((resolve) => setTimeout(resolve, 2000));
   const started = process.getuid?.() === uid ? [program!, ...args] : [
     "setpriv",

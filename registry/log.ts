@@ -1,5 +1,5 @@
 /**
- * Logs: one JSON object on a line, escaped so that no request can forge a line or steer a terminal.
+ * Logs: one JSON object on a line, escaped so that no request can forge a line or control a terminal.
  */
 import process from "node:process";
 

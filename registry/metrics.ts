@@ -1,12 +1,12 @@
 /**
- * Counters and one histogram in the Prometheus text format, served on a listener of their own.
+ * Counters and one histogram in the Prometheus text format, served on a separate listener.
  *
- * Labels take only values from our tables (routes, status classes), so their number is bounded.
+ * Labels take values from our own tables only (routes, status classes), so their number is bounded.
  */
 
 const BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30];
 
-/** Counts what a process does. */
+/** Counters of one process. */
 export class Metrics {
   readonly #counters = new Map<string, number>();
   readonly #buckets = new Map<string, number[]>();

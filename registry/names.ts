@@ -1,14 +1,14 @@
 /**
- * Package ids as the registry meets them: in address segments, as owners' prefixes, as things that can be confused.
+ * Package ids in the registry: in address segments, as owners' prefixes, and compared for confusion.
  *
- * In: text from URLs and archives. Out: ids that match P1, or nothing. An id stands in one segment, with `%2F` or, because
- * proxies decode that, with `:` for each slash (P1 has no colon). Two ids of one host that differ only in what eyes
- * overlook share a skeleton. Design: §3.2, §3.3.
+ * In: text from URLs and archives. Out: ids that match P1, or nothing. An id occupies one segment, with `%2F` or,
+ * because proxies decode that, `:` for each slash (P1 has no colon). Two ids of one host that differ only in characters
+ * that are easily overlooked have the same skeleton.
  */
 import { domainToUnicode } from "node:url";
 import { isPluginId } from "../project/base/grammar.ts";
 
-/** The id in a decoded address segment; undefined when it is none, so that nothing but an id reaches a query. */
+/** The id in a decoded address segment; undefined for other text, so that only ids reach a query. */
 export function idOfSegment(segment: string): string | undefined {
   // A second layer of encoding leaves a % behind, which P1 does not allow.
   const id = segment.replaceAll(":", "/");
@@ -25,13 +25,13 @@ export function hostOf(id: string): string {
   return id.slice(0, id.indexOf("/")).toLowerCase();
 }
 
-/** What is left of an id when what eyes overlook is taken away. */
+/** An id without the differences that readers overlook. */
 export function skeletonOf(id: string): string {
   return id.toLowerCase().replace(/[-_.~]/g, "").replaceAll("0", "o").replace(/[1i]/g, "l").replaceAll("rn", "m")
     .replaceAll("vv", "w");
 }
 
-/** True when a label of the host is punycode, which is shown decoded and held for moderation. */
+/** True when a label of the host is punycode; such ids are shown decoded and held for moderation. */
 export function isPunycode(id: string): boolean {
   return hostOf(id).split(".").some((label) => label.startsWith("xn--"));
 }
@@ -49,7 +49,7 @@ export function prefixesOf(id: string): string[] {
   return parts.map((_, i) => parts.slice(0, parts.length - i).join("/"));
 }
 
-/** True when an id lies in a prefix. */
+/** True when a prefix covers an id. */
 export function isBelow(id: string, prefix: string): boolean {
   const lower = id.toLowerCase();
   return prefix === "*" || lower === prefix || lower.startsWith(`${prefix}/`);

@@ -1,6 +1,6 @@
 /**
- * The API's description, OpenAPI 3.1: one row for each route, served at `/api/openapi.json`, checked against real answers
- * by tests and shown as the page `registry-api` of the documentation.
+ * The API's description in OpenAPI 3.1: one row for each route. It is served at `/api/openapi.json`, shown as the page
+ * `registry-api` of the documentation, and checked against real answers by tests.
  */
 import { VERSION } from "../project/base/version_string.ts";
 import { API_SCHEMAS, type ApiSchema, ref } from "./openapi_schemas.ts";
@@ -125,7 +125,7 @@ export const OPERATIONS: readonly Operation[] = [
   {
     method: "POST",
     path: "/api/packages/:name/versions/:version/yank",
-    summary: "Withdraw a release from new resolutions",
+    summary: "Yank a release: exclude it from new resolutions",
     parameters: [NAME, VERSION_PARAMETER],
     body: { schema: "YankRequest" },
     answers: { 200: "Yanked" },
@@ -135,7 +135,7 @@ export const OPERATIONS: readonly Operation[] = [
   {
     method: "DELETE",
     path: "/api/packages/:name/versions/:version/yank",
-    summary: "Take a withdrawal back",
+    summary: "Un-yank a release",
     parameters: [NAME, VERSION_PARAMETER],
     answers: { 200: "Yanked" },
     problems: [400, 401, 403, 404, 406, 429],
@@ -161,7 +161,7 @@ export const OPERATIONS: readonly Operation[] = [
   {
     method: "POST",
     path: "/api/packages/:name/release",
-    summary: "Let a package that is held for moderation be seen",
+    summary: "Release a package that is held for moderation",
     parameters: [NAME],
     answers: { 200: "Hold" },
     problems: [400, 401, 403, 404, 406, 429],
@@ -214,7 +214,7 @@ export const OPERATIONS: readonly Operation[] = [
   {
     method: "GET",
     path: "/api/account",
-    summary: "Whose token this is and what it allows",
+    summary: "The account of the token, and its rights",
     answers: { 200: "Account" },
     problems: [400, 401, 406, 429],
     auth: "any",
@@ -230,7 +230,7 @@ export const OPERATIONS: readonly Operation[] = [
   {
     method: "POST",
     path: "/api/tokens",
-    summary: "Make a token that allows no more and ends no later than this one; its secret is shown once",
+    summary: "Create a token with no more rights and no later expiry than this one; its secret is shown once",
     parameters: [query("days", "Days it is good for; 90 unless given", { type: "integer", minimum: 1, maximum: 366 })],
     body: { schema: "TokenRequest" },
     answers: { 201: "NewToken" },
@@ -240,7 +240,7 @@ export const OPERATIONS: readonly Operation[] = [
   {
     method: "DELETE",
     path: "/api/tokens/:token",
-    summary: "Revoke a token and those made with it; any token may revoke itself",
+    summary: "Revoke a token and those created with it; any token may revoke itself",
     parameters: [{ ...NAME, name: "token", about: "The token's `id`" }],
     answers: { 204: null },
     problems: [400, 401, 403, 404, 406, 429],
@@ -267,7 +267,7 @@ export const OPERATIONS: readonly Operation[] = [
   {
     method: "POST",
     path: "/api/accounts",
-    summary: "Make an account",
+    summary: "Create an account",
     body: { schema: "AccountRequest" },
     answers: { 201: "AccountName" },
     problems: [400, 401, 403, 406, 409, 413, 415, 429],
@@ -351,23 +351,23 @@ function describe(operation: Operation): object {
 
 const STATUS_WORDS: { readonly [status: string]: string | undefined } = {
   200: "Done",
-  201: "Made",
-  204: "Done, nothing to say",
-  206: "Part of it",
+  201: "Created",
+  204: "Done, without content",
+  206: "Partial content",
   400: "Malformed request",
-  401: "Token missing or not valid",
+  401: "Missing or invalid token",
   403: "Not allowed",
   404: "Not found",
-  406: "No such representation",
-  408: "The body did not arrive in time",
-  409: "Exists already",
+  406: "Representation not available",
+  408: "Body timeout",
+  409: "Conflict",
   412: "Precondition failed",
   413: "Body too large",
-  415: "Content type not accepted",
+  415: "Unsupported media type",
   416: "Range not satisfiable",
-  422: "The package is not valid",
+  422: "Invalid package",
   429: "Too many requests",
-  503: "Not available now",
+  503: "Temporarily unavailable",
 };
 
 /** `GET /api/packages/:name` as `getPackagesName`. */
@@ -381,7 +381,7 @@ export function openapiPage(): string {
   const lines = [
     "# Registry API",
     "",
-    "Every route of the registry, with what it takes and answers. The same description in OpenAPI 3.1 is served at " +
+    "Every route of the registry with its parameters and answers. The same description in OpenAPI 3.1 is served at " +
     "`/api/openapi.json`.",
     "",
     "Errors are `application/problem+json` (RFC 9457) with a `code`, a `detail` and, for findings, `errors`. Requests " +

@@ -1,6 +1,6 @@
 /**
- * JSON Schemas of what the API says and takes; openapi.ts refers to them by name. Every object is closed for answers that
- * this server makes, so that a test notices a field that is not described.
+ * JSON Schemas of the API's requests and answers; openapi.ts refers to them by name. The schemas of answers are closed
+ * objects, so a test fails for a field that is not described.
  */
 import { SCOPES } from "./store/accounts.ts";
 

@@ -1,25 +1,25 @@
 /**
- * What the API answers when it cannot do what was asked: problem documents (RFC 9457).
+ * Errors of the API: problem documents (RFC 9457).
  *
- * In: a code of the table below, with words. Out: `application/problem+json` whose `type` is a page of this site. Text from
- * requests is escaped, so that no terminal and no log can be steered by it. Design: §3.2.
+ * In: a code of the table below and a message. Out: `application/problem+json` whose `type` is a page of this site.
+ * Text from requests is escaped, so that it cannot control a terminal or forge a line of a log.
  */
 import { type Diagnostic, escapeHostile } from "../project/base/diagnostic.ts";
 
-/** Codes: status and title; each has a page at `/errors/<code>`. */
+/** Codes with status and title; each has a page at `/errors/<code>`. */
 export const PROBLEMS = {
   "request.malformed": [400, "Malformed request"],
   "request.name": [400, "Not a package id"],
   "request.version": [400, "Not a version"],
-  "request.query": [400, "Query not understood"],
-  "request.cursor": [400, "Cursor not valid"],
-  "request.json": [400, "Body not understood"],
-  "request.digest": [400, "Digest differs"],
-  "auth.missing": [401, "Token needed"],
-  "auth.invalid": [401, "Token not valid"],
-  "auth.scope": [403, "Token does not allow this"],
+  "request.query": [400, "Invalid query"],
+  "request.cursor": [400, "Invalid cursor"],
+  "request.json": [400, "Invalid body"],
+  "request.digest": [400, "Digest mismatch"],
+  "auth.missing": [401, "Token required"],
+  "auth.invalid": [401, "Invalid token"],
+  "auth.scope": [403, "Insufficient token"],
   "owner.prefix": [403, "Prefix not owned"],
-  "owner.unproved": [403, "Ownership can no longer be shown"],
+  "owner.unproved": [403, "Ownership no longer proved"],
   "route.unknown": [404, "No such address"],
   "package.unknown": [404, "No such package"],
   "package.held": [404, "Package held for moderation"],
@@ -30,23 +30,23 @@ export const PROBLEMS = {
   "prefix.unknown": [404, "No such prefix"],
   "account.unknown": [404, "No such account"],
   "method.unknown": [405, "Method not allowed"],
-  "accept.none": [406, "No such representation"],
+  "accept.none": [406, "Representation not available"],
   "request.timeout": [408, "Body did not arrive in time"],
   "version.exists": [409, "Version exists"],
   "package.twin": [409, "Id too similar to another"],
-  "plugin.taken": [409, "Plugin id belongs to another package"],
+  "plugin.taken": [409, "Plugin id owned by another package"],
   "account.exists": [409, "Account exists"],
   "owner.taken": [409, "Prefix owned by another account"],
   "request.precondition": [412, "Precondition failed"],
   "request.too-large": [413, "Body too large"],
-  "request.type": [415, "Content type not accepted"],
+  "request.type": [415, "Unsupported media type"],
   "range.unsatisfiable": [416, "Range not satisfiable"],
-  "publish.invalid": [422, "Package not valid"],
+  "publish.invalid": [422, "Invalid package"],
   "publish.graph": [422, "Requirements cannot be met"],
-  "publish.check": [422, "Package could not be checked in time"],
+  "publish.check": [422, "Package check exceeded its limits"],
   "rate.limited": [429, "Too many requests"],
-  "server.error": [500, "Error of the registry"],
-  "server.unavailable": [503, "Not available now"],
+  "server.error": [500, "Internal error"],
+  "server.unavailable": [503, "Temporarily unavailable"],
 } as const satisfies { readonly [code: string]: readonly [number, string] };
 
 /** A code of the table. */
@@ -102,7 +102,7 @@ export function problemResponse(problem: Problem, baseUrl: string, requestId: st
   });
 }
 
-/** Explanations of several lines become one; what is left of control characters is escaped. */
+/** Joins the lines of a message, and escapes control characters. */
 function oneLine(text: string): string {
   return escapeHostile(text.replace(/\n\s*/g, "; "));
 }

@@ -1,9 +1,10 @@
 /**
- * Requests counted by address and kind, in windows of one minute.
+ * Rate limits: requests counted by address and kind, in windows of one minute.
  *
- * In: who asks for what. Out: how many are left, for the `RateLimit` fields of every answer, or a problem 429. Each process
- * counts for itself: the limits keep one address from using a process up; what must hold over all processes (releases for
- * each account) is counted in the database. Memory is bounded: beyond 100,000 addresses newcomers share one count.
+ * In: the client's address and the kind of request. Out: the `RateLimit` fields of the answer, or a problem 429. Each
+ * process counts for itself, which keeps one address from exhausting a process; limits that hold over all processes
+ * (releases of an account) are counted in the database. Memory is bounded: beyond 100,000 addresses, further ones share
+ * one count.
  */
 import { Problem } from "./problem.ts";
 import type { RateLimits } from "./settings.ts";

@@ -1,8 +1,8 @@
 /**
  * A registry, from database to listener; `main.ts` starts it, and tests start it on port 0.
  *
- * In: a database and choices. Out: a running registry and a way to stop it. Starting migrates the database, makes keys and,
- * the first time, an administrator whose token is shown once.
+ * In: a database and choices. Out: a running registry and a way to stop it. Starting migrates the database, makes keys
+ * and, the first time, an administrator whose token is shown once.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ import { migrate } from "./store/migrations.ts";
 import { VERSION } from "../project/base/version_string.ts";
 import type { ReleaseIndex } from "../project/versions/release_index.ts";
 
-/** What can be chosen. */
+/** Choices of the caller. */
 export interface RegistryChoices {
   readonly database: Database;
   readonly host?: string;
@@ -63,12 +63,12 @@ const DOCS = new URL("../docs/", import.meta.url);
 
 /** Starts a registry. */
 export async function startRegistry(choices: RegistryChoices): Promise<Registry> {
-  // Who comes before everything is ready waits, and gets a real answer.
+  // Requests that arrive before the start is complete wait for it.
   let serve: (app: Answerer) => void;
   let refuse: (error: unknown) => void;
   const ready = new Promise<Answerer>((resolve, reject) => [serve, refuse] = [resolve, reject]);
   ready.catch(() => {});
-  // First of all: a port that cannot be had must not cost the token, which is shown only once.
+  // Listen first: when the port is taken, the start must fail before the token is created, which is shown only once.
   const listener = await listen(async (request, peer) => await (await ready)(request, peer), {
     host: choices.host ?? "127.0.0.1",
     port: choices.port ?? 0,
@@ -82,7 +82,7 @@ export async function startRegistry(choices: RegistryChoices): Promise<Registry>
   }
 }
 
-/** What follows once there is a port: the database is prepared, and `serve` is told who answers. */
+/** Prepares the database once there is a port, and gives `serve` the application. */
 async function startOn(
   listener: Listener,
   choices: RegistryChoices,
@@ -199,7 +199,7 @@ async function keepReleased(
 /** On a new database: an administrator, whose token is returned. */
 async function firstStart(database: Database, at: number): Promise<string | undefined> {
   const admin = await database.write((queries) => createAccount(queries, "admin", at));
-  // Another process may have been first; then it shows the token.
+  // Another process may have been first and shown the token.
   if (admin === undefined) return undefined;
   const { secret } = await mintToken(database, {
     account: admin.id,

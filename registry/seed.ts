@@ -1,8 +1,8 @@
 /**
- * The example plugins, published into a new registry as any author would publish: over HTTP, with a token.
+ * Publishes the example plugins into a new registry, as an author does: over HTTP, with a token.
  *
- * In: folders with a `waft.json` that has a `package`. Out: their releases. What cannot be published is said and skipped, so
- * that a half-written example does not keep a registry from starting.
+ * In: folders with a `waft.json` that has a `package`. Out: their releases. An example that cannot be published is
+ * reported and skipped, so that it does not keep a registry from starting.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
@@ -21,7 +21,7 @@ export async function seedExamples(registry: Registry, token: string, folder: st
   const lines: string[] = [];
   if (!existsSync(folder)) return lines;
   const names = readdirSync(folder).filter((name) => existsSync(`${folder}/${name}/waft.json`)).sort();
-  // Those that others require come first, which a second round takes care of.
+  // An example that requires another may fail until that is published: a second round publishes it.
   let waiting = names;
   for (let round = 0; round < 3 && waiting.length > 0; round++) {
     const failed: string[] = [];

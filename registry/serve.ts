@@ -1,9 +1,9 @@
 /**
- * The listener: node:http on the outside, Request and Response on the inside.
+ * The listener: node:http outside, Request and Response inside.
  *
- * In: connections. Out: calls of a handler. Headers that take too long, too many headers and broken requests end the
- * connection; closing stops taking connections, lets running requests end, then cuts what is left. Text with an ETag is sent
- * compressed to clients that take it, with a tag of its own.
+ * In: connections. Out: calls of a handler. Slow heads, oversized heads and malformed requests end the connection.
+ * Closing stops accepting connections, waits for running requests, then cuts the rest. Text with an ETag is compressed
+ * for clients that accept gzip, under an ETag of its own.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -33,8 +33,8 @@ export async function listen(
   let running = 0;
   let idle: (() => void) | undefined;
   let closing = false;
-  // Deno's node:http takes headersTimeout and does nothing about it, so each connection has a timer of ours: between
-  // two requests, and while the head of one arrives.
+  // Deno's node:http ignores headersTimeout, so each connection has a timer of ours: between two requests, and while a
+  // head arrives.
   const waiting = new WeakMap<Socket, ReturnType<typeof setTimeout>>();
   const expectRequest = (socket: Socket): void => {
     const timer = setTimeout(() => socket.destroy(), at.headersTimeoutMs ?? HEADERS_TIMEOUT_MS);
@@ -104,7 +104,7 @@ async function respond(
       : await answer(request, incoming.socket.remoteAddress ?? "");
     const headers: { [name: string]: string } = {};
     for (const [name, value] of response.headers) headers[name] = value;
-    // A body that was not read to its end would be taken for the next request.
+    // The unread rest of a body would be parsed as the next request.
     if (closing() || (!incoming.complete && incoming.method !== "GET")) headers.connection = "close";
     const bodyless = response.status === 304 || response.status === 204;
     if (Number(headers["content-length"] ?? 0) > MAX_WHOLE_BYTES && response.body !== null) {
@@ -126,7 +126,7 @@ async function respond(
   }
 }
 
-/** Sends a body as fast as the peer takes it; what produces it is told when the peer is gone. */
+/** Sends a body with backpressure; the source is cancelled when the peer is gone. */
 async function sendStream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse): Promise<void> {
   const reader = body.getReader();
   let gone = false;
@@ -153,7 +153,7 @@ async function sendStream(body: ReadableStream<Uint8Array>, outgoing: ServerResp
   await closed;
 }
 
-/** A Request, or undefined for what no handler should see. */
+/** The Request; undefined when it is malformed. */
 function requestOf(incoming: IncomingMessage): Request | undefined {
   const { url, method } = incoming;
   if (url === undefined || url.length > MAX_URL || !url.startsWith("/") || method === undefined) return undefined;
@@ -166,7 +166,7 @@ function requestOf(incoming: IncomingMessage): Request | undefined {
     }
   }
   forHandler(headers);
-  // The Host field is the client's word; addresses in answers come from the settings.
+  // The Host field is untrusted: addresses in answers come from the settings.
   const target = `http://registry.invalid${url.startsWith("//") ? `/.${url}` : url}`;
   if (!URL.canParse(target)) return undefined;
   const hasBody = method !== "GET" && method !== "HEAD";
@@ -182,8 +182,8 @@ function requestOf(incoming: IncomingMessage): Request | undefined {
 }
 
 /**
- * The body of a request. Not Readable.toWeb: it throws outside of any handler when data comes after the reader has gone,
- * which would let every client end the process.
+ * The body of a request. Not Readable.toWeb: it throws outside of any handler when data arrives after the reader is
+ * gone, which would let any client end the process.
  */
 function bodyOf(incoming: IncomingMessage): ReadableStream<Uint8Array> {
   let done = false;
@@ -192,7 +192,7 @@ function bodyOf(incoming: IncomingMessage): ReadableStream<Uint8Array> {
       const fail = (): void => {
         if (done) return;
         done = true;
-        controller.error(new Error("The connection broke off"));
+        controller.error(new Error("The connection was lost"));
       };
       incoming.on("data", (chunk: Uint8Array) => {
         if (done) return;

@@ -1,5 +1,5 @@
 /**
- * What handlers work with: one object made at start, and one call for each request.
+ * The services that handlers use: one object created at start, and one call for each request.
  */
 import type { DomainProof } from "./domains.ts";
 import type { Log } from "./log.ts";
@@ -37,7 +37,7 @@ export interface Call {
   readonly params: { readonly [name: string]: string };
   /** The client's address. */
   readonly address: string;
-  /** What rate limits count it by. */
+  /** The address that rate limits count by. */
   readonly rateKey: string;
 }
 
@@ -75,16 +75,19 @@ export function numberQuery(call: Call, name: string, rule: { min: number; max: 
   throw new Problem("request.query", `"${name}" must be a whole number from ${rule.min} to ${rule.max}`);
 }
 
-/** Throws when the query has a parameter that is not known, or one twice. */
+/** Throws for an unknown query parameter, and for one that is given twice. */
 export function knownQuery(call: Call, known: readonly string[]): void {
   const seen = new Set<string>();
   for (const name of call.url.searchParams.keys()) {
     if (!known.includes(name)) {
-      throw new Problem("request.query", `the parameter ${JSON.stringify(name.slice(0, 60))} is not known`, {
-        errors: [{ pointer: "", detail: known.length === 0 ? "none is known" : `known: ${known.join(", ")}` }],
+      throw new Problem("request.query", `unknown parameter ${JSON.stringify(name.slice(0, 60))}`, {
+        errors: [{
+          pointer: "",
+          detail: known.length === 0 ? "the route has no parameters" : `known: ${known.join(", ")}`,
+        }],
       });
     }
-    if (seen.has(name)) throw new Problem("request.query", `the parameter "${name}" stands twice`);
+    if (seen.has(name)) throw new Problem("request.query", `the parameter "${name}" is given twice`);
     seen.add(name);
   }
 }

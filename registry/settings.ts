@@ -1,5 +1,5 @@
 /**
- * What can be tuned about a registry, with the defaults of the design (§3.2).
+ * Settings of a registry, with their defaults.
  */
 import { ARCHIVE_LIMITS } from "../project/packages/archive.ts";
 import { BASE_URL } from "../project/base/site.ts";

@@ -1,8 +1,8 @@
 /**
  * The registry's signing keys: making them, signing release records and the keys that come after.
  *
- * In: private keys (PKCS#8, PEM), records. Out: Ed25519 signatures that project/packages/release_record.ts checks. Keys are named by a
- * digest of their public half, and all processes on one database share them. Design: §3.2, §3.4.
+ * In: private keys (PKCS#8, PEM), records. Out: Ed25519 signatures that project/packages/release_record.ts checks. Keys
+ * are named by a digest of their public half, and all processes on one database share them.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from "node:crypto";
 import { endorsementBytes, keyIdOf, recordBytes, type ReleaseRecord } from "../project/packages/release_record.ts";

@@ -1,9 +1,10 @@
 /**
  * Derives everything the registry keeps about a release from its archive.
  *
- * In: an archive, and the id and version it is to be published as. Out: metadata, definitions with digests, files, and the
- * README as text and HTML; or every finding. The checks are those of the client, in the same code. The registry trusts
- * nothing that the client claims and runs nothing that the author wrote. Runs in a separate process (check_process.ts).
+ * In: an archive, and the id and version it is to be published as. Out: metadata, definitions with digests, files, and
+ * the README as text and HTML; or every finding. The checks are those of the client, in the same code. The registry
+ * trusts nothing that the client claims and runs nothing that the author wrote. Runs in a separate process
+ * (check_process.ts).
  */
 import { readArchive } from "../../project/packages/archive.ts";
 import { type OpenPackage, openPackage } from "../../project/definitions/catalog.ts";
@@ -20,7 +21,7 @@ import { renderAuthorText } from "../site/markdown.ts";
 import type { NewPlugin, ReleaseFile } from "../store/releases.ts";
 import { checkGraph, type LoadReleases } from "./graph.ts";
 
-/** An archive to check, and what it must be. */
+/** The id and version that an archive must have, and its bounds. */
 export interface CheckRequest {
   readonly package: string;
   readonly version: string;

@@ -1,8 +1,8 @@
 /**
  * Runs checks in processes with bounds on time and memory.
  *
- * In: archives and READMEs. Out: the findings of check.ts, rendered HTML, or a Problem when a task took too long, took too
- * much memory, or too many wait. A process works on one task at a time and is replaced after a failure or after
+ * In: archives and READMEs. Out: the findings of check.ts, rendered HTML, or a Problem when a task took too long, took
+ * too much memory, or too many wait. A process works on one task at a time and is replaced after a failure or after
  * CHECKS_PER_PROCESS tasks; nothing that an archive does to it reaches the registry's own process.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -39,7 +39,7 @@ export class CheckPool {
   #working = 0;
   #closed = false;
 
-  /** `script` replaces the checking program, for tests of what happens when it misbehaves. */
+  /** `script` replaces the checking program in tests. */
   constructor(settings: Settings, script: string = SCRIPT) {
     this.#settings = settings;
     this.#script = script;

@@ -1,8 +1,9 @@
 /**
  * The process that checks archives and renders READMEs: no files, no network, no environment, a small heap.
  *
- * In, on stdin: frames with a CheckTask and its bytes. Out, on stdout: for each task any number of `load` messages, each
- * answered with a `releases` message, and at last a `result`. The parent ends the process when a task exceeds its bounds.
+ * In, on stdin: frames with a CheckTask and its bytes. Out, on stdout: for each task any number of `load` messages,
+ * each answered with a `releases` message, and at last a `result`. The parent ends the process when a task exceeds its
+ * bounds.
  */
 import process from "node:process";
 import type { Release } from "../../project/packages/source.ts";

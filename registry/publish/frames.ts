@@ -1,8 +1,9 @@
 /**
  * Messages between the registry and its check processes.
  *
- * A frame is two lengths (32 bits each, big-endian), a JSON header and a binary body. In: chunks of a pipe, cut anywhere.
- * Out: whole frames. Every byte is copied once, so the cost is linear in the bytes received, however small the chunks are.
+ * A frame is two lengths (32 bits each, big-endian), a JSON header and a binary body. In: chunks of a pipe, cut
+ * anywhere. Out: whole frames. Every byte is copied once, so the cost is linear in the bytes received, however small
+ * the chunks are.
  */
 
 /** One message. */

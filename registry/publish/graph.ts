@@ -1,9 +1,10 @@
 /**
  * Checks that the requirements of a new release can be met.
  *
- * In: a release that is not in the store yet, and a way to load published releases. Out: no findings, or those that explain
- * the conflict as `waft add` would to the first user. Each plugin of the release is resolved against the published releases
- * and the new one. Runs in the check process: the resolver's work grows with versions times ranges, which authors choose.
+ * In: a release that is not in the store yet, and a way to load published releases. Out: no findings, or those that
+ * explain the conflict as `waft add` would to the first user. Each plugin of the release is resolved against the
+ * published releases and the new one. Runs in the check process: the resolver's work grows with versions times ranges,
+ * which authors choose.
  */
 import { type Diagnostic, ProjectError } from "../../project/base/diagnostic.ts";
 import { CATALOG_FILE } from "../../project/base/site.ts";

@@ -1,8 +1,8 @@
 /**
  * Renders READMEs that have no HTML of the current renderer, one after the other, in the check process.
  *
- * In: a store and the pool. Out: every release has HTML. Runs in the background after start; until a README's turn comes,
- * pages show it as plain text. A README that cannot be rendered within the bounds stays plain text.
+ * In: a store and the pool. Out: every release has HTML. Runs in the background after start; until a README's turn
+ * comes, pages show it as plain text. A README that cannot be rendered within the bounds stays plain text.
  */
 import type { Settings } from "../settings.ts";
 import type { Database } from "../store/database.ts";

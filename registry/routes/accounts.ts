@@ -1,9 +1,9 @@
 /**
  * `/api/account`, `/api/tokens`, `/api/prefixes`, `/api/accounts`: the rights to publish.
  *
- * An administrator creates accounts and assigns prefixes; an owner claims a host by DNS and makes narrower tokens. No token
- * can make one that allows more or lasts longer than itself, and a token's prefix bounds administrators, too. A secret is
- * shown once, in the answer that creates it.
+ * An administrator creates accounts and assigns prefixes; an owner claims a host by DNS and makes narrower tokens. No
+ * token can make one that allows more or lasts longer than itself, and a token's prefix bounds administrators, too. A
+ * secret is shown once, in the answer that creates it.
  */
 import { randomBytes } from "node:crypto";
 import { jsonAnswer } from "../answer.ts";
@@ -68,7 +68,7 @@ interface WantedToken {
   readonly parent?: Token;
 }
 
-/** Makes a token and keeps its hash; the only place where a secret exists. */
+/** Creates a token and stores its hash; the only place where a secret exists. */
 export async function mintToken(database: Database, wanted: WantedToken): Promise<{ token: Token; secret: string }> {
   const { at, parent } = wanted;
   const secret = makeSecret();
@@ -224,7 +224,7 @@ async function givenAccount(call: Call, identity: Identity, body: JsonObject): P
   requireScope(identity, "admin");
   const name = textField(body, "account", { min: 1, max: 39 });
   const account = await accountByName(call.services.database, name);
-  if (account === undefined) throw new Problem("account.unknown", `no account has the name ${name}`);
+  if (account === undefined) throw new Problem("account.unknown", `there is no account ${name}`);
   return account.id;
 }
 
@@ -246,15 +246,17 @@ export async function deletePrefix(call: Call): Promise<Response> {
   return new Response(null, { status: 204, headers: { "cache-control": "no-store" } });
 }
 
-/** Throws unless the host's DNS record names the account; the account whose own proof of the host has lapsed, if any. */
+/**
+ * Throws unless the host's DNS record names the account; the account whose own proof of the host has lapsed, if any.
+ */
 async function requireDomain(call: Call, prefix: string, identity: Identity): Promise<string | undefined> {
   const { database, domains } = call.services;
   const host = prefix.split("/")[0]!;
   const how = `add the TXT record _waft.${host} with waft-account=${identity.accountName}`;
-  if (prefix !== host) throw new Problem("owner.prefix", `a DNS record shows the ownership of a whole host: ${how}`);
+  if (prefix !== host) throw new Problem("owner.prefix", `a DNS record proves the ownership of a whole host: ${how}`);
   const names = (account: string): Promise<boolean> =>
     domains(host, account).catch(() => {
-      throw new StoreUnavailable(`the name servers of ${host} could not be asked`);
+      throw new StoreUnavailable(`the name servers of ${host} do not answer`);
     });
   if (!await names(identity.accountName)) {
     throw new Problem("owner.prefix", `${host} does not name this account: ${how}`);
@@ -289,7 +291,7 @@ export async function postAccount(call: Call): Promise<Response> {
     await audit(queries, { at: now(), account: identity.account, action: "account", subject: name });
     return true;
   });
-  if (!made) throw new Problem("account.exists", `an account has the name ${name} already`);
+  if (!made) throw new Problem("account.exists", `the account ${name} exists`);
   return jsonAnswer(call.request, { name }, { cache: "never", status: 201 });
 }
 

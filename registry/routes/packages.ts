@@ -1,5 +1,5 @@
 /**
- * `/api/packages`: the list, one package, its versions, its installs. Specification: "Site API routes"; design §3.2.
+ * `/api/packages`: the list, one package, its versions, its installs.
  */
 import { networkOf } from "../addresses.ts";
 import { jsonAnswer } from "../answer.ts";
@@ -28,7 +28,7 @@ import { newestOf } from "../store/releases.ts";
 const MAX_QUERY = 100;
 const MAX_FACET = 400;
 
-/** The list query that an address asks for, and the text that its cursors are bound to. */
+/** The list query of an address, and the text to which its cursors are bound. */
 export function listQueryOf(call: Call, secret: string): { query: ListQuery; bound: string } {
   knownQuery(call, ["q", ...FACETS, "sort", "limit", "cursor"]);
   const { searchParams } = call.url;
@@ -80,8 +80,10 @@ export function cursorOf(page: PackagePage, bound: string, secret: string): stri
 export async function requirePackage(call: Call): Promise<{ id: string; summary: PackageSummary }> {
   const id = idParam(call);
   const found = await findPackage(call.services.database, id);
-  if (found === undefined) throw new Problem("package.unknown", `no package ${id} was published here`);
-  if (found.held) throw new Problem("package.held", `${id} waits for a moderator, because its host is easily confused`);
+  if (found === undefined) throw new Problem("package.unknown", `this registry has no package ${id}`);
+  if (found.held) {
+    throw new Problem("package.held", `${id} is held for a moderator, because its host is easily confused`);
+  }
   return { id, ...found };
 }
 

@@ -1,5 +1,5 @@
 /**
- * `/api/plugins`, `/api/contracts`, `/api/blobs`, `/api/keys`: what resolving and fetching need. Design §3.2.
+ * `/api/plugins`, `/api/contracts`, `/api/blobs`, `/api/keys`: the data for resolving and fetching.
  */
 import { isPluginId } from "../../project/base/grammar.ts";
 import { CACHE, isUnchanged, jsonAnswer, rangeOf } from "../answer.ts";
@@ -18,11 +18,11 @@ export async function getPluginIndex(call: Call): Promise<Response> {
   knownQuery(call, []);
   const id = idParam(call, "id");
   const index = await visibleIndex(call, id);
-  if (index === undefined) throw new Problem("package.unknown", `no plugin ${id} was published here`);
+  if (index === undefined) throw new Problem("package.unknown", `this registry has no plugin ${id}`);
   return jsonAnswer(call.request, index, { cache: "short" });
 }
 
-/** `POST /api/plugins/index`: up to 64 indexes; null for ids that nobody published. */
+/** `POST /api/plugins/index`: up to 64 indexes; null for unknown ids. */
 export async function postPluginIndexes(call: Call): Promise<Response> {
   knownQuery(call, []);
   const { settings } = call.services;
@@ -81,7 +81,7 @@ export async function getBlob(call: Call): Promise<Response> {
     "content-type": "application/gzip",
     "cache-control": CACHE.immutable,
     "accept-ranges": "bytes",
-    // A browser saves it and never shows it.
+    // Browsers save it and never display it.
     "content-disposition": `attachment; filename="${hex.slice(0, 16)}.tar.gz"`,
     etag,
   };

@@ -1,9 +1,9 @@
 /**
  * Publishing and yanking.
  *
- * In: an archive and a token. Out: a signed release, or findings. Order: authenticate, authorize, verify the digest, check
- * the archive, resolve its requirements, store it. The owner of the longest prefix that covers an id may publish and yank
- * it. An answer 201 is final: the release is committed.
+ * In: an archive and a token. Out: a signed release, or findings. Order: authenticate, authorize, verify the digest,
+ * check the archive, resolve its requirements, store it. The owner of the longest prefix that covers an id may publish
+ * and yank it. An answer 201 is final: the release is committed.
  */
 import { createHash } from "node:crypto";
 import { type Digest, digestBytes, jcs } from "../../project/base/integrity.ts";
@@ -41,7 +41,7 @@ export async function putVersion(call: Call): Promise<Response> {
   const promised = contentDigest(request.headers.get("content-digest"));
   const archive = await readBody(request, settings.archiveBytes, settings.bodyTimeoutMs);
   if (createHash("sha256").update(archive).digest("base64") !== promised) {
-    throw new Problem("request.digest", "the body is not the one that Content-Digest names");
+    throw new Problem("request.digest", "the body does not match Content-Digest");
   }
   const { readmeBytes, readmeHtmlBytes } = settings;
   const result = await services.pool.check(
@@ -121,7 +121,7 @@ async function requireOwner(call: Call, id: string, identity: Identity): Promise
   }
   if (owned.proof === "dns") {
     const shown = await domains(hostOf(id), identity.accountName).catch(() => {
-      throw new Problem("server.unavailable", `the name servers of ${hostOf(id)} could not be asked`);
+      throw new Problem("server.unavailable", `the name servers of ${hostOf(id)} do not answer`);
     });
     if (!shown) {
       throw new Problem(
@@ -148,20 +148,20 @@ function refuse(outcome: PublishOutcome, id: string, version: string): void {
     case "same":
       return;
     case "different":
-      throw new Problem("version.exists", `${id} ${version} exists with other bytes (${outcome.artifact})`);
+      throw new Problem("version.exists", `${id} ${version} exists with different bytes (${outcome.artifact})`);
     case "build-differs":
       throw new Problem(
         "version.exists",
-        `${id} ${outcome.version} exists; build metadata does not make another release`,
+        `${id} ${outcome.version} exists; build metadata does not distinguish releases`,
       );
     case "owner":
       throw new Problem("owner.prefix", `${id} belongs to another account`);
     case "twin":
-      throw new Problem("package.twin", `${id} is too easily mistaken for ${outcome.other}`);
+      throw new Problem("package.twin", `${id} is too easily confused with ${outcome.other}`);
     case "plugin-taken":
       throw new Problem("plugin.taken", `${outcome.id} is a plugin of the package ${outcome.package}`);
     case "too-many":
-      throw new Problem("rate.limited", "the account has published as much as is allowed for now", {
+      throw new Problem("rate.limited", "the account has reached its limit of releases", {
         headers: { "retry-after": String(outcome.retryAfterSeconds) },
       });
   }
@@ -207,7 +207,7 @@ async function requireYanker(call: Call): Promise<{ id: string; version: string;
   const identity = await identify(call);
   requireScope(identity, "yank", id);
   await requirePackage(call);
-  // Ownership is that of the prefix, now: whoever lost it, or its DNS record, lost the right to yank.
+  // The current ownership of the prefix decides: losing it, or its DNS record, loses the right to yank.
   if (!identity.token.scopes.includes("admin")) await requireOwner(call, id, identity);
   if (await findRelease(call.services.database, id, version) === undefined) {
     throw new Problem("version.unknown", `${id} has no version ${version}`);

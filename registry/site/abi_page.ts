@@ -1,8 +1,8 @@
 /**
- * The page about the host's functions for plugins, written from the table that the linker itself uses.
+ * The page about the host's functions for plugins, written from the table that the linker uses.
  *
- * In: project/definitions/authorities.ts, and a name for each parameter. Out: Markdown. A test compares names with types, so a function
- * cannot be added or changed without this page.
+ * In: project/definitions/authorities.ts, and a name for each parameter. Out: Markdown. A test compares names with
+ * types, so a function cannot be added or changed without this page.
  */
 import {
   AUTHORITIES,
@@ -13,7 +13,9 @@ import {
 } from "../../project/definitions/authorities.ts";
 import { formatType } from "../../project/definitions/module_inspector.ts";
 
-/** Parameters and what comes back: `status`, `count` (bytes or a number, negated status on failure), or words. */
+/**
+ * Names of parameters, and the result: `status`, `count` (a number, or a negated status on failure), or a description.
+ */
 export const FUNCTION_WORDS: { readonly [name: string]: readonly [params: string, result: string] } = {
   "waft:self@1#config-size": ["", "bytes of the configuration (canonical JSON)"],
   "waft:self@1#config-read": ["to, room", "bytes copied"],
@@ -86,9 +88,9 @@ export function abiPage(): string {
   return [
     "# Plugin ABI",
     "",
-    "Every function that a plugin can import from the host, its type and the authority that opens it, written from the " +
-    "table that the linker uses. There is nothing else: an import that is not here, and not a contract of another " +
-    "plugin, is a link error before any code runs.",
+    "Every function that a plugin can import from the host, its type and the authority that it needs, written from the " +
+    "table that the linker uses. The list is complete: any other import that is not a contract of another " +
+    "plugin is a link error before any code runs.",
     "",
     "## Conventions",
     "",
@@ -97,13 +99,13 @@ export function abiPage(): string {
     `- Statuses: ${
       Object.entries(STATUS).map(([name, code]) => `${code} ${STATUS_WORDS[name] ?? name}`).join(", ")
     }. ` +
-    "What counts returns a negated status on failure. Out of bounds copies nothing.",
+    "Functions that return a count return a negated status on failure. Accesses out of bounds copy nothing.",
     "- The caller is the instance that made the innermost call into the plugin. Its memory is the one that it exports as " +
     "`memory`. `init`, `stop` and hooks have no caller. With both of the caller's memory authorities, a plugin may also " +
     'import it as `(import "waft:caller@1" "memory" (memory 0))`: it is bound during a call only.',
-    "- Values of `call` lie in cells of 8 bytes: an i32 or f32 in the low half, an i64 or f64 whole.",
-    "- Calls of the network wait, 30 seconds at most.",
-    "- When an optional authority was denied, its functions are there and return the value of the last column.",
+    "- Values of `call` occupy cells of 8 bytes: an i32 or f32 the low half, an i64 or f64 the whole cell.",
+    "- Network calls block for at most 30 seconds.",
+    "- When an optional authority was denied, its functions exist and return the value of the last column.",
     "",
     ...[...namespaces].flatMap(([namespace, functions]) => [
       `## ${namespace}`,
@@ -113,7 +115,7 @@ export function abiPage(): string {
       ...functions.map(functionRow),
       "",
     ]),
-    "## What the host calls",
+    "## Functions that the host calls",
     "",
     "A plugin exports these under their full names; hooks need the authority beside them.",
     "",
@@ -139,7 +141,7 @@ const STATUS_WORDS: { readonly [name: string]: string } = { bounds: "out of boun
 function functionRow(f: HostFunction): string {
   const [params, result] = FUNCTION_WORDS[`${f.namespace}#${f.name}`]!;
   const denied = f.authorities.length === 0
-    ? "always there"
+    ? "always available"
     : f.type.results.length === 0
     ? "nothing"
     : String(f.denied);

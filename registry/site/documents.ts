@@ -1,9 +1,9 @@
 /**
  * The documentation of each channel: pages, index record, raw Markdown, one text of everything, search.
  *
- * In: Markdown files of each channel. Out: pages by path, each rendered when it is first asked for and kept while its source
- * stays the same. The index record has the fields of the specification ("Documentation-site index record"). Canary is
- * docs/ beside this program and the pages that the program writes; other channels come from the database.
+ * In: Markdown files of each channel. Out: pages by path, each rendered when it is first asked for and kept while its
+ * source stays the same. The index record has the fields of the specification ("Documentation-site index record").
+ * Canary is docs/ beside this program and the pages that the program writes; other channels come from the database.
  */
 import { DOCS_TOC } from "../docs_toc.ts";
 import { BASE_URL } from "../../project/base/site.ts";

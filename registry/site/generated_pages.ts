@@ -1,7 +1,8 @@
 /**
- * Pages that the program writes: the commands from the command tree, the settings and the API from their tables, speed from figures.
+ * Pages written by the program: commands from the command tree, settings and the API from their tables, speed from
+ * figures.
  *
- * In: nothing but the code that runs. Out: Markdown, so that these pages are searched, indexed and shipped like the others.
+ * In: the running code. Out: Markdown, so these pages are searched, indexed and shipped like the others.
  */
 import { Command } from "commander";
 import { COMMANDS } from "../../project/commands/table.ts";
@@ -34,16 +35,16 @@ function settingsPage(): string {
   return [
     "# Settings",
     "",
-    "Every key that `settings` of a manifest may have, written from the tables that the program itself uses.",
+    "Every key of a manifest's `settings`, written from the tables that the program uses.",
     "",
     "## Features",
     "",
-    "A feature that is off rejects modules that need it.",
+    "A module that needs a disabled feature is rejected.",
     "",
     ...table(FEATURES),
     "## Optimizations",
     "",
-    "An optimization changes speed and size, never results.",
+    "Optimizations change speed and size, never results.",
     "",
     ...table(OPTIMIZATIONS),
     "## Runtime",
@@ -64,7 +65,7 @@ async function commandPage(): Promise<string> {
   const lines = [
     "# Commands",
     "",
-    "Every command of `waft` with its arguments and options, written from the command tree itself. `waft help <command>` " +
+    "Every command of `waft` with its arguments and options, written from the command tree. `waft help <command>` " +
     "prints the same.",
     "",
     "Exit codes: 0 success, 1 other failure, 2 usage, 3 project invalid or stale, 4 review needed, 5 integrity failure, " +
@@ -97,7 +98,7 @@ function describe(command: Command, parent: string, lines: string[]): void {
   ];
   if (rows.length > 0) {
     lines.push("| Argument or option | Meaning |", "| --- | --- |");
-    for (const [what, about] of rows) lines.push(`| \`${cell(what)}\` | ${cell(about)} |`);
+    for (const [term, about] of rows) lines.push(`| \`${cell(term)}\` | ${cell(about)} |`);
     lines.push("");
   }
   for (const child of command.commands) describe(child, name, lines);

@@ -1,13 +1,14 @@
 /**
- * Colours for code in pages: comments, strings, words, numbers.
+ * Syntax highlighting for pages: comments, strings, keywords, numbers.
  *
- * In: code and its language. Out: HTML in which every character of the code is escaped and only our own spans are added; an
- * unknown language is plain text. One pass with one regular expression for each language; what is opened and never closed
- * goes on to the end, so that nothing is looked at twice and the time is linear in the code. Colours are classes, since the site's policy allows no inline styles.
+ * In: code and its language. Out: HTML in which every character of the code is escaped and only our own spans are
+ * added; an unknown language stays plain. One regular expression for each language runs once over the code; an
+ * unterminated token extends to the end, so the time is linear in the code. Colours are classes, since the site's
+ * policy forbids inline styles.
  */
 import { escapeText } from "./markup.ts";
 
-/** A token's class and how it looks, in the order in which they are tried. */
+/** The class of a token and its pattern; rules are tried in order. */
 type Rule = readonly [kind: "comment" | "string" | "word" | "number" | "name", pattern: string];
 
 const DOUBLE: Rule = ["string", String.raw`"(?:[^"\\\n]|\\.)*"?`];
@@ -23,7 +24,8 @@ const SCRIPT: readonly Rule[] = [
     "word",
     String
       .raw`\b(?:as|async|await|catch|class|const|else|export|extends|for|from|function|if|import|in|int|interface|let|` +
-    String.raw`new|of|return|static|throw|try|type|typeof|using|void|while|char|unsigned|long|struct|include|define)\b`,
+    String.raw`new|of|return|static|throw|try|type|typeof|using|void|while|char|unsigned|long|struct|include|define|` +
+    String.raw`extern|fn|func|impl|mut|package|pub|use|var)\b`,
   ],
   NUMBER,
 ];
@@ -38,6 +40,9 @@ const RULES: { readonly [language: string]: readonly Rule[] } = {
   ts: SCRIPT,
   js: SCRIPT,
   c: SCRIPT,
+  rust: SCRIPT,
+  go: SCRIPT,
+  zig: SCRIPT,
   sh: SHELL,
   json: [
     ["name", String.raw`"(?:[^"\\\n]|\\.)*"(?=\s*:)`],

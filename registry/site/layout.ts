@@ -1,11 +1,12 @@
 /**
- * The frame of every page: head, bar, main, foot. One style sheet, one script, landmarks, and a link that skips the bar.
+ * The frame of every page: head, bar, main, foot. One style sheet, one script, landmarks, and a link that skips the
+ * bar.
  */
 import type { Services } from "../services.ts";
 import { type Content, type Markup, markup } from "./markup.ts";
 import { CARD, ICON, SCRIPT, STYLE_SHEET } from "./static_files.ts";
 
-/** What a page is made of. */
+/** The parts of a page. */
 export interface Page {
   readonly title: string;
   readonly description: string;

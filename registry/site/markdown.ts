@@ -1,15 +1,16 @@
 /**
- * Markdown to HTML: our documentation, and what authors wrote.
+ * Markdown to HTML, for our documentation and for text of authors.
  *
- * In: Markdown that may be hostile. Out: HTML without scripts, raw HTML, remote images or links other than http(s), mailto
- * and, in our own pages, relative ones. Raw HTML is text. Characters that reorder text become visible escapes.
+ * In: Markdown that may be hostile. Out: HTML without scripts, raw HTML, remote images, or links other than http(s),
+ * mailto and, in our own pages, relative ones. Raw HTML is shown as text. Characters that reorder text become visible
+ * escapes.
  */
 import MarkdownIt from "markdown-it";
 import { highlight } from "./highlight.ts";
 import { escapeControls } from "./markup.ts";
 import { drawPlot } from "./plot.ts";
 
-/** What the renderer needs of a token. */
+/** The parts of a token that the renderer uses. */
 interface Token {
   readonly type: string;
   readonly content: string;
@@ -50,7 +51,7 @@ AUTHOR.validateLink = (url: string): boolean => /^(?:https?:\/\/|mailto:)/i.test
 OWN.validateLink = (url: string): boolean =>
   /^(?:https:\/\/|#|\/|\.{0,2}\/?[A-Za-z0-9_-]+(?:\.md)?(?:$|[#/.]))/.test(url);
 
-// A picture of an author is loaded from nowhere: its place shows a link with the picture's text.
+// Images of authors are never loaded: a link with the image's text takes their place.
 AUTHOR.renderer.rules.image = (tokens, i) => {
   const token = tokens[i] as unknown as Token;
   const text = token.content === "" ? "image" : token.content;
@@ -95,7 +96,7 @@ function* walk(tokens: readonly Token[]): Generator<Token> {
   }
 }
 
-/** Renders what an author wrote. Its headings begin one level below the page's own. */
+/** Renders text of an author. Its headings begin two levels below the page's title. */
 export function renderAuthorText(markdown: string): string {
   return scrollable(AUTHOR.render(escapeControls(markdown))).replace(
     /<(\/?)h([1-6])>/g,
@@ -150,8 +151,8 @@ function sectionsOf(tokens: readonly Token[], headings: readonly Heading[]): Sec
 }
 
 /**
- * Wide tables and code scroll by themselves, and by keyboard; alignment is a class, since the site's policy refuses inline
- * styles. The input is the renderer's own HTML: the text inside it holds no tags and no quotes.
+ * Wide tables and code scroll by themselves, and by keyboard; alignment is a class, since the site's policy refuses
+ * inline styles. The input is the renderer's own HTML: the text inside it holds no tags and no quotes.
  */
 function scrollable(html: string): string {
   return html.replaceAll(/ style="text-align:(left|right|center)"/g, ' class="to-$1"').replaceAll(

@@ -1,7 +1,7 @@
 /**
- * HTML with escaping that cannot be forgotten: a template tag whose values are text unless they are Markup.
+ * HTML templates with mandatory escaping: a template tag whose values are text unless they are Markup.
  *
- * In: text from anywhere. Out: HTML. Characters that reorder or hide text become visible escapes.
+ * In: untrusted text. Out: HTML. Characters that reorder or hide text become visible escapes.
  */
 import { escapeHostile } from "../../project/base/diagnostic.ts";
 
@@ -14,7 +14,7 @@ export class Markup {
   }
 }
 
-/** What a template takes. */
+/** A value of a template. */
 export type Content = Markup | string | number | null | undefined | false | readonly Content[];
 
 const ENTITIES: { readonly [c: string]: string } = {
@@ -34,12 +34,12 @@ export function escapeHtml(text: string): string {
   );
 }
 
-/** Text as HTML, with its line ends: for code, and for what the Markdown renderer has made safe. */
+/** Text as HTML, with its line ends: for code. */
 export function escapeText(text: string): string {
   return text.replace(/[&<>"']/g, (c) => ENTITIES[c]!);
 }
 
-// deno-lint-ignore no-control-regex -- control characters are what is looked for
+// deno-lint-ignore no-control-regex -- it matches control characters on purpose
 const HOSTILE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Text with line ends, whose other control and bidi characters are visible escapes. */
@@ -54,7 +54,7 @@ export function markup(parts: TemplateStringsArray, ...values: readonly Content[
   return new Markup(text);
 }
 
-/** HTML that was made safe elsewhere (the Markdown renderer). */
+/** HTML that is already safe (from the Markdown renderer). */
 export function trusted(text: string): Markup {
   return new Markup(text);
 }

@@ -1,14 +1,14 @@
 /**
  * The page about speed, written from the figures that the benchmark keeps.
  *
- * In: bench/figures.json, which `deno task bench --json` writes. Out: Markdown: the result in a sentence, then plots, each
- * with its numbers as a table, so every claim of the page was measured. Without figures the page says so.
+ * In: bench/figures.json, which `deno task bench --json` writes. Out: Markdown: the result in a sentence, then plots,
+ * each with its numbers as a table, so every claim of the page was measured. Without figures the page says so.
  */
 import { existsSync, readFileSync } from "node:fs";
 
 const FIGURES = new URL("../../bench/figures.json", import.meta.url);
 
-/** What the page takes from the figures. */
+/** The figures that the page uses. */
 interface Figures {
   readonly machine: string;
   readonly summary: readonly {

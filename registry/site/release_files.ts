@@ -1,9 +1,9 @@
 /**
  * waft's own releases: `/releases/…` and `/install.sh`, from a folder that `deno task release` wrote.
  *
- * In: the folder, a request. Out: the file as a stream, whole or in a part, so that a bundle of a hundred megabytes costs
- * little memory and a download that broke off goes on. Only names of the layout are looked up (`index.json`, its signature,
- * `<version>/<file>`) and only plain files are sent, no links: nothing that an address says leads out of the folder.
+ * In: the folder, a request. Out: the file as a stream, whole or in part, so that a bundle of a hundred megabytes takes
+ * little memory and an interrupted download can resume. Only names of the layout are looked up (`index.json`, its
+ * signature, `<version>/<file>`) and only plain files are sent, no links: no address leads out of the folder.
  */
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
@@ -31,10 +31,10 @@ export function getReleaseIndex(call: Call): Promise<Response> {
   return send(call, ["releases", call.url.pathname.endsWith(".sig") ? "index.json.sig" : "index.json"], "short");
 }
 
-/** `GET /releases/{version}/{file}`: what was released does not change. */
+/** `GET /releases/{version}/{file}`: immutable. */
 export function getReleaseFile(call: Call): Promise<Response> {
   const { version = "", file = "" } = call.params;
-  if (!NAME.test(version) || !NAME.test(file)) throw new Problem("route.unknown", "no release has a file of that name");
+  if (!NAME.test(version) || !NAME.test(file)) throw new Problem("route.unknown", "there is no such file of a release");
   return send(call, ["releases", version, file], "immutable");
 }
 
@@ -50,11 +50,11 @@ async function send(call: Call, path: readonly string[], cache: keyof typeof CAC
   const { releases } = call.services.settings;
   if (releases === undefined) throw new Problem("route.unknown", "this registry serves no releases of waft");
   const file = await openPlain(join(releases, ...path));
-  if (file === undefined) throw new Problem("route.unknown", "no release has a file of that name");
+  if (file === undefined) throw new Problem("route.unknown", "there is no such file of a release");
   return await answer(call, file, path.at(-1)!, cache);
 }
 
-/** Opens a plain file; undefined for whatever is none. */
+/** Opens a plain file; undefined for anything else. */
 async function openPlain(path: string): Promise<FileHandle | undefined> {
   let file: FileHandle;
   try {
@@ -98,7 +98,7 @@ async function answer(call: Call, file: FileHandle, name: string, cache: keyof t
   }
 }
 
-/** Part of a file, read when it is wanted; the file is closed at the end, or when nobody wants more. */
+/** Part of a file as a stream; the file is closed at its end and when the stream is cancelled. */
 function streamOf(file: FileHandle, start: number, end: number): ReadableStream<Uint8Array<ArrayBuffer>> {
   let at = start;
   return new ReadableStream({
@@ -109,7 +109,7 @@ function streamOf(file: FileHandle, start: number, end: number): ReadableStream<
       if (bytesRead > 0) controller.enqueue(room.subarray(0, bytesRead));
       if (at < end && bytesRead > 0) return;
       await file.close();
-      // A file that became shorter meanwhile: the answer breaks off, and whoever reads it notices.
+      // The file was truncated meanwhile: the answer ends early, which its length reveals.
       if (at < end) controller.error(new Error("The file is shorter than it was"));
       else controller.close();
     },

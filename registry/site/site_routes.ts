@@ -1,5 +1,5 @@
 /**
- * Addresses of the site: pages, raw Markdown, data, schemas, style.
+ * Routes of the site: pages, raw Markdown, data, schemas, style.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { CATALOG_JSON_SCHEMA } from "../../project/definitions/catalog.ts";
@@ -30,7 +30,7 @@ const MARKDOWN = "text/markdown; charset=utf-8";
 
 const INSTALLER = new URL("../../installer/install.sh", import.meta.url);
 
-/** The site's routes; what they do not match goes to siteFallback. */
+/** The site's routes; siteFallback answers all other addresses. */
 export const SITE_ROUTES: readonly Route[] = [
   { method: "GET", path: "/plugins", rate: "search", handler: page(pluginsPage) },
   { method: "GET", path: "/plugins/:name", rate: "read", handler: page(pluginPage) },
@@ -83,7 +83,7 @@ async function getSearch(call: Call): Promise<Response> {
 
 function getError(call: Call): Response {
   const body = errorPage(call.services, call.params.code ?? "");
-  if (body === undefined) throw new Problem("route.unknown", "there is no error of that code");
+  if (body === undefined) throw new Problem("route.unknown", "there is no such error code");
   return textAnswer(call.request, body, { type: HTML, cache: "short" });
 }
 
@@ -125,7 +125,7 @@ function getSchema(call: Call): Response {
 function getIndex(call: Call, id: string, all = false): Response {
   const { documents } = call.services;
   const channel = documents.channel(id);
-  if (channel === undefined && !all) throw new Problem("route.unknown", "there is no channel of that name");
+  if (channel === undefined && !all) throw new Problem("route.unknown", "there is no such channel");
   return jsonAnswer(call.request, documents.index(all ? undefined : channel), { cache: "short" });
 }
 
@@ -151,7 +151,7 @@ async function getSitemap(call: Call): Promise<Response> {
   return textAnswer(call.request, body, { type: "application/xml", cache: "short" });
 }
 
-/** The script of the newest release, else the one beside this program, which installs nothing without `--base`. */
+/** The script of the newest release, else the one of this program, which installs nothing without `--base`. */
 async function getInstaller(call: Call): Promise<Response> {
   knownQuery(call, []);
   const released = await releasedInstaller(call);
@@ -163,7 +163,7 @@ async function getInstaller(call: Call): Promise<Response> {
   });
 }
 
-/** Documentation, raw Markdown, static files; and what there is to say when nothing matches. */
+/** Documentation, raw Markdown and static files; else the page for an unknown address. */
 export function siteFallback(call: Call): Response {
   const { documents } = call.services;
   const path = call.url.pathname;
@@ -177,7 +177,7 @@ export function siteFallback(call: Call): Response {
   }
   const raw = documents.rawPage(path);
   if (raw !== undefined) return textAnswer(call.request, raw.source, { type: MARKDOWN, cache: "short" });
-  // A channel's address without its slash or with its page's name, and a plugin's id written with slashes, have one right form.
+  // Redirect other spellings: a channel without its slash or with its page's name, a plugin's id with slashes.
   const folder = path.replace(/\/index$/, "/");
   if (folder !== path && documents.page(folder) !== undefined) return redirect(folder);
   if (documents.page(`${path}/`) !== undefined) return redirect(`${path}/`);

@@ -1,15 +1,15 @@
 /**
  * Accounts, their tokens and the id prefixes they own.
  *
- * In: names, token hashes, prefixes. Out: rows. Only the SHA-256 of a token is stored. A prefix has one owner; the longest
- * prefix that covers an id decides who owns the id. Revoking a token revokes the tokens made with it, and theirs. Every
- * change of rights is recorded in `audit`.
+ * In: names, token hashes, prefixes. Out: rows. Only the SHA-256 of a token is stored. A prefix has one owner; the
+ * longest prefix that covers an id decides who owns the id. Revoking a token revokes the tokens made with it, and
+ * theirs. Every change of rights is recorded in `audit`.
  */
 import { randomBytes } from "node:crypto";
 import { prefixesOf } from "../names.ts";
 import { first, maybeNumber, maybeText, numberOf, type Queries, type Row, textOf } from "./database.ts";
 
-/** What a token may do. `admin` includes the others. */
+/** The rights of a token. `admin` includes the others. */
 export type Scope = "publish" | "yank" | "owners" | "admin";
 /** All scopes. */
 export const SCOPES: readonly Scope[] = ["publish", "yank", "owners", "admin"];
@@ -27,7 +27,7 @@ export interface Token {
   readonly account: string;
   readonly label: string;
   readonly scopes: readonly Scope[];
-  /** Ids that it is good for; `*` for all. */
+  /** The ids that it covers; `*` for all. */
   readonly prefix: string;
   readonly createdAt: number;
   readonly expiresAt: number;
@@ -36,7 +36,7 @@ export interface Token {
   readonly parent?: string;
 }
 
-/** How the ownership of a prefix was shown. */
+/** How the ownership of a prefix was proved. */
 export type Proof = "admin" | "dns";
 
 /** An owned prefix. */
@@ -46,7 +46,7 @@ export interface OwnedPrefix {
   readonly proof: Proof;
 }
 
-/** Makes an account; undefined when the name is taken. */
+/** Creates an account; undefined when the name is taken. */
 export async function createAccount(queries: Queries, name: string, at: number): Promise<Account | undefined> {
   const id = `acc_${randomBytes(12).toString("hex")}`;
   const made = await queries.run(
@@ -75,7 +75,7 @@ export async function countAccounts(queries: Queries): Promise<number> {
   return numberOf((await first(queries, "SELECT count(*) AS n FROM accounts"))!, "n");
 }
 
-/** Keeps a token. */
+/** Stores a token. */
 export async function createToken(queries: Queries, token: Token, hash: string): Promise<void> {
   await queries.run(
     `INSERT INTO tokens (id, account, hash, label, scopes, prefix, created_at, expires_at, parent)

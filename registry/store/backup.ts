@@ -1,8 +1,8 @@
 /**
- * Backups: one SQLite file with everything, whatever database it was taken from, while that is in use.
+ * Backups: one SQLite file with all data, taken from either kind of database while it is in use.
  *
- * In: a database and a file's name. Out: a file that appears only when it is whole, or a database that was filled from one.
- * A backup holds archives, hashes of tokens and the signing key: it is as secret as the database.
+ * In: a database and a file name. Out: a file that appears only when it is complete, or a database filled from one. A
+ * backup holds archives, hashes of tokens and the signing key: keep it as secret as the database.
  */
 import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,8 +1,8 @@
 /**
  * Archives by digest.
  *
- * They lie in the database beside the releases that name them: one transaction, one backup, and every process of a group
- * sees them. None is larger than 16 MiB, so whole ones fit into memory. Design: §3.3 (changed, see RATIONALE.md).
+ * They are stored in the database beside the releases that name them: one transaction, one backup, and every process of
+ * a group sees them. None is larger than 16 MiB, so a whole one fits into memory.
  */
 import { bytesOf, first, numberOf, type Queries } from "./database.ts";
 

@@ -1,9 +1,9 @@
 /**
- * All data of a registry, copied from one database into another, whatever kinds the two are.
+ * Copies all data of a registry from one database into another, of the same kind or not.
  *
- * In: a migrated source, an empty target. Out: the target holds the same rows, or nothing when something failed. The source
- * is read in one snapshot, in pieces by primary key, so it may be in use and need not fit into memory. A test compares TABLES
- * with the tables that the migrations make.
+ * In: a migrated source, an empty target. Out: the target holds the same rows, or nothing after a failure. The source
+ * is read in one snapshot, in pieces by primary key, so it may be in use and need not fit into memory. A test compares
+ * TABLES with the tables that the migrations create.
  */
 import type { Database, Queries, Row, SqlValue } from "./database.ts";
 import { migrate } from "./migrations.ts";

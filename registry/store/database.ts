@@ -1,9 +1,9 @@
 /**
- * The seam between the registry and a database: SQL in, rows out.
+ * The interface between the registry and a database: SQL in, rows out.
  *
  * In: statements of the subset that SQLite and PostgreSQL share, with `?` for each value. Out: rows as plain objects. A
- * write is a transaction: all of it happens or nothing. Everything else in store/ is written once against this interface,
- * and tests/registry/store_test.ts runs it on both.
+ * write is a transaction: all of it happens or nothing. Everything else in store/ is written once against this
+ * interface, and tests/registry/store_test.ts runs it on both.
  */
 
 /** A value in a row or a parameter; integers are safe ones. */
@@ -25,14 +25,16 @@ export interface Queries {
 /** A database. */
 export interface Database extends Queries {
   readonly dialect: "sqlite" | "postgres";
-  /** Runs work as one transaction. It may be run again if the database asks for it, so it must not have other effects. */
+  /**
+   * Runs work as one transaction. It may be run again if the database asks for it, so it must not have other effects.
+   */
   write<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
-  /** Reads from one consistent state, whatever is written meanwhile. */
+  /** Reads from one consistent state while others write. */
   snapshot<T>(work: (queries: Queries) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-/** The database cannot answer now; the request may be tried again. */
+/** The database is temporarily unavailable; the request may be retried. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
 }

@@ -1,9 +1,9 @@
 /**
  * Install counts.
  *
- * In: a package, a version, and where the report came from. One report for each (package, version, day, network) counts;
- * the network is known only as a hash with a salt of the day that is thrown away the next day. A report is counted and
- * acknowledged in one transaction, so that none is lost or doubled when a process dies. Design: §3.3.
+ * In: a package, a version, and the network of the report. One report counts for each (package, version, day, network);
+ * the network is stored only as a hash with a salt that is deleted after its day. A report is counted and acknowledged
+ * in one transaction, so none is lost or doubled when a process dies.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { type Database, first, numberOf, type Queries, textOf } from "./database.ts";
@@ -17,7 +17,7 @@ export interface InstallCounts {
   readonly week: number;
 }
 
-/** Counts a report; undefined when there is no such release. Without a version the newest release is meant. */
+/** Counts a report; undefined when there is no such release. Without a version it counts for the newest release. */
 export function countInstall(
   database: Database,
   report: { readonly package: string; readonly version?: string; readonly network: string; readonly at: number },
@@ -95,7 +95,7 @@ export async function installSeries(
   });
 }
 
-/** Forgets salts and marks of days that are over and counts the last seven days again; run from time to time. */
+/** Deletes the salts and marks of past days and recounts the last seven days; to be run periodically. */
 export function refreshCounts(database: Database, at: number): Promise<void> {
   const today = Math.floor(at / DAY);
   return database.write(async (queries) => {
@@ -112,7 +112,7 @@ export function refreshCounts(database: Database, at: number): Promise<void> {
     );
     for (const row of weeks) {
       const week = numberOf(row, "n");
-      // Ranking by the logarithm: faked counts buy little.
+      // The rank is logarithmic, so faked counts gain little.
       await queries.run(
         "UPDATE packages SET installs_week = ?, week_rank = ? WHERE id = ?",
         week,

@@ -1,7 +1,8 @@
 /**
- * Signing keys, secrets of the server, and documentation trees: what all processes on one database share.
+ * Signing keys, secrets of the server and documentation: the state that all processes on one database share.
  *
- * Whoever comes first makes a key or a secret; the others read it. Documentation of an official release is written once.
+ * The first process creates a key or a secret, the others read it. Documentation of an official release is written
+ * once.
  */
 import { randomBytes } from "node:crypto";
 import { endorseKey, makeSigningKey, type SigningKey } from "../signing.ts";
@@ -18,8 +19,8 @@ export interface PublicKey {
 }
 
 /**
- * The key that signs now; made when there is none. `given` (from the environment) becomes that key, endorsed by the one it
- * replaces when that one's private half is here or among `earlier`.
+ * The key that signs now; made when there is none. `given` (from the environment) becomes that key, endorsed by the one
+ * it replaces when that one's private half is here or among `earlier`.
  */
 export function currentKey(
   database: Database,

@@ -1,9 +1,9 @@
 /**
  * The tables, as numbered migrations that are applied once, in order, under a lock.
  *
- * `{text}`, `{int}`, `{blob}` and `{strict}` stand for what each database calls them; texts compare by code unit in both, so
- * that pages of results are the same. A migration that was released is never changed: its digest is kept and compared, and
- * a database with migrations that this code does not know is refused. Times are milliseconds since 1970.
+ * `{text}`, `{int}`, `{blob}` and `{strict}` are replaced by each database's types; text compares by code unit in both,
+ * so that pages of results are the same. A released migration never changes: its digest is stored and compared. A
+ * database with migrations that this code does not know is refused. Times are milliseconds since 1970.
  */
 import { createHash } from "node:crypto";
 import { type Database, numberOf, type Queries, textOf } from "./database.ts";
@@ -126,10 +126,10 @@ const WORDS = {
   postgres: { text: 'TEXT COLLATE "C"', int: "BIGINT", blob: "BYTEA", strict: "" },
 } as const;
 
-/** Any number, the same in every process, for PostgreSQL's advisory lock. */
+/** The key of PostgreSQL's advisory lock, the same in every process. */
 const LOCK = 7_266_738;
 
-/** Applies what is missing; the number of migrations applied. */
+/** Applies the missing migrations; their number. */
 export function migrate(database: Database, migrations: readonly Migration[] = MIGRATIONS): Promise<number> {
   const words = WORDS[database.dialect];
   const translate = (sql: string): string =>

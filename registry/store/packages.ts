@@ -1,8 +1,8 @@
 /**
  * Reading packages: lists with filters and pages, one package, its releases, the solver's index.
  *
- * In: checked queries. Out: plain data for routes and pages. Pages of a list follow each other by the sort values of the last
- * row (keyset), so packages that are published meanwhile neither repeat nor hide others.
+ * In: checked queries. Out: plain data for routes and pages. Pages of a list follow each other by the sort values of
+ * the last row (keyset), so packages that are published meanwhile neither repeat nor hide others.
  */
 import type { Definition } from "../../project/definitions/definition.ts";
 import type { PackageMetadata } from "../../project/manifest/manifest.ts";
@@ -66,7 +66,7 @@ export interface PackagePage {
   readonly next?: readonly (string | number)[];
 }
 
-/** Why a release was withdrawn. */
+/** Why a release was yanked. */
 export interface YankState {
   readonly reason: string;
   readonly severity: "broken" | "security" | "other";
@@ -211,7 +211,7 @@ export async function findPackage(
   return row && { summary: summaryOf(row), held: numberOf(row, "held") === 1 };
 }
 
-/** How many values each facet has among what is listed; the most frequent first. */
+/** Values of a facet among the listed packages, with counts, the most frequent first. */
 export async function facetCounts(
   queries: Queries,
   facet: Facet,
@@ -322,7 +322,7 @@ export interface IndexRelease {
 /** The parts of a definition that the index needs; kept apart so that an index never parses whole definitions. */
 export type SolverFacts = Pick<Definition, "requires" | "compatibility" | "stability">;
 
-/** What the solver needs to know about a plugin. */
+/** The releases of a plugin as the resolver needs them. */
 export interface PluginIndex {
   readonly schemaVersion: 1;
   readonly id: string;

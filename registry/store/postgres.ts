@@ -2,8 +2,8 @@
  * PostgreSQL, for several app processes on one database, through npm `postgres`.
  *
  * Statements keep their `?` placeholders and are numbered here. Integers come back as numbers (all of ours are safe).
- * A transaction that loses against another (deadlock, serialization) is run again; a lost connection is an error that says
- * "try again", because whether the last commit happened cannot be known here.
+ * A transaction that loses against another (deadlock, serialization) is run again; a lost connection is an error that
+ * says "try again", because whether the last commit happened cannot be known here.
  */
 import postgres from "postgres";
 import { type Database, type Queries, type Row, type SqlValue, StoreUnavailable } from "./database.ts";
@@ -26,7 +26,7 @@ function numberPlaceholders(sql: string): string {
   return text;
 }
 
-/** Errors that mean "not now" become StoreUnavailable; the others stay what they are. */
+/** Turns errors of a lost or overloaded server into StoreUnavailable; others stay as they are. */
 function translated(error: unknown): unknown {
   const code = String((error as { readonly code?: unknown }).code ?? "");
   const lost = /^(?:CONNECTION_|CONNECT_TIMEOUT|ECONN|EPIPE|ENOENT|57P0|08|53)/.test(code);
@@ -37,10 +37,10 @@ function isContention(error: unknown): boolean {
   return ["40001", "40P01"].includes(String((error as { readonly code?: unknown }).code));
 }
 
-/** Waiting for a connection is bounded, too. */
+/** Bounds of waiting for a connection. */
 const MAX_WAITING = 5000;
 const MAX_WAIT_MS = 20_000;
-/** How long reaching the server may take, how long the server works on one statement, and how long we wait for that. */
+/** Timeouts: connecting, one statement on the server, and its answer. */
 const CONNECT_MS = 10_000;
 const STATEMENT_MS = 30_000;
 const ANSWER_MS = STATEMENT_MS + 5000;
@@ -48,7 +48,7 @@ const ANSWER_MS = STATEMENT_MS + 5000;
 /** The result of a statement. */
 type Result = Iterable<Row> & { readonly count: number | null };
 
-/** A client that was started, and how to end the statements that are under way on it. */
+/** A started client, and functions that fail its pending statements. */
 interface Client {
   readonly sql: ReturnType<typeof postgres>;
   readonly pending: Set<(error: unknown) => void>;
@@ -57,15 +57,15 @@ interface Client {
 /**
  * One connection, used by one caller at a time.
  *
- * A client that lost its server is thrown away, and the next statement starts another: the library's own way back can
- * leave statements without an answer for ever (seen: all connections of a process after `kill -9` of the server). For the same
- * reason every statement has an end of ours.
+ * A client that lost its server is discarded, and the next statement starts another: the library's own reconnection can
+ * leave statements without an answer for ever (seen on all connections of a process after `kill -9` of the server). For
+ * the same reason every statement has a timeout of ours.
  */
 class Connection implements Queries {
   readonly #url: string;
   readonly #schema: string | undefined;
   #client: Client | undefined;
-  /** How often it was lost; a transaction does not outlive a loss. */
+  /** Number of losses; a transaction does not survive one. */
   losses = 0;
   /** A transaction may still be open on it. */
   unclean = false;
@@ -126,7 +126,7 @@ class Connection implements Queries {
   }
 }
 
-/** The statements of one transaction: none is sent once the connection it began on is lost. */
+/** The statements of one transaction; they fail once the connection on which it began is lost. */
 class TransactionQueries implements Queries {
   readonly #connection: Connection;
   readonly #losses: number;
@@ -167,9 +167,8 @@ export class PostgresDatabase implements Database {
     options: { readonly schema?: string; readonly connections?: number; readonly waitMs?: number } = {},
   ) {
     this.#waitMs = options.waitMs ?? MAX_WAIT_MS;
-    // The client's own pool pipelines a BEGIN behind the queries of others and then takes it for a mistake of ours
-    // (UNSAFE_TRANSACTION, seen once in some thousand transactions under load). So each connection is a pool of one,
-    // and who uses it has it alone.
+    // The client's own pool can pipeline a BEGIN behind other queries and then rejects it (UNSAFE_TRANSACTION, seen
+    // once in some thousand transactions under load). So each connection is a pool of one with one user at a time.
     this.#connections = Array.from({ length: options.connections ?? 10 }, () => new Connection(url, options.schema));
     this.#idle = [...this.#connections];
   }
@@ -276,7 +275,7 @@ function connect(url: string, schema: string | undefined, onLoss: () => void): C
         parse: (text: string) => Number(text),
         serialize: (n: number) => String(n),
       },
-      // Values are sent as they are; a number for a text column is our mistake and must fail.
+      // Values are not converted: a number for a text column is a defect of ours and must fail.
       text: { to: TEXT_OID, from: [TEXT_OID], parse: (text: string) => text, serialize: (text: string) => text },
     },
   });

@@ -1,9 +1,9 @@
 /**
- * Publishing and withdrawing: the transactions that change what is offered.
+ * Publishing and yanking: the transactions that change the offered releases.
  *
- * In: a release that was derived from its archive and signed. Out: what became of it. Versions are immutable, build metadata
- * makes no second release, a plugin id belongs to one package, ids of one host do not share a skeleton. The package's row
- * and facets always describe its newest release that is not yanked; everything happens in one transaction.
+ * In: a release that was derived from its archive and signed. Out: an outcome. Versions are immutable, build metadata
+ * makes no second release, a plugin id belongs to one package, ids of one host do not share a skeleton. The package's
+ * row and facets describe its newest release that is not yanked. Each operation is one transaction.
  */
 import type { Definition } from "../../project/definitions/definition.ts";
 import { contractNamespace } from "../../project/definitions/definition.ts";
@@ -28,7 +28,7 @@ export interface ReleaseFile {
   readonly digest?: string;
 }
 
-/** A release that is ready to be kept. */
+/** A release that is ready to be stored. */
 export interface NewRelease {
   readonly package: string;
   readonly version: string;
@@ -55,7 +55,7 @@ export interface PublishLimits {
   readonly perDay: number;
 }
 
-/** What became of a release. */
+/** The outcome of publishing. */
 export type PublishOutcome =
   | { readonly kind: "created" | "same" }
   | { readonly kind: "different"; readonly artifact: string }
@@ -70,7 +70,7 @@ const HOUR = 3_600_000;
 /** Number of the renderer of READMEs: raised when its output changes, so that kept HTML is rendered again. */
 export const AUTHOR_RENDERER = 1;
 
-/** Keeps a release. */
+/** Stores a release. */
 export function publishRelease(
   database: Database,
   release: NewRelease,
@@ -100,7 +100,7 @@ export function publishRelease(
     if (busy !== undefined) throw new Refused(busy);
     for (const { definition } of release.plugins) {
       const taken = await claimPlugin(queries, definition.id, release.package);
-      // Thrown, so that the claims made before it are undone.
+      // Thrown, so that earlier claims are rolled back.
       if (taken !== undefined) throw new Refused({ kind: "plugin-taken", id: definition.id, package: taken });
     }
     await takeOver(queries, release);
@@ -248,7 +248,7 @@ async function insertRelease(queries: Queries, release: NewRelease, precedence: 
   }
 }
 
-/** Withdraws a release; false when it is withdrawn already or does not exist. */
+/** Yanks a release, or changes the reason of a yanked one. */
 export function yankRelease(
   database: Database,
   yank: {
@@ -284,7 +284,7 @@ export function yankRelease(
   });
 }
 
-/** Takes a withdrawal back. */
+/** Un-yanks a release; false when it is not yanked. */
 export function unyankRelease(
   database: Database,
   of: { readonly package: string; readonly version: string; readonly account: string; readonly at: number },
@@ -299,7 +299,7 @@ export function unyankRelease(
   });
 }
 
-/** Lets a held package be listed. */
+/** Releases a held package; false when none is held. */
 export function releaseHold(database: Database, id: string, account: string, at: number): Promise<boolean> {
   return database.write(async (queries) => {
     if (await queries.run("UPDATE packages SET held = 0 WHERE id = ? AND held = 1", id) === 0) return false;
@@ -314,7 +314,7 @@ export function newestOf(versions: readonly string[]): string | undefined {
   return sorted.find((v) => !isPrerelease(v)) ?? sorted[0];
 }
 
-/** Writes what lists show of a package again, from its newest release. */
+/** Updates the columns that lists show, from the newest release. */
 async function refreshPackage(queries: Queries, id: string): Promise<void> {
   const rows = await queries.all(
     `SELECT r.version, y.reason FROM releases r

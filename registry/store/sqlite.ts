@@ -1,9 +1,9 @@
 /**
  * The embedded database: SQLite through `node:sqlite`, in WAL mode.
  *
- * One connection writes, one reads, so readers never see a transaction that is not committed. Writes that wait at the same
- * time share one transaction, each in a savepoint of its own: they are acknowledged after the one commit, which costs one
- * flush to disk for all of them.
+ * One connection writes, one reads, so readers never see a transaction that is not committed. Writes that wait at the
+ * same time share one transaction, each in a savepoint of its own: they are acknowledged after the one commit, which
+ * costs one flush to disk for all of them.
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { type Database, type Queries, type Row, type SqlValue, StoreUnavailable } from "./database.ts";
@@ -94,7 +94,7 @@ export class SqliteDatabase implements Database {
       await new Promise((resolve) => setImmediate(resolve));
       await this.#commit(this.#waiting.splice(0, MAX_GROUP));
     }
-    // No await between the last look at the queue and this line, so nothing can be left waiting.
+    // There is no await between the last check of the queue and this line, so no job is left behind.
     this.#running = undefined;
   }
 
@@ -134,7 +134,7 @@ export class SqliteDatabase implements Database {
 
   async snapshot<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
     await this.#running;
-    // A connection of its own: what others read meanwhile is not held back.
+    // A separate connection, so that other reads do not wait.
     const connection = new Connection(this.#path, true);
     try {
       connection.database.exec("BEGIN");

@@ -120,17 +120,17 @@ browserTest(
       const { page, complaints } = await openPage(browser, r.url, VIEWS.desktop!);
       await page.getByRole("link", { name: "Plugins", exact: true }).click();
       assert.equal(await page.getByRole("status").textContent(), "2 plugins");
-      await page.getByRole("combobox", { name: "Asks for" }).selectOption("fs.write");
+      await page.getByRole("combobox", { name: "Authority" }).selectOption("fs.write");
       await page.getByRole("button", { name: "Show" }).click();
       assert.match((await page.getByRole("status").textContent())!, /^1 plugin /);
       assert.equal(
-        await page.getByRole("combobox", { name: "Asks for" }).inputValue(),
+        await page.getByRole("combobox", { name: "Authority" }).inputValue(),
         "fs.write",
         "the choice is kept",
       );
       await page.getByRole("link", { name: "KV" }).click();
       await page.getByRole("row", { name: /fs\.write/ }).waitFor();
-      assert.match((await page.getByRole("row", { name: /^1\.2\.3/ }).textContent())!, /withdrawn: broken/);
+      assert.match((await page.getByRole("row", { name: /^1\.2\.3/ }).textContent())!, /yanked: broken/);
       await page.getByRole("link", { name: "compare with 1.2.3" }).click();
       assert.match((await page.getByRole("status").textContent())!, /asks for more: random/);
       assert.deepEqual(complaints, []);

@@ -1,8 +1,9 @@
 /**
- * The check-off of the design's abuse cases (§3.5): each with the test, or the step of a test, that shows what becomes of it.
+ * The check-off of the design's abuse cases (§3.5): each with the test, or the step of a test, that shows what becomes
+ * of it.
  *
- * A case whose test is renamed or removed fails here. What the registry meets is tested over HTTP; what a client meets, in
- * projects; archives both ways.
+ * A case whose test is renamed or removed fails here. What the registry meets is tested over HTTP; what a client meets,
+ * in projects; archives both ways.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

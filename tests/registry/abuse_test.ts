@@ -1,7 +1,7 @@
 /**
- * The abuse cases of the design (§3.5) that a registry meets, each a named test or step. Those of archives go over HTTP here,
- * so that the whole way is tested; project/packages/archive_test.ts has them one by one for the reader. abuse_cases_test.ts is the
- * list of all cases, with those that a client meets.
+ * The abuse cases of the design (§3.5) that a registry meets, each a named test or step. Those of archives go over HTTP
+ * here, so that the whole way is tested; project/packages/archive_test.ts has them one by one for the reader.
+ * abuse_cases_test.ts is the list of all cases, with those that a client meets.
  */
 import assert from "node:assert/strict";
 import { generateKeyPairSync, sign } from "node:crypto";

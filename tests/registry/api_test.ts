@@ -1,6 +1,6 @@
 /**
- * The API on loopback: payloads, filters, pages, caching, publishing, yanking, counting, tokens. Every answer is checked
- * against the OpenAPI description by the harness.
+ * The API on loopback: payloads, filters, pages, caching, publishing, yanking, counting, tokens. Every answer is
+ * checked against the OpenAPI description by the harness.
  */
 import assert from "node:assert/strict";
 import { type IncomingHttpHeaders, request } from "node:http";
@@ -329,5 +329,5 @@ Deno.test("errors name what is wrong and where", () =>
     assert.equal(refused.code, "accept.none");
     const page = await fetch(`${r.url}/errors/accept.none`);
     assert.equal(page.status, 200);
-    assert.match(await page.text(), /No such representation/);
+    assert.match(await page.text(), /Representation not available/);
   }));

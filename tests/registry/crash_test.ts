@@ -2,8 +2,8 @@
  * `kill -9` while releases are published, on both databases.
  *
  * Several publishers send releases; the process is killed after some acknowledgements, at a random moment, and started
- * again. Invariants: what was acknowledged is there with its bytes and a valid signature; what was not is there whole or not
- * at all; sending it again succeeds. WAFT_CRASH_ROUNDS sets the number of kills.
+ * again. Invariants: what was acknowledged is there with its bytes and a valid signature; what was not is there whole
+ * or not at all; sending it again succeeds. WAFT_CRASH_ROUNDS sets the number of kills.
  */
 import assert from "node:assert/strict";
 import { createHash, randomBytes, randomInt } from "node:crypto";

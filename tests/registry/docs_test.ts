@@ -1,8 +1,8 @@
 /**
  * The documentation is true: every example holds, every link leads somewhere, every page is in the order.
  *
- * TypeScript examples run as documentation tests (`deno test --doc`); this file checks the others: manifests against the v1
- * schema, catalogs against the catalog's rules, WAT by assembling it, command lines against the command tree.
+ * TypeScript examples run as documentation tests (`deno test --doc`); this file checks the others: manifests against
+ * the v1 schema, catalogs against the catalog's rules, WAT by assembling it, command lines against the command tree.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

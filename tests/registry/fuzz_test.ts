@@ -1,8 +1,8 @@
 /**
  * Fuzzed archives at the upload: valid packages with damage at every layer, from gzip down to the module.
  *
- * Each damaged archive is accepted or refused with a finding whose code is known; none ends the check or the registry. The
- * seed is fixed, so a failure can be repeated. WAFT_FUZZ_ARCHIVES sets the number of archives.
+ * Each damaged archive is accepted or refused with a finding whose code is known; none ends the check or the registry.
+ * The seed is fixed, so a failure can be repeated. WAFT_FUZZ_ARCHIVES sets the number of archives.
  */
 import assert from "node:assert/strict";
 import process from "node:process";

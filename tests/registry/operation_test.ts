@@ -1,6 +1,6 @@
 /**
- * What operators rely on, on SQLite and on PostgreSQL: processes that start together on a new database, a stop in the middle of
- * a publication, limits that hold over several processes, a backup that another registry goes on with.
+ * What operators rely on, on SQLite and on PostgreSQL: processes that start together on a new database, a stop in the
+ * middle of a publication, limits that hold over several processes, a backup that another registry goes on with.
  */
 import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";

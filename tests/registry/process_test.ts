@@ -1,6 +1,6 @@
 /**
- * The registry as a process: one command starts it, the token shows once, it stops cleanly, and kill -9 loses nothing that
- * was acknowledged.
+ * The registry as a process: one command starts it, the token shows once, it stops cleanly, and kill -9 loses nothing
+ * that was acknowledged.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -151,8 +151,8 @@ Deno.test("waft registry: serve, backup, restore and migrate move a registry to 
       await waft("restore", join(folder, "text"), "--data", join(folder, "c")),
       /^1 waft: .*text is no backup of a registry$/,
     );
-    assert.match(await account("Bob!"), /^1 waft: "Bob!" is no account: /);
-    assert.match(await account("bob", "--prefix", "GitHub"), /^1 waft: "GitHub" is no prefix: /);
+    assert.match(await account("Bob!"), /^1 waft: "Bob!" is not an account name: /);
+    assert.match(await account("bob", "--prefix", "GitHub"), /^1 waft: "GitHub" is not a prefix: /);
     assert.match(await account("bob", "--scopes", "publish,fly"), /^2 .*Scopes are/s);
     assert.match(await account("admin", "--scopes", "admin"), /^0 registry: admin may publish .*waft\.example/);
     const archive = realArchive([definition("github.com/ada/codec", "1.0.0")]);

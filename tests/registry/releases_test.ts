@@ -1,6 +1,6 @@
 /**
- * waft's own releases on a registry's site: what `deno task release` lays out is served as it lies there, in parts and in a
- * stream, and nothing else is; waft installs from it.
+ * waft's own releases on a registry's site: what `deno task release` lays out is served as it lies there, in parts and
+ * in a stream, and nothing else is; waft installs from it.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readlinkSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
- * The checklist of addresses: every route of the application and every kind of address of the site, each asked once, with
- * what its answer must have: type, caching, a strong tag that answers 304, a HEAD that agrees, the kind of its rate limit, a
- * refusal of parameters that it does not know. A route that is added without a row fails here.
+ * The checklist of addresses: every route of the application and every kind of address of the site, each asked once,
+ * with what its answer must have: type, caching, a strong tag that answers 304, a HEAD that agrees, the kind of its
+ * rate limit, a refusal of parameters that it does not know. A route that is added without a row fails here.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

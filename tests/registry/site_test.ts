@@ -1,5 +1,6 @@
 /**
- * The site on loopback: every page of every channel, the index record, raw Markdown, corpus, plugins, comparison, errors.
+ * The site on loopback: every page of every channel, the index record, raw Markdown, corpus, plugins, comparison,
+ * errors.
  */
 import assert from "node:assert/strict";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
@@ -254,7 +255,7 @@ Deno.test("plugin pages: list, filters, page, versions, contract, comparison", (
       (await findRelease(r.database, KV, "1.2.3"))!,
       (await findRelease(r.database, KV, "1.3.0"))!,
     );
-    assert.deepEqual(differences.map((d) => [d.what, d.change, d.text.split(" ")[0]]), [
+    assert.deepEqual(differences.map((d) => [d.subject, d.change, d.text.split(" ")[0]]), [
       ["authority", "removed", "clock.wall"],
       ["authority", "widened", "fs.write:"],
       ["authority", "added", "random"],

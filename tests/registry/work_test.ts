@@ -1,8 +1,8 @@
 /**
  * The work that requests cause: counted, not timed.
  *
- * A publisher chooses READMEs, definitions and archives once; readers ask for pages again and again. These tests count what
- * a request renders, parses and copies in the registry's own process.
+ * A publisher chooses READMEs, definitions and archives once; readers ask for pages again and again. These tests count
+ * what a request renders, parses and copies in the registry's own process.
  */
 import assert from "node:assert/strict";
 import MarkdownIt from "markdown-it";

@@ -1,5 +1,5 @@
 /**
- * What changed between two versions of a package, as a reviewer needs it: authorities, contracts, requirements, files.
+ * The changes between two versions of a package, for reviewers: authorities, contracts, requirements, files.
  */
 import { grantWithin } from "../../compare_scopes.ts";
 import { contractNamespace, type Definition } from "../../../project/definitions/definition.ts";
@@ -17,7 +17,7 @@ import { scopeText } from "./plugin_page.ts";
 /** One difference. */
 export interface Difference {
   readonly plugin: string;
-  readonly what: "authority" | "provides" | "uses" | "requires" | "plugin" | "limit" | "engine";
+  readonly subject: "authority" | "provides" | "uses" | "requires" | "plugin" | "limit" | "engine";
   readonly change: "added" | "removed" | "widened" | "narrowed" | "changed";
   readonly text: string;
 }
@@ -46,24 +46,26 @@ export async function comparePage(call: Call): Promise<string> {
       ? "The newer version asks for no new authority."
       : `The newer version asks for more: ${grown.map((d) => d.text).join("; ")}. An update needs a review.`
   }</p>
-${section("Authorities", differences.filter((d) => d.what === "authority"))}
-${section("Contracts", differences.filter((d) => d.what === "provides" || d.what === "uses"))}
-${section("Requirements", differences.filter((d) => d.what === "requires" || d.what === "engine"))}
-${section("Plugins and limits", differences.filter((d) => d.what === "plugin" || d.what === "limit"))}
+${section("Authorities", differences.filter((d) => d.subject === "authority"))}
+${section("Contracts", differences.filter((d) => d.subject === "provides" || d.subject === "uses"))}
+${section("Requirements", differences.filter((d) => d.subject === "requires" || d.subject === "engine"))}
+${section("Plugins and limits", differences.filter((d) => d.subject === "plugin" || d.subject === "limit"))}
 ${fileSection(before, after)}
 </main>`;
   return layout(call.services, {
     title: `${summary.displayName}: ${from} to ${to}`,
-    description: `What changed in ${id} between ${from} and ${to}.`,
+    description: `The changes in ${id} between ${from} and ${to}.`,
     section: "plugins",
     hidden: true,
     body,
   });
 }
 
-/** An authority that the older version did not have, or had in a narrower scope: the change that a reviewer looks for. */
+/**
+ * An authority that the older version did not have, or had in a narrower scope: the change that a reviewer looks for.
+ */
 function isNewAuthority(d: Difference): boolean {
-  return d.what === "authority" && (d.change === "added" || d.change === "widened");
+  return d.subject === "authority" && (d.change === "added" || d.change === "widened");
 }
 
 function section(title: string, differences: readonly Difference[]): Markup {
@@ -115,7 +117,7 @@ function fileSection(before: ReleaseState, after: ReleaseState): Markup {
   `;
 }
 
-/** What became of a file. Releases of the same size whose files have no digests cannot be told apart. */
+/** The change of a file. Files of the same size cannot be compared when an old release has no digests. */
 export function fileChange(before: ReleaseFile | undefined, after: ReleaseFile | undefined): string {
   if (before === undefined) return "added";
   if (after === undefined) return "removed";
@@ -135,7 +137,7 @@ export function compareReleases(before: ReleaseState, after: ReleaseState): Diff
     if (a === undefined || b === undefined) {
       found.push({
         plugin: id,
-        what: "plugin",
+        subject: "plugin",
         change: a === undefined ? "added" : "removed",
         text: "the plugin itself",
       });
@@ -151,8 +153,8 @@ function compareDefinitions(
   b: Definition | undefined,
   found: Difference[],
 ): void {
-  const add = (what: Difference["what"], change: Difference["change"], text: string): void => {
-    found.push({ plugin: id, what, change, text });
+  const add = (subject: Difference["subject"], change: Difference["change"], text: string): void => {
+    found.push({ plugin: id, subject, change, text });
   };
   each(a?.authorities, b?.authorities, (x) => x.name, (name, x, y) => {
     if (x === undefined || y === undefined) {
@@ -174,29 +176,29 @@ function compareDefinitions(
       );
     }
   });
-  for (const [what, x, y] of [["provides", a?.provides, b?.provides], ["uses", a?.consumes, b?.consumes]] as const) {
+  for (const [subject, x, y] of [["provides", a?.provides, b?.provides], ["uses", a?.consumes, b?.consumes]] as const) {
     each<{ readonly id: string; readonly major: number; readonly functions: readonly object[] }>(
       x,
       y,
       contractNamespace,
       (name, x, y) => {
-        if (x === undefined || y === undefined) add(what, x === undefined ? "added" : "removed", name);
+        if (x === undefined || y === undefined) add(subject, x === undefined ? "added" : "removed", name);
         else if (JSON.stringify(x) !== JSON.stringify(y)) {
-          add(what, "changed", `${name}: functions, namespaces or mode`);
+          add(subject, "changed", `${name}: functions, namespaces or mode`);
         }
       },
     );
   }
   for (
-    const [what, x, y] of [
+    const [subject, x, y] of [
       ["requires", a?.requires, b?.requires],
       ["engine", a?.compatibility.engines, b?.compatibility.engines],
     ] as const
   ) {
     each(Object.entries(x ?? {}), Object.entries(y ?? {}), ([name]) => name, (name, x, y) => {
-      if (x === undefined) add(what, "added", `${name} ${y![1]}`);
-      else if (y === undefined) add(what, "removed", `${name} ${x[1]}`);
-      else if (x[1] !== y[1]) add(what, "changed", `${name}: ${x[1]} before, ${y[1]} now`);
+      if (x === undefined) add(subject, "added", `${name} ${y![1]}`);
+      else if (y === undefined) add(subject, "removed", `${name} ${x[1]}`);
+      else if (x[1] !== y[1]) add(subject, "changed", `${name}: ${x[1]} before, ${y[1]} now`);
     });
   }
   const [was, is] = [a?.limits.maxMemoryPages, b?.limits.maxMemoryPages];

@@ -1,5 +1,5 @@
 /**
- * A contract: its functions and who provides it.
+ * A contract: its functions and its providers.
  */
 import { contractNamespace, type Definition } from "../../../project/definitions/definition.ts";
 import { segmentOfId } from "../../names.ts";

@@ -1,5 +1,5 @@
 /**
- * The first page: what waft is, how to install it, what it looks like, and then what docs/index.md says.
+ * The first page: purpose, installation, a look at a terminal, and the rest of docs/index.md.
  */
 import { BASE_URL } from "../../../project/base/site.ts";
 import type { Services } from "../../services.ts";
@@ -7,7 +7,7 @@ import type { DocumentPage } from "../documents.ts";
 import { layout } from "../layout.ts";
 import { escapeText, markup, trusted } from "../markup.ts";
 
-/** What a terminal shows; a test runs the first two commands. */
+/** Commands and their output; a test runs the first two. */
 export const TERMINAL: readonly { readonly command: string; readonly output: string }[] = [
   { command: "waft run gcd.wat 1071 462", output: "21" },
   {
@@ -25,7 +25,7 @@ Allow plugins.waft.example/kv?
 
 /** Renders the first page of the canary channel. */
 export function homePage(services: Services, page: DocumentPage): string {
-  // The title and the first paragraph are what the top of this page says.
+  // The hero repeats the title and the first paragraph.
   const rest = page.html.replace(/<h1[^>]*>[\s\S]*?<\/h1>\s*<p>[\s\S]*?<\/p>/, "");
   return layout(services, {
     title: page.title,

@@ -1,5 +1,5 @@
 /**
- * One package: what it is, what it asks for and why, contracts, versions, where it came from, its read me.
+ * One package: description, requested authorities with reasons, contracts, versions, provenance, README.
  */
 import { findAuthority } from "../../../project/definitions/authorities.ts";
 import { BASE_URL } from "../../../project/base/site.ts";
@@ -36,15 +36,15 @@ export async function pluginPage(call: Call): Promise<string> {
   }</p>
     ${
     release.yanked !== undefined &&
-    markup`<p class="banner"><strong>This version was withdrawn</strong> (${release.yanked.severity}): ${release.yanked.reason}</p>`
+    markup`<p class="banner"><strong>This version was yanked</strong> (${release.yanked.severity}): ${release.yanked.reason}</p>`
   }
     ${
     metadata.stability === "deprecated" &&
-    markup`<p class="banner">The authors call this package deprecated: it gets no more work.</p>`
+    markup`<p class="banner">Its authors have deprecated this package and no longer maintain it.</p>`
   }
     ${
     decodedHost(id) !== undefined &&
-    markup`<p class="banner">The host of this id reads “${decodedHost(id)}”. Compare it letter by letter.</p>`
+    markup`<p class="banner">The host of this id reads “${decodedHost(id)}”. Check every letter.</p>`
   }
     <p class="lead">${metadata.description}</p>
     <div class="code"><pre tabindex="0"><code>${
@@ -55,7 +55,7 @@ export async function pluginPage(call: Call): Promise<string> {
     ${versionTable(id, versions, release.version)}
     ${
     release.readme !== "" && markup`
-      <h2 id="readme">Read me</h2>
+      <h2 id="readme">README</h2>
       <div class="prose">${trusted(readmeHtml(release))}</div>
     `
   }
@@ -73,7 +73,10 @@ export async function pluginPage(call: Call): Promise<string> {
   });
 }
 
-/** What installs the package from this very registry: a version that is not the newest, and any other registry, are named. */
+/**
+ * The command that installs the package: it names a version that is not the newest, and a registry that is not the
+ * default.
+ */
 function addCommand(call: Call, id: string, version: string | undefined): string {
   const { baseUrl } = call.services.settings;
   const registry = baseUrl === BASE_URL ? "" : ` --registry ${baseUrl}`;
@@ -88,10 +91,10 @@ function pluginSection(d: Definition, several: boolean): Markup {
     `
     : markup``;
   return markup`${heading}
-<h2>What it asks for</h2>
+<h2>Authorities</h2>
 ${
     d.authorities.length === 0
-      ? markup`<p>Nothing: it can compute, and reach no file, network, clock or memory of others.</p>`
+      ? markup`<p>None: the plugin computes, and reaches no file, network, clock or foreign memory.</p>`
       : markup`
         <div class="wide" tabindex="0" role="region" aria-label="Authorities of ${d.id}">
           <table class="stack">
@@ -156,7 +159,7 @@ function contracts(title: string, list: Definition["provides"] | Definition["con
   }`;
 }
 
-/** A scope in words. */
+/** A scope as text. */
 export function scopeText(scope: Definition["authorities"][number]["scope"]): string {
   if (scope === undefined) return "";
   return Object.values(scope).map((v) => Array.isArray(v) ? v.join(", ") : String(v)).join("; ");
@@ -187,7 +190,7 @@ function versionTable(id: string, versions: readonly VersionLine[], shown: strin
               <td>${
         v.yanked === undefined
           ? ""
-          : markup`<span class="badge warn">withdrawn: ${v.yanked.severity}</span> ${v.yanked.reason}`
+          : markup`<span class="badge warn">yanked: ${v.yanked.severity}</span> ${v.yanked.reason}`
       }${v.publisherChanged && markup` <span class="badge warn">published by another account than before</span>`}</td>
               <td>${
         before !== undefined &&
@@ -208,12 +211,12 @@ function facts(id: string, release: ReleaseState, installs: { total: number; wee
     markup`<a rel="nofollow noopener ugc" href="${url}">${url.replace(/^https:\/\//, "")}</a>`;
   const isWeb = metadata.homepage !== undefined && /^https?:\/\//i.test(metadata.homepage);
   return markup`<dl class="facts">
-<dt>Installs</dt><dd>${installs.total} in all, ${installs.week} in a week</dd>
+<dt>Installs</dt><dd>${installs.total} in total, ${installs.week} in the last week</dd>
 <dt>Published</dt><dd>${release.publishedAt.slice(0, 10)} by ${release.publisher} (${
-    release.verified ? "verified by DNS" : "given by the registry"
+    release.verified ? "verified by DNS" : "assigned by the registry"
   })</dd>
 <dt>License</dt><dd>${metadata.license}</dd>
-<dt>Repository (said by the authors)</dt><dd>${outside(metadata.repository)}</dd>
+<dt>Repository (according to the authors)</dt><dd>${outside(metadata.repository)}</dd>
 ${
     isWeb && markup`
       <dt>Home page</dt>

@@ -11,7 +11,7 @@ import { type Markup, markup } from "../markup.ts";
 
 const SHOWN: readonly { readonly facet: Facet; readonly label: string }[] = [
   { facet: "category", label: "Category" },
-  { facet: "authority", label: "Asks for" },
+  { facet: "authority", label: "Authority" },
   { facet: "kind", label: "Kind" },
   { facet: "stability", label: "Stability" },
   { facet: "platform", label: "Platform" },
@@ -41,7 +41,7 @@ export async function pluginsPage(call: Call): Promise<string> {
     <main id="main" class="browse">
       <div class="intro">
         <h1>Plugins</h1>
-        <p class="lead">WebAssembly modules that other modules can import. Each shows what it asks for before it is installed.</p>
+        <p class="lead">WebAssembly modules that other modules can import. Each lists the authorities that it requests.</p>
       </div>
         <form action="/plugins" method="get" class="filters" role="search" aria-label="Plugins">
     <label>Words <input type="search" name="q" value="${query.q}" maxlength="100"></label>
@@ -63,7 +63,7 @@ export async function pluginsPage(call: Call): Promise<string> {
       <div class="found">
     <p role="status">${page.total} ${page.total === 1 ? "plugin" : "plugins"}${
     query.facets.authority !== undefined &&
-    ` that ask to ${meanings.get(query.facets.authority) ?? query.facets.authority}`
+    ` that request to ${meanings.get(query.facets.authority) ?? query.facets.authority}`
   }</p>
     <ul class="cards">${page.packages.map(card)}</ul>
     ${nextCursor !== null && markup`<p><a rel="next" href="/plugins?${next.toString()}">More plugins</a></p>`}
@@ -72,7 +72,7 @@ export async function pluginsPage(call: Call): Promise<string> {
   `;
   return layout(call.services, {
     title: query.q === "" ? "Plugins" : `Plugins: ${query.q}`,
-    description: "Plugins for waft, with what each of them asks for.",
+    description: "Plugins for waft, with the authorities that each of them requests.",
     section: "plugins",
     canonical: "/plugins",
     hidden: call.url.search !== "",
@@ -97,9 +97,9 @@ function card(p: PackageSummary): Markup {
         <span>${p.version}</span> ${p.stability !== null && stabilityBadge(p.stability)}
       </div>
       <p>${p.description}</p>
-      <ul class="asks" aria-label="Asks for">${
+      <ul class="asks" aria-label="Authorities">${
     p.authorities.length === 0
-      ? markup`<li class="badge">asks for nothing</li>`
+      ? markup`<li class="badge">no authorities</li>`
       : p.authorities.map((name) => markup`<li class="badge">${name}</li>`)
   }</ul>
       <ul class="meta">

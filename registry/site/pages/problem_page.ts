@@ -1,5 +1,5 @@
 /**
- * Problems as pages: the one that just happened, and the page that each problem's `type` names.
+ * Problems as pages: the problem of a request, and the page that each problem's `type` names.
  */
 import { CACHE } from "../../answer.ts";
 import { type Problem, type ProblemCode, PROBLEMS } from "../../problem.ts";
@@ -7,7 +7,7 @@ import type { Services } from "../../services.ts";
 import { layout } from "../layout.ts";
 import { markup } from "../markup.ts";
 
-/** The answer to a browser. */
+/** The answer for a browser. */
 export function problemPage(services: Services, problem: Problem): Response {
   const [status, title] = PROBLEMS[problem.code];
   const text = layout(services, {

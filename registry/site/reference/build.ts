@@ -1,9 +1,9 @@
 /**
  * Builds the pages of the API reference with `deno doc`, or reads those that a package contains.
  *
- * `deno task build:reference` writes the pages to docs/reference/ for packages. A checkout does not keep them, since every
- * change of a comment would make them stale: there the registry builds them in the background once it listens (about 0.3 s
- * in other processes), so its start does not wait for them.
+ * `deno task build:reference` writes the pages to docs/reference/ for packages. A checkout does not keep them, since
+ * every change of a comment would make them stale: there the registry builds them in the background once it listens
+ * (about 0.3 s in other processes), so its start does not wait for them.
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

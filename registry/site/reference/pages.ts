@@ -55,7 +55,7 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
   },
 ];
 
-/** Kinds of declarations in the order of the page, and what they are called. */
+/** Kinds of declarations in the order of the page, with their names. */
 const KINDS: readonly (readonly [kind: Declaration["kind"], word: string])[] = [
   ["function", "Function"],
   ["class", "Class"],

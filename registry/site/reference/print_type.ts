@@ -1,8 +1,8 @@
 /**
  * TypeScript from the types of `deno doc --json`.
  *
- * In: a tree of types. Out: source text as an author would write it. A kind of type that is not known here is printed as
- * the text that deno doc gives for it.
+ * In: a tree of types. Out: source text as an author would write it. A kind of type that is not known here is printed
+ * as the text that deno doc gives for it.
  */
 import type { FunctionDef, Member, Param, TsType, TypeParam } from "./doc_json.ts";
 
