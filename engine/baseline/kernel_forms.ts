@@ -19,8 +19,8 @@ export interface Kernel {
 }
 
 const PAGE = 65_536;
-/** A kernel whose memory is larger than this is not kept. */
-const KEPT_BYTES = 64 << 20;
+/** A kernel whose memory is larger than this is not kept: its pages would stay resident. */
+const KEPT_BYTES = layout.MODULE + (4 << 20);
 
 /** The bytes of a text in base 64. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {

@@ -5,6 +5,7 @@
  *     HEADER       words, below: facts of the module and addresses of its tables
  *     OPCODES      row ids by prefix page and code, then a row per opcode (opcode_table.ts)
  *     FEATURES     per feature: a word, 1 if it is on; then per feature the smallest offset of a use
+ *     MOVES, OWNERS, PINS           moves between registers; the entry in each register; locals with a register
  *     LOCALS, OPERANDS, FRAMES, COLD     scratch of one body: its locals, operand stack, control frames, out-of-line code
  *     CALLS, TRAPS, RELOCATIONS, RESULTS, CODE     what comes out, for many bodies
  *     MODULE       tables of the module and the bytes of its bodies
@@ -19,26 +20,28 @@ export const OPCODE_PAGE_BYTES: i32 = 0x400;
 export const OPCODE_ROWS: i32 = OPCODES + 5 * OPCODE_PAGE_BYTES;
 export const FEATURES: i32 = 0xf000;
 export const FEATURE_USES: i32 = FEATURES + 0x100;
-export const SCRATCH_MOVES: i32 = 0xf400;
+export const MOVES: i32 = 0xf400;
+export const OWNERS: i32 = 0xf600;
+export const PINS: i32 = 0xf700;
 export const LOCALS: i32 = 0x10000;
-export const LOCALS_END: i32 = 0x100000;
-export const OPERANDS: i32 = 0x100000;
-export const OPERANDS_END: i32 = 0x200000;
-export const FRAMES: i32 = 0x200000;
-export const FRAMES_END: i32 = 0x300000;
-export const COLD: i32 = 0x300000;
-export const COLD_END: i32 = 0x400000;
-export const CALLS: i32 = 0x400000;
-export const CALLS_END: i32 = 0x500000;
-export const TRAPS: i32 = 0x500000;
-export const TRAPS_END: i32 = 0x600000;
-export const RELOCATIONS: i32 = 0x600000;
-export const RELOCATIONS_END: i32 = 0x700000;
-export const RESULTS: i32 = 0x700000;
-export const RESULTS_END: i32 = 0x800000;
-export const CODE: i32 = 0x800000;
-export const CODE_END: i32 = 0x1000000;
-export const MODULE: i32 = 0x1000000;
+export const LOCALS_END: i32 = 0x200000;
+export const OPERANDS: i32 = 0x200000;
+export const OPERANDS_END: i32 = 0x600000;
+export const FRAMES: i32 = 0x600000;
+export const FRAMES_END: i32 = 0xa00000;
+export const COLD: i32 = 0xa00000;
+export const COLD_END: i32 = 0xe00000;
+export const CALLS: i32 = 0xe00000;
+export const CALLS_END: i32 = 0x1200000;
+export const TRAPS: i32 = 0x1200000;
+export const TRAPS_END: i32 = 0x1800000;
+export const RELOCATIONS: i32 = 0x1800000;
+export const RELOCATIONS_END: i32 = 0x1c00000;
+export const RESULTS: i32 = 0x1c00000;
+export const RESULTS_END: i32 = 0x1e00000;
+export const CODE: i32 = 0x1e00000;
+export const CODE_END: i32 = 0x3e00000;
+export const MODULE: i32 = 0x3e00000;
 
 // Words of the header: addresses of tables, counts, offsets in the VM context.
 export const H_MODE: i32 = HEADER;

@@ -9,7 +9,7 @@
  * their register until they are released. Flags are only on top, and only when the next instruction consumes them.
  */
 import { reserveCode } from "./code.ts";
-import { LOCALS, LOCALS_END, OPERANDS, OPERANDS_END, SCRATCH_MOVES, STATUS_TOO_LARGE } from "./layout.ts";
+import { LOCALS, LOCALS_END, MOVES, OPERANDS, OPERANDS_END, OWNERS, PINS, STATUS_TOO_LARGE } from "./layout.ts";
 import * as machine from "./machine.ts";
 import { type i32, load32, load8, store32, trailingZeros } from "./memory.ts";
 import { end, pos, stop } from "./reader.ts";
@@ -32,14 +32,19 @@ const IS_CONSTANT: i32 = 2;
 const IS_LOCAL: i32 = 3;
 const IN_FLAGS: i32 = 4;
 
+/** Number of registers of both banks. */
+const REGISTERS: i32 = 64;
+
 // A local.
-export const LOCAL: i32 = 16;
+export const LOCAL: i32 = 20;
 const LOCAL_TYPE: i32 = 0;
 const LOCAL_HOME: i32 = 4;
 /** Its register, or NO_REGISTER. */
 const LOCAL_PIN: i32 = 8;
 /** Uses, weighted by the depth of loops; afterwards 1 if it has been set, for those without a default. */
 const LOCAL_USES: i32 = 12;
+/** Number of entries on the operand stack that stand for it. */
+const LOCAL_ENTRIES: i32 = 16;
 
 /** Opcode bytes that the compiler looks ahead for. */
 const LOCAL_SET_BYTE: i32 = 0x21;
@@ -59,8 +64,8 @@ export let validVector: i32 = 0;
 /** All registers that belong to locals. */
 let pinnedGeneral: i32 = 0;
 let pinnedVector: i32 = 0;
-/** Entries that stand for locals: while there are none, nothing needs to be looked for. */
-let localEntries: i32 = 0;
+/** Number of locals with a register; their rows are listed at PINS. */
+let pinCount: i32 = 0;
 
 /** Begins a body without locals. */
 export function beginOperands(): void {
@@ -74,7 +79,8 @@ export function beginOperands(): void {
   validVector = 0;
   pinnedGeneral = 0;
   pinnedVector = 0;
-  localEntries = 0;
+  pinCount = 0;
+  for (let register: i32 = 0; register < REGISTERS; register++) store32(ownerAt(register), 0);
 }
 
 /** Bytes of the frame. */
@@ -94,6 +100,7 @@ export function addLocal(type: i32): void {
   store32(at + LOCAL_HOME, homeTop);
   store32(at + LOCAL_PIN, machine.NO_REGISTER);
   store32(at + LOCAL_USES, 0);
+  store32(at + LOCAL_ENTRIES, 0);
   localCount = localCount + 1;
   homeTop = homeTop + homeBytes(type);
   homeMost = homeTop;
@@ -109,6 +116,11 @@ export function localType(index: i32): i32 {
 
 export function localHome(index: i32): i32 {
   return load32(localRow(index) + LOCAL_HOME);
+}
+
+function countLocalEntry(index: i32, change: i32): void {
+  const at = localRow(index) + LOCAL_ENTRIES;
+  store32(at, load32(at) + change);
 }
 
 /** The register of a local, or NO_REGISTER. */
@@ -152,6 +164,8 @@ export function pinLocals(bank: i32): void {
     const register = machine.pinnedRegister(bank, k);
     store32(best + LOCAL_PIN, register);
     store32(best + LOCAL_USES, 0);
+    store32(PINS + pinCount * 4, best);
+    pinCount = pinCount + 1;
     if (bank === 0) pinnedGeneral = pinnedGeneral | (1 << register);
     else pinnedVector = pinnedVector | (1 << (register - 32));
   }
@@ -193,10 +207,9 @@ export function loadLocals(general: i32, vector: i32): void {
   const missingGeneral = general & ~validGeneral;
   const missingVector = vector & ~validVector;
   if ((missingGeneral | missingVector) === 0) return;
-  const last = LOCALS + localCount * LOCAL;
-  for (let at: i32 = LOCALS; at < last; at += LOCAL) {
+  for (let k: i32 = 0; k < pinCount; k++) {
+    const at = load32(PINS + k * 4);
     const register = load32(at + LOCAL_PIN);
-    if (register < 0) continue;
     const missing = register < 32 ? missingGeneral >> register : missingVector >> (register - 32);
     if ((missing & 1) !== 0) machine.loadHome(load32(at + LOCAL_TYPE), register, load32(at + LOCAL_HOME));
   }
@@ -205,6 +218,11 @@ export function loadLocals(general: i32, vector: i32): void {
 }
 
 // Registers.
+
+/** Address of the word that holds the entry whose value is in `register`, 0 for none. */
+function ownerAt(register: i32): i32 {
+  return OWNERS + register * 4;
+}
 
 /** Is it a register of operands? */
 export function isTemporary(register: i32): boolean {
@@ -237,21 +255,22 @@ export function allocate(bank: i32): i32 {
 }
 
 function spillLowest(bank: i32): void {
-  for (let entry: i32 = OPERANDS; entry < top; entry += ENTRY) {
-    if (load32(entry + ENTRY_PLACE) === IN_REGISTER && load32(entry + ENTRY_A) >> 5 === bank) {
-      spill(entry);
-      return;
-    }
+  let lowest: i32 = 0;
+  for (let register = bank << 5; register < (bank << 5) + 16; register++) {
+    const entry = load32(ownerAt(register));
+    if (entry !== 0 && (lowest === 0 || entry < lowest)) lowest = entry;
   }
+  if (lowest !== 0) spill(lowest);
 }
 
 /** Makes the general registers in `mask` free of entries on the stack. Keeps the flags. */
 export function vacate(mask: i32): void {
-  if ((usedGeneral & mask) === 0) return;
-  for (let entry: i32 = OPERANDS; entry < top; entry += ENTRY) {
-    if (load32(entry + ENTRY_PLACE) !== IN_REGISTER) continue;
-    const register = load32(entry + ENTRY_A);
-    if (register < 32 && (mask & (1 << register)) !== 0) spill(entry);
+  let left = usedGeneral & mask;
+  while (left !== 0) {
+    const register = trailingZeros(left);
+    left = left & (left - 1);
+    const entry = load32(ownerAt(register));
+    if (entry !== 0) spill(entry);
   }
 }
 
@@ -265,6 +284,7 @@ function spill(entry: i32): void {
   const register = load32(entry + ENTRY_A);
   machine.storeHome(load32(entry + ENTRY_TYPE), register, load32(entry + ENTRY_HOME));
   freeRegister(register);
+  store32(ownerAt(register), 0);
   store32(entry + ENTRY_PLACE, IN_HOME);
 }
 
@@ -291,7 +311,10 @@ export function pushHome(type: i32): void {
 }
 
 export function pushRegister(type: i32, register: i32): void {
-  if (isTemporary(register)) use(register);
+  if (isTemporary(register)) {
+    use(register);
+    store32(ownerAt(register), top);
+  }
   pushEntry(type, IN_REGISTER, register, 0);
 }
 
@@ -300,7 +323,7 @@ export function pushConstant(type: i32, low: i32, high: i32): void {
 }
 
 export function pushLocal(index: i32): void {
-  localEntries = localEntries + 1;
+  countLocalEntry(index, 1);
   pushEntry(localType(index), IS_LOCAL, index, 0);
 }
 
@@ -313,7 +336,9 @@ export function pushFlags(condition: i32): void {
 export function popEntry(): i32 {
   top = top - ENTRY;
   homeTop = load32(top + ENTRY_HOME);
-  if (load32(top + ENTRY_PLACE) === IS_LOCAL) localEntries = localEntries - 1;
+  const place = load32(top + ENTRY_PLACE);
+  if (place === IS_LOCAL) countLocalEntry(load32(top + ENTRY_A), -1);
+  else if (place === IN_REGISTER) store32(ownerAt(load32(top + ENTRY_A)), 0);
   return top;
 }
 
@@ -470,33 +495,40 @@ export function flush(first: i32, constants: boolean): void {
     if (place === IN_HOME || (place === IS_CONSTANT && !constants)) continue;
     reserveCode(64);
     storeInto(entry, load32(entry + ENTRY_HOME));
-    if (place === IN_REGISTER) release(entry);
-    if (place === IS_LOCAL) localEntries = localEntries - 1;
+    if (place === IN_REGISTER) {
+      release(entry);
+      store32(ownerAt(load32(entry + ENTRY_A)), 0);
+    } else if (place === IS_LOCAL) countLocalEntry(load32(entry + ENTRY_A), -1);
     store32(entry + ENTRY_PLACE, IN_HOME);
   }
 }
 
 /** Puts the values of entries below `limit` that are in registers into their homes: what a call makes necessary. Keeps the flags. */
 export function flushRegisters(limit: i32): void {
-  if ((usedGeneral | usedVector) === 0) return;
-  for (let entry: i32 = OPERANDS; entry < limit; entry += ENTRY) {
-    if (load32(entry + ENTRY_PLACE) === IN_REGISTER) {
-      reserveCode(64);
-      spill(entry);
-    }
+  flushBank(usedGeneral, 0, limit);
+  flushBank(usedVector, 32, limit);
+}
+
+function flushBank(used: i32, first: i32, limit: i32): void {
+  let left = used;
+  while (left !== 0) {
+    const entry = load32(ownerAt(first + trailingZeros(left)));
+    left = left & (left - 1);
+    if (entry !== 0 && entry < limit) spill(entry);
   }
 }
 
 /** Entries that stand for local `index`, which is about to change, get values of their own. Keeps the flags. */
 export function detachLocal(index: i32): void {
-  if (localEntries === 0) return;
-  for (let entry: i32 = OPERANDS; entry < top; entry += ENTRY) {
+  let left = load32(localRow(index) + LOCAL_ENTRIES);
+  for (let entry = top - ENTRY; left > 0; entry -= ENTRY) {
     if (load32(entry + ENTRY_PLACE) !== IS_LOCAL || load32(entry + ENTRY_A) !== index) continue;
     reserveCode(64);
     storeInto(entry, load32(entry + ENTRY_HOME));
     store32(entry + ENTRY_PLACE, IN_HOME);
-    localEntries = localEntries - 1;
+    left = left - 1;
   }
+  store32(localRow(index) + LOCAL_ENTRIES, 0);
 }
 
 /**
@@ -572,27 +604,16 @@ function writeLocal(index: i32, entry: i32): void {
 /** Makes the i32 of an entry on the stack an i64: registers hold it zero-extended already. */
 export function widen(entry: i32): void {
   if (load32(entry + ENTRY_TYPE) !== I32) return;
-  if (isConstant(entry)) {
-    store32(entry + ENTRY_B, 0);
-  } else {
-    const wasLocal = load32(entry + ENTRY_PLACE) === IS_LOCAL;
-    let register = toRegister(entry);
-    if (load32(entry + ENTRY_PLACE) === IS_LOCAL) {
-      const pin = register;
-      register = allocate(0);
-      machine.move(0, register, pin);
-      store32(entry + ENTRY_PLACE, IN_REGISTER);
-      store32(entry + ENTRY_A, register);
-    }
-    if (wasLocal) localEntries = localEntries - 1;
-  }
-  store32(entry + ENTRY_TYPE, 0x7e);
+  if (isConstant(entry)) store32(entry + ENTRY_B, 0);
+  else ownRegister(entry);
+  store32(entry + ENTRY_TYPE, machine.WIDE);
 }
 
 /** Gives the entry on the stack the value that `register`, a temporary one, has got. */
 export function becomeRegister(entry: i32, type: i32, register: i32): void {
-  if (load32(entry + ENTRY_PLACE) === IS_LOCAL) localEntries = localEntries - 1;
+  if (load32(entry + ENTRY_PLACE) === IS_LOCAL) countLocalEntry(load32(entry + ENTRY_A), -1);
   use(register);
+  store32(ownerAt(register), entry);
   store32(entry + ENTRY_TYPE, type);
   store32(entry + ENTRY_PLACE, IN_REGISTER);
   store32(entry + ENTRY_A, register);
@@ -625,6 +646,7 @@ export function insertConstant(value: i32, count: i32): void {
   for (let k: i32 = 0; k < count; k++) {
     const from = top - (k + 1) * ENTRY;
     for (let field: i32 = 0; field < ENTRY; field += 4) store32(from + ENTRY + field, load32(from + field));
+    if (load32(from + ENTRY_PLACE) === IN_REGISTER) store32(ownerAt(load32(from + ENTRY_A)), from + ENTRY);
   }
   const entry = top - count * ENTRY;
   top = top + ENTRY;
@@ -655,53 +677,52 @@ export function freeAll(): void {
   usedVector = 0;
 }
 
-// Moves that happen all at once, between registers.
+// Moves that happen all at once, between registers: pairs of destination and source.
 
-const REGISTERS: i32 = 64;
+const MOVE: i32 = 8;
+let moveCount: i32 = 0;
 
-function sourceAt(register: i32): i32 {
-  return SCRATCH_MOVES + register * 4;
+function moveAt(k: i32): i32 {
+  return MOVES + k * MOVE;
 }
 
 /** Begins a set of moves. */
 export function beginMoves(): void {
-  for (let r: i32 = 0; r < REGISTERS; r++) store32(sourceAt(r), machine.NO_REGISTER);
+  moveCount = 0;
 }
 
 export function addMove(to: i32, from: i32): void {
-  if (to !== from) store32(sourceAt(to), from);
+  if (to === from) return;
+  store32(moveAt(moveCount), to);
+  store32(moveAt(moveCount) + 4, from);
+  moveCount = moveCount + 1;
 }
 
 function isSource(register: i32): boolean {
-  for (let r: i32 = 0; r < 48; r++) if (load32(sourceAt(r)) === register) return true;
+  for (let k: i32 = 0; k < moveCount; k++) if (load32(moveAt(k) + 4) === register) return true;
   return false;
 }
 
 /** Makes the moves; the scratch registers break cycles. */
 export function makeMoves(): void {
-  for (;;) {
-    let waiting: i32 = machine.NO_REGISTER;
-    let moved = false;
-    for (let to: i32 = 0; to < 48; to++) {
-      const from = load32(sourceAt(to));
-      if (from === machine.NO_REGISTER) continue;
-      if (isSource(to)) {
-        waiting = to;
-        continue;
-      }
-      machine.move(1, to, from);
-      store32(sourceAt(to), machine.NO_REGISTER);
-      moved = true;
+  while (moveCount > 0) {
+    let k: i32 = 0;
+    while (k < moveCount && isSource(load32(moveAt(k)))) k = k + 1;
+    if (k === moveCount) {
+      breakCycle(load32(moveAt(0)));
+      continue;
     }
-    if (waiting === machine.NO_REGISTER) return;
-    if (!moved) breakCycle(waiting);
+    machine.move(1, load32(moveAt(k)), load32(moveAt(k) + 4));
+    moveCount = moveCount - 1;
+    store32(moveAt(k), load32(moveAt(moveCount)));
+    store32(moveAt(k) + 4, load32(moveAt(moveCount) + 4));
   }
 }
 
 function breakCycle(register: i32): void {
   const scratch = machine.scratchOf(register >> 5);
   machine.move(1, scratch, register);
-  for (let r: i32 = 0; r < 48; r++) {
-    if (load32(sourceAt(r)) === register) store32(sourceAt(r), scratch);
+  for (let k: i32 = 0; k < moveCount; k++) {
+    if (load32(moveAt(k) + 4) === register) store32(moveAt(k) + 4, scratch);
   }
 }
