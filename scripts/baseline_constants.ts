@@ -8,6 +8,7 @@ import { SHARED } from "../engine/backend_x64/image_constants.ts";
 import { BUILTIN } from "../engine/abi/builtins.ts";
 import { RELOC, STUB } from "../engine/codegen/machine_code.ts";
 import { CONTEXT, layoutContext, MEMORY, RECORD, TABLE, THREAD } from "../engine/abi/context_layout.ts";
+import { CELLS, DESCRIPTOR, DISPLAY_LENGTH } from "../engine/abi/gc_layout.ts";
 import { TRAP } from "../engine/traps.ts";
 import { FEATURE } from "../engine/validate/gate.ts";
 
@@ -37,6 +38,9 @@ function rows(): [string, number][] {
     ...named("BUILTIN", BUILTIN),
     ...named("FEATURE", FEATURE),
     ...named("SHARED", SHARED),
+    ...named("CELLS", CELLS),
+    ...named("DESCRIPTOR", DESCRIPTOR),
+    ["DISPLAY_LENGTH", DISPLAY_LENGTH],
     ["OVERFLOW_ENTRY", OVERFLOW_ENTRY],
     ["STACK_SLACK", STACK_SLACK],
   ];

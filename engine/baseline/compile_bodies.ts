@@ -17,11 +17,8 @@ import { featureUses, type KernelOptions, writeModule } from "./module_tables.ts
 /** Reasons for which a body is left to the optimizing compiler, by status. */
 const REASONS: Readonly<Record<number, string>> = {
   [layout.STATUS_TOO_LARGE]: "too-large",
-  [layout.STATUS_TAIL_CALL]: "tail-call",
   [layout.STATUS_EXCEPTIONS]: "exceptions",
   [layout.STATUS_SIMD]: "simd",
-  [layout.STATUS_THREADS]: "threads",
-  [layout.STATUS_MEMORY64]: "memory64",
   [layout.STATUS_GC]: "gc",
   [layout.STATUS_CPU]: "cpu",
 };

@@ -6,6 +6,7 @@ import type { ContextLayout } from "../abi/context_layout.ts";
 import { FEATURE_ROWS, type FeatureSet } from "../features.ts";
 import { GLOBAL_SIZE, MEMORY, SHARED_LENGTH_SIZE, TABLE } from "../abi/context_layout.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
+import { subtypeDepth } from "../wasm/subtype.ts";
 import { I64 } from "../wasm/types.ts";
 import * as layout from "./kernel/layout.ts";
 
@@ -86,7 +87,7 @@ function writeTypes(w: TableWriter, valid: ValidModule): void {
     w.word(canonicalIds[k]);
     w.word(supertypes[0] ?? -1);
     w.word(final ? 1 : 0);
-    w.word(0);
+    w.word(subtypeDepth(canonicalIds[k]));
   });
 }
 

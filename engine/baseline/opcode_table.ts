@@ -101,6 +101,13 @@ const BY_NAME: Readonly<Record<string, Lowering>> = {
   "call": [op.KIND_CALL, 0],
   "call_indirect": [op.KIND_CALL_INDIRECT, 0],
   "call_ref": [op.KIND_CALL_REF, 0],
+  "return_call": [op.KIND_RETURN_CALL, 0],
+  "return_call_indirect": [op.KIND_RETURN_CALL_INDIRECT, 0],
+  "return_call_ref": [op.KIND_RETURN_CALL_REF, 0],
+  "memory.atomic.notify": [op.KIND_WAITING, op.ATOMIC_NOTIFY],
+  "memory.atomic.wait32": [op.KIND_WAITING, op.ATOMIC_WAIT32],
+  "memory.atomic.wait64": [op.KIND_WAITING, op.ATOMIC_WAIT64],
+  "atomic.fence": [op.KIND_FENCE, 0],
   "i32.const": [op.KIND_CONST32, 0],
   "f32.const": [op.KIND_CONST32, 0],
   "i64.const": [op.KIND_CONST64, 0],
@@ -137,19 +144,29 @@ const BY_NAME: Readonly<Record<string, Lowering>> = {
   "br_on_non_null": [op.KIND_BR_ON_NON_NULL, 0],
 };
 
+/** Atomic operations by the word in their mnemonics. */
+const MODIFY: Readonly<Record<string, Lowering>> = {
+  add: [op.KIND_ATOMIC_MODIFY, op.ATOMIC_ADD],
+  sub: [op.KIND_ATOMIC_MODIFY, op.ATOMIC_SUB],
+  and: [op.KIND_ATOMIC_MODIFY, op.ATOMIC_AND],
+  or: [op.KIND_ATOMIC_MODIFY, op.ATOMIC_OR],
+  xor: [op.KIND_ATOMIC_MODIFY, op.ATOMIC_XOR],
+  xchg: [op.KIND_ATOMIC_MODIFY, op.ATOMIC_EXCHANGE],
+  cmpxchg: [op.KIND_COMPARE_EXCHANGE, 0],
+  load: [op.KIND_ATOMIC_LOAD, 0],
+  store: [op.KIND_ATOMIC_STORE, 0],
+};
+const ATOMIC = /^i(?:32|64)\.atomic\.(?:rmw\d*\.)?([a-z]+)\d*(?:_u)?$/;
+
 const ACCESS = /^[if](?:32|64)\.(load|store)(?:\d+)?(_s)?(?:_u)?$/;
 
 /** The reason for which a body with the row is left to the optimizing compiler. */
 function reasonOf(row: OpcodeRow): number {
   switch (row.feature) {
-    case "tail-call":
-      return layout.STATUS_TAIL_CALL;
     case "exception-handling":
       return layout.STATUS_EXCEPTIONS;
     case "simd":
       return layout.STATUS_SIMD;
-    case "threads":
-      return layout.STATUS_THREADS;
     default:
       return layout.STATUS_GC;
   }
@@ -160,6 +177,8 @@ function loweringOf(row: OpcodeRow): Lowering {
   if (access !== null && row.prefix === 0) {
     return access[1] === "load" ? [op.KIND_LOAD, access[2] === undefined ? 0 : 1] : [op.KIND_STORE, 0];
   }
+  const atomic = ATOMIC.exec(row.mnemonic);
+  if (atomic !== null) return MODIFY[atomic[1]];
   const scalar = row.prefix !== 0xfd && row.ir !== undefined ? BY_IR[row.ir] : undefined;
   return BY_NAME[row.mnemonic] ?? scalar ?? [op.KIND_UNCOVERED, reasonOf(row)];
 }

@@ -3,9 +3,15 @@
  * overflow buffer, results come back the same way. Values that live across the call are in their homes by then.
  */
 import * as code from "./code.ts";
-import { coldCrossCall } from "./cold.ts";
+import { coldCrossCall, coldCrossTailCall } from "./cold.ts";
 import * as cond from "./conditions.ts";
 import {
+  CELLS_TYPES,
+  CONTEXT_HEAP,
+  DESCRIPTOR_DEEP,
+  DESCRIPTOR_DISPLAY,
+  DESCRIPTOR_SIZE,
+  DISPLAY_LENGTH,
   OVERFLOW_ENTRY,
   RECORD_TYPE_ID,
   TRAP_INDIRECT_CALL_TYPE,
@@ -13,14 +19,16 @@ import {
   TRAP_UNDEFINED_ELEMENT,
   TRAP_UNINITIALIZED_ELEMENT,
 } from "./constants.ts";
+import { dropFrame } from "./epilogue.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
-import { type i32, load32 } from "./memory.ts";
+import { type i32, load32, trailingZeros } from "./memory.ts";
 import * as operands from "./operands.ts";
 import { ENTRY } from "./operands.ts";
-import { instructionOffset, stop } from "./reader.ts";
+import * as op from "./operations.ts";
+import { instructionOffset } from "./reader.ts";
 import { checkTableIndex, loadTableBase, recordOffset } from "./storage.ts";
-import { bankOf, I32, isWide, typeRow, V128 } from "./types.ts";
+import { bankOf, I32, I64, isWide, typeRow, V128 } from "./types.ts";
 
 /** The place of value `k` of a list that begins with these numbers of values in registers before it. */
 function argumentRegister(bank: i32, general: i32, vector: i32): i32 {
@@ -211,10 +219,12 @@ function claimRecordRegister(): void {
 
 export function emitCallIndirect(typeIndex: i32, table: i32): void {
   const type = typeRow(typeIndex);
-  if (load32(type + layout.TYPE_FINAL) === 0) {
-    stop(layout.STATUS_GC);
-    return;
-  }
+  loadElementRecord(typeIndex, table);
+  callClaimedRecord(type);
+}
+
+/** The record of the element whose index is on top, in the record register: there is one, and of the type or one below it. */
+function loadElementRecord(typeIndex: i32, table: i32): void {
   const entry = operands.popEntry();
   operands.vacate(1 << machine.RECORD_REGISTER);
   const index = operands.toRegister(entry);
@@ -225,9 +235,31 @@ export function emitCallIndirect(typeIndex: i32, table: i32): void {
   operands.claim(machine.RECORD_REGISTER);
   code.trapSite(TRAP_UNINITIALIZED_ELEMENT, 0, instructionOffset);
   machine.loadFrom(I32, machine.SCRATCH, machine.RECORD_REGISTER, RECORD_TYPE_ID);
-  machine.compareContext(0, machine.SCRATCH, load32(layout.H_TYPE_IDS_OFFSET) + typeIndex * 4);
+  compareType(typeIndex);
   machine.coldTrapIf(cond.NE, TRAP_INDIRECT_CALL_TYPE, instructionOffset);
-  callClaimedRecord(type);
+}
+
+/** Compares the canonical type id in the scratch register with that of type `index`: EQ if it is that type or one below it. */
+function compareType(index: i32): void {
+  const type = typeRow(index);
+  const expected = load32(layout.H_TYPE_IDS_OFFSET) + index * 4;
+  if (load32(type + layout.TYPE_FINAL) !== 0) {
+    machine.compareContext(0, machine.SCRATCH, expected);
+    return;
+  }
+  const depth = load32(type + layout.TYPE_DEPTH);
+  const register = operands.allocate(0);
+  machine.loadContext(I64, register, CONTEXT_HEAP);
+  machine.loadFrom(I64, register, register, CELLS_TYPES);
+  machine.shiftImmediate(op.SHL, 1, machine.SCRATCH, machine.SCRATCH, trailingZeros(DESCRIPTOR_SIZE));
+  machine.binary(op.ADD, 1, register, register, machine.SCRATCH);
+  if (depth < DISPLAY_LENGTH) machine.loadFrom(I32, register, register, DESCRIPTOR_DISPLAY + depth * 4);
+  else {
+    machine.loadFrom(I64, register, register, DESCRIPTOR_DEEP);
+    machine.loadFrom(I32, register, register, depth * 4);
+  }
+  machine.compareContext(0, register, expected);
+  operands.freeRegister(register);
 }
 
 function callClaimedRecord(type: i32): void {
@@ -236,15 +268,54 @@ function callClaimedRecord(type: i32): void {
   takeResults(load32(type + layout.TYPE_RESULTS), load32(type + layout.TYPE_RESULT_COUNT));
 }
 
-export function emitCallRef(typeIndex: i32): void {
+/** Puts the reference on top into the record register. */
+function takeRecord(): void {
   const entry = operands.popEntry();
   claimRecordRegister();
   operands.loadInto(entry, machine.RECORD_REGISTER);
   operands.release(entry);
   operands.claim(machine.RECORD_REGISTER);
+}
+
+export function emitCallRef(typeIndex: i32): void {
+  takeRecord();
   const type = typeRow(typeIndex);
   passArguments(load32(type + layout.TYPE_PARAM_COUNT));
   code.trapSite(TRAP_NULL_FUNCTION, 0, instructionOffset);
   callRecord(false);
   takeResults(load32(type + layout.TYPE_RESULTS), load32(type + layout.TYPE_RESULT_COUNT));
+}
+
+// Tail calls: the callee gets the place of our frame.
+
+export function emitTailCall(target: i32, type: i32): void {
+  passArguments(load32(type + layout.TYPE_PARAM_COUNT));
+  const imported = load32(layout.H_IMPORTED_FUNCS);
+  if (target >= imported) {
+    dropFrame();
+    machine.jumpToFunction(target - imported);
+  } else {
+    machine.contextAddress(machine.RECORD_REGISTER, recordOffset(target));
+    jumpToRecord();
+  }
+}
+
+function jumpToRecord(): void {
+  machine.compareRecordContext();
+  coldCrossTailCall(machine.jumpIf(cond.NE));
+  dropFrame();
+  machine.jumpToRecord();
+}
+
+export function emitTailCallIndirect(typeIndex: i32, table: i32): void {
+  loadElementRecord(typeIndex, table);
+  passArguments(load32(typeRow(typeIndex) + layout.TYPE_PARAM_COUNT));
+  jumpToRecord();
+}
+
+export function emitTailCallRef(typeIndex: i32): void {
+  takeRecord();
+  passArguments(load32(typeRow(typeIndex) + layout.TYPE_PARAM_COUNT));
+  code.trapSite(TRAP_NULL_FUNCTION, 0, instructionOffset);
+  jumpToRecord();
 }

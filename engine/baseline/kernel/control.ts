@@ -5,6 +5,7 @@ import { passResults } from "./calls.ts";
 import * as code from "./code.ts";
 import * as cond from "./conditions.ts";
 import { TRAP_UNREACHABLE } from "./constants.ts";
+import { dropFrame } from "./epilogue.ts";
 import * as frames from "./frames.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
@@ -27,35 +28,12 @@ import { BOTTOM, I32, isRef, matches, nonNull, REF_BOTTOM, V128 } from "./types.
 import { funcTypeAt, useFeature, useType } from "./module.ts";
 import { FEATURE_MULTI_VALUE } from "./constants.ts";
 
-/** The newest epilogue, whose frame size is filled in at the end; each holds the address of the one before. */
-let drops: i32 = 0;
-
-export function beginControl(): void {
-  drops = 0;
-}
-
-/** Leaves the function: its results are where the caller expects them. */
-function emitEpilogue(): void {
-  const at = machine.dropFrame();
-  code.patch32(at, drops);
-  drops = at;
-  machine.returnToCaller();
-}
-
-/** Fills the size of the frame into all epilogues. */
-export function patchDrops(frame: i32): void {
-  while (drops !== 0) {
-    const before = code.wordAt(drops);
-    code.patch32(drops, frame);
-    drops = before;
-  }
-}
-
 /** Returns with the topmost operands. */
 function emitReturn(): void {
   const body = frames.bodyFrame();
   passResults(load32(body + frames.FRAME_RESULTS), load32(body + frames.FRAME_RESULT_COUNT));
-  emitEpilogue();
+  dropFrame();
+  machine.returnToCaller();
 }
 
 /** Opens a frame of the block type in hand. */

@@ -6,11 +6,13 @@
  * what it takes, in reachable code and in unreachable; and, where it can be reached, an emit function (numeric.ts, storage.ts, calls.ts) moves
  * operands and calls the machine (machine.ts). A body that fails has no effect: its code is taken back.
  */
+import * as accesses from "./accesses.ts";
 import * as calls from "./calls.ts";
 import * as code from "./code.ts";
 import { beginCold, emitCold } from "./cold.ts";
 import { FEATURE_TYPED_FUNCTION_REFERENCES, OVERFLOW_ENTRY, TRAP_INTERRUPTED } from "./constants.ts";
 import * as control from "./control.ts";
+import { beginEpilogues, patchEpilogues } from "./epilogue.ts";
 import * as frames from "./frames.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
@@ -82,7 +84,7 @@ function writeBody(func: i32, result: i32, calls: i32, traps: i32): void {
   emitCold();
   const isLeaf = code.callsAt === calls;
   addFrame(frame, calls, traps);
-  control.patchDrops(frame);
+  patchEpilogues(frame);
   const entry = machine.finishFrame(frame, isLeaf);
   store32(result + layout.RESULT_START, (isLeaf ? entry : start) - layout.CODE);
   store32(result + layout.RESULT_END, code.here());
@@ -101,7 +103,7 @@ function addFrame(frame: i32, calls: i32, traps: i32): void {
 function beginBody(type: i32): void {
   operands.beginOperands();
   frames.beginFrames();
-  control.beginControl();
+  beginEpilogues();
   beginCold();
   const params = load32(type + layout.TYPE_PARAMS);
   const count = load32(type + layout.TYPE_PARAM_COUNT);
@@ -191,12 +193,17 @@ function scanBody(): void {
       if (depth >= 0 && depth < (layout.FRAMES_END - layout.FRAMES) >> 2 && load32(layout.FRAMES + depth * 4) !== 0) {
         shift = shift - LOOP_SHIFT;
       }
-    } else if (kind >= op.KIND_CALL && kind <= op.KIND_CALL_REF) hasCalls = true;
+    } else if (isCall(kind)) hasCalls = true;
   }
   // What is wrong is found again, in its place.
   reader.clearStatus();
   operands.pinLocals(0);
   operands.pinLocals(1);
+}
+
+function isCall(kind: i32): boolean {
+  return (kind >= op.KIND_CALL && kind <= op.KIND_CALL_REF) ||
+    (kind >= op.KIND_RETURN_CALL && kind <= op.KIND_RETURN_CALL_REF);
 }
 
 function isInterruptible(): boolean {
@@ -352,10 +359,10 @@ function emitSimple(row: i32, result: i32): void {
       numeric.emitConversion(operation, type, result);
       return;
     case op.KIND_LOAD:
-      storage.emitLoad(load8(row + layout.ROW_WIDTH), operation, result);
+      accesses.emitLoad(load8(row + layout.ROW_WIDTH), operation, result);
       return;
     case op.KIND_STORE:
-      storage.emitStore(load8(row + layout.ROW_WIDTH), type);
+      accesses.emitStore(load8(row + layout.ROW_WIDTH), type);
       return;
     case op.KIND_CONST32:
       operands.pushConstant(result, reader.low, 0);
@@ -376,6 +383,31 @@ function emitSimple(row: i32, result: i32): void {
       storage.emitTableSize();
       return;
     case op.KIND_NOP:
+      return;
+  }
+  emitAtomic(row, operation, result);
+}
+
+function emitAtomic(row: i32, operation: i32, result: i32): void {
+  const width = load8(row + layout.ROW_WIDTH);
+  switch (load8(row + layout.ROW_KIND)) {
+    case op.KIND_ATOMIC_LOAD:
+      accesses.emitAtomicLoad(width, result);
+      return;
+    case op.KIND_ATOMIC_STORE:
+      accesses.emitAtomicStore(width);
+      return;
+    case op.KIND_ATOMIC_MODIFY:
+      accesses.emitAtomicModify(operation, width, result);
+      return;
+    case op.KIND_COMPARE_EXCHANGE:
+      accesses.emitCompareExchange(width, result);
+      return;
+    case op.KIND_WAITING:
+      accesses.emitWaiting(operation, load8(row + layout.ROW_OPERANDS) - 1);
+      return;
+    case op.KIND_FENCE:
+      machine.fence();
       return;
   }
   reader.stop(operation);
@@ -438,6 +470,15 @@ function visitSpecial(kind: i32, argument: i32): void {
       return;
     case op.KIND_CALL_REF:
       visitCallRef();
+      return;
+    case op.KIND_RETURN_CALL:
+      visitReturnCall();
+      return;
+    case op.KIND_RETURN_CALL_INDIRECT:
+      visitReturnCallIndirect();
+      return;
+    case op.KIND_RETURN_CALL_REF:
+      visitReturnCallRef();
       return;
     case op.KIND_DROP:
       visitDrop();
@@ -616,16 +657,25 @@ function visitCall(): void {
   if (type !== 0 && isCallable(type)) calls.emitCall(index, type);
 }
 
-function visitCallIndirect(): void {
-  if (!module.hasTable(index2)) return;
-  const table = storage.tableRow(index2);
-  if (!types.matches(load32(table + layout.TABLE_ELEMENT), types.FUNCREF)) {
+/** Checks table, type and operands of a call through a table; the row of the type, or 0. */
+function indirectType(): i32 {
+  if (!module.hasTable(index2)) return 0;
+  if (!types.matches(elementType(index2), types.FUNCREF)) {
     reader.fail();
-    return;
+    return 0;
   }
   const type = module.funcTypeAt(index);
-  if (type === 0 || !frames.expect(0, storage.isTable64(index2) ? I64 : I32)) return;
-  if (!frames.expectList(load32(type + layout.TYPE_PARAMS), load32(type + layout.TYPE_PARAM_COUNT), 1)) return;
+  if (type === 0 || !frames.expect(0, tableAddressType(index2))) return 0;
+  return hasArguments(type, 1) ? type : 0;
+}
+
+function hasArguments(type: i32, below: i32): boolean {
+  return frames.expectList(load32(type + layout.TYPE_PARAMS), load32(type + layout.TYPE_PARAM_COUNT), below);
+}
+
+function visitCallIndirect(): void {
+  const type = indirectType();
+  if (type === 0) return;
   if (frames.live) {
     calls.emitCallIndirect(index, index2);
     return;
@@ -634,17 +684,56 @@ function visitCallIndirect(): void {
   isCallable(type);
 }
 
-function visitCallRef(): void {
+/** The same for a call through a reference. */
+function referencedType(): i32 {
   module.useFeature(FEATURE_TYPED_FUNCTION_REFERENCES);
   const type = module.funcTypeAt(index);
-  if (type === 0 || !frames.expect(0, types.refType(1, index))) return;
-  if (!frames.expectList(load32(type + layout.TYPE_PARAMS), load32(type + layout.TYPE_PARAM_COUNT), 1)) return;
+  if (type === 0 || !frames.expect(0, types.refType(1, index))) return 0;
+  return hasArguments(type, 1) ? type : 0;
+}
+
+function visitCallRef(): void {
+  const type = referencedType();
+  if (type === 0) return;
   if (frames.live) {
     calls.emitCallRef(index);
     return;
   }
   frames.dropTypes(1);
   isCallable(type);
+}
+
+/** A tail call's callee has to return what the function returns. */
+function returnsOurs(type: i32): boolean {
+  const body = frames.bodyFrame();
+  const count = load32(type + layout.TYPE_RESULT_COUNT);
+  const theirs = load32(type + layout.TYPE_RESULTS);
+  const ours = load32(body + frames.FRAME_RESULTS);
+  let same = count === load32(body + frames.FRAME_RESULT_COUNT);
+  for (let k: i32 = 0; k < count && same; k++) same = types.matches(load32(theirs + k * 4), load32(ours + k * 4));
+  if (!same) reader.fail();
+  return same;
+}
+
+function visitReturnCall(): void {
+  const type = module.functionAt(index);
+  if (type === 0 || !returnsOurs(type) || !hasArguments(type, 0)) return;
+  if (frames.live) calls.emitTailCall(index, type);
+  frames.markDead();
+}
+
+function visitReturnCallIndirect(): void {
+  const type = indirectType();
+  if (type === 0 || !returnsOurs(type)) return;
+  if (frames.live) calls.emitTailCallIndirect(index, index2);
+  frames.markDead();
+}
+
+function visitReturnCallRef(): void {
+  const type = referencedType();
+  if (type === 0 || !returnsOurs(type)) return;
+  if (frames.live) calls.emitTailCallRef(index);
+  frames.markDead();
 }
 
 // Bulk operations and tables.

@@ -137,11 +137,8 @@ export const RESULT_STATUS: i32 = 12;
 export const STATUS_DONE: i32 = 0;
 export const STATUS_INVALID: i32 = 1;
 export const STATUS_TOO_LARGE: i32 = 2;
-export const STATUS_TAIL_CALL: i32 = 3;
 export const STATUS_EXCEPTIONS: i32 = 4;
 export const STATUS_SIMD: i32 = 5;
-export const STATUS_THREADS: i32 = 6;
-export const STATUS_MEMORY64: i32 = 7;
 export const STATUS_GC: i32 = 8;
 export const STATUS_CPU: i32 = 9;
 /** Not a result: the output is full, and the body is to be compiled again. */

@@ -14,6 +14,7 @@ import {
   CONTEXT_METERED,
   CONTEXT_OVERFLOW,
   CONTEXT_STACK_LIMIT,
+  CONTEXT_TAIL_RETURN,
   CONTEXT_THREAD,
   MEMORY_LENGTH_FIELD,
   RECORD_CODE,
@@ -41,6 +42,7 @@ import {
   TRAP_INVALID_CONVERSION,
   TRAP_MEMORY_OUT_OF_BOUNDS,
   TRAP_STACK_EXHAUSTED,
+  TRAP_UNALIGNED_ATOMIC,
 } from "./constants.ts";
 import { mi, ri, rip, rm, rmx, rr, rrByte, vexShift } from "./encoding_x64.ts";
 import {
@@ -879,41 +881,73 @@ function coldTrapOn(opcode: i32, trap: i32, position: i32): void {
 
 // Memory 0, whose base is in rbx and, with explicit bounds, its length in r14.
 
-/** r11 = end of an access of `width` bytes at `address` (i32) + offset, unsigned. */
-function reachEnd(address: i32, offset: i32, width: i32): void {
-  // The extent has 33 bits at most.
-  if (offset >= 0 && offset <= 0x7fffffff - width) {
-    rm(0x8d, 1, R11, address, offset + width);
-  } else {
-    constant(R11, offset, 0, 0);
-    ri(0, 1, R11, width);
-    rr(0x03, 1, R11, address);
+/**
+ * scratch = end of an access of `width` bytes at address + (low, high); traps where the sum of 64-bit addresses exceeds 2^64. What comes next compares it.
+ */
+export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: boolean, position: i32): void {
+  const isSmall = high === 0 && low >= 0 && low <= 0x7fffffff - width;
+  if (isSmall && !is64) {
+    rm(0x8d, 1, R11, address, low + width);
+    return;
   }
+  if (isSmall) constant(R11, low + width, 0, 0);
+  else {
+    constant(R11, low, high, 1);
+    ri(0, 1, R11, width);
+    if (is64 && high === -1) coldTrapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+  }
+  rr(0x03, 1, R11, address);
+  if (is64) coldTrapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
 }
 
-/** Traps unless an access of `width` bytes at `address` (i32) + offset is in memory 0. */
-export function checkBounds(address: i32, offset: i32, width: i32, position: i32): void {
-  reachEnd(address, offset, width);
+/** Compares the scratch register with the length of memory 0 in its register, or with the length in the context at `offset`. */
+export function compareLength(): void {
   rr(0x3b, 1, R11, R14);
-  coldTrapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
 }
 
-/** The same for a memory whose length is in the context at `length`. */
-export function checkLength(address: i32, offset: i32, width: i32, length: i32, position: i32): void {
-  reachEnd(address, offset, width);
-  rm(0x3b, 1, R11, R15, length);
-  coldTrapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+export function compareContextLength(offset: i32): void {
+  rm(0x3b, 1, R11, R15, offset);
 }
 
-/** Traps unless [start, start + count) is below the length in the context at `length`; 64-bit operands, small ones unless `is64`. */
+/**
+ * Out of line: the end of an access, in the scratch register, is behind the length that the context knows of a shared memory. Loads the true length into the
+ * context, compares, and jumps away (the result is the branch) if the access is in bounds; `isPinned`: the length is in a register, too.
+ */
+export function refreshLength(length: i32, pointer: i32, isPinned: boolean): i32 {
+  // The base of memory 0 is in the context, too: its register can serve in between.
+  rm(0x8b, 1, RBX, R15, pointer);
+  rm(0x8b, 1, RBX, RBX, 0);
+  rm(0x89, 1, RBX, R15, length);
+  if (isPinned) rr(0x8b, 1, R14, RBX);
+  rr(0x3b, 1, R11, RBX);
+  rm(0x8b, 1, RBX, R15, CONTEXT_MEMORIES);
+  return jumpIf(cond.LE_U);
+}
+
+/** Traps unless start + count ≤ length; 64-bit operands, small ones unless `is64`. */
 export function checkRange(start: i32, count: i32, length: i32, is64: boolean, position: i32): void {
   if (is64) {
     move(1, R11, start);
     rr(0x03, 1, R11, count);
     coldTrapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
   } else rmx(0x8d, 1, R11, start, count, 0, 0, 0);
-  rm(0x3b, 1, R11, R15, length);
+  rr(0x3b, 1, R11, length);
   coldTrapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
+}
+
+/** Traps unless address + offset has no bit of the mask. */
+export function checkAlignment(address: i32, offset: i32, mask: i32, position: i32): void {
+  rm(0x8d, 0, R11, address, offset);
+  rr(0xf7, 0, 0, R11);
+  emit32(mask);
+  coldTrapIf(cond.NE, TRAP_UNALIGNED_ATOMIC, position);
+}
+
+/** d = d + the constant, 64 bits */
+export function addOffset(d: i32, low: i32, high: i32): void {
+  if (low === 0 && high === 0) return;
+  constant(R11, low, high, 1);
+  rr(0x03, 1, d, R11);
 }
 
 /** d = d + the 64 bits in the context at `offset` */
@@ -931,26 +965,27 @@ let accessBase: i32 = RBX;
 let accessIndex: i32 = 0;
 let accessOffset: i32 = 0;
 
-/** Prepares the operand of an access of memory 0 at `address` + offset, unsigned. */
-export function prepareAccess(address: i32, offset: i32): void {
+/** Prepares the operand of an access of memory 0 at address + (low, high). */
+export function prepareAccess(address: i32, low: i32, high: i32): void {
   accessBase = RBX;
   accessIndex = address;
-  accessOffset = offset;
-  if (offset >= 0) return;
-  constant(R11, offset, 0, 0);
+  accessOffset = low;
+  if (high === 0 && low >= 0) return;
+  constant(R11, low, high, 1);
   rr(0x03, 1, R11, address);
   accessIndex = R11;
   accessOffset = 0;
 }
 
 /** The same of a memory whose base is in the context at `base`. */
-export function prepareFarAccess(address: i32, offset: i32, base: i32): void {
+export function prepareFarAccess(address: i32, low: i32, high: i32, base: i32): void {
+  const isSmall = high === 0 && low >= 0;
   accessBase = R11;
   accessIndex = address;
-  accessOffset = offset >= 0 ? offset : 0;
-  if (offset >= 0) rm(0x8b, 1, R11, R15, base);
+  accessOffset = isSmall ? low : 0;
+  if (isSmall) rm(0x8b, 1, R11, R15, base);
   else {
-    constant(R11, offset, 0, 0);
+    constant(R11, low, high, 1);
     rm(0x03, 1, R11, R15, base);
   }
 }
@@ -987,6 +1022,90 @@ export function storeMemoryConstant(width: i32, value: i32): void {
   if (width < 2) return;
   emit8(value >> 16);
   emit8(value >> 24);
+}
+
+// Atomic operations on the prepared operand.
+
+/** The register that compare-and-exchange uses. */
+export const EXCHANGE_REGISTER: i32 = RAX;
+
+/** opcode of a byte, or of wider operands, with the prepared operand and `s`; `locked` puts LOCK before it. */
+function onMemory(opcode: i32, width: i32, s: i32, locked: boolean): void {
+  if (locked) emit8(0xf0);
+  const sized = width === 0 ? opcode : width === 1 ? 0x660000 | (opcode + 1) : opcode + 1;
+  rmx(sized, width === 3 ? 1 : 0, s, accessBase, accessIndex, 0, accessOffset, width === 0 ? 1 : 0);
+}
+
+/** Exchanges `s` with memory. */
+export function exchangeMemory(width: i32, s: i32): void {
+  onMemory(0x86, width, s, false);
+}
+
+/** Adds `s` to memory; s = what was there. */
+export function addMemory(width: i32, s: i32): void {
+  onMemory(0x0fc0, width, s, true);
+}
+
+/** Stores `s` if the exchange register equals what is in memory, which goes there otherwise. */
+export function compareExchange(width: i32, s: i32): void {
+  onMemory(0x0fb0, width, s, true);
+}
+
+/** memory = memory op s; the exchange register gets what was there. Only the first access may fault: memories do not shrink. */
+export function modifyMemory(operation: i32, width: i32, s: i32, temporary: i32): void {
+  loadMemory(width, 0, width === 3 ? WIDE : I32, RAX);
+  const again = code.at;
+  move(1, temporary, RAX);
+  rr(aluOpcode(operation), width === 3 ? 1 : 0, temporary, s);
+  compareExchange(width, temporary);
+  emit8(0x75);
+  emit8(again - (code.at + 1));
+}
+
+/** d = its lowest 2^width bytes */
+export function zeroExtendWidth(width: i32, d: i32): void {
+  if (width === 0) rrByte(0x0fb6, 0, d, d);
+  else if (width === 1) rr(0x0fb7, 0, d, d);
+}
+
+export function negate(wide: i32, d: i32): void {
+  rr(0xf7, wide, 3, d);
+}
+
+/** Orders all accesses before and after: a locked instruction that changes nothing. */
+export function fence(): void {
+  emit8(0xf0);
+  mi(1, 0, RSP, 0, 0);
+}
+
+// Tail calls.
+
+/** Jumps to defined function `index`. */
+export function jumpToFunction(index: i32): void {
+  relative(0xe9, RELOC_FUNCTION, index);
+}
+
+/** Jumps to the code of the record in the record register, which runs in our context. */
+export function jumpToRecord(): void {
+  rm(0xff, 0, 4, R10, RECORD_CODE);
+}
+
+/**
+ * The same for a record of another instance, after the frame has been dropped. That takes a frame after all, to come back to our caller's context (TAIL_FRAME in
+ * abi/context_layout.ts), unless our own return address is such a frame's.
+ */
+export function jumpToCrossRecord(): void {
+  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
+  rm(0x8b, 1, R13, R11, THREAD_FUEL);
+  rm(0x8b, 1, R11, R15, CONTEXT_TAIL_RETURN);
+  rm(0x3b, 1, R11, RSP, 0);
+  const there = shortBranch(cond.EQ);
+  push(R15);
+  push(R11);
+  bindShort(there);
+  rm(0x8b, 1, R15, R10, RECORD_CONTEXT);
+  reloadMemory(true);
+  jumpToRecord();
 }
 
 // Frames and calls.

@@ -640,6 +640,13 @@ export function ownRegisterOf(entry: i32): i32 {
   return register;
 }
 
+/** The value of a popped entry has been moved to `register`; the one where it was is free. */
+export function replaceRegister(entry: i32, register: i32): void {
+  release(entry);
+  store32(entry + ENTRY_PLACE, IN_REGISTER);
+  store32(entry + ENTRY_A, register);
+}
+
 /** Puts an i32 constant below the topmost `count` entries, which a call is about to take. It has no home of its own. */
 export function insertConstant(value: i32, count: i32): void {
   const home = load32(top - count * ENTRY + ENTRY_HOME);

@@ -65,6 +65,12 @@ export const KIND_BR_ON_NON_NULL: i32 = 56;
 export const KIND_RETURN_CALL: i32 = 57;
 export const KIND_RETURN_CALL_INDIRECT: i32 = 58;
 export const KIND_RETURN_CALL_REF: i32 = 59;
+export const KIND_ATOMIC_LOAD: i32 = 60;
+export const KIND_ATOMIC_STORE: i32 = 61;
+export const KIND_ATOMIC_MODIFY: i32 = 62;
+export const KIND_COMPARE_EXCHANGE: i32 = 63;
+export const KIND_WAITING: i32 = 64;
+export const KIND_FENCE: i32 = 65;
 
 // Operations of two integers.
 export const ADD: i32 = 0;
@@ -121,3 +127,13 @@ export const PROMOTE: i32 = 7;
 export const REINTERPRET: i32 = 8;
 // Comparisons of floats: the conditions, and 1 << 4 for operands in the other order.
 export const SWAPPED: i32 = 16;
+// Atomic operations.
+export const ATOMIC_ADD: i32 = 0;
+export const ATOMIC_SUB: i32 = 1;
+export const ATOMIC_AND: i32 = 2;
+export const ATOMIC_OR: i32 = 3;
+export const ATOMIC_XOR: i32 = 4;
+export const ATOMIC_EXCHANGE: i32 = 5;
+export const ATOMIC_NOTIFY: i32 = 6;
+export const ATOMIC_WAIT32: i32 = 7;
+export const ATOMIC_WAIT64: i32 = 8;

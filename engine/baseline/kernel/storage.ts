@@ -2,7 +2,6 @@
  * Memories, globals, tables and references in live code. Operands, which have been checked, come off the stack, a result goes onto it.
  */
 import { callBuiltin, callNativeBuiltin } from "./calls.ts";
-import * as code from "./code.ts";
 import * as cond from "./conditions.ts";
 import {
   BUILTIN_DATA_DROP,
@@ -20,7 +19,6 @@ import {
   RECORD_SIZE,
   TABLE_BASE_FIELD,
   TABLE_LENGTH_FIELD,
-  TRAP_MEMORY_OUT_OF_BOUNDS,
   TRAP_NULL_REFERENCE,
   TRAP_TABLE_OUT_OF_BOUNDS,
 } from "./constants.ts";
@@ -29,7 +27,7 @@ import * as machine from "./machine.ts";
 import { type i32, load32 } from "./memory.ts";
 import * as operands from "./operands.ts";
 import * as op from "./operations.ts";
-import { index, index2, instructionOffset, low, memory, stop } from "./reader.ts";
+import { index, index2, instructionOffset } from "./reader.ts";
 import { bankOf, I32, I64, nonNull } from "./types.ts";
 
 // Rows of the module's tables.
@@ -50,7 +48,7 @@ export function isMemory64(k: i32): boolean {
   return (load32(memoryRow(k) + layout.MEMORY_FLAGS) & layout.MEMORY_IS_64) !== 0;
 }
 
-function isShared(k: i32): boolean {
+export function isShared(k: i32): boolean {
   return (load32(memoryRow(k) + layout.MEMORY_FLAGS) & layout.MEMORY_IS_SHARED) !== 0;
 }
 
@@ -58,84 +56,32 @@ export function isTable64(k: i32): boolean {
   return load32(tableRow(k) + layout.TABLE_IS_64) !== 0;
 }
 
-function memoryOffset(k: i32): i32 {
+export function memoryOffset(k: i32): i32 {
   return load32(memoryRow(k) + layout.MEMORY_OFFSET);
+}
+
+/** Offset in the context of the address of a shared memory's length. */
+export function sharedLength(k: i32): i32 {
+  return load32(memoryRow(k) + layout.MEMORY_SHARED_LENGTH);
 }
 
 function tableOffset(k: i32): i32 {
   return load32(tableRow(k) + layout.TABLE_OFFSET);
 }
 
-// Accesses of memories.
-
-function hasExplicitBounds(): boolean {
-  return (load32(layout.H_MODE) & layout.MODE_EXPLICIT_BOUNDS) !== 0;
-}
-
-/** Is the access of a kind that this compiler leaves to the other one? */
-function isUncovered(): boolean {
-  if (isMemory64(memory)) stop(layout.STATUS_MEMORY64);
-  else if (isShared(memory) && (hasExplicitBounds() || memory !== 0)) stop(layout.STATUS_THREADS);
-  else return false;
-  return true;
-}
-
-export function emitLoad(width: i32, isSigned: i32, type: i32): void {
-  if (isUncovered()) return;
-  const address = operands.popEntry();
-  const register = operands.toRegister(address);
-  const d = operands.destination(bankOf(type), address, 0);
-  reachMemory(register, width);
-  machine.loadMemory(width, isSigned, type, d);
-  operands.pushRegister(type, d);
-}
-
-/** Checks an access at the address in `register` and prepares the machine's operand; the access is the next instruction. */
-function reachMemory(register: i32, width: i32): void {
-  if (memory !== 0) {
-    machine.checkLength(register, low, 1 << width, memoryOffset(memory) + MEMORY_LENGTH_FIELD, instructionOffset);
-    machine.prepareFarAccess(register, low, memoryOffset(memory) + MEMORY_BASE_FIELD);
-  } else {
-    if (hasExplicitBounds()) machine.checkBounds(register, low, 1 << width, instructionOffset);
-    machine.prepareAccess(register, low);
-    if (!hasExplicitBounds()) code.trapSite(TRAP_MEMORY_OUT_OF_BOUNDS, 0, instructionOffset);
-  }
-}
-
-/** Can the constant be stored as it is? */
-function isStorable(entry: i32, width: i32): boolean {
-  if (!operands.isConstant(entry)) return false;
-  const bits = operands.constantLow(entry);
-  if (bankOf(operands.entryType(entry)) === 1) return width === 2;
-  return width < 3 || operands.constantHigh(entry) === bits >> 31;
-}
-
-export function emitStore(width: i32, type: i32): void {
-  if (isUncovered()) return;
-  const value = operands.popEntry();
-  const address = operands.popEntry();
-  const register = operands.toRegister(address);
-  if (isStorable(value, width)) {
-    reachMemory(register, width);
-    machine.storeMemoryConstant(width, operands.constantLow(value));
-  } else {
-    const s = operands.toRegister(value);
-    reachMemory(register, width);
-    machine.storeMemory(width, type, s);
-  }
-  operands.release(value);
-  operands.release(address);
-}
-
 export function emitMemorySize(): void {
-  if (isShared(index)) {
-    stop(layout.STATUS_THREADS);
-    return;
-  }
   const d = operands.destination(0, 0, 0);
-  machine.loadContext(I64, d, memoryOffset(index) + MEMORY_LENGTH_FIELD);
+  loadLength(d, index);
   machine.shiftImmediate(op.SHR_U, 1, d, d, 16);
   operands.pushRegister(isMemory64(index) ? I64 : I32, d);
+}
+
+/** d = byte length of memory `k`; that of a shared one is read anew each time, since any thread may grow it. */
+function loadLength(d: i32, k: i32): void {
+  if (isShared(k)) {
+    machine.loadContext(I64, d, sharedLength(k));
+    machine.loadFrom(I64, d, d, 0);
+  } else machine.loadContext(I64, d, memoryOffset(k) + MEMORY_LENGTH_FIELD);
 }
 
 export function emitMemoryGrow(): void {
@@ -147,7 +93,10 @@ export function emitMemoryGrow(): void {
 
 /** Traps unless bytes [start, start + count) are in memory `k`; registers hold 64 bits. */
 function checkRange(k: i32, start: i32, count: i32): void {
-  machine.checkRange(start, count, memoryOffset(k) + MEMORY_LENGTH_FIELD, isMemory64(k), instructionOffset);
+  const length = operands.allocate(0);
+  loadLength(length, k);
+  machine.checkRange(start, count, length, isMemory64(k), instructionOffset);
+  operands.freeRegister(length);
 }
 
 /** Makes the address on the stack, `below` the top, a pointer into memory `k`. */
@@ -171,10 +120,6 @@ function operandRegister(below: i32): i32 {
 }
 
 export function emitMemoryCopy(): void {
-  if (isShared(index) || isShared(index2)) {
-    stop(layout.STATUS_THREADS);
-    return;
-  }
   wideOperands();
   checkRange(index, operandRegister(2), operandRegister(0));
   checkRange(index2, operandRegister(1), operandRegister(0));
@@ -184,10 +129,6 @@ export function emitMemoryCopy(): void {
 }
 
 export function emitMemoryFill(): void {
-  if (isShared(index)) {
-    stop(layout.STATUS_THREADS);
-    return;
-  }
   operands.widen(operands.top - operands.ENTRY);
   operands.widen(operands.top - 3 * operands.ENTRY);
   checkRange(index, operandRegister(2), operandRegister(0));
