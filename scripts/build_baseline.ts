@@ -31,7 +31,8 @@ function kernelSource(name: string): string | null {
   const path = new URL(`kernel/${file}`, FOLDER);
   if (!existsSync(path)) return null;
   return readFileSync(path, "utf8").replaceAll(/^import (type )?\{ (type )?i32 \} from .*$/gm, "")
-    .replaceAll(/\btype i32, /g, "");
+    .replaceAll(/\btype i32, /g, "").replaceAll('"./machine_x64.ts"', '"./machine.ts"')
+    .replaceAll(/^(export \* from "\..*)\.ts";$/gm, '$1";');
 }
 
 /** Compiles the kernel to WebAssembly; its memory is imported. Throws when AssemblyScript finds a mistake. */

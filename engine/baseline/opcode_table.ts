@@ -8,6 +8,7 @@ import { LANE_LIMIT, OPCODES, pageOf } from "../wasm/opcodes.ts";
 import type { OpcodeRow } from "../wasm/opcode_row.ts";
 import { planOf } from "../wasm/code_reader.ts";
 import { ADDRESSES, CHECK, CHECKS, FEATURES, OPERANDS, RESULT, SECOND, THIRD, TOP } from "../validate/columns.ts";
+import { Bug } from "../errors.ts";
 import * as cond from "./kernel/conditions.ts";
 import * as layout from "./kernel/layout.ts";
 import * as op from "./kernel/operations.ts";
@@ -160,26 +161,95 @@ const ATOMIC = /^i(?:32|64)\.atomic\.(?:rmw\d*\.)?([a-z]+)\d*(?:_u)?$/;
 
 const ACCESS = /^[if](?:32|64)\.(load|store)(?:\d+)?(_s)?(?:_u)?$/;
 
+/** Relaxed instructions by name: the strict operation that they are. */
+const RELAXED: Readonly<Record<string, number>> = {
+  relaxed_swizzle: op.V_SWIZZLE,
+  relaxed_laneselect: op.V_BITSELECT,
+  relaxed_min: op.V_FMIN,
+  relaxed_max: op.V_FMAX,
+  relaxed_q15mulr_s: op.V_Q15MULR_S,
+  relaxed_madd: op.V_MADD,
+  relaxed_nmadd: op.V_NMADD,
+  relaxed_dot_i8x16_i7x16_s: op.V_RELAXED_DOT,
+  relaxed_dot_i8x16_i7x16_add_s: op.V_RELAXED_DOT_ADD,
+};
+
+/** Vector instructions without operation of the IR, by pattern. */
+const VECTOR_PATTERNS: readonly (readonly [RegExp, Lowering])[] = [
+  [/^v128\.load$/, [op.KIND_LOAD, 0]],
+  [/^v128\.store$/, [op.KIND_STORE, 0]],
+  [/^v128\.const$/, [op.KIND_CONST128, 0]],
+  [/^i8x16\.shuffle$/, [op.KIND_SHUFFLE, 0]],
+  [/^v128\.load\d+x\d_s$/, [op.KIND_VECTOR_LOAD, op.V_LOAD_EXTEND_S]],
+  [/^v128\.load\d+x\d_u$/, [op.KIND_VECTOR_LOAD, op.V_LOAD_EXTEND_U]],
+  [/^v128\.load\d+_splat$/, [op.KIND_VECTOR_LOAD, op.V_LOAD_SPLAT]],
+  [/^v128\.load\d+_zero$/, [op.KIND_VECTOR_LOAD, op.V_LOAD_ZERO]],
+  [/^v128\.load\d+_lane$/, [op.KIND_LOAD_LANE, 0]],
+  [/^v128\.store\d+_lane$/, [op.KIND_STORE_LANE, 0]],
+  [/\.shl$/, [op.KIND_VECTOR_SHIFT, op.V_SHL]],
+  [/\.shr_s$/, [op.KIND_VECTOR_SHIFT, op.V_SHR_S]],
+  [/\.shr_u$/, [op.KIND_VECTOR_SHIFT, op.V_SHR_U]],
+  [/\.extract_lane(_u)?$/, [op.KIND_EXTRACT_LANE, 0]],
+  [/\.extract_lane_s$/, [op.KIND_EXTRACT_LANE, 1]],
+  [/\.replace_lane$/, [op.KIND_REPLACE_LANE, 0]],
+  [/trunc_(sat_)?f\d+x\d_s/, [op.KIND_VECTOR, op.V_TRUNC_SAT_S]],
+  [/trunc_(sat_)?f\d+x\d_u/, [op.KIND_VECTOR, op.V_TRUNC_SAT_U]],
+];
+
+const OPERATIONS: Readonly<Record<string, number>> = { ...op };
+
+function vectorLowering(row: OpcodeRow): Lowering {
+  const { mnemonic, ir, results } = row;
+  if (ir === "VSPLAT") return [op.KIND_SPLAT, 0];
+  const operation = ir === undefined
+    ? RELAXED[mnemonic.slice(mnemonic.indexOf(".") + 1)]
+    : OPERATIONS[`V_${ir.slice(1)}`];
+  if (operation !== undefined) return [results === "i" ? op.KIND_VECTOR_TEST : op.KIND_VECTOR, operation];
+  const found = VECTOR_PATTERNS.find(([pattern]) => pattern.test(mnemonic));
+  if (found === undefined) throw new Bug(`The baseline tier has no operation for ${mnemonic}`);
+  return found[1];
+}
+
+const SHAPES = ["i8x16", "i16x8", "i32x4", "i64x2", "f32x4", "f64x2"];
+/** Shapes of loads and stores of a part, by what the mnemonic says of it; of a truncation, that of its operand. */
+const PART_SHAPES: readonly (readonly [RegExp, number])[] = [
+  [/load8x8/, op.I16X8],
+  [/load16x4/, op.I32X4],
+  [/load32x2/, op.I64X2],
+  [/32_zero/, op.F32X4],
+  [/64_zero/, op.F64X2],
+  [/8_(splat|lane)/, op.I8X16],
+  [/16_(splat|lane)/, op.I16X8],
+  [/32_(splat|lane)/, op.I32X4],
+  [/64_(splat|lane)/, op.I64X2],
+  [/trunc_(sat_)?f32x4/, op.F32X4],
+  [/trunc_(sat_)?f64x2/, op.F64X2],
+];
+
+function shapeOf(mnemonic: string): number {
+  const part = PART_SHAPES.find(([pattern]) => pattern.test(mnemonic));
+  return part === undefined ? Math.max(0, SHAPES.indexOf(mnemonic.slice(0, 5))) : part[1];
+}
+
 /** The reason for which a body with the row is left to the optimizing compiler. */
 function reasonOf(row: OpcodeRow): number {
   switch (row.feature) {
     case "exception-handling":
       return layout.STATUS_EXCEPTIONS;
-    case "simd":
-      return layout.STATUS_SIMD;
     default:
       return layout.STATUS_GC;
   }
 }
 
 function loweringOf(row: OpcodeRow): Lowering {
+  if (row.prefix === 0xfd) return vectorLowering(row);
   const access = ACCESS.exec(row.mnemonic);
   if (access !== null && row.prefix === 0) {
     return access[1] === "load" ? [op.KIND_LOAD, access[2] === undefined ? 0 : 1] : [op.KIND_STORE, 0];
   }
   const atomic = ATOMIC.exec(row.mnemonic);
   if (atomic !== null) return MODIFY[atomic[1]];
-  const scalar = row.prefix !== 0xfd && row.ir !== undefined ? BY_IR[row.ir] : undefined;
+  const scalar = row.ir === undefined ? undefined : BY_IR[row.ir];
   return BY_NAME[row.mnemonic] ?? scalar ?? [op.KIND_UNCOVERED, reasonOf(row)];
 }
 
@@ -217,7 +287,7 @@ export function opcodeTable(): Uint8Array {
     bytes[at + layout.ROW_CHECKS] = checksOf(id);
     bytes[at + layout.ROW_LANES] = LANE_LIMIT[id];
     view.setInt32(at + layout.ROW_PLAN, planOf(row.immediates), true);
-    view.setInt32(at + layout.ROW_STATUS, id, true);
+    bytes[at + layout.ROW_SHAPE] = shapeOf(row.mnemonic);
   }
   return bytes;
 }

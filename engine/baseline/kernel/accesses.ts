@@ -7,7 +7,7 @@
  */
 import { callBuiltin } from "./calls.ts";
 import * as code from "./code.ts";
-import { coldBounds } from "./cold.ts";
+import { coldBounds } from "./cold_pieces.ts";
 import * as cond from "./conditions.ts";
 import {
   BUILTIN_MEMORY_NOTIFY,
@@ -31,7 +31,7 @@ function hasExplicitBounds(): boolean {
 }
 
 /** Checks an access of `width` bytes at the address in `register` and prepares the machine's operand; the access is to be the next instruction. */
-function reachMemory(register: i32, width: i32): void {
+export function reachMemory(register: i32, width: i32): void {
   const guarded = memory === 0 && !hasExplicitBounds() && !isMemory64(0);
   if (!guarded) checkBounds(register, width);
   if (memory === 0) machine.prepareAccess(register, low, high);

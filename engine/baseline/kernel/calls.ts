@@ -3,7 +3,7 @@
  * overflow buffer, results come back the same way. Values that live across the call are in their homes by then.
  */
 import * as code from "./code.ts";
-import { coldCrossCall, coldCrossTailCall } from "./cold.ts";
+import { coldCrossCall, coldCrossTailCall } from "./cold_pieces.ts";
 import * as cond from "./conditions.ts";
 import {
   CELLS_TYPES,

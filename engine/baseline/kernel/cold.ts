@@ -1,70 +1,26 @@
 /**
- * Out-of-line code of a body: branches that are practically never taken lead here, behind the body. In: pieces, as they are asked for. Out: their
- * code, in the same order, at the end of the body.
+ * Out-of-line code of a body, behind it: what the pieces of cold_pieces.ts become.
  */
 import { callSite, trapSite } from "./code.ts";
 import { MEMORY_LENGTH_FIELD, TRAP_MEMORY_OUT_OF_BOUNDS } from "./constants.ts";
+import {
+  next,
+  PIECE,
+  PIECE_BOUNDS,
+  PIECE_CROSS_CALL,
+  PIECE_CROSS_TAIL_CALL,
+  PIECE_TRAP,
+  PIECE_VECTOR,
+} from "./cold_pieces.ts";
 import { dropFrame } from "./epilogue.ts";
 import * as layout from "./layout.ts";
-import { COLD, COLD_END, STATUS_TOO_LARGE } from "./layout.ts";
 import * as machine from "./machine.ts";
 import * as code from "./code.ts";
-import { type i32, load32, store32 } from "./memory.ts";
-import { stop } from "./reader.ts";
-
-// A piece: what it is, address of the branch to it, and three words.
-const PIECE: i32 = 20;
-/** Calls the trap stub: trap code, position. */
-const PIECE_TRAP: i32 = 0;
-/** Calls a record of another instance: address to go on at, position. */
-const PIECE_CROSS_CALL: i32 = 1;
-/** An access is behind the known length of a shared memory: address to go on at, position, memory. */
-const PIECE_BOUNDS: i32 = 2;
-/** Makes a tail call of a record of another instance. */
-const PIECE_CROSS_TAIL_CALL: i32 = 3;
-
-let next: i32 = COLD;
-
-export function beginCold(): void {
-  next = COLD;
-}
-
-function addPiece(kind: i32, branch: i32, a: i32, b: i32, c: i32): void {
-  if (next + PIECE > COLD_END) {
-    stop(STATUS_TOO_LARGE);
-    return;
-  }
-  store32(next, kind);
-  store32(next + 4, branch);
-  store32(next + 8, a);
-  store32(next + 12, b);
-  store32(next + 16, c);
-  next = next + PIECE;
-}
-
-/** The branch whose displacement is at `branch` leads to a trap. */
-export function coldTrapAt(branch: i32, trap: i32, position: i32): void {
-  addPiece(PIECE_TRAP, branch, trap, position, 0);
-}
-
-/** The branch leads to a call of the record in the record register in its own context; execution goes on at `back`. */
-export function coldCrossCall(branch: i32, back: i32, position: i32): void {
-  addPiece(PIECE_CROSS_CALL, branch, back, position, 0);
-}
-
-/** The branch leads to a look at the true length of shared memory `memory`; execution goes on at `back` if the access is in bounds. */
-export function coldBounds(branch: i32, back: i32, memory: i32, position: i32): void {
-  addPiece(PIECE_BOUNDS, branch, back, position, memory);
-}
-
-/** The branch leads to a tail call of the record in the record register in its own context. */
-export function coldCrossTailCall(branch: i32): void {
-  addPiece(PIECE_CROSS_TAIL_CALL, branch, 0, 0, 0);
-}
+import { type i32, load32 } from "./memory.ts";
 
 /** Writes all pieces. */
 export function emitCold(): void {
-  for (let piece: i32 = COLD; piece < next; piece += PIECE) {
+  for (let piece: i32 = layout.COLD; piece < next; piece += PIECE) {
     code.reserveCode(0);
     machine.patchBranch(load32(piece + 4), code.at);
     const a = load32(piece + 8);
@@ -86,6 +42,9 @@ export function emitCold(): void {
       case PIECE_CROSS_TAIL_CALL:
         dropFrame();
         machine.jumpToCrossRecord();
+        break;
+      case PIECE_VECTOR:
+        for (let word: i32 = 8; word < PIECE; word += 4) code.emit32(load32(piece + word));
         break;
     }
   }

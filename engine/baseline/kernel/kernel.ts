@@ -9,7 +9,8 @@
 import * as accesses from "./accesses.ts";
 import * as calls from "./calls.ts";
 import * as code from "./code.ts";
-import { beginCold, emitCold } from "./cold.ts";
+import { emitCold } from "./cold.ts";
+import { beginCold } from "./cold_pieces.ts";
 import { FEATURE_TYPED_FUNCTION_REFERENCES, OVERFLOW_ENTRY, TRAP_INTERRUPTED } from "./constants.ts";
 import * as control from "./control.ts";
 import { beginEpilogues, patchEpilogues } from "./epilogue.ts";
@@ -25,6 +26,7 @@ import * as reader from "./reader.ts";
 import { index, index2, instructionOffset } from "./reader.ts";
 import * as storage from "./storage.ts";
 import * as types from "./types.ts";
+import * as vectors from "./vectors.ts";
 import { bankOf, BOTTOM, I32, I64, isRef, V128 } from "./types.ts";
 
 /** Locals of one function, parameters not counted (wasm/limits.ts). */
@@ -385,7 +387,49 @@ function emitSimple(row: i32, result: i32): void {
     case op.KIND_NOP:
       return;
   }
-  emitAtomic(row, operation, result);
+  if (load8(row + layout.ROW_KIND) >= op.KIND_VECTOR) emitVector(row, operation);
+  else emitAtomic(row, operation, result);
+}
+
+function emitVector(row: i32, operation: i32): void {
+  const width = load8(row + layout.ROW_WIDTH);
+  const shape = load8(row + layout.ROW_SHAPE);
+  switch (load8(row + layout.ROW_KIND)) {
+    case op.KIND_VECTOR:
+      vectors.emitVector(operation, shape, load8(row + layout.ROW_OPERANDS));
+      return;
+    case op.KIND_VECTOR_SHIFT:
+      vectors.emitVectorShift(operation, shape);
+      return;
+    case op.KIND_VECTOR_TEST:
+      vectors.emitVectorTest(operation, shape);
+      return;
+    case op.KIND_SPLAT:
+      vectors.emitSplat(shape);
+      return;
+    case op.KIND_EXTRACT_LANE:
+      vectors.emitExtractLane(shape, operation);
+      return;
+    case op.KIND_REPLACE_LANE:
+      vectors.emitReplaceLane(shape);
+      return;
+    case op.KIND_SHUFFLE:
+      vectors.emitShuffle();
+      return;
+    case op.KIND_CONST128:
+      vectors.emitConstant();
+      return;
+    case op.KIND_VECTOR_LOAD:
+      vectors.emitVectorLoad(operation, shape, width);
+      return;
+    case op.KIND_LOAD_LANE:
+      vectors.emitLoadLane(shape, width);
+      return;
+    case op.KIND_STORE_LANE:
+      vectors.emitStoreLane(shape, width);
+      return;
+  }
+  reader.stop(operation);
 }
 
 function emitAtomic(row: i32, operation: i32, result: i32): void {

@@ -138,7 +138,6 @@ export const STATUS_DONE: i32 = 0;
 export const STATUS_INVALID: i32 = 1;
 export const STATUS_TOO_LARGE: i32 = 2;
 export const STATUS_EXCEPTIONS: i32 = 4;
-export const STATUS_SIMD: i32 = 5;
 export const STATUS_GC: i32 = 8;
 export const STATUS_CPU: i32 = 9;
 /** Not a result: the output is full, and the body is to be compiled again. */
@@ -163,8 +162,8 @@ export const ROW_CHECKS: i32 = 10;
 export const ROW_LANES: i32 = 11;
 /** How the immediates are read: up to six steps of 5 bits. */
 export const ROW_PLAN: i32 = 12;
-/** 1 + id of the row, which is at 16. */
-export const ROW_STATUS: i32 = 16;
+/** Shape of the lanes of a vector instruction. */
+export const ROW_SHAPE: i32 = 16;
 
 export const SPECIAL: i32 = 255;
 export const CHECK_MEMARG: i32 = 1;

@@ -59,9 +59,11 @@ import {
 } from "./layout.ts";
 import { type i32, load32, trailingZeros } from "./memory.ts";
 import * as op from "./operations.ts";
-import { coldTrapAt } from "./cold.ts";
+import { coldTrapAt } from "./cold_pieces.ts";
 import { stop } from "./reader.ts";
 import { bankOf, F32, F64, I32, isWide, V128 } from "./types.ts";
+
+export * from "./vectors_x64.ts";
 
 const RAX: i32 = 0;
 const RCX: i32 = 1;
@@ -640,7 +642,7 @@ function scalar(double: i32, opcode: i32): i32 {
 }
 
 /** opcode d, [constant] */
-function withShared(opcode: i32, d: i32, offset: i32): void {
+export function withShared(opcode: i32, d: i32, offset: i32): void {
   rip(opcode, 0, d);
   code.relocation(RELOC_IMAGE, load32(H_CONSTANTS) + offset);
 }
@@ -961,9 +963,9 @@ export function zeroExtend(d: i32): void {
 }
 
 /** What the next access's operand is: base, index register and displacement. */
-let accessBase: i32 = RBX;
-let accessIndex: i32 = 0;
-let accessOffset: i32 = 0;
+export let accessBase: i32 = RBX;
+export let accessIndex: i32 = 0;
+export let accessOffset: i32 = 0;
 
 /** Prepares the operand of an access of memory 0 at address + (low, high). */
 export function prepareAccess(address: i32, low: i32, high: i32): void {

@@ -155,7 +155,7 @@ export function pinLocals(bank: i32): void {
     const last = LOCALS + localCount * LOCAL;
     for (let at: i32 = LOCALS; at < last; at += LOCAL) {
       const type = load32(at + LOCAL_TYPE);
-      if (load32(at + LOCAL_USES) > most && type !== V128 && bankOf(type) === bank) {
+      if (load32(at + LOCAL_USES) > most && bankOf(type) === bank) {
         most = load32(at + LOCAL_USES);
         best = at;
       }
@@ -544,6 +544,28 @@ export function destination(bank: i32, a: i32, b: i32): i32 {
   if (first !== machine.NO_REGISTER) return first;
   const second = temporaryOf(b, bank);
   return second !== machine.NO_REGISTER ? second : allocate(bank);
+}
+
+/** A register for a result that none of the operands' registers x, y, z may be: that of the local which the next instruction sets, or another. */
+export function freshDestination(bank: i32, x: i32, y: i32, z: i32): i32 {
+  const pin = nextLocalPin(bank);
+  return pin !== machine.NO_REGISTER && pin !== x && pin !== y && pin !== z ? pin : allocate(bank);
+}
+
+/**
+ * A register for the result of an operation that changes its first operand, a popped entry in register x: that of the local which the next instruction
+ * sets, x if it is a temporary one, or another; not y. The entry is released.
+ */
+export function tiedDestination(entry: i32, x: i32, y: i32): i32 {
+  const pin = nextLocalPin(x >> 5);
+  if (pin !== machine.NO_REGISTER && pin !== y) {
+    release(entry);
+    return pin;
+  }
+  if (isTemporary(x) && x !== y) return x;
+  const register = allocate(x >> 5);
+  release(entry);
+  return register;
 }
 
 function temporaryOf(entry: i32, bank: i32): i32 {

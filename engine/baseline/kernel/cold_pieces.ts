@@ -1,0 +1,66 @@
+/**
+ * Pieces of out-of-line code that a body has asked for so far (cold.ts writes them), in that order. In: branches that are practically never taken, and
+ * references to constants. Out: rows at COLD.
+ */
+import { COLD, COLD_END, STATUS_TOO_LARGE } from "./layout.ts";
+import { type i32, store32 } from "./memory.ts";
+import { stop } from "./reader.ts";
+
+// A piece: what it is, address of the branch to it, and four words.
+export const PIECE: i32 = 24;
+/** Calls the trap stub: trap code, position. */
+export const PIECE_TRAP: i32 = 0;
+/** Calls a record of another instance: address to go on at, position. */
+export const PIECE_CROSS_CALL: i32 = 1;
+/** An access is behind the known length of a shared memory: address to go on at, position, memory. */
+export const PIECE_BOUNDS: i32 = 2;
+/** Makes a tail call of a record of another instance. */
+export const PIECE_CROSS_TAIL_CALL: i32 = 3;
+/** Not code but data: four words of a vector. */
+export const PIECE_VECTOR: i32 = 4;
+
+/** Address behind the last piece. */
+export let next: i32 = COLD;
+
+export function beginCold(): void {
+  next = COLD;
+}
+
+function addPiece(kind: i32, branch: i32, a: i32, b: i32, c: i32, d: i32): void {
+  if (next + PIECE > COLD_END) {
+    stop(STATUS_TOO_LARGE);
+    return;
+  }
+  store32(next, kind);
+  store32(next + 4, branch);
+  store32(next + 8, a);
+  store32(next + 12, b);
+  store32(next + 16, c);
+  store32(next + 20, d);
+  next = next + PIECE;
+}
+
+/** The branch whose displacement is at `branch` leads to a trap. */
+export function coldTrapAt(branch: i32, trap: i32, position: i32): void {
+  addPiece(PIECE_TRAP, branch, trap, position, 0, 0);
+}
+
+/** The branch leads to a call of the record in the record register in its own context; execution goes on at `back`. */
+export function coldCrossCall(branch: i32, back: i32, position: i32): void {
+  addPiece(PIECE_CROSS_CALL, branch, back, position, 0, 0);
+}
+
+/** The branch leads to a look at the true length of shared memory `memory`; execution goes on at `back` if the access is in bounds. */
+export function coldBounds(branch: i32, back: i32, memory: i32, position: i32): void {
+  addPiece(PIECE_BOUNDS, branch, back, position, memory, 0);
+}
+
+/** The branch leads to a tail call of the record in the record register in its own context. */
+export function coldCrossTailCall(branch: i32): void {
+  addPiece(PIECE_CROSS_TAIL_CALL, branch, 0, 0, 0, 0);
+}
+
+/** The displacement at `branch` leads to a vector of these words. */
+export function coldVector(branch: i32, w0: i32, w1: i32, w2: i32, w3: i32): void {
+  addPiece(PIECE_VECTOR, branch, w0, w1, w2, w3);
+}
