@@ -1,16 +1,16 @@
 /**
- * The limits of the running call, for host functions that may block or do work in proportion to their arguments. Out: the deadline,
- * the trap that ends the call at it, and a way to charge fuel. Invariant: outside of calls there is no deadline, and fuel is never
- * short.
+ * The limits of the running call, for host functions that block or do work proportional to their arguments. Out: the
+ * deadline, the trap for passing it, and a function that charges fuel. Invariant: outside of calls there is no
+ * deadline, and fuel is unlimited.
  */
 import { THREAD } from "../abi/context_layout.ts";
 import { TRAP, TRAP_MESSAGES } from "../traps.ts";
 import { realmStore } from "./realm_store.ts";
 
-/** Bytes per unit of fuel, as of bulk instructions. */
+/** Bytes per unit of fuel, as for bulk instructions. */
 const BYTES_PER_FUEL = 64;
 
-/** The deadline of the call that runs now, on the clock of performance.now(); Infinity for none. */
+/** The deadline of the running call, on the clock of performance.now(); Infinity if it has none. */
 export function callDeadline(): number {
   return realmStore().thread.deadline;
 }
@@ -20,7 +20,9 @@ export function interruptedCall(): Error {
   return realmStore().trapInBuiltin(TRAP_MESSAGES[TRAP.INTERRUPTED]);
 }
 
-/** Charges the fuel of `bytes` moved by a host function. Throws the trap, and charges nothing, when there is too little. */
+/**
+ * Charges the fuel for `bytes` moved by a host function. If there is too little, charges nothing and throws the trap.
+ */
 export function chargeBytes(bytes: number): void {
   const store = realmStore();
   const { i64 } = store.thread.state;

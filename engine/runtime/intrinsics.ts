@@ -1,7 +1,7 @@
 /**
- * Makes machine code of our own callable, which comes from modules in text whose memory is the whole address space. In: their compiled modules. Out: instances,
- * and one function per export, which runs while other compiled code is parked or none is there: on a stack of its own, so that it needs no
- * room on the guest stack, and past everything that calls of programs are subject to.
+ * Instantiates intrinsic modules, whose memory is the whole address space. In: their compiled modules. Out: instances,
+ * and a function per export, which can be called while other compiled code is parked or none is running. Such a call
+ * uses a separate stack and is exempt from the limits of programs' calls.
  */
 import { CONTEXT, MEMORY, RECORD, STATUS, THREAD } from "../abi/context_layout.ts";
 import { Bug } from "../errors.ts";
@@ -19,16 +19,19 @@ import { STRING_FUNCTIONS, type StringCode } from "./strings/string_builtins.ts"
 const STACK_BYTES = 1 << 16;
 /** Bytes at the end of the stack that functions may use without a check. */
 const SLACK_BYTES = 4096;
-/** What the whole address space ends below. */
+/** The size of the address space in bytes. */
 const SPACE_BYTES = 2 ** 47;
 
-/** The collector, with the control area at address `control`. */
+/** Instantiates the garbage collector with its control area at address `control`. */
 export function collectorCode(store: Store, module: CompiledModule, control: number): CollectorCode {
-  const instance = ownInstance(store, module, { collector: { control: BigInt(control) } });
+  const instance = intrinsicInstance(store, module, { collector: { control: BigInt(control) } });
   return callables(instance, COLLECTOR_FUNCTIONS);
 }
 
-/** The builtins for strings, with the control area at address `control`; `services` do what the machine code leaves to the runtime. */
+/**
+ * Instantiates the string builtins with their control area at address `control`; `services` handle the cases that the
+ * machine code leaves to the runtime.
+ */
 export function stringCode(
   store: Store,
   module: CompiledModule,
@@ -36,19 +39,19 @@ export function stringCode(
   services: (name: StringBuiltin) => HostService,
 ): StringCode {
   const imports = { runtime: { ...STRING_FUNCTIONS, control: BigInt(control) } };
-  // The builtins run on the stack of who calls them: other code has an instance of its own.
-  const builtins = ownInstance(store, module, imports);
+  // The builtins run on their caller's stack; `sweep` runs on a separate stack and needs a separate instance.
+  const builtins = intrinsicInstance(store, module, imports);
   STRING_BUILTIN_NAMES.forEach((name, index) => builtins.hostServices[index] = services(name));
   const records = Object.fromEntries(STRING_BUILTIN_NAMES.map((name) => {
     const { code, context } = addressesOf(builtins, name);
     return [name, { code, context }];
   }));
-  const { sweep } = callables(ownInstance(store, module, imports), ["sweep"]);
+  const { sweep } = callables(intrinsicInstance(store, module, imports), ["sweep"]);
   return { records: records as StringCode["records"], sweep, owner: builtins };
 }
 
-/** An instance that has the whole address space as its memory, and that programs do not see. */
-function ownInstance(store: Store, module: CompiledModule, imports: Imports): Instance {
+/** Creates an instance whose memory is the whole address space and which programs do not see. */
+function intrinsicInstance(store: Store, module: CompiledModule, imports: Imports): Instance {
   const instance = instantiate(store, module, imports);
   store.openInstances--;
   const { region, block } = instance;
@@ -58,7 +61,7 @@ function ownInstance(store: Store, module: CompiledModule, imports: Imports): In
   return instance;
 }
 
-/** Index of an exported function, address of its record, and what that says. */
+/** The index of an exported function, the address of its record, and the addresses in the record. */
 function addressesOf(instance: Instance, name: string) {
   const { region, module } = instance;
   const { index } = module.valid.exports.find((entry) => entry.name === name)!;
@@ -71,7 +74,7 @@ function addressesOf(instance: Instance, name: string) {
   };
 }
 
-/** Functions that call the exports `names`. */
+/** Creates functions that call the exports `names`. */
 function callables<Name extends string>(instance: Instance, names: readonly Name[]): Record<Name, () => number> {
   const { module, region, block, store: { thread } } = instance;
   const { state, host } = thread;
@@ -91,15 +94,15 @@ function callables<Name extends string>(instance: Instance, names: readonly Name
       const status = thread.call();
       state.setWord(THREAD.GUEST_SP, guest);
       if (status !== STATUS.DONE) {
-        throw new Bug(`Code of our own failed in ${name}: ${thread.services.trapError().message}`);
+        throw new Bug(`Intrinsic ${name} failed: ${thread.services.trapError().message}`);
       }
       return state.i32[THREAD.SLOTS >> 2]!;
     };
   };
   const calls = Object.fromEntries(names.map((name) => [name, callable(name)])) as Record<Name, () => number>;
-  KEPT.set(calls, instance);
+  OWNERS.set(calls, instance);
   return calls;
 }
 
-/** The instance behind some functions. */
-const KEPT = new WeakMap<object, unknown>();
+/** Keeps the instance alive as long as its functions. */
+const OWNERS = new WeakMap<object, unknown>();

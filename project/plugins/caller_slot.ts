@@ -72,7 +72,7 @@ export class CallerSlot {
         throw new TrapError("the caller's memory has no guard pages, which the plugin was compiled for");
       }
       // What has the memory must keep it while the plugin may run, and say when it moves.
-      for (const user of memory.users()) (user as RuntimeInstance).lent = true;
+      for (const user of memory.users()) (user as RuntimeInstance).isShared = true;
       memory.addUser(instance);
       this.#known.add(memory);
     }

@@ -209,7 +209,7 @@ Deno.test("growth fails by limits only, threads are refused", () => {
   };
   host.protect = host.reserve = refuse;
   try {
-    assert.throws(() => huge.call({}, "m"), /a limit allows what the system does not have/);
+    assert.throws(() => huge.call({}, "m"), /the limit allows more than the system has/);
   } finally {
     host.protect = protect;
     host.reserve = reserve;

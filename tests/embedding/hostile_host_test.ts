@@ -98,7 +98,7 @@ for (const bounds of ["guard", "explicit"] as const) {
   run("a host function that closes or resets its own instance", () => {
     const deeds: ((instance: Instance) => void)[] = [
       (instance) => instance.close(),
-      (instance) => assert.throws(() => instance.reset(), /not at rest/),
+      (instance) => assert.throws(() => instance.reset(), /not idle/),
       (instance) => {
         instance.close();
         throw new Error("and throws");

@@ -75,7 +75,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.equal(user.call({}, "second", far), 4);
     tableUser.call({}, "go");
     assert.equal(outcomes.length, 3);
-    for (const outcome of outcomes) assert.match(outcome, /not at rest: a call of another/);
+    for (const outcome of outcomes) assert.match(outcome, /not idle: a call of another/);
     owner.reset();
     for (const name of ["first", "second"]) {
       assert.throws(() => user.call({}, name, far), (e) => /out of bounds/.test((e as TrapError).message));

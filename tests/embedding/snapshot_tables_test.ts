@@ -49,7 +49,7 @@ for (const bounds of ["guard", "explicit"] as const) {
       ) {
         assert.throws(
           () => same.restore(withContent(snapshot, content)),
-          (e) => e instanceof WaftError && /table 0 is not what the module makes it/.test(e.message),
+          (e) => e instanceof WaftError && /table 0 differs from its initial contents/.test(e.message),
         );
       }
     }

@@ -70,7 +70,7 @@ Deno.test("an instance with a shared memory of its own is neither reset nor save
 
 Deno.test("what is no token, or cannot be shared, is refused", () => {
   throws(() => host.memory(1).share(), /Only a shared memory/);
-  throws(() => host.sharedMemory(1, undefined as unknown as number), /needs a maximum/);
+  throws(() => host.sharedMemory(1, undefined as unknown as number), /requires a maximum/);
   for (const token of [{}, null, { waft: "memory" }, { waft: "module", count: 1 }]) {
     throws(() => Memory.fromShared(token as unknown as SharedMemoryToken), TypeError);
     throws(() => Module.fromShared(token as unknown as SharedModuleToken), TypeError);
@@ -198,5 +198,5 @@ Deno.test("a module that its maker has let go lives on in a Worker, and ends wit
   member.terminate();
   // Whoever asks when nobody has it any more is told so.
   users[0] = 0;
-  throws(() => Module.fromShared(token), /is gone/);
+  throws(() => Module.fromShared(token), /has been released/);
 });

@@ -1,6 +1,7 @@
 /**
- * CompiledModule: everything about a module that its instances share: validated module, machine code placed in memory, the
- * layout of its VM contexts, prepared constant expressions, closed types of imports and exports.
+ * A compiled module: the parts of a module that its instances share. In: the validated module, its machine code placed
+ * in memory, and the description of the code. Out: also the prepared constant expressions and the closed types of
+ * imports and exports.
  */
 import type { ContextLayout } from "../../abi/context_layout.ts";
 import type { SourcePlace } from "../../errors.ts";
@@ -30,13 +31,13 @@ export class CompiledModule implements ImageOwner {
   readonly layout: ContextLayout;
   readonly image: CodeImage;
   readonly explicitBounds: boolean;
-  /** Does its code poll for deadlines? */
+  /** True if the code polls for deadlines. */
   readonly interruptible: boolean;
-  /** Does its code charge fuel? */
+  /** True if the code charges fuel. */
   readonly fuel: boolean;
-  /** Does it leave nothing to the machine? Then its calls count the depth, and memories fail to grow by limits only. */
+  /** True if the code is deterministic: calls count the depth, and memories fail to grow only by limits. */
   readonly deterministic: boolean;
-  /** Signature id per function index, imports included: names thunks. */
+  /** Signature id per function index, imports included; selects thunks. */
   readonly signatureIds: Int32Array;
   readonly funcTypes: readonly FuncType[];
   readonly globalTypes: readonly GlobalType[];
@@ -46,17 +47,23 @@ export class CompiledModule implements ImageOwner {
   #lines: DebugLines | undefined;
   #codeStart = 0;
   #datas: readonly PreparedData[] | undefined;
-  /** Where a byte of the binary form comes from: in the text of modules from text, else in the source that DWARF names. */
+  /**
+   * The source location of an offset in the binary form: in the text of a module in text form, otherwise in the source
+   * that DWARF names.
+   */
   readonly placeOf: (offset: number) => SourcePlace | undefined;
-  /** Where the content of the code section begins in the binary form, when `valid` holds only its metadata (artifact/module_metadata.ts). */
+  /**
+   * The offset of the code section's contents in the binary form, if `valid` holds only the module metadata
+   * (artifact/module_metadata.ts).
+   */
   readonly codeOffset: number | undefined;
   readonly #inlineSites: InlineSites | (() => InlineSites);
   #inlineSitesRead: InlineSites | undefined;
-  /** Who else uses the image. */
+  /** The references of all realms to the image. */
   readonly references: ImageReferences;
   #exportNames: Map<number, string> | undefined;
   #exportsByName: Map<string, Export> | undefined;
-  /** Is it one of our own, whose frames programs do not see? */
+  /** True for intrinsic modules, whose frames programs do not see. */
   internal = false;
 
   constructor(
@@ -66,7 +73,7 @@ export class CompiledModule implements ImageOwner {
       image: CodeImage;
       inlineSites: InlineSites | (() => InlineSites);
       codeOffset?: number;
-      /** Of an image that another realm has placed. */
+      /** The references to an image that another realm placed. */
       references?: ImageReferences;
       placeOf?: (offset: number) => SourcePlace | undefined;
     },
@@ -110,7 +117,7 @@ export class CompiledModule implements ImageOwner {
     return this.valid.names.module;
   }
 
-  /** Line tables are read by the first trap. */
+  /** The location from the DWARF line tables, which the first trap reads. */
   #debugPlace(offset: number): SourcePlace | undefined {
     if (this.#lines === undefined) {
       const { customs, bytes } = this.valid;
@@ -130,18 +137,18 @@ export class CompiledModule implements ImageOwner {
     return this.inlineSitesByFunction.get(definedIndex) ?? [];
   }
 
-  /** The export called `name`. */
+  /** The export named `name`. */
   exportNamed(name: string): Export | undefined {
     this.#exportsByName ??= new Map(this.valid.exports.map((entry) => [entry.name, entry]));
     return this.#exportsByName.get(name);
   }
 
-  /** The description of its code. */
+  /** The description of the code. */
   get description(): CodeDescription {
     return describeCode({ ...this, inlineSites: this.inlineSitesByFunction });
   }
 
-  /** The name section's name, else an export's. */
+  /** The function's name from the name section, otherwise the name of an export. */
   funcName(funcIndex: number): string | undefined {
     const name = this.valid.names.funcs.get(funcIndex);
     if (name !== undefined) return name;

@@ -1,7 +1,8 @@
 /**
- * Constant expressions (specification, 3.3.10 and 4.6): evaluated in JavaScript when an instance is made, into 64-bit words as the cells of
- * globals and tables hold them. In: a valid expression in binary form. Nearly all are one constant, which is folded
- * once per module; the rest run on a small stack of bigints, of 128 bits for v128, which needs no arithmetic.
+ * Constant expressions (specification, 3.3.10 and 4.6), evaluated in JavaScript at instantiation. In: a valid
+ * expression in binary form. Out: a 64-bit word, as stored in the cells of globals and tables. Nearly all expressions
+ * are a single constant, which is folded once per module. The others are interpreted with a stack of bigints, 128 bits
+ * wide for v128, which needs no arithmetic.
  */
 import { Bug } from "../../errors.ts";
 import { CONSTANT, ConstantReader } from "../../wasm/constant_reader.ts";
@@ -15,17 +16,17 @@ export type ConstInit =
   | { kind: "func"; index: number }
   | { kind: "code"; expr: Expr };
 
-/** What evaluation needs of the instance under construction. */
+/** The parts of the instance under construction that evaluation uses. */
 export interface ConstEnv {
   globalWord(index: number): bigint;
-  /** The whole cell of a v128 global. */
+  /** All 16 bytes of the cell of a v128 global. */
   globalVector(index: number): Uint8Array;
   funcWord(index: number): bigint;
-  /** Objects of a type of the module: their addresses. Fields that are not given are zero. */
+  /** Creates an object of a type of the module and returns its address. Omitted fields are zero. */
   newStruct(typeIndex: number, fields?: readonly bigint[]): bigint;
   newArray(typeIndex: number, length: number, fill?: bigint): bigint;
   newFixedArray(typeIndex: number, elements: readonly bigint[]): bigint;
-  /** Number of fields of a structure type. */
+  /** The number of fields of a struct type. */
   fieldCount(typeIndex: number): number;
 }
 
@@ -49,7 +50,7 @@ export function prepareConst(expr: Expr): ConstInit {
   return { kind: "code", expr };
 }
 
-/** The expression's value as a word; not for v128. */
+/** Evaluates an expression to a word; not for v128. */
 export function evaluateConst(init: ConstInit, env: ConstEnv): bigint {
   switch (init.kind) {
     case "word":
@@ -65,7 +66,7 @@ export function evaluateConst(init: ConstInit, env: ConstEnv): bigint {
   }
 }
 
-/** 16 bytes as one number. */
+/** Packs 16 bytes into one number. */
 function vectorBits(bytes: Uint8Array): bigint {
   let bits = 0n;
   for (let k = 15; k >= 0; k--) bits = (bits << 8n) | BigInt(bytes[k]!);

@@ -1,4 +1,6 @@
-/** Finding the module of a code address. */
+/**
+ * Lookup of modules by code address.
+ */
 import { strictEqual } from "node:assert";
 import { test } from "node:test";
 import type { CompiledModule } from "./compiled_module.ts";
@@ -9,7 +11,7 @@ function imageAt(base: number, size: number): CompiledModule {
   return { image: { base, size, contains } } as unknown as CompiledModule;
 }
 
-test("an address is found in the image that holds it, whatever the order of coming", () => {
+test("an address is found in the image that contains it, in any order of insertion", () => {
   const map = new ModuleMap();
   const modules = new Map([5, 1, 9, 3, 7].map((k) => [k, imageAt(k * 4096, 100 + k)]));
   for (const module of modules.values()) map.add(module);
@@ -21,11 +23,11 @@ test("an address is found in the image that holds it, whatever the order of comi
   }
 });
 
-test("a module that took over an image is not dropped with its predecessor", () => {
+test("a module that reuses an image is not dropped with its predecessor", () => {
   const map = new ModuleMap();
   const [first, second] = [imageAt(4096, 64), imageAt(4096, 64)];
   map.add(first);
   map.add(second);
-  map.drop(4096); // what the first one's finalizer does
+  map.drop(4096); // as the first module's finalizer does
   strictEqual(map.moduleAt(4096), second);
 });

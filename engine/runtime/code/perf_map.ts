@@ -1,14 +1,14 @@
 /**
- * The map that `perf` reads to name code it finds no symbols for: `/tmp/perf-PID.map`, one line `start size name` per function (Linux,
- * tools/perf/Documentation/jit-interface.txt). In: a module whose code is placed. The file is only ever added to; code that goes away stays in it, and
- * what takes its place comes later, which is what perf goes by.
+ * The symbol map for `perf`, which names code without symbols: `/tmp/perf-PID.map`, one line `start size name` per
+ * function (Linux, tools/perf/Documentation/jit-interface.txt). In: a module whose code is placed. The file is
+ * append-only: entries of released code remain, and perf prefers the later entries of code that replaces it.
  *
- * /tmp belongs to everybody, so a file there that is a link or not the user's own is left alone.
+ * /tmp is world-writable, so a file there that is a link or is not owned by the user is refused.
  */
 import { nodeModule } from "../../host/process.ts";
 import type { CompiledModule } from "./compiled_module.ts";
 
-/** Adds the functions of `module` to the map of this process. Throws an Error when the file cannot be written. */
+/** Appends the functions of `module` to the map of this process. Throws an Error if the file cannot be written. */
 export function addToPerfMap(module: CompiledModule, path: string = `/tmp/perf-${process.pid}.map`): void {
   const { closeSync, constants, fstatSync, openSync, writeSync } = nodeModule("node:fs");
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NOFOLLOW |
@@ -18,7 +18,7 @@ export function addToPerfMap(module: CompiledModule, path: string = `/tmp/perf-$
     const facts = fstatSync(file);
     const user = process.geteuid?.();
     if (!facts.isFile() || (user !== undefined && facts.uid !== user)) {
-      throw new Error(`${path} is not this user's own file`);
+      throw new Error(`${path} is not a regular file owned by this user`);
     }
     const bytes = new TextEncoder().encode(perfMapLines(module));
     for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at, bytes.length - at);
@@ -27,7 +27,7 @@ export function addToPerfMap(module: CompiledModule, path: string = `/tmp/perf-$
   }
 }
 
-/** A line per function; names cannot break it. */
+/** One line per function; names are escaped so that they cannot break a line. */
 function perfMapLines(module: CompiledModule): string {
   const { base, tables: { functionStart, functionEnd } } = module.image;
   const prefix = module.moduleName === undefined ? "wasm" : `wasm:${module.moduleName}`;

@@ -1,5 +1,5 @@
 /**
- * The map for perf: a line per function, no file of others.
+ * The perf map: one line per function; unsafe files are refused.
  */
 import assert from "node:assert/strict";
 import { lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { addToPerfMap } from "./perf_map.ts";
 
 const TEXT = `(module $shop (import "a" "b" (func)) (func $first) (func (export "two\\nlines") (param i32)) (func))`;
 
-Deno.test("each function has a line with its place and its name", () => {
+Deno.test("each function has a line with its address, size and name", () => {
   const path = `/tmp/perf-${process.pid}.map`;
   rmSync(path, { force: true });
   try {
@@ -32,7 +32,7 @@ Deno.test("each function has a line with its place and its name", () => {
   }
 });
 
-Deno.test("a link is not followed", () => {
+Deno.test("a symbolic link is refused", () => {
   const folder = mkdtempSync(join(tmpdir(), "waft-perf-"));
   try {
     writeFileSync(join(folder, "target"), "");

@@ -1,17 +1,17 @@
 /**
- * The captured state of an instance at rest, as data: everything that the instance defines itself, that is memories,
- * tables, globals and dropped segments. In: a record made by instance_state.ts or read from a snapshot.
+ * The captured state of an idle instance, as data: its defined memories, tables, globals and dropped segments. In: a
+ * record made by instance_state.ts or read from a snapshot.
  */
 import { isRef } from "../../wasm/types.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 
-/** What `captureState` returns. */
+/** The state of everything that an instance defines; imports are not part of it. */
 export interface InstanceState {
-  /** By own memory: its length, and what in it is not 0, in runs (one alone where it was captured). */
+  /** Per defined memory: its length in pages, and its nonzero contents in runs (a single run in a captured state). */
   readonly memories: readonly { pages: number; runs: readonly { at: number; bytes: Uint8Array }[] }[];
-  /** By own table: its words. */
+  /** Per defined table: its words. */
   readonly tables: readonly Float64Array[];
-  /** 16 bytes for each own global. */
+  /** 16 bytes per defined global. */
   readonly globals: Uint8Array;
   readonly droppedElems: readonly number[];
   readonly droppedDatas: readonly number[];

@@ -1,6 +1,6 @@
 /**
- * Tables and globals as JavaScript sees them: thin objects over the runtime's own that convert values at the boundary. One object per table or
- * global, so that identity holds across exports and imports.
+ * Tables and globals as JavaScript sees them: wrappers around the runtime's tables and globals that convert values at
+ * the boundary. Invariant: one wrapper per table or global, so that identity is preserved across exports and imports.
  */
 import {
   EXTERNREF,
@@ -24,12 +24,12 @@ import type { Store } from "./store.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
 import { defaultValue, readValue, type ReferenceBoundary, writeValue } from "../boundary/values.ts";
 
-/** Key under which an external object holds the runtime's object. */
+/** Property key of the runtime's object in a wrapper. */
 export const EXTERN: unique symbol = Symbol("waft.extern");
 
 const OBJECTS = new WeakMap<object, ExternTable | ExternGlobal>();
 
-/** Types that a host may name. */
+/** The value types that a host can name. */
 const TYPES: Readonly<Record<string, ValType>> = {
   i32: I32,
   i64: I64,
@@ -47,20 +47,22 @@ const TYPES: Readonly<Record<string, ValType>> = {
 
 function typeNamed(name: string): ValType {
   const type = Object.hasOwn(TYPES, name) ? TYPES[name] : undefined;
-  if (type === undefined) throw new TypeError(`"${name}" is not one of ${Object.keys(TYPES).join(", ")}`);
+  if (type === undefined) {
+    throw new TypeError(`Unknown value type "${name}": expected one of ${Object.keys(TYPES).join(", ")}`);
+  }
   return type;
 }
 
-function limits(initial: number, maximum: number | undefined, most: number, mostMaximum: number) {
+function limits(initial: number, maximum: number | undefined, maxInitial: number, maxMaximum: number) {
   for (const n of maximum === undefined ? [initial] : [initial, maximum]) {
     if (!Number.isInteger(n) || n < 0) throw new TypeError(`A size must be a non-negative integer, not ${inWords(n)}`);
   }
-  if (initial > most) throw new RangeError(`Initial size ${initial} is larger than ${most}`);
-  if (maximum !== undefined && maximum > mostMaximum) {
-    throw new RangeError(`Maximum ${maximum} is larger than ${mostMaximum}`);
+  if (initial > maxInitial) throw new RangeError(`The initial size ${initial} exceeds the limit of ${maxInitial}`);
+  if (maximum !== undefined && maximum > maxMaximum) {
+    throw new RangeError(`The maximum ${maximum} exceeds the limit of ${maxMaximum}`);
   }
   if (maximum !== undefined && maximum < initial) {
-    throw new RangeError(`Maximum ${maximum} is less than initial ${initial}`);
+    throw new RangeError(`The maximum ${maximum} is less than the initial size ${initial}`);
   }
   return { address: I32, min: BigInt(initial), ...(maximum === undefined ? {} : { max: BigInt(maximum) }) };
 }
@@ -78,7 +80,7 @@ export class ExternTable {
   }
 
   /**
-   * The object of a runtime table.
+   * The wrapper of a runtime table.
    *
    * @internal
    */
@@ -106,32 +108,38 @@ export class ExternTable {
     guarded: boolean,
     shared: boolean = false,
   ): Memory {
-    if (shared && maximum === undefined) throw new TypeError("A shared memory needs a maximum");
+    if (shared && maximum === undefined) throw new TypeError("A shared memory requires a maximum");
     return new Memory(store.thread.host, { limits: limits(initial, maximum, 0x10000, 0x10000), shared }, { guarded });
   }
 
-  /** Number of elements. */
+  /** The number of elements. */
   get length(): number {
     return this[EXTERN].length;
   }
 
-  /** The element at `index`. Throws RangeError when there is none. */
+  /** Returns the element at `index`. Throws RangeError if the index is out of bounds. */
   get(index: number): unknown {
     const table = this[EXTERN];
     this.#check(index);
     return this.#store.fromWord(table.get(index), table.type.element, table);
   }
 
-  /** Sets the element at `index`; throws RangeError for an index, TypeError for a value that does not fit. */
+  /**
+   * Sets the element at `index`. Throws RangeError if the index is out of bounds, TypeError if the value does not have
+   * the element type.
+   */
   set(index: number, value: unknown): void {
     this.#check(index);
     this[EXTERN].set(index, this.#word(value));
   }
 
-  /** Grows by `delta` elements and returns the old length. Throws RangeError when that cannot be. */
+  /**
+   * Grows the table by `delta` elements with the given value. Returns the previous length. Throws TypeError unless
+   * `delta` is a non-negative integer and the value has the element type, RangeError if the table cannot grow that far.
+   */
   grow(delta: number, value: unknown = null): number {
     if (!Number.isInteger(delta) || delta < 0) {
-      throw new TypeError(`A size must be a non-negative integer, not ${inWords(delta)}`);
+      throw new TypeError(`The number of elements to grow by must be a non-negative integer, not ${inWords(delta)}`);
     }
     const old = this[EXTERN].grow(delta, this.#word(value));
     if (old < 0) throw new RangeError(`The table cannot grow by ${delta} elements`);
@@ -147,7 +155,7 @@ export class ExternTable {
 
   #check(index: number): void {
     if (!Number.isInteger(index) || index < 0 || index >= this.length) {
-      throw new RangeError(`Index ${inWords(index)} is not in a table of ${this.length} elements`);
+      throw new RangeError(`Index ${inWords(index)} is out of bounds: the table has ${this.length} elements`);
     }
   }
 }
@@ -168,7 +176,7 @@ export class ExternGlobal {
   }
 
   /**
-   * The object of a runtime global.
+   * The wrapper of a runtime global.
    *
    * @internal
    */
@@ -180,7 +188,7 @@ export class ExternGlobal {
   static make(store: Store, typeName: string, mutable: boolean, value: unknown): ExternGlobal {
     const type = typeNamed(typeName);
     if (typeof mutable !== "boolean") {
-      throw new TypeError(`A global is mutable or not: true or false, not ${inWords(mutable)}`);
+      throw new TypeError(`The mutability of a global must be true or false, not ${inWords(mutable)}`);
     }
     const block = store.thread.contexts.allocate(16);
     const initial = value === undefined ? defaultValue(type) : value;
@@ -191,18 +199,18 @@ export class ExternGlobal {
     return made;
   }
 
-  /** Its type in the text format's words, `mut` before it if it is mutable. */
+  /** The type in the notation of the text format, prefixed with `mut ` if the global is mutable. */
   get type(): string {
     return `${this[EXTERN].type.mutable ? "mut " : ""}${valTypeName(this[EXTERN].type.type)}`;
   }
 
-  /** Its value: a number, a bigint for an i64, or a reference. */
+  /** The value: a number, a bigint for an i64, or a reference. Reading throws TypeError for a v128. */
   get value(): unknown {
     const { region, offset, type } = this[EXTERN];
     return readValue(region, offset, type.type, this.#boundary);
   }
 
-  /** Throws TypeError when the global is immutable or the value does not fit. */
+  /** Throws TypeError if the global is immutable or the value does not have its type. */
   set value(value: unknown) {
     const { region, offset, type } = this[EXTERN];
     if (!type.mutable) throw new TypeError("The global is immutable");

@@ -1,31 +1,31 @@
 /**
- * Functions at the boundary: the JavaScript function that stands for a wasm function ("exported function" of the JavaScript
- * API), and what the runtime remembers of it.
+ * Exported functions: the JavaScript functions that represent wasm functions ("exported function" of the JavaScript
+ * API), and the runtime's record of each.
  */
 import type { FuncType } from "../../wasm/types.ts";
 
-/** What stands behind an exported function. */
+/** The wasm function of an exported function. */
 export interface FuncInfo {
-  /** The Instance in whose VM context the function runs (instance.ts: instanceOf). */
+  /** The Instance whose VM context the function uses (instance.ts: instanceOf). */
   owner: object;
-  /** Its index there. */
+  /** The function index in that instance. */
   funcIndex: number;
-  /** Address of its function record. */
+  /** The address of the function record. */
   record: number;
-  /** Its type, closed. */
+  /** The function type, closed. */
   type: FuncType;
-  /** Canonical id of its type. */
+  /** The canonical id of the type. */
   typeId: number;
 }
 
 const INFOS = new WeakMap<object, FuncInfo>();
 
-/** What stands behind `value` when it is an exported function of ours. */
+/** The wasm function that `value` represents; undefined if `value` is not an exported function. */
 export function funcInfo(value: unknown): FuncInfo | undefined {
   return typeof value === "function" ? INFOS.get(value) : undefined;
 }
 
-/** Declares `fn` to be the exported function of `info`. */
+/** Registers `fn` as the exported function of `info`. */
 export function registerFunc(fn: (...args: unknown[]) => unknown, info: FuncInfo): void {
   Object.defineProperty(fn, "name", { value: String(info.funcIndex), configurable: true });
   Object.defineProperty(fn, "length", { value: info.type.params.length, configurable: true });

@@ -1,6 +1,6 @@
 /**
- * Global instances (specification, 4.2.9): a 16-byte cell outside the JavaScript heap, which lies in the VM context of the
- * instance that defines the global, or in a block of its own when the host made it.
+ * Global instances (specification, 4.2.9): a 16-byte cell outside the JavaScript heap, in the VM context of the
+ * instance that defines the global, or in a separate block if the host created it.
  */
 import type { Sharer } from "../../gc/references.ts";
 import { type GlobalType, isRef } from "../../wasm/types.ts";
@@ -8,11 +8,11 @@ import { funcInfo } from "./func.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 
 export class Global {
-  /** Its type, closed (wasm/subtype.ts). */
+  /** The type, closed (wasm/subtype.ts). */
   readonly type: GlobalType;
   readonly region: NativeRegion;
   readonly offset: number;
-  /** What keeps the cell alive. */
+  /** The owner of the cell, which it keeps alive. */
   readonly owner: unknown;
 
   constructor(type: GlobalType, region: NativeRegion, offset: number, owner: unknown) {
@@ -22,29 +22,29 @@ export class Global {
     this.owner = owner;
   }
 
-  /** Marks the reference that it holds, if any. */
+  /** Marks the reference in the cell, if there is one. */
   markReferences(mark: (word: number) => void): void {
     if (!isRef(this.type.type)) return;
     const word = this.region.word(this.offset);
     if (word !== 0) mark(word);
   }
 
-  /** The same for the collected heap. */
+  /** Visits the reference in the cell, for the garbage-collected heap. */
   visitReferences(_range: unknown, word: (word: number) => void): void {
     this.markReferences(word);
   }
 
   keepAlive(other: Sharer): void {
-    this.#kept.add(other);
+    this.#retained.add(other);
   }
-  readonly #kept: Set<Sharer> = new Set();
+  readonly #retained: Set<Sharer> = new Set();
 
-  /** Keeps the instance of a function alive that was just stored. */
+  /** Keeps the instance of a function alive after the function was stored in the global. */
   keepOwner(value: unknown): void {
     const info = funcInfo(value);
-    this.#keep = info?.owner;
+    this.#funcOwner = info?.owner;
   }
-  #keep: unknown;
+  #funcOwner: unknown;
 
   get address(): number {
     return this.region.address + this.offset;

@@ -1,13 +1,13 @@
 /**
- * What a module prescribes for the state that its instances define: initial values of globals and tables, active segments (specification,
- * 4.7.2, steps after allocation). In: an instance whose own memories and tables are empty. `rebuild` does for an instance at rest what
- * instantiation did, except for what it imports.
+ * The initial state that a module specifies for its instances: values of globals and tables, and active segments
+ * (specification, 4.7.2, steps after allocation). In: an instance whose defined memories and tables are empty.
+ * `rebuild` repeats this for an idle instance, except for the effects on imports.
  */
 import { V128 } from "../../wasm/types.ts";
 import { evaluateConst, prepareConst } from "../code/const_expr.ts";
 import type { Instance } from "./instance.ts";
 
-/** Evaluates the initial value of own global `i` into its cell. */
+/** Evaluates the initial value of defined global `i` into its cell. */
 export function initGlobal(instance: Instance, i: number): void {
   const { module, region, block } = instance;
   const index = module.valid.importedGlobalCount + i;
@@ -19,7 +19,7 @@ export function initGlobal(instance: Instance, i: number): void {
   } else region.i64[at >> 3] = BigInt.asIntN(64, evaluateConst(init, instance));
 }
 
-/** Fills own tables with their initial values. */
+/** Fills the defined tables with their initial values. */
 export function fillTables(instance: Instance): void {
   const { tableInits } = instance.module;
   const imported = instance.module.valid.importedTableCount;
@@ -31,7 +31,9 @@ export function fillTables(instance: Instance): void {
   }
 }
 
-/** Runs active segments, or only those for what the instance defines itself. Throws TrapError when one is out of bounds. */
+/**
+ * Runs the active segments, or only those for defined tables and memories. Throws TrapError if one is out of bounds.
+ */
 export function runSegments(instance: Instance, ownOnly: boolean): void {
   const { datas, valid } = instance.module;
   valid.elems.forEach(({ mode, init }, i) => {
@@ -52,7 +54,7 @@ export function runSegments(instance: Instance, ownOnly: boolean): void {
   }
 }
 
-/** Gives the instance's own globals, tables and memories, which are empty, what the module prescribes. */
+/** Initializes the defined globals, and the defined tables and memories, which must be empty. */
 export function rebuild(instance: Instance): void {
   for (let i = 0; i < instance.module.globalInits.length; i++) initGlobal(instance, i);
   fillTables(instance);

@@ -1,9 +1,10 @@
 /**
- * Module instances (specification, 4.2.10): a VM context, the memories, tables and globals it uses, and what its code asks
- * of the runtime when it parks. Made by instantiate.ts.
+ * Module instances (specification, 4.2.10): a VM context, the memories, tables and globals that it uses, and the
+ * builtins that its code requests when it parks. Created by instantiate.ts.
  *
- * Lifetime: an instance keeps alive what it imports; a table or mutable reference global that it imports keeps the instance
- * alive (its functions may lie in there); the rest goes when nothing in JavaScript refers to it.
+ * Lifetime: an instance keeps its imports alive. An imported table, or an imported mutable global of a reference type,
+ * keeps the instance alive, because it may contain functions of the instance. Everything else is collected when
+ * JavaScript no longer refers to it.
  */
 import { BUILTIN_ROWS, type BuiltinName } from "../../abi/builtins.ts";
 import type { Sharer } from "../../gc/references.ts";
@@ -44,36 +45,42 @@ const SLOT = (index: number) => THREAD.SLOTS + index * THREAD.SLOT_SIZE;
 export class Instance implements MemoryUser, TableUser, ConstEnv {
   readonly store: Store;
   readonly module: CompiledModule;
-  /** Its VM context. */
+  /** The VM context. */
   readonly block: ContextBlock;
   readonly number: number;
   readonly memories: Memory[] = [];
   readonly tables: Table[] = [];
   readonly globals: Global[] = [];
   readonly tags: Tag[] = [];
-  /** By imported function index: the service of a host function. */
+  /** By index of the imported function: the service of a host function. */
   readonly hostServices: HostService[] = [];
-  /** By function index: its exported function, once there is one. Imported wasm functions keep their own. */
+  /**
+   * By function index: the exported function, created on demand. An imported wasm function has the exported function of
+   * its own instance.
+   */
   readonly funcs: ((...args: unknown[]) => unknown)[] = [];
-  /** Anything else that must live as long as the instance. */
-  readonly keep: Set<unknown> = new Set();
-  /** How references cross between JavaScript and its code. */
+  /** Other objects that must live as long as the instance. */
+  readonly retained: Set<unknown> = new Set();
+  /** Conversion of references between JavaScript and its code. */
   readonly boundary: Boundary;
-  /** By element segment that is neither active nor dropped: its references, if they were evaluated already. */
+  /** By index of an element segment that is neither active nor dropped: its references, once evaluated. */
   readonly elemWords: (number[] | undefined)[] = [];
-  /** The most bytes that the collected heap may have when its code allocates. */
+  /** The limit in bytes of the garbage-collected heap when its code allocates. */
   maxHeapBytes = 0;
-  /** What its callers get instead of an error, if they asked for something else. */
+  /** Maps errors of its calls to the values that callers receive instead, if set. */
   outward: ((error: unknown) => unknown) | undefined;
-  /** What its calls may use of the stack, in units of wasm; for deterministic code only. */
+  /** The stack budget of its calls in abstract units; for deterministic code only. */
   stackUnits = 0;
   closed = false;
   #group: InstanceGroup | undefined;
   readonly droppedElems: Set<number> = new Set();
   readonly droppedDatas: Set<number> = new Set();
-  /** Others may use its functions or its state without JavaScript in between: what it has must outlive it. */
-  lent = false;
-  /** What `reset` goes back to, where that is not what the module prescribes. */
+  /**
+   * Set if other instances may use its functions or its state without JavaScript in between, so that its state must
+   * outlive `close`.
+   */
+  isShared = false;
+  /** The state that `reset` restores, if it differs from the module's initial state. */
   startState: InstanceState | undefined;
 
   constructor(store: Store, module: CompiledModule, block: ContextBlock) {
@@ -89,7 +96,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     return this.block.region;
   }
 
-  /** Offset in `region` of the record of function `index`. */
+  /** The offset in `region` of the record of function `index`. */
   recordOffset(index: number): number {
     const { importsOffset, functionsOffset } = this.module.layout;
     const imported = this.module.importedFuncCount;
@@ -99,9 +106,11 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     return this.block.offset + at;
   }
 
-  /** Instances whose functions its code can call without JavaScript in between: owners of what it imports, sharers of its tables. */
+  /**
+   * The instances whose functions its code can call directly: the owners of its imports, and the users of its tables.
+   */
   *neighbours(): Generator<Instance> {
-    for (const kept of this.keep) if (kept instanceof Instance) yield kept;
+    for (const object of this.retained) if (object instanceof Instance) yield object;
     for (const { owner } of this.globals) if (owner instanceof Instance) yield owner;
     for (const table of this.tables) for (const user of table.users) if (user instanceof Instance) yield user;
   }
@@ -135,7 +144,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
   #tableIndices: Map<Table, number[]> | undefined;
 
-  /** The JavaScript function of function `index`. */
+  /** The exported function of function `index`. */
   exportedFunc(index: number): (...args: unknown[]) => unknown {
     const known = this.funcs[index];
     if (known !== undefined) return known;
@@ -158,7 +167,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     return fn;
   }
 
-  /** A call of function `index` in two halves. */
+  /** A call of function `index` in two parts. */
   callHalves(index: number): CallHalves {
     return this.#halves[index] ??= callHalves(this.module.funcTypes[index]!, this.#callInEnv(index));
   }
@@ -193,7 +202,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     };
   }
 
-  /** Throws unless the instance may be called now; sweeps when that is due. */
+  /** Throws unless the instance may be called now; sweeps if a sweep is due. */
   enter(): void {
     if (this.closed) throw new Error("The instance is closed");
     const { thread } = this.store;
@@ -203,12 +212,12 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     if (thread.depth === 0 && thread.sweepDue) thread.services.atSafepoint();
   }
 
-  /** The instances that can reach this one's state. */
+  /** The group of instances that can reach the state of this one. */
   get group(): InstanceGroup {
     return this.#group ??= new InstanceGroup();
   }
 
-  /** The group, if one has been made: without it, no call of this instance is preempted. */
+  /** The group, if it has been created; without it, no call of this instance is preempted. */
   get maybeGroup(): InstanceGroup | undefined {
     return this.#group;
   }
@@ -251,7 +260,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   readonly #allocateConstant = (bytes: number): number => this.store.allocateConstant(bytes, this.maxHeapBytes);
 
-  /** Marks every reference that its globals and tables hold. */
+  /** Marks every reference in its globals and tables. */
   markReferences(mark: (word: number) => void): void {
     for (const global of this.globals) global.markReferences(mark);
     for (const table of this.tables) table.markReferences(mark);
@@ -259,7 +268,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
 
   keepAlive(other: Sharer): void {
-    this.keep.add(other);
+    this.retained.add(other);
   }
 
   /** Visits every reference that may be to an object, a host value or an exception. */
@@ -270,7 +279,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     if (this.startState !== undefined) visitState(this.module, this.startState, word);
   }
 
-  /** Marks every exnref that its globals and tables hold. */
+  /** Marks every exnref in its globals and tables. */
   markExceptions(mark: (handle: number) => void): void {
     for (const { type, region, offset } of this.globals) if (isException(type.type)) mark(region.word(offset));
     for (const table of this.tables) {
@@ -279,7 +288,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     }
   }
 
-  /** Runs the builtin that compiled code parked for. Arguments are in the slots; results go there. */
+  /** Runs the builtin for which compiled code parked. Arguments and results are in the slots. */
   serveBuiltin(row: number): void {
     const { state } = this.store.thread;
     const name: BuiltinName = BUILTIN_ROWS[row]!.name;
@@ -330,7 +339,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         return;
       }
       case "rethrow":
-        this.store.raiseAgain();
+        this.store.rethrow();
         return;
       case "caught":
         state.setWord(SLOT(0), this.store.caughtWord());
@@ -343,7 +352,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         return;
       case "memory_notify": {
         const memory = this.#atomicRange(int(0), word(1), 4);
-        // Nobody can wait on a memory that is not shared.
+        // A memory that is not shared has no waiters.
         state.i32[SLOT(0) >> 2] = memory.shared?.notify(word(1), int(2) >>> 0) ?? 0;
         return;
       }
@@ -357,7 +366,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         return;
       }
       case "array_new_elem": {
-        // Before anything allocates: that uses the slots.
+        // Read from the slots before anything allocates, because an allocation uses the slots.
         const typeId = this.module.valid.canonicalIds[int(0)]!;
         const words = this.#elemRange(int(1), int(2) >>> 0, int(3) >>> 0);
         state.setWord(SLOT(0), newArrayOfWords(this.#allocate, typeId, words));
@@ -373,18 +382,21 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
         return;
       case "memory_move":
       case "memory_set":
-        throw new Bug(`Builtin ${name} has code of its own`);
+        throw new Bug(`Builtin ${name} is native and never parks`);
     }
   }
 
-  /** The memory of an atomic access; traps when that is out of bounds. */
+  /** The memory of an atomic access; traps if the access is out of bounds. */
   #atomicRange(memoryIndex: number, at: number, bytes: number): Memory {
     const memory = this.memories[memoryIndex]!;
     if (at + bytes > memory.byteLength) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
     return memory;
   }
 
-  /** memory.atomic.wait: for `nanoseconds`, negative for ever, but not beyond the deadline of the call, which then traps. */
+  /**
+   * memory.atomic.wait: waits up to `nanoseconds` (negative: without a limit). Traps if the deadline of the call passes
+   * first.
+   */
   #wait(memoryIndex: number, at: number, bytes: number, expected: bigint, nanoseconds: bigint): number {
     const { shared } = this.#atomicRange(memoryIndex, at, bytes);
     if (shared === undefined) throw this.#trap(TRAP.EXPECTED_SHARED_MEMORY);
@@ -400,33 +412,33 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   readonly #allocate = (bytes: number): number => this.store.allocate(bytes, this.maxHeapBytes);
 
-  /** Bytes of a data segment; traps when they are not there. */
+  /** A range of a data segment; traps if it is out of bounds. */
   #dataBytes(segment: number, from: number, count: number): Uint8Array {
     const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment]!.bytes;
     if (from + count > bytes.length) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
     return bytes.subarray(from, from + count);
   }
 
-  /** References of an element segment; traps when they are not there. */
+  /** A range of the references of an element segment; traps if it is out of bounds. */
   #elemRange(segment: number, from: number, count: number): number[] {
     const words = this.#wordsOf(segment);
     if (from + count > words.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
     return words.slice(from, from + count);
   }
 
-  /** The references of an element segment: evaluated once, since each expression makes one object. */
+  /** The references of an element segment, evaluated only once, because each expression may create an object. */
   #wordsOf(segment: number): number[] {
     if (this.droppedElems.has(segment)) return NO_WORDS;
     return this.elemWords[segment] ??= this.evaluateElem(this.module.valid.elems[segment]!);
   }
 
-  /** The references that an element segment of its module stands for, as words; expressions make new objects. */
+  /** Evaluates the references of an element segment to words; expressions may create new objects. */
   evaluateElem({ init }: ElementSegment): number[] {
     if (init.kind === "funcs") return init.indices.map((index) => this.region.address + this.recordOffset(index));
     return init.exprs.map((expr) => Number(evaluateConst(prepareConst(expr), this)));
   }
 
-  /** memory.init: copies `count` bytes of data segment `segment`; traps when either range is out of bounds. */
+  /** memory.init: copies `count` bytes of data segment `segment`; traps if either range is out of bounds. */
   initMemory(memoryIndex: number, segment: number, to: number, from: number, count: number): void {
     const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment]!.bytes;
     const memory = this.memories[memoryIndex]!;
@@ -450,7 +462,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     this.droppedDatas.add(segment);
   }
 
-  /** table.init; traps when either range is out of bounds. */
+  /** table.init; traps if either range is out of bounds. */
   initTable(tableIndex: number, segment: number, to: number, from: number, count: number): void {
     const words = this.#wordsOf(segment);
     const table = this.tables[tableIndex]!;
@@ -470,35 +482,39 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
 
   /**
-   * Ends the instance: its exports throw from now on. Its memories go at once, unless its code is running or others may use them; the rest
-   * when nothing in JavaScript refers to it any more.
+   * Closes the instance: its exports throw from now on. Its memories are released immediately, unless its code is
+   * running or others may use them; everything else is collected when JavaScript no longer refers to it.
    */
   close(): void {
     if (this.closed) return;
     this.closed = true;
     this.startState = undefined;
     this.store.closeInstance(this.number);
-    if (this.lent || this.isActive) return;
+    if (this.isShared || this.isActive) return;
     const { importedMemoryCount } = this.module.valid;
     for (let i = importedMemoryCount; i < this.memories.length; i++) this.memories[i]!.close();
   }
 
-  /** Is its code on the stack? Whatever runs has left its context there: as what is parked, or for a call to come back to. */
+  /**
+   * True if its code is on the stack. Every activation stores its context there: in the parked frame, or next to the
+   * return address of a call into another instance.
+   */
   get isActive(): boolean {
     const { thread } = this.store;
     return thread.depth > 0 && thread.holdsWord(this.block.address);
   }
 
   /**
-   * Throws unless it is at rest: no call of its code is under way, not even one that waits, and none of code that uses its memories or
-   * tables, which may have checked an address against a length that they would lose.
+   * Throws unless the instance is idle: no call of its code is in progress, suspended ones included, and neither is a
+   * call of code that uses its memories or tables, which may have checked an address against a length that a reset
+   * reduces.
    */
-  requireRest(): void {
+  requireIdle(): void {
     if (this.closed) throw new Error("The instance is closed");
     const { thread } = this.store;
     if (thread.depth === 0 && thread.suspended.size === 0) return;
     if (thread.holdsWord(this.block.address)) {
-      throw new Error("The instance is not at rest: a call of it is under way");
+      throw new Error("The instance is not idle: one of its calls is in progress");
     }
     const { importedMemoryCount, importedTableCount } = this.module.valid;
     const users = new Set<unknown>();
@@ -507,17 +523,22 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     users.delete(this);
     for (const user of users) {
       if (!(user instanceof Instance) || !thread.holdsWord(user.block.address)) continue;
-      throw new Error("The instance is not at rest: a call of another that uses its memory or table is under way");
+      throw new Error(
+        "The instance is not idle: a call of another instance that uses its memory or table is in progress",
+      );
     }
   }
 }
 
-/** The instance in whose VM context an exported function runs. */
+/** The instance whose VM context an exported function uses. */
 export function instanceOf(info: FuncInfo): Instance {
   return info.owner as Instance;
 }
 
-/** The indices at which each value occurs. `values` must be complete: instances import and define nothing once they are made. */
+/**
+ * The indices at which each value occurs. `values` must be complete: an instance adds no imports or definitions after
+ * it is created.
+ */
 function indicesByValue<T>(values: readonly T[]): Map<T, number[]> {
   const indices = new Map<T, number[]>();
   values.forEach((value, index) => {
@@ -528,7 +549,7 @@ function indicesByValue<T>(values: readonly T[]): Map<T, number[]> {
   return indices;
 }
 
-/** The store's boundary, as seen from one instance. */
+/** The store's boundary for one instance, which receives and gives the references. */
 class InstanceBoundary implements Boundary {
   readonly #store: Store;
   readonly #instance: Instance;
@@ -562,9 +583,12 @@ class InstanceBoundary implements Boundary {
   }
 }
 
-/** What deterministic code must not see: it ends. */
+/**
+ * The error that ends deterministic code whose outcome would depend on the available memory; guest code cannot catch
+ * it.
+ */
 function outOfMemory(): Error {
-  return Object.assign(new RangeError("Out of memory: a limit allows what the system does not have"), {
+  return Object.assign(new RangeError("Out of memory: the limit allows more than the system has"), {
     [UNCATCHABLE]: true,
   });
 }

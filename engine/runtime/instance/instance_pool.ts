@@ -1,18 +1,18 @@
 /**
- * Pools of instances: taken, used by one, put back, reset, and taken again. In: how an instance is made. Invariant: what is in the
- * pool is as it was after instantiation, so nothing of one user reaches the next through what the instance defines.
+ * Pools of instances, which are reset and reused. In: a function that creates an instance. Invariant: an instance in
+ * the pool has its initial state, so no state that the instance defines passes from one user to the next.
  */
 import { wholeNumber } from "../../base/arguments.ts";
 
-/** What a pool needs of an instance. */
+/** The parts of an instance that a pool uses. */
 export interface Poolable {
-  /** Makes it what it was after instantiation. Throws an Error when it is not at rest. */
+  /** Restores the state after instantiation. Throws an Error if the instance is not idle. */
   reset(): void;
-  /** Ends it. */
+  /** Closes the instance. */
   close(): void;
 }
 
-/** Instances of one module that are used again. Made by `Module.pool`. */
+/** A pool of reusable instances of one module, created by `Module.pool`. */
 export class InstancePool<Instance extends Poolable> {
   readonly #make: () => Instance;
   readonly #size: number;
@@ -20,23 +20,26 @@ export class InstancePool<Instance extends Poolable> {
   readonly #taken: Set<Instance> = new Set();
   #closed = false;
 
-  /** A pool that keeps at most `size` instances that nobody uses. */
+  /** Creates a pool that holds at most `size` idle instances. */
   constructor(make: () => Instance, size: number) {
     this.#make = make;
     this.#size = wholeNumber(size, "The size of a pool");
   }
 
-  /** How many instances wait for use. */
+  /** The number of idle instances in the pool. */
   get idle(): number {
     return this.#idle.length;
   }
 
-  /** How many instances are in use. */
+  /** The number of instances in use. */
   get taken(): number {
     return this.#taken.size;
   }
 
-  /** An instance as it is after instantiation: one that was put back, or a new one. Throws what instantiation throws. */
+  /**
+   * Returns an instance in its state after instantiation: an idle one, or a new one. Throws the errors of
+   * instantiation, and an Error if the pool is closed.
+   */
   take(): Instance {
     if (this.#closed) throw new Error("The pool is closed");
     const instance = this.#idle.pop() ?? this.#make();
@@ -45,8 +48,8 @@ export class InstancePool<Instance extends Poolable> {
   }
 
   /**
-   * Takes an instance back that `take` gave: it is reset, or closed if there are enough. Throws TypeError for another; when the instance cannot be
-   * reset (it is not at rest, or closed), closes it and throws why.
+   * Returns an instance to the pool: it is reset, or closed if the pool is full. Throws TypeError if the instance was
+   * not taken from this pool. If it cannot be reset because it is in use or closed, closes it and throws the reason.
    */
   put(instance: Instance): void {
     if (!this.#taken.delete(instance)) throw new TypeError("The instance was not taken from this pool");
@@ -60,7 +63,7 @@ export class InstancePool<Instance extends Poolable> {
     }
   }
 
-  /** Closes the instances that wait, and from now on those that are put back. */
+  /** Closes the idle instances, and from now on every instance that is returned. */
   close(): void {
     this.#closed = true;
     for (const instance of this.#idle.splice(0)) instance.close();

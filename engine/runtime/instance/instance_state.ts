@@ -1,13 +1,13 @@
 /**
- * The state of an instance at rest: what it defines itself, that is memories, tables, globals and which segments are dropped. What it
- * imports belongs to others and is not touched. Out: a record that can be put back, as it was captured (`applyState`), or the state that
- * the module prescribes (`rebuild`, which needs no record, but knows nothing of what a start function did).
+ * Captures, restores and resets the state that an idle instance defines: memories, tables, globals, and the dropped
+ * segments. Imports belong to other owners and are unaffected. `applyState` restores a captured record; `rebuild`
+ * restores the module's initial state without a record, but not the effects of a start function.
  */
 import type { InstanceState } from "./captured_state.ts";
 import { rebuild } from "./initial_state.ts";
 import type { Instance } from "./instance.ts";
 
-/** Bytes up to the last that is not 0. */
+/** A copy of the bytes up to the last nonzero word. */
 function usedBytes(bytes: Uint8Array): Uint8Array {
   const words = new BigUint64Array(bytes.buffer, bytes.byteOffset, bytes.length >> 3);
   let count = words.length;
@@ -15,7 +15,7 @@ function usedBytes(bytes: Uint8Array): Uint8Array {
   return bytes.slice(0, count * 8);
 }
 
-/** Records the state of an instance. */
+/** Captures the state of an instance. */
 export function captureState(instance: Instance): InstanceState {
   const { module: { valid }, memories, tables, block, region } = instance;
   const from = globalsOffset(instance);
@@ -33,12 +33,12 @@ export function captureState(instance: Instance): InstanceState {
   };
 }
 
-/** Offset of the first own global's cell. */
+/** The offset of the first defined global's cell. */
 function globalsOffset({ block, module }: Instance): number {
   return block.offset + module.layout.globalsOffset + module.valid.importedGlobalCount * 16;
 }
 
-/** Makes the instance what it was when `state` was captured, or, from a snapshot, what another instance of its module was. */
+/** Restores a state captured from the instance or, in a snapshot, from another instance of its module. */
 export function applyState(instance: Instance, state: InstanceState): void {
   const { module: { valid }, memories, tables, region } = instance;
   state.memories.forEach(({ pages, runs }, i) => {
@@ -71,9 +71,11 @@ function setDropped(set: Set<number>, numbers: readonly number[]): void {
   for (const number of numbers) set.add(number);
 }
 
-/** Returns everything that the instance defines to its state after instantiation. Throws an Error unless it can be reset. */
+/**
+ * Resets everything that the instance defines to its state after instantiation. Throws an Error if it cannot be reset.
+ */
 export function resetInstance(instance: Instance): void {
-  instance.requireRest();
+  instance.requireIdle();
   const { module: { valid }, memories, tables } = instance;
   if (valid.memories.some(({ shared }) => shared)) {
     throw new Error("The instance has a shared memory, which other threads may be using: it cannot be reset");

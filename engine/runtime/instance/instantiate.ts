@@ -1,7 +1,7 @@
 /**
- * Instantiation (specification, 4.7.2): checks and links imports, makes the VM context, runs segments and the start function.
- * In: a CompiledModule and import values. Out: an Instance, or LinkError before any code has run, or the TrapError of a segment or of the
- * start function.
+ * Instantiation (specification, 4.7.2): checks and links imports, creates the VM context, runs segments and the start
+ * function. In: a CompiledModule and import values. Out: an Instance. Throws LinkError before any code has run, or the
+ * TrapError of a segment or of the start function.
  */
 import { CONTEXT, MEMORY, RECORD, TAG_SIZE } from "../../abi/context_layout.ts";
 import { LinkError } from "../../errors.ts";
@@ -49,27 +49,30 @@ import { stringBuiltinOf } from "../strings/string_builtins.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "./table.ts";
 import { writeValue } from "../boundary/values.ts";
 
-/** What an import may be: a function, or an object of the engine; numbers and bigints for immutable globals. */
+/** An import value: a function, or an object of the engine; numbers and bigints for immutable globals. */
 export type ImportValue = ((...args: never[]) => unknown) | Memory | Table | Global | number | bigint | object | null;
-/** Import values by module name and name. */
+/** Import values by module name and import name. */
 export type Imports = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
-/** Limits that the host sets for one instance. */
+/** Limits that the host sets for an instance. */
 export interface InstanceLimits {
-  /** The most pages that each of its own memories may have. Default 16,384 (1 GiB). */
+  /** Maximum length in pages of 64 KiB of each memory that the instance defines. Default: 16,384 (1 GiB). */
   maxMemoryPages?: number;
-  /** The most elements that each of its own tables may have. Default 10,000,000. */
+  /** Maximum number of elements of each table that the instance defines. Default: 10,000,000. */
   maxTableElements?: number;
-  /** The most bytes of stack below which its functions may begin; with the optimization `stack-fence` only. Default 1,048,576: the whole stack. */
+  /**
+   * Maximum stack depth in bytes at which its functions may be entered; requires the optimization `stack-fence`.
+   * Default: 1,048,576, the whole stack.
+   */
   maxStackBytes?: number;
   /**
-   * The most bytes that structures and arrays may need when one of its functions makes another: those of all instances of the JavaScript
-   * realm, which share one heap. Beyond it, a collection that frees too little is a trap. Default 4 GiB.
+   * Maximum size in bytes of the garbage-collected heap when one of its functions allocates. All instances of a
+   * JavaScript realm share one heap. If a collection cannot free enough, the allocation traps. Default: 4 GiB.
    */
   maxHeapBytes?: number;
 }
 
-/** The limits of an instance whose host sets none. */
+/** The default limits. */
 export const DEFAULT_LIMITS: Required<InstanceLimits> = {
   maxMemoryPages: 16_384,
   maxTableElements: MAX_TABLE_ELEMENTS,
@@ -77,7 +80,10 @@ export const DEFAULT_LIMITS: Required<InstanceLimits> = {
   maxHeapBytes: 4 * 2 ** 30,
 };
 
-/** Makes an instance and runs its start function; or gives it the state that `restored` makes, and runs nothing. */
+/**
+ * Creates an instance and runs its start function. With `restored`, applies the state that it returns and runs no code;
+ * with `startsLater`, leaves the start function to the caller.
+ */
 export function instantiate(
   store: Store,
   module: CompiledModule,
@@ -130,12 +136,12 @@ export function instantiate(
       return instance;
     });
   } catch (error) {
-    store.closeInstance(instance.number); // it counts as closed, though what it left in tables still works
+    store.closeInstance(instance.number); // its functions in imported tables remain callable
     throw error;
   }
 }
 
-/** Makes an instance and calls its start function as `callAsync` does. */
+/** Creates an instance and calls its start function asynchronously, as `callAsync` does. */
 export async function instantiateAsync(
   store: Store,
   module: CompiledModule,
@@ -157,15 +163,18 @@ export async function instantiateAsync(
   return instance;
 }
 
-/** Groups of mutable globals that the host made: nothing else says who shares them. */
+/** Groups of mutable globals that the host created: a global has no list of the instances that import it. */
 const HOST_GLOBALS: WeakMap<Global, InstanceGroup> = new WeakMap();
 
-/** Puts the instance into one group with everything whose state it imports. Throws an Error while a call there is preempted. */
+/**
+ * Merges the instance's group with those of all instances whose state it imports. Throws an Error while a call of such
+ * an instance is preempted.
+ */
 function joinGroups(instance: Instance): void {
   const { module: { valid } } = instance;
   if (valid.imports.length === 0) return;
   const others = new Set<Instance>();
-  for (const kept of instance.keep) if (kept instanceof Instance) others.add(kept);
+  for (const object of instance.retained) if (object instanceof Instance) others.add(object);
   for (const memory of instance.memories) for (const user of memory.users()) others.add(user as Instance);
   for (const table of instance.tables) for (const user of table.users) others.add(user as Instance);
   for (const global of instance.globals) {
@@ -180,8 +189,8 @@ function joinGroups(instance: Instance): void {
   others.delete(instance);
   for (const other of others) {
     instance.group.join(other.group);
-    other.lent = true;
-    instance.lent = true;
+    other.isShared = true;
+    instance.isShared = true;
   }
   if (instance.preempted) {
     throw new Error(
@@ -194,7 +203,7 @@ function nameOf(entry: Import): string {
   return `"${entry.module}" "${entry.name}"`;
 }
 
-/** Stands in an import object for the value undefined, since undefined itself is an import that is missing. */
+/** Represents the value undefined in an import object, where undefined itself means a missing import. */
 export const UNDEFINED: unique symbol = Symbol("waft.undefined");
 
 function lookUp(imports: Imports, entry: Import): unknown {
@@ -216,7 +225,7 @@ function mismatch(entry: Import, wanted: string, got: string): LinkError {
   });
 }
 
-/** The values of the imports of one kind, in index order. */
+/** The import values of one kind, in index order. */
 function importsOf(module: CompiledModule, values: readonly unknown[], kind: Import["desc"]["kind"]): unknown[] {
   return values.filter((_, i) => module.valid.imports[i]!.desc.kind === kind);
 }
@@ -229,7 +238,7 @@ function describe(value: unknown): string {
   return typeof value === "function" ? "a function" : value === null ? "null" : typeof value;
 }
 
-/** A limit with the current size as its minimum: what import matching compares. */
+/** Limits with the current size as their minimum, as import matching compares them. */
 function actualLimits(limits: Limits, size: number): Limits {
   return { ...limits, min: BigInt(size) };
 }
@@ -238,7 +247,7 @@ function limitsName({ address, min, max }: Limits): string {
   return `${address === I64 ? "i64 " : ""}${min}${max === undefined ? "" : ` ${max}`}`;
 }
 
-/** Limits next to `others`: with the type of the addresses where they differ. */
+/** The text of `limits` for a message that compares them with `others`: includes the address type if it differs. */
 function comparedName(limits: Limits, others: Limits): string {
   return limits.address === I32 && others.address !== I32 ? `i32 ${limitsName(limits)}` : limitsName(limits);
 }
@@ -262,7 +271,9 @@ function checkFunc(module: CompiledModule, entry: Import, index: number, value: 
   if (typeof value !== "function") throw mismatch(entry, `a function ${funcTypeName(type)}`, describe(value));
   const info = funcInfo(value);
   if (info === undefined) return;
-  if (instanceOf(info).closed) throw mismatch(entry, `a function ${funcTypeName(type)}`, "one of a closed instance");
+  if (instanceOf(info).closed) {
+    throw mismatch(entry, `a function ${funcTypeName(type)}`, "a function of a closed instance");
+  }
   const wanted = module.valid.canonicalIds[module.valid.funcTypeIndices[index]!]!;
   if (!isSubtypeId(info.typeId, wanted)) {
     throw mismatch(entry, `a function ${funcTypeName(type)}`, `one of type ${funcTypeName(info.type)}`);
@@ -328,8 +339,8 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
       const from = info.record - source.address;
       region.u8.set(source.u8.subarray(from, from + RECORD.SIZE), record);
       instance.funcs[index] = value as (...args: unknown[]) => unknown;
-      instance.keep.add(instanceOf(info));
-      if (info.type.params.some(isRef) || info.type.results.some(isRef)) instanceOf(info).keep.add(instance);
+      instance.retained.add(instanceOf(info));
+      if (info.type.params.some(isRef) || info.type.results.some(isRef)) instanceOf(info).retained.add(instance);
       return;
     }
     const type = module.funcTypes[index]!;
@@ -351,7 +362,7 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
     const functions = importsOf(module, values, "func");
     store.strings.link(instance, (index, name) => stringBuiltinOf(functions[index]) === name);
   }
-  // Records of defined functions: four words each, written by index because a big module has thousands.
+  // The records of defined functions, written by index because large modules have thousands.
   const { u32 } = region;
   const { functionStart } = image.tables;
   const imported = module.importedFuncCount;
@@ -374,7 +385,7 @@ function addMemories(instance: Instance, values: readonly unknown[], limits: Req
   for (const value of importsOf(module, values, "memory")) {
     const memory = value as Memory;
     if (!module.explicitBounds && !memory.guarded && memory.type.limits.address !== I64) {
-      throw new LinkError("An unguarded memory cannot be imported by a module that was compiled for guard pages");
+      throw new LinkError("A memory without guard pages cannot be imported by a module compiled for guard pages");
     }
     instance.memories.push(memory);
     memory.addUser(instance);
@@ -434,14 +445,14 @@ function addGlobals(instance: Instance, values: readonly unknown[]): void {
     const at = cell(index);
     if (value instanceof Global) {
       instance.globals.push(value);
-      // What it refers to may come to hold functions of the instance.
+      // An object that the global refers to may later contain functions of the instance.
       if (isRef(type.type) && (type.mutable || topHeap(heapOf(type.type)) === HEAP.any)) {
         value.keepAlive(instance);
         if (value.owner instanceof Instance) value.owner.keepAlive(instance);
       }
       if (type.mutable) {
         region.setWord(at, value.address);
-        if (isRef(type.type) && value.owner instanceof Instance) value.owner.keep.add(instance);
+        if (isRef(type.type) && value.owner instanceof Instance) value.owner.retained.add(instance);
       } else {
         region.u8.set(value.region.u8.subarray(value.offset, value.offset + 16), at);
       }

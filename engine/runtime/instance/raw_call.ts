@@ -1,13 +1,13 @@
 /**
- * Calls by bit pattern: arguments and results as 16-byte cells, so that NaN payloads and v128 survive. For the script runner, the
- * fuzzer and other tools that compare bits; programs use exported functions.
+ * Calls by bit pattern: arguments and results are 16-byte cells, so that NaN payloads and v128 survive. For tools that
+ * compare bits, such as the script runner and the fuzzer; programs use exported functions.
  */
 import { RECORD, THREAD } from "../../abi/context_layout.ts";
 import type { Instance } from "./instance.ts";
 
 /**
- * Calls function `funcIndex` of `instance` with `args`, four u32 words (little-endian) per argument; returns the results in
- * the same form. Throws as an exported function would.
+ * Calls function `funcIndex` of `instance` with `args`, four u32 words (little-endian) per argument. Returns the
+ * results in the same form. Throws the errors of an exported function.
  */
 export function callRaw(instance: Instance, funcIndex: number, args: Uint32Array): Uint32Array {
   if (!instance.module.deterministic) return call(instance, funcIndex, args);

@@ -1,6 +1,7 @@
 /**
- * The store (specification, 4.2.3) of one JavaScript realm: the guest thread and everything alive on it. It knows which image
- * a code address belongs to, which instance a context belongs to, and how references cross the boundary.
+ * The store (specification, 4.2.3) of one JavaScript realm: the guest thread and the objects that live on it. In: code
+ * addresses, VM contexts, references. Out: the module of a code address, the instance of a context, and the JavaScript
+ * value of a reference and vice versa.
  */
 import { CONTEXT, RECORD, THREAD } from "../../abi/context_layout.ts";
 import type { StringBuiltin } from "../../abi/string_layout.ts";
@@ -31,11 +32,11 @@ import { parkedFrames, trapError } from "../traps/trap_error.ts";
 import { unwindToLandingPad } from "../exceptions/unwind.ts";
 import { type ReferenceBoundary, referenceMismatch } from "../boundary/values.ts";
 
-/** Machine code of waft's own that a store needs when a program first uses objects or string builtins. */
+/** Intrinsic modules that a store instantiates when a program first uses objects or string builtins. */
 export interface StoreIntrinsics {
-  /** The collector, with its control area at address `control`. */
+  /** The garbage collector, with its control area at address `control`. */
   collector(store: Store, control: number): CollectorCode;
-  /** The string builtins; `services` do what the machine code leaves to the runtime. */
+  /** The string builtins; `services` handle the cases that the machine code leaves to the runtime. */
   strings(store: Store, control: number, services: (name: StringBuiltin) => HostService): StringCode;
 }
 
@@ -44,23 +45,23 @@ export class Store implements ReferenceBoundary {
   readonly #modules = new ModuleMap();
   readonly #instances = new Map<number, WeakRef<Instance>>();
   #nextInstance = 1;
-  /** Instances that are neither closed nor collected. */
+  /** The number of instances that are neither closed nor collected. */
   openInstances = 0;
   readonly #closed = new Set<number>();
-  /** The instance looked up last; forgotten at rest, so that it is not kept alive. */
+  /** Cache of the last instance lookup; cleared at safepoints, so that it does not keep the instance alive. */
   #lastContext = 0;
   #lastInstance: Instance | undefined;
-  /** The exception that landed last. */
+  /** The most recently caught exception. */
   #caught: Exception | undefined;
   readonly shownExceptions: Set<Exception> = new Set();
-  /** Structures and arrays. */
+  /** The heap of structs and arrays. */
   readonly heap: Heap;
-  /** Builtins for strings of JavaScript. */
+  /** The builtins for JavaScript strings. */
   readonly strings: StringBuiltins;
-  /** Functions that JavaScript gave to compiled code, by record: alive until a sweep finds that nothing holds them. */
+  /** Functions that JavaScript passed to compiled code, by record; kept alive until a sweep finds them unreachable. */
   readonly #escaped = new Map<number, Instance>();
   #escapedLimit = 1024;
-  /** Tables and globals that the host made: roots of references that no instance need know. */
+  /** Tables and globals created by the host: roots that may belong to no instance. */
   readonly #hostObjects: WeakRef<Table | Global>[] = [];
 
   constructor(code: ProcessCode, intrinsics: StoreIntrinsics) {
@@ -72,7 +73,7 @@ export class Store implements ReferenceBoundary {
       interruption: (parked) =>
         new TrapError(TRAP_MESSAGES[TRAP.INTERRUPTED], parked ? parkedFrames(this.thread, moduleAt) : []),
       hasHandler: (error) => this.#hasHandler(error),
-      atSafepoint: (resultsWait = false) => this.#rest(resultsWait),
+      atSafepoint: (resultsWait = false) => this.#atSafepoint(resultsWait),
     });
     this.heap = new Heap(this.thread.host, this.#heapRoots(), (control) => intrinsics.collector(this, control));
     this.strings = new StringBuiltins(
@@ -81,18 +82,19 @@ export class Store implements ReferenceBoundary {
     );
   }
 
-  /** An object of `bytes` for code that is parked; the heap may have `limit` bytes. Traps when there is no room. */
+  /** Allocates an object of `bytes` for parked code, in a heap of at most `limit` bytes. Traps if there is no space. */
   allocate(bytes: number, limit: number): number {
-    if (this.thread.sweepDue) this.collect(); // a program that takes host references for ever has no moment of rest
+    // an endless loop that receives host references reaches no other safepoint
+    if (this.thread.sweepDue) this.collect();
     return this.#orTrap(() => this.heap.allocate(bytes, limit));
   }
 
-  /** The same for an instance under construction, whose references nobody knows yet: nothing is collected. */
+  /** Allocates for an instance under construction, whose references are not rooted yet: never collects. */
   allocateConstant(bytes: number, limit: number): number {
     return this.#orTrap(() => this.heap.allocateInPeace(bytes, limit));
   }
 
-  /** Frees what nothing holds; compiled code may be parked. */
+  /** Frees unreachable objects and handles; compiled code may be parked. */
   collect(): void {
     if (this.heap.isOpen) {
       this.thread.sweepDue = false;
@@ -129,7 +131,7 @@ export class Store implements ReferenceBoundary {
         this.#caught?.visitReferences(word);
         for (const exception of this.shownExceptions) exception.visitReferences(word);
       },
-      // A word on the stack may be the number of one that is gone.
+      // A word on the stack may look like the number of a freed exception.
       visitException: (number, word) =>
         (this.thread.exceptions.valueAt(number) as Exception | undefined)?.visitReferences(word),
       marked: (host, exceptions, epoch) => {
@@ -147,7 +149,7 @@ export class Store implements ReferenceBoundary {
     MODULES.register(module, { store: this, base, size: module.image.size, references: module.references });
   }
 
-  /** The module's image is unreachable in this realm: its code can go unless others use it. */
+  /** Called when the module's image is unreachable in this realm: releases its code unless other realms use it. */
   dropImage(base: number, size: number, references: ImageReferences): void {
     this.#modules.drop(base);
     this.thread.unwindTable.forget(base);
@@ -156,7 +158,7 @@ export class Store implements ReferenceBoundary {
     else this.thread.host.replace(base, size, PROT.NONE);
   }
 
-  /** The module whose image holds a code address. */
+  /** The module whose image contains a code address. */
   moduleAt(address: number): CompiledModule | undefined {
     return this.#modules.moduleAt(address);
   }
@@ -172,14 +174,14 @@ export class Store implements ReferenceBoundary {
     if (this.#instances.delete(number) && !this.#closed.delete(number)) this.openInstances--;
   }
 
-  /** The instance was closed: it counts no longer. */
+  /** Records that the instance was closed: it no longer counts as open. */
   closeInstance(number: number): void {
     if (this.#closed.has(number)) return;
     this.#closed.add(number);
     this.openInstances--;
   }
 
-  /** The instance that a VM context belongs to. */
+  /** The instance of a VM context. */
   instanceOfContext(context: number): Instance {
     if (context === this.#lastContext) return this.#lastInstance!;
     const number = new NativeRegion(this.thread.host, context, CONTEXT.SIZE).i32[CONTEXT.INSTANCE >> 2]!;
@@ -190,10 +192,13 @@ export class Store implements ReferenceBoundary {
     return instance;
   }
 
-  /** `receiver`: who gets the reference, so that it lives as long as the functions in what it refers to. */
+  /**
+   * Converts a value to the word of a reference. `receiver` obtains the reference, and is kept alive as long as the
+   * functions in the object that it refers to.
+   */
   toWord(value: unknown, type: ValType, receiver?: Sharer): number {
     const heap = heapOf(type);
-    // Not even null (JavaScript API, "ToWebAssemblyValue").
+    // This includes null (JavaScript API, "ToWebAssemblyValue").
     if (heap === HEAP.exn || heap === HEAP.noexn) {
       throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
     }
@@ -214,7 +219,7 @@ export class Store implements ReferenceBoundary {
     if (heap === HEAP.func || (heap >= 0 && isSubtypeId(info.typeId, heap))) {
       const owner = info.owner as Instance;
       if (owner.closed) throw new TypeError("Cannot pass a function of a closed instance");
-      owner.lent = true;
+      owner.isShared = true;
       this.#escaped.set(info.record, owner);
       if (this.#escaped.size >= this.#escapedLimit) this.thread.sweepDue = true;
       return info.record;
@@ -222,7 +227,10 @@ export class Store implements ReferenceBoundary {
     throw referenceMismatch(value, type);
   }
 
-  /** The reference to any JavaScript value but null, as anyref and externref share it (JavaScript API, "ToWebAssemblyValue"). */
+  /**
+   * The reference to a JavaScript value other than null; anyref and externref share it (JavaScript API,
+   * "ToWebAssemblyValue").
+   */
   #wordOf(value: unknown): number {
     if (typeof value === "number" && (value << 1 >> 1) === value && !Object.is(value, -0)) {
       return ((value << 1) | REF_TAG.I31) >>> 0;
@@ -235,14 +243,14 @@ export class Store implements ReferenceBoundary {
     return word;
   }
 
-  /** Does a reference of the hierarchy of any, not null, belong to closed heap type `heap`? */
+  /** True if a non-null reference of the any hierarchy has the closed heap type `heap`. */
   wordMatches(word: number, heap: HeapType): boolean {
     if ((word & 1) !== 0) return heapMatches(HEAP.i31, heap);
     if ((word & 7) !== 0) return heap === HEAP.any;
     return heap === HEAP.any || heapMatches(typeIdAt(word), heap);
   }
 
-  /** `giver`: whom the reference comes from. */
+  /** Converts the word of a reference to a JavaScript value. `giver` is the origin of the reference. */
   fromWord(word: number, type: ValType, giver?: Sharer): unknown {
     const top = topHeap(heapOf(type));
     if (top === HEAP.exn) throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
@@ -252,7 +260,7 @@ export class Store implements ReferenceBoundary {
     return (word & 7) !== 0 ? this.thread.handles.valueOf(word) : this.heap.references.objectAt(word, giver);
   }
 
-  /** The instance that a function record belongs to. */
+  /** The instance of a function record. */
   ownerOfRecord(address: number): Instance {
     return this.instanceOfContext(new NativeRegion(this.thread.host, address, RECORD.SIZE).word(RECORD.CONTEXT));
   }
@@ -264,35 +272,38 @@ export class Store implements ReferenceBoundary {
     return instance.exportedFunc(record.i32[RECORD.HANDLE >> 2]!);
   }
 
-  /** The error of a trap that a builtin raises: the frames are those of the code that parked for it. */
+  /** The error of a trap raised by a builtin; its frames are those of the code that parked for it. */
   trapInBuiltin(message: string): TrapError {
     return new TrapError(message, parkedFrames(this.thread, (address) => this.moduleAt(address)));
   }
 
-  /** A table or global of the host is a root from now on. */
+  /** Makes a table or global of the host a root. */
   addHostObject(object: Table | Global): void {
     this.#hostObjects.push(new WeakRef(object));
   }
 
-  /** Throws `exception` in the code that is parked: when this returns, resuming continues where it is caught. */
+  /**
+   * Throws `exception` in the parked code. When this returns, resuming continues at the handler; if there is none,
+   * throws the exception to JavaScript.
+   */
   raise(exception: Exception): void {
-    if (!this.#land(exception)) throw exception.outgoing;
+    if (!this.#unwind(exception)) throw exception.outgoing;
   }
 
-  /** Throws the exception that landed last once more. */
-  raiseAgain(): void {
+  /** Rethrows the most recently caught exception. */
+  rethrow(): void {
     this.raise(this.#takeCaught());
   }
 
-  /** The exception of an exnref, undefined for null. */
+  /** The exception of an exnref; undefined for null. */
   exceptionOf(word: number): Exception | undefined {
     this.thread.records.settle();
     return word === 0 ? undefined : this.thread.exceptions.valueOf(word) as Exception;
   }
 
-  /** The exnref of the exception that landed last. */
+  /** The exnref of the most recently caught exception. */
   caughtWord(): number {
-    // A loop that catches may go on for ever, without a moment of rest.
+    // An endless loop that catches exceptions reaches no safepoint, so the sweep happens here.
     const caught = this.#takeCaught();
     this.#sweepExceptions();
     const word = this.thread.exceptions.handleOf(caught);
@@ -300,23 +311,25 @@ export class Store implements ReferenceBoundary {
     return word;
   }
 
-  /** The exception that landed last, wherever that is known. */
+  /** The most recently caught exception, whether the runtime or machine code caught it. */
   #takeCaught(): Exception {
     return this.#caught = this.thread.records.take(this) ?? this.#caught!;
   }
 
-  /** Does compiled code catch what a host function threw? Traps, and what says so itself, pass through. */
+  /**
+   * True if compiled code handles an error thrown by a host function. Traps and errors marked UNCATCHABLE pass through.
+   */
   #hasHandler(error: unknown): boolean {
     if (error instanceof TrapError || error instanceof Bug) return false;
     if (typeof error === "object" && error !== null && UNCATCHABLE in error) return false;
-    return this.#land(Exception.of(error));
+    return this.#unwind(Exception.of(error));
   }
 
-  #land(exception: Exception): boolean {
+  #unwind(exception: Exception): boolean {
     if (!unwindToLandingPad(this.thread, this.#imageAt)) return false;
     exception.deliver(this);
     this.#caught = exception;
-    // Without an exnref it gets none here, where nothing sweeps.
+    // An exception without an exnref receives none here, because no sweep happens here.
     if (this.thread.code.stubs.unwinds && this.thread.exceptions.has(exception)) this.thread.records.expose(exception);
     return true;
   }
@@ -324,8 +337,8 @@ export class Store implements ReferenceBoundary {
   readonly #imageAt = (address: number): CodeImage | undefined => this.moduleAt(address)?.image;
 
   /**
-   * Forgets exceptions that nothing holds, also while compiled code is parked: what it still wants is on its stack, since no
-   * register survives a call. A number there that only looks like an exnref keeps one exception too many.
+   * Frees unreachable exceptions, also while compiled code is parked: its live references are on its stack, because no
+   * register survives a call. A word that only looks like an exnref retains one exception too many.
    */
   #sweepExceptions(): void {
     const { exceptions } = this.thread;
@@ -347,13 +360,16 @@ export class Store implements ReferenceBoundary {
           if (u32[at + 1] === 0) mark(u32[at]!);
         }
       }
-      // What it adds to the set, this loop comes to as well.
+      // The iteration includes words that it adds to the set.
       for (const word of marked) (exceptions.valueOf(word) as Exception | undefined)?.visitReferences(mark);
     });
   }
 
-  /** No compiled code is running or parked. Results in the slots are no roots: while they wait there, a sweep is left to the next call. */
-  #rest(resultsWait: boolean): void {
+  /**
+   * Called at a safepoint: no compiled code is running or parked. Results in the slots are not roots; while they wait
+   * there, the sweep is deferred to the next call.
+   */
+  #atSafepoint(resultsWait: boolean): void {
     this.#lastContext = 0;
     this.#lastInstance = undefined;
     this.#caught = undefined;
@@ -364,8 +380,8 @@ export class Store implements ReferenceBoundary {
   }
 
   /**
-   * Frees host handles that nothing holds when there are too many, while compiled code is parked for a host function whose arguments are still in
-   * the slots. Any word on the stack that looks like a handle is taken for one.
+   * Frees unreachable host handles if there are too many, while compiled code is parked for a host function whose
+   * arguments are in the slots. The stack is scanned conservatively: any word that looks like a handle is a root.
    */
   relieve(): void {
     const { thread, heap } = this;
@@ -389,8 +405,8 @@ export class Store implements ReferenceBoundary {
   }
 
   /**
-   * Frees host handles and functions that nothing holds; only at rest, when globals and tables are the only roots, and frames of
-   * suspended calls: any word there that looks like a handle is taken for one, and functions are not looked for.
+   * Frees unreachable host handles and functions. Only at a safepoint, where the roots are globals, tables and the
+   * frames of suspended calls. Those frames are scanned conservatively for handles and not for functions.
    */
   #sweep(): void {
     if (this.heap.isOpen) {
@@ -421,7 +437,10 @@ export class Store implements ReferenceBoundary {
     this.#keepEscaped(held);
   }
 
-  /** Forgets functions that JavaScript gave away and nothing holds, after a collection, which has marked those in objects. */
+  /**
+   * Frees unreachable functions that JavaScript passed to compiled code; called after a collection, which has marked
+   * the functions in objects.
+   */
   #sweepEscaped(epoch: number): void {
     const held = new Map<number, Instance>();
     for (const [record, owner] of this.#escaped) {

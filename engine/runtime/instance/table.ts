@@ -1,19 +1,20 @@
 /**
- * Tables (specification, 4.2.7): elements are 8-byte words outside the JavaScript heap: the address of a function record, a
- * host handle, or 0 for null. Contexts of instances hold copies of base and length; `users` are told when they change.
+ * Tables (specification, 4.2.7): elements are 8-byte words outside the JavaScript heap: the address of a function
+ * record, a host handle, or 0 for null. VM contexts hold copies of base and length; a table notifies its `users` when
+ * either changes.
  */
 import type { Sharer } from "../../gc/references.ts";
 import { topHeap } from "../../wasm/subtype.ts";
 import { HEAP, heapOf, type TableType } from "../../wasm/types.ts";
 import type { ContextArena, ContextBlock } from "../memory/context_arena.ts";
 
-/** The most elements a table may have: V8's limit. */
+/** The implementation limit of table elements, as in V8. */
 export const MAX_TABLE_ELEMENTS = 10_000_000;
 
-/** Someone who keeps a copy of base and length. */
+/** An owner of copies of a table's base and length. */
 export interface TableUser {
   tableMoved(table: Table): void;
-  /** Has a call stopped in the middle of code that may have the base in a register? */
+  /** True if a call is preempted in code that may hold the base in a register. */
   readonly preempted: boolean;
 }
 
@@ -22,7 +23,7 @@ const BLOCKS = new FinalizationRegistry<{ arena: ContextArena; block: ContextBlo
 });
 
 export class Table {
-  /** Its type, closed (wasm/subtype.ts). */
+  /** The type, closed (wasm/subtype.ts). */
   readonly type: TableType;
   readonly users: Set<TableUser> = new Set();
   readonly maxElements: number;
@@ -34,28 +35,28 @@ export class Table {
     this.type = type;
     this.maxElements = max === undefined || max > BigInt(maxElements) ? maxElements : Number(max);
     if (min > BigInt(maxElements)) {
-      throw new RangeError(`Table of ${min} elements is larger than the limit of ${maxElements}`);
+      throw new RangeError(`Out of memory: a table of ${min} elements exceeds the limit of ${maxElements}`);
     }
     this.#length = Number(min);
     this.#holder = { arena, block: arena.allocate(Math.max(8, this.#length * 8)) };
     BLOCKS.register(this, this.#holder);
   }
 
-  /** Keeps `owner` alive as long as the table: one of its functions was stored in it. */
+  /** Keeps `owner`, the instance of a function stored in the table, alive as long as the table. */
   keep(owner: unknown): void {
-    this.#kept.add(owner);
+    this.#retained.add(owner);
   }
 
   keepAlive(other: Sharer): void {
-    this.#kept.add(other);
+    this.#retained.add(other);
   }
-  readonly #kept: Set<unknown> = new Set();
+  readonly #retained: Set<unknown> = new Set();
 
   get length(): number {
     return this.#length;
   }
 
-  /** Address of element 0. */
+  /** The address of element 0. */
   get base(): number {
     return this.#holder.block.address;
   }
@@ -71,7 +72,7 @@ export class Table {
     region.setWord(offset + index * 8, word);
   }
 
-  /** Marks every element that is not null. */
+  /** Marks every non-null element. */
   markReferences(mark: (word: number) => void): void {
     for (let i = 0; i < this.#length; i++) {
       const word = this.get(i);
@@ -79,7 +80,7 @@ export class Table {
     }
   }
 
-  /** For the collected heap: the range of its elements, unless they are functions. */
+  /** Visits the address range of the elements, for the garbage-collected heap; not for tables of functions. */
   visitReferences(range: (low: number, high: number) => void): void {
     if (topHeap(heapOf(this.type.element)) !== HEAP.func) range(this.base, this.base + this.#length * 8);
   }
@@ -88,7 +89,7 @@ export class Table {
     for (let i = 0; i < count; i++) this.set(start + i, word);
   }
 
-  /** Copies elements, as if by way of a copy when they overlap. */
+  /** Copies elements; the ranges may overlap. */
   copy(start: number, source: Table, from: number, count: number): void {
     if (source === this && from < start) {
       for (let i = count - 1; i >= 0; i--) this.set(start + i, source.get(from + i));
@@ -97,7 +98,7 @@ export class Table {
     }
   }
 
-  /** Makes it what it was at first: as long, and empty. Its instances must be at rest. */
+  /** Restores the initial length with null elements. No code of its instances may be running. */
   reset(): void {
     const length = Number(this.type.limits.min);
     const { region, offset } = this.#holder.block;
@@ -107,7 +108,7 @@ export class Table {
     for (const user of this.users) user.tableMoved(this);
   }
 
-  /** Grows by `delta` elements of `word`: the old length, or −1 when that cannot be. */
+  /** Grows by `delta` elements with the value `word`. Returns the previous length, or −1 if the table cannot grow. */
   grow(delta: number, word: number): number {
     const old = this.#length;
     const length = old + delta;

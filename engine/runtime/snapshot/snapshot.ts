@@ -1,11 +1,13 @@
 /**
- * Snapshots: the state that an instance at rest defines, as bytes, to be restored in another process. In, out: an InstanceState and
+ * Snapshots: the state that an idle instance defines, as bytes, to be restored in another process. In and out: an
+ * InstanceState and
  *
- *     magic, version · SHA-256 of the module · own memories · own tables · own mutable globals · dropped segments · SHA-256 of all that
+ *     magic, version · SHA-256 of the module · defined memories · defined tables · defined mutable globals ·
+ *     dropped segments · SHA-256 of all preceding bytes
  *
- * Numbers are LEB128, memories are runs of blocks that are not zero, references are null, the index of a function, or an i31.
- * Whatever else a table or global refers to (host values, objects, functions of others) cannot be saved, and neither can an instance
- * that imports state. Invariant: bytes are trusted in nothing; a state that the module could not have is refused.
+ * Numbers are LEB128, memories are runs of nonzero blocks, references are null, a function index, or an i31. Other
+ * references in tables or globals (host values, objects, functions of other instances) cannot be saved, and neither can
+ * an instance that imports state. Invariant: the bytes are untrusted; a state that the module cannot have is refused.
  */
 import { ByteReader, ByteWriter } from "../../base/bytes.ts";
 import { encodeModule } from "../../binary/encode.ts";
@@ -26,7 +28,7 @@ const VERSION = 1;
 const HASH_BYTES = 32;
 const BLOCK_BYTES = 4096;
 const PAGE_BYTES = 0x10000;
-/** How references are written. */
+/** Encodings of references. */
 const REFERENCE = { NULL: 0, FUNC: 1, I31: 2 } as const;
 
 function sha256(bytes: Uint8Array): Uint8Array {
@@ -35,25 +37,25 @@ function sha256(bytes: Uint8Array): Uint8Array {
 
 const HASHES: WeakMap<CompiledModule, Uint8Array> = new WeakMap();
 
-/** What says that two modules are the same one, of a module with its bodies. */
+/** The hash that identifies a module, computed from a module with its bodies. */
 export function validModuleHash(valid: ValidModule): Uint8Array {
   return sha256(encodeModule(valid));
 }
 
-/** The same, of a module that may have lost them. */
+/** The hash that identifies a module, whose bodies may have been dropped. */
 export function moduleHash(module: CompiledModule): Uint8Array {
   let hash = HASHES.get(module);
   if (hash === undefined) HASHES.set(module, hash = validModuleHash(module.valid));
   return hash;
 }
 
-/** Sets the hash of a module that has no bodies any more (artifact/module_metadata.ts). */
+/** Sets the hash of a module without bodies (artifact/module_metadata.ts). */
 export function rememberModuleHash(module: CompiledModule, hash: Uint8Array): void {
   HASHES.set(module, hash);
 }
 
-/** Refuses modules whose instances have state that is not theirs. */
-function requireOwnState(module: CompiledModule): void {
+/** Throws for modules whose instances use state that they do not define. */
+function requireNoImportedState(module: CompiledModule): void {
   if (module.valid.memories.some(({ shared }) => shared)) {
     throw new Error("The instance cannot be saved: it has a shared memory, which other threads may be using");
   }
@@ -62,22 +64,26 @@ function requireOwnState(module: CompiledModule): void {
   );
   if (foreign === undefined) return;
   throw new Error(
-    `The instance cannot be saved: it imports the ${foreign.desc.kind} "${foreign.module}" "${foreign.name}", which is not its own`,
+    `The instance cannot be saved: it imports the ${foreign.desc.kind} "${foreign.module}" "${foreign.name}", ` +
+      "which it does not define",
   );
 }
 
-/** Indices of own mutable globals; others are what the module makes them. */
+/** The indices of defined mutable globals; immutable ones are restored by instantiation. */
 function savedGlobals({ globalTypes, valid }: CompiledModule): number[] {
   return globalTypes.map((_, index) => index).filter((index) =>
     index >= valid.importedGlobalCount && globalTypes[index]!.mutable
   );
 }
 
-/** Writes the state of an instance. Throws an Error that names what cannot be saved, or when the instance is not at rest. */
+/**
+ * Encodes the state of an instance. Throws an Error that names the state that cannot be saved, or if the instance is
+ * not idle.
+ */
 export function writeSnapshot(instance: Instance): Uint8Array<ArrayBuffer> {
-  instance.requireRest();
+  instance.requireIdle();
   const { module } = instance;
-  requireOwnState(module);
+  requireNoImportedState(module);
   const out = new ByteWriter();
   out.raw(MAGIC);
   out.u32(VERSION);
@@ -111,7 +117,7 @@ function cellBytes(type: ValType): number {
   return type === V128 ? 16 : 8;
 }
 
-/** Runs of blocks with something in them: { blocks left out, blocks that follow }, ended by two zeros. */
+/** Writes runs of nonzero blocks: { blocks skipped, blocks that follow }, terminated by two zeros. */
 function writeBlocks(out: ByteWriter, bytes: Uint8Array): void {
   const count = Math.ceil(bytes.length / BLOCK_BYTES);
   const isEmpty = (k: number) => bytes.subarray(k * BLOCK_BYTES, (k + 1) * BLOCK_BYTES).every((byte) => byte === 0);
@@ -144,12 +150,12 @@ function writeReference(out: ByteWriter, instance: Instance, word: number, where
     return;
   }
   const index = funcIndexOf(instance, word);
-  if (index < 0) throw new Error(`The instance cannot be saved: ${where()} is a reference to something outside of it`);
+  if (index < 0) throw new Error(`The instance cannot be saved: ${where()} refers to an object outside the instance`);
   out.u8(REFERENCE.FUNC);
   out.u32(index);
 }
 
-/** The function whose record in the instance's own context is at `address`; −1 if it is none. */
+/** The index of the function whose record in the instance's context is at `address`; −1 if there is none. */
 function funcIndexOf({ module, block }: Instance, address: number): number {
   const { importsOffset, functionsOffset, definedFuncs } = module.layout;
   const at = address - block.address;
@@ -159,7 +165,7 @@ function funcIndexOf({ module, block }: Instance, address: number): number {
   return within(importsOffset, imported) ? Math.floor((at - importsOffset) / RECORD.SIZE) : -1;
 }
 
-/** The bytes are no snapshot of this module. */
+/** Throws the error for bytes that are not a snapshot of the module. */
 function refuse(why: string, offset?: number): never {
   throw new WaftError(`The snapshot cannot be restored: ${why}`, offset === undefined ? {} : { offset });
 }
@@ -169,21 +175,23 @@ function equal(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /**
- * Reads a snapshot of `module`. Out: what makes its state for a fresh instance, whose limits are checked when the state is applied. Throws
- * WaftError for bytes that are none.
+ * Decodes a snapshot of `module`. Returns a function that makes the state for a new instance, whose limits are checked
+ * when the state is applied. Throws WaftError for invalid bytes.
  */
 export function readSnapshot(bytes: Uint8Array, module: CompiledModule): (instance: Instance) => InstanceState {
-  requireOwnState(module);
+  requireNoImportedState(module);
   const end = bytes.length - HASH_BYTES;
-  if (end < MAGIC.length || !equal(bytes.subarray(0, MAGIC.length), MAGIC)) refuse("these bytes are no snapshot", 0);
+  if (end < MAGIC.length || !equal(bytes.subarray(0, MAGIC.length), MAGIC)) {
+    refuse("the bytes are not a waft snapshot", 0);
+  }
   const reader = new ByteReader(bytes, MAGIC.length, end);
   try {
     const version = reader.u32();
-    if (version !== VERSION) refuse(`it has version ${version}, not ${VERSION}`);
+    if (version !== VERSION) refuse(`it has version ${version}, but this build reads version ${VERSION}`);
     if (!equal(sha256(bytes.subarray(0, end)), bytes.subarray(end))) refuse("it is damaged: its checksum is wrong");
-    if (!equal(reader.take(HASH_BYTES), moduleHash(module))) refuse("it is of another module");
+    if (!equal(reader.take(HASH_BYTES), moduleHash(module))) refuse("it belongs to another module");
     const content = readContent(reader, module);
-    if (reader.left > 0) refuse("there is something behind its end", reader.offset);
+    if (reader.left > 0) refuse("it has trailing bytes", reader.offset);
     return content;
   } catch (error) {
     if (error instanceof WaftError && !error.message.startsWith("The snapshot")) {
@@ -198,14 +206,14 @@ function readContent(reader: ByteReader, module: CompiledModule): (instance: Ins
   const memories = valid.memories.map(({ limits }) => {
     const pages = reader.u32();
     if (pages < limits.min || (limits.max !== undefined && pages > limits.max)) {
-      refuse(`a memory of ${pages} pages is against its type`, reader.offset);
+      refuse(`a memory of ${pages} pages violates its type`, reader.offset);
     }
     return { pages, runs: readBlocks(reader, pages) };
   });
   const tables = tableTypes.slice(valid.importedTableCount).map(({ limits, element }) => {
     const length = reader.u32();
     if (length < limits.min || (limits.max !== undefined && length > limits.max) || length > reader.left) {
-      refuse(`a table of ${length} elements is against its type or longer than the snapshot`, reader.offset);
+      refuse(`a table of ${length} elements violates its type or exceeds the snapshot`, reader.offset);
     }
     return Array.from({ length }, () => readReference(reader, module, element));
   });
@@ -228,7 +236,7 @@ function readContent(reader: ByteReader, module: CompiledModule): (instance: Ins
     }
     const tableWords = tables.map((elements) => Float64Array.from(elements, word));
     for (const table of module.layout.knownTables ?? []) {
-      requirePrescribed(instance, table, tableWords[table - valid.importedTableCount]!);
+      requireInitialTable(instance, table, tableWords[table - valid.importedTableCount]!);
     }
     return {
       memories,
@@ -240,19 +248,21 @@ function readContent(reader: ByteReader, module: CompiledModule): (instance: Ins
   };
 }
 
-/** Refuses a table that code calls through without checks when it is not what the module's segments make it. */
-function requirePrescribed(instance: Instance, table: number, words: Float64Array): void {
-  const prescribed = new Float64Array(Number(instance.module.tableTypes[table]!.limits.min));
+/**
+ * Refuses a table that code calls through without checks unless it has the contents that the module's segments specify.
+ */
+function requireInitialTable(instance: Instance, table: number, words: Float64Array): void {
+  const initial = new Float64Array(Number(instance.module.tableTypes[table]!.limits.min));
   for (const elem of instance.module.valid.elems) {
     if (elem.mode.kind !== "active" || elem.mode.table !== table) continue;
     const start = Number(evaluateConst(prepareConst(elem.mode.start), instance));
-    prescribed.set(instance.evaluateElem(elem), start);
+    initial.set(instance.evaluateElem(elem), start);
   }
-  if (words.length === prescribed.length && words.every((word, k) => word === prescribed[k])) return;
-  refuse(`table ${table} is not what the module makes it, and nothing could have changed it`);
+  if (words.length === initial.length && words.every((word, k) => word === initial[k])) return;
+  refuse(`table ${table} differs from its initial contents, which no code can change`);
 }
 
-/** The runs of blocks, copied: no more bytes than the snapshot has, wherever in memory they belong. */
+/** Reads runs of blocks as copies, whose total size is bounded by the size of the snapshot. */
 function readBlocks(reader: ByteReader, pages: number): InstanceState["memories"][number]["runs"] {
   const runs: { at: number; bytes: Uint8Array }[] = [];
   let at = 0;
@@ -261,7 +271,7 @@ function readBlocks(reader: ByteReader, pages: number): InstanceState["memories"
     const count = reader.u32();
     if (count === 0) return runs;
     at += gap * BLOCK_BYTES;
-    if (at + count * BLOCK_BYTES > pages * PAGE_BYTES) refuse("its memory goes beyond its pages", reader.offset);
+    if (at + count * BLOCK_BYTES > pages * PAGE_BYTES) refuse("its memory contents exceed its pages", reader.offset);
     runs.push({ at, bytes: reader.take(count * BLOCK_BYTES).slice() });
     at += count * BLOCK_BYTES;
   }
@@ -269,36 +279,36 @@ function readBlocks(reader: ByteReader, pages: number): InstanceState["memories"
 
 function readNumbers(reader: ByteReader, below: number): number[] {
   const count = reader.u32();
-  if (count > below) refuse("it drops more segments than there are", reader.offset);
+  if (count > below) refuse("it drops more segments than the module has", reader.offset);
   return Array.from({ length: count }, () => {
     const number = reader.u32();
-    if (number >= below) refuse(`there is no segment ${number}`, reader.offset);
+    if (number >= below) refuse(`the module has no segment ${number}`, reader.offset);
     return number;
   });
 }
 
 type Reference = { kind: "word"; word: number } | { kind: "func"; index: number };
 
-/** Reads a reference that is of `type` (closed). */
+/** Reads a reference of the closed type `type`. */
 function readReference(reader: ByteReader, { valid }: CompiledModule, type: ValType): Reference {
   const kind = reader.u8();
   const heap = heapOf(type);
   if (kind === REFERENCE.NULL) {
-    if (!isNullable(type)) refuse(`null is no ${valTypeName(type)}`, reader.offset);
+    if (!isNullable(type)) refuse(`null does not have type ${valTypeName(type)}`, reader.offset);
     return { kind: "word", word: 0 };
   }
   if (kind === REFERENCE.I31) {
     const payload = reader.u32();
     const fits = heap === HEAP.i31 || heap === HEAP.eq || heap === HEAP.any;
-    if (!fits || payload >= 2 ** 31) refuse(`an i31 does not fit ${valTypeName(type)}`, reader.offset);
+    if (!fits || payload >= 2 ** 31) refuse(`an i31 does not have type ${valTypeName(type)}`, reader.offset);
     return { kind: "word", word: payload * 2 + 1 };
   }
-  if (kind !== REFERENCE.FUNC) refuse(`there is no kind ${kind} of references`, reader.offset);
+  if (kind !== REFERENCE.FUNC) refuse(`unknown kind of reference: ${kind}`, reader.offset);
   const index = reader.u32();
-  if (index >= valid.funcTypes.length) refuse(`there is no function ${index}`, reader.offset);
+  if (index >= valid.funcTypes.length) refuse(`the module has no function ${index}`, reader.offset);
   const id = valid.canonicalIds[valid.funcTypeIndices[index]!]!;
   if (heap !== HEAP.func && !(heap >= 0 && isSubtypeId(id, heap))) {
-    refuse(`function ${index} is no ${valTypeName(type)}`, reader.offset);
+    refuse(`function ${index} does not have type ${valTypeName(type)}`, reader.offset);
   }
   return { kind: "func", index };
 }
