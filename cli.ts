@@ -1,13 +1,15 @@
 /**
- * The command `waft`: finds the command's row, loads only its module, runs it, and turns whatever is thrown into one line on stderr and
- * an exit code. Nothing else happens here. A plain `waft run` does not even load what reads command lines, since start-up time counts.
+ * The command `waft`: finds the command's row, loads only its module, runs it, and turns whatever is thrown into an error on
+ * stderr and an exit code. In: words. Out: an exit status. A plain `waft run` does not even load the option parser, because
+ * start-up time counts.
  */
 import { exitProcess, programArguments } from "@waft/engine/host/process";
 import { exitStatus, report } from "./project/base/failure.ts";
+import { fileStatus } from "./project/base/file_status.ts";
 import { type CommandRow, COMMANDS } from "./project/commands/table.ts";
 import { VERSION } from "./project/base/version_string.ts";
 
-/** All commands: the project's, and those of the units that may not know each other. */
+/** All commands: the project's, and those of units that do not know each other. */
 const ROWS: readonly CommandRow[] = [
   ...COMMANDS,
   { name: "registry", summary: "Run a plugin registry with its site", load: () => import("./registry/command.ts") },
@@ -15,12 +17,31 @@ const ROWS: readonly CommandRow[] = [
 
 /** Runs `waft` with `args` (without the program's own name) and returns its exit status. */
 export async function main(args: string[]): Promise<number> {
-  if (args[0] === "run") {
+  const words = normalized(args);
+  if (words[0] === "run") {
     const { runQuickly } = await import("./project/commands/quick_run.ts");
-    const status = await runQuickly(args.slice(1));
+    const status = await runQuickly(words.slice(1));
     if (status !== undefined) return status;
   }
-  return await runCommand(args);
+  return await runCommand(words);
+}
+
+/** The words in their long form: `FILE` is `run FILE`, `help A B` is `A B --help`, `-V` is `-v`. */
+function normalized(args: readonly string[]): string[] {
+  const [first, second, ...rest] = args;
+  if (first === undefined) return [];
+  if (first === "-V") return ["-v", ...args.slice(1)];
+  if (first === "help" && second !== undefined && rest.length > 0) return [second, ...rest, "--help"];
+  if (ROWS.some((row) => row.name === first) || first.startsWith("-") || first === "help") return [...args];
+  return isFile(first) ? ["run", ...args] : [...args];
+}
+
+function isFile(path: string): boolean {
+  try {
+    return fileStatus(path)?.kind === "file";
+  } catch {
+    return false;
+  }
 }
 
 /** The same through commander: for every other command, and for `run` with anything unusual. */
@@ -30,9 +51,10 @@ export async function runCommand(args: string[]): Promise<number> {
   const { default: process } = await import("node:process");
   const program = new Command("waft")
     .description("Compile and run WebAssembly, and manage projects and plugins.")
-    .version(VERSION, "-V, --version", "Print the version")
+    .usage("[options] <command>\n       waft <file> [args...]")
+    .version(VERSION, "-v, --version", "Print the version")
     .helpOption("-h, --help", "Show this help")
-    .helpCommand("help [command]", "Show help for a command")
+    .helpCommand("help [command...]", "Show help for a command")
     .showSuggestionAfterError(true)
     .enablePositionalOptions()
     .configureHelp(HELP_LAYOUT)
@@ -45,7 +67,7 @@ export async function runCommand(args: string[]): Promise<number> {
     if (!named.startsWith("-")) args = [named];
   }
   for (const row of ROWS) {
-    if (row.name === named) (await row.load()).addCommand(program);
+    if (row.name === named) (await row.load()).addCommand(program, ROWS);
     else program.addCommand(new Command(row.name).description(row.summary).allowUnknownOption());
   }
   try {

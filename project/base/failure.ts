@@ -4,8 +4,9 @@
  */
 // From their files: the whole engine would be loaded for commands that never compile.
 import { TrapError, WaftError } from "@waft/engine/errors";
+import { fileFacts, readFile } from "@waft/engine/host/files";
 import { environmentVariable, writeText } from "@waft/engine/host/process";
-import { escapeHostile, ProjectError } from "./diagnostic.ts";
+import { escapeHostile, formatDiagnostic, ProjectError } from "./diagnostic.ts";
 
 /** Wrong usage: exit status 2. */
 export class UsageError extends Error {
@@ -69,7 +70,8 @@ export function describe(error: unknown): string {
     const { cause, file } = error;
     if (cause instanceof TrapError) return trapLines(file, cause);
     if (cause instanceof WaftError && cause.place.line !== undefined) {
-      return `waft: ${oneLine(file)}:${cause.place.line}:${cause.place.column ?? 1}: ${oneLine(cause.message)}`;
+      const { line, column = 1 } = cause.place;
+      return `waft: ${oneLine(file)}:${line}:${column}: ${oneLine(cause.message)}${snippet(file, line, column)}`;
     }
     if (cause instanceof ListedFailure) {
       return [`waft: ${oneLine(file)}: ${oneLine(cause.message)}:`, ...cause.rows].join("\n");
@@ -78,7 +80,7 @@ export function describe(error: unknown): string {
     return `waft: ${oneLine(file)}: ${oneLine(systemMessage(cause) ?? error.message)}${where}`;
   }
   if (error instanceof UsageError) return `waft: ${error.message.split("\n").map(oneLine).join("\n")}`;
-  if (error instanceof ProjectError) return error.message; // Findings with their places, a line or two each.
+  if (error instanceof ProjectError) return error.diagnostics.map((d) => `waft: ${formatDiagnostic(d)}`).join("\n");
   if (error instanceof Error) {
     const { path } = error as { path?: unknown };
     const message = systemMessage(error);
@@ -86,6 +88,30 @@ export function describe(error: unknown): string {
     return `waft: ${typeof path === "string" ? `${oneLine(path)}: ` : ""}${message}`;
   }
   return `waft: ${oneLine(String(error))}`;
+}
+
+/** Longest part of a line that a snippet shows, and how much of it is in front of the place. */
+const SNIPPET_COLUMNS = 100;
+const SNIPPET_BEFORE = 60;
+/** Largest source that is read for a snippet. */
+const MAX_SOURCE_BYTES = 16 << 20;
+
+/** The line of a text with a caret under the column; empty when the file cannot be read again. */
+function snippet(file: string, line: number, column: number): string {
+  try {
+    const { kind, bytes } = fileFacts(file);
+    if (kind !== "file" || bytes > MAX_SOURCE_BYTES) return "";
+    const source = new TextDecoder().decode(readFile(file)).split("\n")[line - 1];
+    if (source === undefined) return "";
+    const from = Math.max(0, column - 1 - SNIPPET_BEFORE);
+    const shown = (text: string): string => oneLine(text.replaceAll("\t", " "));
+    const before = shown(source.slice(from, column - 1));
+    const after = shown(source.slice(column - 1, from + SNIPPET_COLUMNS).trimEnd());
+    const number = String(line);
+    return `\n  ${number} | ${before}${after}\n  ${" ".repeat(number.length)} | ${" ".repeat(before.length)}^`;
+  } catch {
+    return "";
+  }
 }
 
 function trapLines(file: string, trap: TrapError): string {

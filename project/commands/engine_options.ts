@@ -5,6 +5,7 @@ import type { EngineOptions } from "@waft/engine";
 import { FEATURE_ROWS, type FeatureName } from "@waft/engine/features";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/optimizations";
 import { UsageError } from "../base/failure.ts";
+import { nearestName } from "../base/grammar.ts";
 import type { OptionRow } from "./option_rows.ts";
 
 export interface EngineFlags {
@@ -44,7 +45,10 @@ function switches<Name extends string>(
     if ((state !== "on" && state !== "off") || rest.length > 0) {
       throw new UsageError(`${flag} takes NAME=on or NAME=off, not "${value}"`);
     }
-    if (!rows.some((row) => row.name === name)) throw new UsageError(`${flag}: there is no "${name}"`);
+    if (name === undefined || !rows.some((row) => row.name === name)) {
+      const near = nearestName(name ?? "", rows.map((row) => row.name));
+      throw new UsageError(`${flag}: there is no "${name}"${near === undefined ? "" : `; did you mean ${near}?`}`);
+    }
     set[name as Name] = state === "on";
   }
   return set;

@@ -1,8 +1,8 @@
 /**
  * What the project commands share: global flags, the context, the JSON envelope, exit codes.
  *
- * In: parsed flags and the work of a command. Out: text on stdout (or one JSON document with `--json`, text then on stderr)
- * and `process.exitCode`. Findings go to stderr. No prompt, schema validator or network code is loaded from here.
+ * In: parsed flags and the work of a command. Out: text on stdout and findings on stderr, or one JSON document with both and
+ * nothing else (`--json`); `process.exitCode`. No prompt, schema validator or network code is loaded from here.
  */
 import { writeText } from "@waft/engine/host/process";
 import type { Command } from "commander";
@@ -123,22 +123,24 @@ export async function runCommand(
   const error = diagnostics.find((d) => d.severity === "error");
   const exitCode = outcome.exitCode ?? (error === undefined ? EXIT.ok : new ProjectError(diagnostics).exitCode);
   const shown = diagnostics.map((d) => paint(d, environment.errorColors)).join("\n");
-  if (shown !== "") process.stderr.write(`${shown}\n`);
   if (flags.json === true) {
-    if (outcome.text !== "" && flags.quiet !== true) process.stderr.write(`${outcome.text}\n`);
     const ok = exitCode === EXIT.ok || exitCode === EXIT.pending;
     writeText(
       1,
       `${JSON.stringify({ schemaVersion: 1, command: name, ok, data: outcome.data, diagnostics })}\n`,
     );
-  } else if (outcome.text !== "" && flags.quiet !== true) writeText(1, `${outcome.text}\n`);
+    process.exitCode = exitCode;
+    return;
+  }
+  if (shown !== "") process.stderr.write(`${shown}\n`);
+  if (outcome.text !== "" && flags.quiet !== true) writeText(1, `${outcome.text}\n`);
   process.exitCode = exitCode;
 }
 
 function paint(d: Diagnostic, colors: Palette): string {
   const text = formatDiagnostic(d);
   const color = d.severity === "error" ? colors.red : d.severity === "warning" ? colors.yellow : colors.dim;
-  return text.replace(`${d.code}:`, color(`${d.code}:`));
+  return `waft: ${text.replace(`${d.code}:`, color(`${d.code}:`))}`;
 }
 
 /** Failures of the operating system that a user can act on, as findings; undefined for bugs. */

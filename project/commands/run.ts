@@ -7,6 +7,7 @@ import { writeText } from "@waft/engine/host/process";
 import type { Command } from "commander";
 import { UsageError } from "../base/failure.ts";
 import { runFile } from "../ops/run.ts";
+import { compileProgress } from "./compile_progress.ts";
 import { codeCacheOptions } from "../base/paths.ts";
 import { absolutePath } from "../base/posix_path.ts";
 import { controlledEngine } from "./control_flags.ts";
@@ -38,6 +39,7 @@ export function addCommand(program: Command): void {
         ...(flags.cache ? { cache: { ...codeCacheOptions(), label: file === "-" ? "" : absolutePath(file) } } : {}),
         perfMap: flags.perfMap === true,
       },
+      allowPrecompiled: flags.allowPrecompiled === true,
       ...(project === undefined ? {} : { project }),
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
       ...(unknownImports === undefined ? {} : { unknownImports }),
@@ -47,10 +49,4 @@ export function addCommand(program: Command): void {
     });
     if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
   });
-}
-
-/** How a slow compilation is shown: on a terminal, from a thread of its own. */
-async function compileProgress(): Promise<(what: string) => () => void> {
-  const { default: process } = await import("node:process");
-  return process.stderr.isTTY === true ? (await import("../base/progress.ts")).startBlocking : () => () => {};
 }

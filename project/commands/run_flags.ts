@@ -22,6 +22,7 @@ export interface RunFlags extends EngineFlags, ControlFlags {
   cache: boolean;
   perfMap?: boolean;
   unknownImports?: string;
+  allowPrecompiled?: boolean;
 }
 
 /** The options. */
@@ -37,6 +38,7 @@ export const RUN_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--bare", description: "Ignore the project: no settings, no plugins" },
   { flags: "--no-cache", description: "Compile anew: neither use nor fill the cache of compiled modules" },
   { flags: "--unknown-imports <what>", description: "trap: calls of functions that nothing provides trap" },
+  { flags: "--allow-precompiled", description: "Run artifacts of `waft compile`, whose machine code nothing confines" },
   { flags: "--perf-map", description: "Name the guest's functions for perf, in /tmp/perf-PID.map" },
   { flags: "--parallel <n>", description: "Compiler threads: auto, or a number" },
   { flags: "--locked", description: "Refuse plugins from paths, which have no fixed source" },

@@ -1,12 +1,13 @@
 /**
- * `waft validate FILE…`: silent when all modules are valid.
+ * `waft validate FILE…`: silent when all modules are valid; every module that is not has its error.
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
 import { readFile } from "node:fs/promises";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { addOptions } from "./option_rows.ts";
-import { FileFailure } from "../base/failure.ts";
+import process from "node:process";
+import { exitStatus, FileFailure, report } from "../base/failure.ts";
 import { inputPath } from "../ops/input_path.ts";
 
 /** Adds `validate`. */
@@ -20,7 +21,9 @@ export function addCommand(program: Command): void {
       try {
         engine.validate(await readFile(inputPath(file)));
       } catch (error) {
-        throw new FileFailure(file, error);
+        const failure = new FileFailure(file, error);
+        report(failure);
+        process.exitCode = exitStatus(failure);
       }
     }
   });

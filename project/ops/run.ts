@@ -4,7 +4,7 @@
  * waiting, too; elsewhere synchronous, which is faster. In: a path and words of the command line, and what loadProject gave. Out: the
  * result lines; throws UsageError, FileFailure, GuestExit, or a ProjectError before the guest starts.
  */
-import { type EngineOptions, type Module, NewEngine } from "@waft/engine";
+import { type Engine, type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { Wasi } from "@waft/engine/wasi";
 import { readFile } from "@waft/engine/host/files";
 import { FileFailure, GuestExit, UsageError } from "../base/failure.ts";
@@ -33,6 +33,8 @@ export interface RunOptions extends GuestInputs {
   readonly invoke?: string;
   /** What becomes of imports that nothing provides: functions of them trap when they are called, or the run is refused. */
   readonly unknownImports?: "trap" | "refuse";
+  /** Run artifacts, too: machine code that was compiled before. */
+  readonly allowPrecompiled?: boolean;
   /** Says that something slow begins, and returns how to say that it is over. */
   readonly progress?: (what: string) => () => void;
   /** A project with plugins; without it nothing of the plugin host is loaded. */
@@ -55,7 +57,7 @@ export async function runFile(file: string, args: readonly string[], options: Ru
   const done = options.progress?.(`compiling ${file}`);
   let module: Module;
   try {
-    module = inFile(file, () => engine.compile(bytes));
+    module = inFile(file, () => isArtifact(bytes) ? loadArtifact(engine, bytes, options) : engine.compile(bytes));
   } finally {
     done?.();
   }
@@ -92,6 +94,16 @@ export async function runFile(file: string, args: readonly string[], options: Ru
     guest = { call: (name, ...values) => graph.call(context, name, ...values), close: () => graph.close() };
   }
   return await callGuest(file, guest, call);
+}
+
+/** Do the bytes begin like a compiled artifact? */
+function isArtifact(bytes: Uint8Array): boolean {
+  return new TextDecoder("latin1").decode(bytes.subarray(0, 8)) === "\0waftbin";
+}
+
+function loadArtifact(engine: Engine, bytes: Uint8Array, { allowPrecompiled }: RunOptions): Module {
+  if (allowPrecompiled === true) return engine.load(bytes);
+  throw new UsageError("this is machine code, which runs outside of any sandbox: --allow-precompiled if you trust it");
 }
 
 /**

@@ -1,0 +1,67 @@
+/**
+ * `waft compile FILE -o ARTIFACT`: compiles a module to machine code in a file, which `waft run --allow-precompiled` and
+ * `Engine.load` take. In: a module, options, a machine. Out: the artifact, whole or not at all.
+ */
+import { type Machine, NewEngine } from "@waft/engine";
+import type { Command } from "commander";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { FileFailure, UsageError } from "../base/failure.ts";
+import { randomHex } from "../base/integrity.ts";
+import { inputPath } from "../ops/input_path.ts";
+import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
+import { addOptions } from "./option_rows.ts";
+import { compileProgress } from "./compile_progress.ts";
+
+interface CompileFlags extends EngineFlags {
+  readonly output: string;
+  readonly target?: string;
+  readonly cpu?: string;
+}
+
+/** Adds `compile`. */
+export function addCommand(program: Command): void {
+  const command = program.command("compile")
+    .description("Compile a module to an artifact: machine code that runs without a compiler.")
+    .argument("<file>", "Module, in binary or text form; - is standard input")
+    .requiredOption("-o, --output <file>", "Where to write the artifact")
+    .option("--target <os/arch>", "The machine that it is for: linux/amd64 or linux/arm64 (default: this one)")
+    .option("--cpu <features>", "Instructions besides the base set that the target has, separated by commas");
+  addOptions(command, ENGINE_OPTION_ROWS).action(async (file: string, flags: CompileFlags) => {
+    const engine = NewEngine(engineOptions(flags));
+    const machine = flags.target === undefined ? undefined : machineOf(flags.target, flags.cpu);
+    if (machine === undefined && flags.cpu !== undefined) throw new UsageError("--cpu is for a --target");
+    const done = (await compileProgress())(`compiling ${file}`);
+    let artifact: Uint8Array;
+    try {
+      const bytes = await readFile(inputPath(file));
+      artifact = machine === undefined ? engine.compile(bytes).serialize() : await engine.compileFor(machine, bytes);
+    } catch (error) {
+      throw new FileFailure(file, error);
+    } finally {
+      done();
+    }
+    await replaceFile(flags.output, artifact);
+  });
+}
+
+/** `linux/amd64` and `avx,bmi2` as the engine takes them. */
+function machineOf(target: string, cpu = ""): Machine {
+  const [os, arch] = target.split("/");
+  const known: { readonly [arch: string]: Machine["arch"] | undefined } = { amd64: "x64", x64: "x64", arm64: "arm64" };
+  const own = known[arch ?? ""];
+  if (os !== "linux" || own === undefined) {
+    throw new UsageError(`--target takes linux/amd64 or linux/arm64, not "${target}"`);
+  }
+  return { os, arch: own, cpu: cpu === "" ? [] : cpu.split(",") };
+}
+
+async function replaceFile(path: string, bytes: Uint8Array): Promise<void> {
+  const temporary = `${path}.${randomHex(12)}.tmp`;
+  try {
+    await writeFile(temporary, bytes);
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw new FileFailure(path, error);
+  }
+}

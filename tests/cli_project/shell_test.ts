@@ -1,0 +1,135 @@
+/**
+ * Completions and manual pages follow the command table; the short forms of command lines; errors in text show the line.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { COMMANDS } from "../../project/commands/table.ts";
+import { type Run, waft } from "./waft.ts";
+
+async function inFolder(
+  work: (run: (...args: string[]) => Promise<Run>, home: string) => Promise<void>,
+): Promise<void> {
+  const home = mkdtempSync(join(tmpdir(), "waft-shell-"));
+  try {
+    await work((...args) => waft(args, home, home), home);
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+const NAMES = COMMANDS.map(({ name }) => name);
+
+/** What bash completes after these words. */
+function completed(script: string, words: readonly string[], cwd: string): string[] {
+  const list = words.map((word) => `'${word}'`).join(" ");
+  const run = spawnSync("bash", [
+    "-c",
+    `. ${script}; COMP_WORDS=(waft ${list}); COMP_CWORD=${words.length}; _waft; printf '%s\n' "\${COMPREPLY[@]}"`,
+  ], { cwd, encoding: "utf8" });
+  assert.equal(run.status, 0, run.stderr);
+  return run.stdout.split("\n").filter((word) => word !== "");
+}
+
+Deno.test("completion: bash completes commands, sub-commands, options and files; other shells accept their scripts", () =>
+  inFolder(async (run, home) => {
+    const script = join(home, "waft.bash");
+    writeFileSync(script, (await run("completion", "bash")).out);
+    writeFileSync(join(home, "module.wasm"), "");
+    const of = (...words: string[]): string[] => completed(script, words, home);
+    const all = of("");
+    for (const name of NAMES) assert.ok(all.includes(name), name);
+    assert.deepEqual(of("vali"), ["validate"]);
+    assert.deepEqual(of("plugin", "ya"), ["yank"]);
+    assert.ok(of("plugin", "publish", "--").includes("--allow-dirty"));
+    assert.ok(!of("plugin", "list", "--").includes("--allow-dirty"));
+    assert.ok(of("run", "--").includes("--invoke"));
+    assert.deepEqual(of("run", "mod"), ["module.wasm"]);
+    // The value of an option is no command.
+    assert.ok(of("plugin", "list", "--project", "check", "--").includes("--json"));
+    for (const [shell, check] of [["zsh", ["-n"]], ["fish", ["--no-execute"]]] as const) {
+      const { out, code } = await run("completion", shell);
+      assert.equal(code, 0);
+      for (const name of NAMES) assert.ok(out.includes(name), `${shell}: ${name}`);
+      const file = join(home, `waft.${shell}`);
+      writeFileSync(file, out);
+      const checked = spawnSync(shell, [...check, file], { encoding: "utf8" });
+      if (checked.error === undefined) assert.equal(checked.status, 0, `${shell}: ${checked.stderr}`);
+    }
+    const { out } = await run("completion", "powershell");
+    for (const name of NAMES) assert.ok(out.includes(`@('${name}',`), name);
+    assert.equal((await run("completion", "csh")).code, 2);
+  }));
+
+Deno.test("manual pages: one for each command, with all its options", () =>
+  inFolder(async (run, home) => {
+    assert.equal((await run("man", "--out", "pages")).code, 0);
+    const pages = readdirSync(join(home, "pages")).sort();
+    for (const name of NAMES) {
+      assert.ok(pages.includes(`waft-${name}.1`), name);
+      const text = readFileSync(join(home, "pages", `waft-${name}.1`), "utf8");
+      assert.match(text, new RegExp(`^\\.TH "WAFT-${name.toUpperCase()}" "1"`));
+      assert.match(text, /^\.SH OPTIONS$/m);
+    }
+    const plugin = readFileSync(join(home, "pages", "waft-plugin.1"), "utf8");
+    assert.match(plugin, /^\.SH "PLUGIN YANK"$/m);
+    assert.match(plugin, /\\-\\-allow\\-dirty/);
+    assert.equal((await run("man", "run")).out, readFileSync(join(home, "pages", "waft-run.1"), "utf8"));
+    assert.equal((await run("man", "nothing")).code, 2);
+  }));
+
+Deno.test("command lines: FILE runs it, -v, help of sub-commands", () =>
+  inFolder(async (run, home) => {
+    writeFileSync(join(home, "f.wat"), `(module (func (export "f") (param i32) (result i32) (local.get 0)))`);
+    assert.equal((await run("f.wat", "12")).out, "12\n");
+    assert.equal((await run("./f.wat", "13")).out, "13\n");
+    assert.match((await run("g.wat")).err, /unknown command 'g\.wat'/);
+    assert.equal((await run("-v")).out, (await run("--version")).out);
+    assert.match((await run("help", "plugin", "list")).out, /^Usage: waft plugin list/);
+    assert.match(
+      (await run("run", "--feature", "smid=on", "f.wat", "1")).err,
+      /there is no "smid"; did you mean simd\?/,
+    );
+    assert.match((await run("run", "--opt", "inlin=on", "f.wat", "1")).err, /did you mean inline\?/);
+    // A command's name wins over a file's.
+    writeFileSync(join(home, "opts"), "");
+    assert.match((await run("opts")).out, /inline/);
+  }));
+
+Deno.test("errors in text show the line and a caret; validate goes on after a failure", () =>
+  inFolder(async (run, home) => {
+    writeFileSync(join(home, "bad.wat"), '(module\n  (func (export "f") (result i32)\n\t(i32.ad (i32.const 1))))\n');
+    writeFileSync(join(home, "good.wat"), "(module)");
+    writeFileSync(join(home, "type.wat"), `(module (func (result i32) ${" ".repeat(200)}(i64.const 1)))`);
+    const { code, err } = await run("validate", "bad.wat", "missing.wat", "good.wat", "type.wat");
+    assert.equal(code, 1);
+    assert.match(
+      err,
+      /^waft: bad\.wat:3:3: unknown operator i32\.ad\n {2}3 \| {3}\(i32\.ad|^waft: bad\.wat:3:3: .*\n {2}3 \| {2}\(i32\.ad/m,
+    );
+    assert.match(err, /^ {4}\| {3}\^$/m);
+    assert.match(err, /^waft: missing\.wat: no such file or directory$/m);
+    assert.match(err, /^waft: type\.wat:1:[0-9]+: type mismatch/m);
+    for (const line of err.split("\n")) assert.ok(line.length < 140, line);
+  }));
+
+Deno.test("compile: an artifact that runs only where it is allowed to; other machines", () =>
+  inFolder(async (run, home) => {
+    writeFileSync(join(home, "f.wat"), `(module (func (export "f") (result i32) (i32.const 41)))`);
+    assert.equal((await run("compile", "f.wat", "-o", "f.bin")).code, 0);
+    const refused = await run("run", "f.bin");
+    assert.equal(refused.code, 2);
+    assert.match(refused.err, /--allow-precompiled/);
+    assert.equal((await run("run", "--allow-precompiled", "f.bin")).out, "41\n");
+    assert.equal((await run("compile", "f.wat", "--target", "linux/arm64", "-o", "arm.bin")).code, 0);
+    if (process.arch === "x64") {
+      assert.match((await run("run", "--allow-precompiled", "arm.bin")).err, /artifact is for linux\/arm64/);
+    }
+    assert.equal((await run("compile", "f.wat", "--target", "darwin/arm64", "-o", "x.bin")).code, 2);
+    writeFileSync(join(home, "bad.wat"), "(module (func (result i32)))");
+    assert.equal((await run("compile", "bad.wat", "-o", "bad.bin")).code, 1);
+    assert.ok(!existsSync(join(home, "bad.bin")));
+    assert.deepEqual(readdirSync(home).filter((name) => name.endsWith(".tmp")), []);
+  }));
