@@ -53,7 +53,7 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
   }
 }
 
-/** What the function reads relative to its code. */
+/** Data that the function reads relative to its code. */
 export function emitData(e: Emission): void {
   const { asm } = e;
   e.placePool((word) => asm.word(word));

@@ -20,7 +20,7 @@ const LINES = readFileSync(new URL("../../tests/encode/arm64.txt", import.meta.u
   .filter((line) => line !== "" && !line.startsWith(";"))
   .map((line) => ({ word: parseInt(line.slice(0, 8), 16) | 0, text: line.slice(11) }));
 
-Deno.test("the disassembler reads what llvm-mc reads", () => {
+Deno.test("the disassembler agrees with llvm-mc", () => {
   for (const { word, text } of LINES) equal(instructionText(word), text);
 });
 
@@ -61,7 +61,7 @@ Deno.test("every logical immediate is found again", () => {
   equal(logicalImmediate(5, 5), -1);
 });
 
-/** What a sequence of moves leaves in its register. */
+/** The value that a sequence of moves leaves in its register. */
 function valueOf(bytes: Uint8Array, end: number): bigint {
   let value = 0n;
   for (let at = 0; at < end; at += 4) {

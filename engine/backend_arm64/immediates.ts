@@ -71,7 +71,7 @@ export const PLAN = {
   LOGICAL: 2,
 } as const;
 
-/** What {@linkcode constantPlan} found; valid until the next call. `count` is the number of instructions. */
+/** The result of {@linkcode constantPlan}, valid until the next call. `count` is the number of instructions. */
 const plan = { kind: 0 as number, wide: 0, field: 0, parts: 0, count: 0 };
 
 /** How to make a constant in a register. `high` is 0 for a 32-bit one, whose upper half is cleared. */

@@ -132,7 +132,7 @@ Deno.test("random programs can be allocated with each key the other way, and wit
   compilePrograms(Object.fromEntries(keys.map(other)), new Statistics());
 });
 
-Deno.test("store-load-fwd takes what was just stored from its register", () => {
+Deno.test("store-load-fwd reloads the value just stored from its register", () => {
   const statistics = new Statistics();
   // With results of blocks in slots there are such pairs to find.
   const on = compilePrograms({ "reg-merge": false }, statistics);

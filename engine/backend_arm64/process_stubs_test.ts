@@ -1,5 +1,5 @@
 /**
- * Layouts of the process stubs as data, and the shape of what the backend emits, on any host: signal contexts of Linux
+ * Layouts of the process stubs as data, and the shape of emitted code, on any host: signal contexts of Linux
  * and macOS, entry points that are instructions, long branches, and selected code of small functions.
  */
 import { optimizationSet } from "../optimizations.ts";
@@ -104,7 +104,7 @@ Deno.test("a branch whose target is too far is turned around", () => {
   equal(instructionText(wordAt(bytes, length - 4)), "ret");
 });
 
-Deno.test("selection uses what arm64 has", () => {
+Deno.test("selection uses the instructions of arm64", () => {
   const multiply = listing(`func 0 (i64 i64 i64) -> (i64)
 b0(v1:i64 v2:i64 v3:i64):
   v4:i64 = MUL v1 v2

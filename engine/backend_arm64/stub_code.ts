@@ -18,7 +18,7 @@ import { CONTEXT_REGISTER, FUEL, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SP, 
 const NO_VCODE = new VCode();
 const NO_ALLOCATION = new Allocation();
 
-/** What code outside any module is compiled for: the least of everything. */
+/** The context of code outside any module: no optional feature. */
 export const BARE_CONTEXT: CodegenContext = {
   layout: layoutContext({ memories: 0, tables: 0, globals: 0, importedFuncs: 0, definedFuncs: 0, types: 0 }),
   explicitBounds: false,
@@ -125,7 +125,7 @@ export class StubCode extends Emission {
     this.at(X.STR_X_U, SCRATCH, thread, THREAD.HOST_SP);
   }
 
-  /** Back to the host's stack and caller; `thread` holds the thread state, x0 or v0 the answer. Changes x16. */
+  /** Back to the host's stack and caller; `thread` holds the thread state, x0 or v0 the result. Changes x16. */
   returnToHost(thread: number): void {
     this.at(X.LDR_X_U, SCRATCH, thread, THREAD.HOST_SP);
     this.add(SP, SCRATCH, 0);

@@ -24,7 +24,7 @@ import {
 import { AUX_LOCK, AUX_MODE, AUX_POOL_SHIFT, AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, MEMORY_BASE, RSP, SCRATCH, SCRATCH_VECTOR } from "./registers.ts";
 
-/** What a row's result, when it is a register, does to the flags: 1 zero and sign, 2 as a test of it would. */
+/** Flags that a row with a register result sets: 1 zero and sign by the result, 2 all as a test of it would. */
 const RESULT_FLAGS = new Uint8Array(INSTRUCTION_ROWS.length);
 for (const row of [X.ADD32_R, X.ADD32_I, X.SUB32_R, X.SUB32_I, X.NEG32]) RESULT_FLAGS.fill(1, row, row + 2);
 for (const row of [X.AND32_R, X.AND32_I, X.OR32_R, X.OR32_I, X.XOR32_R, X.XOR32_I]) RESULT_FLAGS.fill(2, row, row + 2);

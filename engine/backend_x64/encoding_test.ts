@@ -33,7 +33,7 @@ function encodeAgain(d: Decoded): Uint8Array {
   return asm.buffer.slice(0, asm.at);
 }
 
-Deno.test("the disassembler reads what llvm-mc reads", () => {
+Deno.test("the disassembler agrees with llvm-mc", () => {
   for (const { bytes, text } of LINES) {
     const decoded = decode(bytes, 0, bytes.length);
     ok(decoded !== undefined, text);

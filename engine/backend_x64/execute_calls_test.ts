@@ -205,7 +205,7 @@ b0(v1:i64 v2:i32 v3:i64):
   RETURN ()
 `;
 
-test("memory_move and memory_set do what copyWithin and fill do", (p) => {
+test("memory_move and memory_set agree with copyWithin and fill", (p) => {
   const sizes = [...Array.from({ length: 140 }, (_, i) => i), 191, 192, 193, 256, 1000, 4095, 4096, 4097, 9000];
   for (const cpu of [undefined, new Set<string>()]) {
     const instance = place(p, [MOVER, SETTER], { cpu });

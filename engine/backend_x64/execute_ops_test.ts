@@ -326,22 +326,22 @@ function runAll(settings: CompileSettings): number {
         trap = error.code;
       }
       const actual = instance.call(index, args);
-      const what = () =>
+      const label = () =>
         `${shape.row.name} ${shape.from}→${shape.to} variant ${index} (${args.map((v) => "0x" + v.toString(16))})`;
       if (expected === undefined) {
-        equal(actual.status, STATUS.TRAP, what());
-        equal(actual.trap, trap, what());
+        equal(actual.status, STATUS.TRAP, label());
+        equal(actual.trap, trap, label());
       } else {
-        equal(actual.status, STATUS.DONE, what());
+        equal(actual.status, STATUS.DONE, label());
         const types = Array.from(variant.f.signature.results, (ty) => ["", "i32", "i64", "f32", "f64"][ty]);
         expected.forEach((bits, k) => {
           if (
             k === 0 && isNan(types[k], bits) && !EXACT.test(shape.row.name) && /^(F|CONVERT)/.test(shape.row.name) &&
             types[k] === shape.to
           ) {
-            equal(isNan(types[k], actual.results[k]) && isQuiet(types[k], actual.results[k]), true, what());
+            equal(isNan(types[k], actual.results[k]) && isQuiet(types[k], actual.results[k]), true, label());
           } else {
-            equal(actual.results[k], bits, `${what()} result ${k}`);
+            equal(actual.results[k], bits, `${label()} result ${k}`);
           }
         });
       }
@@ -353,7 +353,7 @@ function runAll(settings: CompileSettings): number {
 }
 
 Deno.test({
-  name: "every operation on a CPU with AVX and BMI gives what the interpreter gives",
+  name: "every operation on a CPU with AVX and BMI agrees with the interpreter",
   ignore: !CAN_RUN,
   fn: () => {
     equal(runAll({ cpu: MODERN }) > 10000, true);
@@ -361,7 +361,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "every operation on a CPU with SSE4.1 only gives what the interpreter gives",
+  name: "every operation on a CPU with SSE4.1 only agrees with the interpreter",
   ignore: !CAN_RUN,
   fn: () => {
     equal(runAll({ cpu: BASELINE }) > 10000, true);
@@ -369,7 +369,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "every operation with explicit bounds gives what the interpreter gives",
+  name: "every operation with explicit bounds agrees with the interpreter",
   ignore: !CAN_RUN,
   fn: () => {
     equal(runAll({ cpu: MODERN, explicitBounds: true }) > 10000, true);

@@ -50,7 +50,7 @@ export const P = pseudoOps([
   "ATOMIC_FENCE",
 ]);
 
-/** What STORE_CONDITION compares by; plus 1 for 64 bits. */
+/** Kinds of compare of STORE_CONDITION; plus 1 for 64 bits. */
 export const STORE_CONDITION = { REGISTERS: 0, IMMEDIATE: 2, ZERO: 4 } as const;
 
 /** Address modes: kinds of r/m operands. */

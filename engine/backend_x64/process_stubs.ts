@@ -227,7 +227,7 @@ function emitFaultHandler(
   emitDefaultAction(s, os);
 }
 
-/** Nobody handled the signal before: restore the kernel's default and fault again. */
+/** No previous handler: restore the kernel's default and fault again. */
 function emitDefaultAction(s: StubCode, os: string): void {
   if (os !== "linux") {
     s.op(X.UD2);

@@ -140,7 +140,7 @@ function selectModify(s: X64Lowering, id: number, value: number): void {
   const immediate = s.op[other] === OP.CONST && (size < 3 || s.isImmediate(other));
   const vreg = immediate ? 0 : s.reg(other);
   foldAddress(s, id, false);
-  // Only the load may fault first; its trap stands for both accesses.
+  // Only the load may fault first; its trap covers both accesses.
   s.withSource(immediate ? rows.immediate[size] : rows.rows[size], immediate ? s.imm[other] : 0, 0);
   s.sourceOperands();
   if (!immediate) s.use(vreg);

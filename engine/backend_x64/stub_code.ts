@@ -19,7 +19,7 @@ import { CONTEXT_REGISTER, FUEL, MEMORY_BASE, MEMORY_LENGTH, R12, R13, R14, R15,
 const NO_VCODE = new VCode();
 const NO_ALLOCATION = new Allocation();
 
-/** What code outside any module is compiled for: the least of everything. */
+/** The context of code outside any module: no optional feature. */
 export const BARE_CONTEXT: CodegenContext = {
   layout: layoutContext({ memories: 0, tables: 0, globals: 0, importedFuncs: 0, definedFuncs: 0, types: 0 }),
   explicitBounds: false,
@@ -124,7 +124,7 @@ export class StubCode extends Emission {
     this.rm(X.MOV64_S, RSP, thread, THREAD.HOST_SP);
   }
 
-  /** Back to the host's stack and caller; `thread` holds the thread state, eax (or the result register) the answer. */
+  /** Back to the host's stack and caller; `thread` holds the thread state, eax (or the result register) the result. */
   returnToHost(thread: number): void {
     this.rm(X.MOV64_L, RSP, thread, THREAD.HOST_SP);
     for (const register of HOST_SAVED.toReversed()) this.pop(register);

@@ -25,7 +25,7 @@ import { CC } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, R10, R11, R12, R8, R9, RAX, RBP, RCX, RDI, RDX, RSI, RSP } from "./registers.ts";
 import type { StubCode } from "./stub_code.ts";
 
-/** What the parts below share: r11 = thread, rcx = identity of the tag, rbp = exnref of the exception or 0. */
+/** Registers shared by the parts below: r11 = thread, rcx = identity of the tag, rbp = exnref of the exception or 0. */
 const TAG = RCX;
 const WORD = RBP;
 

@@ -7,7 +7,7 @@ import { SHAPE } from "../ir/types.ts";
 import { X } from "./instructions.ts";
 
 /**
- * "OPERATION rows for i8x16 i16x8 i32x4 i64x2 f32x4 f64x2"; one row stands for all shapes, `-` for none. An operation
+ * "OPERATION rows for i8x16 i16x8 i32x4 i64x2 f32x4 f64x2"; one row serves all shapes, `-` for none. An operation
  * marked `~` has its operands exchanged; `=n` is the row's immediate.
  */
 const BINARY = [

@@ -22,7 +22,7 @@ export interface BranchForms<E extends FunctionEmission> {
   choose(e: E, bytes: number): void;
   /**
    * Writes fixup `i`, which is at offset `at` of `out`, there or into the buffer's code that follows it; returns the
-   * offset behind what it added. Called for JUMP, BRANCH, ALIGN and the backend's own kinds.
+   * offset after it. Called for JUMP, BRANCH, ALIGN and the backend's own kinds.
    */
   write(e: E, i: number, out: Uint8Array, at: number): number;
 }

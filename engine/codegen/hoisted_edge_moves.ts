@@ -63,7 +63,7 @@ function edgeEffect(e: FunctionEmission, edge: number, register: number): number
   return editsEffect(e, edgeFirst[edge], edgeFirst[edge + 1], register);
 }
 
-/** What a sequence of edits does first with `register`. */
+/** First effect of a sequence of edits on `register`. */
 function editsEffect(e: FunctionEmission, first: number, end: number, register: number): number {
   const { editFrom, editTo, editRemat } = e.allocation;
   for (let m = first; m < end; m++) {
@@ -73,7 +73,7 @@ function editsEffect(e: FunctionEmission, first: number, end: number, register: 
   return NEITHER;
 }
 
-/** What block `k` does first with `register`. */
+/** First effect of block `k` on `register`. */
 function blockEffect(e: FunctionEmission, k: number, register: number): number {
   const { v, allocation } = e;
   const { location, editAt, skip } = allocation;

@@ -78,7 +78,7 @@ export class MachineCode {
 
   /**
    * Rank of every defined function in the order of compilation, when several threads compile: they know of a callee
-   * only what one thread would know at that point. Absent for one thread.
+   * only facts that one thread would know at that point. Absent for one thread.
    */
   rank: Int32Array | undefined;
 

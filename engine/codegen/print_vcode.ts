@@ -37,8 +37,8 @@ function edits(allocation: Allocation, first: number, end: number, names: VCodeN
   for (let e = first; e < end; e++) {
     const remat = allocation.editRemat[e], to = location(allocation.editTo[e], names);
     const from = location(allocation.editFrom[e], names);
-    const what = remat === 0 ? `${to} = ${from}` : remat < 0 ? `${to} <-> ${from}` : `${to} = repeat ${remat - 1}`;
-    text += `    | ${TY_NAMES[allocation.editTy[e] as 0]} ${what}\n`;
+    const edit = remat === 0 ? `${to} = ${from}` : remat < 0 ? `${to} <-> ${from}` : `${to} = repeat ${remat - 1}`;
+    text += `    | ${TY_NAMES[allocation.editTy[e] as 0]} ${edit}\n`;
   }
   return text;
 }

@@ -23,7 +23,7 @@ const SHARED_ROWS = [
   "BOUNDS", // use address; imm = offset, disp = access size, aux bit 0: 64-bit address, bit 1: no operand, disp = constant extent; bits 8…: memory
   // control
   "JUMP",
-  "SWITCH", // use index, and what the backend adds; imm = number of edges; aux bit 0: the index is smaller than that
+  "SWITCH", // use index, and the backend's own operands; imm = number of edges; aux bit 0: the index is smaller than that
   "TRAP", // imm = code
   "CHARGE", // imm = units of fuel, disp = units owed; aux bit 0: late use of the units instead; bit 1: owes them itself
   "POLL",
@@ -76,7 +76,7 @@ export const AUX_CONDITION_SHIFT = 12;
 export const AUX_CONSUMER_SHIFT = 17;
 export const AUX_CODE_SHIFT = 23;
 
-/** What becomes of the flags that a compare sets, or of a compare-and-branch. */
+/** Consumers of the flags that a compare sets, or of a compare-and-branch. */
 export const CONSUMER = {
   NONE: 0,
   /** The block ends: edge 0 if the condition holds, else edge 1. */

@@ -12,7 +12,7 @@ import type { Allocation } from "./allocation.ts";
 import type { MachineCode } from "./machine_code.ts";
 import type { VCode } from "./vcode.ts";
 
-/** What compiling a module fixes for all its functions. */
+/** Properties of a compilation that all functions of the module share. */
 export interface CodegenContext {
   layout: ContextLayout;
   /** Explicit bounds checks (memory length register live) or guard pages. */
@@ -70,7 +70,7 @@ export interface RegisterFile {
   readonly names: readonly string[];
   /** May stack slots be halves of cells (allocation.ts)? No when absent. */
   readonly halfSlots?: boolean;
-  /** What keys deny; nothing when absent. */
+  /** Registers that keys deny; none when absent. */
   readonly denied?: readonly DeniedRegisters[];
 }
 

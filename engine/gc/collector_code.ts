@@ -250,7 +250,7 @@ const BEGIN = `
   (local.set $base ${control(CONTROL.BASE)})
   (local.set $marks ${control(CONTROL.MARKS)})
   (loop $classes
-    ;; Free slots that nobody has taken.
+    ;; Free slots that were not taken.
     (local.set $cell (i64.add ${control(CONTROL.CELLS)} (i64.shl ${get("class")} (i64.const 3))))
     (local.set $slot (i64.load offset=${CELLS.FREE} ${get("cell")}))
     (i64.store offset=${CELLS.FREE} ${get("cell")} (i64.const 0))

@@ -39,7 +39,7 @@ const ROOT_WORDS = 4096;
 /** The collector's machine code: the functions of collector_code.ts. */
 export type CollectorCode = Record<(typeof COLLECTOR_FUNCTIONS)[number], () => number>;
 
-/** What the heap asks of the store. */
+/** The store's side of the heap. */
 export interface HeapRoots {
   /** Numbers of host handles and of exceptions are below these. */
   handleCounts(): { host: number; exceptions: number };
@@ -53,13 +53,13 @@ export interface HeapRoots {
   marked(host: Uint8Array, exceptions: Uint8Array, epoch: number): void;
 }
 
-/** What the collector has done so far. */
+/** Statistics of the collector. */
 export interface HeapStatistics {
   /** How many there were. */
   collections: number;
   /** Bytes of all slots that were given to the program to allocate from, ever. */
   allocatedBytes: number;
-  /** What the last collection found alive; of objects, those up to 32 KiB are counted. */
+  /** Live objects of the last collection; only those up to 32 KiB are counted. */
   liveBytes: number;
   /** How many objects that were. */
   liveObjects: number;
@@ -576,7 +576,7 @@ export class Heap {
         const blockCount = bytes / BLOCK_BYTES;
         const unaligned = take(bytes + BLOCK_BYTES);
         const base = Math.ceil(unaligned / BLOCK_BYTES) * BLOCK_BYTES;
-        if (base < LOWEST_BASE) throw new RangeError("Out of address space: the heap would lie too low");
+        if (base < LOWEST_BASE) throw new RangeError("Out of address space: the heap would be too low");
         const words = this.#u32;
         setWord(words, CONTROL.BASE, base);
         const rowsAddress = take(blockCount * BLOCK.SIZE_OF);

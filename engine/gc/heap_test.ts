@@ -145,7 +145,7 @@ class Mutator implements HeapRoots {
     poke(object.address + at, word);
   }
 
-  /** What the roots lead to. */
+  /** Objects reachable from the roots. */
   reachable(): { objects: Set<number>; hosts: Set<number>; exceptions: Set<number> } {
     const objects = new Set<number>();
     const hosts = new Set<number>();
@@ -193,7 +193,7 @@ class Mutator implements HeapRoots {
       if (object.stamp !== 0) assert.equal(peek(address + OBJECT.FIELDS), object.stamp);
       for (const [at, word] of object.references) assert.equal(peek(address + at), word);
     }
-    assert.equal(this.heap.statistics.liveObjects, small, "exactly what is reachable survives");
+    assert.equal(this.heap.statistics.liveObjects, small, "exactly the reachable objects survive");
     for (let k = 1; k < this.hostCount; k++) assert.equal(this.hostMarks[k] !== 0, hosts.has(k));
     for (let k = 1; k < this.exceptionCount; k++) assert.equal(this.exceptionMarks[k] !== 0, exceptions.has(k));
   }
@@ -328,7 +328,7 @@ Deno.test("the limit: a program that keeps everything is told so, and one that d
   assert.throws(() => m.heap.allocate(2 ** 31, NO_LIMIT), /allocation size too large/);
 });
 
-Deno.test("objects held by JavaScript are roots, and one object stands for each", () => {
+Deno.test("objects held by JavaScript are roots, and each has one wrapper", () => {
   const m = new Mutator(3);
   const a = m.make(0);
   const b = m.make(0);

@@ -212,7 +212,7 @@ Deno.test("simplified expressions have the results and traps of plain ones", () 
   ok(smaller > 600, `only ${smaller} functions got smaller`);
 });
 
-/** What the builder makes of an expression over x (i32), y (i64), z (f64). */
+/** The builder's result for an expression over x (i32), y (i64), z (f64). */
 function built(make: (b: Builder, x: number, y: number, z: number) => number): string {
   const f = new IrFunction();
   f.reset(64);
@@ -247,7 +247,7 @@ function describe(f: IrFunction, value: number): string {
 }
 
 for (
-  const [what, make, expected] of [
+  const [name, make, expected] of [
     ["addition of zero", (b, x) => b.binary(OP.ADD, I32, x, b.i32(0)), "x"],
     ["constants go to the right", (b, x) => b.binary(OP.ADD, I32, b.i32(3), x), "(ADD x 3)"],
     ["sums of constants", (b, x) => b.binary(OP.ADD, I32, b.binary(OP.ADD, I32, x, b.i32(3)), b.i32(4)), "(ADD x 7)"],
@@ -313,7 +313,7 @@ for (
     ],
   ] as readonly [string, (b: Builder, x: number, y: number, z: number) => number, string][]
 ) {
-  Deno.test(`builder: ${what}`, () => equal(built(make), expected));
+  Deno.test(`builder: ${name}`, () => equal(built(make), expected));
 }
 
 Deno.test("builder: conditions lose their comparisons with zero", () => {

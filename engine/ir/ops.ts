@@ -23,7 +23,7 @@ import { VECTOR_ROWS } from "./vector_ops.ts";
 const ROWS = [
   "UNDEF ... t p", // id 0 only: no value
   "CONST ..k t p", // imm = bits (low half); c = high half of i64 and f64; v128: imm = index into f.vectors; ref: 0 (null)
-  "PARAM ... t p", // block parameter number imm; stands at the start of its block; of block 0: the function's parameters
+  "PARAM ... t p", // block parameter number imm, at the start of its block; of block 0: the function's parameters
   "RESULT v.. t p", // result number imm of the call-like instruction a (only for those with several results; see CALL)
   // integer arithmetic; ty is i32 or i64
   "ADD vv. t pc",

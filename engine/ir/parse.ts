@@ -152,10 +152,10 @@ class FunctionParser {
     return ty;
   }
 
-  #word(names: readonly string[], what: string): number {
+  #word(names: readonly string[], kind: string): number {
     const token = this.#take();
     const index = names.indexOf(token);
-    if (index < 0) throw this.#error(`unknown ${what} "${token}"`);
+    if (index < 0) throw this.#error(`unknown ${kind} "${token}"`);
     return index;
   }
 
@@ -335,7 +335,7 @@ class FunctionParser {
         f.imm[i] = this.#integer() | 0;
         return;
       case OP.PARAM:
-        throw this.#error("parameters stand in the head of their block");
+        throw this.#error("parameters belong in the head of their block");
     }
     const mask = OP_VALUE_MASK[op];
     if (mask & 1) f.a[i] = this.#numbered("v");

@@ -64,7 +64,7 @@ Deno.test("comments and blank lines are skipped", () => {
 });
 
 for (
-  const [what, text, message] of [
+  const [fault, text, message] of [
     ["an unknown operation", "func 0 () -> ()\nb0():\n  FROB v1\n", /unknown operation "FROB"/],
     ["a double definition", "func 0 () -> ()\nb0(v1:i32):\n  v1:i32 = CONST 1\n", /v1 is defined twice/],
     ["blocks out of order", "func 0 () -> ()\nb1():\n", /expected block b0/],
@@ -73,7 +73,7 @@ for (
     ["a huge number", "func 0 () -> ()\nb0(v999999999:i32):\n", /too large/],
   ] as const
 ) {
-  Deno.test(`IR text with ${what} is refused`, () => {
+  Deno.test(`IR text with ${fault} is refused`, () => {
     throws(() => parseFunction(text), { name: "MalformedError", message });
   });
 }

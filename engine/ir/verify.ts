@@ -236,7 +236,7 @@ class Verifier {
       if (mask & 4) this.#checkUse(f.c[i], k, at, i);
     }
     if (OP_HAS_LIST[op]) {
-      if (f.a[i] < 0 || f.a[i] + f.b[i] > f.poolCount) this.#fail(`b${k}: the list lies outside the pool`, i);
+      if (f.a[i] < 0 || f.a[i] + f.b[i] > f.poolCount) this.#fail(`b${k}: the list is outside the pool`, i);
       for (let n = 0; n < f.b[i]; n++) this.#checkUse(f.pool[f.a[i] + n], k, at, i);
     }
     const fixed = RESULT_TYPES[row.result];
@@ -244,8 +244,8 @@ class Verifier {
     this.#checkTypes(i, k, at);
   }
 
-  #want(i: number, k: number, ok: boolean, what: string): void {
-    if (!ok) this.#fail(`b${k}: ${what}`, i);
+  #want(i: number, k: number, ok: boolean, message: string): void {
+    if (!ok) this.#fail(`b${k}: ${message}`, i);
   }
 
   #checkTypes(i: number, k: number, at: number): void {
@@ -290,7 +290,7 @@ class Verifier {
         : bitcastPartner(ty) === ta && ta !== 0;
       this.#want(i, k, fits, "bad pair of types");
     } else if (op === OP.CHARGE) {
-      this.#want(i, k, ta === TY.I64 && f.b[i] >= 0, "units must be i64, and what is owed not negative");
+      this.#want(i, k, ta === TY.I64 && f.b[i] >= 0, "units must be i64, and the owed units not negative");
       this.#want(i, k, f.b[i] === 0 && f.imm[i] === 0 || f.op[f.a[i]] === OP.CONST, "only constants are owed");
     } else if (op === OP.GC_ALLOC) this.#want(i, k, ta === TY.I64, "the size must be i64");
     else if (op === OP.SELECT) {
@@ -420,12 +420,12 @@ class Verifier {
     if (results.length < 2 || results[f.imm[i]] !== f.ty[i]) this.#fail(`b${k}: no such result`, i);
   }
 
-  #checkList(i: number, k: number, types: Uint8Array, what: string, skip = 0): void {
+  #checkList(i: number, k: number, types: Uint8Array, message: string, skip = 0): void {
     const f = this.#f;
     if (f.b[i] !== types.length + skip) this.#fail(`b${k}: ${types.length} values expected`, i);
     for (let n = 0; n < types.length; n++) {
       const value: Signature["params"][number] = f.pool[f.a[i] + skip + n];
-      if (f.ty[value] !== types[n]) this.#fail(`b${k}: ${what} ${n} should be ${TY_NAMES[types[n]]}`, i);
+      if (f.ty[value] !== types[n]) this.#fail(`b${k}: ${message} ${n} should be ${TY_NAMES[types[n]]}`, i);
     }
   }
 }

@@ -22,7 +22,7 @@ b2():
 Deno.test("a good function is accepted", () => verifyFunction(parseFunction(GOOD)));
 
 for (
-  const [what, from, to, message] of [
+  const [fault, from, to, message] of [
     ["a use before its definition", "v8:i32 = LT_U v6 v1", "v8:i32 = LT_U v6 v8", /v8 of b1 does not dominate/],
     ["a type mix", "v8:i32 = LT_U v6 v1", "v8:i32 = LT_U v6 v7", /integers of one type/],
     ["a missing edge argument", "JUMP b1(v3)", "JUMP b1(v2)", /argument 0 is v2:i64/],
@@ -40,7 +40,7 @@ for (
     ["a float address", "STORE memory0[v4] v7", "STORE pointer[v4] v7", /a pointer must be/],
   ] as const
 ) {
-  Deno.test(`a function with ${what} is refused`, () => {
+  Deno.test(`a function with ${fault} is refused`, () => {
     throws(() => verifyFunction(parseFunction(GOOD.replace(from, to)), "a test"), { name: "Bug", message });
   });
 }

@@ -22,7 +22,7 @@ interface UnwindSite {
   frame: number;
   /** Address where exceptions are handled, 0 for none. */
   landing: number;
-  /** Does the caller's VM context lie above the return address? */
+  /** Is the caller's VM context above the return address? */
   cross: boolean;
 }
 

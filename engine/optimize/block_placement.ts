@@ -83,7 +83,7 @@ function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
       tail = rotate(f, flow, next, head, before[head], tail);
       const detached = resume[head] !== ATTACHED;
       if (waiting[head] >= 0) {
-        // What left this loop may have left the next one too.
+        // Blocks that left this loop may have left the next one too.
         if (!detached && open >= 0 && !within(flow, loopOf[waiting[head]], open)) {
           if (waiting[open] < 0) waiting[open] = waiting[head];
           else next[waitingLast[open]] = waiting[head];

@@ -59,7 +59,7 @@ Deno.test("a block is in the loops whose headers dominate it and can be reached 
       for (const latch of latches[head]) for (const k of reached(previous, latch, head)) members.add(k);
       for (const k of members) {
         around[k].push(head);
-        ok(k < flow.loopEnd[head], `b${k} lies beyond the end of loop b${head}`);
+        ok(k < flow.loopEnd[head], `b${k} is beyond the end of loop b${head}`);
       }
     }
     for (let k = 0; k < f.blockCount; k++) {

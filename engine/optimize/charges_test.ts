@@ -16,14 +16,14 @@ b0(v1:i32 v2:i64):
 ${blocks}`);
   coalesceFuel(f);
   verifyFunction(f);
-  return [...printFunction(f).matchAll(/CHARGE (.*)/g)].map(([, what]) => what).join(" · ");
+  return [...printFunction(f).matchAll(/CHARGE (.*)/g)].map(([, text]) => text).join(" · ");
 }
 
 Deno.test("charges in a row owe, and the last takes all", () => {
   equal(merged("  CHARGE v3\n  CHARGE v4\n  CHARGE v5\n  RETURN (v1)"), "v3 owes · v4 after 1 owes · v5 after 11");
 });
 
-Deno.test("what has an effect finds nothing owed", () => {
+Deno.test("nothing is owed at an instruction with an effect", () => {
   const row = (effect: string) => merged(`  CHARGE v3\n${effect}\n  CHARGE v4\n  RETURN (v1)`);
   equal(row("  v9:i32 = ADD v1 v1"), "v3 owes · v4 after 1");
   equal(row("  v9:i32 = LOAD context.const[64]"), "v3 owes · v4 after 1");
@@ -36,7 +36,7 @@ Deno.test("what has an effect finds nothing owed", () => {
   equal(row("  CHARGE v2"), "v3 · v2 · v4");
 });
 
-Deno.test("what is owed goes on to blocks that nothing else leads to and that charge first, all of them", () => {
+Deno.test("owed units pass to successors if all of them have one predecessor and begin with a charge", () => {
   const ways = (one: string, other: string) =>
     merged(`  CHARGE v3
   BRANCH v1 b1() b2()

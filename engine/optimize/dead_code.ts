@@ -68,7 +68,7 @@ function mark(f: IrFunction, flow: ControlFlow, live: Uint8Array): void {
         for (let p = a[i], end = p + b[i]; p < end; p++) live[pool[p]] = 1;
       }
     }
-    // The parameters of k. What they and the stack make live in this or a later block must be followed now.
+    // The parameters of k. Values that they and the stack make live in this or a later block must be followed now.
     let top = 0;
     for (let s = blockStart[k]; s < start; s++) if (live[sched[s]] !== 0) stack[top++] = sched[s];
     while (top > 0) {

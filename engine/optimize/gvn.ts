@@ -64,7 +64,7 @@ export class Gvn implements Rewriting {
   flow!: ControlFlow;
   readonly memory: MemoryState = new MemoryState();
   readonly facts: DominatingConditions = new DominatingConditions();
-  /** What each value is replaced by; itself when it stays. */
+  /** The replacement of each value; the value itself if it stays. */
   repl: Int32Array = new Int32Array(1024);
   /** Block of each value's definition. */
   home: Int32Array = new Int32Array(1024);
@@ -171,7 +171,7 @@ export class Gvn implements Rewriting {
           const i = sched[s];
           home[i] = k;
           order[this.#count++] = i;
-          // What followParams found may have been replaced itself since.
+          // The value that followParams found may have been replaced since.
           if (repl[i] !== i) repl[i] = repl[repl[i]];
         }
         if (k > 0) this.#replaceParams(k, start, params);
@@ -534,7 +534,7 @@ export class Gvn implements Rewriting {
       pending !== 0 && a[pending] === a[i] && imm[pending] === imm[i] && c[pending] === c[i] &&
       accessBytes(f, pending) === bytes
     ) {
-      // Nobody saw the store before this one; both trap alike, and the first of them would have been blamed.
+      // The store before this one was not observed; both trap alike, and the trap would be at the first.
       f.pos[i] = f.pos[pending];
       f.site[i] = f.site[pending];
       this.#order[this.#pendingAt] = 0;

@@ -69,7 +69,7 @@ Deno.test("a division goes when an equal one dominates it, and keeps its place o
   );
 });
 
-Deno.test("branches tell what a divisor is", () => {
+Deno.test("branches constrain a divisor", () => {
   becomes(
     `func 0 (i32 i32) -> (i32)
      b0(v1:i32 v2:i32):
@@ -192,7 +192,7 @@ Deno.test("without store-forward stores are not forwarded, but loads are still r
   );
 });
 
-Deno.test("narrow stores are forwarded as what a narrow load gives", () => {
+Deno.test("narrow stores are forwarded as a narrow load extends them", () => {
   becomes(
     `func 0 (i32 i32 i64) -> (i32 i32 i64 i32)
      b0(v1:i32 v2:i32 v3:i64):
@@ -239,7 +239,7 @@ Deno.test("a call forgets memory and globals, not constants", () => {
   );
 });
 
-Deno.test("a join keeps what no path wrote; a loop header forgets what its loop writes", () => {
+Deno.test("a merge point keeps classes that no path wrote; a loop header forgets those that its loop writes", () => {
   becomes(
     `func 0 (i32 i32) -> (i32)
      b0(v1:i32 v2:i32):
@@ -269,7 +269,7 @@ Deno.test("a join keeps what no path wrote; a loop header forgets what its loop 
   );
 });
 
-Deno.test("a store goes when the next one overwrites it unseen, and when it writes what is there", () => {
+Deno.test("a store is removed if the next one overwrites it unobserved, or if it stores the value that is there", () => {
   becomes(
     `func 0 (i32 i32) -> ()
      b0(v1:i32 v2:i32):
@@ -419,7 +419,7 @@ Deno.test("equal atomic operations stay two, and unused ones stay", () => {
   becomes(`func 0 (i32 i32) -> (i32)\n${text}`, text);
 });
 
-Deno.test("what code knows of lengths outlives atomic accesses", () => {
+Deno.test("facts about lengths outlive atomic accesses", () => {
   becomes(
     `func 0 (i32 i64) -> (i64 i64)
      b0(v1:i32 v2:i64):

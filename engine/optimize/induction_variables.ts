@@ -26,7 +26,7 @@ const DEPTH = 12;
 
 /** Addresses with a value in common. */
 export interface Group {
-  /** What the addresses are sums of constants and; affine with `step`. */
+  /** The value to which the addresses add constants; affine with `step`. */
   readonly root: number;
   readonly step: number;
   readonly memory: number;

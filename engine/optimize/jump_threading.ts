@@ -181,7 +181,7 @@ function threadEdge(
     lead(f, e, yes, k, args, uses);
     lead(f, c[end], no, k, args, uses);
   }
-  // What the edge passed to the block.
+  // The values that the edge passed to the block.
   for (let p = args, stop = args + blockParams[k]; p < stop; p++) uses[f.pool[p]]--;
   return true;
 }

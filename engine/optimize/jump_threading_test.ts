@@ -9,7 +9,7 @@ import { verifyFunction } from "../ir/verify.ts";
 import { becomes } from "./testing/golden_text.ts";
 import { threadJumps } from "./jump_threading.ts";
 
-Deno.test("who brings a constant goes straight on, the other branches itself and knows what was tested", () => {
+Deno.test("an edge with a constant goes to its target, the other branches itself and knows the tested condition", () => {
   becomes(
     `func 0 (i32 i32) -> (i32)
      b0(v1:i32 v2:i32):
@@ -46,7 +46,7 @@ Deno.test("who brings a constant goes straight on, the other branches itself and
   );
 });
 
-Deno.test("negated branches and chains, with what the edges pass on", () => {
+Deno.test("negated branches and chains, with the edges' arguments", () => {
   becomes(
     `func 0 (i32 i32) -> (i32)
      b0(v1:i32 v2:i32):

@@ -138,7 +138,7 @@ class Prechecks {
     this.#join(uses, this.#copyLoop(conditions.tests, checks));
   }
 
-  // What is used behind the loop.
+  // Values used after the loop.
 
   /** By exit and value of the loop: the uses there. Undefined if a use is reached from more than one exit. */
   #usesBehind(exits: readonly number[]): Map<number, Set<number>> | undefined {

@@ -94,7 +94,7 @@ const PLACES = [
   2 ** 32 - 20,
 ];
 
-Deno.test("a loop with a test in front does what it did, wherever it begins and ends", () => {
+Deno.test("a versioned loop behaves as the original, for all starts and ends", () => {
   let faster = 0, combinations = 0, shapes = 0, runs = 0, removed = 0;
   const random = randomNumbers(1);
   const all = ["NE", "LT_S", "LT_U", "GT_S", "GT_U", "LE_S", "LE_U", "GE_S", "GE_U"];
@@ -122,7 +122,7 @@ Deno.test("a loop with a test in front does what it did, wherever it begins and 
           removed += statistics.of("loop-precheck");
           for (let n = 0; n < RUNS; n++) {
             const from = PLACES[random(PLACES.length)], to = PLACES[random(PLACES.length)] + random(3) - 1;
-            // What is in bounds of the sum may not be in range of the index.
+            // A sum in bounds may have an index out of range.
             const base = "extend" in kind ? [0, -(2 ** 32), -(2 ** 31), 2 ** 31][random(4)] + random(END) : random(END);
             runs++;
             const args = [from, to, base].map((n, k) => words(k === 2 && "extend" in kind ? "i64" : kind.type, n));

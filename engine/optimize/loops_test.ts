@@ -346,7 +346,7 @@ Deno.test("a check at the top of a loop moves with the comparison that it is of,
   );
 });
 
-Deno.test("a check behind an effect of the loop stays, and so does what relies on it", () => {
+Deno.test("a check after an effect of the loop stays, and so do its dependents", () => {
   becomes(
     `func 0 (ref i32 i32) -> ()
      b0(v1:ref v2:i32 v3:i32):

@@ -66,7 +66,7 @@ class Promotion {
   /** Loops and region words already considered, as pairs. */
   readonly #tried: number[] = [];
   tries = 0;
-  /** What replaces a removed read. */
+  /** The replacement of a removed read. */
   readonly #replaced = new Map<number, number>();
   /** By block of the current range: 1 if it belongs to the loop. */
   readonly #member: Uint8Array;

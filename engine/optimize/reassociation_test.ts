@@ -63,7 +63,7 @@ Deno.test("results of a call stay together, and constants come last", () => {
   );
 });
 
-Deno.test("what has another use is a leaf, and other shapes stay", () => {
+Deno.test("a value with another use is a leaf, and other shapes stay", () => {
   for (
     const text of [
       BALANCED.replace("RETURN (v10)", "STORE memory0[v1] v9\n RETURN (v10)"),
@@ -97,7 +97,7 @@ Deno.test("the operand that needs more registers is computed first", () => {
   );
 });
 
-Deno.test("nothing changes its place around what is not pure", () => {
+Deno.test("nothing moves across operations that are not pure", () => {
   const text = SECOND_NEEDS_MORE.replace("v7:i32 = SUB v3 v4", "v7:i32 = LOAD memory0[v3]");
   equal(optimizeText(text, ORDER), optimizeText(text, ALL));
 });

@@ -184,7 +184,7 @@ const FORMS: [string, string, string][] = [
     "v7:i32 = CONST 16777215; v6:i32 = AND v1 v7",
   ],
   [
-    "a mask of what fits",
+    "a mask of a value that fits",
     "v3:i32 = CONST 24; v4:i32 = SHR_U v1 v3; v5:i32 = CONST 255; v6:i32 = AND v4 v5",
     "v3:i32 = CONST 24; v6:i32 = SHR_U v1 v3",
   ],
@@ -208,8 +208,8 @@ const FORMS: [string, string, string][] = [
   ["a power of two as factor", "v3:i32 = CONST 8; v6:i32 = MUL v1 v3", "v7:i32 = CONST 3; v6:i32 = SHL v1 v7"],
 ];
 
-for (const [what, before, after] of FORMS) {
-  Deno.test(`rewriting: ${what}`, () => {
+for (const [name, before, after] of FORMS) {
+  Deno.test(`rewriting: ${name}`, () => {
     const [body, value] = after === "RETURN v1" ? ["", "v1"] : [after.replaceAll("; ", "\n"), "v6"];
     becomes(
       `func 0 (i32 i32) -> (i32)\nb0(v1:i32 v2:i32):\n${before.replaceAll("; ", "\n")}\nRETURN (v6)`,

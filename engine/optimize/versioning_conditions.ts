@@ -93,7 +93,7 @@ export class VersioningConditions {
     this.#list = [];
   }
 
-  /** What affine value `v` is the first time around. */
+  /** The affine value `v` in the first iteration. */
   #atFirst(v: number): number {
     const f = this.#f, { op, ty, a, b, c, imm } = f;
     if (op[v] === CONST) return this.#constant(ty[v], imm[v], c[v]);

@@ -90,7 +90,7 @@ function compileAll(work: BodyWork, helpers: readonly SendJob[], stuckMs: number
   return counts;
 }
 
-/** What makes the compilation fail when it is called and no function has been finished for `stuckMs`. */
+/** A function that fails the compilation if no function has been finished for `stuckMs` when it is called. */
 function failsWhenStuck(schedule: Schedule, stuckMs: number): () => void {
   let finished = -1;
   let since = 0;

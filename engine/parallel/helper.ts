@@ -16,7 +16,7 @@ import { Output } from "./output.ts";
 import { Schedule, STATE } from "./schedule.ts";
 import { compileShare, shareCode } from "./share.ts";
 
-/** What is asked of a helper. */
+/** A request to a helper. */
 export interface CompileJob {
   /**
    * The module up to the end of its code section. (Deno takes a view of shared memory apart byte by byte, so memory is
@@ -78,7 +78,7 @@ function writeStatistics(output: Output, statistics: Readonly<Record<string, num
   return at;
 }
 
-/** What the helper of an output has counted, at word `at`. */
+/** The statistics of the helper of an output, at word `at`. */
 export function readStatistics({ buffer, words }: Output, at: number): Record<string, number> {
   const text = new Uint8Array(buffer, (at + 1) * 4, words[at]).slice(); // text is decoded from memory of one's own only
   return JSON.parse(new TextDecoder().decode(text));

@@ -50,7 +50,7 @@ export function prepareHelpers(threads: number, bytes: number): void {
   if (threads > 1 && workerCount() === 0 && bytes >= COLD_BYTES * 1.5) helpers(threads);
 }
 
-/** What shares the bodies of a module among `threads`; undefined for one. */
+/** The function that shares the bodies of a module among `threads`; undefined for one. */
 export function bodySharing(threads: number): CompileOptions["share"] {
   if (threads <= 1) return undefined;
   return (work: BodyWork) => {

@@ -81,12 +81,12 @@ function together(module: Module, options: CompileOptions, helpers: readonly Sen
   return code;
 }
 
-function sameCode(seen: CompiledCode, expected: CompiledCode, what: string): void {
-  assert.deepEqual(seen.bytes, expected.bytes, `${what}: bytes`);
-  assert.deepEqual(seen.tables, expected.tables, `${what}: tables`);
-  assert.deepEqual([...seen.inlineSites], [...expected.inlineSites], `${what}: inlined calls`);
-  assert.deepEqual(Object.entries(seen.statistics), Object.entries(expected.statistics), `${what}: statistics`);
-  assert.deepEqual(seen.layout, expected.layout, `${what}: layout`);
+function sameCode(seen: CompiledCode, expected: CompiledCode, label: string): void {
+  assert.deepEqual(seen.bytes, expected.bytes, `${label}: bytes`);
+  assert.deepEqual(seen.tables, expected.tables, `${label}: tables`);
+  assert.deepEqual([...seen.inlineSites], [...expected.inlineSites], `${label}: inlined calls`);
+  assert.deepEqual(Object.entries(seen.statistics), Object.entries(expected.statistics), `${label}: statistics`);
+  assert.deepEqual(seen.layout, expected.layout, `${label}: layout`);
 }
 
 /** `count` functions that call each other in all directions, some of them small enough to be taken in. */
@@ -148,10 +148,10 @@ Deno.test(
       for (const chosen of n < 9 ? TARGETS : [target]) {
         const options = optionsOf(chosen, more);
         const alone = compileModule(make(), options);
-        const what = `${name}, ${chosen.name}`;
-        sameCode(together(make(), options, []), alone, `${what}, one thread`);
-        sameCode(together(make(), options, [sendAndWait(sends[0], n % 2 === 0 ? 1 : 0.4)]), alone, `${what}, two`);
-        sameCode(together(make(), options, sends), alone, `${what}, three`);
+        const label = `${name}, ${chosen.name}`;
+        sameCode(together(make(), options, []), alone, `${label}, one thread`);
+        sameCode(together(make(), options, [sendAndWait(sends[0], n % 2 === 0 ? 1 : 0.4)]), alone, `${label}, two`);
+        sameCode(together(make(), options, sends), alone, `${label}, three`);
       }
     });
   }),
@@ -194,14 +194,14 @@ Deno.test("functions that must wait, since code that they take in calls others, 
     return [];
   }, statistics);
   assert.deepEqual(tried, [0, 1, 0]);
-  assert.deepEqual(statistics.snapshot(), { kept: 1, work: 2 }, "what was done in vain is not counted");
+  assert.deepEqual(statistics.snapshot(), { kept: 1, work: 2 }, "discarded work is not counted");
 });
 
 Deno.test("helpers that never come, come too late or send nonsense change nothing", () => {
   const module = () => parseModule(tangle(60));
   const options = optionsOf(X64);
   const alone = compileModule(module(), options);
-  sameCode(together(module(), options, [() => {}, () => {}]), alone, "nobody comes");
+  sameCode(together(module(), options, [() => {}, () => {}]), alone, "no helper comes");
   const failing: SendJob = (job) => scheduleOf(job).fail();
   const { code, shared } = attempt(module(), options, [failing]);
   assert(!shared);
@@ -209,7 +209,7 @@ Deno.test("helpers that never come, come too late or send nonsense change nothin
   const throwing: SendJob = () => {
     throw new Error("cannot be cloned");
   };
-  sameCode(attempt(module(), options, [throwing]).code, alone, "nobody can be asked");
+  sameCode(attempt(module(), options, [throwing]).code, alone, "no helper can be asked");
 });
 
 Deno.test("a helper that dies is given up, whether it had a function or not", () => {

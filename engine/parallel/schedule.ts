@@ -14,7 +14,7 @@ import type { Summaries } from "../translate/summaries.ts";
 /** Words at the start of the block. */
 const NEXT_TICKET = 0, QUEUED = 1, FAILED = 2, FINISHED = 3, FIRST_THREAD = 4;
 
-/** What a thread is doing; it begins as IDLE. */
+/** The state of a thread, at first IDLE. */
 export const STATE = { IDLE: 0, WORKING: 1, DONE: 2, BARRED: 3 } as const;
 
 /** In the queue: not filled yet, and closed. */

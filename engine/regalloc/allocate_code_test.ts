@@ -53,7 +53,7 @@ Deno.test("allocateRegisters(): a counting loop has no moves in it", () => {
   assert.equal(allocation.skip[1], 1, "the constant is made on the edge only");
 });
 
-Deno.test("allocateRegisters(): what loops leave for a call after them is stored after them", () => {
+Deno.test("allocateRegisters(): results of loops that live through a later call are stored after the loops", () => {
   const b = new ToyBuilder(), [n, i, next, r] = b.vregs(TY.I32, 4) as [number, number, number, number];
   b.block();
   b.add(TOY.ENTRY, [word.defIn(n, 0)]);
@@ -96,7 +96,7 @@ Deno.test("allocateRegisters(): a call on a rare path costs the frequent one not
   }
 });
 
-Deno.test("allocateRegisters(): what a loop does not use is out of its way before it", () => {
+Deno.test("allocateRegisters(): values that a loop does not use are spilled before it", () => {
   const b = new ToyBuilder(), idle = b.vregs(TY.I64, 5), busy = b.vregs(TY.I64, 5);
   b.block();
   for (const x of [...idle, ...busy]) b.add(TOY.OP, [word.def(x)]);

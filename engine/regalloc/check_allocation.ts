@@ -203,7 +203,7 @@ class Checker {
     return false;
   }
 
-  /** What a move of type `ty` gets from a location: values that are no wider. */
+  /** The values that a move of type `ty` reads from a location: those that are no wider. */
   #read(state: State, location: number, ty: number): Set<number> {
     const result = new Set<number>();
     for (const x of state.get(location) ?? []) {

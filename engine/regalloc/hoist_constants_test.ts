@@ -52,7 +52,7 @@ function loop(calls: boolean): VCode {
   return v;
 }
 
-Deno.test("ConstantHoister: what a loop makes is made in front of it", () => {
+Deno.test("ConstantHoister: constants of a loop are made in front of it", () => {
   const v = loop(false);
   new ConstantHoister().run(v, registers.general, toyCost);
   assert.equal(constantsIn(v, 1), 0, printVCode(v));
@@ -67,7 +67,7 @@ Deno.test("ConstantHoister: a loop that loses its registers to a call keeps its 
   assert.equal(constantsIn(v, 1), before);
 });
 
-Deno.test("ConstantHoister: random functions do what they did, and can be allocated", () => {
+Deno.test("ConstantHoister: random functions behave the same, and can be allocated", () => {
   const shape = { general: 8, vector: 8, variables: 6, statements: 40, calls: 0 };
   const allocation = new Allocation();
   let gone = 0;

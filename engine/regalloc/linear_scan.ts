@@ -77,7 +77,7 @@ export class LinearScan {
   /** Intervals from here on were cut by the scan. */
   #firstCut = 0;
 
-  // What is being allocated.
+  // The interval being allocated.
   #piece0 = 0;
   #vreg = 0;
   #at = 0;

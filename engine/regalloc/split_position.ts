@@ -20,7 +20,7 @@ const ENTRY = 0.1;
 const WINDOW_USES = 64;
 /** Limit of the backward edges of a loop that are examined. */
 const WINDOW_EDGES = 32;
-/** What a memory operand, or a load instead of a move, costs in loads. */
+/** Cost of a memory operand, or of a load instead of a move, in loads. */
 const FOLDED_USE = 0.4;
 
 /** Position after which use `u` no longer matters to the location of its value. */
@@ -66,7 +66,7 @@ function lastClobberBefore(live: Liveness, pos: number): number {
 }
 
 /**
- * What it costs to be back in a register from the start of block b on, having been in the slot since block `since`: the
+ * The cost of being in a register again from the start of block b on, having been in the slot since block `since`: the
  * edges that cross over. Not counted beyond `enough`, which the nearest edges mostly exceed.
  */
 function boundaryCost(
@@ -197,7 +197,7 @@ export function belongsInRegister(live: Liveness, facts: BlockFacts, loop: numbe
 }
 
 /**
- * What it saves in loads a round to have a value in a register at a loop's header; not counted much beyond `enough`.
+ * Loads per iteration saved by having a value in a register at a loop's header; not counted much beyond `enough`.
  */
 function gainAtHeader(live: Liveness, facts: BlockFacts, loop: number, cursor: number, enough: number): number {
   const start = facts.start[loop], end = facts.start[facts.loopEnd[loop]];

@@ -33,7 +33,7 @@ const MEMORY_RESERVED = (8n << 30n) + 65536n;
 /** Bytes of memory 0 that are there. */
 export const MEMORY_BYTES = 65536;
 
-/** What became of a call. */
+/** The outcome of a call. */
 interface Outcome {
   status: number;
   trap: number;

@@ -53,7 +53,7 @@ function printGolden(golden: Golden): string {
   return golden.comment.map((line) => line + "\n").join("") + settings + golden.text + lines + "\n";
 }
 
-/** What checking a backend's goldens takes. */
+/** A backend whose goldens are checked. */
 interface GoldenBackend {
   name: string;
   /** CPU features of the setting `baseline`. */
