@@ -36,7 +36,7 @@ export const COLD = {
 
 /** The access emitted last. */
 export interface LastAccess {
-  /** Bytes and fixups there were right behind it; −1: there is none. */
+  /** Bytes and fixups emitted right after it; −1: there is none. */
   at: number;
   fixups: number;
   row: number;

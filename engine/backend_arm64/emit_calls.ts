@@ -41,7 +41,7 @@ function loadRecord(e: Emission): void {
   e.asm.pair(X.LDP_X, SCRATCH2, SCRATCH, RECORD_REGISTER, RECORD.CODE / 8);
 }
 
-/** Puts the address of the record embedded in our context for import `index` into the record register. */
+/** Puts the address of the record that the context embeds for import `index` into the record register. */
 function importRecord(e: Emission, index: number): void {
   e.asm.addConstant(RECORD_REGISTER, CONTEXT_REGISTER, e.context.layout.importsOffset + index * RECORD.SIZE, SCRATCH);
 }

@@ -82,7 +82,7 @@ export function emitBounds(e: Emission, i: number): void {
   const shared = e.context.sharedMemories?.[memory] === true;
   const back = shared ? e.newLabel() : 0;
   const fail = shared ? e.cold(COLD.BOUNDS, i, 0, back) : e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
-  // With guard pages the register of the length is free for other things.
+  // With guard pages the register of the length may hold other values.
   let length: number = MEMORY_LENGTH;
   if (memory !== 0 || !e.context.explicitBounds) {
     length = SCRATCH2;

@@ -221,7 +221,7 @@ const RULES = foldRules<Arm64Lowering>([
   [[OP.VBITSELECT], (s, id) => foldInverse(s, s.c[id], id)],
 ]);
 
-/** Marks the values that their users compute (backward sweep). */
+/** Folds values into their users (backward sweep). */
 export function markFolds(s: Arm64Lowering): void {
   applyFoldRules(s, RULES, 0);
 }

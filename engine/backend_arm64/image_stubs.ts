@@ -47,7 +47,7 @@ function stub(context: CodegenContext, code: MachineCode, number: number, emit: 
 const VECTOR_BYTES = 32 * 16;
 
 /**
- * Asks the runtime for an object of x16 bytes; its address comes back in x16, and no register but x17, x30 and v31
+ * Calls the runtime for an object of x16 bytes; its address is returned in x16, and no register but x17, x30 and v31
  * changes.
  */
 function emitAllocateStub(s: StubCode, generalOrder: readonly number[]): void {

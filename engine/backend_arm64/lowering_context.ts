@@ -80,7 +80,7 @@ export class Arm64Lowering extends LoweringContext {
     this.end();
   }
 
-  /** Result and operands of integer arithmetic, in registers as free as the keys say. */
+  /** Result and operands of integer arithmetic, constrained as the optimization keys require. */
   #integerOperands(id: number, x: number, y: number): void {
     if (this.threeOperands) {
       this.count("three-op-sink");

@@ -164,8 +164,8 @@ function pollRegisters(s: StubCode, vectors: number, general: number): void {
 }
 
 /**
- * Parks in the middle of a function; resuming goes back to the poll itself, which reads its page again. x17 is free at
- * a poll.
+ * Parks in the middle of a function; resuming returns to the poll itself, which reads its page again. x17 is free at a
+ * poll.
  */
 function emitPollLanding(s: StubCode, label: number): void {
   const after = s.newLabel();
@@ -221,7 +221,7 @@ function emitFaultHandler(
   s.at(X.LDR_X_U, 13, 12, FAULT_WORDS.END);
   s.rrr(X.SUBS64, ZERO, 11, 13);
   s.branch(CC.HS, chain);
-  // Ours: the guest's context is in its x28.
+  // A fault of guest code: its context is in x28.
   s.at(X.LDR_X_U, 14, 10, layout.x28);
   s.at(X.LDR_X_U, 14, 14, CONTEXT.THREAD);
   s.at(X.STR_X_U, 11, 14, THREAD.TRAP_PC);
@@ -247,7 +247,7 @@ function emitFaultHandler(
   s.bind(land);
   s.at(X.STR_X_U, 13, 10, layout.pc);
   s.ret();
-  // Not ours: the handler that was there before.
+  // A fault of other code: call the previous handler.
   s.bind(chain);
   s.at(X.LDR_X_U, 12, 12, FAULT_WORDS.OLD_HANDLERS);
   s.at(X.LDR_X_U, SCRATCH2, 12, OLD_HANDLERS.SEGV);

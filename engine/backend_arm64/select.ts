@@ -79,8 +79,8 @@ export function selectFunction(
 }
 
 /**
- * Instructions that the constant of instruction `i` takes, 0 if it is none. Vectors are taken out of loops before
- * (v128-const-cache).
+ * Number of instructions that make the constant of instruction `i`, 0 if it is not a constant. Vectors have been
+ * hoisted before (v128-const-cache).
  */
 function constantCost(v: VCode, i: number): number {
   switch (v.op[i]) {

@@ -290,7 +290,7 @@ export function selectExtend32(s: Arm64Lowering, id: number): void {
   s.unary(X.SBFM64, id, s.reg(s.a[id]), 0, 31);
 }
 
-/** def = x, whose upper half is zero. */
+/** def = x; its upper half is known to be zero. */
 function same(s: Arm64Lowering, id: number): void {
   const x = s.reg(s.a[id]);
   s.plain(P.ZERO_EXTEND, 0, 0, 0);

@@ -13,7 +13,7 @@ import { X } from "./instructions.ts";
 import { AUX_SCALE_SHIFT, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
 import type { Arm64Lowering } from "./lowering_context.ts";
 
-/** The register of memory base + address `id`, made here unless it is known. */
+/** The register of memory base + address `id`, computed here unless it is available. */
 export function memorySum(s: Arm64Lowering, id: number): number {
   if (s.sumRegion[id] === s.region) return s.sumVreg[id];
   const x = s.reg(id);

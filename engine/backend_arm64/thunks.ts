@@ -107,7 +107,7 @@ export function emitParkingThunk(
   copyOverflow(s, results, false);
   loadSlots(s, signature.results, results);
   s.pair(X.LDP_POST, ZERO, LINK, SP, 2);
-  // Not a return: the return stack knows nothing of this call.
+  // Not a return: the return stack has no entry for this call.
   s.rrr(X.BR, 0, LINK, 0);
 }
 
@@ -127,8 +127,8 @@ export function emitHostThunk(signatureId: number, context: CodegenContext, code
 }
 
 /**
- * Appends the thunk that enters functions of a signature: x9 = thread; CALL_CODE, CALL_RECORD and the slots say the
- * rest.
+ * Appends the thunk that enters functions of a signature: x9 = thread; CALL_CODE, CALL_RECORD and the slots hold the
+ * call.
  */
 export function emitEntryThunk(signatureId: number, context: CodegenContext, code: MachineCode): void {
   const s = begin(context, code);

@@ -181,7 +181,7 @@ function farPointer(s: X64Lowering, pointer: number, offset: number): void {
   s.disp = 0;
 }
 
-/** 1, 2 or 3 if `id` is a shift to the left by so much, else 0. */
+/** 1, 2 or 3 if `id` is a shift to the left by that count, else 0. */
 function scaleOf(s: X64Lowering, id: number): number {
   if (s.op[id] !== OP.SHL || s.op[s.b[id]] !== OP.CONST) return 0;
   const count = s.imm[s.b[id]];

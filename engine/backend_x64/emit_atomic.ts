@@ -55,7 +55,7 @@ export function emitAtomicLoop(e: Emission, i: number): void {
   e.branch(CC.NE, again);
 }
 
-/** A locked instruction that changes nothing orders everything, faster than mfence. */
+/** A locked instruction without effect orders all accesses, faster than mfence. */
 export function emitFence(e: Emission): void {
   emitRegister(e.asm, X.LOCK, 0, 0, 0, 0, 0);
   emitMemory(e.asm, X.OR32_I, 0, 0, RSP, NO_REGISTER, 0, 0, 0, 0);

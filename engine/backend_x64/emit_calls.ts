@@ -27,7 +27,7 @@ function reloadMemory(e: Emission, length: boolean): void {
   if (length) rm(e, X.MOV64_L, MEMORY_LENGTH, CONTEXT_REGISTER, at + MEMORY.LENGTH);
 }
 
-/** Address of the record embedded in our context for import `index`. */
+/** Address of the record that the context embeds for import `index`. */
 function importRecord(e: Emission, index: number): number {
   return e.context.layout.importsOffset + index * RECORD.SIZE;
 }

@@ -115,7 +115,7 @@ function emitSet(e: Emission, i: number, o: number): void {
   }
   if (cc >= CC.FE) {
     emitRow(e, i, row, o + 1);
-    // Parity says unordered.
+    // Parity means unordered.
     emitRegister(asm, X.SETCC, 0, SCRATCH, 0, 0, cc === CC.FE ? CC.NP : CC.P);
     emitRegister(asm, X.SETCC, 0, d, 0, 0, cc === CC.FE ? CC.E : CC.NE);
     emitRegister(asm, cc === CC.FE ? X.AND8_M : X.OR8_M, SCRATCH, d, 0, 0, 0);

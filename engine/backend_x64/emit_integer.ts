@@ -122,7 +122,7 @@ export function emitBounds(e: Emission, i: number): void {
       if (wide) e.branch(CC.B, shared ? e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS) : fail);
     }
   }
-  // With guard pages the register of the length is free for other things.
+  // With guard pages the register of the length may hold other values.
   const pinned = memory === 0 && e.context.explicitBounds;
   e.branch(compareLength(e, i, pinned ? MEMORY_LENGTH : -1), fail);
   if (shared) e.bind(back);

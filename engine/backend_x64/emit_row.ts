@@ -259,7 +259,7 @@ export function emitRematerialized(e: Emission, i: number, to: number): void {
   }
 }
 
-/** Loads vector constant `index`: zeros and ones are made, the rest comes from the pool. */
+/** Loads vector constant `index`: zeros and ones are computed, all others come from the pool. */
 function emitVectorConstant(e: Emission, d: number, index: number): void {
   const { vectors } = e.v;
   const at = index * 4;
@@ -274,7 +274,7 @@ function emitVectorConstant(e: Emission, d: number, index: number): void {
   }
 }
 
-/** Stores the constant that instruction `i` defines to slot `to`, if an immediate can say it. */
+/** Stores the constant that instruction `i` defines to slot `to`, if it fits an immediate. */
 function storeConstant(e: Emission, i: number, to: number): boolean {
   const { v } = e;
   const op = v.op[i];

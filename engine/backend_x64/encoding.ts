@@ -26,7 +26,7 @@ import {
 
 /** As a base register: the address is relative to the next instruction, and the caller patches the displacement. */
 export const BASE_RIP = -2;
-/** As a base or index register: there is none. */
+/** As a base or index register: absent. */
 export const NO_REGISTER = -1;
 
 /** Encodes instructions at the end of a buffer. */

@@ -93,7 +93,7 @@ function foldIntegerCompare(s: X64Lowering, id: number): void {
   }
 }
 
-/** Marks the load and the arithmetic of `*p = *p op y`. */
+/** Folds the load and the arithmetic of `*p = *p op y` into the store. */
 function foldReadModifyWrite(s: X64Lowering, store: number): void {
   const { op, a, b, c, imm, ty, uses, folded } = s;
   const value = b[store];
@@ -122,8 +122,8 @@ function foldReadModifyWrite(s: X64Lowering, store: number): void {
 }
 
 /**
- * Marks the compare that a store of a byte stores. What the address adds must fit a displacement, since adding it would
- * change the flags.
+ * Folds the compare whose result a store of a byte stores. The address's offset must fit a displacement, since adding
+ * it would change the flags.
  */
 function foldStoredCompare(s: X64Lowering, store: number): void {
   const value = s.b[store];
@@ -169,7 +169,8 @@ function foldCommutingFloat(s: X64Lowering, id: number): void {
 }
 
 /**
- * The right operand of a float comparison may be in memory; of FLT and FLE, whose operands are exchanged, the left one.
+ * The right operand of a float comparison may be in memory; for FLT and FLE, whose operands are exchanged, the left
+ * one.
  */
 function foldFloatCompare(s: X64Lowering, id: number): void {
   if (s.folded[id] === FOLD.REPEATED) return;
@@ -215,7 +216,7 @@ const RULES = foldRules<X64Lowering>([
 /** Kinds of folding whose users have folded the operands. */
 const FINISHED = (1 << FOLD.MEMORY) | (1 << FOLD.ADDRESS) | (1 << FOLD.CONDITION);
 
-/** Marks the values that their users compute (backward sweep). */
+/** Folds values into their users (backward sweep). */
 export function markFolds(s: X64Lowering): void {
   applyFoldRules(s, RULES, FINISHED);
 }

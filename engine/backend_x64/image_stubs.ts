@@ -75,7 +75,7 @@ function emitPollStub(s: StubCode, saved: readonly number[]): void {
   restoreAll(s, saved);
 }
 
-/** Asks the runtime for an object of r11 bytes; its address comes back in r11, and no other register changes. */
+/** Calls the runtime for an object of r11 bytes; its address is returned in r11, and no other register changes. */
 function emitAllocateStub(s: StubCode, saved: readonly number[]): void {
   saveAll(s, saved);
   s.rr(X.MOV64_L, RCX, R11);

@@ -17,10 +17,10 @@ type KeyOf<Row> = Row extends `${infer Key} ${string}` ? Key : never;
 /** Key of an instruction row. */
 type InstructionKey = KeyOf<(typeof PAGES)[number]>;
 
-/** Where an operand goes. */
+/** The field of an operand in the encoding. */
 export const PLACE = { NONE: 0, REG: 1, RM: 2, VVVV: 3, OPCODE: 4, FIXED: 5, IMM: 6, REL: 7 } as const;
 /**
- * What an instruction does with an operand. MERGED: only the upper part of its register is copied, so any register will
+ * Access of an instruction to an operand. MERGED: only the upper part of its register is copied, so any register will
  * do.
  */
 export const MARK = { MERGED: 0, READ: 1, WRITE: 2, BOTH: 3 } as const;
@@ -91,7 +91,7 @@ export const ROW_OPCODE = new Uint8Array(COUNT);
 export const ROW_DIGIT = new Int8Array(COUNT).fill(-1);
 /** 1: REX.W or VEX.W is set. */
 export const ROW_WIDE = new Uint8Array(COUNT);
-/** 1: the encoding says nothing about W. */
+/** 1: the encoding ignores W. */
 export const ROW_W_IGNORED = new Uint8Array(COUNT);
 export const ROW_VEX = new Uint8Array(COUNT);
 export const ROW_HAS_MODRM = new Uint8Array(COUNT);
@@ -107,7 +107,7 @@ export const ROW_BYTE_REGISTERS = new Uint8Array(COUNT);
 export const ROW_SHORT = new Uint16Array(COUNT);
 /** Row of the same instruction with the VEX encoding, or 0. */
 export const ROW_VEX_TWIN = new Uint16Array(COUNT);
-/** Place and mark of operand k of a row, at row × MAX_OPERANDS + k. */
+/** Field and access of operand k of a row, at row × MAX_OPERANDS + k. */
 export const ROW_PLACES = new Uint8Array(COUNT * MAX_OPERANDS);
 export const ROW_MARKS = new Uint8Array(COUNT * MAX_OPERANDS);
 /** 1: the r/m operand, when a register, is a vector register. */

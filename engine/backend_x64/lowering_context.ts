@@ -84,7 +84,7 @@ export class X64Lowering extends LoweringContext {
     const switches = context.optimizations;
     this.affineLea = switches["affine-lea"];
     this.commute = switches["commute-self-update"];
-    // Only the three-operand forms lose anything by a load of their own.
+    // Only the three-operand forms gain from a memory operand.
     this.floatMemory = !this.avx || switches["vex-float-mem"];
     this.flags = switches["st-flags"];
     this.storeFlags = switches["store8-flags"];

@@ -134,7 +134,7 @@ function emitTrapExit(s: StubCode, label: number, landing: number): void {
 const POLL_GENERAL = [RAX, RCX, RDX, RSI, RDI, RBP, R8, R9, R10, R12, R13, R14];
 const POLL_VECTORS = 16;
 
-/** Parks in the middle of a function; resuming goes back to the poll itself, which reads its page again. */
+/** Parks in the middle of a function; resuming returns to the poll itself, which reads its page again. */
 function emitPollLanding(s: StubCode, label: number): void {
   const after = s.newLabel();
   s.fixup(KIND.ALIGN, 16, 1, 0, 0);
@@ -191,7 +191,7 @@ function emitFaultHandler(
   s.branch(CC.B, chain);
   s.rm(X.CMP64_R, RAX, RCX, FAULT_WORDS.END);
   s.branch(CC.AE, chain);
-  // Ours: the guest's context is in r15.
+  // A fault of guest code: its context is in r15.
   s.rm(X.MOV64_L, R8, R10, layout.r15);
   s.rm(X.MOV64_L, R8, R8, CONTEXT.THREAD);
   s.rm(X.MOV64_S, RAX, R8, THREAD.TRAP_PC);
@@ -208,7 +208,7 @@ function emitFaultHandler(
   s.bind(land);
   s.rm(X.MOV64_S, R9, R10, layout.rip);
   s.op(X.RET);
-  // Not ours: the handler that was there before.
+  // A fault of other code: call the previous handler.
   s.bind(chain);
   s.rm(X.MOV64_L, RCX, RCX, FAULT_WORDS.OLD_HANDLERS);
   s.rm(X.MOV64_L, RAX, RCX, OLD_HANDLERS.SEGV);

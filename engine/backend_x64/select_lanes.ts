@@ -94,7 +94,7 @@ export function selectExtract(s: X64Lowering, id: number): void {
   const x = s.reg(s.a[id]);
   const ty = s.ty[id];
   if (shape >= F32X4) {
-    // A scalar's register may hold anything above it.
+    // The upper lanes of a scalar's register are undefined.
     const control = shape === F32X4 ? lane : 0xee;
     s.vregs[id] = lane === 0 ? one(s, X.MOVAPS, x, 0, ty) : one(s, X.PSHUFD, x, control, ty);
     return;
@@ -146,7 +146,7 @@ export function testedVector(s: X64Lowering, id: number): number {
   return two(s, BINARY_ROW[OP.VEQ * 8 + (s.imm[id] & 0xff)], x, zeros(s));
 }
 
-/** 1 if the flags that `ptest x, x` leaves say `cc`. */
+/** 1 if the flags of `ptest x, x` satisfy `cc`. */
 function tested(s: X64Lowering, id: number, x: number, cc: number): void {
   s.plain(s.vex(X.PTEST), 0, 0, (cc << AUX_CONDITION_SHIFT) | (CONSUMER.SET << AUX_CONSUMER_SHIFT));
   s.def(id);

@@ -120,7 +120,7 @@ export function selectStore(s: X64Lowering, id: number): void {
   s.end();
 }
 
-/** Stores a float constant through its bits where an immediate can say them. */
+/** Stores a float constant through its bits if they fit an immediate. */
 function storeFloatConstant(s: X64Lowering, id: number, value: number): boolean {
   const wide = s.ty[value] === TY.F64;
   if (wide && s.c[value] !== s.imm[value] >> 31) return false;

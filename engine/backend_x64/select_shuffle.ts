@@ -171,7 +171,7 @@ function shuffleTwo(s: X64Lowering, x: number, y: number): number {
     const sides = (n[0] >> 2) | (n[1] >> 2 << 1) | (n[2] >> 2 << 2) | (n[3] >> 2 << 3);
     if (sides === 0b1100) return two(s, X.SHUFPS, x, y, control);
     if (sides === 0b0011) return two(s, X.SHUFPS, y, x, control);
-    // Both put in order, then the lanes of y taken over those of x.
+    // Both operands shuffled, then the lanes of y blended over those of x.
     const mask = [0, 1, 2, 3].reduce((bits, k) => bits | ((sides >> k) & 1 ? 3 << (2 * k) : 0), 0);
     return two(s, X.PBLENDW, one(s, X.PSHUFD, x, control), one(s, X.PSHUFD, y, control), mask);
   }

@@ -114,7 +114,7 @@ function longBinary(s: X64Lowering, id: number, x: number, y: number): number {
     case OP.VMUL:
       return multiply64(s, x, y);
     case OP.VQ15MULR_S: {
-      // Only −1 × −1 comes out wrong, as −1.
+      // Only −1 × −1 gives a wrong result, −1.
       const product = two(s, X.PMULHRSW, x, y);
       return two(s, X.PXOR, product, twoWords(s, X.PCMPEQW, product, 0x80008000 | 0));
     }
@@ -275,7 +275,7 @@ function masked(s: X64Lowering, row: number, x: number, shared: number): number 
   return twoSource(s, row, x);
 }
 
-/** Ones per byte: a table of those of four bits, looked up for both halves. */
+/** Population count per byte: a table for four bits, looked up for both halves. */
 function population(s: X64Lowering, x: number): number {
   const low = twoWords(s, X.PAND, x, 0x0f0f0f0f);
   const high = twoWords(s, X.PAND, shifted(s, X.PSRLW_I, x, 4), 0x0f0f0f0f);

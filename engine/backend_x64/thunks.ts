@@ -142,8 +142,8 @@ export function emitHostThunk(signatureId: number, context: CodegenContext, code
 }
 
 /**
- * Appends the thunk that enters functions of a signature: rdi = thread; CALL_CODE, CALL_RECORD and the slots say the
- * rest.
+ * Appends the thunk that enters functions of a signature: rdi = thread; CALL_CODE, CALL_RECORD and the slots hold the
+ * call.
  */
 export function emitEntryThunk(signatureId: number, context: CodegenContext, code: MachineCode): void {
   const s = begin(context, code);

@@ -78,7 +78,7 @@ function beginCaught(s: StubCode, slow: number): void {
   s.branch(CC.E, slow);
 }
 
-/** Finds the landing, and goes there. Keeps rax until then. */
+/** Finds the landing pad and jumps there. Keeps rax until then. */
 function emitWalk(s: StubCode, slow: number): void {
   const frame = s.newLabel();
   const probe = s.newLabel();

@@ -49,7 +49,7 @@ export function twoSource(s: X64Lowering, row: number, x: number, imm = 0): numb
   return d;
 }
 
-/** op x, from register to a register of its own; `ty` is the result's. */
+/** op x, from register to a new register; `ty` is the result's type. */
 export function one(s: X64Lowering, row: number, x: number, imm = 0, ty: number = TY.V128): number {
   s.plain(s.vex(row), imm, 0, 0);
   const d = ownResult(s, ty);

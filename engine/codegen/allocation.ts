@@ -13,7 +13,7 @@ export class Allocation {
   location: Int32Array = new Int32Array(4096);
   /**
    * 1 per instruction that need not be emitted: a repeatable one (VCode.vregRemat) whose result is not read at that
-   * point. Its def still has a register of its own there, so that emitting it anyway is merely wasteful.
+   * point. Its def has a register of its own there, so that emitting it is merely wasteful.
    */
   skip: Uint8Array = new Uint8Array(1024);
   /** Number of slots in the frame: of 8 bytes, but for the halves. */

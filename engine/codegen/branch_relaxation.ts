@@ -57,8 +57,8 @@ export function placeLabels(e: FunctionEmission): void {
 }
 
 /**
- * Lists the fixups that decide where code goes, with their sizes before relaxation; returns a bound of the bytes they
- * add.
+ * Lists the fixups that determine positions of code, with their sizes before relaxation; returns a bound of the bytes
+ * they add.
  */
 function prepareFlow<E extends FunctionEmission>(forms: BranchForms<E>, e: E): number {
   e.ensureRelaxation();

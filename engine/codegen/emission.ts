@@ -57,9 +57,7 @@ export const OUT_OF_LINE = {
   LANDING: 5,
   /** Charge `at` finds too little fuel. */
   FUEL: 6,
-  /**
-   * The end of access `at` is beyond the length that the context knows of a shared memory; continues at label `back`.
-   */
+  /** The end of access `at` is beyond the context's copy of a shared memory's length; continues at label `back`. */
   BOUNDS: 7,
   /** Allocation `at` finds no free slot; continues at label `back`. */
   ALLOCATION: 8,

@@ -212,7 +212,7 @@ function emitOperation<E extends FunctionEmission>(emitter: Emitter<E>, e: E, i:
   emitter.instruction(e, i, op);
 }
 
-/** Where exceptions of a call arrive: no register but those of context and memory holds anything. */
+/** Emits a landing pad: no registers but those of context and memory hold values. */
 function emitLanding<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: BlockEnds, edge: number): void {
   const { edgeFirst, editFrom, editTo, editRemat } = e.allocation;
   // Registers that the moves themselves have written, general ones in the first word.

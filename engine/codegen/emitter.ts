@@ -50,7 +50,7 @@ export interface Emitter<E extends FunctionEmission> {
   callTrap(e: E, at: number, code: number, frame: number): void;
   /** Fragment `c` of out-of-line code, of a kind of the backend's own. */
   outOfLine(e: E, c: number): void;
-  /** Constants and tables behind the code. */
+  /** Constants and tables after the code. */
   data(e: E): void;
   /** Appends the function to the image. */
   finish(e: E): void;

@@ -87,7 +87,7 @@ export function countUses(s: LoweringContext): void {
   }
 }
 
-/** Marks the operands that value `id` folds. */
+/** Folds operands of value `id`. */
 type FoldRule<S extends LoweringContext> = (s: S, id: number) => unknown;
 
 /**

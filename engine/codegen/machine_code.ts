@@ -28,16 +28,18 @@ export const RELOC = {
 } as const;
 
 /**
- * Code that every image carries once, at its start. PARK is the common end of everything that leaves for the host, POLL
- * parks with all registers saved, CONSTANTS is data, ALLOCATE parks for gc_allocate with all registers saved; `BUILTIN
- * + row` is a builtin's code, `TRAP + code` the trap stub of a code.
+ * Code that every image carries once, at its start. PARK is the common end of code that leaves for the host, POLL parks
+ * with all registers saved, CONSTANTS is data, ALLOCATE parks for gc_allocate with all registers saved; `BUILTIN + row`
+ * is a builtin's code, `TRAP + code` the trap stub of a code.
  */
 export const STUB = { PARK: 0, POLL: 1, CONSTANTS: 2, ALLOCATE: 3, BUILTIN: 16, TRAP: 64 } as const;
 
 export const CALL_COLUMNS = 6;
 export const TRAP_COLUMNS = 5;
 
-/** A function cannot be compiled yet: the code of defined function `callee` comes first. Never leaves the compiler. */
+/**
+ * A function cannot be compiled yet: the code of defined function `callee` is needed first. Caught within the compiler.
+ */
 export class CalleeUnknown extends Error {
   readonly callee: number;
 
@@ -83,8 +85,8 @@ export class MachineCode {
   rank: Int32Array | undefined;
 
   /**
-   * When it is an array, emission leaves in it, per defined function, where its blocks begin (−1: it has no code of its
-   * own) and, last, where the out-of-line code does: for tools that count.
+   * If set, emission stores here, per defined function, the starts of its blocks (−1: no code of its own) and, last, of
+   * its out-of-line code: for tools.
    */
   blockStarts: Int32Array[] | undefined;
 

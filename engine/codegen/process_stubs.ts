@@ -1,6 +1,6 @@
 /**
  * Assembly of the process stubs (target.ts: ProcessStubs). In: a backend's emission of each stub. Out: their bytes and
- * entry points, with the fault words behind them.
+ * entry points, followed by the fault words.
  */
 import { FAULT_WORDS } from "../abi/context_layout.ts";
 import { labelOffset, putWord } from "./branch_relaxation.ts";

@@ -1,7 +1,7 @@
 /**
  * The backend contract: one record of data and functions per architecture. A backend is pure: it turns an IrFunction
- * into bytes for given CPU features and options, on any host, and knows nothing of WebAssembly modules, the runtime or
- * the operating system.
+ * into bytes for given CPU features and options, on any host, and does not depend on WebAssembly modules, the runtime
+ * or the operating system.
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
 import type { IrFunction } from "../ir/function.ts";
@@ -82,9 +82,9 @@ export interface ProcessStubs {
   bytes: Uint8Array;
   /** Does compiled code unwind by itself where it can (context_layout.ts: UNWIND_ENTRY)? */
   unwinds: boolean;
-  /** i32 call(thread): begins a call as the thread state's CALL_* fields say; returns a STATUS. */
+  /** i32 call(thread): begins the call that the thread state's CALL_* fields describe; returns a STATUS. */
   call: number;
-  /** i32 resume(thread): goes on where the guest parked; returns a STATUS. */
+  /** i32 resume(thread): continues where the guest parked; returns a STATUS. */
   resume: number;
   /** Where compiled code jumps to raise a trap (CONTEXT.TRAP_EXIT): stores TRAP_* and leaves with STATUS.TRAP. */
   trapExit: number;

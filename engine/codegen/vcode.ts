@@ -127,10 +127,10 @@ export class VCode {
   clobberVector: Int32Array = new Int32Array(64);
   clobberCount = 1;
 
-  /** Does the function call anything (so that it needs a frame and its return address is live)? */
+  /** Does the function call (so that it needs a frame and its return address is live)? */
   hasCalls = false;
 
-  /** Empties everything, keeping capacity. */
+  /** Empties all columns, keeping their capacity. */
   reset(): void {
     this.count = 0;
     this.operandCount = 0;
@@ -150,7 +150,7 @@ export class VCode {
   newVreg(ty: number): number {
     const v = this.vregCount++;
     if (v >= this.vregTy.length) {
-      // The capacity doubles, so this comes before any number that operand words have no room for.
+      // The capacity doubles, so this check precedes any number that operand words cannot hold.
       if (v > MAX_VREGS) {
         throw new UnsupportedError("function size", "a function is too large to compile: it needs too many registers");
       }

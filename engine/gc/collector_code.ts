@@ -18,7 +18,7 @@ import { RECORD } from "../abi/context_layout.ts";
 import { CELLS, DESCRIPTOR, LONG_WORDS, OBJECT, REF_TAG, SIZE_CLASSES, TYPE_KIND } from "../abi/gc_layout.ts";
 import { BLOCK, BLOCK_BYTES, BLOCK_SHIFT, CONTROL, LARGE, MARKS_SHIFT } from "./collector_layout.ts";
 
-/** Elements of an array that are traced in one go. */
+/** Elements of an array that are traced at a time. */
 const PIECE = 512;
 
 /** A field of the control area. */
@@ -27,8 +27,8 @@ const setControl = (offset: number, value: string) => `(i64.store offset=${offse
 const get = (name: string) => `(local.get $${name})`;
 
 /**
- * Tests and sets the mark bit of the object at byte $d of the heap; `then` runs when it was clear. Changes $p, $mask
- * and $byte.
+ * Tests and sets the mark bit of the object at byte $d of the heap; `then` runs if it was clear. Changes $p, $mask and
+ * $byte.
  */
 const mark = (then: string) => `
   (local.set $p (i64.add ${get("marks")} (i64.shr_u ${get("d")} (i64.const ${MARKS_SHIFT}))))

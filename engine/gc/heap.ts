@@ -33,7 +33,7 @@ const BLOCKS_WITHOUT_CODE = 24;
 const LOWEST_BASE = 2 ** 36;
 /** Mark stack that stays committed between collections. */
 const KEPT_STACK = 2 ** 20;
-/** Words of roots that are handed over at once. */
+/** Words of roots that are passed at a time. */
 const ROOT_WORDS = 4096;
 
 /** The collector's machine code: the functions of collector_code.ts. */
@@ -43,7 +43,7 @@ export type CollectorCode = Record<(typeof COLLECTOR_FUNCTIONS)[number], () => n
 export interface HeapRoots {
   /** Numbers of host handles and of exceptions are below these. */
   handleCounts(): { host: number; exceptions: number };
-  /** Says which words may be references: those of ranges, and single ones. */
+  /** Visits the words that may be references: those of ranges, and single ones. */
   visit(range: (low: number, high: number) => void, word: (word: number) => void): void;
   /** The references in the payload of exception `number`. */
   visitException(number: number, word: (word: number) => void): void;
@@ -88,7 +88,7 @@ interface Space {
   /** Rows of the table of blocks. */
   rows: Uint32Array;
   states: Uint8Array;
-  /** Mark bytes for handles: grown as needed. */
+  /** Mark bytes for handles, grown as needed. */
   host: MarkBytes;
   exceptions: MarkBytes;
   rootWords: Uint32Array;
@@ -241,7 +241,7 @@ export class Heap {
     };
   }
 
-  /** Frees everything that no root leads to. No compiled code may be running (it may be parked). */
+  /** Frees all unreachable objects. No compiled code may be running (it may be parked). */
   collect(): void {
     const space = this.#space;
     if (space === undefined) return;
@@ -398,8 +398,8 @@ export class Heap {
   }
 
   /**
-   * Gives the cell of class `number` the free slots of a block that waits for it; returns their bytes, 0 when there is
-   * none.
+   * Gives the cell of class `number` the free slots of a block that waits for sweeping; returns their bytes, 0 if there
+   * is none.
    */
   #sweep(number: number): number {
     if (this.#code === undefined) return 0;
@@ -582,7 +582,7 @@ export class Heap {
         const rowsAddress = take(blockCount * BLOCK.SIZE_OF);
         setWord(words, CONTROL.BLOCKS, rowsAddress);
         setWord(words, CONTROL.MARKS, take(bytes / (1 << MARKS_SHIFT)));
-        // Every object may be on the stack at once; arrays on the second one have at least 4 KiB.
+        // In the worst case every object is on the stack; arrays on the second one have at least 4 KiB.
         const stack = take(bytes / 2);
         setWord(words, CONTROL.STACK, stack);
         setWord(words, CONTROL.STACK_PEAK, stack);

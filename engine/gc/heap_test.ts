@@ -262,7 +262,7 @@ for (const stress of [0, 7]) {
           const object = made[m.below(made.length)];
           m.roots.push(m.below(2) === 0 ? object.address : object.address + m.below(object.bytes));
         }
-        // Words that only look like references.
+        // Words that resemble references but are none.
         m.roots.push(3, 2 ** 46, made[0].address - 2 ** 37, (2 ** 20) * 8 + REF_TAG.HOST, m.below(2 ** 31));
         m.collect();
         m.roots = m.roots.filter((word) => m.objects.has(word));

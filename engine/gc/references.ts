@@ -22,11 +22,11 @@ export interface Sharer {
 
 interface Holder {
   readonly address: number;
-  /** Who has the object: they keep each other alive, and this keeps them. */
+  /** The sharers that hold the object: they keep each other alive, and this list keeps them. */
   readonly sharers: Sharer[];
 }
 
-/** The target of all objects: what they say of themselves. */
+/** The target of all objects, which has no properties. */
 const EMPTY: object = Object.freeze(Object.create(null) as object);
 
 function refuse(): never {

@@ -114,7 +114,7 @@ export class TypeTable {
   }
 }
 
-/** Is everything of (closed) storage type `storage` an object without references, or none? */
+/** Is every value of (closed) storage type `storage` an object without references, or no object? */
 function isLeaf(storage: ValType): boolean {
   if (!isRef(storage) || heapOf(storage) < 0) return false;
   const { final, composite } = canonicalType(heapOf(storage));

@@ -470,8 +470,8 @@ export class Builder {
   }
 
   /**
-   * The value that a branch on `c` tests: strips comparisons with zero. Returns a value, negated as −value when the
-   * branch must be taken if it is zero.
+   * The value that a branch on `c` tests: strips comparisons with zero. Returns −value if the branch must be taken when
+   * the value is zero.
    */
   condition(c: number): number {
     const f = this.f;

@@ -54,7 +54,7 @@ const COMPARE: readonly OpName[] = ["EQ", "NE", "LT_S", "LT_U", "GT_S", "GT_U", 
 const UNARY: readonly OpName[] = ["CLZ", "CTZ", "POPCNT", "EXTEND8_S", "EXTEND16_S"];
 const CONTEXT_SIZE = 64;
 
-/** A world with a context to load from, and nothing else. */
+/** A world with only a context to load from. */
 function world(): World {
   const context = new DataView(new ArrayBuffer(CONTEXT_SIZE));
   for (let k = 0; k < CONTEXT_SIZE; k++) context.setUint8(k, k * 37 + 200);

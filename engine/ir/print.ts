@@ -47,7 +47,7 @@ export const DIVIDE_FLAGS = ["zero", "overflow"] as const;
 /** Words for the hint of BRANCH. */
 export const HINT_NAMES = ["", "likely", "unlikely"] as const;
 
-/** Operations whose static data is a memory access. */
+/** Operations that access memory. */
 export function isAccess(op: number): boolean {
   return op >= OP.LOAD && op <= OP.STORE32;
 }

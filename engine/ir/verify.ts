@@ -24,7 +24,7 @@ const RESULT_TYPES: Readonly<Record<string, number>> = {
   _: TY.NONE,
 };
 
-/** Throws a {@linkcode Bug} when the function breaks an invariant; `when` says after which step, for the message. */
+/** Throws a {@linkcode Bug} if the function breaks an invariant; `when` names the preceding step, for the message. */
 export function verifyFunction(f: IrFunction, when = ""): void {
   new Verifier(f, when).verify();
 }
@@ -182,7 +182,9 @@ class Verifier {
     return a === b;
   }
 
-  /** Back edges lead to marked headers that dominate everything up to the loop's last block (contiguous, reducible). */
+  /**
+   * Back edges lead to headers with BLOCK_LOOP that dominate all blocks up to the loop's last (contiguous, reducible).
+   */
   #checkLoops(): void {
     const f = this.#f;
     const loopEnd = new Int32Array(f.blockCount).fill(-1);

@@ -1,5 +1,5 @@
 /**
- * The description of a module's machine code: everything but the bytes that the runtime needs to run it, in one type
+ * The description of a module's machine code: everything that the runtime needs to run it except the bytes, in one type
  * for the compiler's output, artifacts, tokens for other threads and loaded modules.
  */
 import type { ContextLayout } from "../abi/context_layout.ts";

@@ -47,7 +47,7 @@ ${other}`);
   equal(ways("  CHARGE v4\n  RETURN (v1)", "  CHARGE v5\n  TRAP UNREACHABLE"), "v3 owes · v4 after 1 · v5 after 1");
   equal(ways("  CHARGE v4\n  RETURN (v1)", "  RETURN (v1)"), "v3 · v4");
   equal(ways("  STORE memory0[v1] v1\n  CHARGE v4\n  RETURN (v1)", "  CHARGE v5\n  RETURN (v1)"), "v3 · v4 · v5");
-  // b2 has two ways in.
+  // b2 has two predecessors.
   equal(ways("  CHARGE v4\n  JUMP b2()", "  CHARGE v5\n  RETURN (v1)"), "v3 · v4 · v5");
 });
 

@@ -42,7 +42,7 @@ export function removeDeadCode(f: IrFunction, flow: ControlFlow): number {
   return sweep(f, flow, live);
 }
 
-/** Marks in `live` every value that something with an effect needs. */
+/** Sets `live` for every value that an instruction with an effect uses, directly or not. */
 function mark(f: IrFunction, flow: ControlFlow, live: Uint8Array): void {
   const defBlock = flow.scratch.values, stack = flow.scratch.stack;
   const { op, a, b, c, imm, sched, pool, edgeArgs, blockStart, blockEnd, blockParams } = f;

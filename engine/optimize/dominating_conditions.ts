@@ -25,7 +25,7 @@ export class DominatingConditions {
   #since: Int32Array = new Int32Array(1024);
   #kind: Int32Array = new Int32Array(1024);
 
-  /** Forgets everything; `limit` is the most values there will be. */
+  /** Forgets all facts; `limit` bounds the number of values. */
   prepare(f: IrFunction, flow: ControlFlow, limit: number): void {
     this.#f = f;
     this.#flow = flow;
@@ -35,7 +35,7 @@ export class DominatingConditions {
     } else this.#since.fill(0, 0, limit);
   }
 
-  /** ZERO, NONZERO, the id of a constant, or 0 when nothing is known here. */
+  /** ZERO, NONZERO, the id of a constant, or 0 if nothing is known here. */
   #known(v: number): number {
     const since = this.#since[v];
     if (since === 0 || !this.#flow.dominates(since - 1, this.block)) return 0;

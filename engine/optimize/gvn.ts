@@ -89,7 +89,7 @@ export class Gvn implements Rewriting {
   /** Was an edge cut? */
   #cut = false;
 
-  /** Walks over `f`. Returns whether edges were cut. */
+  /** Numbers the values of `f`. Returns whether edges were cut. */
   run(f: IrFunction, flow: ControlFlow, options: GvnOptions, statistics: Statistics): boolean {
     this.f = f;
     this.flow = flow;

@@ -37,7 +37,7 @@ export interface Group {
   tested: boolean;
 }
 
-/** The test that bounds how often a loop goes around. */
+/** The test that bounds the iteration count of a loop. */
 export interface Test {
   /**
    * The loop continues while `compare` of x, which changes by `step` per iteration, and y, which is invariant, holds:
@@ -56,7 +56,7 @@ export class InductionVariables {
   readonly inLoop: Uint8Array;
   /** The loop's blocks, in order; its header is the first. */
   blocks: number[] = [];
-  /** Values that were taken for affine and extend affine ones of 32 bits. */
+  /** Values that were taken to be affine and that extend affine 32-bit values. */
   readonly extensions = new Set<number>();
   #steps = new Map<number, number>();
 
@@ -134,7 +134,7 @@ export class InductionVariables {
     return step;
   }
 
-  /** The value of constant `v` if 32 bits hold it, NaN of anything else. */
+  /** The value of constant `v` if it fits 32 bits, else NaN. */
   constant(v: number): number {
     const { op, ty, c, imm } = this.f;
     return op[v] === CONST && (ty[v] === TY.I32 || c[v] === imm[v] >> 31) ? imm[v] : NaN;
@@ -173,7 +173,7 @@ export class InductionVariables {
     return undefined;
   }
 
-  /** The loop goes on while condition `v` is `sense`. */
+  /** The test if the loop continues while condition `v` is `sense`. */
   #testOf(v: number, sense: boolean): Test | undefined {
     const { op, a, b } = this.f;
     const o = op[v];

@@ -29,7 +29,7 @@ export function threadJumps(f: IrFunction, scratch: Scratch): number {
   countUses(f, uses);
   linkEdges(f, first, next);
   const { op, sched, blockStart, edgeArgs } = f;
-  // Copied arguments shall not make a function much larger than it was.
+  // Copied arguments must not make a function much larger than it was.
   const room = { left: f.count + 256 };
   let threaded = 0;
   // Backwards, so that a chain of such blocks is followed to its end.

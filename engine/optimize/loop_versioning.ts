@@ -104,7 +104,7 @@ class Prechecks {
   #front = 0;
   /** By value of the loop: its copy. */
   readonly #copies = new Map<number, number>();
-  /** Constants of the loop that are used behind it. */
+  /** Constants of the loop that are used after it. */
   readonly #constants = new Set<number>();
 
   constructor(f: IrFunction, flow: ControlFlow) {
@@ -348,7 +348,7 @@ class Prechecks {
     }
   }
 
-  /** Puts new blocks where they belong, and everything into order. */
+  /** Inserts the new blocks at their positions, and rebuilds the order. */
   finish(): void {
     const f = this.#f;
     const order: number[] = [];

@@ -14,7 +14,7 @@ interface Shape {
   type: "i32" | "i64";
   compare: string;
   step: number;
-  /** Is the test at the top, with the accesses behind it? */
+  /** Is the test at the top, followed by the accesses? */
   top: boolean;
   /** Distance of the first address from the index, and factor of the index in the last one. */
   before: number;
@@ -149,7 +149,7 @@ const COUNTED = loopText({ type: "i32", compare: "NE", step: 1, top: false, befo
 
 Deno.test("which loops get a test in front", () => {
   equal(removedFrom(COUNTED), 3);
-  // Steps by other than powers of two may miss the end, and this index may be anything.
+  // Steps other than powers of two may miss the end, and this index may take any value.
   equal(removedFrom(COUNTED.replace("v29:i32 = CONST 1", "v29:i32 = CONST 3")), 0);
   equal(removedFrom(COUNTED.replace("ADD v4 v29", "AND v4 v29")), 0);
   // A loop that continues with a value other than the counter is counted all the same.

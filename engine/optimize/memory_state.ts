@@ -200,8 +200,8 @@ export class MemoryState {
   }
 
   /**
-   * A call: everything that is not constant may have changed. `sizes` false: sizes and bases of memories and tables
-   * cannot.
+   * A call: all classes but the constant one may have changed. `sizes` false: sizes and bases of memories and tables
+   * have not.
    */
   call(f: IrFunction, sizes: boolean): void {
     const { version, slots, recent } = this;

@@ -69,7 +69,7 @@ export function optimize(
     const constants = hoistInvariants(f, flow, memory, optimizations["v128-const-cache"]);
     statistics.count("v128-const-cache", constants);
     afterPass?.("licm", f);
-    // After motion, which has taken the checks out that are the same each time around.
+    // After motion, which has hoisted the invariant checks.
     const removed = optimizations["loop-precheck"] ? versionLoops(f, flow) : 0;
     if (removed > 0) {
       statistics.count("loop-precheck", removed);

@@ -73,7 +73,7 @@ class Promotion {
   /** By block: parameters to add, reads to append. */
   readonly #params = new Map<number, number[]>();
   readonly #reads = new Map<number, number[]>();
-  /** Block of each value's definition; made when a pointer's is asked for. */
+  /** Block of each value's definition; computed when a pointer's is first needed. */
   #home: Int32Array | undefined;
 
   constructor(f: IrFunction, flow: ControlFlow, memory: MemoryState) {
@@ -118,7 +118,7 @@ class Promotion {
     return false;
   }
 
-  /** Marks the blocks of the loop of `head` among those of its range. */
+  /** Sets #member for the blocks of the loop of `head` within its range. */
   #markMembers(head: number): void {
     const { loopOf, loopParent, loopEnd } = this.#flow;
     const member = this.#member;

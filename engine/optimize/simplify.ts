@@ -343,7 +343,7 @@ function shiftRules(rewrite: Rewriting, i: number, o: number): number {
   let vb = b[i];
   if (isZero(f, va)) return va;
   if (op[vb] !== CONST) {
-    // The count is taken modulo the width anyway.
+    // The count is taken modulo the width by the operation.
     if (op[vb] === AND && op[b[vb]] === CONST && (imm[b[vb]] & (width - 1)) === width - 1) {
       return become(f, i, o, va, a[vb]);
     }

@@ -16,7 +16,7 @@ import type { Group, InductionVariables, Test } from "./induction_variables.ts";
 
 const { ADD, AND, CONST, DIV_U, EQ, EXTEND_S, EXTEND_U, LOAD, MUL, NE, PARAM, SHR_U, SUB } = OP;
 const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S, GE_U } = OP;
-/** Fewest times around, if that is known, for which the tests pay. */
+/** Fewest iterations, if known, for which the tests pay off. */
 const FEWEST_ROUNDS = 6;
 /** Loops with a 64-bit count are versioned only up to 2 to this power iterations. */
 const COUNT_BITS = 40;
@@ -118,7 +118,7 @@ export class VersioningConditions {
     const last = this.#lastRound(test);
     const f = this.#f;
     if (f.op[last] === CONST && f.c[last] === 0 && f.imm[last] < FEWEST_ROUNDS) this.refused = true;
-    // Where the access comes before the test, it is made once more than the test holds.
+    // An access before the test is executed once more than the test succeeds.
     const beyond = groups.some((g) => !g.tested) ? this.#make(ADD, TY.I64, last, this.#number(1)) : last;
     for (const v of this.#extent.extensions) this.#demandExtension(v, this.#make(ADD, TY.I64, last, this.#number(1)));
     for (const group of groups) this.#demandGroup(group, group.tested ? last : beyond);
@@ -157,7 +157,7 @@ export class VersioningConditions {
   }
 
   /**
-   * Demands that `room` can be added to (or taken from) `y` without leaving the range of its type: then x cannot jump
+   * Requires that `room` can be added to (or taken from) `y` without leaving the range of its type: then x cannot jump
    * over the end.
    */
   #demandRoom(compare: number, ty: number, y: number, room: number): void {

@@ -23,7 +23,7 @@ export interface CompileJob {
    * sent as such.)
    */
   binary: SharedArrayBuffer;
-  /** How many data segments there are behind that. */
+  /** The number of data segments, which follow. */
   dataCount: number;
   target: Target["name"];
   options: Omit<CompileOptions, "target" | "cpu" | "share">;
@@ -54,7 +54,7 @@ export function helpCompile(job: CompileJob, target: Target): void {
     const options: CompileOptions = { ...job.options, target, cpu: new Set(job.cpu) };
     const module = decodeModulePrefix(new Uint8Array(job.binary));
     const valid = validateModule(module, options.features, { bodies: false });
-    // Bodies look at their number only.
+    // Bodies depend on their number only.
     Object.assign(valid, { datas: new Array(job.dataCount).fill(NO_SEGMENT) });
     const { env, context } = compilerState(valid, options, job.summaries);
     const output = new Output(job.output);

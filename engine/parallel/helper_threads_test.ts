@@ -57,7 +57,7 @@ function scheduleOf(job: CompileJob): Schedule {
   return new Schedule(job.schedule, job.summaries.calleesFirst.length, job.threads, job.edges);
 }
 
-/** Compiles with `helpers`; also says whether sharing has succeeded. */
+/** Compiles with `helpers`; also returns whether sharing succeeded. */
 function attempt(
   module: Module,
   options: CompileOptions,
@@ -89,7 +89,7 @@ function sameCode(seen: CompiledCode, expected: CompiledCode, label: string): vo
   assert.deepEqual(seen.layout, expected.layout, `${label}: layout`);
 }
 
-/** `count` functions that call each other in all directions, some of them small enough to be taken in. */
+/** `count` functions with a cyclic call graph, some of them small enough to be inlined. */
 function tangle(count: number): string {
   const functions = Array.from({ length: count }, (_, k) => {
     const callee = (n: number) => `$f${(k * 7 + n * 13 + 5) % count}`;
@@ -158,7 +158,7 @@ Deno.test(
 );
 
 Deno.test("functions that must wait, since code that they take in calls others, are compiled when these are", () => {
-  // $f takes $g in, which calls it, and so calls $h itself: in one thread $h comes first.
+  // $f inlines $g, which calls $h, and so calls $h itself: in one thread $h comes first.
   const text = `(module (func $g (call $h) (call $f)) (func $f (call $g)) (func $h ${
     "(drop (i32.const 1))".repeat(50)
   }))`;

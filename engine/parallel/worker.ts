@@ -6,7 +6,7 @@ import { parentPort } from "node:worker_threads";
 import type { Target } from "../codegen/target.ts";
 import { type CompileJob, helpCompile } from "./helper.ts";
 
-/** Backends are loaded when they are asked for. */
+/** Backends are loaded on first use. */
 async function targetOf(name: Target["name"]): Promise<Target> {
   return name === "arm64"
     ? (await import("../backend_arm64/target.ts")).ARM64

@@ -10,7 +10,7 @@ export interface AllocatorOptions {
    * call-next-use: store a value where it leaves its register, if that runs less than storing it where it is defined.
    */
   readonly lateStores: boolean;
-  /** stack-reg: a value that a call destroyed comes back where it is used next; off = right after the call. */
+  /** stack-reg: a value that a call destroyed is reloaded at its next use; off = right after the call. */
   readonly lazyReloads: boolean;
   /** reg-merge: parameters of blocks other than loop headers may be in registers at the block's start. */
   readonly mergeInRegisters: boolean;

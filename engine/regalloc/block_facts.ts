@@ -45,7 +45,7 @@ export class BlockFacts {
   predFirst: Int32Array = new Int32Array(65);
   pred: Int32Array = new Int32Array(128);
 
-  /** Computes everything for `v`. */
+  /** Computes all facts of `v`. */
   compute(v: VCode): void {
     this.blockCount = v.blockCount;
     this.#reserve(v);
@@ -156,7 +156,7 @@ export class BlockFacts {
         const from = edgeFrom[pred[j]];
         if (from >= k) continue;
         const ways = succCount[from];
-        // Of a two-way branch one side is as likely as the frequencies say.
+        // One side of a two-way branch is as likely as the frequencies imply.
         if (ways > 2) sum += chance[from] / ways;
         else if (loop[from] === loop[k]) sum += chance[from] * Math.min(1, frequency[k] / frequency[from]);
         else sum += chance[from];

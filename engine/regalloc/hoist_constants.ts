@@ -68,7 +68,7 @@ export class ConstantHoister {
       found = from;
     }
     if (found < 0 || loop[found] !== loopParent[h]) return -1;
-    // Behind a call with a landing nothing may be in a register.
+    // After a call with a landing pad no register holds a value.
     return v.op[v.blockFirst[found + 1] - 1] === PSEUDO.UNWIND ? -1 : found;
   }
 

@@ -38,7 +38,7 @@ const HOPS = 5;
 const HINT_USES = 4;
 /** Number of uses ahead that are searched for the last one before a register ends. */
 const USES_AHEAD = 64;
-/** How many of a block's edges say in which register an argument comes. */
+/** Number of a block's edges whose arguments vote for the parameter's register. */
 const VOTERS = 16;
 /** How many intervals of a value are searched for where it was at the end of a preceding block. */
 const SEARCH_LIMIT = 32;
@@ -70,7 +70,7 @@ export class LinearScan {
   /** Weights of registers in #elect; zero between calls. */
   readonly #votes: Float64Array = new Float64Array(64);
   #bestVotes = 0;
-  /** Index into clobberAll of the next position that destroys everything. */
+  /** Index into clobberAll of the next position that destroys all registers. */
   #clobber = -1;
 
   readonly #keys = new OptionRestrictions();
@@ -549,7 +549,7 @@ export class LinearScan {
     if (clobber < this.#limit) this.#limitTo(clobber);
     if (this.#keys.restrict) this.#avoid = this.#keys.denied(this.#vreg, p, live.intervalTo[this.#piece0]);
     const allowed = ((r < 32 ? this.#registers.general : this.#registers.vector) & ~this.#avoid) >>> (r & 31);
-    // A register that is not the allocator's own (the frame's, say) holds the value for this moment only.
+    // A register that may not be allocated holds the value only at this position.
     const free = (allowed & 1) === 0 ? p + 1 : this.#occupancy.freeUntil(r, this.#at, this.#limit, this.#vreg);
     this.#assign(r, Math.max(free, p + 1));
   }
@@ -588,7 +588,7 @@ export class LinearScan {
     }
   }
 
-  /** A parameter of a loop header has register r: others should leave it to the value that comes around the loop. */
+  /** A parameter of a loop header has register r: others should leave it to the value on the loop's back edge. */
   #keepInLoop(r: number, p: number): void {
     const facts = this.#facts, block = facts.blockOf[p >> 1];
     if (facts.loop[block] === block) this.#occupancy.kept[r] = facts.start[facts.loopEnd[block]];

@@ -83,7 +83,7 @@ export class Liveness {
   /** Positions at which every allocatable register is destroyed, descending. */
   clobberAll: Int32Array = new Int32Array(64);
   clobberAllCount = 0;
-  /** Per loop header: the estimated share of the loop's rounds in which everything is destroyed, at most 1. */
+  /** Per loop header: the estimated share of the loop's iterations in which all registers are destroyed, at most 1. */
   destroyed: Float64Array = new Float64Array(64);
 
   /** Most entries that the copies of live sets may have together. */
@@ -411,7 +411,7 @@ export class Liveness {
     }
   }
 
-  /** Everything live at a loop header is live up to `end`, the end of the loop. */
+  /** All values live at a loop header are live up to `end`, the end of the loop. */
   #extendOverLoop(end: number): void {
     const live = this.#live, openTo = this.#openTo, intervalHead = this.intervalHead;
     const intervalFrom = this.intervalFrom, intervalTo = this.intervalTo, intervalNext = this.intervalNext;

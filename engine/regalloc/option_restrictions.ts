@@ -14,7 +14,7 @@ import { CONSTRAINT, operandConstraint, operandFixed, operandRole, ROLE, type VC
 const BASE_FLOATS = 4;
 
 export class OptionRestrictions {
-  /** Is any register denied to anything? */
+  /** Is any register denied to any value? */
   restrict = false;
   #v!: VCode;
   #live!: Liveness;
@@ -157,7 +157,7 @@ export class OptionRestrictions {
     if (this.#goesAround(p, to)) this.#options.statistics.count("ext-fp-pins");
   }
 
-  /** A value comes back to a register at `back`: counts it for loop-region-pins if that is a loop's header. */
+  /** A value is reloaded at `back`: counts it for loop-region-pins if that is a loop's header. */
   countRegion(back: number): void {
     const facts = this.#facts, block = facts.blockOf[back >> 1];
     if (facts.start[block] === back && facts.loop[block] === block) this.#options.statistics.count("loop-region-pins");

@@ -41,8 +41,7 @@ export class Resolver {
   #moveCount = 1;
 
   /**
-   * Per virtual register: 0, or how it comes that its slot holds it from its definition on. And parameters yet to
-   * store.
+   * Per virtual register: 0, or the reason that its slot holds it from its definition on. And parameters yet to store.
    */
   #stored: Uint8Array = new Uint8Array(0);
   #parameters: Int32Array = new Int32Array(64);
@@ -319,7 +318,7 @@ export class Resolver {
       const end = k + 1 < v.blockCount ? v.blockFirst[k + 1] : v.count;
       for (let i = v.blockFirst[k], n = i + k + 1; i < end; i++, n++) {
         const first = firstOperand[i], last = firstOperand[i + 1];
-        // Results and temporaries; they say which uses are tied.
+        // Results and temporaries; they determine which uses are tied.
         let gaps = false, tied = false;
         for (let o = first; o < last; o++) {
           const word = operands[o], role = (word >>> 21) & 3, constraint = (word >>> 23) & 7;

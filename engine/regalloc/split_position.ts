@@ -41,8 +41,8 @@ export function hoistedPosition(facts: BlockFacts, lo: number, pos: number): num
 }
 
 /**
- * Where in [lo, clobber] a value that loses its register at `clobber` should leave it, if nothing uses it in between:
- * at once, unless the clobber is on a colder path than `lo`.
+ * Position in [lo, clobber] at which a value that loses its register at `clobber` should leave it, if nothing uses it
+ * in between: `lo`, unless the clobber is on a colder path than that.
  */
 export function spillPosition(facts: BlockFacts, lo: number, clobber: number): number {
   if (lo >= clobber) return clobber;

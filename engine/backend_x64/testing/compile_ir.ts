@@ -8,7 +8,7 @@ import { X64 } from "../target.ts";
 
 export type { CompiledIr, CompileSettings } from "../../codegen/testing/compile_ir.ts";
 
-/** CPUs to test on: the least that the backend supports, and everything. */
+/** CPUs to test on: the minimum that the backend supports, and all features. */
 export const BASELINE: ReadonlySet<string> = new Set();
 export const MODERN: ReadonlySet<string> = new Set(["avx", "bmi1", "bmi2", "lzcnt", "popcnt"]);
 

@@ -24,7 +24,7 @@ export interface CompileSettings {
   /** Counts the applications of each key. */
   statistics?: Statistics;
   shape?: Partial<ContextShape>;
-  /** Signatures by id; the functions' own are added behind them. */
+  /** Signatures by id; the functions' own are appended. */
   signatures?: Signature[];
 }
 

@@ -58,7 +58,7 @@ export class ToyBuilder {
     return x;
   }
 
-  /** A call that destroys everything. */
+  /** A call that destroys all registers. */
   call(words: readonly number[]): void {
     this.v.hasCalls = true;
     this.add(TOY.CALL, words, this.v.addClobbers(-1, -1));

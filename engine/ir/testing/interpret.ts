@@ -47,7 +47,7 @@ export interface Place {
   offset: number;
 }
 
-/** A tail call that the world is to make in place of the function that asked for it. */
+/** A tail call that the world makes in place of the function that requested it. */
 export interface TailRequest {
   /** CALL, CALL_RECORD or CALL_IMPORT, and its column c (not for records, which are the first argument). */
   op: number;
@@ -55,7 +55,7 @@ export interface TailRequest {
   args: readonly bigint[];
 }
 
-/** Everything outside the function. Values are bit patterns, unsigned. */
+/** The environment of the function. Values are bit patterns, unsigned. */
 export interface World {
   /** Address that the context pretends to have, and its bytes. */
   readonly contextAddress: number;
