@@ -4,7 +4,7 @@
  * branch_relaxation.ts turns a branch whose target is too far into the opposite branch over an unconditional one.
  */
 import type { Allocation } from "../codegen/allocation.ts";
-import { FIXUP, FunctionEmission, OUT_OF_LINE } from "../codegen/emission.ts";
+import { FIXUP, FunctionEmission, OUT_OF_LINE as SHARED } from "../codegen/emission.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
@@ -28,10 +28,10 @@ export const KIND = {
 export const FILLER = 0;
 
 /** Kinds of out-of-line code. */
-export const COLD = {
-  ...OUT_OF_LINE,
+export const OUT_OF_LINE = {
+  ...SHARED,
   /** x = label of a landing pad: exceptions of a call into another instance arrive here, 8 bytes below the frame. */
-  CROSS_LANDING: OUT_OF_LINE.OWN,
+  CROSS_LANDING: SHARED.OWN,
 } as const;
 
 /** The access emitted last. */

@@ -13,11 +13,11 @@ import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
-import { COLD, type Emission, FILLER } from "./emission.ts";
+import { type Emission, FILLER, OUT_OF_LINE } from "./emission.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
 import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, LINK, MEMORY_BASE, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
-import { emitAllocation, emitColdAllocation } from "./emit_allocation.ts";
+import { emitAllocation, emitSlowAllocation } from "./emit_allocation.ts";
 import * as atomics from "./emit_atomic.ts";
 import * as calls from "./emit_calls.ts";
 import { branchesItself, branchOn, consumerOf, emitCompare, emitFlags } from "./emit_compare.ts";
@@ -52,9 +52,9 @@ const EMITTER: Emitter<Emission> = {
   tailCall: calls.emitTailCall,
   crossCall: calls.emitCrossCall,
   crossTailCall: calls.emitCrossTailCall,
-  outOfFuel: calls.emitColdCharge,
-  slowBounds: integers.emitColdBounds,
-  slowAllocation: emitColdAllocation,
+  outOfFuel: calls.emitOutOfFuel,
+  slowBounds: integers.emitSlowBounds,
+  slowAllocation: emitSlowAllocation,
   edits: emitEdits,
   flags: (e, i) => emitFlags(e, i, e.v.firstOperand[i]),
   branchOn,
@@ -104,7 +104,7 @@ function emitPrologue(e: Emission): void {
       }
       emitAt(e, X.LDR_X_U, SCRATCH, CONTEXT_REGISTER, CONTEXT.STACK_LIMIT);
       asm.rrri(X.SUBS_E64, ZERO, low === SP ? SP : low, SCRATCH, 0, 3);
-      e.branch(CC.LS, e.cold(COLD.STACK, -1, 0, 0));
+      e.branch(CC.LS, e.outOfLine(OUT_OF_LINE.STACK, -1, 0, 0));
     } else {
       // Touch every page from the top, so that the guard page is always the first inaccessible one.
       for (let at = PAGE; at <= frame; at += PAGE) {
@@ -170,7 +170,7 @@ function emitInstruction(e: Emission, i: number, op: number): void {
 function emitOutOfLine(e: Emission, c: number): void {
   // The unwinder left sp where a return address of 8 bytes would have been dropped.
   e.asm.rri(X.ADD_I64, SP, SP, 8, 0);
-  e.jump(e.coldX[c]);
+  e.jump(e.fragmentX[c]);
 }
 
 if (INSTRUCTION_ROWS.length >= PSEUDO_BASE) throw new Error("Too many instruction rows");

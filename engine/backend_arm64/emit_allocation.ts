@@ -8,7 +8,7 @@ import { CONTEXT } from "../abi/context_layout.ts";
 import { CELLS, MAX_SMALL_BYTES } from "../abi/gc_layout.ts";
 import { relative } from "./emit_calls.ts";
 import { emitAt } from "./emit_row.ts";
-import { COLD, type Emission } from "./emission.ts";
+import { type Emission, OUT_OF_LINE } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, SCRATCH, SCRATCH2, ZERO } from "./registers.ts";
@@ -19,7 +19,7 @@ export function emitAllocation(e: Emission, i: number): void {
   const object = e.register(o);
   const cells = e.register(o + 1);
   const back = e.newLabel();
-  const slow = e.cold(COLD.ALLOCATION, i, 0, back);
+  const slow = e.outOfLine(OUT_OF_LINE.ALLOCATION, i, 0, back);
   emitAt(e, X.LDR_X_U, cells, CONTEXT_REGISTER, CONTEXT.HEAP);
   let at = CELLS.FREE + 8 * v.disp[i];
   if ((v.aux[i] & 1) !== 0) {
@@ -46,7 +46,7 @@ function lsr3(e: Emission): number {
   return SCRATCH2;
 }
 
-export function emitColdAllocation(e: Emission, i: number, back: number): void {
+export function emitSlowAllocation(e: Emission, i: number, back: number): void {
   const { v, asm } = e;
   const o = v.firstOperand[i];
   if ((v.aux[i] & 1) !== 0) asm.move(1, SCRATCH, e.register(o + 3));

@@ -8,7 +8,7 @@ import { CALL_OWN } from "../ir/ops.ts";
 import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
 import { TRAP } from "../traps.ts";
 import { RECORD_REGISTER } from "./abi.ts";
-import { COLD, type Emission, KIND } from "./emission.ts";
+import { type Emission, KIND, OUT_OF_LINE } from "./emission.ts";
 import { emitAt } from "./emit_row.ts";
 import { X } from "./instructions.ts";
 import { CC, P } from "./machine_ops.ts";
@@ -135,7 +135,7 @@ export function emitCrossCall(e: Emission, i: number, landing: number, back: num
   reloadMemory(e, true);
   loadRecordField(e, SCRATCH, RECORD.CODE);
   asm.rrr(X.BLR, 0, SCRATCH, 0);
-  e.landing = landing === 0 ? 0 : e.cold(COLD.CROSS_LANDING, i, landing - 1, 0) + 1;
+  e.landing = landing === 0 ? 0 : e.outOfLine(OUT_OF_LINE.CROSS_LANDING, i, landing - 1, 0) + 1;
   e.callSite(i, e.frame + 16, 1);
   e.landing = 0;
   takeFuelBack(e);
@@ -164,7 +164,7 @@ export function emitTailCall(e: Emission, i: number, op: number): void {
   }
   loadRecordField(e, SCRATCH, RECORD.CONTEXT);
   asm.rrr(X.SUBS64, ZERO, SCRATCH, CONTEXT_REGISTER);
-  e.branch(CC.NE, e.cold(COLD.CROSS_TAIL_CALL, i, 0, 0));
+  e.branch(CC.NE, e.outOfLine(OUT_OF_LINE.CROSS_TAIL_CALL, i, 0, 0));
   dropFrame(e);
   loadRecordField(e, SCRATCH, RECORD.CODE);
   asm.rrr(X.BR, 0, SCRATCH, 0);
@@ -203,11 +203,11 @@ export function emitCharge(e: Emission, i: number): void {
     asm.constant(SCRATCH, units, 0);
     asm.rrr(X.SUBS64, to, FUEL, SCRATCH);
   }
-  e.branch(CC.LT, e.cold(COLD.FUEL, i, 0, 0));
+  e.branch(CC.LT, e.outOfLine(OUT_OF_LINE.FUEL, i, 0, 0));
 }
 
 /** Restores the fuel before the charge, less the units that others owed. */
-export function emitColdCharge(e: Emission, i: number): void {
+export function emitOutOfFuel(e: Emission, i: number): void {
   const { asm, v } = e;
   const aux = v.aux[i];
   if ((aux & 1) !== 0) asm.rrr(X.ADD64, FUEL, FUEL, e.register(v.firstOperand[i]));

@@ -5,7 +5,7 @@
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { TRAP } from "../traps.ts";
 import { callTrap } from "./emit_calls.ts";
-import { COLD, type Emission } from "./emission.ts";
+import { type Emission, OUT_OF_LINE } from "./emission.ts";
 import { encode } from "./encoding.ts";
 import { X } from "./instructions.ts";
 import { CC, P } from "./machine_ops.ts";
@@ -81,7 +81,7 @@ export function emitBounds(e: Emission, i: number): void {
   const memory = e.v.aux[i] >>> 8;
   const shared = e.context.sharedMemories?.[memory] === true;
   const back = shared ? e.newLabel() : 0;
-  const fail = shared ? e.cold(COLD.BOUNDS, i, 0, back) : e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
+  const fail = shared ? e.outOfLine(OUT_OF_LINE.BOUNDS, i, 0, back) : e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
   // With guard pages the register of the length may hold other values.
   let length: number = MEMORY_LENGTH;
   if (memory !== 0 || !e.context.explicitBounds) {
@@ -130,7 +130,7 @@ function compareLength(e: Emission, i: number, length: number, overflow: number)
  * Out-of-line part of a check of a shared memory, which another thread may have grown: reads its true length, and keeps
  * that.
  */
-export function emitColdBounds(e: Emission, i: number, back: number): void {
+export function emitSlowBounds(e: Emission, i: number, back: number): void {
   const memory = e.v.aux[i] >>> 8;
   const trap = e.newLabel();
   emitAt(e, X.LDR_X_U, SCRATCH2, CONTEXT_REGISTER, e.context.layout.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE);

@@ -5,18 +5,18 @@
  * The text is Intel syntax as llvm-mc prints it, for comparison with an external assembler.
  */
 import {
+  FIELD,
   INSTRUCTION_ROWS,
   MAP,
   MAX_OPERANDS,
-  PLACE,
   ROW_CONDITION,
   ROW_DIGIT,
+  ROW_FIELDS,
   ROW_HAS_MODRM,
   ROW_IMMEDIATE,
   ROW_MAP,
   ROW_MEMORY_BITS,
   ROW_OPCODE,
-  ROW_PLACES,
   ROW_PLUS_REGISTER,
   ROW_PREFIX,
   ROW_VEX,
@@ -73,7 +73,7 @@ function readInt(bytes: Uint8Array, at: number, size: number): number {
 
 /** Does row `row` accept only memory, or only a register, as its r/m operand? */
 function acceptsMode(row: number, memory: boolean): boolean {
-  const operand = INSTRUCTION_ROWS[row].operands.find((o) => o.place === PLACE.RM);
+  const operand = INSTRUCTION_ROWS[row].operands.find((o) => o.field === FIELD.RM);
   if (operand === undefined) return !memory;
   return memory ? operand.kind !== "xmr" : !operand.kind.startsWith("m");
 }
@@ -214,17 +214,17 @@ export function instructionText(d: Decoded): string {
   if (row.key === "REP_STOSB") return "rep stosb byte ptr es:[rdi], al";
   const mnemonic = row.mnemonic.replace("CC", CC_NAMES[d.condition]);
   const operands = row.operands.map((operand, k) => {
-    switch (ROW_PLACES[d.row * MAX_OPERANDS + k]) {
-      case PLACE.REG:
-      case PLACE.OPCODE:
+    switch (ROW_FIELDS[d.row * MAX_OPERANDS + k]) {
+      case FIELD.REG:
+      case FIELD.OPCODE:
         return registerName(operand.kind, d.reg);
-      case PLACE.VVVV:
+      case FIELD.VVVV:
         return registerName(operand.kind, d.vvvv);
-      case PLACE.RM:
+      case FIELD.RM:
         return d.rm >= 0 ? registerName(operand.kind, d.rm) : memoryText(d);
-      case PLACE.FIXED:
+      case FIELD.FIXED:
         return operand.kind;
-      case PLACE.IMM:
+      case FIELD.IMM:
         if (operand.kind === "imm8u") return String(d.imm & 0xff);
     }
     return ROW_IMMEDIATE[d.row] === 8
@@ -238,7 +238,7 @@ export function instructionText(d: Decoded): string {
 
 /** Is `row` a jump or call by a displacement? */
 function isRelative(row: number): boolean {
-  return INSTRUCTION_ROWS[row].operands.some((operand) => operand.place === PLACE.REL);
+  return INSTRUCTION_ROWS[row].operands.some((operand) => operand.field === FIELD.REL);
 }
 
 /**

@@ -3,7 +3,7 @@
  * parts specific to x64: fixups of displacements, jump tables, and reuse of flags.
  */
 import type { Allocation } from "../codegen/allocation.ts";
-import { FIXUP, FunctionEmission, OUT_OF_LINE } from "../codegen/emission.ts";
+import { FIXUP, FunctionEmission, OUT_OF_LINE as SHARED } from "../codegen/emission.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
@@ -24,12 +24,12 @@ export const KIND = {
 export const FILLER = 0xcc;
 
 /** Kinds of out-of-line code. */
-export const COLD = {
-  ...OUT_OF_LINE,
+export const OUT_OF_LINE = {
+  ...SHARED,
   /** Slow path of a float operation `at`. */
-  EXTREMUM: OUT_OF_LINE.OWN,
-  TRUNCATION: OUT_OF_LINE.OWN + 1,
-  CONVERSION: OUT_OF_LINE.OWN + 2,
+  EXTREMUM: SHARED.OWN,
+  TRUNCATION: SHARED.OWN + 1,
+  CONVERSION: SHARED.OWN + 2,
 } as const;
 
 export class Emission extends FunctionEmission {

@@ -13,7 +13,7 @@ import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
-import { COLD, type Emission, FILLER } from "./emission.ts";
+import { type Emission, FILLER, OUT_OF_LINE } from "./emission.ts";
 import { emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
 import { CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
@@ -25,7 +25,7 @@ import { emitData, emitSwitch } from "./emit_control.ts";
 import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
 import { emitEdits, emitRematerialized, emitRow, emitSum, ri, rm } from "./emit_row.ts";
-import { emitAllocation, emitColdAllocation } from "./emit_allocation.ts";
+import { emitAllocation, emitSlowAllocation } from "./emit_allocation.ts";
 import { finish } from "./branch_relaxation.ts";
 
 /** Room for the longest expansion of one VCode instruction. */
@@ -53,9 +53,9 @@ const EMITTER: Emitter<Emission> = {
   tailCall: calls.emitTailCall,
   crossCall: calls.emitCrossCall,
   crossTailCall: calls.emitCrossTailCall,
-  outOfFuel: calls.emitColdCharge,
-  slowBounds: integers.emitColdBounds,
-  slowAllocation: emitColdAllocation,
+  outOfFuel: calls.emitOutOfFuel,
+  slowBounds: integers.emitSlowBounds,
+  slowAllocation: emitSlowAllocation,
   edits: emitEdits,
   flags: (e, i) => emitFlags(e, i, e.v.firstOperand[i]),
   branchOn: (e, _i, cc, label) => branchIf(e, cc, label),
@@ -90,7 +90,7 @@ function emitPrologue(e: Emission): void {
         emitMemory(asm, X.LEA64, SCRATCH, 0, RSP, NO_REGISTER, 0, -frame, 0, 0);
         rm(e, X.CMP64_R, SCRATCH, CONTEXT_REGISTER, CONTEXT.STACK_LIMIT);
       }
-      e.branch(CC.BE, e.cold(COLD.STACK, -1, 0, 0));
+      e.branch(CC.BE, e.outOfLine(OUT_OF_LINE.STACK, -1, 0, 0));
     } else {
       // Touch every page from the top, so that the guard page is always the first inaccessible one.
       for (let at = PAGE; at <= frame; at += PAGE) {
@@ -160,17 +160,17 @@ function emitInstruction(e: Emission, i: number, op: number): void {
 
 /** Fragment `c` of out-of-line code, of this architecture's own kinds. */
 function emitOutOfLine(e: Emission, c: number): void {
-  const i = e.coldAt[c];
-  const back = e.coldBack[c];
-  switch (e.coldKind[c]) {
-    case COLD.EXTREMUM:
-      floats.emitColdExtremum(e, i, e.coldX[c], back);
+  const i = e.fragmentAt[c];
+  const back = e.fragmentBack[c];
+  switch (e.fragmentKind[c]) {
+    case OUT_OF_LINE.EXTREMUM:
+      floats.emitSlowExtremum(e, i, e.fragmentX[c], back);
       break;
-    case COLD.TRUNCATION:
-      floats.emitColdTruncation(e, i, e.coldX[c], back);
+    case OUT_OF_LINE.TRUNCATION:
+      floats.emitSlowTruncation(e, i, e.fragmentX[c], back);
       break;
-    case COLD.CONVERSION:
-      floats.emitColdConversion(e, i, back);
+    case OUT_OF_LINE.CONVERSION:
+      floats.emitSlowConversion(e, i, back);
       break;
   }
 }

@@ -6,7 +6,7 @@
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
 import { CELLS, MAX_SMALL_BYTES } from "../abi/gc_layout.ts";
-import { COLD, type Emission } from "./emission.ts";
+import { type Emission, OUT_OF_LINE } from "./emission.ts";
 import { emitConstant, emitMemory, NO_REGISTER } from "./encoding.ts";
 import { relative } from "./emit_calls.ts";
 import { ri, rm, rr } from "./emit_row.ts";
@@ -20,7 +20,7 @@ export function emitAllocation(e: Emission, i: number): void {
   const object = e.register(o);
   const cells = e.register(o + 1);
   const back = e.newLabel();
-  const slow = e.cold(COLD.ALLOCATION, i, 0, back);
+  const slow = e.outOfLine(OUT_OF_LINE.ALLOCATION, i, 0, back);
   rm(e, X.MOV64_L, cells, CONTEXT_REGISTER, CONTEXT.HEAP);
   let index = NO_REGISTER;
   let at = CELLS.FREE + 8 * v.disp[i];
@@ -42,7 +42,7 @@ export function emitAllocation(e: Emission, i: number): void {
   e.bind(back);
 }
 
-export function emitColdAllocation(e: Emission, i: number, back: number): void {
+export function emitSlowAllocation(e: Emission, i: number, back: number): void {
   const { v, asm } = e;
   const o = v.firstOperand[i];
   if ((v.aux[i] & 1) !== 0) rr(e, X.MOV64_L, SCRATCH, e.register(o + 3));

@@ -6,7 +6,7 @@ import { type CallForms, emitCallForms } from "../codegen/emit_calls.ts";
 import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { TRAP } from "../traps.ts";
-import { COLD, type Emission, KIND } from "./emission.ts";
+import { type Emission, KIND, OUT_OF_LINE } from "./emission.ts";
 import { BASE_RIP, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { X } from "./instructions.ts";
 import { CC, P } from "./machine_ops.ts";
@@ -126,7 +126,7 @@ export function emitTailCall(e: Emission, i: number, op: number): void {
     rm(e, X.LEA64, RECORD_REGISTER, CONTEXT_REGISTER, importRecord(e, target));
   } else if (v.aux[i] !== 0) e.trapSite(i, v.aux[i], e.frame);
   rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
-  e.branch(CC.NE, e.cold(COLD.CROSS_TAIL_CALL, i, 0, 0));
+  e.branch(CC.NE, e.outOfLine(OUT_OF_LINE.CROSS_TAIL_CALL, i, 0, 0));
   dropFrame(e);
   emitMemory(e.asm, X.JMP_M, 0, 0, RECORD_REGISTER, NO_REGISTER, 0, RECORD.CODE, 0, 0);
 }
@@ -160,11 +160,11 @@ export function emitCharge(e: Emission, i: number): void {
   const row = (aux & 2) !== 0 ? X.CMP64_I : X.SUB64_I;
   if ((aux & 1) !== 0) rr(e, X.SUB64_R, FUEL, e.register(v.firstOperand[i]));
   else ri(e, row, FUEL, v.imm[i] + v.disp[i]);
-  e.branch(CC.L, e.cold(COLD.FUEL, i, 0, 0));
+  e.branch(CC.L, e.outOfLine(OUT_OF_LINE.FUEL, i, 0, 0));
 }
 
 /** Restores the fuel before the charge, less the units that others owed. */
-export function emitColdCharge(e: Emission, i: number): void {
+export function emitOutOfFuel(e: Emission, i: number): void {
   const { v } = e;
   const aux = v.aux[i];
   if ((aux & 1) !== 0) rr(e, X.ADD64_R, FUEL, e.register(v.firstOperand[i]));

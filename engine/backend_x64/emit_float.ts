@@ -4,7 +4,7 @@
  * an integer's range.
  */
 import { TRAP } from "../traps.ts";
-import { COLD, type Emission } from "./emission.ts";
+import { type Emission, OUT_OF_LINE } from "./emission.ts";
 import { emitConstant, emitRegister } from "./encoding.ts";
 import { SHARED } from "./image_constants.ts";
 import { ROW_VEX_TWIN, X } from "./instructions.ts";
@@ -22,13 +22,13 @@ export function emitExtremum(e: Emission, i: number, op: number): void {
   const b = e.register(o + 2);
   const back = e.newLabel();
   rr(e, vex(e, X.UCOMISS + double), a, b);
-  e.branch(CC.E, e.cold(COLD.EXTREMUM, i, op, back));
+  e.branch(CC.E, e.outOfLine(OUT_OF_LINE.EXTREMUM, i, op, back));
   vvv(e, (op === P.FMIN ? X.MINSS : X.MAXSS) + double, d, a, b);
   e.bind(back);
 }
 
 /** Equal: or the signs for the minimum, and them for the maximum. Unordered: a sum gives the quiet NaN. */
-export function emitColdExtremum(e: Emission, i: number, op: number, back: number): void {
+export function emitSlowExtremum(e: Emission, i: number, op: number, back: number): void {
   const { v } = e;
   const double = v.aux[i] & 1;
   const o = v.firstOperand[i];
@@ -67,7 +67,7 @@ export function emitTruncation(e: Emission, i: number, op: number): void {
   const d = e.register(o);
   const x = e.register(o + 1);
   const back = e.newLabel();
-  const cold = e.cold(COLD.TRUNCATION, i, op, back);
+  const cold = e.outOfLine(OUT_OF_LINE.TRUNCATION, i, op, back);
   if (op === P.TRUNC_S32 || op === P.TRUNC_S64) {
     const wide = op === P.TRUNC_S64 ? 1 : 0;
     convert(e, double, wide, d, x);
@@ -88,7 +88,7 @@ export function emitTruncation(e: Emission, i: number, op: number): void {
   e.bind(back);
 }
 
-export function emitColdTruncation(e: Emission, i: number, op: number, back: number): void {
+export function emitSlowTruncation(e: Emission, i: number, op: number, back: number): void {
   const { v } = e;
   const double = v.aux[i] & 1;
   const saturating = (v.aux[i] & 2) !== 0;
@@ -188,12 +188,12 @@ export function emitConversion(e: Emission, i: number): void {
   const x = e.register(o + 1);
   const back = e.newLabel();
   rr(e, X.TEST64_M, x, x);
-  e.branch(CC.S, e.cold(COLD.CONVERSION, i, 0, back));
+  e.branch(CC.S, e.outOfLine(OUT_OF_LINE.CONVERSION, i, 0, back));
   convertFrom(e, v.aux[i] & 1, e.register(o), x);
   e.bind(back);
 }
 
-export function emitColdConversion(e: Emission, i: number, back: number): void {
+export function emitSlowConversion(e: Emission, i: number, back: number): void {
   const { v } = e;
   const double = v.aux[i] & 1;
   const o = v.firstOperand[i];

@@ -4,7 +4,7 @@
  */
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { TRAP } from "../traps.ts";
-import { COLD, type Emission } from "./emission.ts";
+import { type Emission, OUT_OF_LINE } from "./emission.ts";
 import { callTrap } from "./emit_calls.ts";
 import { emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import { X } from "./instructions.ts";
@@ -107,7 +107,7 @@ export function emitBounds(e: Emission, i: number): void {
   const memory = aux >>> 8;
   const shared = e.context.sharedMemories?.[memory] === true;
   const back = shared ? e.newLabel() : 0;
-  const fail = shared ? e.cold(COLD.BOUNDS, i, 0, back) : e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
+  const fail = shared ? e.outOfLine(OUT_OF_LINE.BOUNDS, i, 0, back) : e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
   if ((aux & 2) === 0) {
     const address = e.register(v.firstOperand[i]);
     const offset = v.imm[i] >>> 0;
@@ -154,7 +154,7 @@ function memoryAt(e: Emission, memory: number): number {
  * Out-of-line part of a check of a shared memory, which another thread may have grown: reads its true length, and keeps
  * that.
  */
-export function emitColdBounds(e: Emission, i: number, back: number): void {
+export function emitSlowBounds(e: Emission, i: number, back: number): void {
   const memory = e.v.aux[i] >>> 8;
   // The base of memory 0 is in the context, too: its register can serve in between.
   rm(e, X.MOV64_L, MEMORY_BASE, CONTEXT_REGISTER, e.context.layout.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE);

@@ -10,12 +10,12 @@ import { TY } from "../ir/types.ts";
 import { type Emission, KIND } from "./emission.ts";
 import { BASE_RIP, emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
 import {
+  ACCESS,
+  FIELD,
   INSTRUCTION_ROWS,
-  MARK,
   MAX_OPERANDS,
-  PLACE,
-  ROW_MARKS,
-  ROW_PLACES,
+  ROW_ACCESSES,
+  ROW_FIELDS,
   ROW_RM_VECTOR,
   ROW_VEX_TWIN,
   ROW_WIDE,
@@ -100,20 +100,20 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
   let index = NO_REGISTER;
   let merged = false;
   for (let k = row * MAX_OPERANDS, end = k + MAX_OPERANDS; k < end; k++) {
-    const place = ROW_PLACES[k];
-    if (place === PLACE.NONE) break;
-    const mark = ROW_MARKS[k];
-    if (place === PLACE.REG || place === PLACE.OPCODE) {
+    const field = ROW_FIELDS[k];
+    if (field === FIELD.NONE) break;
+    const access = ROW_ACCESSES[k];
+    if (field === FIELD.REG || field === FIELD.OPCODE) {
       reg = location[o] & 15;
-      o += mark === MARK.BOTH ? 2 : 1;
-    } else if (place === PLACE.VVVV) {
-      if (mark === MARK.MERGED) merged = true;
+      o += access === ACCESS.BOTH ? 2 : 1;
+    } else if (field === FIELD.VVVV) {
+      if (access === ACCESS.MERGED) merged = true;
       else vvvv = location[o++] & 15;
-    } else if (place === PLACE.FIXED) o++;
-    else if (place === PLACE.RM) {
+    } else if (field === FIELD.FIXED) o++;
+    else if (field === FIELD.RM) {
       if (mode === MODE.REGISTER) {
         rmLocation = location[o];
-        o += mark === MARK.BOTH ? 2 : 1;
+        o += access === ACCESS.BOTH ? 2 : 1;
       } else if (mode === MODE.MEMORY) index = location[o++] & 15;
       else if (mode === MODE.POINTER) base = location[o++] & 15;
       else if (mode === MODE.POINTER_INDEX) {
@@ -132,7 +132,7 @@ export function emitRow(e: Emission, i: number, row: number, o: number): void {
     if (rmLocation >= 0) emitRegister(asm, row, reg, rmLocation & 15, vvvv, imm, 0);
     else emitMemory(asm, row, reg, vvvv, RSP, NO_REGISTER, 0, slotOffset(e, rmLocation), imm, 0);
     if (RESULT_FLAGS[row] !== 0 && rmLocation >= 0) {
-      const result = ROW_PLACES[row * MAX_OPERANDS] === PLACE.REG ? reg : rmLocation & 15;
+      const result = ROW_FIELDS[row * MAX_OPERANDS] === FIELD.REG ? reg : rmLocation & 15;
       e.flagsOf(result, ROW_WIDE[row], RESULT_FLAGS[row] === 2);
     }
     return;

@@ -18,19 +18,19 @@ type KeyOf<Row> = Row extends `${infer Key} ${string}` ? Key : never;
 type InstructionKey = KeyOf<(typeof PAGES)[number]>;
 
 /** The field of an operand in the encoding. */
-export const PLACE = { NONE: 0, REG: 1, RM: 2, VVVV: 3, OPCODE: 4, FIXED: 5, IMM: 6, REL: 7 } as const;
+export const FIELD = { NONE: 0, REG: 1, RM: 2, VVVV: 3, OPCODE: 4, FIXED: 5, IMM: 6, REL: 7 } as const;
 /**
  * Access of an instruction to an operand. MERGED: only the upper part of its register is copied, so any register will
  * do.
  */
-export const MARK = { MERGED: 0, READ: 1, WRITE: 2, BOTH: 3 } as const;
+export const ACCESS = { MERGED: 0, READ: 1, WRITE: 2, BOTH: 3 } as const;
 /** Opcode maps, with the numbers that VEX uses. */
 export const MAP = { ONE_BYTE: 0, OF: 1, OF38: 2, OF3A: 3 } as const;
 
 interface InstructionRow {
   readonly key: InstructionKey;
   readonly mnemonic: string;
-  readonly operands: readonly { mark: number; kind: string; place: number }[];
+  readonly operands: readonly { access: number; kind: string; field: number }[];
   readonly encoding: string;
   readonly feature: string;
 }
@@ -38,29 +38,29 @@ interface InstructionRow {
 /** The most operands of a row. */
 export const MAX_OPERANDS = 4;
 
-function parseOperand(text: string, encoding: string, row: string): { mark: number; kind: string; place: number } {
+function parseOperand(text: string, encoding: string, row: string): { access: number; kind: string; field: number } {
   const colon = text.indexOf(":");
   const kind = text.slice(colon + 1);
-  const mark = colon < 0
-    ? MARK.READ
+  const access = colon < 0
+    ? ACCESS.READ
     : text.startsWith("rw:")
-    ? MARK.BOTH
+    ? ACCESS.BOTH
     : text.startsWith("u:")
-    ? MARK.MERGED
+    ? ACCESS.MERGED
     : text.startsWith("w:")
-    ? MARK.WRITE
-    : MARK.READ;
-  let place: number = PLACE.NONE;
-  if (kind.startsWith("imm")) place = PLACE.IMM;
-  else if (kind.startsWith("rel")) place = PLACE.REL;
-  else if (kind === "cl") place = PLACE.FIXED;
+    ? ACCESS.WRITE
+    : ACCESS.READ;
+  let field: number = FIELD.NONE;
+  if (kind.startsWith("imm")) field = FIELD.IMM;
+  else if (kind.startsWith("rel")) field = FIELD.REL;
+  else if (kind === "cl") field = FIELD.FIXED;
   else if (/^(r\d*|x)?m\d/.test(kind) || kind === "xmr" || kind === "m") {
-    place = PLACE.RM;
-  } else if (kind.endsWith("v")) place = PLACE.VVVV;
-  else place = encoding.includes("+r") && !encoding.includes("/") ? PLACE.OPCODE : PLACE.REG;
-  const encoded = place === PLACE.RM ? encoding.includes("/") : place === PLACE.REG ? encoding.includes("/r") : true;
-  if (!encoded) throw new Error(`Instruction row ${row}: operand "${text}" has no place in "${encoding}"`);
-  return { mark, kind, place };
+    field = FIELD.RM;
+  } else if (kind.endsWith("v")) field = FIELD.VVVV;
+  else field = encoding.includes("+r") && !encoding.includes("/") ? FIELD.OPCODE : FIELD.REG;
+  const encoded = field === FIELD.RM ? encoding.includes("/") : field === FIELD.REG ? encoding.includes("/r") : true;
+  if (!encoded) throw new Error(`Instruction row ${row}: operand "${text}" has no field in "${encoding}"`);
+  return { access, kind, field };
 }
 
 /** Rows by number. */
@@ -108,8 +108,8 @@ export const ROW_SHORT = new Uint16Array(COUNT);
 /** Row of the same instruction with the VEX encoding, or 0. */
 export const ROW_VEX_TWIN = new Uint16Array(COUNT);
 /** Field and access of operand k of a row, at row × MAX_OPERANDS + k. */
-export const ROW_PLACES = new Uint8Array(COUNT * MAX_OPERANDS);
-export const ROW_MARKS = new Uint8Array(COUNT * MAX_OPERANDS);
+export const ROW_FIELDS = new Uint8Array(COUNT * MAX_OPERANDS);
+export const ROW_ACCESSES = new Uint8Array(COUNT * MAX_OPERANDS);
 /** 1: the r/m operand, when a register, is a vector register. */
 export const ROW_RM_VECTOR = new Uint8Array(COUNT);
 /** Bits of the memory operand, 0 if the row has none or its size is unspecified (lea). */
@@ -167,12 +167,12 @@ function expandVex(token: string, n: number): void {
 function expandRow(row: InstructionRow, n: number): void {
   expandEncoding(row, n);
   row.operands.forEach((operand, k) => {
-    ROW_PLACES[n * MAX_OPERANDS + k] = operand.place;
-    ROW_MARKS[n * MAX_OPERANDS + k] = operand.mark;
+    ROW_FIELDS[n * MAX_OPERANDS + k] = operand.field;
+    ROW_ACCESSES[n * MAX_OPERANDS + k] = operand.access;
     if (operand.kind === "r8") ROW_BYTE_REGISTERS[n] |= 1;
     if (operand.kind === "rm8") ROW_BYTE_REGISTERS[n] |= 2;
-    if (operand.kind.startsWith("xm")) ROW_RM_VECTOR[n] = operand.place === PLACE.RM ? 1 : ROW_RM_VECTOR[n];
-    if (operand.place === PLACE.RM) ROW_MEMORY_BITS[n] = Number(/m(\d+)$/.exec(operand.kind)?.[1] ?? 0);
+    if (operand.kind.startsWith("xm")) ROW_RM_VECTOR[n] = operand.field === FIELD.RM ? 1 : ROW_RM_VECTOR[n];
+    if (operand.field === FIELD.RM) ROW_MEMORY_BITS[n] = Number(/m(\d+)$/.exec(operand.kind)?.[1] ?? 0);
   });
   const numbers: Readonly<Record<string, number | undefined>> = X;
   if (row.key.endsWith("_I") && !row.key.startsWith("MOV")) ROW_SHORT[n] = numbers[row.key.slice(0, -1) + "B"] ?? 0;

@@ -41,13 +41,13 @@ export function emitQuickUnwinding(s: StubCode, name: BuiltinName): void {
       s.ri(X.TEST8_I, TAG, TAG_BITS.NATIVE);
       s.branch(CC.E, slow);
       s.rr(X.XOR32_R, WORD, WORD);
-      emitWalk(s, slow);
+      emitUnwind(s, slow);
       break;
     case "rethrow":
       beginCaught(s, slow);
       s.rm(X.MOV64_L, TAG, R11, THREAD.CAUGHT_TAG);
       s.rm(X.MOV64_L, WORD, R11, THREAD.CAUGHT_WORD);
-      emitWalk(s, slow);
+      emitUnwind(s, slow);
       break;
     case "throw_ref":
       beginCaught(s, slow);
@@ -62,7 +62,7 @@ export function emitQuickUnwinding(s: StubCode, name: BuiltinName): void {
         s.rm(s.vexRow(X.MOVUPS_L), 0, RDX, EXCEPTION_RECORD.PAYLOAD + k * OVERFLOW_ENTRY);
         s.rm(s.vexRow(X.MOVUPS_S), 0, R11, THREAD.OVERFLOW + k * OVERFLOW_ENTRY);
       }
-      emitWalk(s, slow);
+      emitUnwind(s, slow);
       break;
     case "caught":
       emitCaught(s, slow);
@@ -79,7 +79,7 @@ function beginCaught(s: StubCode, slow: number): void {
 }
 
 /** Finds the landing pad and jumps there. Keeps rax until then. */
-function emitWalk(s: StubCode, slow: number): void {
+function emitUnwind(s: StubCode, slow: number): void {
   const frame = s.newLabel();
   const probe = s.newLabel();
   const next = s.newLabel();

@@ -37,7 +37,7 @@ export class BlockEnds {
    */
   deferred: number[] = [];
   /** Place of the block in the layout. */
-  #place: Int32Array = new Int32Array(64);
+  #position: Int32Array = new Int32Array(64);
   /** The block that is emitted next, or −1. */
   next = -1;
 
@@ -53,7 +53,7 @@ export class BlockEnds {
       this.emitted = new Uint8Array(n * 2);
       this.frameless = new Uint8Array(n * 2);
       this.prologue = new Uint8Array(n * 2);
-      this.#place = new Int32Array(n * 2);
+      this.#position = new Int32Array(n * 2);
     } else {
       this.predecessors.fill(0, 0, n);
       this.headEdge.fill(0, 0, n);
@@ -67,7 +67,7 @@ export class BlockEnds {
     }
     this.#findEdits(e);
     this.#followJumps(e);
-    this.#placePrologue(e);
+    this.#positionPrologue(e);
   }
 
   #findEdits(e: FunctionEmission): void {
@@ -113,12 +113,12 @@ export class BlockEnds {
   }
 
   /** Decides which blocks run without a frame. */
-  #placePrologue(e: FunctionEmission): void {
+  #positionPrologue(e: FunctionEmission): void {
     const { v } = e;
     this.deferred.length = 0;
     if ((!v.hasCalls && e.frame === 0) || !e.elides) return;
     const { succ, succStart, succCount, edgeTo, blockFirst, op } = v;
-    for (let p = 0; p < v.blockCount; p++) this.#place[v.layout[p]] = p;
+    for (let p = 0; p < v.blockCount; p++) this.#position[v.layout[p]] = p;
     // Blocks of the part are found in block order: predecessors come first, for loops are never part of it.
     let prologues = 0;
     let returns = false;
@@ -167,7 +167,7 @@ export class BlockEnds {
     for (let j = 0; j < v.succCount[k]; j++) {
       const edge = v.succ[v.succStart[k] + j];
       const to = v.edgeTo[edge];
-      if (this.predecessors[to] !== 1 || this.#place[to] <= this.#place[k]) return false;
+      if (this.predecessors[to] !== 1 || this.#position[to] <= this.#position[k]) return false;
       // Moves of the edge end up at the successor's head, which may turn out to lack a frame.
       for (let m = edgeFirst[edge]; m < edgeFirst[edge + 1]; m++) {
         if (editTo[m] < 0 || (editRemat[m] === 0 && editFrom[m] < 0)) return false;

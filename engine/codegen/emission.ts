@@ -101,12 +101,12 @@ export abstract class FunctionEmission {
   flow: Int32Array = new Int32Array(0);
   flowCount = 0;
 
-  coldKind: number[] = [];
-  coldLabel: number[] = [];
-  coldBack: number[] = [];
-  coldAt: number[] = [];
-  coldX: number[] = [];
-  coldFrame: number[] = [];
+  fragmentKind: number[] = [];
+  fragmentLabel: number[] = [];
+  fragmentBack: number[] = [];
+  fragmentAt: number[] = [];
+  fragmentX: number[] = [];
+  fragmentFrame: number[] = [];
 
   /** Pool constants: label, size (4, 8, 16) and words; of 16 bytes, the index of the vector constant in poolLow. */
   poolLabel: number[] = [];
@@ -127,12 +127,12 @@ export abstract class FunctionEmission {
     this.landing = 0;
     this.fixupCount = 0;
     this.labelCount = v.blockCount;
-    this.coldKind.length = 0;
-    this.coldLabel.length = 0;
-    this.coldBack.length = 0;
-    this.coldAt.length = 0;
-    this.coldX.length = 0;
-    this.coldFrame.length = 0;
+    this.fragmentKind.length = 0;
+    this.fragmentLabel.length = 0;
+    this.fragmentBack.length = 0;
+    this.fragmentAt.length = 0;
+    this.fragmentX.length = 0;
+    this.fragmentFrame.length = 0;
     this.poolLabel.length = 0;
     this.poolSize.length = 0;
     this.poolLow.length = 0;
@@ -196,20 +196,20 @@ export abstract class FunctionEmission {
   }
 
   /** Queues an out-of-line fragment for instruction `at`; returns its label. */
-  cold(kind: number, at: number, x: number, back: number): number {
+  outOfLine(kind: number, at: number, x: number, back: number): number {
     const label = this.newLabel();
-    this.coldKind.push(kind);
-    this.coldLabel.push(label);
-    this.coldBack.push(back);
-    this.coldAt.push(at);
-    this.coldX.push(x);
-    this.coldFrame.push(this.frame);
+    this.fragmentKind.push(kind);
+    this.fragmentLabel.push(label);
+    this.fragmentBack.push(back);
+    this.fragmentAt.push(at);
+    this.fragmentX.push(x);
+    this.fragmentFrame.push(this.frame);
     return label;
   }
 
   /** An out-of-line call of the trap stub of `code` on behalf of instruction `at`. */
   trap(at: number, code: number): number {
-    return this.cold(OUT_OF_LINE.TRAP, at, code, 0);
+    return this.outOfLine(OUT_OF_LINE.TRAP, at, code, 0);
   }
 
   /** Label of a pool constant of `size` bytes. */

@@ -47,7 +47,7 @@ function callRecord<E extends FunctionEmission>(forms: CallForms<E>, e: E, i: nu
     return;
   }
   const back = e.newLabel();
-  forms.branchForeign(e, e.cold(OUT_OF_LINE.CROSS_CALL, i, e.landing, back));
+  forms.branchForeign(e, e.outOfLine(OUT_OF_LINE.CROSS_CALL, i, e.landing, back));
   forms.callRecord(e);
   e.callSite(i, e.frame);
   e.bind(back);
@@ -76,7 +76,7 @@ export function emitCallForms<E extends FunctionEmission>(forms: CallForms<E>, e
       forms.importRecord(e, target);
       // A record of the caller's context is a host function of this instance. A host function that another instance
       // imported is called in that instance's context, whose table of host functions numbers it.
-      forms.branchForeign(e, e.cold(OUT_OF_LINE.CROSS_CALL, i, e.landing, back));
+      forms.branchForeign(e, e.outOfLine(OUT_OF_LINE.CROSS_CALL, i, e.landing, back));
       jumpCall(forms, e, i, () => forms.jumpRecord(e));
       e.bind(back);
       break;

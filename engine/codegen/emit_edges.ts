@@ -47,7 +47,7 @@ export function emitJump<E extends FunctionEmission>(emitter: Emitter<E>, e: E, 
 export function edgeLabel(e: FunctionEmission, ends: BlockEnds, edge: number): number {
   const target = ends.target[e.v.edgeTo[edge]];
   if (!hasMoves(e, edge) || sink(e, ends, edge)) return target;
-  return e.cold(OUT_OF_LINE.EDGE, -1, edge, target);
+  return e.outOfLine(OUT_OF_LINE.EDGE, -1, edge, target);
 }
 
 /** Branch of compare `i`: edge `yes` if its condition holds, else edge `no`. */
@@ -85,11 +85,11 @@ export function emitBranch<E extends FunctionEmission>(
     if (movesYes) moves(emitter, e, yes);
     jumpTo(e, ends, toYes);
   } else if (movesYes && coldYes && !coldNo) {
-    emitter.branchOn(e, i, cc, e.cold(OUT_OF_LINE.EDGE, -1, yes, toYes));
+    emitter.branchOn(e, i, cc, e.outOfLine(OUT_OF_LINE.EDGE, -1, yes, toYes));
     if (movesNo) moves(emitter, e, no);
     jumpTo(e, ends, toNo);
   } else if (movesNo && coldNo && !coldYes) {
-    emitter.branchOn(e, i, cc ^ 1, e.cold(OUT_OF_LINE.EDGE, -1, no, toNo));
+    emitter.branchOn(e, i, cc ^ 1, e.outOfLine(OUT_OF_LINE.EDGE, -1, no, toNo));
     if (movesYes) moves(emitter, e, yes);
     jumpTo(e, ends, toYes);
   } else if (!movesYes && (movesNo || toNo === ends.next || toYes !== ends.next)) {

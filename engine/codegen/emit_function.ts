@@ -59,7 +59,7 @@ export function emitFunctionBody<E extends FunctionEmission>(
   }
   const cold = e.newLabel();
   e.bind(cold);
-  emitCold(emitter, e, ends);
+  emitFragments(emitter, e, ends);
   const end = e.newLabel();
   e.bind(end);
   emitter.data(e);
@@ -163,7 +163,9 @@ function emitInstruction<E extends FunctionEmission>(
     case PSEUDO.CALL_IMPORT:
     case PSEUDO.CALL_NATIVE:
     case PSEUDO.CALL_PARKING:
-      if ((v.aux[i] & AUX_LANDING) !== 0) e.landing = e.cold(OUT_OF_LINE.LANDING, i, v.succ[v.succStart[k]], 0) + 1;
+      if ((v.aux[i] & AUX_LANDING) !== 0) {
+        e.landing = e.outOfLine(OUT_OF_LINE.LANDING, i, v.succ[v.succStart[k]], 0) + 1;
+      }
       emitter.call(e, i, op);
       e.landing = 0;
       return;
@@ -232,32 +234,32 @@ function emitLanding<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends
 }
 
 /** Emits out-of-line code in the order in which it was queued; that may queue more. */
-function emitCold<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: BlockEnds): void {
-  const { coldKind, coldLabel, coldBack, coldAt, coldX } = e;
+function emitFragments<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: BlockEnds): void {
+  const { fragmentKind, fragmentLabel, fragmentBack, fragmentAt, fragmentX } = e;
   ends.next = -1;
-  for (let c = 0; c < coldKind.length; c++) {
+  for (let c = 0; c < fragmentKind.length; c++) {
     e.asm.reserve(emitter.reserved);
-    e.bind(coldLabel[c]);
-    e.frame = e.coldFrame[c];
-    const i = coldAt[c];
-    switch (coldKind[c]) {
+    e.bind(fragmentLabel[c]);
+    e.frame = e.fragmentFrame[c];
+    const i = fragmentAt[c];
+    switch (fragmentKind[c]) {
       case OUT_OF_LINE.TRAP:
-        emitter.callTrap(e, i, coldX[c], e.frame);
+        emitter.callTrap(e, i, fragmentX[c], e.frame);
         break;
       case OUT_OF_LINE.STACK:
         emitter.callTrap(e, i, TRAP.STACK_EXHAUSTED, 0);
         break;
       case OUT_OF_LINE.EDGE: {
         const { edgeFirst } = e.allocation;
-        emitter.edits(e, edgeFirst[coldX[c]], edgeFirst[coldX[c] + 1]);
-        e.jump(coldBack[c]);
+        emitter.edits(e, edgeFirst[fragmentX[c]], edgeFirst[fragmentX[c] + 1]);
+        e.jump(fragmentBack[c]);
         break;
       }
       case OUT_OF_LINE.LANDING:
-        emitLanding(emitter, e, ends, coldX[c]);
+        emitLanding(emitter, e, ends, fragmentX[c]);
         break;
       case OUT_OF_LINE.CROSS_CALL:
-        emitter.crossCall(e, i, coldX[c], coldBack[c]);
+        emitter.crossCall(e, i, fragmentX[c], fragmentBack[c]);
         break;
       case OUT_OF_LINE.CROSS_TAIL_CALL:
         emitter.crossTailCall(e);
@@ -266,10 +268,10 @@ function emitCold<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: B
         emitter.outOfFuel(e, i);
         break;
       case OUT_OF_LINE.BOUNDS:
-        emitter.slowBounds(e, i, coldBack[c]);
+        emitter.slowBounds(e, i, fragmentBack[c]);
         break;
       case OUT_OF_LINE.ALLOCATION:
-        emitter.slowAllocation(e, i, coldBack[c]);
+        emitter.slowAllocation(e, i, fragmentBack[c]);
         break;
       default:
         emitter.outOfLine(e, c);

@@ -19,7 +19,7 @@ import { CELLS, DESCRIPTOR, LONG_WORDS, OBJECT, REF_TAG, SIZE_CLASSES, TYPE_KIND
 import { BLOCK, BLOCK_BYTES, BLOCK_SHIFT, CONTROL, LARGE, MARKS_SHIFT } from "./collector_layout.ts";
 
 /** Elements of an array that are traced at a time. */
-const PIECE = 512;
+const TRACED_ELEMENTS = 512;
 
 /** A field of the control area. */
 const control = (offset: number) => `(i64.load offset=${offset} (global.get $control))`;
@@ -136,16 +136,18 @@ const DRAIN = `
   (block $done (loop $next
     (block $trace
       (if (i64.eq ${get("sp")} ${get("bottom")}) (then
-        ;; The next piece of a long array.
+        ;; The next elements of a long array.
         (br_if $done (i64.eq ${get("arrays")} ${control(CONTROL.ARRAYS)}))
         (local.set $object (i64.load offset=0 (i64.sub ${get("arrays")} (i64.const 16))))
         (local.set $at (i64.load offset=8 (i64.sub ${get("arrays")} (i64.const 16))))
         (local.set $leaves (i64.const 0))
         (local.set $words (i64.sub ${wide(`(i32.load offset=${OBJECT.LENGTH} ${get("object")})`)} ${get("at")}))
-        (if (i64.gt_u ${get("words")} (i64.const ${PIECE}))
+        (if (i64.gt_u ${get("words")} (i64.const ${TRACED_ELEMENTS}))
           (then
-            (local.set $words (i64.const ${PIECE}))
-            (i64.store offset=8 (i64.sub ${get("arrays")} (i64.const 16)) (i64.add ${get("at")} (i64.const ${PIECE}))))
+            (local.set $words (i64.const ${TRACED_ELEMENTS}))
+            (i64.store offset=8 (i64.sub ${get("arrays")} (i64.const 16)) (i64.add ${
+  get("at")
+} (i64.const ${TRACED_ELEMENTS}))))
           (else (local.set $arrays (i64.sub ${get("arrays")} (i64.const 16)))))
         (local.set $at (i64.add (i64.add ${get("object")} (i64.const ${OBJECT.FIELDS})) (i64.shl ${
   get("at")
@@ -161,7 +163,7 @@ const DRAIN = `
       (local.set $leaves (i64.load offset=${DESCRIPTOR.LEAVES} ${get("type")}))
       (if (i32.eq (i32.load offset=${DESCRIPTOR.KIND} ${get("type")}) (i32.const ${TYPE_KIND.ARRAY})) (then
         (local.set $words ${wide(`(i32.load offset=${OBJECT.LENGTH} ${get("object")})`)})
-        (if (i32.and (i64.gt_u ${get("words")} (i64.const ${PIECE})) (i64.eqz ${get("leaves")})) (then
+        (if (i32.and (i64.gt_u ${get("words")} (i64.const ${TRACED_ELEMENTS})) (i64.eqz ${get("leaves")})) (then
           (i64.store offset=0 ${get("arrays")} ${get("object")})
           (i64.store offset=8 ${get("arrays")} (i64.const 0))
           (local.set $arrays (i64.add ${get("arrays")} (i64.const 16)))

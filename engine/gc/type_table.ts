@@ -11,14 +11,14 @@ import { byteSize, type FieldType, heapOf, isRef, type ValType } from "../wasm/t
 /** How many types there is room for: as many as the system gives address space for. */
 const CAPACITIES = [1 << 24, 1 << 20, 1 << 16];
 /** Bytes of a chunk of memory for data that does not fit descriptors. */
-const PIECE_BYTES = 1 << 16;
+const CHUNK_BYTES = 1 << 16;
 const DEEP_BYTES = (MAX_SUBTYPE_DEPTH + 1) * 4;
 
 export class TypeTable {
   readonly address: number;
   readonly #host: Host;
   readonly #capacity: number;
-  /** Views of the table, by chunks of PIECE_BYTES. */
+  /** Views of the table, by chunks of CHUNK_BYTES. */
   readonly #views: Uint32Array[] = [];
   readonly #defined: boolean[] = [];
   /** Where long bitmaps and deep displays go. */
@@ -92,21 +92,21 @@ export class TypeTable {
   }
 
   #row(id: number): { u32: Uint32Array; at: number } {
-    const piece = Math.floor(id * DESCRIPTOR.SIZE / PIECE_BYTES);
-    const u32 = this.#views[piece] ??= new Uint32Array(
-      this.#host.view(this.address + piece * PIECE_BYTES, PIECE_BYTES),
+    const chunk = Math.floor(id * DESCRIPTOR.SIZE / CHUNK_BYTES);
+    const u32 = this.#views[chunk] ??= new Uint32Array(
+      this.#host.view(this.address + chunk * CHUNK_BYTES, CHUNK_BYTES),
     );
-    return { u32, at: (id * DESCRIPTOR.SIZE % PIECE_BYTES) >> 2 };
+    return { u32, at: (id * DESCRIPTOR.SIZE % CHUNK_BYTES) >> 2 };
   }
 
   /** Zeroed memory beside the table. */
   #take(bytes: number): { u32: Uint32Array; at: number; address: number } {
     let side = this.#side;
     if (side === undefined || side.used + bytes > side.u32.byteLength) {
-      const size = Math.max(PIECE_BYTES, bytes);
+      const size = Math.max(CHUNK_BYTES, bytes);
       const address = this.#host.reserve(size, PROT.READ | PROT.WRITE);
       side = { address, u32: new Uint32Array(this.#host.view(address, size)), used: 0 };
-      if (size === PIECE_BYTES) this.#side = side;
+      if (size === CHUNK_BYTES) this.#side = side;
     }
     const at = side.used;
     side.used += bytes;

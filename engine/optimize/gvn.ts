@@ -102,7 +102,7 @@ export class Gvn implements Rewriting {
     this.#count = 0;
     this.#cut = false;
     this.#lastBounds = 0;
-    this.#walk();
+    this.#sweep();
     f.sched.set(this.#order.subarray(0, this.#count));
     f.schedCount = this.#count;
     return this.#cut;
@@ -138,7 +138,7 @@ export class Gvn implements Rewriting {
   // Blocks.
 
   /** One function for blocks and instructions: most blocks are short, so columns are loaded once. */
-  #walk(): void {
+  #sweep(): void {
     const f = this.f;
     const { op, a, b, c, sched, edgeFrom, blockStart, blockEnd, blockParams } = f;
     const pool = f.pool;

@@ -135,7 +135,7 @@ class Prechecks {
     if (conditions.refused || conditions.tests.length === 0) return;
     this.#growth -= size;
     this.removed += checks.size;
-    this.#join(uses, this.#copyLoop(conditions.tests, checks));
+    this.#addExitParameters(uses, this.#copyLoop(conditions.tests, checks));
   }
 
   // Values used after the loop.
@@ -290,7 +290,7 @@ class Prechecks {
   }
 
   /** Gives the exits parameters for the values used after the loop. `leaving` are the copy's edges out. */
-  #join(uses: ReadonlyMap<number, ReadonlySet<number>>, leaving: readonly number[]): void {
+  #addExitParameters(uses: ReadonlyMap<number, ReadonlySet<number>>, leaving: readonly number[]): void {
     const f = this.#f, flow = this.#flow;
     this.#shareConstants();
     for (const [x, values] of uses) {

@@ -43,7 +43,7 @@ export function optimize(
     manyBounds: optimizations["multi-bounds-cert"],
   };
   // Before GVN, which then knows the decided condition on each path.
-  if (threadJumps(f, flow.scratch) > 0) afterPass?.("thread-branches", f);
+  if (threadJumps(f, flow.scratch) > 0) afterPass?.("jump-threading", f);
   flow.compute(f);
   // GVN first: it finds the constants that make code dead, and the equal arguments that make parameters dead.
   if (gvn.run(f, flow, options, statistics)) {
@@ -73,17 +73,17 @@ export function optimize(
     const removed = optimizations["loop-precheck"] ? versionLoops(f, flow) : 0;
     if (removed > 0) {
       statistics.count("loop-precheck", removed);
-      afterPass?.("loop-precheck", f);
+      afterPass?.("loop-versioning", f);
     }
   }
   if (optimizations["assoc-tree"] || optimizations["tree-order"]) {
     const { chained, swapped } = reassociate(f, flow.scratch, optimizations["assoc-tree"], optimizations["tree-order"]);
     statistics.count("assoc-tree", chained);
     statistics.count("tree-order", swapped);
-    if (chained + swapped > 0) afterPass?.("trees", f);
+    if (chained + swapped > 0) afterPass?.("reassociation", f);
   }
-  if (f.charged && coalesceFuel(f) > 0) afterPass?.("charges", f);
+  if (f.charged && coalesceFuel(f) > 0) afterPass?.("coalesce-fuel", f);
   // Layout last: it is about the blocks that are left.
   placeBlocks(f, flow);
-  afterPass?.("layout", f);
+  afterPass?.("block-placement", f);
 }

@@ -38,15 +38,15 @@ class Trees {
   readonly #f: IrFunction;
   /** By value: number of uses; position in the order, −1 outside the current block. */
   readonly #uses: Int32Array;
-  readonly #place: Int32Array;
+  readonly #position: Int32Array;
 
   constructor(f: IrFunction, scratch: Scratch) {
     scratch.ensure(f);
     this.#f = f;
     this.#uses = scratch.values;
-    this.#place = scratch.values2;
+    this.#position = scratch.values2;
     this.#uses.fill(0, 0, f.count);
-    this.#place.fill(-1, 0, f.count);
+    this.#position.fill(-1, 0, f.count);
     this.#countUses();
   }
 
@@ -70,18 +70,18 @@ class Trees {
   /** Is `v` computed in the current block for one other value only, by an operation that may move up to its use? */
   #isInner(v: number): boolean {
     const o = this.#f.op[v];
-    return this.#place[v] >= 0 && this.#uses[v] === 1 && (OP_FLAGS[o] & FLAG.PURE) !== 0 && o !== CONST &&
+    return this.#position[v] >= 0 && this.#uses[v] === 1 && (OP_FLAGS[o] & FLAG.PURE) !== 0 && o !== CONST &&
       o !== PARAM;
   }
 
   #enter(k: number): void {
     const { sched, blockStart, blockEnd } = this.#f;
-    for (let s = blockStart[k]; s < blockEnd[k]; s++) this.#place[sched[s]] = s;
+    for (let s = blockStart[k]; s < blockEnd[k]; s++) this.#position[sched[s]] = s;
   }
 
   #leave(k: number): void {
     const { sched, blockStart, blockEnd } = this.#f;
-    for (let s = blockStart[k]; s < blockEnd[k]; s++) this.#place[sched[s]] = -1;
+    for (let s = blockStart[k]; s < blockEnd[k]; s++) this.#position[sched[s]] = -1;
   }
 
   // Chains.
@@ -131,7 +131,7 @@ class Trees {
   #chain(k: number, leaves: number[], nodes: number[]): void {
     const f = this.#f;
     const { op, a, b, sched, blockStart, blockEnd } = f;
-    const place = this.#place;
+    const place = this.#position;
     const rank = (v: number) => op[v] === CONST ? f.schedCount : place[v];
     leaves.sort((x, y) => rank(x) - rank(y));
     // The root is last in the order and keeps its position; the others move to their leaf.
@@ -185,7 +185,7 @@ class Trees {
         ...segment.subarray(0, cut).filter((v) => !isConstant(v)),
       ];
       sched.set(list, first);
-      for (let n = first; n < s; n++) this.#place[sched[n]] = n;
+      for (let n = first; n < s; n++) this.#position[sched[n]] = n;
       swapped++;
     }
     this.#leave(k);

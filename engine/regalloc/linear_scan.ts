@@ -78,7 +78,7 @@ export class LinearScan {
   #firstCut = 0;
 
   // The interval being allocated.
-  #piece0 = 0;
+  #interval = 0;
   #vreg = 0;
   #at = 0;
   /**
@@ -201,7 +201,7 @@ export class LinearScan {
   #allocate(interval: number, p: number, wishes: boolean): boolean {
     const live = this.#live, x = live.intervalVreg[interval], to = live.intervalTo[interval];
     const defined = live.defPos[x] === p, kind = defined ? live.defKind[x] : DEF_KIND.NONE;
-    this.#piece0 = interval;
+    this.#interval = interval;
     this.#vreg = x;
     this.#at = p;
     this.#advance(x, p);
@@ -416,7 +416,7 @@ export class LinearScan {
     }
     if (this.#evictCheapest(order)) return;
     if (this.#needed === 0) {
-      this.#spill(this.#piece0, p);
+      this.#spill(this.#interval, p);
       return;
     }
     if (best >= 0 && bestFree >= this.#needed) {
@@ -448,7 +448,7 @@ export class LinearScan {
     const p = this.#at, x = this.#vreg, live = this.#live;
     let best = -1,
       bestFree = 0,
-      bestCost = this.#needed !== 0 ? Infinity : this.#cost(x, live.intervalTo[this.#piece0]) * 0.9;
+      bestCost = this.#needed !== 0 ? Infinity : this.#cost(x, live.intervalTo[this.#interval]) * 0.9;
     for (let j = 0; j < order.length; j++) {
       const r = order[j], q = this.#occupancy.interval[r];
       if (this.#occupancy.until[r] <= p || ((this.#avoid >>> (r & 31)) & 1) !== 0 || !this.#isEvictable(q, p)) {
@@ -547,7 +547,7 @@ export class LinearScan {
     if (clobber === p) clobber = this.#clobber > 0 ? live.clobberAll[this.#clobber - 1] : FAR;
     this.#needed = p + 1;
     if (clobber < this.#limit) this.#limitTo(clobber);
-    if (this.#keys.restrict) this.#avoid = this.#keys.denied(this.#vreg, p, live.intervalTo[this.#piece0]);
+    if (this.#keys.restrict) this.#avoid = this.#keys.denied(this.#vreg, p, live.intervalTo[this.#interval]);
     const allowed = ((r < 32 ? this.#registers.general : this.#registers.vector) & ~this.#avoid) >>> (r & 31);
     // A register that may not be allocated holds the value only at this position.
     const free = (allowed & 1) === 0 ? p + 1 : this.#occupancy.freeUntil(r, this.#at, this.#limit, this.#vreg);
@@ -556,7 +556,7 @@ export class LinearScan {
 
   /** Gives register r, free up to `free`, to the current interval, and the rest of the interval back to the queue. */
   #assign(r: number, free: number): void {
-    const live = this.#live, interval = this.#piece0, to = live.intervalTo[interval], x = this.#vreg, p = this.#at;
+    const live = this.#live, interval = this.#interval, to = live.intervalTo[interval], x = this.#vreg, p = this.#at;
     let rest = 0, spilled = false;
     if (this.#lost && free === this.#limit) {
       rest = this.#split(interval, free);
