@@ -9,6 +9,7 @@
 interface NodeModules {
   "node:crypto": typeof import("node:crypto");
   "node:fs": typeof import("node:fs");
+  "node:module": typeof import("node:module");
   "node:os": typeof import("node:os");
   "node:timers": typeof import("node:timers");
   "node:url": typeof import("node:url");

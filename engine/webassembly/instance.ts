@@ -20,7 +20,8 @@ interface InstanceInside {
   exports: object;
 }
 
-const INSTANCES: Slot<Instance, InstanceInside> = new Slot("Instance");
+/** The insides of instances. */
+export const INSTANCES: Slot<Instance, InstanceInside> = new Slot("Instance");
 
 function nameOf({ module, name }: ImportDescriptor): string {
   return `the import "${module}" "${name}"`;

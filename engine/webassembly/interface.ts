@@ -10,11 +10,11 @@
 export class Slot<Outer extends object, Inner extends object> {
   readonly #inner = new WeakMap<object, Inner>();
   readonly #outer = new WeakMap<Inner, Outer>();
-  readonly #name: string;
+  /** The name of the interface. */
+  readonly name: string;
 
-  /** `name`: that of the interface. */
   constructor(name: string) {
-    this.#name = name;
+    this.name = name;
   }
 
   put(outer: Outer, inner: Inner): void {
@@ -30,7 +30,7 @@ export class Slot<Outer extends object, Inner extends object> {
   /** The same for a receiver or an argument that must be one. */
   require(value: unknown, where: string): Inner {
     const inner = this.of(value);
-    if (inner === undefined) throw new TypeError(`${where} must be a WebAssembly.${this.#name}`);
+    if (inner === undefined) throw new TypeError(`${where} must be a WebAssembly.${this.name}`);
     return inner;
   }
 

@@ -35,7 +35,7 @@ export class Memory {
     }
     const { host } = realmStore().thread;
     const limits = { address: wide ? I64 : I32, min, ...(max === undefined ? {} : { max }) };
-    adopt(this, new RuntimeMemory(host, { limits, shared }, { guarded: !wide && hasGuardRoom(host) }));
+    adoptMemory(this, new RuntimeMemory(host, { limits, shared }, { guarded: !wide && hasGuardRoom(host) }));
   }
 
   /** A view of the pages. */
@@ -55,7 +55,8 @@ export class Memory {
   }
 }
 
-function adopt(outer: Memory, inner: RuntimeMemory): void {
+/** Makes `outer` the object of a memory of the engine. */
+export function adoptMemory(outer: Memory, inner: RuntimeMemory): void {
   prepare(inner);
   MEMORIES.put(outer, inner);
 }

@@ -19,6 +19,7 @@ import { Global } from "./global.ts";
 import { Instance } from "./instance.ts";
 import { Memory } from "./memory.ts";
 import { type CompileOptions, configure, Module } from "./module.ts";
+import { patchWebMessages } from "./patches.ts";
 import { PROMISING, Suspending } from "./suspending.ts";
 import { Table } from "./table.ts";
 
@@ -52,6 +53,8 @@ function makeNamespace(): Namespace {
   Object.defineProperty(namespace, Symbol.toStringTag, { value: "WebAssembly", configurable: true });
   return namespace as Namespace;
 }
+
+patchWebMessages();
 
 export { type CompileOptions, configure };
 

@@ -20,6 +20,8 @@ export const MODULES: Slot<Module, ModuleInside> = new Slot("Module");
 
 /** The most pages that a module's memory may have: those of 32 bits, as in V8, and the engine's limit for 64. */
 const MOST_PAGES = 0x40000;
+/** The limits of all instances of the namespace. */
+export const moduleLimits = { maxMemoryPages: MOST_PAGES } as const;
 
 /** What programs may choose of how the modules of the namespace are compiled: see the same options of an engine. */
 export type CompileOptions = Pick<EngineOptions, "bounds" | "cache" | "optimizations" | "parallel" | "perfMap">;
@@ -30,7 +32,7 @@ let options: CompileOptions = {};
 let engine: Engine | undefined;
 
 function theEngine(): Engine {
-  return engine ??= new Engine({ ...options, limits: { maxMemoryPages: MOST_PAGES } });
+  return engine ??= new Engine({ ...options, limits: moduleLimits });
 }
 
 /**

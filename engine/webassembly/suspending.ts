@@ -10,7 +10,8 @@ import { defineInterface, Slot } from "./interface.ts";
 
 type AnyFunction = (...args: unknown[]) => unknown;
 
-const FUNCTIONS: Slot<Suspending, AnyFunction> = new Slot("Suspending");
+/** The functions of Suspending objects. */
+export const FUNCTIONS: Slot<Suspending, AnyFunction> = new Slot("Suspending");
 
 /** A function for import whose promises are waited for. */
 export class Suspending {

@@ -10,6 +10,12 @@ export function hostArguments(path: string): string[] {
   return (globalThis as { Deno?: unknown }).Deno === undefined ? [path] : ["run", "-A", path];
 }
 
+/** Arguments that run `path` with all permissions after the module called `preload`, a specifier of this tree. */
+export function preloadArguments(preload: string, path: string): string[] {
+  if ("Deno" in globalThis) return ["run", "-A", "--preload", preload, path];
+  return ["Bun" in globalThis ? "--preload" : "--import", preload, path];
+}
+
 /** A program and the first of its arguments that run `path`. */
 export function hostCommand(path: string): [program: string, first: string[]] {
   const emulator = process.env["WAFT_EMULATOR"];

@@ -1,0 +1,115 @@
+/**
+ * waft in place of the host's WebAssembly, in this realm and in the Workers that it starts. In: nothing; importing this module is
+ * enough, best before the program (`node --import`, `deno run --preload`, `bun --preload`). Out: `globalThis.WebAssembly`
+ * is waft's, Module and shared Memory objects survive messages, and every Worker begins with this module.
+ *
+ * @example
+ * ```ts
+ * import "@waft/engine/webassembly/install";
+ *
+ * const module = new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)); // compiled by waft
+ * if (!(structuredClone(module) instanceof WebAssembly.Module)) throw new Error("the module did not survive");
+ * ```
+ *
+ * @module
+ */
+import { nodeModule } from "../host/process.ts";
+import { WebAssembly } from "./mod.ts";
+import { fromMessage, toMessage } from "./messages.ts";
+import { type NodeWorkers, patchNodeMessages } from "./patches.ts";
+
+/** The URL of this module, for Workers. */
+const SELF = import.meta.url;
+
+// deno-lint-ignore no-explicit-any
+type WorkerClass = new (...args: any[]) => object;
+
+const isDeno = "Deno" in globalThis;
+const isBun = "Bun" in globalThis;
+
+/** A program that imports this module, then `program`, and gives messages that come meanwhile to the program's listeners. */
+function bootstrap(program: string): string {
+  const text = `const early = [];
+    const keep = (event) => void early.push(event);
+    globalThis.addEventListener("message", keep);
+    await import(${JSON.stringify(SELF)});
+    await import(${JSON.stringify(program)});
+    globalThis.removeEventListener("message", keep);
+    for (const { data, ports } of early) {
+      globalThis.dispatchEvent(new MessageEvent("message", { data, ports: [...ports] }));
+    }`;
+  return `data:text/javascript,${encodeURIComponent(text)}`;
+}
+
+/** The absolute URL of a program of a Worker of the web. */
+function webUrl(program: unknown): string {
+  const base = (globalThis as { location?: { href: string } }).location?.href;
+  return program instanceof URL ? program.href : new URL(String(program), base).href;
+}
+
+/** The absolute URL of a program of a Worker of Node: a URL, or a path. */
+function nodeUrl(program: unknown, isText: boolean | undefined): string {
+  if (isText) return `data:text/javascript,${encodeURIComponent(String(program))}`;
+  return program instanceof URL ? program.href : nodeModule("node:url").pathToFileURL(String(program)).href;
+}
+
+/** The class `Worker` of the web, whose Workers begin with this module. */
+function webWorker(original: WorkerClass): WorkerClass {
+  return class Worker extends original {
+    constructor(program: unknown, options: object = {}) {
+      if (isBun) {
+        const { preload = [] } = options as { preload?: string | string[] };
+        super(program, { ...options, preload: [SELF, ...[preload].flat()] });
+      } else super(bootstrap(webUrl(program)), options);
+    }
+  };
+}
+
+/** Options of a Worker of Node that matter here. */
+interface NodeOptions {
+  workerData?: unknown;
+  execArgv?: string[];
+  eval?: boolean;
+  preload?: string | string[];
+}
+
+/** The class `Worker` of Node, whose Workers begin with this module and may have objects of the namespace as data. */
+function nodeWorker(original: WorkerClass): WorkerClass {
+  return class Worker extends original {
+    constructor(
+      program: unknown,
+      options: NodeOptions = {},
+    ) {
+      const workerData = toMessage(options.workerData);
+      if (isBun) super(program, { ...options, workerData, preload: [SELF, ...[options.preload ?? []].flat()] });
+      else if (isDeno) {
+        super(new URL(bootstrap(nodeUrl(program, options.eval))), { ...options, workerData, eval: false });
+      } else {
+        const execArgv = [...options.execArgv ?? process.execArgv];
+        if (!execArgv.includes(SELF)) execArgv.push("--import", SELF);
+        super(program, { ...options, workerData, execArgv });
+      }
+    }
+  };
+}
+
+/** Installs waft. Called by the import of this module; calling it again does nothing. */
+export function install(): void {
+  const globals = globalThis as unknown as { WebAssembly: unknown; Worker?: WorkerClass };
+  if (globals.WebAssembly === WebAssembly) return;
+  Object.defineProperty(globalThis, "WebAssembly", { value: WebAssembly, writable: true, configurable: true });
+  if (globals.Worker !== undefined) {
+    Object.defineProperty(globalThis, "Worker", {
+      value: webWorker(globals.Worker),
+      writable: true,
+      configurable: true,
+    });
+  }
+  const workers = nodeModule("node:worker_threads") as unknown as NodeWorkers & { Worker: WorkerClass };
+  patchNodeMessages(workers);
+  workers.Worker = nodeWorker(workers.Worker);
+  if (workers.workerData !== undefined) workers.workerData = fromMessage(workers.workerData);
+  nodeModule("node:module").syncBuiltinESMExports();
+}
+
+install();

@@ -1,0 +1,123 @@
+/**
+ * Modules and shared memories in messages between Workers (JavaScript API, "serializable objects"). In: a value that a program posts
+ * or clones. Out: a value that the host can clone, and on the other side the program's value again, with Module and Memory objects
+ * of the receiving realm: the machine code and the pages are the same, since Workers are threads of one process.
+ *
+ * A message with such objects becomes an envelope: the value itself, the objects in it, and a token for each (Module.share,
+ * Memory.share: buffers that all threads share). A clone keeps the identity of objects, so the clones of the listed ones are the
+ * ones in the value, and each becomes what its token says.
+ *
+ * Invariant: any other object of the namespace in a message is a DataCloneError, as in the specification.
+ */
+import { Memory as RuntimeMemory } from "../runtime/memory/memory.ts";
+import { Module as EngineModule, type SharedMemoryToken, type SharedModuleToken } from "../engine.ts";
+import { isWasmException } from "../runtime/exceptions/exception.ts";
+import { TAGS } from "./exception.ts";
+import { GLOBALS } from "./global.ts";
+import { INSTANCES } from "./instance.ts";
+import { adoptMemory, MEMORIES, Memory } from "./memory.ts";
+import { Module, type ModuleInside, moduleLimits, MODULES } from "./module.ts";
+import { FUNCTIONS } from "./suspending.ts";
+import { TABLES } from "./table.ts";
+
+/** A module on its way. */
+interface ModuleToken extends Omit<ModuleInside, "module"> {
+  readonly kind: "module";
+  readonly module: SharedModuleToken;
+}
+
+/** A shared memory on its way. */
+interface MemoryToken {
+  readonly kind: "memory";
+  readonly memory: SharedMemoryToken;
+}
+
+type Token = ModuleToken | MemoryToken;
+
+/** The property by which an envelope is recognized. */
+const MARK = "waft:message";
+
+interface Envelope {
+  readonly [MARK]: 1;
+  readonly value: unknown;
+  readonly objects: readonly object[];
+  readonly tokens: readonly Token[];
+}
+
+const OPENED = new WeakSet<object>();
+/** Objects of these interfaces belong to one realm. */
+const LOCAL = [INSTANCES, TABLES, GLOBALS, TAGS, FUNCTIONS];
+
+function refuse(name: string): never {
+  throw new DOMException(`A WebAssembly.${name} could not be cloned.`, "DataCloneError");
+}
+
+/** The token of an object of the namespace; undefined for every other object. Throws DataCloneError. */
+function tokenOf(object: object): Token | undefined {
+  const inside = MODULES.of(object);
+  if (inside !== undefined) {
+    const { module, customs, strings } = inside;
+    return { kind: "module", module: module.share(), customs, strings };
+  }
+  const memory = MEMORIES.of(object);
+  if (memory !== undefined) {
+    return memory.shared === undefined
+      ? refuse("Memory that is not shared")
+      : { kind: "memory", memory: memory.share() };
+  }
+  for (const slot of LOCAL) if (slot.of(object) !== undefined) refuse(slot.name);
+  return isWasmException(object) ? refuse("Exception") : undefined;
+}
+
+/** The objects that a clone of `object` would reach from it. */
+function childrenOf(object: object): Iterable<unknown> {
+  if (object instanceof Map) return [...object].flat();
+  if (object instanceof Set) return object;
+  if (ArrayBuffer.isView(object) || object instanceof ArrayBuffer || object instanceof SharedArrayBuffer) return [];
+  return Object.values(object);
+}
+
+/** What to post in place of `value`: itself when there are no objects of the namespace in it. Throws DataCloneError. */
+export function toMessage(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  const objects: object[] = [];
+  const tokens: Token[] = [];
+  const seen = new Set<object>([value]);
+  for (const object of seen) {
+    const token = tokenOf(object);
+    if (token !== undefined) {
+      objects.push(object);
+      tokens.push(token);
+      continue;
+    }
+    for (const child of childrenOf(object)) if (typeof child === "object" && child !== null) seen.add(child);
+  }
+  return tokens.length === 0 ? value : { [MARK]: 1, value, objects, tokens } satisfies Envelope;
+}
+
+function isEnvelope(value: unknown): value is Envelope {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, MARK) && "tokens" in value;
+}
+
+/** Makes the clone of an object of the namespace one of this realm. */
+function become(object: object, token: Token): void {
+  if (token.kind === "module") {
+    const { customs, strings } = token;
+    const module = EngineModule.fromShared(token.module, { limits: moduleLimits });
+    Object.setPrototypeOf(object, Module.prototype);
+    MODULES.put(object as Module, { module, customs, strings });
+  } else {
+    Object.setPrototypeOf(object, Memory.prototype);
+    adoptMemory(object as Memory, RuntimeMemory.fromShared(token.memory));
+  }
+}
+
+/** The value that was posted, of what arrived. Throws what `fromShared` throws. */
+export function fromMessage(message: unknown): unknown {
+  if (!isEnvelope(message)) return message;
+  if (!OPENED.has(message)) {
+    OPENED.add(message);
+    message.objects.forEach((object, k) => become(object, message.tokens[k]));
+  }
+  return message.value;
+}

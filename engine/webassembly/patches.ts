@@ -1,0 +1,139 @@
+/**
+ * Messages with Module and Memory objects through the functions that programs call: `structuredClone`, `postMessage` of Workers, ports
+ * and channels, `MessageEvent.data`, and the listeners of node:worker_threads. In: the host's globals. Out: the same functions,
+ * which open and close envelopes (messages.ts).
+ *
+ * Invariant: a message without objects of the namespace goes through as it is; a function is patched once.
+ */
+import { fromMessage, toMessage } from "./messages.ts";
+
+// deno-lint-ignore no-explicit-any
+type Endpoint = Record<string, any>;
+type AnyFunction = (this: unknown, ...args: unknown[]) => unknown;
+
+const PATCHED = new WeakSet<object>();
+
+/** Replaces a method of `owner`, its own or an inherited one, by what `wrap` makes of it. */
+function patch(owner: Endpoint | undefined, name: string, wrap: (original: AnyFunction) => AnyFunction): void {
+  const original = owner?.[name] as AnyFunction | undefined;
+  if (owner === undefined || typeof original !== "function" || PATCHED.has(original)) return;
+  const wrapped = wrap(original);
+  PATCHED.add(wrapped);
+  Object.defineProperty(wrapped, "name", { value: name, configurable: true });
+  Object.defineProperty(owner, name, { value: wrapped, writable: true, enumerable: true, configurable: true });
+}
+
+/** A function whose first argument is posted. */
+function posting(original: AnyFunction): AnyFunction {
+  return function (this: unknown, ...args: unknown[]): unknown {
+    if (args.length > 0) args[0] = toMessage(args[0]);
+    return Reflect.apply(original, this, args);
+  };
+}
+
+function cloning(original: AnyFunction): AnyFunction {
+  return (...args) => {
+    if (args.length > 0) args[0] = toMessage(args[0]);
+    return fromMessage(Reflect.apply(original, undefined, args));
+  };
+}
+
+/** Wrappers of listeners, so that a listener can be taken off again. */
+const LISTENERS = new WeakMap<AnyFunction, AnyFunction>();
+
+function wrappedListener(listener: AnyFunction): AnyFunction {
+  let wrapped = LISTENERS.get(listener);
+  if (wrapped === undefined) {
+    wrapped = function (this: unknown, ...args: unknown[]): unknown {
+      return Reflect.apply(listener, this, [fromMessage(args[0]), ...args.slice(1)]);
+    };
+    LISTENERS.set(listener, wrapped);
+  }
+  return wrapped;
+}
+
+/** A function that takes the name of an event and a listener, or takes the listener off. */
+function listening(original: AnyFunction): AnyFunction {
+  return function (this: unknown, ...args: unknown[]): unknown {
+    if (args[0] === "message" && typeof args[1] === "function") args[1] = wrappedListener(args[1] as AnyFunction);
+    return Reflect.apply(original, this, args);
+  };
+}
+
+/** An emitter's `emit`, which gives listeners the program's value. */
+function emitting(original: AnyFunction): AnyFunction {
+  return function (this: unknown, ...args: unknown[]): unknown {
+    if (args[0] === "message" && args.length > 1) args[1] = fromMessage(args[1]);
+    return Reflect.apply(original, this, args);
+  };
+}
+
+/** Methods of Node's ports that take listeners. */
+const NODE_LISTENING = ["on", "once", "addListener", "off", "removeListener"];
+
+/** Patches what the web defines. */
+export function patchWebMessages(): void {
+  const globals = globalThis as Endpoint;
+  patch(globals, "structuredClone", cloning);
+  patch(globals, "postMessage", posting);
+  for (const name of ["Worker", "MessagePort", "BroadcastChannel"]) {
+    patch(globals[name]?.prototype, "postMessage", posting);
+  }
+  const { prototype } = globals["MessageEvent"] ?? {};
+  const data = prototype === undefined ? undefined : Object.getOwnPropertyDescriptor(prototype, "data");
+  if (data?.get === undefined) return patchDispatch();
+  if (PATCHED.has(data.get)) return;
+  const { get } = data;
+  const opened = function (this: unknown): unknown {
+    return fromMessage(Reflect.apply(get, this, []));
+  };
+  PATCHED.add(opened);
+  Object.defineProperty(prototype, "data", { ...data, get: opened });
+}
+
+/** Opens the envelope of an event whose data is a property of its own, as on Deno. */
+function open(event: unknown): void {
+  const message = event as { type?: unknown; data?: unknown };
+  if (message.type !== "message" || !Object.hasOwn(message, "data")) return;
+  const value = fromMessage(message.data);
+  if (value !== message.data) message.data = value;
+}
+
+/** Opens envelopes before listeners hear of them: at dispatch, and in a Worker's scope, whose host dispatches by itself, by the first listener. */
+function patchDispatch(): void {
+  patch(
+    EventTarget.prototype as unknown as Endpoint,
+    "dispatchEvent",
+    (original) =>
+      function (this: unknown, ...args: unknown[]): unknown {
+        open(args[0]);
+        return Reflect.apply(original, this, args);
+      },
+  );
+  if ("WorkerGlobalScope" in globalThis) globalThis.addEventListener("message", open);
+}
+
+/** The parts of node:worker_threads that carry messages. */
+export interface NodeWorkers {
+  Worker: { prototype: object };
+  MessagePort: { prototype: object };
+  parentPort: object | null;
+  receiveMessageOnPort(port: never): { message: unknown } | undefined;
+  workerData: unknown;
+}
+
+/** Patches what node:worker_threads defines. */
+export function patchNodeMessages(workers: NodeWorkers): void {
+  const worker = workers.Worker.prototype as Endpoint;
+  patch(worker, "postMessage", posting);
+  patch(worker, "emit", emitting);
+  for (const port of [workers.MessagePort.prototype, workers.parentPort]) {
+    if (port === null) continue;
+    patch(port as Endpoint, "postMessage", posting);
+    for (const name of NODE_LISTENING) patch(port as Endpoint, name, listening);
+  }
+  patch(workers as unknown as Endpoint, "receiveMessageOnPort", (original) => (...args) => {
+    const received = Reflect.apply(original, undefined, args) as { message: unknown } | undefined;
+    return received === undefined ? undefined : { message: fromMessage(received.message) };
+  });
+}
