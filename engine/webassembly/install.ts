@@ -53,16 +53,14 @@ function nodeUrl(program: unknown, isText: boolean | undefined): string {
   return program instanceof URL ? program.href : nodeModule("node:url").pathToFileURL(String(program)).href;
 }
 
-/** The class `Worker` of the web, whose Workers begin with this module. */
-function webWorker(original: WorkerClass): WorkerClass {
-  return class Worker extends original {
-    constructor(program: unknown, options: object = {}) {
-      if (isBun) {
-        const { preload = [] } = options as { preload?: string | string[] };
-        super(program, { ...options, preload: [SELF, ...[preload].flat()] });
-      } else super(bootstrap(webUrl(program)), options);
-    }
-  };
+/** Options by which a Worker of Bun begins with this module. */
+function bunOptions(options: { preload?: string | string[] }): object {
+  return { ...options, preload: [SELF, ...[options.preload ?? []].flat()] };
+}
+
+/** Arguments by which a Worker of the web begins with this module. */
+function webArguments(program: unknown, options: object = {}): unknown[] {
+  return isBun ? [program, bunOptions(options)] : [bootstrap(webUrl(program)), options];
 }
 
 /** Options of a Worker of Node that matter here. */
@@ -73,22 +71,20 @@ interface NodeOptions {
   preload?: string | string[];
 }
 
-/** The class `Worker` of Node, whose Workers begin with this module and may have objects of the namespace as data. */
-function nodeWorker(original: WorkerClass): WorkerClass {
+/** Arguments by which a Worker of Node begins with this module; its data may have objects of the namespace. */
+function nodeArguments(program: unknown, given: NodeOptions = {}): unknown[] {
+  const options = { ...given, workerData: toMessage(given.workerData) };
+  if (isBun) return [program, bunOptions(options)];
+  if (isDeno) return [new URL(bootstrap(nodeUrl(program, given.eval))), { ...options, eval: false }];
+  const execArgv = [...given.execArgv ?? process.execArgv];
+  return [program, { ...options, execArgv: execArgv.includes(SELF) ? execArgv : [...execArgv, "--import", SELF] }];
+}
+
+/** A class `Worker` whose Workers begin with this module. */
+function startingHere(original: WorkerClass, argumentsFor: (...args: never[]) => unknown[]): WorkerClass {
   return class Worker extends original {
-    constructor(
-      program: unknown,
-      options: NodeOptions = {},
-    ) {
-      const workerData = toMessage(options.workerData);
-      if (isBun) super(program, { ...options, workerData, preload: [SELF, ...[options.preload ?? []].flat()] });
-      else if (isDeno) {
-        super(new URL(bootstrap(nodeUrl(program, options.eval))), { ...options, workerData, eval: false });
-      } else {
-        const execArgv = [...options.execArgv ?? process.execArgv];
-        if (!execArgv.includes(SELF)) execArgv.push("--import", SELF);
-        super(program, { ...options, workerData, execArgv });
-      }
+    constructor(...args: unknown[]) {
+      super(...argumentsFor(...args as never[]));
     }
   };
 }
@@ -100,14 +96,14 @@ export function install(): void {
   Object.defineProperty(globalThis, "WebAssembly", { value: WebAssembly, writable: true, configurable: true });
   if (globals.Worker !== undefined) {
     Object.defineProperty(globalThis, "Worker", {
-      value: webWorker(globals.Worker),
+      value: startingHere(globals.Worker, webArguments),
       writable: true,
       configurable: true,
     });
   }
   const workers = nodeModule("node:worker_threads") as unknown as NodeWorkers & { Worker: WorkerClass };
   patchNodeMessages(workers);
-  workers.Worker = nodeWorker(workers.Worker);
+  workers.Worker = startingHere(workers.Worker, nodeArguments);
   if (workers.workerData !== undefined) workers.workerData = fromMessage(workers.workerData);
   nodeModule("node:module").syncBuiltinESMExports();
 }

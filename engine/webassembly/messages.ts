@@ -45,6 +45,8 @@ interface Envelope {
 }
 
 const OPENED = new WeakSet<object>();
+/** Envelopes of this realm: one function that posts may call another. */
+const CLOSED = new WeakSet<object>();
 /** Objects of these interfaces belong to one realm. */
 const LOCAL = [INSTANCES, TABLES, GLOBALS, TAGS, FUNCTIONS];
 
@@ -79,7 +81,7 @@ function childrenOf(object: object): Iterable<unknown> {
 
 /** What to post in place of `value`: itself when there are no objects of the namespace in it. Throws DataCloneError. */
 export function toMessage(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return value;
+  if (typeof value !== "object" || value === null || CLOSED.has(value)) return value;
   const objects: object[] = [];
   const tokens: Token[] = [];
   const seen = new Set<object>([value]);
@@ -92,7 +94,10 @@ export function toMessage(value: unknown): unknown {
     }
     for (const child of childrenOf(object)) if (typeof child === "object" && child !== null) seen.add(child);
   }
-  return tokens.length === 0 ? value : { [MARK]: 1, value, objects, tokens } satisfies Envelope;
+  if (tokens.length === 0) return value;
+  const envelope: Envelope = { [MARK]: 1, value, objects, tokens };
+  CLOSED.add(envelope);
+  return envelope;
 }
 
 function isEnvelope(value: unknown): value is Envelope {

@@ -17,10 +17,13 @@ const PATCHED = new WeakSet<object>();
 function patch(owner: Endpoint | undefined, name: string, wrap: (original: AnyFunction) => AnyFunction): void {
   const original = owner?.[name] as AnyFunction | undefined;
   if (owner === undefined || typeof original !== "function" || PATCHED.has(original)) return;
+  const own = Object.getOwnPropertyDescriptor(owner, name);
+  if (own !== undefined && !own.configurable && !own.writable) return; // a port of Bun, whose function calls the global one
   const wrapped = wrap(original);
   PATCHED.add(wrapped);
   Object.defineProperty(wrapped, "name", { value: name, configurable: true });
-  Object.defineProperty(owner, name, { value: wrapped, writable: true, enumerable: true, configurable: true });
+  if (own?.configurable === false) owner[name] = wrapped;
+  else Object.defineProperty(owner, name, { value: wrapped, writable: true, enumerable: true, configurable: true });
 }
 
 /** A function whose first argument is posted. */

@@ -58,11 +58,14 @@ class Inbox {
 }
 
 const suffix = import.meta.url.endsWith(".ts") ? "ts" : "js";
-const THREAD = new URL(`./pthread_worker.${suffix}`, import.meta.url);
+/** The program of a Worker of one kind. */
+function programOf(kind: "node" | "web"): URL {
+  return new URL(`./pthread_${kind}_worker.${suffix}`, import.meta.url);
+}
 
 function nodeThread(): Thread {
   const inbox = new Inbox();
-  const worker = new NodeWorker(THREAD);
+  const worker = new NodeWorker(programOf("node"));
   worker.on("message", (message: Message) => inbox.put(message));
   worker.on("error", (error: Error) => inbox.put({ cmd: "error", message: String(error) }));
   return { post: (m) => worker.postMessage(m), next: () => inbox.next(), end: () => void worker.terminate() };
@@ -70,7 +73,7 @@ function nodeThread(): Thread {
 
 function webThread(): Thread {
   const inbox = new Inbox();
-  const worker = new Worker(new URL("?web", THREAD), { type: "module" });
+  const worker = new Worker(programOf("web"), { type: "module" });
   worker.onmessage = (event: MessageEvent<Message>) => inbox.put(event.data);
   worker.onerror = (event) => {
     event.preventDefault();

@@ -1,8 +1,7 @@
 /**
  * A thread of pthread_test.ts, in the way of Emscripten's glue: it knows nothing of waft, gets module and memory in a message, and checks
- * them as the glue does. It runs as a Worker of the web or of node:worker_threads.
+ * them as the glue does. pthread_node_worker.ts and pthread_web_worker.ts start it, by the two kinds of Workers.
  */
-import { parentPort } from "node:worker_threads";
 
 interface Load {
   cmd: "load";
@@ -11,7 +10,8 @@ interface Load {
   thread: number;
 }
 
-type Port = { postMessage(message: unknown): void };
+/** What answers are posted to. */
+export type Port = { postMessage(message: unknown): void };
 
 async function runThread({ wasmModule, wasmMemory, thread }: Load, port: Port): Promise<void> {
   if (!(wasmModule instanceof WebAssembly.Module)) throw new TypeError("Argument 0 must be a WebAssembly.Module");
@@ -23,18 +23,12 @@ async function runThread({ wasmModule, wasmMemory, thread }: Load, port: Port): 
   port.postMessage({ cmd: "done", result: work(thread), sections, back: wasmModule });
 }
 
-const web = globalThis as unknown as Port & { onmessage: ((event: MessageEvent) => void) | null };
-const isWeb = new URL(import.meta.url).searchParams.has("web");
-const port: Port = isWeb ? web : parentPort!;
-
-function receive(data: unknown): void {
-  const message = data as Load | { cmd: "ping" };
-  if (message.cmd === "ping") port.postMessage({ cmd: "pong" });
-  else {
+/** Serves messages that `listen` gives to a listener, by answers to `port`. */
+export function startThread(port: Port, listen: (listener: (data: unknown) => void) => void): void {
+  listen((data) => {
+    const message = data as Load | { cmd: "ping" };
+    if (message.cmd === "ping") return port.postMessage({ cmd: "pong" });
     runThread(message, port).catch((error: unknown) => port.postMessage({ cmd: "error", message: String(error) }));
-  }
+  });
+  port.postMessage({ cmd: "loaded" });
 }
-
-if (isWeb) web.onmessage = (event) => receive(event.data);
-else parentPort!.on("message", receive);
-port.postMessage({ cmd: "loaded" });
