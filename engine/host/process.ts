@@ -13,6 +13,7 @@ interface NodeModules {
   "node:os": typeof import("node:os");
   "node:timers": typeof import("node:timers");
   "node:url": typeof import("node:url");
+  "node:wasi": typeof import("node:wasi");
   "node:v8": typeof import("node:v8");
   "node:worker_threads": typeof import("node:worker_threads");
 }

@@ -4,6 +4,7 @@
  * that runs this one, which scripts/test_arm64.ts names in WAFT_EMULATOR.
  */
 import process from "node:process";
+import { fileURLToPath } from "node:url";
 
 /** Arguments that run `path` with all permissions. */
 export function hostArguments(path: string): string[] {
@@ -12,8 +13,9 @@ export function hostArguments(path: string): string[] {
 
 /** Arguments that run `path` with all permissions after the module called `preload`, a specifier of this tree. */
 export function preloadArguments(preload: string, path: string): string[] {
-  if ("Deno" in globalThis) return ["run", "-A", "--preload", preload, path];
-  return ["Bun" in globalThis ? "--preload" : "--import", preload, path];
+  const url = import.meta.resolve(preload);
+  if ("Deno" in globalThis) return ["run", "-A", "--quiet", "--preload", url, path];
+  return "Bun" in globalThis ? ["--preload", fileURLToPath(url), path] : ["--import", url, path];
 }
 
 /** A program and the first of its arguments that run `path`. */

@@ -10,7 +10,7 @@ const PROGRAM = fileURLToPath(new URL("./pthread_program.ts", import.meta.url));
 Deno.test("threads in the way of Emscripten get modules and memories in messages", () => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
-    preloadArguments("@waft/engine/webassembly/install", PROGRAM),
+    preloadArguments("@waft/engine/install", PROGRAM),
     { encoding: "utf8", timeout: CHILD_TIMEOUT },
   );
   assert.equal(status, 0, `${stdout}${stderr}`);

@@ -1,11 +1,12 @@
 /**
- * waft in place of the host's WebAssembly, in this realm and in the Workers that it starts. In: nothing; importing this module is
- * enough, best before the program (`node --import`, `deno run --preload`, `bun --preload`). Out: `globalThis.WebAssembly`
- * is waft's, Module and shared Memory objects survive messages, and every Worker begins with this module.
+ * waft in place of the host's WebAssembly, in this realm and in the Workers that it starts. In: nothing; the import of this module
+ * does it, before the program (`node --import`, `deno run --preload`, `bun --preload`). Out: `globalThis.WebAssembly` and the class
+ * `WASI` of node:wasi are waft's, Module and shared Memory objects survive messages, `.wasm` files can be imported, and every
+ * Worker begins with this module.
  *
  * @example
  * ```ts
- * import "@waft/engine/webassembly/install";
+ * import "@waft/engine/install";
  *
  * const module = new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)); // compiled by waft
  * if (!(structuredClone(module) instanceof WebAssembly.Module)) throw new Error("the module did not survive");
@@ -14,9 +15,11 @@
  * @module
  */
 import { nodeModule } from "../host/process.ts";
-import { WebAssembly } from "./mod.ts";
-import { fromMessage, toMessage } from "./messages.ts";
-import { type NodeWorkers, patchNodeMessages } from "./patches.ts";
+import { WebAssembly } from "../webassembly/mod.ts";
+import { fromMessage, toMessage } from "../webassembly/messages.ts";
+import { type NodeWorkers, patchNodeMessages } from "../webassembly/patches.ts";
+import { WASI } from "./node_wasi.ts";
+import { registerWasmHooks } from "./wasm_hooks.ts";
 
 /** The URL of this module, for Workers. */
 const SELF = import.meta.url;
@@ -89,6 +92,17 @@ function startingHere(original: WorkerClass, argumentsFor: (...args: never[]) =>
   };
 }
 
+/** Node warns of its own WASI when it is loaded, which waft replaces. */
+function withoutWarnings(action: () => void): void {
+  const { emitWarning } = process;
+  process.emitWarning = () => {};
+  try {
+    action();
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
 /** Installs waft. Called by the import of this module; calling it again does nothing. */
 export function install(): void {
   const globals = globalThis as unknown as { WebAssembly: unknown; Worker?: WorkerClass };
@@ -105,6 +119,8 @@ export function install(): void {
   patchNodeMessages(workers);
   workers.Worker = startingHere(workers.Worker, nodeArguments);
   if (workers.workerData !== undefined) workers.workerData = fromMessage(workers.workerData);
+  withoutWarnings(() => Object.assign(nodeModule("node:wasi"), { WASI }));
+  registerWasmHooks();
   nodeModule("node:module").syncBuiltinESMExports();
 }
 

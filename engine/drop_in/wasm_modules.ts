@@ -1,0 +1,61 @@
+/**
+ * `.wasm` files as modules of JavaScript (WebAssembly/ES Module integration). In: the file's URL. Out: the source of a module that
+ * imports the file's imports by their module names, makes the instance, and exports its exports; globals as their values.
+ *
+ * Invariant: the file is compiled by waft, once for each import of it; builtins for strings need no module.
+ */
+import { decodeModule } from "../binary/decode.ts";
+import { nodeModule } from "../host/process.ts";
+import { WebAssembly } from "../webassembly/mod.ts";
+
+/** Names that the compilation provides. */
+const BUILTINS = "wasm:js-string";
+const CONSTANTS = "wasm:js/string-constants";
+const OPTIONS = { builtins: ["js-string"], importedStringConstants: CONSTANTS } as const;
+
+/** The URL of this module, for the modules that it makes. */
+const SELF = import.meta.url;
+
+/** Is a module's URL that of a `.wasm` file on disk? */
+export function isWasmFile(url: string): boolean {
+  return url.startsWith("file:") && new URL(url).pathname.endsWith(".wasm");
+}
+
+function read(url: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(nodeModule("node:fs").readFileSync(new URL(url)));
+}
+
+/** The source of the module for the file at `url`. Throws MalformedError for other files, and what reading throws. */
+export function moduleSource(url: string): string {
+  const { imports, exports } = decodeModule(read(url));
+  const names = [...new Set(imports.map(({ module }) => module))].filter((name) =>
+    name !== BUILTINS && name !== CONSTANTS
+  );
+  const lines = names.map((name, k) => `import * as import${k} from ${JSON.stringify(name)};`);
+  const given = names.map((name, k) => `[${JSON.stringify(name)}, import${k}]`).join(", ");
+  lines.push(
+    `import { instantiateFile } from ${JSON.stringify(SELF)};`,
+    `const exports = await instantiateFile(${JSON.stringify(url)}, [${given}]);`,
+  );
+  exports.forEach(({ name }, k) => {
+    lines.push(`const export${k} = exports[${JSON.stringify(name)}];`);
+    lines.push(`export { export${k} as ${JSON.stringify(name)} };`);
+  });
+  return lines.join("\n") + "\n";
+}
+
+/** The exports of a new instance of the file at `url` with the namespaces of its imports. Throws what compiling and linking throw. */
+export async function instantiateFile(
+  url: string,
+  imports: readonly (readonly [string, object])[],
+): Promise<Record<string, unknown>> {
+  const compile = WebAssembly.compile as (bytes: BufferSource, options: object) => Promise<WebAssembly.Module>;
+  const module = await compile(read(url), OPTIONS);
+  const instance = await WebAssembly.instantiate(module, Object.fromEntries(imports) as WebAssembly.Imports);
+  return Object.fromEntries(
+    Object.entries(instance.exports).map(([name, value]) => [
+      name,
+      (value as unknown) instanceof WebAssembly.Global ? (value as unknown as WebAssembly.Global).value : value,
+    ]),
+  );
+}

@@ -1,0 +1,162 @@
+/**
+ * Programs that know nothing of waft, after its install module: node:wasi runs a guest on waft's WASI, and `.wasm` files are imported as
+ * modules, with imports from JavaScript and from each other. Each program runs in a process of its own.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { CHILD_TIMEOUT, preloadArguments } from "../support/host_arguments.ts";
+import { wasm } from "./subject.ts";
+
+/** Files of a program by name; its output. */
+function outputOf(files: Readonly<Record<string, string | Uint8Array>>, main: string, status = 0): string {
+  const folder = mkdtempSync(join(tmpdir(), "waft-drop-in-"));
+  try {
+    mkdirSync(join(folder, "data"));
+    writeFileSync(join(folder, "data", "text"), "from a file");
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
+    const child = spawnSync(process.execPath, preloadArguments("@waft/engine/install", join(folder, main)), {
+      encoding: "utf8",
+      timeout: CHILD_TIMEOUT,
+    });
+    assert.equal(child.status, status, `${child.stdout}${child.stderr}`);
+    // Deno warns of its own node:wasi as soon as that is loaded.
+    assert.equal(child.stderr.replace(/^.*WASI is an experimental feature.*\n/, ""), "", "nothing else is said");
+    return child.stdout;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A guest that writes the first 11 bytes of its directory's file `text` to standard output, and exits with status 7. */
+const GUEST = wasm(`(module
+  (import "wasi_snapshot_preview1" "path_open"
+    (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 64) "text")
+  (func (export "_start")
+    (call $exit (call $open (i32.const 3) (i32.const 0) (i32.const 64) (i32.const 4) (i32.const 0)
+      (i64.const 2) (i64.const 0) (i32.const 0) (i32.const 0)))
+    unreachable)
+  (func (export "show")
+    (drop (call $open (i32.const 3) (i32.const 0) (i32.const 64) (i32.const 4) (i32.const 0)
+      (i64.const 2) (i64.const 0) (i32.const 0) (i32.const 0)))
+    (i32.store (i32.const 8) (i32.const 256)) (i32.store (i32.const 12) (i32.const 11))
+    (drop (call $read (i32.load (i32.const 0)) (i32.const 8) (i32.const 1) (i32.const 16)))
+    (drop (call $write (i32.const 1) (i32.const 8) (i32.const 1) (i32.const 16)))
+    (call $exit (i32.const 7))))`);
+
+const WASI_PROGRAM = `
+import { WASI } from "node:wasi";
+import { readFileSync } from "node:fs";
+const folder = new URL(".", import.meta.url);
+const make = () => new WASI({ version: "preview1", args: ["guest"], env: { A: "b" }, preopens: { "/data": new URL("data", folder).pathname } });
+const module = new WebAssembly.Module(readFileSync(new URL("guest.wasm", folder)));
+const run = (wasi, start) => {
+  const { exports } = new WebAssembly.Instance(module, wasi.getImportObject());
+  return wasi.start({ exports: { memory: exports.memory, _start: exports[start] } });
+};
+const lines = [run(make(), "show"), run(make(), "_start")];
+const failure = (action) => { try { return "none " + action(); } catch (error) { return error.name + " " + error.code; } };
+const used = make();
+run(used, "_start");
+const memory = new WebAssembly.Memory({ initial: 1 });
+const library = { exports: { memory, _initialize: () => lines.push("initialized") } };
+make().initialize(library);
+lines.push(
+  failure(() => new WASI()),
+  failure(() => new WASI({})),
+  failure(() => new WASI({ version: "preview9" })),
+  failure(() => new WASI({ version: "preview1", args: 5 })),
+  failure(() => new WASI({ version: "preview1", env: 5 })),
+  failure(() => new WASI({ version: "preview1", preopens: 5 })),
+  failure(() => new WASI({ version: "preview1", returnOnExit: 5 })),
+  failure(() => new WASI({ version: "preview1", stdin: -1 })),
+  failure(() => make().start(5)),
+  failure(() => make().start({ exports: {} })),
+  failure(() => make().start({ exports: { _start() {} } })),
+  failure(() => make().start({ exports: { _start() {}, memory: {} } })),
+  failure(() => make().start(library)),
+  failure(() => make().initialize({ exports: { _start() {}, memory } })),
+  failure(() => run(used, "_start")),
+);
+console.log("\\n" + lines.join("\\n"));
+`;
+
+const ANSWERS = `from a file
+7
+0
+initialized
+TypeError ERR_INVALID_ARG_TYPE
+TypeError ERR_INVALID_ARG_TYPE
+TypeError ERR_INVALID_ARG_VALUE
+TypeError ERR_INVALID_ARG_TYPE
+TypeError ERR_INVALID_ARG_TYPE
+TypeError ERR_INVALID_ARG_TYPE
+TypeError ERR_INVALID_ARG_TYPE
+RangeError ERR_OUT_OF_RANGE
+TypeError ERR_INVALID_ARG_TYPE
+TypeError ERR_INVALID_ARG_TYPE
+TypeError ERR_INVALID_ARG_TYPE
+TypeError ERR_INVALID_ARG_TYPE
+TypeError ERR_INVALID_ARG_TYPE
+TypeError ERR_INVALID_ARG_TYPE
+Error ERR_WASI_ALREADY_STARTED
+`;
+
+Deno.test("node:wasi is waft's: a guest with a directory, exit statuses, and the errors of Node", () => {
+  assert.equal(outputOf({ "guest.wasm": GUEST, "main.mjs": WASI_PROGRAM }, "main.mjs"), ANSWERS);
+});
+
+Deno.test("node:wasi: without returnOnExit the guest's exit ends the process", () => {
+  const main = `
+import { WASI } from "node:wasi";
+import { readFileSync } from "node:fs";
+const folder = new URL(".", import.meta.url);
+const wasi = new WASI({ version: "preview1", returnOnExit: false, preopens: { "/": new URL("data", folder).pathname } });
+const module = new WebAssembly.Module(readFileSync(new URL("guest.wasm", folder)));
+const { memory, show } = new WebAssembly.Instance(module, { wasi_snapshot_preview1: wasi.wasiImport }).exports;
+wasi.start({ exports: { memory, _start: show } });
+console.log("not reached");
+`;
+  assert.equal(outputOf({ "guest.wasm": GUEST, "main.mjs": main }, "main.mjs", 7), "from a file");
+});
+
+Deno.test("modules of .wasm files import JavaScript and each other", () => {
+  const files = {
+    "inner.wasm": wasm(`(module (func (export "twice") (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))
+      (global (export "base") i32 (i32.const 20)) (memory (export "memory") 1))`),
+    "outer.wasm": wasm(`(module
+      (import "./inner.wasm" "twice" (func $twice (param i32) (result i32)))
+      (import "./inner.wasm" "base" (global $base i32))
+      (import "./host.mjs" "log" (func $log (param i32)))
+      (import "wasm:js-string" "length" (func $length (param externref) (result i32)))
+      (import "wasm:js/string-constants" "four" (global $four externref))
+      (func (export "answer") (result i32)
+        (call $log (call $length (global.get $four)))
+        (i32.add (call $twice (global.get $base)) (i32.const 2)))
+      (func (export "a name, with spaces"))
+      (func (export "default") (result i32) (i32.const 9)))`),
+    "host.mjs": "export const log = (n) => console.log('logged', n);\n",
+    "main.mjs": `import * as outer from "./outer.wasm";
+import nine, { answer } from "./outer.wasm";
+import { base, memory } from "./inner.wasm";
+console.log(answer(), nine(), base, Object.keys(outer).join());
+console.log(memory instanceof WebAssembly.Memory, (await import("./outer.wasm")).answer === answer);
+try {
+  await import("./broken.wasm");
+} catch (error) {
+  console.log(error.message.includes("magic") || error.message.includes("wasm") || error.message);
+}
+`,
+    "broken.wasm": "this is no module",
+  };
+  const expected = "logged 4\n42 9 20 a name, with spaces,answer,default\ntrue true\ntrue\n";
+  assert.equal(outputOf(files, "main.mjs"), expected);
+});
