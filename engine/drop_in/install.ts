@@ -19,7 +19,7 @@ import { WebAssembly } from "../webassembly/mod.ts";
 import { fromMessage, toMessage } from "../webassembly/messages.ts";
 import { type NodeWorkers, patchNodeMessages } from "../webassembly/patches.ts";
 import { WASI } from "./node_wasi.ts";
-import { registerWasmHooks } from "./wasm_hooks.ts";
+import { registerHooks } from "./loader_hooks.ts";
 
 /** The URL of this module, for Workers. */
 const SELF = import.meta.url;
@@ -120,7 +120,7 @@ export function install(): void {
   workers.Worker = startingHere(workers.Worker, nodeArguments);
   if (workers.workerData !== undefined) workers.workerData = fromMessage(workers.workerData);
   withoutWarnings(() => Object.assign(nodeModule("node:wasi"), { WASI }));
-  registerWasmHooks();
+  registerHooks();
   nodeModule("node:module").syncBuiltinESMExports();
 }
 

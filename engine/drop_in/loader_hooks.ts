@@ -1,11 +1,15 @@
 /**
  * Loader hooks that make `import * as m from "./a.wasm"` a waft module. In: the hosts' ways to add hooks, which differ: synchronous
- * ones (Node 22.15, Deno), a thread of hooks (older Node, which loads this module there), plugins (Bun). Out: `register`.
+ * ones (Node 22.15, Deno), a thread of hooks (older Node, which loads this module there), plugins (Bun). Deno also gets waft's
+ * node:wasi here, since the names that its own one exports stay as they are.
  */
 import { nodeModule } from "../host/process.ts";
 import { isWasmFile, moduleSource } from "./wasm_modules.ts";
 
-/** What a hook returns. */
+/** The ending of this package's files: sources, or what is made of them. */
+const SUFFIX = import.meta.url.endsWith(".ts") ? "ts" : "js";
+
+/** The answer of a hook that loads. */
 interface Loaded {
   format: "module";
   source: string;
@@ -25,12 +29,18 @@ export async function load(
   return isWasmFile(url) ? loaded(url) : await next(url, context);
 }
 
+/** A hook that answers by itself, or asks the next one. */
+type Hook = (name: string, context: unknown, next: (name: string, context: unknown) => unknown) => unknown;
+
 interface Hooks {
-  registerHooks?(
-    hooks: { load(url: string, context: unknown, next: (url: string, context: unknown) => unknown): unknown },
-  ): void;
+  registerHooks?(hooks: { resolve?: Hook; load: Hook }): void;
   register(specifier: string): void;
 }
+
+const resolveWasi: Hook = (specifier, context, next) =>
+  specifier === "node:wasi" || specifier === "wasi"
+    ? { url: new URL(`./wasi_module.${SUFFIX}`, import.meta.url).href, shortCircuit: true }
+    : next(specifier, context);
 
 interface BunPlugins {
   plugin(plugin: {
@@ -42,7 +52,7 @@ interface BunPlugins {
 }
 
 /** Adds the hooks to this realm. */
-export function registerWasmHooks(): void {
+export function registerHooks(): void {
   const bun = (globalThis as { Bun?: BunPlugins }).Bun;
   if (bun !== undefined) {
     const { pathToFileURL } = nodeModule("node:url");
@@ -58,5 +68,8 @@ export function registerWasmHooks(): void {
   }
   const hooks = nodeModule("node:module") as unknown as Hooks;
   if (hooks.registerHooks === undefined) return hooks.register(import.meta.url);
-  hooks.registerHooks({ load: (url, context, next) => isWasmFile(url) ? loaded(url) : next(url, context) });
+  hooks.registerHooks({
+    ...("Deno" in globalThis ? { resolve: resolveWasi } : {}),
+    load: (url, context, next) => isWasmFile(url) ? loaded(url) : next(url, context),
+  });
 }
