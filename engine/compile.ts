@@ -45,6 +45,8 @@ export interface CompileOptions {
    * the default is the optimizing compiler for all.
    */
   tier?: Tier;
+  /** Baseline code polls even if it is not interruptible, so that the runtime gets control while it runs. */
+  polls?: boolean;
   /** Poll for deadlines at loop headers and in functions that call. */
   interruptible?: boolean;
   /** Charge fuel for every region of instructions. */
@@ -73,6 +75,8 @@ export interface BodyWork {
 /** A compiled module before its code is placed in memory. */
 export interface CompiledCode extends UnplacedCode {
   readonly valid: ValidModule;
+  /** By defined function: 1 if it begins with a prologue that a jump to other code may replace. Baseline code only. */
+  readonly replaceable?: Uint8Array;
 }
 
 /** State that one compilation reuses from function to function; kept between modules because its columns are large. */
@@ -145,7 +149,14 @@ function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledC
   target.emitStubs(context, code);
   const stackFence = optimizations["stack-fence"];
   const constants = code.stubStart[STUB.CONSTANTS];
-  const kernelOptions = { explicitBounds, stackFence, interruptible, cpu, features, constants };
+  const kernelOptions = {
+    explicitBounds,
+    stackFence,
+    interruptible: interruptible || options.polls === true,
+    cpu,
+    features,
+    constants,
+  };
   const { layout } = env;
   const uncovered = withKernel((kernel) => compileBodies(kernel, valid, layout, kernelOptions, code));
   if (uncovered.length > 0) {
@@ -155,7 +166,9 @@ function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledC
     });
   }
   for (const { reason } of uncovered) env.statistics.count(`not-baseline:${reason}`);
-  return finishImage(valid, env, context, code, inlineSites, options);
+  const replaceable = new Uint8Array(valid.funcs.length).fill(1);
+  for (const { index } of uncovered) replaceable[index] = 0;
+  return { ...finishImage(valid, env, context, code, inlineSites, options), replaceable };
 }
 
 /** Keeps the inline sites of a function, which are in the form in which `withBodyCompiler` returns them. */

@@ -13,12 +13,14 @@
  * console.log(instance.call({}, "add", 2, 3)); // 5
  * ```
  */
+import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
+import type { Tiering } from "./settings.ts";
 import { decodeModule } from "./binary/decode.ts";
 import { inWords, requireKnownNames, requireRecord } from "./base/arguments.ts";
 import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
-import { compileModule } from "./compile.ts";
-import { bodySharing, prepareHelpers, threadCount } from "./parallel/helper_threads.ts";
+import { compileModule, type CompileOptions } from "./compile.ts";
+import { bodySharing, prepareHelpers, sendJob, threadCount } from "./parallel/helper_threads.ts";
 import { WaftError } from "./errors.ts";
 import type { FeatureSet } from "./features.ts";
 import { COLLECTOR_CODE } from "./gc/collector_code.ts";
@@ -50,7 +52,7 @@ import { hasGuardRoom } from "./runtime/memory/memory_range.ts";
 import type { SharedModuleToken } from "./artifact/shared_module.ts";
 import { addToPerfMap } from "./runtime/code/perf_map.ts";
 import { machineName } from "./artifact/description.ts";
-import { serializeCode } from "./artifact/write_module.ts";
+import { serializeCode, serializeModule } from "./artifact/write_module.ts";
 import { type LoadedModule, loadModule, loadModuleFile } from "./artifact/read_module.ts";
 import type { SharedMemoryToken } from "./runtime/memory/shared_pages.ts";
 import type { Store } from "./runtime/instance/store.ts";
@@ -186,7 +188,7 @@ export class Engine implements Settings {
   /** The option `bounds`. */
   readonly bounds: "guard" | "explicit" | "auto";
   /** The option `tier`. */
-  readonly tier: "baseline" | "optimizing";
+  readonly tier: Tiering;
   /** The option `interruptible`. */
   readonly interruptible: boolean;
   /** The option `fuel`. */
@@ -197,6 +199,7 @@ export class Engine implements Settings {
   readonly limits: Required<EngineLimits>;
   readonly #threads: number;
   readonly #verify: boolean;
+  readonly #tierUpCalls: number | undefined;
   readonly #cache: CodeCache | undefined;
   readonly #perfMap: boolean;
 
@@ -213,6 +216,7 @@ export class Engine implements Settings {
     this.limits = settings.limits;
     this.#threads = threadCount(options.parallel);
     this.#verify = options.verify ?? false;
+    this.#tierUpCalls = options.tierUpCalls;
     this.#perfMap = options.perfMap ?? false;
     this.#cache = options.cache && new CodeCache(options.cache);
   }
@@ -247,8 +251,13 @@ export class Engine implements Settings {
     }
     prepareHelpers(this.#threads, bytes.length);
     const parsed = decodeModule(bytes);
-    const module = this.compileParsed(parsed);
-    cache.write(key, module.serialize());
+    const write = (artifact: Uint8Array) => cache.write(key, artifact);
+    const module = this.compileParsed(
+      parsed,
+      undefined,
+      (compiled, statistics) => write(serializeModule(compiled, this, statistics)),
+    );
+    if (!module.isTieringUp) write(module.serialize());
     if (hasObjects(parsed)) keepCollector(cache);
     return module;
   }
@@ -258,15 +267,29 @@ export class Engine implements Settings {
    *
    * @internal
    */
-  compileParsed(module: WasmModule, places: TextPlaces = new TextPlaces()): Module {
+  compileParsed(
+    module: WasmModule,
+    places: TextPlaces = new TextPlaces(),
+    finished?: OptimizingCompiler["finished"],
+  ): Module {
     const space = realmStore();
     const explicit = wantsExplicit(this, module);
-    const { compiled, statistics } = this.#compileFor(space, module, places, explicit);
+    const { compiled, statistics, replaceable } = this.#compileFor(space, module, places, explicit);
     const hasMemory = module.memories.some(({ limits }) => limits.address !== I64);
     const fallback = this.bounds === "auto" && !explicit && hasMemory
-      ? () => this.#compileFor(space, module, places, true).compiled
+      ? () => this.#compileFor(space, module, places, true, "optimizing").compiled
       : undefined;
-    return new Module(space, compiled, statistics, this, fallback);
+    const tierUp = this.tier === "auto" && replaceable !== undefined
+      ? new TierUp(space, compiled, replaceable, {
+        target: TARGET,
+        options: this.#codeOptions(explicit),
+        send: sendJob,
+        ...(this.#tierUpCalls === undefined ? {} : { afterCalls: this.#tierUpCalls }),
+        compileHere: () => compileModule(module, { ...this.#codeOptions(explicit), target: TARGET }),
+        ...(finished === undefined ? {} : { finished }),
+      })
+      : undefined;
+    return new Module(space, compiled, statistics, this, fallback, tierUp);
   }
 
   /**
@@ -337,24 +360,33 @@ export class Engine implements Settings {
     return new Module(realmStore(), compiled, statistics, this);
   }
 
+  /** The options of code that the optimizing compiler makes. */
+  #codeOptions(explicitBounds: boolean): Omit<CompileOptions, "target" | "share" | "tier"> {
+    return {
+      features: this.features,
+      optimizations: this.optimizations,
+      explicitBounds,
+      cpu: cpuFeatures(currentHost()),
+      interruptible: this.interruptible,
+      fuel: this.fuel,
+      deterministic: this.deterministic,
+      verify: this.#verify,
+    };
+  }
+
   #compileFor(
     space: Store,
     module: WasmModule,
     places: TextPlaces,
     explicitBounds: boolean,
-  ): { compiled: CompiledModule; statistics: Readonly<Record<string, number>> } {
+    tier: Tiering = this.tier,
+  ): { compiled: CompiledModule; statistics: Readonly<Record<string, number>>; replaceable: Uint8Array | undefined } {
     const { thread } = space;
     const code = compileModule(module, {
+      ...this.#codeOptions(explicitBounds),
       target: TARGET,
-      features: this.features,
-      optimizations: this.optimizations,
-      explicitBounds,
-      cpu: cpuFeatures(thread.host),
-      tier: this.tier,
-      interruptible: this.interruptible,
-      fuel: this.fuel,
-      deterministic: this.deterministic,
-      verify: this.#verify,
+      tier: tier === "optimizing" ? "optimizing" : "baseline",
+      polls: tier === "auto",
       share: bodySharing(this.#threads),
     });
     const image = placeImage(thread.arena, code.bytes, code.tables);
@@ -365,7 +397,7 @@ export class Engine implements Settings {
     });
     space.addModule(compiled);
     if (this.#perfMap) addToPerfMap(compiled);
-    return { compiled, statistics: code.statistics };
+    return { compiled, statistics: code.statistics, replaceable: code.replaceable };
   }
 
   /** Checks a module without compiling it; throws as `compile` does, but accepts features that this build cannot compile. */

@@ -2,6 +2,7 @@
  * Compiled modules and their instances, as embedders see them. In: a CompiledModule, compiled (engine.ts), loaded or shared, and the settings of its
  * engine. Invariant: nothing of the compiler is imported, so that a module that was compiled before runs without it.
  */
+import type { TierUp } from "./tier_up.ts";
 import { callAsync } from "./runtime/suspension/async_call.ts";
 import type { CompiledModule } from "./runtime/code/compiled_module.ts";
 import type { Tag } from "./runtime/exceptions/exception.ts";
@@ -64,11 +65,12 @@ export class Module {
   readonly #settings: Settings;
   readonly #store: Store;
   readonly #compiled: CompiledModule;
-  /** How often each optimization applied while compiling, by key. */
-  readonly statistics: Readonly<Record<string, number>>;
+  readonly #statistics: Readonly<Record<string, number>>;
   /** Makes the form of the module with explicit bounds, for when there is no address space for guards. */
   readonly #makeFallback: (() => CompiledModule) | undefined;
   #explicitFallback: CompiledModule | undefined;
+  /** What replaces baseline code by optimized code; undefined where the code is final. */
+  readonly #tierUp: TierUp | undefined;
 
   /**
    * Modules are made by engines.
@@ -81,12 +83,19 @@ export class Module {
     statistics: Readonly<Record<string, number>>,
     settings: Settings,
     makeFallback?: () => CompiledModule,
+    tierUp?: TierUp,
   ) {
+    this.#tierUp = tierUp;
     this.#makeFallback = makeFallback;
     this.#settings = settings;
     this.#store = space;
     this.#compiled = compiled;
-    this.statistics = statistics;
+    this.#statistics = statistics;
+  }
+
+  /** How often each optimization applied while compiling, by key. */
+  get statistics(): Readonly<Record<string, number>> {
+    return this.#tierUp?.statistics ?? this.#statistics;
   }
 
   /** What the module imports, in order. */
@@ -121,12 +130,12 @@ export class Module {
    * where it is. The module stays alive until {@linkcode Module.unshare}.
    */
   share(): SharedModuleToken {
-    return shareModule(this.#compiled, this.#settings.features);
+    return shareModule(this.#optimized(), this.#settings.features);
   }
 
   /** No further Worker will ask for the module; those that have it keep it for as long as they need it. */
   unshare(): void {
-    unshareModule(this.#compiled);
+    unshareModule(this.#tierUp?.current ?? this.#compiled);
   }
 
   /**
@@ -157,12 +166,12 @@ export class Module {
    * that can what this one can. The same module and options give the same bytes.
    */
   serialize(): Uint8Array<ArrayBuffer> {
-    return serializeModule(this.#compiled, this.#settings, this.statistics);
+    return serializeModule(this.#optimized(), this.#settings, this.statistics);
   }
 
   /** Size of the machine code in bytes. */
   get codeSize(): number {
-    return this.#compiled.image.size;
+    return (this.#tierUp?.current ?? this.#compiled).image.size;
   }
 
   /**
@@ -192,6 +201,7 @@ export class Module {
    * Throws WaftError for bytes that are no snapshot of this module, and what `instantiate` throws.
    */
   restore(snapshot: Uint8Array, context: Context = {}, imports: Imports = {}): Instance {
+    this.#optimized(); // which may take tables for constant that a snapshot must then not change
     const compiled = this.#usableCode();
     return this.#make(compiled, context, imports, readSnapshot(snapshot, compiled));
   }
@@ -210,8 +220,25 @@ export class Module {
 
   /** The form of the module for whose memories there is address space. */
   #usableCode(): CompiledModule {
-    if (this.#makeFallback === undefined || hasGuardRoom(this.#store.thread.host)) return this.#compiled;
+    if (this.#makeFallback === undefined || hasGuardRoom(this.#store.thread.host)) {
+      this.#tierUp?.begin();
+      return this.#tierUp?.current ?? this.#compiled;
+    }
     return this.#explicitFallback ??= this.#makeFallback();
+  }
+
+  /** The module with optimized code, compiled now if it has baseline code so far. */
+  #optimized(): CompiledModule {
+    return this.#tierUp?.complete() ?? this.#compiled;
+  }
+
+  /**
+   * Does the module start with baseline code that optimized code replaces?
+   *
+   * @internal
+   */
+  get isTieringUp(): boolean {
+    return this.#tierUp !== undefined;
   }
 
   #make(

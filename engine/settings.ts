@@ -9,6 +9,12 @@ import { type OptimizationName, type OptimizationSet, optimizationSet } from "./
 import type { ControlContext } from "./runtime/suspension/call_limits.ts";
 import { DEFAULT_LIMITS, type InstanceLimits } from "./runtime/instance/instantiate.ts";
 
+/** The compilers that an engine uses: one of two, or both in turn. */
+export type Tiering = "auto" | "baseline" | "optimizing";
+
+/** All values of the option `tier`. */
+export const TIERINGS: readonly Tiering[] = ["auto", "baseline", "optimizing"];
+
 /** How an engine compiles; every field has a default. */
 export interface EngineOptions {
   /** Feature switches over the defaults of the feature table. */
@@ -22,11 +28,13 @@ export interface EngineOptions {
    */
   bounds?: "guard" | "explicit" | "auto";
   /**
-   * Which compiler makes the code: `optimizing` (code that runs fast), or `baseline` (one quick pass over the module, for code that runs at half
-   * that speed or better). Results do not depend on it. Where there is no baseline tier, for fuel, deterministic code and on arm64, and for bodies
-   * that it does not cover, the optimizing compiler is used. Default `optimizing`.
+   * Which compiler makes the code. `optimizing`: the code that runs fastest, compiled before `compile` returns. `baseline`:
+   * one quick pass, for code that runs at about half that speed. `auto`: baseline code first; once the module has run for a
+   * few milliseconds, a helper thread compiles it with the optimizing compiler, and the running program is switched over.
+   * Results do not depend on it. `serialize` and `share` always use optimized code. Fuel, deterministic code, arm64, and
+   * bodies that the baseline tier does not cover use the optimizing compiler. Default `optimizing`.
    */
-  tier?: "baseline" | "optimizing";
+  tier?: Tiering;
   /**
    * Compile code that a deadline can stop: it polls at loop headers and in functions that call. Default false; a context with a
    * deadline is refused by instances whose code, or the code they import, does not poll.
@@ -63,6 +71,11 @@ export interface EngineOptions {
    * for them as for itself. The code is the same, whatever the number. Default 1.
    */
   parallel?: number | "auto";
+  /**
+   * With `tier: "auto"`, switches each module over after this many calls, compiled on this thread, instead of by time; for
+   * tests.
+   */
+  tierUpCalls?: number;
   /** Check the compiler's own work (IR and register allocation) while compiling; slow, for tests. */
   verify?: boolean;
 }
@@ -109,7 +122,7 @@ export interface Settings {
   /** How accesses to memories are kept in bounds. */
   readonly bounds: "guard" | "explicit" | "auto";
   /** Which compiler makes the code. */
-  readonly tier: "baseline" | "optimizing";
+  readonly tier: Tiering;
   /** Does code poll? */
   readonly interruptible: boolean;
   /** Does code charge fuel? */
@@ -134,6 +147,7 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
   perfMap: true,
   parallel: true,
   verify: true,
+  tierUpCalls: true,
 };
 
 /** Options that are switched by true or false. */
@@ -177,8 +191,8 @@ export function settingsOf(options: EngineOptions): Settings {
   if (!["guard", "explicit", "auto"].includes(settings.bounds)) {
     throw new TypeError(`The option bounds is guard, explicit or auto, not ${String(settings.bounds)}`);
   }
-  if (settings.tier !== "baseline" && settings.tier !== "optimizing") {
-    throw new TypeError(`The option tier is baseline or optimizing, not ${String(settings.tier)}`);
+  if (!TIERINGS.includes(settings.tier)) {
+    throw new TypeError(`The option tier is ${TIERINGS.join(" or ")}, not ${String(settings.tier)}`);
   }
   requireStackFence(settings.optimizations, settings.limits);
   return settings;

@@ -1,5 +1,5 @@
 /**
- * Runs the specification suite: `deno task spec [--matrix] [--guard | --explicit] [--tier baseline|optimizing] [--set
+ * Runs the specification suite: `deno task spec [--matrix] [--guard | --explicit] [--tier auto|baseline|optimizing] [--set
  * KEY=on|off]… [FILTER…]`, in guard and in explicit bounds mode, with the compiler's verifiers enabled. A filter is
  * part of a file's name or, as `=NAME`, the whole name. `--set` forces an optimization, or all of them with the key
  * `all`. `--matrix` repeats the run with each optimization that this build supports inverted, with all off, and with
@@ -13,6 +13,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/optimizations";
 import { optionsOfScript, runScript } from "@waft/engine/script/run_script";
+import { TIERINGS } from "../engine/settings.ts";
 import { hasSuite, scriptNames, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
 import { oneOf, readTaskLine, wrongUsage } from "./task_options.ts";
 
@@ -25,7 +26,7 @@ const task = {
     guard: { help: "run only with guard pages" },
     explicit: { help: "run only with explicit bounds checks" },
     set: { value: "KEY=on|off", help: "force an optimization, or with the key all every one; repeatable", many: true },
-    tier: { value: "NAME", help: "compiler, baseline or optimizing", default: "optimizing" },
+    tier: { value: "NAME", help: "compiler: baseline, optimizing, or auto for both in turn", default: "optimizing" },
     matrix: { help: "repeat with each optimization inverted, with all off, and with all on" },
   },
 } as const;
@@ -40,7 +41,9 @@ const files = scriptNames(suite)
   .filter((name) =>
     filters.length === 0 || filters.some((f) => f.startsWith("=") ? name === f.slice(1) : name.includes(f))
   );
-const tier = oneOf(task, "--tier", tierName, ["baseline", "optimizing"]);
+const tier = oneOf(task, "--tier", tierName, TIERINGS);
+/** With `auto`, modules are switched over after none to three calls, a different number for each script. */
+const tierOptions = (k: number) => tier === "auto" ? { tier, tierUpCalls: k % 4 } : { tier };
 if (files.length === 0) wrongUsage(task, `no script has ${filters.join(" or ")} in its name`);
 const scripts = files.map((file) => ({ file, text: readFileSync(join(folder, file)) }));
 let failures = 0;
@@ -57,8 +60,8 @@ async function runAll(
   let passed = 0;
   let failed = 0;
   const skipped = new Map<string, number>();
-  for (const { file, text } of scripts) {
-    const result = await runScript(text, optionsOfScript(file, { bounds, tier, verify, optimizations }));
+  for (const [k, { file, text }] of scripts.entries()) {
+    const result = await runScript(text, optionsOfScript(file, { bounds, ...tierOptions(k), verify, optimizations }));
     passed += result.passed;
     failed += result.failures.length;
     for (const { line, message } of result.failures) console.log(`${label}: ${file}:${line}: ${message}`);

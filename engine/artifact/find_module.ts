@@ -47,7 +47,7 @@ export function codeFacts(settings: Settings): string[] {
     sourceStamp(),
     machineName(host),
     settings.bounds,
-    settings.tier,
+    settings.tier === "baseline" ? "baseline" : "optimizing",
     String(settings.bounds === "auto" && !hasGuardRoom(host)),
     ...cpuFeatures(host),
     ...optionNames(settings),

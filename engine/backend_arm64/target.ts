@@ -40,6 +40,13 @@ function functionBackend(): FunctionBackend {
   };
 }
 
+/** B imm26: 128 MiB in either direction. */
+function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean {
+  if (Math.abs(distance) >= 1 << 27) return false;
+  putWord(bytes, at, 0x14000000 | ((distance >> 2) & 0x3ffffff));
+  return true;
+}
+
 /** 64-bit Arm (Linux and macOS), from Armv8.0 on. */
 export const ARM64: Target = {
   name: "arm64",
@@ -50,6 +57,7 @@ export const ARM64: Target = {
   emitEntryThunk,
   emitHostThunk,
   relocate,
+  writeEntryJump,
   processStubs: buildProcessStubs,
   cacheMaintenance: buildCacheMaintenance,
   fastEntry: buildFastEntry,

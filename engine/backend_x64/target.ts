@@ -30,6 +30,14 @@ function functionBackend(): FunctionBackend {
   };
 }
 
+/** JMP rel32. */
+function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean {
+  const LENGTH = 5;
+  bytes[at] = 0xe9;
+  putWord(bytes, at + 1, distance - LENGTH);
+  return true;
+}
+
 /** x86-64 with the System V calling convention (Linux and macOS). SSE4.1 is required. */
 export const X64: Target = {
   name: "x64",
@@ -40,6 +48,7 @@ export const X64: Target = {
   emitEntryThunk,
   emitHostThunk,
   relocate,
+  writeEntryJump,
   processStubs: buildProcessStubs,
   fastEntry: buildFastEntry,
   disassemble,

@@ -132,6 +132,11 @@ export interface Target {
   emitHostThunk(signatureId: number, context: CodegenContext, code: MachineCode): void;
   /** Resolves relocations in place once all offsets are known. */
   relocate(code: MachineCode): void;
+  /**
+   * Overwrites the start of a function at offset `at` of `bytes` with a jump to `distance` bytes from there. Returns false,
+   * and writes nothing, if the distance does not fit one instruction.
+   */
+  writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean;
   /** Process-wide stubs, for `os` "linux" or "darwin". */
   processStubs(os: string): ProcessStubs;
   /**

@@ -15,6 +15,29 @@ const LARGE_FROM = 2 * LARGE_PAGE;
 /** Makes what was written to [first, end) visible to instruction fetch on all processors. */
 export type CacheMaintenance = (first: number, end: number) => void;
 
+function chunkSize(host: Host, bytes: number): number {
+  return Math.max(1, Math.ceil(bytes / host.pageSize)) * host.pageSize;
+}
+
+/**
+ * Writes `code` at `address`, the start of a chunk that no other code uses, lets `finish` resolve what depends on the
+ * address, and makes the chunk executable. Instruction caches are the caller's concern (CacheMaintenance).
+ */
+export function publishCode(
+  host: Host,
+  address: number,
+  code: Uint8Array,
+  finish?: (placed: Uint8Array) => void,
+): void {
+  const size = chunkSize(host, code.length);
+  host.protect(address, size, PROT.READ | PROT.WRITE);
+  if (size >= LARGE_FROM) host.preferLargePages(address, size);
+  const placed = new Uint8Array(host.view(address, size));
+  placed.set(code);
+  finish?.(placed);
+  host.protect(address, size, PROT.READ | PROT.EXEC);
+}
+
 export class CodeArena {
   readonly start: number;
   /**
@@ -51,8 +74,7 @@ export class CodeArena {
 
   /** Rounds up to whole pages. */
   chunkSize(bytes: number): number {
-    const page = this.#host.pageSize;
-    return Math.max(1, Math.ceil(bytes / page)) * page;
+    return chunkSize(this.#host, bytes);
   }
 
   /** Takes a chunk of at least `bytes`, not accessible yet. Throws RangeError when the arena is full. */
@@ -69,14 +91,17 @@ export class CodeArena {
 
   /** Writes `code` at the start of a chunk, lets `finish` change what depends on the place, and makes the chunk executable. */
   publish(address: number, code: Uint8Array, finish?: (placed: Uint8Array) => void): void {
-    const size = this.chunkSize(code.length);
-    this.#host.protect(address, size, PROT.READ | PROT.WRITE);
-    if (size >= LARGE_FROM) this.#host.preferLargePages(address, size);
-    const placed = new Uint8Array(this.#host.view(address, size));
-    placed.set(code);
-    finish?.(placed);
-    this.#host.protect(address, size, PROT.READ | PROT.EXEC);
+    publishCode(this.#host, address, code, finish);
     this.#maintain?.(address, address + code.length);
+  }
+
+  /** Changes code of a chunk of `bytes` in place. No thread may be executing it. */
+  patch(address: number, bytes: number, change: (placed: Uint8Array) => void): void {
+    const size = this.chunkSize(bytes);
+    this.#host.protect(address, size, PROT.READ | PROT.WRITE);
+    change(new Uint8Array(this.#host.view(address, size)));
+    this.#host.protect(address, size, PROT.READ | PROT.EXEC);
+    this.#maintain?.(address, address + bytes);
   }
 
   /**

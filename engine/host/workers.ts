@@ -11,6 +11,14 @@ const IDLE_MS = 10_000;
 const WORKERS: Worker[] = [];
 let idle: { refresh(): unknown; unref(): unknown } | undefined;
 
+/** Jobs that need the Workers for longer than the idle time: each tells whether it is under way. */
+const UNDER_WAY = new Set<() => boolean>();
+
+/** Keeps Workers, however long nothing is asked of them, while a job is under way. */
+export function keepWorkersWhile(isUnderWay: () => boolean): void {
+  UNDER_WAY.add(isUnderWay);
+}
+
 /** How many threads this machine runs at once. */
 export function processorCount(): number {
   const { navigator } = globalThis as { navigator?: { hardwareConcurrency?: number } };
@@ -50,7 +58,11 @@ function endLater(): void {
     idle.refresh();
     return;
   }
-  const timer = nodeModule("node:timers").setTimeout(() => void endWorkers(), IDLE_MS);
+  const timer = nodeModule("node:timers").setTimeout(() => {
+    for (const isUnderWay of UNDER_WAY) if (!isUnderWay()) UNDER_WAY.delete(isUnderWay);
+    if (UNDER_WAY.size > 0) timer.refresh();
+    else void endWorkers();
+  }, IDLE_MS);
   timer.unref();
   idle = timer;
 }
@@ -59,5 +71,6 @@ function endLater(): void {
 export async function endWorkers(): Promise<void> {
   nodeModule("node:timers").clearTimeout(idle as Parameters<typeof clearTimeout>[0]);
   idle = undefined;
+  UNDER_WAY.clear();
   await Promise.all(WORKERS.splice(0).map((worker) => worker.terminate()));
 }

@@ -156,18 +156,20 @@ export class CodeImage {
  */
 export function placeImage(arena: CodeArena, bytes: Uint8Array, tables: CodeTables): CodeImage {
   const base = arena.allocate(bytes.length);
-  const { pollAt } = tables;
-  arena.publish(base, bytes, (placed) => {
-    for (let k = 0; k < pollAt.length; k++) {
-      const at = pollAt[k];
-      const displacement = arena.pollPage - (base + at + 4);
-      placed[at] = displacement;
-      placed[at + 1] = displacement >> 8;
-      placed[at + 2] = displacement >> 16;
-      placed[at + 3] = displacement >> 24;
-    }
-  });
+  arena.publish(base, bytes, (placed) => resolvePolls(placed, base, tables.pollAt, arena.pollPage));
   return new CodeImage(base, bytes.length, tables);
+}
+
+/** Writes the displacements by which code at `base` reads the poll page. */
+export function resolvePolls(placed: Uint8Array, base: number, pollAt: Int32Array, pollPage: number): void {
+  for (let k = 0; k < pollAt.length; k++) {
+    const at = pollAt[k];
+    const displacement = pollPage - (base + at + 4);
+    placed[at] = displacement;
+    placed[at + 1] = displacement >> 8;
+    placed[at + 2] = displacement >> 16;
+    placed[at + 3] = displacement >> 24;
+  }
 }
 
 /**

@@ -5,7 +5,7 @@
  */
 import { inWords } from "../base/arguments.ts";
 import type { BodyWork, CompileOptions } from "../compile.ts";
-import { processorCount, startWorkers, workerCount } from "../host/workers.ts";
+import { keepWorkersWhile, processorCount, startWorkers, workerCount } from "../host/workers.ts";
 import { compileTogether } from "./compile_together.ts";
 
 /** Bytes of bodies from which on starting threads pays off, and using running ones. */
@@ -64,4 +64,15 @@ export function bodySharing(threads: number): CompileOptions["share"] {
     if (counts !== undefined) shares = counts;
     return counts === undefined ? "failed" : "done";
   };
+}
+
+/**
+ * Sends a job to a helper thread, which is kept for as long as `isUnderWay` says. Returns false if no thread can be had.
+ */
+export function sendJob(message: unknown, isUnderWay: () => boolean): boolean {
+  const [send] = helpers(2);
+  if (send === undefined) return false;
+  keepWorkersWhile(isUnderWay);
+  send(message);
+  return true;
 }

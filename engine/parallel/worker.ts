@@ -5,6 +5,8 @@
 import { parentPort } from "node:worker_threads";
 import type { Target } from "../codegen/target.ts";
 import { type CompileJob, helpCompile } from "./helper.ts";
+import type { OptimizeJob } from "./optimize_job.ts";
+import { runOptimizeJob } from "./run_optimize_job.ts";
 
 /** Backends are loaded on first use. */
 async function targetOf(name: Target["name"]): Promise<Target> {
@@ -13,4 +15,8 @@ async function targetOf(name: Target["name"]): Promise<Target> {
     : (await import("../backend_x64/target.ts")).X64;
 }
 
-parentPort?.on("message", async (job: CompileJob) => helpCompile(job, await targetOf(job.target)));
+parentPort?.on("message", async (job: CompileJob | OptimizeJob) => {
+  const target = await targetOf(job.target);
+  if ("kind" in job) runOptimizeJob(job, target);
+  else helpCompile(job, target);
+});

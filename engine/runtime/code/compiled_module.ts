@@ -76,8 +76,11 @@ export class CompiledModule implements ImageOwner {
       /** The references to an image that another realm placed. */
       references?: ImageReferences;
       placeOf?: (offset: number) => SourcePlace | undefined;
+      /** Another compilation of the same module: everything that does not depend on code is shared with it. */
+      sameAs?: CompiledModule;
     },
   ) {
+    const same = parts.sameAs;
     this.thread = thread;
     this.valid = valid;
     this.layout = parts.layout;
@@ -90,13 +93,13 @@ export class CompiledModule implements ImageOwner {
     this.#inlineSites = parts.inlineSites;
     this.codeOffset = parts.codeOffset;
     this.references = parts.references ?? new ImageReferences(true);
-    this.placeOf = (offset) => parts.placeOf?.(offset) ?? this.#debugPlace(offset);
+    this.placeOf = same?.placeOf ?? ((offset) => parts.placeOf?.(offset) ?? this.#debugPlace(offset));
     const ids = valid.canonicalIds;
-    this.funcTypes = valid.funcTypes.map((type) => closeFuncType(type, ids));
-    this.globalTypes = valid.globalTypes.map((type) => closeGlobalType(type, ids));
-    this.tableTypes = valid.tableTypes.map((type) => closeTableType(type, ids));
-    this.globalInits = valid.globals.map((global) => prepareConst(global.init));
-    this.tableInits = valid.tables.map((table) => table.init && prepareConst(table.init));
+    this.funcTypes = same?.funcTypes ?? valid.funcTypes.map((type) => closeFuncType(type, ids));
+    this.globalTypes = same?.globalTypes ?? valid.globalTypes.map((type) => closeGlobalType(type, ids));
+    this.tableTypes = same?.tableTypes ?? valid.tableTypes.map((type) => closeTableType(type, ids));
+    this.globalInits = same?.globalInits ?? valid.globals.map((global) => prepareConst(global.init));
+    this.tableInits = same?.tableInits ?? valid.tables.map((table) => table.init && prepareConst(table.init));
   }
 
   /** The data segments, prepared by the first instantiation. */

@@ -25,6 +25,11 @@ export class ImageReferences {
     }
   }
 
+  /** Have other realms been given the image? */
+  get isShared(): boolean {
+    return this.count !== undefined || !this.own;
+  }
+
   /** Returns the buffer of the count, created on demand. */
   share(): SharedArrayBuffer {
     if (this.count === undefined) {

@@ -44,7 +44,8 @@ const SLOT = (index: number) => THREAD.SLOTS + index * THREAD.SLOT_SIZE;
 
 export class Instance implements MemoryUser, TableUser, ConstEnv {
   readonly store: Store;
-  readonly module: CompiledModule;
+  /** Its module, with the code that it runs: see {@linkcode Instance.adoptCode}. */
+  module: CompiledModule;
   /** The VM context. */
   readonly block: ContextBlock;
   readonly number: number;
@@ -210,6 +211,22 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       throw new Error("An asynchronous call of the instance is preempted: callAsync waits for it");
     }
     if (thread.depth === 0 && thread.sweepDue) thread.services.atSafepoint();
+    if (thread.hasWork) thread.lookForWork();
+  }
+
+  /**
+   * Runs the code of `module`, another compilation of the same module, from the next call of each function on. Frames on the
+   * stack and functions that JavaScript has keep the code that they were made for, so that stays alive.
+   */
+  adoptCode(module: CompiledModule): void {
+    this.keep.add(this.module);
+    this.module = module;
+    this.#halves.length = 0;
+    const { image } = module;
+    const { functionStart } = image.tables;
+    for (let k = 0; k < functionStart.length; k++) {
+      this.region.setWord(this.recordOffset(module.importedFuncCount + k) + RECORD.CODE, image.base + functionStart[k]);
+    }
   }
 
   /** The group of instances that can reach the state of this one. */

@@ -170,6 +170,13 @@ export class Store implements ReferenceBoundary {
     return number;
   }
 
+  /** The instances that run the code of `module`. */
+  instancesOf(module: CompiledModule): Instance[] {
+    return [...this.#instances.values()].map((ref) => ref.deref()).filter((instance) =>
+      instance?.module === module
+    ) as Instance[];
+  }
+
   dropInstance(number: number): void {
     if (this.#instances.delete(number) && !this.#closed.delete(number)) this.openInstances--;
   }

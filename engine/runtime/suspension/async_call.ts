@@ -259,6 +259,7 @@ class AsyncCall {
               return false;
             }
             thread.watch(until);
+            if (thread.hasWork) thread.advanceWork();
           } else {
             const usual = status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo &&
               i32[PARK_CONTEXT + 1] === contextHi;

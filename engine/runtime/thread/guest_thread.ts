@@ -71,6 +71,20 @@ export interface ThreadServices {
   atSafepoint(resultsWait?: boolean): void;
 }
 
+/** Work on this thread that needs JavaScript to have control, such as replacing code. */
+export interface PendingWork {
+  /**
+   * Does whatever is possible now. Returns when it wants control again, on the clock of performance.now(); undefined when it
+   * is finished.
+   */
+  advance(now: number): number | undefined;
+  /** Wants control at every call, not only at some. */
+  readonly eager?: boolean;
+}
+
+/** Calls from JavaScript between two looks at pending work: a look costs a clock reading. */
+const CALLS_PER_LOOK = 32;
+
 /** The saved frames of one suspended call, in memory outside the stack; their words are conservative roots. */
 export interface SuspendedFrames {
   block: ContextBlock;
@@ -126,6 +140,9 @@ export class GuestThread {
   attention = false;
   #sweepDue = false;
   #preempted = 0;
+  readonly #pending = new Set<PendingWork>();
+  #callsToLook = 1;
+  #eager = false;
   /** The length of a slice in milliseconds: how long an asynchronous call runs before the event loop gets a turn. */
   sliceMs = 8;
   /** The number of preemptions so far. */
@@ -234,7 +251,7 @@ export class GuestThread {
 
   set sweepDue(due: boolean) {
     this.#sweepDue = due;
-    this.attention = due || this.#preempted > 0;
+    this.#updateAttention();
   }
 
   /** The number of preempted calls. */
@@ -251,7 +268,44 @@ export class GuestThread {
       this.contexts.releaseDeferred();
     }
     this.#preempted = count;
-    this.attention = count > 0 || this.#sweepDue;
+    this.#updateAttention();
+  }
+
+  #updateAttention(): void {
+    this.attention = this.#sweepDue || this.#preempted > 0 || this.#pending.size > 0;
+  }
+
+  /** Lets `work` advance whenever JavaScript has control on this thread, until it is finished. */
+  addWork(work: PendingWork): void {
+    this.#pending.add(work);
+    this.#eager ||= work.eager === true;
+    this.#updateAttention();
+  }
+
+  /** Is there pending work? */
+  get hasWork(): boolean {
+    return this.#pending.size > 0;
+  }
+
+  /** Pending work may advance: called at calls from JavaScript and from compiled code, of which it takes only some. */
+  lookForWork(): void {
+    if (--this.#callsToLook > 0 && !this.#eager) return;
+    this.#callsToLook = CALLS_PER_LOOK;
+    this.advanceWork();
+  }
+
+  /** Advances all pending work, and has running code polled when it next wants control. */
+  advanceWork(): void {
+    const now = performance.now();
+    let next = Infinity;
+    for (const work of this.#pending) {
+      const wanted = work.advance(now);
+      if (wanted === undefined) this.#pending.delete(work);
+      else next = Math.min(next, wanted);
+    }
+    if (this.#pending.size === 0) this.#eager = false;
+    this.#updateAttention();
+    if (next < this.#watched && this.canWatch) this.watch(next);
   }
 
   /** True if deadlines are supported on this host. */
@@ -316,6 +370,7 @@ export class GuestThread {
         try {
           do {
             if (status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo && i32[PARK_CONTEXT + 1] === contextHi) {
+              if (this.attention && this.hasWork) this.lookForWork();
               const service = hostServices[i32[PARK_INDEX]!]!;
               const promise = service();
               if (promise !== undefined) refusePromise(service, promise);
@@ -342,10 +397,11 @@ export class GuestThread {
     }
   }
 
-  /** Handles a poll that faulted: the deadline has passed, or only the slice of an outer call has ended. */
+  /** Handles a poll that faulted: the deadline has passed, the slice of an outer call has ended, or work is pending. */
   #polled(): void {
     if (performance.now() >= this.deadline) throw this.services.trapError();
     this.watch(this.deadline);
+    if (this.hasWork) this.advanceWork();
   }
 
   #serveHere(status: number): void {

@@ -1,0 +1,129 @@
+/**
+ * A request to compile a whole module with the optimizing compiler in another thread, which also places the code. In: a
+ * module and options. Out: the description of the code in shared memory, and the code at the address that the requesting
+ * thread allocates when it learns the size. Loads nothing of the compiler (run_optimize_job.ts does).
+ *
+ *     requester                                  worker
+ *     RUNNING ─────────────────────────────────▶ compiles
+ *                                     COMPILED ◀─ writes the description, waits
+ *     allocates an address ─▶ ALLOCATED ───────▶ places the code
+ *                                       PLACED ◀─
+ *
+ * Invariant: the code is executable and complete before the state is PLACED. A failure, on either side, is final.
+ */
+import type { Target } from "../codegen/target.ts";
+import type { CompileOptions } from "../compile.ts";
+import type { CodeDescription, InlineSite } from "../link/code_description.ts";
+import type { CodeTables } from "../link/image.ts";
+import { Output } from "./output.ts";
+
+/** States of a job, in its first word. */
+export const JOB = { RUNNING: 0, COMPILED: 1, ALLOCATED: 2, PLACED: 3, FAILED: 4, CANCELLED: 5 } as const;
+
+/** Words at the start of a job's output. */
+export const WORD = {
+  STATE: 0,
+  CODE_BYTES: 1,
+  ADDRESS_LOW: 2,
+  ADDRESS_HIGH: 3,
+  TEXT_AT: 4,
+  TEXT_BYTES: 5,
+  COUNT: 6,
+} as const;
+
+/** The request, as a message. */
+export interface OptimizeJob {
+  readonly kind: "optimize";
+  /** The module's binary form. */
+  readonly binary: SharedArrayBuffer;
+  readonly target: Target["name"];
+  readonly options: Omit<CompileOptions, "target" | "cpu" | "share" | "tier">;
+  readonly cpu: readonly string[];
+  readonly output: SharedArrayBuffer;
+  /** Address of the poll page that interruptible code reads. */
+  readonly pollPage: number;
+}
+
+/** What the requester reads from the output: everything but the bytes of the code. */
+export interface OptimizedCode {
+  readonly description: CodeDescription;
+  readonly tables: CodeTables;
+  readonly codeBytes: number;
+  readonly statistics: Readonly<Record<string, number>>;
+}
+
+/** The text part of an output; columns are places of words in the shared memory. */
+export interface OutputText {
+  readonly description: Omit<CodeDescription, "signatureIds" | "inlineSites">;
+  readonly inlineSites: readonly (readonly [number, readonly InlineSite[]])[];
+  readonly statistics: Readonly<Record<string, number>>;
+  readonly columns: readonly {
+    readonly name: string;
+    readonly at: number;
+    readonly length: number;
+    readonly bytes: boolean;
+  }[];
+}
+
+/** Moves a job from one state to another, if it is in the former, and wakes all waiters. */
+export function changeState(state: Int32Array, from: number, to: number): boolean {
+  const changed = Atomics.compareExchange(state, WORD.STATE, from, to) === from;
+  Atomics.notify(state, WORD.STATE);
+  return changed;
+}
+
+/** A job as its requester sees it. */
+export class RequestedJob {
+  readonly message: OptimizeJob;
+  readonly #state: Int32Array;
+
+  constructor(request: Omit<OptimizeJob, "kind" | "binary" | "output">, binary: Uint8Array) {
+    const shared = new SharedArrayBuffer(binary.length);
+    new Uint8Array(shared).set(binary);
+    const output = Output.make(binary.length).buffer;
+    this.message = { kind: "optimize", binary: shared, output, ...request };
+    this.#state = new Int32Array(output, 0, WORD.COUNT);
+  }
+
+  /** One of {@linkcode JOB}. */
+  get state(): number {
+    return Atomics.load(this.#state, WORD.STATE);
+  }
+
+  /** Gives a compiled job the address of its code. */
+  allocate(address: number): void {
+    this.#state[WORD.ADDRESS_LOW] = address | 0;
+    this.#state[WORD.ADDRESS_HIGH] = (address / 0x1_0000_0000) | 0;
+    changeState(this.#state, JOB.COMPILED, JOB.ALLOCATED);
+  }
+
+  /** Ends the job if it has not placed code yet. Returns whether an allocated address may still be written to. */
+  cancel(): boolean {
+    for (const state of [JOB.RUNNING, JOB.COMPILED]) if (changeState(this.#state, state, JOB.CANCELLED)) return false;
+    return this.state === JOB.ALLOCATED;
+  }
+
+  /** The description of a compiled job; its columns are views of the shared output. */
+  read(): OptimizedCode {
+    const { output } = this.message;
+    const bytes = new Uint8Array(output, this.#state[WORD.TEXT_AT] * 4, this.#state[WORD.TEXT_BYTES]).slice();
+    const { description, inlineSites, statistics, columns } = JSON.parse(new TextDecoder().decode(bytes)) as OutputText;
+    const tables = Object.fromEntries(
+      columns.map(({ name, at, length, bytes }) => [
+        name,
+        bytes ? new Uint8Array(output, at * 4, length) : new Int32Array(output, at * 4, length),
+      ]),
+    );
+    const { signatureIds, ...rest } = tables;
+    return {
+      description: {
+        ...description,
+        signatureIds: signatureIds as Int32Array,
+        inlineSites: new Map(inlineSites),
+      },
+      tables: rest as unknown as CodeTables,
+      codeBytes: this.#state[WORD.CODE_BYTES],
+      statistics,
+    };
+  }
+}
