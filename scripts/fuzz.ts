@@ -17,10 +17,10 @@ import {
   modulesOf,
   runCase,
   type Source,
-  type Tier,
 } from "../tests/fuzz/compare.ts";
 import { GENERATED_FEATURES } from "../tests/fuzz/generate_module.ts";
 import { shrink } from "../tests/fuzz/shrink.ts";
+import { type Tiering, TIERINGS } from "../engine/settings.ts";
 import { oneOf, readTaskLine, wholeNumber } from "./task_options.ts";
 
 const task = {
@@ -32,7 +32,11 @@ const task = {
     source: { value: "NAME", help: "module generator, own or binaryen; both alternate by default" },
     feature: { value: "A,B…", help: "features that every module uses (own generator; binaryen's may)", default: "" },
     only: { value: "A,B…", help: "features that modules may use; all by default" },
-    tier: { value: "NAME", help: "second configuration's compiler, baseline or optimizing", default: "optimizing" },
+    tier: {
+      value: "NAME",
+      help: "second configuration's compiler: baseline, optimizing, or auto for both in turn",
+      default: "optimizing",
+    },
     jobs: { value: "J", help: "number of parallel processes", default: "2" },
     out: { value: "DIR", help: "folder for modules that differ", default: join(tmpdir(), "waft-fuzz-findings") },
     shrink: { help: "reduce the modules of --seed while they still differ" },
@@ -50,7 +54,7 @@ interface Options {
   source: Source | undefined;
   features: readonly string[];
   forced: readonly string[];
-  tier: Tier;
+  tier: Tiering;
   jobs: number;
   out: string;
   child: boolean;
@@ -103,7 +107,7 @@ function readOptions(): Options {
     source: values.source === undefined ? undefined : oneOf(task, "--source", values.source, ["own", "binaryen"]),
     features: values.only === undefined ? COMPILED_FEATURES : featuresOf("--only", values.only),
     forced: featuresOf("--feature", values.feature),
-    tier: oneOf(task, "--tier", values.tier, ["baseline", "optimizing"]),
+    tier: oneOf(task, "--tier", values.tier, TIERINGS),
     jobs: number("jobs"),
     out: values.out,
     child: values.child,

@@ -2,6 +2,7 @@
  * One case of the differential fuzzer: the modules of a seed on V8 and on waft in two configurations. In: a seed. Out: what differed,
  * if anything did, and counts. An error that escapes waft (a Bug, a TypeError of its own) counts as a difference.
  */
+import type { Tiering } from "../../engine/settings.ts";
 import type { EngineOptions } from "../../engine/engine.ts";
 import { UnsupportedError } from "../../engine/errors.ts";
 import { FEATURE_ROWS } from "../../engine/features.ts";
@@ -58,11 +59,8 @@ export function modulesOf(
   return [binaryen!.module(seed, features, nans)];
 }
 
-/** A compiler of waft. */
-export type Tier = "baseline" | "optimizing";
-
 /** The two configurations in which a seed runs: the default one, and one drawn at random, of `tier`. */
-export function configurations(seed: number, tier: Tier = "optimizing"): EngineOptions[] {
+export function configurations(seed: number, tier: Tiering = "optimizing"): EngineOptions[] {
   const random = new Random(seed ^ 0x1b873593);
   const keys = OPTIMIZATION_ROWS.map((row) => row.name);
   const optimizations: Partial<Record<OptimizationName, boolean>> = {};
@@ -70,8 +68,18 @@ export function configurations(seed: number, tier: Tier = "optimizing"): EngineO
   if (style > 0) { for (const key of keys) optimizations[key] = style === 1 ? false : random.chance(50); }
   return [
     { verify: random.chance(8), bounds: random.chance(80) ? "guard" : "explicit" },
-    { optimizations, verify: random.chance(8), bounds: random.chance(70) ? "explicit" : "guard", tier },
+    {
+      optimizations,
+      verify: random.chance(8),
+      bounds: random.chance(70) ? "explicit" : "guard",
+      ...tierOptions(tier, seed),
+    },
   ];
+}
+
+/** With `auto`, modules are switched over after none to three calls. */
+function tierOptions(tier: Tiering, seed: number): EngineOptions {
+  return tier === "auto" ? { tier, tierUpCalls: seed % 4 } : { tier };
 }
 
 /** Runs one case. */
@@ -81,7 +89,7 @@ export function runCase(
   features: readonly string[],
   binaryen?: BinaryenModules,
   forced: readonly string[] = [],
-  tier: Tier = "optimizing",
+  tier: Tiering = "optimizing",
 ): CaseResult {
   const modules = modulesOf(seed, source, features, binaryen, undefined, forced);
   const options = configurations(seed, tier);

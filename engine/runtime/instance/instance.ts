@@ -219,7 +219,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
    * stack and functions that JavaScript has keep the code that they were made for, so that stays alive.
    */
   adoptCode(module: CompiledModule): void {
-    this.keep.add(this.module);
+    this.retained.add(this.module);
     this.module = module;
     this.#halves.length = 0;
     const { image } = module;

@@ -15,8 +15,9 @@ export function callRaw(instance: Instance, funcIndex: number, args: Uint32Array
 }
 
 function call(instance: Instance, funcIndex: number, args: Uint32Array): Uint32Array {
-  const { module, region, store } = instance;
-  const { thread } = store;
+  const { thread } = instance.store;
+  if (instance.closed || thread.attention) instance.enter();
+  const { module, region } = instance;
   const { state } = thread;
   const record = instance.recordOffset(funcIndex);
   const type = module.funcTypes[funcIndex]!;
