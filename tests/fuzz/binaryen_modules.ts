@@ -1,8 +1,8 @@
 /**
- * Random modules from binaryen's `wasm-opt --translate-to-fuzz`, made in this process: the tool's script is loaded once and its
- * main function called for every module. In: a seed and features. Out: one binary module.
+ * Random modules from binaryen's `wasm-opt --translate-to-fuzz`, generated in this process: the tool's script is loaded
+ * once and its main function called for every module. In: a seed and features. Out: one binary module.
  *
- * The tool passes files by name, so one input and one output file in a folder of its own are written over and over.
+ * The tool takes files by name, so one input and one output file in a temporary folder are overwritten repeatedly.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { packageFolder } from "../support/test_packages.ts";
 import { Random } from "./random.ts";
 
-/** binaryen's names for our features. */
+/** binaryen's flags for our features. */
 const FLAGS: Readonly<Record<string, readonly string[]>> = {
   "exception-handling": ["--enable-exception-handling"],
   "memory64": ["--enable-memory64"],
@@ -28,12 +28,12 @@ const FLAGS: Readonly<Record<string, readonly string[]>> = {
   "sign-extension-ops": ["--enable-sign-ext"],
 };
 
-/** The features that binaryen's modules may have. */
+/** The features that binaryen's modules may use. */
 export const BINARYEN_FEATURES: readonly string[] = Object.keys(FLAGS);
 
 type Main = (args: string[]) => unknown;
 
-/** Makes modules until it is closed. */
+/** Generates modules until it is closed. */
 export class BinaryenModules {
   readonly #main: Main;
   readonly #folder: string;
@@ -69,7 +69,7 @@ export class BinaryenModules {
     return new BinaryenModules(hooks.callMain!, mkdtempSync(join(tmpdir(), "waft-fuzz-")));
   }
 
-  /** The module of a seed. Without `nans`, code is added that makes every NaN a zero. */
+  /** The module of a seed. Without `nans`, the tool adds code that replaces every NaN by zero. */
   module(seed: number, features: readonly string[], nans: boolean): Uint8Array<ArrayBuffer> {
     const random = new Random(seed);
     const length = random.chance(20) ? random.between(4000, 16000) : random.between(300, 4000);
@@ -86,7 +86,7 @@ export class BinaryenModules {
         "--mvp-features",
         ...features.flatMap((name) => FLAGS[name] ?? []),
         ...(nans ? [] : ["--denan"]),
-        // V8 takes only one form of exceptions in a module, and this tool makes both.
+        // V8 accepts only one form of exceptions per module, and this tool generates both.
         ...(features.includes("exception-handling") ? ["--emit-exnref"] : []),
         ...passes,
         "-o",
@@ -95,7 +95,7 @@ export class BinaryenModules {
     rmSync(to, { force: true });
     try {
       make(random.chance(10) ? [random.pick(["-O1", "-O2", "-O3", "-Os", "--flatten"])] : []);
-    } catch { // its optimizer sometimes rejects what its generator made
+    } catch { // its optimizer sometimes rejects its generator's output
     }
     if (!existsSync(to)) make([]);
     return new Uint8Array(readFileSync(to));

@@ -1,6 +1,7 @@
 /**
- * One case of the differential fuzzer: the modules of a seed on V8 and on waft in two configurations. In: a seed. Out: what differed,
- * if anything did, and counts. An error that escapes waft (a Bug, a TypeError of its own) counts as a difference.
+ * One case of the differential fuzzer: the modules of a seed on V8 and on waft in two configurations. In: a seed. Out:
+ * the differences, if any, and counts. An error that escapes waft (a Bug, an internal TypeError) counts as a
+ * difference.
  */
 import type { Tiering } from "../../engine/settings.ts";
 import type { EngineOptions } from "../../engine/engine.ts";
@@ -19,34 +20,34 @@ export type Source = "own" | "binaryen";
 
 export interface Difference {
   readonly options: EngineOptions;
-  /** First entries that differ, with what came before. */
+  /** The first entries that differ, with the preceding ones. */
   readonly text: string;
 }
 
 export interface CaseResult {
   readonly modules: readonly Uint8Array<ArrayBuffer>[];
   readonly differences: readonly Difference[];
-  /** A difference that was gone once NaNs were: bits of a NaN, which the specification leaves open. */
+  /** The difference disappears without NaNs: bits of a NaN, which the specification does not determine. */
   readonly nanOnly: boolean;
-  /** Only the depth at which the stack ran out differed. */
+  /** Only the depth at which the stack was exhausted differs. */
   readonly depthOnly: boolean;
-  /** Only the place of a trap differed: of two accesses out of bounds the other one was reported. */
+  /** Only the offset of a trap differs: of two accesses out of bounds, the engines report different ones. */
   readonly placeOnly: boolean;
   /** The module needs a feature that waft does not compile. */
   readonly unsupported: boolean;
   readonly calls: number;
   readonly traps: number;
   readonly exhausted: boolean;
-  /** The features whose instructions were reached, by name. */
+  /** The names of the features whose instructions were executed. */
   readonly executed: readonly string[];
 }
 
-/** What the generator knows and this build compiles. */
+/** The features that the generator supports and this build compiles. */
 export const COMPILED_FEATURES: readonly string[] = GENERATED_FEATURES.filter((name) =>
   FEATURE_ROWS.some((row) => row.name === name && row.compiled)
 );
 
-/** Makes the modules of a seed. */
+/** Generates the modules of a seed. */
 export function modulesOf(
   seed: number,
   source: Source,
@@ -151,7 +152,7 @@ export function compareModules(
     else if (firstDifference(withoutPlaces(expected), withoutPlaces(actual)) === undefined) placeOnly = true;
     else differences.push({ options: option, text });
   }
-  // What V8 leaves open must still be the same in every configuration of ours.
+  // Results that may differ from V8's must still be the same in every configuration of waft.
   const [first, ...others] = traces;
   for (const { option, trace } of differences.length > 0 || first === undefined ? [] : others) {
     if (trace.exhausted || first.trace.exhausted) continue;
@@ -163,7 +164,7 @@ export function compareModules(
   return { modules, differences, nanOnly: false, depthOnly, placeOnly, unsupported, calls, traps, exhausted, executed };
 }
 
-/** The trace with the offsets of traps removed; a wrong function stays. */
+/** The trace without the offsets of traps; a wrong function stays visible. */
 function withoutPlaces(trace: Trace): Trace {
   return { ...trace, entries: trace.entries.map((entry) => entry.replace(/ at [0-9a-f]+( < [0-9a-f]+)*$/, "")) };
 }

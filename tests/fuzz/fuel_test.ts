@@ -1,6 +1,6 @@
 /**
- * Fuel on generated modules: whatever a scenario does, it uses the same fuel under every setting, and charging fuel changes nothing else.
- * FUEL_SEEDS=FROM-TO runs other seeds.
+ * Fuel on generated modules: a scenario consumes the same fuel under every setting, and metering does not change its
+ * behaviour. FUEL_SEEDS=FROM-TO runs other seeds.
  */
 import assert from "node:assert/strict";
 import process from "node:process";
@@ -28,18 +28,18 @@ const SUBJECTS = [
   waft("all on, explicit", { ...CONTROL, bounds: "explicit", optimizations: allOptimizations(true) }),
 ];
 
-/** Of two accesses out of bounds, a setting may report the other one. */
+/** An entry without the offset of a trap: of two accesses out of bounds, a setting may report either one. */
 function withoutPlace(entry: string): string {
   return entry.replace(/(= trap .*?) at .*$/, "$1");
 }
 
-Deno.test("generated modules use the same fuel under every setting, and do what they do without", () => {
+Deno.test("generated modules consume the same fuel under every setting and behave as without metering", () => {
   const plain = waft("plain", {});
   let total = 0n;
   for (let seed = FROM; seed < TO; seed++) {
     const modules = generateModules(seed, COMPILED_FEATURES);
     const expected = runScenario(modules, seed, plain);
-    if (expected.exhausted) continue; // depth is a setting's own affair
+    if (expected.exhausted) continue; // the maximum stack depth varies with the setting
     const runs: { trace: Trace; used: bigint }[] = SUBJECTS.map((subject) => {
       const before = i64[THREAD.FUEL >> 3]!;
       const trace = runScenario(modules, seed, subject);
@@ -56,5 +56,5 @@ Deno.test("generated modules use the same fuel under every setting, and do what 
     });
     total += runs[0]!.used;
   }
-  assert.ok(total > 1000n, `fuel was used: ${total}`);
+  assert.ok(total > 1000n, `total consumption: ${total}`);
 });

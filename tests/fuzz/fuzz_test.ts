@@ -1,6 +1,6 @@
 /**
- * A small, fixed helping of the fuzzer (`deno task fuzz` runs as many as wanted), what it found once, and proof that it would
- * notice: the same comparison fails as soon as one engine runs another program.
+ * A small, fixed sample of fuzzer cases (`deno task fuzz` runs any number), regressions, and proof that the comparison
+ * detects differences: it fails if the engines run different programs.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -21,7 +21,7 @@ const BINARYEN_CASES = 30;
 const MVP_CASES = 20;
 const FORCED_CASES = 10;
 
-Deno.test("generated modules do the same on waft as on V8", () => {
+Deno.test("generated modules behave the same on waft and on V8", () => {
   for (let seed = 0; seed < OWN_CASES; seed++) {
     const { differences, unsupported } = runCase(seed, "own", COMPILED_FEATURES);
     assert.deepEqual(differences, [], `seed ${seed}`);
@@ -29,14 +29,14 @@ Deno.test("generated modules do the same on waft as on V8", () => {
   }
 });
 
-Deno.test("generated modules do the same in the baseline tier", () => {
+Deno.test("generated modules behave the same in the baseline tier as on V8", () => {
   for (let seed = 0; seed < OWN_CASES; seed++) {
     const { differences } = runCase(1000 + seed, "own", COMPILED_FEATURES, undefined, [], "baseline");
     assert.deepEqual(differences, [], `seed ${1000 + seed}`);
   }
 });
 
-Deno.test("a feature that is asked for is used, and the run says so", () => {
+Deno.test("a requested feature is executed, and the result names it", () => {
   const drawn = COMPILED_FEATURES.filter((name) => (MARKED as readonly string[]).includes(name));
   for (const name of drawn) {
     let executed = 0;
@@ -49,19 +49,19 @@ Deno.test("a feature that is asked for is used, and the run says so", () => {
   }
 });
 
-Deno.test("every module that the generator makes is one", () => {
+Deno.test("every generated module is valid", () => {
   for (let seed = 0; seed < 300; seed++) {
     for (const bytes of generateModules(seed, GENERATED_FEATURES)) assert(WebAssembly.validate(bytes), `seed ${seed}`);
   }
 });
 
-Deno.test("generated modules of the first version of WebAssembly do the same on waft as on V8", () => {
+Deno.test("generated MVP modules behave the same on waft and on V8", () => {
   for (let seed = 0; seed < MVP_CASES; seed++) {
     assert.deepEqual(runCase(seed, "own", []).differences, [], `seed ${seed}`);
   }
 });
 
-Deno.test("binaryen's random modules do the same on waft as on V8", async () => {
+Deno.test("binaryen's random modules behave the same on waft and on V8", async () => {
   const binaryen = await BinaryenModules.open();
   let run = 0;
   for (let seed = 0; seed < BINARYEN_CASES; seed++) {
@@ -73,7 +73,7 @@ Deno.test("binaryen's random modules do the same on waft as on V8", async () => 
   assert(run > BINARYEN_CASES * 0.9, `only ${run} of ${BINARYEN_CASES} modules ran`);
 });
 
-Deno.test("a changed instruction is noticed", () => {
+Deno.test("the comparison detects a changed instruction", () => {
   let noticed = 0;
   for (let seed = 0; seed < 120; seed++) {
     const [original, second] = generateModules(seed);
@@ -87,10 +87,10 @@ Deno.test("a changed instruction is noticed", () => {
     assert.notDeepEqual(actual.entries, expected.entries, `seed ${seed}`);
     noticed++;
   }
-  assert(noticed >= 5, `only ${noticed} changes could be seen`);
+  assert(noticed >= 5, `only ${noticed} changes were observable`);
 });
 
-/** The module with a logical operation exchanged for its neighbour; nothing that loops count with is one. */
+/** The module with one logical operation replaced by its neighbour; loop counters do not use them. */
 function withChangedInstruction(bytes: Uint8Array<ArrayBuffer>, random: Random): Uint8Array<ArrayBuffer> | undefined {
   const parts = split(bytes);
   const instructions = parts.bodies.flatMap(({ code }) => code);
@@ -113,7 +113,7 @@ const CONFIGURATIONS: Readonly<Record<string, EngineOptions>> = {
 
 const REGRESSIONS = new URL("./regressions/", import.meta.url);
 for (const name of readdirSync(REGRESSIONS).filter((name) => name.endsWith(".wast"))) {
-  Deno.test(`what the fuzzer found: ${name}`, async () => {
+  Deno.test(`fuzzer regression: ${name}`, async () => {
     const text = readFileSync(new URL(name, REGRESSIONS));
     for (const [configuration, options] of Object.entries(CONFIGURATIONS)) {
       const { passed, failures, skipped } = await runScript(text, options);

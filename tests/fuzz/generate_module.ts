@@ -1,9 +1,10 @@
 /**
- * Random modules of WebAssembly 3.0 and threads, from a seed. In: a seed and the features that may or must be used. Out: one or two
- * binary modules; the second imports what the first exports (module name "m0"). Imports of module "host" are the fuzzer's own.
+ * Random modules of WebAssembly 3.0 and threads, from a seed. In: a seed and the features that may or must be used.
+ * Out: one or two binary modules; the second imports exports of the first (module name "m0"). Imports from module
+ * "host" come from the fuzzer.
  *
- * Exports whose name begins with "t" may be put into tables by the host: they make no indirect calls. The exported global "marks"
- * says by its bits (plan.ts) which features' instructions were reached.
+ * Exports whose names begin with "t" make no indirect calls, so the host may put them into tables. The bits of the
+ * exported global "marks" (plan.ts) record the features whose instructions were executed.
  */
 import { type ConstantScope, writeConstant } from "./generate/constants.ts";
 import { generateBody } from "./generate/control.ts";
@@ -24,7 +25,7 @@ import {
   writeType,
 } from "./value_types.ts";
 
-/** Features of WebAssembly 2.0 without vectors: what every module uses when it may. */
+/** Features of WebAssembly 2.0 without vectors, which every module uses if allowed. */
 const BASE: readonly string[] = [
   "bulk-memory-operations",
   "extended-const-expressions",
@@ -34,7 +35,7 @@ const BASE: readonly string[] = [
   "reference-types",
   "sign-extension-ops",
 ];
-/** Features that a case uses or not. */
+/** Features that a case uses or not, at random. */
 const DRAWN: readonly string[] = [
   "exception-handling",
   "gc",
@@ -47,10 +48,10 @@ const DRAWN: readonly string[] = [
   "typed-function-references",
 ];
 
-/** Features the generator knows, by the names of engine/features.ts. */
+/** Features that the generator supports, by the names of engine/features.ts. */
 export const GENERATED_FEATURES: readonly string[] = [...BASE, ...DRAWN];
 
-/** What a module exports, as far as another one can import it. */
+/** The exports of a module that another one can import. */
 interface Offer {
   functions: { name: string; signature: Signature; definition: number | undefined; cost: number; tabled: boolean }[];
   globals: { name: string; type: TypeName; mutable: boolean }[];
@@ -63,7 +64,7 @@ function nothing(): Offer {
   return { functions: [], globals: [], memories: [], tables: [], tags: [] };
 }
 
-/** What the modules of a case have in common. */
+/** The common parts of a case's modules. */
 interface Common {
   readonly features: ReadonlySet<string>;
   readonly forced: readonly string[];
@@ -72,7 +73,7 @@ interface Common {
 
 const HOST_COST = 60;
 
-/** The modules of a seed, in the order in which they are to be instantiated; what is `forced` is used for certain. */
+/** The modules of a seed, in order of instantiation; `forced` features are used for certain. */
 export function generateModules(
   seed: number,
   features: readonly string[] = GENERATED_FEATURES,
@@ -80,7 +81,7 @@ export function generateModules(
 ): Uint8Array<ArrayBuffer>[] {
   const random = new Random(seed);
   const set = new Set(features.filter((f) => !DRAWN.includes(f)));
-  // Some cases use few of the features, some most of them.
+  // Some cases use few of the features, others most of them.
   const share = random.pick([15, 50, 50, 80]);
   for (const feature of DRAWN) {
     if (features.includes(feature) && (forced.includes(feature) || random.chance(share))) set.add(feature);
@@ -88,7 +89,7 @@ export function generateModules(
   for (const feature of forced) set.add(feature);
   const common: Common = { features: set, forced, definitions: generateDefinitions(random, set) };
   const first = generateModule(random, common, nothing(), 0);
-  if (random.chance(5)) return [first.bytes, first.bytes]; // two instances that must not meet
+  if (random.chance(5)) return [first.bytes, first.bytes]; // two independent instances
   const other = set.has("exception-handling") || set.has("tail-call") || set.has("typed-function-references") ? 25 : 12;
   if (!random.chance(other)) return [first.bytes];
   return [first.bytes, generateModule(random, common, first.offer, 1).bytes];
@@ -493,7 +494,7 @@ function generateModule(
   return { bytes: out.taken() as Uint8Array<ArrayBuffer>, offer };
 }
 
-/** Whether a constant expression can make a value of a type that has no null. */
+/** Whether a constant expression can construct a value of a non-nullable type. */
 function makeable(
   type: TypeName,
   definitions: readonly Definition[],

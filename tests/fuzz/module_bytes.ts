@@ -1,6 +1,6 @@
 /**
- * Writes binary modules for the fuzzer (specification, chapter 5), independently of the engine's own encoder, so that a fault
- * there cannot hide itself. In: values. Out: bytes.
+ * Writes binary modules for the fuzzer (specification, chapter 5), independently of the engine's own encoder, so that
+ * an encoder fault cannot hide itself. In: values. Out: bytes.
  */
 
 /** A growing byte sequence with the encodings of the binary format. */
@@ -85,7 +85,7 @@ export class Bytes {
     return this.byte(id).u32(body.length).bytes(body.taken());
   }
 
-  /** The bytes from `start` on, as a copy. */
+  /** A copy of the bytes from `start` on. */
   taken(start = 0): Uint8Array {
     return this.#bytes.slice(start, this.length);
   }

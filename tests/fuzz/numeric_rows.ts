@@ -1,6 +1,7 @@
 /**
- * The numeric instructions of WebAssembly 2.0 without vectors, one row per run of opcodes with the same type: first opcode, how
- * many, parameters, result (specification, 5.4.6). Instructions that may trap and those that show the bits of a NaN are marked by opcode.
+ * The numeric instructions of WebAssembly 2.0 without vectors, one row per run of opcodes with the same type: first
+ * opcode, count, parameters, result (specification, 5.4.6). Predicates by opcode identify instructions that may trap
+ * and those that expose the bits of a NaN.
  */
 import type { TypeName } from "./value_types.ts";
 
@@ -59,7 +60,7 @@ export function isDivision(code: number): boolean {
   return (code >= 0x6d && code <= 0x70) || (code >= 0x7f && code <= 0x82);
 }
 
-/** Conversions that trap on what does not fit; their saturating form is {@linkcode saturating}. */
+/** Conversions that trap on values out of range; {@linkcode saturating} returns their saturating form. */
 export function isTruncation(code: number): boolean {
   return code >= 0xa8 && code <= 0xb1 && code !== 0xac && code !== 0xad;
 }
@@ -69,7 +70,7 @@ export function saturating(code: number): number {
   return code < 0xac ? 0xfc00 + code - 0xa8 : 0xfc04 + code - 0xae;
 }
 
-/** Instructions whose last operand's NaN bits reach the result: copysign and reinterpretation. */
+/** Instructions that expose the NaN bits of their last operand: copysign and reinterpretation. */
 export function showsNaN(code: number): boolean {
   return code === 0x98 || code === 0xa6 || code === 0xbc || code === 0xbd;
 }

@@ -1,8 +1,8 @@
 /**
- * Seeded random numbers for the fuzzer: the same seed gives the same numbers on every machine. In: a 32-bit seed. Out: integers,
- * choices and the awkward values at which arithmetic goes wrong.
+ * Seeded random numbers for the fuzzer: the same seed gives the same numbers on every machine. In: a 32-bit seed. Out:
+ * integers, choices and edge values of arithmetic.
  *
- * The generator is a counter put through a 32-bit mixing function, so neighbouring seeds are unrelated.
+ * The generator is a counter passed through a 32-bit mixing function, so neighbouring seeds are unrelated.
  */
 export class Random {
   #state: number;
@@ -61,7 +61,7 @@ export class Random {
     return list;
   }
 
-  /** A 32-bit integer, mostly one at an edge. */
+  /** A 32-bit integer, usually an edge value. */
   i32(): number {
     switch (this.below(5)) {
       case 0:
@@ -77,7 +77,7 @@ export class Random {
     }
   }
 
-  /** A 64-bit integer, signed, mostly one at an edge. */
+  /** A signed 64-bit integer, usually an edge value. */
   i64(): bigint {
     const n = this.below(6);
     if (n === 0) return BigInt(this.between(-16, 80));
@@ -88,7 +88,7 @@ export class Random {
     return this.pick(EDGES_64);
   }
 
-  /** A float, mostly one at an edge; `single` rounds it to 32 bits. */
+  /** A float, usually an edge value; `single` rounds it to 32 bits. */
   float(single: boolean): number {
     let x: number;
     switch (this.below(5)) {

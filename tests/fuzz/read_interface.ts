@@ -1,6 +1,6 @@
 /**
- * Reads what the fuzzer must know of a module to drive it: types, imports and exported functions (specification, 5.5). In: a
- * valid binary module. Out: its interface. Independent of the engine's decoder on purpose.
+ * Reads the parts of a module that the fuzzer needs to drive it: types, imports and exported functions (specification,
+ * 5.5). In: a valid binary module. Out: its interface. Deliberately independent of the engine's decoder.
  */
 import { readType, type Signature, type TypeName } from "./value_types.ts";
 
@@ -11,14 +11,14 @@ export type ImportType =
   | { kind: "global"; type: TypeName; mutable: boolean }
   | { kind: "tag"; signature: Signature };
 
-/** The module has something that the fuzzer does not know. */
+/** The module uses a construct that the fuzzer does not support. */
 export class UnknownInterface extends Error {}
 
 export interface ModuleInterface {
   readonly imports: readonly { module: string; name: string; type: ImportType }[];
   /** Signatures by function index. */
   readonly functions: readonly Signature[];
-  /** Where bodies lie, by function index; nothing for imports. */
+  /** The byte ranges of bodies, by function index; undefined for imports. */
   readonly bodies: readonly ({ start: number; end: number } | undefined)[];
   /** Signatures of tags by tag index. */
   readonly tags: readonly Signature[];
@@ -75,7 +75,7 @@ export function readInterface(bytes: Uint8Array): ModuleInterface {
     else type();
     at++; // mutability
   };
-  /** One definition of the type section; only function types are kept. */
+  /** Reads one definition of the type section; only function types are kept. */
   const definition = () => {
     if (bytes[at] === 0x50 || bytes[at] === 0x4f) {
       at++;

@@ -1,10 +1,10 @@
 /**
- * Drives modules through one engine and writes down everything that can be seen: results, traps, calls of host functions with
- * their arguments, and at the end the contents of memories, globals and tables. In: modules, a seed, an engine. Out: the trace, the
- * same for every engine that is right.
+ * Drives modules on one engine and records everything observable: results, traps, calls of host functions with their
+ * arguments, and finally the contents of memories, globals and tables. In: modules, a seed, an engine. Out: the trace,
+ * the same for every correct engine.
  *
- * What happens depends only on the seed and on what the engine did so far, so the first difference between two traces is where
- * the engines part.
+ * The scenario depends only on the seed and on the engine's behaviour so far, so the first difference between two
+ * traces is where the engines diverge.
  */
 import { heapOf, isNullable, type Signature, type TypeName } from "./value_types.ts";
 import { Random } from "./random.ts";
@@ -13,15 +13,15 @@ import type { Exports, ImportObject, LiveGlobal, LiveMemory, LiveTable, Subject,
 
 export interface Trace {
   readonly entries: readonly string[];
-  /** The features whose instructions were reached, by bit. */
+  /** The features whose instructions were executed, by bit. */
   readonly marks: number;
-  /** The stack was used up: depth is the engine's own affair, so the trace ends there. */
+  /** The stack was exhausted: engines differ in the maximum depth, so the trace ends there. */
   readonly exhausted: boolean;
   readonly calls: number;
   readonly traps: number;
 }
 
-/** Most entries of a trace, and most calls back from host functions. */
+/** Maximum number of trace entries, and of calls back from host functions. */
 const MAX_ENTRIES = 4000;
 const MAX_REENTRIES = 12;
 
@@ -41,15 +41,15 @@ class Scenario {
   readonly #objects: object[] = Array.from({ length: 4 }, (_, i) => ({ object: i }));
   readonly #interfaces: ModuleInterface[] = [];
   readonly #instances: Exports[] = [];
-  /** Every function seen as an export, with its type and name. */
+  /** Every function seen as an export, with its signature and name. */
   readonly #functions = new Map<unknown, { name: string; signature: Signature }>();
   readonly #tabled: WasmFunction[] = [];
   readonly #memories: LiveMemory[] = [];
-  /** Tags by import name: one for all modules. */
+  /** Tags by import name, shared by all modules. */
   readonly #tags = new Map<string, unknown>();
-  /** Tags that may be those of exceptions, with what their payload is. */
+  /** Tags that exceptions may have, with their payload types. */
   readonly #known: { name: string; tag: unknown; params: readonly TypeName[] }[] = [];
-  /** Objects of the collected heap, by when they were first seen. */
+  /** Garbage-collected objects, in order of first appearance. */
   readonly #made: unknown[] = [];
   #fatal: Error | undefined;
   #face: ModuleInterface | undefined;
@@ -95,7 +95,7 @@ class Scenario {
     return { entries: this.#entries, exhausted, calls: this.#calls, traps: this.#traps, marks: this.#marks() };
   }
 
-  /** After exhaustion the engine must still work: calls everything once more, without a record. */
+  /** Calls everything once more without a record: after exhaustion the engine must still work. */
   #callOn(): void {
     const length = this.#entries.length;
     this.#depth = 0;
@@ -114,7 +114,7 @@ class Scenario {
     this.#entries.length = length;
   }
 
-  /** Every bit that a module has set in its global "marks". */
+  /** The union of the modules' "marks" globals. */
   #marks(): number {
     let marks = 0;
     for (const exports of this.#instances) {
@@ -125,7 +125,7 @@ class Scenario {
   }
 
   #note(entry: string): void {
-    if (this.#fatal !== undefined) throw this.#fatal; // a module has caught it: nothing after it counts
+    if (this.#fatal !== undefined) throw this.#fatal; // a module caught the exception: later entries do not count
     if (this.#entries.length >= MAX_ENTRIES) throw this.#fatal = new TooMuch("The trace is full");
     this.#entries.push(entry);
   }
@@ -139,7 +139,7 @@ class Scenario {
       const namespace = imports[module] ??= {};
       const source = /^m(\d+)$/.exec(module);
       namespace[name] = source === null ? this.#provide(name, type) : this.#instances[Number(source[1])]?.[name];
-      if (namespace[name] === undefined) return; // what it imports was never made
+      if (namespace[name] === undefined) return; // an import was never created
     }
     let exports: Exports;
     try {
@@ -196,7 +196,7 @@ class Scenario {
   // ---- calls --------------------------------------------------------------------------------------------------------
 
   #call(name: string, f: WasmFunction, signature: Signature): void {
-    // References to exceptions do not cross to JavaScript; whether a call is refused or null is given is looked at elsewhere.
+    // Exception references do not cross to JavaScript; other tests cover whether such calls are refused or pass null.
     if ([...signature.params, ...signature.results].some((type) => heapOf(type) === "exn")) return;
     const args = signature.params.map((type) => this.#value(type));
     this.#note(`call ${name}(${args.map((a) => this.#text(a)).join(", ")})`);
@@ -229,7 +229,7 @@ class Scenario {
       }
       return "exception of an unknown tag";
     }
-    if (kind === "TypeError") return kind; // of the boundary: its frames are no trap's
+    if (kind === "TypeError") return kind; // from the boundary, without wasm frames
     const frames = this.#subject.frames(error).map(({ offset, func }) => {
       const wrong = func !== undefined && this.#modules.length === 1 && !this.#holds(func, offset);
       return `${offset.toString(16)}${wrong ? ` said to be in function ${func}` : ""}`;
@@ -282,7 +282,7 @@ class Scenario {
     view[at] = this.#random.bits() & 255;
   }
 
-  /** A value of `type` for the engine. */
+  /** A value of `type` to pass to the engine. */
   #value(type: TypeName): unknown {
     const random = this.#random;
     switch (type) {
@@ -304,13 +304,13 @@ class Scenario {
         return this.#tabled.length === 0 || random.chance(30) ? null : random.pick(this.#tabled);
       case "v128":
       case "exnref":
-        return null; // no value of JavaScript is one: the call is refused
+        return null; // has no JavaScript representation: the call is refused
       default:
         return this.#referenceOf(type);
     }
   }
 
-  /** A reference for the engine: mostly one that fits, else the call is refused. */
+  /** A reference to pass to the engine, usually one that matches; otherwise the call is refused. */
   #referenceOf(type: TypeName): unknown {
     const random = this.#random;
     if (isNullable(type) && random.chance(40)) return null;
@@ -324,13 +324,13 @@ class Scenario {
     return null;
   }
 
-  /** The signature of a function type by its index in the module that runs; modules of a case have most in common. */
+  /** The signature of a function type by its index in the current module; modules of a case share most indices. */
   #typeText(heap: string): string {
     const signature = this.#interfaces[0]?.types[Number(heap)];
     return signature === undefined ? "" : `${signature.params}>${signature.results}`;
   }
 
-  /** Changes an exported global, table or memory from outside. */
+  /** Modifies an exported global, table or memory from outside. */
   #touchExport(exports: Exports, face: ModuleInterface): void {
     const random = this.#random;
     const { name, kind } = random.pick(face.exports);
@@ -415,15 +415,15 @@ class Scenario {
 
 class Exhausted extends Error {}
 
-/** Types whose values the host makes. */
+/** Types whose values the host can create. */
 const HOST_TYPES: ReadonlySet<TypeName> = new Set(["i32", "i64", "f32", "f64", "funcref", "externref"]);
 
-/** An index in the form that the table takes: a bigint when its length is one. */
+/** An index of the type that the table expects: a bigint if its length is one. */
 function element(table: LiveTable, index: number): number {
   return typeof table.length === "number" ? index : BigInt(index) as unknown as number;
 }
 
-/** The value of a global; of a vector, which has none outside, the fact that reading is refused. */
+/** The value of a global, or "refused" for a vector, which JavaScript cannot read. */
 function readGlobal(global: LiveGlobal): unknown {
   try {
     return global.value;
@@ -433,7 +433,7 @@ function readGlobal(global: LiveGlobal): unknown {
   }
 }
 
-/** A hash of a memory; zeros cost little, since most of a memory is zero. */
+/** A hash of a memory that skips zeros, since most of a memory is zero. */
 function hash(buffer: ArrayBuffer): string {
   const words = new Int32Array(buffer);
   let h = 0;

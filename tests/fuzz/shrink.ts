@@ -1,8 +1,9 @@
 /**
- * Makes a module smaller while a condition holds: bodies become `unreachable`, exports go, runs of instructions are deleted or
- * replaced by a constant, a drop or nothing. In: modules and the condition. Out: modules for which it still holds.
+ * Reduces a module while a condition holds: bodies become `unreachable`, exports are removed, and runs of instructions
+ * are deleted or replaced by a constant or a drop. In: modules and the condition. Out: modules for which it still
+ * holds.
  *
- * Edits are blind; V8's validator throws out those that make no module.
+ * Edits are blind; V8's validator rejects invalid results.
  */
 import { Bytes } from "./module_bytes.ts";
 
@@ -13,15 +14,15 @@ interface Section {
   body: Uint8Array;
 }
 
-/** A module taken apart: sections, with bodies and exports as lists. */
+/** A split module: sections, with bodies and exports as lists. */
 interface Parts {
   sections: Section[];
-  /** Locals declarations and instructions of each body. */
+  /** Local declarations and instructions of each body. */
   bodies: { locals: Uint8Array; code: Uint8Array[] }[];
   exports: Uint8Array[];
 }
 
-/** Shrinks every module of `modules`. `holds` must be true for them. */
+/** Shrinks every module of `modules`, for which `holds` must be true. */
 export function shrink(
   modules: Modules,
   holds: (modules: Modules) => boolean,
@@ -81,7 +82,7 @@ function shrinkBodies(index: number, current: () => Parts, attempt: Attempt): vo
   }
 }
 
-/** What a run of instructions may become, shortest first. */
+/** Replacements for a run of instructions, shortest first. */
 const REPLACEMENTS: readonly (readonly Uint8Array[])[] = [
   [],
   [Uint8Array.of(0x1a)],
@@ -104,7 +105,7 @@ function leb(bytes: Uint8Array, at: number): { value: number; next: number } {
   }
 }
 
-/** Takes a module apart. */
+/** Splits a module. */
 export function split(bytes: Uint8Array): Parts {
   const parts: Parts = { sections: [], bodies: [], exports: [] };
   for (let at = 8; at < bytes.length;) {
@@ -158,13 +159,13 @@ function splitBodies(section: Uint8Array): Parts["bodies"] {
   return list;
 }
 
-/** Immediates of the instructions behind 0xfb: how many LEBs (the flags of casts are like one). */
+/** Number of LEB immediates of the 0xfb instructions (a cast's flags count as one). */
 const GC_IMMEDIATES: readonly number[] = [
   ...[1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 2, 1, 1, 1, 1, 0],
   ...[1, 2, 2, 2, 1, 1, 1, 1, 4, 4, 0, 0, 0, 0, 0],
 ];
 
-/** The offset behind the instruction at `at`. */
+/** The end offset of the instruction at `at`. */
 function instructionEnd(code: Uint8Array, at: number): number {
   const op = code[at++]!;
   const skip = (count: number) => {
@@ -233,7 +234,7 @@ function instructionEnd(code: Uint8Array, at: number): number {
   return at;
 }
 
-/** The module that the parts make. */
+/** Joins the parts to a module. */
 export function join({ sections, bodies, exports }: Parts): Uint8Array<ArrayBuffer> {
   const out = new Bytes().bytes([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
   for (const { id, body } of sections) {

@@ -1,8 +1,9 @@
 /**
- * The engines under comparison behind one face. In: module bytes and imports. Out: live instances whose exports are used the
- * same way, and errors reduced to the kind of trap they stand for.
+ * The compared engines behind one interface. In: module bytes and imports. Out: live instances whose exports are used
+ * the same way, and errors mapped to kinds of traps.
  *
- * V8's word for a failed float conversion does not say which of the specification's two messages it is; {@linkcode sameEnd} knows.
+ * V8's message for a failed float conversion does not distinguish the specification's two messages; {@linkcode sameEnd}
+ * accounts for it.
  */
 import {
   Engine,
@@ -33,7 +34,7 @@ export type ImportObject = Record<string, Record<string, unknown>>;
 export interface Frame {
   /** Offset in the module. */
   readonly offset: number;
-  /** Function index, where the engine tells it. (V8 does not inside Deno: all are 0.) */
+  /** Function index, if the engine provides it. (V8 inside Deno does not: all are 0.) */
   readonly func?: number;
 }
 
@@ -46,19 +47,19 @@ export interface Subject {
   table(type: TypeName, min: number, max: number | undefined): LiveTable;
   global(type: TypeName, mutable: boolean, value: unknown): LiveGlobal;
   tag(parameters: readonly TypeName[]): unknown;
-  /** An exception for a host function to throw. */
+  /** Creates an exception for a host function to throw. */
   exception(tag: unknown, payload: readonly unknown[]): unknown;
-  /** The payload of an exception if it is of `tag`; what JavaScript cannot see of it as "?". */
+  /** The payload of an exception if it has `tag`, with "?" for values that JavaScript cannot represent. */
   payload(error: unknown, tag: unknown, params: readonly TypeName[]): unknown[] | undefined;
-  /** The kind of trap that an error stands for; undefined for errors that are none. */
+  /** The kind of trap of an error; undefined if the error is not a trap. */
   trapKind(error: unknown): string | undefined;
-  /** The wasm frames of a trap, innermost first, up to the first that is not wasm. */
+  /** The wasm frames of a trap, innermost first, up to the first other frame. */
   frames(error: unknown): Frame[];
 }
 
 const element = (type: TypeName) => type === "externref" ? "externref" : "anyfunc";
 
-// The types that come with Deno know neither initial elements nor globals of reference type.
+// Deno's type declarations lack initial elements and globals of reference types.
 const NewTable = WebAssembly.Table as unknown as new (type: object, value: unknown) => LiveTable;
 const NewGlobal = WebAssembly.Global as unknown as new (type: object, value: unknown) => LiveGlobal;
 
@@ -70,7 +71,7 @@ interface Thrown {
 const V8Exception = (WebAssembly as unknown as { Exception: new (tag: unknown, payload: readonly unknown[]) => Thrown })
   .Exception;
 
-/** Types whose values JavaScript can see. */
+/** Whether JavaScript can represent values of a type. */
 function isVisible(type: TypeName): boolean {
   return type !== "v128" && heapOf(type) !== "exn";
 }
@@ -108,7 +109,7 @@ export const V8: Subject = {
       if (error instanceof RangeError) return -1;
       if (!(error instanceof TypeError)) throw error;
     }
-    try { // a memory of 64 bits takes a bigint
+    try { // a 64-bit memory takes a bigint
       return Number((memory as WebAssembly.Memory).grow(BigInt(pages) as unknown as number));
     } catch (error) {
       if (error instanceof RangeError) return -1;
@@ -146,7 +147,7 @@ export const V8: Subject = {
   },
 };
 
-/** Frames that are compared; V8 keeps ten. */
+/** Number of compared frames; V8 keeps ten. */
 const MAX_FRAMES = 8;
 
 const WAFT_KINDS: Readonly<Record<string, string>> = {
@@ -189,14 +190,15 @@ export function waft(name: string, options: EngineOptions): Subject {
   };
 }
 
-/** Whether two entries of traces mean the same, V8's first. */
+/** Whether two trace entries are equivalent, V8's first. */
 export function sameEnd(v8: string, other: string): boolean {
   if (v8 === other) return true;
-  if (/^global .* (=|was) refused$/.test(v8)) return true; // of a type that JavaScript has no values for
-  // array.copy from null to an array that is too short: the specification asks for both references before any length, V8 does not.
+  if (/^global .* (=|was) refused$/.test(v8)) return true; // of a type without JavaScript values
+  // array.copy from null to an array that is too short: the specification checks both references before lengths, V8
+  // does not.
   const arrays = "trap out of bounds array access";
   if (v8.includes(arrays) && v8.replace(arrays, "trap null reference") === other) return true;
-  // array.init_elem with both too short: the specification asks for the array first, V8 for the segment.
+  // array.init_elem with both too short: the specification checks the array first, V8 the segment.
   const segments = "trap out of bounds table access";
   if (v8.includes(segments) && v8.replace(segments, arrays) === other) return true;
   if (!v8.includes("trap float unrepresentable")) return false;

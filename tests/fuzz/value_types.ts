@@ -1,12 +1,13 @@
 /**
- * Value types of the fuzzer's modules as words, so that equal types are equal strings; type definitions; which type matches which
- * (specification, 3.3). In: words. Out: bytes and answers. Independent of the engine on purpose.
+ * Value types of the fuzzer's modules as strings, so that equal types are equal strings; type definitions; type
+ * matching (specification, 3.3). In: strings. Out: bytes and answers. Deliberately independent of the engine.
  *
- * Concrete types are named by their place in the case's list of definitions, which all modules of a case share: "(ref null 3)".
+ * Concrete types are named by their index in the case's list of definitions, which all its modules share: "(ref null
+ * 3)".
  */
 import type { Bytes } from "./module_bytes.ts";
 
-/** The byte of every value type that has one. */
+/** The byte of every value type with a one-byte encoding. */
 const SHORT = {
   i32: 0x7f,
   i64: 0x7e,
@@ -35,7 +36,7 @@ const HEAP = {
 } as const;
 type HeapName = keyof typeof HEAP;
 
-/** A value type: its word in the text format. */
+/** A value type, as in the text format. */
 export type TypeName = keyof typeof SHORT | `(ref ${string})`;
 
 export interface Signature {
@@ -53,12 +54,12 @@ export interface Field {
 export interface Definition {
   readonly index: number;
   readonly kind: "struct" | "array" | "func";
-  /** Of a structure; an array has exactly one. */
+  /** The fields of a structure; an array has exactly one. */
   readonly fields: readonly Field[];
   readonly signature: Signature | undefined;
   readonly final: boolean;
   readonly above: number | undefined;
-  /** Definitions of one group are in one rec. */
+  /** Definitions with the same number form one recursion group. */
   readonly group: number;
 }
 
@@ -70,12 +71,12 @@ export function isFloat(type: TypeName): boolean {
   return type === "f32" || type === "f64";
 }
 
-/** The type that an access to a field has on the stack. */
+/** The type of a field's value on the stack. */
 export function unpacked(storage: Field["storage"]): TypeName {
   return storage === "i8" || storage === "i16" ? "i32" : storage;
 }
 
-/** A reference type: `heap` is an abstract word or the index of a definition. */
+/** A reference type: `heap` is an abstract heap type or the index of a definition. */
 export function refType(heap: string | number, nullable: boolean): TypeName {
   if (nullable && (heap === "func" || heap === "extern" || heap === "exn")) return `${heap}ref`;
   return nullable ? `(ref null ${heap})` : `(ref ${heap})`;
@@ -86,18 +87,18 @@ export function isNullable(type: TypeName): boolean {
   return type.endsWith("ref") || type.startsWith("(ref null");
 }
 
-/** The heap type of a reference type: an abstract word or a definition's index as text. */
+/** The heap type of a reference type: an abstract heap type, or a definition's index as text. */
 export function heapOf(type: TypeName): string {
   if (type.endsWith("ref")) return type.slice(0, -3);
   return type.slice(type.startsWith("(ref null") ? 10 : 5, -1);
 }
 
-/** The definition that a heap type names, if it names one. */
+/** The definition that a heap type names, if any. */
 export function definitionOf(heap: string, definitions: readonly Definition[]): Definition | undefined {
   return heap >= "0" && heap <= "9~" ? definitions[Number(heap)] : undefined;
 }
 
-/** The top of the hierarchy that a heap type belongs to. */
+/** The top type of a heap type's hierarchy. */
 export function topOf(heap: string, definitions: readonly Definition[]): "any" | "func" | "extern" | "exn" {
   const definition = definitionOf(heap, definitions);
   if (definition !== undefined) return definition.kind === "func" ? "func" : "any";
@@ -119,7 +120,7 @@ function heapMatches(sub: string, over: string, definitions: readonly Definition
   return definition.above !== undefined && heapMatches(`${definition.above}`, over, definitions);
 }
 
-/** Whether every value of `sub` is one of `over`. */
+/** Whether every value of `sub` is a value of `over`. */
 export function matches(sub: TypeName, over: TypeName, definitions: readonly Definition[]): boolean {
   if (sub === over) return true;
   if (!isReference(sub) || !isReference(over)) return false;
@@ -127,13 +128,13 @@ export function matches(sub: TypeName, over: TypeName, definitions: readonly Def
   return heapMatches(heapOf(sub), heapOf(over), definitions);
 }
 
-/** Writes a heap type; definitions begin at type index `shift`. */
+/** Writes a heap type; the first definition has type index `shift`. */
 export function writeHeap(out: Bytes, heap: string, shift: number): void {
   if (heap >= "0" && heap <= "9~") out.s32(Number(heap) + shift);
   else out.byte(HEAP[heap as HeapName]);
 }
 
-/** Writes a value type; definitions begin at type index `shift`. */
+/** Writes a value type; the first definition has type index `shift`. */
 export function writeType(out: Bytes, type: TypeName | "i8" | "i16", shift: number): void {
   if (type === "i8" || type === "i16") out.byte(type === "i8" ? 0x78 : 0x77);
   else if (type in SHORT) out.byte(SHORT[type as keyof typeof SHORT]);
@@ -144,7 +145,7 @@ export function writeType(out: Bytes, type: TypeName | "i8" | "i16", shift: numb
   }
 }
 
-/** Reads value types: `byte` gives the next byte, `index` a signed LEB. */
+/** Reads a value type: `byte` returns the next byte, `signed` a signed LEB. */
 export function readType(byte: () => number, signed: () => number): TypeName | undefined {
   const first = byte();
   for (const [name, code] of Object.entries(SHORT)) if (code === first) return name as TypeName;

@@ -1,15 +1,16 @@
 /**
- * The vector instructions, one row per run of opcodes of the same kind: first opcode behind the prefix 0xfd, how many, operands, result
- * (specification, 5.4.8; relaxed ones included). Which results may hold a NaN of any bits is marked by the width of their lanes.
+ * The vector instructions, one row per run of opcodes of the same kind: first opcode after the prefix 0xfd, count,
+ * operands, result (specification, 5.4.8; relaxed ones included). Results that may contain arbitrary NaNs have the
+ * width of their lanes.
  */
 import type { TypeName } from "./value_types.ts";
 
 export interface VectorOp {
-  /** 0xfd000 + the number behind the prefix. */
+  /** 0xfd000 + the opcode after the prefix. */
   readonly code: number;
   readonly params: readonly TypeName[];
   readonly result: TypeName;
-  /** "f32" or "f64" when lanes of the result may be NaNs whose bits are open. */
+  /** "f32" or "f64" if lanes of the result may be NaNs with undetermined bits. */
   readonly lanes: "f32" | "f64" | undefined;
 }
 
@@ -89,7 +90,7 @@ export interface VectorAccess {
   readonly align: number;
 }
 
-/** Loads of whole vectors, extending, splatting, with zeros. */
+/** Loads: whole vectors, extending, splatting, zero-extending. */
 export const VECTOR_LOADS: readonly VectorAccess[] = [
   { code: 0, align: 4 },
   { code: 0, align: 4 },
@@ -108,7 +109,7 @@ export const VECTOR_LOADS: readonly VectorAccess[] = [
   { code: 93, align: 3 },
 ];
 
-/** Extraction of lanes: code, lanes, type; and replacement. */
+/** Lane extractions and replacements: code, lanes, type. */
 export const EXTRACTIONS: readonly { code: number; lanes: number; type: TypeName }[] = [
   { code: 21, lanes: 16, type: "i32" },
   { code: 22, lanes: 16, type: "i32" },

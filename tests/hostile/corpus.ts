@@ -1,6 +1,6 @@
 /**
- * Modules to damage, in binary form: a few that are here, which between them have every section and kind of instruction
- * immediate, and those of the spec suite when it is there. Duplicates are left out, the order is stable.
+ * Binary modules to mutate: a few built-in ones that cover all sections and kinds of immediates, and those of the
+ * specification suite if it is present. Out: modules without duplicates, in a stable order.
  */
 import { readFileSync } from "node:fs";
 import { WaftError } from "../../engine/errors.ts";
@@ -66,12 +66,12 @@ function keyOf(bytes: Uint8Array): string {
   return key;
 }
 
-/** The modules that are part of this file. */
+/** The built-in modules. */
 export function ownModules(): Uint8Array[] {
   return SOURCES.map((source) => textToBinary(source));
 }
 
-/** The spec suite's modules of at most `maxBytes`, valid ones and others. */
+/** The specification suite's modules of at most `maxBytes`, valid and invalid. */
 export function suiteModules(maxBytes: number): Uint8Array[] {
   const modules = new Map<string, Uint8Array>();
   for (const path of suiteScripts()) {

@@ -1,26 +1,26 @@
 /**
- * Stands in for `Deno.test` on other JavaScript runtimes: in: what test files register; out: the list, which test_runner.ts runs. A module of
- * its own, since the runner waits for test files and they cannot wait for it.
+ * The replacement for `Deno.test` on other JavaScript runtimes. In: the tests that files register. Out: the list that
+ * test_runner.ts runs. A separate module, since the runner imports the test files and they import this.
  */
 
-/** What tests use of Deno's test context. */
+/** The used subset of Deno's test context. */
 export interface TestContext {
   step(name: string, run: (context: TestContext) => unknown): Promise<boolean>;
 }
 
 type TestFunction = (context: TestContext) => unknown;
 
-/** A test as it was registered. */
+/** A registered test. */
 export interface Test {
   readonly name: string;
   readonly ignore?: boolean;
   readonly fn: TestFunction;
 }
 
-/** What was registered and not taken yet. */
+/** The registered tests. */
 export const tests: Test[] = [];
 
-/** Stands in for `Deno.test` in the forms that this tree uses. */
+/** Replaces `Deno.test` in the forms that this tree uses. */
 export function registerTest(
   first: string | (Omit<Test, "name"> & { readonly name: string }),
   second?: TestFunction | { readonly ignore?: boolean },

@@ -1,11 +1,12 @@
 /**
- * Runs test files of this tree on a JavaScript runtime that has no `Deno.test`: `test_runner.js FILE…`. The files have been made JavaScript, and
- * `Deno.test` in them has become `registerTest` (scripts/test_hosts.ts). Out: one line per test, the counts last; status 1 when any failed, also
- * when a file registered nothing, which no test file does on purpose.
+ * Runs test files of this tree on a JavaScript runtime without `Deno.test`: `test_runner.js FILE…`. The files are
+ * transpiled and use `registerTest` instead of `Deno.test` (scripts/test_hosts.ts). Out: one line per test, then the
+ * counts; status 1 if a test failed or a file registered no test.
  *
- * Each file has a process of its own, as many at a time as there are processors: what one leaves behind (objects nobody has collected yet, mappings,
- * the code of a collection at work) is nothing that another one counts, and one that crashes or hangs is named. A file that fails runs once more by
- * itself, since what measures time can be late on a machine that does other things as well; the first failure is shown.
+ * Each file runs in its own process, as many in parallel as there are processors: objects awaiting collection, mappings
+ * and pending collections of one file do not affect the counts of another, and a crash or a hang is attributed to its
+ * file. A file that fails runs once more by itself, since tests that measure time may be late on a busy machine; the
+ * first failure is shown.
  */
 import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
@@ -14,9 +15,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { exitProcess } from "@waft/engine/host/process";
 import { type TestContext, tests } from "./registered_tests.ts";
 
-/** Before the one file that a process is to run by itself. */
+/** Precedes the single file that a child process runs. */
 const ALONE = "--alone";
-/** How long a file may take. */
+/** Time limit of a file. */
 const FILE_MS = 300_000;
 /** The last line of a file's output. */
 const COUNTS = /^(\d+) passed, (\d+) failed, (\d+) ignored$/;
@@ -34,7 +35,7 @@ function countsLine([passed, failed, ignored]: Counts): string {
   return `${passed} passed, ${failed} failed, ${ignored} ignored`;
 }
 
-/** Runs what a file registers, in this process. */
+/** Runs the tests of a file in this process. */
 async function runAlone(file: string): Promise<Counts> {
   let [passed, failed, ignored] = [0, 0, 0];
   try {
@@ -66,7 +67,7 @@ async function runAlone(file: string): Promise<Counts> {
   return [passed, failed, ignored];
 }
 
-/** Runs a file in a process of its own: its counts, and what it said. */
+/** Runs a file in a child process; returns its counts and output. */
 function runFile(file: string): Promise<{ counts: Counts; output: string }> {
   const child = spawn(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), ALONE, file], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -90,7 +91,7 @@ function runFile(file: string): Promise<{ counts: Counts; output: string }> {
   });
 }
 
-/** Runs files beside each other, then those that failed once more; returns the exit status. */
+/** Runs files in parallel, then retries those that failed; returns the exit status. */
 async function runFiles(files: readonly string[]): Promise<number> {
   const total = [0, 0, 0];
   const add = (counts: Counts): void => counts.forEach((count, k) => total[k]! += count);
@@ -106,7 +107,7 @@ async function runFiles(files: readonly string[]): Promise<number> {
   };
   await Promise.all(Array.from({ length: availableParallelism() }, runWaiting));
   for (const file of again) {
-    console.log(`once more ${file}`);
+    console.log(`retry ${file}`);
     const { counts, output } = await runFile(file);
     console.log(output);
     add(counts);
@@ -117,7 +118,7 @@ async function runFiles(files: readonly string[]): Promise<number> {
 
 const [first, ...rest] = process.argv.slice(2);
 if (first === ALONE) {
-  // A test may wait for what alone keeps no process alive, such as the timer of an AbortSignal.
+  // A test may wait for something that does not keep the process alive, such as the timer of an AbortSignal.
   setInterval(() => {}, 1000);
   const counts = await runAlone(rest[0]!);
   console.log(countsLine(counts));

@@ -1,6 +1,6 @@
 /**
- * The specification suite's scripts about references and objects, with a collection before every allocation, and before every third: a
- * reference that the collector does not find would be used again at once.
+ * The specification suite's scripts about references and objects, with a collection before every allocation, and before
+ * every third one: an object that the collector misses would be reused at once.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
- * What the specification's suite says about modules alone: every module that a script defines decodes and validates; every
- * assert_malformed and assert_invalid is rejected by the stage that should, with the words that the suite expects (which
- * must be contained in ours, as in the reference interpreter).
+ * Decoding and validation according to the specification suite: every module that a script defines decodes and
+ * validates; every assert_malformed and assert_invalid is rejected at the proper stage, with a message that contains
+ * the suite's message, as in the reference interpreter.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -14,13 +14,14 @@ import { validateModule } from "../../engine/validate/module.ts";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts, TESTSUITE } from "../support/testsuite.ts";
 
 /**
- * The threads proposal's scripts are older than these features and expect their absence ("multiple memories"). Nor do they
- * know that limits beyond 32 bits are well-formed and invalid: there an InvalidError is as good as a MalformedError.
+ * The threads proposal's scripts predate these features and expect errors without them ("multiple memories"). They also
+ * predate limits beyond 32 bits, which are well-formed but invalid: there an InvalidError is accepted for a
+ * MalformedError.
  */
 const THREADS_FEATURES = featureSet({ "multi-memory": false, "reference-types": false });
 const FEATURES = featureSet();
 
-/** Commands that were counted, so that a script whose commands all vanished does not pass. */
+/** The numbers of judged commands, which detect scripts whose commands are all skipped. */
 interface Counts {
   accepted: number;
   rejected: number;
@@ -74,7 +75,7 @@ class Judge {
       const isKind = error instanceof kind || (this.#features === THREADS_FEATURES && error instanceof InvalidError);
       const fits = isKind && error.message.includes(words);
       if (!fits) this.complaints.push(`${line}: should be ${kind.name} "${words}": ${error}`);
-      if (fits && error.where === "") this.complaints.push(`${line}: has no place: ${error}`);
+      if (fits && error.where === "") this.complaints.push(`${line}: has no position: ${error}`);
       return;
     }
     this.complaints.push(`${line}: should be ${kind.name} "${words}", was accepted`);
@@ -82,12 +83,12 @@ class Judge {
 }
 
 if (!HAS_TESTSUITE) {
-  Deno.test({ name: `modules are accepted and rejected as the suite says${NEEDS_TESTSUITE}`, ignore: true, fn() {} });
+  Deno.test({ name: `modules are accepted or rejected as the suite expects${NEEDS_TESTSUITE}`, ignore: true, fn() {} });
 } else {
   const total: Counts = { accepted: 0, rejected: 0 };
   for (const path of suiteScripts()) {
     const name = relative(TESTSUITE, path);
-    Deno.test(`modules of ${name} are accepted and rejected as the suite says`, () => {
+    Deno.test(`modules of ${name} are accepted or rejected as the suite expects`, () => {
       const judge = new Judge(name.startsWith(join("proposals", "threads")) ? THREADS_FEATURES : FEATURES);
       for (const command of parseScript(readFileSync(path))) judge.judge(command);
       total.accepted += judge.counts.accepted;
@@ -95,7 +96,7 @@ if (!HAS_TESTSUITE) {
       assert.deepEqual(judge.complaints, []);
     });
   }
-  Deno.test("the suite has thousands of modules of both sorts", () => {
+  Deno.test("the suite has thousands of valid and of invalid modules", () => {
     assert.ok(total.accepted > 1500, `${total.accepted} accepted`);
     assert.ok(total.rejected > 3500, `${total.rejected} rejected`);
   });

@@ -1,6 +1,6 @@
 /**
- * The specification's suite over translated functions that run in the interpreter of IR: guard and explicit bounds mode, with
- * and without inlining, every function verified. What needs a feature that is not compiled yet is passed over.
+ * The specification suite over translated functions in the IR interpreter: guard and explicit bounds mode, with and
+ * without inlining, every function verified. Modules with features that are not compiled are skipped.
  */
 import { Statistics } from "../../engine/statistics.ts";
 import { noneBut } from "../../engine/testing/optimizations.ts";
@@ -12,13 +12,13 @@ import { runInterpreted } from "../support/interpreted_script.ts";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts } from "../support/testsuite.ts";
 
 for (
-  const [what, explicitBounds, optimizations] of [
+  const [mode, explicitBounds, optimizations] of [
     ["guard mode", false, {}],
     ["explicit bounds and inlining", true, { "inline": true, "inline-loop-callees": true }],
   ] as const
 ) {
   Deno.test({
-    name: `the suite runs in the interpreter: ${what}${NEEDS_TESTSUITE}`,
+    name: `the suite runs in the interpreter: ${mode}${NEEDS_TESTSUITE}`,
     ignore: !HAS_TESTSUITE,
     fn() {
       const failures: string[] = [];

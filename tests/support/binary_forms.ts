@@ -1,7 +1,7 @@
 /**
- * The `(module binary "…")` forms of a spec-suite script, found by scanning text, so that tests of the decoder do not rest
- * on the text parser. In: the script. Out: each module's bytes and, for one inside assert_malformed or assert_invalid,
- * the assertion's message.
+ * The `(module binary "…")` forms of a specification-suite script, found by scanning text, so that tests of the decoder
+ * do not depend on the text parser. In: the script. Out: each module's bytes and, inside assert_malformed or
+ * assert_invalid, the assertion's message.
  */
 
 /** One binary module of a script. */

@@ -1,5 +1,5 @@
 /**
- * The garbage collector of the JavaScript runtime that runs the tests, on demand. Out: functions that collect everything they can.
+ * Forces the garbage collector of the current JavaScript runtime. Out: functions that collect all garbage.
  */
 import v8 from "node:v8";
 import vm from "node:vm";
@@ -9,7 +9,7 @@ export function collectGarbage(): void {
   collect();
 }
 
-/** Collects until finalizers have run, some of which only find out that they must wait for others. */
+/** Collects until finalizers have run, some of which depend on others. */
 export async function settle(): Promise<void> {
   for (let round = 0; round < 8; round++) {
     collect();

@@ -1,7 +1,7 @@
 /**
- * How a child process of the JavaScript runtime that runs the tests is started: in: the program's file; out: a command, or arguments for
- * `process.execPath`. Deno needs a word and permissions, Node and Bun need neither. A runtime for another processor is started by the emulator
- * that runs this one, which scripts/test_arm64.ts names in WAFT_EMULATOR.
+ * Starts child processes of the current JavaScript runtime. In: the program's file. Out: a command, or arguments for
+ * `process.execPath`. Deno needs a subcommand and permissions, Node and Bun do not. On an emulated processor, the
+ * emulator that runs this process starts the child; scripts/test_arm64.ts names it in WAFT_EMULATOR.
  */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -18,12 +18,12 @@ export function preloadArguments(preload: string, path: string): string[] {
   return "Bun" in globalThis ? ["--preload", fileURLToPath(url), path] : ["--import", url, path];
 }
 
-/** A program and the first of its arguments that run `path`. */
+/** The command and its first arguments that run `path`. */
 export function hostCommand(path: string): [program: string, first: string[]] {
   const emulator = process.env["WAFT_EMULATOR"];
   const rest = hostArguments(path);
   return emulator === undefined ? [process.execPath, rest] : [emulator, [process.execPath, ...rest]];
 }
 
-/** Milliseconds that a child may take to start and do something small: an emulated one compiles slowly. */
+/** Time limit of a small child process, in milliseconds: an emulated one compiles slowly. */
 export const CHILD_TIMEOUT: number = process.env["WAFT_EMULATOR"] === undefined ? 60_000 : 600_000;

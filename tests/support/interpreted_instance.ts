@@ -1,9 +1,10 @@
 /**
- * Instances whose functions run in ir/testing/interpret.ts: translation (and, with `prepare`, any pass) can be tested without machine
- * code. In: a ValidModule and its imports. Out: an instance with exports. Everything lives in a pretended address space, laid
- * out as context_layout.ts says, so that the IR's loads of the context, tables and records are really tested.
+ * Instances whose functions run in ir/testing/interpret.ts, to test translation (and, with `prepare`, any pass) without
+ * machine code. In: a ValidModule and its imports. Out: an instance with exports. All state is in a simulated address
+ * space, laid out as in context_layout.ts, so that the IR's loads of the context, tables and records are tested.
  *
- * Values are unsigned bit patterns; a funcref is the address of its record, an externref a number the test chose plus 1.
+ * Values are unsigned bit patterns; a funcref is the address of its record, an externref a number chosen by the test
+ * plus 1.
  */
 import { noneBut } from "../../engine/testing/optimizations.ts";
 import { BUILTIN_ROWS, type BuiltinName } from "../../engine/abi/builtins.ts";
@@ -35,7 +36,7 @@ import type { ValidModule } from "../../engine/validate/valid_module.ts";
 import type { Expr } from "../../engine/wasm/module.ts";
 
 const PAGE = 65536;
-/** Implementation limit of the pretend memories and tables, so that hostile growth fails quickly. */
+/** Implementation limit of the simulated memories and tables, so that excessive growth fails fast. */
 const MAX_PAGES = 1024;
 const MAX_ELEMENTS = 1 << 20;
 
@@ -44,22 +45,22 @@ interface Segment {
   view: DataView;
 }
 
-/** All memory that instances of one test share. */
+/** The memory shared by all instances of a test. */
 export class AddressSpace {
   #next = 0x100000;
   readonly #segments: Segment[] = [];
   readonly instances: Map<number, InterpretedInstance> = new Map();
   readonly hostFunctions: HostFunction[] = [];
-  /** The thread state: what throws leave and landings read. */
+  /** The thread state, which throws write and landing pads read. */
   readonly thread: Segment = this.allocate(THREAD.SIZE);
   tagCount = 0n;
-  /** The exception that landed last; those that an exnref (number + 1) names. */
+  /** The last caught exception; `exceptions` are those with an exnref (index + 1). */
   caught: ThrownSignal | undefined;
   readonly exceptions: ThrownSignal[] = [];
-  /** Steps that one call from outside may take. */
+  /** Maximum steps of one call from outside. */
   stepLimit = 2_000_000;
 
-  /** Reserves `reserved` bytes of addresses for something of `bytes` bytes. */
+  /** Allocates `bytes` bytes and reserves `reserved` bytes of addresses. */
   allocate(bytes: number, reserved: number = bytes): Segment {
     const segment = { address: this.#next, view: new DataView(new ArrayBuffer(bytes)) };
     this.#next += (reserved + 0xffff) & ~0xffff;
@@ -75,7 +76,7 @@ export class AddressSpace {
     return undefined;
   }
 
-  /** A record for a function of the test. */
+  /** Creates a record for a function of the test. */
   hostRecord(f: HostFunction, typeId: number): number {
     const segment = this.allocate(RECORD.SIZE);
     this.hostFunctions.push(f);
@@ -92,7 +93,7 @@ export class PretendMemory {
   readonly segment: Segment;
   readonly max: number;
   readonly users: { context: DataView; offset: number }[] = [];
-  /** Holds the length, as that of a shared memory is read. */
+  /** Contains the length, in the form in which code reads that of a shared memory. */
   readonly length: Segment;
 
   constructor(space: AddressSpace, min: number, max: number) {
@@ -177,7 +178,7 @@ export interface PretendFunction {
   record: number;
 }
 
-/** A tag by the number that code compares. */
+/** A tag by the identity that code compares. */
 export interface PretendTag {
   kind: "tag";
   identity: bigint;
@@ -186,7 +187,7 @@ export interface PretendTag {
 export type PretendExtern = PretendMemory | PretendTable | PretendGlobal | PretendFunction | PretendTag;
 
 export interface InterpretOptions extends Partial<EnvOptions> {
-  /** Runs on every function after translation: passes under test. */
+  /** Runs on every function after translation, to test passes. */
   prepare?: (f: IrFunction, env: ModuleEnv) => void;
   /** Called whenever a block is entered. */
   entered?: (f: IrFunction, block: number) => void;
@@ -312,7 +313,7 @@ export class InterpretedInstance implements World {
     try {
       return this.callRecord(record, args);
     } catch (error) {
-      // The host's stack may end before the count of calls does.
+      // The host's stack may be exhausted before the call count reaches its limit.
       throw error instanceof RangeError ? new TrapSignal(TRAP.STACK_EXHAUSTED) : error;
     }
   }
@@ -346,7 +347,7 @@ export class InterpretedInstance implements World {
         const to = recordOffset(this.env, funcs);
         const typeId = valid.canonicalIds[valid.funcTypeIndices[funcs++]!]!;
         for (let k = 0; k < RECORD.SIZE; k++) this.context.setUint8(to + k, from.view.getUint8(from.offset + k));
-        // A host function has the type that it is imported with.
+        // A host function takes the type of its import.
         if (from.view.getUint32(from.offset + RECORD.HOST, true) !== 0) {
           this.context.setUint32(to + RECORD.TYPE_ID, typeId, true);
         }
@@ -464,7 +465,7 @@ export class InterpretedInstance implements World {
       }
       case "memory_wait32":
       case "memory_wait64": {
-        // One thread alone: a wait ends at once or never, and never is as long as the longest.
+        // With a single thread, a wait ends at once or never; "never" is a timeout.
         const bytes = name === "memory_wait32" ? 4n : 8n;
         const memory = this.#memories[Number(a)]!;
         if (b + bytes > BigInt(memory.segment.view.byteLength)) throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS);
@@ -519,7 +520,7 @@ export class InterpretedInstance implements World {
       case "array_new_elem":
       case "array_init_data":
       case "array_init_elem":
-        throw new Bug("There is no collected heap here");
+        throw new Bug("The interpreter does not support garbage collection");
     }
   }
 

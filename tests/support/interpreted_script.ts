@@ -1,7 +1,7 @@
 /**
- * Runs a script of the specification's suite over interpreted instances (interpreted_instance.ts). In: a script's text. Out:
- * counts and the failures, each with its line. Modules that need a feature which this build does not compile are passed over
- * together with what is asked of them, and counted; rejections are validation's business and not looked at here.
+ * Runs a specification-suite script over interpreted instances (interpreted_instance.ts). In: a script's text. Out:
+ * counts and the failures, each with its line. Modules with features that this build does not compile are skipped and
+ * counted, together with their commands; rejections are tested elsewhere.
  */
 import { WaftError } from "../../engine/errors.ts";
 import { FEATURE_ROWS, featureSet } from "../../engine/features.ts";
@@ -19,22 +19,22 @@ import {
   PretendTable,
 } from "./interpreted_instance.ts";
 
-/** What came of a script. */
+/** The result of a script. */
 export interface ScriptOutcome {
   passed: number;
   skipped: number;
   failures: string[];
 }
 
-/** A module of a feature that is not compiled, or something that depends on it. */
+/** A module with a feature that is not compiled, or a command that depends on it. */
 class Skip extends Error {}
 
-/** What the interpreter of IR does not do either: vectors, exceptions and objects are tested as machine code. */
+/** Features that the IR interpreter does not support; they are tested as machine code. */
 const NOT_INTERPRETED: readonly string[] = ["simd", "exception-handling", "gc"];
 const NOT_RUN = FEATURE_ROWS.filter(({ compiled, name }) => !compiled || NOT_INTERPRETED.includes(name))
   .map(({ name }) => name);
 
-/** Steps that one command may take. */
+/** Maximum steps of one command. */
 const STEPS = 500_000;
 
 /** Runs `text`. */
@@ -64,9 +64,9 @@ class ScriptRun {
       try {
         if (this.#command(command)) this.#outcome.passed++;
       } catch (error) {
-        // A million tail calls are for machine code.
+        // Millions of tail calls are tested as machine code.
         if (error instanceof StepLimitSignal) continue;
-        // What a module that was passed over should have done to shared state is missing from there on.
+        // After a skipped module, its effects on shared state are missing.
         if (error instanceof Skip || this.#outcome.skipped > 0) this.#outcome.skipped++;
         else this.#outcome.failures.push(`line ${command.line}: ${command.kind}: ${describe(error)}`);
       }

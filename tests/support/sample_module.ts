@@ -1,6 +1,6 @@
 /**
- * Modules for the validator's tests, made by hand: a list of fields comes in, a Module goes out, and function bodies are
- * assembled from lists of mnemonics and immediates. Only tests import this.
+ * Modules for the validator's tests. In: a list of fields. Out: a Module; function bodies are assembled from lists of
+ * mnemonics and immediates. Only tests import this.
  */
 import { ByteWriter } from "../../engine/base/bytes.ts";
 import { emptyModule, type Expr, type Module } from "../../engine/wasm/module.ts";
@@ -29,7 +29,7 @@ export function assemble(code: Code): Uint8Array {
   return writer.finish();
 }
 
-/** An expression that ends with `end`, at offset `offset` of an imagined module. */
+/** An expression that ends with `end`, at offset `offset` of a fictitious module. */
 export function expr(code: Code, offset = 0x200): Expr {
   return { bytes: assemble([...code, "end"]), offset };
 }
@@ -49,7 +49,7 @@ export function plain(composite: CompositeType): SubType {
   return { final: true, supertypes: [], composite };
 }
 
-/** A module with `fields` and nothing else; every type is a group of its own unless `fields.recGroups` says otherwise. */
+/** A module that consists of `fields`; every type is a group of its own unless `fields.recGroups` says otherwise. */
 export function sampleModule(fields: Partial<Module> = {}): Module {
   const types = fields.types ?? [];
   return {

@@ -1,7 +1,7 @@
 /**
- * npm packages that only tests use, 110 MB of them, which no user of the command is to download: so they are in packages/package.json and not in
- * deno.json. In: a package's name, or a folder with such a list. Out: the package, installed with `npm ci` into .cache/ of the tree when it
- * is not there yet.
+ * npm packages that only tests use: 110 MB that users of the command must not download, so they are listed in
+ * packages/package.json and not in deno.json. In: a package's name, or a folder with such a list. Out: the package,
+ * installed with `npm ci` into .cache/ of the tree on first use.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -13,13 +13,16 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 const LISTS = fileURLToPath(new URL("./packages/", import.meta.url));
 const CACHE = fileURLToPath(new URL("../../.cache/test-packages/", import.meta.url));
 
-/** The folder whose node_modules holds the packages that `lists` locks. Throws an Error with what npm said when they cannot be installed. */
+/**
+ * Installs the packages that `lists` locks; returns the folder whose node_modules contains them. Throws an Error with
+ * npm's output if that fails.
+ */
 export function installPackages(lists: string): string {
   const lock = readFileSync(join(lists, "package-lock.json"));
   const folder = join(CACHE, createHash("sha256").update(lock).digest("hex").slice(0, 16));
   if (existsSync(folder)) return folder;
   mkdirSync(CACHE, { recursive: true });
-  // Several test processes may come here at once: each installs for itself, the first to finish names the folder.
+  // Test processes may install concurrently: each uses its own scratch folder, and the first to finish renames it.
   const scratch = mkdtempSync(join(CACHE, "new-"));
   try {
     for (const name of ["package.json", "package-lock.json"]) copyFileSync(join(lists, name), join(scratch, name));
@@ -42,7 +45,7 @@ export function packageFolder(name: "binaryen" | "wabt"): string {
   return join(installPackages(LISTS), "node_modules", name);
 }
 
-/** What is used of wabt. */
+/** The used subset of wabt. */
 export interface Wabt {
   parseWat(name: string, text: string | Uint8Array, features: Record<string, boolean>): {
     toBinary(options: { canonicalize_lebs?: boolean; write_debug_names?: boolean }): { buffer: Uint8Array };
@@ -59,7 +62,7 @@ export function loadWabt(): Promise<Wabt> {
   return (createRequire(join(installPackages(LISTS), "package.json"))("wabt") as () => Promise<Wabt>)();
 }
 
-/** What is used of binaryen. */
+/** The used subset of binaryen. */
 export interface Binaryen {
   readonly Features: { readonly All: number };
   readBinary(bytes: Uint8Array, features: number): { emitText(): string; dispose(): void };

@@ -1,17 +1,18 @@
 /**
- * Workers of tests, on every JavaScript runtime. In: the URL of a program that calls `serve`. Out: its answers, one to each message.
+ * Workers for tests, on every JavaScript runtime. In: the URL of a program that calls `serve`. Out: one answer per
+ * message.
  *
- * The program tells when it listens, and only then gets messages: Bun drops what is sent to a Worker whose modules still wait for one another
- * (top-level await), as the engine's do.
+ * The program announces that it listens before it receives messages: Bun drops messages to a Worker whose modules still
+ * await each other (top-level await), as the engine's do.
  */
 import { parentPort, Worker } from "node:worker_threads";
 
 type Reply = { result: unknown } | { error: string };
 
-/** What `serve` sends when it listens. */
+/** The message that `serve` sends once it listens. */
 const READY = "ready";
 
-/** Answers every message with what `answer` returns; what it throws is the error of the one who asked. */
+/** Answers every message with the result of `answer`; an exception rejects the request. */
 export function serve(answer: (request: never) => unknown): void {
   const port = parentPort!;
   port.on("message", async (request) => {
@@ -26,7 +27,7 @@ export function serve(answer: (request: never) => unknown): void {
   port.postMessage(READY);
 }
 
-/** One Worker, which is asked one thing at a time. */
+/** One Worker, which handles one request at a time. */
 export class TestWorker {
   readonly #worker: Worker;
   readonly #listens: Promise<void>;
@@ -45,7 +46,7 @@ export class TestWorker {
         else this.#settle!.resolve(reply.result);
       });
     });
-    this.#listens.catch(() => {}); // told to whoever asks
+    this.#listens.catch(() => {}); // reported by ask()
   }
 
   async ask(request: unknown): Promise<unknown> {

@@ -1,5 +1,5 @@
 /**
- * Text of a module in, text of its functions' IR out: for goldens. Every function is verified on the way.
+ * Translates module text to the text of its functions' IR, for golden tests. Every function is verified.
  */
 import { noneBut } from "../../engine/testing/optimizations.ts";
 import { featureSet } from "../../engine/features.ts";
@@ -11,7 +11,7 @@ import { FunctionTranslator } from "../../engine/translate/function.ts";
 import { type EnvOptions, moduleEnv } from "../../engine/translate/module_env.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 
-/** The IR text of defined function `index` of a module in text form; `(module …)` may be left out. */
+/** The IR text of defined function `index` of a module in text form; `(module …)` may be omitted. */
 export function translateText(
   text: string,
   index = 0,

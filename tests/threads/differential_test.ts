@@ -1,7 +1,7 @@
 /**
- * Random straight-line code of atomic and plain accesses, on one thread: results, traps and memory are those of the host's WebAssembly. Addresses are such that most
- * accesses are aligned and in bounds and some are not; old values are used or dropped; memories are shared or not, first or second, with
- * 32-bit and 64-bit addresses.
+ * Random straight-line code of atomic and plain accesses on one thread, against the host's WebAssembly: same results,
+ * traps and memory. Most accesses are aligned and in bounds, some are not; old values are used or dropped; memories are
+ * shared or not, first or second, with 32-bit and 64-bit addresses.
  */
 import { deepEqual } from "node:assert/strict";
 import { type EngineOptions, NewEngine } from "../../engine/mod.ts";
@@ -9,7 +9,7 @@ import { encodeModule } from "../../engine/binary/encode.ts";
 import { OPTIMIZATION_ROWS } from "../../engine/optimizations.ts";
 import { THREADS_ROWS } from "../../engine/wasm/opcodes_threads.ts";
 
-/** Mnemonics with what they take (i32 i, i64 I) after the address and give. */
+/** Mnemonics with their operands after the address (i32 i, i64 I) and their result. */
 const ROWS = THREADS_ROWS.map((row) => row.split(" ")).filter(([, name]) => /^i(32|64)\.atomic/.test(name!)).map((
   [, name, , signature],
 ) => ({
@@ -36,12 +36,12 @@ class Random {
 
 const PLAIN = ["i32.load", "i64.load", "i32.load8_s", "i64.load32_u", "i32.store", "i64.store16"];
 
-/** Does the host, with which the outcomes are compared, take the module? */
+/** Whether the host, the reference of the comparison, accepts the module. */
 function hostTakes(text: string): boolean {
   return WebAssembly.validate(new Uint8Array(encodeModule(NewEngine().parse(text))));
 }
 
-/** What the first hosts that this runs on did not have: Node 20. */
+/** Features that the oldest supported host, Node 20, lacks. */
 const MEMORY64 = hostTakes("(module (memory i64 1))");
 const SECOND_MEMORY = hostTakes("(module (memory 1) (memory 1))");
 
@@ -97,7 +97,7 @@ interface Exports {
   m: { buffer: ArrayBuffer };
 }
 
-/** Does the host tell apart why an address is wrong, wherever? Bun calls a notification of an unaligned one out of bounds. */
+/** Whether the host reports unaligned accesses everywhere; Bun reports an unaligned notification as out of bounds. */
 const NAMES_UNALIGNED = (() => {
   const text = `(module (memory 1) (func (export "f") (drop (memory.atomic.notify (i32.const 1) (i32.const 0)))))`;
   const bytes = new Uint8Array(encodeModule(NewEngine().parse(text)));
@@ -113,7 +113,7 @@ function trapName({ message }: Error): string {
   return !NAMES_UNALIGNED ? "trap" : /unaligned/i.test(message) ? "unaligned" : "out of bounds";
 }
 
-/** What a few calls give, and the memory after them. */
+/** The results of a few calls, and a hash of the memory after them. */
 function outcome(exports: Exports): unknown[] {
   const seen: unknown[] = [];
   for (const [i, h] of [[0, 1n], [64, -5n], [65528, 1n << 40n], [3, 7n], [-8, 0n]] as [number, bigint][]) {
@@ -140,7 +140,7 @@ const CONFIGURATIONS: Readonly<Record<string, EngineOptions>> = {
 };
 
 for (const [name, options] of Object.entries(CONFIGURATIONS)) {
-  Deno.test(`${name}: atomic and plain accesses give the host's results`, () => {
+  Deno.test(`${name}: atomic and plain accesses agree with the host's WebAssembly`, () => {
     const engine = NewEngine(options);
     for (let seed = 1; seed <= 150; seed++) {
       const text = makeModule(new Random(seed));

@@ -1,4 +1,4 @@
-/** Tokens of shared memories that nobody's `share` made: pages that code without checks could leave are refused. */
+/** Tokens of shared memories that do not come from `share`: pages that unchecked code could leave are refused. */
 import assert from "node:assert/strict";
 import { Memory, NewEngine } from "@waft/engine";
 
@@ -20,7 +20,7 @@ for (const bounds of ["guard", "explicit"] as const) {
       { ...token, waft: "module" as unknown as "memory" },
     ];
     for (const [k, value] of forged.entries()) {
-      if (k === 2 && token.guarded) continue; // there is room for that many
+      if (k === 2 && token.guarded) continue; // a guarded memory has room for that many pages
       assert.throws(() => Memory.fromShared(value), TypeError, `token ${k}`);
     }
   });

@@ -1,4 +1,7 @@
-/** The commands `thread` and `wait` of test scripts: their Workers run at the same time and see the shared memories that they name. */
+/**
+ * The commands `thread` and `wait` of test scripts: their Workers run concurrently and see the shared memories they
+ * name.
+ */
 import { deepEqual, equal } from "node:assert/strict";
 import { runScript } from "../../engine/script/run_script.ts";
 
@@ -39,7 +42,7 @@ const NESTED = `
 (wait $Nobody)`;
 
 for (const bounds of ["guard", "explicit"] as const) {
-  Deno.test(`${bounds}: a thread of a script wakes another`, async () => {
+  Deno.test(`${bounds}: one thread of a script wakes another`, async () => {
     const { passed, failures, skipped } = await runScript(WAIT_NOTIFY, { bounds });
     deepEqual(failures, []);
     equal(skipped.size, 0);
@@ -47,7 +50,7 @@ for (const bounds of ["guard", "explicit"] as const) {
   });
 }
 
-Deno.test("threads of scripts nest; what fails in them, or names no thread, is a failure of the script", async () => {
+Deno.test("threads of scripts nest; failures in them and unknown threads are failures of the script", async () => {
   const { passed, failures } = await runScript(NESTED);
   equal(passed, 1);
   deepEqual(failures, [

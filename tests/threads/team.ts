@@ -1,10 +1,10 @@
-/** A number of Workers that run one shared module on one shared memory, each with an instance of its own. */
+/** Several Workers that run one shared module on one shared memory, each with its own instance. */
 import { type EngineOptions, type Memory, type Module, NewEngine } from "../../engine/mod.ts";
 import { host } from "../../engine/mod.ts";
 import { TestWorker } from "../support/test_worker.ts";
 import type { Request } from "./worker.ts";
 
-/** One Worker and its unanswered request. */
+/** One Worker and its pending request. */
 export class Member {
   readonly #worker = new TestWorker(new URL("./worker.ts", import.meta.url));
 
@@ -21,21 +21,24 @@ export class Member {
   }
 }
 
-/** Everything that a test of threads uses. */
+/** The shared objects of a thread test. */
 export interface Team {
   readonly members: readonly Member[];
   readonly memory: Memory;
   readonly module: Module;
 }
 
-/** How the module is compiled, and the limits of the memory. */
+/** Compilation options, and the limits of the memory. */
 export type TeamOptions = Omit<EngineOptions, "bounds"> & {
   bounds?: "guard" | "explicit";
   pages?: number;
   maximum?: number;
 };
 
-/** Does `action` with `size` Workers that have an instance each of the module in `text`, which imports the memory "env" "memory". */
+/**
+ * Runs `action` with `size` Workers, each with an instance of the module in `text`, which imports the memory "env"
+ * "memory".
+ */
 export async function withTeam(
   size: number,
   text: string,

@@ -1,26 +1,26 @@
 /**
- * What several threads do to one memory at once, and what may come of it. In: a team of four Workers with TORTURE, and how many times. Out: nothing,
- * or an assertion error. The model is sequential consistency of atomic accesses, exact read-modify-write operations, and plain
- * accesses ordered by them.
+ * Concurrent accesses of several threads to one memory, and their permitted outcomes. In: a team of four Workers with
+ * TORTURE, and a repetition count. Out: nothing, or an assertion error. The model is sequential consistency of atomic
+ * accesses, exact read-modify-write operations, and plain accesses ordered by them.
  *
- * Litmus tests run round by round in cells of their own, side by side as well as the scheduler allows: before each round a thread waits a
- * little for the other, but never for long, so that a busy machine makes the test weaker and not slower.
+ * Litmus tests run in rounds on separate cells, as concurrently as the scheduler allows: before each round a thread
+ * waits briefly for the other, but only briefly, so that a busy machine weakens the test instead of slowing it down.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import type { Team } from "./team.ts";
 
-/** Bytes of a litmus round: x, y, first result, second result, each in a cache line of its own. */
+/** Bytes of a litmus round: x, y, first result, second result, each in its own cache line. */
 const ROUND = 256;
 const X = 0, Y = 64, R1 = 128, R2 = 192;
-/** Where rounds begin: the page before holds what the other tests count. */
+/** Offset of the first round: the page before it contains the other tests' counters. */
 const ROUNDS = 0x10000;
-/** Rounds that fit. */
+/** Maximum number of rounds. */
 export const MOST_ROUNDS = 4096;
 
 /** `i32.const`. */
 const k = (n: number) => `(i32.const ${n})`;
 
-/** A function that does `body` in each round at $at, after a short wait for the other thread's progress. */
+/** A function that runs `body` in each round at $at, after a short wait for the other thread's progress. */
 function litmus(name: string, mine: number, other: number, body: string): string {
   return `(func (export "${name}") (param $n i32) (local $i i32) (local $at i32) (local $spin i32)
     (call $meet ${k(2)})
@@ -41,18 +41,18 @@ const at = (offset: number) => `offset=${offset} (local.get $at)`;
 const set = (offset: number) => `(i32.atomic.store ${at(offset)} ${k(1)})`;
 const get = (offset: number, result: number) => `(i32.store ${at(result)} (i32.atomic.load ${at(offset)}))`;
 
-/** Words of the first page. */
+/** Offsets of words in the first page. */
 const PROGRESS_A = 0, PROGRESS_B = 64, COUNTER32 = 128, COUNTER64 = 136, COUNTER8 = 144, COUNTER16 = 146;
 const EXCHANGED = 152, BITS = 160, SPIN = 192, GUARDED = 256, MUTEX = 320, TURN = 384, WAITING = 448, GATE = 452;
 const LATCH = 456, BARRIER = 512, MEETING = 576;
 /** A queue of 64 cells { sequence, value } after its two positions. */
 const QUEUE_IN = 1024, QUEUE_OUT = 1088, QUEUE = 1152, QUEUE_CELLS = 64;
-/** Sum and number of what was taken from the queue. */
+/** Sum and number of the items taken from the queue. */
 const TAKEN = 2048, SUM = 2112;
 
 /** The program of every thread. */
 export const TORTURE = `(module (import "env" "memory" (memory 1 64 shared))
-  ;; goes on when $size threads have come here; who has to wait stays awake for a while, to begin at once
+  ;; continues when $size threads have arrived; waiters spin for a while, to continue at once
   (func $meet (param $size i32) (local $seen i32) (local $spin i32)
     (drop (i32.atomic.rmw.add ${k(MEETING)} ${k(1)}))
     (drop (memory.atomic.notify ${k(MEETING)} ${k(-1)}))
@@ -82,7 +82,7 @@ export const TORTURE = `(module (import "env" "memory" (memory 1 64 shared))
     (drop (i32.atomic.rmw8.add_u ${k(COUNTER8)} ${k(1)}))
     (drop (i64.atomic.rmw16.add_u ${k(COUNTER16)} (i64.const 1)))
     (br_if $l (local.tee $n (i32.sub (local.get $n) ${k(1)})))))
-  ;; every old value is seen once: marks the byte of each
+  ;; every old value is returned once: marks the byte of each
   (func (export "unique") (param $n i32) (local $old i32) (call $meet ${k(4)}) (loop $l
     (local.set $old (i32.atomic.rmw.add ${k(COUNTER32)} ${k(1)}))
     (drop (i32.atomic.rmw8.add_u (i32.add ${k(ROUNDS)} (local.get $old)) ${k(1)}))
@@ -92,7 +92,7 @@ export const TORTURE = `(module (import "env" "memory" (memory 1 64 shared))
     (br_if $l (i64.ne (local.get $seen)
       (i64.atomic.rmw.cmpxchg ${k(EXCHANGED)} (local.get $seen) (i64.add (local.get $seen) (i64.const 0x100000001)))))
     (br_if $l (local.tee $n (i32.sub (local.get $n) ${k(1)})))))
-  ;; sets and clears a bit of one's own with every bitwise operation; traps when it was not as one left it
+  ;; sets and clears this thread's bit with every bitwise operation; traps if another thread changed it
   (func (export "bits") (param $n i32) (param $bit i32) (call $meet ${k(4)}) (loop $l
     (if (i32.and (i32.atomic.rmw.or ${k(BITS)} (local.get $bit)) (local.get $bit)) (then unreachable))
     (if (i32.eqz (i32.and (i32.atomic.rmw.and ${k(BITS)} (i32.xor (local.get $bit) ${k(-1)})) (local.get $bit)))
@@ -100,7 +100,7 @@ export const TORTURE = `(module (import "env" "memory" (memory 1 64 shared))
     (if (i32.and (i32.atomic.rmw.xor ${k(BITS)} (local.get $bit)) (local.get $bit)) (then unreachable))
     (if (i32.eqz (i32.and (i32.atomic.rmw.xor ${k(BITS)} (local.get $bit)) (local.get $bit))) (then unreachable))
     (br_if $l (local.tee $n (i32.sub (local.get $n) ${k(1)})))))
-  ;; two plain words that only the holder of the lock touches
+  ;; two plain words that only the lock holder accesses
   (func $touch (i32.store ${k(GUARDED)} (i32.add (i32.load ${k(GUARDED)}) ${k(1)}))
     (i64.store offset=8 ${k(GUARDED)} (i64.add (i64.load offset=8 ${k(GUARDED)}) (i64.const 5))))
   (func (export "spin") (param $n i32) (call $meet ${k(4)}) (loop $l
@@ -111,7 +111,7 @@ export const TORTURE = `(module (import "env" "memory" (memory 1 64 shared))
     (call $touch)
     (i32.atomic.store ${k(SPIN)} ${k(0)})
     (br_if $l (local.tee $n (i32.sub (local.get $n) ${k(1)})))))
-  ;; a mutex that sleeps: 0 free, 1 held, 2 held and somebody may be waiting
+  ;; a sleeping mutex: 0 free, 1 held, 2 held with possible waiters
   (func (export "mutex") (param $n i32) (local $was i32) (call $meet ${k(4)}) (loop $l
     (if (local.tee $was (i32.atomic.rmw.cmpxchg ${k(MUTEX)} ${k(0)} ${k(1)}))
       (then (loop $again
@@ -122,7 +122,7 @@ export const TORTURE = `(module (import "env" "memory" (memory 1 64 shared))
     (if (i32.ne (i32.atomic.rmw.sub ${k(MUTEX)} ${k(1)}) ${k(1)})
       (then (i32.atomic.store ${k(MUTEX)} ${k(0)}) (drop (memory.atomic.notify ${k(MUTEX)} ${k(1)}))))
     (br_if $l (local.tee $n (i32.sub (local.get $n) ${k(1)})))))
-  ;; hands the turn to the other side and waits for it to come back
+  ;; passes the turn to the other side and waits for its return
   (func (export "pingpong") (param $n i32) (param $mine i64) (param $other i64) (call $meet ${k(2)}) (loop $l
     (block $have (loop $wait
       (br_if $have (i64.eq (i64.atomic.load ${k(TURN)}) (local.get $mine)))
@@ -137,7 +137,8 @@ export const TORTURE = `(module (import "env" "memory" (memory 1 64 shared))
   (func (export "wait_at_latch") (result i32)
     (drop (i32.atomic.rmw.add ${k(WAITING)} ${k(1)}))
     (memory.atomic.wait32 ${k(LATCH)} ${k(0)} (i64.const -1)))
-  ;; a bounded queue for many producers and consumers (after D. Vyukov): a cell's sequence says whose turn it is
+  ;; a bounded multi-producer multi-consumer queue (after D. Vyukov): a cell's sequence number determines whose turn it
+  ;; is
   (func $cell (param $position i32) (result i32)
     (i32.add ${k(QUEUE)} (i32.shl (i32.and (local.get $position) ${k(QUEUE_CELLS - 1)}) ${k(3)})))
   (func (export "queue_init") (local $i i32) (loop $l
@@ -172,7 +173,7 @@ export const TORTURE = `(module (import "env" "memory" (memory 1 64 shared))
     (drop (i32.atomic.rmw.add ${k(TAKEN)} ${k(1)}))
     (i32.atomic.store (local.get $c) (i32.add (local.get $p) ${k(QUEUE_CELLS)}))
     (br_if $item (local.tee $n (i32.sub (local.get $n) ${k(1)})))))
-  ;; grows by one page until there are no more; how often it could, and every old size is marked in the first page
+  ;; grows page by page to the maximum; returns the number of successes and marks every old size in the first page
   (func (export "grow_all") (result i32) (local $old i32) (local $count i32)
     (loop $l
       (if (i32.ge_s (local.tee $old (memory.grow ${k(1)})) ${k(0)})
@@ -182,7 +183,7 @@ export const TORTURE = `(module (import "env" "memory" (memory 1 64 shared))
           (local.set $count (i32.add (local.get $count) ${k(1)}))
           (br $l))))
     (local.get $count))
-  ;; reads the last word that memory.size promises, until the memory has $pages
+  ;; reads the last word below memory.size until the memory has $pages
   (func (export "read_to_end") (param $pages i32) (local $size i32) (loop $l
     (local.set $size (memory.size))
     (drop (i32.load (i32.sub (i32.shl (local.get $size) ${k(16)}) ${k(4)})))
@@ -190,7 +191,7 @@ export const TORTURE = `(module (import "env" "memory" (memory 1 64 shared))
   (func (export "size") (result i32) (memory.size))
   (func (export "load") (param i32) (result i32) (i32.load (local.get 0))))`;
 
-/** Views of the memory as it is now. */
+/** A view of the memory at its current size. */
 function words(team: Team): Int32Array {
   return new Int32Array(team.memory.buffer);
 }
@@ -199,7 +200,7 @@ function clear(team: Team): void {
   new Uint8Array(team.memory.buffer).fill(0);
 }
 
-/** Runs two sides of a litmus test; the two results of each round. */
+/** Runs both sides of a litmus test; returns the two results of each round. */
 async function bothSides(team: Team, name: string, rounds: number): Promise<[number, number][]> {
   clear(team);
   const [a, b] = team.members;
@@ -218,17 +219,17 @@ export async function storeBuffering(team: Team, rounds: number): Promise<void> 
   }
 }
 
-/** Load buffering: both threads cannot see what the other stores afterwards. */
+/** Load buffering: the threads cannot both see each other's later store. */
 export async function loadBuffering(team: Team, rounds: number): Promise<void> {
   for (const [a, b] of await bothSides(team, "lb", rounds)) ok(a === 0 || b === 0, "both loads came after both stores");
 }
 
-/** Message passing: who sees the flag sees the plain data written before it. */
+/** Message passing: a thread that sees the flag sees the plain data written before it. */
 export async function messagePassing(team: Team, rounds: number): Promise<void> {
   for (const [flag, data] of await bothSides(team, "mp", rounds)) equal(data, flag === 1 ? 42 : 0);
 }
 
-/** Read-modify-write operations of all widths lose nothing, and every old value is somebody's alone. */
+/** Read-modify-write operations of all widths lose no update and return every old value once. */
 export async function counters(team: Team, times: number): Promise<void> {
   const { members } = team;
   clear(team);
@@ -255,7 +256,7 @@ export async function counters(team: Team, times: number): Promise<void> {
   equal(words(team)[BITS >> 2], 0);
 }
 
-/** Locks made of atomic operations keep plain accesses apart. */
+/** Locks built from atomic operations separate plain accesses. */
 export async function locks(team: Team, times: number): Promise<void> {
   for (const lock of ["spin", "mutex"]) {
     clear(team);
@@ -266,7 +267,7 @@ export async function locks(team: Team, times: number): Promise<void> {
   }
 }
 
-/** A queue hands over every item once. */
+/** A queue delivers every item once. */
 export async function queue(team: Team, times: number): Promise<void> {
   clear(team);
   const [a, b, c, d] = team.members;
@@ -281,7 +282,7 @@ export async function queue(team: Team, times: number): Promise<void> {
   equal(new BigInt64Array(team.memory.buffer)[SUM >> 3], BigInt(times) * BigInt(times + 1));
 }
 
-/** Two threads wake each other in turn. */
+/** Two threads alternate by waking each other. */
 export async function pingPong(team: Team, times: number): Promise<void> {
   clear(team);
   const [a, b] = team.members;
@@ -290,7 +291,7 @@ export async function pingPong(team: Team, times: number): Promise<void> {
   equal(new BigInt64Array(team.memory.buffer)[TURN >> 3], 0n);
 }
 
-/** Notify wakes as many as it says, only those at its address, and JavaScript can do it too. */
+/** Notify wakes the requested number of waiters, only at its address, and also from JavaScript. */
 export async function wakeUps(team: Team): Promise<void> {
   clear(team);
   const [a, b, c, d] = team.members;
@@ -311,7 +312,7 @@ export async function wakeUps(team: Team): Promise<void> {
   equal(await latch, 0);
 }
 
-/** Threads that grow and threads that read meanwhile: every page is given out once, and nobody faults below the size they saw. */
+/** Growth with concurrent readers: every page is added once, and accesses below an observed size do not fault. */
 export async function growing(team: Team): Promise<void> {
   clear(team);
   const before = team.memory.pages;
@@ -328,7 +329,7 @@ export async function growing(team: Team): Promise<void> {
     equal(await member.call("size"), maxPages);
     equal(await member.call("load", (maxPages - 1) * 0x10000), maxPages - 1 >= before ? 7 : 0);
     await member.call("load", maxPages * 0x10000).then(
-      () => ok(false, "an access behind the end did not trap"),
+      () => ok(false, "an access beyond the end did not trap"),
       (error: Error) => equal(error.message, "out of bounds memory access"),
     );
   }

@@ -1,4 +1,4 @@
-/** A short form of the torture of threads in both bounds modes; `deno task torture` takes longer. */
+/** A short form of the thread torture tests in both bounds modes; `deno task torture` runs longer. */
 import { withTeam } from "./team.ts";
 import {
   counters,
@@ -13,7 +13,7 @@ import {
   wakeUps,
 } from "./torture.ts";
 
-/** Each is tried a few times: whether threads meet is up to the scheduler. */
+/** Repetitions, since races depend on the scheduler. */
 const TIMES = 3;
 
 for (const bounds of ["guard", "explicit"] as const) {

@@ -1,5 +1,5 @@
 /**
- * A thread for tests: takes a module and a memory by their tokens, and calls exports as it is told.
+ * A thread for tests: receives a module and a memory by their tokens, and calls exports on request.
  */
 import {
   host,

@@ -1,6 +1,7 @@
 /**
- * Runs what a toolchain has made on V8 and on waft, with every bounds mode. In: a module, what it imports, what to do with its exports.
- * Out: the text of the run, which must be the same everywhere. Also where the toolchains are: WASM_TOOLCHAINS, else tests/toolchains.
+ * Runs a toolchain's output on V8 and on waft, in every bounds mode. In: a module, its imports, and work for its
+ * exports. Out: the text of the run, which must be the same everywhere. Also locates the toolchains: WASM_TOOLCHAINS,
+ * else tests/toolchains.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -12,12 +13,14 @@ import { type EngineOptions, NewEngine } from "../../engine/engine.ts";
 export type Call = (...args: unknown[]) => unknown;
 export type Exports = Readonly<Record<string, unknown>>;
 export type Imports = Record<string, Record<string, Call>>;
-/** Makes the imports of one run; `say` adds to its text, `exports` gives the instance's exports when it runs. */
+/**
+ * Creates the imports of one run; `say` appends to its text, `exports` returns the instance's exports during the run.
+ */
 export type MakeImports = (say: (text: string) => void, exports: () => Exports) => Imports;
 
 const CONFIGURATIONS: readonly EngineOptions[] = [{ verify: true }, { bounds: "explicit", verify: true }];
 
-/** The text of a run that is the same on V8 and on waft. */
+/** Runs the module everywhere; returns the text, which is the same on V8 and on waft. */
 export function runEverywhere(
   bytes: Uint8Array<ArrayBuffer>,
   imports: MakeImports,
@@ -41,16 +44,16 @@ export function runEverywhere(
   return expected;
 }
 
-/** The folder with the compilers from npm; undefined when `name` is not there. */
+/** The path of an npm package below the toolchains' folder; undefined if it is not installed. */
 export function npmTool(name: string): string | undefined {
   const root = process.env["WASM_TOOLCHAINS"] ?? fileURLToPath(new URL(".", import.meta.url));
   const path = `${root}/node_modules/${name}`;
   return existsSync(path) ? path : undefined;
 }
 
-/** Why the test of `tool` does not run. */
+/** The reason why the test of `tool` does not run. */
 export function missing(tool: string): string {
-  return `${tool} is not here (tests/toolchains/install.sh)`;
+  return `${tool} is not installed (tests/toolchains/install.sh)`;
 }
 
 /** The path of a source in programs/. */
@@ -58,7 +61,7 @@ export function program(name: string): string {
   return fileURLToPath(new URL(`programs/${name}`, import.meta.url));
 }
 
-/** Runs a compiler; its output is in the error when it fails. */
+/** Runs a compiler; a failure reports its output. */
 export function compile(command: string, args: readonly string[]): void {
   const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: "utf8" });
   if (error !== undefined) throw error;

@@ -1,5 +1,6 @@
 /**
- * C++ with exceptions, as Debian's clang and libc++ make it: with the legacy instructions, and, by binaryen's translation, with try_table.
+ * C++ with exceptions, compiled by Debian's clang and libc++: with the legacy instructions and, translated by binaryen,
+ * with try_table.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -10,9 +11,9 @@ import { packageFolder } from "../support/test_packages.ts";
 import { type Call, compile, type Exports, type MakeImports, program, runEverywhere } from "./both_sides.ts";
 
 const ready = spawnSync("clang++", ["--version"]).status === 0 && existsSync("/usr/lib/wasm32-wasi/libc++abi.a");
-const name = "C++ with exceptions does the same as on V8";
+const name = "C++ with exceptions behaves as on V8";
 
-/** What of WASI a program that prints needs. */
+/** The WASI functions of a program that prints. */
 const wasi: MakeImports = (say, exports) => {
   const fdWrite: Call = (_fd, list, count, written) => {
     const { buffer } = exports()["memory"] as WebAssembly.Memory;

@@ -1,6 +1,7 @@
 /**
- * Programs in Java, Kotlin and Scala, as their compilers make them: collected objects, casts, exceptions, strings of JavaScript. They give the
- * same numbers on waft as on V8, and in every language. `deno task test:toolchains` fetches and runs the compilers; without it they say so.
+ * Programs compiled from Java, Kotlin and Scala: garbage-collected objects, casts, exceptions, JavaScript strings. They
+ * return the same numbers on waft as on V8, and in every language. `deno task test:toolchains` fetches and runs the
+ * compilers; without it the tests are ignored with that reason.
  */
 import assert from "node:assert/strict";
 import process from "node:process";
@@ -9,14 +10,14 @@ import { WebAssembly as waft } from "../../engine/webassembly/mod.ts";
 
 const wanted = process.env["WASM_TOOLCHAINS"] !== undefined;
 
-/** What each kernel gives for its small argument. */
+/** The results for the small arguments, by kernel. */
 const EXPECTED: readonly number[] = [-268959744, 796174835, 9164, 53282975, 481232054, 606188657];
 
 for (const language of LANGUAGES) {
   const built = wanted ? buildKernels(language) : { missing: "deno task test:toolchains" };
   const missing = "missing" in built ? ` (${built.missing})` : "";
   Deno.test({
-    name: `the kernels in ${language} do the same as on V8${missing}`,
+    name: `the kernels in ${language} behave as on V8${missing}`,
     ignore: "missing" in built,
     async fn() {
       const { folder } = built as { folder: string };

@@ -1,6 +1,7 @@
 /**
- * Programs in AssemblyScript (its own collector in linear memory), in JavaScript by porffor (exceptions), and in MoonBit (collected objects).
- * The compilers come from npm; a test whose compiler is not there says so.
+ * Programs in AssemblyScript (with its own collector in linear memory), JavaScript compiled by porffor (exceptions),
+ * and MoonBit (garbage-collected objects). The compilers come from npm; a test without its compiler is ignored with the
+ * reason.
  */
 import assert from "node:assert/strict";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -9,10 +10,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Call, compile, missing, npmTool, program, runEverywhere } from "./both_sides.ts";
 
-function toolTest(tool: string, what: string, fn: (path: string, folder: string) => void | Promise<void>): void {
+function toolTest(tool: string, name: string, fn: (path: string, folder: string) => void | Promise<void>): void {
   const path = npmTool(tool);
   Deno.test({
-    name: path === undefined ? `${what} (${missing(tool)})` : what,
+    name: path === undefined ? `${name} (${missing(tool)})` : name,
     ignore: path === undefined,
     async fn() {
       const folder = mkdtempSync(join(tmpdir(), "waft-tool-"));
@@ -25,7 +26,7 @@ function toolTest(tool: string, what: string, fn: (path: string, folder: string)
   });
 }
 
-/** What programs/objects.ts computes. */
+/** The expected result of programs/objects.ts. */
 function objects(n: number): number {
   const counts = new Map<string, number>();
   for (let i = 0; i < n; i++) {
@@ -38,7 +39,7 @@ function objects(n: number): number {
   return sum;
 }
 
-toolTest("assemblyscript", "AssemblyScript with its collector does the same as on V8", (path, folder) => {
+toolTest("assemblyscript", "AssemblyScript with its collector behaves as on V8", (path, folder) => {
   for (const runtime of ["incremental", "minimal"]) {
     const file = join(folder, `${runtime}.wasm`);
     const flags = ["--exportRuntime", "--use", "abort=", "--runtime", runtime, "--outFile", file];
@@ -53,7 +54,7 @@ toolTest("assemblyscript", "AssemblyScript with its collector does the same as o
   }
 });
 
-toolTest("porffor", "JavaScript compiled ahead of time does the same as on V8", (path, folder) => {
+toolTest("porffor", "JavaScript compiled ahead of time behaves as on V8", (path, folder) => {
   const file = join(folder, "classes.wasm");
   compile("node", [`${path}/runtime/index.js`, "wasm", program("classes.js"), file]);
   const print = (say: (text: string) => void) => ({
@@ -68,14 +69,14 @@ toolTest("porffor", "JavaScript compiled ahead of time does the same as on V8", 
   assert.match(text, /DONE/);
 });
 
-/** What a request to the compiler's worker gives. */
+/** An answer of the compiler's worker. */
 interface Reply {
   readonly id: string;
   readonly value: { diagnostics?: string[]; core?: Uint8Array; result?: Uint8Array<ArrayBuffer> };
 }
 
-toolTest("@moonbit/moonc-worker", "MoonBit on collected objects does the same as on V8", async (path, folder) => {
-  // Its worker is a script of the old kind, which the name must say.
+toolTest("@moonbit/moonc-worker", "MoonBit on garbage-collected objects behaves as on V8", async (path, folder) => {
+  // The worker is a CommonJS script, which its file name must show.
   const script = join(folder, "moonc.cjs");
   copyFileSync(`${path}/moonc-worker.js`, script);
   const worker = new Worker(pathToFileURL(script), { type: "module" });
@@ -84,7 +85,7 @@ toolTest("@moonbit/moonc-worker", "MoonBit on collected objects does the same as
     new Promise((resolve) => {
       const id = String(++count);
       worker.onmessage = ({ data }: MessageEvent<Reply>) => data.id === id && resolve(data.value);
-      worker.onerror = (event) => event.preventDefault(); // of what it looks for and does not need; it answers all the same
+      worker.onerror = (event) => event.preventDefault(); // from optional imports that are missing; it answers anyway
       worker.postMessage({ id, type: "APPLY", path: [name], argumentList: [{ type: "RAW", value: request }] });
     });
   try {

@@ -1,6 +1,7 @@
 /**
- * Programs in Go and Rust print the same on waft, compiled for WASI, as on this machine. The compilers take half a minute, so the tests run in
- * `deno task test:toolchains` only; Rust needs a compiler with the library for wasm32-wasi (Debian's rustc and libstd-rust-dev-wasm32).
+ * Programs in Go and Rust print the same compiled for WASI on waft as natively. The compilers take half a minute, so
+ * the tests run only in `deno task test:toolchains`; Rust needs a compiler with the library for wasm32-wasi (Debian's
+ * rustc and libstd-rust-dev-wasm32).
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -13,14 +14,14 @@ import { compile, program } from "./both_sides.ts";
 
 const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 
-/** What a program printed, and its status. */
+/** A program's output and its status. */
 function output(command: string, args: readonly string[]): string {
   const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: "utf8", timeout: 300_000 });
   if (error !== undefined) throw error;
   return `${stdout}${stderr}status ${status}`;
 }
 
-/** A Rust compiler of this machine that knows WASI: the installed toolchain's own may lack it. */
+/** A Rust compiler with the library for WASI, which the default toolchain may lack. */
 function rustc(): string | undefined {
   return ["rustc", "/usr/bin/rustc"].find((path) => {
     const { status, stdout } = spawnSync(path, ["--print", "target-libdir", "--target", "wasm32-wasi"], {
@@ -58,9 +59,9 @@ const LANGUAGES: readonly (readonly [name: string, needs: string, find: () => Bu
 for (const [name, needs, find] of LANGUAGES) {
   const wanted = process.env["WASM_TOOLCHAINS"] !== undefined;
   const build = wanted ? find() : undefined;
-  const missing = build !== undefined ? "" : ` (${wanted ? `${needs} is not here` : "deno task test:toolchains"})`;
+  const missing = build !== undefined ? "" : ` (${wanted ? `${needs} is not installed` : "deno task test:toolchains"})`;
   Deno.test({
-    name: `${name} under WASI prints the same as on this machine${missing}`,
+    name: `${name} under WASI prints the same as natively${missing}`,
     ignore: build === undefined,
     fn() {
       const folder = mkdtempSync(join(tmpdir(), "waft-languages-"));

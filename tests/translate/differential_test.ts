@@ -1,6 +1,6 @@
 /**
- * Random modules, translated and interpreted, against the host's own WebAssembly: results, traps, globals and memory alike.
- * RANDOM_MODULES=n tries n seeds instead of the usual few, RANDOM_SEED=s begins at s.
+ * Random modules, translated and interpreted, against the host's WebAssembly: same results, traps, globals and memory.
+ * RANDOM_MODULES=n runs n seeds, RANDOM_SEED=s starts at seed s.
  */
 import { Statistics } from "../../engine/statistics.ts";
 import { noneBut } from "../../engine/testing/optimizations.ts";
@@ -30,7 +30,7 @@ const ARGUMENTS = [
 
 const BITS = new DataView(new ArrayBuffer(8));
 
-/** Bits as the host's JavaScript value of a type. */
+/** Converts bits to the host's JavaScript value of a type. */
 function hostValue(type: string, bits: bigint): number | bigint {
   BITS.setBigUint64(0, bits);
   if (type === "i32") return BITS.getInt32(4);
@@ -38,7 +38,7 @@ function hostValue(type: string, bits: bigint): number | bigint {
   return type === "f32" ? BITS.getFloat32(4) : BITS.getFloat64(0);
 }
 
-/** What the host's trap messages say, in the suite's words. */
+/** Maps the host's trap messages to those of the suite. */
 function trapName(message: string): string {
   if (/by zero/.test(message)) return "integer divide by zero";
   if (/unrepresentable/.test(message) && /float/.test(message)) return "conversion";
@@ -106,7 +106,7 @@ function tryModule(seed: number, statistics: Statistics): void {
       } catch (error) {
         if (!(error instanceof TrapSignal)) throw new Error(where, { cause: error });
         actual = ourTrapName(error.code);
-        // Overflow of a truncation is a conversion to the host.
+        // The host reports overflow of a truncation as a failed conversion.
         if (expected === "conversion" && actual === "integer overflow") actual = "conversion";
       }
       deepEqual({ where, actual }, { where, actual: expected });
@@ -122,7 +122,7 @@ function tryModule(seed: number, statistics: Statistics): void {
   ok(mine.every((byte, k) => byte === theirs[k]), `seed ${seed}: memory content`);
 }
 
-Deno.test("random modules do what the host's WebAssembly does", () => {
+Deno.test("random modules behave as on the host's WebAssembly", () => {
   const count = Number(process.env.RANDOM_MODULES ?? 120);
   const first = Number(process.env.RANDOM_SEED ?? 1);
   const statistics = new Statistics();

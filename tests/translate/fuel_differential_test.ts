@@ -1,6 +1,6 @@
 /**
- * Fuel of random modules on machine code against the interpreter, which charges every region by itself as the translator says: with any amount,
- * the same is left, by the same end, and the same was done.
+ * Fuel consumption of random modules as machine code, against the interpreter, which charges each region separately as
+ * the translator specifies: for any initial amount, the remainder, the outcome and the effects are the same.
  */
 import { deepEqual, ok } from "node:assert/strict";
 import process from "node:process";
@@ -15,7 +15,7 @@ import { validateModule } from "../../engine/validate/module.ts";
 import { AddressSpace, InterpretedInstance } from "../support/interpreted_instance.ts";
 import { RandomModule } from "./random_module.ts";
 
-/** The module's own count of calls, and what is charged at most. */
+/** The module's own call limit, and an amount of fuel that is never exhausted. */
 const CALLS = 40;
 const ENOUGH = 1_000_000n;
 const AMOUNTS = 24;
@@ -26,7 +26,7 @@ const { i64 } = NewEngine().compile("(module)").instantiate().internal.store.thr
 const CELL = THREAD.FUEL >> 3;
 
 interface Side {
-  /** Calls function `k` with the argument of `round`; returns how it ended. */
+  /** Calls function `k` with the argument of `round`; returns the outcome. */
   call(k: number, round: number): string;
   fuel: bigint;
   state(): unknown;
@@ -102,7 +102,7 @@ function compiled(bytes: Uint8Array, random: RandomModule, options: EngineOption
   };
 }
 
-/** Calls all functions with `fuel` each; what each left, and how it ended. */
+/** Calls all functions with `fuel` each; returns the remainders and outcomes. */
 function trace(side: Side, count: number, fuel: bigint): unknown[] {
   const before = side.fuel;
   const entries: unknown[] = [];
@@ -117,7 +117,7 @@ function trace(side: Side, count: number, fuel: bigint): unknown[] {
   return entries;
 }
 
-Deno.test("with any amount of fuel, random modules end as when every region is charged by itself", () => {
+Deno.test("with any amount of fuel, random modules end as if every region were charged separately", () => {
   const modules = Number(process.env["RANDOM_MODULES"] ?? 4);
   const first = Number(process.env["RANDOM_SEED"] ?? 1);
   let ran = 0, exhausted = 0;
@@ -127,7 +127,7 @@ Deno.test("with any amount of fuel, random modules end as when every region is c
     const whole = trace(interpreted(bytes, random), random.count, ENOUGH) as [number, number, string, bigint][];
     const most = whole.slice(0, -1).reduce((most, [, , , left]) => ENOUGH - left > most ? ENOUGH - left : most, 0n);
     for (let n = 0; n <= AMOUNTS; n++) {
-      // Small ones one by one: most of what goes wrong goes wrong soon.
+      // Small amounts one by one: most faults show early.
       const fuel = n < AMOUNTS / 2 ? BigInt(n) : most * BigInt(n) / BigInt(AMOUNTS);
       const expected = trace(interpreted(bytes, random), random.count, fuel);
       for (const options of [{}, { bounds: "explicit", optimizations: { inline: false } }] as const) {

@@ -1,9 +1,10 @@
 /**
- * Random WebAssembly modules from a seed, as text: what control and locals can do to each other in WebAssembly 2.0. In: a seed.
- * Out: a module with a memory, globals, a table and functions `f0` … that call earlier ones, directly and through the table.
+ * Random WebAssembly modules from a seed, as text: interactions of control flow and locals in WebAssembly 2.0. In: a
+ * seed. Out: a module with a memory, globals, a table and functions `f0` … that call earlier ones, directly and through
+ * the table.
  *
- * Every run ends: loops and calls draw on a global of fuel and trap when it is used up. NaNs never become observable as bits,
- * because the specification leaves their bits open: a float is stored or reinterpreted only after a test for NaN.
+ * Every run terminates: loops and calls decrement a global and trap at zero. NaN bits are never observable, because the
+ * specification does not determine them: a float is stored or reinterpreted only after a test for NaN.
  */
 
 type Type = "i32" | "i64" | "f32" | "f64";
@@ -91,7 +92,7 @@ export class RandomModule {
     return Array.from({ length: this.#below(most + 1) }, () => this.#pick(TYPES));
   }
 
-  /** Signature of function `k`, once the text exists. */
+  /** The signature of function `k`; valid after text(). */
   signature(k: number): Signature {
     return this.#signatures[k];
   }
@@ -134,7 +135,7 @@ export class RandomModule {
     return `  (func $f${k} (export "f${k}") ${params} ${results} ${locals} ${this.#burn()} ${body})`;
   }
 
-  /** Takes one unit of fuel, or traps. */
+  /** Consumes one unit of fuel, or traps. */
   #burn(): string {
     return "(global.set $fuel (i32.sub (global.get $fuel) (i32.const 1))) " +
       "(if (i32.lt_s (global.get $fuel) (i32.const 0)) (then unreachable))";
@@ -225,7 +226,7 @@ export class RandomModule {
     }
   }
 
-  /** A block or loop with parameters and results; results end in locals or are dropped. */
+  /** A block or loop with parameters and results; results go to locals or are dropped. */
   #block(kind: "block" | "loop", labels: readonly Label[], depth: number): string {
     const params = this.#below(3) === 0 ? this.#types(2) : [];
     const results = this.#below(3) === 0 ? this.#types(2) : [];
@@ -241,7 +242,7 @@ export class RandomModule {
     return `${before} (${kind} ${head} ${takes} ${fuel} ${body}) ${after}`;
   }
 
-  /** Pops a value: into a local of its type, or nowhere. */
+  /** Pops a value to a local of its type, or drops it. */
   #take(type: Type): string {
     const fitting = this.#locals.flatMap((local, k) => local === type ? [k] : []);
     return fitting.length > 0 && this.#below(3) > 0 ? `(local.set ${this.#pick(fitting)})` : "(drop)";
@@ -259,7 +260,7 @@ export class RandomModule {
     return `(${type}.${op} ${this.#expression(type, labels, depth + 1)} ${this.#expression(type, labels, depth + 1)})`;
   }
 
-  /** An address that is nearly always in bounds. */
+  /** An address, usually in bounds. */
   #address(labels: readonly Label[], depth: number): string {
     if (this.#below(20) === 0) return this.#expression("i32", labels, depth + 1);
     return `(i32.and ${this.#expression("i32", labels, depth + 1)} (i32.const ${
@@ -287,7 +288,8 @@ export class RandomModule {
     if (fitting.length === 0) return `(${type}.const 1)`;
     const local = this.#pick(fitting);
     const set = `(local.set ${local} ${this.#expression(type, labels, depth + 1)})`;
-    return `${set} (select (local.get ${local}) (${type}.const 0) (${type}.eq (local.get ${local}) (local.get ${local})))`;
+    const get = `(local.get ${local})`;
+    return `${set} (select ${get} (${type}.const 0) (${type}.eq ${get} ${get}))`;
   }
 
   #bulk(labels: readonly Label[], depth: number): string {
@@ -382,7 +384,7 @@ export class RandomModule {
     const isInt = type[0] === "i";
     switch (this.#below(8)) {
       case 0:
-        // The sign of a NaN is open too, so signs are copied from what cannot be one.
+        // The sign of a NaN is undetermined, too, so signs are copied from values that are never NaN.
         if (!isInt && this.#below(4) === 0) {
           return `(${type}.copysign ${operand(type)} (${type}.convert_i64_s ${operand("i64")}))`;
         }

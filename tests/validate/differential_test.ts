@@ -1,6 +1,6 @@
 /**
- * Validity against the host's own `WebAssembly.validate`: every module of the suite, and modules of the suite with a few
- * bytes changed by a seeded generator. Only where the host has limits of its own may the answers differ.
+ * Validity against the host's `WebAssembly.validate`: every module of the suite, and mutants with a few bytes changed
+ * by a seeded generator. Answers may differ only where the host has its own limits.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { validateModule } from "../../engine/validate/module.ts";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts } from "../support/testsuite.ts";
 
 const MUTANTS = 30_000;
-/** What the host says when a limit of its own is in the way. */
+/** The host's messages for its own limits. */
 const HOST_LIMIT = /implementation limit|mix of legacy and new exception/;
 
 interface Sample {
@@ -36,7 +36,7 @@ function samplesOf(path: string): Sample[] {
   return samples;
 }
 
-/** Our verdict: undefined for valid, else the error's text. Anything but a WaftError is a crash and escapes. */
+/** Our verdict: undefined if valid, else the error's text. Errors other than WaftError are crashes and propagate. */
 function verdict(bytes: Uint8Array): string | undefined {
   try {
     validateModule(decodeModule(bytes), featureSet());
@@ -54,7 +54,7 @@ function difference(bytes: Uint8Array<ArrayBuffer>): string | undefined {
   if (isValid) return ours;
   try {
     new WebAssembly.Module(bytes);
-    return "accepted by us, not by the host";
+    return "accepted by waft, not by the host";
   } catch (error) {
     return HOST_LIMIT.test(String(error)) ? undefined : String(error);
   }
@@ -69,7 +69,10 @@ function generator(seed: number): (below: number) => number {
   };
 }
 
-/** Changes one to three bytes after the header: to another value, by a bit, by a little, or to another byte of the module. */
+/**
+ * Changes one to three bytes after the header: to a random value, by one bit, by a small difference, or to another
+ * byte.
+ */
 function mutate(bytes: Uint8Array<ArrayBuffer>, random: (below: number) => number): Uint8Array<ArrayBuffer> {
   const mutant = bytes.slice();
   for (let changes = 1 + random(3); changes > 0; changes--) {
@@ -81,7 +84,7 @@ function mutate(bytes: Uint8Array<ArrayBuffer>, random: (below: number) => numbe
 }
 
 Deno.test({
-  name: `validity agrees with the host's, for the suite's modules and ${MUTANTS} mutants of them${NEEDS_TESTSUITE}`,
+  name: `validity agrees with the host's for the suite's modules and ${MUTANTS} mutants${NEEDS_TESTSUITE}`,
   ignore: !HAS_TESTSUITE,
   fn() {
     const samples = suiteScripts().flatMap(samplesOf);

@@ -1,6 +1,7 @@
 /**
- * Feature switches over whole modules, from text: each module below uses exactly the features listed; with all on it
- * validates and says so; with any one of them off it is rejected by that feature's name, at the offset of its first use.
+ * Feature switches over whole modules, from text: each module below uses exactly the listed features; with all features
+ * on it validates and reports them; with any one of them off it is rejected by that feature's name, at the offset of
+ * its first use.
  */
 import assert from "node:assert/strict";
 import { UnsupportedError } from "../../engine/errors.ts";
@@ -14,7 +15,7 @@ const EXTENDED = "extended-const-expressions";
 const REFS = "reference-types";
 const TYPED = "typed-function-references";
 
-/** Fields of a module, and what they need. */
+/** Module fields and the features that they need. */
 const MODULES: readonly [string, readonly FeatureName[]][] = [
   [`(func (param i32) (result i32) (local f64) (i32.add (local.get 0) (i32.const 1)))`, []],
   [
@@ -106,7 +107,7 @@ Deno.test("every feature has a module that needs it alone", () => {
   }
 });
 
-/** A feature's offset is that of its first use wherever it is; the byte there tells. */
+/** The bytes at the first use of a feature. */
 const FIRST_BYTES: readonly [string, FeatureName, number[]][] = [
   [`(type (func)) (type (func (result i32 i32))) (type (struct))`, "multi-value", [0x60, 0, 2]],
   [`(type (func)) (type (func (result i32 i32))) (type (struct))`, "gc", [0x5f, 0]],
@@ -123,7 +124,7 @@ const FIRST_BYTES: readonly [string, FeatureName, number[]][] = [
 ];
 
 for (const [fields, name, bytes] of FIRST_BYTES) {
-  Deno.test(`${fields}: the first use of ${name} is found`, () => {
+  Deno.test(`${fields}: usedFeatures reports the first use of ${name}`, () => {
     const module = parseModule(`(module ${fields})`);
     const offset = validateModule(module, featureSet()).usedFeatures.get(name)!;
     assert.deepEqual([...module.bytes.subarray(offset, offset + bytes.length)], bytes);

@@ -1,6 +1,7 @@
 /**
- * Vectors where functions, instances and the host meet: more of them than registers, several results, tail calls, indirect calls, globals,
- * locals that live across calls. JavaScript has no vectors: what would show it one is refused.
+ * Vectors at the boundaries of functions, instances and the host: more of them than registers, several results, tail
+ * calls, indirect calls, globals, locals that live across calls. JavaScript cannot represent vectors, so exposing one
+ * is refused.
  */
 import { deepEqual, throws } from "node:assert/strict";
 import { NewEngine } from "../../engine/engine.ts";

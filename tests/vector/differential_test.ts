@@ -1,6 +1,6 @@
 /**
- * Every strict vector instruction, in all its forms, against V8 on random operands: with AVX2, with AVX, and with SSE4.1 alone; with guard
- * pages and explicit bounds. NaNs that arithmetic makes may differ; everything else may not.
+ * Every strict vector instruction, in all its forms, against V8 on random operands: with AVX2, with AVX, and with
+ * SSE4.1 only; with guard pages and explicit bounds. Results are identical except for NaNs from arithmetic.
  */
 import { equal, ok } from "node:assert/strict";
 import process from "node:process";
@@ -12,8 +12,8 @@ import { randomNumbers, randomVector } from "./random_vectors.ts";
 import { maskCases, vectorCases, vectorModule } from "./vector_cases.ts";
 
 /**
- * Emulated, one form is left out: qemu 10.0 takes BSL whose last operand is MOVI's all ones for all ones, whoever wrote the code
- * (two such instructions after each other show it; qemu 7.2 has them right).
+ * Left out under emulation: qemu 10.0 evaluates BSL to all ones if its last operand is MOVI's all ones, in any code
+ * (two such instructions in sequence reproduce it; qemu 7.2 is correct).
  */
 const EMULATOR_IS_WRONG = "v128.bitselect constant second";
 const CASES = [...vectorCases(), ...maskCases()]
@@ -22,7 +22,7 @@ const TEXT = vectorModule(CASES);
 const BYTES = encodeModule(parseModule(TEXT));
 /** Rounds of operands per case. */
 const ROUNDS = 8;
-/** Not aligned to 16, so that memory operands are not either. */
+/** Deliberately not aligned to 16, nor are memory operands then. */
 const ADDRESS = 1029;
 const REGION = 128;
 
@@ -53,7 +53,7 @@ function isNan(bytes: Uint8Array, at: number, width: number): boolean {
   return Number.isNaN(width === 4 ? view.getFloat32(0, true) : view.getFloat64(0, true));
 }
 
-/** Are the regions alike, but for NaNs in lanes of `nanWidth` bytes at 64? */
+/** Whether the regions are equal except for NaNs in lanes of `nanWidth` bytes at 64. */
 function alike(expected: Uint8Array, actual: Uint8Array, nanWidth: number): boolean {
   for (let k = 0; k < REGION; k++) {
     if (expected[k] === actual[k]) continue;
@@ -92,13 +92,13 @@ function compareSides(bounds: "guard" | "explicit"): void {
   ok(compared > 10_000);
 }
 
-Deno.test("vector instructions with all that the processor has", () => compareSides("guard"));
+Deno.test("vector instructions with all features of the processor agree with V8", () => compareSides("guard"));
 
-Deno.test("vector instructions with AVX but not AVX2", () =>
+Deno.test("vector instructions with AVX but not AVX2 agree with V8", () =>
   hidingFeatures(["avx2", "fma"], () => compareSides("guard")));
 
-Deno.test("vector instructions with SSE4.1 only", () => {
+Deno.test("vector instructions with SSE4.1 only agree with V8", () => {
   hidingFeatures(["avx", "avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt", "sse4.2"], () => compareSides("guard"));
 });
 
-Deno.test("vector instructions with explicit bounds", () => compareSides("explicit"));
+Deno.test("vector instructions with explicit bounds agree with V8", () => compareSides("explicit"));

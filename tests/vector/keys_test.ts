@@ -1,5 +1,6 @@
 /**
- * The optimization keys of vectors: each applies to a loop made for it, counts that, and changes the code; results stay the same.
+ * The optimization keys of vectors: each applies to a suitable loop, is counted, and changes the code but not the
+ * results.
  */
 import { equal, notDeepEqual, ok } from "node:assert/strict";
 import { X64 } from "../../engine/backend_x64/target.ts";
@@ -9,7 +10,7 @@ import { featureSet } from "../../engine/features.ts";
 import { type OptimizationName, optimizationSet } from "../../engine/optimizations.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 
-/** Sums vectors over a loop, with two constants that every round needs. */
+/** Sums vectors over a loop with two loop-invariant constants. */
 const TEXT = `(module (memory 1) (func (export "f") (param $n i32) (result i32) (local $v v128) (local $w v128)
   (loop $l
     (local.set $v (i32x4.add (local.get $v) (v128.and (i32x4.splat (local.get $n)) (v128.const i32x4 7 3 5 9))))
@@ -24,7 +25,7 @@ function compile(key: OptimizationName, on: boolean) {
     features: featureSet(),
     optimizations: optimizationSet({ [key]: on }),
     explicitBounds: false,
-    cpu: new Set(["avx", "avx2"]), // sinking needs the form with three operands
+    cpu: new Set(["avx", "avx2"]), // sinking requires the three-operand form
     verify: true,
   });
 }

@@ -1,7 +1,7 @@
 /**
- * Random programs over vectors (random_program.ts) on V8 and on waft, with the optimizations as they are and all off, with all that the
- * processor has and with SSE4.1 only. Memory must end up the same to the last bit. `FUZZ_VECTORS=N` runs N programs, and
- * `FUZZ_SEED=S` begins with seed S.
+ * Random programs over vectors (random_program.ts) on V8 and on waft, with default optimizations and with none, with
+ * all features of the processor and with SSE4.1 only. Final memory must be bit-identical. `FUZZ_VECTORS=N` runs N
+ * programs, `FUZZ_SEED=S` starts with seed S.
  */
 import { equal } from "node:assert/strict";
 import process from "node:process";
@@ -40,10 +40,10 @@ function compareProgram(seed: number): void {
   const bytes = textToBinary(randomProgram(seed)) as Uint8Array<ArrayBuffer>;
   const v8 = new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports as unknown as Instance;
   const expected = finalMemory(v8, seed);
-  const check = (how: string, options: Parameters<typeof NewEngine>[0]) => {
+  const check = (mode: string, options: Parameters<typeof NewEngine>[0]) => {
     const { exports } = NewEngine(options).compile(bytes).instantiate();
     const actual = finalMemory(exports as unknown as Instance, seed);
-    for (let k = 0; k < REGION; k++) equal(actual[k], expected[k], `seed ${seed}, ${how}: byte ${k} of memory`);
+    for (let k = 0; k < REGION; k++) equal(actual[k], expected[k], `seed ${seed}, ${mode}: byte ${k} of memory`);
   };
   const verify = seed % 4 === 0;
   check("optimized", { verify });
@@ -55,11 +55,11 @@ function compareProgram(seed: number): void {
   }
 }
 
-/** Seeds that have failed. */
+/** Seeds that failed in the past. */
 const FAILED = [41274, 42492];
 
-Deno.test("random programs that once failed", () => FAILED.forEach(compareProgram));
+Deno.test("programs of past failures leave the same memory as on V8", () => FAILED.forEach(compareProgram));
 
-Deno.test("random programs over vectors leave the memory that V8 leaves", () => {
+Deno.test("random programs over vectors leave the same memory as on V8", () => {
   for (let seed = FIRST; seed < FIRST + COUNT; seed++) compareProgram(seed);
 });

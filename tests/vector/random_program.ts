@@ -1,7 +1,8 @@
 /**
- * Random programs over vectors, in the text format: expressions of all strict instructions over locals, memory, globals and repeated
- * constants, inside loops, branches with values, and calls with more vectors than registers. In: a seed. Out: a module whose `run(p)`
- * reads and writes the 512 bytes at p. Arithmetic's NaNs are masked at once, so that all engines must agree on every bit.
+ * Random programs over vectors, in the text format: expressions of all strict instructions over locals, memory, globals
+ * and repeated constants, inside loops, branches with values, and calls with more vectors than registers. In: a seed.
+ * Out: a module whose `run(p)` reads and writes the 512 bytes at p. NaNs from arithmetic are masked at once, so that
+ * all engines must agree on every bit.
  */
 import { SIMD_ROWS } from "../../engine/wasm/opcodes_simd.ts";
 import { randomNumbers, randomVector } from "./random_vectors.ts";
@@ -37,7 +38,7 @@ class Program {
   #label = 0;
   #counters = 0;
   #fuel = 0;
-  /** May functions be called here? */
+  /** Whether the current function may call others. */
   #calls = false;
 
   constructor(seed: number) {
@@ -211,7 +212,7 @@ class Program {
     }.eq (local.get ${saved}) (local.get ${saved}))))`;
   }
 
-  /** Lanes of a shuffle: often of a kind that has an instruction. */
+  /** Lanes of a shuffle, often of a shape with a dedicated instruction. */
   #lanes(): number[] {
     const width = this.#pick([1, 2, 4, 8]);
     const sources = Array.from({ length: 16 / width }, () => this.#below(32 / width));

@@ -1,5 +1,5 @@
 /**
- * Operands for tests of vector instructions: deterministic random vectors, many of whose lanes are values at which instructions differ
+ * Operands for tests of vector instructions: deterministic random vectors, many of whose lanes are edge values
  * (extremes, signed zeros, infinities, NaNs, bounds of conversions).
  */
 

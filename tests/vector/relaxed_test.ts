@@ -1,6 +1,6 @@
 /**
- * Relaxed vector instructions give one result on every processor: that of the strict instruction, or, where there is none, of the first
- * alternative that the specification lists: products rounded before they are added, signed bytes, saturated sums.
+ * Relaxed vector instructions have one result on every processor: that of the strict instruction or, where there is
+ * none, the first alternative in the specification: products rounded before addition, signed bytes, saturated sums.
  */
 import { deepEqual, equal } from "node:assert/strict";
 import { NewEngine } from "../../engine/engine.ts";
@@ -68,8 +68,8 @@ function checkAll(): void {
   }
 }
 
-Deno.test("relaxed vector instructions give the deterministic result", checkAll);
+Deno.test("relaxed vector instructions have the deterministic result", checkAll);
 
-Deno.test("relaxed vector instructions give it with SSE4.1 only", () => {
+Deno.test("relaxed vector instructions have the deterministic result with SSE4.1 only", () => {
   hidingFeatures(["avx", "avx2", "fma", "bmi1", "bmi2"], checkAll);
 });

@@ -1,7 +1,8 @@
 /**
- * Functions that between them use every vector instruction in every way that selection distinguishes: operands in registers, from memory,
- * as constants on either side, the same twice, all lanes, all kinds of shuffles. Each takes an address p: operands are at p, p + 16 and
- * p + 32; it writes its result at p + 64, and, to show that operands survive, copies of them behind it.
+ * Functions that cover every vector instruction in all forms that selection distinguishes: operands in registers, from
+ * memory, as constants on either side, the same operand twice, all lanes, all kinds of shuffles. Each takes an address
+ * p: operands are at p, p + 16 and p + 32; the result goes to p + 64, followed by copies of the operands, to show that
+ * they are preserved.
  */
 import { SIMD_ROWS } from "../../engine/wasm/opcodes_simd.ts";
 import { randomNumbers, randomVector } from "./random_vectors.ts";
@@ -11,7 +12,7 @@ export interface VectorCase {
   name: string;
   /** The function's body in the text format. */
   body: string;
-  /** Lanes of the result at p + 64 that may be different NaNs: 0 none, else their width in bytes. */
+  /** Lanes of the result at p + 64 that may be differing NaNs: 0 for none, else their width in bytes. */
   nanWidth: number;
 }
 
@@ -56,7 +57,7 @@ const MASKS = [
 const ARITHMETIC =
   /^(f\d+x\d)\.(add|sub|mul|div|sqrt|ceil|floor|trunc|nearest|min|max|demote_f64x2_zero|promote_low_f32x4)$/;
 
-/** Shuffles that single instructions do, and some that none does. */
+/** Shuffles with a single-instruction form, and some without. */
 const SHUFFLES: number[][] = [
   ...[1, 2, 4, 8].flatMap((width) =>
     [0, 8].flatMap((high) =>
@@ -138,7 +139,7 @@ export function vectorCases(): VectorCase[] {
           add(op, store(`(${op} ${A} ${B})`));
           add(`${op} kept`, `${LOCALS} ${SET} ${store(`(${op} (local.get $a) (local.get $b))`)} ${COPY}`);
           add(`${op} kept exchanged`, `${LOCALS} ${SET} ${store(`(${op} (local.get $b) (local.get $a))`)} ${COPY}`);
-          // Two loads, which the optimizer finds to be one.
+          // Two loads that the optimizer merges.
           add(`${op} alike`, store(`(${op} ${A} ${A})`));
           add(`${op} same`, `${LOCALS} ${SET} ${store(`(${op} (local.get $a) (local.get $a))`)} ${COPY}`);
           add(
@@ -185,7 +186,7 @@ const INVERSES = [
   ...["i64x2.ne", "i64x2.ge_s", "i64x2.le_s"],
 ];
 
-/** Masks whose inverse is what the hardware computes, in the instructions that can use it. */
+/** Masks whose inverse the hardware computes, in the instructions that can use it. */
 export function maskCases(): VectorCase[] {
   const masks = [...INVERSES.map((name) => `(${name} ${B} ${C})`), `(v128.not ${B})`];
   return masks.flatMap((mask) =>

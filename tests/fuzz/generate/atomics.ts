@@ -1,7 +1,8 @@
 /**
- * Atomic instructions: loads, stores, read-modify-write, waiting and notifying. In: the state of a body. Out: instructions.
+ * Atomic instructions: loads, stores, read-modify-write, waiting and notifying. In: the state of a body. Out:
+ * instructions.
  *
- * One thread runs, so a wait is told another value than there is, or has no time.
+ * Only one thread runs, so every wait has a timeout of at most a microsecond.
  */
 import type { AccessOp } from "../numeric_rows.ts";
 import type { Body } from "./body.ts";
@@ -9,7 +10,7 @@ import { expression } from "./expressions.ts";
 import { OP } from "./opcodes.ts";
 import { consume } from "./statements.ts";
 
-/** The widths in the order in which every group of atomic instructions has them. */
+/** The widths in the order in which each group of atomic instructions lists them. */
 const WIDTHS: readonly Omit<AccessOp, "code">[] = [
   { type: "i32", align: 2 },
   { type: "i64", align: 3 },
@@ -25,7 +26,7 @@ const STORE = 0xfe17;
 const MODIFY = [0xfe1e, 0xfe25, 0xfe2c, 0xfe33, 0xfe3a, 0xfe41];
 const EXCHANGE = 0xfe48;
 
-/** An address that is mostly aligned, and its offset. */
+/** An address, usually aligned; returns its offset immediate. */
 function place(b: Body, depth: number, align: number, memory: number): number {
   const type = b.addressType(memory);
   expression(b, type, depth - 1);
@@ -48,7 +49,7 @@ export function atomicValue(b: Body, type: "i32" | "i64", depth: number): void {
     expression(b, type, depth - 1);
     code = random.pick(MODIFY);
   } else if (kind === "exchange") {
-    // What is expected is often what is there: zero, or the same place read before.
+    // The expected value often equals the actual one: zero, or an earlier read of the same location.
     if (random.chance(50)) b.constant(type, 0);
     else expression(b, type, depth - 1);
     expression(b, type, depth - 1);

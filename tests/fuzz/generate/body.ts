@@ -1,10 +1,10 @@
 /**
- * The state of a body while it is generated: bytes so far, locals, labels, what is left of the budget, what running it may cost.
- * In: a plan and a function of it. Out: the code entry.
+ * The state of a body during generation: bytes so far, locals, labels, remaining budget, estimated run-time cost. In: a
+ * plan and a function of it. Out: the code entry.
  *
- * Every run ends: a loop has a counter that nothing else writes, direct calls go to functions that are finished (so their cost is
- * known) or recurse on a falling argument, indirect calls reach only functions that make none themselves. NaN bits stay
- * invisible: whatever stores, reinterprets or takes the sign of a computed float makes a NaN canonical first.
+ * Every run terminates: loop counters have no other writers, direct calls go to finished functions (whose cost is
+ * known) or recurse on a decreasing argument, and indirect calls reach only functions without indirect calls. NaN bits
+ * stay invisible: code that stores, reinterprets or takes the sign of a computed float first canonicalizes NaNs.
  */
 import { Bytes } from "../module_bytes.ts";
 import type { Random } from "../random.ts";
@@ -13,9 +13,9 @@ import { OP } from "./opcodes.ts";
 import { MARKED, type ModulePlan, type PlannedFunction, type PlannedMemory } from "./plan.ts";
 
 export interface Label {
-  /** What a branch to it carries; undefined when branching there is not allowed. */
+  /** The types of a branch's operands; undefined if branching there is not allowed. */
   readonly types: readonly TypeName[] | undefined;
-  /** A legacy handler, which rethrow may name. */
+  /** A legacy handler, a valid target of rethrow. */
   readonly handler?: boolean;
 }
 
@@ -37,12 +37,12 @@ export class Body {
   readonly scratch: Partial<Record<string, number>> = {};
   readonly counters: number[] = [];
   readonly marked = new Map<string, number>();
-  /** Whether this body tells what it executes. */
+  /** Whether this body marks executed features. */
   readonly telling: boolean;
   budget: number;
   weight = 1;
   cost = 0;
-  /** Grows with everything that must not be repeated elsewhere: writes, labels. */
+  /** Grows with everything that must not be duplicated: writes, labels. */
   impure = 0;
   selfCalls = 0;
 
@@ -82,7 +82,7 @@ export class Body {
     return this.plan.features.has(feature);
   }
 
-  /** Whether there are typed references to functions. */
+  /** Whether the module has typed function references. */
   get typed(): boolean {
     return this.plan.definitions.length > 0;
   }
@@ -103,7 +103,7 @@ export class Body {
     return this.locals.length - 1;
   }
 
-  /** Locals whose value is one of `type`; scratch ones left out. */
+  /** Locals whose values match `type`, except scratch locals. */
   readable(type: TypeName): number[] {
     const scratch = this.scratch[type];
     const found: number[] = [];
@@ -113,7 +113,7 @@ export class Body {
     return found;
   }
 
-  /** Locals that may be given a value of `type`. */
+  /** Writable locals that accept a value of `type`. */
   settable(type: TypeName): number[] {
     const found: number[] = [];
     for (let i = 0; i < this.locals.length; i++) {
@@ -126,14 +126,14 @@ export class Body {
     this.out.byte(OP.localGet).u32(local);
   }
 
-  // ---- accounts -----------------------------------------------------------------------------------------------------
+  // ---- budget -------------------------------------------------------------------------------------------------------
 
   step(): void {
     this.budget--;
     this.cost += this.weight;
   }
 
-  /** Tells, at most three times in a body, that an instruction of `feature` is reached. */
+  /** Marks `feature` as executed, at most three times per body. */
   mark(feature: (typeof MARKED)[number]): void {
     const before = this.marked.get(feature) ?? 0;
     if (!this.telling || before === 3) return;
@@ -146,7 +146,7 @@ export class Body {
 
   // ---- instructions -------------------------------------------------------------------------------------------------
 
-  /** An opcode; 0xfb00 … 0xfcff and 0xfe00 … behind a prefix, vectors from 0xfd000 on. */
+  /** Writes an opcode: 0xfb00 … 0xfcff and 0xfe00 … have a prefix byte, vectors start at 0xfd000. */
   opcode(code: number): this {
     if (code >= 0xfd000) this.out.byte(0xfd).u32(code - 0xfd000);
     else if (code >= 0xfb00) this.out.byte(code >> 8).u32(code & 255);
@@ -192,7 +192,7 @@ export class Body {
     return this.plan.memories[memory]!.is64 ? "i64" : "i32";
   }
 
-  /** A memory, mostly the first; undefined when there is none. */
+  /** A memory, usually the first; undefined if there is none. */
   memory(fits: (memory: PlannedMemory) => boolean = () => true): number | undefined {
     let found = this.plan.memories.flatMap((m, i) => fits(m) ? [i] : []);
     const filled = found.filter((i) => this.plan.memories[i]!.min > 0);
@@ -200,7 +200,7 @@ export class Body {
     return found.length === 0 ? undefined : this.random.pick(found);
   }
 
-  /** The opcode and immediates of a load or store. */
+  /** Writes the opcode and immediates of a load or store. */
   access(code: number, align: number, offset: number | bigint, memory: number, exact = false): void {
     this.opcode(code);
     const log = exact || this.random.chance(85) ? align : this.random.below(align + 1);
@@ -210,7 +210,7 @@ export class Body {
     this.markMemory(memory);
   }
 
-  /** What an instruction on `memory` shows to be used; written behind the instruction. */
+  /** Marks the features that an instruction on `memory` uses; called after the instruction. */
   markMemory(memory: number): void {
     if (this.plan.memories[memory]!.is64) this.mark("memory64");
     if (memory > 0) this.mark("multi-memory");
@@ -218,7 +218,7 @@ export class Body {
 
   // ---- labels -------------------------------------------------------------------------------------------------------
 
-  /** Depths of the labels that may be branched to. */
+  /** Depths of the valid branch targets. */
   branchTargets(): number[] {
     const depths: number[] = [];
     this.labels.forEach((label, i) => {
@@ -227,7 +227,7 @@ export class Body {
     return depths;
   }
 
-  /** Depths of the labels that `types` may be carried to. */
+  /** Depths of the branch targets that accept `types`. */
   targetsOf(types: readonly TypeName[]): number[] {
     return this.branchTargets().filter((depth) => this.allMatch(types, this.labelTypes(depth)));
   }
@@ -242,12 +242,12 @@ export class Body {
     else this.out.s32(this.plan.typeIndex({ params, results }));
   }
 
-  /** A type for a local: one with a default. */
+  /** A type for a local, with a default value. */
   anyType(): TypeName {
     return this.random.pick(this.plan.types);
   }
 
-  /** Whether a local of this type has a value from the start. */
+  /** Whether locals of this type have a default value. */
   static hasDefault(type: TypeName): boolean {
     return !isReference(type) || isNullable(type);
   }

@@ -1,7 +1,8 @@
 /**
- * Calls of every kind: direct, through tables, by reference, and the same in tail position. In: the state of a body. Out: instructions.
+ * Calls of every kind: direct, through tables, by reference, and the same in tail position. In: the state of a body.
+ * Out: instructions.
  *
- * Only functions that are not tabled call through tables and references, and only tabled ones can be reached that way.
+ * Only functions outside tables call through tables and references, and only functions in tables are callable that way.
  */
 import { refType, type Signature, type TypeName } from "../value_types.ts";
 import type { Body } from "./body.ts";
@@ -12,8 +13,8 @@ import { consume } from "./statements.ts";
 import { index, markTable } from "./tables.ts";
 
 /**
- * A call whose first result is one of `wanted`, the others taken off the stack; with `wanted` undefined any call, its results left.
- * Gives the results, or undefined if no call was possible.
+ * Writes a call whose first result matches `wanted` and drops its other results; with `wanted` undefined, any call,
+ * keeping its results. Returns the results, or undefined if no call was possible.
  */
 export function callAny(b: Body, depth: number, wanted: TypeName | undefined): readonly TypeName[] | undefined {
   const fits = ({ results }: Signature) =>
@@ -23,7 +24,7 @@ export function callAny(b: Body, depth: number, wanted: TypeName | undefined): r
   return results;
 }
 
-/** A call in tail position; false if none was possible. */
+/** Writes a call in tail position; returns false if none was possible. */
 export function tailCall(b: Body, depth: number): boolean {
   const fits = ({ results }: Signature) => b.allMatch(results, b.self.signature.results);
   return (callThrough(b, depth, fits, true) ?? callDirectly(b, depth, fits, true)) !== undefined;
@@ -35,7 +36,7 @@ function room(b: Body): number {
   return (COST_LIMIT - b.cost) / b.weight;
 }
 
-/** Through a table or by a reference. */
+/** Writes a call through a table or a reference. */
 function callThrough(b: Body, depth: number, fits: Fits, tail: boolean): readonly TypeName[] | undefined {
   const random = b.random;
   const { plan } = b;
@@ -58,7 +59,7 @@ function callThrough(b: Body, depth: number, fits: Fits, tail: boolean): readonl
     const targets = plan.functions.filter((f) => f.tabled && fits(f.signature));
     if (targets.length === 0 || tables.length === 0) return undefined;
     const target = random.pick(targets);
-    // A table of one function type takes calls of that type, and of no other.
+    // A table with a function type accepts only calls of that type.
     const table = random.pick(tables);
     for (const type of target.signature.params) expression(b, type, depth - 1);
     index(b, plan.tables[table]!.min, depth - 1, table);
@@ -81,7 +82,7 @@ function callDirectly(b: Body, depth: number, fits: Fits, tail: boolean): readon
   if (targets.length === 0) return undefined;
   const target = b.random.pick(targets);
   b.impure++;
-  if (target === b.self) b.selfCalls++; // before the arguments: a second call would double the work at every level
+  if (target === b.self) b.selfCalls++; // before the arguments: a second call would double the work at each level
   target.signature.params.forEach((type, i) => {
     if (target === b.self && i === 0 && falling) decreased(b);
     else expression(b, type, depth - 1);
@@ -92,13 +93,13 @@ function callDirectly(b: Body, depth: number, fits: Fits, tail: boolean): readon
   return target.signature.results;
 }
 
-/** The counter of a falling function, one less. */
+/** The decremented counter of a falling function. */
 function decreased(b: Body): void {
   b.get(0);
   b.out.byte(0x41).s32(1).byte(0x6b);
 }
 
-/** Ends a body of style "ring": goes on with a function of the ring. */
+/** Ends a body of style "ring" with a tail call of a ring function. */
 export function ringCall(b: Body): void {
   const { plan, random } = b;
   const ring: readonly PlannedFunction[] = plan.functions.filter((f) => f.style === "ring");

@@ -1,6 +1,6 @@
 /**
- * Constant expressions: values of globals, elements and offsets (specification, 3.4.17). In: a type and what may be named. Out: bytes,
- * the end included.
+ * Constant expressions: values of globals, elements and offsets (specification, 3.4.17). In: a type and the scope. Out:
+ * bytes, including the end opcode.
  */
 import type { Bytes } from "../module_bytes.ts";
 import type { Random } from "../random.ts";
@@ -23,9 +23,9 @@ export interface ConstantScope {
   readonly definitions: readonly Definition[];
   readonly shift: number;
   readonly globals: { type: TypeName; mutable: boolean }[];
-  /** Functions that may be named, and the definitions that are their types. */
+  /** Functions that ref.func may name, with the definitions of their types. */
   readonly functions: readonly { index: number; definition: number | undefined }[];
-  /** Whether arithmetic was written: the module needs extended constant expressions. */
+  /** Set if arithmetic was written: the module then uses extended constant expressions. */
   extended: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Whole bodies, sequences of statements and the structured instructions: blocks, conditionals, switches, branches away. In: the state
- * of a body and how deep it may nest. Out: instructions.
+ * Whole bodies, sequences of statements and the structured instructions: blocks, conditionals, switches, branches. In:
+ * the state of a body and the maximum nesting depth. Out: instructions.
  */
 import type { Bytes } from "../module_bytes.ts";
 import { NUMERIC_OPS } from "../numeric_rows.ts";
@@ -14,7 +14,7 @@ import { OP } from "./opcodes.ts";
 import { FALL, type ModulePlan, type PlannedFunction, RING_COST, ROUNDS } from "./plan.ts";
 import { consume, statement } from "./statements.ts";
 
-/** The body of a function and an upper estimate of what running it costs. */
+/** Generates the body of a function, with an upper bound of its run-time cost. */
 export function generateBody(plan: ModulePlan, self: PlannedFunction, budget: number): { code: Bytes; cost: number } {
   const b = new Body(plan, self, budget);
   const { signature, style } = self;
@@ -26,7 +26,7 @@ export function generateBody(plan: ModulePlan, self: PlannedFunction, budget: nu
   }
   for (const feature of self.forced ?? []) forceFeature(b, feature);
   if (style === "endless") {
-    b.weight = 2000; // no loops, no calls: this runs for every frame that the stack holds
+    b.weight = 2000; // no loops, no calls: this code runs in every frame of the stack
     statement(b, 2);
     for (const type of signature.params) expression(b, type, 1);
     b.weight = 1;
@@ -47,7 +47,7 @@ export function generateBody(plan: ModulePlan, self: PlannedFunction, budget: nu
   return { code: b.entry(), cost };
 }
 
-/** Recursion ends when its first argument is not in 1 … `most`. */
+/** Ends the recursion unless the first argument is in 1 … `most`. */
 function fallGuard(b: Body, most: number): void {
   const out = b.out;
   b.get(0);
@@ -59,13 +59,13 @@ function fallGuard(b: Body, most: number): void {
   b.labels.pop();
 }
 
-/** Code after which nothing runs; sometimes dead code behind it. */
+/** Writes code after which control does not continue, sometimes followed by dead code. */
 export function leave(b: Body, depth: number): void {
   const random = b.random;
   const out = b.out;
   const labels = b.branchTargets();
   if (b.has("tail-call") && random.chance(20) && tailCall(b, depth - 2)) {
-    // nothing follows
+    // control does not continue
   } else if (b.plan.tags.length > 0 && random.chance(25)) throwAny(b, depth - 2);
   else if (labels.length === 0 || random.chance(4)) {
     if (random.chance(10)) out.byte(OP.unreachable);
@@ -121,7 +121,7 @@ export function block(b: Body, results: readonly TypeName[], depth: number): voi
   b.out.byte(OP.end);
 }
 
-/** A block with parameters and any results, which go to locals. */
+/** A block with parameters and results; the results go to locals. */
 export function multiValueBlock(b: Body, depth: number): void {
   if (!b.has("multi-value")) return block(b, [], depth);
   const random = b.random;
@@ -148,7 +148,7 @@ export function multiValueBlock(b: Body, depth: number): void {
   consume(b, results);
 }
 
-/** Nested blocks with a br_table inside: what compilers make of a switch. */
+/** Nested blocks with a br_table inside, as compilers translate a switch. */
 export function switchOver(b: Body, depth: number): void {
   const random = b.random;
   const out = b.out;
@@ -173,7 +173,7 @@ export function switchOver(b: Body, depth: number): void {
   b.labels.pop();
 }
 
-/** Statements, then `results` on the stack; or statements and a branch away. */
+/** Statements, then `results` on the stack; or statements and a branch. */
 export function sequence(b: Body, results: readonly TypeName[], depth: number): void {
   const count = b.random.below(depth + 2);
   for (let i = 0; i < count && b.budget > 0; i++) statement(b, depth);

@@ -1,8 +1,9 @@
 /**
- * Random type definitions: function types, structures and arrays, in recursive groups, some below others. In: features. Out: the
- * definitions that all modules of a case share, and their bytes.
+ * Random type definitions: function types, structures and arrays in recursion groups, some with supertypes. In:
+ * features. Out: the definitions that all modules of a case share, and their bytes.
  *
- * A reference that may not be null leads to an earlier definition only, so a value of every type can be made in finitely many steps.
+ * A non-nullable reference refers only to an earlier definition, so a value of every type can be constructed in
+ * finitely many steps.
  */
 import { Bytes } from "../module_bytes.ts";
 import type { Random } from "../random.ts";
@@ -21,7 +22,7 @@ export function generateDefinitions(random: Random, features: ReadonlySet<string
   for (let groupEnd = 0; list.length < count; group++) {
     const first = list.length;
     groupEnd = gc ? Math.min(count, first + random.pick([1, 1, 1, 2, 3])) : first + 1;
-    // What the members of a group are is known before what they hold, since they may hold each other.
+    // The kinds of a group's members are determined before their contents, since members may refer to each other.
     const kinds: Definition["kind"][] = [];
     for (let i = first; i < groupEnd; i++) {
       if (!gc) kinds.push("func");
@@ -63,7 +64,7 @@ export function generateDefinitions(random: Random, features: ReadonlySet<string
   return list;
 }
 
-/** One entry of the type section for every group, when the first definition has type index `shift`. */
+/** One entry of the type section for every group; the first definition has type index `shift`. */
 export function writeDefinitions(definitions: readonly Definition[], shift: number, gc: boolean): Bytes[] {
   const entries: Bytes[] = [];
   for (let at = 0; at < definitions.length;) {

@@ -1,7 +1,7 @@
 /**
  * Throwing and catching, with try_table or with the legacy instructions. In: the state of a body. Out: instructions.
  *
- * Handlers are the labels of blocks around the try_table, so their code is generated where it stands.
+ * Handlers are the labels of blocks around the try_table, so their code is generated inline.
  */
 import { isReference, type TypeName } from "../value_types.ts";
 import type { Body } from "./body.ts";
@@ -15,7 +15,7 @@ function marked(b: Body): void {
   if (b.plan.legacy) b.mark("legacy-exceptions");
 }
 
-/** Code that throws; nothing behind it runs. */
+/** Writes code that throws; control does not continue. */
 export function throwAny(b: Body, depth: number): void {
   const random = b.random;
   const handlers = b.labels.flatMap((l, i) => l.handler === true ? [b.labels.length - 1 - i] : []);
@@ -35,7 +35,7 @@ export function throwAny(b: Body, depth: number): void {
   b.out.byte(OP.throw).u32(tag);
 }
 
-/** A throw under a condition, or something that catches. */
+/** Writes a conditional throw, or a construct that catches. */
 export function exceptionStatement(b: Body, depth: number): void {
   if (depth > 0 && b.budget > 0 && b.random.chance(65)) return tryExpression(b, [], depth);
   b.impure++;
@@ -47,7 +47,7 @@ export function exceptionStatement(b: Body, depth: number): void {
   b.out.byte(OP.end);
 }
 
-/** Code that leaves `results` and catches some of what is thrown in it. */
+/** Writes code that leaves `results` and catches some of the exceptions thrown in it. */
 export function tryExpression(b: Body, results: readonly TypeName[], depth: number): void {
   b.impure++;
   if (b.plan.legacy) legacyTry(b, results, depth);
@@ -79,10 +79,10 @@ function tryTable(b: Body, results: readonly TypeName[], depth: number): void {
   for (let i = own.length - 1; i >= 0; i--) {
     out.byte(OP.block);
     b.blockType([], own[i]!.types);
-    // Nothing but a catch clause has a reference that is no null.
+    // Only a catch clause can supply a non-null exception reference.
     b.labels.push({ types: own[i]!.types.includes("(ref exn)") ? undefined : own[i]!.types });
   }
-  // Others lead to labels that are there anyway.
+  // Additional clauses target existing labels.
   const clauses = own.map((clause, i) => ({ clause, label: i }));
   for (let n = random.below(3); n > 0; n--) {
     const clause = randomClause(b);
@@ -115,7 +115,7 @@ function tryTable(b: Body, results: readonly TypeName[], depth: number): void {
   b.labels.pop();
 }
 
-/** Behind the results of a try's body: a throw under a condition, the results first put away. */
+/** After the results of a try's body: a conditional throw, with the results saved to locals. */
 function exceptionTail(b: Body, results: readonly TypeName[], depth: number): void {
   const types = results.filter((type) => !isReference(type));
   if (types.length !== results.length) return;
@@ -130,7 +130,7 @@ function exceptionTail(b: Body, results: readonly TypeName[], depth: number): vo
   for (const local of kept) b.get(local);
 }
 
-/** Takes what a handler gets off the stack; sometimes throws it again. */
+/** Consumes the operands of a handler; sometimes rethrows. */
 function caught(b: Body, types: readonly TypeName[]): void {
   const last = types.at(-1);
   if (last === "exnref" || last === "(ref exn)") {

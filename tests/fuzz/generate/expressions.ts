@@ -1,6 +1,6 @@
 /**
- * Expressions: what leaves one value of a wanted type, or of one that matches it. In: the state of a body, a type and how deep it may
- * nest. Out: instructions.
+ * Expressions: code that leaves one value of a wanted type or of a subtype. In: the state of a body, a type and the
+ * maximum nesting depth. Out: instructions.
  */
 import { LOADS } from "../numeric_rows.ts";
 import { isNullable, isReference, type TypeName } from "../value_types.ts";
@@ -141,7 +141,7 @@ export function select(b: Body, type: TypeName, depth: number): void {
   } else b.out.byte(OP.select);
 }
 
-/** Sizes, growth, null tests; false if there was nothing of the kind. */
+/** Sizes, growth, null tests; false if none applies. */
 function odd(b: Body, type: "i32" | "i64", depth: number): boolean {
   const random = b.random;
   const memory = b.memory((m) => m.is64 === (type === "i64"));
@@ -159,7 +159,7 @@ function odd(b: Body, type: "i32" | "i64", depth: number): boolean {
   return true;
 }
 
-/** A value without further expressions: a local, a global, a constant, something just made. */
+/** A value without subexpressions: a local, a global, a constant, a new object. */
 export function leaf(b: Body, type: TypeName): void {
   const random = b.random;
   if (random.chance(12)) {

@@ -1,6 +1,6 @@
 /**
- * The use of one feature that must not be missing: the first statement of a function that every run calls. In: the state of a body and
- * a feature. Out: a statement that uses it without a trap in between, mostly.
+ * Guaranteed use of one feature: the first statement of a function that every run calls. In: the state of a body and a
+ * feature. Out: a statement that uses the feature, usually without trapping first.
  */
 import { isReference, type TypeName } from "../value_types.ts";
 import { atomicStatement } from "./atomics.ts";
@@ -15,12 +15,12 @@ import { consume } from "./statements.ts";
 import { tableSizeOrGrowth } from "./tables.ts";
 import { vector } from "./vectors.ts";
 
-/** Leaves the stack as it was. */
+/** Writes the statement; it leaves the stack unchanged. */
 export function forceFeature(b: Body, feature: string): void {
   const drop = (type: TypeName) => consume(b, [type]);
   switch (feature) {
     case "simd":
-      for (let i = b.random.between(2, 8); i > 0; i--) { // there are 280 of them
+      for (let i = b.random.between(2, 8); i > 0; i--) { // several, since there are 280 vector instructions
         vector(b, 3);
         drop("v128");
       }

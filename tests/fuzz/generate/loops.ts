@@ -1,5 +1,5 @@
 /**
- * Loops, each of which ends: it counts with a local of its own. In: the state of a body. Out: instructions.
+ * Loops; each terminates because it counts with a dedicated local. In: the state of a body. Out: instructions.
  */
 import type { TypeName } from "../value_types.ts";
 import type { Body } from "./body.ts";
@@ -8,7 +8,7 @@ import { OP } from "./opcodes.ts";
 import { statement } from "./statements.ts";
 import { consume } from "./statements.ts";
 
-/** A loop that leaves `results`; its counter is a local of its own. */
+/** Writes a loop that leaves `results`, with a dedicated counter. */
 export function loop(b: Body, results: readonly TypeName[], depth: number): void {
   const random = b.random;
   const most = Math.max(1, Math.min(24, Math.floor(3000 / b.weight)));
@@ -44,7 +44,7 @@ export function advance(b: Body, { counter, wide, step }: { counter: number; wid
   b.out.byte(OP.localSet).u32(counter);
 }
 
-/** Whether the counter has not reached `last` (or, negated, whether it has): by order, or by being different. */
+/** Tests whether the counter has not reached `last` (or, negated, has reached it): by order or by inequality. */
 export function compareCounter(
   b: Body,
   { counter, wide, last, step }: { counter: number; wide: boolean; last: number; step: number },
@@ -53,13 +53,13 @@ export function compareCounter(
   const type = wide ? "i64" : "i32";
   b.get(counter);
   b.constant(type, last);
-  // The counter runs exactly through `last`, so inequality is as good as order.
+  // The counter reaches `last` exactly, so inequality is equivalent to order.
   const base = wide ? 0x51 : 0x46;
   const order = step > 0 ? (more ? 2 : 8) : (more ? 4 : 6); // lt_s, ge_s, gt_s, le_s
   b.opcode(b.random.chance(25) ? base + (more ? 1 : 0) : base + order);
 }
 
-/** Leaves at the top when the count is reached, so that anything inside may branch back. */
+/** A loop that exits at the top when the count is reached, so that nested code may branch back. */
 export function headLoop(
   b: Body,
   results: readonly TypeName[],
@@ -104,7 +104,7 @@ export function headLoop(
   b.labels.pop();
 }
 
-/** Tests at the bottom; nothing else branches back. */
+/** A loop that tests at the bottom; nothing else branches back. */
 export function tailLoop(
   b: Body,
   results: readonly TypeName[],

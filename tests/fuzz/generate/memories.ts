@@ -1,5 +1,6 @@
 /**
- * Instructions on memories: loads, stores and bulk operations at addresses of either type. In: the state of a body. Out: instructions.
+ * Instructions on memories: loads, stores and bulk operations at addresses of either type. In: the state of a body.
+ * Out: instructions.
  */
 import { LOADS, STORES } from "../numeric_rows.ts";
 import { isFloat } from "../value_types.ts";
@@ -10,7 +11,7 @@ import { OP, WIDE } from "./opcodes.ts";
 import { statement } from "./statements.ts";
 import { index } from "./tables.ts";
 
-/** An address and the static offset that goes with it. */
+/** Writes an address; returns the static offset that goes with it. */
 export function address(b: Body, depth: number, width: number, memory: number): { offset: number | bigint } {
   const random = b.random;
   const type = b.addressType(memory);
@@ -44,7 +45,7 @@ export function address(b: Body, depth: number, width: number, memory: number): 
       if (random.chance(40)) constant(random.between(0, 64)), op(0x6a);
       return { offset: random.pick([0, 0, 4, 8, 256]) };
     }
-    case 3: { // unsigned edge: address + offset must not wrap around at 2³²
+    case 3: { // unsigned boundary: address + offset must not wrap around at 2³²
       constant(random.below(64));
       return { offset: random.pick([0, 1, 65528 - 64]) };
     }
@@ -67,7 +68,7 @@ export function address(b: Body, depth: number, width: number, memory: number): 
       op(0x6a);
       return { offset: random.pick([0, 0, 4, 100]) };
     }
-    case 8: // just inside the end as it is now
+    case 8: // just inside the current end
       if (min === 0) break;
       b.out.byte(OP.memorySize).u32(memory);
       constant(16);
@@ -75,7 +76,7 @@ export function address(b: Body, depth: number, width: number, memory: number): 
       constant(width + random.below(20));
       op(0x6b);
       return { offset: random.pick([0, 0, 0, 1]) };
-    case 7: { // a sum that wraps around at 2³² or 2⁶⁴, so is no sum of more bits
+    case 7: { // a sum that wraps around at 2³² or 2⁶⁴ and so differs from a wider sum
       const part = is64
         ? random.pick([-4n, -64n, 0x7fffffffn, 0x100000000n, -0x8000000000000000n, random.i64()])
         : random.pick([-4, -64, 0x7fffffff, -0x80000000, random.i32()]);
@@ -94,7 +95,7 @@ export function address(b: Body, depth: number, width: number, memory: number): 
       op(0x6a);
       return { offset: random.pick([0, 4, 16]) };
     }
-    case 5: // far outside
+    case 5: // far out of bounds
       expression(b, type, depth - 1);
       if (is64 && random.chance(60)) {
         return {
@@ -115,7 +116,7 @@ export function store(b: Body, depth: number, memory = b.memory()!): void {
   const op = random.pick(STORES);
   const { offset } = address(b, depth, 1 << op.align, memory);
   if (isFloat(op.type)) {
-    if (random.chance(15)) { // bits of a NaN in memory survive being copied
+    if (random.chance(15)) { // copying preserves the bits of a NaN in memory
       const load = LOADS.find((l) => l.type === op.type)!;
       const other = b.memory()!;
       const from = address(b, depth, 8, other);
@@ -125,7 +126,7 @@ export function store(b: Body, depth: number, memory = b.memory()!): void {
   b.access(op.code, op.align, offset, memory);
 }
 
-/** Reads, changes and writes back one place of the memory. */
+/** Reads, modifies and writes back one location of the memory. */
 export function updateMemory(b: Body, depth: number): void {
   const random = b.random;
   const out = b.out;
@@ -147,7 +148,9 @@ export function updateMemory(b: Body, depth: number): void {
   b.access(store.code, store.align, offset, memory);
 }
 
-/** Loads and stores of all widths by one base, near to and over each other, sometimes across the end of the memory. */
+/**
+ * Loads and stores of all widths relative to one base, adjacent or overlapping, sometimes across the end of the memory.
+ */
 export function accessRun(b: Body, depth: number): void {
   const random = b.random;
   const out = b.out;

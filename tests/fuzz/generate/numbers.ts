@@ -14,7 +14,7 @@ export const OPS_BY_RESULT: Readonly<Record<string, readonly NumericOp[]>> = Obj
 /** Comparisons and tests. */
 export const CONDITIONS: readonly NumericOp[] = NUMERIC_OPS.filter((op) => op.code <= 0x66);
 
-/** Operations for updates in place. */
+/** Operations for in-place updates. */
 export const BINARY_OPS: Readonly<Record<string, readonly number[]>> = {
   i32: [0x6a, 0x6a, 0x6b, 0x6c, 0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78],
   i64: [0x7c, 0x7c, 0x7d, 0x7e, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a],
@@ -40,7 +40,7 @@ export function numeric(b: Body, op: NumericOp, depth: number): void {
   b.opcode(code);
 }
 
-/** A divisor: mostly a constant or odd, so that few divide by zero. */
+/** A divisor, usually a constant or odd, so that few divisions trap. */
 export function divisor(b: Body, type: TypeName, depth: number): void {
   const random = b.random;
   if (random.chance(60)) {
@@ -55,7 +55,7 @@ export function divisor(b: Body, type: TypeName, depth: number): void {
   }
 }
 
-/** A float whose NaN, if it is one, is the canonical one. */
+/** A float whose NaNs are canonical. */
 export function canonical(b: Body, type: TypeName, depth: number): void {
   const out = b.out;
   expression(b, type, depth);

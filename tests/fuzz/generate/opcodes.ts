@@ -1,6 +1,6 @@
 /**
- * Opcodes by name for the fuzzer's generator, besides those that come in tables. In: nothing. Out: numbers; those behind a prefix
- * are prefix × 256 + n (0xfd00 + n for vectors, which go to 275, as 0xfd000 + n).
+ * Opcodes by name for the fuzzer's generator, except those listed in tables. Opcodes with a prefix are prefix × 256 +
+ * n; vectors, whose n goes up to 275, are 0xfd000 + n.
  */
 export const OP = {
   unreachable: 0x00,
@@ -96,5 +96,5 @@ export const OP = {
   fence: 0xfe03,
 } as const;
 
-/** The distance from an i32 instruction of arithmetic (add … rotr) to the i64 one. */
+/** The distance from an i32 arithmetic instruction (add … rotr) to its i64 counterpart. */
 export const WIDE = 0x12;

@@ -1,6 +1,6 @@
 /**
- * What bodies are generated from: the plan of a module and of its functions. In: the decisions of generate_module.ts. Out: types that
- * all parts of the generator share.
+ * The plan of a module and of its functions, from which bodies are generated. In: the decisions of generate_module.ts.
+ * Out: types shared by all parts of the generator.
  */
 import type { Random } from "../random.ts";
 import type { Definition, Signature, TypeName } from "../value_types.ts";
@@ -8,18 +8,18 @@ import type { Definition, Signature, TypeName } from "../value_types.ts";
 export interface PlannedFunction {
   readonly index: number;
   readonly signature: Signature;
-  /** The definition that is its type; undefined when its type is the plain one of its signature. */
+  /** The definition of its type; undefined if the type is the plain one of its signature. */
   readonly definition: number | undefined;
-  /** May lie in a table, so makes no indirect calls. */
+  /** Whether it may be in a table; it then makes no indirect calls. */
   readonly tabled: boolean;
   /**
-   * "plain"; "falling": recurses on its first parameter; "ring": calls itself and its like in tail position with a falling first
-   * parameter; "endless": recurses until the stack is used up.
+   * "plain"; "falling": recurses on its first parameter; "ring": tail-calls ring functions with a decreasing first
+   * parameter; "endless": recurses until the stack is exhausted.
    */
   readonly style: "plain" | "falling" | "ring" | "endless";
-  /** Most steps that one call takes; undefined until the body exists. */
+  /** Maximum steps of one call; undefined until the body is generated. */
   cost: number | undefined;
-  /** Features that its body begins with, used for certain. */
+  /** Features that its body is guaranteed to use first. */
   readonly forced?: readonly string[];
 }
 
@@ -48,24 +48,24 @@ export interface ModulePlan {
   readonly memories: readonly PlannedMemory[];
   readonly tables: readonly PlannedTable[];
   readonly tags: readonly { params: readonly TypeName[] }[];
-  /** V8 takes only one form of exceptions in a module. */
+  /** V8 accepts only one form of exceptions per module. */
   readonly legacy: boolean;
   readonly dataLengths: readonly number[];
   readonly elems: readonly { type: TypeName; length: number }[];
   /** Functions that ref.func may name. */
   readonly referable: readonly number[];
-  /** A table of the functions of style "ring" that nothing writes; undefined when there are none. */
+  /** A read-only table of the functions of style "ring"; undefined if there are none. */
   readonly ringTable: number | undefined;
-  /** The global in which bits say which features' instructions were reached. */
+  /** The global whose bits record the features whose instructions were executed. */
   readonly marks: number | undefined;
-  /** Most steps of a tabled function of another module. */
+  /** Maximum steps of another module's functions in tables. */
   readonly foreignCost: number;
-  /** Types for locals, more likely ones more often. */
+  /** Types for locals; more likely ones occur several times. */
   readonly types: readonly TypeName[];
   typeIndex(signature: Signature): number;
 }
 
-/** The features that are marked, by bit of the marks. */
+/** The marked features, by bit of the marks. */
 export const MARKED = [
   "simd",
   "exception-handling",
@@ -80,10 +80,10 @@ export const MARKED = [
   "legacy-exceptions",
 ] as const;
 
-/** Most steps a function may take. */
+/** Maximum steps of a function. */
 export const COST_LIMIT = 30_000;
-/** Most calls deep that "falling" recursion goes. */
+/** Maximum depth of "falling" recursion. */
 export const FALL = 40;
-/** Most rounds of "ring" functions, and what a call of one is taken to cost. */
+/** Maximum rounds of "ring" functions, and the assumed cost of a call. */
 export const ROUNDS = 150;
 export const RING_COST = 20_000;

@@ -1,6 +1,6 @@
 /**
- * References: making them, testing, casting and branching on them. In: the state of a body and a reference type. Out: instructions that
- * leave a value of it.
+ * References: construction, tests, casts and branches. In: the state of a body and a reference type. Out: instructions
+ * that leave a value of that type.
  */
 import { definitionOf, heapOf, isNullable, isReference, refType, topOf, type TypeName } from "../value_types.ts";
 import type { Body } from "./body.ts";
@@ -99,7 +99,7 @@ export function construct(b: Body, type: TypeName, depth: number): void {
   makeStructure(b, heap, depth);
 }
 
-/** A function of a type; null when the type allows it and none is at hand. */
+/** A function of a type; null if the type allows it and no function matches. */
 function functionReference(b: Body, type: TypeName): void {
   const { functions, referable } = b.plan;
   const fitting = referable.filter((i) => {
@@ -115,7 +115,7 @@ function functionReference(b: Body, type: TypeName): void {
   if (heapOf(type) !== "func") b.mark("typed-function-references");
 }
 
-/** A value, or another one when it is null: by br_on_non_null or br_on_null. */
+/** A value, or another one if it is null: by br_on_non_null or br_on_null. */
 function replaceNull(b: Body, type: TypeName, depth: number): void {
   const { random, out } = b;
   const heap = heapOf(type);
@@ -150,7 +150,7 @@ function replaceNull(b: Body, type: TypeName, depth: number): void {
   out.byte(OP.end);
 }
 
-/** A branch out when a value is null or is not. */
+/** A branch taken if a value is null, or if it is not. */
 export function nullBranch(b: Body, depth: number): void {
   const { random, out } = b;
   const types = b.plan.types.filter((t) => isReference(t) && heapOf(t) !== "exn");
@@ -177,7 +177,7 @@ export function nullBranch(b: Body, depth: number): void {
   consume(b, [nonNull]);
 }
 
-/** Types above and below `type` that casts can lead from and to. */
+/** Types in the hierarchy that casts may convert between. */
 function relatives(b: Body, top: "any" | "func"): TypeName[] {
   const list: TypeName[] = [];
   const heaps = top === "any" ? ["any", "any", "eq", "i31", "struct", "array"] : ["func"];
@@ -193,7 +193,7 @@ function top(b: Body, type: TypeName): "any" | "func" | undefined {
   return found === "any" || found === "func" ? found : undefined;
 }
 
-/** ref.test, ref.eq: an i32. */
+/** Writes ref.test or ref.eq: an i32. */
 export function referenceTest(b: Body, depth: number): void {
   const { random } = b;
   if (random.chance(35)) {
@@ -214,7 +214,7 @@ export function referenceTest(b: Body, depth: number): void {
   b.heap(heapOf(to));
 }
 
-/** A value of `type` from one of a wider type: by br_on_cast with something instead, or by ref.cast, which may trap. */
+/** A value of `type` from a wider type: by br_on_cast with a fallback, or by ref.cast, which may trap. */
 function castTo(b: Body, type: TypeName, depth: number): boolean {
   const { random, out } = b;
   const hierarchy = top(b, type);
@@ -261,7 +261,7 @@ function castTo(b: Body, type: TypeName, depth: number): boolean {
   return true;
 }
 
-/** externref from anyref and back. */
+/** Converts externref from anyref and back. */
 function convert(b: Body, type: TypeName, depth: number): boolean {
   const heap = heapOf(type);
   if (heap === "extern") {

@@ -1,6 +1,6 @@
 /**
- * Data and element segments of every form. In: the memories, tables and functions of a module. Out: the entries of the sections and
- * what bodies must know of them.
+ * Data and element segments of every form. In: the memories, tables and functions of a module. Out: the entries of the
+ * sections, and the lengths and types that bodies use.
  */
 import { Bytes } from "../module_bytes.ts";
 import { refType, type TypeName, writeType } from "../value_types.ts";
@@ -81,7 +81,7 @@ export function generateElements(tables: readonly PlannedTable[], scope: Constan
     }
     elems.push({ type, length: count });
   }
-  if (functions.length > 0) { // declares everything that ref.func names
+  if (functions.length > 0) { // declares all targets of ref.func
     const entry = new Bytes().byte(3).byte(0).u32(functions.length);
     for (const { index } of functions) entry.u32(index);
     section.push(entry);

@@ -1,5 +1,6 @@
 /**
- * Statements: what leaves the stack as it was. In: the state of a body and how deep it may nest. Out: instructions.
+ * Statements: code that leaves the stack unchanged. In: the state of a body and the maximum nesting depth. Out:
+ * instructions.
  */
 import { isReference, type TypeName } from "../value_types.ts";
 import { atomicStatement } from "./atomics.ts";
@@ -142,7 +143,7 @@ export function localSet(b: Body, depth: number): void {
   b.out.byte(OP.localSet).u32(local);
 }
 
-/** A local or global that is combined with something again and again: what loops do. */
+/** Combines a local or global with a value, as loops do. */
 export function accumulate(b: Body, depth: number): void {
   const random = b.random;
   const locals = b.locals.flatMap((t, i) => !isReference(t) && b.writable[i]! ? [i] : []);
@@ -160,7 +161,7 @@ export function accumulate(b: Body, depth: number): void {
   b.out.byte(random.pick(ops)).byte(global ? OP.globalSet : OP.localSet).u32(index);
 }
 
-/** Locals of one type change places: what makes cycles of moves at the ends of loops. */
+/** Permutes locals of one type, which produces cycles of moves at loop ends. */
 export function permute(b: Body): void {
   const random = b.random;
   const type = b.anyType();
@@ -174,7 +175,7 @@ export function permute(b: Body): void {
   if (locals.length === 0) b.out.byte(OP.nop);
 }
 
-/** Takes `results` off the stack. */
+/** Consumes `results` from the stack. */
 export function consume(b: Body, results: readonly TypeName[]): void {
   const stack = results.slice();
   while (stack.length > 0) {

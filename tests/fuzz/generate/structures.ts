@@ -1,7 +1,7 @@
 /**
- * Structures, arrays and i31: making, reading, writing. In: the state of a body. Out: instructions.
+ * Structures, arrays and i31: construction, reads and writes. In: the state of a body. Out: instructions.
  *
- * Arrays mostly have three elements or more and are mostly read below three, so that few accesses trap.
+ * Arrays usually have at least three elements and are usually read below index three, so that few accesses trap.
  */
 import {
   type Definition,
@@ -18,7 +18,7 @@ import { OP } from "./opcodes.ts";
 import { construct } from "./references.ts";
 import { consume } from "./statements.ts";
 
-/** A new value of a heap type below any. Deeper than the budget, what may be null is. */
+/** A new value of a heap type below any. Beyond the depth limit, nullable fields are null. */
 export function makeStructure(b: Body, heap: string, depth: number): void {
   const { random, plan: { definitions } } = b;
   const wanted = Number.isNaN(Number(heap)) ? undefined : Number(heap);
@@ -32,7 +32,7 @@ export function makeStructure(b: Body, heap: string, depth: number): void {
     b.opcode(OP.refI31);
     return;
   }
-  // The first of several is the simplest; a case with gc has a structure and an array.
+  // The first matching definition is the simplest; a case with gc has a structure and an array.
   const definition = depth > 0 ? random.pick(fitting) : fitting[0]!;
   if (definition.kind === "struct") newStruct(b, definition, depth);
   else newArray(b, definition, depth);
@@ -66,7 +66,7 @@ function newStruct(b: Body, { index, fields }: Definition, depth: number): void 
   b.opcode(OP.structNew).out.u32(b.index(index));
 }
 
-/** How many bytes an element has in a data segment; 0 for references. */
+/** The size of an element in a data segment, in bytes; 0 for references. */
 function elementSize({ storage }: Field): number {
   if (storage === "i8") return 1;
   if (storage === "i16") return 2;
@@ -91,7 +91,7 @@ function newArray(b: Body, { index, fields }: Definition, depth: number): void {
   const size = elementSize(field);
   const elems = size === 0 ? plan.elems.flatMap((e, i) => b.matches(e.type, type) ? [i] : []) : [];
   b.cost += 10 * b.weight;
-  b.impure++; // segments may be gone later
+  b.impure++; // segments may be dropped later
   if (depth > 0 && random.chance(15) && (size > 0 ? plan.dataLengths.length > 0 : elems.length > 0)) {
     const segment = size > 0 ? random.below(plan.dataLengths.length) : random.pick(elems);
     const room = size > 0 ? Math.floor(plan.dataLengths[segment]! / size) : plan.elems[segment]!.length;
@@ -119,19 +119,19 @@ function newArray(b: Body, { index, fields }: Definition, depth: number): void {
   }
 }
 
-/** A reference to a value of a definition, rarely null. */
+/** A reference to a value of a definition, rarely nullable. */
 function holder(b: Body, { index }: Definition, depth: number): void {
   expression(b, refType(index, b.random.chance(12)), depth - 1);
 }
 
-/** An index into an array, rarely outside. */
+/** An index into an array, rarely out of bounds. */
 function element(b: Body, depth: number): void {
   if (b.random.chance(80)) return b.constant("i32", b.random.below(3));
   expression(b, "i32", depth - 1);
   b.mask("i32", b.random.pick([1, 3, 7]));
 }
 
-/** A field or element that is a `type`, or array.len or i31.get; false if there is none. */
+/** A field or element that matches `type`, or array.len or i31.get; false if there is none. */
 export function readField(b: Body, type: TypeName, depth: number): boolean {
   const { random, plan: { definitions } } = b;
   if (type === "i32" && random.chance(25)) {
@@ -150,14 +150,14 @@ export function readField(b: Body, type: TypeName, depth: number): boolean {
   const form = packed ? random.between(1, 2) : 0; // plain, signed, unsigned
   if (definition.kind === "struct") {
     holder(b, definition, depth);
-    b.impure++; // another evaluation may find something else
+    b.impure++; // a repeated evaluation may read another value
     b.mark("gc");
     b.opcode(OP.structGet + form).out.u32(b.index(definition.index)).u32(i);
     return true;
   }
   b.impure++;
   const code = OP.arrayGet + form;
-  if (random.chance(30)) { // only below the length
+  if (random.chance(30)) { // only if the index is below the length
     const array = b.newLocal(refType(definition.index, true), false);
     const at = b.newLocal("i32", false);
     expression(b, refType(definition.index, false), depth - 1);
@@ -193,7 +193,7 @@ export function structureStatement(b: Body, depth: number): void {
   const fields = definitions.flatMap((definition) =>
     definition.fields.flatMap((field, i) => field.mutable ? [{ definition, field, i }] : [])
   );
-  if (fields.length === 0 || random.chance(15)) { // something new that nobody keeps, or a local does
+  if (fields.length === 0 || random.chance(15)) { // a new object that is dropped or kept in a local
     const type = refType(random.pick(["struct", "array", "any"]), false);
     construct(b, type, depth);
     return consume(b, [type]);

@@ -6,12 +6,12 @@ import type { AddressType, Body } from "./body.ts";
 import { expression } from "./expressions.ts";
 import { OP, WIDE } from "./opcodes.ts";
 
-/** An index or length that is mostly below `limit`, of the table's address type. */
+/** An index or length, usually below `limit`, of the table's address type. */
 export function index(b: Body, limit: number, depth: number, table = -1): void {
   const random = b.random;
   const type = tableAddress(b, table);
   const wide = type === "i64" ? WIDE : 0;
-  if (table >= 0 && b.has("reference-types") && random.chance(15)) { // the last one as it is now
+  if (table >= 0 && b.has("reference-types") && random.chance(15)) { // the current last element
     b.opcode(OP.tableSize).out.u32(table);
     b.constant(type, random.chance(90) ? 1 : random.below(3));
     b.opcode(0x6b + wide);
@@ -32,7 +32,7 @@ function tableAddress(b: Body, table: number): AddressType {
   return table >= 0 && b.plan.tables[table]!.is64 ? "i64" : "i32";
 }
 
-/** Tells that a table of 64-bit indices was used; behind the instruction. */
+/** Marks the use of a table with 64-bit indices; called after the instruction. */
 export function markTable(b: Body, table: number): void {
   if (b.plan.tables[table]!.is64) b.mark("table64");
 }
@@ -90,7 +90,7 @@ export function tableStatement(b: Body, depth: number, wanted = -1): void {
   markTable(b, table);
 }
 
-/** The size of a table or its growth; leaves its address type. */
+/** The size of a table, or its growth; leaves a value of its address type. */
 export function tableSizeOrGrowth(b: Body, table: number, depth: number): void {
   const random = b.random;
   if (random.chance(50)) b.opcode(OP.tableSize).out.u32(table);
@@ -105,7 +105,7 @@ export function tableSizeOrGrowth(b: Body, table: number, depth: number): void {
   markTable(b, table);
 }
 
-/** An element of a table whose elements match `type`; false if there is none. */
+/** An element of a table with a matching element type; false if there is none. */
 export function tableElement(b: Body, type: TypeName, depth: number): boolean {
   const tables = b.plan.tables.flatMap((t, i) => b.matches(t.type, type) ? [i] : []);
   const nullable = tables.length > 0
@@ -124,7 +124,7 @@ export function tableElement(b: Body, type: TypeName, depth: number): boolean {
   return true;
 }
 
-/** The size of a memory or its growth; leaves its address type. */
+/** The size of a memory, or its growth; leaves a value of its address type. */
 export function sizeOrGrowth(b: Body, memory: number): void {
   const random = b.random;
   if (random.chance(60)) b.out.byte(OP.memorySize).u32(memory);

@@ -1,8 +1,8 @@
 /**
  * Vector expressions and stores. In: the state of a body. Out: instructions.
  *
- * A NaN that arithmetic made is put into canonical form before anything else sees the vector. Relaxed instructions get operands for
- * which the specification leaves no choice, so every engine agrees.
+ * NaNs from arithmetic are canonicalized before other code uses the vector. Relaxed instructions get operands for which
+ * the specification determines the result, so that every engine agrees.
  */
 import { EXTRACTIONS, REPLACEMENTS, VECTOR_LOADS, VECTOR_OPS, type VectorOp } from "../vector_rows.ts";
 import type { TypeName } from "../value_types.ts";
@@ -23,7 +23,7 @@ const UPDATES = MAKING.filter((op) => op.params.join() === "v128,v128" && op.lan
 
 const PREFIX = 0xfd000;
 
-/** A vector by a vector instruction; `load` asks for one from memory. */
+/** A vector from a vector instruction; `load` requests one from memory. */
 export function vector(b: Body, depth: number, load = false): void {
   const { random } = b;
   switch (load ? 7 : random.weighted([60, 12, 8, 6, 4, 6, 8])) {
@@ -74,7 +74,7 @@ function operands(b: Body, op: VectorOp, depth: number): void {
   });
 }
 
-/** Arithmetic of floats, several instructions deep, and at the end every NaN made canonical. */
+/** Nested float arithmetic whose result's NaNs are canonicalized. */
 function floating(b: Body, lanes: "f32" | "f64", depth: number): void {
   chain(b, lanes, depth);
   const scratch = b.scratch["v128"] ??= b.newLocal("v128", false);
@@ -98,7 +98,7 @@ function chain(b: Body, lanes: "f32" | "f64", depth: number): void {
   b.opcode(op.code);
 }
 
-/** A shuffle, mostly one that compilers recognise. */
+/** A shuffle, usually of a shape that compilers recognise. */
 function shuffle(b: Body, depth: number): void {
   const { random } = b;
   expression(b, "v128", depth - 1);
@@ -115,10 +115,10 @@ function shuffle(b: Body, depth: number): void {
     const inside = i % width;
     const groups = 16 / width;
     let source: number;
-    if (shape === 0) source = i + shift; // a window over both
+    if (shape === 0) source = i + shift; // a window over both operands
     else if (shape === 1) source = (group % 2 === 0 ? 0 : 16) + Math.floor(group / 2) * width + inside; // interleaved
     else if (shape === 2) source = 8 + (group % 2 === 0 ? 0 : 16) + Math.floor(group / 2) * width + inside;
-    else if (shape === 3) source = from * width + inside; // one everywhere
+    else if (shape === 3) source = from * width + inside; // one element in all positions
     else if (shape === 4) source = (groups - 1 - group) * width + inside; // reversed
     else source = random.below(inside === 0 ? 32 / width : 1) * width + inside;
     if (shape === 5 && inside > 0) source = lanes[i - 1]! + 1;
@@ -138,7 +138,7 @@ function loadLane(b: Body, depth: number): void {
   laneAccess(b, 84 + align, align, offset, memory);
 }
 
-/** The access writes its mark behind the lane. */
+/** Writes a lane access, and its marks after the lane immediate. */
 function laneAccess(b: Body, code: number, align: number, offset: number | bigint, memory: number): void {
   b.opcode(PREFIX + code);
   if (memory > 0) b.out.u32(align | 0x40).u32(memory);
@@ -148,7 +148,7 @@ function laneAccess(b: Body, code: number, align: number, offset: number | bigin
   b.mark("simd");
 }
 
-/** Vectors whose float lanes are small whole numbers, so that products and sums are exact. */
+/** Vectors whose float lanes are small integers, so that products and sums are exact. */
 function small(b: Body, lanes: "f32" | "f64", depth: number): void {
   expression(b, "v128", depth - 1);
   b.opcode(PREFIX + 12);
@@ -157,7 +157,7 @@ function small(b: Body, lanes: "f32" | "f64", depth: number): void {
   b.opcode(PREFIX + (lanes === "f32" ? 250 : 254)); // converted
 }
 
-/** Lanes of `mask` bits at most. */
+/** A vector masked to the bits of `mask`. */
 function masked(b: Body, mask: readonly number[], depth: number): void {
   expression(b, "v128", depth - 1);
   b.opcode(PREFIX + 12);
@@ -165,7 +165,7 @@ function masked(b: Body, mask: readonly number[], depth: number): void {
   b.opcode(PREFIX + 78);
 }
 
-/** A mask of whole lanes, by comparing: `width` 0 … 3. */
+/** A mask of whole lanes from a comparison: `width` 0 … 3. */
 function wholeLanes(b: Body, width: number, depth: number): void {
   expression(b, "v128", depth - 1);
   expression(b, "v128", depth - 1);
@@ -183,7 +183,7 @@ function relaxed(b: Body, depth: number): void {
       masked(b, random.chance(50) ? [0x0f] : [0x8f], depth);
       b.opcode(PREFIX + 0x100);
       break;
-    case 1: { // truncation of what fits
+    case 1: { // truncation of values in range
       const unsigned = random.below(2);
       small(b, float, depth);
       b.opcode(PREFIX + 0x101 + wide * 2 + unsigned);
@@ -201,12 +201,12 @@ function relaxed(b: Body, depth: number): void {
       b.opcode(PREFIX + 0x109 + width);
       break;
     }
-    case 4: // min, max without NaNs and zeros of both signs
+    case 4: // min, max without NaNs or zeros of both signs
       small(b, float, depth);
       small(b, float, depth);
       b.opcode(PREFIX + 0x10d + wide * 2 + random.below(2));
       break;
-    case 5: // q15mulr without two smallest numbers
+    case 5: // q15mulr without two operands of the minimum value
       expression(b, "v128", depth - 1);
       masked(b, [0xff, 0x7f], depth);
       b.opcode(PREFIX + 0x111);
@@ -223,7 +223,7 @@ function relaxed(b: Body, depth: number): void {
   b.mark("simd");
 }
 
-/** A number from a vector: a lane, or a test. */
+/** A number from a vector: a lane or a test. */
 export function vectorTest(b: Body, type: TypeName, depth: number): void {
   const { random } = b;
   if (type === "i32" && random.chance(45)) {
@@ -252,7 +252,7 @@ export function vectorStore(b: Body, depth: number): void {
   laneAccess(b, 88 + align, align, offset, memory);
 }
 
-/** A local or global vector combined with another one. */
+/** An in-place update of a local or global vector. */
 export function vectorUpdate(b: Body, global: boolean, index: number, depth: number): void {
   b.out.byte(global ? OP.globalGet : OP.localGet).u32(index);
   expression(b, "v128", depth - 1);

@@ -1,5 +1,5 @@
-;; A function known while the caller is compiled, cast to a type that it does not have, and called: the call is never reached, but it
-;; was made of the function's own signature, and arguments of another.
+;; A function known at compile time, cast to another function type and called. The call is unreachable, but it was
+;; compiled with the function's own signature and arguments of the other one.
 (module
   (type $taken (func (param i32) (result i32)))
   (type $own (func (param f64 i32) (result f32 i32)))

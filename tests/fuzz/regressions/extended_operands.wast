@@ -1,4 +1,4 @@
-;; On arm64 additions and subtractions of an extended i32 took another register in its place.
+;; On arm64, additions and subtractions of an extended i32 used the wrong register.
 (module
   (func (export "add_s") (param i64 i32) (result i64) (i64.add (local.get 0) (i64.extend_i32_s (local.get 1))))
   (func (export "sub_s") (param i64 i32) (result i64) (i64.sub (local.get 0) (i64.extend_i32_s (local.get 1))))

@@ -1,4 +1,5 @@
-;; Two loads that trap differently: the first one's trap comes, though the compiler would rather read the field where it is used.
+;; Two loads with different traps: the first one must trap first, although the compiler prefers to fold the field read
+;; into its use.
 (module
   (type $s (struct (field (mut i64))))
   (memory 1)

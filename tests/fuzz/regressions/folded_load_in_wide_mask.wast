@@ -1,4 +1,4 @@
-;; A 64-bit mask whose upper half is zero took the form with an immediate although its operand was a load to be folded.
+;; A 64-bit mask with zero upper half was selected in its immediate form although its operand was a folded load.
 (module
   (global $g (mut i64) (i64.const 0x123456789abcdef0))
   (memory 1)

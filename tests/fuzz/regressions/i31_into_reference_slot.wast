@@ -1,4 +1,4 @@
-;; A join of references whose arguments are made of integers: what goes into the slot of a reference is one.
+;; A block parameter of reference type whose arguments are computed as integers: its spill slot must hold a reference.
 (module
   (func (export "join") (param i32) (result i32)
     (i32.add

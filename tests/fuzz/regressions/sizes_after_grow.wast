@@ -1,4 +1,4 @@
-;; A size or base of a table or memory that was loaded before a call or a growth was used after it.
+;; The size or base of a table or memory, loaded before a call or a growth, was reused after it.
 (module
   (table $t 4 8 funcref)
   (memory 1 3)

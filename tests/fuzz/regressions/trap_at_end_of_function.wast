@@ -1,4 +1,4 @@
-;; A trap whose stub call is the last instruction of a function was put down to the next function, and inlined frames were counted from one.
+;; A trap whose stub call ends a function was attributed to the next function, and inlined frames were counted from one.
 (module
   (func $fail (param i32) (if (local.get 0) (then (unreachable))))
   (func (export "inlined") (param i32) (call $fail (local.get 0)) (call $fail (i32.eqz (local.get 0))))

@@ -1,4 +1,4 @@
-;; Both edges of a branch led to the same place, and the load that its comparison reads from was dropped with it, trap and all.
+;; A branch with equal targets was removed together with its comparison's load, whose trap was lost.
 (module
   (import "spectest" "print_i32" (func $print (param i32)))
   (memory 1)

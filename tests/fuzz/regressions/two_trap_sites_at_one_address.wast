@@ -1,4 +1,4 @@
-;; A function that ends in the call of a trap stub, and behind it, without a gap, one that begins with an access.
+;; A function that ends with the call of a trap stub, directly followed by one that begins with an access.
 (module
   (memory 1)
   (func (export "a") (unreachable))

@@ -1,5 +1,5 @@
-// A program as a user of the packages writes it: every public entry point is imported by its name, and its types are what the
-// documentation says. It is only checked, with the declarations of the installed packages (scripts/test_hosts.ts).
+// A program that uses the packages: imports every public entry point by name and relies on the documented types. It is
+// only type-checked, against the declarations of the installed packages (scripts/test_hosts.ts).
 import {
   type Context,
   type Engine,
@@ -30,7 +30,7 @@ try {
 } catch (error) {
   if (error instanceof TrapError) console.log(error.message.toUpperCase());
 }
-// @ts-expect-error There is no such option.
+// @ts-expect-error There is no option `bound`.
 NewEngine({ bound: "guard" });
 // @ts-expect-error A deadline is a number of milliseconds or a Date.
 instance.call({ deadline: "soon" }, "run");

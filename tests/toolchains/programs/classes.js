@@ -1,4 +1,4 @@
-// JavaScript for a compiler of it to WebAssembly: classes, exceptions, closures, strings, sorting.
+// A JavaScript program for ahead-of-time compilation to WebAssembly: classes, exceptions, closures, strings, sorting.
 class Account {
   constructor(owner, amount) {
     this.owner = owner;

@@ -1,5 +1,5 @@
-/* C++ with exceptions of every kind: by value, by base class, through destructors, nested, rethrown, out of constructors, from the standard
- * library's containers' element types; what happens is written to standard output. */
+/* C++ with exceptions of every kind: by value, by base class, through destructors, nested, rethrown, from
+ * constructors, from the element types of standard containers. Every event is written to standard output. */
 #include "exceptions_runtime.h"
 
 #include <cstdio>
@@ -34,7 +34,7 @@ struct Both : Left, Right {
   std::string what() const override { return "both " + std::to_string(code); }
 };
 
-/* A function of its own, which the compiler takes to return: clang 14 cannot compile a throw where destructors wait. */
+/* A separate function that the compiler assumes to return: clang 14 cannot compile a throw with pending destructors. */
 template <class Value>
 __attribute__((noinline, optnone)) void raise(const Value &value) {
   throw value;

@@ -1,7 +1,8 @@
 /*
- * What C++ programs with -fwasm-exceptions need beyond Debian's libc++abi, which is built without exceptions: allocation of exceptions, throw,
- * catch, rethrow, and the personality that finds a handler in the compiler's tables. An exception's object has a Header before it; what travels
- * as the payload of the tag is the object's address. The tables are those of the Itanium C++ ABI with indices of landing pads instead of addresses.
+ * The exception runtime for C++ programs with -fwasm-exceptions that Debian's libc++abi, built without exceptions,
+ * lacks: allocation, throw, catch, rethrow, and the personality function that finds a handler in the compiler's tables.
+ * A Header precedes each exception object; the tag's payload is the object's address. The tables are those of the
+ * Itanium C++ ABI with indices of landing pads instead of addresses.
  */
 #ifndef EXCEPTIONS_RUNTIME_H
 #define EXCEPTIONS_RUNTIME_H
@@ -12,7 +13,7 @@
 #include <typeinfo>
 
 namespace __cxxabiv1 {
-/* The virtual functions that libc++abi's type descriptions have. */
+/* The virtual functions of libc++abi's type descriptors. */
 class __shim_type_info : public std::type_info {
  public:
   virtual ~__shim_type_info();
@@ -58,7 +59,10 @@ intptr_t readSigned(const uint8_t *&at) {
     uint8_t byte = *at++;
     value |= static_cast<uintptr_t>(byte & 127) << shift;
     shift += 7;
-    if (byte < 128) return shift < 32 && (byte & 64) ? static_cast<intptr_t>(value | (~uintptr_t(0) << shift)) : static_cast<intptr_t>(value);
+    if (byte < 128) {
+      if (shift < 32 && (byte & 64)) value |= ~uintptr_t(0) << shift;
+      return static_cast<intptr_t>(value);
+    }
   }
 }
 
@@ -66,7 +70,7 @@ intptr_t readSigned(const uint8_t *&at) {
 
 extern "C" {
 
-/* Where compiled code leaves the number of its landing pad and its table, and finds the number of the handler. */
+/* Compiled code stores the index of its landing pad and its table here, and reads the selected handler. */
 struct {
   uintptr_t index;
   const uint8_t *table;
@@ -90,7 +94,7 @@ void __cxa_free_exception(void *object) noexcept { std::free(headerOf(object)); 
   __builtin_wasm_throw(0, object);
 }
 
-/* Looks the landing pad up: the number of the first handler that takes the exception, 0 for none. */
+/* Looks up the landing pad: selects the first handler that accepts the exception, 0 for none. */
 int _Unwind_CallPersonality(void *object) {
   Header *header = headerOf(object);
   const uint8_t *at = __wasm_lpad_context.table;
@@ -118,7 +122,8 @@ int _Unwind_CallPersonality(void *object) {
     if (index > 0) {
       auto *type = reinterpret_cast<const __cxxabiv1::__shim_type_info *const *>(types)[-index];
       void *adjusted = header + 1;
-      bool takes = type == nullptr || type->can_catch(static_cast<const __cxxabiv1::__shim_type_info *>(header->type), adjusted);
+      auto *thrown = static_cast<const __cxxabiv1::__shim_type_info *>(header->type);
+      bool takes = type == nullptr || type->can_catch(thrown, adjusted);
       if (takes) {
         header->adjusted = adjusted;
         __wasm_lpad_context.selector = static_cast<uintptr_t>(index);
@@ -154,7 +159,7 @@ void __cxa_end_catch() {
 
 [[noreturn]] void __cxa_rethrow() {
   if (!caught) std::terminate();
-  caught->references = 1; /* the handler that is left leaves the exception alone */
+  caught->references = 1; /* leaving the handler does not release the exception */
   __builtin_wasm_throw(0, caught->adjusted);
 }
 

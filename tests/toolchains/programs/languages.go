@@ -1,4 +1,4 @@
-// Goroutines, channels, maps, closures, the collector, panics: what it prints is the same compiled for this machine and for WASI.
+// Goroutines, channels, maps, closures, the collector, panics: prints the same compiled for this machine and for WASI.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Traits, closures, collections, reference counts, overflow checks, text: what it prints is the same compiled for this machine and for WASI.
+// Traits, closures, collections, reference counts, overflow checks, text: prints the same compiled for this machine and
+// for WASI.
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -73,7 +74,9 @@ fn sum(node: &Rc<Node>) -> u32 {
 
 fn main() {
     let shapes: Vec<Box<dyn Shape>> =
-        (0..100).map(|i| if i % 2 == 0 { Box::new(Circle(i as f64)) as Box<dyn Shape> } else { Box::new(Square(i as f64)) }).collect();
+        (0..100)
+            .map(|i| if i % 2 == 0 { Box::new(Circle(i as f64)) as Box<dyn Shape> } else { Box::new(Square(i as f64)) })
+            .collect();
     println!("{:.6}", shapes.iter().map(|shape| shape.area()).sum::<f64>());
     let mut counts: HashMap<String, i64> = HashMap::new();
     for i in 0..5000 {

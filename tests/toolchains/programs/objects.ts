@@ -1,6 +1,6 @@
 // deno-lint-ignore-file
 // @ts-nocheck: AssemblyScript, compiled by the test
-// AssemblyScript with its own garbage collector: maps, strings, closures over classes, enough garbage to collect several times.
+// AssemblyScript with its own garbage collector: maps, strings, closures over classes, garbage for several collections.
 class Node {
   next: Node | null = null;
   constructor(public key: string, public value: i32) {}
