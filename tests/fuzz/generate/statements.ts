@@ -20,118 +20,96 @@ import { vectorStore, vectorUpdate } from "./vectors.ts";
 
 const NUMBERS: readonly TypeName[] = ["i32", "i64", "f32", "f64"];
 
+/** A kind of statement: its weight in a body, where `deep` tells whether it may nest, and its generator. */
+interface StatementRow {
+  readonly weight: number | ((b: Body, deep: boolean) => number);
+  readonly write: (b: Body, depth: number) => void;
+}
+
+const hasMemory = (b: Body) => b.plan.memories.length > 0;
+/** The weight of statements that access memory. */
+const ifMemory = (weight: number, feature?: string) => (b: Body) =>
+  hasMemory(b) && (feature === undefined || b.has(feature)) ? weight : 0;
+/** The weight of statements that contain others. */
+const ifDeep = (weight: number) => (_: Body, deep: boolean) => deep ? weight : 0;
+
+/** The order of the rows is part of a seed's meaning. */
+const STATEMENTS: readonly StatementRow[] = [
+  { weight: 30, write: localSet },
+  { weight: 8, write: globalSet },
+  { weight: ifMemory(18), write: (b, depth) => store(b, depth) },
+  { weight: 3, write: dropped },
+  { weight: ifDeep(10), write: (b, depth) => ifElse(b, [], depth) },
+  { weight: ifDeep(4), write: (b, depth) => block(b, [], depth) },
+  { weight: (b, deep) => deep && b.weight < 1000 ? 9 : 0, write: (b, depth) => loop(b, [], depth) },
+  { weight: 5, write: branchIf },
+  { weight: 8, write: callStatement },
+  { weight: ifMemory(3, "bulk-memory-operations"), write: bulkMemory },
+  {
+    weight: (b) => b.has("reference-types") && b.plan.tables.length > 0 ? 4 : 0,
+    write: (b, d) => tableStatement(b, d),
+  },
+  { weight: 1, write: (b) => void b.out.byte(OP.nop) },
+  { weight: ifDeep(2), write: switchOver },
+  { weight: ifDeep(2), write: multiValueBlock },
+  { weight: 1, write: earlyReturn },
+  { weight: 4, write: permute },
+  { weight: ifMemory(5), write: accessRun },
+  { weight: 14, write: accumulate },
+  { weight: ifMemory(6), write: updateMemory },
+  { weight: ifMemory(5, "simd"), write: vectorStore },
+  { weight: (b) => b.plan.tags.length > 0 ? 7 : 0, write: exceptionStatement },
+  { weight: (b) => b.has("gc") ? 8 : 0, write: structureStatement },
+  { weight: ifMemory(7, "threads"), write: atomicStatement },
+  { weight: (b) => b.typed ? 4 : 0, write: nullBranch },
+];
+
 export function statement(b: Body, depth: number): void {
   b.step();
-  const random = b.random;
-  const out = b.out;
   const deep = depth > 0 && b.budget > 0;
-  const memory = b.plan.memories.length > 0;
-  const bulk = b.has("bulk-memory-operations");
-  const references = b.has("reference-types") && b.plan.tables.length > 0;
-  switch (
-    random.weighted([
-      30, // local.set
-      8, // global.set
-      memory ? 18 : 0, // store
-      3, // drop
-      deep ? 10 : 0, // if
-      deep ? 4 : 0, // block
-      deep && b.weight < 1000 ? 9 : 0, // loop
-      5, // br_if
-      8, // call
-      memory && bulk ? 3 : 0,
-      references ? 4 : 0,
-      1, // nop
-      deep ? 2 : 0, // switch
-      deep ? 2 : 0, // multi-value block
-      1, // early return, rarely unreachable
-      4, // locals change places
-      memory ? 5 : 0, // accesses by one base
-      14, // local or global op= expression
-      memory ? 6 : 0, // memory op= expression
-      b.has("simd") && memory ? 5 : 0,
-      b.plan.tags.length > 0 ? 7 : 0,
-      b.has("gc") ? 8 : 0,
-      b.has("threads") && memory ? 7 : 0,
-      b.typed ? 4 : 0,
-    ])
-  ) {
-    case 0:
-      return localSet(b, depth);
-    case 1: {
-      const globals = b.plan.globals.flatMap((g, i) => g.mutable ? [i] : []);
-      if (globals.length === 0) return localSet(b, depth);
-      const index = random.pick(globals);
-      expression(b, b.plan.globals[index]!.type, depth);
-      out.byte(OP.globalSet).u32(index);
-      return;
-    }
-    case 2:
-      return store(b, depth);
-    case 3:
-      expression(b, b.anyType(), depth);
-      out.byte(OP.drop);
-      return;
-    case 4:
-      return ifElse(b, [], depth);
-    case 5:
-      return block(b, [], depth);
-    case 6:
-      return loop(b, [], depth);
-    case 7: {
-      const labels = b.targetsOf([]);
-      if (labels.length === 0) return localSet(b, depth);
-      condition(b, depth - 1);
-      out.byte(OP.brIf).u32(random.pick(labels));
-      return;
-    }
-    case 8: {
-      const results = callAny(b, depth, undefined);
-      if (results === undefined) return localSet(b, depth);
-      consume(b, results);
-      return;
-    }
-    case 9:
-      return bulkMemory(b, depth);
-    case 10:
-      return tableStatement(b, depth);
-    case 11:
-      out.byte(OP.nop);
-      return;
-    case 12:
-      return switchOver(b, depth);
-    case 13:
-      return multiValueBlock(b, depth);
-    case 15:
-      return permute(b);
-    case 16:
-      return accessRun(b, depth);
-    case 17:
-      return accumulate(b, depth);
-    case 18:
-      return updateMemory(b, depth);
-    case 19:
-      return vectorStore(b, depth);
-    case 20:
-      return exceptionStatement(b, depth);
-    case 21:
-      return structureStatement(b, depth);
-    case 22:
-      return atomicStatement(b, depth);
-    case 23:
-      return nullBranch(b, depth);
-    default:
-      condition(b, depth - 1);
-      out.byte(OP.if).byte(0x40);
-      b.labels.push({ types: [] });
-      if (random.chance(6)) out.byte(OP.unreachable);
-      else {
-        for (const type of b.self.signature.results) expression(b, type, depth - 2);
-        out.byte(OP.return);
-      }
-      out.byte(OP.end);
-      b.labels.pop();
+  const weights = STATEMENTS.map(({ weight }) => typeof weight === "number" ? weight : weight(b, deep));
+  STATEMENTS[b.random.weighted(weights)].write(b, depth);
+}
+
+function globalSet(b: Body, depth: number): void {
+  const globals = b.plan.globals.flatMap((g, i) => g.mutable ? [i] : []);
+  if (globals.length === 0) return localSet(b, depth);
+  const index = b.random.pick(globals);
+  expression(b, b.plan.globals[index].type, depth);
+  b.out.byte(OP.globalSet).u32(index);
+}
+
+function dropped(b: Body, depth: number): void {
+  expression(b, b.anyType(), depth);
+  b.out.byte(OP.drop);
+}
+
+function branchIf(b: Body, depth: number): void {
+  const labels = b.targetsOf([]);
+  if (labels.length === 0) return localSet(b, depth);
+  condition(b, depth - 1);
+  b.out.byte(OP.brIf).u32(b.random.pick(labels));
+}
+
+function callStatement(b: Body, depth: number): void {
+  const results = callAny(b, depth, undefined);
+  if (results === undefined) return localSet(b, depth);
+  consume(b, results);
+}
+
+/** A conditional return, rarely unreachable. */
+function earlyReturn(b: Body, depth: number): void {
+  const { out, random } = b;
+  condition(b, depth - 1);
+  out.byte(OP.if).byte(0x40);
+  b.labels.push({ types: [] });
+  if (random.chance(6)) out.byte(OP.unreachable);
+  else {
+    for (const type of b.self.signature.results) expression(b, type, depth - 2);
+    out.byte(OP.return);
   }
+  out.byte(OP.end);
+  b.labels.pop();
 }
 
 export function localSet(b: Body, depth: number): void {
