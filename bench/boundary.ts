@@ -142,7 +142,7 @@ export async function measureBoundary(
     );
   }
   for (const [name, text] of [["instantiate, one function", PLAIN], ["instantiate, memory table data", WITH_MEMORY]]) {
-    const binary = encode(text!);
+    const binary = encode(text);
     const times = 300;
     const work = (module: SideModule) => () => {
       let sum = 0;
@@ -154,7 +154,7 @@ export async function measureBoundary(
       return sum;
     };
     const [a, b] = [work(waft.compile(binary)), work(v8.compile(binary))];
-    results.push(await compare(name!, "instantiate", times, a, b, effort));
+    results.push(await compare(name, "instantiate", times, a, b, effort));
   }
   return results;
 }

@@ -9,7 +9,7 @@ import { timeOf } from "./measure.ts";
 import { withSalt } from "./salt.ts";
 
 const [side, file, times, threads] = process.argv.slice(2);
-const bytes = new Uint8Array(readFileSync(file!));
+const bytes = new Uint8Array(readFileSync(file));
 const compile = side === "waft" ? await waftCompiler() : (salted: Uint8Array<ArrayBuffer>) => {
   new WebAssembly.Module(salted);
 };

@@ -46,7 +46,7 @@ export function measureCompile(
   const first = child("waft", path, 1, threads);
   const waft = rounds > 0 ? child("waft", path, 1 + rounds, threads) : first;
   const v8Speed = (flags: string) => speed(median(child("v8", path, codeBytes > 4e6 ? 1 : 3, 1, flags).times));
-  const coldMBs = speed(median([first.times[0]!, waft.times[0]!]));
+  const coldMBs = speed(median([first.times[0], waft.times[0]]));
   const warmMBs = rounds > 0 ? speed(median(waft.times.slice(1 + (rounds >> 1)))) : coldMBs;
   const v8OptimizingMBs = known?.v8OptimizingMBs ?? v8Speed(V8_OPTIMIZING);
   return {

@@ -27,16 +27,16 @@ import { alternate, type Effort, timeOf, warmUp } from "./measure.ts";
 import { cacheFolder } from "./modules.ts";
 import type { ProgramResult } from "./run_time.ts";
 
-export type Language = "java" | "kotlin" | "scala";
+type Language = "java" | "kotlin" | "scala";
 export const LANGUAGES: readonly Language[] = ["java", "kotlin", "scala"];
 
 /** The global `WebAssembly`, or one with its interface. */
 type Namespace = typeof WebAssembly;
 /** Runs kernel number `kernel`. */
-export type Run = (kernel: number, n: number) => number;
+type Run = (kernel: number, n: number) => number;
 
 /** A kernel: its argument in tests and in the benchmark. */
-export interface Kernel {
+interface Kernel {
   name: string;
   small: number;
   n: number;
@@ -164,7 +164,7 @@ export function buildKernels(language: Language): { folder: string } | { missing
 }
 
 /** The module in a folder of `buildKernels`. */
-export function kernelsModule(folder: string): Uint8Array<ArrayBuffer> {
+function kernelsModule(folder: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(readFileSync(join(folder, readdirSync(folder).find((name) => name.endsWith(".wasm"))!)));
 }
 
@@ -200,7 +200,7 @@ export async function measureKernels(language: Language, folder: string, effort:
   const rows: ProgramResult[] = [];
   for (const [kernel, { name, n }] of KERNELS.entries()) {
     const [waft, v8] = runs.map((run) => () => run(kernel, n)) as [() => number, () => number];
-    const [waftFirstMs, v8FirstMs] = [waft, v8].map((work, side) => starts[side]! + timeOf(work)) as [number, number];
+    const [waftFirstMs, v8FirstMs] = [waft, v8].map((work, side) => starts[side] + timeOf(work)) as [number, number];
     const [answer, expected] = [waft(), v8()];
     if (answer !== expected) throw new Error(`${name} in ${language}: waft returns ${answer}, V8 returns ${expected}`);
     await warmUp(v8, effort);

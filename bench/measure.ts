@@ -4,7 +4,7 @@
  */
 
 /** Timed work; returns its result so that it can be checked. */
-export type Work = () => unknown;
+type Work = () => unknown;
 
 /** The duration of a measurement. */
 export interface Effort {
@@ -20,7 +20,7 @@ export const QUICK: Effort = { rounds: 5, warmMs: 60 };
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
 export function geometricMean(values: readonly number[]): number {
@@ -35,7 +35,7 @@ export function timeOf(work: Work): number {
 }
 
 /** Yields to the event loop, so that background compilers publish their results. */
-export function pause(ms: number): Promise<void> {
+function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 

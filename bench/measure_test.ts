@@ -21,7 +21,7 @@ Deno.test("alternate() gives both sides the same number of turns", () => {
 });
 
 Deno.test("withSalt() changes the bytes but not the code", () => {
-  const bytes = programBytes(PROGRAMS[0]!);
+  const bytes = programBytes(PROGRAMS[0]);
   const [one, two] = [withSalt(bytes, 1), withSalt(bytes, 2)];
   assert.notDeepEqual(one, two);
   assert.equal(codeSectionBytes(one), codeSectionBytes(bytes));

@@ -68,7 +68,7 @@ export function codeSectionBytes(bytes: Uint8Array): number {
     const id = bytes[at++];
     let size = 0;
     for (let shift = 0;; shift += 7) {
-      const byte = bytes[at++]!;
+      const byte = bytes[at++];
       size += (byte & 127) * 2 ** shift;
       if (byte < 128) break;
     }

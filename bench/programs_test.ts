@@ -28,9 +28,9 @@ Deno.test("programs return the same results on waft as on V8, also when called r
     assert.deepEqual(WebAssembly.Module.imports(new WebAssembly.Module(bytes)), [], program.name);
     const [ours, theirs] = [waft, V8].map((side) => side.compile(bytes).instantiate());
     for (const n of [3, 8, 3]) {
-      const answers = [ours!, theirs!].map(({ exports }) => (exports["run"] as Call)(n));
+      const answers = [ours, theirs].map(({ exports }) => (exports["run"] as Call)(n));
       assert.ok(Object.is(answers[0], answers[1]), `${program.name}(${n}): ${answers}`);
     }
-    ours!.close();
+    ours.close();
   }
 });

@@ -19,7 +19,7 @@ export interface Results {
 }
 
 /** A figure with its limit. */
-export interface Summary {
+interface Summary {
   name: string;
   value: number;
   limit: number;
@@ -61,9 +61,9 @@ export function summarize({ programs, compile, boundary, control }: Results): Su
 }
 
 function table(head: string[], rows: string[][]): string {
-  const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]!.length)));
+  const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i].length)));
   const line = (cells: string[]) =>
-    cells.map((cell, i) => i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)).join("  ").trimEnd();
+    cells.map((cell, i) => i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i])).join("  ").trimEnd();
   return [line(head), line(widths.map((width) => "─".repeat(width))), ...rows.map(line)].join("\n");
 }
 

@@ -62,7 +62,7 @@ function firstTimes(bytes: Uint8Array, n: number, waft: Side, v8: Side, rounds: 
     for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) {
       const salted = withSalt(bytes, salt++);
       const side = which === 0 ? waft : v8;
-      times[which]!.push(timeOf(() => (side.compile(salted).instantiate().exports["run"] as Call)(n)));
+      times[which].push(timeOf(() => (side.compile(salted).instantiate().exports["run"] as Call)(n)));
     }
   }
   return { a: median(times[0]), b: median(times[1]) };

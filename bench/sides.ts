@@ -9,7 +9,7 @@ export type Exports = Readonly<Record<string, unknown>>;
 /** An exported function. */
 export type Call = (...args: unknown[]) => unknown;
 /** Host functions by module and name. */
-export type HostFunctions = Record<string, Record<string, (...args: never[]) => unknown>>;
+type HostFunctions = Record<string, Record<string, (...args: never[]) => unknown>>;
 
 /** A compiled module. */
 export interface SideModule {

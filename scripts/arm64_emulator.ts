@@ -122,7 +122,7 @@ function unpackPackages(cache: string, folder: string): void {
       ["indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],
       work,
     ).trim().split("\n").map((line) => line.split(" "));
-    const main = rows.find(([, release, component]) => component === "main" && !release!.includes("-"));
+    const main = rows.find(([, release, component]) => component === "main" && !release.includes("-"));
     if (main === undefined) throw new Error("The package lists of this machine name no main archive");
     const [uri, release] = main;
     const backports = `${release}-backports`;

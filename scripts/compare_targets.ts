@@ -89,10 +89,10 @@ function compiled(valid: ValidModule, target: Target, cpu: ReadonlySet<string>):
     backend.select(f, v, context, code);
     allocateRegisters(v, target.registers(false), optimizations, allocation, context.statistics);
     backend.emit(v, allocation, context, code, index);
-    bytes += code.functionEnd[index]! - code.functionStart[index]!;
-    const starts = Array.from(code.blockStarts[index]!);
+    bytes += code.functionEnd[index] - code.functionStart[index];
+    const starts = Array.from(code.blockStarts[index]);
     const cold = starts.pop()!;
-    starts[0] = code.functionStart[index]!;
+    starts[0] = code.functionStart[index];
     const order = [...starts.filter((at) => at >= 0), cold].sort((a, b) => a - b);
     sizes[index] = starts.map((at) => {
       if (at < 0) return 0;
@@ -133,17 +133,17 @@ for (const program of PROGRAMS) {
     const { bytes, sizes } = compiled(valid, target, cpu);
     let executed = 0;
     for (const [func, row] of counts) {
-      row.forEach((count, block) => executed += count * (sizes[func - valid.importedFuncCount]![block] ?? 0));
+      row.forEach((count, block) => executed += count * (sizes[func - valid.importedFuncCount][block] ?? 0));
     }
     return { bytes, executed };
   });
-  const bytes = arm64!.bytes / x64!.bytes;
-  const executed = arm64!.executed / x64!.executed;
+  const bytes = arm64.bytes / x64.bytes;
+  const executed = arm64.executed / x64.executed;
   bytesLog += Math.log(bytes);
   executedLog += Math.log(executed);
   programs++;
   console.log(
-    `${name.padEnd(18)} bytes ${bytes.toFixed(2)} (${arm64!.bytes} : ${x64!.bytes})  executed ${executed.toFixed(2)}`,
+    `${name.padEnd(18)} bytes ${bytes.toFixed(2)} (${arm64.bytes} : ${x64.bytes})  executed ${executed.toFixed(2)}`,
   );
 }
 const bytes = Math.exp(bytesLog / programs);

@@ -65,5 +65,5 @@ for (let i = 0; i < valid.funcs.length; i++) {
   if (flags.ir) console.log(printFunction(f));
   optimize(f, optimizations, new Statistics());
   console.log(printFunction(f));
-  console.log(target.disassemble(code.bytes, code.tables.functionStart[i]!, code.tables.functionEnd[i]!));
+  console.log(target.disassemble(code.bytes, code.tables.functionStart[i], code.tables.functionEnd[i]));
 }

@@ -157,7 +157,7 @@ async function runChild(options: Options): Promise<void> {
     result.modules.forEach((bytes, i) => writeFileSync(`${name}.${i}.wasm`, bytes));
     const text = result.differences.map((d) => `${JSON.stringify(d.options)}\n${d.text}\n`).join("\n");
     writeFileSync(`${name}.txt`, text);
-    say(`found ${seed} ${JSON.stringify(result.differences[0]!.text)}`);
+    say(`found ${seed} ${JSON.stringify(result.differences[0].text)}`);
   }
   binaryen?.close();
   say(`totals ${JSON.stringify(totals)}`);
@@ -212,7 +212,7 @@ async function runBatch(batch: Batch, options: Options, totals: Totals): Promise
       else if (word === "soft") console.log(line);
       else if (word === "found") {
         console.log(
-          `seed ${first} (${sourceOf(Number(first), options)}) differs:\n${JSON.parse(line.slice(7 + first!.length))}`,
+          `seed ${first} (${sourceOf(Number(first), options)}) differs:\n${JSON.parse(line.slice(7 + first.length))}`,
         );
       } else if (word === "totals") {
         finished = true;
@@ -289,7 +289,7 @@ async function runShrink(options: Options): Promise<void> {
     console.log("Nothing differs");
     Deno.exit(1);
   }
-  const config = [failing[0]!];
+  const config = [failing[0]];
   mkdirSync(options.out, { recursive: true });
   const save = (next: readonly Uint8Array[]) =>
     next.forEach((bytes, i) => writeFileSync(join(options.out, `small-${options.seed}.${i}.wasm`), bytes));

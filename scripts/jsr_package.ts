@@ -43,7 +43,7 @@ export async function buildJsr(tree: string): Promise<JsrPackage[]> {
     body(request).then((sent) => {
       const files = readPack(sent, "");
       const archive = writeArchive(new Map([...files].map(([file, bytes]) => [`package/${file}`, bytes])));
-      packages.push({ name: `@${scope}/${name}`, version: version!, files, archive });
+      packages.push({ name: `@${scope}/${name}`, version: version, files, archive });
       answer(200, { id: "here", status: "success", error: null });
     }).catch((error) => answer(400, { code: "malformedRequest", message: String((error as Error).message) }));
   });

@@ -25,7 +25,7 @@ export function readPack(packed: Uint8Array, folder = "package/"): Files {
   let longName: string | undefined;
   for (let at = 0; at + BLOCK <= tar.length && tar[at] !== 0;) {
     const field = (from: number, length: number) =>
-      decoder.decode(tar.subarray(at + from, at + from + length)).split("\0")[0]!;
+      decoder.decode(tar.subarray(at + from, at + from + length)).split("\0")[0];
     const size = parseInt(field(124, 12), 8);
     const kind = field(156, 1);
     const bytes = tar.subarray(at + BLOCK, at + BLOCK + size);
@@ -60,7 +60,7 @@ export function finishModule(text: string): { text: string; json: string[] } {
 }
 
 /** A JSON file as a module. */
-export function jsonModule(bytes: Uint8Array): Uint8Array {
+function jsonModule(bytes: Uint8Array): Uint8Array {
   const value: unknown = JSON.parse(decoder.decode(bytes));
   return encoder.encode(`export default ${JSON.stringify(value, null, 2)};\n`);
 }
@@ -95,7 +95,7 @@ export function lockedVersions(lock: string): Map<string, string> {
   const versions = new Map<string, string>();
   for (const [specifier, resolved] of Object.entries(specifiers)) {
     const name = /^npm:(@?[^@]+)@/.exec(specifier)?.[1];
-    if (name !== undefined) versions.set(name, resolved.split("_")[0]!);
+    if (name !== undefined) versions.set(name, resolved.split("_")[0]);
   }
   return versions;
 }

@@ -73,6 +73,6 @@ function addCalled(called: Set<string>, counts: string, quick: string): void {
   const script = scripts.find(({ url }) => url.endsWith(`/${quick}`));
   if (script === undefined || scripts.length > 2) throw new Error("the bundle's quick run loads more than two modules");
   for (const { ranges: [whole] } of script.functions) {
-    if (whole!.count > 0) called.add(`${whole!.startOffset} ${whole!.endOffset}`);
+    if (whole.count > 0) called.add(`${whole.startOffset} ${whole.endOffset}`);
   }
 }

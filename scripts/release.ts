@@ -109,7 +109,7 @@ export function versionFor(channel: string, own: string, commit: string, committ
 type Put = (name: string, bytes: Uint8Array, kind: ReleaseArtifact["kind"], platform: string) => void;
 
 /** Builds a release into its folder and adds it to the index; returns its version. */
-export async function buildRelease(options: ReleaseOptions): Promise<string> {
+async function buildRelease(options: ReleaseOptions): Promise<string> {
   const { commit, committed, version } = releaseOf(options);
   const platforms = options.platforms.map(pinnedDeno);
   const signers = signingKeysOf(readFileSync(options.key, "utf8"));

@@ -128,7 +128,7 @@ if (isMain) {
     reports.push({ done, ...now });
     console.log(Object.entries({ done, ...now }).map(([name, value]) => `${name} ${value}`).join(", "));
   });
-  const [early, last] = [reports[0]!, reports.at(-1)!];
+  const [early, last] = [reports[0], reports.at(-1)!];
   const allowance = { residentMiB: 32, descriptors: 2, mappings: 64, suspended: 0, handles: 1024 };
   const grown = (Object.keys(allowance) as (keyof Usage)[]).filter((name) =>
     last[name] > early[name] + allowance[name]

@@ -56,13 +56,13 @@ interface Row {
 
 function runOnce({ command, wall }: Row, env: NodeJS.ProcessEnv): void {
   const start = performance.now();
-  const { status, stderr } = spawnSync(command[0]!, command.slice(1), { env, cwd: ROOT, encoding: "utf8" });
+  const { status, stderr } = spawnSync(command[0], command.slice(1), { env, cwd: ROOT, encoding: "utf8" });
   wall.push(performance.now() - start);
   if (status !== 0) throw new Error(`${command.join(" ")} failed: ${stderr}`);
 }
 
 function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]!;
+  return [...values].sort((a, b) => a - b)[values.length >> 1];
 }
 
 const task = {
@@ -112,7 +112,7 @@ try {
       (cpu / runs).toFixed(1),
       (cpu / empty.cpu).toFixed(2),
       median(wall).toFixed(1),
-      median(wall.map((ms, k) => ms / empty.wall[k]!)).toFixed(2),
+      median(wall.map((ms, k) => ms / empty.wall[k])).toFixed(2),
     ];
     console.log(name.padEnd(24) + cells.map((cell) => cell.padStart(9)).join(""));
   }

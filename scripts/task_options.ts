@@ -7,7 +7,7 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 
 /** An option: a switch unless it has a value. */
-export interface TaskOption {
+interface TaskOption {
   readonly help: string;
   /** The placeholder for its value. */
   readonly value?: string;
@@ -22,7 +22,7 @@ export interface TaskOption {
 type TaskOptions = Readonly<Record<string, TaskOption>>;
 
 /** The command line of a task. */
-export interface Task<Options extends TaskOptions = TaskOptions> {
+interface Task<Options extends TaskOptions = TaskOptions> {
   /** The words after `deno`: `task fuzz`, or `run -A` and a script. */
   readonly name: string;
   /** A description in one or two sentences. */
@@ -39,7 +39,7 @@ type Value<Option extends TaskOption> = Option extends { many: true } ? string[]
   : boolean;
 
 /** The parsed arguments. */
-export interface TaskLine<Options extends TaskOptions> {
+interface TaskLine<Options extends TaskOptions> {
   readonly values: { readonly [Name in keyof Options]: Value<Options[Name]> };
   readonly operands: readonly string[];
 }

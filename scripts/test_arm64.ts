@@ -69,7 +69,7 @@ function residentMiB(pid: number): number {
 
 /** Runs the arm64 Deno within the limits. */
 async function run(args: readonly string[], extra: Record<string, string> = {}): Promise<Result> {
-  const child = new Deno.Command(command[0]!, {
+  const child = new Deno.Command(command[0], {
     args: [...command.slice(1), ...args],
     env: { ...environment, ...(emulated ? { WAFT_EMULATED: "1" } : {}), NO_COLOR: "1", ...extra },
     stdin: "null",

@@ -22,8 +22,8 @@ function readRanks(): Unit[] {
   for (const line of table.split("\n")) {
     const cells = line.split("|").map((cell) => cell.trim());
     if (!/^\d+$/.test(cells[1] ?? "")) continue;
-    const paths = [...cells[3]!.matchAll(/`([^`]+)`/g)].map((match) => match[1]!);
-    units.push({ rank: Number(cells[1]), name: cells[2]!, paths });
+    const paths = [...cells[3].matchAll(/`([^`]+)`/g)].map((match) => match[1]);
+    units.push({ rank: Number(cells[1]), name: cells[2], paths });
   }
   return units;
 }
@@ -63,7 +63,7 @@ function importsOf(path: string): string[] {
   const text = readFileSync(join(ROOT, path), "utf8");
   const found: string[] = [];
   for (const match of text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)) {
-    const target = match[1]!;
+    const target = match[1];
     if (ENGINE_EXPORTS.has(target)) found.push(ENGINE_EXPORTS.get(target)!);
     else if (target.startsWith("@waft/")) found.push(`no such export: ${target}`);
     else if (target.startsWith(".")) found.push(relative(ROOT, normalize(join(ROOT, dirname(path), target))));

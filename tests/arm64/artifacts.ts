@@ -53,12 +53,12 @@ function run(folder: string): number {
   for (const file of readdirSync(folder).sort()) {
     const [name, mode, machineName] = file.split(".") as [string, string, string];
     const { n } = PROGRAMS.find((program) => program.name === name)!;
-    if (MACHINES[machineName]!.arch !== arch) continue;
+    if (MACHINES[machineName].arch !== arch) continue;
     const instance = new WebAssembly.Instance(new WebAssembly.Module(source(name)));
     const expected = (instance.exports["run"] as (n: number) => unknown)(argument(n));
     let actual: unknown;
     try {
-      const module = NewEngine(MODES[mode]!).load(readFileSync(join(folder, file)));
+      const module = NewEngine(MODES[mode]).load(readFileSync(join(folder, file)));
       actual = module.instantiate().call({}, "run", argument(n));
     } catch (error) {
       // The artifact requires instructions that this processor lacks.
@@ -78,6 +78,6 @@ function run(folder: string): number {
 const args = process.argv.slice(2);
 if (args[0] === "make") {
   const [, folder, count] = args.splice(0, 3);
-  await make(folder!, Number(count));
+  await make(folder, Number(count));
 }
-if (args[0] === "run" && run(args[1]!) > 0) process.exit(1);
+if (args[0] === "run" && run(args[1]) > 0) process.exit(1);

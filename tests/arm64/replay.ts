@@ -51,5 +51,5 @@ function replay(file: string): number {
 }
 
 const [command, file, count, seed] = process.argv.slice(2);
-if (command === "record") record(file!, Number(count), Number(seed));
-else process.exit(replay(file!));
+if (command === "record") record(file, Number(count), Number(seed));
+else process.exit(replay(file));

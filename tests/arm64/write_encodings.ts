@@ -72,7 +72,7 @@ let file = "; Encodings of every instruction row of engine/backend_arm64, a few 
 for (const [i, word] of words.entries()) {
   if (assembled[i] === undefined) continue;
   if (assembled[i] !== word) {
-    throw new Error(`"${texts[i]}" is ${assembled[i]!.toString(16)}, not ${word.toString(16)}`);
+    throw new Error(`"${texts[i]}" is ${assembled[i].toString(16)}, not ${word.toString(16)}`);
   }
   const { row } = decode(word)!;
   const known = perRow.get(row) ?? 0;

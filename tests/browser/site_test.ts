@@ -78,7 +78,7 @@ browserTest(
           const at = `${path} (${view})`;
           assert.equal(await layoutShift(page), 0, `${at}: nothing moves`);
           const [width, room] = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]") as number[];
-          assert.ok(width! <= room!, `${at}: ${width} pixels in ${room}`);
+          assert.ok(width <= room, `${at}: ${width} pixels in ${room}`);
           assert.equal(await page.evaluate("document.scripts.length"), 1, `${at}: one script`);
           const ground = await page.evaluate("getComputedStyle(document.body).backgroundColor") as string;
           const light = Math.max(...ground.match(/\d+/g)!.map(Number));
@@ -100,14 +100,14 @@ browserTest("every page of the documentation loads quietly and is small", (brows
     const { pages } = await r.get<{ pages: IndexPage[] }>("/data/docs.json");
     const canary = pages.filter((p) => p.section === "Canary channel");
     assert.ok(canary.length > 10);
-    const opened = await openPage(browser, r.url, VIEWS["phone, dark"]!);
+    const opened = await openPage(browser, r.url, VIEWS["phone, dark"]);
     for (const { url, title } of canary) {
       await opened.visit(url);
       assert.equal(await opened.page.locator("h1").count(), 1, url);
       const [width, room] = await opened.page.evaluate(
         "[document.documentElement.scrollWidth, innerWidth]",
       ) as number[];
-      assert.ok(width! <= room!, `${title}: ${width} pixels in ${room}`);
+      assert.ok(width <= room, `${title}: ${width} pixels in ${room}`);
       assert.deepEqual(opened.complaints, [], url);
       assert.ok(opened.bytes() < 100_000, `${url}: ${opened.bytes()} bytes`);
     }
@@ -117,7 +117,7 @@ browserTest(
   "a visitor searches, finds a plugin, reads what it asks for, compares versions",
   (browser) =>
     withSite(async (r) => {
-      const { page, complaints } = await openPage(browser, r.url, VIEWS.desktop!);
+      const { page, complaints } = await openPage(browser, r.url, VIEWS.desktop);
       await page.getByRole("link", { name: "Plugins", exact: true }).click();
       assert.equal(await page.getByRole("status").textContent(), "2 plugins");
       await page.getByRole("combobox", { name: "Authority" }).selectOption("fs.write");
@@ -146,7 +146,7 @@ browserTest(
 
 browserTest("a click copies a block of code, whole and without its colours", (browser) =>
   withSite(async (r) => {
-    const { page, complaints } = await openPage(browser, `${r.url}/getting-started`, VIEWS.desktop!);
+    const { page, complaints } = await openPage(browser, `${r.url}/getting-started`, VIEWS.desktop);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     const block = page.locator(".code").filter({ hasText: "(module" }).first();
     await block.hover();
@@ -163,7 +163,7 @@ browserTest(
   "the performance page fits a phone: the result first, bars with readable text",
   (browser) =>
     withSite(async (r) => {
-      const { page } = await openPage(browser, `${r.url}/performance`, VIEWS["phone, dark"]!);
+      const { page } = await openPage(browser, `${r.url}/performance`, VIEWS["phone, dark"]);
       const first = page.getByRole("main").getByRole("paragraph").filter({ hasText: /\S/ }).nth(1);
       assert.match((await first.textContent())!, /times V8's time/);
       const size = await page.evaluate(
@@ -173,13 +173,13 @@ browserTest(
       const [plot, table] = await page.evaluate(
         "['.plot', 'table'].map((s) => document.querySelector(s).getBoundingClientRect().top)",
       ) as number[];
-      assert.ok(plot! < table!, "the plot comes before the table");
+      assert.ok(plot < table, "the plot comes before the table");
     }),
 );
 
 browserTest("the documentation is read from page to page and across channels", (browser) =>
   withSite(async (r) => {
-    const { page, complaints } = await openPage(browser, `${r.url}/getting-started`, VIEWS.desktop!);
+    const { page, complaints } = await openPage(browser, `${r.url}/getting-started`, VIEWS.desktop);
     const seen = [await page.title()];
     for (let next = page.locator("a[rel=next]"); await next.count() > 0; next = page.locator("a[rel=next]")) {
       await next.click();
@@ -200,7 +200,7 @@ browserTest("the documentation is read from page to page and across channels", (
     assert.deepEqual(complaints, []);
     await page.context().close();
 
-    const phone = await openPage(browser, `${r.url}/getting-started`, VIEWS["phone, dark"]!);
+    const phone = await openPage(browser, `${r.url}/getting-started`, VIEWS["phone, dark"]);
     await phone.page.getByRole("link", { name: "All pages", exact: true }).tap();
     assert.ok(await phone.page.getByRole("link", { name: "Configuration" }).first().isVisible());
   }));
@@ -220,7 +220,7 @@ browserTest(
   "the keyboard alone reaches everything, and the focus is always to be seen",
   (browser) =>
     withSite(async (r) => {
-      const { page } = await openPage(browser, `${r.url}/plugins/github.com:acme:kv`, VIEWS.desktop!);
+      const { page } = await openPage(browser, `${r.url}/plugins/github.com:acme:kv`, VIEWS.desktop);
       const order: string[] = [];
       for (;;) {
         await page.keyboard.press("Tab");

@@ -31,7 +31,7 @@ Deno.test("loadFile() maps the artifact of a large module from its file and refu
       assert(lines.some((line) => line.includes("r-xp")), "the file's pages are executable");
     }
     assert.deepEqual(module.serialize(), artifact);
-    artifact[artifact.length >> 1]! ^= 1;
+    artifact[artifact.length >> 1] ^= 1;
     const damaged = join(directory, "damaged");
     writeFileSync(damaged, artifact);
     assert.throws(() => NewEngine().loadFile(damaged), ArtifactError);

@@ -31,7 +31,7 @@ function integerComparison(bits: 32 | 64, op: string, sign: string, other: bigin
   const read = (value: number | bigint) => sign === "_u" ? BigInt.asUintN(bits, BigInt(value)) : BigInt(value);
   return {
     text: `(${type}.${op}${sign} (local.get ${x}) ${right})`,
-    holds: (values) => INTEGER[op]!(read(values[x]!), read(typeof other === "string" ? values[y]! : other)),
+    holds: (values) => INTEGER[op](read(values[x]), read(typeof other === "string" ? values[y] : other)),
   };
 }
 
@@ -48,7 +48,7 @@ function comparisons(): Comparison[] {
       for (const right of [0, 1.5]) {
         list.push({
           text: `(${type}.${op} (local.get ${at}) (${type}.const ${right}))`,
-          holds: (v) => [v[at]! < right, v[at]! >= right, v[at] === right, v[at] !== right][holds - 1]!,
+          holds: (v) => [v[at] < right, v[at] >= right, v[at] === right, v[at] !== right][holds - 1],
         });
       }
     }
@@ -75,13 +75,13 @@ Deno.test("combined comparisons evaluate like their parts", () => {
   const functions: { text: string; holds: (values: Values) => boolean }[] = [];
   for (let k = 0; k < list.length; k++) {
     for (const step of [1, 7, 23]) {
-      const [x, y] = [list[k]!, list[(k + step) % list.length]!];
-      const use = USES[functions.length % USES.length]!;
+      const [x, y] = [list[k], list[(k + step) % list.length]];
+      const use = USES[functions.length % USES.length];
       functions.push({ text: use(`(i32.and ${x.text} ${y.text})`), holds: (v) => x.holds(v) && y.holds(v) });
       functions.push({ text: use(`(i32.or ${x.text} ${y.text})`), holds: (v) => x.holds(v) || y.holds(v) });
     }
     // A truth value that is not a comparison.
-    const x = list[k]!;
+    const x = list[k];
     const branch = (c: string) => `(if (result i32) ${c} (then (i32.const 1)) (else (i32.const 0)))`;
     functions.push({ text: branch(`(i32.or ${x.text} (local.get $b))`), holds: (v) => x.holds(v) || v[1] !== 0 });
   }
@@ -89,7 +89,7 @@ Deno.test("combined comparisons evaluate like their parts", () => {
   const instance = NewEngine({ verify: true }).compile(`(module ${text})`).instantiate();
   functions.forEach(({ text, holds }, k) => {
     for (let n = 0; n < 24; n++) {
-      const pick = <T>(from: readonly T[], by: number) => from[(n * by + k) % from.length]!;
+      const pick = <T>(from: readonly T[], by: number) => from[(n * by + k) % from.length];
       const values: Values = [pick(I32, 1), pick(I32, 3), pick(I64, 1), pick(I64, 3), pick(FLOATS, 1), pick(FLOATS, 5)];
       const result = Number(instance.call({}, `f${k}`, ...values));
       assert.equal(result, Number(holds(values)), `${text} of ${values.join(", ")}`);

@@ -173,7 +173,7 @@ Deno.test("fuel consumption is the same under every setting", () => {
       engine.compile(bytes).instantiate().call(context, "run", 3);
       return 10n ** 15n - context.fuel;
     });
-    assert.ok(used[0]! > 20n, `${name} used ${used[0]}`);
+    assert.ok(used[0] > 20n, `${name} used ${used[0]}`);
     assert.deepEqual(new Set(used).size, 1, `${name}: ${used}`);
   }
 });
@@ -211,7 +211,7 @@ const STEPS = `(module
 Deno.test("fuel is exact at exhaustion: the remainder and the effects are the same under every setting", () => {
   const modules = fuelEngines().map((engine) => engine.compile(STEPS));
   const enough = { fuel: 100_000 };
-  modules[0]!.instantiate().call(enough, "run", 6);
+  modules[0].instantiate().call(enough, "run", 6);
   const total = 100_000 - enough.fuel;
   let ended = 0;
   for (let fuel = 0; fuel <= total; fuel++) {
@@ -256,7 +256,7 @@ Deno.test("fuel: bulk instructions cost by size, contexts are refilled, nested c
   const nested = used("nested");
   inner.push({ fuel: 5000 });
   assert.equal(used("nested"), nested);
-  assert.equal(inner[0]!.fuel, 5000 - base - 1000);
+  assert.equal(inner[0].fuel, 5000 - base - 1000);
   const context: Context = { fuel: 500n };
   for (let k = 0; k < 3; k++) {
     assert.throws(() => instance.call(context, "endless"), outOfFuel);

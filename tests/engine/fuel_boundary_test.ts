@@ -107,9 +107,9 @@ const { i64 } = probe.internal.store.thread.state;
 const CELL = THREAD.FUEL >> 3;
 
 function used(action: () => void): bigint {
-  const before = i64[CELL]!;
+  const before = i64[CELL];
   action();
-  return before - i64[CELL]!;
+  return before - i64[CELL];
 }
 
 /** The consumption and the result of each call, in order. */
@@ -143,12 +143,12 @@ for (const bounds of ["guard", "explicit"] as const) {
       { length: 8 },
       (_, mask) => trace(link([0, 1, 2].map((k) => engines[((mask >> k) & 1) as 0 | 1]), host)),
     );
-    const parts = [1, 2, 4].map((mask) => runs[mask]!.fuel);
-    assert.ok(runs[0]!.fuel.every((fuel) => fuel === 0n), "code without fuel uses none");
+    const parts = [1, 2, 4].map((mask) => runs[mask].fuel);
+    assert.ok(runs[0].fuel.every((fuel) => fuel === 0n), "code without fuel uses none");
     assert.ok(parts.every((fuel) => fuel.some((units) => units > 100n)), "every instance has a cost");
     runs.forEach(({ answers, fuel }, mask) => {
-      assert.deepEqual(answers, runs[0]!.answers, `answers of ${mask}`);
-      const expected = fuel.map((_, k) => parts.reduce((sum, part, n) => sum + ((mask >> n) & 1 ? part[k]! : 0n), 0n));
+      assert.deepEqual(answers, runs[0].answers, `answers of ${mask}`);
+      const expected = fuel.map((_, k) => parts.reduce((sum, part, n) => sum + ((mask >> n) & 1 ? part[k] : 0n), 0n));
       assert.deepEqual(fuel, expected, `fuel of ${mask}`);
     });
   });
@@ -160,7 +160,7 @@ for (const bounds of ["guard", "explicit"] as const) {
       if (name === "by reference" || name.startsWith("trap") || name.startsWith("fault")) continue;
       const whole = used(() => call(1234));
       for (const given of [whole, whole - 1n, whole / 2n, whole / 3n, 1n, 0n]) {
-        const before = i64[CELL]!;
+        const before = i64[CELL];
         i64[CELL] = given;
         let message = "";
         try {
@@ -168,7 +168,7 @@ for (const bounds of ["guard", "explicit"] as const) {
         } catch (error) {
           message = (error as Error).message;
         }
-        const left = i64[CELL]!;
+        const left = i64[CELL];
         i64[CELL] = before;
         assert.equal(message, given >= whole ? "" : "out of fuel", `${name} with ${given} of ${whole}`);
         assert.ok(left >= 0n && left <= given, `${name}: ${left} of ${given}`);
@@ -182,7 +182,7 @@ Deno.test("a host function sees the remaining fuel, may change it, and may call 
   const seen: bigint[] = [];
   let again: Call | undefined;
   const chain = link([engine, engine, engine], (x) => {
-    seen.push(i64[CELL]!);
+    seen.push(i64[CELL]);
     if (again !== undefined) {
       const call = again;
       again = undefined;
@@ -191,15 +191,15 @@ Deno.test("a host function sees the remaining fuel, may change it, and may call 
     i64[CELL] = 1000n;
     return x;
   });
-  again = chain.calls["indirect"]!;
-  const before = i64[CELL]!;
-  const inner = used(() => chain.inner["busy"]!(5));
+  again = chain.calls["indirect"];
+  const before = i64[CELL];
+  const inner = used(() => chain.inner["busy"](5));
   i64[CELL] = 500_000n;
-  chain.inner["park"]!(1234);
+  chain.inner["park"](1234);
   // After the host function returns, the callee calls only $busy.
-  assert.equal(i64[CELL]!, 1000n - inner);
+  assert.equal(i64[CELL], 1000n - inner);
   assert.equal(seen.length, 2);
-  assert.ok(seen[1]! < seen[0]! && seen[1]! > 490_000n, `${seen}`);
+  assert.ok(seen[1] < seen[0] && seen[1] > 490_000n, `${seen}`);
   i64[CELL] = before;
 });
 
@@ -214,6 +214,6 @@ Deno.test("an unresolved fuel price is not merged with the program's constants",
     h: { see: (value: bigint) => void zeros.push(value) },
   });
   const calls = exports as Record<string, Call>;
-  for (const name of ["a", "b", "c"]) calls[name]!(5n);
+  for (const name of ["a", "b", "c"]) calls[name](5n);
   assert.deepEqual(zeros, [0n, 0n, 0n, 0n]);
 });

@@ -33,7 +33,7 @@ class Program {
   }
 
   #pick<T>(list: readonly T[]): T {
-    return list[this.#next(list.length)]!;
+    return list[this.#next(list.length)];
   }
 
   text(): string {

@@ -23,7 +23,7 @@ function random(seed: number): (n: number) => number {
  */
 function program(seed: number, type: "i32" | "i64", memory: string): string {
   const next = random(seed);
-  const step = [1, 1, 4, 8, -1, -2, 3][next(7)]!;
+  const step = [1, 1, 4, 8, -1, -2, 3][next(7)];
   const order = step > 0 ? ["ne", "lt_s", "lt_u", "le_s", "le_u"] : ["ne", "gt_s", "gt_u", "ge_s", "ge_u"];
   const test = (value: string) => `(${type}.${order[next(order.length)]} ${value} (local.get $to))`;
   const at = () => {
@@ -33,7 +33,7 @@ function program(seed: number, type: "i32" | "i64", memory: string): string {
       `(${type}.add (local.get $base) (${type}.shl (local.get $i) (${type}.const ${next(3)})))`,
       `(${type}.sub (local.get $base) (local.get $i))`,
     ];
-    return index[next(index.length)]!;
+    return index[next(index.length)];
   };
   const access = () => {
     const offset = next(3) === 0 ? next(100) : 0;
@@ -77,7 +77,7 @@ function outcome({ f, done, memory }: Exports, args: [unknown, unknown, unknown]
   }
   let sum = 0;
   const bytes = new Uint8Array(memory.buffer);
-  for (let n = 0; n < bytes.length; n += 1) sum = Math.imul(sum ^ bytes[n]!, 0x01000193) + 1 | 0;
+  for (let n = 0; n < bytes.length; n += 1) sum = Math.imul(sum ^ bytes[n], 0x01000193) + 1 | 0;
   return `${end} after ${done.value} with ${sum}`;
 }
 
@@ -93,11 +93,9 @@ for (const [type, memory] of [["i32", "1 4"], ["i64", "i64 1 4"], ["i32", "1 4 s
       const next = random(seed);
       const places = [0n, PAGE, 2n * PAGE, 1n << 31n, 1n << 32n, 1n << 63n];
       for (let n = 0; n < 40; n++) {
-        const from = places[n % 3 === 0 ? next(places.length) : next(3)]! + BigInt(next(100) - 50);
-        const to = next(2) === 0
-          ? from + BigInt(next(3000) - 1500)
-          : places[next(places.length)]! + BigInt(next(9) - 4);
-        const base = places[next(3)]! + BigInt(next(5000) - 2500);
+        const from = places[n % 3 === 0 ? next(places.length) : next(3)] + BigInt(next(100) - 50);
+        const to = next(2) === 0 ? from + BigInt(next(3000) - 1500) : places[next(places.length)] + BigInt(next(9) - 4);
+        const base = places[next(3)] + BigInt(next(5000) - 2500);
         const words = [from, to, base].map((word) =>
           type === "i64" ? BigInt.asIntN(64, word) : Number(BigInt.asIntN(32, word))
         ) as [unknown, unknown, unknown];

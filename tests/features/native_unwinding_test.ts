@@ -28,7 +28,7 @@ function parks(instance: Instance, action: () => void): Map<string, number> {
   const serve = services.serveBuiltin;
   const counts = new Map<string, number>();
   services.serveBuiltin = (index, context) => {
-    const { name } = BUILTIN_ROWS[index]!;
+    const { name } = BUILTIN_ROWS[index];
     counts.set(name, (counts.get(name) ?? 0) + 1);
     serve(index, context);
   };
@@ -94,8 +94,8 @@ const CLEANUPS = `(module
 Deno.test("throw, catch and rethrow do not leave compiled code", () => {
   const instance = engine.compile(CLEANUPS).instantiate();
   const { run } = instance.exports as unknown as Exports;
-  assert.equal(run!(100), v8(CLEANUPS)["run"]!(100));
-  const counts = parks(instance, () => assert.equal(run!(5000), v8(CLEANUPS)["run"]!(5000)));
+  assert.equal(run(100), v8(CLEANUPS)["run"](100));
+  const counts = parks(instance, () => assert.equal(run(5000), v8(CLEANUPS)["run"](5000)));
   assert.equal(instance.internal.store.thread.code.stubs.unwinds, UNWINDS);
   if (!UNWINDS) {
     assert.ok((counts.get("throw") ?? 0) >= 5000, "without native unwinding, the runtime serves every throw");
@@ -133,11 +133,11 @@ const KEPT = `(module
 Deno.test("thousands of exnrefs keep their payload and are freed once unreachable", () => {
   const instance = engine.compile(KEPT).instantiate({}, { h: { pass: () => {} } });
   const x = instance.exports as unknown as Exports;
-  for (let k = 0; k < 3000; k++) x["keep"]!(k);
-  for (let k = 2999; k >= 0; k -= 7) assert.equal(x["value"]!(k), 2 * k);
-  for (let k = 0; k < 3000; k += 2) x["drop"]!(k);
-  for (let k = 0; k < 20_000; k++) x["keep"]!(k % 1500 * 2);
-  for (let k = 0; k < 3000; k++) assert.equal(x["value"]!(k), 2 * k);
+  for (let k = 0; k < 3000; k++) x["keep"](k);
+  for (let k = 2999; k >= 0; k -= 7) assert.equal(x["value"](k), 2 * k);
+  for (let k = 0; k < 3000; k += 2) x["drop"](k);
+  for (let k = 0; k < 20_000; k++) x["keep"](k % 1500 * 2);
+  for (let k = 0; k < 3000; k++) assert.equal(x["value"](k), 2 * k);
   collectGarbage(); // automatic collections depend on the other tests of this realm
   const { exceptions } = instance.internal.store.thread;
   assert.ok(exceptions.size < 10_000, `${exceptions.size} are live`);
@@ -149,7 +149,7 @@ Deno.test("an exception that leaves compiled code has tag and payload, and keeps
     h: {
       pass(k: number) {
         try {
-          x["out"]!(k);
+          x["out"](k);
         } catch (error) {
           seen = error;
           throw error;
@@ -158,10 +158,10 @@ Deno.test("an exception that leaves compiled code has tag and payload, and keeps
     },
   });
   const x = instance.exports as unknown as Exports;
-  for (let k = 0; k < 200; k++) x["keep"]!(k);
+  for (let k = 0; k < 200; k++) x["keep"](k);
   for (const name of ["out", "out at once"]) {
     for (let k = 0; k < 200; k += 3) {
-      assert.throws(() => x[name]!(k), (error) => {
+      assert.throws(() => x[name](k), (error) => {
         assert.ok(error instanceof WasmException);
         assert.equal(error.tag, instance.exports["t"]);
         assert.deepEqual(error.payload, [k, BigInt(k)]);
@@ -169,16 +169,16 @@ Deno.test("an exception that leaves compiled code has tag and payload, and keeps
       });
     }
   }
-  assert.equal(x["through the host"]!(9), 18);
+  assert.equal(x["through the host"](9), 18);
   const first = seen;
-  assert.equal(x["through the host"]!(9), 18);
+  assert.equal(x["through the host"](9), 18);
   assert.equal(seen, first, "an exnref is the same JavaScript exception each time");
 });
 
 Deno.test("a legacy catch rethrows the caught exception", () => {
   const x = engine.compile(KEPT).instantiate({}, { h: { pass: () => {} } }).exports as unknown as Exports;
   for (let k = 0; k < 20; k++) {
-    assert.throws(() => x["out of a legacy catch"]!(k), (error) => {
+    assert.throws(() => x["out of a legacy catch"](k), (error) => {
       assert.ok(error instanceof WasmException);
       assert.deepEqual(error.payload, [k, BigInt(k)]);
       return true;
@@ -194,9 +194,9 @@ Deno.test(TABLE_TEST, { ignore: !UNWINDS }, () => {
   const instance = module.instantiate();
   const { thread } = instance.internal.store;
   const { run } = instance.exports as unknown as Exports;
-  const expected = run!(50);
+  const expected = run(50);
   const other = engine.compile(KEPT).instantiate({}, { h: { pass: () => {} } });
-  const keep = (other.exports as unknown as Exports)["keep"]!;
+  const keep = (other.exports as unknown as Exports)["keep"];
   keep(1);
   keep(2);
   const instance2 = module.instantiate();
@@ -206,9 +206,9 @@ Deno.test(TABLE_TEST, { ignore: !UNWINDS }, () => {
   assert.notEqual(thread.state.word(THREAD.UNWIND), 0);
   thread.unwindTable.forget(image.base);
   assert.equal(thread.state.word(THREAD.UNWIND), 0);
-  assert.equal((instance2.exports as unknown as Exports)["run"]!(50), expected);
+  assert.equal((instance2.exports as unknown as Exports)["run"](50), expected);
   assert.notEqual(thread.state.word(THREAD.UNWIND), 0);
-  assert.equal(parks(instance, () => run!(50)).get("throw") ?? 0, 0);
+  assert.equal(parks(instance, () => run(50)).get("throw") ?? 0, 0);
   keep(3);
   assert.equal(parks(other, () => keep(4)).get("throw") ?? 0, 0);
 });

@@ -36,7 +36,7 @@ function sameAsV8(text: string, calls: (name: string) => readonly (readonly unkn
       const found = ours(text, bounds, optimizations);
       for (const name of Object.keys(expected)) {
         for (const args of calls(name)) {
-          const [mine, v8] = [found, expected].map((exports) => outcome(() => exports[name]!(...args)));
+          const [mine, v8] = [found, expected].map((exports) => outcome(() => exports[name](...args)));
           assert.equal(mine, v8, `${bounds} ${name}(${args})`);
         }
       }
@@ -69,9 +69,9 @@ function hierarchy(seed: number, count: number, deep: boolean): { text: string; 
   for (let k = 0; k < count; k++) {
     // Fields accumulate, so that types differ in structure; the recursion group keeps siblings distinct.
     let fields = "";
-    for (let at = k; at >= 0; at = parents[at]!) fields = `(field i32)${fields}`;
+    for (let at = k; at >= 0; at = parents[at]) fields = `(field i32)${fields}`;
     const open = isParent.has(k) || next(2) === 0;
-    const above = parents[k]! >= 0 ? `$t${parents[k]}` : "";
+    const above = parents[k] >= 0 ? `$t${parents[k]}` : "";
     types.push(`(type $t${k} (sub ${open ? "" : "final"} ${above} (struct ${fields})))`);
   }
   const makers = [
@@ -110,7 +110,7 @@ function hierarchy(seed: number, count: number, deep: boolean): { text: string; 
   });
   // From a type of the hierarchy, where fewer checks are needed.
   for (let k = 0; k < count; k++) {
-    const parent = parents[k]!;
+    const parent = parents[k];
     if (parent < 0) continue;
     parts.push(`(func (export "down${k}") (param i32) (result i32)
       (ref.test (ref $t${k}) (ref.cast (ref null $t${parent}) (call $make (local.get 0)))))`);
@@ -131,7 +131,7 @@ for (const [seed, count, deep] of [[1, 6, false], [2, 12, false], [3, 14, true]]
       const found = module.instantiate({}, host).exports as unknown as Exports;
       for (const name of Object.keys(expected)) {
         for (let k = 0; k < makers; k++) {
-          const [mine, v8] = [found, expected].map((exports) => outcome(() => exports[name]!(k)));
+          const [mine, v8] = [found, expected].map((exports) => outcome(() => exports[name](k)));
           assert.equal(mine, v8, `${bounds} ${name}(${k})`);
         }
       }
@@ -144,7 +144,7 @@ Deno.test("fields of every type keep their bits, including packed fields and fie
   const fields = Array.from({ length: 900 }, (_, k) => `(field $f${k} (mut ${kinds[k % kinds.length]}))`).join(" ");
   const gets: string[] = [];
   for (const k of [0, 1, 2, 3, 4, 5, 7, 8, 9, 600, 601, 602, 603, 604, 605, 888, 889, 890, 895]) {
-    const kind = kinds[k % kinds.length]!;
+    const kind = kinds[k % kinds.length];
     const param = kind === "i8" || kind === "i16" ? "i32" : kind === "anyref" ? "i32" : kind;
     const value = kind === "anyref" ? "(ref.i31 (local.get 0))" : "(local.get 0)";
     for (const suffix of kind === "i8" || kind === "i16" ? ["_s", "_u"] : [""]) {
@@ -171,7 +171,7 @@ Deno.test("fields of every type keep their bits, including packed fields and fie
     f64: [0, -0, 1.1, -Infinity, NaN],
     null: [null],
   };
-  sameAsV8(text, (name) => values[name.split("_")[0]!]!.map((value) => [value]));
+  sameAsV8(text, (name) => values[name.split("_")[0]].map((value) => [value]));
 });
 
 Deno.test("arrays: bounds, filling, copying, segments, invalid lengths", () => {
@@ -244,8 +244,8 @@ Deno.test("arrays: bounds, filling, copying, segments, invalid lengths", () => {
       (array.len (array.new_default $a (local.get 0)))))`,
     "guard",
   );
-  assert.equal(huge["make"]!(1000), 1000);
-  for (const n of [-1, 0x7fffffff, 0x10000000]) assert.throws(() => huge["make"]!(n), /allocation size too large/);
+  assert.equal(huge["make"](1000), 1000);
+  for (const n of [-1, 0x7fffffff, 0x10000000]) assert.throws(() => huge["make"](n), /allocation size too large/);
 });
 
 Deno.test("a function of a subtype may be called where its supertype is expected", () => {

@@ -18,13 +18,13 @@ import { sameEnd, V8, waft } from "./subject.ts";
 
 export type Source = "own" | "binaryen";
 
-export interface Difference {
+interface Difference {
   readonly options: EngineOptions;
   /** The first entries that differ, with the preceding ones. */
   readonly text: string;
 }
 
-export interface CaseResult {
+interface CaseResult {
   readonly modules: readonly Uint8Array<ArrayBuffer>[];
   readonly differences: readonly Difference[];
   /** The difference disappears without NaNs: bits of a NaN, which the specification does not determine. */

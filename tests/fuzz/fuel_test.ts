@@ -41,20 +41,20 @@ Deno.test("generated modules consume the same fuel under every setting and behav
     const expected = runScenario(modules, seed, plain);
     if (expected.exhausted) continue; // the maximum stack depth varies with the setting
     const runs: { trace: Trace; used: bigint }[] = SUBJECTS.map((subject) => {
-      const before = i64[THREAD.FUEL >> 3]!;
+      const before = i64[THREAD.FUEL >> 3];
       const trace = runScenario(modules, seed, subject);
-      return { trace, used: before - i64[THREAD.FUEL >> 3]! };
+      return { trace, used: before - i64[THREAD.FUEL >> 3] };
     });
     if (runs.some(({ trace }) => trace.exhausted)) continue;
     runs.forEach(({ trace, used }, k) => {
       assert.deepEqual(
         trace.entries.map(withoutPlace),
         expected.entries.map(withoutPlace),
-        `seed ${seed}, ${SUBJECTS[k]!.name}`,
+        `seed ${seed}, ${SUBJECTS[k].name}`,
       );
-      assert.equal(used, runs[0]!.used, `seed ${seed}, ${SUBJECTS[k]!.name}`);
+      assert.equal(used, runs[0].used, `seed ${seed}, ${SUBJECTS[k].name}`);
     });
-    total += runs[0]!.used;
+    total += runs[0].used;
   }
   assert.ok(total > 1000n, `total consumption: ${total}`);
 });

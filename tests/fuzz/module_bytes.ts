@@ -19,7 +19,7 @@ export class Bytes {
   }
 
   bytes(values: ArrayLike<number>): this {
-    for (let i = 0; i < values.length; i++) this.byte(values[i]!);
+    for (let i = 0; i < values.length; i++) this.byte(values[i]);
     return this;
   }
 

@@ -36,7 +36,7 @@ export class Random {
 
   /** One of `items`, which must not be empty. */
   pick<T>(items: readonly T[]): T {
-    return items[this.below(items.length)]!;
+    return items[this.below(items.length)];
   }
 
   /** An index, drawn with the given weights. */
@@ -45,7 +45,7 @@ export class Random {
     for (const weight of weights) total += weight;
     let left = this.bits() / 0x1_0000_0000 * total;
     for (let i = 0; i < weights.length; i++) {
-      left -= weights[i]!;
+      left -= weights[i];
       if (left < 0) return i;
     }
     return weights.length - 1;
@@ -56,7 +56,7 @@ export class Random {
     const list = items.slice();
     for (let i = list.length - 1; i > 0; i--) {
       const j = this.below(i + 1);
-      [list[i], list[j]] = [list[j]!, list[i]!];
+      [list[i], list[j]] = [list[j], list[i]];
     }
     return list;
   }
@@ -107,7 +107,7 @@ export class Random {
       default:
         FLOAT_BITS[0] = this.bits();
         FLOAT_BITS[1] = this.bits();
-        x = single ? FLOAT_32[0]! : FLOAT_64[0]!;
+        x = single ? FLOAT_32[0] : FLOAT_64[0];
     }
     return single ? Math.fround(x) : x;
   }

@@ -31,120 +31,184 @@ const KINDS = ["func", "table", "memory", "global", "tag"] as const;
 
 /** Reads the interface of a module that is known to be valid. */
 export function readInterface(bytes: Uint8Array): ModuleInterface {
-  let at = 8;
-  const u32 = () => {
+  return new InterfaceReader(bytes).read();
+}
+
+function unknown(message: string): never {
+  throw new UnknownInterface(message);
+}
+
+class InterfaceReader {
+  readonly #bytes: Uint8Array;
+  #at = 8;
+  readonly #signatures: (Signature | undefined)[] = [];
+  readonly #imports: { module: string; name: string; type: ImportType }[] = [];
+  readonly #functions: Signature[] = [];
+  readonly #tags: Signature[] = [];
+  readonly #bodies: { start: number; end: number }[] = [];
+  readonly #exports: { name: string; kind: (typeof KINDS)[number]; index: number }[] = [];
+  #importedFunctions = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  read(): ModuleInterface {
+    while (this.#at < this.#bytes.length) {
+      const id = this.#byte();
+      const length = this.#u32();
+      const end = this.#at + length;
+      this.#section(id);
+      this.#at = end;
+    }
+    return {
+      imports: this.#imports,
+      functions: this.#functions,
+      bodies: this.#bodies,
+      tags: this.#tags,
+      types: this.#signatures,
+      exports: this.#exports,
+    };
+  }
+
+  #section(id: number): void {
+    if (id === 1) this.#each(() => this.#group());
+    else if (id === 2) this.#each(() => this.#import());
+    else if (id === 3) this.#each(() => this.#functions.push(this.#signature()));
+    else if (id === 7) this.#each(() => this.#export());
+    else if (id === 10) this.#each((n) => this.#body(n));
+    else if (id === 13) {
+      this.#each(() => {
+        this.#byte(); // attribute
+        this.#tags.push(this.#signature());
+      });
+    }
+  }
+
+  // ---- primitives ---------------------------------------------------------------------------------------------------
+
+  #byte(): number {
+    return this.#bytes[this.#at++];
+  }
+
+  #u32(): number {
     let value = 0;
     for (let shift = 0;; shift += 7) {
-      const byte = bytes[at++]!;
+      const byte = this.#byte();
       value += (byte & 127) * 2 ** shift;
       if (byte < 128) return value;
     }
-  };
-  const signed = () => {
-    const start = at;
-    const value = u32();
-    return (bytes[at - 1]! & 64) === 0 ? value : value - 2 ** (7 * (at - start));
-  };
-  const type = (): TypeName => {
-    const start = at;
-    const name = readType(() => bytes[at++]!, signed);
-    if (name === undefined) throw new UnknownInterface(`type 0x${bytes[start]!.toString(16)}`);
+  }
+
+  #signed(): number {
+    const start = this.#at;
+    const value = this.#u32();
+    return (this.#bytes[this.#at - 1] & 64) === 0 ? value : value - 2 ** (7 * (this.#at - start));
+  }
+
+  /** Reads a count, then calls `read` for each entry. */
+  #each(read: (n: number) => void): void {
+    const count = this.#u32();
+    for (let n = 0; n < count; n++) read(n);
+  }
+
+  #text(): string {
+    const length = this.#u32();
+    this.#at += length;
+    return new TextDecoder().decode(this.#bytes.subarray(this.#at - length, this.#at));
+  }
+
+  // ---- types --------------------------------------------------------------------------------------------------------
+
+  #type(): TypeName {
+    const start = this.#at;
+    const name = readType(() => this.#byte(), () => this.#signed());
+    if (name === undefined) throw new UnknownInterface(`type 0x${this.#bytes[start].toString(16)}`);
     return name;
-  };
-  const text = () => {
-    const length = u32();
-    at += length;
-    return new TextDecoder().decode(bytes.subarray(at - length, at));
-  };
-  const limits = () => {
-    const flags = u32();
-    const min = u32();
-    const max = (flags & 1) !== 0 ? u32() : undefined;
+  }
+
+  #types(): TypeName[] {
+    const types: TypeName[] = [];
+    this.#each(() => types.push(this.#type()));
+    return types;
+  }
+
+  #limits(): { min: number; max: number | undefined; shared: boolean; is64: boolean } {
+    const flags = this.#u32();
+    const min = this.#u32();
+    const max = (flags & 1) !== 0 ? this.#u32() : undefined;
     return { min, max, shared: (flags & 2) !== 0, is64: (flags & 4) !== 0 };
-  };
-  const signatures: (Signature | undefined)[] = [];
-  const imports: { module: string; name: string; type: ImportType }[] = [];
-  const functions: Signature[] = [];
-  const tags: Signature[] = [];
-  const bodies: { start: number; end: number }[] = [];
-  let imported = 0;
-  const exports: { name: string; kind: (typeof KINDS)[number]; index: number }[] = [];
-  const types = () => Array.from({ length: u32() }, type);
-  const storage = () => {
-    if (bytes[at] === 0x78 || bytes[at] === 0x77) at++;
-    else type();
-    at++; // mutability
-  };
+  }
+
+  /** Reads the index of a function type. */
+  #signature(): Signature {
+    const index = this.#u32();
+    return this.#signatures[index] ?? unknown(`type ${index}, which is no function type`);
+  }
+
+  /** One entry of the type section: a definition or a group of them. */
+  #group(): void {
+    if (this.#bytes[this.#at] !== 0x4e) return this.#definition();
+    this.#at++;
+    this.#each(() => this.#definition());
+  }
+
   /** Reads one definition of the type section; only function types are kept. */
-  const definition = () => {
-    if (bytes[at] === 0x50 || bytes[at] === 0x4f) {
-      at++;
-      for (let n = u32(); n > 0; n--) u32();
+  #definition(): void {
+    if (this.#bytes[this.#at] === 0x50 || this.#bytes[this.#at] === 0x4f) {
+      this.#at++;
+      this.#each(() => this.#u32()); // supertypes
     }
-    const form = bytes[at++]!;
+    const form = this.#byte();
     if (form === 0x60) {
-      const params = types();
-      signatures.push({ params, results: types() });
+      const params = this.#types();
+      this.#signatures.push({ params, results: this.#types() });
       return;
     }
-    if (form === 0x5f) { for (let n = u32(); n > 0; n--) storage(); }
-    else if (form === 0x5e) storage();
+    if (form === 0x5f) this.#each(() => this.#storage());
+    else if (form === 0x5e) this.#storage();
     else throw new UnknownInterface(`type definition 0x${form.toString(16)}`);
-    signatures.push(undefined);
-  };
-  const readImport = (): ImportType => {
-    const kind = bytes[at++]!;
-    if (kind === 0) return { kind: "func", signature: signatures[u32()]! };
-    if (kind === 1) return { kind: "table", type: type(), ...limits() };
-    if (kind === 2) return { kind: "memory", ...limits() };
-    if (kind === 3) return { kind: "global", type: type(), mutable: bytes[at++] === 1 };
+    this.#signatures.push(undefined);
+  }
+
+  #storage(): void {
+    if (this.#bytes[this.#at] === 0x78 || this.#bytes[this.#at] === 0x77) this.#at++;
+    else this.#type();
+    this.#at++; // mutability
+  }
+
+  // ---- entries ------------------------------------------------------------------------------------------------------
+
+  #import(): void {
+    const entry = { module: this.#text(), name: this.#text(), type: this.#importType() };
+    this.#imports.push(entry);
+    if (entry.type.kind === "func") this.#importedFunctions = this.#functions.push(entry.type.signature);
+    if (entry.type.kind === "tag") this.#tags.push(entry.type.signature);
+  }
+
+  #importType(): ImportType {
+    const kind = this.#byte();
+    if (kind === 0) return { kind: "func", signature: this.#signature() };
+    if (kind === 1) return { kind: "table", type: this.#type(), ...this.#limits() };
+    if (kind === 2) return { kind: "memory", ...this.#limits() };
+    if (kind === 3) return { kind: "global", type: this.#type(), mutable: this.#byte() === 1 };
     if (kind === 4) {
-      at++; // attribute
-      return { kind: "tag", signature: signatures[u32()]! };
+      this.#byte(); // attribute
+      return { kind: "tag", signature: this.#signature() };
     }
     throw new UnknownInterface(`import of kind ${kind}`);
-  };
-  while (at < bytes.length) {
-    const id = bytes[at++]!;
-    const length = u32();
-    const end = at + length;
-    if (id === 1) {
-      for (let n = u32(); n > 0; n--) {
-        if (bytes[at] !== 0x4e) definition();
-        else {
-          at++;
-          for (let m = u32(); m > 0; m--) definition();
-        }
-      }
-    } else if (id === 2) {
-      for (let n = u32(); n > 0; n--) {
-        const entry = { module: text(), name: text(), type: readImport() };
-        imports.push(entry);
-        if (entry.type.kind === "func") imported = functions.push(entry.type.signature);
-        if (entry.type.kind === "tag") tags.push(entry.type.signature);
-      }
-    } else if (id === 3) { for (let n = u32(); n > 0; n--) functions.push(signatures[u32()]!); }
-    else if (id === 13) {
-      for (let n = u32(); n > 0; n--) {
-        at++; // attribute
-        tags.push(signatures[u32()]!);
-      }
-    } else if (id === 7) {
-      for (let n = u32(); n > 0; n--) {
-        const name = text();
-        const kind = KINDS[bytes[at++]!];
-        const index = u32();
-        if (kind !== undefined) exports.push({ name, kind, index });
-      }
-    } else if (id === 10) {
-      const count = u32();
-      for (let n = 0; n < count; n++) {
-        const size = u32();
-        bodies[imported + n] = { start: at, end: at + size };
-        at += size;
-      }
-    }
-    at = end;
   }
-  return { imports, functions, bodies, tags, types: signatures, exports };
+
+  #export(): void {
+    const name = this.#text();
+    const kind = KINDS[this.#byte()];
+    const index = this.#u32();
+    if (kind !== undefined) this.#exports.push({ name, kind, index });
+  }
+
+  #body(n: number): void {
+    const size = this.#u32();
+    this.#bodies[this.#importedFunctions + n] = { start: this.#at, end: this.#at + size };
+    this.#at += size;
+  }
 }

@@ -74,11 +74,11 @@ class Scenario {
       });
       for (let round = 0; round < 2; round++) {
         this.#instances.forEach((exports, i) => {
-          for (const { name, kind, index } of this.#interfaces[i]!.exports) {
+          for (const { name, kind, index } of this.#interfaces[i].exports) {
             if (kind !== "func") continue;
             before = this.#entries.length;
-            if (this.#random.chance(15)) this.#touchExport(exports, this.#interfaces[i]!);
-            this.#call(name, exports[name] as WasmFunction, this.#interfaces[i]!.functions[index]!);
+            if (this.#random.chance(15)) this.#touchExport(exports, this.#interfaces[i]);
+            this.#call(name, exports[name] as WasmFunction, this.#interfaces[i].functions[index]);
           }
         });
       }
@@ -101,11 +101,11 @@ class Scenario {
     this.#depth = 0;
     this.#fatal = undefined;
     this.#instances.forEach((exports, i) => {
-      for (const { name, kind, index } of this.#interfaces[i]!.exports) {
+      for (const { name, kind, index } of this.#interfaces[i].exports) {
         if (kind !== "func") continue;
         try {
           this.#entries.length = length;
-          this.#call(name, exports[name] as WasmFunction, this.#interfaces[i]!.functions[index]!);
+          this.#call(name, exports[name] as WasmFunction, this.#interfaces[i].functions[index]);
         } catch (error) {
           if (!(error instanceof Exhausted) && !(error instanceof TooMuch)) throw error;
         }
@@ -154,9 +154,9 @@ class Scenario {
     for (const { name, kind, index } of face.exports) {
       const value = exports[name];
       if (kind === "memory") this.#memories.push(value as LiveMemory);
-      if (kind === "tag") this.#known.push({ name, tag: value, params: face.tags[index]!.params });
+      if (kind === "tag") this.#known.push({ name, tag: value, params: face.tags[index].params });
       if (kind !== "func") continue;
-      if (!this.#functions.has(value)) this.#functions.set(value, { name, signature: face.functions[index]! });
+      if (!this.#functions.has(value)) this.#functions.set(value, { name, signature: face.functions[index] });
       if (name.startsWith("t")) this.#tabled.push(value as WasmFunction);
     }
   }
@@ -239,7 +239,7 @@ class Scenario {
 
   /** Whether `offset` lies in the body of function `func` of the only module. */
   #holds(func: number, offset: number): boolean {
-    const body = (this.#face ??= readInterface(this.#modules[0]!)).bodies[func];
+    const body = (this.#face ??= readInterface(this.#modules[0])).bodies[func];
     return body !== undefined && offset >= body.start && offset < body.end;
   }
 
@@ -257,7 +257,7 @@ class Scenario {
     if (this.#depth < 4 && this.#reentries < MAX_REENTRIES && random.chance(20)) this.#reenter();
     const { results } = signature;
     if (results.length === 0) return undefined;
-    if (results.length === 1) return this.#value(results[0]!);
+    if (results.length === 1) return this.#value(results[0]);
     return results.map((type) => this.#value(type));
   }
 
@@ -392,7 +392,7 @@ class Scenario {
 
   #contents(): void {
     this.#instances.forEach((exports, i) => {
-      for (const { name, kind } of this.#interfaces[i]!.exports) {
+      for (const { name, kind } of this.#interfaces[i].exports) {
         if (kind === "global") {
           this.#entries.push(`global ${name} = ${this.#text(readGlobal(exports[name] as LiveGlobal))}`);
         } else if (kind === "table") {
@@ -438,7 +438,7 @@ function hash(buffer: ArrayBuffer): string {
   const words = new Int32Array(buffer);
   let h = 0;
   for (let i = 0; i < words.length; i++) {
-    const word = words[i]!;
+    const word = words[i];
     if (word !== 0) h = Math.imul(h ^ word ^ Math.imul(i, 0x9e3779b1), 0x85ebca6b) ^ (h >>> 13);
   }
   return (h >>> 0).toString(16);

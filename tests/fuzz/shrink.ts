@@ -39,10 +39,10 @@ export function shrink(
     return true;
   };
   for (let index = modules.length - 1; index >= 0; index--) {
-    for (let before = -1; before !== best[index]!.length;) {
-      before = best[index]!.length;
-      shrinkExports(index, () => split(best[index]!), attempt);
-      shrinkBodies(index, () => split(best[index]!), attempt);
+    for (let before = -1; before !== best[index].length;) {
+      before = best[index].length;
+      shrinkExports(index, () => split(best[index]), attempt);
+      shrinkBodies(index, () => split(best[index]), attempt);
     }
   }
   return best;
@@ -62,18 +62,18 @@ function shrinkBodies(index: number, current: () => Parts, attempt: Attempt): vo
   const count = current().bodies.length;
   for (let b = 0; b < count; b++) {
     const parts = current();
-    if (parts.bodies[b]!.code.length <= 2) continue;
+    if (parts.bodies[b].code.length <= 2) continue;
     parts.bodies[b] = { locals: Uint8Array.of(0), code: [Uint8Array.of(0x00), Uint8Array.of(0x0b)] };
     attempt(index, parts);
   }
   for (let b = 0; b < count; b++) {
-    for (let size = current().bodies[b]!.code.length >> 1; size > 0; size = size > 6 ? size * 2 / 3 | 0 : size - 1) {
-      for (let from = 0; from + size < current().bodies[b]!.code.length;) {
+    for (let size = current().bodies[b].code.length >> 1; size > 0; size = size > 6 ? size * 2 / 3 | 0 : size - 1) {
+      for (let from = 0; from + size < current().bodies[b].code.length;) {
         if (
           !REPLACEMENTS.some((replacement) => {
             if (replacement.length >= size) return false;
             const parts = current();
-            parts.bodies[b]!.code.splice(from, size, ...replacement);
+            parts.bodies[b].code.splice(from, size, ...replacement);
             return attempt(index, parts);
           })
         ) from++;
@@ -99,7 +99,7 @@ const REPLACEMENTS: readonly (readonly Uint8Array[])[] = [
 function leb(bytes: Uint8Array, at: number): { value: number; next: number } {
   let value = 0;
   for (let shift = 0;; shift += 7) {
-    const byte = bytes[at++]!;
+    const byte = bytes[at++];
     value += (byte & 127) * 2 ** shift;
     if (byte < 128) return { value, next: at };
   }
@@ -109,7 +109,7 @@ function leb(bytes: Uint8Array, at: number): { value: number; next: number } {
 export function split(bytes: Uint8Array): Parts {
   const parts: Parts = { sections: [], bodies: [], exports: [] };
   for (let at = 8; at < bytes.length;) {
-    const id = bytes[at]!;
+    const id = bytes[at];
     const { value, next } = leb(bytes, at + 1);
     const body = bytes.slice(next, next + value);
     at = next + value;
@@ -144,7 +144,7 @@ function splitBodies(section: Uint8Array): Parts["bodies"] {
     at = runs.next;
     for (let n = runs.value; n > 0; n--) {
       runs = leb(section, at);
-      const type = section[runs.next]!;
+      const type = section[runs.next];
       at = type === 0x63 || type === 0x64 ? leb(section, runs.next + 1).next : runs.next + 1;
     }
     const locals = section.slice(start, at);
@@ -167,7 +167,7 @@ const GC_IMMEDIATES: readonly number[] = [
 
 /** The end offset of the instruction at `at`. */
 function instructionEnd(code: Uint8Array, at: number): number {
-  const op = code[at++]!;
+  const op = code[at++];
   const skip = (count: number) => {
     for (; count > 0; count--) at = leb(code, at).next;
     return at;
@@ -208,7 +208,7 @@ function instructionEnd(code: Uint8Array, at: number): number {
     blockType();
     const count = leb(code, at);
     at = count.next;
-    for (let n = count.value; n > 0; n--) skip(code[at++]! < 2 ? 2 : 1);
+    for (let n = count.value; n > 0; n--) skip(code[at++] < 2 ? 2 : 1);
     return at;
   }
   if (op === 0x0e) {

@@ -31,7 +31,7 @@ export interface LiveMemory {
 export type Exports = Readonly<Record<string, unknown>>;
 export type ImportObject = Record<string, Record<string, unknown>>;
 
-export interface Frame {
+interface Frame {
   /** Offset in the module. */
   readonly offset: number;
   /** Function index, if the engine provides it. (V8 inside Deno does not: all are 0.) */
@@ -141,7 +141,7 @@ export const V8: Subject = {
     for (const line of String((error as Error).stack).split("\n").slice(1)) {
       const match = /wasm-function\[\d+\]:0x([0-9a-f]+)/.exec(line);
       if (match === null || frames.length === MAX_FRAMES) break;
-      frames.push({ offset: parseInt(match[1]!, 16) });
+      frames.push({ offset: parseInt(match[1], 16) });
     }
     return frames;
   },

@@ -84,7 +84,7 @@ export const VECTOR_OPS: readonly VectorOp[] = RUNS.flatMap(([first, count, para
   )
 );
 
-export interface VectorAccess {
+interface VectorAccess {
   readonly code: number;
   /** Log₂ of the width in bytes. */
   readonly align: number;

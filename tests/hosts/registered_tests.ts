@@ -11,7 +11,7 @@ export interface TestContext {
 type TestFunction = (context: TestContext) => unknown;
 
 /** A registered test. */
-export interface Test {
+interface Test {
   readonly name: string;
   readonly ignore?: boolean;
   readonly fn: TestFunction;

@@ -86,7 +86,7 @@ function runFile(file: string): Promise<{ counts: Counts; output: string }> {
       if (at >= 0) lines.splice(at, 1);
       const ended = at >= 0 && status === (failed === 0 ? 0 : 1);
       if (!ended) lines.push(`FAILED ${file} ended early, with ${signal ?? `status ${status}`}`);
-      resolve({ counts: [passed!, ended ? failed! : Math.max(1, failed!), ignored!], output: lines.join("\n") });
+      resolve({ counts: [passed, ended ? failed : Math.max(1, failed), ignored], output: lines.join("\n") });
     });
   });
 }
@@ -94,7 +94,7 @@ function runFile(file: string): Promise<{ counts: Counts; output: string }> {
 /** Runs files in parallel, then retries those that failed; returns the exit status. */
 async function runFiles(files: readonly string[]): Promise<number> {
   const total = [0, 0, 0];
-  const add = (counts: Counts): void => counts.forEach((count, k) => total[k]! += count);
+  const add = (counts: Counts): void => counts.forEach((count, k) => total[k] += count);
   const again: string[] = [];
   const waiting = [...files];
   const runWaiting = async (): Promise<void> => {
@@ -120,7 +120,7 @@ const [first, ...rest] = process.argv.slice(2);
 if (first === ALONE) {
   // A test may wait for something that does not keep the process alive, such as the timer of an AbortSignal.
   setInterval(() => {}, 1000);
-  const counts = await runAlone(rest[0]!);
+  const counts = await runAlone(rest[0]);
   console.log(countsLine(counts));
   await exitProcess(counts[1] === 0 ? 0 : 1);
 } else await exitProcess(await runFiles(process.argv.slice(2)));

@@ -5,7 +5,7 @@
  */
 
 /** One binary module of a script. */
-export interface BinaryForm {
+interface BinaryForm {
   bytes: Uint8Array<ArrayBuffer>;
   line: number;
   assertion: "none" | "malformed" | "invalid" | "other";
@@ -22,7 +22,7 @@ const ESCAPED: Record<string, number> = { t: 9, n: 10, r: 13, '"': 34, "'": 39, 
 function stringBytes(text: string, out: number[]): void {
   for (const [, escape, plain] of text.matchAll(ESCAPE)) {
     if (plain !== undefined) out.push(...new TextEncoder().encode(plain));
-    else out.push(escape!.length === 2 ? parseInt(escape!, 16) : ESCAPED[escape!]!);
+    else out.push(escape.length === 2 ? parseInt(escape, 16) : ESCAPED[escape]);
   }
 }
 
@@ -31,7 +31,7 @@ export function binaryForms(script: string): BinaryForm[] {
   const forms: BinaryForm[] = [];
   for (const match of script.matchAll(FORM)) {
     const bytes: number[] = [];
-    for (const [, text] of match[2]!.matchAll(STRING)) if (text !== undefined) stringBytes(text, bytes);
+    for (const [, text] of match[2].matchAll(STRING)) if (text !== undefined) stringBytes(text, bytes);
     const kind = match[1];
     forms.push({
       bytes: Uint8Array.from(bytes),

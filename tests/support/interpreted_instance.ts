@@ -86,7 +86,7 @@ export class AddressSpace {
   }
 }
 
-export type HostFunction = (args: readonly bigint[]) => readonly bigint[];
+type HostFunction = (args: readonly bigint[]) => readonly bigint[];
 
 export class PretendMemory {
   readonly kind = "memory";
@@ -166,7 +166,7 @@ function grownView(view: DataView, bytes: number): DataView {
 }
 
 /** A global's cell: 8 bytes at an address. */
-export interface PretendGlobal {
+interface PretendGlobal {
   kind: "global";
   address: number;
   mutable: boolean;
@@ -179,7 +179,7 @@ export interface PretendFunction {
 }
 
 /** A tag by the identity that code compares. */
-export interface PretendTag {
+interface PretendTag {
   kind: "tag";
   identity: bigint;
 }
@@ -236,11 +236,11 @@ export class InterpretedInstance implements World {
   // World.
 
   memory0(): DataView {
-    return this.#memories[0]!.segment.view;
+    return this.#memories[0].segment.view;
   }
 
   memoryLength(index: number): number {
-    return this.#memories[index]!.segment.view.byteLength;
+    return this.#memories[index].segment.view.byteLength;
   }
 
   resolve(address: number, width: number): Place | undefined {
@@ -266,7 +266,7 @@ export class InterpretedInstance implements World {
   callRecord(address: number, args: readonly bigint[]): readonly bigint[] {
     const { view, offset } = this.space.resolve(address, RECORD.SIZE)!;
     const host = view.getUint32(offset + RECORD.HOST, true);
-    if (host !== 0) return this.space.hostFunctions[host - 1]!(args);
+    if (host !== 0) return this.space.hostFunctions[host - 1](args);
     const instance = this.space.instances.get(Number(view.getBigUint64(offset + RECORD.CONTEXT, true)))!;
     if (instance !== this) instance.steps = this.steps;
     const results = instance.call(Number(view.getBigUint64(offset + RECORD.CODE, true)), args);
@@ -279,7 +279,7 @@ export class InterpretedInstance implements World {
   }
 
   callBuiltin(index: number, args: readonly bigint[]): readonly bigint[] {
-    return this.#builtin(BUILTIN_ROWS[index]!.name, args);
+    return this.#builtin(BUILTIN_ROWS[index].name, args);
   }
 
   #makeTailCall({ op, target, args }: TailRequest): readonly bigint[] {
@@ -345,7 +345,7 @@ export class InterpretedInstance implements World {
       else {
         const from = this.space.resolve(extern.record, RECORD.SIZE)!;
         const to = recordOffset(this.env, funcs);
-        const typeId = valid.canonicalIds[valid.funcTypeIndices[funcs++]!]!;
+        const typeId = valid.canonicalIds[valid.funcTypeIndices[funcs++]];
         for (let k = 0; k < RECORD.SIZE; k++) this.context.setUint8(to + k, from.view.getUint8(from.offset + k));
         // A host function takes the type of its import.
         if (from.view.getUint32(from.offset + RECORD.HOST, true) !== 0) {
@@ -378,7 +378,7 @@ export class InterpretedInstance implements World {
       const at = recordOffset(this.env, valid.importedFuncCount + k);
       context.setBigUint64(at + RECORD.CODE, BigInt(k), true);
       context.setBigUint64(at + RECORD.CONTEXT, BigInt(this.contextAddress), true);
-      context.setUint32(at + RECORD.TYPE_ID, valid.canonicalIds[func.typeIndex]!, true);
+      context.setUint32(at + RECORD.TYPE_ID, valid.canonicalIds[func.typeIndex], true);
     });
     while (this.#tags.length < valid.tagTypes.length) this.#tags.push({ kind: "tag", identity: ++space.tagCount });
     this.#tags.forEach(({ identity }, k) => context.setBigUint64(layout.tagsOffset + k * TAG_SIZE, identity, true));
@@ -389,7 +389,7 @@ export class InterpretedInstance implements World {
     this.#defineGlobals();
     valid.tables.forEach(({ init }, k) => {
       if (init === undefined) return;
-      const table = this.#tables[valid.importedTableCount + k]!;
+      const table = this.#tables[valid.importedTableCount + k];
       for (let n = 0; n < table.length; n++) table.set(n, this.#value(init));
     });
   }
@@ -397,20 +397,20 @@ export class InterpretedInstance implements World {
   #defineGlobals(): void {
     const { valid, globalKind, globalOffset } = this.env;
     valid.globalTypes.forEach(({ mutable }, k) => {
-      const offset = globalOffset[k]!;
+      const offset = globalOffset[k];
       if (k < valid.importedGlobalCount) {
-        const { address } = this.#globals[k]!;
+        const { address } = this.#globals[k];
         const cell = this.space.resolve(address, 8)!;
         const bits = cell.view.getBigUint64(cell.offset, true);
         const pointer = globalKind[k] === GLOBAL.POINTER;
         this.context.setBigUint64(offset, pointer ? BigInt(address) : bits, true);
-        this.#globalValues.push({ ty: this.env.globalTy[k]!, ...halves(bits), func: -1 });
+        this.#globalValues.push({ ty: this.env.globalTy[k], ...halves(bits), func: -1 });
         return;
       }
-      const bits = this.#value(valid.globals[k - valid.importedGlobalCount]!.init);
+      const bits = this.#value(valid.globals[k - valid.importedGlobalCount].init);
       this.context.setBigUint64(offset, bits, true);
       this.#globals.push({ kind: "global", address: this.contextAddress + offset, mutable });
-      this.#globalValues.push({ ty: this.env.globalTy[k]!, ...halves(bits), func: -1 });
+      this.#globalValues.push({ ty: this.env.globalTy[k], ...halves(bits), func: -1 });
     });
   }
 
@@ -441,10 +441,10 @@ export class InterpretedInstance implements World {
   }
 
   #extern(kind: string, index: number): PretendExtern {
-    if (kind === "memory") return this.#memories[index]!;
-    if (kind === "table") return this.#tables[index]!;
-    if (kind === "global") return this.#globals[index]!;
-    if (kind === "tag") return this.#tags[index]!;
+    if (kind === "memory") return this.#memories[index];
+    if (kind === "table") return this.#tables[index];
+    if (kind === "global") return this.#globals[index];
+    if (kind === "tag") return this.#tags[index];
     return { kind: "func", record: this.contextAddress + recordOffset(this.env, index) };
   }
 
@@ -454,7 +454,7 @@ export class InterpretedInstance implements World {
     const [a, b, c, d, e] = args as [bigint, bigint, bigint, bigint, bigint];
     switch (name) {
       case "memory_grow":
-        return [this.#memories[Number(a)]!.grow(b)];
+        return [this.#memories[Number(a)].grow(b)];
       case "memory_move":
         return this.#move(Number(a), Number(b), Number(c));
       case "memory_set": {
@@ -467,7 +467,7 @@ export class InterpretedInstance implements World {
       case "memory_wait64": {
         // With a single thread, a wait ends at once or never; "never" is a timeout.
         const bytes = name === "memory_wait32" ? 4n : 8n;
-        const memory = this.#memories[Number(a)]!;
+        const memory = this.#memories[Number(a)];
         if (b + bytes > BigInt(memory.segment.view.byteLength)) throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS);
         if (!this.env.memoryIsShared[Number(a)]) throw new TrapSignal(TRAP.EXPECTED_SHARED_MEMORY);
         const bits = Number(bytes) * 8;
@@ -478,7 +478,7 @@ export class InterpretedInstance implements World {
         return [value === BigInt.asUintN(bits, c) ? 2n : 1n];
       }
       case "memory_notify":
-        if (b + 4n > BigInt(this.#memories[Number(a)]!.segment.view.byteLength)) {
+        if (b + 4n > BigInt(this.#memories[Number(a)].segment.view.byteLength)) {
           throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS);
         }
         return [0n];
@@ -488,15 +488,15 @@ export class InterpretedInstance implements World {
         this.#droppedData.add(Number(a));
         return [];
       case "table_grow":
-        return [this.#tables[Number(a)]!.grow(c, b)];
+        return [this.#tables[Number(a)].grow(c, b)];
       case "table_fill": {
-        const table = this.#tables[Number(a)]!;
+        const table = this.#tables[Number(a)];
         if (b + d > BigInt(table.length)) throw new TrapSignal(TRAP.TABLE_OUT_OF_BOUNDS);
         for (let k = 0n; k < d; k++) table.set(Number(b + k), c);
         return [];
       }
       case "table_copy":
-        return this.#tableCopy(this.#tables[Number(a)]!, this.#tables[Number(b)]!, c, d, e);
+        return this.#tableCopy(this.#tables[Number(a)], this.#tables[Number(b)], c, d, e);
       case "table_init":
         return this.#tableInit(Number(a), Number(b), c, d, e);
       case "elem_drop":
@@ -504,13 +504,13 @@ export class InterpretedInstance implements World {
         return [];
       case "throw": {
         const { view } = this.space.thread;
-        const bytes = this.env.valid.tagTypes[Number(a)]!.params.length * 16;
+        const bytes = this.env.valid.tagTypes[Number(a)].params.length * 16;
         const payload = new Uint8Array(view.buffer, THREAD.OVERFLOW, bytes).slice();
-        throw new ThrownSignal(this.#tags[Number(a)]!.identity, payload);
+        throw new ThrownSignal(this.#tags[Number(a)].identity, payload);
       }
       case "throw_ref":
         if (a === 0n) throw new TrapSignal(TRAP.NULL_EXCEPTION);
-        throw this.space.exceptions[Number(a) - 1]!;
+        throw this.space.exceptions[Number(a) - 1];
       case "rethrow":
         throw this.space.caught!;
       case "caught":
@@ -534,8 +534,8 @@ export class InterpretedInstance implements World {
   }
 
   #memoryInit(memory: number, segment: number, to: bigint, from: bigint, count: bigint): readonly bigint[] {
-    const { view } = this.#memories[memory]!.segment;
-    const bytes = this.#droppedData.has(segment) ? new Uint8Array(0) : this.env.valid.datas[segment]!.bytes;
+    const { view } = this.#memories[memory].segment;
+    const bytes = this.#droppedData.has(segment) ? new Uint8Array(0) : this.env.valid.datas[segment].bytes;
     if (from + count > BigInt(bytes.length) || to + count > BigInt(view.byteLength)) {
       throw new TrapSignal(TRAP.MEMORY_OUT_OF_BOUNDS);
     }
@@ -544,8 +544,8 @@ export class InterpretedInstance implements World {
   }
 
   #tableInit(index: number, segment: number, to: bigint, from: bigint, count: bigint): readonly bigint[] {
-    const table = this.#tables[index]!;
-    const { init } = this.env.valid.elems[segment]!;
+    const table = this.#tables[index];
+    const { init } = this.env.valid.elems[segment];
     const dropped = this.#droppedElems.has(segment);
     const length = dropped ? 0 : init.kind === "funcs" ? init.indices.length : init.exprs.length;
     if (from + count > BigInt(length) || to + count > BigInt(table.length)) {
@@ -554,8 +554,8 @@ export class InterpretedInstance implements World {
     for (let k = 0; k < Number(count); k++) {
       const n = Number(from) + k;
       const value = init.kind === "funcs"
-        ? BigInt(this.contextAddress + recordOffset(this.env, init.indices[n]!))
-        : this.#value(init.exprs[n]!);
+        ? BigInt(this.contextAddress + recordOffset(this.env, init.indices[n]))
+        : this.#value(init.exprs[n]);
       table.set(Number(to) + k, value);
     }
     return [];

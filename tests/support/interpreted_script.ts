@@ -20,7 +20,7 @@ import {
 } from "./interpreted_instance.ts";
 
 /** The result of a script. */
-export interface ScriptOutcome {
+interface ScriptOutcome {
   passed: number;
   skipped: number;
   failures: string[];
@@ -177,7 +177,7 @@ class ScriptRun {
     const actual = this.#act(action);
     if (actual.length !== expected.length) throw new Error(`${actual.length} results, ${expected.length} expected`);
     expected.forEach((pattern, k) => {
-      if (!matches(actual[k]!, pattern)) throw new Error(`result ${k} is 0x${actual[k]!.toString(16)}`);
+      if (!matches(actual[k], pattern)) throw new Error(`result ${k} is 0x${actual[k].toString(16)}`);
     });
     return true;
   }
@@ -187,7 +187,7 @@ class ScriptRun {
       run();
     } catch (error) {
       if (!(error instanceof TrapSignal)) throw error;
-      const actual = TRAP_MESSAGES[error.code]!;
+      const actual = TRAP_MESSAGES[error.code];
       if (!message.startsWith(actual) && !actual.startsWith(message)) {
         throw new Error(`trapped with "${actual}", not "${message}"`);
       }

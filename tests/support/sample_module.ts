@@ -11,7 +11,7 @@ import { type CompositeType, type FuncType, I32, type SubType, type ValType } fr
 export type Code = readonly (string | number)[];
 
 /** The bytes of `code`. */
-export function assemble(code: Code): Uint8Array {
+function assemble(code: Code): Uint8Array {
   const writer = new ByteWriter();
   for (const item of code) {
     if (typeof item === "number") {

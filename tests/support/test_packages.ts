@@ -46,7 +46,7 @@ export function packageFolder(name: "binaryen" | "wabt"): string {
 }
 
 /** The used subset of wabt. */
-export interface Wabt {
+interface Wabt {
   parseWat(name: string, text: string | Uint8Array, features: Record<string, boolean>): {
     toBinary(options: { canonicalize_lebs?: boolean; write_debug_names?: boolean }): { buffer: Uint8Array };
     destroy(): void;
@@ -63,7 +63,7 @@ export function loadWabt(): Promise<Wabt> {
 }
 
 /** The used subset of binaryen. */
-export interface Binaryen {
+interface Binaryen {
   readonly Features: { readonly All: number };
   readBinary(bytes: Uint8Array, features: number): { emitText(): string; dispose(): void };
 }

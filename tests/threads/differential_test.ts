@@ -10,12 +10,12 @@ import { OPTIMIZATION_ROWS } from "../../engine/optimizations.ts";
 import { THREADS_ROWS } from "../../engine/wasm/opcodes_threads.ts";
 
 /** Mnemonics with their operands after the address (i32 i, i64 I) and their result. */
-const ROWS = THREADS_ROWS.map((row) => row.split(" ")).filter(([, name]) => /^i(32|64)\.atomic/.test(name!)).map((
+const ROWS = THREADS_ROWS.map((row) => row.split(" ")).filter(([, name]) => /^i(32|64)\.atomic/.test(name)).map((
   [, name, , signature],
 ) => ({
-  name: name!,
-  operands: signature!.slice(1, signature!.indexOf("_")),
-  result: signature!.slice(signature!.indexOf("_") + 1),
+  name: name,
+  operands: signature.slice(1, signature.indexOf("_")),
+  result: signature.slice(signature.indexOf("_") + 1),
 }));
 
 class Random {
@@ -30,7 +30,7 @@ class Random {
     return (this.#state >>> 0) % n;
   }
   pick<T>(list: readonly T[]): T {
-    return list[this.below(list.length)]!;
+    return list[this.below(list.length)];
   }
 }
 
@@ -125,7 +125,7 @@ function outcome(exports: Exports): unknown[] {
   }
   const words = new Int32Array(exports.m.buffer);
   let hash = 0;
-  for (let n = 0; n < words.length; n++) hash = Math.imul(hash, 31) + words[n]! | 0;
+  for (let n = 0; n < words.length; n++) hash = Math.imul(hash, 31) + words[n] | 0;
   seen.push(hash);
   return seen;
 }

@@ -50,10 +50,10 @@ Deno.test("a memory and its token's copy share length and content; code of both 
     const memory = host.sharedMemory(0, 4, bounds);
     const other = Memory.fromShared(memory.share());
     const [a, b] = [memory, other].map((m) => module.instantiate({}, { m: { m } }));
-    throws(() => a!.call({}, "load", 0), /out of bounds memory access/);
+    throws(() => a.call({}, "load", 0), /out of bounds memory access/);
     equal(other.grow(2), 0);
     new Uint8Array(other.buffer)[0x1ffff] = 9;
-    for (const instance of [a!, b!]) {
+    for (const instance of [a, b]) {
       equal(instance.call({}, "size"), 2);
       equal(instance.call({}, "load", 0x1ffff), 9);
       throws(() => instance.call({}, "load", 0x20000), /out of bounds memory access/);
@@ -94,13 +94,13 @@ for (const bounds of ["guard", "explicit"] as const) {
   Deno.test(`${bounds}: one module in two Workers has separate instances, named traps and host functions`, async () => {
     await withTeam(2, PROGRAM, { bounds }, async (team) => {
       const [a, b] = team.members;
-      equal(await a!.call("calls"), 1);
-      equal(await a!.call("calls"), 2);
-      equal(await b!.call("calls"), 1);
-      await a!.call("host");
-      await a!.call("store", 128, 77);
-      equal(await b!.call("load", 128), 77);
-      await rejects(b!.call("load", 0x10000), /out of bounds memory access/);
+      equal(await a.call("calls"), 1);
+      equal(await a.call("calls"), 2);
+      equal(await b.call("calls"), 1);
+      await a.call("host");
+      await a.call("store", 128, 77);
+      equal(await b.call("load", 128), 77);
+      await rejects(b.call("load", 0x10000), /out of bounds memory access/);
       // The realm that compiled it can run it, too.
       const own = team.module.instantiate({}, { env: { memory: team.memory, pause: () => {} } });
       equal(own.call({}, "load", 128), 77);
@@ -120,13 +120,13 @@ Deno.test("a wait ends at the call's deadline, in every realm, and the instance 
     throws(() => own.call({ deadline: 20 }, "for_ever"), /interrupted/);
     equal(own.call({ deadline: NEVER }, "wait", 256, 1_000_000n), 2);
     for (const [name, ...args] of [["wait", 256, -1n], ["for_ever"]] as [string, ...(number | bigint)[]][]) {
-      await rejects(member!.ask({ kind: "call", name, args, deadline: 20 }), /interrupted/);
+      await rejects(member.ask({ kind: "call", name, args, deadline: 20 }), /interrupted/);
     }
     // Deadlines of other realms do not apply.
-    const busy = member!.call("wait", 256, 60_000_000n);
+    const busy = member.call("wait", 256, 60_000_000n);
     throws(() => own.call({ deadline: 20 }, "for_ever"), /interrupted/);
     equal(await busy, 2);
-    equal(await member!.call("calls"), 1);
+    equal(await member.call("calls"), 1);
   });
 });
 
@@ -144,17 +144,17 @@ Deno.test("terminating a Worker that waits or runs does not affect others", asyn
   await withTeam(3, PROGRAM, {}, async (team) => {
     const [waiting, working, left] = team.members;
     let settled = 0;
-    for (const call of [waiting!.call("wait", 512, -1n), working!.call("spin", -1n)]) {
+    for (const call of [waiting.call("wait", 512, -1n), working.call("spin", -1n)]) {
       call.finally(() => settled++).catch(() => {});
     }
     while (new Int32Array(team.memory.buffer)[16] === 0) await new Promise((resolve) => setTimeout(resolve, 1));
-    waiting!.terminate();
-    working!.terminate();
-    await left!.call("store", 1024, 5);
+    waiting.terminate();
+    working.terminate();
+    await left.call("store", 1024, 5);
     equal(new Int32Array(team.memory.buffer)[256], 5);
-    equal(await left!.call("load", 1024), 5);
+    equal(await left.call("load", 1024), 5);
     equal(team.memory.grow(1), 1);
-    await left!.call("store", 0x10000, 6);
+    await left.call("store", 0x10000, 6);
     equal(settled, 0, "calls of terminated Workers do not settle");
   });
 });

@@ -29,7 +29,7 @@ export interface Team {
 }
 
 /** Compilation options, and the limits of the memory. */
-export type TeamOptions = Omit<EngineOptions, "bounds"> & {
+type TeamOptions = Omit<EngineOptions, "bounds"> & {
   bounds?: "guard" | "explicit";
   pages?: number;
   maximum?: number;

@@ -204,11 +204,11 @@ function clear(team: Team): void {
 async function bothSides(team: Team, name: string, rounds: number): Promise<[number, number][]> {
   clear(team);
   const [a, b] = team.members;
-  await Promise.all([a!.call(`${name}_a`, rounds), b!.call(`${name}_b`, rounds)]);
+  await Promise.all([a.call(`${name}_a`, rounds), b.call(`${name}_b`, rounds)]);
   const memory = words(team);
   return Array.from({ length: rounds }, (_, n) => {
     const at = (ROUNDS + n * ROUND) >> 2;
-    return [memory[at + (R1 >> 2)]!, memory[at + (R2 >> 2)]!];
+    return [memory[at + (R1 >> 2)], memory[at + (R2 >> 2)]];
   });
 }
 
@@ -271,12 +271,12 @@ export async function locks(team: Team, times: number): Promise<void> {
 export async function queue(team: Team, times: number): Promise<void> {
   clear(team);
   const [a, b, c, d] = team.members;
-  await a!.call("queue_init");
+  await a.call("queue_init");
   await Promise.all([
-    a!.call("produce", times),
-    b!.call("produce", times),
-    c!.call("consume", times),
-    d!.call("consume", times),
+    a.call("produce", times),
+    b.call("produce", times),
+    c.call("consume", times),
+    d.call("consume", times),
   ]);
   equal(words(team)[TAKEN >> 2], times * 2);
   equal(new BigInt64Array(team.memory.buffer)[SUM >> 3], BigInt(times) * BigInt(times + 1));
@@ -287,7 +287,7 @@ export async function pingPong(team: Team, times: number): Promise<void> {
   clear(team);
   const [a, b] = team.members;
   const other = 1n << 40n; // differs from 0 in the high half only
-  await Promise.all([a!.call("pingpong", times, 0n, other), b!.call("pingpong", times, other, 0n)]);
+  await Promise.all([a.call("pingpong", times, 0n, other), b.call("pingpong", times, other, 0n)]);
   equal(new BigInt64Array(team.memory.buffer)[TURN >> 3], 0n);
 }
 
@@ -295,8 +295,8 @@ export async function pingPong(team: Team, times: number): Promise<void> {
 export async function wakeUps(team: Team): Promise<void> {
   clear(team);
   const [a, b, c, d] = team.members;
-  const gate = [a!, b!, c!].map((member) => member.call("wait_at_gate"));
-  const latch = d!.call("wait_at_latch");
+  const gate = [a, b, c].map((member) => member.call("wait_at_gate"));
+  const latch = d.call("wait_at_latch");
   const memory = words(team);
   while (Atomics.load(memory, WAITING >> 2) < 4) await new Promise((resolve) => setTimeout(resolve, 1));
   let woken = 0;
@@ -318,10 +318,10 @@ export async function growing(team: Team): Promise<void> {
   const before = team.memory.pages;
   const { maxPages } = team.memory;
   const [a, b, c, d] = team.members;
-  const readers = [c!, d!].map((member) => member.call("read_to_end", maxPages));
-  const grown = await Promise.all([a!, b!].map((member) => member.call("grow_all") as Promise<number>));
+  const readers = [c, d].map((member) => member.call("read_to_end", maxPages));
+  const grown = await Promise.all([a, b].map((member) => member.call("grow_all") as Promise<number>));
   await Promise.all(readers);
-  equal(grown[0]! + grown[1]!, maxPages - before);
+  equal(grown[0] + grown[1], maxPages - before);
   equal(team.memory.pages, maxPages);
   const marks = new Uint8Array(team.memory.buffer, 4096, maxPages);
   equal(marks.every((count, page) => count === (page < before ? 0 : 1)), true, "every page once");

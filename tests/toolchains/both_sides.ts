@@ -12,7 +12,7 @@ import { type EngineOptions, NewEngine } from "../../engine/engine.ts";
 
 export type Call = (...args: unknown[]) => unknown;
 export type Exports = Readonly<Record<string, unknown>>;
-export type Imports = Record<string, Record<string, Call>>;
+type Imports = Record<string, Record<string, Call>>;
 /**
  * Creates the imports of one run; `say` appends to its text, `exports` returns the instance's exports during the run.
  */

@@ -28,8 +28,8 @@ const SECTIONS = new Map(
   PAGE.split(/^## /m).slice(1).map((section) => [
     section.slice(0, section.indexOf("\n")),
     [...section.matchAll(/^```([^\n]*)\n([\s\S]*?)^```$/gm)].map(([, info, text]): Block => {
-      const [language, ...words] = info!.split(" ");
-      return { language: language!, file: words.find((w) => w !== "ignore"), text: text! };
+      const [language, ...words] = info.split(" ");
+      return { language: language, file: words.find((w) => w !== "ignore"), text: text };
     }),
   ]),
 );

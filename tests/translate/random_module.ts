@@ -85,7 +85,7 @@ export class RandomModule {
   }
 
   #pick<T>(list: readonly T[]): T {
-    return list[this.#below(list.length)]!;
+    return list[this.#below(list.length)];
   }
 
   #types(most: number): Type[] {

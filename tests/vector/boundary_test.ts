@@ -59,11 +59,11 @@ function result({ m, run }: Runner): Uint8Array {
 function compareInstances(): void {
   const bytes = [PROVIDER, USER].map((text) => textToBinary(text) as Uint8Array<ArrayBuffer>);
   const modules = bytes.map((binary) => new WebAssembly.Module(binary));
-  const provider = new WebAssembly.Instance(modules[0]!).exports;
-  const v8 = new WebAssembly.Instance(modules[1]!, { p: provider }).exports as unknown as Runner;
+  const provider = new WebAssembly.Instance(modules[0]).exports;
+  const v8 = new WebAssembly.Instance(modules[1], { p: provider }).exports as unknown as Runner;
   const engine = NewEngine({ verify: true });
-  const own = engine.compile(bytes[0]!).instantiate().exports;
-  const waft = engine.compile(bytes[1]!).instantiate({}, { p: own }).exports as unknown as Runner;
+  const own = engine.compile(bytes[0]).instantiate().exports;
+  const waft = engine.compile(bytes[1]).instantiate({}, { p: own }).exports as unknown as Runner;
   deepEqual(result(waft), result(v8));
 }
 

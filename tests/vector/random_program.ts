@@ -16,8 +16,8 @@ interface Row {
 
 const ROWS: Row[] = SIMD_ROWS.map((row) => {
   const [, mnemonic, immediates, signature] = row.split(" ");
-  const [params, result] = signature!.split("_");
-  return { mnemonic: mnemonic!, immediates: immediates!, params: params!, result: result! };
+  const [params, result] = signature.split("_");
+  return { mnemonic: mnemonic, immediates: immediates, params: params, result: result };
 }).filter(({ mnemonic }) => !mnemonic.includes("relaxed") && mnemonic !== "v128.const");
 
 const BY_RESULT: Readonly<Record<string, Row[]>> = Object.fromEntries(
@@ -56,7 +56,7 @@ class Program {
   }
 
   #pick<T>(from: readonly T[]): T {
-    return from[this.#below(from.length)]!;
+    return from[this.#below(from.length)];
   }
 
   text(): string {
@@ -144,7 +144,7 @@ class Program {
   }
 
   #store(): string {
-    const row = this.#pick(BY_RESULT[""]!);
+    const row = this.#pick(BY_RESULT[""]);
     const lane = row.immediates.includes("lane")
       ? ` ${this.#below(128 / Number(/\d+_lane/.exec(row.mnemonic)![0].slice(0, -5)))}`
       : "";
@@ -164,7 +164,7 @@ class Program {
   #scalar(letter: string): string {
     const local = `(local.get ${{ i: "$x", I: "$y", f: "$f", F: "$d" }[letter]})`;
     if (this.#below(3) === 0) return local;
-    return this.#apply(this.#pick(BY_RESULT[letter]!), 1);
+    return this.#apply(this.#pick(BY_RESULT[letter]), 1);
   }
 
   #vector(depth: number): string {
@@ -173,7 +173,7 @@ class Program {
       if (this.#below(12) === 0) {
         return `(select ${this.#vector(depth - 1)} ${this.#vector(depth - 1)} ${this.#condition()})`;
       }
-      return this.#apply(this.#pick(BY_RESULT["v"]!), depth - 1);
+      return this.#apply(this.#pick(BY_RESULT["v"]), depth - 1);
     }
     switch (this.#below(6)) {
       case 0:
@@ -229,8 +229,8 @@ class Program {
         });
       }
       case 2:
-        return Array.from({ length: 16 }, (_, k) => k + 16 * ((sources[Math.floor(k / width)]! * width) >> 4));
+        return Array.from({ length: 16 }, (_, k) => k + 16 * ((sources[Math.floor(k / width)] * width) >> 4));
     }
-    return Array.from({ length: 16 }, (_, k) => sources[Math.floor(k / width)]! * width + (k % width));
+    return Array.from({ length: 16 }, (_, k) => sources[Math.floor(k / width)] * width + (k % width));
   }
 }

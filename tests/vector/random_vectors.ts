@@ -31,7 +31,7 @@ export function randomVector(next: () => number): Uint8Array {
   const bytes = new Uint8Array(16);
   const view = new DataView(bytes.buffer);
   const kind = next() % 6;
-  const pick = <T>(from: readonly T[]): T => from[next() % from.length]!;
+  const pick = <T>(from: readonly T[]): T => from[next() % from.length];
   for (let k = 0; k < 16; k++) bytes[k] = next();
   switch (kind) {
     case 0:

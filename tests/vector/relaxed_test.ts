@@ -59,11 +59,11 @@ function checkAll(): void {
   for (let round = 0; round < 200; round++) {
     call("dot");
     for (let lane = 0; lane < 8; lane++) {
-      const sum = (bytes[2 * lane]! * bytes[16 + 2 * lane]! + bytes[2 * lane + 1]! * bytes[17 + 2 * lane]!) | 0;
+      const sum = (bytes[2 * lane] * bytes[16 + 2 * lane] + bytes[2 * lane + 1] * bytes[17 + 2 * lane]) | 0;
       equal(halves[32 + lane], Math.min(32767, Math.max(-32768, sum)));
     }
     for (let lane = 0; lane < 4; lane++) {
-      equal(words[20 + lane], (halves[32 + 2 * lane]! + halves[33 + 2 * lane]! + words[8 + lane]!) | 0);
+      equal(words[20 + lane], (halves[32 + 2 * lane] + halves[33 + 2 * lane] + words[8 + lane]) | 0);
     }
   }
 }

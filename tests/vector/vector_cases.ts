@@ -7,7 +7,7 @@
 import { SIMD_ROWS } from "../../engine/wasm/opcodes_simd.ts";
 import { randomNumbers, randomVector } from "./random_vectors.ts";
 
-export interface VectorCase {
+interface VectorCase {
   /** The instruction, with its immediates. */
   name: string;
   /** The function's body in the text format. */
@@ -64,7 +64,7 @@ const SHUFFLES: number[][] = [
       [[0, 16], [16, 0], [0, 0], [16, 16]].map(([x, y]) =>
         Array.from({ length: 16 }, (_, k) => {
           const element = Math.floor(k / width);
-          return (element % 2 === 0 ? x! : y!) + high + (element >> 1) * width + (k % width);
+          return (element % 2 === 0 ? x : y) + high + (element >> 1) * width + (k % width);
         })
       )
     )
@@ -73,15 +73,15 @@ const SHUFFLES: number[][] = [
   ...[1, 7, 12].map((d) => Array.from({ length: 16 }, (_, k) => (k + d) % 16)),
   ...Array.from({ length: 12 }, () => {
     const words = Array.from({ length: 4 }, () => next() % 8);
-    return Array.from({ length: 16 }, (_, k) => words[k >> 2]! * 4 + (k & 3));
+    return Array.from({ length: 16 }, (_, k) => words[k >> 2] * 4 + (k & 3));
   }),
   ...Array.from({ length: 6 }, () => {
     const words = Array.from({ length: 4 }, (_, k) => (next() % 4) + (k < 2 ? 0 : 4));
-    return Array.from({ length: 16 }, (_, k) => words[k >> 2]! * 4 + (k & 3));
+    return Array.from({ length: 16 }, (_, k) => words[k >> 2] * 4 + (k & 3));
   }),
   ...Array.from({ length: 6 }, (_, n) => {
     const halves = Array.from({ length: 8 }, (_, k) => (n & 1) === (k >> 2) ? k : (next() % 4) + (k & 4));
-    return Array.from({ length: 16 }, (_, k) => halves[k >> 1]! * 2 + (k & 1));
+    return Array.from({ length: 16 }, (_, k) => halves[k >> 1] * 2 + (k & 1));
   }),
   ...Array.from({ length: 6 }, () => {
     const sides = next();
@@ -109,14 +109,14 @@ export function vectorCases(): VectorCase[] {
   const cases: VectorCase[] = [];
   for (const row of SIMD_ROWS) {
     const [, mnemonic, immediates, signature] = row.split(" ");
-    if (mnemonic!.includes("relaxed") || mnemonic === "v128.const") continue;
-    const [params, results] = signature!.split("_");
-    const add = (name: string, body: string) => cases.push({ name, body, nanWidth: nanWidth(mnemonic!) });
-    const store = (value: string) => `(${STORES[results!]} offset=64 (local.get $p) ${value})`;
+    if (mnemonic.includes("relaxed") || mnemonic === "v128.const") continue;
+    const [params, results] = signature.split("_");
+    const add = (name: string, body: string) => cases.push({ name, body, nanWidth: nanWidth(mnemonic) });
+    const store = (value: string) => `(${STORES[results]} offset=64 (local.get $p) ${value})`;
     const variants = mnemonic === "i8x16.shuffle"
       ? SHUFFLES.map((lanes) => ` ${lanes.join(" ")}`)
-      : immediates!.includes("lane")
-      ? Array.from({ length: laneCount(mnemonic!) }, (_, lane) => ` ${lane}`)
+      : immediates.includes("lane")
+      ? Array.from({ length: laneCount(mnemonic) }, (_, lane) => ` ${lane}`)
       : [""];
     for (const immediate of variants) {
       const op = `${mnemonic}${immediate}`;
@@ -126,7 +126,7 @@ export function vectorCases(): VectorCase[] {
           add(`${op} far`, store(`(${mnemonic} offset=5 (local.get $p))`));
           break;
         case "av":
-          if (mnemonic!.startsWith("v128.store")) {
+          if (mnemonic.startsWith("v128.store")) {
             add(op, `(${op.replace(" ", " offset=67 ")} (local.get $p) ${B})`);
           } else add(op, store(`(${op.replace(" ", " offset=3 ")} (local.get $p) ${B})`));
           break;
@@ -163,8 +163,8 @@ export function vectorCases(): VectorCase[] {
           add(`${op} mask kept`, `${LOCALS} ${SET} ${store(`(${op} ${C} (local.get $b) (local.get $a))`)} ${COPY}`);
           break;
         default: {
-          const scalar = LOADS[params!.at(-1)!]!;
-          if (params!.length === 1) {
+          const scalar = LOADS[params.at(-1)!];
+          if (params.length === 1) {
             add(op, store(`(${op} ${scalar})`));
             break;
           }

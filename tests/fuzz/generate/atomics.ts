@@ -72,7 +72,7 @@ export function atomicStatement(b: Body, depth: number): void {
   }
   const memory = b.memory()!;
   const i = random.below(WIDTHS.length);
-  const { type, align } = WIDTHS[i]!;
+  const { type, align } = WIDTHS[i];
   const offset = place(b, depth, align, memory);
   expression(b, type, depth - 1);
   b.impure++;

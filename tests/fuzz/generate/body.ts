@@ -12,7 +12,7 @@ import { heapOf, isNullable, isReference, matches, type TypeName, writeHeap, wri
 import { OP } from "./opcodes.ts";
 import { MARKED, type ModulePlan, type PlannedFunction, type PlannedMemory } from "./plan.ts";
 
-export interface Label {
+interface Label {
   /** The types of a branch's operands; undefined if branching there is not allowed. */
   readonly types: readonly TypeName[] | undefined;
   /** A legacy handler, a valid target of rethrow. */
@@ -70,7 +70,7 @@ export class Body {
       let n = 1;
       while (i + n < declared.length && declared[i + n] === declared[i]) n++;
       const run = new Bytes().u32(n);
-      writeType(run, declared[i]!, this.plan.shift);
+      writeType(run, declared[i], this.plan.shift);
       runs.push(run);
       i += n;
     }
@@ -92,7 +92,7 @@ export class Body {
   }
 
   allMatch(subs: readonly TypeName[], overs: readonly TypeName[]): boolean {
-    return subs.length === overs.length && subs.every((type, i) => this.matches(type, overs[i]!));
+    return subs.length === overs.length && subs.every((type, i) => this.matches(type, overs[i]));
   }
 
   // ---- locals -------------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ export class Body {
     const scratch = this.scratch[type];
     const found: number[] = [];
     for (let i = 0; i < this.locals.length; i++) {
-      if (i !== scratch && this.matches(this.locals[i]!, type)) found.push(i);
+      if (i !== scratch && this.matches(this.locals[i], type)) found.push(i);
     }
     return found;
   }
@@ -117,7 +117,7 @@ export class Body {
   settable(type: TypeName): number[] {
     const found: number[] = [];
     for (let i = 0; i < this.locals.length; i++) {
-      if (this.writable[i]! && this.matches(type, this.locals[i]!)) found.push(i);
+      if (this.writable[i] && this.matches(type, this.locals[i])) found.push(i);
     }
     return found;
   }
@@ -189,13 +189,13 @@ export class Body {
   }
 
   addressType(memory: number): AddressType {
-    return this.plan.memories[memory]!.is64 ? "i64" : "i32";
+    return this.plan.memories[memory].is64 ? "i64" : "i32";
   }
 
   /** A memory, usually the first; undefined if there is none. */
   memory(fits: (memory: PlannedMemory) => boolean = () => true): number | undefined {
     let found = this.plan.memories.flatMap((m, i) => fits(m) ? [i] : []);
-    const filled = found.filter((i) => this.plan.memories[i]!.min > 0);
+    const filled = found.filter((i) => this.plan.memories[i].min > 0);
     if (filled.length > 0 && this.random.chance(96)) found = filled;
     return found.length === 0 ? undefined : this.random.pick(found);
   }
@@ -212,7 +212,7 @@ export class Body {
 
   /** Marks the features that an instruction on `memory` uses; called after the instruction. */
   markMemory(memory: number): void {
-    if (this.plan.memories[memory]!.is64) this.mark("memory64");
+    if (this.plan.memories[memory].is64) this.mark("memory64");
     if (memory > 0) this.mark("multi-memory");
   }
 
@@ -233,12 +233,12 @@ export class Body {
   }
 
   labelTypes(depth: number): readonly TypeName[] {
-    return this.labels[this.labels.length - 1 - depth]!.types!;
+    return this.labels[this.labels.length - 1 - depth].types!;
   }
 
   blockType(params: readonly TypeName[], results: readonly TypeName[]): void {
     if (params.length === 0 && results.length === 0) this.out.byte(0x40);
-    else if (params.length === 0 && results.length === 1 && this.random.chance(95)) this.type(results[0]!);
+    else if (params.length === 0 && results.length === 1 && this.random.chance(95)) this.type(results[0]);
     else this.out.s32(this.plan.typeIndex({ params, results }));
   }
 

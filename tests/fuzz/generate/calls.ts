@@ -18,7 +18,7 @@ import { index, markTable } from "./tables.ts";
  */
 export function callAny(b: Body, depth: number, wanted: TypeName | undefined): readonly TypeName[] | undefined {
   const fits = ({ results }: Signature) =>
-    wanted === undefined || (results.length >= 1 && b.matches(results[0]!, wanted));
+    wanted === undefined || (results.length >= 1 && b.matches(results[0], wanted));
   const results = callThrough(b, depth, fits, false) ?? callDirectly(b, depth, fits, false);
   if (results !== undefined && wanted !== undefined) consume(b, results.slice(1));
   return results;
@@ -62,7 +62,7 @@ function callThrough(b: Body, depth: number, fits: Fits, tail: boolean): readonl
     // A table with a function type accepts only calls of that type.
     const table = random.pick(tables);
     for (const type of target.signature.params) expression(b, type, depth - 1);
-    index(b, plan.tables[table]!.min, depth - 1, table);
+    index(b, plan.tables[table].min, depth - 1, table);
     if (tail) b.mark("tail-call");
     markTable(b, table);
     b.out.byte(tail ? OP.returnCallIndirect : OP.callIndirect).u32(b.functionType(target)).u32(table);

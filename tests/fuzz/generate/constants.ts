@@ -81,7 +81,7 @@ function reference(out: Bytes, type: TypeName, scope: ConstantScope, depth: numb
     const choices = definitions.filter((d) =>
       d.kind === heap || (heap === "any" || heap === "eq") && d.kind !== "func"
     );
-    const definition = named ?? choices[0]!;
+    const definition = named ?? choices[0];
     const { fields, kind, index } = definition;
     const defaults = fields.every((f) => {
       const t = unpacked(f.storage);
@@ -95,10 +95,10 @@ function reference(out: Bytes, type: TypeName, scope: ConstantScope, depth: numb
     } else if (defaults && random.chance(30)) {
       out.byte(0x41).s32(random.below(6)).byte(0xfb).byte(7).u32(index + shift);
     } else if (random.chance(40)) {
-      value(out, unpacked(fields[0]!.storage), scope, -1);
+      value(out, unpacked(fields[0].storage), scope, -1);
       out.byte(0x41).s32(random.below(6)).byte(0xfb).byte(6).u32(index + shift);
     } else {
-      for (let i = 0; i < 3; i++) value(out, unpacked(fields[0]!.storage), scope, -1);
+      for (let i = 0; i < 3; i++) value(out, unpacked(fields[0].storage), scope, -1);
       out.byte(0xfb).byte(8).u32(index + shift).u32(3);
     }
   }

@@ -60,7 +60,7 @@ function fallGuard(b: Body, most: number): void {
 }
 
 /** Writes code after which control does not continue, sometimes followed by dead code. */
-export function leave(b: Body, depth: number): void {
+function leave(b: Body, depth: number): void {
   const random = b.random;
   const out = b.out;
   const labels = b.branchTargets();

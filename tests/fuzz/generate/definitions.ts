@@ -39,7 +39,7 @@ export function generateDefinitions(random: Random, features: ReadonlySet<string
       return end === 0 ? "i32" : refType(random.below(end), nullable);
     };
     for (let i = first; i < groupEnd; i++) {
-      const kind = kinds[i - first]!;
+      const kind = kinds[i - first];
       const open = list.filter((d) => d.kind === kind && !d.final);
       const above = gc && open.length > 0 && random.chance(50) ? random.pick(open) : undefined;
       const final = !gc || random.chance(45);
@@ -68,9 +68,9 @@ export function generateDefinitions(random: Random, features: ReadonlySet<string
 export function writeDefinitions(definitions: readonly Definition[], shift: number, gc: boolean): Bytes[] {
   const entries: Bytes[] = [];
   for (let at = 0; at < definitions.length;) {
-    const members = definitions.filter((d) => d.group === definitions[at]!.group);
+    const members = definitions.filter((d) => d.group === definitions[at].group);
     const parts = members.map((d) => writeDefinition(d, shift, gc));
-    entries.push(parts.length === 1 ? parts[0]! : new Bytes().byte(0x4e).vector(parts));
+    entries.push(parts.length === 1 ? parts[0] : new Bytes().byte(0x4e).vector(parts));
     at += members.length;
   }
   return entries;

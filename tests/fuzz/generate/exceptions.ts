@@ -31,7 +31,7 @@ export function throwAny(b: Body, depth: number): void {
     return;
   }
   const tag = random.below(b.plan.tags.length);
-  for (const type of b.plan.tags[tag]!.params) expression(b, type, depth - 1);
+  for (const type of b.plan.tags[tag].params) expression(b, type, depth - 1);
   b.out.byte(OP.throw).u32(tag);
 }
 
@@ -64,7 +64,7 @@ interface Clause {
 function randomClause(b: Body): Clause {
   const kind = b.random.pick([0, 0, 0, 1, 1, 2, 3]);
   const tag = b.random.below(b.plan.tags.length);
-  const types: TypeName[] = kind < 2 ? b.plan.tags[tag]!.params.slice() : [];
+  const types: TypeName[] = kind < 2 ? b.plan.tags[tag].params.slice() : [];
   if (kind === 1 || kind === 3) types.push(b.random.chance(50) || !b.typed ? "exnref" : "(ref exn)");
   return { kind, tag, types };
 }
@@ -78,9 +78,9 @@ function tryTable(b: Body, results: readonly TypeName[], depth: number): void {
   // The first clause's block is the innermost one.
   for (let i = own.length - 1; i >= 0; i--) {
     out.byte(OP.block);
-    b.blockType([], own[i]!.types);
+    b.blockType([], own[i].types);
     // Only a catch clause can supply a non-null exception reference.
-    b.labels.push({ types: own[i]!.types.includes("(ref exn)") ? undefined : own[i]!.types });
+    b.labels.push({ types: own[i].types.includes("(ref exn)") ? undefined : own[i].types });
   }
   // Additional clauses target existing labels.
   const clauses = own.map((clause, i) => ({ clause, label: i }));
@@ -120,7 +120,7 @@ function exceptionTail(b: Body, results: readonly TypeName[], depth: number): vo
   const types = results.filter((type) => !isReference(type));
   if (types.length !== results.length) return;
   const kept = types.map((type) => b.newLocal(type, false));
-  for (let i = kept.length - 1; i >= 0; i--) b.out.byte(OP.localSet).u32(kept[i]!);
+  for (let i = kept.length - 1; i >= 0; i--) b.out.byte(OP.localSet).u32(kept[i]);
   condition(b, depth - 1);
   b.out.byte(OP.if).byte(0x40);
   b.labels.push({ types: [] });
@@ -166,7 +166,7 @@ function legacyTry(b: Body, results: readonly TypeName[], depth: number): void {
   for (let i = 0; i < clauses; i++) {
     const tag = random.below(b.plan.tags.length);
     out.byte(OP.catch).u32(tag);
-    consume(b, b.plan.tags[tag]!.params);
+    consume(b, b.plan.tags[tag].params);
     sequence(b, results, depth - 1);
   }
   if (random.chance(clauses === 0 ? 85 : 40)) {

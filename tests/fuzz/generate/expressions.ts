@@ -71,7 +71,7 @@ function plain(b: Body, type: TypeName, depth: number): void {
   ) {
     case 0:
       if (type === "v128") return vector(b, depth);
-      return numeric(b, random.pick(OPS_BY_RESULT[type]!), depth);
+      return numeric(b, random.pick(OPS_BY_RESULT[type]), depth);
     case 1: {
       if (type === "v128") return vector(b, depth, true);
       const op = random.pick(LOADS.filter((l) => l.type === type));
@@ -80,7 +80,7 @@ function plain(b: Body, type: TypeName, depth: number): void {
       return b.access(op.code, op.align, offset, memory);
     }
     case 3: {
-      const locals = b.locals.flatMap((t, i) => t === type && b.writable[i]! ? [i] : []);
+      const locals = b.locals.flatMap((t, i) => t === type && b.writable[i] ? [i] : []);
       if (locals.length === 0) break;
       expression(b, type, depth - 1);
       b.impure++;
@@ -197,7 +197,7 @@ export function leafConstant(b: Body, type: TypeName): void {
 }
 
 /** A constant vector: zero, ones, equal lanes or anything. */
-export function vectorConstant(b: Body): void {
+function vectorConstant(b: Body): void {
   const random = b.random;
   b.opcode(0xfd00c);
   const bytes = new Uint8Array(16);
@@ -210,7 +210,7 @@ export function vectorConstant(b: Body): void {
     case 2: {
       const width = random.pick([1, 2, 4, 8]);
       for (let i = 0; i < width; i++) bytes[i] = random.bits();
-      for (let i = width; i < 16; i++) bytes[i] = bytes[i - width]!;
+      for (let i = width; i < 16; i++) bytes[i] = bytes[i - width];
       break;
     }
     case 3: {

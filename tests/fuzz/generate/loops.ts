@@ -32,7 +32,7 @@ export function loop(b: Body, results: readonly TypeName[], depth: number): void
   b.counters.pop();
 }
 
-export function advance(b: Body, { counter, wide, step }: { counter: number; wide: boolean; step: number }): void {
+function advance(b: Body, { counter, wide, step }: { counter: number; wide: boolean; step: number }): void {
   b.get(counter);
   if (step < 0 && b.random.chance(50)) {
     b.constant(wide ? "i64" : "i32", -step);
@@ -45,7 +45,7 @@ export function advance(b: Body, { counter, wide, step }: { counter: number; wid
 }
 
 /** Tests whether the counter has not reached `last` (or, negated, has reached it): by order or by inequality. */
-export function compareCounter(
+function compareCounter(
   b: Body,
   { counter, wide, last, step }: { counter: number; wide: boolean; last: number; step: number },
   more: boolean,
@@ -60,7 +60,7 @@ export function compareCounter(
 }
 
 /** A loop that exits at the top when the count is reached, so that nested code may branch back. */
-export function headLoop(
+function headLoop(
   b: Body,
   results: readonly TypeName[],
   depth: number,
@@ -105,7 +105,7 @@ export function headLoop(
 }
 
 /** A loop that tests at the bottom; nothing else branches back. */
-export function tailLoop(
+function tailLoop(
   b: Body,
   results: readonly TypeName[],
   depth: number,

@@ -18,7 +18,7 @@ export function address(b: Body, depth: number, width: number, memory: number): 
   const wide = type === "i64" ? WIDE : 0;
   const constant = (value: number) => b.constant(type, value);
   const op = (code: number) => b.out.byte(code + wide);
-  const { min, is64 } = b.plan.memories[memory]!;
+  const { min, is64 } = b.plan.memories[memory];
   const end = min * 65536;
   switch (random.weighted([30, 12, 25, 6, 1, 1, 10, 6, 5, 8])) {
     case 0: { // masked
@@ -144,7 +144,7 @@ export function updateMemory(b: Body, depth: number): void {
   b.get(base);
   b.access(load.code, load.align, random.chance(90) ? offset : offset + 1, memory);
   random.chance(40) ? leafConstant(b, store.type) : expression(b, store.type, depth - 1);
-  out.byte(random.pick(BINARY_OPS[store.type]!));
+  out.byte(random.pick(BINARY_OPS[store.type]));
   b.access(store.code, store.align, offset, memory);
 }
 
@@ -158,7 +158,7 @@ export function accessRun(b: Body, depth: number): void {
   const type = b.addressType(memory);
   const bases = b.settable(type);
   const base = bases.length === 0 || random.chance(10) ? b.newLocal(type, true) : random.pick(bases);
-  const end = b.plan.memories[memory]!.min * 65536;
+  const end = b.plan.memories[memory].min * 65536;
   if (random.chance(12)) b.constant(type, end - random.between(0, 40));
   else {
     expression(b, type, depth - 1);
@@ -176,7 +176,7 @@ export function accessRun(b: Body, depth: number): void {
       b.access(op.code, op.align, offset, memory);
     } else {
       const op = random.pick(LOADS);
-      const targets = b.locals.flatMap((t, i) => t === op.type && b.writable[i]! && i !== base ? [i] : []);
+      const targets = b.locals.flatMap((t, i) => t === op.type && b.writable[i] && i !== base ? [i] : []);
       b.get(base);
       b.access(op.code, op.align, offset, memory);
       if (targets.length > 0) out.byte(OP.localSet).u32(random.pick(targets));
@@ -223,7 +223,7 @@ export function bulkMemory(b: Body, depth: number): void {
     case 2: {
       const segment = random.below(segments.length);
       place(type);
-      index(b, segments[segment]!, depth - 2);
+      index(b, segments[segment], depth - 2);
       b.constant("i32", random.below(4));
       b.opcode(OP.memoryInit).out.u32(segment).u32(memory);
       return b.markMemory(memory);

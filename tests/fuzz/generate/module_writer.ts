@@ -23,7 +23,7 @@ import type { PlannedFunction, PlannedMemory, PlannedTable } from "./plan.ts";
 import { type DataSegments, type ElementSegments, generateData, generateElements } from "./segments.ts";
 
 /** The exports of a module that another one can import. */
-export interface Offer {
+interface Offer {
   functions: { name: string; signature: Signature; definition: number | undefined; cost: number; tabled: boolean }[];
   globals: { name: string; type: TypeName; mutable: boolean }[];
   memories: ({ name: string } & PlannedMemory)[];

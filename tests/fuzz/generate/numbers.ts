@@ -41,7 +41,7 @@ export function numeric(b: Body, op: NumericOp, depth: number): void {
 }
 
 /** A divisor, usually a constant or odd, so that few divisions trap. */
-export function divisor(b: Body, type: TypeName, depth: number): void {
+function divisor(b: Body, type: TypeName, depth: number): void {
   const random = b.random;
   if (random.chance(60)) {
     if (type === "i32") return b.constant(type, random.i32() || 7);

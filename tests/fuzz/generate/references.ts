@@ -103,7 +103,7 @@ export function construct(b: Body, type: TypeName, depth: number): void {
 function functionReference(b: Body, type: TypeName): void {
   const { functions, referable } = b.plan;
   const fitting = referable.filter((i) => {
-    const { definition } = functions[i]!;
+    const { definition } = functions[i];
     return heapOf(type) === "func" || (definition !== undefined && b.matches(refType(definition, false), type));
   });
   if (fitting.length === 0) {

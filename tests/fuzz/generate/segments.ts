@@ -23,7 +23,7 @@ export function generateData(memories: readonly PlannedMemory[], scope: Constant
     if (bulk && random.chance(40)) entry.byte(1);
     else {
       const memory = random.below(memories.length);
-      const { min, is64 } = memories[memory]!;
+      const { min, is64 } = memories[memory];
       const end = min * 65536 - bytes.length;
       const at = random.chance(2)
         ? end + random.between(0, 2)

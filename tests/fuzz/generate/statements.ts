@@ -112,26 +112,26 @@ function earlyReturn(b: Body, depth: number): void {
   b.labels.pop();
 }
 
-export function localSet(b: Body, depth: number): void {
+function localSet(b: Body, depth: number): void {
   const choices = b.writable.flatMap((writable, i) => writable ? [i] : []);
   const local = choices.length === 0 || (choices.length < 4 && b.random.chance(20))
     ? b.newLocal(b.anyType(), true)
     : b.random.pick(choices);
-  expression(b, b.locals[local]!, depth);
+  expression(b, b.locals[local], depth);
   b.out.byte(OP.localSet).u32(local);
 }
 
 /** Combines a local or global with a value, as loops do. */
-export function accumulate(b: Body, depth: number): void {
+function accumulate(b: Body, depth: number): void {
   const random = b.random;
-  const locals = b.locals.flatMap((t, i) => !isReference(t) && b.writable[i]! ? [i] : []);
+  const locals = b.locals.flatMap((t, i) => !isReference(t) && b.writable[i] ? [i] : []);
   const globals = b.plan.globals.flatMap((g, i) => g.mutable && !isReference(g.type) ? [i] : []);
   const global = globals.length > 0 && random.chance(40);
   if (!global && locals.length === 0) return localSet(b, depth);
   const index = random.pick(global ? globals : locals);
-  const type = global ? b.plan.globals[index]!.type : b.locals[index]!;
+  const type = global ? b.plan.globals[index].type : b.locals[index];
   if (type === "v128") return vectorUpdate(b, global, index, depth);
-  const ops = BINARY_OPS[type]!;
+  const ops = BINARY_OPS[type];
   const swapped = random.chance(20);
   if (swapped) expression(b, type, depth - 1);
   b.out.byte(global ? OP.globalGet : OP.localGet).u32(index);
@@ -140,16 +140,16 @@ export function accumulate(b: Body, depth: number): void {
 }
 
 /** Permutes locals of one type, which produces cycles of moves at loop ends. */
-export function permute(b: Body): void {
+function permute(b: Body): void {
   const random = b.random;
   const type = b.anyType();
-  const locals = random.shuffled(b.locals.flatMap((t, i) => t === type && b.writable[i]! ? [i] : [])).slice(
+  const locals = random.shuffled(b.locals.flatMap((t, i) => t === type && b.writable[i] ? [i] : [])).slice(
     0,
     6,
   );
   for (const local of locals) b.get(local);
   const shift = random.below(locals.length || 1);
-  locals.forEach((_, i) => b.out.byte(OP.localSet).u32(locals[(i + shift) % locals.length]!));
+  locals.forEach((_, i) => b.out.byte(OP.localSet).u32(locals[(i + shift) % locals.length]));
   if (locals.length === 0) b.out.byte(OP.nop);
 }
 

@@ -33,13 +33,13 @@ export function makeStructure(b: Body, heap: string, depth: number): void {
     return;
   }
   // The first matching definition is the simplest; a case with gc has a structure and an array.
-  const definition = depth > 0 ? random.pick(fitting) : fitting[0]!;
+  const definition = depth > 0 ? random.pick(fitting) : fitting[0];
   if (definition.kind === "struct") newStruct(b, definition, depth);
   else newArray(b, definition, depth);
 }
 
 function below(d: Definition, wanted: number, all: readonly Definition[]): boolean {
-  return d.index === wanted || (d.above !== undefined && below(all[d.above]!, wanted, all));
+  return d.index === wanted || (d.above !== undefined && below(all[d.above], wanted, all));
 }
 
 /** A value for a field. */
@@ -85,7 +85,7 @@ function length(b: Body, depth: number): void {
 
 function newArray(b: Body, { index, fields }: Definition, depth: number): void {
   const { random, plan } = b;
-  const field = fields[0]!;
+  const field = fields[0];
   const type = unpacked(field.storage);
   const type31 = b.index(index);
   const size = elementSize(field);
@@ -94,7 +94,7 @@ function newArray(b: Body, { index, fields }: Definition, depth: number): void {
   b.impure++; // segments may be dropped later
   if (depth > 0 && random.chance(15) && (size > 0 ? plan.dataLengths.length > 0 : elems.length > 0)) {
     const segment = size > 0 ? random.below(plan.dataLengths.length) : random.pick(elems);
-    const room = size > 0 ? Math.floor(plan.dataLengths[segment]! / size) : plan.elems[segment]!.length;
+    const room = size > 0 ? Math.floor(plan.dataLengths[segment] / size) : plan.elems[segment].length;
     const count = random.below(Math.min(room, 6) + (random.chance(4) ? 2 : 1));
     b.constant("i32", random.below(Math.max(1, (room - count) * (size || 1) + 1)));
     b.constant("i32", count);
@@ -222,8 +222,8 @@ export function structureStatement(b: Body, depth: number): void {
     case 1: {
       const sources = definitions.filter((d) =>
         d.kind === "array" &&
-        (d.fields[0]!.storage === field.storage ||
-          (size === 0 && d.fields[0]!.storage.length > 4 && b.matches(unpacked(d.fields[0]!.storage), type)))
+        (d.fields[0].storage === field.storage ||
+          (size === 0 && d.fields[0].storage.length > 4 && b.matches(unpacked(d.fields[0].storage), type)))
       );
       const source = random.pick(sources);
       few();
@@ -238,7 +238,7 @@ export function structureStatement(b: Body, depth: number): void {
       const elems = b.plan.elems.flatMap((e, n) => size === 0 && b.matches(e.type, type) ? [n] : []);
       if (size > 0 ? b.plan.dataLengths.length === 0 : elems.length === 0) break;
       const segment = size > 0 ? random.below(b.plan.dataLengths.length) : random.pick(elems);
-      const room = size > 0 ? Math.floor(b.plan.dataLengths[segment]! / size) : b.plan.elems[segment]!.length;
+      const room = size > 0 ? Math.floor(b.plan.dataLengths[segment] / size) : b.plan.elems[segment].length;
       few();
       b.constant("i32", 0);
       b.constant("i32", random.below(Math.min(3, room + 1)));

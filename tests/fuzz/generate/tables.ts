@@ -29,19 +29,19 @@ export function index(b: Body, limit: number, depth: number, table = -1): void {
 }
 
 function tableAddress(b: Body, table: number): AddressType {
-  return table >= 0 && b.plan.tables[table]!.is64 ? "i64" : "i32";
+  return table >= 0 && b.plan.tables[table].is64 ? "i64" : "i32";
 }
 
 /** Marks the use of a table with 64-bit indices; called after the instruction. */
 export function markTable(b: Body, table: number): void {
-  if (b.plan.tables[table]!.is64) b.mark("table64");
+  if (b.plan.tables[table].is64) b.mark("table64");
 }
 
 export function tableStatement(b: Body, depth: number, wanted = -1): void {
   const random = b.random;
   const { tables, elems } = b.plan;
   const table = wanted >= 0 ? wanted : random.below(tables.length);
-  const { type, min } = tables[table]!;
+  const { type, min } = tables[table];
   const address = tableAddress(b, table);
   const few = (of: AddressType = address) => b.constant(of, random.below(4));
   b.cost += 20 * b.weight;
@@ -62,7 +62,7 @@ export function tableStatement(b: Body, depth: number, wanted = -1): void {
       const sources = tables.flatMap((t, i) => b.matches(t.type, type) ? [i] : []);
       const source = random.pick(sources);
       index(b, min, depth - 1, table);
-      index(b, tables[source]!.min, depth - 1, source);
+      index(b, tables[source].min, depth - 1, source);
       few(address === "i64" && tableAddress(b, source) === "i64" ? "i64" : "i32");
       b.opcode(OP.tableCopy).out.u32(table).u32(source);
       markTable(b, source);
@@ -73,7 +73,7 @@ export function tableStatement(b: Body, depth: number, wanted = -1): void {
       if (fitting.length === 0) break;
       const elem = random.pick(fitting);
       index(b, min, depth - 1, table);
-      index(b, elems[elem]!.length, depth - 1);
+      index(b, elems[elem].length, depth - 1);
       few("i32");
       b.opcode(OP.tableInit).out.u32(elem).u32(table);
       return markTable(b, table);
@@ -95,7 +95,7 @@ export function tableSizeOrGrowth(b: Body, table: number, depth: number): void {
   const random = b.random;
   if (random.chance(50)) b.opcode(OP.tableSize).out.u32(table);
   else {
-    expression(b, b.plan.tables[table]!.type, depth - 1);
+    expression(b, b.plan.tables[table].type, depth - 1);
     const type = tableAddress(b, table);
     if (type === "i64" && random.chance(8)) b.out.byte(0x42).s64(random.i64());
     else b.constant(type, random.below(4));
@@ -117,7 +117,7 @@ export function tableElement(b: Body, type: TypeName, depth: number): boolean {
     );
   if (tables.length === 0 && (nullable.length === 0 || b.random.chance(70))) return false;
   const table = b.random.pick(tables.length > 0 ? tables : nullable);
-  index(b, b.plan.tables[table]!.min, depth - 1, table);
+  index(b, b.plan.tables[table].min, depth - 1, table);
   b.out.byte(OP.tableGet).u32(table);
   markTable(b, table);
   if (tables.length === 0) b.out.byte(OP.refAsNonNull);

@@ -89,7 +89,7 @@ function floating(b: Body, lanes: "f32" | "f64", depth: number): void {
 }
 
 function chain(b: Body, lanes: "f32" | "f64", depth: number): void {
-  const op = b.random.pick(FLOATING[lanes]!);
+  const op = b.random.pick(FLOATING[lanes]);
   op.params.forEach((type) => {
     const same = op.code !== PREFIX + 94 && op.code !== PREFIX + 95;
     if (depth > 1 && same && b.random.chance(45)) chain(b, lanes, depth - 1);
@@ -121,7 +121,7 @@ function shuffle(b: Body, depth: number): void {
     else if (shape === 3) source = from * width + inside; // one element in all positions
     else if (shape === 4) source = (groups - 1 - group) * width + inside; // reversed
     else source = random.below(inside === 0 ? 32 / width : 1) * width + inside;
-    if (shape === 5 && inside > 0) source = lanes[i - 1]! + 1;
+    if (shape === 5 && inside > 0) source = lanes[i - 1] + 1;
     lanes.push(source & 31);
   }
   if (random.chance(15)) lanes[random.below(16)] = random.below(32);
@@ -161,7 +161,7 @@ function small(b: Body, lanes: "f32" | "f64", depth: number): void {
 function masked(b: Body, mask: readonly number[], depth: number): void {
   expression(b, "v128", depth - 1);
   b.opcode(PREFIX + 12);
-  for (let i = 0; i < 16; i++) b.out.byte(mask[i % mask.length]!);
+  for (let i = 0; i < 16; i++) b.out.byte(mask[i % mask.length]);
   b.opcode(PREFIX + 78);
 }
 
@@ -169,7 +169,7 @@ function masked(b: Body, mask: readonly number[], depth: number): void {
 function wholeLanes(b: Body, width: number, depth: number): void {
   expression(b, "v128", depth - 1);
   expression(b, "v128", depth - 1);
-  b.opcode(PREFIX + [37, 47, 57, 216][width]!); // lt_s
+  b.opcode(PREFIX + [37, 47, 57, 216][width]); // lt_s
 }
 
 function relaxed(b: Body, depth: number): void {
