@@ -279,6 +279,7 @@ export class GuestThread {
   addWork(work: PendingWork): void {
     this.#pending.add(work);
     this.#eager ||= work.eager === true;
+    this.#callsToLook = 1; // the next call may be the last for a long time: it must begin with its polls armed
     this.#updateAttention();
   }
 
