@@ -17,8 +17,10 @@ import { replaceCode } from "./runtime/instance/replace_code.ts";
 import type { Store } from "./runtime/instance/store.ts";
 import type { PendingWork } from "./runtime/thread/guest_thread.ts";
 
-/** Milliseconds for which a module runs before optimized code is worth a thread's attention. */
-const START_MS = 5;
+/**
+ * Milliseconds for which a module runs before a thread compiles it: starting the thread takes this one tens of milliseconds.
+ */
+const START_MS = 60;
 /** Milliseconds between two looks at a job under way. */
 const LOOK_MS = 2;
 /** Milliseconds after which a job is given up: its thread is gone. */
