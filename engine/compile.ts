@@ -14,7 +14,7 @@ import { MachineCode, STUB } from "./codegen/machine_code.ts";
 import type { CodegenContext, FunctionBackend, Target } from "./codegen/target.ts";
 import { VCode } from "./codegen/vcode.ts";
 import { Bug, UnsupportedError } from "./errors.ts";
-import { FEATURE_ROWS, type FeatureSet } from "./features.ts";
+import { ALL_FEATURE_ROWS, type FeatureSet } from "./features.ts";
 import { IrFunction } from "./ir/function.ts";
 import { verifyFunction } from "./ir/verify.ts";
 import type { InlineSite, UnplacedCode } from "./link/code_description.ts";
@@ -291,7 +291,7 @@ function compileFunction(
 /** Rejects a module that uses a feature for which this build generates no code. */
 function rejectUncompiled(valid: ValidModule): void {
   for (const [name, offset] of valid.usedFeatures) {
-    if (!FEATURE_ROWS.find((row) => row.name === name)!.compiled) {
+    if (!ALL_FEATURE_ROWS.find((row) => row.name === name)!.compiled) {
       throw new UnsupportedError(name, `The module needs the feature ${name}, which this build cannot compile yet`, {
         offset,
       });

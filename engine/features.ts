@@ -1,20 +1,19 @@
 /**
- * WebAssembly features as switches: one row per key of the manifest's `settings.features`. `default` is whether it is on
- * when nothing is said; `compiled` is whether this build can generate code for it (a module that needs a feature that is
- * off or not compiled is rejected by name, never run wrongly).
+ * The features of WebAssembly, one row each. A feature has a default, and this build may be unable to compile it; a module that
+ * needs a feature that is off or not compiled is refused by the feature's name.
  */
 export interface FeatureRow {
   /** The key. */
   readonly name: string;
-  /** What it is, in a few words. */
+  /** A short description. */
   readonly title: string;
-  /** Is it on when nothing is said? */
+  /** True if it is on by default. */
   readonly default: boolean;
-  /** Can this build compile it? */
+  /** True if this build generates code for it. */
   readonly compiled: boolean;
 }
 
-/** Every feature, in the order of the specification's list of keys. */
+/** The features that have a key in the manifest's `settings.features`, in the order of the specification's list of keys. */
 export const FEATURE_ROWS = [
   { name: "bulk-memory-operations", title: "Bulk memory and table instructions", default: true, compiled: true },
   { name: "exception-handling", title: "Exceptions, with the legacy instructions", default: true, compiled: true },
@@ -39,11 +38,24 @@ export const FEATURE_ROWS = [
   { name: "typed-function-references", title: "Typed function references", default: true, compiled: true },
 ] as const satisfies readonly FeatureRow[];
 
+/** Features of proposals that are not standard yet: options of the engine, without a key in the manifest. */
+export const PROPOSAL_ROWS = [
+  {
+    name: "wide-arithmetic",
+    title: "128-bit addition, subtraction and multiplication",
+    default: false,
+    compiled: true,
+  },
+] as const satisfies readonly FeatureRow[];
+
+/** All features. New rows go to the end: a feature's number is its index. */
+export const ALL_FEATURE_ROWS = [...FEATURE_ROWS, ...PROPOSAL_ROWS] as const;
+
 /** The name of a feature. */
-export type FeatureName = (typeof FEATURE_ROWS)[number]["name"];
+export type FeatureName = (typeof ALL_FEATURE_ROWS)[number]["name"];
 
 /** Other spellings of a feature's key: `[alias, name]`. Both given with different values is an error of the reader. */
-export const FEATURE_ALIASES: readonly (readonly [string, FeatureName])[] = [
+export const FEATURE_ALIASES: readonly (readonly [string, (typeof FEATURE_ROWS)[number]["name"]])[] = [
   ["extended-constant-expressions", "extended-const-expressions"],
 ];
 
@@ -53,6 +65,6 @@ export type FeatureSet = Readonly<Record<FeatureName, boolean>>;
 /** The defaults, changed by `overrides`. */
 export function featureSet(overrides: Partial<Record<FeatureName, boolean>> = {}): FeatureSet {
   const set = {} as Record<FeatureName, boolean>;
-  for (const row of FEATURE_ROWS) set[row.name] = overrides[row.name] ?? row.default;
+  for (const row of ALL_FEATURE_ROWS) set[row.name] = overrides[row.name] ?? row.default;
   return set;
 }

@@ -17,7 +17,7 @@ export const TIERINGS: readonly Tiering[] = ["auto", "baseline", "optimizing"];
 
 /** How an engine compiles; every field has a default. */
 export interface EngineOptions {
-  /** Feature switches over the defaults of the feature table. */
+  /** Feature switches over the defaults of the feature table. Proposals such as `wide-arithmetic` are off by default. */
   features?: Partial<Record<FeatureName, boolean>>;
   /** Optimization switches over their defaults. */
   optimizations?: Partial<Record<OptimizationName, boolean>>;

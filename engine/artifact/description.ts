@@ -6,7 +6,7 @@
 import type { CodeDescription } from "../link/code_description.ts";
 import { fromHex, toHex } from "../base/hex.ts";
 import type { ProcessStubs } from "../codegen/target.ts";
-import { FEATURE_ROWS, type FeatureSet } from "../features.ts";
+import { ALL_FEATURE_ROWS, type FeatureSet } from "../features.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet } from "../optimizations.ts";
 import type { Host } from "../host/host.ts";
 import type { ProcessCode } from "../runtime/thread/guest_thread.ts";
@@ -53,7 +53,7 @@ export function processOf({ process: { bytes, maintenance, ...offsets } }: Artif
 /** The names of the enabled options, in a fixed order. */
 export function optionNames(options: CodeOptions): string[] {
   const names: string[] = [];
-  for (const { name } of FEATURE_ROWS) if (options.features[name]) names.push(`features.${name}`);
+  for (const { name } of ALL_FEATURE_ROWS) if (options.features[name]) names.push(`features.${name}`);
   for (const { name } of OPTIMIZATION_ROWS) if (options.optimizations[name]) names.push(`optimizations.${name}`);
   for (const name of ["interruptible", "fuel", "deterministic"] as const) if (options[name]) names.push(name);
   return names;

@@ -125,6 +125,18 @@ export function selectMul(s: Arm64Lowering, id: number): void {
   s.end();
 }
 
+// Rules for MULHI_S, MULHI_U
+
+export function selectHighProduct(s: Arm64Lowering, id: number): void {
+  const x = s.reg(s.a[id]);
+  const y = s.reg(s.b[id]);
+  s.plain(s.op[id] === OP.MULHI_S ? X.SMULH : X.UMULH, 0, 0, 0);
+  s.def(id);
+  s.use(x);
+  s.use(y);
+  s.end();
+}
+
 // Rules for AND, OR, XOR
 
 /** The logical immediate that constant `id` is, or −1. */

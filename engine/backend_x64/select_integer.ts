@@ -131,6 +131,20 @@ function commutative(s: X64Lowering, row: number, id: number, x: number, y: numb
   tied(s, row + s.wide(id), id, exchange ? y : x, exchange ? x : y);
 }
 
+// Rules for MULHI_S, MULHI_U
+
+/** MUL or IMUL: rdx:rax = rax × factor. */
+export function selectHighProduct(s: X64Lowering, id: number): void {
+  const x = s.reg(s.a[id]);
+  const y = s.reg(s.b[id]);
+  const i = s.plain(s.op[id] === OP.MULHI_S ? P.MULHI_S : P.MULHI_U, 0, 0, 0);
+  s.v.clobbers[i] = s.v.addClobbers(1 << RAX, 0);
+  s.defFixed(id, RDX);
+  s.useFixed(x, RAX);
+  s.use(y);
+  s.end();
+}
+
 // Rules for AND, OR, XOR
 
 export function selectAnd(s: X64Lowering, id: number): void {

@@ -7,7 +7,7 @@
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { ContextLayout } from "../abi/context_layout.ts";
 import { Bug } from "../errors.ts";
-import { FEATURE_ROWS } from "../features.ts";
+import { ALL_FEATURE_ROWS } from "../features.ts";
 import { validateBody } from "../validate/code.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import type { Kernel } from "./kernel_forms.ts";
@@ -46,7 +46,7 @@ export function compileBodies(
     first += done;
   }
   featureUses(kernel.memory.bytes(0)).forEach((offset, feature) => {
-    if (offset !== undefined) valid.gate.use(feature, offset, FEATURE_ROWS[feature - 1].title);
+    if (offset !== undefined) valid.gate.use(feature, offset, ALL_FEATURE_ROWS[feature - 1].title);
   });
   return uncovered;
 }

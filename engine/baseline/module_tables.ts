@@ -3,7 +3,7 @@
  * bodies in the kernel's memory from layout.MODULE on, and the header's words.
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
-import { FEATURE_ROWS, type FeatureSet } from "../features.ts";
+import { ALL_FEATURE_ROWS, type FeatureSet } from "../features.ts";
 import { GLOBAL_SIZE, MEMORY, SHARED_LENGTH_SIZE, TABLE } from "../abi/context_layout.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { subtypeDepth } from "../wasm/subtype.ts";
@@ -151,7 +151,7 @@ function writeMode(w: TableWriter, options: KernelOptions, context: ContextLayou
 }
 
 function writeFeatures(w: TableWriter, features: FeatureSet): void {
-  FEATURE_ROWS.forEach(({ name }, k) => {
+  ALL_FEATURE_ROWS.forEach(({ name }, k) => {
     w.header(layout.FEATURES + (k + 1) * 4, features[name] ? 1 : 0);
     w.header(layout.FEATURE_USES + (k + 1) * 4, NO_USE);
   });
@@ -159,7 +159,7 @@ function writeFeatures(w: TableWriter, features: FeatureSet): void {
 
 /** The smallest offset of a use of every feature, by feature number, as the kernel has found them; undefined for none. */
 export function featureUses(bytes: Uint8Array): (number | undefined)[] {
-  const words = new Int32Array(bytes.buffer, bytes.byteOffset + layout.FEATURE_USES, FEATURE_ROWS.length + 1);
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset + layout.FEATURE_USES, ALL_FEATURE_ROWS.length + 1);
   return Array.from(words, (use, feature) => feature === 0 || use === NO_USE ? undefined : use);
 }
 

@@ -39,6 +39,8 @@ const RULE_NAMES = {
   ADD: "selectAdd",
   SUB: "selectSub",
   MUL: "selectMul",
+  MULHI_S: "selectHighProduct",
+  MULHI_U: "selectHighProduct",
   AND: "selectAnd",
   OR: "selectOr",
   XOR: "selectXor",

@@ -68,6 +68,9 @@ export function evaluate(
     return ty === TY.I32 ? divide32(op, aLo, bLo, imm) : divide64(op, aLo, aHi, bLo, bHi, imm);
   }
   switch (op) {
+    case OP.MULHI_S:
+    case OP.MULHI_U:
+      return multiplyHigh(op === OP.MULHI_S, aLo, aHi, bLo, bHi);
     case OP.EXTEND32_S:
     case OP.EXTEND_S:
       return done(aLo, aLo >> 31);
@@ -138,6 +141,32 @@ function countOnes(a: number): number {
   a = a - ((a >>> 1) & 0x55555555);
   a = (a & 0x33333333) + ((a >>> 2) & 0x33333333);
   return Math.imul((a + (a >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}
+
+/** The high half of a product of 64-bit integers: schoolbook multiplication on 16-bit digits, whose sums are exact as numbers. */
+function multiplyHigh(signed: boolean, aLo: number, aHi: number, bLo: number, bHi: number): number {
+  const a = [aLo & 0xffff, aLo >>> 16, aHi & 0xffff, aHi >>> 16];
+  const b = [bLo & 0xffff, bLo >>> 16, bHi & 0xffff, bHi >>> 16];
+  const digits = [0, 0, 0, 0, 0, 0, 0, 0];
+  for (let i = 0; i < 4; i++) {
+    let carry = 0;
+    for (let k = 0; k < 4; k++) {
+      const sum = digits[i + k] + a[i] * b[k] + carry;
+      digits[i + k] = sum % 65536;
+      carry = Math.floor(sum / 65536);
+    }
+    digits[i + 4] = carry;
+  }
+  let lo = digits[4] + digits[5] * 65536;
+  let hi = digits[6] + digits[7] * 65536;
+  // The unsigned product exceeds the signed one by 2^64 times the other factor for each negative factor.
+  const subtract = (low: number, high: number): void => {
+    hi = (hi - (high >>> 0) - ((lo >>> 0) < (low >>> 0) ? 1 : 0)) | 0;
+    lo = ((lo >>> 0) - (low >>> 0)) | 0;
+  };
+  if (signed && aHi < 0) subtract(bLo, bHi);
+  if (signed && bHi < 0) subtract(aLo, aHi);
+  return done(lo, hi);
 }
 
 function divide32(op: number, a: number, b: number, imm: number): number {

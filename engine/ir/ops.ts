@@ -44,6 +44,8 @@ const ROWS = [
   "DIV_U vv. t t", // imm: bit 0 as above
   "REM_S vv. t t", // imm: bit 0 as above; bit 1 = divisor may be −1 (result 0, must not fault)
   "REM_U vv. t t",
+  "MULHI_S vv. I pc", // the high 64 bits of the 128-bit product of two i64
+  "MULHI_U vv. I pc",
   "EXTEND8_S v.. t p", // sign-extend the low 8 bits; ty i32 or i64, operand of the same type
   "EXTEND16_S v.. t p",
   "EXTEND32_S v.. I p", // i64.extend32_s: operand i64

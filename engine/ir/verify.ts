@@ -266,6 +266,8 @@ class Verifier {
       this.#want(i, k, isInt(ty) && ta === ty && tb === ty, "integer operands and result must have one type");
     } else if (op >= OP.CLZ && op <= OP.POPCNT || op === OP.EXTEND8_S || op === OP.EXTEND16_S) {
       this.#want(i, k, isInt(ty) && ta === ty, "integer operand and result must have one type");
+    } else if (op === OP.MULHI_S || op === OP.MULHI_U) {
+      this.#want(i, k, ta === TY.I64 && tb === TY.I64, "operands must be i64");
     } else if (op === OP.EXTEND32_S || op === OP.WRAP) {
       this.#want(i, k, ta === TY.I64, "operand must be i64");
     } else if (op === OP.EXTEND_S || op === OP.EXTEND_U) {

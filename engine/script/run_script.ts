@@ -24,7 +24,7 @@ import {
   UnsupportedError,
   WaftError,
 } from "../errors.ts";
-import { FEATURE_ROWS } from "../features.ts";
+import { ALL_FEATURE_ROWS } from "../features.ts";
 import { callRaw } from "../runtime/instance/raw_call.ts";
 import { type Action, type Command, parseScript, type ScriptModule } from "../text/script.ts";
 import type { ConstValue } from "../text/script_values.ts";
@@ -117,7 +117,7 @@ class ScriptRun {
     this.#engine = NewEngine(list.options);
     const spectest: Record<string, unknown> = { ...this.#engine.compile(SPECTEST).instantiate().exports };
     for (const { feature, name, text } of SPECTEST_EXTRAS) {
-      if (!FEATURE_ROWS.find((row) => row.name === feature)!.compiled) {
+      if (!ALL_FEATURE_ROWS.find((row) => row.name === feature)!.compiled) {
         this.#skippedImports.push(`"spectest" "${name}"`);
         continue;
       }

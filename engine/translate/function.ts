@@ -49,6 +49,7 @@ import { SPECIAL_HANDLERS, translateGlobalGet, translateGlobalSet } from "./spec
 import { BODY } from "./summaries.ts";
 import { type Handler, notCompiled, Translation } from "./translation.ts";
 import { VECTOR_HANDLERS } from "./vector.ts";
+import { WIDE_HANDLERS } from "./wide.ts";
 
 /** How a row is translated: the cases of {@linkcode FunctionTranslator.instruction}; 0 is a handler's. */
 const BINARY = 1;
@@ -122,7 +123,7 @@ for (const row of OPCODES) {
   HANDLERS.push(
     MEMORY_HANDLERS[mnemonic] ?? SPECIAL_HANDLERS[mnemonic] ?? EXCEPTION_HANDLERS[mnemonic] ??
       VECTOR_HANDLERS[mnemonic] ?? ATOMIC_HANDLERS[mnemonic] ?? OBJECT_HANDLERS[mnemonic] ?? ARRAY_HANDLERS[mnemonic] ??
-      CAST_HANDLERS[mnemonic],
+      CAST_HANDLERS[mnemonic] ?? WIDE_HANDLERS[mnemonic],
   );
   const named = NAMED_CASES[mnemonic];
   const access = /^[if](32|64)\.(load|store)(\d*)(_[su])?$/.exec(mnemonic);

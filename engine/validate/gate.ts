@@ -6,12 +6,12 @@
  * `firstUse` makes the check one compare in hot loops: `if (at < firstUse[feature]) gate.use(…)`.
  */
 import { UnsupportedError } from "../errors.ts";
-import { FEATURE_ROWS, type FeatureName, type FeatureSet } from "../features.ts";
+import { ALL_FEATURE_ROWS, type FeatureName, type FeatureSet } from "../features.ts";
 import { EXNREF, EXTERNREF, FUNCREF, HEAP, heapOf, isNullable, isRef, V128, type ValType } from "../wasm/types.ts";
 
-/** Number of each feature: its row in FEATURE_ROWS plus 1; 0 is what WebAssembly 1.0 had. */
+/** Number of each feature: its row in ALL_FEATURE_ROWS plus 1; 0 is what WebAssembly 1.0 had. */
 export const FEATURE: Readonly<Record<FeatureName, number>> = Object.fromEntries(
-  FEATURE_ROWS.map((row, index) => [row.name, index + 1]),
+  ALL_FEATURE_ROWS.map((row, index) => [row.name, index + 1]),
 ) as Record<FeatureName, number>;
 
 /** Number of a row's feature. */
@@ -31,7 +31,7 @@ export class FeatureGate {
 
   constructor(on: FeatureSet) {
     this.#on = on;
-    this.firstUse = new Int32Array(FEATURE_ROWS.length + 1).fill(UNUSED);
+    this.firstUse = new Int32Array(ALL_FEATURE_ROWS.length + 1).fill(UNUSED);
     this.firstUse[0] = -1;
   }
 
@@ -48,7 +48,7 @@ export class FeatureGate {
   /** Records a use of `feature` by `what` at `offset`, or rejects it. */
   use(feature: number, offset: number, what: string): void {
     if (offset >= this.firstUse[feature]) return;
-    const name = FEATURE_ROWS[feature - 1].name;
+    const name = ALL_FEATURE_ROWS[feature - 1].name;
     if (!this.#on[name]) {
       throw new UnsupportedError(name, `${what} needs the feature ${name}, which is switched off`, { offset });
     }

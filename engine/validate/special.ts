@@ -1,6 +1,6 @@
 /**
  * The rules of all rows that are marked special, by row id: one function each, kept by topic in control.ts, exceptions.ts,
- * storage.ts, references.ts and aggregates.ts. A special row without a rule does not type-check; a rule for a row that is
+ * storage.ts, references.ts, aggregates.ts and wide.ts. A special row without a rule does not type-check; a rule for a row that is
  * not special is a Bug at load.
  */
 import { Bug } from "../errors.ts";
@@ -10,6 +10,7 @@ import { CONTROL_RULES, type Rule } from "./control.ts";
 import { EXCEPTION_RULES } from "./exceptions.ts";
 import { REFERENCE_RULES } from "./references.ts";
 import { STORAGE_RULES } from "./storage.ts";
+import { WIDE_RULES } from "./wide.ts";
 
 const RULES = {
   ...CONTROL_RULES,
@@ -17,6 +18,7 @@ const RULES = {
   ...STORAGE_RULES,
   ...REFERENCE_RULES,
   ...AGGREGATE_RULES,
+  ...WIDE_RULES,
 } as const satisfies Record<SpecialMnemonic, Rule>;
 
 function notSpecial(): never {

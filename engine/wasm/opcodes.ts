@@ -6,18 +6,20 @@
  * has one entry per id. A mistake in a row is a {@linkcode Bug} at load, before any module is read.
  */
 import { Bug } from "../errors.ts";
-import { FEATURE_ROWS } from "../features.ts";
+import { ALL_FEATURE_ROWS } from "../features.ts";
 import { IMMEDIATE_KINDS, type ImmediateKind, type OpcodeRow, SIGNATURE_LETTERS } from "./opcode_row.ts";
 import { CORE_ROWS } from "./opcodes_core.ts";
 import { GC_ROWS } from "./opcodes_gc.ts";
 import { SIMD_ROWS } from "./opcodes_simd.ts";
 import { THREADS_ROWS } from "./opcodes_threads.ts";
+import { WIDE_ROWS } from "./opcodes_wide.ts";
 
 type RowText =
   | (typeof CORE_ROWS)[number]
   | (typeof GC_ROWS)[number]
   | (typeof SIMD_ROWS)[number]
-  | (typeof THREADS_ROWS)[number];
+  | (typeof THREADS_ROWS)[number]
+  | (typeof WIDE_ROWS)[number];
 
 type NameOf<Row> = Row extends `${string} ${infer Name} ${string}` ? Name : never;
 type SpecialNameOf<Row> = Row extends `${string} ${infer Name} ${string} special ${string}` ? Name : never;
@@ -28,7 +30,7 @@ export type Mnemonic = NameOf<RowText>;
 export type SpecialMnemonic = SpecialNameOf<RowText>;
 
 const KINDS: ReadonlySet<string> = new Set(IMMEDIATE_KINDS);
-const FEATURES: ReadonlySet<string> = new Set(["mvp", ...FEATURE_ROWS.map((row) => row.name)]);
+const FEATURES: ReadonlySet<string> = new Set(["mvp", ...ALL_FEATURE_ROWS.map((row) => row.name)]);
 const NO_IMMEDIATES: readonly ImmediateKind[] = [];
 
 /** Immediate lists are few: one shared array per spelling. */
@@ -116,7 +118,7 @@ export function pageOf(prefix: number): number {
 
 function parseRows(): OpcodeRow[] {
   const rows: OpcodeRow[] = [];
-  for (const page of [CORE_ROWS, GC_ROWS, SIMD_ROWS, THREADS_ROWS] as const) {
+  for (const page of [CORE_ROWS, GC_ROWS, SIMD_ROWS, THREADS_ROWS, WIDE_ROWS] as const) {
     for (const text of page) rows.push(parseOpcodeRow(text, rows.length));
   }
   return rows;

@@ -127,6 +127,7 @@ export const FEATURE_TABLE64: i32 = 13;
 export const FEATURE_TAIL_CALL: i32 = 14;
 export const FEATURE_THREADS: i32 = 15;
 export const FEATURE_TYPED_FUNCTION_REFERENCES: i32 = 16;
+export const FEATURE_WIDE_ARITHMETIC: i32 = 17;
 export const SHARED_ABS32: i32 = 0;
 export const SHARED_ABS64: i32 = 16;
 export const SHARED_SIGN32: i32 = 32;
