@@ -159,7 +159,7 @@ Deno.test("a thousand joins with a hundred arguments each do not multiply", () =
   // Each pair of blocks: an edge past the branch with a constant, and one to it with a value.
   for (let n = 0; n < count; n++) {
     const k = n * 2 + 1;
-    lines.push(`b${k}():`, `BRANCH v1 b${k + 1}(v${width + 1}) b${k === last - 2 ? k + 1 : k + 1}(v2)`);
+    lines.push(`b${k}():`, `BRANCH v1 b${k + 1}(v${width + 1}) b${k + 1}(v2)`);
     lines.push(
       `b${k + 1}(v${id}:i32):`,
       `BRANCH v${id} b${k + 2 === last ? last + 1 : k + 2}() b${last}(${values.join(" ")})`,

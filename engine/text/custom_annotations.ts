@@ -4,7 +4,7 @@
  */
 import { ByteWriter } from "../base/bytes.ts";
 import { SECTION, SECTION_ORDER } from "../binary/section_ids.ts";
-import { BRANCH_HINTS } from "./branch_hints.ts";
+import { BRANCH_HINTS } from "../wasm/branch_hints.ts";
 import { K } from "./keywords.ts";
 import type { ModuleContext } from "./module_context.ts";
 import { CUSTOM_ANNOTATION, KEYWORD, LEFT, STRING } from "./tokens.ts";

@@ -8,7 +8,7 @@
  */
 import { CodePrinter, indent } from "./print_code.ts";
 import { PLACE_NAMES } from "./custom_annotations.ts";
-import { BRANCH_HINTS, type BranchHints, readBranchHints } from "./branch_hints.ts";
+import { BRANCH_HINTS, type BranchHints, readBranchHints } from "../wasm/branch_hints.ts";
 import { IndexNames, quoteBytes, quoteText } from "./print_names.ts";
 import { TypePrinter } from "./print_types.ts";
 import type { CustomSection, DataSegment, ElementSegment, ExternKind, Import, Module } from "../wasm/module.ts";

@@ -101,11 +101,31 @@ export function enterIf(t: Translation, params: number, results: number): void {
 const ELSE_DEAD = -2;
 const ELSE_ONLY = -3;
 
+/** The hint column of a BRANCH. */
+const HINT = { NONE: 0, LIKELY: 1, UNLIKELY: 2 } as const;
+
+/** The module's hint for the current instruction. */
+function branchHint(t: Translation): number {
+  const { valid } = t.env;
+  if (valid.branchHints.size === 0) return HINT.NONE;
+  const { offset } = valid.funcs[t.funcIndex - valid.importedFuncCount].body;
+  const hint = valid.branchHints.get(t.funcIndex)?.get(t.b.pos - offset);
+  return hint === undefined ? HINT.NONE : hint === 1 ? HINT.LIKELY : HINT.UNLIKELY;
+}
+
 /** Ends the open block with a branch to `taken` when `condition` (of Builder.condition) holds, else to `other`. */
 function emitBranch(t: Translation, condition: number, taken: number, other: number): void {
   const { b } = t;
-  if (condition > 0) b.emit(OP.BRANCH, TY.NONE, condition, taken, other, 0);
-  else b.emit(OP.BRANCH, TY.NONE, -condition, other, taken, 0);
+  const hint = branchHint(t);
+  if (condition > 0) b.emit(OP.BRANCH, TY.NONE, condition, taken, other, hint);
+  else {b.emit(
+      OP.BRANCH,
+      TY.NONE,
+      -condition,
+      other,
+      taken,
+      hint === HINT.NONE ? hint : HINT.LIKELY + HINT.UNLIKELY - hint,
+    );}
   b.closeBlock();
 }
 

@@ -79,10 +79,10 @@ for (
   ] as const
 ) {
   Deno.test(`translation survives ${what}`, () => {
-    const start = performance.now();
     const f = translate(moduleOf(locals, code));
+    // Columns bound the work: each row is written once.
+    ok(f.count + f.edgeCount + f.poolCount < 40 * code.length, "more than a multiple of the input");
     if (f.blockCount < 50_000 && !what.includes("nested")) verifyFunction(f);
-    ok(performance.now() - start < 5000, "took too long");
   });
 }
 
@@ -102,11 +102,9 @@ for (
   ] as const
 ) {
   Deno.test(`translation refuses ${what}`, () => {
-    const start = performance.now();
     throws(() => translate(moduleOf(locals, code)), (error) => {
       ok(error instanceof UnsupportedError && /function 0 is too large/.test(error.message), String(error));
       return true;
     });
-    ok(performance.now() - start < 5000, "took too long");
   });
 }

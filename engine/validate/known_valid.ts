@@ -2,6 +2,7 @@
  * The tables of a module that validation has accepted before: those of an artifact, or of a module from another Worker. In: a module whose bodies may be
  * missing. Out: what validateModule (module.ts) derives for it, but for what only validating bodies asks for; nothing is checked.
  */
+import { readBranchHints } from "../wasm/branch_hints.ts";
 import type { FeatureSet } from "../features.ts";
 import type { Module } from "../wasm/module.ts";
 import { canonicalTypeIds } from "../wasm/subtype.ts";
@@ -49,6 +50,7 @@ export function annotateKnownValid(module: Module, features: FeatureSet): ValidM
     tagTypeIndices: Int32Array.from(tags),
     declaredFuncs: new Uint8Array(funcs.length),
     canonicalIds: canonicalTypeIds(module),
+    branchHints: readBranchHints(module),
     usedFeatures: gate.used,
     gate,
     blockResults: new Map(),

@@ -6,6 +6,7 @@
  * UnsupportedError (a feature that is switched off), and MalformedError for what is malformed inside a body, each with
  * the offset of what is at fault.
  */
+import { readBranchHints } from "../wasm/branch_hints.ts";
 import type { FeatureSet } from "../features.ts";
 import type { ExternKind, Import, Module } from "../wasm/module.ts";
 import {
@@ -68,6 +69,7 @@ export function validateModule(module: Module, features: FeatureSet, options: Va
     tagTypeIndices: Int32Array.from(spaces.tagTypeIndices),
     declaredFuncs: new Uint8Array(spaces.funcTypes.length),
     canonicalIds,
+    branchHints: readBranchHints(module),
     usedFeatures: gate.used,
     gate,
     blockResults: new Map(),

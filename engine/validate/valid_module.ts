@@ -6,6 +6,7 @@
  * valid, and each body is found valid by the validateBody that translates it.
  */
 import type { FeatureName } from "../features.ts";
+import type { BranchHints } from "../wasm/branch_hints.ts";
 import type { Module } from "../wasm/module.ts";
 import type { FuncType, GlobalType, MemoryType, TableType, ValType } from "../wasm/types.ts";
 import type { FeatureGate } from "./gate.ts";
@@ -34,6 +35,8 @@ export interface AnnotatedModule extends Module {
   readonly declaredFuncs: Uint8Array;
   /** Canonical id of every type (wasm/subtype.ts), by type index. */
   readonly canonicalIds: Int32Array;
+  /** Likelihoods of branches, for block placement. */
+  readonly branchHints: BranchHints;
   /** Every feature that the module needs, with the smallest offset at which it does; grows as bodies are validated. */
   readonly usedFeatures: ReadonlyMap<FeatureName, number>;
   /** Feature switches and uses: the validator's own. */
