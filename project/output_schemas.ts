@@ -80,6 +80,18 @@ const moduleShape = record({
 });
 const entry = record({ path: text, digest, size: count });
 
+/** A plugin with authority, as `trust` shows it. */
+const holder = record({
+  id,
+  version,
+  source: { type: "object", required: ["kind"] },
+  publisher: text,
+  grants,
+  reach: { type: "object", additionalProperties: grants },
+  guest: list(text),
+  digest,
+}, ["publisher"]);
+
 /** `data` by command, as the `command` of the document says it. */
 const DATA: { readonly [command: string]: object } = {
   "init": {
@@ -149,6 +161,28 @@ const DATA: { readonly [command: string]: object } = {
     yanked: orNull(record({ reason: text, severity: oneOf("broken", "security", "other") })),
     registry: text,
   }),
+  "trust": {
+    anyOf: [
+      record({ forgotten: flag }),
+      record({
+        state: oneOf("none", "covered", "accepted", "refused", "pending"),
+        holders: list(holder),
+        digest,
+        asked: flag,
+      }, ["digest"]),
+    ],
+  },
+  "search": record({
+    registry: text,
+    packages: list(record({ name: text, version: text, description: text })),
+    total: count,
+  }),
+  "login": record({ registry: text }),
+  "logout": record({ registry: text, forgotten: flag }),
+  "outdated": record({
+    plugins: list(record({ id, current: version, wanted: version, latest: version, requiredBy: list(text) })),
+  }),
+  "tree": record({ plugins: list({ type: "object", required: ["id", "version", "range", "repeated", "requires"] }) }),
   "status": {
     type: "object",
     additionalProperties: false,

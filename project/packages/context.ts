@@ -4,9 +4,10 @@
  * In: flags of a command (or a test's choices). Out: one immutable context. Operations print nothing and read no
  * environment besides this.
  */
-import { fail } from "../base/diagnostic.ts";
+import { fail, ProjectError } from "../base/diagnostic.ts";
 import { DISK, type Files } from "../base/files.ts";
 import { BlobCache } from "./cache.ts";
+import { Credentials } from "./credentials.ts";
 import type { LockedSource } from "../lockfile/lock_schema.ts";
 import { type MachineConfig, readMachine, registryFor, requireTrusted } from "./machine.ts";
 import type { ModuleInspector } from "../definitions/module_inspector.ts";
@@ -56,7 +57,7 @@ export async function makeContext(choices: ContextChoices = {}): Promise<OpsCont
     files,
     ...(choices.registry === undefined ? {} : { registry: choices.registry }),
   });
-  const token = env.WAFT_TOKEN;
+  const token = env.WAFT_TOKEN || await keptToken(paths, files, machine.registry);
   return {
     files,
     paths,
@@ -70,6 +71,16 @@ export async function makeContext(choices: ContextChoices = {}): Promise<OpsCont
     ...(token === undefined || token === "" ? {} : { token }),
     ...(choices.fetch === undefined ? {} : { fetch: choices.fetch }),
   };
+}
+
+/** The token that `waft login` kept; none where the file cannot be used, so that only what needs a token fails. */
+async function keptToken(paths: MachinePaths, files: Files, registry: string): Promise<string | undefined> {
+  try {
+    return await new Credentials(paths, files).token(registry);
+  } catch (error) {
+    if (error instanceof ProjectError) return undefined;
+    throw error;
+  }
 }
 
 /** Opens sources, each once. */

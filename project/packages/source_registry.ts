@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { type Diagnostic, fail, ProjectError, quote } from "../base/diagnostic.ts";
 import { DISK, type Files } from "../base/files.ts";
 import { digestBytes, randomHex } from "../base/integrity.ts";
-import { type JsonObject, type JsonValue, readJson } from "../base/json_read.ts";
+import { isObject, type JsonObject, type JsonValue, readJson } from "../base/json_read.ts";
 import type { LockedSource } from "../lockfile/lock_schema.ts";
 import type { MachinePaths } from "../base/paths.ts";
 import { walkSchema } from "../base/schema_walk.ts";
@@ -24,6 +24,13 @@ export const MAX_INDEX_BYTES = 4 << 20;
 const MAX_REDIRECTS = 3;
 
 /** How to talk to a registry. */
+export interface FoundPackage {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string;
+}
+
+/** What a registry is opened with. */
 export interface RegistryOptions {
   readonly paths: MachinePaths;
   readonly offline?: boolean;
@@ -143,6 +150,27 @@ export class RegistrySource implements Source {
     }
   }
 
+  /** Packages that fit words, the best first; at most 50. */
+  async search(words: string): Promise<{ readonly packages: readonly FoundPackage[]; readonly total: number }> {
+    if (this.#options.offline === true) {
+      throw fail("registry.offline", "searching needs the network, and --offline forbids it");
+    }
+    const url = `${this.name}/api/packages?q=${encodeURIComponent(words.slice(0, 100))}&limit=50`;
+    const answer = await this.#get(url, "application/json", MAX_INDEX_BYTES);
+    if (answer.status !== 200) throw unexpected(url, answer);
+    const reading = readJson(answer.bytes, { file: url, codes: "registry", maxBytes: MAX_INDEX_BYTES });
+    const value = reading.ok ? reading.document.value : undefined;
+    if (!isObject(value) || !Array.isArray(value.packages)) {
+      throw fail("registry.answer", `${url} answers with no list`);
+    }
+    const packages = value.packages.filter(isObject).slice(0, 50).map((p) => ({
+      name: String(p.name ?? ""),
+      version: String(p.version ?? ""),
+      description: String(p.description ?? ""),
+    }));
+    return { packages, total: typeof value.total === "number" ? value.total : packages.length };
+  }
+
   /** Reports an installation: once, within two seconds, failures ignored. True when it was counted. */
   async reportInstall(packageId: string, version: string): Promise<boolean> {
     if (this.#options.offline === true) return false;
@@ -193,7 +221,7 @@ export class RegistrySource implements Source {
     const { token } = this.#options;
     if (token === undefined) {
       throw fail("auth.missing", `${this.name} changes nothing without a token`, {
-        help: "set WAFT_TOKEN to a token of that registry",
+        help: "run `waft login`, or set WAFT_TOKEN to a token of that registry",
       });
     }
     let response: Response;

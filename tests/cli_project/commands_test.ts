@@ -3,8 +3,8 @@
  */
 import { Ajv } from "ajv";
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { rmSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { chmodSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { assemble } from "../../project/definitions/engine_inspector.ts";
 import type { Definition } from "../../project/definitions/definition.ts";
@@ -12,7 +12,11 @@ import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
 import { FakeRegistry } from "../project/fake_registry.ts";
 import { CODEC, CODEC_WASM, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
 import { TempProject } from "../project/temp_project.ts";
+import { fileURLToPath } from "node:url";
+import { hostArguments } from "../support/host_arguments.ts";
 import { type Run, waft } from "./waft.ts";
+
+const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 
 const KV_WASM = assemble(`(module
   (import "waft:caller@1" "read" (func (param i64 i32 i32) (result i32)))
@@ -37,6 +41,7 @@ function commandTest(
     t: {
       project: TempProject;
       fake: FakeRegistry;
+      address: string;
       run: (...args: string[]) => Promise<Run>;
       json: (...args: string[]) => Promise<Envelope & { code: number }>;
     },
@@ -60,6 +65,7 @@ function commandTest(
         await work({
           project,
           fake,
+          address,
           run,
           async json(...args) {
             const { code, out, err } = await run(...args, "--json");
@@ -221,6 +227,54 @@ commandTest("grants, denials, yanks and versions out of range are told where the
   const failed = await json("plugin", "check");
   const of = (name: string) => failed.data.checks.find((c: { readonly name: string }) => c.name === name).status;
   assert.deepEqual([failed.code, of("artifacts"), of("links")], [5, "failed", "skipped"]);
+});
+
+commandTest("search, tree, outdated; login keeps a token for its owner alone, logout forgets it", async (t) => {
+  const { fake, project, run } = t;
+  assert.match(
+    (await run("search", "key", "value")).out,
+    /github\.com\/acme\/kv +1\.2\.3 +About github\.com\/acme\/kv/,
+  );
+  assert.equal((await run("tree")).out, "The project has no plugins.\n");
+  await run("add", KV, "--allow-requested");
+  assert.equal(
+    (await run("tree")).out,
+    `└─ ${KV} 1.2.3 (^1.2.3)\n   └─ ${CODEC} 2.0.0 (^2.0.0)\n`,
+  );
+  assert.equal((await run("outdated")).out, "Every plugin is the newest.\n");
+  await fake.publish([kvDefinition("1.3.0")], "github.com/acme", KV_WASM);
+  await fake.publish([kvDefinition("2.0.0")], "github.com/acme", KV_WASM);
+  const outdated = await run("outdated", "--detailed-exitcode");
+  assert.match(outdated.out, /github\.com\/acme\/kv +1\.2\.3 +1\.3\.0 +2\.0\.0 +you/);
+  assert.equal(outdated.code, 10);
+
+  // The registry is on loopback in this process; keeping a token asks it nothing.
+  const keep = (input: string) => {
+    const env = {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      DENO_DIR: process.env.DENO_DIR,
+      WAFT_HOME: `${project.home}/waft`,
+    };
+    const args = [...hostArguments(CLI), "login", "--registry", t.address];
+    return spawnSync(process.execPath, args, { cwd: project.root, env, input, encoding: "utf8" });
+  };
+  const yank = ["plugin", "yank", `${KV}@1.2.3`, "--reason", "Old", "--severity", "other"];
+  assert.equal((await run(...yank)).code, 8);
+  assert.match(keep("short\n").stderr, /auth\.token/);
+  assert.match(keep("has spaces in it\n").stderr, /auth\.token/);
+  assert.equal(keep("waft_0123456789\n").status, 0);
+  const file = join(project.home, "waft", "config", "credentials.json");
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.equal((await run(...yank)).code, 0);
+  // A file that others can read does not count.
+  chmodSync(file, 0o644);
+  assert.equal((await run(...yank)).code, 8);
+  assert.match((await run("logout")).err, /auth\.unsafe/);
+  chmodSync(file, 0o600);
+  assert.match((await run("logout")).out, /is forgotten/);
+  assert.equal((await run(...yank)).code, 8);
+  assert.match((await run("logout")).out, /there is no token/);
 });
 
 commandTest("a poisoned lockfile is found by asking the registry", async ({ project, fake, run, json }) => {
@@ -506,6 +560,12 @@ commandTest(
     await ok("plugin", "update");
     await ok("rm", KV);
     await ok("plugin", "yank", `${KV}@1.2.3`, "--reason", "Loses values", "--severity", "broken");
+    await ok("trust");
+    await ok("search", "kv");
+    await ok("tree");
+    await ok("outdated");
+    await ok("logout");
+    assert.equal((await json("login")).code, 8, "no token on standard input");
     // The other tests of this file run the rest.
     assert.deepEqual([...seenCommands].sort(), Object.keys(OUTPUT_SCHEMAS).sort());
     const listed = (await run("plugin", "--help")).out.match(/^ {2}([a-z]+) /gm)!.map((line) =>

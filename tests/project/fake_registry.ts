@@ -125,6 +125,10 @@ export class FakeRegistry {
   #answer(method: string, path: string): Response {
     const index = /^\/api\/plugins\/([^/]+)\/index$/.exec(path);
     if (index !== null) return this.#index(decodeURIComponent(index[1]!));
+    if (path === "/api/packages") {
+      const packages = this.published.map(({ id, version }) => ({ name: id, version, description: `About ${id}` }));
+      return Response.json({ packages, total: packages.length, nextCursor: null });
+    }
     const blob = /^\/api\/blobs\/sha256\/([0-9a-f]{64})$/.exec(path);
     if (blob !== null) {
       const found = this.published.find((p) => digestBytes(p.archive) === `sha256:${blob[1]}`);

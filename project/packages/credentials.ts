@@ -1,0 +1,84 @@
+/**
+ * Tokens of registries on this machine: what `waft login` keeps and publishing uses.
+ *
+ * In: a registry's address. Out: its token; changes on disk. The tokens are in `credentials.json` of the machine's
+ * configuration, readable and writable by its owner alone; a file that others can read is refused. `WAFT_TOKEN` comes first.
+ */
+import { join } from "node:path";
+import { currentUser, systemName } from "@waft/engine/host/process";
+import { fail } from "../base/diagnostic.ts";
+import type { Files } from "../base/files.ts";
+import { randomHex } from "../base/integrity.ts";
+import { isObject, readJson } from "../base/json_read.ts";
+import type { MachinePaths } from "../base/paths.ts";
+
+const MAX_BYTES = 1 << 18;
+/** The form of a token: what an HTTP header takes. */
+const TOKEN = /^[!-~]{8,500}$/;
+
+/** Is this text a token? */
+export function isToken(text: string): boolean {
+  return TOKEN.test(text);
+}
+
+/** The tokens that a machine keeps. */
+export class Credentials {
+  readonly #path: string;
+  readonly #directory: string;
+  readonly #files: Files;
+
+  constructor(paths: MachinePaths, files: Files) {
+    this.#directory = paths.config;
+    this.#path = join(paths.config, "credentials.json");
+    this.#files = files;
+  }
+
+  /** The token for a registry; undefined when none is kept. */
+  async token(registry: string): Promise<string | undefined> {
+    return (await this.#read())[registry];
+  }
+
+  /** Keeps a token. */
+  async keep(registry: string, token: string): Promise<void> {
+    await this.#write({ ...await this.#read(), [registry]: token });
+  }
+
+  /** Forgets a registry's token; false when none was kept. */
+  async forget(registry: string): Promise<boolean> {
+    const { [registry]: token, ...others } = await this.#read();
+    if (token === undefined) return false;
+    await this.#write(others);
+    return true;
+  }
+
+  async #read(): Promise<{ readonly [registry: string]: string }> {
+    const bytes = await this.#files.read(this.#path, MAX_BYTES);
+    if (bytes === undefined) return {};
+    const status = await this.#files.status(this.#path);
+    if (
+      systemName() !== "win32" && status !== undefined && (status.uid !== currentUser() || (status.mode & 0o077) !== 0)
+    ) {
+      throw fail("auth.unsafe", "others can read or write the file with your tokens", {
+        file: this.#path,
+        help: "chmod 600 it, and replace the tokens in it if others may have read them",
+      });
+    }
+    const reading = readJson(bytes, { file: this.#path, codes: "auth", maxBytes: MAX_BYTES });
+    const value = reading.ok ? reading.document.value : undefined;
+    const tokens = isObject(value) && isObject(value.tokens) ? value.tokens : undefined;
+    if (tokens === undefined) throw fail("auth.file", "the file with tokens cannot be read", { file: this.#path });
+    return Object.fromEntries(
+      Object.entries(tokens).filter((pair): pair is [string, string] =>
+        typeof pair[1] === "string" && isToken(pair[1])
+      ),
+    );
+  }
+
+  async #write(tokens: { readonly [registry: string]: string }): Promise<void> {
+    await this.#files.makeDirectory(this.#directory, 0o700);
+    const text = `${JSON.stringify({ version: 1, tokens }, undefined, 2)}\n`;
+    const temporary = `${this.#path}.${randomHex(12)}.tmp`;
+    await this.#files.create(temporary, new TextEncoder().encode(text), 0o600);
+    await this.#files.rename(temporary, this.#path);
+  }
+}
