@@ -4,7 +4,8 @@
  * the current Node, Bun; all from npm) runs the command, the deadline example, tests of this tree, and the
  * specification suite in both bounds modes (in the folder WASM_TESTSUITE). `--quick` runs a subset of the tests and of
  * the suite, `--only TEXT` only the test files whose path contains TEXT, `--costs` measures boundary crossings instead
- * (bench/call_costs.ts), `--lockfiles` only checks that every host runs what the others locked. Out: one line per step with its time; status 1 if a step failed.
+ * (bench/call_costs.ts), `--lockfiles` only checks that every host runs the others' lockfiles. Out: one line per step
+ * with its time; status 1 if a step failed.
  */
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
 import {
@@ -108,7 +109,7 @@ const task = {
     quick: { help: "run a subset of the tests and of the suite" },
     costs: { help: "measure boundary crossings instead" },
     keep: { help: "keep the project folder" },
-    lockfiles: { help: "only check that every host runs what the others locked" },
+    lockfiles: { help: "only check that every host runs the others' lockfiles" },
     only: {
       value: "TEXT",
       help: "only test files whose path contains TEXT, without the suite; repeatable",
@@ -256,8 +257,8 @@ function checkBun(bun: string, archives: string[]): void {
 }
 
 /**
- * A lockfile with plugins from directories must not depend on the host that wrote it: every host adds the example's plugins,
- * all write the same bytes, and every host runs what every other one locked.
+ * A lockfile with plugins from directories must not depend on the host that wrote it: every host adds the example's
+ * plugins, all write the same bytes, and every host runs every other one's lockfile.
  */
 function checkLockfiles(
   project: string,
@@ -280,7 +281,7 @@ function checkLockfiles(
     lockfiles.set(adder, readFileSync(join(place, "waft-lock.json"), "utf8"));
     hosts.forEach(([runner, command], i) => {
       const call = inHome(command, "run", "--offline", "--invoke", "visit", "visits.wasm");
-      run(`${runner}: run what ${adder} locked`, ...call, place, 0, 1, String(i + 1));
+      run(`${runner}: run with the lockfile of ${adder}`, ...call, place, 0, 1, String(i + 1));
     });
   }
   const same = new Set(lockfiles.values()).size === 1;

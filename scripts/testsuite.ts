@@ -1,5 +1,5 @@
 /**
- * Fetches the outside test suites at their pinned commits (tests/support/suites.ts) and verifies them. In: a table of
+ * Fetches the external test suites at their pinned commits (tests/support/suites.ts) and verifies them. In: a table of
  * suites. Out: one folder per suite below .cache/suites. Invariant: a folder whose digest differs is never left in
  * place.
  */
@@ -16,7 +16,7 @@ const task = {
   operands: "[NAME…]",
   options: {
     from: { value: "REPOSITORY", help: "a mirror to fetch from instead of the suite's own repository" },
-    check: { value: "FOLDER", help: "only verifies that FOLDER holds the suite NAME" },
+    check: { value: "FOLDER", help: "only verify that FOLDER contains the suite NAME" },
   },
 } as const;
 const { values: { from, check }, operands: names } = readTaskLine(task);
@@ -28,7 +28,7 @@ if (check !== undefined) {
   for (const suite of suites) if (!bring(suite)) process.exitCode = 1;
 }
 
-/** Does `folder` hold the pinned suite? Prints the answer. */
+/** Whether `folder` contains the pinned suite. Prints the answer. */
 function verify(suite: Suite, folder: string): boolean {
   const found = existsSync(join(folder, suite.probe)) ? digestOf(suite, folder) : "nothing";
   const same = found === suite.digest;
@@ -40,7 +40,7 @@ function verify(suite: Suite, folder: string): boolean {
   return same;
 }
 
-/** Fetches a suite unless it is there. Returns whether it is there now. */
+/** Fetches a suite unless it is present; returns whether it is present now. */
 function bring(suite: Suite): boolean {
   const folder = fetchedFolder(suite);
   if (existsSync(folder) && digestOf(suite, folder) === suite.digest) return verify(suite, folder);

@@ -1,6 +1,6 @@
 /**
- * House rules of the source, checked by reading it: which exports nobody imports, non-null assertions on elements, import cycles,
- * instruction rows without users. Each check has a list of the folders that it covers; add folders as they are brought in order.
+ * House rules, checked on the source text: unused exports, non-null assertions on elements, import cycles, instruction
+ * rows without users. Each check lists the folders that it covers; add folders once they comply.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -46,7 +46,7 @@ const TOOLS = [
 
 /** Folders whose every export is imported. */
 const NO_DEAD_EXPORTS = [...COMPILER, ...TOOLS];
-/** Folders without `]!`: elements of arrays are never undefined to the type checker, so the assertion asserts nothing. */
+/** Folders without `]!`: the type checker never considers array elements undefined, so the assertion has no effect. */
 const NO_ASSERTED_ELEMENTS = [...COMPILER, ...TOOLS];
 /** Folders without import cycles, type imports included. */
 const NO_CYCLES = [...COMPILER];
@@ -148,7 +148,7 @@ Deno.test("every export is imported somewhere", () => {
   assert.deepEqual(dead, USED_BY_TEXT);
 });
 
-Deno.test("no assertion that an element is not undefined, where the type checker never says that it may be", () => {
+Deno.test("no non-null assertions on elements that the type checker considers defined", () => {
   const wrong: string[] = [];
   for (const [path, text] of TEXTS) {
     if (!within(path, NO_ASSERTED_ELEMENTS)) continue;
@@ -161,7 +161,7 @@ Deno.test("no assertion that an element is not undefined, where the type checker
   assert.deepEqual(wrong, []);
 });
 
-/** Groups of files that import each other in a circle (Tarjan 1972). */
+/** Import cycles: strongly connected components (Tarjan 1972). */
 function cycles(files: ReadonlySet<string>): string[][] {
   const found: string[][] = [];
   const order = new Map<string, number>();
@@ -187,11 +187,11 @@ function cycles(files: ReadonlySet<string>): string[][] {
   return found;
 }
 
-Deno.test("no files import each other in a circle", () => {
+Deno.test("there are no import cycles", () => {
   assert.deepEqual(cycles(new Set([...TEXTS.keys()].filter((path) => within(path, NO_CYCLES)))), []);
 });
 
-/** Rows of x64 that only bytes written without them, or the disassembler, have. */
+/** Rows of x64 that only the disassembler uses, because their bytes are written directly. */
 const ROWS_TO_READ: Readonly<Record<string, string>> = {
   JCC8: "short branches, which branch relaxation writes",
   JCC32: "long branches, which branch relaxation writes",
@@ -201,7 +201,7 @@ const ROWS_TO_READ: Readonly<Record<string, string>> = {
   NOP16_M: "padding in front of loops",
 };
 
-/** Names in capitals that the sources of the x64 backend mention, its tables of instructions and tests excepted. */
+/** Upper-case names in the sources of the x64 backend, except its instruction tables and tests. */
 function mentionedNames(): Set<string> {
   const words = new Set<string>();
   for (const [path, text] of TEXTS) {
@@ -211,12 +211,12 @@ function mentionedNames(): Set<string> {
   return words;
 }
 
-/** The key without what arithmetic on row numbers varies: widths, precisions, lane sizes. */
+/** The key without the parts that vary in row arithmetic: widths, precisions, lane sizes. */
 function familyOf(key: string): string {
   return key.replace(/\d+/g, "").replace(/(S|P)[SD]?$/, "$1").replace(/[BWDQH]+(_|$)/g, "$1");
 }
 
-Deno.test("every instruction row of x64 has a user: by name, as a neighbour of such a row, or as its short or VEX form", () => {
+Deno.test("every x64 instruction row is used by name, in the family of such a row, or as its short or VEX form", () => {
   const mentioned = mentionedNames();
   const families = new Set(INSTRUCTION_ROWS.filter((row) => mentioned.has(row.key)).map((row) => familyOf(row.key)));
   const used = new Set<number>();

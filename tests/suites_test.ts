@@ -1,5 +1,5 @@
 /**
- * The pinned suites: a folder is accepted exactly when it holds the pinned commit, and a failed fetch leaves nothing.
+ * The pinned suites: a folder is accepted only if it contains the pinned commit, and a failed fetch leaves no files.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -29,7 +29,7 @@ for (const suite of SUITES) {
   });
 }
 
-Deno.test("a folder with other scripts is not taken for the suite", () => {
+Deno.test("a folder with other scripts is not accepted as the suite", () => {
   const folder = mkdtempSync(join(tmpdir(), "suite-"));
   try {
     writeFileSync(join(folder, "i32.wast"), "(module)");
@@ -41,7 +41,7 @@ Deno.test("a folder with other scripts is not taken for the suite", () => {
   }
 });
 
-Deno.test("a fetch that fails says why and leaves nothing", () => {
+Deno.test("a failed fetch reports the reason and leaves no files", () => {
   const { status, stderr } = task("wasm", "--from", join(tmpdir(), "no-such-repository"));
   if (existsSync(fetchedFolder(SUITES[0]))) return assert.equal(status, 0); // fetched before: nothing to do
   assert.equal(status, 1);

@@ -1,6 +1,6 @@
 /**
- * The baseline tier decides by itself which bodies are valid, and which features they use. In: modules of the generator, with bytes of their bodies
- * changed at random. Checked: its verdicts are those of the validator, whose rules are written a second time.
+ * The baseline tier validates bodies and detects their features itself. In: generated modules with randomly changed
+ * bytes in their bodies. Out: its verdicts equal those of the validator, an independent implementation of the rules.
  */
 import assert from "node:assert/strict";
 import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
@@ -28,7 +28,7 @@ function annotated(module: Module): ValidModule {
   return validateModule(module, FEATURES, { bodies: false });
 }
 
-/** Does the baseline tier accept all bodies? Those that it leaves to the other compiler are that one's to check. */
+/** Whether the baseline tier accepts all bodies, except those that it leaves to the other compiler. */
 function baselineAccepts(valid: ValidModule): boolean {
   const { layout, signatures } = moduleEnv(valid, { optimizations: optimizationSet(), summaries: NO_SUMMARIES });
   const code = new MachineCode(valid.funcs.length, signatures.length);
@@ -51,7 +51,7 @@ function baselineAccepts(valid: ValidModule): boolean {
   }
 }
 
-/** The same by the validator; throws what is no verdict. */
+/** Whether the validator accepts all bodies; other errors propagate. */
 function validatorAccepts(valid: ValidModule): boolean {
   try {
     for (let k = 0; k < valid.funcs.length; k++) validateBody(valid, valid.importedFuncCount + k, null);
@@ -110,5 +110,5 @@ Deno.test("the baseline tier and the validator agree on bodies with changed byte
     }
   }
   assert(invalid > total / 4, `${invalid} of ${total} are invalid`);
-  assert(invalid < total, "none is valid");
+  assert(invalid < total, "some mutants are valid");
 });

@@ -1,4 +1,4 @@
-/** The forms of the kernel, as TypeScript and as WebAssembly, make the same code of the same modules. */
+/** The kernel generates the same code as TypeScript and as WebAssembly. */
 import assert from "node:assert/strict";
 import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
 import { OPCODE_TABLE } from "../../engine/baseline/generated/opcode_table.ts";
@@ -14,7 +14,7 @@ import { validateModule } from "../../engine/validate/module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
 
-/** Everything that comes out for a module. */
+/** The complete output for a module. */
 function output(kernel: Kernel, binary: Uint8Array, explicitBounds: boolean) {
   const features = featureSet();
   const valid = validateModule(decodeModule(binary), features, { bodies: false });
@@ -35,7 +35,7 @@ function output(kernel: Kernel, binary: Uint8Array, explicitBounds: boolean) {
   return { uncovered, bytes: bytes.slice(0, length), words, relocAt, relocTarget, used: valid.usedFeatures };
 }
 
-Deno.test("the kernel makes the same code as TypeScript and as WebAssembly", () => {
+Deno.test("the kernel generates the same code as TypeScript and as WebAssembly", () => {
   const source = sourceKernel(fromBase64(OPCODE_TABLE));
   let codeBytes = 0;
   for (let seed = 0; seed < 150; seed++) {

@@ -1,6 +1,6 @@
 /**
- * The site as people meet it, in Chromium: search, plugins and their comparison, documentation, phones, the dark, the
- * keyboard alone; nothing in the console, nothing that axe finds, little to load and nothing that moves.
+ * The site in Chromium: search, plugins and their comparison, documentation, small screens, dark mode, keyboard
+ * navigation. Every page has no console messages, no findings of axe, a small transfer size and no layout shifts.
  */
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
@@ -60,14 +60,14 @@ const KINDS = [
 ];
 
 function complaintsOf({ complaints, page }: OpenPage): string[] {
-  // Chromium itself reports the status of a page that does not exist.
+  // Chromium reports the status of a missing page on the console.
   return new URL(page.url()).pathname === "/nowhere"
     ? complaints.filter((c) => !c.includes("status of 404"))
     : complaints;
 }
 
 browserTest(
-  "every kind of page: accessible, quiet, small, still; light on a desktop, dark on a phone",
+  "every kind of page is accessible, silent, small and stable; light on a desktop, dark on a phone",
   (browser) =>
     withSite(async (r) => {
       for (const [view, options] of Object.entries(VIEWS)) {
@@ -82,12 +82,12 @@ browserTest(
           assert.equal(await page.evaluate("document.scripts.length"), 1, `${at}: one script`);
           const ground = await page.evaluate("getComputedStyle(document.body).backgroundColor") as string;
           const light = Math.max(...ground.match(/\d+/g)!.map(Number));
-          assert.equal(light < 64, view.endsWith("dark"), `${at}: the ground is ${ground}`);
+          assert.equal(light < 64, view.endsWith("dark"), `${at}: the background is ${ground}`);
           assert.deepEqual(await accessibilityFindings(page), [], at);
           assert.deepEqual(complaintsOf(opened), [], at);
           assert.ok(opened.bytes() > 1000 && opened.bytes() < 100_000, `${at}: ${opened.bytes()} bytes`);
         }
-        // So that the empty lists above mean something.
+        // The checks above detect a fault.
         await page.evaluate("document.querySelector('h1').insertAdjacentHTML('afterend', '<img src=data:>')");
         assert.match((await accessibilityFindings(page)).join(), /image-alt/);
         await page.context().close();
@@ -95,26 +95,29 @@ browserTest(
     }),
 );
 
-browserTest("every page of the documentation loads quietly and is small", (browser) =>
-  withSite(async (r) => {
-    const { pages } = await r.get<{ pages: IndexPage[] }>("/data/docs.json");
-    const canary = pages.filter((p) => p.section === "Canary channel");
-    assert.ok(canary.length > 10);
-    const opened = await openPage(browser, r.url, VIEWS["phone, dark"]);
-    for (const { url, title } of canary) {
-      await opened.visit(url);
-      assert.equal(await opened.page.locator("h1").count(), 1, url);
-      const [width, room] = await opened.page.evaluate(
-        "[document.documentElement.scrollWidth, innerWidth]",
-      ) as number[];
-      assert.ok(width <= room, `${title}: ${width} pixels in ${room}`);
-      assert.deepEqual(opened.complaints, [], url);
-      assert.ok(opened.bytes() < 100_000, `${url}: ${opened.bytes()} bytes`);
-    }
-  }));
+browserTest(
+  "every page of the documentation is small and loads without complaints",
+  (browser) =>
+    withSite(async (r) => {
+      const { pages } = await r.get<{ pages: IndexPage[] }>("/data/docs.json");
+      const canary = pages.filter((p) => p.section === "Canary channel");
+      assert.ok(canary.length > 10);
+      const opened = await openPage(browser, r.url, VIEWS["phone, dark"]);
+      for (const { url, title } of canary) {
+        await opened.visit(url);
+        assert.equal(await opened.page.locator("h1").count(), 1, url);
+        const [width, room] = await opened.page.evaluate(
+          "[document.documentElement.scrollWidth, innerWidth]",
+        ) as number[];
+        assert.ok(width <= room, `${title}: ${width} pixels in ${room}`);
+        assert.deepEqual(opened.complaints, [], url);
+        assert.ok(opened.bytes() < 100_000, `${url}: ${opened.bytes()} bytes`);
+      }
+    }),
+);
 
 browserTest(
-  "a visitor searches, finds a plugin, reads what it asks for, compares versions",
+  "a visitor searches, finds a plugin, reads its requested permissions, compares versions",
   (browser) =>
     withSite(async (r) => {
       const { page, complaints } = await openPage(browser, r.url, VIEWS.desktop);
@@ -144,7 +147,7 @@ browserTest(
     }),
 );
 
-browserTest("a click copies a block of code, whole and without its colours", (browser) =>
+browserTest("a click copies a whole code block as plain text", (browser) =>
   withSite(async (r) => {
     const { page, complaints } = await openPage(browser, `${r.url}/getting-started`, VIEWS.desktop);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -160,7 +163,7 @@ browserTest("a click copies a block of code, whole and without its colours", (br
   }));
 
 browserTest(
-  "the performance page fits a phone: the result first, bars with readable text",
+  "the performance page fits a phone: the result comes first, bars have readable labels",
   (browser) =>
     withSite(async (r) => {
       const { page } = await openPage(browser, `${r.url}/performance`, VIEWS["phone, dark"]);
@@ -177,35 +180,42 @@ browserTest(
     }),
 );
 
-browserTest("the documentation is read from page to page and across channels", (browser) =>
-  withSite(async (r) => {
-    const { page, complaints } = await openPage(browser, `${r.url}/getting-started`, VIEWS.desktop);
-    const seen = [await page.title()];
-    for (let next = page.locator("a[rel=next]"); await next.count() > 0; next = page.locator("a[rel=next]")) {
-      await next.click();
-      seen.push(await page.title());
-      assert.ok(seen.length < 50);
-    }
-    assert.equal(new Set(seen).size, seen.length, "no page comes twice");
-    const { pages } = await r.get<{ pages: IndexPage[] }>("/data/docs.json");
-    assert.equal(seen.length, pages.filter((p) => p.section === "Canary channel").length - 1, "all but the first page");
-    const navigation = page.getByRole("navigation", { name: "Documentation" });
-    await navigation.getByRole("link", { name: "Security model" }).click();
-    await navigation.getByRole("link", { name: "Nightly channel" }).click();
-    assert.equal(new URL(page.url()).pathname, "/nightly/security", "the same page of the other channel");
-    await page.getByRole("link", { name: /Read it for Official/ }).click();
-    assert.match(new URL(page.url()).pathname, /^\/v[0-9.]+\/security$/);
-    await page.getByRole("navigation", { name: "On this page" }).getByRole("link").last().click();
-    assert.match(page.url(), /#./);
-    assert.deepEqual(complaints, []);
-    await page.context().close();
+browserTest(
+  "links lead through the documentation page by page and across channels",
+  (browser) =>
+    withSite(async (r) => {
+      const { page, complaints } = await openPage(browser, `${r.url}/getting-started`, VIEWS.desktop);
+      const seen = [await page.title()];
+      for (let next = page.locator("a[rel=next]"); await next.count() > 0; next = page.locator("a[rel=next]")) {
+        await next.click();
+        seen.push(await page.title());
+        assert.ok(seen.length < 50);
+      }
+      assert.equal(new Set(seen).size, seen.length, "no page occurs twice");
+      const { pages } = await r.get<{ pages: IndexPage[] }>("/data/docs.json");
+      assert.equal(
+        seen.length,
+        pages.filter((p) => p.section === "Canary channel").length - 1,
+        "all but the first page",
+      );
+      const navigation = page.getByRole("navigation", { name: "Documentation" });
+      await navigation.getByRole("link", { name: "Security model" }).click();
+      await navigation.getByRole("link", { name: "Nightly channel" }).click();
+      assert.equal(new URL(page.url()).pathname, "/nightly/security", "the same page of the other channel");
+      await page.getByRole("link", { name: /Read it for Official/ }).click();
+      assert.match(new URL(page.url()).pathname, /^\/v[0-9.]+\/security$/);
+      await page.getByRole("navigation", { name: "On this page" }).getByRole("link").last().click();
+      assert.match(page.url(), /#./);
+      assert.deepEqual(complaints, []);
+      await page.context().close();
 
-    const phone = await openPage(browser, `${r.url}/getting-started`, VIEWS["phone, dark"]);
-    await phone.page.getByRole("link", { name: "All pages", exact: true }).tap();
-    assert.ok(await phone.page.getByRole("link", { name: "Configuration" }).first().isVisible());
-  }));
+      const phone = await openPage(browser, `${r.url}/getting-started`, VIEWS["phone, dark"]);
+      await phone.page.getByRole("link", { name: "All pages", exact: true }).tap();
+      assert.ok(await phone.page.getByRole("link", { name: "Configuration" }).first().isVisible());
+    }),
+);
 
-/** What has the focus: its text or name, and whether that can be seen. */
+/** The focused element: its text or name, and whether the focus is visible. */
 async function focused(page: Page): Promise<{ readonly text: string; readonly isVisible: boolean }> {
   return await page.evaluate(`(() => {
     const e = document.activeElement, s = getComputedStyle(e), box = e.getBoundingClientRect();
@@ -217,7 +227,7 @@ async function focused(page: Page): Promise<{ readonly text: string; readonly is
 }
 
 browserTest(
-  "the keyboard alone reaches everything, and the focus is always to be seen",
+  "the keyboard reaches every control, and the focus is always visible",
   (browser) =>
     withSite(async (r) => {
       const { page } = await openPage(browser, `${r.url}/plugins/github.com:acme:kv`, VIEWS.desktop);
@@ -226,9 +236,9 @@ browserTest(
         await page.keyboard.press("Tab");
         const { text, isVisible } = await focused(page);
         if (await page.evaluate("document.activeElement === document.body")) break;
-        assert.ok(isVisible, `the focus on "${text}" is to be seen`);
+        assert.ok(isVisible, `the focus on "${text}" is visible`);
         order.push(text);
-        assert.ok(order.length < 200, "the focus goes round");
+        assert.ok(order.length < 200, "the focus order ends");
       }
       const total = await page.evaluate("document.querySelectorAll('a[href], button, input, select').length") as number;
       assert.ok(order.length >= total, `${order.length} stops for ${total} links and fields`);
@@ -247,7 +257,7 @@ browserTest(
       assert.match(page.url(), /#main$/);
       await page.keyboard.press("Tab");
       const inMain = await page.evaluate("document.querySelector('main').contains(document.activeElement)");
-      assert.equal(inMain, true, "what follows the skip link is in the page's main part");
+      assert.equal(inMain, true, "the skip link leads into the main part");
 
       await page.goto(r.url);
       for (let i = 0; i < 6; i++) await page.keyboard.press("Tab");

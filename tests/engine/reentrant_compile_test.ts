@@ -1,6 +1,6 @@
 /**
- * Compilation is re-entrant: a module compiled in the middle of the compilation of another changes neither. The statistics, which
- * every stage counts into, serve as the hook: each count compiles another module for another target.
+ * Compilation is re-entrant: compiling a module during the compilation of another one changes neither. The hook is the
+ * statistics, which every stage updates: each count compiles another module for another target.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

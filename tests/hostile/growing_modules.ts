@@ -1,5 +1,5 @@
 /**
- * Families of modules of any size: each repeats one part of a module and has as little else as possible. In: a count.
+ * Families of modules of any size: each repeats one part of a module and is otherwise minimal. In: a count.
  * Out: the binary form of a valid module. For tests of how the cost of a stage grows with the size of its input.
  */
 import { ByteWriter } from "../../engine/base/bytes.ts";
@@ -70,7 +70,7 @@ function times(writer: ByteWriter, count: number, ...bytes: number[]): void {
   for (let i = 0; i < count; i++) writer.raw(unit);
 }
 
-/** Functions that do nothing. */
+/** Empty functions. */
 function functions(count: number): Section[] {
   return [vector(SECTION.function, count, [0]), vector(SECTION.code, count, [2, 0, END])];
 }

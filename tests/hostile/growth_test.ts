@@ -1,9 +1,10 @@
 /**
- * The cost of every stage grows linearly with every count of a module: decoding, encoding, validation, printing and parsing
- * text, compilation, instantiation, artifacts, and the drop-in `WebAssembly` namespace.
+ * The cost of every stage grows linearly with every count of a module: decoding, encoding, validation, printing and
+ * parsing text, compilation, instantiation, artifacts, and the drop-in `WebAssembly` namespace.
  *
- * Measured is the processor time of this process for a module and for one with GROWTH times the count, so a busy machine
- * changes neither. A quadratic stage costs GROWTH² = 256 times as much; the bound is three times the linear cost.
+ * The measure is the processor time of this process for a module and for one with GROWTH times the count, which does
+ * not depend on other load. A quadratic stage costs GROWTH² = 256 times as much; the bound is three times the linear
+ * cost.
  */
 import assert from "node:assert/strict";
 import process from "node:process";
@@ -19,9 +20,11 @@ import { FAMILIES, type Family, GROWTH } from "./growing_modules.ts";
 
 const FEATURES = featureSet();
 const ENGINE = new Engine({ parallel: 0 });
-/** Milliseconds that any stage may take beside its linear cost: garbage collection and compilation of the engine itself. */
+/**
+ * Allowance per stage beside its linear cost, in milliseconds: garbage collection and compilation of the engine itself.
+ */
 const SLACK_MS = 100;
-/** Measurements of a stage before its growth counts as faulty: noise only ever adds time. */
+/** Measurements of a stage before its growth counts as faulty: noise only adds time. */
 const ROUNDS = 8;
 
 type Imports = ConstructorParameters<typeof WebAssembly.Instance>[1];
@@ -56,7 +59,7 @@ const NAMESPACE_VALUES = {
   tag: () => new Tag({ parameters: [] }),
 };
 
-/** Prepares a stage for a module, untimed; what it returns is timed. */
+/** Prepares a stage for a module, untimed; returns the timed action. */
 type Stage = (bytes: Uint8Array<ArrayBuffer>) => () => unknown;
 
 const STAGES: Readonly<Record<string, Stage>> = {
@@ -110,7 +113,7 @@ function cost(action: () => unknown): number {
   return (user + system) / 1000;
 }
 
-/** Costs of a stage for the two sizes of a family in the round that fits the bound, or in the last one. */
+/** Costs of a stage for the two sizes of a family, in the first round within the bound, else in the last one. */
 function growth(stage: Stage, { make, count }: Family): { small: number; large: number; linear: boolean } {
   const few = stage(make(count) as Uint8Array<ArrayBuffer>);
   const many = stage(make(count * GROWTH) as Uint8Array<ArrayBuffer>);
@@ -134,7 +137,7 @@ for (const family of FAMILIES) {
   });
 }
 
-Deno.test("the measurement tells a quadratic stage from a linear one", () => {
+Deno.test("the measurement distinguishes a quadratic stage from a linear one", () => {
   const quadratic: Stage = (bytes) => () => {
     let sum = 0;
     for (let i = 0; i < bytes.length; i++) for (let k = 0; k < bytes.length; k++) sum += bytes[i] ^ bytes[k];

@@ -1,6 +1,6 @@
 /**
- * Implementation limits of the JavaScript interface ("Implementation-defined Limits"): the largest count is accepted, one
- * more is refused with an error that names the limit, and the host's own engine says the same of both modules.
+ * Implementation limits of the JavaScript interface ("Implementation-defined Limits"): the largest count is accepted,
+ * one more is refused with an error that names the limit, and the host's own engine says the same of both modules.
  */
 import assert from "node:assert/strict";
 import { ByteWriter } from "../../engine/base/bytes.ts";

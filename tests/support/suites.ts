@@ -1,7 +1,7 @@
 /**
- * The outside test suites: where each comes from, at which commit, and where it is on this machine. In: the table below and
- * the environment. Out: folders. `deno task testsuite` fetches the pinned commits; where their forge cannot be reached, a
- * variable names a folder that holds the same files.
+ * The external test suites: repository, pinned commit, and location on this machine. In: the table below and the
+ * environment. Out: folders. `deno task testsuite` fetches the pinned commits; where their forge cannot be reached, an
+ * environment variable names a folder with the same files.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -19,7 +19,7 @@ export interface Suite {
   readonly variable: string;
   /** Folders that are not part of the suite: proposals that the engine does not implement, and tools. */
   readonly omitted: readonly string[];
-  /** A file that is there when the suite is. */
+  /** A file that is present if the suite is. */
   readonly probe: string;
   /** SHA-256 over the suite's scripts: see {@linkcode digestOf}. */
   readonly digest: string;
@@ -46,22 +46,22 @@ export function suiteNamed(name: string): Suite {
   return suite;
 }
 
-/** Where `deno task testsuite` puts a suite. */
+/** The folder into which `deno task testsuite` fetches a suite. */
 export function fetchedFolder({ name }: Suite): string {
   return join(FETCHED, name);
 }
 
-/** Where a suite is expected on this machine; the folder need not exist. */
+/** The expected folder of a suite on this machine; it need not exist. */
 export function suiteFolder(suite: Suite): string {
   return process.env[suite.variable] ?? fetchedFolder(suite);
 }
 
-/** Is the suite there? */
+/** Whether the suite is present. */
 export function hasSuite(suite: Suite): boolean {
   return existsSync(join(suiteFolder(suite), suite.probe));
 }
 
-/** How to get a suite that is not there, for messages. */
+/** Instructions for getting a missing suite, for messages. */
 export function suiteHint({ variable }: Suite): string {
   return `fetch it with deno task testsuite, or set ${variable} to its folder`;
 }
@@ -74,7 +74,9 @@ export function scriptNames(suite: Suite, folder: string = suiteFolder(suite)): 
     .sort((a, b) => a < b ? -1 : 1);
 }
 
-/** SHA-256 over name, length and content of all scripts of a suite, in order: the same for the same commit everywhere. */
+/**
+ * SHA-256 over name, length and content of all scripts of a suite, in order: the same for the same commit everywhere.
+ */
 export function digestOf(suite: Suite, folder: string): string {
   const hash = createHash("sha256");
   for (const name of scriptNames(suite, folder)) {

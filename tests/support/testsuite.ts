@@ -1,6 +1,6 @@
 /**
- * The specification's test suite for tests: its folder (suites.ts), whether it is there, and its scripts. A test that needs
- * it is ignored, with the reason in its name, when it is absent.
+ * The specification's test suite for tests: its folder (suites.ts), whether it is present, and its scripts. A test that
+ * needs it is ignored, with the reason in its name, when it is absent.
  */
 import { join } from "node:path";
 import { hasSuite, scriptNames, suiteFolder, suiteHint, suiteNamed } from "./suites.ts";
@@ -10,7 +10,7 @@ const SUITE = suiteNamed("wasm");
 /** The suite's folder; it need not exist. */
 export const TESTSUITE: string = suiteFolder(SUITE);
 
-/** Is the suite there? */
+/** Whether the suite is present. */
 export const HAS_TESTSUITE: boolean = hasSuite(SUITE);
 
 /** A suffix for the names of tests that need the suite. */

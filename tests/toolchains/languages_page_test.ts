@@ -1,7 +1,7 @@
 /**
- * docs/languages.md is followed word for word: sources are saved under their names, commands are run, and what they print
- * is the block that follows. Each section runs where its compiler is installed; only C's runs outside of
- * `deno task test:toolchains`, since the others take seconds.
+ * Follows docs/languages.md literally: saves sources under their names, runs the commands, and compares their output
+ * with the next block. Each section runs if its compiler is installed; only C's runs outside `deno task
+ * test:toolchains`, since the others take seconds.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -18,7 +18,7 @@ const DENO = `"${process.execPath}" run -A --no-check`;
 
 interface Block {
   readonly language: string;
-  /** Name of the file that it is saved as, if any. */
+  /** The name of the file to save it as, if any. */
   readonly file: string | undefined;
   readonly text: string;
 }
@@ -37,7 +37,7 @@ const SECTIONS = new Map(
 const succeeds = (command: string, ...args: string[]): boolean => spawnSync(command, args).status === 0;
 const toolchains = process.env["WASM_TOOLCHAINS"];
 
-/** A rustc that has a library for the target: the installed toolchain's own may lack it. */
+/** A rustc with a library for the target, which the default toolchain may lack. */
 function rustc(): string | undefined {
   return ["rustc", "/usr/bin/rustc"].find((path) => {
     const { status, stdout } = spawnSync(path, ["--print", "target-libdir", "--target", "wasm32-unknown-unknown"], {
@@ -47,7 +47,7 @@ function rustc(): string | undefined {
   });
 }
 
-/** A command in the folder of shims: its script, or nothing where the tool is not installed. */
+/** A command in the folder of shims: its script, or undefined if the tool is not installed. */
 interface Tool {
   readonly section: string;
   readonly name: string;
@@ -128,7 +128,7 @@ function sh(line: string, cwd: string, env: NodeJS.ProcessEnv): string {
   return stdout;
 }
 
-/** Follows a section; the program of the last one runs the module that is there. */
+/** Follows a section; the last section's program runs the existing module. */
 function follow(title: string): void {
   const folder = mkdtempSync(join(tmpdir(), "waft-languages-"));
   try {

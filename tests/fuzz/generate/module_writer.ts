@@ -1,7 +1,7 @@
 /**
- * Generates one module of a case. In: random numbers, the case's features and definitions, the exports of an earlier module.
- * Out: the binary module and its own exports. The steps draw random numbers in a fixed order, so a seed gives the same
- * module in every version of the generator.
+ * Generates one module of a case. In: random numbers, the case's features and definitions, the exports of an earlier
+ * module. Out: the binary module and its own exports. The steps draw random numbers in a fixed order, so a seed gives
+ * the same module in every version of the generator.
  */
 import { Bytes } from "../module_bytes.ts";
 import type { Random } from "../random.ts";
@@ -46,7 +46,7 @@ const HOST_COST = 60;
 /** The kinds of external values in the binary format. */
 const KIND = { func: 0, table: 1, memory: 2, global: 3, tag: 4 } as const;
 
-/** Generates the module of number `number`, which may import what `given` offers. */
+/** Generates module `number` of a case, which may import the exports in `given`. */
 export function generateModule(
   random: Random,
   common: Common,
@@ -392,7 +392,9 @@ class ModuleWriter {
 
   // ---- definitions --------------------------------------------------------------------------------------------------
 
-  /** Defines globals by constants, earlier immutable globals and references; returns the scope of constant expressions. */
+  /**
+   * Defines globals by constants, earlier immutable globals and references; returns the scope of constant expressions.
+   */
   #defineGlobals(): ConstantScope {
     const random = this.#random;
     const { features, definitions, forced } = this.#common;
