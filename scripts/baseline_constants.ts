@@ -7,7 +7,7 @@ import { OVERFLOW_ENTRY, STACK_SLACK } from "../engine/backend_x64/abi.ts";
 import { SHARED } from "../engine/backend_x64/image_constants.ts";
 import { BUILTIN } from "../engine/abi/builtins.ts";
 import { RELOC, STUB } from "../engine/codegen/machine_code.ts";
-import { CONTEXT, layoutContext, MEMORY, RECORD, TABLE, THREAD } from "../engine/abi/context_layout.ts";
+import { CONTEXT, layoutContext, MEMORY, RECORD, TABLE, TAG_SIZE, THREAD } from "../engine/abi/context_layout.ts";
 import { CELLS, DESCRIPTOR, DISPLAY_LENGTH } from "../engine/abi/gc_layout.ts";
 import { TRAP } from "../engine/traps.ts";
 import { FEATURE } from "../engine/validate/gate.ts";
@@ -41,6 +41,7 @@ function rows(): [string, number][] {
     ...named("CELLS", CELLS),
     ...named("DESCRIPTOR", DESCRIPTOR),
     ["DISPLAY_LENGTH", DISPLAY_LENGTH],
+    ["TAG_BYTES", TAG_SIZE],
     ["OVERFLOW_ENTRY", OVERFLOW_ENTRY],
     ["STACK_SLACK", STACK_SLACK],
   ];

@@ -17,7 +17,6 @@ import { featureUses, type KernelOptions, writeModule } from "./module_tables.ts
 /** Reasons for which a body is left to the optimizing compiler, by status. */
 const REASONS: Readonly<Record<number, string>> = {
   [layout.STATUS_TOO_LARGE]: "too-large",
-  [layout.STATUS_EXCEPTIONS]: "exceptions",
   [layout.STATUS_GC]: "gc",
   [layout.STATUS_CPU]: "cpu",
 };

@@ -109,6 +109,14 @@ const BY_NAME: Readonly<Record<string, Lowering>> = {
   "memory.atomic.wait32": [op.KIND_WAITING, op.ATOMIC_WAIT32],
   "memory.atomic.wait64": [op.KIND_WAITING, op.ATOMIC_WAIT64],
   "atomic.fence": [op.KIND_FENCE, 0],
+  "try_table": [op.KIND_TRY_TABLE, 0],
+  "try": [op.KIND_TRY, 0],
+  "catch": [op.KIND_CATCH, 0],
+  "catch_all": [op.KIND_CATCH_ALL, 0],
+  "delegate": [op.KIND_DELEGATE, 0],
+  "throw": [op.KIND_THROW, 0],
+  "throw_ref": [op.KIND_THROW_REF, 0],
+  "rethrow": [op.KIND_RETHROW, 0],
   "i32.const": [op.KIND_CONST32, 0],
   "f32.const": [op.KIND_CONST32, 0],
   "i64.const": [op.KIND_CONST64, 0],
@@ -231,16 +239,6 @@ function shapeOf(mnemonic: string): number {
   return part === undefined ? Math.max(0, SHAPES.indexOf(mnemonic.slice(0, 5))) : part[1];
 }
 
-/** The reason for which a body with the row is left to the optimizing compiler. */
-function reasonOf(row: OpcodeRow): number {
-  switch (row.feature) {
-    case "exception-handling":
-      return layout.STATUS_EXCEPTIONS;
-    default:
-      return layout.STATUS_GC;
-  }
-}
-
 function loweringOf(row: OpcodeRow): Lowering {
   if (row.prefix === 0xfd) return vectorLowering(row);
   const access = ACCESS.exec(row.mnemonic);
@@ -250,7 +248,7 @@ function loweringOf(row: OpcodeRow): Lowering {
   const atomic = ATOMIC.exec(row.mnemonic);
   if (atomic !== null) return MODIFY[atomic[1]];
   const scalar = row.ir === undefined ? undefined : BY_IR[row.ir];
-  return BY_NAME[row.mnemonic] ?? scalar ?? [op.KIND_UNCOVERED, reasonOf(row)];
+  return BY_NAME[row.mnemonic] ?? scalar ?? [op.KIND_UNCOVERED, layout.STATUS_GC];
 }
 
 function checksOf(id: number): number {

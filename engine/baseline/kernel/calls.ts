@@ -20,6 +20,7 @@ import {
   TRAP_UNINITIALIZED_ELEMENT,
 } from "./constants.ts";
 import { dropFrame } from "./epilogue.ts";
+import * as landings from "./landings.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
 import { type i32, load32, trailingZeros } from "./memory.ts";
@@ -114,7 +115,8 @@ export function takeResults(list: i32, count: i32): void {
   if (general > 2 || vector > 2) takeOverflow(first, count);
 }
 
-function takeOverflow(first: i32, count: i32): void {
+/** Loads the values of entries from `first` on that are in their homes from the overflow buffer. */
+export function takeOverflow(first: i32, count: i32): void {
   for (let k: i32 = 0; k < count; k++) {
     const entry = first + k * ENTRY;
     if (!operands.isInHome(entry)) continue;
@@ -168,7 +170,7 @@ function passResultOverflow(entry: i32, type: i32, k: i32): void {
 }
 
 function noteCall(): void {
-  code.callSite(0, instructionOffset, -1, 0);
+  code.callSite(0, instructionOffset, landings.useCurrent(), 0);
 }
 
 /** Calls a routine of the runtime with the topmost `count` operands. */
@@ -208,7 +210,7 @@ function callRecord(isImport: boolean): void {
   if (isImport) machine.callHostRecord();
   else machine.callOwnRecord();
   noteCall();
-  coldCrossCall(cross, code.at, instructionOffset);
+  coldCrossCall(cross, code.at, landings.useCurrent(), instructionOffset);
 }
 
 /** Takes the record register for the instruction in hand. */

@@ -85,7 +85,7 @@ export function wordAt(address: i32): i32 {
   return loadAny32(address);
 }
 
-/** The code written last is a call: execution returns here. `landing`: offset where its exceptions are handled, −1 for nowhere. */
+/** The code written last is a call: execution returns here. `landing`: slot of where its exceptions are handled (landings.ts), 0 for nowhere. */
 export function callSite(frame: i32, position: i32, landing: i32, cross: i32): void {
   store32(callsAt, here());
   store32(callsAt + 4, frame);

@@ -32,7 +32,7 @@ export function emitCold(): void {
         break;
       case PIECE_CROSS_CALL:
         machine.callCrossRecord();
-        callSite(machine.CROSS_CALL_BYTES, position, -1, 1);
+        callSite(machine.CROSS_CALL_BYTES, position, load32(piece + 16), 1);
         machine.restoreContext();
         machine.patchBranch(machine.jump(), a);
         break;

@@ -45,9 +45,9 @@ export function coldTrapAt(branch: i32, trap: i32, position: i32): void {
   addPiece(PIECE_TRAP, branch, trap, position, 0, 0);
 }
 
-/** The branch leads to a call of the record in the record register in its own context; execution goes on at `back`. */
-export function coldCrossCall(branch: i32, back: i32, position: i32): void {
-  addPiece(PIECE_CROSS_CALL, branch, back, position, 0, 0);
+/** The branch leads to a call of the record in the record register in its own context; execution goes on at `back`, exceptions at slot `landing`. */
+export function coldCrossCall(branch: i32, back: i32, landing: i32, position: i32): void {
+  addPiece(PIECE_CROSS_CALL, branch, back, position, landing, 0);
 }
 
 /** The branch leads to a look at the true length of shared memory `memory`; execution goes on at `back` if the access is in bounds. */

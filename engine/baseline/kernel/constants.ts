@@ -150,5 +150,6 @@ export const DESCRIPTOR_DISPLAY: i32 = 24;
 export const DESCRIPTOR_DEEP: i32 = 56;
 export const DESCRIPTOR_SIZE: i32 = 64;
 export const DISPLAY_LENGTH: i32 = 8;
+export const TAG_BYTES: i32 = 8;
 export const OVERFLOW_ENTRY: i32 = 16;
 export const STACK_SLACK: i32 = 1024;

@@ -6,6 +6,7 @@ import * as code from "./code.ts";
 import * as cond from "./conditions.ts";
 import { TRAP_UNREACHABLE } from "./constants.ts";
 import { dropFrame } from "./epilogue.ts";
+import { endTry, endTryTable, endWithDelegate } from "./exceptions.ts";
 import * as frames from "./frames.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
@@ -37,7 +38,7 @@ function emitReturn(): void {
 }
 
 /** Opens a frame of the block type in hand. */
-function openBlock(kind: i32): void {
+export function openBlock(kind: i32): void {
   if (blockTypeIndex >= 0) {
     useFeature(FEATURE_MULTI_VALUE);
     const type = funcTypeAt(blockTypeIndex);
@@ -118,11 +119,18 @@ export function visitEnd(): void {
   const kind = load32(frames.frame + frames.FRAME_KIND);
   if (kind === frames.IS_IF && !isEmptyElse()) return;
   if (kind !== frames.IS_BODY) {
+    if (kind === frames.IS_TRY_TABLE) endTryTable();
+    else if (kind >= frames.IS_TRY) endTry(load32(frames.frame + frames.FRAME_OUTER));
     frames.closeFrame();
     return;
   }
   if (frames.joinBody() || frames.live) emitReturn();
   frames.dropBody();
+}
+
+/** `delegate` ends a legacy try. */
+export function visitDelegate(): void {
+  if (endWithDelegate()) frames.closeFrame();
 }
 
 /** An if without else hands its parameters on as results. */
@@ -137,7 +145,7 @@ function isEmptyElse(): boolean {
 }
 
 /** Jumps to `target` with the topmost operands, which are lost. */
-function emitJump(target: i32): void {
+export function emitJump(target: i32): void {
   if (target === frames.bodyFrame()) {
     emitReturn();
     return;

@@ -14,7 +14,7 @@ import { ENTRY, entryType, top } from "./operands.ts";
 import { fail, stop } from "./reader.ts";
 import { BOTTOM, homeBytes, matches } from "./types.ts";
 
-export const FRAME: i32 = 84;
+export const FRAME: i32 = 104;
 export const FRAME_KIND: i32 = 0;
 /** Top of the operand stack below the frame's parameters, and end of its homes. */
 const FRAME_HEIGHT: i32 = 4;
@@ -46,12 +46,23 @@ const FRAME_ELSE_GENERAL: i32 = 72;
 const FRAME_ELSE_VECTOR: i32 = 76;
 /** The br_table that has checked the frame's label last. */
 const FRAME_STAMP: i32 = 80;
+/** Of a try: its slot (landings.ts, 0: it cannot be reached), the one around it, its clauses, and the home of what its catch has caught. */
+export const FRAME_SLOT: i32 = 84;
+export const FRAME_OUTER: i32 = 88;
+export const FRAME_CLAUSES: i32 = 92;
+export const FRAME_CLAUSE_COUNT: i32 = 96;
+export const FRAME_CAUGHT: i32 = 100;
 
 export const IS_BODY: i32 = 0;
 export const IS_BLOCK: i32 = 1;
 export const IS_LOOP: i32 = 2;
 export const IS_IF: i32 = 3;
 export const IS_ELSE: i32 = 4;
+export const IS_TRY_TABLE: i32 = 5;
+/** A legacy try up to its first catch, and the parts that follow. */
+export const IS_TRY: i32 = 6;
+export const IS_CATCH: i32 = 7;
+export const IS_CATCH_ALL: i32 = 8;
 
 /** The innermost frame. */
 export let frame: i32 = FRAMES - FRAME;
@@ -149,6 +160,7 @@ export function openFrame(kind: i32, params: i32, paramCount: i32, results: i32,
   store32(frame + FRAME_ELSE, 0);
   store32(frame + FRAME_ELSE2, 0);
   store32(frame + FRAME_STAMP, 0);
+  store32(frame + FRAME_SLOT, 0);
   store32(frame + FRAME_LIVE, live ? 1 : 0);
   store32(frame + FRAME_INITS, initCount);
   base = height;
@@ -308,6 +320,15 @@ export function setElse(branch: i32, branch2: i32): void {
   store32(frame + FRAME_ELSE_VECTOR, operands.validVector);
 }
 
+/** The branch of `setElse` leads here, if there is one: is there? */
+export function takeElse(): boolean {
+  const branch = load32(frame + FRAME_ELSE);
+  if (branch === 0) return false;
+  machine.patchBranch(branch, code.at);
+  store32(frame + FRAME_ELSE, 0);
+  return true;
+}
+
 function bindElse(): void {
   machine.patchBranch(load32(frame + FRAME_ELSE), code.at);
   if (load32(frame + FRAME_ELSE2) !== 0) machine.patchBranch(load32(frame + FRAME_ELSE2), code.at);
@@ -328,6 +349,40 @@ export function beginElse(): void {
   live = load32(frame + FRAME_LIVE) !== 0;
   if (live) bindElse();
   restoreParams();
+}
+
+/** What is on the frame's stack is lost, and control does not come from before: another part of the frame begins, which `reachable` says of. */
+export function restartFrame(kind: i32, reachable: boolean): void {
+  undoInits();
+  store32(frame + FRAME_KIND, kind);
+  store32(frame + FRAME_DEAD, 0);
+  if (live) operands.dropTo(base);
+  else operands.setTop(base, load32(frame + FRAME_HOME));
+  operands.forgetLocals();
+  live = reachable;
+}
+
+/** Live code goes to the frame's end with its results. */
+export function jumpToEnd(): void {
+  if (!live) return;
+  operands.flush(base, true);
+  meetLabel(frame);
+  linkBranch(frame, machine.jump());
+  operands.dropTo(base);
+  live = false;
+}
+
+/** Control arrives where it left off being reachable, with nothing on the frame's stack. */
+export function arrive(): void {
+  operands.setTop(base, load32(frame + FRAME_HOME));
+  operands.forgetLocals();
+  live = true;
+}
+
+/** Control has gone elsewhere; the frame's stack is empty. */
+export function depart(): void {
+  if (live) operands.dropTo(base);
+  live = false;
 }
 
 /** `end` of a frame other than the body's, whose results have been checked. */

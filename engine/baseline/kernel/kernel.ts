@@ -14,7 +14,10 @@ import { beginCold } from "./cold_pieces.ts";
 import { FEATURE_TYPED_FUNCTION_REFERENCES, OVERFLOW_ENTRY, TRAP_INTERRUPTED } from "./constants.ts";
 import * as control from "./control.ts";
 import { beginEpilogues, patchEpilogues } from "./epilogue.ts";
+import { beginExceptions } from "./exceptions.ts";
+import * as exceptions from "./exceptions.ts";
 import * as frames from "./frames.ts";
+import * as landings from "./landings.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
 import { type i32, load32, load8, store32 } from "./memory.ts";
@@ -93,9 +96,12 @@ function writeBody(func: i32, result: i32, calls: i32, traps: i32): void {
   store32(result + layout.RESULT_FRAME, frame);
 }
 
-/** Sites were listed before the frame was known. */
+/** Sites were listed before the frame and the landings were known. */
 function addFrame(frame: i32, calls: i32, traps: i32): void {
-  for (let row = calls; row < code.callsAt; row += 24) store32(row + 4, load32(row + 4) + frame);
+  for (let row = calls; row < code.callsAt; row += 24) {
+    store32(row + 4, load32(row + 4) + frame);
+    store32(row + 16, landings.offsetOf(load32(row + 16)));
+  }
   for (let row = traps; row < code.trapsAt; row += 20) store32(row + 8, load32(row + 8) + frame);
 }
 
@@ -106,6 +112,7 @@ function beginBody(type: i32): void {
   operands.beginOperands();
   frames.beginFrames();
   beginEpilogues();
+  landings.beginLandings();
   beginCold();
   const params = load32(type + layout.TYPE_PARAMS);
   const count = load32(type + layout.TYPE_PARAM_COUNT);
@@ -114,8 +121,11 @@ function beginBody(type: i32): void {
   readLocals();
   if (reader.status !== layout.STATUS_DONE) return;
   const first = reader.pos;
-  if (operands.localCount > 0 || isInterruptible()) scanBody();
+  const end = operands.homeTop;
+  scanBody();
   reader.seek(first);
+  beginExceptions(operands.homeTop, hasRethrow);
+  for (let k: i32 = 0; k < mostTries; k++) operands.reserveHome();
   const list = layout.LOCALS + operands.localCount * operands.LOCAL;
   frames.beginInits(list, layout.LOCALS_END);
   noteInits(count);
@@ -129,7 +139,7 @@ function beginBody(type: i32): void {
   );
   machine.prologue();
   takeParameters(params, count);
-  zeroLocals(declared, operands.homeTop);
+  zeroLocals(declared, end);
   if (isInterruptible() && hasCalls) emitPoll();
 }
 
@@ -169,6 +179,9 @@ function noteInits(params: i32): void {
 // A look ahead over the body: which locals are used most, and is anything called?
 
 let hasCalls: boolean = false;
+let hasRethrow: boolean = false;
+/** Legacy tries inside each other. */
+let mostTries: i32 = 0;
 
 /** Uses in a loop count so many times as often. */
 const LOOP_SHIFT: i32 = 3;
@@ -176,6 +189,9 @@ const MAX_LOOP_SHIFT: i32 = 15;
 
 function scanBody(): void {
   hasCalls = false;
+  hasRethrow = false;
+  mostTries = 0;
+  let tries: i32 = 0;
   let shift: i32 = 0;
   // Kinds of the open frames, a byte each, where frames will be.
   let depth: i32 = 0;
@@ -185,16 +201,23 @@ function scanBody(): void {
     const kind = load8(row + layout.ROW_KIND);
     if (kind >= op.KIND_LOCAL_GET && kind <= op.KIND_LOCAL_TEE) {
       if (index >= 0 && index < operands.localCount) operands.useLocal(index, 1 << shift);
-    } else if (kind >= op.KIND_BLOCK && kind <= op.KIND_IF) {
+    } else if ((kind >= op.KIND_BLOCK && kind <= op.KIND_IF) || kind === op.KIND_TRY_TABLE || kind === op.KIND_TRY) {
       const isLoop = kind === op.KIND_LOOP && shift < MAX_LOOP_SHIFT;
-      if (depth < (layout.FRAMES_END - layout.FRAMES) >> 2) store32(layout.FRAMES + depth * 4, isLoop ? 1 : 0);
-      if (isLoop) shift = shift + LOOP_SHIFT;
-      depth = depth + 1;
-    } else if (kind === op.KIND_END) {
-      depth = depth - 1;
-      if (depth >= 0 && depth < (layout.FRAMES_END - layout.FRAMES) >> 2 && load32(layout.FRAMES + depth * 4) !== 0) {
-        shift = shift - LOOP_SHIFT;
+      if (depth < (layout.FRAMES_END - layout.FRAMES) >> 2) {
+        store32(layout.FRAMES + depth * 4, isLoop ? 1 : kind === op.KIND_TRY ? 2 : 0);
       }
+      if (isLoop) shift = shift + LOOP_SHIFT;
+      if (kind === op.KIND_TRY) tries = tries + 1;
+      if (tries > mostTries) mostTries = tries;
+      depth = depth + 1;
+    } else if (kind === op.KIND_END || kind === op.KIND_DELEGATE) {
+      depth = depth - 1;
+      const isKnown = depth >= 0 && depth < (layout.FRAMES_END - layout.FRAMES) >> 2;
+      const what = isKnown ? load32(layout.FRAMES + depth * 4) : 0;
+      if (what === 1) shift = shift - LOOP_SHIFT;
+      else if (what === 2) tries = tries - 1;
+    } else if (kind === op.KIND_RETHROW) {
+      hasRethrow = true;
     } else if (isCall(kind)) hasCalls = true;
   }
   // What is wrong is found again, in its place.
@@ -204,7 +227,7 @@ function scanBody(): void {
 }
 
 function isCall(kind: i32): boolean {
-  return (kind >= op.KIND_CALL && kind <= op.KIND_CALL_REF) ||
+  return (kind >= op.KIND_CALL && kind <= op.KIND_CALL_REF) || kind === op.KIND_THROW || kind === op.KIND_THROW_REF ||
     (kind >= op.KIND_RETURN_CALL && kind <= op.KIND_RETURN_CALL_REF);
 }
 
@@ -523,6 +546,30 @@ function visitSpecial(kind: i32, argument: i32): void {
       return;
     case op.KIND_RETURN_CALL_REF:
       visitReturnCallRef();
+      return;
+    case op.KIND_TRY_TABLE:
+      exceptions.visitTryTable();
+      return;
+    case op.KIND_TRY:
+      exceptions.visitTry();
+      return;
+    case op.KIND_CATCH:
+      exceptions.visitCatch(false);
+      return;
+    case op.KIND_CATCH_ALL:
+      exceptions.visitCatch(true);
+      return;
+    case op.KIND_DELEGATE:
+      control.visitDelegate();
+      return;
+    case op.KIND_THROW:
+      exceptions.visitThrow();
+      return;
+    case op.KIND_THROW_REF:
+      exceptions.visitThrowRef();
+      return;
+    case op.KIND_RETHROW:
+      exceptions.visitRethrow();
       return;
     case op.KIND_DROP:
       visitDrop();

@@ -6,7 +6,7 @@
  *     OPCODES      row ids by prefix page and code, then a row per opcode (opcode_table.ts)
  *     FEATURES     per feature: a word, 1 if it is on; then per feature the smallest offset of a use
  *     MOVES, OWNERS, PINS           moves between registers; the entry in each register; locals with a register
- *     LOCALS, OPERANDS, FRAMES, COLD     scratch of one body: its locals, operand stack, control frames, out-of-line code
+ *     LOCALS, OPERANDS, FRAMES, LANDINGS, COLD     scratch of one body: its locals, operand stack, control frames, out-of-line code
  *     CALLS, TRAPS, RELOCATIONS, RESULTS, CODE     what comes out, for many bodies
  *     MODULE       tables of the module and the bytes of its bodies
  */
@@ -28,7 +28,9 @@ export const LOCALS_END: i32 = 0x200000;
 export const OPERANDS: i32 = 0x200000;
 export const OPERANDS_END: i32 = 0x600000;
 export const FRAMES: i32 = 0x600000;
-export const FRAMES_END: i32 = 0xa00000;
+export const FRAMES_END: i32 = 0x9c0000;
+export const LANDINGS: i32 = 0x9c0000;
+export const LANDINGS_END: i32 = 0xa00000;
 export const COLD: i32 = 0xa00000;
 export const COLD_END: i32 = 0xe00000;
 export const CALLS: i32 = 0xe00000;
@@ -137,7 +139,6 @@ export const RESULT_STATUS: i32 = 12;
 export const STATUS_DONE: i32 = 0;
 export const STATUS_INVALID: i32 = 1;
 export const STATUS_TOO_LARGE: i32 = 2;
-export const STATUS_EXCEPTIONS: i32 = 4;
 export const STATUS_GC: i32 = 8;
 export const STATUS_CPU: i32 = 9;
 /** Not a result: the output is full, and the body is to be compiled again. */

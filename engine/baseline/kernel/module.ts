@@ -106,6 +106,12 @@ export function hasData(index: i32): boolean {
   return isIndex(index, load32(layout.H_DATA_COUNT));
 }
 
+/** The row of the type of tag `index`, or 0. */
+export function tagAt(index: i32): i32 {
+  if (!isIndex(index, load32(layout.H_TAG_COUNT))) return 0;
+  return typeRow(load32(load32(layout.H_TAGS) + index * 4));
+}
+
 /** The type of the elements of segment `index`. */
 export function elemType(index: i32): i32 {
   return load32(load32(layout.H_ELEMS) + index * 4);

@@ -88,6 +88,14 @@ export function frameBytes(): i32 {
   return homeMost;
 }
 
+/** Makes room for a value of 8 bytes between the locals and the operand stack; returns its home. */
+export function reserveHome(): i32 {
+  const home = homeTop;
+  homeTop = homeTop + 8;
+  homeMost = homeTop;
+  return home;
+}
+
 // Locals.
 
 export function addLocal(type: i32): void {

@@ -82,6 +82,14 @@ export const KIND_CONST128: i32 = 73;
 export const KIND_VECTOR_LOAD: i32 = 74;
 export const KIND_LOAD_LANE: i32 = 75;
 export const KIND_STORE_LANE: i32 = 76;
+export const KIND_TRY_TABLE: i32 = 77;
+export const KIND_TRY: i32 = 78;
+export const KIND_CATCH: i32 = 79;
+export const KIND_CATCH_ALL: i32 = 80;
+export const KIND_DELEGATE: i32 = 81;
+export const KIND_THROW: i32 = 82;
+export const KIND_THROW_REF: i32 = 83;
+export const KIND_RETHROW: i32 = 84;
 
 // Operations of two integers.
 export const ADD: i32 = 0;

@@ -1,0 +1,76 @@
+/**
+ * Where exceptions of calls are handled. A try that may catch has a slot: call sites name the slot, and get its offset when the body is complete,
+ * for the code there comes after the try. Control may also jump there, from a try inside that has not caught an exception.
+ */
+import * as code from "./code.ts";
+import { LANDINGS, LANDINGS_END, STATUS_TOO_LARGE } from "./layout.ts";
+import * as machine from "./machine.ts";
+import { type i32, load32, store32 } from "./memory.ts";
+import { stop } from "./reader.ts";
+
+// A slot: offset of the landing, or UNUSED, USED; the newest branch to it.
+const SLOT: i32 = 8;
+const UNUSED: i32 = -1;
+const USED: i32 = -2;
+
+/** The slot of the innermost try, 0 for none. */
+export let current: i32 = 0;
+let next: i32 = LANDINGS;
+
+export function beginLandings(): void {
+  current = 0;
+  next = LANDINGS;
+}
+
+/** A new slot, which is the current one from here on. */
+export function openSlot(): i32 {
+  if (next + SLOT > LANDINGS_END) {
+    stop(STATUS_TOO_LARGE);
+    return 0;
+  }
+  store32(next, UNUSED);
+  store32(next + 4, 0);
+  current = next;
+  next = next + SLOT;
+  return current;
+}
+
+/** Goes back to a slot further out. */
+export function setCurrent(slot: i32): void {
+  current = slot;
+}
+
+/** The current slot for a call site. */
+export function useCurrent(): i32 {
+  if (current !== 0) store32(current, USED);
+  return current;
+}
+
+/** Jumps to the landing of `slot`. */
+export function jumpTo(slot: i32): void {
+  store32(slot, USED);
+  const branch = machine.jump();
+  code.patch32(branch, load32(slot + 4));
+  store32(slot + 4, branch);
+}
+
+/** Does an exception land there? */
+export function isUsed(slot: i32): boolean {
+  return slot !== 0 && load32(slot) === USED;
+}
+
+/** The landing of `slot` is here. */
+export function bindSlot(slot: i32): void {
+  store32(slot, code.here());
+  let branch = load32(slot + 4);
+  while (branch !== 0) {
+    const before = code.wordAt(branch);
+    machine.patchBranch(branch, code.at);
+    branch = before;
+  }
+}
+
+/** The offset for a call site that names `slot`: −1 for none. */
+export function offsetOf(slot: i32): i32 {
+  return slot === 0 ? -1 : load32(slot);
+}
