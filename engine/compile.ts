@@ -45,7 +45,7 @@ export interface CompileOptions {
    * the default is the optimizing compiler for all.
    */
   tier?: Tier;
-  /** Baseline code polls even if it is not interruptible, so that the runtime gets control while it runs. */
+  /** Makes baseline code poll even if it is not interruptible, so that the runtime gets control while it runs. */
   polls?: boolean;
   /** Poll for deadlines at loop headers and in functions that call. */
   interruptible?: boolean;
@@ -56,8 +56,8 @@ export interface CompileOptions {
   /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
   verify?: boolean;
   /**
-   * Compiles all bodies together with other threads, into the work's code and inline sites, in the order of one thread.
-   * `declined`: nothing was done; `failed`: the work's code must be discarded.
+   * Compiles all bodies together with other threads, into `work.code` and `work.inlineSites`, with the same result as a
+   * single thread. `declined`: it did nothing; `failed`: the caller must discard the code.
    */
   share?: ((work: BodyWork) => "done" | "declined" | "failed") | undefined;
 }
@@ -132,12 +132,12 @@ function compileOptimized(valid: ValidModule, options: CompileOptions): Compiled
   return finishImage(valid, env, context, code, inlineSites, options);
 }
 
-/** Is there a baseline tier for code of this kind? */
+/** True if there is a baseline tier for such code. */
 function hasBaseline({ target, fuel, deterministic, unchecked }: CompileOptions): boolean {
   return target.name === "x64" && fuel !== true && deterministic !== true && unchecked !== true;
 }
 
-/** Compiles all bodies that the baseline tier covers with it, then the others with the optimizing compiler. */
+/** Compiles the bodies that the baseline tier covers with it, and the others with the optimizing compiler. */
 function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledCode {
   const { features, optimizations, cpu, interruptible = false, explicitBounds, target } = options;
   let { env, context } = compilerState(valid, {
@@ -171,7 +171,7 @@ function compileBaseline(valid: ValidModule, options: CompileOptions): CompiledC
   return { ...finishImage(valid, env, context, code, inlineSites, options), replaceable };
 }
 
-/** Keeps the inline sites of a function, which are in the form in which `withBodyCompiler` returns them. */
+/** Records the inline sites of a function, three words each as `withBodyCompiler` returns them. */
 function noteInlineSites(inlineSites: Map<number, InlineSite[]>, index: number, words: readonly number[]): void {
   if (words.length === 0) return;
   const sites = [];
@@ -209,7 +209,8 @@ function finishImage(
 }
 
 /**
- * The state that the compilation of every body of a module reads. `summaries`, if given, are those of the same module.
+ * Creates the state that the compilation of every body of a module reads. `summaries`, if given, must be those of the
+ * same module.
  */
 export function compilerState(
   valid: ValidModule,
@@ -242,14 +243,14 @@ export function compilerState(
 
 function withWorkspace(action: (space: Workspace) => void): void {
   const space = spare ?? new Workspace();
-  spare = undefined; // a nested compilation makes its own
+  spare = undefined; // a nested compilation creates another
   action(space);
   spare = space;
 }
 
 /**
- * Runs `action` with a function that compiles one body into given code and returns the function's inline sites, three
- * words each, if it has any.
+ * Runs `action` with a function that compiles one body into the given code. That function returns the inline sites of
+ * the body, three words each, or an empty array.
  */
 export function withBodyCompiler(
   { env, context, options }: Pick<BodyWork, "env" | "context" | "options">,

@@ -1,16 +1,14 @@
 /**
- * The public face of the engine: {@linkcode NewEngine} → `compile` → `instantiate` → `call`. A module is compiled once and
- * instantiated as often as wanted; each instance is isolated from the others.
+ * The public API of the engine: {@linkcode NewEngine} → `compile` → `instantiate` → `call`. A module is compiled once
+ * and can be instantiated any number of times; instances are isolated from each other.
  *
  * @example
  * ```ts
  * import { NewEngine } from "@waft/engine";
  *
- * const engine = NewEngine();
- * const module = engine.compile(`(module (func (export "add") (param i32 i32) (result i32)
- *   (i32.add (local.get 0) (local.get 1))))`);
- * const instance = module.instantiate();
- * console.log(instance.call({}, "add", 2, 3)); // 5
+ * const engine = NewEngine(); const module = engine.compile(`(module (func (export "add") (param i32 i32) (result i32)
+ * (i32.add (local.get 0) (local.get 1))))`); const instance = module.instantiate(); console.log(instance.call({},
+ * "add", 2, 3)); // 5
  * ```
  */
 import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
@@ -74,13 +72,16 @@ import { validateModule } from "./validate/module.ts";
 import type { Module as WasmModule } from "./wasm/module.ts";
 import { I64 } from "./wasm/types.ts";
 
-/** A machine that code is made for. */
+/** A target machine for cross-compilation. */
 export interface Machine {
+  /** The operating system. */
   os: "linux";
+  /** The processor architecture. */
   arch: "x64" | "arm64";
   /**
-   * Optional instructions that its processor has, by the names that the manuals use, such as `avx2` or `lse`. Default: none, so that every processor
-   * runs the code. An artifact is refused where one is missing.
+   * Optional instruction sets of the processor, by the names in the manuals, such as `avx2` or `lse`. The artifact is
+   * refused on processors that lack one of them. Default: none, so that the code runs on every processor of the
+   * architecture.
    */
   cpu?: readonly string[];
 }
@@ -91,11 +92,11 @@ async function backendFor(arch: Machine["arch"]): Promise<Target> {
     : (await import("./backend_x64/target.ts")).X64;
 }
 
-/** The backend for this machine: no other is loaded unless it is asked for. */
+/** The backend for this machine; other backends are loaded on demand. */
 const TARGET: Target = await backendFor(hostArchitecture());
 
-/** The machine code of a module of our own, whose memory is the whole address space; not placed yet. */
-function ownCode(host: Host, text: string) {
+/** Compiles an intrinsic module, which has unchecked access to the address space; does not place its code. */
+function intrinsicCode(host: Host, text: string) {
   const { features, optimizations } = COLLECTOR_OPTIONS;
   return compileModule(parseModule(text), {
     target: TARGET,
@@ -107,9 +108,9 @@ function ownCode(host: Host, text: string) {
   });
 }
 
-function compileOwn(store: Store, text: string): CompiledModule {
+function compileIntrinsic(store: Store, text: string): CompiledModule {
   const { thread } = store;
-  const code = ownCode(thread.host, text);
+  const code = intrinsicCode(thread.host, text);
   const compiled = new CompiledModule(thread, code.valid, {
     ...code,
     image: placeImage(thread.arena, code.bytes, code.tables),
@@ -119,48 +120,47 @@ function compileOwn(store: Store, text: string): CompiledModule {
   return compiled;
 }
 
-/** Keeps the collector with modules that need it, for who runs them without a compiler. */
-function keepCollector(cache: CodeCache): void {
+/** Stores the collector in the cache with modules that need it, so that they can run without loading the compiler. */
+function cacheCollector(cache: CodeCache): void {
   const key = collectorKey();
   if (cache.find(key) !== undefined) return;
   const { host, code: process } = realmStore().thread;
   const machine = { name: machineName(host), cpu: cpuFeatures(host), process };
-  const code = ownCode(host, COLLECTOR_CODE);
+  const code = intrinsicCode(host, COLLECTOR_CODE);
   cache.write(key, serializeCode(machine, COLLECTOR_OPTIONS, code.valid, { ...code, statistics: {} }));
 }
 
 setStoreCompiler({
   processCode: () => processCodeOf(TARGET, currentHost().os),
-  compileCollector: (store) => compileOwn(store, COLLECTOR_CODE),
-  compileStrings: (store) => compileOwn(store, STRING_CODE),
+  compileCollector: (store) => compileIntrinsic(store, COLLECTOR_CODE),
+  compileStrings: (store) => compileIntrinsic(store, STRING_CODE),
 });
 
 /**
- * Frees the structures, arrays, host references and exceptions that nothing holds, now instead of when it is due, and gives memory back to
- * the system. What a host function that is running calls it for is safe.
+ * Collects garbage now: frees unreachable structs, arrays, host references and exceptions of this JavaScript realm, and
+ * returns memory to the system. Safe to call from a host function.
  */
 export function collectGarbage(): void {
   realmStore().collect();
 }
 
-/** What the collector of structures and arrays has done in this JavaScript realm so far, and how long its pauses were. */
+/** Statistics of the garbage collector in this JavaScript realm: collections, sizes and pause times. */
 export function gcStatistics(): HeapStatistics {
   return realmStore().heap.statistics;
 }
 
 /**
- * Makes an engine, as `new Engine(options)` does.
+ * Creates an engine, as `new Engine(options)` does. Throws TypeError or RangeError for invalid options.
  *
  * @example
  * ```ts
  * import { NewEngine } from "@waft/engine";
  *
- * const instance = NewEngine().compile(`(module
- *   (import "console" "log" (func $log (param i32)))
- *   (func (export "add") (param i32 i32) (result i32)
+ * const instance = NewEngine().compile(`(module (import "console" "log" (func $log (param i32))) (func (export "add")
+ * (param i32 i32) (result i32)
  *     (call $log (i32.add (local.get 0) (local.get 1)))
  *     (i32.add (local.get 0) (local.get 1))))`).instantiate({}, { console: { log: console.log } });
- * if (instance.call({}, "add", 20, 22) !== 42) throw new Error("no answer");
+ * if (instance.call({}, "add", 20, 22) !== 42) throw new Error("wrong result");
  * ```
  */
 export function NewEngine(options: EngineOptions = {}): Engine {
@@ -168,22 +168,21 @@ export function NewEngine(options: EngineOptions = {}): Engine {
 }
 
 /**
- * Compiles modules with one set of options.
+ * An engine: compiles modules with one set of options.
  *
  * @example
  * ```ts
  * import { Engine } from "@waft/engine";
  *
- * const engine = new Engine({ interruptible: true, limits: { maxMemoryPages: 256 } });
- * const module = engine.compile(`(module (func (export "answer") (result i32) (i32.const 42)))`);
- * const answer = module.instantiate().call({ deadline: 100 }, "answer");
- * if (answer !== 42) throw new Error("no answer");
+ * const engine = new Engine({ interruptible: true, limits: { maxMemoryPages: 256 } }); const module =
+ * engine.compile(`(module (func (export "answer") (result i32) (i32.const 42)))`); const answer =
+ * module.instantiate().call({ deadline: 100 }, "answer"); if (answer !== 42) throw new Error("wrong result");
  * ```
  */
 export class Engine implements Settings {
-  /** Which features of WebAssembly its modules may use. */
+  /** The WebAssembly features that modules may use. */
   readonly features: FeatureSet;
-  /** Which optimizations it makes. */
+  /** The enabled optimizations. */
   readonly optimizations: OptimizationSet;
   /** The option `bounds`. */
   readonly bounds: "guard" | "explicit" | "auto";
@@ -195,7 +194,7 @@ export class Engine implements Settings {
   readonly fuel: boolean;
   /** The option `deterministic`. */
   readonly deterministic: boolean;
-  /** Limits of its modules' instances, defaults included. */
+  /** The limits of instances, defaults included. */
   readonly limits: Required<EngineLimits>;
   readonly #threads: number;
   readonly #verify: boolean;
@@ -203,7 +202,10 @@ export class Engine implements Settings {
   readonly #cache: CodeCache | undefined;
   readonly #perfMap: boolean;
 
-  /** Throws TypeError for options that exclude each other or are none, RangeError for limits that are no whole numbers. */
+  /**
+   * Creates an engine. Throws TypeError for unknown or conflicting options, RangeError for limits that are not
+   * non-negative integers.
+   */
   constructor(options: EngineOptions = {}) {
     const settings = settingsOf(options);
     this.features = settings.features;
@@ -222,9 +224,10 @@ export class Engine implements Settings {
   }
 
   /**
-   * Validates and compiles a module: its binary form, or its text.
+   * Validates and compiles a module, given in binary form or as text.
    *
-   * Throws MalformedError, InvalidError or UnsupportedError with the place in the input.
+   * Throws MalformedError, InvalidError or UnsupportedError with the place in the input, RangeError for modules beyond
+   * the implementation limits, and TypeError if `source` is neither bytes nor text.
    */
   compile(source: Uint8Array | ArrayBuffer | string): Module {
     const given = sourceOf(source);
@@ -236,7 +239,10 @@ export class Engine implements Settings {
     return withPlaces(places, () => this.compileParsed(this.#parse(given, places), places));
   }
 
-  /** Compiles a binary form, or takes what the cache has of it. Text is not cached: artifacts do not know its lines. */
+  /**
+   * Compiles a binary form, or loads its artifact from the cache. Text is not cached, because artifacts do not record
+   * its lines.
+   */
   #compileCached(bytes: Uint8Array, cache: CodeCache): Module {
     const key = cacheKey(bytes, codeFacts(this));
     const stored = loadCached(cache, key, this);
@@ -258,12 +264,12 @@ export class Engine implements Settings {
       (compiled, statistics) => write(serializeModule(compiled, this, statistics)),
     );
     if (!module.isTieringUp) write(module.serialize());
-    if (hasObjects(parsed)) keepCollector(cache);
+    if (hasObjects(parsed)) cacheCollector(cache);
     return module;
   }
 
   /**
-   * Compiles what `parse` returned. `places` are those of the text it came from, if any.
+   * Compiles a module returned by `parse`. `places` maps offsets to the text that it came from, if any.
    *
    * @internal
    */
@@ -293,21 +299,24 @@ export class Engine implements Settings {
   }
 
   /**
-   * The artifact of a module for another machine, for `load` of an engine with the same options there: the bytes that `compile` and `serialize` give
-   * on a `machine` with just the features named. With `bounds: "auto"` it is code for guard pages. Nothing is placed in memory here.
+   * Cross-compiles a module. Returns an artifact for `load` by an engine with the same options on the target machine:
+   * the bytes that `compile` and `serialize` return on a `machine` with exactly the named instruction sets. With
+   * `bounds: "auto"` the code uses guard pages. Nothing is placed in memory here.
    *
-   * Rejects with what `compile` throws, and a TypeError for a machine that waft makes no code for.
+   * Rejects with the errors of `compile`, and with TypeError for an unsupported machine.
    */
   async compileFor(machine: Machine, source: Uint8Array | ArrayBuffer | string): Promise<Uint8Array<ArrayBuffer>> {
     requireRecord(machine, "A machine");
     requireKnownNames("field of a machine", machine, { os: true, arch: true, cpu: true });
     const { os, arch, cpu = [] } = machine;
     if (os !== "linux" || !Object.hasOwn(CPU_FEATURES, arch)) {
-      throw new TypeError(`There is no code for the machine ${os}/${arch}: linux/x64 and linux/arm64 are known`);
+      throw new TypeError(`Unsupported machine ${os}/${arch}: expected linux/x64 or linux/arm64`);
     }
     const unknown = cpu.find((name) => !CPU_FEATURES[arch].includes(name));
     if (unknown !== undefined) {
-      throw new TypeError(`${arch} has no feature "${unknown}", but: ${CPU_FEATURES[arch].join(", ")}`);
+      throw new TypeError(
+        `Unknown instruction set "${unknown}" of ${arch}: expected one of ${CPU_FEATURES[arch].join(", ")}`,
+      );
     }
     const target = await backendFor(arch);
     const places = new TextPlaces();
@@ -330,11 +339,12 @@ export class Engine implements Settings {
   }
 
   /**
-   * The module of an artifact, which `Module.serialize` returned for an engine with the same options, in this process or another: nothing is
-   * compiled. The bytes must not change while the module is in use.
+   * Loads an artifact that `Module.serialize` returned for an engine with the same options, in this or another process.
+   * Nothing is compiled. The bytes must not change while the module is in use.
    *
-   * An artifact is machine code. One that is damaged, or made by another version, for another machine or with other options, is refused
-   * with an ArtifactError; beyond that its source is trusted, as that of a program that you run.
+   * An artifact is machine code. Throws ArtifactError if it is damaged, or made by another version, for another machine
+   * or with other options. These checks do not authenticate it: load only artifacts from sources whose programs you
+   * would run.
    */
   load(artifact: Uint8Array | ArrayBuffer): Module {
     const bytes = artifact instanceof ArrayBuffer ? new Uint8Array(artifact) : artifact;
@@ -342,10 +352,11 @@ export class Engine implements Settings {
   }
 
   /**
-   * The module of an artifact in a file, as `load` makes it of bytes, but in less time: big code is not copied, the file's pages are what runs. So
-   * the file must not be changed while the module is in use, as that of a library; one that is removed, or replaced by renaming another, stays as it was.
+   * Loads the artifact in a file, as `load` does for bytes, but faster: large code is not copied, because the pages of
+   * the file are mapped and executed in place. The file must not be modified while the module is in use. It may be
+   * removed, or replaced by renaming another file over it.
    *
-   * Throws what `load` throws, and what `node:fs` throws for a file that cannot be read.
+   * Throws the errors of `load`, and those of `node:fs` if the file cannot be read.
    */
   loadFile(path: string | URL): Module {
     const name = path instanceof URL ? nodeModule("node:url").fileURLToPath(path) : path;
@@ -355,12 +366,14 @@ export class Engine implements Settings {
   #load({ compiled, statistics }: LoadedModule): Module {
     if (this.#perfMap) addToPerfMap(compiled);
     if (this.bounds === "guard" && compiled.explicitBounds) {
-      throw new ArtifactError("The artifact's code checks bounds, this engine's option bounds is guard");
+      throw new ArtifactError(
+        "The artifact's code has explicit bounds checks, but the engine's option bounds is guard",
+      );
     }
     return new Module(realmStore(), compiled, statistics, this);
   }
 
-  /** The options of code that the optimizing compiler makes. */
+  /** The options for the optimizing compiler. */
   #codeOptions(explicitBounds: boolean): Omit<CompileOptions, "target" | "share" | "tier"> {
     return {
       features: this.features,
@@ -400,14 +413,17 @@ export class Engine implements Settings {
     return { compiled, statistics: code.statistics, replaceable: code.replaceable };
   }
 
-  /** Checks a module without compiling it; throws as `compile` does, but accepts features that this build cannot compile. */
+  /**
+   * Validates a module without compiling it. Throws the errors of `compile`, except that it accepts features that this
+   * build cannot compile.
+   */
   validate(source: Uint8Array | ArrayBuffer | string): void {
     const places = new TextPlaces();
     withPlaces(places, () => this.validateParsed(this.#parse(source, places)));
   }
 
   /**
-   * Checks what `parse` returned.
+   * Validates a module returned by `parse`.
    *
    * @internal
    */
@@ -416,7 +432,8 @@ export class Engine implements Settings {
   }
 
   /**
-   * Reads a module from its binary form (`\0asm…`) or its text; `bytes` of the result is its binary form. Throws MalformedError.
+   * Decodes a module in binary form (`\0asm…`) or parses its text; `bytes` of the result is the binary form. Throws
+   * MalformedError.
    *
    * @internal
    */
@@ -431,7 +448,7 @@ export class Engine implements Settings {
   }
 }
 
-/** Runs `action`; an error in the binary form of a text gets its place in the text. */
+/** Runs `action` and adds the place in the text to errors with an offset in the binary form. */
 function withPlaces<T>(places: TextPlaces, action: () => T): T {
   try {
     return action();
@@ -443,39 +460,44 @@ function withPlaces<T>(places: TextPlaces, action: () => T): T {
   }
 }
 
-/** Makes what host programs import into modules. */
+/** Creates objects that a host program passes to modules as imports. */
 export interface HostObjects {
-  /** A memory of `initial` to `maximum` pages of 64 KiB. */
+  /** Creates a memory of `initial` to `maximum` pages of 64 KiB. Throws TypeError or RangeError for invalid sizes. */
   memory(initial: number, maximum?: number, bounds?: "guard" | "explicit" | "auto"): Memory;
-  /** A memory that several Workers can use; it needs a maximum. */
+  /** Creates a memory that several workers can use. `maximum` is required. */
   sharedMemory(initial: number, maximum: number, bounds?: "guard" | "explicit" | "auto"): Memory;
-  /** A table of references of `type` ("funcref" or "externref"). */
+  /** Creates a table of `initial` to `maximum` references of `type`. */
   table(type: "funcref" | "externref", initial: number, maximum?: number): ExternTable;
-  /** A global of a number or reference type. */
+  /**
+   * Creates a global of the value type `type`, such as `i32` or `externref`, with the given initial value. Throws
+   * TypeError if the type is unknown or the value does not have it.
+   */
   global(type: string, mutable: boolean, value: unknown): ExternGlobal;
-  /** A tag for exceptions with a payload of the given types, to be imported, or thrown with by `new WasmException(tag, values)`. */
+  /**
+   * Creates a tag for exceptions with a payload of the given value types: an import for modules, and the argument of
+   * `new WasmException(tag, values)`.
+   */
   tag(...parameters: string[]): Tag;
 }
 
 function isGuarded(bounds: "guard" | "explicit" | "auto"): boolean {
   if (!["guard", "explicit", "auto"].includes(bounds)) {
-    throw new TypeError(`The bounds of a memory are guard, explicit or auto, not ${inWords(bounds)}`);
+    throw new TypeError(`The bounds of a memory must be guard, explicit or auto, not ${inWords(bounds)}`);
   }
   return bounds === "guard" || (bounds === "auto" && hasGuardRoom(realmStore().thread.host));
 }
 
 /**
- * Memories, tables, globals and tags of the host, for modules to import.
+ * Memories, tables, globals and tags created by the host, for modules to import.
  *
  * @example
  * ```ts
  * import { host, NewEngine } from "@waft/engine";
  *
- * const memory = host.memory(1, 10);
- * new Uint8Array(memory.buffer)[5] = 42;
- * const instance = NewEngine().compile(`(module (import "m" "m" (memory 1))
- *   (func (export "load") (param i32) (result i32) (i32.load8_u (local.get 0))))`).instantiate({}, { m: { m: memory } });
- * if (instance.call({}, "load", 5) !== 42) throw new Error("it is another memory");
+ * const memory = host.memory(1, 10); new Uint8Array(memory.buffer)[5] = 42; const instance =
+ * NewEngine().compile(`(module (import "m" "m" (memory 1)) (func (export "load") (param i32) (result i32) (i32.load8_u
+ * (local.get 0))))`).instantiate({}, { m: { m: memory } }); if (instance.call({}, "load", 5) !== 42) throw new
+ * Error("wrong result");
  * ```
  */
 export const host: HostObjects = {

@@ -1,41 +1,41 @@
 /**
- * The error classes of the engine, one per stage of the specification's own account of failure: malformed (decoding or
- * parsing), invalid (validation), link (instantiation), trap and exhaustion (execution). Anything else that escapes the
- * engine is a {@linkcode Bug}: a state that valid input cannot reach.
+ * The error classes of the engine, one per stage of failure in the specification: malformed (decoding or parsing),
+ * invalid (validation), link (instantiation), trap and exhaustion (execution). Any other error that escapes the engine
+ * is a {@linkcode Bug}: a state that valid input cannot reach.
  *
- * Invariant: a message is one line, says what is wrong first, and never contains our own stack.
+ * Invariant: a message is one line, begins with the fault, and never contains a stack trace of the engine.
  */
 
 /**
- * Where in the input an error lies: a byte offset of a binary, or a line and column (both from 1) of a text; or of the source file that a
- * module was made from, when the module says so.
+ * The place of an error in the input: a byte offset in a binary form, a line and column of a text, or of the source
+ * file from which the module was compiled, if its debug information names it.
  */
 export interface SourcePlace {
-  /** The source file, where the module names it. */
+  /** The source file, if the module names it. */
   file?: string;
-  /** Bytes from the beginning of the binary form. */
+  /** Byte offset from the start of the binary form. */
   offset?: number;
-  /** Line of a text, from 1. */
+  /** Line, counted from 1. */
   line?: number;
-  /** Column of that line, from 1. */
+  /** Column of that line, counted from 1. */
   column?: number;
 }
 
-/** What every engine error has in common. */
+/** The base class of the engine's errors. */
 export class WaftError extends Error {
   static {
-    this.prototype.name = "WaftError"; // on the prototype: a field per class makes every error slower to make
+    this.prototype.name = "WaftError"; // on the prototype: an own property makes every error slower to create
   }
-  /** The place in the module's bytes or text, when one is known. */
+  /** The place in the module's bytes or text; empty if unknown. */
   place: SourcePlace;
 
-  /** An error with the one-line `message`. */
+  /** Creates an error with the one-line `message`. */
   constructor(message: string, place: SourcePlace = {}) {
     super(message);
     this.place = place;
   }
 
-  /** `at offset 0x1f` or `at 3:14`, or the empty string. */
+  /** The place as text: `at 3:14`, `at offset 0x1f`, or the empty string. */
   get where(): string {
     const { offset, line, column } = this.place;
     if (line !== undefined) return `at ${line}:${column ?? 1}`;
@@ -51,14 +51,14 @@ export class MalformedError extends WaftError {
   }
 }
 
-/** The module is well-formed but not valid (specification, chapter 3). */
+/** The module is well-formed, but not valid (specification, chapter 3). */
 export class InvalidError extends WaftError {
   static {
     this.prototype.name = "InvalidError";
   }
 }
 
-/** The module needs a feature that is switched off or that this build does not have; `feature` is its name. */
+/** The module needs a feature that is disabled or that this build does not support. */
 export class UnsupportedError extends InvalidError {
   static {
     this.prototype.name = "UnsupportedError";
@@ -66,67 +66,71 @@ export class UnsupportedError extends InvalidError {
   /** The feature's name in FEATURE_ROWS. */
   readonly feature: string;
 
-  /** An error about `feature`. */
+  /** Creates an error about `feature`. */
   constructor(feature: string, message: string, place: SourcePlace = {}) {
     super(message, place);
     this.feature = feature;
   }
 }
 
-/** Instantiation failed before any code ran: an import is missing or does not match (specification, 4.7.2). */
+/**
+ * Instantiation failed before any code ran: an import is missing or has an incompatible type (specification, 4.7.2).
+ */
 export class LinkError extends WaftError {
   static {
     this.prototype.name = "LinkError";
   }
 }
 
-/** One frame of wasm code on the stack when a trap happened, innermost first. */
+/** A frame of guest code on the stack at a trap. */
 export interface TrapFrame {
-  /** Function index in its module. */
+  /** The function index in its module. */
   funcIndex: number;
-  /** Name from the name section, else an export name, else undefined. */
+  /** The function's name from the name section, otherwise the name of an export; absent if it has neither. */
   funcName?: string;
-  /** Module name from the name section, if any. */
+  /** The module's name from the name section, if it has one. */
   moduleName?: string;
-  /** Byte offset of the instruction in the module's binary. */
+  /** Byte offset of the instruction in the module's binary form. */
   offset: number;
   /** The source file, for modules with DWARF line tables. */
   file?: string;
-  /** Line and column of the instruction: in that file, or in the text that the module was compiled from. */
+  /** Line of the instruction, counted from 1: in the source file, or in the text from which the module was compiled. */
   line?: number;
-  /** Column of the line, from 1. */
+  /** Column of that line, counted from 1. */
   column?: number;
 }
 
-/** Execution trapped; the instance stays usable. The message is the specification's own. */
+/** Execution trapped. The instance remains usable. The message is the one of the specification's tests. */
 export class TrapError extends WaftError {
   static {
     this.prototype.name = "TrapError";
   }
-  /** The functions of guests that were running, innermost first. */
+  /** The frames of guest code at the trap, innermost first. */
   readonly frames: readonly TrapFrame[];
 
-  /** A trap with the specification's `message` in `frames`. */
+  /** Creates a trap with the specification's `message` and the given frames. */
   constructor(message: string, frames: readonly TrapFrame[] = []) {
     super(message, frames.length > 0 ? { offset: frames[0]!.offset } : {});
     this.frames = frames;
   }
 }
 
-/** The call stack or another resource ran out (specification: "exhaustion"). */
+/** The call stack or another resource is exhausted (specification: "exhaustion"). */
 export class ExhaustionError extends TrapError {
   static {
     this.prototype.name = "ExhaustionError";
   }
 }
 
-/** Key of errors that WebAssembly code does not catch: they pass through it to whoever called it, as traps do. */
+/**
+ * Property key of errors that WebAssembly code cannot catch: like traps, they propagate to the caller in JavaScript.
+ */
 export const UNCATCHABLE: unique symbol = Symbol("waft.uncatchable");
 
-/** A host function returned a promise in a call that cannot wait for it. */
+/** A host function returned a promise in a call that cannot be suspended. */
 export class SuspensionError extends TypeError {}
 
-/** A state that valid input cannot reach: a defect of waft itself. */
+/** A state that valid input cannot reach: a defect of the engine. */
 export class Bug extends Error {
   static {
     this.prototype.name = "Bug";

@@ -1,19 +1,19 @@
 /**
- * The features of WebAssembly, one row each. A feature has a default, and this build may be unable to compile it; a module that
- * needs a feature that is off or not compiled is refused by the feature's name.
+ * WebAssembly features, one row each, with their defaults. A module that needs a feature that is disabled, or that this
+ * build cannot compile, is rejected with the name of the feature.
  */
 export interface FeatureRow {
-  /** The key. */
+  /** The name: the key in the manifest's `settings.features`, or in the engine option `features`. */
   readonly name: string;
   /** A short description. */
   readonly title: string;
-  /** True if it is on by default. */
+  /** True if the feature is enabled by default. */
   readonly default: boolean;
-  /** True if this build generates code for it. */
+  /** True if this build can generate code for the feature. */
   readonly compiled: boolean;
 }
 
-/** The features that have a key in the manifest's `settings.features`, in the order of the specification's list of keys. */
+/** The features with a key in the manifest's `settings.features`, in the order of the specification's list of keys. */
 export const FEATURE_ROWS = [
   { name: "bulk-memory-operations", title: "Bulk memory and table instructions", default: true, compiled: true },
   { name: "exception-handling", title: "Exceptions, with the legacy instructions", default: true, compiled: true },
@@ -38,7 +38,7 @@ export const FEATURE_ROWS = [
   { name: "typed-function-references", title: "Typed function references", default: true, compiled: true },
 ] as const satisfies readonly FeatureRow[];
 
-/** Features of proposals that are not standard yet: options of the engine, without a key in the manifest. */
+/** Features of unfinished proposals: enabled only by the engine option `features`, without a key in the manifest. */
 export const PROPOSAL_ROWS = [
   {
     name: "wide-arithmetic",
@@ -48,21 +48,24 @@ export const PROPOSAL_ROWS = [
   },
 ] as const satisfies readonly FeatureRow[];
 
-/** All features. New rows go to the end: a feature's number is its index. */
+/** All features. New rows must be appended, because the index of a row is the number of the feature. */
 export const ALL_FEATURE_ROWS = [...FEATURE_ROWS, ...PROPOSAL_ROWS] as const;
 
 /** The name of a feature. */
 export type FeatureName = (typeof ALL_FEATURE_ROWS)[number]["name"];
 
-/** Other spellings of a feature's key: `[alias, name]`. Both given with different values is an error of the reader. */
+/**
+ * Aliases of feature keys: `[alias, name]`. The reader of a manifest rejects an alias and its name with different
+ * values.
+ */
 export const FEATURE_ALIASES: readonly (readonly [string, (typeof FEATURE_ROWS)[number]["name"]])[] = [
   ["extended-constant-expressions", "extended-const-expressions"],
 ];
 
-/** Which features are on. */
+/** The enabled features: a boolean per feature name. */
 export type FeatureSet = Readonly<Record<FeatureName, boolean>>;
 
-/** The defaults, changed by `overrides`. */
+/** Returns the default feature set, changed by `overrides`. */
 export function featureSet(overrides: Partial<Record<FeatureName, boolean>> = {}): FeatureSet {
   const set = {} as Record<FeatureName, boolean>;
   for (const row of ALL_FEATURE_ROWS) set[row.name] = overrides[row.name] ?? row.default;

@@ -1,5 +1,5 @@
 /**
- * waft's engine: compiles WebAssembly to machine code and runs it in this process.
+ * The waft engine: compiles WebAssembly to machine code and runs it in the current process.
  *
  * @module
  */
@@ -41,7 +41,7 @@ export {
 } from "./errors.ts";
 export type { HostObjects } from "./engine.ts";
 export type { ExportKind } from "./module.ts";
-export type { Settings } from "./settings.ts";
+export type { Settings, Tiering } from "./settings.ts";
 export type { ControlContext } from "./runtime/suspension/call_limits.ts";
 export type { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
 export type { Poolable } from "./runtime/instance/instance_pool.ts";

@@ -1,6 +1,7 @@
 /**
- * Compiled modules and their instances, as embedders see them. In: a CompiledModule, compiled (engine.ts), loaded or shared, and the settings of its
- * engine. Invariant: nothing of the compiler is imported, so that a module that was compiled before runs without it.
+ * Compiled modules and their instances as embedders see them. In: a CompiledModule, compiled (engine.ts), loaded or
+ * shared, and the settings of its engine. Out: the public classes Module and Instance. Invariant: this file imports no
+ * part of the compiler, so that a module compiled earlier runs without it.
  */
 import type { TierUp } from "./tier_up.ts";
 import { callAsync } from "./runtime/suspension/async_call.ts";
@@ -32,48 +33,48 @@ import {
 import type { ExternKind } from "./wasm/module.ts";
 import { funcTypeName, I64, valTypeName } from "./wasm/types.ts";
 
-/** What modules import and export. */
+/** The kinds of imports and exports. */
 export type ExportKind = "func" | "table" | "memory" | "global" | "tag";
 
-/** One entry of a module's imports. */
+/** An import of a module. */
 export interface ImportDescriptor {
-  /** The first of its two names. */
+  /** The module name, the first part of the import's name. */
   module: string;
-  /** The second of its two names. */
+  /** The second part of the import's name. */
   name: string;
-  /** What has to be given. */
+  /** The kind of the required value. */
   kind: ExportKind;
-  /** The type in the text format's words, such as `[i32] -> [i64]` or `i32`. */
+  /** The type in the notation of the text format, such as `[i32] -> [i64]` or `i32`. */
   type: string;
 }
 
-/** One entry of a module's exports. */
+/** An export of a module. */
 export interface ExportDescriptor {
-  /** Its name, unique among the module's exports. */
+  /** The name, unique among the exports of the module. */
   name: string;
-  /** What it is. */
+  /** The kind of the exported value. */
   kind: ExportKind;
-  /** The type in the text format's words. */
+  /** The type in the notation of the text format. */
   type: string;
 }
 
-/** What an instance exports under a name. */
+/** The value of an export: a function, memory, table, global or tag. */
 export type ExportValue = ((...args: unknown[]) => unknown) | Memory | ExternTable | ExternGlobal | Tag;
 
-/** A compiled module: instantiate it as often as wanted. */
+/** A compiled module, which can be instantiated any number of times. */
 export class Module {
   readonly #settings: Settings;
   readonly #store: Store;
   readonly #compiled: CompiledModule;
   readonly #statistics: Readonly<Record<string, number>>;
-  /** Makes the form of the module with explicit bounds, for when there is no address space for guards. */
+  /** Compiles the module with explicit bounds checks, for use when address space for guard pages is exhausted. */
   readonly #makeFallback: (() => CompiledModule) | undefined;
   #explicitFallback: CompiledModule | undefined;
-  /** What replaces baseline code by optimized code; undefined where the code is final. */
+  /** Replaces baseline code by optimized code; undefined if the code is final. */
   readonly #tierUp: TierUp | undefined;
 
   /**
-   * Modules are made by engines.
+   * Modules are created by engines.
    *
    * @internal
    */
@@ -93,12 +94,12 @@ export class Module {
     this.#statistics = statistics;
   }
 
-  /** How often each optimization applied while compiling, by key. */
+  /** The number of applications of each optimization during compilation, by key. */
   get statistics(): Readonly<Record<string, number>> {
     return this.#tierUp?.statistics ?? this.#statistics;
   }
 
-  /** What the module imports, in order. */
+  /** The imports of the module, in order. */
   get imports(): ImportDescriptor[] {
     const { valid } = this.#compiled;
     const next = { func: 0, table: 0, memory: 0, global: 0, tag: 0 };
@@ -110,7 +111,7 @@ export class Module {
     }));
   }
 
-  /** What the module exports, in order. */
+  /** The exports of the module, in order. */
   get exports(): ExportDescriptor[] {
     return this.#compiled.valid.exports.map(({ name, kind, index }) => ({
       name,
@@ -119,29 +120,36 @@ export class Module {
     }));
   }
 
-  /** Parameter and result types of the exported function `name`, if there is one (wasm/types.ts says what the numbers mean). */
+  /**
+   * The parameter and result types of the exported function `name`, as encoded in wasm/types.ts; undefined if there is
+   * no such function.
+   */
   functionType(name: string): { params: readonly number[]; results: readonly number[] } | undefined {
     const entry = this.#compiled.exportNamed(name);
     return entry?.kind === "func" ? this.#compiled.valid.funcTypes[entry.index] : undefined;
   }
 
   /**
-   * Plain data to send to Workers, each of which makes the same module of it with {@linkcode Module.fromShared}: the machine code is used
-   * where it is. The module stays alive until {@linkcode Module.unshare}.
+   * Returns a token: plain data for `postMessage`, from which {@linkcode Module.fromShared} makes the same module in
+   * another worker, without copying its machine code. The module stays alive until {@linkcode Module.unshare}.
    */
   share(): SharedModuleToken {
     return shareModule(this.#optimized(), this.#settings.features);
   }
 
-  /** No further Worker will ask for the module; those that have it keep it for as long as they need it. */
+  /**
+   * Ends the lifetime extension by {@linkcode Module.share}: no further worker may adopt the module. Workers that have
+   * adopted it keep it as long as they need it.
+   */
   unshare(): void {
     unshareModule(this.#tierUp?.current ?? this.#compiled);
   }
 
   /**
-   * The module that `token` stands for, in this realm. `options` are those of its instances: limits.
+   * Returns the module of a token made by {@linkcode Module.share}, in this realm. `options` sets the limits of its
+   * instances.
    *
-   * Throws TypeError for what `share` has not made, an Error when the module was unshared and is gone.
+   * Throws TypeError if `token` is not such a token, and an Error if the module was unshared and has been released.
    */
   static fromShared(token: SharedModuleToken, options: Pick<EngineOptions, "limits"> = {}): Module {
     const space = realmStore();
@@ -149,7 +157,10 @@ export class Module {
     return new Module(space, compiled, {}, settingsOf({ ...options, features: token.features }));
   }
 
-  /** A memory as the import `name` of namespace `module` asks for. Throws TypeError when there is no such import. */
+  /**
+   * Creates a memory with the type of the memory import `name` of `module`. Throws TypeError if there is no such
+   * import.
+   */
   memoryForImport(module: string, name: string): Memory {
     const { valid, explicitBounds } = this.#compiled;
     const entry = valid.imports.find((e) => e.module === module && e.name === name && e.desc.kind === "memory");
@@ -162,31 +173,33 @@ export class Module {
   }
 
   /**
-   * The compiled module as bytes, for `Engine.load` of an engine with the same options: the same version of waft, the same system, a processor
-   * that can what this one can. The same module and options give the same bytes.
+   * Serializes the compiled module to an artifact for `Engine.load`, by an engine of the same version with the same
+   * options, on the same operating system and a processor with the same instruction sets. Equal modules and options
+   * yield equal bytes.
    */
   serialize(): Uint8Array<ArrayBuffer> {
     return serializeModule(this.#optimized(), this.#settings, this.statistics);
   }
 
-  /** Size of the machine code in bytes. */
+  /** The size of the machine code in bytes. */
   get codeSize(): number {
     return (this.#tierUp?.current ?? this.#compiled).image.size;
   }
 
   /**
-   * Makes an isolated instance and runs its start function.
+   * Creates an isolated instance and runs its start function. `imports` maps module names to objects with the import
+   * values.
    *
-   * Throws LinkError when an import is missing or does not match, TrapError when a segment or the start function traps (also
-   * when the context's deadline passes or its fuel runs out), RangeError when a limit is exceeded.
+   * Throws LinkError if an import is missing or has an incompatible type, TrapError if a segment or the start function
+   * traps (also if the context's deadline passes or its fuel is used up), and RangeError if a limit is exceeded.
    */
   instantiate(context: Context = {}, imports: Imports = {}): Instance {
     return this.#make(this.#usableCode(), context, imports);
   }
 
   /**
-   * Makes an instance as `instantiate` does, with a start function that may wait: it is called as `Instance.callAsync` calls. Rejects with what
-   * `instantiate` throws.
+   * Creates an instance as `instantiate` does, with a start function that may be suspended: it is called as by
+   * `Instance.callAsync`. Rejects with the errors of `instantiate`.
    */
   async instantiateAsync(context: Context = {}, imports: Imports = {}): Promise<Instance> {
     return new Instance(
@@ -195,20 +208,20 @@ export class Module {
   }
 
   /**
-   * Makes an instance whose state is that of `snapshot`, which `Instance.snapshot` of this module returned, in this process or another. No
-   * segment and no start function runs; `reset` goes back to this state.
+   * Creates an instance with the state in `snapshot`, which `Instance.snapshot` returned for an instance of this module
+   * in this or another process. No segments and no start function run. `reset` restores this state.
    *
-   * Throws WaftError for bytes that are no snapshot of this module, and what `instantiate` throws.
+   * Throws WaftError if the bytes are not a snapshot of this module, and the errors of `instantiate`.
    */
   restore(snapshot: Uint8Array, context: Context = {}, imports: Imports = {}): Instance {
-    this.#optimized(); // which may take tables for constant that a snapshot must then not change
+    this.#optimized(); // optimized code may assume constant tables, which the snapshot must respect
     const compiled = this.#usableCode();
     return this.#make(compiled, context, imports, readSnapshot(snapshot, compiled));
   }
 
   /**
-   * A pool of instances, of which at most `size` (default 16) wait for use. All are made with the same context, which applies to each
-   * instantiation anew, and imports.
+   * Creates a pool of instances that holds at most `size` (default 16) idle ones. All are instantiated with the same
+   * context and imports; the context applies to each instantiation separately.
    */
   pool(options: { size?: number; context?: Context; imports?: Imports } = {}): InstancePool<Instance> {
     requireRecord(options, "The options of a pool");
@@ -218,7 +231,10 @@ export class Module {
     return new InstancePool(() => this.instantiate({ resettable: true, ...context }, imports), size);
   }
 
-  /** The form of the module for whose memories there is address space. */
+  /**
+   * The compiled form that can be instantiated now: with explicit bounds checks if there is no address space for guard
+   * pages.
+   */
   #usableCode(): CompiledModule {
     if (this.#makeFallback === undefined || hasGuardRoom(this.#store.thread.host)) {
       this.#tierUp?.begin();
@@ -227,13 +243,13 @@ export class Module {
     return this.#explicitFallback ??= this.#makeFallback();
   }
 
-  /** The module with optimized code, compiled now if it has baseline code so far. */
+  /** The module with optimized code, compiled now if it only has baseline code. */
   #optimized(): CompiledModule {
     return this.#tierUp?.complete() ?? this.#compiled;
   }
 
   /**
-   * Does the module start with baseline code that optimized code replaces?
+   * True if the module starts with baseline code that optimized code replaces.
    *
    * @internal
    */
@@ -250,13 +266,13 @@ export class Module {
     return new Instance(instantiate(this.#store, compiled, imports, this.#instanceLimits(context), context, restored));
   }
 
-  /** Limits of an instance that is about to be made. Throws RangeError when there are too many. */
+  /** The limits of a new instance. Throws RangeError if there are too many instances. */
   #instanceLimits(context: Context): Required<InstanceLimits> {
     checkContext(context);
     checkSettings(context);
     const { maxInstances, ...own } = this.#settings.limits;
     if (this.#store.openInstances >= maxInstances) {
-      throw new RangeError(`Too many instances: the limit of ${maxInstances} is reached; close some`);
+      throw new RangeError(`Too many instances: the limit is ${maxInstances}; close some first`);
     }
     const limits = context.limits === undefined ? own : completeLimits(own, context.limits);
     requireStackFence(this.#settings.optimizations, limits);
@@ -287,7 +303,7 @@ export class Instance {
   #exports: Readonly<Record<string, ExportValue>> | undefined;
 
   /**
-   * Instances are made by modules.
+   * Instances are created by modules.
    *
    * @internal
    */
@@ -296,7 +312,7 @@ export class Instance {
   }
 
   /**
-   * The runtime's own view of the instance, for tools inside this repository.
+   * The runtime's instance, for tools in this repository.
    *
    * @internal
    */
@@ -304,7 +320,7 @@ export class Instance {
     return this.#instance;
   }
 
-  /** Everything exported, by name; a frozen object without prototype, made on first use. */
+  /** All exports by name: a frozen object without prototype, created on first use. */
   get exports(): Readonly<Record<string, ExportValue>> {
     if (this.#exports === undefined) {
       const exports = Object.create(null) as Record<string, ExportValue>;
@@ -315,11 +331,12 @@ export class Instance {
   }
 
   /**
-   * Calls the exported function `name`. Arguments are converted as the JavaScript API does (i64 is a bigint); one result is returned
-   * as it is, several as an array, none as undefined.
+   * Calls the exported function `name` under the limits of `context`. Arguments are converted as in the JavaScript API
+   * (an i64 is a bigint). Returns undefined for no result, the value for one, an array for several.
    *
-   * Throws TrapError when the code traps (`interrupted` when the context's deadline has passed, `out of fuel`), and whatever a
-   * host function throws. The instance stays usable.
+   * Throws TrapError if the code traps (`interrupted` if the context's deadline passes, `out of fuel`), TypeError if
+   * there is no such function or an argument cannot be converted, and the errors of host functions. The instance
+   * remains usable.
    */
   call(context: Context, name: string, ...args: unknown[]): unknown {
     checkContext(context);
@@ -331,13 +348,15 @@ export class Instance {
   }
 
   /**
-   * Calls the exported function `name` as `call` does, and waits where a host function returns a promise: the guest is suspended, the event
-   * loop goes on, and the guest gets the value, or the rejection as an exception. Any number of calls may be in flight, also on one
-   * instance, which may be called meanwhile in any way. Code of an `interruptible` engine runs in slices of a few milliseconds, so
-   * that the event loop turns and the context's signal is heard; until such a call goes on, synchronous calls of its instance, and
-   * of those that share state with it, throw an Error, and asynchronous ones wait.
+   * Calls the exported function `name` as `call` does, and waits when a host function returns a promise: the guest is
+   * suspended while the event loop runs, and resumes with the value, or with the rejection as an exception. Any number
+   * of calls may be in progress, also of one instance, which may be called in any way while a call is suspended.
    *
-   * Rejects with whatever `call` throws, and with the signal's reason when it is aborted.
+   * Code of an `interruptible` engine runs in slices of a few milliseconds, so that the event loop runs and the
+   * context's signal takes effect. While a call is preempted between two slices, synchronous calls of its instance, and
+   * of instances that share state with it, throw an Error, and asynchronous ones wait.
+   *
+   * Rejects with the errors of `call`, and with the signal's reason if the signal aborts.
    */
   callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
     try {
@@ -350,30 +369,31 @@ export class Instance {
   }
 
   /**
-   * Makes everything that the instance defines (memories, tables, globals, dropped segments) what it was after instantiation; what it imports
-   * is not touched. Views of its memories stay, unless the memory has grown, and then read as zeros.
+   * Resets everything that the instance defines (memories, tables, globals, dropped segments) to its state after
+   * instantiation. Imports are unaffected. Views of its memories stay valid, unless the memory has grown; such views
+   * read as zeros afterwards.
    *
-   * Throws an Error when the instance is closed or not at rest (a call of it is under way, waiting ones included), when it has a start
-   * function and was not instantiated with `resettable`, or when a memory of its own is shared.
+   * Throws an Error if the instance is closed or not idle (a call of it is in progress, suspended ones included), if it
+   * has a start function and was not instantiated with `resettable`, or if it defines a shared memory.
    */
   reset(): void {
     resetInstance(this.#instance);
   }
 
   /**
-   * The state that the instance defines, as bytes for `Module.restore`: its memories, tables, mutable globals and dropped segments. What is on
-   * no stack is not in it, so the instance must be at rest.
+   * Serializes the state that the instance defines, for `Module.restore`: its memories, tables, mutable globals and
+   * dropped segments. Stack frames are not part of it, so the instance must be idle.
    *
-   * Throws an Error that names what cannot be saved: imported memories, tables and mutable globals, and references to host values, to
-   * objects, or to functions that are not the module's own.
+   * Throws an Error that names the state that cannot be saved: imported memories, tables and mutable globals, and
+   * references to host values, to objects, or to functions of other instances.
    */
   snapshot(): Uint8Array<ArrayBuffer> {
     return writeSnapshot(this.#instance);
   }
 
   /**
-   * Ends the instance: calling its exports throws an Error from now on. The pages of its memories are given back at once, unless other
-   * instances may use them or its own code is just running; views that were kept read as zeros.
+   * Closes the instance: calls of its exports throw an Error from now on. The pages of its memories are released
+   * immediately, unless other instances may use them or its code is running; existing views read as zeros.
    */
   close(): void {
     this.#instance.close();
@@ -416,8 +436,8 @@ function exportValue(instance: RuntimeInstance, kind: ExternKind, index: number)
 }
 
 /**
- * The asynchronous form of an exported function: calls of it are made as `Instance.callAsync` makes them, subject to `context`. Throws TypeError
- * for what is no exported function of an instance.
+ * Returns an asynchronous form of an exported function: it calls the function as `Instance.callAsync` does, under the
+ * limits of `context`. Throws TypeError if `exported` is not an exported function of an instance.
  */
 export function promising(
   exported: (...args: never[]) => unknown,

@@ -1,25 +1,25 @@
 /**
- * The keys of the manifest's `settings.optimizations`, one row each: what the key does here, on which targets, and its
- * default. Compilation reads an {@linkcode OptimizationSet}; nothing else decides whether an optimization runs.
+ * The keys of the manifest's `settings.optimizations`, one row each: target, default and effect. Compilation reads an
+ * {@linkcode OptimizationSet}; nothing else decides whether an optimization runs.
  *
- * `state`: "on" or "off" is the default of a key that this build obeys; "later" is one that it does not implement yet
- * (setting it is accepted and reported); "shape" is a key whose effect is part of how this compiler works and
- * that therefore has nothing to switch (said when it is set to off).
+ * `state`: "on" or "off" is the default of a key that this build implements; "later" marks a key that it does not
+ * implement yet (setting it is accepted and reported); "shape" marks a key whose effect is inherent in the design of
+ * this compiler and cannot be disabled (an attempt is reported).
  */
 export interface OptimizationRow {
-  /** The key. */
+  /** The key in `settings.optimizations`. */
   readonly name: string;
-  /** "both", or the only target it means something for. */
+  /** The target that the key affects. */
   readonly target: "both" | "x64" | "arm64";
-  /** Its default, or why it has none. */
+  /** The default, or the reason why the key cannot be switched. */
   readonly state: "on" | "off" | "later" | "shape";
-  /** Its effect, in a few words. */
+  /** A short description of the effect. */
   readonly meaning: string;
-  /** Not a key of the manifest, whose names are fixed: only engine options and `--opt` set it. */
+  /** Not a key of the manifest, whose names are fixed: set only by engine options and `--opt`. */
   readonly engineOnly?: true;
 }
 
-/** Every optimization key, by name. */
+/** All optimization keys, by name. */
 export const OPTIMIZATION_ROWS = [
   { name: "affine-lea", target: "x64", state: "on", meaning: "Fold a + ((b ± c) << k) into one LEA" },
   {
@@ -222,10 +222,10 @@ export const OPTIMIZATION_ROWS = [
 /** The name of an optimization key. */
 export type OptimizationName = (typeof OPTIMIZATION_ROWS)[number]["name"];
 
-/** Which optimizations run. */
+/** The enabled optimizations: a boolean per key. */
 export type OptimizationSet = Readonly<Record<OptimizationName, boolean>>;
 
-/** The defaults, changed by `overrides`. */
+/** Returns the default optimization set, changed by `overrides`. */
 export function optimizationSet(overrides: Partial<Record<OptimizationName, boolean>> = {}): OptimizationSet {
   const set = {} as Record<OptimizationName, boolean>;
   for (const row of OPTIMIZATION_ROWS) {

@@ -1,6 +1,6 @@
 /**
- * What an engine is told: options as embedders write them, and the settings that they come to, with every default. In: options. Out: settings, which
- * compiling, loading and instantiating go by. Nothing of the compiler is needed for it.
+ * Engine options and settings. In: options as embedders write them. Out: settings with all defaults, which compilation,
+ * loading and instantiation use. Invariant: this file loads no part of the compiler.
  */
 import type { CacheOptions } from "./cache/code_cache.ts";
 import { requireBoolean, requireKnownNames, requireRecord, unknownName, wholeNumber } from "./base/arguments.ts";
@@ -9,92 +9,101 @@ import { type OptimizationName, type OptimizationSet, optimizationSet } from "./
 import type { ControlContext } from "./runtime/suspension/call_limits.ts";
 import { DEFAULT_LIMITS, type InstanceLimits } from "./runtime/instance/instantiate.ts";
 
-/** The compilers that an engine uses: one of two, or both in turn. */
+/** The compiler tiers that an engine uses: one of the two, or both in turn. */
 export type Tiering = "auto" | "baseline" | "optimizing";
 
 /** All values of the option `tier`. */
 export const TIERINGS: readonly Tiering[] = ["auto", "baseline", "optimizing"];
 
-/** How an engine compiles; every field has a default. */
+/** The options of an engine; every field has a default. */
 export interface EngineOptions {
-  /** Feature switches over the defaults of the feature table. Proposals such as `wide-arithmetic` are off by default. */
+  /**
+   * Enables or disables WebAssembly features by name. Default: the defaults of FEATURE_ROWS; proposals such as
+   * `wide-arithmetic` are disabled.
+   */
   features?: Partial<Record<FeatureName, boolean>>;
-  /** Optimization switches over their defaults. */
+  /** Enables or disables optimizations by key (OPTIMIZATION_ROWS). Default: the defaults of the rows. */
   optimizations?: Partial<Record<OptimizationName, boolean>>;
   /**
-   * How accesses to 32-bit memories are kept in bounds: `guard` (8 GiB of address space per memory, no checks in code) or `explicit` (a
-   * compare per access, little address space: for very many instances). Default `auto`: guard while there is address space for it; a module
-   * with memories is compiled for `explicit` too when there is none left, or from some thousands of live memories on.
+   * Bounds checking of 32-bit memories: `guard` (guard pages: 8 GiB of address space per memory, no checks in the code)
+   * or `explicit` (a compare per access, little address space: for very many instances). Default: `auto`, which uses
+   * guard pages as long as there is address space for them. A module with memories is compiled again for `explicit`
+   * when the address space is exhausted, or when some thousands of memories are alive.
    */
   bounds?: "guard" | "explicit" | "auto";
   /**
-   * Which compiler makes the code. `optimizing`: the code that runs fastest, compiled before `compile` returns. `baseline`:
-   * one quick pass, for code that runs at about half that speed. `auto`: baseline code first; once the module has run for a
-   * few milliseconds, a helper thread compiles it with the optimizing compiler, and the running program is switched over.
-   * Results do not depend on it. `serialize` and `share` always use optimized code. Fuel, deterministic code, arm64, and
-   * bodies that the baseline tier does not cover use the optimizing compiler. Default `optimizing`.
+   * The compiler tiers. `optimizing`: the fastest code, compiled before `compile` returns. `baseline`: compiled in a
+   * single pass; the code runs at about half that speed. `auto`: baseline code first; once the module has run for a few
+   * milliseconds, a helper thread compiles it with the optimizing compiler, and the running program switches to that
+   * code. Results do not depend on it. `serialize` and `share` always use optimized code. Fuel, deterministic code,
+   * arm64, and bodies that the baseline tier does not cover use the optimizing compiler. Default: `optimizing`.
    */
   tier?: Tiering;
   /**
-   * Compile code that a deadline can stop: it polls at loop headers and in functions that call. Default false; a context with a
-   * deadline is refused by instances whose code, or the code they import, does not poll.
+   * Compiles code that a deadline can interrupt: it polls at loop headers and in functions with calls. Without it,
+   * calls with a deadline are refused by the instance and by those that import from it. Default: false.
    */
   interruptible?: boolean;
   /**
-   * Compile code that charges fuel (fuel_prices.ts: one price per instruction of WebAssembly). Default false; a context with fuel is
-   * refused by instances whose code, or the code they import, does not charge.
+   * Compiles code that charges fuel, a fixed price per WebAssembly instruction (translate/fuel_prices.ts). Without it,
+   * calls with fuel are refused by the instance and by those that import from it. Default: false.
    */
   fuel?: boolean;
   /**
-   * Leave nothing to the machine, the compiler or chance: NaNs that arithmetic makes are the positive canonical one, the depth of calls is
-   * limited by a count of the instructions' own units (the limit maxStackBytes, whatever frames of machine code need), memories and tables
-   * fail to grow by limits only (where the system has no more, the call ends with a RangeError), relaxed instructions have the one result
-   * that they always have here, and modules with shared memories are refused. The same module gives the same results, traps and fuel
-   * everywhere. Default false.
+   * Compiles code whose results, traps and fuel are the same everywhere: arithmetic produces only the positive
+   * canonical NaN; the call depth is limited by a count in abstract units (the limit maxStackBytes, independent of
+   * machine frames); memories and tables fail to grow only by their limits (if the system has less memory, the call
+   * ends with a RangeError); relaxed instructions have one fixed result; and modules with shared memories are refused.
+   * Default: false.
    */
   deterministic?: boolean;
-  /** Limits of instances and of their number, enforced always; these are over the defaults. */
+  /** Limits of instances and of their number, always enforced. Default: the defaults of the fields. */
   limits?: EngineLimits;
   /**
-   * A folder for compiled modules: what was compiled before, from the same bytes with the same options, is loaded from there. It must be the
-   * user's own, since it holds machine code (cache/code_cache.ts); what is damaged in it is compiled again. Default: none.
+   * A cache of compiled modules in a directory: a module compiled earlier from the same bytes with the same options is
+   * loaded from there. The directory must be private to the user, because it contains machine code
+   * (cache/code_cache.ts). Damaged entries are compiled again. Default: none.
    */
   cache?: CacheOptions;
   /**
-   * Name the functions of all modules in `/tmp/perf-PID.map`, where `perf report` looks for them. Default false. Throws an Error while
-   * compiling when the file cannot be written.
+   * Names the functions of all modules in `/tmp/perf-PID.map` for `perf report`. Compiling throws an Error if the file
+   * cannot be written. Default: false.
    */
   perfMap?: boolean;
   /**
-   * How many threads may compile a big module (of a megabyte or more), this one included; `auto`: half as many as there are processors, at most
-   * eight, since a new thread needs as much again for optimizing its own code. The other threads are Workers, which are kept for the next module for ten seconds and do not keep the process alive; `compile` waits
-   * for them as for itself. The code is the same, whatever the number. Default 1.
+   * The number of threads that may compile a large module (a megabyte or more), the calling one included; `auto` is
+   * half the number of processors, at most eight, because V8 must tier up the compiler again in each worker. The other
+   * threads are workers, which are kept for ten seconds for the next module and do not keep the process alive;
+   * `compile` blocks until they are done. The code does not depend on the number. Default: 1.
    */
   parallel?: number | "auto";
   /**
-   * With `tier: "auto"`, switches each module over after this many calls, compiled on this thread, instead of by time; for
-   * tests.
+   * With `tier: "auto"`: the number of calls after which a module is compiled on this thread and switched over, instead
+   * of after a time; for tests.
    */
   tierUpCalls?: number;
-  /** Check the compiler's own work (IR and register allocation) while compiling; slow, for tests. */
+  /** Verifies the IR and the register allocation while compiling; slow, for tests. Default: false. */
   verify?: boolean;
 }
 
-/** What a call or an instantiation is subject to; `instantiate` runs the start function under it. */
+/** The context of a call or an instantiation: its limits. `instantiate` runs the start function under it. */
 export interface Context extends ControlContext {
-  /** Limits of the instance that is made, over the engine's; only read by `instantiate`. */
+  /** Limits of the new instance, which override those of the engine; read only by `instantiate`. */
   limits?: InstanceLimits;
 }
 
-/** Limits that an engine sets for its modules: of each instance, and of how many there are. */
+/** Limits that an engine sets for its modules: of each instance, and of the number of instances. */
 export interface EngineLimits extends InstanceLimits {
-  /** The most instances that are alive and not closed in this JavaScript realm. Default 100,000. */
+  /** Maximum number of instances in this JavaScript realm that are alive and not closed. Default: 100,000. */
   maxInstances?: number;
 }
 
 const DEFAULT_MAX_INSTANCES = 100_000;
 
-/** `limits` over `defaults`; throws RangeError for what is no limit. */
+/**
+ * Returns `limits` with missing fields from `defaults`. Throws TypeError for unknown names, RangeError for values that
+ * are not non-negative integers.
+ */
 export function completeLimits<Limits extends object>(defaults: Limits, limits: Partial<Limits> = {}): Limits {
   requireRecord(limits, "Limits");
   const known = { ...defaults } as Record<string, unknown>;
@@ -106,30 +115,30 @@ export function completeLimits<Limits extends object>(defaults: Limits, limits: 
   return known as Limits;
 }
 
-/** Refuses a limit of the stack that code without `stack-fence` does not keep. */
+/** Throws TypeError for a stack limit that code without `stack-fence` does not enforce. */
 export function requireStackFence(optimizations: OptimizationSet, { maxStackBytes }: InstanceLimits): void {
   if (maxStackBytes !== DEFAULT_LIMITS.maxStackBytes && !optimizations["stack-fence"]) {
-    throw new TypeError("The limit maxStackBytes needs the optimization stack-fence");
+    throw new TypeError("The limit maxStackBytes requires the optimization stack-fence");
   }
 }
 
-/** Options with every default: what decides an engine's code, and the limits of its instances. */
+/** Options with all defaults: they determine the code of an engine and the limits of its instances. */
 export interface Settings {
-  /** Which features of WebAssembly modules may use. */
+  /** The WebAssembly features that modules may use. */
   readonly features: FeatureSet;
-  /** Which optimizations are made. */
+  /** The enabled optimizations. */
   readonly optimizations: OptimizationSet;
-  /** How accesses to memories are kept in bounds. */
+  /** Bounds checking of 32-bit memories. */
   readonly bounds: "guard" | "explicit" | "auto";
-  /** Which compiler makes the code. */
+  /** The compiler tiers. */
   readonly tier: Tiering;
-  /** Does code poll? */
+  /** True if the code polls for deadlines. */
   readonly interruptible: boolean;
-  /** Does code charge fuel? */
+  /** True if the code charges fuel. */
   readonly fuel: boolean;
-  /** Does code depend on the module alone? */
+  /** True if results depend on the module and its inputs alone. */
   readonly deterministic: boolean;
-  /** Limits of instances, defaults included. */
+  /** The limits of instances, defaults included. */
   readonly limits: Required<EngineLimits>;
 }
 
@@ -150,10 +159,10 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
   tierUpCalls: true,
 };
 
-/** Options that are switched by true or false. */
+/** The boolean options. */
 const SWITCHES = ["interruptible", "fuel", "deterministic", "perfMap", "verify"] as const;
 
-/** Refuses unknown names, and values of switches that are neither true nor false. */
+/** Throws TypeError for unknown names and for values that are not booleans. */
 function requireSwitches(what: string, given: object, known: object): void {
   requireRecord(given, `The option ${what}s`);
   requireKnownNames(what, given, known);
@@ -161,8 +170,8 @@ function requireSwitches(what: string, given: object, known: object): void {
 }
 
 /**
- * The settings that `options` come to. Throws TypeError for names that there are not and for what excludes each other, RangeError for what is no
- * limit.
+ * Resolves `options` to settings. Throws TypeError for unknown names, invalid values and conflicting options,
+ * RangeError for invalid limits.
  */
 export function settingsOf(options: EngineOptions): Settings {
   requireRecord(options, "The options of an engine");
@@ -171,7 +180,7 @@ export function settingsOf(options: EngineOptions): Settings {
   const deterministic = options.deterministic ?? false;
   if (deterministic && options.features?.threads === true) {
     throw new TypeError(
-      "Threads are not deterministic: the options deterministic and features.threads exclude each other",
+      "The options deterministic and features.threads exclude each other: threads are not deterministic",
     );
   }
   const settings: Settings = {
@@ -189,10 +198,10 @@ export function settingsOf(options: EngineOptions): Settings {
   requireSwitches("feature", options.features ?? {}, settings.features);
   requireSwitches("optimization", options.optimizations ?? {}, settings.optimizations);
   if (!["guard", "explicit", "auto"].includes(settings.bounds)) {
-    throw new TypeError(`The option bounds is guard, explicit or auto, not ${String(settings.bounds)}`);
+    throw new TypeError(`The option bounds must be guard, explicit or auto, not ${String(settings.bounds)}`);
   }
   if (!TIERINGS.includes(settings.tier)) {
-    throw new TypeError(`The option tier is ${TIERINGS.join(" or ")}, not ${String(settings.tier)}`);
+    throw new TypeError(`The option tier must be ${TIERINGS.join(" or ")}, not ${String(settings.tier)}`);
   }
   requireStackFence(settings.optimizations, settings.limits);
   return settings;

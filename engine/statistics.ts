@@ -12,12 +12,12 @@ export class Statistics {
     if (times > 0) this.#counts[key] = (this.#counts[key] ?? 0) + times;
   }
 
-  /** How often `key` has been counted. */
+  /** The count of `key`. */
   of(key: string): number {
     return this.#counts[key] ?? 0;
   }
 
-  /** Adds the counts of another thread's share of the compilation. */
+  /** Adds the counts of another thread's part of the compilation. */
   add(counts: Readonly<Record<string, number>>): void {
     for (const [key, times] of Object.entries(counts)) this.count(key, times);
   }
@@ -27,7 +27,7 @@ export class Statistics {
     return Object.fromEntries(Object.entries(this.#counts).sort(([a], [b]) => a < b ? -1 : 1));
   }
 
-  /** Returns to the counts of an earlier {@linkcode snapshot}: work that was discarded is not counted. */
+  /** Restores the counts of an earlier {@linkcode snapshot}, after work was discarded. */
   restore(counts: Readonly<Record<string, number>>): void {
     this.#counts = { ...counts };
   }

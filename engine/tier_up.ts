@@ -17,32 +17,34 @@ import { replaceCode } from "./runtime/instance/replace_code.ts";
 import type { Store } from "./runtime/instance/store.ts";
 import type { PendingWork } from "./runtime/thread/guest_thread.ts";
 
-/**
- * Milliseconds for which a module runs before a thread compiles it: starting the thread takes this one tens of milliseconds.
- */
+/** Milliseconds for which a module runs before a thread compiles it: starting the thread costs this one tens of ms. */
 const START_MS = 60;
-/** Milliseconds between two looks at a job under way. */
+/** Milliseconds between two checks of a job in progress. */
 const LOOK_MS = 2;
-/** Milliseconds after which a job is given up: its thread is gone. */
+/** Milliseconds after which a job is abandoned: its thread is gone. */
 const JOB_MS = 300_000;
 /**
- * Without a thread: the time in which baseline code must have run per byte of the module before the optimizing compiler,
- * which is new to the JavaScript runtime then, compiles it on this thread.
+ * Without a helper thread: the time in milliseconds, per byte of the module, for which baseline code must have run
+ * before the optimizing compiler compiles the module on this thread. The JavaScript engine has not optimized the
+ * compiler itself at that point.
  */
 const MS_PER_BYTE_WITHOUT_THREAD = 0.05;
 
-/** What tiering up needs of an engine. */
+/** The parts of an engine that tiering up uses. */
 export interface OptimizingCompiler {
   readonly target: Target;
   /** Options of the optimized code. */
   readonly options: Omit<CompileOptions, "target" | "share" | "tier">;
-  /** Sends a job to a helper thread, which lives while the job is under way; false if no thread can be had. */
+  /**
+   * Sends a job to a helper thread, which is kept alive while the job is in progress. Returns false if no thread is
+   * available.
+   */
   send(message: unknown, isUnderWay: () => boolean): boolean;
-  /** Calls after which the module is compiled on this thread, instead of by time: for tests. */
+  /** Number of calls after which the module is compiled on this thread, instead of after a time: for tests. */
   readonly afterCalls?: number;
   /** Compiles the module on this thread. */
   compileHere(): CompiledCode;
-  /** The optimized module exists. */
+  /** Called when the optimized module exists. */
   finished?(compiled: CompiledModule, statistics: Readonly<Record<string, number>>): void;
 }
 
@@ -69,7 +71,7 @@ export class TierUp implements PendingWork {
     this.#compiler = compiler;
   }
 
-  /** The module with the best code that there is. */
+  /** The module with the best code so far. */
   get current(): CompiledModule {
     return this.#optimized ?? this.#baseline;
   }
@@ -79,7 +81,7 @@ export class TierUp implements PendingWork {
     return this.#statistics;
   }
 
-  /** An instance is about to be made. */
+  /** Called before an instance is created. */
   begin(): void {
     if (this.#stage !== STAGE.IDLE) return;
     this.#stage = STAGE.WARMING;
@@ -106,7 +108,7 @@ export class TierUp implements PendingWork {
     }
   }
 
-  /** Compiles and switches over at once, for callers that need the optimized code itself. */
+  /** Compiles the optimized code on this thread and switches to it now, for callers that need optimized code. */
   complete(): CompiledModule {
     if (this.#stage !== STAGE.DONE) {
       this.#abandon();
@@ -141,7 +143,7 @@ export class TierUp implements PendingWork {
     return now + LOOK_MS;
   }
 
-  /** Allocates the code's place once its size is known. */
+  /** Allocates space for the code once its size is known. */
   #look(now: number): number | undefined {
     const job = this.#job!;
     const { state } = job;
@@ -190,7 +192,7 @@ export class TierUp implements PendingWork {
     this.#compiler.finished?.(optimized, statistics);
   }
 
-  /** The module stays with its baseline code. An address that a worker may still write to is never used again. */
+  /** Leaves the module with its baseline code. An address that a worker may still write to is never reused. */
   #giveUp(): undefined {
     this.#abandon();
     this.#stage = STAGE.DONE;

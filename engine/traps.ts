@@ -1,9 +1,9 @@
 /**
- * The traps that compiled code can raise, one row each: its code (what machine code stores and side tables hold) and the
- * specification's message for it. Codes are stable within an artifact version; 0 means "cannot trap".
+ * The traps that compiled code can raise, one row each: the index is the trap code in machine code and side tables, the
+ * value is the specification's message. Codes are stable within an artifact version; 0 means "cannot trap".
  */
 export const TRAP_MESSAGES = [
-  "", // 0: none
+  "", // 0: no trap
   "unreachable",
   "integer divide by zero",
   "integer overflow",
@@ -29,7 +29,7 @@ export const TRAP_MESSAGES = [
   "allocation size too large",
 ] as const;
 
-/** Names for {@linkcode TRAP_MESSAGES} indices. */
+/** Names of the {@linkcode TRAP_MESSAGES} indices. */
 export const TRAP = {
   NONE: 0,
   UNREACHABLE: 1,

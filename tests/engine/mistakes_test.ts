@@ -31,7 +31,7 @@ Deno.test("unknown options are refused", () => {
     [{ features: { simd: "off" } }, /^The feature simd must be true or false, not "off"$/],
     [{ optimizations: { inlining: true } }, /^There is no optimization "inlining"/],
     [{ optimizations: { inline: 1 } }, /^The optimization inline must be true or false, not 1$/],
-    [{ bounds: "none" }, /^The option bounds is guard, explicit or auto, not none$/],
+    [{ bounds: "none" }, /^The option bounds must be guard, explicit or auto, not none$/],
     [{ limits: { maxMemory: 1 } }, /^There is no limit "maxMemory"$/],
   ];
   for (const [options, message] of rows) {
