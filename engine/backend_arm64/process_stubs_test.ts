@@ -86,7 +86,7 @@ Deno.test("cache maintenance cleans, invalidates and synchronizes", () => {
   match(text, /mrs x2, CTR_EL0[^]*dc cvau, x4[^]*dsb ish[^]*ic ivau, x4[^]*dsb ish[^]*isb[^]*ret/);
 });
 
-Deno.test("a branch whose target is too far is turned around", () => {
+Deno.test("a branch whose target is too far becomes the opposite branch over a long one", () => {
   const s = new StubCode();
   const near = s.newLabel();
   const far = s.newLabel();

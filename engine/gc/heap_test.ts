@@ -306,7 +306,7 @@ Deno.test("a list of a million structures, and an array of a million, are marked
   assert.equal(heap.statistics.heapBytes, 0);
 });
 
-Deno.test("the limit: a program that keeps everything is told so, and one that does not goes on", () => {
+Deno.test("the limit: a program that keeps everything gets an error, and one that does not continues", () => {
   const m = new Mutator(2);
   const limit = 2 ** 20;
   m.roots = [];

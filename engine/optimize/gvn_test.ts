@@ -51,7 +51,7 @@ Deno.test("a value of one arm is not used in the other", () => {
   );
 });
 
-Deno.test("a division goes when an equal one dominates it, and keeps its place otherwise", () => {
+Deno.test("a division is removed when an equal one dominates it, and keeps its place otherwise", () => {
   becomes(
     `func 0 (i32 i32) -> (i32 i32)
      b0(v1:i32 v2:i32):
@@ -91,7 +91,7 @@ Deno.test("branches constrain a divisor", () => {
   );
 });
 
-Deno.test("a condition known from a dominating branch decides the next, and dead blocks go", () => {
+Deno.test("a condition known from a dominating branch decides the next, and dead blocks are removed", () => {
   becomes(
     `func 0 (i32 i32) -> (i32)
      b0(v1:i32 v2:i32):
@@ -316,7 +316,7 @@ const CHECKS = `func 0 (i32 i32) -> (i32)
     BOUNDS memory1[v2] 8
     RETURN (v1)`;
 
-Deno.test("a bounds check goes when one that covers it dominates, across calls too", () => {
+Deno.test("a bounds check is removed when one that covers it dominates, across calls too", () => {
   becomes(
     CHECKS,
     `b0(v1:i32 v2:i32):

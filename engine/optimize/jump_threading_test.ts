@@ -149,7 +149,7 @@ for (const [why, text] of STAYS) {
   });
 }
 
-Deno.test("a thousand joins with a hundred arguments each do not multiply", () => {
+Deno.test("a thousand merge points with a hundred arguments each do not multiply", () => {
   const width = 100, count = 1000;
   const values = Array.from({ length: width }, (_, n) => `v${n + 1}`);
   const lines = [`func 0 (${values.map(() => "i32").join(" ")}) -> (i32)`];

@@ -147,7 +147,7 @@ function removedFrom(text: string): number {
 
 const COUNTED = loopText({ type: "i32", compare: "NE", step: 1, top: false, before: 16, scale: 4 });
 
-Deno.test("which loops get a test in front", () => {
+Deno.test("which loops are versioned", () => {
   equal(removedFrom(COUNTED), 3);
   // Steps other than powers of two may miss the end, and this index may take any value.
   equal(removedFrom(COUNTED.replace("v29:i32 = CONST 1", "v29:i32 = CONST 3")), 0);

@@ -156,7 +156,7 @@ Deno.test("a promoted global passes through branches and inner loops", () => {
   );
 });
 
-Deno.test("a loop tested at its top is laid out with the test at the bottom", () => {
+Deno.test("a loop tested at its top is placed with the test at the bottom", () => {
   becomes(
     `func 0 (i32 i32) -> (i32)
      b0(v1:i32 v2:i32):
@@ -193,7 +193,7 @@ Deno.test("a loop tested at its top is laid out with the test at the bottom", ()
   );
 });
 
-Deno.test("an early return goes behind its loop", () => {
+Deno.test("an early return is placed after its loop", () => {
   becomes(
     `func 0 (i32 i32) -> (i32)
      b0(v1:i32 v2:i32):
@@ -300,7 +300,7 @@ Deno.test("a division stays behind the branch that makes it safe", () => {
   );
 });
 
-Deno.test("a check at the top of a loop moves with the comparison that it is of, and the access behind it with its address", () => {
+Deno.test("a check at the top of a loop moves with its comparison, and the access after it with its address", () => {
   becomes(
     `func 0 (ref i32 i32) -> (i32)
      b0(v1:ref v2:i32 v3:i32):

@@ -157,7 +157,7 @@ Deno.test(
   }),
 );
 
-Deno.test("functions that must wait, since code that they take in calls others, are compiled when these are", () => {
+Deno.test("functions that must wait for the callees of inlined code are compiled after them", () => {
   // $f inlines $g, which calls $h, and so calls $h itself: in one thread $h comes first.
   const text = `(module (func $g (call $h) (call $f)) (func $f (call $g)) (func $h ${
     "(drop (i32.const 1))".repeat(50)
@@ -212,7 +212,7 @@ Deno.test("helpers that never come, come too late or send nonsense change nothin
   sameCode(attempt(module(), options, [throwing]).code, alone, "no helper can be asked");
 });
 
-Deno.test("a helper that dies is given up, whether it had a function or not", () => {
+Deno.test("a helper that dies is abandoned, with or without a function", () => {
   const module = () => parseModule(tangle(60));
   const options = optionsOf(X64);
   const alone = compileModule(module(), options);
@@ -315,7 +315,7 @@ Deno.test("the option parallel is a count or auto", () => {
   }
 });
 
-Deno.test("a process ends though its threads are kept", () => {
+Deno.test("reused threads do not keep the process alive", () => {
   const script = `
     import { NewEngine } from ${JSON.stringify(new URL("../mod.ts", import.meta.url).href)};
     import { workerCount } from ${JSON.stringify(new URL("../host/workers.ts", import.meta.url).href)};

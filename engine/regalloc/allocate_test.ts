@@ -66,13 +66,13 @@ const SHAPES: ToyShape[] = [
 ];
 
 for (const shape of SHAPES) {
-  Deno.test(`allocateRegisters() is right for random functions of ${shape.statements} statements, ${shape.general} registers`, () => {
+  Deno.test(`allocateRegisters() is correct for random functions of ${shape.statements} statements, ${shape.general} registers`, () => {
     const cases = Math.ceil(8000 / shape.statements);
     for (let seed = 0; seed < cases; seed++) checkRandom(seed, shape);
   });
 }
 
-Deno.test("allocateRegisters() is right with each key off alone, and with all keys off", () => {
+Deno.test("allocateRegisters() is correct with each key off alone, and with all keys off", () => {
   const all = defaultsBut(Object.fromEntries(KEYS.map((key) => [key, false])));
   for (const options of [...KEYS.map((key) => defaultsBut({ [key]: false })), all]) {
     for (let seed = 0; seed < 12; seed++) {
@@ -81,7 +81,7 @@ Deno.test("allocateRegisters() is right with each key off alone, and with all ke
   }
 });
 
-Deno.test("allocateRegisters() does something else when a key is off, and counts it when it is on", () => {
+Deno.test("allocateRegisters() differs when a key is off, and counts applications when it is on", () => {
   for (const key of KEYS) {
     const statistics = new Statistics(), off = new Statistics();
     let different = 0;
@@ -99,7 +99,7 @@ Deno.test("allocateRegisters() does something else when a key is off, and counts
   }
 });
 
-Deno.test("allocateRegisters() is right with live ranges without holes, as for monstrous functions", () => {
+Deno.test("allocateRegisters() is correct with live ranges without holes, as for huge functions", () => {
   const facts = new BlockFacts(), live = new Liveness(), scan = new LinearScan(live, facts), slots = new SpillSlots();
   const resolver = new Resolver(live, facts),
     options = allocatorOptions(optimizationSet(), new Statistics());
@@ -118,7 +118,7 @@ Deno.test("allocateRegisters() is right with live ranges without holes, as for m
   }
 });
 
-Deno.test("allocateRegisters() gives the same result again, whatever it did in between", () => {
+Deno.test("allocateRegisters() gives the same result again after other functions", () => {
   const registers = toyRegisters(6, 6), prints: string[] = [];
   const shape = { general: 6, vector: 6, variables: 15, statements: 100, calls: 8 };
   for (let round = 0; round < 2; round++) {
