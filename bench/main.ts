@@ -23,7 +23,7 @@ import { PROGRAMS } from "./programs.ts";
 import { report, type Results, summarize } from "./report.ts";
 import { measureProgram } from "./run_time.ts";
 import { V8, waftSide } from "./sides.ts";
-import { oneOf, readTaskLine } from "../scripts/task_options.ts";
+import { oneOf, progress, readTaskLine } from "../scripts/task_options.ts";
 
 const PARTS = ["run", "boundary", "control", "compile", "kernels"] as const;
 const task = {
@@ -55,10 +55,6 @@ function machine(): string {
   return `${
     cpus()[0]?.model.trim() ?? "unknown processor"
   }, ${platform} ${arch}, Deno ${versions.deno}, V8 ${versions.v8}`;
-}
-
-function progress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
 if (parts.includes("run")) {

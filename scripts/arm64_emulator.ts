@@ -13,6 +13,7 @@ import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import process from "node:process";
 import { pinnedDeno } from "./pinned_deno.ts";
+import { readTaskLine } from "./task_options.ts";
 
 /**
  * Older versions keep a record for each page that was ever mapped: 50 MB per memory with guard pages. Since version 8,
@@ -180,6 +181,11 @@ function arm64Deno(denoFolder: string): string {
 }
 
 if (import.meta.main) {
+  readTaskLine({
+    name: "run -A scripts/arm64_emulator.ts",
+    about: "Prepares the arm64 emulator and its Deno, and prints their versions.",
+    options: {},
+  });
   try {
     console.log(arm64().description);
   } catch (error) {

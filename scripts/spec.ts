@@ -15,7 +15,7 @@ import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/optimizat
 import { optionsOfScript, runScript } from "@waft/engine/script/run_script";
 import { TIERINGS } from "../engine/settings.ts";
 import { hasSuite, scriptNames, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
-import { oneOf, readTaskLine, wrongUsage } from "./task_options.ts";
+import { oneOf, progress, readTaskLine, wrongUsage } from "./task_options.ts";
 
 const task = {
   name: "task spec",
@@ -61,12 +61,14 @@ async function runAll(
   let failed = 0;
   const skipped = new Map<string, number>();
   for (const [k, { file, text }] of scripts.entries()) {
+    progress(`${label}: ${k} of ${scripts.length} scripts`);
     const result = await runScript(text, optionsOfScript(file, { bounds, ...tierOptions(k), verify, optimizations }));
     passed += result.passed;
     failed += result.failures.length;
     for (const { line, message } of result.failures) console.log(`${label}: ${file}:${line}: ${message}`);
     for (const [reason, count] of result.skipped) skipped.set(reason, (skipped.get(reason) ?? 0) + count);
   }
+  progress("");
   const left = [...skipped.values()].reduce((sum, n) => sum + n, 0);
   const why = left === 0 ? "" : ` (${[...skipped].map(([reason, count]) => `${count} ${reason}`).join(", ")})`;
   console.log(`${label}: ${passed} passed, ${failed} failed, ${left} skipped${why}`);

@@ -17,7 +17,7 @@ import { encodeModule } from "../engine/binary/encode.ts";
 import { parseModule } from "../engine/text/parse_module.ts";
 import { VERSION } from "../project/base/version_string.ts";
 import { QUICK_SAMPLES } from "./quick_samples.ts";
-import { readTaskLine, wholeNumber } from "./task_options.ts";
+import { progress, readTaskLine, wholeNumber } from "./task_options.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** Runs that fill the caches: Deno writes them in the background. */
@@ -99,12 +99,14 @@ try {
   for (let k = 0; k < WARM_UP; k++) for (const each of rows) runOnce(each, env);
   for (const each of rows) each.wall.length = 0;
   for (let k = 0; k < runs; k++) {
+    progress(`${k} of ${runs} rounds`);
     for (const each of rows) {
       const before = childrenMs();
       runOnce(each, env);
       each.cpu += childrenMs() - before;
     }
   }
+  progress("");
   const [empty] = rows as [Row];
   console.log(`${"".padEnd(24)}${["cpu ms", "ratio", "wall ms", "ratio"].map((title) => title.padStart(9)).join("")}`);
   for (const { name, wall, cpu } of rows) {

@@ -95,6 +95,11 @@ export function wholeNumber(task: Task, name: string, text: string, least = 0): 
   return number;
 }
 
+/** Shows the progress of a long run on stderr if that is a terminal; an empty text clears it. */
+export function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
 /** Returns `text` if it is one of `words`; exits the process with a usage error otherwise. */
 export function oneOf<const Word extends string>(task: Task, name: string, text: string, words: readonly Word[]): Word {
   const found = words.find((word) => word === text);

@@ -98,15 +98,15 @@ interface Job {
 async function runAll(list: readonly Job[]): Promise<boolean> {
   const waiting = [...list];
   let good = true;
+  let done = 0;
   const worker = async () => {
     for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
       const start = performance.now();
       const problem = performance.now() > end ? "not run: time limit" : await job.work();
       good &&= problem === "";
       const seconds = ((performance.now() - start) / 1000).toFixed(0);
-      console.log(
-        problem === "" ? `ok     ${job.name} (${seconds} s)` : `${problem}\nFAILED ${job.name} (${seconds} s)`,
-      );
+      const summary = `${job.name} (${seconds} s; ${++done} of ${list.length})`;
+      console.log(problem === "" ? `ok     ${summary}` : `${problem}\nFAILED ${summary}`);
     }
   };
   await Promise.all(Array.from({ length: jobs }, worker));

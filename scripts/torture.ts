@@ -6,7 +6,7 @@
 import process from "node:process";
 import { withTeam } from "../tests/threads/team.ts";
 import * as torture from "../tests/threads/torture.ts";
-import { readTaskLine, wholeNumber } from "./task_options.ts";
+import { progress, readTaskLine, wholeNumber } from "./task_options.ts";
 
 const task = {
   name: "task torture",
@@ -17,6 +17,7 @@ const count = wholeNumber(task, "--count", readTaskLine(task).values.count, 1);
 for (const bounds of ["guard", "explicit"] as const) {
   const start = performance.now();
   for (let n = 0; n < count; n++) {
+    progress(`${bounds}: ${n} of ${count}`);
     await withTeam(4, torture.TORTURE, { pages: 18, maximum: 64, bounds }, async (team) => {
       for (let round = 0; round < 5; round++) {
         await torture.storeBuffering(team, torture.MOST_ROUNDS);
@@ -31,6 +32,7 @@ for (const bounds of ["guard", "explicit"] as const) {
       await torture.growing(team);
     });
   }
+  progress("");
   console.log(`${bounds}: ${count} repetitions, ${((performance.now() - start) / 1000).toFixed(1)} s, no failure`);
 }
 process.exit(0);

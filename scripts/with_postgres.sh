@@ -4,6 +4,10 @@
 # The server listens on loopback and keeps its data in a temporary folder; both are removed afterwards. Uses Debian's
 # PostgreSQL; without it, and without DATABASE_URL, the command still runs, and its tests report the missing database.
 set -euo pipefail
+case ${1:-} in
+  -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  '' | -*) echo "usage: with_postgres.sh COMMAND [ARG…]" >&2; exit 2 ;;
+esac
 bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1 || true)
 if [ -n "${DATABASE_URL:-}" ] || [ -z "$bin" ]; then
   exec "$@"
