@@ -82,8 +82,26 @@ export class RegistrySource implements Source {
     if (answer.status === 404) return undefined;
     if (answer.status !== 200) throw unexpected(url, answer);
     const releases = parseIndex(answer.bytes, id, url);
+    if (kept !== undefined) this.#refuseRollback(id, kept.bytes, releases, url, path);
     await this.#keep(path, answer);
     return releases;
+  }
+
+  /** Releases never vanish from an index, so one that lacks what was seen before is an old one, or another registry's. */
+  #refuseRollback(id: string, kept: Uint8Array, releases: readonly Release[], url: string, path: string): void {
+    let known: readonly Release[];
+    try {
+      known = parseIndex(kept, id, url);
+    } catch (error) {
+      if (error instanceof ProjectError) return; // The cache is damaged; it is about to be replaced.
+      throw error;
+    }
+    const listed = new Set(releases.map(({ version }) => version));
+    const gone = known.find(({ version }) => !listed.has(version));
+    if (gone === undefined) return;
+    throw fail("registry.rollback", `${this.name} no longer lists ${id} ${gone.version}, which it listed before`, {
+      help: `an old index may be played again; if the registry was set up anew, delete ${path}`,
+    });
   }
 
   /**

@@ -257,13 +257,13 @@ Deno.test("abuse: an old index played again moves nothing that is locked; what i
       decider: ALLOW_ALL,
     });
     assert.deepEqual([again.written, project.read("waft-lock.json")], [[], locked]);
-    // An index from before the release: nothing is downgraded silently, and check says what is missing.
+    // An index from before the release: nothing is downgraded, and every command that asks says so.
     const old = codecDefinition("1.9.0");
     fake.published.splice(0, fake.published.length);
     await fake.publish([kvDefinition()]);
     await fake.publish([old]);
     const { diagnostics } = await checkProject(await project.context(fake), project.root);
-    assert.deepEqual(diagnostics.map((d) => d.code), ["registry.removed"]);
+    assert.deepEqual(diagnostics.map((d) => d.code), ["registry.rollback"]);
     assert.equal(
       await codeOf(addPlugins(await project.context(fake), {
         root: project.root,
@@ -271,7 +271,7 @@ Deno.test("abuse: an old index played again moves nothing that is locked; what i
         specs: [],
         decider: ALLOW_ALL,
       })),
-      "resolve.conflict 6",
+      "registry.rollback 5",
     );
     assert.equal(project.read("waft-lock.json"), locked);
   } finally {
@@ -288,11 +288,11 @@ Deno.test("abuse: log rollback: a registry that forgets a release, signed as it 
     fake.published.splice(0, fake.published.length, ...rest);
     await fake.publish([codecDefinition("2.0.0-rc.1")]);
     const { diagnostics } = await checkProject(await project.context(fake), project.root);
-    assert.deepEqual(diagnostics.map((d) => d.code), ["registry.removed"]);
+    assert.deepEqual(diagnostics.map((d) => d.code), ["registry.rollback"]);
     const request = { root: project.root, directory: project.root, decider: ALLOW_ALL };
     assert.equal(
       await codeOf(addPlugins(await project.context(fake), { ...request, specs: [] })),
-      "resolve.conflict 6",
+      "registry.rollback 5",
     );
     assert.equal(project.read("waft-lock.json"), locked);
   } finally {
